@@ -1,0 +1,32 @@
+// Nest 12 is ESM-only and Jest cannot require() ESM on Node 20 and 22, so swc transpiles ours and these packages to CommonJS.
+const esmPackages = ['@nestjs', 'file-type', 'strtok3', 'token-types', '@tokenizer', 'uint8array-extras', '@borewit'];
+
+/** @type {import('jest').Config} */
+export default {
+  testEnvironment: 'node',
+  roots: ['<rootDir>/test'],
+  testMatch: ['**/*.spec.ts'],
+  globalSetup: '<rootDir>/test/support/global-setup.mjs',
+  transform: {
+    '^.+\\.(t|j|mj)s$': [
+      '@swc/jest',
+      {
+        jsc: {
+          target: 'es2022',
+          parser: { syntax: 'typescript', decorators: true },
+          transform: { legacyDecorator: true, decoratorMetadata: true },
+          keepClassNames: true,
+        },
+        module: { type: 'commonjs' },
+      },
+    ],
+  },
+  transformIgnorePatterns: [`/node_modules/(?!(${esmPackages.join('|')})/)`],
+  moduleNameMapper: {
+    '^nestjs-distributed-lock$': '<rootDir>/lib/index.ts',
+    '^nestjs-distributed-lock/core$': '<rootDir>/lib/core.ts',
+    '^nestjs-distributed-lock/(redis|memory)$': '<rootDir>/lib/stores/$1/$1.store.ts',
+    '^(\\.{1,2}/.*)\\.js$': '$1',
+  },
+  testTimeout: 30_000,
+};

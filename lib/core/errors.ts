@@ -1,0 +1,118 @@
+/** Every `code` that a {@link LockError} can carry. */
+export type LockErrorCode =
+  | 'LOCK_TIMEOUT'
+  | 'LOCK_ABORTED'
+  | 'LOCK_LOST'
+  | 'LOCK_STORE'
+  | 'LOCK_QUORUM'
+  | 'LOCK_UNSUPPORTED'
+  | 'LOCK_CONFIG';
+
+export interface LockErrorOptions {
+  /** The key that the error is about, where there is one. */
+  key?: string;
+  cause?: unknown;
+}
+
+// Two copies of this package can meet in one process (an ESM app and a CommonJS feature library), so `instanceof` goes by this brand and not by the prototype.
+const BRAND = Symbol.for('nestjs-distributed-lock:error');
+
+function isBranded(value: unknown): value is LockError {
+  return typeof value === 'object' && value !== null && BRAND in value;
+}
+
+/** Whatever goes wrong with a lock, as opposed to with the work that it guards. */
+export abstract class LockError extends Error {
+  abstract override readonly name: string;
+  abstract readonly code: LockErrorCode;
+  readonly key: string | undefined;
+
+  constructor(message: string, options: LockErrorOptions = {}) {
+    super(message, 'cause' in options ? { cause: options.cause } : undefined);
+    this.key = options.key;
+    Object.defineProperty(this, BRAND, { value: true });
+  }
+
+  static override [Symbol.hasInstance](value: unknown): boolean {
+    if (this === LockError) return isBranded(value);
+    if (!Object.hasOwn(this, 'code')) return Function.prototype[Symbol.hasInstance].call(this, value);
+    return isBranded(value) && value.code === (this as unknown as { code: LockErrorCode }).code;
+  }
+}
+
+/** The patience of a caller ended while another held the key. Contention, never an outage. */
+export class LockTimeoutError extends LockError {
+  static readonly code = 'LOCK_TIMEOUT';
+  override readonly name = 'LockTimeoutError';
+  readonly code = 'LOCK_TIMEOUT';
+}
+
+/** The wait was called off: by the caller's `signal`, or because the locks are being closed. `cause` is the signal's reason. */
+export class LockAbortedError extends LockError {
+  static readonly code = 'LOCK_ABORTED';
+  override readonly name = 'LockAbortedError';
+  readonly code = 'LOCK_ABORTED';
+  /** Who called it off. */
+  readonly reason: 'signal' | 'shutdown';
+
+  constructor(message: string, options: LockErrorOptions & { reason: 'signal' | 'shutdown' }) {
+    super(message, options);
+    this.reason = options.reason;
+  }
+}
+
+/** The lease ended before its holder did: another may have held the key meanwhile. */
+export class LockLostError extends LockError {
+  static readonly code = 'LOCK_LOST';
+  override readonly name = 'LockLostError';
+  readonly code = 'LOCK_LOST';
+  /** What the guarded method returned although its lease was lost; `undefined` where no method had ended yet. */
+  readonly result: unknown;
+
+  constructor(message: string, options: LockErrorOptions & { result?: unknown } = {}) {
+    super(message, options);
+    this.result = options.result;
+  }
+}
+
+/** The store could not be asked, or refused to answer. An outage, never contention. */
+export class StoreError extends LockError {
+  static readonly code = 'LOCK_STORE';
+  override readonly name = 'StoreError';
+  readonly code = 'LOCK_STORE';
+  /** Whether asking again may help. `false` (no permission, a key of another type…) ends a wait at once. */
+  readonly transient: boolean;
+
+  constructor(message: string, options: LockErrorOptions & { transient: boolean }) {
+    super(message, options);
+    this.transient = options.transient;
+  }
+}
+
+/** Too few of the servers of a quorum answered. An outage, never contention. */
+export class QuorumError extends LockError {
+  static readonly code = 'LOCK_QUORUM';
+  override readonly name = 'QuorumError';
+  readonly code = 'LOCK_QUORUM';
+  /** What each server answered, in the order in which the servers were given. */
+  readonly votes: readonly unknown[];
+
+  constructor(message: string, options: LockErrorOptions & { votes: readonly unknown[] }) {
+    super(message, options);
+    this.votes = options.votes;
+  }
+}
+
+/** The store does not offer this kind of lock. */
+export class UnsupportedPrimitiveError extends LockError {
+  static readonly code = 'LOCK_UNSUPPORTED';
+  override readonly name = 'UnsupportedPrimitiveError';
+  readonly code = 'LOCK_UNSUPPORTED';
+}
+
+/** The lock is used wrongly: an option, a key or an argument that no retry will mend. */
+export class LockConfigError extends LockError {
+  static readonly code = 'LOCK_CONFIG';
+  override readonly name = 'LockConfigError';
+  readonly code = 'LOCK_CONFIG';
+}
