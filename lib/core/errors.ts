@@ -116,3 +116,14 @@ export class LockConfigError extends LockError {
   override readonly name = 'LockConfigError';
   readonly code = 'LOCK_CONFIG';
 }
+
+/** What a driver rejected with, as a {@link LockError}. Anything else than one is a fault of the driver, which no retry mends. */
+export function asStoreError(cause: unknown, key: string): LockError {
+  if (cause instanceof LockError) return cause;
+  return new StoreError(`The store failed for "${key}": ${cause instanceof Error ? cause.message : String(cause)}`, { key, cause, transient: false });
+}
+
+/** Whether the store may answer if it is asked again. */
+export function isTransient(error: LockError): boolean {
+  return error instanceof StoreError && error.transient;
+}

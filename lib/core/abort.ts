@@ -1,0 +1,34 @@
+type Callback = () => void;
+
+const listeners = new WeakMap<AbortSignal, Set<Callback>>();
+
+/**
+ * Calls back once when the signal aborts; the returned function forgets the callback. However many callers share a signal, it carries
+ * one listener: Node warns of a leak at the eleventh.
+ */
+export function onAbort(signal: AbortSignal, callback: Callback): () => void {
+  const callbacks = listeners.get(signal) ?? listenTo(signal);
+  callbacks.add(callback);
+  return () => {
+    callbacks.delete(callback);
+    if (callbacks.size === 0) forget(signal);
+  };
+}
+
+function listenTo(signal: AbortSignal): Set<Callback> {
+  const callbacks = new Set<Callback>();
+  listeners.set(signal, callbacks);
+  signal.addEventListener('abort', notify);
+  return callbacks;
+}
+
+function forget(signal: AbortSignal): void {
+  listeners.delete(signal);
+  signal.removeEventListener('abort', notify);
+}
+
+function notify(this: AbortSignal): void {
+  const callbacks = listeners.get(this);
+  forget(this);
+  for (const callback of [...(callbacks ?? [])]) callback();
+}

@@ -1,0 +1,185 @@
+import { onAbort } from './abort.js';
+import { after, idle, now, validity } from './clock.js';
+import type { AcquireReply, AcquireRequest, LeaseDriver } from './driver.js';
+import { asStoreError, isTransient, LockAbortedError, type LockError, LockTimeoutError } from './errors.js';
+import { createOwner } from './owner.js';
+import { pollDelay, turnDelay } from './patience.js';
+import type { LockRuntime } from './runtime.js';
+import { Tenure } from './tenure.js';
+
+export interface AcquireSettings {
+  readonly runtime: LockRuntime;
+  readonly driver: LeaseDriver;
+  readonly key: string;
+  /** Lease length, milliseconds. */
+  readonly ttl: number;
+  readonly minHold: number;
+  /** Milliseconds to wait; 0: one try. */
+  readonly patience: number;
+  readonly retryInterval: number;
+  readonly fair: boolean;
+  readonly signal: AbortSignal | undefined;
+}
+
+/**
+ * Takes the key for a new owner, asking the store again until it is granted, patience ends or the wait is called off. The only acquire loop:
+ * every kind of lock goes through it.
+ *
+ * Its rejection tells contention ({@link LockTimeoutError}) from an outage ({@link StoreError}) by the last try, and is due within patience
+ * plus one request.
+ */
+export function acquire(settings: AcquireSettings): Promise<Tenure> {
+  return new Acquisition(settings).run();
+}
+
+const LEAVE_PAUSE = 50;
+const LONGEST_LEAVE_PAUSE = 1000;
+
+class Acquisition {
+  private readonly startedAt = now();
+  private readonly request: AcquireRequest;
+  private attempts = 0;
+  private sentAt = 0;
+  private isAbandoned = false;
+  /** Whether the store may know this owner, as a holder or a waiter. */
+  private mayBeKnown = false;
+
+  constructor(private readonly settings: AcquireSettings) {
+    const { key, ttl, minHold, fair } = settings;
+    this.request = {
+      key,
+      owner: createOwner(),
+      ttl: Math.max(ttl, minHold),
+      tokens: 1,
+      queue: fair && settings.patience > 0,
+      abandoned: () => this.isAbandoned,
+    };
+  }
+
+  async run(): Promise<Tenure> {
+    try {
+      return await this.askUntilGranted();
+    } catch (error) {
+      this.isAbandoned = true;
+      if (this.mayBeKnown) this.leave();
+      throw error;
+    }
+  }
+
+  private async askUntilGranted(): Promise<Tenure> {
+    const deadline = this.startedAt + this.settings.patience;
+    for (;;) {
+      this.assertNotAborted();
+      const outcome = await this.ask();
+      this.assertNotAborted();
+      if ('granted' in outcome && outcome.granted) {
+        const tenure = this.begin(outcome.token);
+        if (tenure) return tenure;
+      }
+      const left = deadline - now();
+      if (left <= 0) throw 'granted' in outcome ? this.timeout(outcome) : outcome;
+      await this.pause(Math.min(left, this.delayAfter(outcome)));
+    }
+  }
+
+  /** One request. An answer that does not come is an outcome too, where another try may help. */
+  private async ask(): Promise<AcquireReply | LockError> {
+    const { driver, signal, key } = this.settings;
+    this.attempts++;
+    this.sentAt = now();
+    this.mayBeKnown = true;
+    try {
+      const reply = await untilAborted(driver.acquire(this.request), signal);
+      if (!reply) throw this.aborted();
+      this.mayBeKnown = reply.granted || this.request.queue;
+      return reply;
+    } catch (cause) {
+      const error = asStoreError(cause, key);
+      if (isTransient(error)) return error;
+      throw error;
+    }
+  }
+
+  /** A grant whose answer took longer than the lease is none: it is asked for again, under the same owner. */
+  private begin(fencingToken: number | null): Tenure | undefined {
+    const { key, driver, ttl, minHold, runtime } = this.settings;
+    const { sentAt, attempts } = this;
+    if (now() >= sentAt + validity(ttl)) return undefined;
+    const { owner } = this.request;
+    runtime.events.emit('acquired', { key, owner, fencingToken, waited: now() - this.startedAt, attempts });
+    return new Tenure(runtime, { key, owner, driver, ttl, minHold, fencingToken, sentAt });
+  }
+
+  private delayAfter(outcome: AcquireReply | LockError): number {
+    const { retryInterval } = this.settings;
+    if ('granted' in outcome && !outcome.granted) {
+      return this.request.queue ? turnDelay(outcome.ahead) : pollDelay(this.attempts, retryInterval, outcome.remaining);
+    }
+    return pollDelay(this.attempts, retryInterval, -1);
+  }
+
+  private timeout(reply: AcquireReply): LockTimeoutError {
+    const { key, runtime } = this.settings;
+    const waited = now() - this.startedAt;
+    runtime.events.emit('timeout', { key, waited, attempts: this.attempts });
+    const holder = reply.granted ? 'each grant came later than its lease was long' : `it is held by ${reply.holder}`;
+    return new LockTimeoutError(`Could not acquire "${key}" within ${Math.round(waited)} ms: ${holder}.`, { key });
+  }
+
+  private assertNotAborted(): void {
+    if (this.settings.signal?.aborted) throw this.aborted();
+  }
+
+  private aborted(): LockAbortedError {
+    const { key, signal } = this.settings;
+    return new LockAbortedError(`The wait for "${key}" was aborted.`, { key, reason: 'signal', cause: signal?.reason });
+  }
+
+  /** Waits, but no longer than until the wait is called off. */
+  private async pause(delay: number): Promise<void> {
+    const { signal, runtime, key } = this.settings;
+    const stopped = (): LockAbortedError => new LockAbortedError(`Cannot wait for "${key}": the locks are being closed.`, { key, reason: 'shutdown' });
+    if (runtime.stopping.aborted) throw stopped();
+    await new Promise<void>((resolve) => {
+      const end = (): void => {
+        clearTimeout(timer);
+        forgetSignal?.();
+        forgetStop();
+        resolve();
+      };
+      const timer = after(delay, end);
+      const forgetSignal = signal && onAbort(signal, end);
+      const forgetStop = onAbort(runtime.stopping, end);
+    });
+    if (runtime.stopping.aborted) throw stopped();
+  }
+
+  /** The first `leave` goes out now, right behind the acquire that it abandons. */
+  private leave(): void {
+    const { driver, runtime } = this.settings;
+    const { key, owner, ttl } = this.request;
+    const end = this.sentAt + ttl;
+    const attempt = async (): Promise<void> => {
+      for (let pause = LEAVE_PAUSE; ; pause = Math.min(2 * pause, LONGEST_LEAVE_PAUSE)) {
+        try {
+          return await driver.leave({ key, owner });
+        } catch (cause) {
+          const error = asStoreError(cause, key);
+          runtime.events.emit('unknown', { key, owner, operation: 'leave', error });
+          if (!isTransient(error) || now() >= end) return;
+        }
+        await idle(pause);
+      }
+    };
+    runtime.inBackground(attempt());
+  }
+}
+
+/** The promise's value, or `undefined` as soon as the signal aborts. */
+function untilAborted<T>(promise: Promise<T>, signal: AbortSignal | undefined): Promise<T | undefined> {
+  if (!signal) return promise;
+  return new Promise((resolve, reject) => {
+    const forget = onAbort(signal, () => resolve(undefined));
+    promise.then(resolve, reject).finally(forget);
+  });
+}

@@ -1,0 +1,61 @@
+import { EventEmitter } from 'node:events';
+import type { LockError, LockLostError } from './errors.js';
+
+/** What a {@link Locks} tells its listeners. Times are milliseconds. */
+export interface LockEvents {
+  /** A key was taken at the store. */
+  acquired: { key: string; owner: string; fencingToken: number | null; waited: number; attempts: number };
+  /** A key was given back. */
+  released: { key: string; owner: string; held: number };
+  /** A caller's patience ended. */
+  timeout: { key: string; waited: number; attempts: number };
+  /** A lease ended before its holder did. */
+  lost: { key: string; owner: string; error: LockLostError };
+  /** A renewal, a release or a give-up got no answer: it is repeated until it does or the lease has ended. */
+  unknown: { key: string; owner: string; operation: 'renew' | 'release' | 'leave'; error: LockError };
+  /** The event loop stood still for more than a third of the `keyTimeout` of a lease that it should renew. */
+  lag: { lag: number; keyTimeout: number; key: string };
+}
+
+/** Where the engine writes what an operator should know. Nest's `Logger` and `console` both are one. */
+export interface LockLogger {
+  warn(message: string): void;
+  error(message: string): void;
+  debug?(message: string): void;
+}
+
+export type LockListener<E extends keyof LockEvents> = (event: LockEvents[E]) => void;
+
+/** Tells listeners and the logger. A listener that throws is logged; it cannot break a lock. */
+export class LockEventEmitter {
+  private readonly emitter = new EventEmitter();
+
+  constructor(private readonly logger: LockLogger | false) {}
+
+  on<E extends keyof LockEvents>(event: E, listener: LockListener<E>): () => void {
+    this.emitter.on(event, listener);
+    return () => this.emitter.off(event, listener);
+  }
+
+  emit<E extends keyof LockEvents>(event: E, payload: LockEvents[E]): void {
+    for (const listener of this.emitter.listeners(event)) {
+      try {
+        (listener as LockListener<E>)(payload);
+      } catch (error) {
+        this.error(`A listener of "${event}" threw: ${String(error)}`);
+      }
+    }
+  }
+
+  warn(message: string): void {
+    if (this.logger) this.logger.warn(message);
+  }
+
+  error(message: string): void {
+    if (this.logger) this.logger.error(message);
+  }
+
+  debug(message: string): void {
+    if (this.logger) this.logger.debug?.(message);
+  }
+}

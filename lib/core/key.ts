@@ -1,0 +1,26 @@
+import { LockConfigError } from './errors.js';
+
+const LONGEST = 512;
+
+/**
+ * Returns the key if it is one: 1–512 characters, none of them a control character, braces only as one Redis Cluster hash tag.
+ *
+ * @throws {LockConfigError} that says what is wrong with it.
+ */
+export function checkKey(key: unknown): string {
+  const problem = problemOf(key);
+  if (problem !== undefined) throw new LockConfigError(`A lock's key ${problem}.`, { key: typeof key === 'string' ? key : undefined });
+  return key as string;
+}
+
+function problemOf(key: unknown): string | undefined {
+  if (typeof key !== 'string') return `must be a string, not ${key === null ? 'null' : typeof key}`;
+  if (key === '') return 'must not be empty';
+  if (key.length > LONGEST) return `must have at most ${LONGEST} characters, this one has ${key.length}: hash the long part (paramLock does)`;
+  if (/\p{Cc}/u.test(key)) return `must not contain control characters: ${JSON.stringify(key)}`;
+  if (/\p{Surrogate}/u.test(key)) return `must be well-formed Unicode: ${JSON.stringify(key)}`;
+  if (/[{}]/.test(key) && !/^[^{}]*\{[^{}]+\}[^{}]*$/.test(key)) {
+    return `may contain braces only as one hash tag, such as "order:{42}": ${JSON.stringify(key)}`;
+  }
+  return undefined;
+}

@@ -1,0 +1,135 @@
+import { after, now } from './clock.js';
+import type { LeaseDriver } from './driver.js';
+import { LockLostError } from './errors.js';
+import type { OpenLease } from './runtime.js';
+import type { Tenure } from './tenure.js';
+
+/**
+ * One holding of one key. It is renewed until it is released, lost, or held for `maxHold`.
+ *
+ * It can be disposed of by `await using`.
+ */
+export class Lease implements OpenLease, AsyncDisposable {
+  private answer: Promise<boolean> | undefined;
+  private controller: AbortController | undefined;
+  private abortReason: unknown;
+  private limit: NodeJS.Timeout | undefined;
+
+  /** @internal Leases come from {@link Locks} and its primitives. */
+  constructor(
+    private readonly tenure: Tenure,
+    /** Whether a body runs under this lease, as opposed to a bare one that its holder releases. */
+    readonly guardsBody: boolean,
+    maxHold: number | undefined,
+    /** Whether `maxHold` lets the key itself go. A re-entrant lease has no say in that. */
+    private readonly isFirst: boolean,
+  ) {
+    tenure.add(this);
+    if (maxHold !== undefined) this.limitTo(now() + maxHold);
+  }
+
+  /** The key as the store knows it, namespace included. */
+  get key(): string {
+    return this.tenure.key;
+  }
+
+  /** The random id under which the store knows this holding. */
+  get owner(): string {
+    return this.tenure.owner;
+  }
+
+  /**
+   * A safe integer that only grows from one holding of a key to the next; `null` where the store cannot promise that. Send it along with each
+   * write, and let the resource refuse a smaller one than it has seen.
+   */
+  get fencingToken(): number | null {
+    return this.tenure.fencingToken;
+  }
+
+  /** Aborts when the lease is lost or `maxHold` is over; its reason is a {@link LockLostError}. */
+  get signal(): AbortSignal {
+    if (!this.controller) {
+      this.controller = new AbortController();
+      if (this.abortReason !== undefined) this.controller.abort(this.abortReason);
+    }
+    return this.controller.signal;
+  }
+
+  get isReleased(): boolean {
+    return this.answer !== undefined;
+  }
+
+  /** Milliseconds for which the key is surely still ours; 0 when the lease is lost or released. */
+  remaining(): number {
+    return this.isReleased ? 0 : this.tenure.remaining();
+  }
+
+  /** @throws {LockLostError} if the lease is lost, run out or released. */
+  assertHeld(): void {
+    if (this.remaining() > 0) return;
+    if (!this.isReleased) this.tenure.expire();
+    throw this.tenure.loss ?? new LockLostError(`The lease of "${this.key}" has been released.`, { key: this.key });
+  }
+
+  /**
+   * Renews now, for a whole `keyTimeout`. The watchdog does so by itself.
+   *
+   * @throws {LockLostError} if the lease is lost, released or over its `maxHold`.
+   * @throws {StoreError} if the store gave no answer: the lease is held on for {@link remaining} ms.
+   */
+  async renew(): Promise<void> {
+    this.assertHeld();
+    await this.tenure.renew();
+  }
+
+  /**
+   * Gives the key back. It never rejects: where the store gives no answer it is asked again in the background until the lease has run out.
+   *
+   * @returns `false` if the key was no longer ours. Repeated calls get the first answer.
+   */
+  release(): Promise<boolean> {
+    if (!this.answer) {
+      clearTimeout(this.limit);
+      this.answer = this.tenure.remove(this);
+    }
+    return this.answer;
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.release();
+  }
+
+  /** @internal */
+  isOf(driver: LeaseDriver, key: string): boolean {
+    return this.tenure.driver === driver && this.tenure.key === key;
+  }
+
+  /** @internal A lease of the same tenure, for a re-entrant call. */
+  async reenter(guardsBody: boolean, options: { minHold: number; maxHold?: number }): Promise<Lease> {
+    this.assertHeld();
+    const lease = new Lease(this.tenure, guardsBody, options.maxHold, false);
+    try {
+      await this.tenure.keepFor(options.minHold);
+      lease.assertHeld();
+    } catch (error) {
+      await lease.release();
+      throw error;
+    }
+    return lease;
+  }
+
+  /** @internal */
+  abort(reason: LockLostError): void {
+    this.abortReason ??= reason;
+    this.controller?.abort(this.abortReason);
+  }
+
+  private limitTo(end: number): void {
+    this.limit = after(end - now(), () => {
+      if (now() < end) return this.limitTo(end);
+      const reason = new LockLostError(`"${this.key}" was held for maxHold: its lease runs out.`, { key: this.key });
+      this.abort(reason);
+      if (this.isFirst) this.tenure.stopRenewal(reason);
+    }).unref();
+  }
+}

@@ -1,0 +1,123 @@
+import { LockConfigError, type LockTimeoutError } from './errors.js';
+
+/** How to take and keep a lease. All times are whole milliseconds. */
+export interface AcquireOptions {
+  /** Lease length, from 1. The watchdog renews the lease for as long as it is held. Default 1000. */
+  keyTimeout?: number;
+  /** Tries; 1: one try, no waiting; 0: wait until acquired. Default 3. */
+  retryCount?: number;
+  /** Patience is the sum of `retryCount - 1` draws from 1–2 × this, drawn once. Default 500. */
+  retryInterval?: number;
+  /** Patience, instead of the two above. 0: one try; `Infinity`: for ever. */
+  waitTimeout?: number;
+  /** The same call chain may take its own key again. Default true. */
+  reentrant?: boolean;
+  /** First come, first served, across processes. Default false. */
+  fair?: boolean;
+  /** The key stays taken at least so long after it was taken, also when the process dies. Default: not kept. */
+  minHold?: number;
+  /** After so long the lease's signal aborts and it is renewed no more. Default: no limit. */
+  maxHold?: number;
+  /** Calls the wait off: the acquire rejects at once with a {@link LockAbortedError}. */
+  signal?: AbortSignal;
+}
+
+/** What an `onTimeout` function is told. `args`, `target` and `method` belong to a decorated method and are empty elsewhere. */
+export interface TimeoutContext {
+  key: string;
+  args: readonly unknown[];
+  target: unknown;
+  method: string | symbol | undefined;
+  error: LockTimeoutError;
+}
+
+/** When patience ends: reject with {@link LockTimeoutError}, resolve to `undefined`, or to what the function returns. */
+export type OnTimeout = 'throw' | 'skip' | ((context: TimeoutContext) => unknown);
+
+/** How to run work under a lease. */
+export interface UsingOptions extends AcquireOptions {
+  /** Default `'throw'`. */
+  onTimeout?: OnTimeout;
+  /** When the lease was lost while the work ran and the work succeeded: reject with {@link LockLostError}, or ignore it. Default `'throw'`. */
+  onLost?: 'throw' | 'ignore';
+}
+
+export type ResolvedOptions = UsingOptions &
+  Required<Pick<UsingOptions, 'keyTimeout' | 'retryCount' | 'retryInterval' | 'reentrant' | 'fair' | 'minHold' | 'onTimeout' | 'onLost'>>;
+
+const DEFAULTS: ResolvedOptions = {
+  keyTimeout: 1000,
+  retryCount: 3,
+  retryInterval: 500,
+  reentrant: true,
+  fair: false,
+  minHold: 0,
+  onTimeout: 'throw',
+  onLost: 'throw',
+};
+
+type Check = (value: unknown) => string | undefined;
+
+function integerFrom(least: number): Check {
+  return (value) => (Number.isSafeInteger(value) && (value as number) >= least ? undefined : `a whole number of at least ${least}`);
+}
+
+function oneOf(...values: unknown[]): Check {
+  return (value) => (values.includes(value) ? undefined : values.map((one) => JSON.stringify(one)).join(' or '));
+}
+
+const CHECKS: Record<keyof UsingOptions, Check> = {
+  keyTimeout: integerFrom(1),
+  retryCount: integerFrom(0),
+  retryInterval: integerFrom(1),
+  waitTimeout: (value) => (value === Infinity ? undefined : integerFrom(0)(value) && 'a whole number of at least 0, or Infinity'),
+  reentrant: oneOf(true, false),
+  fair: oneOf(true, false),
+  minHold: integerFrom(0),
+  maxHold: integerFrom(1),
+  signal: (value) => (isAbortSignal(value) ? undefined : 'an AbortSignal'),
+  onTimeout: (value) => (typeof value === 'function' ? undefined : oneOf('throw', 'skip')(value) && '"throw", "skip" or a function'),
+  onLost: oneOf('throw', 'ignore'),
+};
+
+function isAbortSignal(value: unknown): boolean {
+  return typeof value === 'object' && value !== null && 'aborted' in value && 'addEventListener' in value;
+}
+
+/** The names of the options of `using`; those of `acquire` are all but `onTimeout` and `onLost`. */
+export const USING_OPTIONS = Object.keys(CHECKS) as readonly (keyof UsingOptions)[];
+export const ACQUIRE_OPTIONS = USING_OPTIONS.filter((name) => name !== 'onTimeout' && name !== 'onLost');
+
+/**
+ * Checks names and values; an option that is `undefined` counts as not given.
+ *
+ * @param where what the options belong to, for the message.
+ * @throws {LockConfigError} naming the option.
+ */
+export function checkOptions(options: unknown, where: string, known: readonly string[] = USING_OPTIONS): void {
+  if (options === undefined) return;
+  if (typeof options !== 'object' || options === null) throw new LockConfigError(`${where}: the options must be an object.`);
+  for (const [name, value] of Object.entries(options)) {
+    if (!known.includes(name)) throw new LockConfigError(`${where}: unknown option "${name}".`);
+    if (value === undefined) continue;
+    const expected = CHECKS[name as keyof UsingOptions]?.(value);
+    if (expected !== undefined) throw new LockConfigError(`${where}: "${name}" must be ${expected}, not ${show(value)}.`);
+  }
+}
+
+function show(value: unknown): string {
+  return typeof value === 'string' ? JSON.stringify(value) : String(value);
+}
+
+/** The caller's options over the defaults of its {@link Locks} over ours. A caller's own `retryCount` beats a default `waitTimeout`. */
+export function resolveOptions(defaults: UsingOptions, own: UsingOptions | undefined): ResolvedOptions {
+  if (own === undefined) return { ...DEFAULTS, ...defined(defaults) };
+  const resolved = { ...DEFAULTS, ...defined(defaults), ...defined(own) };
+  if (own.retryCount !== undefined && own.waitTimeout === undefined) delete resolved.waitTimeout;
+  return resolved;
+}
+
+/** Without the options that are `undefined`. */
+export function defined<T extends object>(options: T): T {
+  return Object.fromEntries(Object.entries(options).filter(([, value]) => value !== undefined)) as T;
+}

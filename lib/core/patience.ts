@@ -1,0 +1,41 @@
+/** How the caller said how long it will wait; see {@link AcquireOptions}. */
+export interface PatienceOptions {
+  retryCount: number;
+  retryInterval: number;
+  waitTimeout: number | undefined;
+}
+
+const FIRST_POLL = 10;
+const SLOWEST_TURN = 500;
+// By the law of large numbers the sum of so many draws is their mean.
+const MOST_DRAWS = 1000;
+
+/** Milliseconds that a caller waits in all: `waitTimeout`, else the sum of `retryCount - 1` draws from 1–2 × `retryInterval`. */
+export function patienceOf(options: PatienceOptions, random = Math.random): number {
+  const { retryCount, retryInterval, waitTimeout } = options;
+  if (waitTimeout !== undefined) return waitTimeout;
+  if (retryCount === 0) return Infinity;
+  const draws = retryCount - 1;
+  if (draws > MOST_DRAWS) return draws * retryInterval * 1.5;
+  let patience = 0;
+  for (let draw = 0; draw < draws; draw++) patience += retryInterval * (1 + random());
+  return patience;
+}
+
+/**
+ * Milliseconds until a waiter without a place in a queue asks again. It asks often at first, since most holds are short, and ever less
+ * often up to two retryIntervals; jitter keeps the waiters of one key from asking together.
+ *
+ * @param attempt how often it has asked, from 1.
+ * @param remaining milliseconds that the holder's lease has left (negative: unknown): a crashed holder's key is free then.
+ */
+export function pollDelay(attempt: number, retryInterval: number, remaining: number, random = Math.random): number {
+  const step = Math.min(retryInterval, FIRST_POLL * 2 ** Math.min(attempt - 1, 20));
+  const delay = step * (1 + random());
+  return remaining < 0 ? delay : Math.min(delay, remaining + 1 + step * random());
+}
+
+/** Milliseconds until a queued waiter asks whether its turn has come: soon at the head, later behind, within what an offer lasts. */
+export function turnDelay(ahead: number): number {
+  return Math.min(FIRST_POLL * (1 + ahead), SLOWEST_TURN);
+}

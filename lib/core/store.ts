@@ -1,0 +1,12 @@
+import type { LeaseDriver } from './driver.js';
+
+/** A place where locks live, such as `redisStore()` or `memoryStore()`. It offers a driver for each kind of lock that it can hold. */
+export interface LockStore {
+  /** For messages: `'redis'`, `'memory'`… */
+  readonly name: string;
+  /** Milliseconds within which each request is answered or rejected. */
+  readonly requestTimeout: number;
+  readonly mutex: LeaseDriver;
+  /** Ends what the store opened itself. A client that the user passed in stays open. */
+  close(): Promise<void>;
+}

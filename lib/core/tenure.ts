@@ -1,0 +1,180 @@
+import { idle, now, validity } from './clock.js';
+import type { LeaseDriver } from './driver.js';
+import { asStoreError, LockLostError, type LockError } from './errors.js';
+import type { LockRuntime, OpenLease } from './runtime.js';
+import { watchdog, type Renewable } from './watchdog.js';
+
+export interface TenureOptions {
+  readonly key: string;
+  readonly owner: string;
+  readonly driver: LeaseDriver;
+  /** Lease length, milliseconds. */
+  readonly ttl: number;
+  /** Milliseconds from the grant for which the key stays taken whatever happens. */
+  readonly minHold: number;
+  readonly fencingToken: number | null;
+  /** When the request that was granted was sent: validity counts from there, since the store began to count after that. */
+  readonly sentAt: number;
+}
+
+const FIRST_PAUSE = 50;
+const LONGEST_PAUSE = 1000;
+
+/**
+ * One owner's time at the store, from its grant to its release. The leases that share it (re-entrant ones) are counted; the last one that is
+ * released gives the key back.
+ */
+export class Tenure implements Renewable {
+  readonly key: string;
+  readonly owner: string;
+  readonly driver: LeaseDriver;
+  readonly ttl: number;
+  readonly fencingToken: number | null;
+  validUntil: number;
+  renewAt: number;
+  /** Why the key is no longer ours, once it is not. */
+  loss: LockLostError | undefined;
+  private keepUntil: number;
+  private isReleased = false;
+  private readonly grantedAt = now();
+  private readonly leases = new Set<OpenLease>();
+
+  constructor(
+    readonly runtime: LockRuntime,
+    options: TenureOptions,
+  ) {
+    this.key = options.key;
+    this.owner = options.owner;
+    this.driver = options.driver;
+    this.ttl = options.ttl;
+    this.fencingToken = options.fencingToken;
+    this.validUntil = options.sentAt + validity(this.ttl);
+    this.renewAt = options.sentAt + this.ttl / 3;
+    this.keepUntil = this.grantedAt + options.minHold;
+    watchdog.add(this);
+  }
+
+  get isRenewed(): boolean {
+    return this.renewAt < Infinity;
+  }
+
+  /** Milliseconds for which the key is surely still ours. */
+  remaining(): number {
+    if (this.isReleased || this.loss) return 0;
+    return Math.max(0, this.validUntil - now());
+  }
+
+  add(lease: OpenLease): void {
+    this.leases.add(lease);
+    this.runtime.opened(lease);
+  }
+
+  /** Ends one lease's part; true if the key was ours until then. */
+  async remove(lease: OpenLease): Promise<boolean> {
+    this.leases.delete(lease);
+    const isLast = this.leases.size === 0;
+    try {
+      if (this.remaining() === 0) this.expire();
+      return isLast ? await this.release() : !this.loss;
+    } finally {
+      this.runtime.ended(lease);
+    }
+  }
+
+  /** Asks the store for a whole `ttl` more. */
+  async renew(ttl = this.ttl): Promise<void> {
+    if (this.remaining() === 0) this.expire();
+    if (this.loss) throw this.loss;
+    if (!this.isRenewed) throw new LockLostError(`The lease of "${this.key}" is renewed no more: maxHold is over.`, { key: this.key });
+    const sentAt = now();
+    const [reply = 'lost'] = await this.driver.renew([{ key: this.key, owner: this.owner, ttl }]);
+    this.settleRenewal(reply, sentAt);
+    if (this.loss) throw this.loss as LockLostError;
+  }
+
+  /** A re-entrant caller's `minHold` counts from its own start. */
+  async keepFor(minHold: number): Promise<void> {
+    if (now() + minHold <= this.keepUntil) return;
+    this.keepUntil = now() + minHold;
+    if (minHold > this.ttl) await this.renew(minHold);
+  }
+
+  settleRenewal(reply: 'renewed' | 'lost', sentAt: number): void {
+    if (this.isReleased || this.loss) return;
+    if (now() >= this.validUntil) return this.expire();
+    if (reply === 'lost') return this.lose('the store says that it belongs to somebody else or to nobody');
+    this.validUntil = Math.max(this.validUntil, sentAt + validity(this.ttl));
+    if (this.isRenewed) this.renewAt = sentAt + this.ttl / 3;
+  }
+
+  /** Lets the lease run out, and tells all who share it. */
+  stopRenewal(reason: LockLostError): void {
+    this.renewAt = Infinity;
+    for (const lease of this.leases) lease.abort(reason);
+  }
+
+  expire(): void {
+    this.lose(`it was not renewed within its ${this.ttl} ms`);
+  }
+
+  noticeLag(lag: number): void {
+    const { events } = this.runtime;
+    const tooLong = `The event loop stood still for ${Math.round(lag)} ms, more than a third of the keyTimeout of ${this.ttl} ms of "${this.key}"`;
+    events.warn(`${tooLong}: leases may be lost. Use a longer keyTimeout, or move the work that blocks off this thread.`);
+    events.emit('lag', { lag, keyTimeout: this.ttl, key: this.key });
+  }
+
+  noticeUnknown(operation: 'renew' | 'release', error: LockError): void {
+    const { events } = this.runtime;
+    events.debug(`Could not ${operation} "${this.key}", trying again: ${error.message}`);
+    events.emit('unknown', { key: this.key, owner: this.owner, operation, error });
+  }
+
+  private lose(why: string): void {
+    if (this.loss) return;
+    const { events } = this.runtime;
+    watchdog.remove(this);
+    const error = new LockLostError(`The lease of "${this.key}" was lost: ${why}.`, { key: this.key });
+    this.loss = error;
+    for (const lease of this.leases) lease.abort(error);
+    events.warn(error.message);
+    events.emit('lost', { key: this.key, owner: this.owner, error });
+  }
+
+  private async release(): Promise<boolean> {
+    watchdog.remove(this);
+    this.isReleased = true;
+    if (this.loss) {
+      // Nobody waits for it: a renewal without an answer may have kept the key ours at the store.
+      this.runtime.inBackground(this.tryRelease().then(() => undefined, () => undefined));
+      return false;
+    }
+    try {
+      if ((await this.tryRelease()) === 'lost') this.lose('the release found that it belonged to somebody else or to nobody');
+    } catch (cause) {
+      this.noticeUnknown('release', asStoreError(cause, this.key));
+      this.runtime.inBackground(this.repeatRelease());
+      return true;
+    }
+    this.runtime.events.emit('released', { key: this.key, owner: this.owner, held: now() - this.grantedAt });
+    return !this.loss;
+  }
+
+  private tryRelease(): Promise<'released' | 'lost'> {
+    return this.driver.release({ key: this.key, owner: this.owner, keepFor: Math.ceil(Math.max(0, this.keepUntil - now())) });
+  }
+
+  /** What a repeated release finds says nothing: an earlier one may have been applied. */
+  private async repeatRelease(): Promise<void> {
+    const expired = now() + this.ttl;
+    for (let pause = FIRST_PAUSE; now() < expired; pause = Math.min(2 * pause, LONGEST_PAUSE)) {
+      await idle(pause);
+      try {
+        await this.tryRelease();
+        return;
+      } catch (cause) {
+        this.noticeUnknown('release', asStoreError(cause, this.key));
+      }
+    }
+  }
+}

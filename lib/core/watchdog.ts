@@ -1,0 +1,106 @@
+import { after, now } from './clock.js';
+import type { LeaseDriver } from './driver.js';
+import { asStoreError, type LockError } from './errors.js';
+
+const SHORTEST_PAUSE = 20;
+const LONGEST_PAUSE = 1000;
+
+/** What the watchdog knows of a tenure. Times are on the monotonic clock, milliseconds. */
+export interface Renewable {
+  readonly key: string;
+  readonly owner: string;
+  readonly driver: LeaseDriver;
+  readonly ttl: number;
+  readonly validUntil: number;
+  /** When to renew it next; `Infinity`: never again. */
+  renewAt: number;
+  settleRenewal(reply: 'renewed' | 'lost', sentAt: number): void;
+  expire(): void;
+  noticeLag(lag: number): void;
+  noticeUnknown(operation: 'renew', error: LockError): void;
+}
+
+/**
+ * Renews every tenure of the process when a third of its length has gone, a batch for each driver and tick, and ends those whose validity
+ * is over. One timer serves all; it does not keep the process alive.
+ *
+ * A renewal without an answer is neither a success nor a loss: it is tried again until the validity ends.
+ */
+export class Watchdog {
+  private readonly tenures = new Set<Renewable>();
+  private timer: NodeJS.Timeout | undefined;
+  private tickAt = Infinity;
+
+  add(tenure: Renewable): void {
+    this.tenures.add(tenure);
+    this.tickBy(Math.min(tenure.renewAt, tenure.validUntil));
+  }
+
+  remove(tenure: Renewable): void {
+    if (this.tenures.delete(tenure) && this.tenures.size === 0) this.sleep();
+  }
+
+  private sleep(): void {
+    clearTimeout(this.timer);
+    this.tickAt = Infinity;
+  }
+
+  private tickBy(time: number): void {
+    if (time >= this.tickAt) return;
+    clearTimeout(this.timer);
+    this.tickAt = time;
+    this.timer = after(time - now(), () => this.tick()).unref();
+  }
+
+  private tick(): void {
+    const time = now();
+    const lag = time - this.tickAt;
+    this.sleep();
+    const due = new Map<LeaseDriver, Renewable[]>();
+    let firstRenewal = Infinity;
+    let firstEnd = Infinity;
+    let shortest: Renewable | undefined;
+    for (const tenure of [...this.tenures]) {
+      if (!shortest || tenure.ttl < shortest.ttl) shortest = tenure;
+      if (time >= tenure.validUntil) {
+        tenure.expire();
+        continue;
+      }
+      if (time >= tenure.renewAt) {
+        const batch = due.get(tenure.driver);
+        if (batch) batch.push(tenure);
+        else due.set(tenure.driver, [tenure]);
+        // A reply can be lost on a connection that stays open: ask again without waiting for it.
+        tenure.renewAt = time + Math.max(tenure.ttl / 3, SHORTEST_PAUSE);
+      }
+      firstRenewal = Math.min(firstRenewal, tenure.renewAt);
+      firstEnd = Math.min(firstEnd, tenure.validUntil);
+    }
+    if (shortest && lag > shortest.ttl / 3) shortest.noticeLag(lag);
+    for (const [driver, batch] of due) void this.renew(driver, batch, time);
+    // Thousands of leases fall due at as many instants: gather a twentieth of the shortest one into a tick.
+    const pause = shortest ? shortest.ttl / 20 : 0;
+    this.tickBy(Math.min(firstEnd, Math.max(firstRenewal, time + pause)));
+  }
+
+  private async renew(driver: LeaseDriver, batch: readonly Renewable[], sentAt: number): Promise<void> {
+    try {
+      const replies = await driver.renew(batch.map(({ key, owner, ttl }) => ({ key, owner, ttl })));
+      batch.forEach((tenure, index) => tenure.settleRenewal(replies[index] ?? 'lost', sentAt));
+    } catch (cause) {
+      for (const tenure of batch) {
+        if (this.tenures.has(tenure)) this.retry(tenure, cause);
+      }
+    }
+  }
+
+  private retry(tenure: Renewable, cause: unknown): void {
+    const pause = Math.min(Math.max(tenure.ttl / 10, SHORTEST_PAUSE), LONGEST_PAUSE);
+    if (tenure.renewAt < Infinity) tenure.renewAt = Math.min(tenure.renewAt, now() + pause);
+    tenure.noticeUnknown('renew', asStoreError(cause, tenure.key));
+    this.tickBy(tenure.renewAt);
+  }
+}
+
+/** The watchdog of this process. */
+export const watchdog = new Watchdog();

@@ -1,0 +1,139 @@
+import { after } from './core/clock.js';
+import { LockConfigError, LockLostError } from './core/errors.js';
+import { LockEventEmitter, type LockEvents, type LockListener, type LockLogger } from './core/events.js';
+import { checkKey } from './core/key.js';
+import type { Lease } from './core/lease.js';
+import { checkOptions, USING_OPTIONS, type AcquireOptions, type UsingOptions } from './core/options.js';
+import { LockRuntime } from './core/runtime.js';
+import type { LockStore } from './core/store.js';
+import { Mutex, type OnTimeoutResult } from './primitives/mutex.js';
+
+export interface LocksOptions {
+  /** Put before every key. Default: nothing. */
+  namespace?: string;
+  /** For every lock that does not say otherwise; a `signal` is no default. */
+  defaults?: Omit<UsingOptions, 'signal'>;
+  /** Where lost leases, failed listeners and a lagging event loop are told. Default: the console; `false`: nowhere. */
+  logger?: LockLogger | false;
+  /** Milliseconds for which {@link Locks.close} waits for running work. Default 10,000. */
+  shutdownTimeout?: number;
+}
+
+const CONSOLE: LockLogger = { warn: (message) => console.warn(message), error: (message) => console.error(message) };
+
+/** How many {@link Locks} use a store: the last one that closes, closes it. */
+const users = new WeakMap<LockStore, number>();
+
+/** All locks of one store. Build one for each store and keep it: `await locks.using('order:42', async (lease) => …)`. */
+export class Locks {
+  private readonly namespace: string;
+  private readonly defaults: UsingOptions;
+  private readonly shutdownTimeout: number;
+  private readonly events: LockEventEmitter;
+  private readonly runtime: LockRuntime;
+  private closing: Promise<void> | undefined;
+
+  /**
+   * @param store such as `redisStore({ url })` or `memoryStore()`.
+   * @throws {LockConfigError} when an option is wrong.
+   */
+  constructor(
+    readonly store: LockStore,
+    options: LocksOptions = {},
+  ) {
+    if (typeof store?.mutex?.acquire !== 'function') {
+      throw new LockConfigError('Locks need a store, such as redisStore({ url }) from "nestjs-distributed-lock/redis".');
+    }
+    checkLocksOptions(options);
+    this.namespace = options.namespace ?? '';
+    this.defaults = options.defaults ?? {};
+    this.shutdownTimeout = options.shutdownTimeout ?? 10_000;
+    this.events = new LockEventEmitter(options.logger ?? CONSOLE);
+    this.runtime = new LockRuntime(this.events);
+    users.set(store, (users.get(store) ?? 0) + 1);
+  }
+
+  /**
+   * The lock with this key; nothing is asked of the store yet.
+   *
+   * @param key 1–512 characters, no control characters, braces only as one hash tag.
+   * @throws {LockConfigError} when the key is wrong.
+   */
+  mutex(key: string): Mutex {
+    checkKey(key);
+    const full = this.namespace === '' ? key : checkKey(this.namespace + key);
+    return new Mutex(this.runtime, this.store.mutex, full, this.defaults);
+  }
+
+  /** {@link Mutex.acquire} */
+  async acquire(key: string, options?: AcquireOptions): Promise<Lease> {
+    return this.mutex(key).acquire(options);
+  }
+
+  /** {@link Mutex.tryAcquire} */
+  async tryAcquire(key: string, options?: AcquireOptions): Promise<Lease | null> {
+    return this.mutex(key).tryAcquire(options);
+  }
+
+  /** {@link Mutex.using} */
+  async using<T, const O extends UsingOptions = UsingOptions>(
+    key: string,
+    work: (lease: Lease) => T | PromiseLike<T>,
+    options?: O,
+  ): Promise<T | OnTimeoutResult<O>> {
+    return this.mutex(key).using(work, options);
+  }
+
+  /** Listens; the returned function stops listening. A listener runs inside the lock's own work: be quick. */
+  on<E extends keyof LockEvents>(event: E, listener: LockListener<E>): () => void {
+    return this.events.on(event, listener);
+  }
+
+  /** From now on nobody waits: waiters reject with {@link LockAbortedError}. Free keys and re-entrant calls are still given. */
+  stopWaiting(): void {
+    this.runtime.stopWaiting();
+  }
+
+  /**
+   * Stops waiting, waits up to `shutdownTimeout` for running work, aborts and releases what is still held, and closes the store, but no client
+   * that you made yourself. Nothing can be acquired any more.
+   */
+  close(): Promise<void> {
+    this.closing ??= this.shutDown();
+    return this.closing;
+  }
+
+  private async shutDown(): Promise<void> {
+    this.stopWaiting();
+    await within(this.shutdownTimeout, this.runtime.drained());
+    this.runtime.close();
+    const held = [...this.runtime.held];
+    for (const lease of held) lease.abort(new LockLostError('The lease was released because the locks were closed.'));
+    await Promise.all(held.map((lease) => lease.release()));
+    await within(this.store.requestTimeout, this.runtime.backgroundEnded());
+    const others = (users.get(this.store) ?? 1) - 1;
+    users.set(this.store, others);
+    if (others === 0) await this.store.close();
+  }
+}
+
+async function within(timeout: number, work: Promise<void>): Promise<void> {
+  let timer: NodeJS.Timeout | undefined;
+  const end = new Promise<void>((resolve) => (timer = after(timeout, resolve)));
+  await Promise.race([work, end]);
+  clearTimeout(timer);
+}
+
+/** @throws {LockConfigError} naming the option. */
+export function checkLocksOptions(options: LocksOptions): void {
+  const { namespace = '', defaults, shutdownTimeout = 0 } = options;
+  if (typeof namespace !== 'string') throw new LockConfigError('Locks: "namespace" must be a string.');
+  if (!Number.isSafeInteger(shutdownTimeout) || shutdownTimeout < 0) {
+    throw new LockConfigError(`Locks: "shutdownTimeout" must be a whole number of at least 0, not ${String(shutdownTimeout)}.`);
+  }
+  checkOptions(
+    defaults,
+    'Locks: "defaults"',
+    USING_OPTIONS.filter((name) => name !== 'signal'),
+  );
+}

@@ -1,0 +1,122 @@
+import { acquire } from '../core/acquire.js';
+import type { LeaseDriver } from '../core/driver.js';
+import { LockAbortedError, LockLostError, LockTimeoutError } from '../core/errors.js';
+import { heldLease, runHolding } from '../core/holds.js';
+import { Lease } from '../core/lease.js';
+import {
+  ACQUIRE_OPTIONS,
+  checkOptions,
+  resolveOptions,
+  type AcquireOptions,
+  type ResolvedOptions,
+  type UsingOptions,
+} from '../core/options.js';
+import { patienceOf } from '../core/patience.js';
+import type { LockRuntime } from '../core/runtime.js';
+
+/** What `using` resolves to when patience ends: nothing unless `onTimeout` says so. */
+export type OnTimeoutResult<O> = O extends { onTimeout: 'skip' }
+  ? undefined
+  : O extends { onTimeout: (...args: never[]) => infer R }
+    ? Awaited<R>
+    : never;
+
+/** One holder at a time, in all processes that share the store. */
+export class Mutex {
+  /** @internal Use {@link Locks.mutex}. */
+  constructor(
+    private readonly runtime: LockRuntime,
+    private readonly driver: LeaseDriver,
+    /** The key as the store knows it, namespace included. */
+    readonly key: string,
+    private readonly defaults: UsingOptions,
+  ) {}
+
+  /**
+   * Waits for the key and takes it. The lease is renewed until it is released.
+   *
+   * @throws {LockTimeoutError} when patience ends while another holds the key.
+   * @throws {LockAbortedError} when `signal` aborts or the locks are closed.
+   * @throws {StoreError} when patience ends in an outage, or at once where no retry helps.
+   * @throws {LockLostError} when this call chain holds the key by a lease that is lost.
+   * @throws {LockConfigError} when an option is wrong.
+   */
+  async acquire(options?: AcquireOptions): Promise<Lease> {
+    checkOptions(options, `Lock "${this.key}"`, ACQUIRE_OPTIONS);
+    return this.take(resolveOptions(this.defaults, options), false);
+  }
+
+  /** As {@link acquire}, but tries once and resolves to `null` where the key is taken. */
+  async tryAcquire(options?: AcquireOptions): Promise<Lease | null> {
+    try {
+      return await this.acquire({ ...options, waitTimeout: 0 });
+    } catch (error) {
+      if (error instanceof LockTimeoutError) return null;
+      throw error;
+    }
+  }
+
+  /**
+   * Runs the work under the key, and in a call chain that may take the key again. The work's result or error comes through as it is.
+   *
+   * @throws as {@link acquire}; `onTimeout` changes what becomes of a {@link LockTimeoutError}.
+   * @throws {LockLostError} with the work's `result`, when the lease was lost meanwhile and the work succeeded, unless `onLost` is `'ignore'`.
+   */
+  async using<T, const O extends UsingOptions = UsingOptions>(
+    work: (lease: Lease) => T | PromiseLike<T>,
+    options?: O,
+  ): Promise<T | OnTimeoutResult<O>> {
+    checkOptions(options, `Lock "${this.key}"`);
+    const resolved = resolveOptions(this.defaults, options);
+    let lease: Lease;
+    try {
+      lease = await this.take(resolved, true);
+    } catch (error) {
+      return (await resultOnTimeout(error, resolved, { args: [], target: undefined, method: undefined })) as OnTimeoutResult<O>;
+    }
+    let result: T;
+    try {
+      result = await runHolding(lease, () => work(lease));
+    } catch (error) {
+      await lease.release();
+      throw error;
+    }
+    await conclude(lease, resolved, result);
+    return result;
+  }
+
+  /** @internal A lease by options that are checked and complete. */
+  async take(options: ResolvedOptions, guardsBody: boolean): Promise<Lease> {
+    const { key, driver, runtime } = this;
+    const { signal, minHold, maxHold } = options;
+    if (signal?.aborted) {
+      throw new LockAbortedError(`The wait for "${key}" was aborted.`, { key, reason: 'signal', cause: signal.reason });
+    }
+    const held = options.reentrant ? heldLease(driver, key) : undefined;
+    if (held) return held.reenter(guardsBody, { minHold, maxHold });
+    runtime.assertOpen(key);
+    const { keyTimeout: ttl, retryInterval, fair, waitTimeout, retryCount } = options;
+    const patience = patienceOf({ retryCount, retryInterval, waitTimeout });
+    const tenure = await acquire({ runtime, driver, key, ttl, minHold, patience, retryInterval, fair, signal });
+    return new Lease(tenure, guardsBody, maxHold, true);
+  }
+}
+
+/** What a call resolves to that did not get its lock; anything but a timeout is thrown on. */
+export async function resultOnTimeout(
+  error: unknown,
+  options: ResolvedOptions,
+  call: { args: readonly unknown[]; target: unknown; method: string | symbol | undefined },
+): Promise<unknown> {
+  const { onTimeout } = options;
+  if (!(error instanceof LockTimeoutError) || onTimeout === 'throw') throw error;
+  return onTimeout === 'skip' ? undefined : onTimeout({ key: error.key ?? '', ...call, error });
+}
+
+/** Releases the lease of a body that succeeded. */
+export async function conclude(lease: Lease, options: ResolvedOptions, result: unknown): Promise<void> {
+  const wasOurs = await lease.release();
+  if (wasOurs || options.onLost === 'ignore') return;
+  const message = `The lease of "${lease.key}" was lost while the work ran: another may have worked at the same time.`;
+  throw new LockLostError(message, { key: lease.key, result });
+}

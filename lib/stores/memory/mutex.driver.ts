@@ -1,0 +1,129 @@
+import { now } from '../../core/clock.js';
+import type { AcquireReply, AcquireRequest, CheckReply, LeaseDriver, ReleaseRequest, RenewRequest, Tenancy } from '../../core/driver.js';
+
+/** Milliseconds that a queued waiter has to take the lock that it is offered. */
+const OFFER = 1000;
+/** Milliseconds between two looks for entries whose end has passed. */
+const SWEEP = 1000;
+
+interface Entry {
+  /** `undefined`: kept taken for nobody after a release, until it ends. */
+  owner: string | undefined;
+  endsAt: number;
+}
+
+/** The mutex in the memory of one process; it answers as the Redis scripts do, step by step. */
+export class MemoryMutexDriver implements LeaseDriver {
+  private readonly entries = new Map<string, Entry>();
+  private readonly queues = new Map<string, string[]>();
+  private lastToken = 0;
+  private sweeper: NodeJS.Timeout | undefined;
+
+  acquire(request: AcquireRequest): Promise<AcquireReply> {
+    const { key, owner, ttl, tokens, queue } = request;
+    let entry = this.live(key);
+    if (!entry) {
+      const head = this.queues.get(key)?.[0];
+      if (head !== undefined && head !== owner) entry = this.offer(key, head);
+    }
+    if (entry && entry.owner !== owner) {
+      const ahead = queue ? this.join(key, owner) : 0;
+      return Promise.resolve({ granted: false, remaining: entry.endsAt - now(), holder: entry.owner ?? 'nobody', ahead });
+    }
+    this.leaveQueue(key, owner);
+    this.put(key, { owner, endsAt: Math.max(entry?.endsAt ?? 0, now() + ttl) });
+    // Tokens start at the wall clock, so that they grow over a restart of the process too.
+    const token = Math.max(this.lastToken + 1, Date.now() * 1000);
+    this.lastToken = token + tokens - 1;
+    return Promise.resolve({ granted: true, token });
+  }
+
+  renew(batch: readonly RenewRequest[]): Promise<readonly ('renewed' | 'lost')[]> {
+    return Promise.resolve(
+      batch.map(({ key, owner, ttl }) => {
+        const entry = this.live(key);
+        if (entry?.owner !== owner) return 'lost';
+        entry.endsAt = Math.max(entry.endsAt, now() + ttl);
+        return 'renewed';
+      }),
+    );
+  }
+
+  release({ key, owner, keepFor }: ReleaseRequest): Promise<'released' | 'lost'> {
+    const entry = this.live(key);
+    if (entry?.owner !== owner) return Promise.resolve('lost');
+    if (keepFor > 0) this.put(key, { owner: undefined, endsAt: now() + keepFor });
+    else this.handOver(key);
+    return Promise.resolve('released');
+  }
+
+  leave({ key, owner }: Tenancy): Promise<void> {
+    this.leaveQueue(key, owner);
+    if (this.live(key)?.owner === owner) this.handOver(key);
+    return Promise.resolve();
+  }
+
+  check({ key, owner }: Tenancy): Promise<CheckReply> {
+    const entry = this.live(key);
+    const remaining = entry ? entry.endsAt - now() : 0;
+    if (entry?.owner === owner) return Promise.resolve({ state: 'held', remaining });
+    if (this.queues.get(key)?.includes(owner)) return Promise.resolve({ state: 'queued', remaining });
+    return Promise.resolve({ state: entry ? 'taken' : 'free', remaining });
+  }
+
+  close(): void {
+    clearInterval(this.sweeper);
+    this.sweeper = undefined;
+    this.entries.clear();
+    this.queues.clear();
+  }
+
+  private live(key: string): Entry | undefined {
+    const entry = this.entries.get(key);
+    if (!entry || entry.endsAt > now()) return entry;
+    this.entries.delete(key);
+    return undefined;
+  }
+
+  private put(key: string, entry: Entry): Entry {
+    this.entries.set(key, entry);
+    this.sweeper ??= setInterval(() => this.sweep(), SWEEP).unref();
+    return entry;
+  }
+
+  /** The head of the queue gets the key for a moment: it takes it when it asks next, or the key is free again. */
+  private offer(key: string, head: string): Entry {
+    this.leaveQueue(key, head);
+    return this.put(key, { owner: head, endsAt: now() + OFFER });
+  }
+
+  private handOver(key: string): void {
+    const head = this.queues.get(key)?.[0];
+    if (head === undefined) this.entries.delete(key);
+    else this.offer(key, head);
+  }
+
+  /** Returns how many waiters are ahead. */
+  private join(key: string, owner: string): number {
+    const queue = this.queues.get(key) ?? [];
+    this.queues.set(key, queue);
+    const place = queue.indexOf(owner);
+    return place >= 0 ? place : queue.push(owner) - 1;
+  }
+
+  private leaveQueue(key: string, owner: string): void {
+    const queue = this.queues.get(key);
+    const place = queue?.indexOf(owner) ?? -1;
+    if (!queue || place < 0) return;
+    queue.splice(place, 1);
+    if (queue.length === 0) this.queues.delete(key);
+  }
+
+  /** Whom nobody asks after would stay for ever. */
+  private sweep(): void {
+    for (const key of [...this.entries.keys()]) this.live(key);
+    if (this.entries.size > 0) return;
+    clearInterval(this.sweeper);
+    this.sweeper = undefined;
+  }
+}

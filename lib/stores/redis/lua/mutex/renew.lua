@@ -1,0 +1,16 @@
+-- Pushes the ends of many locks later, never nearer: an old request that is sent again must not shorten a lease.
+-- KEYS  the locks
+-- ARGV  owner and ttl ms of each
+-- Reply for each: 1 renewed, 0 lost
+local replies = {}
+for i, key in ipairs(KEYS) do
+  local owner, ttl = ARGV[2 * i - 1], tonumber(ARGV[2 * i])
+  -- A key of another type is somebody else's: pcall, so that the rest of the batch is renewed.
+  if redis.pcall('GET', key) == owner then
+    if redis.call('PTTL', key) < ttl then redis.call('PEXPIRE', key, ttl) end
+    replies[i] = 1
+  else
+    replies[i] = 0
+  end
+end
+return replies

@@ -1,0 +1,75 @@
+import type { AcquireReply, AcquireRequest, CheckReply, LeaseDriver, ReleaseRequest, RenewRequest, Tenancy } from '../../core/driver.js';
+import { LockConfigError } from '../../core/errors.js';
+import { lua } from './lua.generated.js';
+import type { RedisConnection } from './redis.connection.js';
+import { RedisScript } from './redis.script.js';
+
+type AcquireScriptReply = [1, string] | [0, number, string, number];
+
+const ACQUIRE = new RedisScript<AcquireScriptReply>(lua['mutex/acquire']);
+const RENEW = new RedisScript<(0 | 1)[]>(lua['mutex/renew']);
+const RELEASE = new RedisScript<0 | 1>(lua['mutex/release']);
+const LEAVE = new RedisScript<0 | 1>(lua['mutex/leave']);
+const CHECK = new RedisScript<[CheckReply['state'], number]>(lua['mutex/check']);
+
+/** Milliseconds that a queued waiter has to take the lock that it is offered. */
+const OFFER = 1000;
+/** Milliseconds after which a queue that nobody asks after is gone; a waiter asks every half second or more often. */
+const QUEUE_TTL = 60_000;
+const LARGEST_BATCH = 256;
+
+/** The mutex on Redis: a plain string, so that whoever uses the classic `SET key value NX PX` recipe and we exclude each other. */
+export class RedisMutexDriver implements LeaseDriver {
+  constructor(
+    private readonly connection: RedisConnection,
+    private readonly fenceTimeout: number,
+  ) {}
+
+  async acquire(request: AcquireRequest): Promise<AcquireReply> {
+    const { key, owner, ttl, tokens, queue } = request;
+    const args = [owner, ttl, tokens, queue ? 1 : 0, this.fenceTimeout, OFFER, QUEUE_TTL];
+    const reply = await ACQUIRE.run(this.connection, [key, beside(key, 'fence'), beside(key, 'queue')], args, () => request.abandoned());
+    if (reply[0] === 1) return { granted: true, token: Number(reply[1]) };
+    return { granted: false, remaining: reply[1], holder: reply[2], ahead: reply[3] };
+  }
+
+  async renew(batch: readonly RenewRequest[]): Promise<readonly ('renewed' | 'lost')[]> {
+    // Two keys of a Cluster seldom share a slot.
+    const size = this.connection.client.isCluster ? 1 : LARGEST_BATCH;
+    const chunks: (readonly RenewRequest[])[] = [];
+    for (let start = 0; start < batch.length; start += size) chunks.push(batch.slice(start, start + size));
+    const replies = await Promise.all(
+      chunks.map((chunk) =>
+        RENEW.run(
+          this.connection,
+          chunk.map(({ key }) => key),
+          chunk.flatMap(({ owner, ttl }) => [owner, ttl]),
+        ),
+      ),
+    );
+    return replies.flat().map((reply) => (reply === 1 ? 'renewed' : 'lost'));
+  }
+
+  async release({ key, owner, keepFor }: ReleaseRequest): Promise<'released' | 'lost'> {
+    const reply = await RELEASE.run(this.connection, [key, beside(key, 'queue')], [owner, keepFor, OFFER]);
+    return reply === 1 ? 'released' : 'lost';
+  }
+
+  async leave({ key, owner }: Tenancy): Promise<void> {
+    await LEAVE.run(this.connection, [key, beside(key, 'queue')], [owner, OFFER]);
+  }
+
+  async check({ key, owner }: Tenancy): Promise<CheckReply> {
+    const [state, remaining] = await CHECK.run(this.connection, [key, beside(key, 'queue')], [owner]);
+    return { state, remaining };
+  }
+}
+
+/** A key in the same Cluster slot: with the lock's own hash tag, or the whole lock key as one. */
+function beside(key: string, what: 'fence' | 'queue'): string {
+  if (!key.includes('{')) return `{${key}}:${what}`;
+  if (/:(fence|queue)$/.test(key)) {
+    throw new LockConfigError(`On Redis a key with a hash tag must not end in ":fence" or ":queue": "${key}".`, { key });
+  }
+  return `${key}:${what}`;
+}

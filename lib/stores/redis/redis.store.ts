@@ -1,0 +1,107 @@
+import { Cluster, Redis, type ClusterNode, type ClusterOptions, type RedisOptions } from 'ioredis';
+import { LockConfigError } from '../../core/errors.js';
+import type { LockStore } from '../../core/store.js';
+import { RedisMutexDriver } from './mutex.driver.js';
+import { RedisConnection, type RedisClient } from './redis.connection.js';
+
+export type { RedisClient };
+
+/** Where the server is; exactly one of these. */
+export type RedisConnectionOptions =
+  | {
+      /** `redis://` or `rediss://`. */
+      url: string;
+    }
+  | {
+      /** An ioredis client of your own, single or Cluster. It is never closed by us. */
+      client: RedisClient;
+    }
+  | {
+      /** What ioredis takes to make a client. */
+      options: RedisOptions;
+    }
+  | {
+      /** Nodes of a Redis Cluster to begin with. */
+      cluster: ClusterNode[];
+      clusterOptions?: ClusterOptions;
+    }
+  | {
+      sentinels: NonNullable<RedisOptions['sentinels']>;
+      /** The master's name at the sentinels. */
+      name: string;
+      options?: RedisOptions;
+    };
+
+export type RedisStoreOptions = RedisConnectionOptions & {
+  /** Milliseconds that a single request may take, connecting included. Default 1000. */
+  requestTimeout?: number;
+  /** Milliseconds for which the last fencing token of an unused key is remembered. Later ones grow all the same, by the server's clock. Default one hour. */
+  fenceTimeout?: number;
+};
+
+const SOURCES = ['url', 'client', 'options', 'cluster', 'sentinels'] as const;
+const OTHERS = ['name', 'clusterOptions', 'requestTimeout', 'fenceTimeout'];
+const HOUR = 3_600_000;
+
+/**
+ * Locks on Redis 5 or later. It connects with the first request.
+ *
+ * @throws {LockConfigError} when an option is wrong.
+ */
+export function redisStore(options: RedisStoreOptions): LockStore {
+  checkStoreOptions(options);
+  const { requestTimeout = 1000, fenceTimeout = HOUR } = options;
+  const isOwned = !('client' in options);
+  const connection = new RedisConnection(isOwned ? connect(options, requestTimeout) : options.client, requestTimeout, isOwned);
+  return {
+    name: 'redis',
+    requestTimeout,
+    mutex: new RedisMutexDriver(connection, fenceTimeout),
+    close: () => connection.close(),
+  };
+}
+
+function connect(options: Exclude<RedisStoreOptions, { client: RedisClient }>, requestTimeout: number): RedisClient {
+  const ours = ownOptions(requestTimeout);
+  if ('url' in options) return new Redis(options.url, ours);
+  if ('sentinels' in options) {
+    return new Redis({ ...ours, ...options.options, sentinels: options.sentinels, name: options.name, lazyConnect: true });
+  }
+  if ('cluster' in options) {
+    const { clusterOptions } = options;
+    return new Cluster(options.cluster, { ...clusterOptions, redisOptions: { ...ours, ...clusterOptions?.redisOptions }, lazyConnect: true });
+  }
+  return new Redis({ ...ours, ...options.options, lazyConnect: true });
+}
+
+/** A client of our own: it reconnects within half a second of the server's return, and repeats nothing by itself, since we do. */
+function ownOptions(requestTimeout: number): RedisOptions {
+  return {
+    lazyConnect: true,
+    autoResendUnfulfilledCommands: false,
+    connectTimeout: requestTimeout,
+    // A connection that has gone silent is not mended by waiting for TCP.
+    socketTimeout: requestTimeout,
+    retryStrategy: (times) => Math.min(50 * times, 500),
+    // A master that became a replica: the name now leads to another one.
+    reconnectOnError: (error) => error.message.startsWith('READONLY'),
+  };
+}
+
+function checkStoreOptions(options: RedisStoreOptions): void {
+  const fail = (problem: string): never => {
+    throw new LockConfigError(`redisStore: ${problem}.`);
+  };
+  if (typeof options !== 'object' || options === null) fail('the options must be an object');
+  const given = Object.entries(options).filter(([, value]) => value !== undefined);
+  for (const [name] of given) if (![...SOURCES, ...OTHERS].includes(name)) fail(`unknown option "${name}"`);
+  const sources = SOURCES.filter((name) => given.some(([other]) => other === name) && !(name === 'options' && 'sentinels' in options));
+  if (sources.length !== 1) fail(`give exactly one of ${SOURCES.join(', ')}, not ${sources.join(' and ') || 'none'}`);
+  if ('client' in options && typeof options.client?.evalsha !== 'function') fail('"client" must be an ioredis client');
+  if ('url' in options && typeof options.url !== 'string') fail('"url" must be a string');
+  if ('sentinels' in options && typeof options.name !== 'string') fail('"name" must name the master that the sentinels watch');
+  for (const name of ['requestTimeout', 'fenceTimeout'] as const) {
+    const value = options[name];
+    if (value !== undefined && !(Number.isSafeInteger(value) && value > 0)) fail(`"${name}" must be a whole number of at least 1, not ${String(value)}`);
+  }
+}
