@@ -138,7 +138,8 @@ class Acquisition {
   /** Waits, but no longer than until the wait is called off. */
   private async pause(delay: number): Promise<void> {
     const { signal, runtime, key } = this.settings;
-    const stopped = (): LockAbortedError => new LockAbortedError(`Cannot wait for "${key}": the locks are being closed.`, { key, reason: 'shutdown' });
+    const stopped = (): LockAbortedError =>
+      new LockAbortedError(`Cannot wait for "${key}": the locks are being closed.`, { key, reason: 'shutdown' });
     if (runtime.stopping.aborted) throw stopped();
     await new Promise<void>((resolve) => {
       const end = (): void => {

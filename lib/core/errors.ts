@@ -1,12 +1,6 @@
 /** Every `code` that a {@link LockError} can carry. */
 export type LockErrorCode =
-  | 'LOCK_TIMEOUT'
-  | 'LOCK_ABORTED'
-  | 'LOCK_LOST'
-  | 'LOCK_STORE'
-  | 'LOCK_QUORUM'
-  | 'LOCK_UNSUPPORTED'
-  | 'LOCK_CONFIG';
+  'LOCK_TIMEOUT' | 'LOCK_ABORTED' | 'LOCK_LOST' | 'LOCK_STORE' | 'LOCK_QUORUM' | 'LOCK_UNSUPPORTED' | 'LOCK_CONFIG';
 
 export interface LockErrorOptions {
   /** The key that the error is about, where there is one. */
@@ -120,7 +114,11 @@ export class LockConfigError extends LockError {
 /** What a driver rejected with, as a {@link LockError}. Anything else than one is a fault of the driver, which no retry mends. */
 export function asStoreError(cause: unknown, key: string): LockError {
   if (cause instanceof LockError) return cause;
-  return new StoreError(`The store failed for "${key}": ${cause instanceof Error ? cause.message : String(cause)}`, { key, cause, transient: false });
+  return new StoreError(`The store failed for "${key}": ${cause instanceof Error ? cause.message : String(cause)}`, {
+    key,
+    cause,
+    transient: false,
+  });
 }
 
 /** Whether the store may answer if it is asked again. */

@@ -16,7 +16,8 @@ export function checkKey(key: unknown): string {
 function problemOf(key: unknown): string | undefined {
   if (typeof key !== 'string') return `must be a string, not ${key === null ? 'null' : typeof key}`;
   if (key === '') return 'must not be empty';
-  if (key.length > LONGEST) return `must have at most ${LONGEST} characters, this one has ${key.length}: hash the long part (paramLock does)`;
+  if (key.length > LONGEST)
+    return `must have at most ${LONGEST} characters, this one has ${key.length}: hash the long part (paramLock does)`;
   if (/\p{Cc}/u.test(key)) return `must not contain control characters: ${JSON.stringify(key)}`;
   if (/\p{Surrogate}/u.test(key)) return `must be well-formed Unicode: ${JSON.stringify(key)}`;
   if (/[{}]/.test(key) && !/^[^{}]*\{[^{}]+\}[^{}]*$/.test(key)) {

@@ -146,7 +146,12 @@ export class Tenure implements Renewable {
     this.isReleased = true;
     if (this.loss) {
       // Nobody waits for it: a renewal without an answer may have kept the key ours at the store.
-      this.runtime.inBackground(this.tryRelease().then(() => undefined, () => undefined));
+      this.runtime.inBackground(
+        this.tryRelease().then(
+          () => undefined,
+          () => undefined,
+        ),
+      );
       return false;
     }
     try {

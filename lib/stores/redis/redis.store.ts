@@ -69,7 +69,11 @@ function connect(options: Exclude<RedisStoreOptions, { client: RedisClient }>, r
   }
   if ('cluster' in options) {
     const { clusterOptions } = options;
-    return new Cluster(options.cluster, { ...clusterOptions, redisOptions: { ...ours, ...clusterOptions?.redisOptions }, lazyConnect: true });
+    return new Cluster(options.cluster, {
+      ...clusterOptions,
+      redisOptions: { ...ours, ...clusterOptions?.redisOptions },
+      lazyConnect: true,
+    });
   }
   return new Redis({ ...ours, ...options.options, lazyConnect: true });
 }
@@ -102,6 +106,7 @@ function checkStoreOptions(options: RedisStoreOptions): void {
   if ('sentinels' in options && typeof options.name !== 'string') fail('"name" must name the master that the sentinels watch');
   for (const name of ['requestTimeout', 'fenceTimeout'] as const) {
     const value = options[name];
-    if (value !== undefined && !(Number.isSafeInteger(value) && value > 0)) fail(`"${name}" must be a whole number of at least 1, not ${String(value)}`);
+    if (value !== undefined && !(Number.isSafeInteger(value) && value > 0))
+      fail(`"${name}" must be a whole number of at least 1, not ${String(value)}`);
   }
 }

@@ -1,0 +1,169 @@
+import { createHash } from 'node:crypto';
+import { types } from 'node:util';
+import { LockConfigError } from '../core/errors.js';
+
+/**
+ * Name of the method by which a class says what its instances are locked by, as overriding `hashCode` does in Java. It returns a string,
+ * number, bigint or boolean, or arrays and records of these. Instances that return equal values share their lock, whatever their class.
+ *
+ * @example class Product { [LOCK_KEY]() { return this.sku; } }
+ */
+export const LOCK_KEY: unique symbol = Symbol.for('nestjs-distributed-lock:key');
+
+const MAX_DEPTH = 1_000;
+const MAX_SHOWN = 120;
+const IN_PROGRESS = '';
+// A longer form is replaced by its hash: else an object that is referred to twice, level upon level, would double the text at each.
+const MAX_FORM = 100;
+const ADVICE = "lock by a part of it (paramLock: ['0.id']), by a key function, or give its class a [LOCK_KEY]() method";
+
+/**
+ * The text of a value: the same for two values if and only if they are equal. Every form begins with its own character and is quoted, closed
+ * or of fixed length, so that forms put side by side cannot be confused.
+ *
+ * @param args the arguments of the call
+ * @param steps where to begin, such as `['0', 'user', 'id']`; none: the form of the whole list
+ * @throws {LockConfigError} when something has no stable form; the message names the argument and the path in it
+ */
+export function canonicalForm(args: readonly unknown[], steps: readonly string[] = []): string {
+  const walk = new Walk();
+  try {
+    return walk.from(args, steps);
+  } catch (cause) {
+    if (cause instanceof LockConfigError) throw cause;
+    throw walk.refusal(`cannot be read (${cause instanceof Error ? cause.message : typeof cause})`, cause);
+  }
+}
+
+/** SHA-256 of a text or of bytes, in hex digits. */
+export function sha256(data: string | Uint8Array): string {
+  return createHash('sha256').update(data).digest('hex');
+}
+
+class Walk {
+  // Left as it stands when something throws, so that the refusal can name the spot.
+  readonly #path: string[] = [];
+  readonly #forms = new Map<object, string>();
+
+  from(args: readonly unknown[], steps: readonly string[]): string {
+    let value: unknown = args;
+    for (const step of steps) {
+      this.#path.push(step);
+      value = readStep(value, step);
+      if (value === undefined) throw new LockConfigError(`${this.#spot()} leads nowhere: paramLock names a value that is not there`);
+    }
+    return this.#form(value);
+  }
+
+  refusal(what: string, cause?: unknown): LockConfigError {
+    return new LockConfigError(`${this.#spot()} ${what}, which has no stable form; ${ADVICE}`, { cause });
+  }
+
+  #spot(): string {
+    const [index, ...steps] = this.#path;
+    const inside = steps.map((step) => (/^[\w$]+(\(\))?$/.test(step) ? `.${step}` : `[${JSON.stringify(step)}]`)).join('');
+    return `argument ${index}${inside && ' at '}${inside.length > MAX_SHOWN ? `${inside.slice(0, MAX_SHOWN)}…` : inside}`;
+  }
+
+  #form(value: unknown): string {
+    if (value === undefined) return 'u';
+    if (value === null) return 'n';
+    if (typeof value === 'boolean') return value ? 't' : 'f';
+    if (typeof value === 'number') return `${value};`; // -0 prints as 0
+    if (typeof value === 'bigint') return `${value}n;`;
+    if (typeof value === 'string') return JSON.stringify(value); // escapes lone surrogates: in UTF-8 they would all be U+FFFD
+    if (typeof value === 'symbol') throw this.refusal('is a symbol');
+    const known = this.#forms.get(value);
+    if (known === IN_PROGRESS) throw this.refusal('is a cycle');
+    if (known !== undefined) return known;
+    if (this.#path.length > MAX_DEPTH) throw this.refusal(`is nested more than ${MAX_DEPTH} levels deep`);
+    this.#forms.set(value, IN_PROGRESS);
+    const text = this.#object(value);
+    const form = text.length > MAX_FORM ? `#${sha256(text)}` : text;
+    this.#forms.set(value, form);
+    return form;
+  }
+
+  #object(value: object & { [LOCK_KEY]?(): unknown; toJSON?(): unknown }): string {
+    if (LOCK_KEY in value) return `K${this.#stated('LOCK_KEY()', () => value[LOCK_KEY]?.() ?? undefined)}`;
+    // Brand checks, not `instanceof`: a value may come from another realm (vm, Jest).
+    if (Array.isArray(value)) return `[${value.length}${this.#fields(value)}`;
+    if (types.isMap(value)) return `M[${this.#unordered(value)}]${this.#fields(value)}`;
+    if (types.isSet(value)) return `S[${this.#unordered(value)}]${this.#fields(value)}`;
+    if (types.isRegExp(value)) return `R${JSON.stringify([value.source, value.flags])}${this.#fields(value)}`;
+    if (types.isDate(value) && !Number.isNaN(value.getTime())) return `D${value.getTime()};${this.#fields(value)}`;
+    if (types.isBoxedPrimitive(value)) return `O${this.#stated('valueOf()', () => value.valueOf())}`;
+    if (ArrayBuffer.isView(value) || types.isAnyArrayBuffer(value)) return bytes(value);
+    const unstable = unstableKind(value);
+    if (unstable !== undefined) throw this.refusal(`is ${unstable}`);
+    if (typeof value.toJSON === 'function') return `J${this.#stated('toJSON()', () => value.toJSON?.())}`;
+    const hidden = hiddenState(value);
+    if (hidden !== undefined) throw this.refusal(hidden);
+    return this.#fields(value);
+  }
+
+  /** Own enumerable fields by name. A field that is missing, one that is undefined and a hole in an array are the same. */
+  #fields(value: object): string {
+    let text = '{';
+    for (const key of Object.keys(value).sort()) {
+      const field = this.#within(key, () => (value as Record<string, unknown>)[key]);
+      if (field !== 'u') text += JSON.stringify(key) + field;
+    }
+    return `${text}}`;
+  }
+
+  #unordered(entries: Iterable<unknown>): string {
+    const forms = Array.from(entries, (entry, index) => this.#within(String(index), () => entry));
+    return forms.sort().join('');
+  }
+
+  /** What an object says of itself. Nothing is a forgotten `return` or an id not yet given, and all such objects would share a key. */
+  #stated(method: string, read: () => unknown): string {
+    const form = this.#within(method, read);
+    if (form === 'u') throw this.refusal(`has a ${method} that returned nothing`);
+    return form;
+  }
+
+  #within(step: string, read: () => unknown): string {
+    this.#path.push(step);
+    const form = this.#form(read());
+    this.#path.pop();
+    return form;
+  }
+}
+
+function readStep(value: unknown, step: string): unknown {
+  if (value === null || value === undefined) return undefined;
+  // What every object inherits (`0.constructor`, `0.__proto__`) says nothing about this one.
+  return step in Object.prototype && !Object.hasOwn(value, step) ? undefined : (value as Record<string, unknown>)[step];
+}
+
+function bytes(value: ArrayBufferView | ArrayBufferLike): string {
+  const kind = JSON.stringify(Object.prototype.toString.call(value)); // of a Buffer: [object Uint8Array]
+  if (!ArrayBuffer.isView(value)) return `B${kind}#${sha256(new Uint8Array(value))}`;
+  // Wider elements are written out: their bytes depend on the machine and tell -0 from 0.
+  if (!types.isUint8Array(value) && !types.isDataView(value)) return `B${kind}"${(value as Float64Array).join()}"`;
+  return `B${kind}#${sha256(new Uint8Array(value.buffer, value.byteOffset, value.byteLength))}`;
+}
+
+function unstableKind(value: object): string | undefined {
+  const { then, pipe, getReader } = value as Record<string, unknown>;
+  if (typeof value === 'function') return 'a function';
+  if (typeof then === 'function') return 'a promise';
+  if (typeof pipe === 'function' || typeof getReader === 'function') return 'a stream or a request';
+  if (types.isDate(value)) return 'an invalid Date';
+  if (types.isNativeError(value)) return 'an error'; // its message is hidden, and a toJSON(), if any, likes to show the stack
+  const tag = Object.prototype.toString.call(value).slice('[object '.length, -1);
+  return /^Weak|Generator$|Iterator$/.test(tag) ? `of type ${tag}` : undefined;
+}
+
+/** Why two objects with the same fields may yet differ. */
+function hiddenState(value: object): string | undefined {
+  const prototype: unknown = Object.getPrototypeOf(value);
+  const isPlain = prototype === null || Object.getPrototypeOf(prototype) === null;
+  if (!isPlain) return Object.keys(value).length > 0 ? undefined : `is of class ${value.constructor.name} and without fields of its own`;
+  // Methods named by a symbol are hooks (of util.inspect, of iteration…), no data.
+  const isData = (key: symbol) =>
+    ({}).propertyIsEnumerable.call(value, key) && typeof (value as Record<symbol, unknown>)[key] !== 'function';
+  return Object.getOwnPropertySymbols(value).some(isData) ? 'has a field named by a symbol' : undefined;
+}

@@ -1,0 +1,55 @@
+import 'reflect-metadata';
+import { Inject } from '@nestjs/common';
+import { LockConfigError } from '../core/errors.js';
+import { createJoinPoint, definitionOf } from './distributed-lock.join-point.js';
+import { checkDecoratorOptions, type DistributedLockOptions, type LockableMethod } from './distributed-lock.options.js';
+import { INTERCEPTOR, INTERCEPTOR_PROPERTY } from './distributed-lock.tokens.js';
+import { returnKindOf } from './lock-definition.js';
+
+/** Fits methods that can wait for a lock; on any other it does not compile. */
+export type LockDecorator<M extends LockableMethod> = <T extends M>(
+  target: object,
+  method: string | symbol,
+  descriptor: TypedPropertyDescriptor<T>,
+) => void;
+
+/**
+ * Runs the method under a distributed lock: takes the key, renews the lease for as long as the method runs, and gives it back when the method
+ * has ended. The method returns a Promise, an Observable (locked per subscription) or an async iterable (locked per iteration).
+ *
+ * A call rejects with {@link LockTimeoutError} when patience ends while another holds the key, with {@link StoreError} when the store is out of
+ * reach, with {@link LockAbortedError} when the app is closing, and with {@link LockLostError} when the method succeeded under a lease that was
+ * lost.
+ *
+ * @param options default: one key for the method, `keyTimeout` 1000 ms, 3 tries 500–1000 ms apart.
+ * @throws {LockConfigError} when the class is defined, if an option is wrong or the method cannot be locked.
+ */
+export function DistributedLock<M extends LockableMethod = LockableMethod>(options: DistributedLockOptions<M> = {}): LockDecorator<M> {
+  return (target, method, descriptor) => {
+    const className = nameOf(target);
+    const where = `@DistributedLock() on ${className}.${String(method)}`;
+    const original: unknown = methodOf(target, method, descriptor, where);
+    checkDecoratorOptions(options, where);
+    const { prefix = 'a', value = 'a' } = options;
+    if (prefix + value === '') throw new LockConfigError(`${where}: the key is empty: give a "prefix" or a "value".`);
+    const declared: unknown = Reflect.getMetadata('design:returntype', target, method);
+    const returns = returnKindOf(original as object, declared, options.returns, where);
+    const definition = { where, className, method, options, returns, inner: definitionOf(original) };
+    descriptor.value = createJoinPoint(original as LockableMethod, definition) as typeof descriptor.value;
+    Inject(INTERCEPTOR)(target, INTERCEPTOR_PROPERTY);
+  };
+}
+
+function nameOf(target: object): string {
+  return typeof target === 'function' ? target.name : target.constructor.name;
+}
+
+function methodOf(target: object, method: unknown, descriptor: PropertyDescriptor | undefined, where: string): unknown {
+  if (typeof method === 'object' && method !== null && 'kind' in method) {
+    throw new LockConfigError('@DistributedLock() needs legacy decorators, as Nest does: set "experimentalDecorators" in tsconfig.json.');
+  }
+  if (typeof target === 'function') throw new LockConfigError(`${where}: a static method has no instance that Nest could give a lock to.`);
+  if (typeof descriptor?.value !== 'function')
+    throw new LockConfigError(`${where}: only methods can be locked, not getters, setters or fields.`);
+  return descriptor.value as unknown;
+}

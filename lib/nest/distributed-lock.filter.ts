@@ -1,0 +1,44 @@
+import { type ArgumentsHost, Catch, type ExceptionFilter, HttpException, HttpStatus, Inject, Injectable } from '@nestjs/common';
+import { BaseExceptionFilter, HttpAdapterHost } from '@nestjs/core';
+import { throwError } from 'rxjs';
+import { LockAbortedError, LockError, LockTimeoutError, QuorumError, StoreError } from '../core/errors.js';
+
+/** Seconds. Long enough for most holds to end, short enough for a caller to stay. */
+const RETRY_AFTER = '1';
+
+/**
+ * Answers HTTP requests whose lock was not to be had: 423 where the key stayed taken, 503 where the store is out of reach or the app is
+ * closing, both with `Retry-After`. Every other error goes on as without the filter.
+ *
+ * Opt in: `app.useGlobalFilters(new LockExceptionFilter(app.get(HttpAdapterHost)))`, or provide it as `APP_FILTER`.
+ */
+@Injectable()
+@Catch(LockError)
+export class LockExceptionFilter implements ExceptionFilter {
+  constructor(@Inject(HttpAdapterHost) private readonly host: HttpAdapterHost) {}
+
+  catch(error: LockError, host: ArgumentsHost): unknown {
+    const type = host.getType<string>();
+    if (type === 'rpc') return throwError(() => error);
+    // GraphQL and others have their own way with errors.
+    if (type !== 'http') return error;
+    const adapter = this.host.httpAdapter;
+    const answer = answerTo(error);
+    if (answer) adapter.setHeader(host.switchToHttp().getResponse(), 'Retry-After', RETRY_AFTER);
+    new BaseExceptionFilter(adapter).catch(answer ?? error, host);
+    return undefined;
+  }
+}
+
+// The messages name no key: it may hold what a stranger must not see.
+function answerTo(error: LockError): HttpException | undefined {
+  if (error instanceof LockTimeoutError)
+    return answer(HttpStatus.LOCKED, 'Locked', 'Another request is working on this. Try again.', error);
+  const isClosing = error instanceof LockAbortedError && error.reason === 'shutdown';
+  if (!isClosing && !(error instanceof StoreError) && !(error instanceof QuorumError)) return undefined;
+  return answer(HttpStatus.SERVICE_UNAVAILABLE, 'Service Unavailable', 'Not available at the moment. Try again.', error);
+}
+
+function answer(statusCode: number, error: string, message: string, cause: LockError): HttpException {
+  return new HttpException({ statusCode, error, message, code: cause.code }, statusCode, { cause });
+}

@@ -1,0 +1,78 @@
+import { from, isObservable, type Observable, switchAll } from 'rxjs';
+import { LockConfigError } from '../core/errors.js';
+import type { DistributedLockInterceptor } from './distributed-lock.interceptor.js';
+import type { ReturnKind } from './distributed-lock.options.js';
+import { DEFINITION, INTERCEPTOR_PROPERTY } from './distributed-lock.tokens.js';
+import type { LockDefinition } from './lock-definition.js';
+import { lockedIterable } from './locked-iterable.js';
+import { lockedObservable, lockedPromise, type OpenCall } from './locked-return.js';
+import { MethodExecutionContext } from './method-context.js';
+
+type Method = (this: unknown, ...args: unknown[]) => unknown;
+type Injected = { [INTERCEPTOR_PROPERTY]?: DistributedLockInterceptor };
+
+const SLOT = Symbol.for('nestjs-distributed-lock:adopted');
+const shared = globalThis as { [SLOT]?: WeakMap<object, DistributedLockInterceptor> };
+const LOCKED = { promise: lockedPromise, observable: lockedObservable, iterable: lockedIterable } as const;
+
+/** Instances from factories and values, which Nest does not inject properties into. */
+const adopted = (shared[SLOT] ??= new WeakMap<object, DistributedLockInterceptor>());
+
+/** Lets an instance that Nest did not make itself be locked by this interceptor. */
+export function adopt(instance: object, interceptor: DistributedLockInterceptor): void {
+  if (!(INTERCEPTOR_PROPERTY in instance)) adopted.set(instance, interceptor);
+}
+
+/** What a decorator leaves in its method's place: name, length and metadata stay, and the call goes through the interceptor. */
+export function createJoinPoint(method: Method, definition: LockDefinition): Method {
+  function joinPoint(this: unknown, ...args: unknown[]): unknown {
+    const target = this as object;
+    const context = new MethodExecutionContext(target, joinPoint, args);
+    const open: OpenCall = (handle) => flat(interceptorOf(target, definition).intercept(context, { handle }));
+    const proceed = (): unknown => method.apply(target, args);
+    return LOCKED[definition.returns ?? returnKindNow(target, definition)](open, proceed, definition.where);
+  }
+  copyProperties(method, joinPoint);
+  for (const key of Reflect.getOwnMetadataKeys(method) as unknown[]) {
+    Reflect.defineMetadata(key, Reflect.getOwnMetadata(key, method), joinPoint);
+  }
+  Reflect.defineMetadata(DEFINITION, definition, joinPoint);
+  return joinPoint;
+}
+
+/** The lock that the function is a join point of. */
+export function definitionOf(method: unknown): LockDefinition | undefined {
+  return typeof method === 'function' ? (Reflect.getOwnMetadata(DEFINITION, method) as LockDefinition | undefined) : undefined;
+}
+
+/** Other decorators leave marks on the function too. */
+function copyProperties(from: Method, to: Method): void {
+  for (const key of Reflect.ownKeys(from)) {
+    if (key !== 'prototype') Object.defineProperty(to, key, Object.getOwnPropertyDescriptor(from, key) as PropertyDescriptor);
+  }
+}
+
+/** An interceptor that a test puts in the place of ours may answer with a promise. */
+function flat(result: Observable<unknown> | Promise<Observable<unknown>>): Observable<unknown> {
+  return isObservable(result) ? result : from(result).pipe(switchAll());
+}
+
+/** Where neither the function nor its declared type tells, the app's defaults may; an instance without an interceptor fails soon enough. */
+function returnKindNow(target: object, definition: LockDefinition): ReturnKind {
+  try {
+    return interceptorOf(target, definition).returnKindOf?.(definition) ?? 'promise';
+  } catch {
+    return 'promise';
+  }
+}
+
+function interceptorOf(target: object | undefined, definition: LockDefinition): DistributedLockInterceptor {
+  if (target === undefined || target === null)
+    throw new LockConfigError(`${definition.where}: the method was called without its instance.`);
+  const interceptor = (target as Injected)[INTERCEPTOR_PROPERTY] ?? adopted.get(target);
+  if (interceptor) return interceptor;
+  throw new LockConfigError(
+    `${definition.where}: this instance was not made by Nest, or is still under construction, so there is no lock to take. ` +
+      `Let Nest provide ${definition.className} (in a test: Test.createTestingModule) instead of calling \`new\`, and call the method after construction.`,
+  );
+}

@@ -1,0 +1,107 @@
+import type { ModuleMetadata, Type } from '@nestjs/common';
+import type { Observable } from 'rxjs';
+import { LockConfigError } from '../core/errors.js';
+import type { LockLogger } from '../core/events.js';
+import { checkOptions, USING_OPTIONS, type UsingOptions } from '../core/options.js';
+import type { LockStore } from '../core/store.js';
+import { checkParamLockPaths } from './lock-key.js';
+
+/** What a locked method may return: a sync one could not wait for its lock. */
+export type LockableResult = PromiseLike<unknown> | Observable<unknown> | AsyncIterable<unknown>;
+
+// eslint-disable-next-line @typescript-eslint/no-explicit-any -- the one type that every method's parameters fit, and that leaves an untyped `key` function usable
+export type LockableMethod = (...args: any[]) => LockableResult;
+
+export type KeyParts = string | number | readonly (string | number)[];
+
+export type ReturnKind = 'promise' | 'observable' | 'iterable';
+
+/** Options of {@link DistributedLock}. All times are whole milliseconds. */
+export interface DistributedLockOptions<M extends LockableMethod = LockableMethod> extends Omit<UsingOptions, 'signal'> {
+  /** Default `''`. The key is `prefix + value + part + '-locks'`. */
+  prefix?: string;
+  /** Default `'<DeclaringClass>.<method>'`. */
+  value?: string;
+  /**
+   * `true`: every argument takes part in the key, by a digest of its value. Paths such as `['0.id', '1']`: just these. Default false.
+   *
+   * A call whose arguments have no stable form (a function, a stream, a cycle…) rejects with {@link LockConfigError}.
+   */
+  paramLock?: boolean | readonly string[];
+  /** The key's part from the arguments; not together with `paramLock`. */
+  key?: (...args: Parameters<M>) => KeyParts;
+  /** What the method returns, where neither `async` nor its declared type tells. */
+  returns?: ReturnKind;
+  /** Name of the registered store. Default `'default'`. */
+  store?: string;
+}
+
+export interface DistributedLockModuleOptions {
+  store: LockStore;
+  /** Which `store` of a decorator means this one. Default `'default'`. */
+  name?: string;
+  /** Put before every key. Default: nothing. */
+  namespace?: string;
+  /** Any decorator option, for all methods that do not say otherwise. */
+  defaults?: DistributedLockOptions;
+  /** Milliseconds for which a closing app waits for running methods. Default 10,000. */
+  shutdownTimeout?: number;
+  /** Default: Nest's logger; `false`: none. */
+  logger?: LockLogger | false;
+}
+
+export interface DistributedLockOptionsFactory {
+  createDistributedLockOptions(): DistributedLockModuleOptions | Promise<DistributedLockModuleOptions>;
+}
+
+/** One of `useFactory`, `useClass` and `useExisting`. */
+export interface DistributedLockModuleAsyncOptions extends Pick<ModuleMetadata, 'imports'> {
+  /** As in {@link DistributedLockModuleOptions}; it must be known before the factory runs. */
+  name?: string;
+  inject?: unknown[];
+  // eslint-disable-next-line @typescript-eslint/no-explicit-any -- Nest passes whatever `inject` names
+  useFactory?: (...args: any[]) => DistributedLockModuleOptions | Promise<DistributedLockModuleOptions>;
+  useClass?: Type<DistributedLockOptionsFactory>;
+  useExisting?: Type<DistributedLockOptionsFactory>;
+}
+
+const RETURN_KINDS: readonly unknown[] = ['promise', 'observable', 'iterable'];
+const ASPECT_OPTIONS = ['prefix', 'value', 'paramLock', 'key', 'returns', 'store'];
+const DECORATOR_OPTIONS = [...USING_OPTIONS.filter((name) => name !== 'signal'), ...ASPECT_OPTIONS];
+
+/** @throws {LockConfigError} naming `where` and the option. */
+export function checkDecoratorOptions(options: DistributedLockOptions, where: string): void {
+  checkOptions(options, where, DECORATOR_OPTIONS);
+  const fail = (problem: string): never => {
+    throw new LockConfigError(`${where}: ${problem}.`);
+  };
+  const { prefix, value, paramLock, key, returns, store } = options;
+  for (const [name, text] of Object.entries({ prefix, value, store })) {
+    if (text !== undefined && typeof text !== 'string') fail(`"${name}" must be a string, not ${typeof text}`);
+  }
+  if (key !== undefined && typeof key !== 'function') fail('"key" must be a function of the arguments');
+  if (key !== undefined && paramLock) fail('"key" and "paramLock" both say which arguments take part in the key: give one');
+  if (paramLock !== undefined && typeof paramLock !== 'boolean') {
+    try {
+      checkParamLockPaths(paramLock);
+    } catch (error) {
+      fail(`"paramLock" is wrong: ${(error as Error).message.replace(/\.$/, '')}`);
+    }
+  }
+  if (returns !== undefined && !RETURN_KINDS.includes(returns)) fail('"returns" must be "promise", "observable" or "iterable"');
+}
+
+const MODULE_OPTIONS = ['store', 'name', 'namespace', 'defaults', 'shutdownTimeout', 'logger'];
+
+/** @throws {LockConfigError} naming the option; {@link Locks} checks the rest. */
+export function checkModuleOptions(options: DistributedLockModuleOptions): void {
+  const where = 'DistributedLockModule';
+  if (typeof options !== 'object' || options === null) throw new LockConfigError(`${where}: give options, with a store.`);
+  for (const name of Object.keys(options)) {
+    if (!MODULE_OPTIONS.includes(name)) throw new LockConfigError(`${where}: unknown option "${name}".`);
+  }
+  if (options.name !== undefined && (typeof options.name !== 'string' || options.name === '')) {
+    throw new LockConfigError(`${where}: "name" must be a string that is not empty.`);
+  }
+  if (options.defaults !== undefined) checkDecoratorOptions(options.defaults, `${where}: "defaults"`);
+}

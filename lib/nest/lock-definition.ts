@@ -1,0 +1,48 @@
+import { LockConfigError } from '../core/errors.js';
+import type { DistributedLockOptions, ReturnKind } from './distributed-lock.options.js';
+
+/** What a decorator says of its method; the join point carries it as metadata. */
+export interface LockDefinition {
+  /** For messages: the decorator, the class and the method. */
+  readonly where: string;
+  readonly className: string;
+  readonly method: string | symbol;
+  readonly options: DistributedLockOptions;
+  /** What the method is known to return. */
+  readonly returns: ReturnKind | undefined;
+  /** The lock below this one on the same method. */
+  readonly inner: LockDefinition | undefined;
+}
+
+const KINDS: Record<string, ReturnKind | 'sync'> = {
+  AsyncFunction: 'promise',
+  AsyncGeneratorFunction: 'iterable',
+  GeneratorFunction: 'sync',
+};
+
+/**
+ * What a method is known to return, from its kind of function or its declared type; `undefined` where neither tells.
+ *
+ * @throws {LockConfigError} if it is known to be sync, or to return something else than `returns` says.
+ */
+export function returnKindOf(method: object, declared: unknown, returns: ReturnKind | undefined, where: string): ReturnKind | undefined {
+  const known = KINDS[method.constructor.name] ?? kindOfType(declared);
+  if (known === 'sync') {
+    throw new LockConfigError(
+      `${where}: the method is synchronous. A lock can only be waited for by one that returns a Promise, an Observable or an async iterable.`,
+    );
+  }
+  if (known && returns && known !== returns)
+    throw new LockConfigError(`${where}: "returns" is "${returns}", but the method returns: ${known}.`);
+  return known ?? returns;
+}
+
+/** TypeScript emits `Object` for a type that is no class, and nothing at all where no type is written. */
+function kindOfType(declared: unknown): ReturnKind | 'sync' | undefined {
+  if (typeof declared !== 'function' || declared === Object) return undefined;
+  const prototype = declared.prototype as object;
+  if ('then' in prototype) return 'promise';
+  if ('subscribe' in prototype) return 'observable';
+  if (Symbol.asyncIterator in prototype) return 'iterable';
+  return 'sync';
+}

@@ -1,0 +1,69 @@
+import { LockConfigError } from '../core/errors.js';
+import { canonicalForm, sha256 } from './canonical-form.js';
+
+export { LOCK_KEY } from './canonical-form.js';
+
+const DIGEST_LENGTH = 32;
+const PATH = /^(0|[1-9]\d*)(\.[^.]+)*$/;
+
+/**
+ * The part that `paramLock` adds to a key: 32 hex digits (128 bits of SHA-256), the same for equal values.
+ *
+ * @param paths `true`: every argument takes part; else the values at these paths, in this order
+ * @throws {LockConfigError} when an argument has no stable form or a path leads nowhere
+ */
+export function digestArguments(args: readonly unknown[], paths: true | readonly string[]): string {
+  const text = paths === true ? canonicalForm(withoutMissing(args)) : paths.map((path) => canonicalForm(args, path.split('.'))).join('');
+  return sha256(text).slice(0, DIGEST_LENGTH);
+}
+
+/**
+ * The part that a `key` function adds to a key: what it returned, each part percent-encoded and joined by `-`.
+ *
+ * @throws {LockConfigError} when it returned no string or finite number and no list of them, or only empty strings
+ */
+export function encodeKeyParts(parts: unknown): string {
+  // Array.from, not map: a hole must be seen.
+  const encoded = Array.isArray(parts) ? Array.from(parts, (part, index) => encodePart(part, ` at ${index}`)) : [encodePart(parts, '')];
+  if (encoded.every((part) => part === '')) throw new LockConfigError('key returned nothing to lock by: an empty string or an empty list');
+  return encoded.join('-');
+}
+
+/**
+ * Whether the paths of `paramLock` can be meant: to be called when the method is decorated.
+ *
+ * @throws {LockConfigError} unless it is a list of at least one `<argument index>` or `<argument index>.<property>.<property>`
+ */
+export function checkParamLockPaths(paths: unknown): asserts paths is readonly string[] {
+  const isList = Array.isArray(paths) && paths.length > 0;
+  if (!isList) throw new LockConfigError("paramLock must be true, false or a list of paths such as ['0.id', '1']");
+  for (const path of paths as readonly unknown[]) {
+    if (typeof path === 'string' && PATH.test(path)) continue;
+    const shown = typeof path === 'string' ? `'${path}'` : `a path of type ${typeof path}`;
+    throw new LockConfigError(
+      `paramLock has ${shown}; a path is the index of an argument and properties in it, such as '0' or '0.user.id'`,
+    );
+  }
+}
+
+function withoutMissing(args: readonly unknown[]): readonly unknown[] {
+  return args.slice(0, args.findLastIndex((arg) => arg !== undefined) + 1);
+}
+
+function encodePart(part: unknown, where: string): string {
+  if (typeof part !== 'string' && !Number.isFinite(part)) {
+    throw new LockConfigError(`key returned ${describe(part)}${where}; it must return a string, a finite number or a list of these`);
+  }
+  try {
+    return encodeURIComponent(String(part)).replaceAll('-', '%2D'); // `-` joins the parts, so none may hold one
+  } catch (cause) {
+    throw new LockConfigError(`key returned half a surrogate pair${where}, which has no encoding`, { cause });
+  }
+}
+
+function describe(part: unknown): string {
+  if (part === null || typeof part === 'undefined' || typeof part === 'number') return String(part);
+  if (Array.isArray(part)) return 'a list';
+  if (typeof part !== 'object') return `a ${typeof part}`;
+  return typeof (part as { then?: unknown }).then === 'function' ? 'a promise' : 'an object';
+}

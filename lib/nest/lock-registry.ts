@@ -1,0 +1,110 @@
+import { type BeforeApplicationShutdown, Injectable, Logger, type OnApplicationShutdown } from '@nestjs/common';
+import { LockConfigError } from '../core/errors.js';
+import { checkKey } from '../core/key.js';
+import { defined, resolveOptions, USING_OPTIONS, type ResolvedOptions, type UsingOptions } from '../core/options.js';
+import { Locks } from '../locks.js';
+import {
+  checkModuleOptions,
+  type DistributedLockModuleOptions,
+  type DistributedLockOptions,
+  type ReturnKind,
+} from './distributed-lock.options.js';
+import { DEFAULT_NAME } from './distributed-lock.tokens.js';
+import type { LockDefinition } from './lock-definition.js';
+import { digestArguments, encodeKeyParts } from './lock-key.js';
+
+/** How one decorated method locks in this app: its own options over the app's defaults. */
+export interface LockPlan {
+  readonly locks: Locks;
+  readonly options: ResolvedOptions;
+  readonly returns: ReturnKind;
+  keyOf(args: readonly unknown[]): string;
+}
+
+interface Registered {
+  readonly locks: Locks;
+  readonly defaults: DistributedLockOptions;
+  readonly namespace: string;
+}
+
+/** The stores of one app, by name. */
+@Injectable()
+export class LockRegistry implements BeforeApplicationShutdown, OnApplicationShutdown {
+  private readonly stores = new Map<string, Registered>();
+  private readonly plans = new WeakMap<LockDefinition, LockPlan>();
+
+  register(name: string, options: DistributedLockModuleOptions): Locks {
+    checkModuleOptions(options);
+    if ((options.name ?? name) !== name) {
+      throw new LockConfigError(
+        `DistributedLockModule: the name "${options.name}" must be given to forRootAsync() itself, beside the factory.`,
+      );
+    }
+    if (this.stores.has(name)) throw new LockConfigError(`DistributedLockModule: two stores are registered under the name "${name}".`);
+    const { store, namespace = '', defaults = {}, shutdownTimeout, logger = new Logger('DistributedLock') } = options;
+    const locks = new Locks(store, { namespace, defaults: usingOptionsOf(defaults), shutdownTimeout, logger });
+    this.stores.set(name, { locks, defaults: defined(defaults), namespace });
+    return locks;
+  }
+
+  /** @throws {LockConfigError} if its store is not registered, or its options and the defaults do not make a lock together. */
+  planOf(definition: LockDefinition): LockPlan {
+    let plan = this.plans.get(definition);
+    if (!plan) {
+      plan = this.plan(definition);
+      this.plans.set(definition, plan);
+    }
+    return plan;
+  }
+
+  beforeApplicationShutdown(): void {
+    for (const { locks } of this.stores.values()) locks.stopWaiting();
+  }
+
+  async onApplicationShutdown(): Promise<void> {
+    await Promise.all([...this.stores.values()].map(({ locks }) => locks.close()));
+  }
+
+  private plan(definition: LockDefinition): LockPlan {
+    const { where, className, method } = definition;
+    const own = defined(definition.options);
+    const name = own.store ?? this.stores.get(DEFAULT_NAME)?.defaults.store ?? DEFAULT_NAME;
+    const registered = this.stores.get(name);
+    if (!registered) throw new LockConfigError(`${where}: no store is registered under the name "${name}".`);
+    const { locks, defaults, namespace } = registered;
+    // Which arguments take part is said by `key` or by `paramLock`: whoever gives one of them has said it.
+    const parts = own.key ?? own.paramLock ?? defaults.key ?? defaults.paramLock;
+    const { prefix = '', value = `${className}.${typeof method === 'symbol' ? (method.description ?? '') : method}` } = {
+      ...defaults,
+      ...own,
+    };
+    if (prefix + value === '') throw new LockConfigError(`${where}: the key is empty: give a "prefix" or a "value".`);
+    naming(where, () => checkKey(namespace + prefix + value + '-locks'));
+    return {
+      locks,
+      options: resolveOptions(usingOptionsOf(defaults), usingOptionsOf(own)),
+      returns: definition.returns ?? defaults.returns ?? 'promise',
+      keyOf: (args) => prefix + value + naming(where, () => partOf(parts, args)) + '-locks',
+    };
+  }
+}
+
+function partOf(parts: DistributedLockOptions['key'] | DistributedLockOptions['paramLock'], args: readonly unknown[]): string {
+  if (parts === undefined || parts === false) return '';
+  if (typeof parts === 'function') return `-${encodeKeyParts(parts(...args))}`;
+  return `-${digestArguments(args, parts)}`;
+}
+
+function usingOptionsOf(options: DistributedLockOptions): UsingOptions {
+  return Object.fromEntries(Object.entries(options).filter(([name]) => (USING_OPTIONS as readonly string[]).includes(name)));
+}
+
+/** Says in a {@link LockConfigError} which method it is about. */
+function naming<T>(where: string, work: () => T): T {
+  try {
+    return work();
+  } catch (cause) {
+    if (!(cause instanceof LockConfigError)) throw cause;
+    throw new LockConfigError(`${where}: ${cause.message}`, { key: cause.key, cause });
+  }
+}

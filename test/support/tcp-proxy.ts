@@ -1,0 +1,130 @@
+import { connect, createServer, type Server, type Socket } from 'node:net';
+import { freePort } from './free-port.js';
+import { ProxyLink, type Traffic } from './tcp-proxy-link.js';
+
+/** Where the real server listens. */
+export type ProxyTarget = { path: string } | { host?: string; port: number };
+
+export interface ReplyLoss {
+  /** how many replies were lost so far */
+  readonly lost: number;
+}
+
+export interface ReplyLossOptions {
+  /** how many replies to lose */
+  times?: number;
+  /** afterwards the client sees its connection break, or sees it open and silent */
+  then?: 'reset' | 'silence';
+}
+
+/**
+ * A proxy of its own before a RESP server, whose faults are switched while it runs. Faults add up until `heal`.
+ * It forwards whole requests and replies only, and a connection that has lost bytes never carries later ones in their place.
+ */
+export async function startProxy(target: ProxyTarget): Promise<TcpProxy> {
+  const proxy = new TcpProxy(target, await freePort());
+  await proxy.listen();
+  return proxy;
+}
+
+export class TcpProxy {
+  #server: Server | undefined;
+  readonly #links = new Set<ProxyLink>();
+  readonly #traffic: Traffic = passing();
+
+  constructor(
+    private readonly target: ProxyTarget,
+    readonly port: number,
+  ) {}
+
+  /** options for ioredis */
+  get connection(): { host: string; port: number } {
+    return { host: '127.0.0.1', port: this.port };
+  }
+
+  /** open connections of clients */
+  get connections(): number {
+    return [...this.#links].filter((link) => link.open).length;
+  }
+
+  /** what did not arrive since the start or the last `heal` */
+  get lost(): { requests: number; replies: number } {
+    return { requests: this.#traffic.requests.lost, replies: this.#traffic.replies.lost };
+  }
+
+  /** The server does what it is asked, and no client hears of it. */
+  dropReplies(): void {
+    this.#traffic.replies.drop = true;
+  }
+
+  /** Nothing that clients send arrives; their connections stay open. */
+  dropRequests(): void {
+    this.#traffic.requests.drop = true;
+  }
+
+  /** Half-open: connections are accepted and stay open, and neither side hears of the other, not even of its end. */
+  blackhole(): void {
+    this.dropRequests();
+    this.dropReplies();
+  }
+
+  /**
+   * The next request that matches is forwarded and answered, and its reply is lost; replies to earlier requests still arrive.
+   * @param match a text within the request, or a test of its bytes
+   */
+  dropReplyTo(match: string | ((request: Buffer) => boolean), { times = 1, then = 'reset' }: ReplyLossOptions = {}): ReplyLoss {
+    const matches = typeof match === 'string' ? (request: Buffer) => request.includes(match) : match;
+    const trap = { matches, times, then, lost: 0 };
+    this.#traffic.traps.push(trap);
+    return trap;
+  }
+
+  /** Each request and each reply, as `direction` says, arrives this much later (milliseconds), in order. */
+  delay(ms: number, jitter = 0, direction: 'requests' | 'replies' | 'both' = 'both'): void {
+    if (direction !== 'replies') Object.assign(this.#traffic.requests, { delay: ms, jitter });
+    if (direction !== 'requests') Object.assign(this.#traffic.replies, { delay: ms, jitter });
+  }
+
+  /** New connections get ECONNREFUSED; those that are open go on. */
+  refuse(): void {
+    const server = this.#server;
+    this.#server = undefined;
+    server?.close();
+  }
+
+  /** Resets all connections; new ones are welcome, unless refused. */
+  cut(): void {
+    for (const link of this.#links) link.reset();
+  }
+
+  /** Ends all faults. Connections that have lost bytes are reset, the others go on. */
+  async heal(): Promise<void> {
+    Object.assign(this.#traffic, passing());
+    for (const link of this.#links) if (link.damaged) link.reset();
+    if (!this.#server) await this.listen();
+  }
+
+  async close(): Promise<void> {
+    this.refuse();
+    this.cut();
+  }
+
+  async listen(): Promise<void> {
+    const server = createServer((client) => this.#join(client));
+    await new Promise<void>((resolve, reject) => {
+      server.once('error', reject);
+      server.listen(this.port, '127.0.0.1', resolve);
+    });
+    this.#server = server;
+  }
+
+  #join(client: Socket): void {
+    const link = new ProxyLink(client, connect(this.target), this.#traffic, () => this.#links.delete(link));
+    this.#links.add(link);
+  }
+}
+
+function passing(): Traffic {
+  const pass = () => ({ drop: false, delay: 0, jitter: 0, lost: 0 });
+  return { requests: pass(), replies: pass(), traps: [] };
+}
