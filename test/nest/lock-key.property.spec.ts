@@ -1,0 +1,167 @@
+import fc from 'fast-check';
+import { isDeepStrictEqual } from 'node:util';
+import { digestArguments, encodeKeyParts } from '../../lib/nest/lock-key.js';
+
+const all = (args: unknown[]) => digestArguments(args, true);
+
+// Few and similar leaves and names, so that two values drawn apart are often equal and more often nearly so.
+const codeUnits = fc.array(fc.constantFrom(0x22, 0x2c, 0x30, 0x5c, 0x61, 0xd800, 0xdc00, 0xfffd), { maxLength: 3 });
+const text = fc.oneof(fc.constantFrom('', '0', '1', '1n', 'null', 'a'), codeUnits.map((units) => String.fromCharCode(...units))); // prettier-ignore
+const leaf = fc.oneof(
+  fc.constantFrom<unknown>(undefined, null, true, false, 0, -0, 1, 1.5, -1, NaN, Infinity, 0n, 1n, -1n),
+  text,
+  fc.constantFrom(0, 1).map((ms) => new Date(ms)),
+  fc.constantFrom('a', '0').chain((source) => fc.constantFrom('', 'g').map((flags) => new RegExp(source, flags))),
+  fc.array(fc.constantFrom(0, 1), { maxLength: 2 }).chain((values) =>
+    fc.constantFrom<() => unknown>(
+      () => Buffer.from(values),
+      () => new Uint8Array(values),
+      () => new Uint16Array(values),
+      () => new Float64Array(values),
+      () => new Uint8Array(values).buffer,
+      () => new DataView(new Uint8Array(values).buffer),
+    ),
+  ).map((make) => make()), // prettier-ignore
+);
+const name = fc.constantFrom('a', 'b', '0', '1', 'a"b', '__proto__', 'length');
+const { value } = fc.letrec((tie) => {
+  const item = tie('value');
+  return {
+    value: fc.oneof(
+      { maxDepth: 3, withCrossShrink: true },
+      { weight: 3, arbitrary: leaf },
+      fc.array(item, { maxLength: 3 }),
+      fc.sparseArray(item, { maxLength: 4, maxNumElements: 2 }),
+      fc.uniqueArray(fc.tuple(name, item), { maxLength: 3, selector: ([key]) => key }).map(record),
+      fc.array(fc.tuple(item, item), { maxLength: 3 }).map((entries) => new Map(entries)),
+      fc.array(item, { maxLength: 3 }).map((entries) => new Set(entries)),
+    ),
+  };
+});
+
+/** Defines and does not assign: `__proto__` is a name like any other. */
+function record(fields: Iterable<readonly [string, unknown]>): object {
+  const built = {};
+  for (const [key, field] of fields)
+    Object.defineProperty(built, key, { value: field, enumerable: true, writable: true, configurable: true });
+  return built;
+}
+
+interface Changes {
+  /** In which order fields and entries go that have none. */
+  order?: <T>(entries: T[]) => T[];
+  keep?: (field: unknown) => boolean;
+  leaf?: (leaf: unknown) => unknown;
+}
+
+/** A copy that shares nothing with the original but leaves. */
+function rebuild(original: unknown, changes: Changes): unknown {
+  const { order = (entries) => entries, keep = () => true, leaf = (same) => same } = changes;
+  const again = (inner: unknown) => rebuild(inner, changes);
+  if (Array.isArray(original)) return Array.from(original, again);
+  if (original instanceof Map) return new Map(order([...original]).map(([key, entry]) => [again(key), again(entry)]));
+  if (original instanceof Set) return new Set(order([...original]).map(again));
+  if (original === null || typeof original !== 'object' || Object.getPrototypeOf(original) !== Object.prototype) return leaf(original);
+  const fields = Object.entries(original).filter(([, field]) => keep(field));
+  return record(order(fields).map(([key, field]) => [key, again(field)] as const));
+}
+
+/** What the rules add to deep equality: undefined fields and trailing arguments are missing, holes undefined, -0 is 0, a Buffer is its bytes. */
+function normal(args: unknown[]): unknown {
+  return rebuild(args.slice(0, args.findLastIndex((arg) => arg !== undefined) + 1), {
+    keep: (field) => field !== undefined,
+    leaf: (leaf) => (leaf === 0 ? 0 : Buffer.isBuffer(leaf) ? new Uint8Array(leaf) : leaf),
+  });
+}
+
+/** Shuffles, the same way for the same seed. */
+function shuffler(seed: number): <T>(entries: T[]) => T[] {
+  let state = seed;
+  const next = () => (state = (state * 1_103_515_245 + 12_345) % 2_147_483_648);
+  return (entries) =>
+    entries
+      .map((entry) => ({ entry, at: next() }))
+      .sort((a, b) => a.at - b.at)
+      .map(({ entry }) => entry);
+}
+
+const args = fc.array(value, { maxLength: 3 });
+
+describe('digestArguments', () => {
+  it('does not depend on the order of properties, map entries and set entries', () => {
+    fc.assert(
+      fc.property(args, fc.nat(), (original, seed) => {
+        expect(all(rebuild(original, { order: shuffler(seed) }) as unknown[])).toBe(all(original));
+      }),
+      { numRuns: 1_000 },
+    );
+  });
+
+  it('is equal if and only if the arguments are', () => {
+    const seen = { equal: 0, different: 0 };
+    const compare = (left: unknown[], right: unknown[]) => {
+      const equal = isDeepStrictEqual(normal(left), normal(right));
+      seen[equal ? 'equal' : 'different'] += 1;
+      expect(all(left) === all(right)).toBe(equal);
+    };
+    const examples = { numRuns: 3_000 };
+    fc.assert(fc.property(args, args, compare), examples);
+    fc.assert(
+      fc.property(args, fc.nat({ max: 6 }), leaf, (left, which, other) => {
+        let count = 0;
+        compare(left, rebuild(left, { leaf: (same) => (count++ === which ? other : same) }) as unknown[]);
+      }),
+      examples,
+    );
+    expect(seen.equal).toBeGreaterThan(300);
+    expect(seen.different).toBeGreaterThan(300);
+  });
+
+  it('of all arguments by path is equal if and only if they are', () => {
+    const given = fc.tuple(value, value).filter((pair) => !pair.includes(undefined));
+    const byPath = (pair: unknown[]) => digestArguments(pair, ['0', '1']);
+    fc.assert(
+      fc.property(given, given, (left, right) => {
+        expect(byPath(left) === byPath(right)).toBe(isDeepStrictEqual(normal(left), normal(right)));
+      }),
+      { numRuns: 1_000 },
+    );
+  });
+});
+
+describe('encodeKeyParts', () => {
+  const part = fc.oneof(
+    fc.string({ unit: fc.constantFrom('-', '%', '2', 'D', '{', '}', 'a', ' ', 'ö', '\u{1f512}'), maxLength: 3 }),
+    fc.string({ unit: 'binary', maxLength: 5 }),
+    fc.integer({ min: -2, max: 2 }),
+    fc.double({ noNaN: true, noDefaultInfinity: true }),
+  );
+  const parts = fc.array(part, { minLength: 1, maxLength: 4 }).filter((list) => list.some((item) => item !== ''));
+  const texts = (list: (string | number)[]) => list.map((item) => String(item));
+
+  it('gives two lists the same text if and only if their parts read the same', () => {
+    fc.assert(
+      fc.property(parts, parts, (left, right) => {
+        expect(encodeKeyParts(left) === encodeKeyParts(right)).toBe(isDeepStrictEqual(texts(left), texts(right)));
+      }),
+      { numRuns: 2_000 },
+    );
+  });
+
+  it('can be read back, so no two lists share a text', () => {
+    fc.assert(
+      fc.property(parts, (list) => {
+        expect(encodeKeyParts(list).split('-').map(decodeURIComponent)).toEqual(texts(list));
+      }),
+      { numRuns: 2_000 },
+    );
+  });
+
+  it('leaves nothing that a key may not hold: no brace, control character or blank', () => {
+    fc.assert(
+      fc.property(parts, (list) => {
+        expect(encodeKeyParts(list)).toMatch(/^[\w.!~*'()%-]+$/);
+      }),
+    );
+  });
+});
