@@ -3,7 +3,14 @@ import { LockConfigError, LockLostError } from './core/errors.js';
 import { LockEventEmitter, type LockEvents, type LockListener, type LockLogger } from './core/events.js';
 import { checkKey } from './core/key.js';
 import type { Lease } from './core/lease.js';
-import { checkOptions, USING_OPTIONS, type AcquireOptions, type UsingOptions } from './core/options.js';
+import {
+  checkOptions,
+  completeOptions,
+  USING_OPTIONS,
+  type AcquireOptions,
+  type ResolvedOptions,
+  type UsingOptions,
+} from './core/options.js';
 import { LockRuntime } from './core/runtime.js';
 import type { LockStore } from './core/store.js';
 import { Mutex, type OnTimeoutResult } from './primitives/mutex.js';
@@ -27,7 +34,7 @@ const users = new WeakMap<LockStore, number>();
 /** All locks of one store. Build one for each store and keep it: `await locks.using('order:42', async (lease) => …)`. */
 export class Locks {
   private readonly namespace: string;
-  private readonly defaults: UsingOptions;
+  private readonly defaults: ResolvedOptions;
   private readonly shutdownTimeout: number;
   private readonly events: LockEventEmitter;
   private readonly runtime: LockRuntime;
@@ -46,7 +53,7 @@ export class Locks {
     }
     checkLocksOptions(options);
     this.namespace = options.namespace ?? '';
-    this.defaults = options.defaults ?? {};
+    this.defaults = completeOptions(options.defaults ?? {});
     this.shutdownTimeout = options.shutdownTimeout ?? 10_000;
     this.events = new LockEventEmitter(options.logger ?? CONSOLE);
     this.runtime = new LockRuntime(this.events);

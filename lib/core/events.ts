@@ -38,6 +38,7 @@ export class LockEventEmitter {
   }
 
   emit<E extends keyof LockEvents>(event: E, payload: LockEvents[E]): void {
+    if (this.emitter.listenerCount(event) === 0) return;
     for (const listener of this.emitter.listeners(event)) {
       try {
         (listener as LockListener<E>)(payload);

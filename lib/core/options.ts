@@ -109,15 +109,22 @@ function show(value: unknown): string {
   return typeof value === 'string' ? JSON.stringify(value) : String(value);
 }
 
-/** The caller's options over the defaults of its {@link Locks} over ours. A caller's own `retryCount` beats a default `waitTimeout`. */
-export function resolveOptions(defaults: UsingOptions, own: UsingOptions | undefined): ResolvedOptions {
-  if (own === undefined) return { ...DEFAULTS, ...defined(defaults) };
-  const resolved = { ...DEFAULTS, ...defined(defaults), ...defined(own) };
+/** Complete options of a {@link Locks}, from its defaults and ours. */
+export function completeOptions(defaults: UsingOptions): ResolvedOptions {
+  return { ...DEFAULTS, ...defined(defaults) };
+}
+
+/** The caller's options over the complete ones of its {@link Locks}. A caller's own `retryCount` beats a default `waitTimeout`. */
+export function resolveOptions(defaults: ResolvedOptions, own: UsingOptions | undefined): ResolvedOptions {
+  if (own === undefined) return defaults;
+  const resolved = { ...defaults, ...defined(own) };
   if (own.retryCount !== undefined && own.waitTimeout === undefined) delete resolved.waitTimeout;
   return resolved;
 }
 
 /** Without the options that are `undefined`. */
 export function defined<T extends object>(options: T): T {
-  return Object.fromEntries(Object.entries(options).filter(([, value]) => value !== undefined)) as T;
+  const result = { ...options };
+  for (const name of Object.keys(result) as (keyof T)[]) if (result[name] === undefined) delete result[name];
+  return result;
 }

@@ -36,13 +36,9 @@ export class Watchdog {
     this.tickBy(Math.min(tenure.renewAt, tenure.validUntil));
   }
 
+  /** The timer stays, and ends with its next tick: setting one anew for each short hold would cost more than all the rest. */
   remove(tenure: Renewable): void {
-    if (this.tenures.delete(tenure) && this.tenures.size === 0) this.sleep();
-  }
-
-  private sleep(): void {
-    clearTimeout(this.timer);
-    this.tickAt = Infinity;
+    this.tenures.delete(tenure);
   }
 
   private tickBy(time: number): void {
@@ -55,7 +51,7 @@ export class Watchdog {
   private tick(): void {
     const time = now();
     const lag = time - this.tickAt;
-    this.sleep();
+    this.tickAt = Infinity;
     const due = new Map<LeaseDriver, Renewable[]>();
     let firstRenewal = Infinity;
     let firstEnd = Infinity;

@@ -1,7 +1,7 @@
 import { type BeforeApplicationShutdown, Injectable, Logger, type OnApplicationShutdown } from '@nestjs/common';
 import { LockConfigError } from '../core/errors.js';
 import { checkKey } from '../core/key.js';
-import { defined, resolveOptions, USING_OPTIONS, type ResolvedOptions, type UsingOptions } from '../core/options.js';
+import { completeOptions, defined, resolveOptions, USING_OPTIONS, type ResolvedOptions, type UsingOptions } from '../core/options.js';
 import { Locks } from '../locks.js';
 import {
   checkModuleOptions,
@@ -82,7 +82,7 @@ export class LockRegistry implements BeforeApplicationShutdown, OnApplicationShu
     naming(where, () => checkKey(namespace + prefix + value + '-locks'));
     return {
       locks,
-      options: resolveOptions(usingOptionsOf(defaults), usingOptionsOf(own)),
+      options: resolveOptions(completeOptions(usingOptionsOf(defaults)), usingOptionsOf(own)),
       returns: definition.returns ?? defaults.returns ?? 'promise',
       keyOf: (args) => prefix + value + naming(where, () => partOf(parts, args)) + '-locks',
     };

@@ -29,7 +29,7 @@ export class Mutex {
     private readonly driver: LeaseDriver,
     /** The key as the store knows it, namespace included. */
     readonly key: string,
-    private readonly defaults: UsingOptions,
+    private readonly defaults: ResolvedOptions,
   ) {}
 
   /**

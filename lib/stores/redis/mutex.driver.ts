@@ -4,7 +4,7 @@ import { lua } from './lua.generated.js';
 import type { RedisConnection } from './redis.connection.js';
 import { RedisScript } from './redis.script.js';
 
-type AcquireScriptReply = [1, string] | [0, number, string, number];
+type AcquireScriptReply = string | [remaining: number, holder: string, ahead: number];
 
 const ACQUIRE = new RedisScript<AcquireScriptReply>(lua['mutex/acquire']);
 const RENEW = new RedisScript<(0 | 1)[]>(lua['mutex/renew']);
@@ -12,10 +12,6 @@ const RELEASE = new RedisScript<0 | 1>(lua['mutex/release']);
 const LEAVE = new RedisScript<0 | 1>(lua['mutex/leave']);
 const CHECK = new RedisScript<[CheckReply['state'], number]>(lua['mutex/check']);
 
-/** Milliseconds that a queued waiter has to take the lock that it is offered. */
-const OFFER = 1000;
-/** Milliseconds after which a queue that nobody asks after is gone; a waiter asks every half second or more often. */
-const QUEUE_TTL = 60_000;
 const LARGEST_BATCH = 256;
 
 /** The mutex on Redis: a plain string, so that whoever uses the classic `SET key value NX PX` recipe and we exclude each other. */
@@ -27,10 +23,12 @@ export class RedisMutexDriver implements LeaseDriver {
 
   async acquire(request: AcquireRequest): Promise<AcquireReply> {
     const { key, owner, ttl, tokens, queue } = request;
-    const args = [owner, ttl, tokens, queue ? 1 : 0, this.fenceTimeout, OFFER, QUEUE_TTL];
+    const args = [owner, ttl, this.fenceTimeout];
+    if (queue || tokens > 1) args.push(tokens, queue ? 1 : 0);
     const reply = await ACQUIRE.run(this.connection, [key, beside(key, 'fence'), beside(key, 'queue')], args, () => request.abandoned());
-    if (reply[0] === 1) return { granted: true, token: Number(reply[1]) };
-    return { granted: false, remaining: reply[1], holder: reply[2], ahead: reply[3] };
+    if (typeof reply === 'string') return { granted: true, token: Number(reply) };
+    const [remaining, holder, ahead] = reply;
+    return { granted: false, remaining, holder, ahead };
   }
 
   async renew(batch: readonly RenewRequest[]): Promise<readonly ('renewed' | 'lost')[]> {
@@ -51,12 +49,12 @@ export class RedisMutexDriver implements LeaseDriver {
   }
 
   async release({ key, owner, keepFor }: ReleaseRequest): Promise<'released' | 'lost'> {
-    const reply = await RELEASE.run(this.connection, [key, beside(key, 'queue')], [owner, keepFor, OFFER]);
+    const reply = await RELEASE.run(this.connection, [key, beside(key, 'queue')], keepFor > 0 ? [owner, keepFor] : [owner]);
     return reply === 1 ? 'released' : 'lost';
   }
 
   async leave({ key, owner }: Tenancy): Promise<void> {
-    await LEAVE.run(this.connection, [key, beside(key, 'queue')], [owner, OFFER]);
+    await LEAVE.run(this.connection, [key, beside(key, 'queue')], [owner]);
   }
 
   async check({ key, owner }: Tenancy): Promise<CheckReply> {

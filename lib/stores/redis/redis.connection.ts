@@ -1,3 +1,4 @@
+import { after, now } from '../../core/clock.js';
 import { StoreError } from '../../core/errors.js';
 
 type Listener = (...args: unknown[]) => void;
@@ -18,7 +19,8 @@ export interface RedisClient {
   off(event: string, listener: Listener): unknown;
 }
 
-interface Waiting {
+interface Request {
+  readonly endsAt: number;
   dispatch(): void;
   fail(error: StoreError): void;
 }
@@ -27,8 +29,11 @@ const never = (): boolean => false;
 
 /** Sends requests over one client: each is answered or rejected in time, and nothing is queued for a server that is away. */
 export class RedisConnection {
-  private readonly inFlight = new Set<(error: StoreError) => void>();
-  private readonly waiting = new Set<Waiting>();
+  /** In the order of their ends, since all may take equally long. */
+  private readonly open = new Set<Request>();
+  /** Those of them that were not sent yet. */
+  private readonly unsent = new Set<Request>();
+  private timer: NodeJS.Timeout | undefined;
   private lastError: unknown;
 
   constructor(
@@ -49,84 +54,99 @@ export class RedisConnection {
    */
   request<T>(send: () => Promise<T>, isAbandoned = never): Promise<T> {
     return new Promise<T>((resolve, reject) => {
-      const settle = (): void => {
-        clearTimeout(timer);
-        this.inFlight.delete(fail);
-        this.stopWaiting(place);
-      };
-      const fail = (error: StoreError): void => {
-        settle();
-        reject(error);
-      };
-      const place: Waiting = {
-        fail,
+      const request: Request = {
+        endsAt: now() + this.requestTimeout,
         dispatch: () => {
-          this.stopWaiting(place);
-          if (isAbandoned()) return fail(new StoreError('The request was abandoned before it was sent.', { transient: true }));
-          this.inFlight.add(fail);
+          this.stopWaiting(request);
+          if (isAbandoned()) return request.fail(new StoreError('The request was abandoned before it was sent.', { transient: true }));
           send().then(
             (value) => {
-              settle();
+              this.open.delete(request);
               resolve(value);
             },
-            (cause: unknown) => fail(storeErrorOf(cause)),
+            (cause: unknown) => request.fail(storeErrorOf(cause)),
           );
         },
+        fail: (error) => {
+          this.open.delete(request);
+          this.stopWaiting(request);
+          reject(error);
+        },
       };
-      const timer = setTimeout(() => fail(this.timedOut(this.waiting.has(place))), this.requestTimeout);
-      if (this.client.status === 'ready') place.dispatch();
-      else this.wait(place);
+      this.open.add(request);
+      this.timer ??= after(this.requestTimeout, this.onTimer).unref();
+      if (this.client.status === 'ready') request.dispatch();
+      else this.wait(request);
     });
   }
 
   async close(): Promise<void> {
     const { client } = this;
+    if (this.isOwned) {
+      if (client.status === 'ready') await this.request(() => client.quit()).catch(() => client.disconnect());
+      else client.disconnect();
+      // Errors of a connection that is going away concern nobody.
+      client.on('error', () => undefined);
+      client.off('error', this.onError);
+    }
     client.off('close', this.onClose);
-    if (!this.isOwned) return;
-    if (client.status === 'ready') await this.request(() => client.quit()).catch(() => client.disconnect());
-    else client.disconnect();
-    client.off('error', this.onError);
-    // Errors of a connection that is going away concern nobody.
-    client.on('error', () => undefined);
+    clearTimeout(this.timer);
+    for (const request of [...this.open]) request.fail(closed());
   }
 
-  private wait(place: Waiting): void {
+  private wait(request: Request): void {
     const { client } = this;
-    if (client.status === 'end') return place.fail(closed());
-    if (this.waiting.size === 0) {
+    if (client.status === 'end') return request.fail(closed());
+    if (this.unsent.size === 0) {
       client.on('ready', this.onReady);
       client.on('end', this.onEnd);
       if (!this.isOwned) client.on('error', this.onError);
     }
-    this.waiting.add(place);
+    this.unsent.add(request);
     if (client.status === 'wait') client.connect().catch(this.onError);
   }
 
-  private stopWaiting(place: Waiting): void {
-    if (!this.waiting.delete(place) || this.waiting.size > 0) return;
+  private stopWaiting(request: Request): void {
+    if (!this.unsent.delete(request) || this.unsent.size > 0) return;
     this.client.off('ready', this.onReady);
     this.client.off('end', this.onEnd);
     if (!this.isOwned) this.client.off('error', this.onError);
   }
 
-  private timedOut(isWaiting: boolean): StoreError {
+  /** One timer for all: a timer of its own would cost a request as much as the rest of it. */
+  private readonly onTimer = (): void => {
+    // After a stall of the event loop the replies may be here already: they are read before this runs.
+    setImmediate(() => {
+      this.timer = undefined;
+      for (const request of this.open) {
+        const left = request.endsAt - now();
+        if (left > 0) {
+          this.timer = after(left, this.onTimer).unref();
+          return;
+        }
+        request.fail(this.timedOut(this.unsent.has(request)));
+      }
+    });
+  };
+
+  private timedOut(isUnsent: boolean): StoreError {
     const cause = this.lastError;
-    const what = isWaiting ? 'is not connected' : 'did not answer';
+    const what = isUnsent ? 'is not connected' : 'did not answer';
     return new StoreError(`Redis ${what} within ${this.requestTimeout} ms.`, { transient: true, cause });
   }
 
   private readonly onReady = (): void => {
     this.lastError = undefined;
-    for (const place of [...this.waiting]) place.dispatch();
+    for (const request of [...this.unsent]) request.dispatch();
   };
 
   private readonly onEnd = (): void => {
-    for (const place of [...this.waiting]) place.fail(closed());
+    for (const request of [...this.unsent]) request.fail(closed());
   };
 
   private readonly onClose = (): void => {
     const error = new StoreError('The connection to Redis broke before the reply came.', { transient: true, cause: this.lastError });
-    for (const fail of [...this.inFlight]) fail(error);
+    for (const request of [...this.open]) if (!this.unsent.has(request)) request.fail(error);
   };
 
   /** A refused log-in is not mended by waiting for the next one. */
@@ -134,7 +154,7 @@ export class RedisConnection {
     this.lastError = cause;
     const error = storeErrorOf(cause);
     if (error.transient) return;
-    for (const place of [...this.waiting]) place.fail(error);
+    for (const request of [...this.unsent]) request.fail(error);
   };
 }
 
