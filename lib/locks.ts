@@ -115,9 +115,8 @@ export class Locks {
     await within(this.shutdownTimeout, this.runtime.drained());
     this.runtime.close();
     const held = [...this.runtime.held];
-    for (const lease of held) lease.abort(new LockLostError('The lease was released because the locks were closed.'));
-    await Promise.all(held.map((lease) => lease.release()));
-    await within(this.store.requestTimeout, this.runtime.backgroundEnded());
+    await Promise.all(held.map((lease) => lease.revoke(new LockLostError('The lease was released because the locks were closed.'))));
+    await within(this.store.requestTimeout, this.runtime.quiet());
     const others = (users.get(this.store) ?? 1) - 1;
     users.set(this.store, others);
     if (others === 0) await this.store.close();

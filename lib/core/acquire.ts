@@ -1,7 +1,7 @@
 import { onAbort } from './abort.js';
 import { after, idle, now, validity } from './clock.js';
 import type { AcquireReply, AcquireRequest, LeaseDriver } from './driver.js';
-import { asStoreError, isTransient, LockAbortedError, type LockError, LockTimeoutError } from './errors.js';
+import { asStoreError, isTransient, LockAbortedError, LockConfigError, type LockError, LockTimeoutError } from './errors.js';
 import { createOwner } from './owner.js';
 import { pollDelay, turnDelay } from './patience.js';
 import type { LockRuntime } from './runtime.js';
@@ -29,7 +29,7 @@ export interface AcquireSettings {
  * plus one request.
  */
 export function acquire(settings: AcquireSettings): Promise<Tenure> {
-  return new Acquisition(settings).run();
+  return settings.runtime.whileAcquiring(() => new Acquisition(settings).run());
 }
 
 const LEAVE_PAUSE = 50;
@@ -96,6 +96,7 @@ class Acquisition {
     } catch (cause) {
       const error = asStoreError(cause, key);
       if (isTransient(error)) return error;
+      if (error instanceof LockConfigError) this.mayBeKnown = false;
       throw error;
     }
   }
@@ -104,6 +105,7 @@ class Acquisition {
   private begin(fencingToken: number | null): Tenure | undefined {
     const { key, driver, ttl, minHold, runtime } = this.settings;
     const { sentAt, attempts } = this;
+    runtime.assertOpen(key);
     if (now() >= sentAt + validity(ttl)) return undefined;
     const { owner } = this.request;
     runtime.events.emit('acquired', { key, owner, fencingToken, waited: now() - this.startedAt, attempts });

@@ -1,5 +1,10 @@
+import { AsyncLocalStorage } from 'node:async_hooks';
+
 /** Node fires a timer with a longer delay at once. */
 const LONGEST_DELAY = 2 ** 31 - 1;
+
+// A timer keeps the call chain in which it was set, with all that hangs on it. Ours outlive the call that happens to set them.
+const outside = AsyncLocalStorage.snapshot();
 
 /** Milliseconds on the monotonic clock: wall clocks jump, and a deadline must not. */
 export function now(): number {
@@ -13,7 +18,7 @@ export function validity(ttl: number): number {
 
 /** `setTimeout` for a delay of any length, in whole milliseconds, never early; a delay beyond 24 days ends after 24 days. */
 export function after(delay: number, callback: () => void): NodeJS.Timeout {
-  return setTimeout(callback, Math.min(Math.ceil(Math.max(delay, 0)), LONGEST_DELAY));
+  return outside(() => setTimeout(callback, Math.min(Math.ceil(Math.max(delay, 0)), LONGEST_DELAY)));
 }
 
 /** Resolves after `delay` milliseconds. It does not keep the process alive. */

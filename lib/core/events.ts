@@ -49,14 +49,22 @@ export class LockEventEmitter {
   }
 
   warn(message: string): void {
-    if (this.logger) this.logger.warn(message);
+    this.log('warn', message);
   }
 
   error(message: string): void {
-    if (this.logger) this.logger.error(message);
+    this.log('error', message);
   }
 
   debug(message: string): void {
-    if (this.logger) this.logger.debug?.(message);
+    this.log('debug', message);
+  }
+
+  private log(level: 'warn' | 'error' | 'debug', message: string): void {
+    try {
+      if (this.logger) this.logger[level]?.(message);
+    } catch {
+      // A broken logger must not break a lock.
+    }
   }
 }

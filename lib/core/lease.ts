@@ -100,6 +100,14 @@ export class Lease implements OpenLease, AsyncDisposable {
   }
 
   /** @internal */
+  async revoke(reason: LockLostError): Promise<void> {
+    this.abort(reason);
+    const ended = this.release();
+    this.answer = ended.then(() => false);
+    await ended;
+  }
+
+  /** @internal */
   isOf(driver: LeaseDriver, key: string): boolean {
     return this.tenure.driver === driver && this.tenure.key === key;
   }

@@ -6,7 +6,8 @@ export interface OpenLease {
   /** Whether a body runs under it, as opposed to a bare lease that its holder releases. */
   readonly guardsBody: boolean;
   abort(reason: LockLostError): void;
-  release(): Promise<boolean>;
+  /** Releases it over its holder's head: for the holder it is lost. */
+  revoke(reason: LockLostError): Promise<void>;
 }
 
 /** What all locks over one store share: who holds, what still runs in the background, and whether they are being closed. */
@@ -14,7 +15,8 @@ export class LockRuntime {
   readonly held = new Set<OpenLease>();
   private readonly background = new Set<Promise<void>>();
   private readonly stop = new AbortController();
-  private idle: (() => void) | undefined;
+  private acquiring = 0;
+  private onChange: (() => void)[] = [];
   private isClosed = false;
 
   constructor(readonly events: LockEventEmitter) {}
@@ -44,26 +46,47 @@ export class LockRuntime {
 
   ended(lease: OpenLease): void {
     this.held.delete(lease);
-    if (this.idle && !this.hasBodies()) this.idle();
+    this.changed();
   }
 
-  /** Resolves when no guarded body runs any more. */
-  async drained(): Promise<void> {
-    if (this.hasBodies()) await new Promise<void>((resolve) => (this.idle = resolve));
+  /** Keeps account of an acquire under way. */
+  async whileAcquiring<T>(acquire: () => Promise<T>): Promise<T> {
+    this.acquiring++;
+    try {
+      return await acquire();
+    } finally {
+      this.acquiring--;
+      this.changed();
+    }
   }
 
-  private hasBodies(): boolean {
-    for (const lease of this.held) if (lease.guardsBody) return true;
-    return false;
+  /** Resolves when no guarded body runs any more and none is about to. */
+  drained(): Promise<void> {
+    return this.when(() => this.acquiring === 0 && ![...this.held].some((lease) => lease.guardsBody));
   }
 
   /** Keeps account of clean-up that nobody waits for. */
   inBackground(work: Promise<void>): void {
-    const tracked = work.finally(() => this.background.delete(tracked));
+    const tracked = work.finally(() => {
+      this.background.delete(tracked);
+      this.changed();
+    });
     this.background.add(tracked);
   }
 
-  async backgroundEnded(): Promise<void> {
-    await Promise.allSettled(this.background);
+  /** Resolves when nothing is sent to the store any more. */
+  quiet(): Promise<void> {
+    return this.when(() => this.acquiring === 0 && this.background.size === 0);
+  }
+
+  private async when(isSo: () => boolean): Promise<void> {
+    while (!isSo()) await new Promise<void>((resolve) => this.onChange.push(resolve));
+  }
+
+  private changed(): void {
+    const waiting = this.onChange;
+    if (waiting.length === 0) return;
+    this.onChange = [];
+    for (const resolve of waiting) resolve();
   }
 }

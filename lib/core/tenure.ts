@@ -96,14 +96,14 @@ export class Tenure implements Renewable {
   async keepFor(minHold: number): Promise<void> {
     if (now() + minHold <= this.keepUntil) return;
     this.keepUntil = now() + minHold;
-    if (minHold > this.ttl) await this.renew(minHold);
+    if (minHold > this.remaining()) await this.renew(Math.max(this.ttl, minHold));
   }
 
   settleRenewal(reply: 'renewed' | 'lost', sentAt: number): void {
     if (this.isReleased || this.loss) return;
-    if (now() >= this.validUntil) return this.expire();
     if (reply === 'lost') return this.lose('the store says that it belongs to somebody else or to nobody');
     this.validUntil = Math.max(this.validUntil, sentAt + validity(this.ttl));
+    if (now() >= this.validUntil) return this.expire();
     if (this.isRenewed) this.renewAt = sentAt + this.ttl / 3;
   }
 

@@ -6,6 +6,9 @@ import { checkDecoratorOptions, type DistributedLockOptions, type LockableMethod
 import { INTERCEPTOR, INTERCEPTOR_PROPERTY } from './distributed-lock.tokens.js';
 import { returnKindOf } from './lock-definition.js';
 
+/** Metadata of a class that asks for the interceptor already, itself or by its parent. */
+const INJECTED = 'nestjs-distributed-lock:injected';
+
 /** Fits methods that can wait for a lock; on any other it does not compile. */
 export type LockDecorator<M extends LockableMethod> = <T extends M>(
   target: object,
@@ -36,8 +39,15 @@ export function DistributedLock<M extends LockableMethod = LockableMethod>(optio
     const returns = returnKindOf(original as object, declared, options.returns, where);
     const definition = { where, className, method, options, returns, inner: definitionOf(original) };
     descriptor.value = createJoinPoint(original as LockableMethod, definition) as typeof descriptor.value;
-    Inject(INTERCEPTOR)(target, INTERCEPTOR_PROPERTY);
+    injectOnce(target);
   };
+}
+
+function injectOnce(target: object): void {
+  const { constructor } = target;
+  if (Reflect.hasMetadata(INJECTED, constructor)) return;
+  Reflect.defineMetadata(INJECTED, true, constructor);
+  Inject(INTERCEPTOR)(target, INTERCEPTOR_PROPERTY);
 }
 
 function nameOf(target: object): string {

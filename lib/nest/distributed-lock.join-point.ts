@@ -1,4 +1,4 @@
-import { from, isObservable, type Observable, switchAll } from 'rxjs';
+import { isObservable, Observable, type Subscription } from 'rxjs';
 import { LockConfigError } from '../core/errors.js';
 import type { DistributedLockInterceptor } from './distributed-lock.interceptor.js';
 import type { ReturnKind } from './distributed-lock.options.js';
@@ -54,7 +54,15 @@ function copyProperties(from: Method, to: Method): void {
 
 /** An interceptor that a test puts in the place of ours may answer with a promise. */
 function flat(result: Observable<unknown> | Promise<Observable<unknown>>): Observable<unknown> {
-  return isObservable(result) ? result : from(result).pipe(switchAll());
+  if (isObservable(result)) return result;
+  return new Observable((subscriber) => {
+    let inner: Subscription | undefined;
+    result.then(
+      (stream) => (inner = stream.subscribe(subscriber)),
+      (error) => subscriber.error(error),
+    );
+    return () => inner?.unsubscribe();
+  });
 }
 
 /** Where neither the function nor its declared type tells, the app's defaults may; an instance without an interceptor fails soon enough. */

@@ -15,7 +15,7 @@ export async function* lockedIterable(open: OpenCall, proceed: () => unknown, wh
       let sent: unknown;
       let failure: { error: unknown } | undefined;
       try {
-        sent = yield step.value as unknown;
+        sent = yield step.value;
       } catch (error) {
         failure = { error };
       }

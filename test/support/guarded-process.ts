@@ -95,10 +95,20 @@ export async function startGuarded({ command, args, folder, container = '', env,
   handles.forEach((handle) => handle.unref());
   const hold = () => handles.forEach((handle) => handle.ref());
 
+  function sendSignal(signal: NodeJS.Signals) {
+    if (!running) return;
+    try {
+      process.kill(pid, signal);
+    } catch (error) {
+      // It ended by itself, and its exit was not read yet.
+      if ((error as NodeJS.ErrnoException).code !== 'ESRCH') throw error;
+    }
+  }
+
   async function kill() {
     hold();
     if (running && container) spawn('docker', ['rm', '-f', container], { stdio: 'ignore' });
-    else if (running) process.kill(pid, 'SIGKILL');
+    else sendSignal('SIGKILL');
     await exited;
   }
 
@@ -111,7 +121,7 @@ export async function startGuarded({ command, args, folder, container = '', env,
     log: () => readFileSync(join(folder, 'log'), { encoding: 'utf8', flag: 'a+' }),
     send: (message) => void shell.send(message),
     signal(signal) {
-      if (running) process.kill(pid, signal);
+      sendSignal(signal);
     },
     kill,
     async end({ keepFolder = false } = {}) {

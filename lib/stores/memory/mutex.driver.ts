@@ -1,4 +1,4 @@
-import { now } from '../../core/clock.js';
+import { after, now } from '../../core/clock.js';
 import type { AcquireReply, AcquireRequest, CheckReply, LeaseDriver, ReleaseRequest, RenewRequest, Tenancy } from '../../core/driver.js';
 
 /** Milliseconds that a queued waiter has to take the lock that it is offered. */
@@ -72,7 +72,7 @@ export class MemoryMutexDriver implements LeaseDriver {
   }
 
   close(): void {
-    clearInterval(this.sweeper);
+    clearTimeout(this.sweeper);
     this.sweeper = undefined;
     this.entries.clear();
     this.queues.clear();
@@ -87,7 +87,7 @@ export class MemoryMutexDriver implements LeaseDriver {
 
   private put(key: string, entry: Entry): Entry {
     this.entries.set(key, entry);
-    this.sweeper ??= setInterval(() => this.sweep(), SWEEP).unref();
+    this.sweeper ??= after(SWEEP, () => this.sweep()).unref();
     return entry;
   }
 
@@ -122,8 +122,6 @@ export class MemoryMutexDriver implements LeaseDriver {
   /** Whom nobody asks after would stay for ever. */
   private sweep(): void {
     for (const key of [...this.entries.keys()]) this.live(key);
-    if (this.entries.size > 0) return;
-    clearInterval(this.sweeper);
-    this.sweeper = undefined;
+    this.sweeper = this.entries.size > 0 ? after(SWEEP, () => this.sweep()).unref() : undefined;
   }
 }

@@ -3,7 +3,10 @@
 -- ARGV  1 owner
 -- Reply 1 if it had the lock, else 0
 redis.call('ZREM', KEYS[2], ARGV[1])
-if redis.call('GET', KEYS[1]) ~= ARGV[1] then return 0 end
+local holder = redis.pcall('GET', KEYS[1])
+-- A key of another type is not this owner's. Any other failure tells nothing.
+if type(holder) == 'table' and not string.find(holder.err, 'WRONGTYPE') then return holder end
+if holder ~= ARGV[1] then return 0 end
 
 local head = redis.call('ZPOPMIN', KEYS[2])[1]
 if head then

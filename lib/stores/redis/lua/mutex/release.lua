@@ -2,7 +2,9 @@
 -- KEYS  1 lock, 2 queue
 -- ARGV  1 owner, 2 ms to keep it taken yet (default 0)
 -- Reply 1 released, 0 not this owner's
-local holder = redis.call('GET', KEYS[1])
+local holder = redis.pcall('GET', KEYS[1])
+-- A key of another type is not this owner's. Any other failure tells nothing.
+if type(holder) == 'table' and not string.find(holder.err, 'WRONGTYPE') then return holder end
 if holder ~= ARGV[1] then return holder == 'kept:' .. ARGV[1] and 1 or 0 end
 
 if ARGV[2] then

@@ -5,8 +5,10 @@
 local replies = {}
 for i, key in ipairs(KEYS) do
   local owner, ttl = ARGV[2 * i - 1], tonumber(ARGV[2 * i])
-  -- A key of another type is somebody else's: pcall, so that the rest of the batch is renewed.
-  if redis.pcall('GET', key) == owner then
+  local holder = redis.pcall('GET', key)
+  -- A key of another type is not this owner's, and the rest of the batch is renewed. Any other failure tells nothing.
+  if type(holder) == 'table' and not string.find(holder.err, 'WRONGTYPE') then return holder end
+  if holder == owner then
     if redis.call('PTTL', key) < ttl then redis.call('PEXPIRE', key, ttl) end
     replies[i] = 1
   else

@@ -1,0 +1,134 @@
+// The floors of lib (see CONTRIBUTING.md): a floor imports only lower floors, and a database client only inside its own store.
+
+/** The packages that each store may import: its client. A store that is not named here may import none. */
+const clients = { redis: ['ioredis'] };
+/** Packages that the Nest floor may import. */
+const nestPeers = ['@nestjs/common', '@nestjs/core', 'reflect-metadata', 'rxjs'];
+/** Floor 4: each is an entry of its own, and nothing below may know of it. */
+const extras = ['terminus', 'metrics', 'tracing', 'dashboard', 'testing', 'fence-guard', 'cli'];
+
+const anyOf = (names) => `(${names.map((name) => name.replaceAll('.', '\\.')).join('|')})`;
+const inNodeModules = (names) => `(^|/)node_modules/(@types/)?${anyOf(names)}/`;
+const packages = 'node_modules/';
+
+const floor = (name, from, mayImport, comment) => ({
+  name,
+  comment,
+  severity: 'error',
+  from: { path: from },
+  to: { pathNot: mayImport, dependencyTypesNot: ['core'] },
+});
+
+module.exports = {
+  forbidden: [
+    { name: 'no-cycle', comment: 'A reader follows a call downwards only.', severity: 'error', from: {}, to: { circular: true } },
+    {
+      name: 'resolvable',
+      comment: 'An import that leads nowhere would escape every rule below.',
+      severity: 'error',
+      from: { path: '^lib/' },
+      to: { couldNotResolve: true },
+    },
+    {
+      name: 'lib-stands-alone',
+      comment: 'What ships does not know its tests, its sample or its benchmarks.',
+      severity: 'error',
+      from: { path: '^lib/' },
+      to: { path: '^(test|sample-app|bench|chaos|scripts|dist)/' },
+    },
+    {
+      name: 'no-deep-nest',
+      comment: 'Only what a Nest package exports at its root stays the same from Nest 10 to 12.',
+      severity: 'error',
+      from: { path: '^lib/' },
+      to: { path: '(^|/)node_modules/@nestjs/[^/]+/(?!index\\.(js|d\\.ts)$)|^@nestjs/[^/]+/.' },
+    },
+
+    floor('floor-0-core', '^lib/core/', '^lib/core/', 'The engine knows only Node and itself.'),
+    floor('floor-1-primitives', '^lib/primitives/', '^lib/(core|primitives)/', 'A primitive is written once over drivers: core only.'),
+    floor(
+      'floor-1-stores',
+      '^lib/stores/([^/]+)/',
+      ['^lib/core/', '^lib/stores/$1/', '^lib/stores/sql/', packages],
+      'A store knows core and itself; `sql/` is what the SQL stores share.',
+    ),
+    {
+      name: 'only-sql-stores-share',
+      comment: '`sql/` is for the SQL stores alone.',
+      severity: 'error',
+      from: { path: '^lib/', pathNot: '^lib/stores/(sql|postgres|mysql)/' },
+      to: { path: '^lib/stores/sql/' },
+    },
+    ...Object.entries(clients).map(([store, names]) => ({
+      name: `client-of-${store}`,
+      comment: `${names.join(', ')} is an optional peer: whoever does not use this store must be able to do without it.`,
+      severity: 'error',
+      from: { path: '^lib/', pathNot: `^lib/stores/${store}/` },
+      to: { path: inNodeModules(names) },
+    })),
+    {
+      name: 'stores-only-client',
+      comment: 'A store imports no package but its own client.',
+      severity: 'error',
+      from: { path: '^lib/stores/' },
+      to: { path: packages, pathNot: inNodeModules(Object.values(clients).flat()), dependencyTypesNot: ['core'] },
+    },
+    floor('floor-2-locks', '^lib/locks\\.ts$', '^lib/(core|primitives)/', 'Locks builds every primitive over one store, whichever it is.'),
+    floor(
+      'floor-3-nest',
+      '^lib/nest/',
+      ['^lib/(core|primitives|nest)/', '^lib/locks\\.ts$', inNodeModules(nestPeers)],
+      'The Nest floor takes a store as a value: it imports none, and no barrel.',
+    ),
+    floor(
+      'entry-core',
+      '^lib/core\\.ts$',
+      ['^lib/(core|primitives)/', '^lib/locks\\.ts$'],
+      'The entry without Nest loads where no Nest is installed.',
+    ),
+    floor(
+      'entry-index',
+      '^lib/index\\.ts$',
+      ['^lib/(core|primitives|nest)/', '^lib/(locks|core)\\.ts$'],
+      'The Nest entry loads no store: users pass one in.',
+    ),
+    {
+      name: 'barrels-are-for-users',
+      comment: 'Inside lib everyone imports from the file that has it.',
+      severity: 'error',
+      from: { path: '^lib/', pathNot: '^lib/index\\.ts$' },
+      to: { path: '^lib/(index|core)\\.ts$' },
+    },
+    {
+      name: 'extras-on-top',
+      comment: 'Nothing below floor 4 knows of it, and one extra not of another.',
+      severity: 'error',
+      from: { path: '^lib/([^/]+)' },
+      to: { path: `^lib/${anyOf(extras)}/`, pathNot: '^lib/$1/' },
+    },
+    {
+      name: 'no-stranger',
+      comment: 'Every file of lib is on a floor: name a new folder here before it is written.',
+      severity: 'error',
+      from: { path: '^lib/', pathNot: `^lib/((core|primitives|stores|nest)/|${anyOf(extras)}/|(index|core|locks)\\.ts$)` },
+      to: {},
+    },
+    {
+      name: 'no-orphan',
+      comment: 'A file that no entry leads to is dead.',
+      severity: 'error',
+      from: { orphan: true, path: '^lib/', pathNot: '\\.d\\.ts$' },
+      to: {},
+    },
+  ],
+  options: {
+    doNotFollow: { path: 'node_modules' },
+    tsConfig: { fileName: 'tsconfig.json' },
+    tsPreCompilationDeps: true,
+    enhancedResolveOptions: {
+      exportsFields: ['exports'],
+      conditionNames: ['import', 'node', 'types', 'default'],
+      mainFields: ['module', 'main', 'types'],
+    },
+  },
+};

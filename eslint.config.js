@@ -1,0 +1,101 @@
+import js from '@eslint/js';
+import prettier from 'eslint-config-prettier';
+import { defineConfig, globalIgnores } from 'eslint/config';
+import { builtinModules } from 'node:module';
+import tseslint from 'typescript-eslint';
+
+const typescript = ['**/*.ts', '**/*.tsx'];
+const nodeGlobals = [
+  'AbortController',
+  'AbortSignal',
+  'Buffer',
+  'clearImmediate',
+  'clearInterval',
+  'clearTimeout',
+  'console',
+  'fetch',
+  'performance',
+  'process',
+  'queueMicrotask',
+  'setImmediate',
+  'setInterval',
+  'setTimeout',
+  'structuredClone',
+  'URL',
+];
+const commonjsGlobals = ['__dirname', '__filename', 'exports', 'module', 'require'];
+const readonly = (names) => Object.fromEntries(names.map((name) => [name, 'readonly']));
+
+const exportStar = {
+  selector: 'ExportAllDeclaration',
+  message: 'Name what is exported: a barrel that says `export *` hides what the package promises.',
+};
+const monotonic = 'Time inside a process is monotonic: take it from core/clock.ts.';
+const bareBuiltins = builtinModules.map((name) => ({ name, message: `Write node:${name}: no package can stand in for that.` }));
+
+export default defineConfig(
+  globalIgnores(['**/dist/', '**/node_modules/', 'coverage/', '**/*.generated.ts']),
+  { linterOptions: { reportUnusedDisableDirectives: 'error' } },
+
+  js.configs.recommended,
+  {
+    files: ['**/*.{js,mjs,cjs}'],
+    languageOptions: { globals: readonly(nodeGlobals) },
+  },
+  {
+    files: ['**/*.cjs'],
+    languageOptions: { sourceType: 'commonjs', globals: readonly(commonjsGlobals) },
+  },
+
+  {
+    files: typescript,
+    extends: [tseslint.configs.recommendedTypeChecked],
+    languageOptions: { parserOptions: { projectService: true, tsconfigRootDir: import.meta.dirname } },
+    rules: {
+      '@typescript-eslint/consistent-type-imports': ['error', { fixStyle: 'inline-type-imports' }],
+      '@typescript-eslint/no-explicit-any': 'error',
+      '@typescript-eslint/no-floating-promises': ['error', { checkThenables: true }],
+      '@typescript-eslint/no-misused-promises': 'error',
+      '@typescript-eslint/no-unused-vars': ['error', { argsIgnorePattern: '^_', varsIgnorePattern: '^_', ignoreRestSiblings: true }],
+      '@typescript-eslint/only-throw-error': 'error',
+      '@typescript-eslint/prefer-promise-reject-errors': ['error', { allowThrowingUnknown: true }],
+      '@typescript-eslint/switch-exhaustiveness-check': ['error', { considerDefaultExhaustiveForUnions: true }],
+      // `async` without `await` turns a synchronous throw into a rejection, which is what a method that promises must do.
+      '@typescript-eslint/require-await': 'off',
+    },
+  },
+  {
+    files: ['lib/**/*.ts'],
+    rules: {
+      'max-lines': ['error', { max: 250 }],
+      'no-console': ['error', { allow: ['warn', 'error'] }],
+      'no-restricted-imports': ['error', { paths: bareBuiltins }],
+      'no-restricted-syntax': ['error', exportStar],
+      '@typescript-eslint/explicit-module-boundary-types': 'error',
+    },
+  },
+  {
+    files: ['lib/core/**/*.ts', 'lib/primitives/**/*.ts'],
+    rules: {
+      'no-restricted-properties': ['error', { object: 'Date', property: 'now', message: monotonic }],
+      'no-restricted-syntax': [
+        'error',
+        exportStar,
+        { selector: "NewExpression[callee.name='Date'][arguments.length=0]", message: monotonic },
+      ],
+    },
+  },
+  {
+    files: ['test/**/*.ts', 'sample-app/**/*.ts', 'bench/**/*.ts', 'chaos/**/*.ts'],
+    rules: {
+      // Tests look at what a caller without types would get, and take methods off their objects to spy on them.
+      '@typescript-eslint/no-unsafe-argument': 'off',
+      '@typescript-eslint/no-unsafe-assignment': 'off',
+      '@typescript-eslint/no-unsafe-call': 'off',
+      '@typescript-eslint/no-unsafe-member-access': 'off',
+      '@typescript-eslint/no-unsafe-return': 'off',
+      '@typescript-eslint/unbound-method': 'off',
+    },
+  },
+  prettier,
+);

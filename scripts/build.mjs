@@ -1,0 +1,21 @@
+// Builds dist/esm and dist/cjs from lib, each with its own types.
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { rm, writeFile } from 'node:fs/promises';
+import { fileURLToPath } from 'node:url';
+import './embed-lua.mjs';
+
+const root = new URL('../', import.meta.url);
+const compiler = fileURLToPath(import.meta.resolve('typescript/bin/tsc'));
+
+async function compiles(project) {
+  const child = spawn(process.execPath, [compiler, '-p', project], { cwd: root, stdio: 'inherit' });
+  const [code] = await once(child, 'exit');
+  return code === 0;
+}
+
+await rm(new URL('dist/', root), { recursive: true, force: true });
+const compiled = await Promise.all(['tsconfig.esm.json', 'tsconfig.cjs.json'].map(compiles));
+if (compiled.includes(false)) process.exit(1);
+// The package says "type": "module"; this makes Node and TypeScript read dist/cjs as what it is.
+await writeFile(new URL('dist/cjs/package.json', root), '{"type":"commonjs"}\n');

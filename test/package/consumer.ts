@@ -1,0 +1,56 @@
+// A user's program, type-checked against the packed package in every module mode.
+import { Injectable, Module } from '@nestjs/common';
+import { currentLease, DistributedLock, DistributedLockModule, LockTimeoutError } from 'nestjs-distributed-lock';
+import { type Lease, Locks } from 'nestjs-distributed-lock/core';
+import { memoryStore } from 'nestjs-distributed-lock/memory';
+import { redisStore } from 'nestjs-distributed-lock/redis';
+
+@Injectable()
+export class StockService {
+  constructor(private readonly locks: Locks) {}
+
+  @DistributedLock({ prefix: 'shop-', value: 'stock', paramLock: true, keyTimeout: 10_000, retryCount: 0, retryInterval: 200 })
+  async reduce(sku: string, amount: number): Promise<string> {
+    const lease: Lease | undefined = currentLease();
+    lease?.assertHeld();
+    return `${sku} ${amount}`;
+  }
+
+  @DistributedLock<StockService['count']>({ key: (sku, shelf) => [sku, shelf] })
+  async count(sku: string, shelf: number): Promise<number> {
+    return this.locks.using(`${sku}:${shelf}`, async (lease) => lease.fencingToken ?? 0, { waitTimeout: 2000 });
+  }
+
+  // @ts-expect-error a misspelt option
+  @DistributedLock({ keyTimeOut: 10_000 })
+  async misspelt(): Promise<void> {}
+
+  // @ts-expect-error the key function takes the method's parameters
+  @DistributedLock<StockService['count']>({ key: (sku: number) => sku })
+  async mistyped(sku: string, shelf: number): Promise<number> {
+    return sku.length + shelf;
+  }
+}
+
+@Module({
+  imports: [
+    DistributedLockModule.forRoot({ store: redisStore({ url: 'redis://localhost:6379' }), namespace: 'shop:' }),
+    DistributedLockModule.forRootAsync({ name: 'other', useFactory: () => ({ store: memoryStore() }) }),
+  ],
+  providers: [StockService],
+})
+export class AppModule {}
+
+export async function withoutNest(signal: AbortSignal): Promise<number | null> {
+  const locks = new Locks(memoryStore(), { namespace: 'shop:' });
+  try {
+    await using lease = await locks.acquire('order:42', { keyTimeout: 5000, waitTimeout: 2000, signal });
+    const second: Lease | null = await locks.tryAcquire('order:42');
+    return second ? second.remaining() : lease.fencingToken;
+  } catch (error) {
+    if (error instanceof LockTimeoutError) return error.code.length;
+    throw error;
+  } finally {
+    await locks.close();
+  }
+}
