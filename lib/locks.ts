@@ -130,10 +130,18 @@ async function within(timeout: number, work: Promise<void>): Promise<void> {
   clearTimeout(timer);
 }
 
+const LOCKS_OPTIONS = ['namespace', 'defaults', 'logger', 'shutdownTimeout'];
+
 /** @throws {LockConfigError} naming the option. */
-export function checkLocksOptions(options: LocksOptions): void {
-  const { namespace = '', defaults, shutdownTimeout = 0 } = options;
+function checkLocksOptions(options: LocksOptions): void {
+  if (typeof options !== 'object' || options === null) throw new LockConfigError('Locks: the options must be an object.');
+  const unknown = Object.keys(options).find((name) => !LOCKS_OPTIONS.includes(name));
+  if (unknown !== undefined) throw new LockConfigError(`Locks: unknown option "${unknown}".`);
+  const { namespace = '', defaults, logger = false, shutdownTimeout = 0 } = options;
   if (typeof namespace !== 'string') throw new LockConfigError('Locks: "namespace" must be a string.');
+  if (logger && (typeof logger.warn !== 'function' || typeof logger.error !== 'function')) {
+    throw new LockConfigError('Locks: "logger" must have the methods warn and error, or be false.');
+  }
   if (!Number.isSafeInteger(shutdownTimeout) || shutdownTimeout < 0) {
     throw new LockConfigError(`Locks: "shutdownTimeout" must be a whole number of at least 0, not ${String(shutdownTimeout)}.`);
   }

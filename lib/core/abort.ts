@@ -10,9 +10,17 @@ export function onAbort(signal: AbortSignal, callback: Callback): () => void {
   const callbacks = listeners.get(signal) ?? listenTo(signal);
   callbacks.add(callback);
   return () => {
-    callbacks.delete(callback);
-    if (callbacks.size === 0) forget(signal);
+    if (callbacks.delete(callback) && callbacks.size === 0) forget(signal);
   };
+}
+
+/** The promise's value, or `undefined` as soon as the signal aborts. */
+export function untilAborted<T>(promise: Promise<T>, signal: AbortSignal | undefined): Promise<T | undefined> {
+  if (!signal) return promise;
+  return new Promise((resolve, reject) => {
+    const forget = onAbort(signal, () => resolve(undefined));
+    promise.then(resolve, reject).finally(forget);
+  });
 }
 
 function listenTo(signal: AbortSignal): Set<Callback> {

@@ -1,10 +1,11 @@
-import { onAbort } from './abort.js';
+import { onAbort, untilAborted } from './abort.js';
 import { after, idle, now, validity } from './clock.js';
 import type { AcquireReply, AcquireRequest, LeaseDriver } from './driver.js';
-import { asStoreError, isTransient, LockAbortedError, LockConfigError, type LockError, LockTimeoutError } from './errors.js';
+import { abortedBy, asStoreError, isTransient, LockAbortedError, LockConfigError, type LockError, LockTimeoutError } from './errors.js';
 import { createOwner } from './owner.js';
 import { pollDelay, turnDelay } from './patience.js';
 import type { LockRuntime } from './runtime.js';
+import { Lease } from './lease.js';
 import { Tenure } from './tenure.js';
 
 export interface AcquireSettings {
@@ -19,6 +20,9 @@ export interface AcquireSettings {
   readonly retryInterval: number;
   readonly fair: boolean;
   readonly signal: AbortSignal | undefined;
+  readonly maxHold: number | undefined;
+  /** Whether a body runs under the lease. */
+  readonly guardsBody: boolean;
 }
 
 /**
@@ -28,7 +32,7 @@ export interface AcquireSettings {
  * Its rejection tells contention ({@link LockTimeoutError}) from an outage ({@link StoreError}) by the last try, and is due within patience
  * plus one request.
  */
-export function acquire(settings: AcquireSettings): Promise<Tenure> {
+export function acquire(settings: AcquireSettings): Promise<Lease> {
   return settings.runtime.whileAcquiring(() => new Acquisition(settings).run());
 }
 
@@ -56,7 +60,7 @@ class Acquisition {
     };
   }
 
-  async run(): Promise<Tenure> {
+  async run(): Promise<Lease> {
     try {
       return await this.askUntilGranted();
     } catch (error) {
@@ -66,15 +70,15 @@ class Acquisition {
     }
   }
 
-  private async askUntilGranted(): Promise<Tenure> {
+  private async askUntilGranted(): Promise<Lease> {
     const deadline = this.startedAt + this.settings.patience;
     for (;;) {
       this.assertNotAborted();
       const outcome = await this.ask();
       this.assertNotAborted();
       if ('granted' in outcome && outcome.granted) {
-        const tenure = this.begin(outcome.token);
-        if (tenure) return tenure;
+        const lease = this.begin(outcome.token);
+        if (lease) return lease;
       }
       const left = deadline - now();
       if (left <= 0) throw 'granted' in outcome ? this.timeout(outcome) : outcome;
@@ -90,7 +94,7 @@ class Acquisition {
     this.mayBeKnown = true;
     try {
       const reply = await untilAborted(driver.acquire(this.request), signal);
-      if (!reply) throw this.aborted();
+      if (!reply) throw abortedBy(signal as AbortSignal, key);
       this.mayBeKnown = reply.granted || this.request.queue;
       return reply;
     } catch (cause) {
@@ -102,14 +106,16 @@ class Acquisition {
   }
 
   /** A grant whose answer took longer than the lease is none: it is asked for again, under the same owner. */
-  private begin(fencingToken: number | null): Tenure | undefined {
-    const { key, driver, ttl, minHold, runtime } = this.settings;
+  private begin(fencingToken: number | null): Lease | undefined {
+    const { key, driver, ttl, minHold, maxHold, guardsBody, runtime } = this.settings;
     const { sentAt, attempts } = this;
     runtime.assertOpen(key);
     if (now() >= sentAt + validity(ttl)) return undefined;
     const { owner } = this.request;
+    const tenure = new Tenure(runtime, { key, owner, driver, ttl, minHold, fencingToken, sentAt });
+    const lease = new Lease(tenure, guardsBody, maxHold, true);
     runtime.events.emit('acquired', { key, owner, fencingToken, waited: now() - this.startedAt, attempts });
-    return new Tenure(runtime, { key, owner, driver, ttl, minHold, fencingToken, sentAt });
+    return lease;
   }
 
   private delayAfter(outcome: AcquireReply | LockError): number {
@@ -129,12 +135,8 @@ class Acquisition {
   }
 
   private assertNotAborted(): void {
-    if (this.settings.signal?.aborted) throw this.aborted();
-  }
-
-  private aborted(): LockAbortedError {
-    const { key, signal } = this.settings;
-    return new LockAbortedError(`The wait for "${key}" was aborted.`, { key, reason: 'signal', cause: signal?.reason });
+    const { signal, key } = this.settings;
+    if (signal?.aborted) throw abortedBy(signal, key);
   }
 
   /** Waits, but no longer than until the wait is called off. */
@@ -176,13 +178,4 @@ class Acquisition {
     };
     runtime.inBackground(attempt());
   }
-}
-
-/** The promise's value, or `undefined` as soon as the signal aborts. */
-function untilAborted<T>(promise: Promise<T>, signal: AbortSignal | undefined): Promise<T | undefined> {
-  if (!signal) return promise;
-  return new Promise((resolve, reject) => {
-    const forget = onAbort(signal, () => resolve(undefined));
-    promise.then(resolve, reject).finally(forget);
-  });
 }

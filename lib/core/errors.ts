@@ -113,12 +113,19 @@ export class LockConfigError extends LockError {
 
 /** What a driver rejected with, as a {@link LockError}. Anything else than one is a fault of the driver, which no retry mends. */
 export function asStoreError(cause: unknown, key: string): LockError {
+  if (cause instanceof StoreError && cause.key === undefined)
+    return new StoreError(cause.message, { key, cause: cause.cause, transient: cause.transient });
   if (cause instanceof LockError) return cause;
   return new StoreError(`The store failed for "${key}": ${cause instanceof Error ? cause.message : String(cause)}`, {
     key,
     cause,
     transient: false,
   });
+}
+
+/** The caller's own signal called the wait off. */
+export function abortedBy(signal: AbortSignal, key: string): LockAbortedError {
+  return new LockAbortedError(`The wait for "${key}" was aborted.`, { key, reason: 'signal', cause: signal.reason });
 }
 
 /** Whether the store may answer if it is asked again. */

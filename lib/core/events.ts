@@ -43,26 +43,22 @@ export class LockEventEmitter {
       try {
         (listener as LockListener<E>)(payload);
       } catch (error) {
-        this.error(`A listener of "${event}" threw: ${String(error)}`);
+        this.log('error', () => `A listener of "${event}" threw: ${String(error)}`);
       }
     }
   }
 
   warn(message: string): void {
-    this.log('warn', message);
-  }
-
-  error(message: string): void {
-    this.log('error', message);
+    this.log('warn', () => message);
   }
 
   debug(message: string): void {
-    this.log('debug', message);
+    this.log('debug', () => message);
   }
 
-  private log(level: 'warn' | 'error' | 'debug', message: string): void {
+  private log(level: 'warn' | 'error' | 'debug', message: () => string): void {
     try {
-      if (this.logger) this.logger[level]?.(message);
+      if (this.logger) this.logger[level]?.(message());
     } catch {
       // A broken logger must not break a lock.
     }

@@ -4,8 +4,9 @@ import type { Lease } from './lease.js';
 
 /** A lease that this call chain holds, and the ones around it. */
 interface Hold {
-  readonly lease: Lease;
-  readonly outer: Hold | undefined;
+  /** Empty once it is released: a promise or a timer made under it may keep this for as long as it lives itself. */
+  lease: Lease | undefined;
+  outer: Hold | undefined;
 }
 
 const SLOT = Symbol.for('nestjs-distributed-lock:holds');
@@ -13,9 +14,19 @@ const shared = globalThis as { [SLOT]?: AsyncLocalStorage<Hold | undefined> };
 // On globalThis, so that two copies of this package in one process know each other's holds.
 const chain = (shared[SLOT] ??= new AsyncLocalStorage<Hold | undefined>());
 
-/** Runs the work in a call chain that holds this lease, from the work's first line on. */
+/**
+ * Runs the work in a call chain that holds this lease, from the work's first line on.
+ *
+ * @throws {LockLostError} if the lease ran out before the work could begin.
+ */
 export function runHolding<T>(lease: Lease, work: () => T): T {
-  return chain.run({ lease, outer: innermost(chain.getStore()) }, work);
+  lease.assertHeld();
+  const hold: Hold = { lease, outer: innermost(chain.getStore()) };
+  lease.onRelease(() => {
+    hold.lease = undefined;
+    hold.outer = innermost(hold.outer);
+  });
+  return chain.run(hold, work);
 }
 
 /** The innermost lease that this call chain holds; `undefined` outside of every locked call. */
@@ -26,13 +37,13 @@ export function currentLease(): Lease | undefined {
 /** The lease under which this call chain holds the key. */
 export function heldLease(driver: LeaseDriver, key: string): Lease | undefined {
   for (let hold = innermost(chain.getStore()); hold; hold = innermost(hold.outer)) {
-    if (hold.lease.isOf(driver, key)) return hold.lease;
+    if (hold.lease?.isOf(driver, key)) return hold.lease;
   }
   return undefined;
 }
 
-// What a chain has released it no longer holds; nor must a chain that lives on (a timer set in a locked method) drag it along.
+// What a chain has released it no longer holds.
 function innermost(hold: Hold | undefined): Hold | undefined {
-  while (hold?.lease.isReleased) hold = hold.outer;
+  while (hold && !hold.lease) hold = hold.outer;
   return hold;
 }

@@ -1,6 +1,7 @@
+import { untilAborted } from './abort.js';
 import { after, now } from './clock.js';
 import type { LeaseDriver } from './driver.js';
-import { LockLostError } from './errors.js';
+import { abortedBy, LockLostError } from './errors.js';
 import type { OpenLease } from './runtime.js';
 import type { Tenure } from './tenure.js';
 
@@ -14,6 +15,8 @@ export class Lease implements OpenLease, AsyncDisposable {
   private controller: AbortController | undefined;
   private abortReason: unknown;
   private limit: NodeJS.Timeout | undefined;
+  private released: (() => void) | undefined;
+  private isPastLimit = false;
 
   /** @internal Leases come from {@link Locks} and its primitives. */
   constructor(
@@ -21,7 +24,7 @@ export class Lease implements OpenLease, AsyncDisposable {
     /** Whether a body runs under this lease, as opposed to a bare one that its holder releases. */
     readonly guardsBody: boolean,
     maxHold: number | undefined,
-    /** Whether `maxHold` lets the key itself go. A re-entrant lease has no say in that. */
+    /** Whether its `maxHold` lets the key go, whoever else holds it still; that of a re-entrant lease does so only as the last one. */
     private readonly isFirst: boolean,
   ) {
     tenure.add(this);
@@ -91,12 +94,23 @@ export class Lease implements OpenLease, AsyncDisposable {
     if (!this.answer) {
       clearTimeout(this.limit);
       this.answer = this.tenure.remove(this);
+      this.released?.();
     }
     return this.answer;
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
     await this.release();
+  }
+
+  /** @internal Calls back when the lease is released, before the store is asked. */
+  onRelease(callback: () => void): void {
+    this.released = callback;
+  }
+
+  /** @internal */
+  get isOver(): boolean {
+    return this.isPastLimit;
   }
 
   /** @internal */
@@ -113,11 +127,13 @@ export class Lease implements OpenLease, AsyncDisposable {
   }
 
   /** @internal A lease of the same tenure, for a re-entrant call. */
-  async reenter(guardsBody: boolean, options: { minHold: number; maxHold?: number }): Promise<Lease> {
+  async reenter(guardsBody: boolean, options: { minHold: number; maxHold?: number; signal?: AbortSignal }): Promise<Lease> {
     this.assertHeld();
-    const lease = new Lease(this.tenure, guardsBody, options.maxHold, false);
+    const { minHold, maxHold, signal } = options;
+    const lease = new Lease(this.tenure, guardsBody, maxHold, false);
     try {
-      await this.tenure.keepFor(options.minHold);
+      await untilAborted(this.tenure.keepFor(minHold), signal);
+      if (signal?.aborted) throw abortedBy(signal, this.key);
       lease.assertHeld();
     } catch (error) {
       await lease.release();
@@ -136,8 +152,9 @@ export class Lease implements OpenLease, AsyncDisposable {
     this.limit = after(end - now(), () => {
       if (now() < end) return this.limitTo(end);
       const reason = new LockLostError(`"${this.key}" was held for maxHold: its lease runs out.`, { key: this.key });
+      this.isPastLimit = true;
       this.abort(reason);
-      if (this.isFirst) this.tenure.stopRenewal(reason);
+      this.tenure.reachedLimit(reason, this.isFirst);
     }).unref();
   }
 }

@@ -5,6 +5,8 @@ import type { LockEventEmitter } from './events.js';
 export interface OpenLease {
   /** Whether a body runs under it, as opposed to a bare lease that its holder releases. */
   readonly guardsBody: boolean;
+  /** Whether its `maxHold` is over. */
+  readonly isOver: boolean;
   abort(reason: LockLostError): void;
   /** Releases it over its holder's head: for the holder it is lost. */
   revoke(reason: LockLostError): Promise<void>;

@@ -35,6 +35,7 @@ export class Tenure implements Renewable {
   /** Why the key is no longer ours, once it is not. */
   loss: LockLostError | undefined;
   private keepUntil: number;
+  private limit: LockLostError | undefined;
   private isReleased = false;
   private readonly grantedAt = now();
   private readonly leases = new Set<OpenLease>();
@@ -66,6 +67,7 @@ export class Tenure implements Renewable {
 
   add(lease: OpenLease): void {
     this.leases.add(lease);
+    if (this.limit) lease.abort(this.limit);
     this.runtime.opened(lease);
   }
 
@@ -73,6 +75,7 @@ export class Tenure implements Renewable {
   async remove(lease: OpenLease): Promise<boolean> {
     this.leases.delete(lease);
     const isLast = this.leases.size === 0;
+    this.stopIfAllAreOver();
     try {
       if (this.remaining() === 0) this.expire();
       return isLast ? await this.release() : !this.loss;
@@ -87,8 +90,13 @@ export class Tenure implements Renewable {
     if (this.loss) throw this.loss;
     if (!this.isRenewed) throw new LockLostError(`The lease of "${this.key}" is renewed no more: maxHold is over.`, { key: this.key });
     const sentAt = now();
-    const [reply = 'lost'] = await this.driver.renew([{ key: this.key, owner: this.owner, ttl }]);
-    this.settleRenewal(reply, sentAt);
+    let reply: 'renewed' | 'lost' | undefined;
+    try {
+      [reply] = await this.driver.renew([{ key: this.key, owner: this.owner, ttl }]);
+    } catch (cause) {
+      throw asStoreError(cause, this.key);
+    }
+    this.settleRenewal(reply ?? 'lost', sentAt);
     if (this.loss) throw this.loss as LockLostError;
   }
 
@@ -107,10 +115,15 @@ export class Tenure implements Renewable {
     if (this.isRenewed) this.renewAt = sentAt + this.ttl / 3;
   }
 
-  /** Lets the lease run out, and tells all who share it. */
-  stopRenewal(reason: LockLostError): void {
-    this.renewAt = Infinity;
-    for (const lease of this.leases) lease.abort(reason);
+  /** A lease's `maxHold` is over. If that ends them all, they are told and the key runs out. */
+  reachedLimit(reason: LockLostError, endsAll: boolean): void {
+    this.limit ??= endsAll ? reason : undefined;
+    if (endsAll) for (const lease of this.leases) lease.abort(reason);
+    this.stopIfAllAreOver();
+  }
+
+  private stopIfAllAreOver(): void {
+    if (this.limit || [...this.leases].every((lease) => lease.isOver)) this.renewAt = Infinity;
   }
 
   expire(): void {
@@ -155,14 +168,17 @@ export class Tenure implements Renewable {
       return false;
     }
     try {
-      if ((await this.tryRelease()) === 'lost') this.lose('the release found that it belonged to somebody else or to nobody');
+      if ((await this.tryRelease()) === 'lost') {
+        this.lose('the release found that it belonged to somebody else or to nobody');
+        return false;
+      }
     } catch (cause) {
       this.noticeUnknown('release', asStoreError(cause, this.key));
       this.runtime.inBackground(this.repeatRelease());
       return true;
     }
     this.runtime.events.emit('released', { key: this.key, owner: this.owner, held: now() - this.grantedAt });
-    return !this.loss;
+    return true;
   }
 
   private tryRelease(): Promise<'released' | 'lost'> {

@@ -44,7 +44,8 @@ export class Watchdog {
   private tickBy(time: number): void {
     if (time >= this.tickAt) return;
     clearTimeout(this.timer);
-    this.tickAt = time;
+    // What was due before we knew of it says nothing about the event loop.
+    this.tickAt = Math.max(time, now());
     this.timer = after(time - now(), () => this.tick()).unref();
   }
 

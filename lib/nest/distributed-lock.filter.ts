@@ -1,4 +1,14 @@
-import { type ArgumentsHost, Catch, type ExceptionFilter, HttpException, HttpStatus, Inject, Injectable } from '@nestjs/common';
+import {
+  type ArgumentsHost,
+  Catch,
+  type ExceptionFilter,
+  HttpException,
+  HttpStatus,
+  Inject,
+  Injectable,
+  InternalServerErrorException,
+  Optional,
+} from '@nestjs/common';
 import { BaseExceptionFilter, HttpAdapterHost } from '@nestjs/core';
 import { throwError } from 'rxjs';
 import { LockAbortedError, LockError, LockTimeoutError, QuorumError, StoreError } from '../core/errors.js';
@@ -6,28 +16,41 @@ import { LockAbortedError, LockError, LockTimeoutError, QuorumError, StoreError 
 /** Seconds. Long enough for most holds to end, short enough for a caller to stay. */
 const RETRY_AFTER = '1';
 
+/** What Express and Fastify responses have in common. */
+interface HttpReply {
+  header(name: string, value: string): unknown;
+  status(code: number): { send(body: unknown): unknown };
+}
+
 /**
  * Answers HTTP requests whose lock was not to be had: 423 where the key stayed taken, 503 where the store is out of reach or the app is
  * closing, both with `Retry-After`. Every other error goes on as without the filter.
  *
- * Opt in: `app.useGlobalFilters(new LockExceptionFilter(app.get(HttpAdapterHost)))`, or provide it as `APP_FILTER`.
+ * Opt in: `{ provide: APP_FILTER, useClass: LockExceptionFilter }`, `@UseFilters(LockExceptionFilter)` or
+ * `app.useGlobalFilters(new LockExceptionFilter(app.get(HttpAdapterHost)))`.
  */
 @Injectable()
 @Catch(LockError)
 export class LockExceptionFilter implements ExceptionFilter {
-  constructor(@Inject(HttpAdapterHost) private readonly host: HttpAdapterHost) {}
+  /** @param host Nest's; without it, an error that has no answer here is a bare 500. */
+  constructor(@Optional() @Inject(HttpAdapterHost) private readonly host?: HttpAdapterHost) {}
 
   catch(error: LockError, host: ArgumentsHost): unknown {
     const type = host.getType<string>();
     if (type === 'rpc') return throwError(() => error);
     // GraphQL and others have their own way with errors.
     if (type !== 'http') return error;
-    const adapter = this.host.httpAdapter;
+    const reply = host.switchToHttp().getResponse<HttpReply>();
     const answer = answerTo(error);
-    if (answer) adapter.setHeader(host.switchToHttp().getResponse(), 'Retry-After', RETRY_AFTER);
-    new BaseExceptionFilter(adapter).catch(answer ?? error, host);
+    if (answer) reply.header('Retry-After', RETRY_AFTER);
+    if (this.host) new BaseExceptionFilter(this.host.httpAdapter).catch(answer ?? error, host);
+    else send(reply, answer ?? new InternalServerErrorException(undefined, { cause: error }));
     return undefined;
   }
+}
+
+function send(reply: HttpReply, error: HttpException): void {
+  reply.status(error.getStatus()).send(error.getResponse());
 }
 
 // The messages name no key: it may hold what a stranger must not see.

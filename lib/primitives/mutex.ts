@@ -1,8 +1,8 @@
 import { acquire } from '../core/acquire.js';
 import type { LeaseDriver } from '../core/driver.js';
-import { LockAbortedError, LockLostError, LockTimeoutError } from '../core/errors.js';
+import { abortedBy, LockLostError, LockTimeoutError } from '../core/errors.js';
 import { heldLease, runHolding } from '../core/holds.js';
-import { Lease } from '../core/lease.js';
+import type { Lease } from '../core/lease.js';
 import {
   ACQUIRE_OPTIONS,
   checkOptions,
@@ -48,6 +48,7 @@ export class Mutex {
 
   /** As {@link acquire}, but tries once and resolves to `null` where the key is taken. */
   async tryAcquire(options?: AcquireOptions): Promise<Lease | null> {
+    checkOptions(options, `Lock "${this.key}"`, ACQUIRE_OPTIONS);
     try {
       return await this.acquire({ ...options, waitTimeout: 0 });
     } catch (error) {
@@ -89,16 +90,13 @@ export class Mutex {
   async take(options: ResolvedOptions, guardsBody: boolean): Promise<Lease> {
     const { key, driver, runtime } = this;
     const { signal, minHold, maxHold } = options;
-    if (signal?.aborted) {
-      throw new LockAbortedError(`The wait for "${key}" was aborted.`, { key, reason: 'signal', cause: signal.reason });
-    }
+    if (signal?.aborted) throw abortedBy(signal, key);
     const held = options.reentrant ? heldLease(driver, key) : undefined;
-    if (held) return held.reenter(guardsBody, { minHold, maxHold });
+    if (held) return held.reenter(guardsBody, { minHold, maxHold, signal });
     runtime.assertOpen(key);
     const { keyTimeout: ttl, retryInterval, fair, waitTimeout, retryCount } = options;
     const patience = patienceOf({ retryCount, retryInterval, waitTimeout });
-    const tenure = await acquire({ runtime, driver, key, ttl, minHold, patience, retryInterval, fair, signal });
-    return new Lease(tenure, guardsBody, maxHold, true);
+    return acquire({ runtime, driver, key, ttl, minHold, maxHold, patience, retryInterval, fair, signal, guardsBody });
   }
 }
 

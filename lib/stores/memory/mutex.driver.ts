@@ -7,8 +7,8 @@ const OFFER = 1000;
 const SWEEP = 1000;
 
 interface Entry {
-  /** `undefined`: kept taken for nobody after a release, until it ends. */
-  owner: string | undefined;
+  /** `kept:<owner>` from the owner's release to the end of its minHold. */
+  owner: string;
   endsAt: number;
 }
 
@@ -28,7 +28,7 @@ export class MemoryMutexDriver implements LeaseDriver {
     }
     if (entry && entry.owner !== owner) {
       const ahead = queue ? this.join(key, owner) : 0;
-      return Promise.resolve({ granted: false, remaining: entry.endsAt - now(), holder: entry.owner ?? 'nobody', ahead });
+      return Promise.resolve({ granted: false, remaining: entry.endsAt - now(), holder: entry.owner, ahead });
     }
     this.leaveQueue(key, owner);
     this.put(key, { owner, endsAt: Math.max(entry?.endsAt ?? 0, now() + ttl) });
@@ -51,8 +51,8 @@ export class MemoryMutexDriver implements LeaseDriver {
 
   release({ key, owner, keepFor }: ReleaseRequest): Promise<'released' | 'lost'> {
     const entry = this.live(key);
-    if (entry?.owner !== owner) return Promise.resolve('lost');
-    if (keepFor > 0) this.put(key, { owner: undefined, endsAt: now() + keepFor });
+    if (entry?.owner !== owner) return Promise.resolve(entry?.owner === `kept:${owner}` ? 'released' : 'lost');
+    if (keepFor > 0) this.put(key, { owner: `kept:${owner}`, endsAt: now() + keepFor });
     else this.handOver(key);
     return Promise.resolve('released');
   }

@@ -42,6 +42,8 @@ export type RedisStoreOptions = RedisConnectionOptions & {
 const SOURCES = ['url', 'client', 'options', 'cluster', 'sentinels'] as const;
 const OTHERS = ['name', 'clusterOptions', 'requestTimeout', 'fenceTimeout'];
 const HOUR = 3_600_000;
+/** Node and ioredis fire a longer timer at once. */
+const LONGEST = 2 ** 31 - 1;
 
 /**
  * Locks on Redis 5 or later. It connects with the first request.
@@ -106,7 +108,8 @@ function checkStoreOptions(options: RedisStoreOptions): void {
   if ('sentinels' in options && typeof options.name !== 'string') fail('"name" must name the master that the sentinels watch');
   for (const name of ['requestTimeout', 'fenceTimeout'] as const) {
     const value = options[name];
-    if (value !== undefined && !(Number.isSafeInteger(value) && value > 0))
-      fail(`"${name}" must be a whole number of at least 1, not ${String(value)}`);
+    if (value !== undefined && !(Number.isSafeInteger(value) && value >= 1 && value <= LONGEST)) {
+      fail(`"${name}" must be a whole number from 1 to ${LONGEST}, not ${String(value)}`);
+    }
   }
 }

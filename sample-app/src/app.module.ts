@@ -1,0 +1,41 @@
+import { Module, ValidationPipe } from '@nestjs/common';
+import { APP_FILTER, APP_PIPE } from '@nestjs/core';
+import { ScheduleModule } from '@nestjs/schedule';
+import { DistributedLockModule, LockExceptionFilter } from 'nestjs-distributed-lock';
+import { memoryStore } from 'nestjs-distributed-lock/memory';
+import { redisStore } from 'nestjs-distributed-lock/redis';
+import { config } from './config.js';
+import { Drain } from './drain.js';
+import { MemoryStockStore } from './stock/memory-stock.store.js';
+import { RedisStockStore } from './stock/redis-stock.store.js';
+import { Sale } from './stock/sale.js';
+import { StockController } from './stock/stock.controller.js';
+import { StockRoomService } from './stock/stock-room.service.js';
+import { StockStore } from './stock/stock.store.js';
+import { StocktakeController } from './stocktake/stocktake.controller.js';
+import { StocktakeService } from './stocktake/stocktake.service.js';
+import { LocalLockService } from './versions/local-lock.service.js';
+import { LockedService } from './versions/locked.service.js';
+import { NaiveLockService } from './versions/naive-lock.service.js';
+import { UnlockedService } from './versions/unlocked.service.js';
+
+const { redisUrl: url, namespace } = config;
+
+@Module({
+  imports: [DistributedLockModule.forRoot({ store: url ? redisStore({ url }) : memoryStore(), namespace }), ScheduleModule.forRoot()],
+  controllers: [StockController, StocktakeController],
+  providers: [
+    { provide: StockStore, useClass: url ? RedisStockStore : MemoryStockStore },
+    Sale,
+    StockRoomService,
+    StocktakeService,
+    UnlockedService,
+    LocalLockService,
+    NaiveLockService,
+    LockedService,
+    Drain,
+    { provide: APP_PIPE, useValue: new ValidationPipe({ transform: true, whitelist: true, forbidNonWhitelisted: true }) },
+    { provide: APP_FILTER, useClass: LockExceptionFilter },
+  ],
+})
+export class AppModule {}

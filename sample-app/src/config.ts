@@ -1,0 +1,22 @@
+/** What the shop reads from its environment; all times are milliseconds. */
+export const config = {
+  /** 0: any free port, told on stdout and to a parent process. */
+  port: wholeNumber('PORT', 3000),
+  /** `redis://…`, or the path of a unix socket. Without it stock and locks live in this process, and serve it alone. */
+  redisUrl: process.env.REDIS_URL?.replace(/^unix:\/\//, '') || undefined,
+  /** Put before every key in Redis. */
+  namespace: process.env.SHOP_NAMESPACE ?? '',
+  /** How long a sale takes, between looking at the shelf and writing down what is left. */
+  work: wholeNumber('WORK_MS', 2),
+  /** How long the naive lock lasts. */
+  naiveExpiry: wholeNumber('NAIVE_EXPIRY_MS', 1000),
+  /** Seconds between two stocktakes: a divisor of 60. */
+  stocktakeSeconds: wholeNumber('STOCKTAKE_SECONDS', 10),
+};
+
+function wholeNumber(name: string, fallback: number): number {
+  const text = process.env[name] ?? '';
+  if (text === '') return fallback;
+  if (!/^\d+$/.test(text)) throw new Error(`${name} must be a whole number, not "${text}".`);
+  return Number(text);
+}

@@ -1,0 +1,36 @@
+export const VERSIONS = ['none', 'local', 'naive', 'lock'];
+
+/** What a load did, summed over the SKUs. */
+export function rowOf({ version, requests, shelves, left, sold, answers, seconds, p50, p99 }) {
+  const each = [...shelves].map(([sku, stock]) => {
+    const of = (counts) => counts.get(sku) ?? 0;
+    return { stock, left: of(left), sold: of(sold), answers: of(answers) };
+  });
+  const sum = (of) => each.reduce((total, shelf) => total + of(shelf), 0);
+  return {
+    version,
+    requests,
+    errors: requests - sum((shelf) => shelf.answers),
+    sold: sum((shelf) => shelf.sold),
+    left: sum((shelf) => shelf.left),
+    oversold: sum((shelf) => Math.max(0, shelf.sold - shelf.stock)),
+    isExact: each.every((shelf) => shelf.sold === Math.min(shelf.stock, shelf.answers) && shelf.sold + shelf.left === shelf.stock),
+    rate: requests / seconds,
+    p50,
+    p99,
+  };
+}
+
+/** Why the demo does not show what it is to show; nothing if it does. */
+export function judge(rows, instances) {
+  const row = (version) => rows.find((one) => one.version === version);
+  const problems = [];
+  if (!row('lock').isExact) problems.push('lock: not exact. What was sold and what is left is not what there was.');
+  if (row('lock').errors > 0) problems.push(`lock: ${row('lock').errors} requests got no answer.`);
+  if (row('none').oversold === 0) problems.push('none: did not oversell. Give more --concurrency or longer --work.');
+  for (const version of ['local', 'naive']) {
+    if (version === 'local' && instances === 1) continue;
+    if (row(version).oversold === 0) console.error(`${version}: did not oversell this time. Give more --concurrency or longer --work.`);
+  }
+  return problems;
+}
