@@ -139,6 +139,7 @@ function checkLocksOptions(options: LocksOptions): void {
   if (unknown !== undefined) throw new LockConfigError(`Locks: unknown option "${unknown}".`);
   const { namespace = '', defaults, logger = false, shutdownTimeout = 0 } = options;
   if (typeof namespace !== 'string') throw new LockConfigError('Locks: "namespace" must be a string.');
+  if (namespace !== '') checkKey(`${namespace}key`);
   if (logger && (typeof logger.warn !== 'function' || typeof logger.error !== 'function')) {
     throw new LockConfigError('Locks: "logger" must have the methods warn and error, or be false.');
   }

@@ -1,3 +1,4 @@
+import { inspect } from 'node:util';
 import { LockConfigError, type LockTimeoutError } from './errors.js';
 
 /** How to take and keep a lease. All times are whole milliseconds. */
@@ -101,12 +102,8 @@ export function checkOptions(options: unknown, where: string, known: readonly st
     if (!known.includes(name)) throw new LockConfigError(`${where}: unknown option "${name}".`);
     if (value === undefined) continue;
     const expected = CHECKS[name as keyof UsingOptions]?.(value);
-    if (expected !== undefined) throw new LockConfigError(`${where}: "${name}" must be ${expected}, not ${show(value)}.`);
+    if (expected !== undefined) throw new LockConfigError(`${where}: "${name}" must be ${expected}, not ${inspect(value)}.`);
   }
-}
-
-function show(value: unknown): string {
-  return typeof value === 'string' ? JSON.stringify(value) : String(value);
 }
 
 /** Complete options of a {@link Locks}, from its defaults and ours. */

@@ -29,15 +29,17 @@ export type LockDecorator<M extends LockableMethod> = <T extends M>(
  */
 export function DistributedLock<M extends LockableMethod = LockableMethod>(options: DistributedLockOptions<M> = {}): LockDecorator<M> {
   return (target, method, descriptor) => {
+    assertLegacy(method);
     const className = nameOf(target);
     const where = `@DistributedLock() on ${className}.${String(method)}`;
-    const original: unknown = methodOf(target, method, descriptor, where);
+    const original: unknown = methodOf(target, descriptor, where);
     checkDecoratorOptions(options, where);
     const { prefix = 'a', value = 'a' } = options;
     if (prefix + value === '') throw new LockConfigError(`${where}: the key is empty: give a "prefix" or a "value".`);
     const declared: unknown = Reflect.getMetadata('design:returntype', target, method);
-    const returns = returnKindOf(original as object, declared, options.returns, where);
-    const definition = { where, className, method, options, returns, inner: definitionOf(original) };
+    const inner = definitionOf(original);
+    const returns = returnKindOf(original as object, declared, options.returns, where, inner?.returns);
+    const definition = { where, className, method, options, returns, inner };
     descriptor.value = createJoinPoint(original as LockableMethod, definition) as typeof descriptor.value;
     injectOnce(target);
   };
@@ -54,10 +56,12 @@ function nameOf(target: object): string {
   return typeof target === 'function' ? target.name : target.constructor.name;
 }
 
-function methodOf(target: object, method: unknown, descriptor: PropertyDescriptor | undefined, where: string): unknown {
-  if (typeof method === 'object' && method !== null && 'kind' in method) {
-    throw new LockConfigError('@DistributedLock() needs legacy decorators, as Nest does: set "experimentalDecorators" in tsconfig.json.');
-  }
+function assertLegacy(method: unknown): void {
+  if (typeof method !== 'object' || method === null || !('kind' in method)) return;
+  throw new LockConfigError('@DistributedLock() needs legacy decorators, as Nest does: set "experimentalDecorators" in tsconfig.json.');
+}
+
+function methodOf(target: object, descriptor: PropertyDescriptor | undefined, where: string): unknown {
   if (typeof target === 'function') throw new LockConfigError(`${where}: a static method has no instance that Nest could give a lock to.`);
   if (typeof descriptor?.value !== 'function')
     throw new LockConfigError(`${where}: only methods can be locked, not getters, setters or fields.`);

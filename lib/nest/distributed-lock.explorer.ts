@@ -17,12 +17,33 @@ export class LockExplorer implements OnModuleInit {
   onModuleInit(): void {
     for (const wrapper of [...this.discovery.getProviders(), ...this.discovery.getControllers()]) {
       const instance = wrapper.instance as unknown;
-      const isObject = typeof instance === 'object' && instance !== null;
-      const prototype: unknown = isObject ? instance : (wrapper.metatype as { prototype?: unknown } | null)?.prototype;
-      const definitions = definitionsOf(prototype);
-      for (const definition of definitions) this.registry.planOf(definition);
-      if (isObject && definitions.length > 0) adopt(instance, this.interceptor);
+      if (instance !== null && typeof instance === 'object') this.adoptMade(instance);
+      else this.check((wrapper.metatype as { prototype?: unknown } | null)?.prototype);
+      if (wrapper.inject) this.adoptFrom(wrapper);
     }
+  }
+
+  /** A factory of request scope or transient makes instances later, or has made several. */
+  private adoptFrom(factory: { metatype: unknown; getStaticTransientInstances(): ({ instance?: unknown } | undefined)[] }): void {
+    for (const made of factory.getStaticTransientInstances()) this.adoptMade(made?.instance);
+    const make = factory.metatype as (...args: unknown[]) => unknown;
+    factory.metatype = (...args: unknown[]): unknown => {
+      const made = make(...args);
+      if (made instanceof Promise) return made.then((instance: unknown) => this.adoptMade(instance));
+      return this.adoptMade(made);
+    };
+  }
+
+  private adoptMade(instance: unknown): unknown {
+    if (this.check(instance)) adopt(instance as object, this.interceptor);
+    return instance;
+  }
+
+  /** Whether it has locked methods at all. */
+  private check(object: unknown): boolean {
+    const definitions = definitionsOf(object);
+    for (const definition of definitions) this.registry.planOf(definition);
+    return definitions.length > 0;
   }
 }
 

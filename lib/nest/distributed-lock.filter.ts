@@ -18,6 +18,8 @@ const RETRY_AFTER = '1';
 
 /** What Express and Fastify responses have in common. */
 interface HttpReply {
+  readonly headersSent?: boolean;
+  readonly sent?: boolean;
   header(name: string, value: string): unknown;
   status(code: number): { send(body: unknown): unknown };
 }
@@ -42,7 +44,7 @@ export class LockExceptionFilter implements ExceptionFilter {
     if (type !== 'http') return error;
     const reply = host.switchToHttp().getResponse<HttpReply>();
     const answer = answerTo(error);
-    if (answer) reply.header('Retry-After', RETRY_AFTER);
+    if (answer && !reply.headersSent && !reply.sent) reply.header('Retry-After', RETRY_AFTER);
     if (this.host) new BaseExceptionFilter(this.host.httpAdapter).catch(answer ?? error, host);
     else send(reply, answer ?? new InternalServerErrorException(undefined, { cause: error }));
     return undefined;

@@ -1,5 +1,6 @@
 import { type CallHandler, type ExecutionContext, Inject, Injectable, type NestInterceptor } from '@nestjs/common';
-import { Observable, type Subscriber, type Subscription } from 'rxjs';
+import { isObservable, Observable, Subject, type Subscriber } from 'rxjs';
+import { takeUntil } from 'rxjs/operators';
 import { runHolding } from '../core/holds.js';
 import type { Lease } from '../core/lease.js';
 import { conclude, resultOnTimeout } from '../primitives/mutex.js';
@@ -38,8 +39,8 @@ export class DistributedLockInterceptor implements NestInterceptor {
 /** One subscription: from its start to its completion, error or unsubscription it holds the lock. */
 class GuardedCall {
   private readonly abort: AbortController | undefined;
+  private readonly left = new Subject<void>();
   private lease: Lease | undefined;
-  private inner: Subscription | undefined;
   private last: unknown;
   private isOver = false;
 
@@ -65,14 +66,16 @@ class GuardedCall {
     this.lease = lease;
     if (this.isOver) return void lease.release();
     try {
-      this.inner = runHolding(lease, () =>
-        next.handle().subscribe({
+      runHolding(lease, () =>
+        this.untilLeft(next.handle()).subscribe({
           next: (value: unknown) => {
             this.last = value;
             subscriber.next(value);
           },
           error: (error: unknown) => void this.fail(lease, error),
-          complete: () => void this.complete(lease),
+          complete: () => {
+            if (!this.isOver) void this.complete(lease);
+          },
         }),
       );
     } catch (error) {
@@ -83,14 +86,23 @@ class GuardedCall {
   cancel(): void {
     this.isOver = true;
     this.abort?.abort();
-    this.inner?.unsubscribe();
+    this.left.next();
     void this.lease?.release();
+  }
+
+  /** A source may emit, and its subscriber leave, before `subscribe` has returned a subscription to end. */
+  private untilLeft(source: Observable<unknown>): Observable<unknown> {
+    return this.abort ? source.pipe(takeUntil(this.left)) : source;
   }
 
   private async giveUp(error: unknown): Promise<void> {
     const { subscriber, plan, call, definition } = this;
     try {
       const result = await resultOnTimeout(error, plan.options, { args: call.getArgs(), target: call.target, method: definition.method });
+      if (plan.returns === 'observable' && isObservable(result)) {
+        result.subscribe(subscriber);
+        return;
+      }
       if (result !== undefined) subscriber.next(result);
       subscriber.complete();
     } catch (failure) {

@@ -80,7 +80,7 @@ function interceptorOf(target: object | undefined, definition: LockDefinition): 
   const interceptor = (target as Injected)[INTERCEPTOR_PROPERTY] ?? adopted.get(target);
   if (interceptor) return interceptor;
   throw new LockConfigError(
-    `${definition.where}: this instance was not made by Nest, or is still under construction, so there is no lock to take. ` +
-      `Let Nest provide ${definition.className} (in a test: Test.createTestingModule) instead of calling \`new\`, and call the method after construction.`,
+    `${definition.where}: this instance was not made by Nest, or not yet given its lock, so there is none to take. ` +
+      `Let Nest provide ${definition.className} (in a test: Test.createTestingModule) instead of calling \`new\`, and call the method neither in a constructor nor before the module of locks is initialized.`,
   );
 }

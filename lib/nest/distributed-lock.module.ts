@@ -1,10 +1,10 @@
 import { type DynamicModule, Global, Module, type Provider } from '@nestjs/common';
 import { DiscoveryModule } from '@nestjs/core';
-import { LockConfigError } from '../core/errors.js';
 import { Locks } from '../locks.js';
 import { LockExplorer } from './distributed-lock.explorer.js';
 import { DistributedLockInterceptor } from './distributed-lock.interceptor.js';
 import {
+  checkAsyncOptions,
   checkModuleOptions,
   type DistributedLockModuleAsyncOptions,
   type DistributedLockModuleOptions,
@@ -37,6 +37,7 @@ export class DistributedLockModule {
 
   /** As {@link forRoot}, with options from a factory, a class or an existing provider. */
   static forRootAsync(options: DistributedLockModuleAsyncOptions): DynamicModule {
+    checkAsyncOptions(options);
     const { name, imports = [] } = options;
     return { ...moduleOf(name ?? DEFAULT_NAME, asyncProviders(options)), imports: [...imports, DistributedLockCoreModule] };
   }
@@ -62,9 +63,6 @@ function moduleOf(name: string, providers: Provider[]): DynamicModule {
 function asyncProviders(options: DistributedLockModuleAsyncOptions): Provider[] {
   const { name, useFactory, useClass, useExisting } = options;
   const provide = optionsToken(name);
-  if ([useFactory, useClass, useExisting].filter(Boolean).length !== 1) {
-    throw new LockConfigError('DistributedLockModule.forRootAsync: give exactly one of useFactory, useClass and useExisting.');
-  }
   if (useFactory) return [{ provide, useFactory, inject: (options.inject ?? []) as never[] }];
   const factory = (useClass ?? useExisting) as NonNullable<typeof useClass>;
   const fromFactory: Provider = {

@@ -91,17 +91,30 @@ export function checkDecoratorOptions(options: DistributedLockOptions, where: st
   if (returns !== undefined && !RETURN_KINDS.includes(returns)) fail('"returns" must be "promise", "observable" or "iterable"');
 }
 
+const ASYNC_OPTIONS = ['name', 'imports', 'inject', 'useFactory', 'useClass', 'useExisting'];
 const MODULE_OPTIONS = ['store', 'name', 'namespace', 'defaults', 'shutdownTimeout', 'logger'];
 
 /** @throws {LockConfigError} naming the option; {@link Locks} checks the rest. */
 export function checkModuleOptions(options: DistributedLockModuleOptions): void {
-  const where = 'DistributedLockModule';
-  if (typeof options !== 'object' || options === null) throw new LockConfigError(`${where}: give options, with a store.`);
-  for (const name of Object.keys(options)) {
-    if (!MODULE_OPTIONS.includes(name)) throw new LockConfigError(`${where}: unknown option "${name}".`);
+  checkNames(options, MODULE_OPTIONS, 'forRoot');
+  if (options.defaults !== undefined) checkDecoratorOptions(options.defaults, 'DistributedLockModule: "defaults"');
+}
+
+/** @throws {LockConfigError} naming the option. */
+export function checkAsyncOptions(options: DistributedLockModuleAsyncOptions): void {
+  checkNames(options, ASYNC_OPTIONS, 'forRootAsync');
+  const ways = [options.useFactory, options.useClass, options.useExisting].filter((way) => way !== undefined);
+  if (ways.length !== 1 || typeof ways[0] !== 'function') {
+    throw new LockConfigError('DistributedLockModule.forRootAsync: give exactly one of useFactory, useClass and useExisting.');
   }
+}
+
+function checkNames(options: { name?: string }, known: readonly string[], method: string): void {
+  const where = `DistributedLockModule.${method}`;
+  if (typeof options !== 'object' || options === null) throw new LockConfigError(`${where}: the options must be an object.`);
+  const unknown = Object.keys(options).find((name) => !known.includes(name));
+  if (unknown !== undefined) throw new LockConfigError(`${where}: unknown option "${unknown}".`);
   if (options.name !== undefined && (typeof options.name !== 'string' || options.name === '')) {
     throw new LockConfigError(`${where}: "name" must be a string that is not empty.`);
   }
-  if (options.defaults !== undefined) checkDecoratorOptions(options.defaults, `${where}: "defaults"`);
 }

@@ -23,10 +23,17 @@ const KINDS: Record<string, ReturnKind | 'sync'> = {
 /**
  * What a method is known to return, from its kind of function or its declared type; `undefined` where neither tells.
  *
+ * @param ofLower what a lock below on the same method found.
  * @throws {LockConfigError} if it is known to be sync, or to return something else than `returns` says.
  */
-export function returnKindOf(method: object, declared: unknown, returns: ReturnKind | undefined, where: string): ReturnKind | undefined {
-  const known = KINDS[method.constructor.name] ?? kindOfType(declared);
+export function returnKindOf(
+  method: object,
+  declared: unknown,
+  returns: ReturnKind | undefined,
+  where: string,
+  ofLower?: ReturnKind,
+): ReturnKind | undefined {
+  const known = ofLower ?? KINDS[method.constructor.name] ?? kindOfType(declared);
   if (known === 'sync') {
     throw new LockConfigError(
       `${where}: the method is synchronous. A lock can only be waited for by one that returns a Promise, an Observable or an async iterable.`,

@@ -84,7 +84,12 @@ export class LockRegistry implements BeforeApplicationShutdown, OnApplicationShu
       locks,
       options: resolveOptions(completeOptions(usingOptionsOf(defaults)), usingOptionsOf(own)),
       returns: definition.returns ?? defaults.returns ?? 'promise',
-      keyOf: (args) => prefix + value + naming(where, () => partOf(parts, args)) + '-locks',
+      keyOf: (args) =>
+        naming(where, () => {
+          const key = prefix + value + partOf(parts, args) + '-locks';
+          checkKey(namespace + key);
+          return key;
+        }),
     };
   }
 }

@@ -25,7 +25,9 @@ export class RedisMutexDriver implements LeaseDriver {
     const { key, owner, ttl, tokens, queue } = request;
     const args = [owner, ttl, this.fenceTimeout];
     if (queue || tokens > 1) args.push(tokens, queue ? 1 : 0);
-    const reply = await ACQUIRE.run(this.connection, [key, beside(key, 'fence'), beside(key, 'queue')], args, () => request.abandoned());
+    const reply = await ACQUIRE.run(this.connection, [key, this.beside(key, 'fence'), this.beside(key, 'queue')], args, () =>
+      request.abandoned(),
+    );
     if (typeof reply === 'string') return { granted: true, token: Number(reply) };
     const [remaining, holder, ahead] = reply;
     return { granted: false, remaining, holder, ahead };
@@ -49,25 +51,25 @@ export class RedisMutexDriver implements LeaseDriver {
   }
 
   async release({ key, owner, keepFor }: ReleaseRequest): Promise<'released' | 'lost'> {
-    const reply = await RELEASE.run(this.connection, [key, beside(key, 'queue')], keepFor > 0 ? [owner, keepFor] : [owner]);
+    const reply = await RELEASE.run(this.connection, [key, this.beside(key, 'queue')], keepFor > 0 ? [owner, keepFor] : [owner]);
     return reply === 1 ? 'released' : 'lost';
   }
 
   async leave({ key, owner }: Tenancy): Promise<void> {
-    await LEAVE.run(this.connection, [key, beside(key, 'queue')], [owner]);
+    await LEAVE.run(this.connection, [key, this.beside(key, 'queue')], [owner]);
   }
 
   async check({ key, owner }: Tenancy): Promise<CheckReply> {
-    const [state, remaining] = await CHECK.run(this.connection, [key, beside(key, 'queue')], [owner]);
+    const [state, remaining] = await CHECK.run(this.connection, [key, this.beside(key, 'queue')], [owner]);
     return { state, remaining };
   }
-}
 
-/** A key in the same Cluster slot: with the lock's own hash tag, or the whole lock key as one. */
-function beside(key: string, what: 'fence' | 'queue'): string {
-  if (!key.includes('{')) return `{${key}}:${what}`;
-  if (/:(fence|queue)$/.test(key)) {
-    throw new LockConfigError(`On Redis a key with a hash tag must not end in ":fence" or ":queue": "${key}".`, { key });
+  /** A key in the same Cluster slot: with the lock's own hash tag, or the whole of its name as one, which ioredis puts its prefix before. */
+  private beside(key: string, what: 'fence' | 'queue'): string {
+    if (!key.includes('{')) return `{${this.connection.client.options?.keyPrefix ?? ''}${key}}:${what}`;
+    if (/:(fence|queue)$/.test(key)) {
+      throw new LockConfigError(`On Redis a key with a hash tag must not end in ":fence" or ":queue": "${key}".`, { key });
+    }
+    return `${key}:${what}`;
   }
-  return `${key}:${what}`;
 }

@@ -10,6 +10,7 @@ type Listener = (...args: unknown[]) => void;
 export interface RedisClient {
   readonly status: string;
   readonly isCluster?: boolean;
+  readonly options?: { readonly keyPrefix?: string };
   evalsha(sha: string, keyCount: number, ...keysAndArgs: (string | number)[]): Promise<unknown>;
   eval(script: string, keyCount: number, ...keysAndArgs: (string | number)[]): Promise<unknown>;
   connect(): Promise<unknown>;
