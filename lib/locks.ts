@@ -28,8 +28,10 @@ export interface LocksOptions {
 
 const CONSOLE: LockLogger = { warn: (message) => console.warn(message), error: (message) => console.error(message) };
 
-/** How many {@link Locks} use a store: the last one that closes, closes it. */
-const users = new WeakMap<LockStore, number>();
+const SLOT = Symbol.for('nestjs-distributed-lock:users');
+const shared = globalThis as { [SLOT]?: WeakMap<LockStore, number> };
+/** How many {@link Locks} use a store, of any copy of this package: the last one that closes, closes it. */
+const users = (shared[SLOT] ??= new WeakMap<LockStore, number>());
 
 /** All locks of one store. Build one for each store and keep it: `await locks.using('order:42', async (lease) => …)`. */
 export class Locks {

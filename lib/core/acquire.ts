@@ -1,9 +1,19 @@
 import { onAbort, untilAborted } from './abort.js';
-import { after, idle, now, validity } from './clock.js';
+import { after, now, validity } from './clock.js';
 import type { AcquireReply, AcquireRequest, LeaseDriver } from './driver.js';
-import { abortedBy, asStoreError, isTransient, LockAbortedError, LockConfigError, type LockError, LockTimeoutError } from './errors.js';
+import {
+  abortedBy,
+  asStoreError,
+  isTransient,
+  LockAbortedError,
+  LockConfigError,
+  LockError,
+  LockTimeoutError,
+  StoreError,
+} from './errors.js';
 import { createOwner } from './owner.js';
 import { pollDelay, turnDelay } from './patience.js';
+import { repeatUntilAnswered } from './repeat.js';
 import type { LockRuntime } from './runtime.js';
 import { Lease } from './lease.js';
 import { Tenure } from './tenure.js';
@@ -36,8 +46,7 @@ export function acquire(settings: AcquireSettings): Promise<Lease> {
   return settings.runtime.whileAcquiring(() => new Acquisition(settings).run());
 }
 
-const LEAVE_PAUSE = 50;
-const LONGEST_LEAVE_PAUSE = 1000;
+type Taken = Extract<AcquireReply, { granted: false }>;
 
 class Acquisition {
   private readonly startedAt = now();
@@ -75,20 +84,17 @@ class Acquisition {
     for (;;) {
       this.assertNotAborted();
       const outcome = await this.ask();
-      this.assertNotAborted();
-      if ('granted' in outcome && outcome.granted) {
-        const lease = this.begin(outcome.token);
-        if (lease) return lease;
-      }
+      if (outcome instanceof Lease) return outcome;
       const left = deadline - now();
-      if (left <= 0) throw 'granted' in outcome ? this.timeout(outcome) : outcome;
+      if (left <= 0) throw outcome instanceof LockError ? outcome : this.timeout(outcome);
       await this.pause(Math.min(left, this.delayAfter(outcome)));
     }
   }
 
-  /** One request. An answer that does not come is an outcome too, where another try may help. */
-  private async ask(): Promise<AcquireReply | LockError> {
+  /** One request. An answer that does not come, or too late, is an outcome too, where another try may help. */
+  private async ask(): Promise<Lease | Taken | LockError> {
     const { driver, signal, key } = this.settings;
+    const wasKnown = this.mayBeKnown;
     this.attempts++;
     this.sentAt = now();
     this.mayBeKnown = true;
@@ -96,21 +102,25 @@ class Acquisition {
       const reply = await untilAborted(driver.acquire(this.request), signal);
       if (!reply) throw abortedBy(signal as AbortSignal, key);
       this.mayBeKnown = reply.granted || this.request.queue;
-      return reply;
+      if (!reply.granted) return reply;
+      this.assertNotAborted();
+      return this.begin(reply.token);
     } catch (cause) {
       const error = asStoreError(cause, key);
+      if (error instanceof LockConfigError || (error instanceof StoreError && error.isUnsent)) this.mayBeKnown = wasKnown;
       if (isTransient(error)) return error;
-      if (error instanceof LockConfigError) this.mayBeKnown = false;
       throw error;
     }
   }
 
-  /** A grant whose answer took longer than the lease is none: it is asked for again, under the same owner. */
-  private begin(fencingToken: number | null): Lease | undefined {
+  private begin(fencingToken: number | null): Lease | StoreError {
     const { key, driver, ttl, minHold, maxHold, guardsBody, runtime } = this.settings;
     const { sentAt, attempts } = this;
     runtime.assertOpen(key);
-    if (now() >= sentAt + validity(ttl)) return undefined;
+    // Asked for again under the same owner, it is refreshed.
+    if (now() >= sentAt + validity(ttl)) {
+      return new StoreError(`The store granted "${key}" only after the ${ttl} ms of its lease.`, { key, transient: true });
+    }
     const { owner } = this.request;
     const tenure = new Tenure(runtime, { key, owner, driver, ttl, minHold, fencingToken, sentAt });
     const lease = new Lease(tenure, guardsBody, maxHold, true);
@@ -118,20 +128,17 @@ class Acquisition {
     return lease;
   }
 
-  private delayAfter(outcome: AcquireReply | LockError): number {
+  private delayAfter(outcome: Taken | LockError): number {
     const { retryInterval } = this.settings;
-    if ('granted' in outcome && !outcome.granted) {
-      return this.request.queue ? turnDelay(outcome.ahead) : pollDelay(this.attempts, retryInterval, outcome.remaining);
-    }
-    return pollDelay(this.attempts, retryInterval, -1);
+    if (outcome instanceof LockError) return pollDelay(this.attempts, retryInterval, -1);
+    return this.request.queue ? turnDelay(outcome.ahead, this.attempts) : pollDelay(this.attempts, retryInterval, outcome.remaining);
   }
 
-  private timeout(reply: AcquireReply): LockTimeoutError {
+  private timeout(reply: Taken): LockTimeoutError {
     const { key, runtime } = this.settings;
     const waited = now() - this.startedAt;
     runtime.events.emit('timeout', { key, waited, attempts: this.attempts });
-    const holder = reply.granted ? 'each grant came later than its lease was long' : `it is held by ${reply.holder}`;
-    return new LockTimeoutError(`Could not acquire "${key}" within ${Math.round(waited)} ms: ${holder}.`, { key });
+    return new LockTimeoutError(`Could not acquire "${key}" within ${Math.round(waited)} ms: it is held by ${reply.holder}.`, { key });
   }
 
   private assertNotAborted(): void {
@@ -163,19 +170,15 @@ class Acquisition {
   private leave(): void {
     const { driver, runtime } = this.settings;
     const { key, owner, ttl } = this.request;
-    const end = this.sentAt + ttl;
-    const attempt = async (): Promise<void> => {
-      for (let pause = LEAVE_PAUSE; ; pause = Math.min(2 * pause, LONGEST_LEAVE_PAUSE)) {
-        try {
-          return await driver.leave({ key, owner });
-        } catch (cause) {
-          const error = asStoreError(cause, key);
-          runtime.events.emit('unknown', { key, owner, operation: 'leave', error });
-          if (!isTransient(error) || now() >= end) return;
-        }
-        await idle(pause);
-      }
-    };
-    runtime.inBackground(attempt());
+    const leaving = repeatUntilAnswered(
+      () => driver.leave({ key, owner }),
+      this.sentAt + ttl,
+      (cause) => {
+        const error = asStoreError(cause, key);
+        runtime.events.emit('unknown', { key, owner, operation: 'leave', error });
+        return error;
+      },
+    );
+    runtime.inBackground(leaving);
   }
 }

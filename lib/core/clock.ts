@@ -1,10 +1,7 @@
-import { AsyncLocalStorage } from 'node:async_hooks';
+import { outside } from './outside.js';
 
 /** Node fires a timer with a longer delay at once. */
 const LONGEST_DELAY = 2 ** 31 - 1;
-
-// A timer keeps the call chain in which it was set, with all that hangs on it. Ours outlive the call that happens to set them.
-const outside = AsyncLocalStorage.snapshot();
 
 /** Milliseconds on the monotonic clock: wall clocks jump, and a deadline must not. */
 export function now(): number {

@@ -76,10 +76,13 @@ export class StoreError extends LockError {
   readonly code = 'LOCK_STORE';
   /** Whether asking again may help. `false` (no permission, a key of another type…) ends a wait at once. */
   readonly transient: boolean;
+  /** Whether the request never left, so that it was surely not applied. */
+  readonly isUnsent: boolean;
 
-  constructor(message: string, options: LockErrorOptions & { transient: boolean }) {
+  constructor(message: string, options: LockErrorOptions & { transient: boolean; isUnsent?: boolean }) {
     super(message, options);
     this.transient = options.transient;
+    this.isUnsent = options.isUnsent ?? false;
   }
 }
 
@@ -113,8 +116,10 @@ export class LockConfigError extends LockError {
 
 /** What a driver rejected with, as a {@link LockError}. Anything else than one is a fault of the driver, which no retry mends. */
 export function asStoreError(cause: unknown, key: string): LockError {
-  if (cause instanceof StoreError && cause.key === undefined)
-    return new StoreError(cause.message, { key, cause: cause.cause, transient: cause.transient });
+  if (cause instanceof StoreError && cause.key === undefined) {
+    const { message, transient, isUnsent } = cause;
+    return new StoreError(message, { key, cause: cause.cause, transient, isUnsent });
+  }
   if (cause instanceof LockError) return cause;
   return new StoreError(`The store failed for "${key}": ${cause instanceof Error ? cause.message : String(cause)}`, {
     key,

@@ -1,4 +1,3 @@
-import { EventEmitter } from 'node:events';
 import type { LockError, LockLostError } from './errors.js';
 
 /** What a {@link Locks} tells its listeners. Times are milliseconds. */
@@ -24,28 +23,22 @@ export interface LockLogger {
   debug?(message: string): void;
 }
 
-export type LockListener<E extends keyof LockEvents> = (event: LockEvents[E]) => void;
+export type LockListener<E extends keyof LockEvents> = (event: LockEvents[E]) => void | Promise<void>;
 
-/** Tells listeners and the logger. A listener that throws is logged; it cannot break a lock. */
+/** Tells listeners and the logger. One that fails cannot break a lock. */
 export class LockEventEmitter {
-  private readonly emitter = new EventEmitter();
+  private readonly listeners = new Map<keyof LockEvents, Set<(event: never) => unknown>>();
 
   constructor(private readonly logger: LockLogger | false) {}
 
   on<E extends keyof LockEvents>(event: E, listener: LockListener<E>): () => void {
-    this.emitter.on(event, listener);
-    return () => this.emitter.off(event, listener);
+    const listeners = this.listeners.get(event) ?? new Set();
+    this.listeners.set(event, listeners.add(listener));
+    return () => void listeners.delete(listener);
   }
 
   emit<E extends keyof LockEvents>(event: E, payload: LockEvents[E]): void {
-    if (this.emitter.listenerCount(event) === 0) return;
-    for (const listener of this.emitter.listeners(event)) {
-      try {
-        (listener as LockListener<E>)(payload);
-      } catch (error) {
-        this.log('error', () => `A listener of "${event}" threw: ${String(error)}`);
-      }
-    }
+    for (const listener of this.listeners.get(event) ?? []) void this.tell(event, listener as LockListener<E>, payload);
   }
 
   warn(message: string): void {
@@ -54,6 +47,14 @@ export class LockEventEmitter {
 
   debug(message: string): void {
     this.log('debug', () => message);
+  }
+
+  private async tell<E extends keyof LockEvents>(event: E, listener: LockListener<E>, payload: LockEvents[E]): Promise<void> {
+    try {
+      await listener(payload);
+    } catch (error) {
+      this.log('error', () => `A listener of "${event}" failed: ${String(error)}`);
+    }
   }
 
   private log(level: 'warn' | 'error' | 'debug', message: () => string): void {

@@ -7,6 +7,7 @@ export interface PatienceOptions {
 
 const FIRST_POLL = 10;
 const SLOWEST_TURN = 500;
+const SLOWEST_AT_HEAD = 50;
 // By the law of large numbers the sum of so many draws is their mean.
 const MOST_DRAWS = 1000;
 
@@ -36,6 +37,7 @@ export function pollDelay(attempt: number, retryInterval: number, remaining: num
 }
 
 /** Milliseconds until a queued waiter asks whether its turn has come: soon at the head, later behind, within what an offer lasts. */
-export function turnDelay(ahead: number): number {
-  return Math.min(FIRST_POLL * (1 + ahead), SLOWEST_TURN);
+export function turnDelay(ahead: number, attempt: number): number {
+  const delay = FIRST_POLL * (1 + ahead) * 2 ** Math.min(attempt - 1, 6);
+  return Math.min(delay, ahead === 0 ? SLOWEST_AT_HEAD : SLOWEST_TURN);
 }

@@ -1,6 +1,7 @@
-import { idle, now, validity } from './clock.js';
+import { now, validity } from './clock.js';
 import type { LeaseDriver } from './driver.js';
-import { asStoreError, LockLostError, type LockError } from './errors.js';
+import { asStoreError, isTransient, LockLostError, type LockError } from './errors.js';
+import { repeatUntilAnswered } from './repeat.js';
 import type { LockRuntime, OpenLease } from './runtime.js';
 import { watchdog, type Renewable } from './watchdog.js';
 
@@ -16,9 +17,6 @@ export interface TenureOptions {
   /** When the request that was granted was sent: validity counts from there, since the store began to count after that. */
   readonly sentAt: number;
 }
-
-const FIRST_PAUSE = 50;
-const LONGEST_PAUSE = 1000;
 
 /**
  * One owner's time at the store, from its grant to its release. The leases that share it (re-entrant ones) are counted; the last one that is
@@ -102,9 +100,10 @@ export class Tenure implements Renewable {
 
   /** A re-entrant caller's `minHold` counts from its own start. */
   async keepFor(minHold: number): Promise<void> {
-    if (now() + minHold <= this.keepUntil) return;
-    this.keepUntil = now() + minHold;
+    const until = now() + minHold;
+    if (until <= this.keepUntil) return;
     if (minHold > this.remaining()) await this.renew(Math.max(this.ttl, minHold));
+    this.keepUntil = Math.max(this.keepUntil, until);
   }
 
   settleRenewal(reply: 'renewed' | 'lost', sentAt: number): void {
@@ -159,12 +158,7 @@ export class Tenure implements Renewable {
     this.isReleased = true;
     if (this.loss) {
       // Nobody waits for it: a renewal without an answer may have kept the key ours at the store.
-      this.runtime.inBackground(
-        this.tryRelease().then(
-          () => undefined,
-          () => undefined,
-        ),
-      );
+      this.runtime.inBackground(this.tryRelease().then(ignore, ignore));
       return false;
     }
     try {
@@ -173,8 +167,7 @@ export class Tenure implements Renewable {
         return false;
       }
     } catch (cause) {
-      this.noticeUnknown('release', asStoreError(cause, this.key));
-      this.runtime.inBackground(this.repeatRelease());
+      this.releaseLater(this.releaseFailed(cause));
       return true;
     }
     this.runtime.events.emit('released', { key: this.key, owner: this.owner, held: now() - this.grantedAt });
@@ -186,16 +179,24 @@ export class Tenure implements Renewable {
   }
 
   /** What a repeated release finds says nothing: an earlier one may have been applied. */
-  private async repeatRelease(): Promise<void> {
-    const expired = now() + this.ttl;
-    for (let pause = FIRST_PAUSE; now() < expired; pause = Math.min(2 * pause, LONGEST_PAUSE)) {
-      await idle(pause);
-      try {
-        await this.tryRelease();
-        return;
-      } catch (cause) {
-        this.noticeUnknown('release', asStoreError(cause, this.key));
-      }
-    }
+  private releaseLater(error: LockError): void {
+    if (!isTransient(error)) return;
+    this.runtime.inBackground(
+      repeatUntilAnswered(
+        () => this.tryRelease(),
+        now() + this.ttl,
+        (cause) => this.releaseFailed(cause),
+      ),
+    );
   }
+
+  private releaseFailed(cause: unknown): LockError {
+    const error = asStoreError(cause, this.key);
+    this.noticeUnknown('release', error);
+    return error;
+  }
+}
+
+function ignore(): void {
+  // It was moot.
 }

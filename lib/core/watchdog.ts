@@ -74,7 +74,10 @@ export class Watchdog {
       firstEnd = Math.min(firstEnd, tenure.validUntil);
     }
     if (shortest && lag > shortest.ttl / 3) shortest.noticeLag(lag);
-    for (const [driver, batch] of due) void this.renew(driver, batch, time);
+    for (const [driver, tenures] of due) {
+      // Each batch by itself: a node that does not answer must not make the others' answers late.
+      while (tenures.length > 0) void this.renew(driver, tenures.splice(0, driver.largestBatch), time);
+    }
     // Thousands of leases fall due at as many instants: gather a twentieth of the shortest one into a tick.
     const pause = shortest ? shortest.ttl / 20 : 0;
     this.tickBy(Math.min(firstEnd, Math.max(firstRenewal, time + pause)));

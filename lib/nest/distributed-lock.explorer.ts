@@ -8,6 +8,8 @@ import { LockRegistry } from './lock-registry.js';
 /** At boot: checks every decorated method, and makes those of instances from factories and values work. */
 @Injectable()
 export class LockExplorer implements OnModuleInit {
+  private readonly checked = new WeakMap<object, boolean>();
+
   constructor(
     @Inject(DiscoveryService) private readonly discovery: DiscoveryService,
     @Inject(LockRegistry) private readonly registry: LockRegistry,
@@ -17,40 +19,45 @@ export class LockExplorer implements OnModuleInit {
   onModuleInit(): void {
     for (const wrapper of [...this.discovery.getProviders(), ...this.discovery.getControllers()]) {
       const instance = wrapper.instance as unknown;
-      if (instance !== null && typeof instance === 'object') this.adoptMade(instance);
+      if (isObject(instance)) this.adopt(instance);
       else this.check((wrapper.metatype as { prototype?: unknown } | null)?.prototype);
       if (wrapper.inject) this.adoptFrom(wrapper);
     }
   }
 
-  /** A factory of request scope or transient makes instances later, or has made several. */
+  /** A factory of request scope makes instances later, a transient one has made several. */
   private adoptFrom(factory: { metatype: unknown; getStaticTransientInstances(): ({ instance?: unknown } | undefined)[] }): void {
-    for (const made of factory.getStaticTransientInstances()) this.adoptMade(made?.instance);
+    for (const made of factory.getStaticTransientInstances()) this.adopt(made?.instance);
     const make = factory.metatype as (...args: unknown[]) => unknown;
     factory.metatype = (...args: unknown[]): unknown => {
       const made = make(...args);
-      if (made instanceof Promise) return made.then((instance: unknown) => this.adoptMade(instance));
-      return this.adoptMade(made);
+      return made instanceof Promise ? made.then((instance: unknown) => this.adopt(instance)) : this.adopt(made);
     };
   }
 
-  private adoptMade(instance: unknown): unknown {
-    if (this.check(instance)) adopt(instance as object, this.interceptor);
+  private adopt(instance: unknown): unknown {
+    if (isObject(instance) && this.check(prototypeOf(instance))) adopt(instance, this.interceptor);
     return instance;
   }
 
-  /** Whether it has locked methods at all. */
-  private check(object: unknown): boolean {
-    const definitions = definitionsOf(object);
-    for (const definition of definitions) this.registry.planOf(definition);
-    return definitions.length > 0;
+  /** Whether a class has locked methods at all. Only its prototypes are looked at: the fields of an instance are not ours to touch. */
+  private check(prototype: unknown): boolean {
+    if (!isObject(prototype)) return false;
+    let isLocked = this.checked.get(prototype);
+    if (isLocked === undefined) {
+      const definitions = definitionsOf(prototype);
+      for (const definition of definitions) this.registry.planOf(definition);
+      isLocked = definitions.length > 0;
+      this.checked.set(prototype, isLocked);
+    }
+    return isLocked;
   }
 }
 
-/** The locks on an object's methods, its prototypes' included. */
-function definitionsOf(object: unknown): LockDefinition[] {
+/** The locks on a prototype's methods, and on its own prototypes'. */
+function definitionsOf(prototype: object): LockDefinition[] {
   const definitions: LockDefinition[] = [];
-  for (let level = object; isOwnObject(level); level = Reflect.getPrototypeOf(level)) {
+  for (let level: object | null = prototype; level && level !== Object.prototype; level = prototypeOf(level)) {
     for (const key of Reflect.ownKeys(level)) {
       // By descriptor: a getter must not run.
       const method: unknown = Reflect.getOwnPropertyDescriptor(level, key)?.value;
@@ -60,6 +67,15 @@ function definitionsOf(object: unknown): LockDefinition[] {
   return definitions;
 }
 
-function isOwnObject(value: unknown): value is object {
-  return typeof value === 'object' && value !== null && value !== Object.prototype;
+/** A proxy may refuse to say. */
+function prototypeOf(object: object): object | null {
+  try {
+    return Reflect.getPrototypeOf(object);
+  } catch {
+    return null;
+  }
+}
+
+function isObject(value: unknown): value is object {
+  return typeof value === 'object' && value !== null;
 }

@@ -24,6 +24,10 @@ interface HttpReply {
   status(code: number): { send(body: unknown): unknown };
 }
 
+interface WsClient {
+  emit(event: string, body: unknown): unknown;
+}
+
 /**
  * Answers HTTP requests whose lock was not to be had: 423 where the key stayed taken, 503 where the store is out of reach or the app is
  * closing, both with `Retry-After`. Every other error goes on as without the filter.
@@ -40,6 +44,9 @@ export class LockExceptionFilter implements ExceptionFilter {
   catch(error: LockError, host: ArgumentsHost): unknown {
     const type = host.getType<string>();
     if (type === 'rpc') return throwError(() => error);
+    // As Nest's own filter does, which is in a package that not every app has.
+    if (type === 'ws')
+      return void host.switchToWs().getClient<WsClient>().emit('exception', { status: 'error', message: 'Internal server error' });
     // GraphQL and others have their own way with errors.
     if (type !== 'http') return error;
     const reply = host.switchToHttp().getResponse<HttpReply>();

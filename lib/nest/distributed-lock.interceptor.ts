@@ -39,7 +39,7 @@ export class DistributedLockInterceptor implements NestInterceptor {
 /** One subscription: from its start to its completion, error or unsubscription it holds the lock. */
 class GuardedCall {
   private readonly abort: AbortController | undefined;
-  private readonly left = new Subject<void>();
+  private left: Subject<void> | undefined;
   private lease: Lease | undefined;
   private last: unknown;
   private isOver = false;
@@ -86,13 +86,15 @@ class GuardedCall {
   cancel(): void {
     this.isOver = true;
     this.abort?.abort();
-    this.left.next();
+    this.left?.next();
     void this.lease?.release();
   }
 
   /** A source may emit, and its subscriber leave, before `subscribe` has returned a subscription to end. */
   private untilLeft(source: Observable<unknown>): Observable<unknown> {
-    return this.abort ? source.pipe(takeUntil(this.left)) : source;
+    if (!this.abort) return source;
+    this.left = new Subject();
+    return source.pipe(takeUntil(this.left));
   }
 
   private async giveUp(error: unknown): Promise<void> {

@@ -4,7 +4,7 @@ import type { DistributedLockInterceptor } from './distributed-lock.interceptor.
 import type { ReturnKind } from './distributed-lock.options.js';
 import { DEFINITION, INTERCEPTOR_PROPERTY } from './distributed-lock.tokens.js';
 import type { LockDefinition } from './lock-definition.js';
-import { lockedIterable } from './locked-iterable.js';
+import { LockedIterable } from './locked-iterable.js';
 import { lockedObservable, lockedPromise, type OpenCall } from './locked-return.js';
 import { MethodExecutionContext } from './method-context.js';
 
@@ -13,7 +13,11 @@ type Injected = { [INTERCEPTOR_PROPERTY]?: DistributedLockInterceptor };
 
 const SLOT = Symbol.for('nestjs-distributed-lock:adopted');
 const shared = globalThis as { [SLOT]?: WeakMap<object, DistributedLockInterceptor> };
-const LOCKED = { promise: lockedPromise, observable: lockedObservable, iterable: lockedIterable } as const;
+const LOCKED = {
+  promise: lockedPromise,
+  observable: lockedObservable,
+  iterable: (open: OpenCall, proceed: () => unknown, where: string) => new LockedIterable(open, proceed, where),
+} as const;
 
 /** Instances from factories and values, which Nest does not inject properties into. */
 const adopted = (shared[SLOT] ??= new WeakMap<object, DistributedLockInterceptor>());

@@ -1,106 +1,125 @@
 import { AsyncLocalStorage } from 'node:async_hooks';
-import { Observable, type Subscriber } from 'rxjs';
+import { Observable, type Subscriber, type Subscription } from 'rxjs';
 import { type OpenCall, wrongReturn } from './locked-return.js';
 
+type Step = IteratorResult<unknown, unknown>;
+
 /**
- * An async iterable that takes the lock when it is first asked for an item and holds it until it ends or its consumer leaves. The method's own
+ * An async iterable that takes the lock when it is first asked for an item, and holds it until it ends or its consumer leaves. The method's own
  * code runs inside the call chain, its consumer outside.
+ *
+ * It is no generator: in one, `return()` waits for a pending `next()`, which may be for ever.
  */
-export async function* lockedIterable(open: OpenCall, proceed: () => unknown, where: string): AsyncGenerator<unknown, unknown, unknown> {
-  const session = await Session.begin(open, proceed, where);
-  if (!session.iterator) return yield* fallbackOf(session.fallback);
-  try {
-    let step = await session.ask('next', undefined);
-    while (!step.done) {
-      let sent: unknown;
-      let failure: { error: unknown } | undefined;
-      try {
-        sent = yield step.value;
-      } catch (error) {
-        failure = { error };
-      }
-      step = failure ? await session.ask('throw', failure.error) : await session.ask('next', sent);
-    }
-    await session.end(step.value);
-    return step.value as unknown;
-  } finally {
-    await session.leave();
-  }
-}
-
-/** What `onTimeout` gave instead: items, one item, or nothing. */
-async function* fallbackOf(result: unknown): AsyncGenerator<unknown, undefined> {
-  if (typeof result === 'object' && result !== null && (Symbol.asyncIterator in result || Symbol.iterator in result)) {
-    yield* result as AsyncIterable<unknown>;
-  } else if (result !== undefined) yield result;
-  return undefined;
-}
-
-/** One iteration: the lock is held while the interceptor's Observable is subscribed to. */
-class Session {
-  iterator: AsyncIterator<unknown> | undefined;
-  fallback: unknown;
+export class LockedIterable implements AsyncGenerator<unknown, unknown, unknown> {
+  private iterator: AsyncIterator<unknown> | undefined;
   private inside: <T>(work: () => T) => T = (work) => work();
   private holder: Subscriber<unknown> | undefined;
-  private readonly settled: Promise<void>;
-  private opened: () => void = () => undefined;
+  private subscription: Subscription | undefined;
+  private opening: Promise<void> | undefined;
+  /** Settles when the lock is given back. */
+  private settled: Promise<void> = Promise.resolve();
+  private isOver = false;
 
-  static async begin(open: OpenCall, proceed: () => unknown, where: string): Promise<Session> {
-    const session = new Session(open, proceed, where);
-    await Promise.race([new Promise<void>((resolve) => (session.opened = resolve)), session.settled]);
-    return session;
+  constructor(
+    private readonly open: OpenCall,
+    private readonly proceed: () => unknown,
+    private readonly where: string,
+  ) {}
+
+  [Symbol.asyncIterator](): this {
+    return this;
   }
 
-  private constructor(open: OpenCall, proceed: () => unknown, where: string) {
-    this.settled = new Promise((resolve, reject) => {
-      open(() => this.iteration(proceed, where)).subscribe({
-        next: (value) => (this.fallback = value),
-        error: reject,
-        complete: resolve,
-      });
+  async next(value?: unknown): Promise<Step> {
+    if (this.isOver) return { done: true, value: undefined };
+    this.opening ??= this.begin();
+    await this.opening.catch((error: unknown) => {
+      this.isOver = true;
+      throw error;
     });
-    // Whoever ends the session waits for it; until then an error is not lost.
-    this.settled.catch(() => undefined);
+    return this.step((iterator) => iterator.next(value));
   }
 
-  /** Runs the method's own code inside the call chain. */
-  async ask(verb: 'next' | 'throw' | 'return', value: unknown): Promise<IteratorResult<unknown>> {
-    const iterator = this.iterator as AsyncIterator<unknown>;
+  /** The consumer wants no more: at once, whether it has the lock, waits for it or never asked for it. */
+  async return(value?: unknown): Promise<Step> {
+    const { iterator } = this;
+    if (!this.isOver && iterator?.return) return this.step((inner) => inner.return?.(value) as Promise<Step>);
+    if (!this.isOver && iterator) await this.end(undefined);
+    this.isOver = true;
+    this.subscription?.unsubscribe();
+    this.callOff();
+    return { done: true, value: await value };
+  }
+
+  async throw(error?: unknown): Promise<Step> {
+    if (!this.isOver && this.iterator?.throw) return this.step((inner) => inner.throw?.(error) as Promise<Step>);
+    await this.return();
+    throw error;
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.return();
+  }
+
+  /** Takes the lock and calls the method. */
+  private begin(): Promise<void> {
+    return new Promise((resolve, reject) => {
+      this.callOff = resolve;
+      this.settled = new Promise((settle, fail) => {
+        this.subscription = this.open(() => this.iteration(resolve)).subscribe({
+          // Without an iteration this is what `onTimeout` gave instead.
+          next: (value) => (this.iterator ??= itemsOf(value)),
+          error: fail,
+          complete: settle,
+        });
+      });
+      this.settled.then(resolve, reject);
+    });
+  }
+
+  /** Ends the wait for the lock. */
+  private callOff = (): void => undefined;
+
+  /** The lock is held while this is subscribed to. */
+  private iteration(begun: () => void): Observable<unknown> {
+    return new Observable((holder) => {
+      const result = this.proceed();
+      if (typeof result !== 'object' || result === null || !(Symbol.asyncIterator in result))
+        throw wrongReturn(result, this.where, 'iterable');
+      this.inside = AsyncLocalStorage.snapshot();
+      this.iterator = (result as AsyncIterable<unknown>)[Symbol.asyncIterator]();
+      this.holder = holder;
+      begun();
+    });
+  }
+
+  private async step(ask: (iterator: AsyncIterator<unknown>) => Promise<Step>): Promise<Step> {
+    const { iterator } = this;
+    if (!iterator) return { done: true, value: undefined };
+    let step: Step;
     try {
-      if (verb === 'next') return await this.inside(() => iterator.next(value));
-      if (iterator[verb]) return await this.inside(() => iterator[verb]?.(value) as Promise<IteratorResult<unknown>>);
-      if (verb === 'throw') throw value;
-      return { done: true, value };
+      step = await this.inside(() => ask(iterator));
     } catch (error) {
+      this.isOver = true;
       this.holder?.error(error);
-      await this.settled;
+      await this.settled.catch(() => undefined);
       throw error;
     }
+    if (step.done) await this.end(step.value);
+    return step;
   }
 
-  async end(result: unknown): Promise<void> {
-    const { holder } = this;
-    this.holder = undefined;
-    holder?.next(result);
-    holder?.complete();
+  private async end(result: unknown): Promise<void> {
+    this.isOver = true;
+    this.holder?.next(result);
+    this.holder?.complete();
     await this.settled;
   }
+}
 
-  /** The consumer does not want more. */
-  async leave(): Promise<void> {
-    if (!this.holder || this.holder.closed) return;
-    await this.ask('return', undefined);
-    await this.end(undefined);
-  }
-
-  private iteration(proceed: () => unknown, where: string): Observable<unknown> {
-    return new Observable((holder) => {
-      const result = proceed();
-      if (typeof result !== 'object' || result === null || !(Symbol.asyncIterator in result)) throw wrongReturn(result, where, 'iterable');
-      this.iterator = (result as AsyncIterable<unknown>)[Symbol.asyncIterator]();
-      this.inside = AsyncLocalStorage.snapshot();
-      this.holder = holder;
-      this.opened();
-    });
-  }
+/** The items of what is iterable, or the one item. */
+async function* itemsOf(result: unknown): AsyncGenerator<unknown> {
+  const isIterable = typeof result === 'object' && result !== null && (Symbol.asyncIterator in result || Symbol.iterator in result);
+  if (isIterable) yield* result as AsyncIterable<unknown>;
+  else yield result;
 }

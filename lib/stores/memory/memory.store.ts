@@ -6,14 +6,11 @@ import { MemoryMutexDriver } from './mutex.driver.js';
  * what another process holds it cannot know.
  */
 export function memoryStore(): LockStore {
-  const mutex = new MemoryMutexDriver();
   return {
     name: 'memory',
     requestTimeout: 1000,
-    mutex,
-    close() {
-      mutex.close();
-      return Promise.resolve();
-    },
+    mutex: new MemoryMutexDriver(),
+    // A minHold outlasts the app that asked for it.
+    close: () => Promise.resolve(),
   };
 }

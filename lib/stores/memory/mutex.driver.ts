@@ -14,6 +14,7 @@ interface Entry {
 
 /** The mutex in the memory of one process; it answers as the Redis scripts do, step by step. */
 export class MemoryMutexDriver implements LeaseDriver {
+  readonly largestBatch = Infinity;
   private readonly entries = new Map<string, Entry>();
   private readonly queues = new Map<string, string[]>();
   private lastToken = 0;
@@ -69,13 +70,6 @@ export class MemoryMutexDriver implements LeaseDriver {
     if (entry?.owner === owner) return Promise.resolve({ state: 'held', remaining });
     if (this.queues.get(key)?.includes(owner)) return Promise.resolve({ state: 'queued', remaining });
     return Promise.resolve({ state: entry ? 'taken' : 'free', remaining });
-  }
-
-  close(): void {
-    clearTimeout(this.sweeper);
-    this.sweeper = undefined;
-    this.entries.clear();
-    this.queues.clear();
   }
 
   private live(key: string): Entry | undefined {

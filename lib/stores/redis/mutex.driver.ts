@@ -12,14 +12,17 @@ const RELEASE = new RedisScript<0 | 1>(lua['mutex/release']);
 const LEAVE = new RedisScript<0 | 1>(lua['mutex/leave']);
 const CHECK = new RedisScript<[CheckReply['state'], number]>(lua['mutex/check']);
 
-const LARGEST_BATCH = 256;
-
 /** The mutex on Redis: a plain string, so that whoever uses the classic `SET key value NX PX` recipe and we exclude each other. */
 export class RedisMutexDriver implements LeaseDriver {
+  readonly largestBatch: number;
+
   constructor(
     private readonly connection: RedisConnection,
     private readonly fenceTimeout: number,
-  ) {}
+  ) {
+    // Two keys of a Cluster seldom share a slot.
+    this.largestBatch = connection.client.isCluster ? 1 : 256;
+  }
 
   async acquire(request: AcquireRequest): Promise<AcquireReply> {
     const { key, owner, ttl, tokens, queue } = request;
@@ -30,29 +33,19 @@ export class RedisMutexDriver implements LeaseDriver {
     );
     if (typeof reply === 'string') return { granted: true, token: Number(reply) };
     const [remaining, holder, ahead] = reply;
-    return { granted: false, remaining, holder, ahead };
+    return { granted: false, remaining: Number(remaining), holder, ahead: Number(ahead) };
   }
 
   async renew(batch: readonly RenewRequest[]): Promise<readonly ('renewed' | 'lost')[]> {
-    // Two keys of a Cluster seldom share a slot.
-    const size = this.connection.client.isCluster ? 1 : LARGEST_BATCH;
-    const chunks: (readonly RenewRequest[])[] = [];
-    for (let start = 0; start < batch.length; start += size) chunks.push(batch.slice(start, start + size));
-    const replies = await Promise.all(
-      chunks.map((chunk) =>
-        RENEW.run(
-          this.connection,
-          chunk.map(({ key }) => key),
-          chunk.flatMap(({ owner, ttl }) => [owner, ttl]),
-        ),
-      ),
-    );
-    return replies.flat().map((reply) => (reply === 1 ? 'renewed' : 'lost'));
+    const keys = batch.map(({ key }) => key);
+    const args = batch.flatMap(({ owner, ttl }) => [owner, ttl]);
+    const replies = await RENEW.run(this.connection, keys, args);
+    return replies.map((reply) => (Number(reply) === 1 ? 'renewed' : 'lost'));
   }
 
   async release({ key, owner, keepFor }: ReleaseRequest): Promise<'released' | 'lost'> {
     const reply = await RELEASE.run(this.connection, [key, this.beside(key, 'queue')], keepFor > 0 ? [owner, keepFor] : [owner]);
-    return reply === 1 ? 'released' : 'lost';
+    return Number(reply) === 1 ? 'released' : 'lost';
   }
 
   async leave({ key, owner }: Tenancy): Promise<void> {
@@ -61,7 +54,7 @@ export class RedisMutexDriver implements LeaseDriver {
 
   async check({ key, owner }: Tenancy): Promise<CheckReply> {
     const [state, remaining] = await CHECK.run(this.connection, [key, this.beside(key, 'queue')], [owner]);
-    return { state, remaining };
+    return { state, remaining: Number(remaining) };
   }
 
   /** A key in the same Cluster slot: with the lock's own hash tag, or the whole of its name as one, which ioredis puts its prefix before. */

@@ -1,5 +1,6 @@
 import { after, now } from '../../core/clock.js';
 import { StoreError } from '../../core/errors.js';
+import { outside } from '../../core/outside.js';
 
 type Listener = (...args: unknown[]) => void;
 
@@ -20,7 +21,7 @@ export interface RedisClient {
   off(event: string, listener: Listener): unknown;
 }
 
-interface Request {
+interface Pending {
   readonly endsAt: number;
   dispatch(): void;
   fail(error: StoreError): void;
@@ -31,10 +32,11 @@ const never = (): boolean => false;
 /** Sends requests over one client: each is answered or rejected in time, and nothing is queued for a server that is away. */
 export class RedisConnection {
   /** In the order of their ends, since all may take equally long. */
-  private readonly open = new Set<Request>();
+  private readonly open = new Set<Pending>();
   /** Those of them that were not sent yet. */
-  private readonly unsent = new Set<Request>();
+  private readonly unsent = new Set<Pending>();
   private timer: NodeJS.Timeout | undefined;
+  private isListening = false;
   private lastError: unknown;
 
   constructor(
@@ -42,7 +44,7 @@ export class RedisConnection {
     private readonly requestTimeout: number,
     private readonly isOwned: boolean,
   ) {
-    client.on('close', this.onClose);
+    this.listen();
     // Without a listener ioredis prints each error. Of a client that is not ours, that is its owner's business.
     if (isOwned) client.on('error', this.onError);
   }
@@ -55,11 +57,11 @@ export class RedisConnection {
    */
   request<T>(send: () => Promise<T>, isAbandoned = never): Promise<T> {
     return new Promise<T>((resolve, reject) => {
-      const request: Request = {
+      const request: Pending = {
         endsAt: now() + this.requestTimeout,
         dispatch: () => {
           this.stopWaiting(request);
-          if (isAbandoned()) return request.fail(new StoreError('The request was abandoned before it was sent.', { transient: true }));
+          if (isAbandoned()) return request.fail(unsent('The request was abandoned before it was sent.'));
           send().then(
             (value) => {
               this.open.delete(request);
@@ -74,6 +76,7 @@ export class RedisConnection {
           reject(error);
         },
       };
+      this.listen();
       this.open.add(request);
       this.timer ??= after(this.requestTimeout, this.onTimer).unref();
       if (this.client.status === 'ready') request.dispatch();
@@ -91,11 +94,23 @@ export class RedisConnection {
       client.off('error', this.onError);
     }
     client.off('close', this.onClose);
+    client.off('-node', this.onClose);
+    this.isListening = false;
     clearTimeout(this.timer);
+    this.timer = undefined;
     for (const request of [...this.open]) request.fail(closed());
   }
 
-  private wait(request: Request): void {
+  /** A store of a client that is not ours may be used again after it was closed. */
+  private listen(): void {
+    if (this.isListening) return;
+    this.isListening = true;
+    this.client.on('close', this.onClose);
+    // A Cluster client sends again by itself what a node did not answer: it shows that only by this.
+    if (this.client.isCluster) this.client.on('-node', this.onClose);
+  }
+
+  private wait(request: Pending): void {
     const { client } = this;
     if (client.status === 'end') return request.fail(closed());
     if (this.unsent.size === 0) {
@@ -104,10 +119,10 @@ export class RedisConnection {
       if (!this.isOwned) client.on('error', this.onError);
     }
     this.unsent.add(request);
-    if (client.status === 'wait') client.connect().catch(this.onError);
+    if (client.status === 'wait') outside(() => client.connect()).catch(this.onError);
   }
 
-  private stopWaiting(request: Request): void {
+  private stopWaiting(request: Pending): void {
     if (!this.unsent.delete(request) || this.unsent.size > 0) return;
     this.client.off('ready', this.onReady);
     this.client.off('end', this.onEnd);
@@ -132,8 +147,8 @@ export class RedisConnection {
 
   private timedOut(isUnsent: boolean): StoreError {
     const cause = this.lastError;
-    const what = isUnsent ? 'is not connected' : 'did not answer';
-    return new StoreError(`Redis ${what} within ${this.requestTimeout} ms.`, { transient: true, cause });
+    if (isUnsent) return unsent(`Redis is not connected within ${this.requestTimeout} ms.`, cause);
+    return new StoreError(`Redis did not answer within ${this.requestTimeout} ms.`, { transient: true, cause });
   }
 
   private readonly onReady = (): void => {
@@ -159,17 +174,21 @@ export class RedisConnection {
   };
 }
 
-function closed(): StoreError {
-  return new StoreError('The Redis client is closed.', { transient: false });
+function unsent(message: string, cause?: unknown): StoreError {
+  return new StoreError(message, { transient: true, isUnsent: true, cause });
 }
 
-const PERMANENT = /\b(NOAUTH|WRONGPASS|NOPERM|WRONGTYPE|NOPROTO)\b/;
-const TRANSIENT = /\b(LOADING|READONLY|MASTERDOWN|CLUSTERDOWN|TRYAGAIN|BUSY|OOM|MISCONF|NOREPLICAS|max number of clients)\b/;
+function closed(): StoreError {
+  return new StoreError('The Redis client is closed.', { transient: false, isUnsent: true });
+}
+
+const REFUSED = /\b(NOAUTH|WRONGPASS|NOPERM)\b/;
+const PASSING = /\b(LOADING|READONLY|MASTERDOWN|CLUSTERDOWN|TRYAGAIN|BUSY|OOM|MISCONF|NOREPLICAS|max number of clients)\b/;
 
 /** What the server says of a request is final, unless it says that it is busy, full or not the master now; a broken line is not. */
 function storeErrorOf(cause: unknown): StoreError {
-  const { name, message } = cause as Error;
-  const isReply = name === 'ReplyError';
-  const transient = isReply ? !PERMANENT.test(message) && TRANSIENT.test(message) : !message.includes('subscriber mode');
-  return new StoreError(`Redis: ${message}`, { transient, cause });
+  // A Cluster client wraps what its nodes say.
+  const { name, message } = ((cause as { lastNodeError?: Error }).lastNodeError ?? cause) as Error;
+  const isFinal = name === 'ReplyError' ? !PASSING.test(message) : REFUSED.test(message) || message.includes('subscriber mode');
+  return new StoreError(`Redis: ${message}`, { transient: !isFinal, cause });
 }

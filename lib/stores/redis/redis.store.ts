@@ -44,6 +44,7 @@ const OTHERS = ['name', 'clusterOptions', 'requestTimeout', 'fenceTimeout'];
 const HOUR = 3_600_000;
 /** Node and ioredis fire a longer timer at once. */
 const LONGEST = 2 ** 31 - 1;
+const LONGEST_RECONNECT_DELAY = 500;
 
 /**
  * Locks on Redis 5 or later. It connects with the first request.
@@ -72,6 +73,7 @@ function connect(options: Exclude<RedisStoreOptions, { client: RedisClient }>, r
   if ('cluster' in options) {
     const { clusterOptions } = options;
     return new Cluster(options.cluster, {
+      clusterRetryStrategy: reconnectDelay,
       ...clusterOptions,
       redisOptions: { ...ours, ...clusterOptions?.redisOptions },
       lazyConnect: true,
@@ -80,7 +82,9 @@ function connect(options: Exclude<RedisStoreOptions, { client: RedisClient }>, r
   return new Redis({ ...ours, ...options.options, lazyConnect: true });
 }
 
-/** A client of our own: it reconnects within half a second of the server's return, and repeats nothing by itself, since we do. */
+const reconnectDelay = (times: number): number => Math.min(50 * times, LONGEST_RECONNECT_DELAY);
+
+/** A client of our own is usable within a second of the server's return. Single, it repeats nothing by itself, since we do. */
 function ownOptions(requestTimeout: number): RedisOptions {
   return {
     lazyConnect: true,
@@ -88,7 +92,10 @@ function ownOptions(requestTimeout: number): RedisOptions {
     connectTimeout: requestTimeout,
     // A connection that has gone silent is not mended by waiting for TCP.
     socketTimeout: requestTimeout,
-    retryStrategy: (times) => Math.min(50 * times, 500),
+    sentinelCommandTimeout: requestTimeout,
+    retryStrategy: reconnectDelay,
+    // How long to wait while a restarted server loads its data is not for that server to guess.
+    maxLoadingRetryTime: 300,
     // A master that became a replica: the name now leads to another one.
     reconnectOnError: (error) => error.message.startsWith('READONLY'),
   };
