@@ -13,7 +13,7 @@ import {
 } from './core/options.js';
 import { LockRuntime } from './core/runtime.js';
 import type { LockStore } from './core/store.js';
-import { Mutex, type OnTimeoutResult } from './primitives/mutex.js';
+import { Mutex, type NoOptions, type OnTimeoutResult } from './primitives/mutex.js';
 
 export interface LocksOptions {
   /** Put before every key. Default: nothing. */
@@ -85,7 +85,7 @@ export class Locks {
   }
 
   /** {@link Mutex.using} */
-  async using<T, const O extends UsingOptions = UsingOptions>(
+  async using<T, const O extends UsingOptions = NoOptions>(
     key: string,
     work: (lease: Lease) => T | PromiseLike<T>,
     options?: O,
@@ -141,7 +141,7 @@ function checkLocksOptions(options: LocksOptions): void {
   if (unknown !== undefined) throw new LockConfigError(`Locks: unknown option "${unknown}".`);
   const { namespace = '', defaults, logger = false, shutdownTimeout = 0 } = options;
   if (typeof namespace !== 'string') throw new LockConfigError('Locks: "namespace" must be a string.');
-  if (namespace !== '') checkKey(`${namespace}key`);
+  if (namespace !== '') checkKey(`${namespace}key`, 'Locks: a key with this "namespace"');
   if (logger && (typeof logger.warn !== 'function' || typeof logger.error !== 'function')) {
     throw new LockConfigError('Locks: "logger" must have the methods warn and error, or be false.');
   }

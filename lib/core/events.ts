@@ -23,7 +23,7 @@ export interface LockLogger {
   debug?(message: string): void;
 }
 
-export type LockListener<E extends keyof LockEvents> = (event: LockEvents[E]) => void | Promise<void>;
+export type LockListener<E extends keyof LockEvents> = (event: LockEvents[E]) => unknown;
 
 /** Tells listeners and the logger. One that fails cannot break a lock. */
 export class LockEventEmitter {

@@ -5,11 +5,12 @@ const LONGEST = 512;
 /**
  * Returns the key if it is one: 1–512 characters, none of them a control character, braces only as one Redis Cluster hash tag.
  *
+ * @param subject what the message is about.
  * @throws {LockConfigError} that says what is wrong with it.
  */
-export function checkKey(key: unknown): string {
+export function checkKey(key: unknown, subject = "A lock's key"): string {
   const problem = problemOf(key);
-  if (problem !== undefined) throw new LockConfigError(`A lock's key ${problem}.`, { key: typeof key === 'string' ? key : undefined });
+  if (problem !== undefined) throw new LockConfigError(`${subject} ${problem}.`, { key: typeof key === 'string' ? key : undefined });
   return key as string;
 }
 

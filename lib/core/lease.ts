@@ -115,10 +115,12 @@ export class Lease implements OpenLease, AsyncDisposable {
 
   /** @internal */
   async revoke(reason: LockLostError): Promise<void> {
-    this.abort(reason);
-    const ended = this.release();
-    this.answer = ended.then(() => false);
-    await ended;
+    if (!this.isReleased) {
+      this.abort(reason);
+      const ended = this.release();
+      this.answer = ended.then(() => false);
+    }
+    await this.answer;
   }
 
   /** @internal */

@@ -14,12 +14,15 @@ import {
 import { patienceOf } from '../core/patience.js';
 import type { LockRuntime } from '../core/runtime.js';
 
-/** What `using` resolves to when patience ends: nothing unless `onTimeout` says so. */
-export type OnTimeoutResult<O> = O extends { onTimeout: 'skip' }
-  ? undefined
-  : O extends { onTimeout: (...args: never[]) => infer R }
-    ? Awaited<R>
-    : never;
+/** Stands for no options: `using` then throws when patience ends. */
+export interface NoOptions extends UsingOptions {
+  onTimeout?: 'throw';
+}
+
+/** What `using` with these options resolves to when patience ends; `never`: it throws. */
+export type OnTimeoutResult<O> = 'onTimeout' extends keyof O ? ResultOf<O['onTimeout' & keyof O]> : never;
+
+type ResultOf<T> = T extends 'skip' ? undefined : T extends (...args: never[]) => infer R ? Awaited<R> : never;
 
 /** One holder at a time, in all processes that share the store. */
 export class Mutex {
@@ -63,7 +66,7 @@ export class Mutex {
    * @throws as {@link acquire}; `onTimeout` changes what becomes of a {@link LockTimeoutError}.
    * @throws {LockLostError} with the work's `result`, when the lease was lost meanwhile and the work succeeded, unless `onLost` is `'ignore'`.
    */
-  async using<T, const O extends UsingOptions = UsingOptions>(
+  async using<T, const O extends UsingOptions = NoOptions>(
     work: (lease: Lease) => T | PromiseLike<T>,
     options?: O,
   ): Promise<T | OnTimeoutResult<O>> {

@@ -63,6 +63,7 @@ export class RedisMutexDriver implements LeaseDriver {
     if (/:(fence|queue)$/.test(key)) {
       throw new LockConfigError(`On Redis a key with a hash tag must not end in ":fence" or ":queue": "${key}".`, { key });
     }
-    return `${key}:${what}`;
+    // Two colons: the lock `{a}` is another one than `a`.
+    return `${key}::${what}`;
   }
 }

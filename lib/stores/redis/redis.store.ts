@@ -1,5 +1,6 @@
 import { Cluster, Redis, type ClusterNode, type ClusterOptions, type RedisOptions } from 'ioredis';
 import { LockConfigError } from '../../core/errors.js';
+import { defined } from '../../core/options.js';
 import type { LockStore } from '../../core/store.js';
 import { RedisMutexDriver } from './mutex.driver.js';
 import { RedisConnection, type RedisClient } from './redis.connection.js';
@@ -51,8 +52,8 @@ const LONGEST_RECONNECT_DELAY = 500;
  *
  * @throws {LockConfigError} when an option is wrong.
  */
-export function redisStore(options: RedisStoreOptions): LockStore {
-  checkStoreOptions(options);
+export function redisStore(given: RedisStoreOptions): LockStore {
+  const options = checkStoreOptions(given);
   const { requestTimeout = 1000, fenceTimeout = HOUR } = options;
   const isOwned = !('client' in options);
   const connection = new RedisConnection(isOwned ? connect(options, requestTimeout) : options.client, requestTimeout, isOwned);
@@ -88,6 +89,7 @@ const reconnectDelay = (times: number): number => Math.min(50 * times, LONGEST_R
 function ownOptions(requestTimeout: number): RedisOptions {
   return {
     lazyConnect: true,
+    disconnectTimeout: Math.min(requestTimeout, 2000),
     autoResendUnfulfilledCommands: false,
     connectTimeout: requestTimeout,
     // A connection that has gone silent is not mended by waiting for TCP.
@@ -101,14 +103,15 @@ function ownOptions(requestTimeout: number): RedisOptions {
   };
 }
 
-function checkStoreOptions(options: RedisStoreOptions): void {
+/** Returns what is given: an option that is `undefined` is not. */
+function checkStoreOptions(given: RedisStoreOptions): RedisStoreOptions {
   const fail = (problem: string): never => {
     throw new LockConfigError(`redisStore: ${problem}.`);
   };
-  if (typeof options !== 'object' || options === null) fail('the options must be an object');
-  const given = Object.entries(options).filter(([, value]) => value !== undefined);
-  for (const [name] of given) if (![...SOURCES, ...OTHERS].includes(name)) fail(`unknown option "${name}"`);
-  const sources = SOURCES.filter((name) => given.some(([other]) => other === name) && !(name === 'options' && 'sentinels' in options));
+  if (typeof given !== 'object' || given === null) fail('the options must be an object');
+  const options = defined(given);
+  for (const name of Object.keys(options)) if (![...SOURCES, ...OTHERS].includes(name)) fail(`unknown option "${name}"`);
+  const sources = SOURCES.filter((name) => name in options && !(name === 'options' && 'sentinels' in options));
   if (sources.length !== 1) fail(`give exactly one of ${SOURCES.join(', ')}, not ${sources.join(' and ') || 'none'}`);
   if ('client' in options && typeof options.client?.evalsha !== 'function') fail('"client" must be an ioredis client');
   if ('url' in options && typeof options.url !== 'string') fail('"url" must be a string');
@@ -119,4 +122,5 @@ function checkStoreOptions(options: RedisStoreOptions): void {
       fail(`"${name}" must be a whole number from 1 to ${LONGEST}, not ${String(value)}`);
     }
   }
+  return options;
 }
