@@ -14,13 +14,19 @@ import {
 import { patienceOf } from '../core/patience.js';
 import type { LockRuntime } from '../core/runtime.js';
 
+declare const NONE: unique symbol;
+
 /** Stands for no options: `using` then throws when patience ends. */
 export interface NoOptions extends UsingOptions {
-  onTimeout?: 'throw';
+  readonly [NONE]?: never;
 }
 
 /** What `using` with these options resolves to when patience ends; `never`: it throws. */
-export type OnTimeoutResult<O> = 'onTimeout' extends keyof O ? ResultOf<O['onTimeout' & keyof O]> : never;
+export type OnTimeoutResult<O> = typeof NONE extends keyof O
+  ? never
+  : 'onTimeout' extends keyof O
+    ? ResultOf<O['onTimeout' & keyof O]>
+    : never;
 
 type ResultOf<T> = T extends 'skip' ? undefined : T extends (...args: never[]) => infer R ? Awaited<R> : never;
 
