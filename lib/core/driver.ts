@@ -52,8 +52,8 @@ export interface CheckReply {
  * repeat. A rejection is a {@link StoreError} and means that the outcome is unknown; a driver rejects within its store's `requestTimeout`.
  */
 export interface LeaseDriver {
-  /** How many leases one `renew` may be asked for. */
-  readonly largestBatch: number;
+  /** How many leases one `renew` may be asked for. Default: any number. */
+  readonly largestBatch?: number;
   /** Takes the key, or refreshes it where it is this owner's already (the reply to an earlier try was lost), or says who has it. */
   acquire(request: AcquireRequest): Promise<AcquireReply>;
   /** Pushes ends later; never brings one nearer, never revives a released key. Answers in the order of the batch. */

@@ -76,7 +76,8 @@ export class Watchdog {
     if (shortest && lag > shortest.ttl / 3) shortest.noticeLag(lag);
     for (const [driver, tenures] of due) {
       // Each batch by itself: a node that does not answer must not make the others' answers late.
-      while (tenures.length > 0) void this.renew(driver, tenures.splice(0, driver.largestBatch), time);
+      const size = driver.largestBatch ?? tenures.length;
+      for (let start = 0; start < tenures.length; start += size) void this.renew(driver, tenures.slice(start, start + size), time);
     }
     // Thousands of leases fall due at as many instants: gather a twentieth of the shortest one into a tick.
     const pause = shortest ? shortest.ttl / 20 : 0;

@@ -14,7 +14,6 @@ interface Entry {
 
 /** The mutex in the memory of one process; it answers as the Redis scripts do, step by step. */
 export class MemoryMutexDriver implements LeaseDriver {
-  readonly largestBatch = Infinity;
   private readonly entries = new Map<string, Entry>();
   private readonly queues = new Map<string, string[]>();
   private lastToken = 0;
