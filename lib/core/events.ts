@@ -27,18 +27,19 @@ export type LockListener<E extends keyof LockEvents> = (event: LockEvents[E]) =>
 
 /** Tells listeners and the logger. One that fails cannot break a lock. */
 export class LockEventEmitter {
-  private readonly listeners = new Map<keyof LockEvents, Set<(event: never) => unknown>>();
+  private readonly listeners = new Map<keyof LockEvents, Set<{ hear: (event: never) => unknown }>>();
 
   constructor(private readonly logger: LockLogger | false) {}
 
   on<E extends keyof LockEvents>(event: E, listener: LockListener<E>): () => void {
     const listeners = this.listeners.get(event) ?? new Set();
-    this.listeners.set(event, listeners.add(listener));
-    return () => void listeners.delete(listener);
+    const entry = { hear: listener };
+    this.listeners.set(event, listeners.add(entry));
+    return () => void listeners.delete(entry);
   }
 
   emit<E extends keyof LockEvents>(event: E, payload: LockEvents[E]): void {
-    for (const listener of this.listeners.get(event) ?? []) void this.tell(event, listener as LockListener<E>, payload);
+    for (const { hear } of this.listeners.get(event) ?? []) void this.tell(event, hear as LockListener<E>, payload);
   }
 
   warn(message: string): void {

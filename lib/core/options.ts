@@ -3,7 +3,7 @@ import { LockConfigError, type LockTimeoutError } from './errors.js';
 
 /** How to take and keep a lease. All times are whole milliseconds. */
 export interface AcquireOptions {
-  /** Lease length, from 3. The watchdog renews the lease for as long as it is held. Default 1000. */
+  /** Lease length, from 1. (One of 1 or 2 is never valid: see G3.) The watchdog renews the lease for as long as it is held. Default 1000. */
   keyTimeout?: number;
   /** Tries; 1: one try, no waiting; 0: wait until acquired. Default 3. */
   retryCount?: number;
@@ -68,8 +68,7 @@ function oneOf(...values: unknown[]): Check {
 }
 
 const CHECKS: Record<keyof UsingOptions, Check> = {
-  // Of a shorter lease nothing would be left to rely on: see validity().
-  keyTimeout: integerFrom(3),
+  keyTimeout: integerFrom(1),
   retryCount: integerFrom(0),
   retryInterval: integerFrom(1),
   waitTimeout: (value) => (value === Infinity ? undefined : integerFrom(0)(value) && 'a whole number of at least 0, or Infinity'),

@@ -1,0 +1,22 @@
+import { setImmediate as turn } from 'node:timers/promises';
+import { setFlagsFromString } from 'node:v8';
+import { runInNewContext } from 'node:vm';
+
+setFlagsFromString('--expose-gc');
+const collectGarbage = runInNewContext('gc') as () => void;
+
+/** Counts those of many objects that something still holds on to. */
+export class GarbageCount {
+  private readonly references: WeakRef<object>[] = [];
+
+  add(object: object): void {
+    this.references.push(new WeakRef(object));
+  }
+
+  async reachable(): Promise<number> {
+    // What was looked at through a WeakRef stays until the end of the turn.
+    await turn();
+    collectGarbage();
+    return this.references.filter((reference) => reference.deref()).length;
+  }
+}

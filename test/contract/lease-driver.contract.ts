@@ -1,0 +1,260 @@
+import { setTimeout as pause } from 'node:timers/promises';
+import type { AcquireRequest, LeaseDriver } from 'nestjs-distributed-lock/core';
+import { eventually } from '../support/eventually.js';
+import { locksOpener, type MakeStore } from './open-locks.js';
+
+/** What every driver of an exclusive lock promises to the engine above it. */
+export function leaseDriverContract(makeStore: MakeStore, driverOf: (store: ReturnType<MakeStore>) => LeaseDriver): void {
+  describe('the driver', () => {
+    const { open, newKey } = locksOpener(makeStore);
+    let driver: LeaseDriver;
+    let key: string;
+
+    beforeEach(() => {
+      driver = driverOf(open().store);
+      key = newKey();
+    });
+
+    const acquire = (owner: string, request: Partial<AcquireRequest> = {}) =>
+      driver.acquire({ key, owner, ttl: 20_000, tokens: 1, queue: false, abandoned: () => false, ...request });
+    const renew = async (owner: string, ttl = 20_000) => (await driver.renew([{ key, owner, ttl }]))[0];
+    const release = (owner: string, keepFor = 0) => driver.release({ key, owner, keepFor });
+    const leave = (owner: string) => driver.leave({ key, owner });
+    const check = async (owner: string) => (await driver.check({ key, owner })).state;
+    const remaining = async (owner = 'a') => (await driver.check({ key, owner })).remaining;
+    const tokenOf = async (owner: string, request?: Partial<AcquireRequest>) => {
+      const reply = await acquire(owner, request);
+      if (!reply.granted) throw new Error(`${owner} should have got the key of ${reply.holder}.`);
+      return reply.token!;
+    };
+    const granted = { granted: true };
+    const taken = { granted: false };
+
+    describe('G2 grants a key to one owner', () => {
+      it('at a time, and says who has it and for how long', async () => {
+        expect(await acquire('a')).toMatchObject(granted);
+        const reply = await acquire('b');
+        expect(reply).toMatchObject({ granted: false, holder: 'a', ahead: 0 });
+        expect(reply).toHaveProperty('remaining', expect.any(Number));
+        expect((reply as { remaining: number }).remaining).toBeGreaterThan(10_000);
+        expect((reply as { remaining: number }).remaining).toBeLessThanOrEqual(20_000);
+      });
+
+      it('of many who ask together', async () => {
+        const replies = await Promise.all(Array.from({ length: 50 }, (_, index) => acquire(`owner ${index}`)));
+        expect(replies.filter((reply) => reply.granted)).toHaveLength(1);
+      });
+
+      it('again when the lease has run out, not before', async () => {
+        await acquire('a', { ttl: 200 });
+        const start = performance.now();
+        await eventually(async () => (await acquire('b')).granted);
+        expect(performance.now() - start).toBeGreaterThan(150);
+      });
+
+      it('with tokens that grow by at least as many as are reserved, whatever ends the tenure', async () => {
+        const reserved = 100_000_000;
+        const first = await tokenOf('a', { tokens: reserved });
+        await release('a');
+        const second = await tokenOf('b', { ttl: 20 });
+        expect(second).toBeGreaterThanOrEqual(first + reserved);
+        await eventually(async () => (await check('b')) === 'free');
+        const third = await tokenOf('c');
+        expect(third).toBeGreaterThan(second);
+        await leave('c');
+        const fourth = await tokenOf('d');
+        expect(fourth).toBeGreaterThan(third);
+        for (const token of [first, second, third, fourth]) expect(Number.isSafeInteger(token + reserved)).toBe(true);
+      });
+    });
+
+    describe('G5 compares the owner', () => {
+      it('of a release', async () => {
+        await acquire('a');
+        expect(await release('b')).toBe('lost');
+        expect(await release('b', 1)).toBe('lost');
+        expect(await check('a')).toBe('held');
+      });
+
+      it('of a renewal, each lease of a batch by itself', async () => {
+        const other = newKey();
+        await acquire('a');
+        await driver.acquire({ key: other, owner: 'b', ttl: 500, tokens: 1, queue: false, abandoned: () => false });
+        const batch = [
+          { key, owner: 'b', ttl: 60_000 },
+          { key: other, owner: 'b', ttl: 60_000 },
+          { key: newKey(), owner: 'a', ttl: 60_000 },
+          { key, owner: 'a', ttl: 60_000 },
+        ];
+        expect(await driver.renew(batch)).toEqual(['lost', 'renewed', 'lost', 'renewed']);
+        expect((await driver.check({ key: other, owner: 'b' })).remaining).toBeGreaterThan(30_000);
+        expect(await remaining()).toBeGreaterThan(30_000);
+      });
+
+      it('of a renewal that says lost, and does nothing', async () => {
+        await acquire('a', { ttl: 20_000 });
+        expect(await renew('b', 60_000)).toBe('lost');
+        expect(await remaining()).toBeLessThanOrEqual(20_000);
+      });
+
+      it('of a give-up', async () => {
+        await acquire('a');
+        await leave('b');
+        expect(await check('a')).toBe('held');
+      });
+
+      it('of one that has expired: it cannot release, renew or keep the next lease', async () => {
+        await acquire('expired', { ttl: 50 });
+        await eventually(async () => (await acquire('next')).granted);
+        expect(await renew('expired')).toBe('lost');
+        expect(await release('expired')).toBe('lost');
+        expect(await release('expired', 60_000)).toBe('lost');
+        await leave('expired');
+        expect(await acquire('expired')).toMatchObject({ granted: false, holder: 'next' });
+        expect(await remaining('next')).toBeLessThanOrEqual(20_000);
+        expect(await release('next')).toBe('released');
+      });
+    });
+
+    describe('G6 is safe to repeat', () => {
+      it('an acquire: the owner has it, no shorter than before, with a token that is no smaller', async () => {
+        const first = await tokenOf('a', { ttl: 60_000 });
+        const second = await tokenOf('a', { ttl: 100 });
+        expect(second).toBeGreaterThanOrEqual(first);
+        expect(await remaining()).toBeGreaterThan(30_000);
+        expect(await acquire('b')).toMatchObject(taken);
+        expect(await release('a')).toBe('released');
+        expect(await check('b')).toBe('free');
+      });
+
+      it('a renewal: it pushes the end later and never nearer', async () => {
+        await acquire('a', { ttl: 10_000 });
+        expect(await renew('a', 60_000)).toBe('renewed');
+        expect(await remaining()).toBeGreaterThan(30_000);
+        expect(await renew('a', 100)).toBe('renewed');
+        expect(await remaining()).toBeGreaterThan(30_000);
+      });
+
+      it('a renewal: it never takes a key that is free', async () => {
+        expect(await renew('a')).toBe('lost');
+        await acquire('a');
+        await release('a');
+        expect(await renew('a')).toBe('lost');
+        expect(await check('a')).toBe('free');
+      });
+
+      it('a release', async () => {
+        await acquire('a');
+        expect(await release('a')).toBe('released');
+        expect(await release('a')).toBe('lost');
+        expect(await check('b')).toBe('free');
+      });
+
+      it('a release that keeps the key: it is still its own, and the end stays', async () => {
+        await acquire('a');
+        expect(await release('a', 300)).toBe('released');
+        expect(await release('a', 60_000)).toBe('released');
+        expect(await renew('a', 60_000)).toBe('lost');
+        await leave('a');
+        expect(await acquire('b')).toMatchObject(taken);
+        await eventually(async () => (await acquire('b')).granted);
+        expect(await release('a')).toBe('lost');
+      });
+
+      it('joining the queue: each owner has one place', async () => {
+        await acquire('a');
+        for (let times = 0; times < 3; times++) expect(await acquire('b', { queue: true })).toMatchObject({ granted: false, ahead: 0 });
+        expect(await acquire('c', { queue: true })).toMatchObject({ granted: false, ahead: 1 });
+        expect(await acquire('b', { queue: true })).toMatchObject({ ahead: 0 });
+      });
+
+      it('a give-up', async () => {
+        await acquire('a');
+        await acquire('b', { queue: true });
+        await leave('b');
+        await leave('b');
+        expect(await check('b')).toBe('taken');
+        await leave('a');
+        await leave('a');
+        expect(await check('b')).toBe('free');
+      });
+    });
+
+    describe('hands a key to the queue', () => {
+      beforeEach(async () => {
+        await acquire('a');
+        for (const owner of ['b', 'c', 'd']) await acquire(owner, { queue: true });
+      });
+
+      it.each([
+        ['a release', () => release('a')],
+        ['a give-up', () => leave('a')],
+      ])('by %s, to its head, and to nobody else', async (_how, end) => {
+        await end();
+        expect(await Promise.all(['a', 'b', 'c', 'd'].map(check))).toEqual(['taken', 'held', 'queued', 'queued']);
+        expect(await acquire('stranger')).toMatchObject({ granted: false, holder: 'b' });
+        expect(await acquire('c', { queue: true })).toMatchObject({ granted: false, holder: 'b', ahead: 0 });
+        expect(await acquire('b', { queue: true })).toMatchObject(granted);
+        expect(await remaining('b')).toBeGreaterThan(10_000);
+      });
+
+      it('for about a second: the next one gets what the head does not take', async () => {
+        await release('a');
+        expect(await remaining('b')).toBeLessThanOrEqual(1_000);
+        const start = performance.now();
+        await eventually(async () => (await acquire('c', { queue: true })).granted);
+        expect(performance.now() - start).toBeGreaterThan(500);
+        expect(await check('b')).toBe('taken');
+      });
+
+      it('when a lease runs out too: to its head, whoever asks', async () => {
+        const expiring = newKey();
+        const on = { key: expiring };
+        await acquire('a', { ...on, ttl: 50 });
+        await acquire('b', { ...on, queue: true });
+        await eventually(async () => {
+          expect(await acquire('stranger', on)).toMatchObject({ granted: false, holder: 'b' });
+        });
+        expect(await acquire('b', on)).toMatchObject(granted);
+      });
+
+      it('past those who gave up', async () => {
+        await leave('b');
+        await leave('d');
+        await acquire('e', { queue: true });
+        await release('a');
+        expect(await acquire('c', { queue: true })).toMatchObject(granted);
+        await release('c');
+        expect(await Promise.all(['b', 'd', 'e'].map(check))).toEqual(['taken', 'taken', 'held']);
+      });
+
+      it('when the head gives up what it is offered', async () => {
+        await release('a');
+        await leave('b');
+        expect(await check('c')).toBe('held');
+      });
+
+      it('not before a minHold is over', async () => {
+        await release('a', 300);
+        expect(await acquire('b', { queue: true })).toMatchObject(taken);
+        await pause(1);
+        expect(await check('b')).toBe('queued');
+        await eventually(async () => (await acquire('b', { queue: true })).granted);
+        expect(await check('c')).toBe('queued');
+      });
+
+      it('until it is empty', async () => {
+        for (const [owner, next] of [
+          ['a', 'b'],
+          ['b', 'c'],
+          ['c', 'd'],
+        ] as const) {
+          await release(owner);
+          expect(await acquire(next, { queue: true })).toMatchObject(granted);
+        }
+        await release('d');
+        expect(await check('a')).toBe('free');
+      });
+    });
+  });
+}

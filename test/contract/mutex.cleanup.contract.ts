@@ -1,0 +1,158 @@
+import { getEventListeners } from 'node:events';
+import { setTimeout as pause } from 'node:timers/promises';
+import { type Locks, LockAbortedError, LockTimeoutError } from 'nestjs-distributed-lock/core';
+import { eventually } from '../support/eventually.js';
+import { GarbageCount } from './garbage.js';
+import { locksOpener, type MakeStore } from './open-locks.js';
+import { rejection } from './rejection.js';
+import { outage } from './store-failures.js';
+
+/** The names of what keeps the process alive now, timers above all. */
+const activeTimers = () => process.getActiveResourcesInfo().filter((name) => name === 'Timeout').length;
+
+/** @param remains what there is at the store that does not expire by itself. */
+export function cleanupContract(makeStore: MakeStore, remains: () => Promise<string[]> | string[]): void {
+  describe('G7 after a release or a give-up nothing stays behind', () => {
+    const { open, newKey } = locksOpener(makeStore);
+    const CYCLES = 1_000;
+    let locks: Locks;
+
+    beforeEach(() => (locks = open()));
+
+    it('at the store, after a thousand keys were used by turns, and given up by others', async () => {
+      const locks = open({ namespace: 'cleanup:' });
+      const signal = AbortSignal.timeout(60_000);
+      for (let done = 0; done < CYCLES; done += 50) {
+        const cycle = async (index: number) => {
+          const key = newKey();
+          const lease = await locks.acquire(key, { keyTimeout: 30_000, waitTimeout: Infinity });
+          const fair = index % 2 === 0;
+          const waiting = rejection(locks.acquire(key, { keyTimeout: 30_000, waitTimeout: 5, fair, signal }));
+          expect(await waiting).toBeInstanceOf(LockTimeoutError);
+          await lease.release();
+        };
+        await Promise.all(Array.from({ length: 50 }, (_, index) => cycle(index)));
+      }
+      await eventually(async () => expect((await remains()).filter((name) => name.includes('cleanup:'))).toEqual([]));
+    });
+
+    it('in memory, after a thousand leases were released', async () => {
+      const leases = new GarbageCount();
+      const key = newKey();
+      for (let done = 0; done < CYCLES; done++) {
+        await locks.using(key, (lease) => leases.add(lease), { maxHold: 60_000, waitTimeout: Infinity });
+      }
+      await eventually(async () => expect(await leases.reachable()).toBeLessThan(10));
+    });
+
+    it('in memory, after a thousand calls were given up by time-out or abort', async () => {
+      const signals = new GarbageCount();
+      const key = newKey();
+      await locks.acquire(key, { keyTimeout: 60_000 });
+      const giveUp = async (index: number) => {
+        const caller = new AbortController();
+        signals.add(caller.signal);
+        const call = rejection(locks.acquire(key, { signal: caller.signal, fair: index % 2 === 0, waitTimeout: index % 3 ? 60_000 : 5 }));
+        if (index % 3) setImmediate(() => caller.abort());
+        await call;
+      };
+      for (let done = 0; done < CYCLES; done += 100) await Promise.all(Array.from({ length: 100 }, (_, index) => giveUp(index)));
+      await eventually(async () => expect(await signals.reachable()).toBeLessThan(10));
+    });
+
+    it('in memory, when each call sets the timer of the next one inside its body', async () => {
+      const leases = new GarbageCount();
+      const key = newKey();
+      await new Promise<void>((end) => {
+        let calls = 0;
+        const next = () =>
+          void locks.using(
+            key,
+            (lease) => {
+              leases.add(lease);
+              setTimeout(++calls < 200 ? next : end, 1);
+            },
+            { waitTimeout: Infinity },
+          );
+        next();
+      });
+      await eventually(async () => expect(await leases.reachable()).toBeLessThan(10));
+    });
+
+    it('in memory, when each call starts the next one before it ends', async () => {
+      const leases = new GarbageCount();
+      await new Promise<void>((end) => {
+        let calls = 0;
+        const next = () =>
+          void locks.using(newKey(), async (lease) => {
+            leases.add(lease);
+            setImmediate(++calls < 200 ? next : end);
+            await pause(5);
+          });
+        next();
+      });
+      await eventually(async () => expect(await leases.reachable()).toBeLessThan(10));
+    });
+
+    it('no timer that keeps the process alive, neither while a lease is held nor later', async () => {
+      const key = newKey();
+      await locks.using(key, () => undefined);
+      const before = activeTimers();
+      const lease = await locks.acquire(key, { maxHold: 60_000, keyTimeout: 60_000 });
+      expect(activeTimers()).toBeLessThanOrEqual(before);
+      await rejection(locks.acquire(key, { waitTimeout: 10 }));
+      await rejection(locks.acquire(key, { waitTimeout: 60_000, signal: AbortSignal.timeout(10) }));
+      await lease.release();
+      expect(activeTimers()).toBeLessThanOrEqual(before);
+    });
+
+    it('no listener on the caller’s signal, of which a hundred waiters share one', async () => {
+      const warnings: Error[] = [];
+      const onWarning = (warning: Error) => warnings.push(warning);
+      process.on('warning', onWarning);
+      const key = newKey();
+      const { signal } = new AbortController();
+      const listeners = () => getEventListeners(signal, 'abort').length;
+      const holder = await locks.acquire(key, { signal });
+      expect(listeners()).toBe(0);
+      const acquires = Array.from({ length: 100 }, (_, index) =>
+        locks.acquire(key, { signal, fair: index % 2 === 0, waitTimeout: 100 }).catch((error: unknown) => error),
+      );
+      await eventually(() => listeners() === 1);
+      for (const result of await Promise.all(acquires)) expect(result).toBeInstanceOf(LockTimeoutError);
+      await eventually(() => listeners() === 0);
+      await holder.release();
+      await locks.using(key, () => undefined, { signal });
+      await rejection(open({ misbehaving: () => ({ acquire: () => Promise.reject(outage()) }) }).acquire(key, { signal, waitTimeout: 10 }));
+      expect(listeners()).toBe(0);
+      process.off('warning', onWarning);
+      expect(warnings).toEqual([]);
+    });
+
+    it('no listener on a signal that called a hundred waiters off', async () => {
+      const key = newKey();
+      await locks.acquire(key);
+      const caller = new AbortController();
+      const calls = Array.from({ length: 100 }, () => rejection(locks.acquire(key, { signal: caller.signal, waitTimeout: Infinity })));
+      await eventually(() => getEventListeners(caller.signal, 'abort').length === 1);
+      caller.abort();
+      for (const error of await Promise.all(calls)) expect(error).toBeInstanceOf(LockAbortedError);
+      await eventually(() => getEventListeners(caller.signal, 'abort').length === 0);
+    });
+
+    it('no renewal of a lease that was released or given up', async () => {
+      const renewed: string[] = [];
+      const recorded = open({
+        misbehaving: (real) => ({ renew: (batch) => (renewed.push(...batch.map(({ owner }) => owner)), real.renew(batch)) }),
+      });
+      const key = newKey();
+      const released = await recorded.acquire(key, { keyTimeout: 100 });
+      await released.release();
+      renewed.length = 0;
+      await rejection(recorded.acquire(key, { keyTimeout: 100, signal: AbortSignal.abort() }));
+      const other = await recorded.acquire(newKey(), { keyTimeout: 300 });
+      await eventually(() => renewed.length >= 3);
+      expect(new Set(renewed)).toEqual(new Set([other.owner]));
+    });
+  });
+}

@@ -1,0 +1,161 @@
+import { setTimeout as pause } from 'node:timers/promises';
+import {
+  type AcquireReply,
+  LockAbortedError,
+  LockConfigError,
+  LockLostError,
+  LockTimeoutError,
+  StoreError,
+} from 'nestjs-distributed-lock/core';
+import { eventually } from '../support/eventually.js';
+import { standStill } from './event-loop.js';
+import { gate } from './gate.js';
+import { locksOpener, type MakeStore, type Misbehaviour } from './open-locks.js';
+import { rejection } from './rejection.js';
+import { outage, refusal } from './store-failures.js';
+
+/** Grants, but its replies come so late that a lease of `keyTimeout` has run out: as often as it says. */
+function late(keyTimeout: number, times = Infinity): Misbehaviour {
+  return (real) => ({
+    async acquire(request) {
+      const reply = await real.acquire(request);
+      if (times-- > 0) await pause(keyTimeout + 50);
+      return reply;
+    },
+  });
+}
+
+export function entryContract(makeStore: MakeStore): void {
+  describe('G1 no option, race or outage lets a body start without its lease', () => {
+    const { open, newKey } = locksOpener(makeStore);
+    let key: string;
+    const body = jest.fn(() => 'ran');
+
+    beforeEach(() => {
+      key = newKey();
+      body.mockClear();
+    });
+    afterEach(() => expect(body).not.toHaveBeenCalled());
+
+    const isFree = async () => {
+      const lease = await open().tryAcquire(key);
+      return lease !== null && (await lease.release());
+    };
+
+    it.each([
+      { waitTimeout: 0 },
+      { waitTimeout: 60 },
+      { retryCount: 1 },
+      { retryCount: 3, retryInterval: 20 },
+      { waitTimeout: 60, fair: true },
+    ])('not while another holds the key, with %j', async (options) => {
+      await open().acquire(key);
+      expect(await rejection(open().using(key, body, options))).toBeInstanceOf(LockTimeoutError);
+    });
+
+    it('not when patience ends and the timeout is skipped or answered by a function', async () => {
+      await open().acquire(key);
+      expect(await open().using(key, body, { waitTimeout: 20, onTimeout: 'skip' })).toBeUndefined();
+      expect(await open().using(key, body, { waitTimeout: 20, onTimeout: () => 'instead' })).toBe('instead');
+    });
+
+    it.each([{ waitTimeout: 0 }, { waitTimeout: 60 }, { waitTimeout: 60, fair: true }])(
+      'not while the store is away, with %j',
+      async (options) => {
+        const locks = open({ misbehaving: () => ({ acquire: () => Promise.reject(outage()) }) });
+        expect(await rejection(locks.using(key, body, { onTimeout: 'skip', ...options }))).toBeInstanceOf(StoreError);
+      },
+    );
+
+    it('not when the store refuses or breaks, whatever the patience', async () => {
+      for (const failure of [refusal(), new TypeError('A fault of the driver.')]) {
+        const locks = open({ misbehaving: () => ({ acquire: () => Promise.reject(failure) }) });
+        const error = await rejection(locks.using(key, body, { waitTimeout: Infinity, onTimeout: () => body() }));
+        expect(error).toBeInstanceOf(StoreError);
+      }
+    });
+
+    it('not on a grant that comes when its lease has run out; the key is given back', async () => {
+      const locks = open({ misbehaving: late(100) });
+      const options = { keyTimeout: 100, waitTimeout: 0 };
+      // The store is slow: that is no contention.
+      expect(await rejection(locks.using(key, body, options))).toBeInstanceOf(StoreError);
+      await eventually(isFree);
+    });
+
+    it('not under a keyTimeout so short that no lease is ever valid', async () => {
+      const options = { keyTimeout: 1, waitTimeout: 40, retryInterval: 5 };
+      expect(await rejection(open().using(key, body, options))).toBeInstanceOf(StoreError);
+      await eventually(isFree);
+    });
+
+    it('not when the signal had been aborted', async () => {
+      const error = await rejection(open().using(key, body, { signal: AbortSignal.abort('enough') }));
+      expect(error).toBeInstanceOf(LockAbortedError);
+      expect(error).toMatchObject({ reason: 'signal', cause: 'enough', key });
+      expect(await isFree()).toBe(true);
+    });
+
+    it('not when the signal aborts while the request is under way, though it is granted; the key is given back', async () => {
+      const sent = gate();
+      const answer = gate();
+      const locks = open({
+        misbehaving: (real) => ({
+          async acquire(request) {
+            const reply = real.acquire(request);
+            sent.open();
+            await answer.passed;
+            return reply;
+          },
+        }),
+      });
+      const caller = new AbortController();
+      const call = rejection(locks.using(key, body, { signal: caller.signal }));
+      await sent.passed;
+      caller.abort();
+      expect(await call).toBeInstanceOf(LockAbortedError);
+      await eventually(isFree);
+      answer.open();
+      await pause(20);
+    });
+
+    it('not when the signal aborts with the grant in the same turn', async () => {
+      const caller = new AbortController();
+      const granted = (reply: AcquireReply) => {
+        if (reply.granted) caller.abort();
+        return reply;
+      };
+      const locks = open({ misbehaving: (real) => ({ acquire: (request) => real.acquire(request).then(granted) }) });
+      expect(await rejection(locks.using(key, body, { signal: caller.signal }))).toBeInstanceOf(LockAbortedError);
+      await eventually(isFree);
+    });
+
+    it('not when the event loop stood still after the grant until the lease had run out', async () => {
+      const locks = open();
+      locks.on('acquired', () => standStill(150));
+      expect(await rejection(locks.using(key, body, { keyTimeout: 100 }))).toBeInstanceOf(LockLostError);
+    });
+
+    it('not with an option that makes no sense', async () => {
+      const wrong = { keyTimeout: 0, retryCount: -1, waitTimeout: NaN, onTimeout: 'run', reentrant: 'no', lockless: true };
+      for (const [name, value] of Object.entries(wrong)) {
+        const error = await rejection(open().using(key, body, { [name]: value }));
+        expect(error).toBeInstanceOf(LockConfigError);
+        expect(String(error)).toContain(`"${name}"`);
+      }
+    });
+  });
+
+  describe('G1 a grant that came too late', () => {
+    const { open, newKey } = locksOpener(makeStore);
+
+    it('is asked for again, and only the second one counts', async () => {
+      const locks = open({ misbehaving: late(300, 1) });
+      const attempts: number[] = [];
+      locks.on('acquired', (event) => attempts.push(event.attempts));
+      const remaining = await locks.using(newKey(), (lease) => lease.remaining(), { keyTimeout: 300, waitTimeout: 5_000 });
+      expect(remaining).toBeGreaterThan(0);
+      expect(attempts).toEqual([2]);
+    });
+  });
+}

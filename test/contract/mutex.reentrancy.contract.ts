@@ -1,0 +1,203 @@
+import { setTimeout as pause } from 'node:timers/promises';
+import { currentLease, type Lease, LockLostError, LockTimeoutError, type Locks } from 'nestjs-distributed-lock/core';
+import { eventually } from '../support/eventually.js';
+import { gate } from './gate.js';
+import { locksOpener, type MakeStore } from './open-locks.js';
+import { rejection } from './rejection.js';
+
+export function reentrancyContract(makeStore: MakeStore): void {
+  describe('a call chain that holds a key', () => {
+    const { open, newKey } = locksOpener(makeStore);
+    let key: string;
+    let locks: Locks;
+
+    beforeEach(() => {
+      key = newKey();
+      locks = open();
+    });
+
+    const isTaken = async () => {
+      const lease = await open().tryAcquire(key, { reentrant: false });
+      await lease?.release();
+      return lease === null;
+    };
+
+    it('takes it again, however deep, and gives it back with the outermost call', async () => {
+      const owners: string[] = [];
+      const nest = (depth: number): Promise<void> =>
+        locks.using(
+          key,
+          async (lease) => {
+            owners.push(lease.owner);
+            await pause(1);
+            if (depth > 1) await nest(depth - 1);
+            expect(await isTaken()).toBe(true);
+          },
+          { waitTimeout: 0 },
+        );
+      await nest(5);
+      expect(owners).toHaveLength(5);
+      expect(new Set(owners).size).toBe(1);
+      expect(await isTaken()).toBe(false);
+    });
+
+    it('takes it again through other keys in between', async () => {
+      const result = await locks.using(key, () => locks.using(newKey(), () => locks.using(key, () => 'inside', { waitTimeout: 0 })));
+      expect(result).toBe('inside');
+    });
+
+    it('takes it again by a bare acquire, which then keeps it until it is released', async () => {
+      const bare = await locks.using(key, async (outer) => {
+        const inner = await locks.acquire(key, { waitTimeout: 0 });
+        expect(inner).not.toBe(outer);
+        expect(inner.fencingToken).toBe(outer.fencingToken);
+        return inner;
+      });
+      bare.assertHeld();
+      expect(await isTaken()).toBe(true);
+      expect(await bare.release()).toBe(true);
+      expect(await isTaken()).toBe(false);
+    });
+
+    it('is not opened by a bare acquire: elsewhere a second one waits like a stranger', async () => {
+      const lease = await locks.acquire(key);
+      expect(await locks.tryAcquire(key)).toBeNull();
+      expect(await rejection(locks.using(key, () => undefined, { waitTimeout: 0 }))).toBeInstanceOf(LockTimeoutError);
+      await lease.release();
+    });
+
+    it.each([
+      ['of the call', { reentrant: false }, {}],
+      ['of the Locks', {}, { reentrant: false }],
+    ])('waits for itself like a stranger with reentrant: false %s', async (_whose, own, defaults) => {
+      const strict = open({ defaults });
+      const inner = strict.using(key, () => strict.using(key, () => undefined, { waitTimeout: 20, ...own }));
+      expect(await rejection(inner)).toBeInstanceOf(LockTimeoutError);
+    });
+
+    it('is not shared by siblings that begin together', async () => {
+      const seen: string[] = [];
+      const sibling = (name: string) =>
+        locks.using(
+          key,
+          async () => {
+            seen.push(`${name} in`);
+            await pause(20);
+            seen.push(`${name} out`);
+          },
+          { waitTimeout: Infinity, retryInterval: 10 },
+        );
+      await Promise.all([sibling('a'), sibling('b')]);
+      expect(seen.map((entry) => entry.slice(2))).toEqual(['in', 'out', 'in', 'out']);
+    });
+
+    it('is shared by the siblings inside it', async () => {
+      const together = gate();
+      let inside = 0;
+      const sibling = () =>
+        locks.using(key, async () => {
+          if (++inside === 2) together.open();
+          await together.passed;
+        });
+      await locks.using(key, () => Promise.all([sibling(), sibling()]));
+      expect(inside).toBe(2);
+    });
+
+    it('goes on as long as a child that outlives its parent', async () => {
+      const end = gate();
+      const { child } = await locks.using(key, () => ({ child: locks.using(key, (lease) => end.passed.then(() => lease.assertHeld())) }), {
+        keyTimeout: 600,
+      });
+      await pause(800);
+      expect(await isTaken()).toBe(true);
+      end.open();
+      await child;
+      await eventually(async () => !(await isTaken()));
+    });
+
+    it('has ended for a child that begins after the parent’s release: it takes its own', async () => {
+      const parentIsDone = gate();
+      const { child, owner } = await locks.using(key, (lease) => ({
+        child: parentIsDone.passed.then(() => locks.using(key, (own) => own.owner, { waitTimeout: 0 })),
+        owner: lease.owner,
+      }));
+      const stranger = await open().acquire(key);
+      parentIsDone.open();
+      expect(await rejection(child)).toBeInstanceOf(LockTimeoutError);
+      await stranger.release();
+      const late = await locks.using(key, (lease) => lease.owner);
+      expect(late).not.toBe(owner);
+    });
+
+    it('has ended while the parent’s release is under way', async () => {
+      const released = gate();
+      const slow = open({ misbehaving: (real) => ({ release: (request) => released.passed.then(() => real.release(request)) }) });
+      const parent = slow.using(key, (lease) => {
+        setTimeout(() => void child().finally(() => released.open()), 20);
+        return lease.owner;
+      });
+      let outcome: unknown;
+      const child = async () => (outcome = await rejection(slow.using(key, () => 'ran', { waitTimeout: 0 })));
+      await parent;
+      expect(outcome).toBeInstanceOf(LockTimeoutError);
+    });
+
+    it('cannot take a lost lease again', async () => {
+      const lostInside = locks.using(
+        key,
+        async ({ owner }) => {
+          await open().store.mutex.release({ key, owner, keepFor: 0 });
+          await rejection(currentLease()!.renew());
+          for (const again of [locks.using(key, () => 'ran'), locks.acquire(key), locks.tryAcquire(key)]) {
+            expect(await rejection(again)).toBeInstanceOf(LockLostError);
+          }
+          return 'checked';
+        },
+        { onLost: 'ignore' },
+      );
+      expect(await lostInside).toBe('checked');
+    });
+
+    it('tells each call of it that the lease is lost', async () => {
+      const signals: AbortSignal[] = [];
+      const call = locks.using(key, (outer) =>
+        locks.using(key, async (inner) => {
+          signals.push(outer.signal, inner.signal);
+          await open().store.mutex.release({ key, owner: inner.owner, keepFor: 0 });
+          await rejection(inner.renew());
+        }),
+      );
+      expect(await rejection(call)).toBeInstanceOf(LockLostError);
+      expect(signals.map(({ aborted }) => aborted)).toEqual([true, true]);
+    });
+
+    it('knows its innermost lease', async () => {
+      expect(currentLease()).toBeUndefined();
+      await locks.using(key, async (outer) => {
+        expect(currentLease()).toBe(outer);
+        await locks.using(newKey(), async (inner) => {
+          await pause(1);
+          expect(currentLease()).toBe(inner);
+        });
+        expect(currentLease()).toBe(outer);
+        const bare = await locks.acquire(newKey());
+        expect(currentLease()).toBe(outer);
+        await bare.release();
+        await outer.release();
+        expect(currentLease()).toBeUndefined();
+      });
+      expect(currentLease()).toBeUndefined();
+    });
+
+    it('holds neither other keys nor the same key of another namespace', async () => {
+      const other = open({ namespace: 'other:' });
+      const leases: (Lease | null)[] = [];
+      await locks.using(key, async (outer) => {
+        const inner = await other.acquire(key, { waitTimeout: 0 });
+        expect(inner.owner).not.toBe(outer.owner);
+        leases.push(inner);
+      });
+      leases[0]!.assertHeld();
+    });
+  });
+}

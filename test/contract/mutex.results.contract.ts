@@ -1,0 +1,205 @@
+import { type Lease, type LockEvents, LockLostError, type Locks } from 'nestjs-distributed-lock/core';
+import { eventually } from '../support/eventually.js';
+import { locksOpener, type MakeStore, type Misbehaviour } from './open-locks.js';
+import { rejection } from './rejection.js';
+import { outage, refusal } from './store-failures.js';
+
+/** Every release fails, in one way or another. */
+const failingReleases: [string, Misbehaviour][] = [
+  ['gets no answer', () => ({ release: () => Promise.reject(outage()) })],
+  ['is refused', () => ({ release: () => Promise.reject(refusal()) })],
+  ['breaks the driver', () => ({ release: () => Promise.reject(new TypeError('A fault of the driver.')) })],
+  [
+    'breaks the driver at once',
+    () => ({
+      release() {
+        throw new TypeError('A fault of the driver.');
+      },
+    }),
+  ],
+];
+
+export function resultsContract(makeStore: MakeStore): void {
+  const { open, newKey } = locksOpener(makeStore);
+  /** Takes the key from under its holder. */
+  const lose = ({ key, owner }: Lease) => open().store.mutex.release({ key, owner, keepFor: 0 });
+
+  describe('G10 results and errors of the body come through as they are', () => {
+    const thrown = [new Error('404'), 'a string', undefined, null, { status: 409 }];
+
+    it.each([undefined, null, 0, '', 'text', { id: 1 }, [1, 2]])('the result %p', async (result) => {
+      expect(await open().using(newKey(), () => result)).toBe(result);
+      expect(await open().using(newKey(), async () => result)).toBe(result);
+    });
+
+    it.each(thrown)('the error %p', async (error) => {
+      expect(await rejection(open().using(newKey(), () => Promise.reject(error as Error)))).toBe(error);
+    });
+
+    it('an error that is thrown before the body returns its promise', async () => {
+      const error = new Error('at once');
+      const fail = () => {
+        throw error;
+      };
+      const key = newKey();
+      expect(await rejection(open().using(key, fail))).toBe(error);
+      expect(await open().tryAcquire(key)).not.toBeNull();
+    });
+
+    it.each(failingReleases)('where the release %s', async (_how, misbehaving) => {
+      const locks = open({ misbehaving, requestTimeout: 50 });
+      const error = new Error('404');
+      expect(await locks.using(newKey(), async () => 'done')).toBe('done');
+      expect(await rejection(locks.using(newKey(), () => Promise.reject(error)))).toBe(error);
+    });
+
+    it('a body’s own error where the lease was lost as well', async () => {
+      const error = new Error('404');
+      const call = open().using(newKey(), async (lease) => {
+        await lose(lease);
+        throw error;
+      });
+      expect(await rejection(call)).toBe(error);
+    });
+
+    it('a result in the LockLostError, where the lease was lost and the body succeeded', async () => {
+      const result = { id: 1 };
+      const key = newKey();
+      const call = open().using(key, async (lease) => {
+        await lose(lease);
+        return result;
+      });
+      const error = (await rejection(call)) as LockLostError;
+      expect(error).toBeInstanceOf(LockLostError);
+      expect(error).toMatchObject({ code: 'LOCK_LOST', key });
+      expect(error.result).toBe(result);
+    });
+
+    it.each([
+      [
+        'by the call’s options',
+        (locks: Locks, work: (lease: Lease) => Promise<string>) => locks.using(newKey(), work, { onLost: 'ignore' }),
+      ],
+      ['by default', (_: Locks, work: (lease: Lease) => Promise<string>) => open({ defaults: { onLost: 'ignore' } }).using(newKey(), work)],
+    ])('a result although the lease was lost, where that is to be ignored %s', async (_how, call) => {
+      const result = await call(open(), async (lease) => {
+        await lose(lease);
+        return 'done';
+      });
+      expect(result).toBe('done');
+    });
+
+    it.each([
+      ['an error', new Error('A fault of the listener.')],
+      ['what cannot be printed', Object.create(null) as unknown],
+    ])('where listeners throw %s', async (_what, fault) => {
+      const locks = open();
+      for (const event of ['acquired', 'released', 'timeout', 'lost', 'unknown', 'lag'] as const) {
+        locks.on(event, () => {
+          throw fault;
+        });
+      }
+      const error = new Error('404');
+      const key = newKey();
+      expect(
+        await locks.using(key, async () => ((await locks.tryAcquire(key, { reentrant: false })) === null ? 'done' : 'not locked')),
+      ).toBe('done');
+      expect(await rejection(locks.using(key, () => Promise.reject(error)))).toBe(error);
+      const lost = locks.using(key, async (lease) => void (await lose(lease)), { onLost: 'ignore' });
+      expect(await lost).toBeUndefined();
+    });
+
+    it('where the logger throws', async () => {
+      const fail = () => {
+        throw new Error('A fault of the logger.');
+      };
+      const locks = open({ logger: { warn: fail, error: fail, debug: fail } });
+      locks.on('acquired', fail);
+      expect(await locks.using(newKey(), () => 'done')).toBe('done');
+      const loses = async (lease: Lease) => {
+        await lose(lease);
+        return 'done';
+      };
+      expect(await locks.using(newKey(), loses, { onLost: 'ignore' })).toBe('done');
+      expect(await rejection(locks.using(newKey(), loses))).toBeInstanceOf(LockLostError);
+    });
+  });
+
+  describe('events', () => {
+    /** Everything that these Locks tell, in order. */
+    function listen(locks: Locks) {
+      const told: [keyof LockEvents, Record<string, unknown>][] = [];
+      for (const event of ['acquired', 'released', 'timeout', 'lost', 'unknown'] as const) {
+        locks.on(event, (payload) => told.push([event, { ...payload }]));
+      }
+      return told;
+    }
+    const time = expect.any(Number) as number;
+
+    it('tell who took a key, how long it waited, and how long it held', async () => {
+      const locks = open();
+      const told = listen(locks);
+      const key = newKey();
+      const { owner, fencingToken } = await locks.using(key, (lease) => lease);
+      expect(told).toEqual([
+        ['acquired', { key, owner, fencingToken, waited: time, attempts: 1 }],
+        ['released', { key, owner, held: time }],
+      ]);
+    });
+
+    it('tell of patience that ended', async () => {
+      const key = newKey();
+      await open().acquire(key);
+      const locks = open();
+      const told = listen(locks);
+      await locks.tryAcquire(key);
+      expect(told).toEqual([['timeout', { key, waited: time, attempts: 1 }]]);
+    });
+
+    it('tell of a loss, once, and not that the key was given back', async () => {
+      const locks = open();
+      const told = listen(locks);
+      const lease = await locks.acquire(newKey());
+      await lose(lease);
+      expect(await lease.release()).toBe(false);
+      const { key, owner } = lease;
+      expect(told.slice(1)).toEqual([['lost', { key, owner, error: expect.any(LockLostError) as LockLostError }]]);
+    });
+
+    it('tell of each request whose outcome is unknown', async () => {
+      const failing = open({
+        misbehaving: () => ({ renew: () => Promise.reject(outage()), release: () => Promise.reject(outage()) }),
+        requestTimeout: 50,
+      });
+      const told = listen(failing);
+      const body = async (lease: Lease) => {
+        await eventually(() => told.length >= 2);
+        return lease;
+      };
+      const { key, owner } = await failing.using(newKey(), body, { keyTimeout: 900 });
+      const unknown = (operation: string) => [
+        'unknown',
+        { key, owner, operation, error: expect.objectContaining({ code: 'LOCK_STORE' }) as Error },
+      ];
+      expect(told[1]).toEqual(unknown('renew'));
+      expect(told.at(-1)).toEqual(unknown('release'));
+    });
+
+    it('are told to nobody who stopped listening', async () => {
+      const locks = open();
+      const listener = jest.fn();
+      const stop = locks.on('acquired', listener);
+      await locks.using(newKey(), () => undefined);
+      stop();
+      await locks.using(newKey(), () => undefined);
+      expect(listener).toHaveBeenCalledTimes(1);
+    });
+
+    it('are not mixed up with those of other Locks', async () => {
+      const [one, other] = [open(), open()];
+      const told = listen(other);
+      await one.using(newKey(), () => undefined);
+      expect(told).toEqual([]);
+    });
+  });
+}

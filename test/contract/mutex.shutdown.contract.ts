@@ -1,0 +1,219 @@
+import { setTimeout as pause } from 'node:timers/promises';
+import {
+  type AcquireReply,
+  type Lease,
+  LockAbortedError,
+  type LockError,
+  LockLostError,
+  LockTimeoutError,
+  Locks,
+} from 'nestjs-distributed-lock/core';
+import { eventually } from '../support/eventually.js';
+import { gate } from './gate.js';
+import { locksOpener, type MakeStore } from './open-locks.js';
+import { rejection } from './rejection.js';
+import { outage } from './store-failures.js';
+
+export function shutdownContract(makeStore: MakeStore): void {
+  const { open, newKey } = locksOpener(makeStore);
+  let key: string;
+  let locks: Locks;
+
+  beforeEach(() => {
+    key = newKey();
+    locks = open();
+  });
+
+  const isFree = async (of = key) => {
+    const lease = await open().tryAcquire(of);
+    return lease !== null && (await lease.release());
+  };
+
+  describe('stopWaiting', () => {
+    it.each([false, true])('calls those off who wait (fair: %p)', async (fair) => {
+      const holder = await open().acquire(key, { keyTimeout: 60_000 });
+      const wait = { waitTimeout: Infinity, retryInterval: 60_000, fair };
+      const waiting = [rejection(locks.acquire(key, wait)), rejection(locks.using(key, () => 'ran', { ...wait, onTimeout: 'skip' }))];
+      await pause(100);
+      locks.stopWaiting();
+      for (const error of await Promise.all(waiting)) {
+        expect(error).toBeInstanceOf(LockAbortedError);
+        expect(error).toMatchObject({ reason: 'shutdown', key });
+      }
+      await holder.release();
+      await eventually(() => isFree());
+    });
+
+    it('calls those off who begin to wait later, and lets a single try fail as ever', async () => {
+      await open().acquire(key, { keyTimeout: 60_000 });
+      locks.stopWaiting();
+      expect(await rejection(locks.acquire(key, { waitTimeout: Infinity }))).toMatchObject({
+        name: 'LockAbortedError',
+        reason: 'shutdown',
+      });
+      expect(await rejection(locks.acquire(key, { waitTimeout: 0 }))).toBeInstanceOf(LockTimeoutError);
+      expect(await locks.tryAcquire(key)).toBeNull();
+    });
+
+    it('calls those off whose request is under way', async () => {
+      await open().acquire(key, { keyTimeout: 60_000 });
+      const sent = gate();
+      const answer = gate();
+      const slow = open({
+        misbehaving: (real) => ({
+          acquire(request) {
+            sent.open();
+            return answer.passed.then(() => real.acquire(request));
+          },
+        }),
+      });
+      const waiting = rejection(slow.acquire(key, { waitTimeout: Infinity }));
+      await sent.passed;
+      slow.stopWaiting();
+      answer.open();
+      expect(await waiting).toMatchObject({ name: 'LockAbortedError', reason: 'shutdown' });
+    });
+
+    it('still gives free keys, and keys that the call chain holds', async () => {
+      locks.stopWaiting();
+      const nested = locks.using(key, () => locks.using(key, () => locks.using(newKey(), () => 'inside')));
+      expect(await nested).toBe('inside');
+      const lease = await locks.acquire(newKey());
+      lease.assertHeld();
+    });
+
+    it('leaves other Locks of the same store alone', async () => {
+      const holder = await open().acquire(key);
+      const waiting = open().acquire(key, { waitTimeout: Infinity, retryInterval: 10 });
+      locks.stopWaiting();
+      await holder.release();
+      (await waiting).assertHeld();
+    });
+  });
+
+  describe('close', () => {
+    it('waits for bodies that end in time, and gives their keys back', async () => {
+      const patient = open({ shutdownTimeout: 20_000 });
+      const end = gate();
+      const inner = newKey();
+      const states: string[] = [];
+      const call = patient.using(key, async (lease) => {
+        await end.passed;
+        await patient.using(inner, () => states.push('free key'));
+        await patient.using(key, () => states.push('own key'));
+        states.push(lease.signal.aborted ? 'aborted' : 'held');
+        return 'done';
+      });
+      await eventually(async () => !(await isFree()));
+      const closed = patient.close().then(() => states.push('closed'));
+      await pause(50);
+      end.open();
+      expect(await call).toBe('done');
+      await closed;
+      expect(states).toEqual(['free key', 'own key', 'held', 'closed']);
+      expect(await isFree()).toBe(true);
+    });
+
+    it('calls those off who wait', async () => {
+      await open().acquire(key, { keyTimeout: 60_000 });
+      const waiting = rejection(locks.acquire(key, { waitTimeout: Infinity, retryInterval: 60_000, fair: true }));
+      await pause(50);
+      await locks.close();
+      expect(await waiting).toMatchObject({ name: 'LockAbortedError', reason: 'shutdown' });
+    });
+
+    it('aborts bodies that do not end in time, releases their keys, and lets their calls say that the lease was lost', async () => {
+      const end = gate();
+      const leases: Lease[] = [];
+      const body = async (lease: Lease) => {
+        leases.push(lease);
+        await end.passed;
+        return 'done';
+      };
+      const hasty = open({ shutdownTimeout: 50 });
+      const call = rejection(hasty.using(key, body, { keyTimeout: 60_000 }));
+      await eventually(() => leases.length === 1);
+      await hasty.close();
+      expect(await isFree()).toBe(true);
+      expect(leases[0]!.signal.aborted).toBe(true);
+      expect(leases[0]!.signal.reason).toBeInstanceOf(LockLostError);
+      expect(() => leases[0]!.assertHeld()).toThrow(LockLostError);
+      end.open();
+      expect(await call).toMatchObject({ name: 'LockLostError', result: 'done' });
+    });
+
+    it('does not wait for bare leases, and releases them', async () => {
+      const patient = open({ shutdownTimeout: 60_000 });
+      const lease = await patient.acquire(key, { keyTimeout: 60_000 });
+      const { signal } = lease;
+      await patient.close();
+      expect(signal.aborted).toBe(true);
+      expect(lease.remaining()).toBe(0);
+      expect(await isFree()).toBe(true);
+    });
+
+    it('keeps what is to be kept by minHold', async () => {
+      const other = open();
+      await locks.acquire(key, { minHold: 20_000 });
+      await locks.close();
+      expect(await other.tryAcquire(key)).toBeNull();
+    });
+
+    it('gives nothing any more', async () => {
+      const body = jest.fn();
+      await locks.close();
+      for (const call of [locks.acquire(key), locks.tryAcquire(key), locks.using(key, body), locks.mutex(key).acquire()]) {
+        expect(await rejection(call)).toMatchObject({ name: 'LockAbortedError', reason: 'shutdown' });
+      }
+      expect(body).not.toHaveBeenCalled();
+    });
+
+    it.each([
+      ['at once', (reply: AcquireReply) => Promise.resolve(reply)],
+      ['after a while', (reply: AcquireReply) => pause(20, reply)],
+      ['later than the shutdownTimeout', (reply: AcquireReply) => pause(300, reply)],
+    ])('gives nothing to a request that is under way and answered %s, and leaves the key free', async (_when, delayed) => {
+      const body = jest.fn();
+      const slow = open({ shutdownTimeout: 100, misbehaving: (real) => ({ acquire: (request) => real.acquire(request).then(delayed) }) });
+      const isClosed = jest.fn();
+      await slow.tryAcquire(newKey());
+      const calls = [slow.acquire(key), slow.using(newKey(), () => body(isClosed.mock.calls.length))];
+      const outcomes = Promise.allSettled(calls);
+      await slow.close();
+      isClosed();
+      // What was granted before it closed was released by that; the rest is not granted.
+      for (const outcome of await outcomes) {
+        if (outcome.status === 'rejected') expect(['LOCK_ABORTED', 'LOCK_LOST']).toContain((outcome.reason as LockError).code);
+        else if (outcome.value) expect((outcome.value as Lease).remaining()).toBe(0);
+      }
+      expect(body).not.toHaveBeenCalledWith(1);
+      expect(await isFree()).toBe(true);
+    });
+
+    it('can be repeated', async () => {
+      await Promise.all([locks.close(), locks.close()]);
+      await locks.close();
+    });
+
+    it('of the last Locks of a store closes it, and no other does', async () => {
+      const store = { ...makeStore() };
+      const close = jest.spyOn(store, 'close');
+      const [one, other] = [new Locks(store), new Locks(store)];
+      await one.close();
+      expect(close).not.toHaveBeenCalled();
+      await other.using(key, () => undefined);
+      await other.close();
+      expect(close).toHaveBeenCalledTimes(1);
+    });
+
+    it('answers within the shutdownTimeout and two requests when the store is away', async () => {
+      const away = open({
+        requestTimeout: 100,
+        shutdownTimeout: 100,
+        misbehaving: () => ({ release: () => pause(100).then(() => Promise.reject(outage())) }),
+      });
+      await away.acquire(key);
+      await away.close();
+    }, 5_000);
+  });
+}

@@ -1,0 +1,190 @@
+import { setTimeout as pause } from 'node:timers/promises';
+import { type Lease, LockLostError, StoreError } from 'nestjs-distributed-lock/core';
+import { eventually } from '../support/eventually.js';
+import { firstTurnAfterStandingStill, standStill } from './event-loop.js';
+import { gate } from './gate.js';
+import { locksOpener, type MakeStore } from './open-locks.js';
+import { rejection } from './rejection.js';
+import { outage, refusal } from './store-failures.js';
+
+const validity = (keyTimeout: number) => keyTimeout - Math.max(2, keyTimeout / 100);
+
+/** Expects that the lease ends `validity` after some instant between `earliest` and `latest`. */
+function expectEnd(lease: Lease, keyTimeout: number, earliest: number, latest: number): void {
+  const before = performance.now();
+  const remaining = lease.remaining();
+  const after = performance.now();
+  expect(remaining).toBeGreaterThan(0);
+  expect(before + remaining).toBeLessThanOrEqual(latest + validity(keyTimeout));
+  expect(after + remaining).toBeGreaterThanOrEqual(earliest + validity(keyTimeout));
+}
+
+export function validityContract(makeStore: MakeStore): void {
+  const { open, newKey } = locksOpener(makeStore);
+
+  describe('G3 never claims an expired lease', () => {
+    it('says so at once after the event loop stood still for longer than the lease', async () => {
+      const lease = await open().acquire(newKey(), { keyTimeout: 100 });
+      standStill(150);
+      expect(lease.remaining()).toBe(0);
+      expect(() => lease.assertHeld()).toThrow(LockLostError);
+      expect(lease.signal.aborted).toBe(true);
+    });
+
+    it('aborts the signal on the first turn of the event loop after, whatever the store says', async () => {
+      const locks = open({ misbehaving: () => ({ renew: () => new Promise(() => undefined) }) });
+      const lease = await locks.acquire(newKey(), { keyTimeout: 100 });
+      const { signal } = lease;
+      await firstTurnAfterStandingStill(150);
+      expect(signal.aborted).toBe(true);
+      expect(signal.reason).toBeInstanceOf(LockLostError);
+      expect(signal.reason).toMatchObject({ code: 'LOCK_LOST', key: lease.key });
+    });
+
+    it('does not come back to life when the store still answers a renewal', async () => {
+      const lease = await open().acquire(newKey(), { keyTimeout: 100 });
+      standStill(110);
+      await expect(lease.renew()).rejects.toBeInstanceOf(LockLostError);
+      await pause(50);
+      expect(lease.remaining()).toBe(0);
+      expect(await lease.release()).toBe(false);
+    });
+
+    it('does not come back to life by a renewal whose answer comes after the end', async () => {
+      const answer = gate();
+      const locks = open({ misbehaving: (real) => ({ renew: (batch) => answer.passed.then(() => real.renew(batch)) }) });
+      const lease = await locks.acquire(newKey(), { keyTimeout: 150 });
+      const renewal = rejection(lease.renew());
+      await eventually(() => lease.remaining() === 0);
+      answer.open();
+      expect(await renewal).toBeInstanceOf(LockLostError);
+      expect(() => lease.assertHeld()).toThrow(LockLostError);
+    });
+
+    it('rejects the call of a body that settles after the end, with its result', async () => {
+      const call = open().using(newKey(), () => standStill(150), { keyTimeout: 100 });
+      await expect(call).rejects.toBeInstanceOf(LockLostError);
+    });
+
+    it.each([1_000, 60_000])('counts %d ms from before the request, less the larger of 2 ms and 1 %%', async (keyTimeout) => {
+      let sentAt = 0;
+      const locks = open({
+        misbehaving: (real) => ({
+          async acquire(request) {
+            sentAt = performance.now();
+            const reply = await real.acquire(request);
+            await pause(50);
+            return reply;
+          },
+          async renew(batch) {
+            sentAt = performance.now();
+            const reply = await real.renew(batch);
+            await pause(50);
+            return reply;
+          },
+        }),
+      });
+      const calledAt = performance.now();
+      const lease = await locks.acquire(newKey(), { keyTimeout });
+      expectEnd(lease, keyTimeout, calledAt, sentAt);
+      const renewedAt = performance.now();
+      await lease.renew();
+      expectEnd(lease, keyTimeout, renewedAt, sentAt);
+    });
+  });
+
+  describe('G4 renews until the real end', () => {
+    it('through renewals that fail for a while, which it tells as unknown', async () => {
+      const fixed = performance.now() + 500;
+      const locks = open({
+        misbehaving: (real) => ({ renew: (batch) => (performance.now() < fixed ? Promise.reject(outage()) : real.renew(batch)) }),
+      });
+      const unknown: string[] = [];
+      locks.on('unknown', ({ operation }) => unknown.push(operation));
+      const aborted = await locks.using(
+        newKey(),
+        async (lease) => {
+          await pause(1_100);
+          lease.assertHeld();
+          return lease.signal.aborted;
+        },
+        { keyTimeout: 1_000 },
+      );
+      expect(aborted).toBe(false);
+      expect(unknown).toContain('renew');
+    });
+
+    it('without waiting for a renewal that is never answered', async () => {
+      let renewals = 0;
+      const locks = open({
+        misbehaving: (real) => ({ renew: (batch) => (++renewals === 1 ? new Promise(() => undefined) : real.renew(batch)) }),
+      });
+      const lease = await locks.acquire(newKey(), { keyTimeout: 900 });
+      await pause(1_000);
+      lease.assertHeld();
+      expect(renewals).toBeGreaterThan(1);
+    });
+
+    it.each([
+      ['time out', outage],
+      ['are refused', refusal],
+      ['break the driver', () => new TypeError('A fault of the driver.')],
+    ])('and not less when all renewals %s', async (_how, failure) => {
+      const locks = open({ misbehaving: () => ({ renew: () => Promise.reject(failure()) }) });
+      const start = performance.now();
+      const lease = await locks.acquire(newKey(), { keyTimeout: 300 });
+      const end = new Promise<number>((resolve) => lease.signal.addEventListener('abort', () => resolve(performance.now())));
+      expect((await end) - start).toBeGreaterThanOrEqual(validity(300));
+      expect(lease.signal.reason).toBeInstanceOf(LockLostError);
+    });
+
+    it('unless a reply says that the lease is lost: then the signal aborts long before the end', async () => {
+      const locks = open();
+      const lost: string[] = [];
+      locks.on('lost', ({ key }) => lost.push(key));
+      const lease = await locks.acquire(newKey(), { keyTimeout: 60_000 });
+      await open().store.mutex.release({ key: lease.key, owner: lease.owner, keepFor: 0 });
+      const stranger = await open().acquire(lease.key);
+      await expect(lease.renew()).rejects.toBeInstanceOf(LockLostError);
+      expect(lease.signal.aborted).toBe(true);
+      expect(lost).toEqual([lease.key]);
+      expect(await lease.release()).toBe(false);
+      stranger.assertHeld();
+      expect(await stranger.release()).toBe(true);
+    });
+
+    it('and finds by itself that the lease is lost', async () => {
+      const lease = await open().acquire(newKey(), { keyTimeout: 1_500 });
+      const start = performance.now();
+      await open().store.mutex.release({ key: lease.key, owner: lease.owner, keepFor: 0 });
+      await eventually(() => lease.signal.aborted);
+      expect(performance.now() - start).toBeLessThan(validity(1_500));
+    });
+
+    it('and finds at the release that the lease was lost', async () => {
+      const key = newKey();
+      const call = open().using(key, async ({ owner }) => {
+        await open().store.mutex.release({ key, owner, keepFor: 0 });
+        return 'done';
+      });
+      await expect(call).rejects.toMatchObject({ name: 'LockLostError', result: 'done', key });
+    });
+
+    it('holds on when the caller’s own renewal gets no answer', async () => {
+      const locks = open({ misbehaving: () => ({ renew: () => Promise.reject(outage()) }) });
+      const lease = await locks.acquire(newKey(), { keyTimeout: 5_000 });
+      await expect(lease.renew()).rejects.toBeInstanceOf(StoreError);
+      lease.assertHeld();
+      expect(lease.signal.aborted).toBe(false);
+      expect(await lease.release()).toBe(true);
+    });
+
+    it('pushes the end of the lease later on request', async () => {
+      const lease = await open().acquire(newKey(), { keyTimeout: 30_000 });
+      await pause(50);
+      const before = lease.remaining();
+      await lease.renew();
+      expect(lease.remaining()).toBeGreaterThan(before);
+    });
+  });
+}

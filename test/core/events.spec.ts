@@ -1,0 +1,93 @@
+import { LockEventEmitter, type LockLogger } from '../../lib/core/events.js';
+import { LockTimeoutError } from '../../lib/core/errors.js';
+
+const released = { key: 'k', owner: 'o', held: 1 };
+
+describe('listeners', () => {
+  it('hear what they listen to, in order, until they stop', () => {
+    const events = new LockEventEmitter(false);
+    const heard: string[] = [];
+    const stop = events.on('released', ({ key }) => heard.push(`first ${key}`));
+    events.on('released', ({ key }) => heard.push(`second ${key}`));
+    events.on('lost', () => heard.push('lost'));
+    events.emit('released', released);
+    stop();
+    events.emit('released', released);
+    expect(heard).toEqual(['first k', 'second k', 'second k']);
+  });
+
+  it('that throw are logged, and the others hear all the same', () => {
+    const logger = { warn: jest.fn(), error: jest.fn() };
+    const events = new LockEventEmitter(logger);
+    const heard = jest.fn();
+    events.on('released', () => {
+      throw new Error('A fault of the listener.');
+    });
+    events.on('released', heard);
+    events.emit('released', released);
+    expect(heard).toHaveBeenCalledWith(released);
+    expect(logger.error).toHaveBeenCalledTimes(1);
+    expect(logger.error.mock.calls[0]).toEqual([expect.stringMatching(/"released".*A fault of the listener/)]);
+  });
+
+  it.each([undefined, null, Object.create(null), Symbol('fault')])('may throw anything, such as %p', (fault) => {
+    const events = new LockEventEmitter({ warn: jest.fn(), error: jest.fn() });
+    events.on('timeout', () => {
+      throw fault;
+    });
+    expect(() => events.emit('timeout', { key: 'k', waited: 1, attempts: 1 })).not.toThrow();
+  });
+
+  it('may be many, without a warning of a leak', async () => {
+    const warnings = jest.fn();
+    process.on('warning', warnings);
+    const events = new LockEventEmitter(false);
+    const heard = jest.fn();
+    for (let index = 0; index < 50; index++) events.on('acquired', heard);
+    events.emit('acquired', { key: 'k', owner: 'o', fencingToken: 1, waited: 0, attempts: 1 });
+    expect(heard).toHaveBeenCalledTimes(50);
+    await new Promise(setImmediate);
+    process.off('warning', warnings);
+    expect(warnings).not.toHaveBeenCalled();
+  });
+});
+
+describe('a logger', () => {
+  it('need not exist', () => {
+    const events = new LockEventEmitter(false);
+    expect(() => (events.warn('w'), events.debug('d'))).not.toThrow();
+  });
+
+  it('need not have debug', () => {
+    const logger: LockLogger = { warn: jest.fn(), error: jest.fn() };
+    const events = new LockEventEmitter(logger);
+    events.debug('d');
+    events.warn('w');
+    expect(logger.warn).toHaveBeenCalledWith('w');
+  });
+
+  it('keeps its this', () => {
+    const logger = {
+      lines: [] as string[],
+      warn(message: string) {
+        this.lines.push(message);
+      },
+      error: () => undefined,
+    };
+    new LockEventEmitter(logger).warn('w');
+    expect(logger.lines).toEqual(['w']);
+  });
+
+  it('that throws is not heard of', () => {
+    const fail = () => {
+      throw new LockTimeoutError('A fault of the logger.');
+    };
+    const events = new LockEventEmitter({ warn: fail, error: fail, debug: fail });
+    events.on('lost', fail);
+    expect(() => {
+      events.warn('w');
+      events.debug('d');
+      events.emit('lost', { key: 'k', owner: 'o', error: undefined as never });
+    }).not.toThrow();
+  });
+});

@@ -1,0 +1,98 @@
+import { patienceOf, pollDelay, turnDelay } from '../../lib/core/patience.js';
+
+const least = () => 0;
+const most = () => 1;
+const half = () => 0.5;
+
+describe('patience', () => {
+  const options = { retryCount: 3, retryInterval: 500, waitTimeout: undefined };
+
+  it.each([
+    [1, 0, 0],
+    [2, 500, 1_000],
+    [3, 1_000, 2_000],
+    [11, 5_000, 10_000],
+  ])('of %d tries lies between %d and %d ms with a retryInterval of 500', (retryCount, shortest, longest) => {
+    expect(patienceOf({ ...options, retryCount }, least)).toBe(shortest);
+    expect(patienceOf({ ...options, retryCount }, most)).toBe(longest);
+  });
+
+  it('draws each interval anew', () => {
+    const draws = [0, 1, 0.5];
+    const patience = patienceOf({ ...options, retryCount: 4, retryInterval: 100 }, () => draws.shift() ?? NaN);
+    expect(patience).toBe(100 + 200 + 150);
+  });
+
+  it('is random unless it is told otherwise', () => {
+    const patiences = Array.from({ length: 20 }, () => patienceOf(options));
+    expect(new Set(patiences).size).toBeGreaterThan(1);
+    for (const patience of patiences) {
+      expect(patience).toBeGreaterThanOrEqual(1_000);
+      expect(patience).toBeLessThanOrEqual(2_000);
+    }
+  });
+
+  it('has no end with no limit of tries', () => expect(patienceOf({ ...options, retryCount: 0 })).toBe(Infinity));
+
+  it.each([0, 1, 700, Infinity])('is a waitTimeout of %d ms whatever the tries', (waitTimeout) => {
+    for (const retryCount of [0, 1, 3]) expect(patienceOf({ ...options, retryCount, waitTimeout })).toBe(waitTimeout);
+  });
+
+  it('of very many tries is known without a draw for each', () => {
+    const random = jest.fn(half);
+    const patience = patienceOf({ retryCount: 1e9 + 1, retryInterval: 2, waitTimeout: undefined }, random);
+    expect(patience).toBe(3e9);
+    expect(random.mock.calls.length).toBeLessThanOrEqual(1_000);
+  });
+});
+
+describe('the pause before a waiter asks again', () => {
+  it('grows with each try, up to one to two retryIntervals', () => {
+    const pauses = Array.from({ length: 12 }, (_, index) => pollDelay(index + 1, 500, -1, least));
+    expect(pauses.slice(0, 7)).toEqual([10, 20, 40, 80, 160, 320, 500]);
+    expect(new Set(pauses.slice(6))).toEqual(new Set([500]));
+    expect(pollDelay(100, 500, -1, most)).toBe(1_000);
+  });
+
+  it('is never longer than two retryIntervals, however short or late', () => {
+    for (const retryInterval of [1, 3, 10, 500, 60_000]) {
+      for (const attempt of [1, 2, 10, 1_000, 1e9]) {
+        expect(pollDelay(attempt, retryInterval, -1, most)).toBeLessThanOrEqual(2 * retryInterval);
+        expect(pollDelay(attempt, retryInterval, -1, least)).toBeGreaterThan(0);
+      }
+    }
+  });
+
+  it('ends soon after the lease of a holder that may be dead', () => {
+    expect(pollDelay(20, 60_000, 300, least)).toBe(301);
+    expect(pollDelay(20, 60_000, 300, half)).toBeLessThanOrEqual(30_301);
+    expect(pollDelay(1, 500, 0, least)).toBe(1);
+  });
+
+  it('does not wait for the end of a lease that is further away than the next try', () => {
+    expect(pollDelay(1, 500, 60_000, half)).toBe(15);
+  });
+
+  it('differs from waiter to waiter', () => {
+    expect(new Set(Array.from({ length: 20 }, () => pollDelay(5, 500, -1))).size).toBeGreaterThan(1);
+  });
+});
+
+describe('the pause before a queued waiter asks whether its turn has come', () => {
+  it('is short at the head, and shorter than an offer lasts everywhere', () => {
+    expect(turnDelay(0, 1)).toBeLessThanOrEqual(20);
+    for (const attempt of [1, 5, 1e6]) {
+      expect(turnDelay(0, attempt)).toBeLessThanOrEqual(50);
+      for (const ahead of [0, 1, 10, 1e6]) expect(turnDelay(ahead, attempt)).toBeLessThan(1_000);
+    }
+  });
+
+  it('grows while the lock is held for long', () => {
+    expect(turnDelay(0, 5)).toBeGreaterThan(turnDelay(0, 1));
+  });
+
+  it('is no shorter further behind', () => {
+    const pauses = [0, 1, 2, 5, 49, 50, 1e6].map((ahead) => turnDelay(ahead, 1));
+    expect(pauses).toEqual([...pauses].sort((a, b) => a - b));
+  });
+});

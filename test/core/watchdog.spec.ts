@@ -1,0 +1,317 @@
+import type { LeaseDriver, RenewRequest } from '../../lib/core/driver.js';
+import { StoreError } from '../../lib/core/errors.js';
+import { type Renewable, Watchdog } from '../../lib/core/watchdog.js';
+
+type Reply = 'renewed' | 'lost';
+
+/** A driver that only renews; `answer` says how. */
+class RenewingDriver {
+  readonly batches: (readonly RenewRequest[])[] = [];
+  answer: (batch: readonly RenewRequest[]) => Promise<readonly Reply[]> = async (batch) => batch.map(() => 'renewed');
+
+  renew(batch: readonly RenewRequest[]): Promise<readonly Reply[]> {
+    this.batches.push(batch);
+    return this.answer(batch);
+  }
+
+  get asLeaseDriver(): LeaseDriver {
+    return this as unknown as LeaseDriver;
+  }
+}
+
+let owners = 0;
+
+/** What a tenure is to the watchdog, and a record of what it was told. */
+class FakeTenure implements Renewable {
+  readonly key = 'key';
+  readonly owner = `owner ${++owners}`;
+  readonly driver: LeaseDriver;
+  validUntil: number;
+  renewAt: number;
+  readonly replies: Reply[] = [];
+  readonly lags: number[] = [];
+  readonly unknown: unknown[] = [];
+  expiredAt: number | undefined;
+
+  constructor(
+    private readonly watchdog: Watchdog,
+    driver: RenewingDriver,
+    readonly ttl: number,
+    sentAt = performance.now(),
+  ) {
+    this.driver = driver.asLeaseDriver;
+    this.validUntil = sentAt + ttl;
+    this.renewAt = sentAt + ttl / 3;
+    watchdog.add(this);
+  }
+
+  settleRenewal(reply: Reply, sentAt: number): void {
+    this.replies.push(reply);
+    if (reply === 'lost') return this.watchdog.remove(this);
+    this.validUntil = sentAt + this.ttl;
+    this.renewAt = sentAt + this.ttl / 3;
+  }
+
+  expire(): void {
+    this.expiredAt = performance.now();
+    this.watchdog.remove(this);
+  }
+
+  noticeLag(lag: number): void {
+    this.lags.push(lag);
+  }
+
+  noticeUnknown(_operation: 'renew', error: unknown): void {
+    this.unknown.push(error);
+  }
+}
+
+const outage = () => new StoreError('No answer, on purpose.', { transient: true });
+
+describe('the watchdog', () => {
+  let watchdog: Watchdog;
+  let driver: RenewingDriver;
+  const pass = (milliseconds: number) => jest.advanceTimersByTimeAsync(milliseconds);
+
+  beforeEach(() => {
+    jest.useFakeTimers();
+    watchdog = new Watchdog();
+    driver = new RenewingDriver();
+  });
+  afterEach(() => jest.useRealTimers());
+
+  it('renews when a third of the lease has gone, and again a third later', async () => {
+    const tenure = new FakeTenure(watchdog, driver, 900);
+    await pass(299);
+    expect(driver.batches).toHaveLength(0);
+    await pass(2);
+    expect(driver.batches).toEqual([[{ key: 'key', owner: tenure.owner, ttl: 900 }]]);
+    await pass(10_000);
+    expect(driver.batches.length).toBeGreaterThanOrEqual(30);
+    expect(driver.batches.length).toBeLessThanOrEqual(36);
+    expect(tenure).toMatchObject({ expiredAt: undefined, unknown: [], lags: [] });
+  });
+
+  it('has one timer for all leases, and sends a batch for each driver', async () => {
+    const others = new RenewingDriver();
+    const tenures = Array.from({ length: 1_000 }, (_, index) => new FakeTenure(watchdog, index % 2 ? driver : others, 3_000));
+    expect(jest.getTimerCount()).toBe(1);
+    await pass(1_001);
+    expect(driver.batches.map((batch) => batch.length)).toEqual([500]);
+    expect(others.batches.map((batch) => batch.length)).toEqual([500]);
+    expect(jest.getTimerCount()).toBe(1);
+    for (const tenure of tenures) expect(tenure.replies).toEqual(['renewed']);
+  });
+
+  it('gathers thousands of leases that fall due at as many instants into few batches, and loses none', async () => {
+    const tenures: FakeTenure[] = [];
+    for (let index = 0; index < 5_000; index++) {
+      tenures.push(new FakeTenure(watchdog, driver, 10_000));
+      if (index % 5 === 0) await pass(1);
+    }
+    driver.batches.length = 0;
+    await pass(30_000);
+    expect(driver.batches.length).toBeLessThanOrEqual(90);
+    expect(tenures.filter(({ expiredAt }) => expiredAt !== undefined)).toEqual([]);
+  });
+
+  it.each([3, 10, 50, 300, 1_250])('does not spin with a ttl of %d ms: a renewal for each third, and no more', async (ttl) => {
+    new FakeTenure(watchdog, driver, ttl);
+    await pass(1_000);
+    expect(driver.batches.length).toBeLessThanOrEqual(Math.ceil(3_000 / ttl));
+  });
+
+  it('does not spin over an outage either', async () => {
+    driver.answer = () => Promise.reject(outage());
+    for (const ttl of [50, 1_000, 60_000]) new FakeTenure(watchdog, driver, ttl);
+    await pass(1_000);
+    expect(driver.batches.length).toBeLessThanOrEqual(100);
+  });
+
+  it('tries again after an error until the lease ends, and tells each as unknown', async () => {
+    driver.answer = () => Promise.reject(outage());
+    const tenure = new FakeTenure(watchdog, driver, 900);
+    const end = tenure.validUntil;
+    await pass(890);
+    expect(tenure.expiredAt).toBeUndefined();
+    expect(driver.batches.length).toBeGreaterThanOrEqual(4);
+    expect(tenure.unknown).toHaveLength(driver.batches.length);
+    expect(tenure.unknown[0]).toBeInstanceOf(StoreError);
+    await pass(20);
+    expect(tenure.expiredAt).toBeGreaterThanOrEqual(end);
+    expect(tenure.replies).toEqual([]);
+  });
+
+  it('goes on as before when an outage is over', async () => {
+    const answer = driver.answer;
+    driver.answer = () => Promise.reject(outage());
+    const tenure = new FakeTenure(watchdog, driver, 900);
+    await pass(700);
+    driver.answer = answer;
+    await pass(10_000);
+    expect(tenure.expiredAt).toBeUndefined();
+  });
+
+  it('does not wait for an answer that never comes', async () => {
+    const answer = driver.answer;
+    driver.answer = () => new Promise(() => undefined);
+    const tenure = new FakeTenure(watchdog, driver, 900);
+    await pass(350);
+    driver.answer = answer;
+    await pass(5_000);
+    expect(tenure.expiredAt).toBeUndefined();
+  });
+
+  it('treats a driver that throws like one that rejects', async () => {
+    const answer = driver.answer;
+    driver.answer = () => {
+      throw new TypeError('A fault of the driver.');
+    };
+    const tenure = new FakeTenure(watchdog, driver, 900);
+    await pass(500);
+    expect(tenure.unknown.length).toBeGreaterThan(0);
+    driver.answer = answer;
+    await pass(5_000);
+    expect(tenure.expiredAt).toBeUndefined();
+  });
+
+  it('is not kept from the leases of one store by the failure of another', async () => {
+    const failing = new RenewingDriver();
+    failing.answer = () => Promise.reject(outage());
+    const doomed = new FakeTenure(watchdog, failing, 300);
+    const tenure = new FakeTenure(watchdog, driver, 900);
+    await pass(5_000);
+    expect(doomed.expiredAt).toBeDefined();
+    expect(tenure).toMatchObject({ expiredAt: undefined, unknown: [] });
+  });
+
+  it('tells each lease of a batch its own reply', async () => {
+    driver.answer = async (batch) => batch.map((_, index) => (index === 1 ? 'lost' : 'renewed'));
+    const tenures = Array.from({ length: 3 }, () => new FakeTenure(watchdog, driver, 900));
+    await pass(301);
+    expect(tenures.map(({ replies }) => replies)).toEqual([['renewed'], ['lost'], ['renewed']]);
+  });
+
+  it('ends a lease that is renewed no more when its validity is over, not before', async () => {
+    const tenure = new FakeTenure(watchdog, driver, 900);
+    tenure.renewAt = Infinity;
+    await pass(899);
+    expect(tenure.expiredAt).toBeUndefined();
+    await pass(2);
+    expect(tenure.expiredAt).toBeDefined();
+    expect(driver.batches).toEqual([]);
+  });
+
+  it('ends a lease on time, though others have their ticks at other times', async () => {
+    for (const ttl of [700, 5_000, 60_000]) new FakeTenure(watchdog, driver, ttl);
+    const tenure = new FakeTenure(watchdog, driver, 1_000);
+    tenure.renewAt = Infinity;
+    await pass(1_001);
+    expect(tenure.expiredAt! - tenure.validUntil).toBeLessThan(2);
+  });
+
+  it('leaves leases alone that were removed, also when a renewal was under way', async () => {
+    driver.answer = async () => {
+      watchdog.remove(tenure);
+      throw outage();
+    };
+    const tenure = new FakeTenure(watchdog, driver, 900);
+    await pass(5_000);
+    expect(driver.batches).toHaveLength(1);
+    expect(tenure).toMatchObject({ unknown: [], expiredAt: undefined });
+  });
+
+  it('rests when there is nothing to renew', async () => {
+    const tenures = Array.from({ length: 10 }, () => new FakeTenure(watchdog, driver, 900));
+    for (const tenure of tenures) watchdog.remove(tenure);
+    await pass(1_000);
+    expect(driver.batches).toEqual([]);
+    expect(jest.getTimerCount()).toBe(0);
+  });
+
+  it('wakes earlier for a lease that is shorter than those before', async () => {
+    new FakeTenure(watchdog, driver, 60_000);
+    const tenure = new FakeTenure(watchdog, driver, 90);
+    await pass(1_000);
+    expect(tenure.expiredAt).toBeUndefined();
+  });
+
+  it.each([2 ** 31, 2 ** 40, Number.MAX_SAFE_INTEGER])('takes a ttl of %d ms for what it is', async (ttl) => {
+    const tenure = new FakeTenure(watchdog, driver, ttl);
+    await pass(1_000_000);
+    expect(driver.batches).toEqual([]);
+    expect(jest.getTimerCount()).toBe(1);
+    expect(tenure.expiredAt).toBeUndefined();
+  });
+
+  it('renews a lease whose third is longer than the longest timer', async () => {
+    new FakeTenure(watchdog, driver, 2 ** 33);
+    await pass(2 ** 31 + 2 ** 30);
+    expect(driver.batches).toHaveLength(1);
+  });
+
+  describe('on an event loop that stood still', () => {
+    let stoodStill: number;
+
+    beforeEach(() => {
+      stoodStill = 0;
+      const clock = performance.now.bind(performance);
+      jest.spyOn(performance, 'now').mockImplementation(() => clock() + stoodStill);
+    });
+    afterEach(() => jest.restoreAllMocks());
+
+    /** The tick that was due after 300 ms comes later by so much. */
+    async function lateTick(milliseconds: number): Promise<void> {
+      await pass(299);
+      stoodStill = milliseconds;
+      await pass(1);
+    }
+
+    it('renews at once what is still valid, and notices a lag of more than a third', async () => {
+      const tenure = new FakeTenure(watchdog, driver, 900);
+      await lateTick(400);
+      expect(driver.batches).toHaveLength(1);
+      expect(tenure.lags.map(Math.round)).toEqual([400]);
+    });
+
+    it('thinks nothing of a lag of less than a third', async () => {
+      const tenure = new FakeTenure(watchdog, driver, 900);
+      await lateTick(250);
+      expect(driver.batches).toHaveLength(1);
+      expect(tenure.lags).toEqual([]);
+    });
+
+    it('ends what has run out on the first tick, and does not ask the store for it', async () => {
+      const tenure = new FakeTenure(watchdog, driver, 900);
+      const longer = new FakeTenure(watchdog, driver, 2_000);
+      await lateTick(700);
+      expect(tenure.expiredAt).toBeDefined();
+      expect(tenure.lags).toHaveLength(1);
+      expect(driver.batches.flat().map(({ owner }) => owner)).toEqual([longer.owner]);
+    });
+
+    it('goes by the shortest lease, which is the first in danger', async () => {
+      const long = new FakeTenure(watchdog, driver, 60_000);
+      const short = new FakeTenure(watchdog, driver, 900);
+      await lateTick(400);
+      expect(long.lags).toEqual([]);
+      expect(short.lags).toHaveLength(1);
+    });
+  });
+
+  it('does not take a grant that was long under way for an event loop that stood still', async () => {
+    const tenure = new FakeTenure(watchdog, driver, 900, performance.now() - 800);
+    await pass(10);
+    expect(driver.batches).toHaveLength(1);
+    expect(tenure.lags).toEqual([]);
+  });
+
+  it('keeps no process alive', () => {
+    jest.useRealTimers();
+    const ticking = () => process.getActiveResourcesInfo().filter((name) => name === 'Timeout').length;
+    const before = ticking();
+    const tenure = new FakeTenure(watchdog, driver, 900);
+    expect(ticking()).toBe(before);
+    watchdog.remove(tenure);
+  });
+});

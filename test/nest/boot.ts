@@ -1,0 +1,56 @@
+import 'reflect-metadata';
+import type { INestApplication, ModuleMetadata } from '@nestjs/common';
+import { Test, type TestingModuleBuilder } from '@nestjs/testing';
+import { DistributedLockModule, Locks, type DistributedLockModuleOptions, type LockStore } from 'nestjs-distributed-lock';
+import { memoryStore } from 'nestjs-distributed-lock/memory';
+
+/** A running app with one store under the name `'default'`. It is closed after the test. */
+export interface Booted {
+  readonly app: INestApplication;
+  readonly store: LockStore;
+  readonly locks: Locks;
+  /** Every key that was taken at the store, in order. */
+  readonly acquired: string[];
+  /** The provider of this class. */
+  get<T>(type: new (...args: never[]) => T): T;
+  isTaken(key: string): Promise<boolean>;
+}
+
+const running: INestApplication[] = [];
+
+afterEach(async () => {
+  await Promise.all(running.splice(0).map((app) => app.close()));
+});
+
+export async function boot(
+  metadata: ModuleMetadata,
+  options: Partial<DistributedLockModuleOptions> = {},
+  configure?: (app: INestApplication) => void,
+): Promise<Booted> {
+  const store = options.store ?? memoryStore();
+  const forRoot = DistributedLockModule.forRoot({ logger: false, ...options, store });
+  const app = await start(Test.createTestingModule({ ...metadata, imports: [forRoot, ...(metadata.imports ?? [])] }), configure);
+  const locks = app.get(Locks);
+  const acquired: string[] = [];
+  locks.on('acquired', ({ key }) => void acquired.push(key));
+  return { app, store, locks, acquired, get: (type) => app.get(type), isTaken: (key) => isTaken(store, key) };
+}
+
+/** Compiles and initializes what a test has put together itself. */
+export async function start(builder: TestingModuleBuilder, configure?: (app: INestApplication) => void): Promise<INestApplication> {
+  const module = await builder.compile();
+  const app = module.createNestApplication({ logger: false });
+  configure?.(app);
+  running.push(app);
+  return app.init();
+}
+
+/** Serves it on a free port; returns the address. */
+export async function listen(app: INestApplication): Promise<string> {
+  await app.listen(0, '127.0.0.1');
+  return app.getUrl();
+}
+
+export async function isTaken(store: LockStore, key: string): Promise<boolean> {
+  return (await store.mutex.check({ key, owner: 'nobody' })).state === 'taken';
+}

@@ -1,0 +1,209 @@
+import { DistributedLock, LOCK_KEY, LockConfigError } from 'nestjs-distributed-lock';
+import { eventually } from '../support/eventually.js';
+import { boot } from './boot.js';
+import { Gate } from './gate.js';
+
+const DIGEST = /^[0-9a-f]{32}$/;
+
+/** The keys that the calls take, one call after the other. */
+async function keysOf<T>(type: new () => T, calls: ((service: T) => Promise<unknown>)[], options?: Parameters<typeof boot>[1]) {
+  const { get, acquired } = await boot({ providers: [type] }, options);
+  for (const call of calls) await call(get(type));
+  return acquired;
+}
+
+describe('the key of a locked method', () => {
+  it('is, by default, the class, the method and "-locks"', async () => {
+    class Stock {
+      @DistributedLock()
+      async reduce(_sku: string) {}
+      @DistributedLock()
+      async raise(_sku: string) {}
+    }
+    expect(await keysOf(Stock, [(stock) => stock.reduce('a'), (stock) => stock.reduce('b'), (stock) => stock.raise('a')])).toEqual([
+      'Stock.reduce-locks',
+      'Stock.reduce-locks',
+      'Stock.raise-locks',
+    ]);
+  });
+
+  it('names the class that declares the method, also on an instance of a subclass', async () => {
+    class Stock {
+      @DistributedLock()
+      async reduce() {}
+    }
+    class FruitStock extends Stock {}
+    expect(await keysOf(FruitStock, [(stock) => stock.reduce()])).toEqual(['Stock.reduce-locks']);
+  });
+
+  it('is put together from namespace, prefix and value', async () => {
+    class Stock {
+      @DistributedLock({ prefix: 'shop-', value: 'stock' })
+      async both() {}
+      @DistributedLock({ prefix: 'shop-' })
+      async prefixed() {}
+      @DistributedLock({ value: 'stock' })
+      async valued() {}
+      @DistributedLock({ prefix: 'shop-{eu}', value: '' })
+      async tagged() {}
+    }
+    const calls = (['both', 'prefixed', 'valued', 'tagged'] as const).map((name) => (stock: Stock) => stock[name]());
+    expect(await keysOf(Stock, calls, { namespace: 'test:' })).toEqual([
+      'test:shop-stock-locks',
+      'test:shop-Stock.prefixed-locks',
+      'test:stock-locks',
+      'test:shop-{eu}-locks',
+    ]);
+  });
+
+  it('names a method that is named by a symbol by its description', async () => {
+    const reduce = Symbol('reduce');
+    class Stock {
+      @DistributedLock()
+      async [reduce]() {
+        return 'reduced';
+      }
+    }
+    const { get, acquired } = await boot({ providers: [Stock] });
+    expect(await get(Stock)[reduce]()).toBe('reduced');
+    expect(acquired).toEqual(['Stock.reduce-locks']);
+  });
+
+  it('has a digest of all arguments with paramLock: true', async () => {
+    class Stock {
+      @DistributedLock({ prefix: 'shop-', value: 'stock', paramLock: true })
+      async reduce(..._args: unknown[]) {}
+    }
+    const keys = await keysOf(Stock, [
+      (stock) => stock.reduce({ sku: 'apple', size: 1 }, 2),
+      (stock) => stock.reduce({ size: 1, sku: 'apple', note: undefined }, 2, undefined),
+      (stock) => stock.reduce({ sku: 'pear', size: 1 }, 2),
+      (stock) => stock.reduce({ sku: 'apple', size: 1 }, '2'),
+      (stock) => stock.reduce(null, 'a'),
+      (stock) => stock.reduce('a', null),
+    ]);
+    const parts = keys.map((key) => /^shop-stock-(.*)-locks$/.exec(key)?.[1]);
+    for (const part of parts) expect(part).toMatch(DIGEST);
+    expect(parts[1]).toBe(parts[0]);
+    expect(new Set(parts).size).toBe(5);
+  });
+
+  it('has a digest of what the paths lead to, and of nothing else', async () => {
+    class Stock {
+      @DistributedLock({ value: 'stock', paramLock: ['0.id', '1'] })
+      async reduce(_product: { id: string; seen?: () => void }, _place: string, _units?: number) {}
+    }
+    const keys = await keysOf(Stock, [
+      (stock) => stock.reduce({ id: 'apple' }, 'north'),
+      (stock) => stock.reduce({ id: 'apple', seen: () => undefined }, 'north', 5),
+      (stock) => stock.reduce({ id: 'apple' }, 'south'),
+      (stock) => stock.reduce({ id: 'pear' }, 'north'),
+    ]);
+    expect(keys[1]).toBe(keys[0]);
+    expect(new Set(keys).size).toBe(3);
+    expect(keys[0]).toMatch(/^stock-[0-9a-f]{32}-locks$/);
+  });
+
+  it('has what a class says of itself by [LOCK_KEY]', async () => {
+    class Product {
+      readonly loadedAt = Math.random();
+      constructor(private readonly sku: string) {}
+      [LOCK_KEY]() {
+        return this.sku;
+      }
+    }
+    class Stock {
+      @DistributedLock({ paramLock: true })
+      async reduce(_product: Product) {}
+    }
+    const calls = ['apple', 'apple', 'pear'].map((sku) => (stock: Stock) => stock.reduce(new Product(sku)));
+    const keys = await keysOf(Stock, calls);
+    expect(keys[1]).toBe(keys[0]);
+    expect(keys[2]).not.toBe(keys[0]);
+  });
+
+  it('has what the key function returns, each part percent-encoded', async () => {
+    class Stock {
+      @DistributedLock<Stock['reduce']>({ prefix: 'shop-', value: 'stock', key: (sku, units) => [sku, units] })
+      async reduce(_sku: string, _units: number) {}
+      @DistributedLock<Stock['raise']>({ value: 'stock', key: (sku) => sku })
+      async raise(_sku: string) {}
+    }
+    const calls = [
+      (stock: Stock) => stock.reduce('a-b', 1),
+      (stock: Stock) => stock.reduce('a', -1),
+      (stock: Stock) => stock.reduce('{ü}\n', 0),
+      (stock: Stock) => stock.raise('a b'),
+    ];
+    expect(await keysOf(Stock, calls)).toEqual([
+      'shop-stock-a%2Db-1-locks',
+      'shop-stock-a-%2D1-locks',
+      'shop-stock-%7B%C3%BC%7D%0A-0-locks',
+      'stock-a%20b-locks',
+    ]);
+  });
+
+  it('lets calls for different arguments run together, and calls for equal ones not', async () => {
+    const gates: Record<string, Gate> = { apple: new Gate(), pear: new Gate() };
+    class Stock {
+      @DistributedLock({ paramLock: true, retryCount: 0, retryInterval: 1 })
+      async reduce(sku: string) {
+        await gates[sku]?.pass();
+      }
+    }
+    const { get, isTaken, acquired } = await boot({ providers: [Stock] });
+    const stock = get(Stock);
+    const calls = [stock.reduce('apple'), stock.reduce('apple'), stock.reduce('pear')];
+    await eventually(() => gates.apple?.arrived === 1 && gates.pear?.arrived === 1);
+    expect(await Promise.all(acquired.map(isTaken))).toEqual([true, true]);
+    gates.pear?.open();
+    await calls[2];
+    expect(gates.apple?.arrived).toBe(1);
+    gates.apple?.open();
+    await Promise.all(calls);
+    expect(gates.apple?.arrived).toBe(2);
+  });
+});
+
+describe('a call whose key cannot be made', () => {
+  class Stock {
+    bodies = 0;
+    @DistributedLock({ paramLock: true })
+    async all(..._args: unknown[]) {
+      this.bodies++;
+    }
+    @DistributedLock({ paramLock: ['0.id'] })
+    async some(_product: object) {
+      this.bodies++;
+    }
+    @DistributedLock({ key: (make: () => never) => make() })
+    async own(_make: () => unknown) {
+      this.bodies++;
+    }
+  }
+
+  it.each<[string, (stock: Stock) => Promise<unknown>, RegExp]>([
+    ['of a function', (stock) => stock.all('a', () => 'b'), /Stock\.all: argument 1 is a function/],
+    ['of a promise', (stock) => stock.all(Promise.resolve('a')), /Stock\.all: argument 0 is a promise/],
+    ['where a path leads nowhere', (stock) => stock.some({}), /Stock\.some: argument 0 at \.id leads nowhere/],
+    ['of nothing', (stock) => stock.own(() => []), /Stock\.own: key returned nothing/],
+    ['of an object', (stock) => stock.own(() => ({})), /Stock\.own: key returned an object/],
+    ['of too much', (stock) => stock.own(() => 'x'.repeat(512)), /Stock\.own: .*at most 512 characters/],
+  ])('rejects before the body %s, naming class and method', async (_what, call, message) => {
+    const { get, acquired } = await boot({ providers: [Stock] });
+    const error: unknown = await call(get(Stock)).catch((reason: unknown) => reason);
+    expect(error).toBeInstanceOf(LockConfigError);
+    expect(error).toHaveProperty('message', expect.stringMatching(message));
+    expect([get(Stock).bodies, acquired]).toEqual([0, []]);
+  });
+
+  it('rejects with the own error of a key function', async () => {
+    const { get, acquired } = await boot({ providers: [Stock] });
+    const error = new TypeError('no sku');
+    const call = get(Stock).own(() => {
+      throw error;
+    });
+    expect(await call.catch((reason: unknown) => reason)).toBe(error);
+    expect([get(Stock).bodies, acquired]).toEqual([0, []]);
+  });
+});

@@ -1,0 +1,142 @@
+import { Inject, Injectable, Module, type DynamicModule, type ModuleMetadata } from '@nestjs/common';
+import { Test } from '@nestjs/testing';
+import {
+  DistributedLock,
+  DistributedLockModule,
+  InjectLocks,
+  Locks,
+  locksToken,
+  type DistributedLockOptionsFactory,
+} from 'nestjs-distributed-lock';
+import { memoryStore } from 'nestjs-distributed-lock/memory';
+import { boot, isTaken, start } from './boot.js';
+
+@Injectable()
+class Stock {
+  where: string[] = [];
+  constructor(@Inject(Locks) readonly locks: Locks) {}
+
+  @DistributedLock()
+  async reduce() {
+    return isTaken(this.locks.store, 'app:Stock.reduce-locks');
+  }
+}
+
+@Injectable()
+class Config implements DistributedLockOptionsFactory {
+  readonly store = memoryStore();
+  async createDistributedLockOptions() {
+    return { store: this.store, namespace: 'app:', logger: false as const };
+  }
+}
+@Module({ providers: [Config], exports: [Config] })
+class ConfigModule {}
+
+const appOf = (...imports: NonNullable<ModuleMetadata['imports']>) => start(Test.createTestingModule({ imports, providers: [Stock] }));
+const options = () => ({ store: memoryStore(), logger: false as const });
+
+describe('DistributedLockModule', () => {
+  it.each<[string, () => DynamicModule]>([
+    ['forRoot', () => DistributedLockModule.forRoot({ ...options(), namespace: 'app:' })],
+    ['forRootAsync with a factory', () => DistributedLockModule.forRootAsync({ useFactory: () => ({ ...options(), namespace: 'app:' }) })],
+    [
+      'forRootAsync with an async factory that is injected into',
+      () =>
+        DistributedLockModule.forRootAsync({
+          imports: [ConfigModule],
+          inject: [Config],
+          useFactory: (config: Config) => config.createDistributedLockOptions(),
+        }),
+    ],
+    ['forRootAsync with a class', () => DistributedLockModule.forRootAsync({ useClass: Config })],
+    ['forRootAsync with an existing provider', () => DistributedLockModule.forRootAsync({ imports: [ConfigModule], useExisting: Config })],
+  ])('locks with %s', async (_how, module) => {
+    const app = await appOf(module());
+    expect(await app.get(Stock).reduce()).toBe(true);
+  });
+
+  it('hands useExisting the provider itself, not a second one', async () => {
+    const app = await appOf(ConfigModule, DistributedLockModule.forRootAsync({ imports: [ConfigModule], useExisting: Config }));
+    expect(app.get(Locks).store).toBe(app.get(Config, { strict: false }).store);
+  });
+
+  it('is there in every module of the app, however deep', async () => {
+    @Module({ providers: [Stock] })
+    class Deep {}
+    @Module({ imports: [Deep] })
+    class Middle {}
+    const app = await start(
+      Test.createTestingModule({ imports: [Middle, DistributedLockModule.forRoot({ ...options(), namespace: 'app:' })] }),
+    );
+    expect(await app.get(Stock, { strict: false }).reduce()).toBe(true);
+  });
+
+  it('provides Locks, which excludes what the decorator excludes', async () => {
+    const { get, locks, app } = await boot({ providers: [Stock] });
+    expect(locks).toBeInstanceOf(Locks);
+    expect([get(Stock).locks, app.get(locksToken())]).toEqual([locks, locks]);
+    const lease = await locks.acquire('Stock.reduce-locks', { keyTimeout: 30_000 });
+    const call = get(Stock).reduce();
+    await expect(locks.acquire('Stock.reduce-locks', { waitTimeout: 50 })).rejects.toThrow('Could not acquire');
+    await lease.release();
+    await call;
+  });
+
+  it('holds several stores under several names', async () => {
+    @Injectable()
+    class Both {
+      constructor(
+        @InjectLocks() readonly first: Locks,
+        @InjectLocks('second') readonly second: Locks,
+      ) {}
+      @DistributedLock({ value: 'key' })
+      async inFirst() {
+        return this.taken();
+      }
+      @DistributedLock({ value: 'key', store: 'second' })
+      async inSecond() {
+        return this.taken();
+      }
+      @DistributedLock({ value: 'key' })
+      async inBoth(): Promise<boolean[]> {
+        return this.inSecond();
+      }
+      private taken() {
+        return Promise.all([isTaken(this.first.store, 'key-locks'), isTaken(this.second.store, 'key-locks')]);
+      }
+    }
+    const second = DistributedLockModule.forRootAsync({ name: 'second', useFactory: options });
+    const imports = [DistributedLockModule.forRoot(options()), second];
+    const both = (await start(Test.createTestingModule({ imports, providers: [Both] }))).get(Both);
+    expect(both.first).not.toBe(both.second);
+    expect(await both.inFirst()).toEqual([true, false]);
+    expect(await both.inSecond()).toEqual([false, true]);
+    expect(await both.inBoth()).toEqual([true, true]);
+  });
+
+  it('may hold no store but named ones', async () => {
+    class Named {
+      @DistributedLock({ store: 'only' })
+      async run() {
+        return 'done';
+      }
+    }
+    const imports = [DistributedLockModule.forRoot({ ...options(), name: 'only' })];
+    const app = await start(Test.createTestingModule({ imports, providers: [Named] }));
+    expect(await app.get(Named).run()).toBe('done');
+  });
+
+  it('keeps the locks of two apps in one process apart', async () => {
+    const apps = [await boot({ providers: [Stock] }), await boot({ providers: [Stock] }, { namespace: 'second:' })] as const;
+    const leases = await Promise.all(apps.map(({ locks }) => locks.acquire('key', { waitTimeout: 0 })));
+    expect(leases).toHaveLength(2);
+    for (const { get } of apps) await get(Stock).reduce();
+    expect(apps.map(({ acquired }) => acquired)).toEqual([
+      ['key', 'Stock.reduce-locks'],
+      ['second:key', 'second:Stock.reduce-locks'],
+    ]);
+    await apps[0].app.close();
+    await apps[1].get(Stock).reduce();
+    await expect(apps[0].get(Stock).reduce()).rejects.toHaveProperty('name', 'LockAbortedError');
+  });
+});

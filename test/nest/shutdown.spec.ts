@@ -1,0 +1,231 @@
+import { Controller, Get, Inject, Injectable, type BeforeApplicationShutdown, type OnModuleDestroy } from '@nestjs/common';
+import { APP_FILTER } from '@nestjs/core';
+import type { Server } from 'node:http';
+import type { Redis } from 'ioredis';
+import { currentLease, DistributedLock, LockAbortedError, LockExceptionFilter, type Lease } from 'nestjs-distributed-lock';
+import { redisStore } from 'nestjs-distributed-lock/redis';
+import { eventually } from '../support/eventually.js';
+import { startRedis, type RedisServer } from '../support/redis-server.js';
+import { boot, listen, type Booted } from './boot.js';
+import { Gate } from './gate.js';
+
+const PATIENT = { retryCount: 0, retryInterval: 5, keyTimeout: 60_000 };
+
+@Injectable()
+class Jobs {
+  gate = new Gate();
+  lease: Lease | undefined;
+
+  @DistributedLock({ value: 'job', ...PATIENT })
+  async run() {
+    this.lease = currentLease();
+    await this.gate.pass();
+    return 'done';
+  }
+  @DistributedLock({ value: 'cron', minHold: 60_000, ...PATIENT })
+  async cron() {}
+  @DistributedLock<Jobs['part']>({ value: 'part', key: (part) => part, ...PATIENT })
+  async part(part: string, again = false): Promise<string> {
+    return again ? `again ${await this.part(part)}` : part;
+  }
+}
+
+@Controller()
+class JobController {
+  requests = 0;
+  constructor(@Inject(Jobs) private readonly jobs: Jobs) {}
+
+  @Get('run')
+  async run() {
+    this.requests++;
+    return { run: await this.jobs.run() };
+  }
+  @Get('parts')
+  async parts() {
+    await this.jobs.gate.pass();
+    return { parts: [await this.jobs.part('a'), await this.jobs.part('b', true)] };
+  }
+}
+
+let server: RedisServer;
+let redis: Redis;
+beforeAll(async () => {
+  server = await startRedis();
+  redis = server.client();
+});
+beforeEach(() => redis.flushall());
+afterAll(() => server.stop());
+
+const bootJobs = (options: Partial<Parameters<typeof boot>[1]> = {}, ...providers: (new () => object)[]) =>
+  boot(
+    { controllers: [JobController], providers: [Jobs, { provide: APP_FILTER, useClass: LockExceptionFilter }, ...providers] },
+    { store: redisStore({ options: { ...server.connection } }), ...options },
+  );
+
+/** Runs the job, and a stranger that waits for it; both are under way. */
+async function occupied(booted: Booted) {
+  const jobs = booted.get(Jobs);
+  const run = jobs.run().then(
+    (value) => value,
+    (error: unknown) => error,
+  );
+  await eventually(() => jobs.gate.arrived === 1);
+  const waiter = jobs.run().then(
+    (value) => value,
+    (error: unknown) => error,
+  );
+  return { jobs, run, waiter, gate: jobs.gate };
+}
+
+/** What is left in Redis but fencing tokens. */
+const keysLeft = async () => (await redis.keys('*')).filter((key) => !key.endsWith(':fence'));
+const connections = async () =>
+  String(await redis.client('LIST'))
+    .trim()
+    .split('\n').length;
+
+describe('a closing app', () => {
+  it('answers 503 to requests that wait, and lets those in flight end with free keys and nested calls', async () => {
+    const booted = await bootJobs();
+    const url = await listen(booted.app);
+    (booted.app.getHttpServer() as Server).keepAliveTimeout = 10; // a closing server waits for idle connections too
+    const ask = async (path: string) => {
+      const response = await fetch(`${url}/${path}`);
+      return { status: response.status, retryAfter: response.headers.get('retry-after'), body: await response.json() };
+    };
+    const { gate } = booted.get(Jobs);
+    const holding = ask('run');
+    const working = ask('parts');
+    await eventually(() => gate.arrived === 2);
+    const waiting = ask('run');
+    await eventually(() => booted.get(JobController).requests === 2);
+    const closing = booted.app.close();
+    expect(await waiting).toMatchObject({ status: 503, retryAfter: expect.any(String), body: { code: 'LOCK_ABORTED' } });
+    expect(await redis.exists('job-locks')).toBe(1);
+    gate.open();
+    expect(await working).toMatchObject({ status: 200, body: { parts: ['a', 'again b'] } });
+    expect(await holding).toMatchObject({ status: 200, body: { run: 'done' } });
+    await closing;
+    expect(await keysLeft()).toEqual([]);
+  });
+
+  it('waits for running methods, whose leases it does not touch', async () => {
+    const booted = await bootJobs();
+    const { jobs, run, waiter, gate } = await occupied(booted);
+    let isClosed = false;
+    const closing = booted.app.close().then(() => (isClosed = true));
+    expect(await waiter).toBeInstanceOf(LockAbortedError);
+    await expect(redis.brpop('nothing', 0.2)).resolves.toBeNull();
+    expect([isClosed, jobs.lease?.signal.aborted, await redis.exists('job-locks')]).toEqual([false, false, 1]);
+    gate.open();
+    expect(await run).toBe('done');
+    await closing;
+    expect(await keysLeft()).toEqual([]);
+  });
+
+  it('waits no longer than shutdownTimeout: then it aborts and releases, and the method learns of it', async () => {
+    const booted = await bootJobs({ shutdownTimeout: 100 });
+    const { jobs, run, gate } = await occupied(booted);
+    const start = performance.now();
+    await booted.app.close();
+    expect(performance.now() - start).toBeGreaterThanOrEqual(99);
+    expect(jobs.lease?.signal.aborted).toBe(true);
+    expect(() => jobs.lease?.assertHeld()).toThrow();
+    expect(await keysLeft()).toEqual([]);
+    gate.open();
+    expect(await run).toMatchObject({ name: 'LockLostError', result: 'done' });
+  });
+
+  it('releases leases that a program holds', async () => {
+    const booted = await bootJobs();
+    const lease = await booted.locks.acquire('mine', { keyTimeout: 60_000 });
+    expect(await keysLeft()).toEqual(['mine']);
+    await booted.app.close();
+    expect(await keysLeft()).toEqual([]);
+    expect([lease.signal.aborted, lease.remaining()]).toEqual([true, 0]);
+  });
+
+  it('keeps a key for its minHold', async () => {
+    const booted = await bootJobs();
+    await booted.get(Jobs).cron();
+    await booted.app.close();
+    expect(await keysLeft()).toEqual(['cron-locks']);
+    expect(await redis.pttl('cron-locks')).toBeGreaterThan(30_000);
+  });
+
+  it('quits the client that it made', async () => {
+    const before = await connections();
+    const booted = await bootJobs();
+    await booted.get(Jobs).part('a');
+    expect(await connections()).toBeGreaterThan(before);
+    await booted.app.close();
+    await eventually(async () => (await connections()) === before);
+  });
+
+  it('leaves a borrowed client open and usable', async () => {
+    const client = server.client();
+    const booted = await bootJobs({ store: redisStore({ client }) });
+    const { run, gate, waiter } = await occupied(booted);
+    const closing = booted.app.close();
+    await waiter;
+    gate.open();
+    await Promise.all([run, closing]);
+    expect(client.status).toBe('ready');
+    expect(await client.set('mine', '1')).toBe('OK');
+    const next = await bootJobs({ store: redisStore({ client }) });
+    expect(await next.get(Jobs).part('a')).toBe('a');
+    for (const event of ['ready', 'close', 'end', 'error']) expect(client.listenerCount(event)).toBeLessThan(5);
+  });
+
+  it('hands its keys to another app that waits for them', async () => {
+    const [first, second] = [await bootJobs(), await bootJobs()];
+    const { run, gate } = await occupied(first);
+    const waiting = second.get(Jobs).run();
+    second.get(Jobs).gate.open();
+    const closing = first.app.close();
+    await expect(redis.brpop('nothing', 0.1)).resolves.toBeNull();
+    expect(second.get(Jobs).gate.arrived).toBe(0);
+    gate.open();
+    expect([await run, await waiting]).toEqual(['done', 'done']);
+    await closing;
+  });
+
+  it('gives nothing any more when it is closed', async () => {
+    const booted = await bootJobs();
+    const { app, get, locks } = booted;
+    await get(Jobs).part('a');
+    await app.close();
+    await expect(get(Jobs).run()).rejects.toBeInstanceOf(LockAbortedError);
+    await expect(locks.acquire('a')).rejects.toBeInstanceOf(LockAbortedError);
+    expect(get(Jobs).gate.arrived).toBe(0);
+    expect(await keysLeft()).toEqual([]);
+  });
+
+  it('still locks in the hooks that come before', async () => {
+    const done: string[] = [];
+    @Injectable()
+    class Farewell implements OnModuleDestroy, BeforeApplicationShutdown {
+      @DistributedLock({ value: 'farewell' })
+      async onModuleDestroy() {
+        done.push(`destroy ${currentLease()?.key}`);
+      }
+      @DistributedLock({ value: 'farewell' })
+      async beforeApplicationShutdown() {
+        done.push(`before ${currentLease()?.key}`);
+      }
+    }
+    const booted = await bootJobs({}, Farewell);
+    await booted.app.close();
+    expect(done).toEqual(['destroy farewell-locks', 'before farewell-locks']);
+  });
+
+  it('ends although its server is gone', async () => {
+    const gone = await startRedis();
+    const store = redisStore({ options: { ...gone.connection, disconnectTimeout: 10 }, requestTimeout: 200 });
+    const booted = await bootJobs({ store, shutdownTimeout: 100 });
+    await occupied(booted);
+    await gone.kill();
+    await booted.app.close();
+    await gone.stop();
+  });
+});

@@ -1,0 +1,117 @@
+import { readdirSync, readFileSync } from 'node:fs';
+import { dirname, join, relative } from 'node:path';
+
+export const ROOT = join(__dirname, '../..');
+
+export interface Block {
+  /** File and line, for messages. */
+  where: string;
+  language: string;
+  text: string;
+}
+
+export interface Region {
+  file: string;
+  name: string;
+  text: string;
+}
+
+export interface Link {
+  where: string;
+  /** Path from the root of the repository; undefined: the same file. */
+  file: string;
+  anchor: string | undefined;
+}
+
+const FENCE = /^ *```(\S*)\n(.*?)^ *```$/gms;
+
+/** README.md, and what is in docs. */
+export function documents(): string[] {
+  return ['README.md', ...filesIn('docs').filter((file) => file.endsWith('.md'))];
+}
+
+export function filesIn(folder: string): string[] {
+  const entries = readdirSync(join(ROOT, folder), { recursive: true, withFileTypes: true });
+  return entries.filter((entry) => entry.isFile()).map((entry) => relative(ROOT, join(entry.parentPath, entry.name)));
+}
+
+export function read(file: string): string {
+  return readFileSync(join(ROOT, file), 'utf8');
+}
+
+export function blocksOf(file: string): Block[] {
+  const text = read(file);
+  return [...text.matchAll(FENCE)].map(({ index, 1: language = '', 2: body = '' }) => ({
+    where: `${file}:${text.slice(0, index).split('\n').length}`,
+    language,
+    text: dedent(body),
+  }));
+}
+
+/** What stands between `// #region name` and `// #endregion`. */
+export function regionsOf(file: string): Region[] {
+  const regions = read(file).matchAll(/^ *\/\/ #region (\S+)\n(.*?)^ *\/\/ #endregion$/gms);
+  return [...regions].map(([, name = '', body = '']) => ({ file, name, text: dedent(body) }));
+}
+
+/** Links to files of this repository. */
+export function linksOf(file: string): Link[] {
+  const links = read(file)
+    .replace(FENCE, '')
+    .matchAll(/\]\((?!\w+:)([^)#\s]*)(?:#([^)\s]+))?\)/g);
+  return [...links].map(([link, path = '', anchor]) => ({
+    where: `${file}: ${link}`,
+    file: path === '' ? file : join(dirname(file), path),
+    anchor,
+  }));
+}
+
+/** The anchors of a file's headings, as GitHub makes them. */
+export function anchorsOf(file: string): string[] {
+  const headings = read(file)
+    .replace(FENCE, '')
+    .matchAll(/^#+ (.+)$/gm);
+  return [...headings].map(([, heading = '']) =>
+    heading
+      .toLowerCase()
+      .replace(/[^\p{L}\p{N} _-]/gu, '')
+      .replaceAll(' ', '-'),
+  );
+}
+
+/** The sections of a file under headings of the second rank, by heading. */
+export function sectionsOf(file: string): Map<string, string> {
+  const [, ...sections] = read(file).split(/^## /m);
+  return new Map(sections.map((section) => [section.slice(0, section.indexOf('\n')), section]));
+}
+
+/** The cells of the first table that has this header in its first row. */
+export function tableWith(file: string, header: string): string[][] {
+  const lines = read(file).split('\n');
+  const start = lines.findIndex((line) => line.startsWith('|') && cellsOf(line).includes(header));
+  if (start < 0) throw new Error(`${file} has no table with the column "${header}".`);
+  const rest = lines.slice(start + 2);
+  return rest
+    .slice(
+      0,
+      rest.findIndex((line) => !line.startsWith('|')),
+    )
+    .map(cellsOf);
+}
+
+function cellsOf(row: string): string[] {
+  return row
+    .replaceAll('\\|', '\u0000')
+    .split('|')
+    .slice(1, -1)
+    .map((cell) => cell.replaceAll('\u0000', '|').trim());
+}
+
+function dedent(text: string): string {
+  const lines = text.split('\n').map((line) => line.trimEnd());
+  const margin = Math.min(...lines.filter((line) => line !== '').map((line) => line.search(/\S/)));
+  return lines
+    .map((line) => line.slice(margin))
+    .join('\n')
+    .trim();
+}

@@ -1,0 +1,60 @@
+import { Injectable, Module } from '@nestjs/common';
+import { APP_FILTER } from '@nestjs/core';
+import { DistributedLock, DistributedLockModule, InjectLocks, LockExceptionFilter, Locks } from 'nestjs-distributed-lock';
+import { memoryStore } from 'nestjs-distributed-lock/memory';
+import { redisStore } from 'nestjs-distributed-lock/redis';
+
+@Injectable()
+export class Config {
+  readonly redisUrl = process.env.REDIS_URL ?? 'redis://localhost:6379';
+}
+
+@Module({ providers: [Config], exports: [Config] })
+export class ConfigModule {}
+
+// #region for-root-async
+@Module({
+  imports: [
+    DistributedLockModule.forRootAsync({
+      imports: [ConfigModule],
+      inject: [Config],
+      useFactory: (config: Config) => ({
+        store: redisStore({ url: config.redisUrl, requestTimeout: 500 }),
+        namespace: 'shop:',
+        defaults: { keyTimeout: 10_000, waitTimeout: 5000 },
+      }),
+    }),
+  ],
+})
+export class LockModule {}
+// #endregion
+
+// #region named-stores
+@Module({
+  imports: [
+    DistributedLockModule.forRoot({ store: redisStore({ url: process.env.REDIS_URL ?? 'redis://localhost:6379' }) }),
+    DistributedLockModule.forRoot({ name: 'local', store: memoryStore() }),
+  ],
+})
+export class TwoStoresModule {}
+
+@Injectable()
+export class CacheService {
+  constructor(@InjectLocks('local') private readonly locks: Locks) {}
+
+  /** One instance of the app at a time; the others do it too. */
+  @DistributedLock({ store: 'local' })
+  async warmUp(): Promise<string> {
+    return 'warm';
+  }
+
+  async evict(name: string): Promise<string> {
+    return this.locks.using(`cache:${name}`, async () => 'evicted');
+  }
+}
+// #endregion
+
+// #region filter
+@Module({ providers: [{ provide: APP_FILTER, useClass: LockExceptionFilter }] })
+export class FilterModule {}
+// #endregion

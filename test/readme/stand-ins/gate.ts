@@ -1,0 +1,22 @@
+/** Where code under test waits until the test lets it go on. */
+export class Gate {
+  /** How many have come to it. */
+  arrived = 0;
+  private isOpen = false;
+  private waiting: (() => void)[] = [];
+
+  async pass(): Promise<void> {
+    this.arrived++;
+    if (!this.isOpen) await new Promise<void>((resolve) => this.waiting.push(resolve));
+  }
+
+  /** Lets one of those that wait go on. */
+  admit(place: number): void {
+    for (const go of this.waiting.splice(place, 1)) go();
+  }
+
+  open(): void {
+    this.isOpen = true;
+    for (const go of this.waiting.splice(0)) go();
+  }
+}

@@ -1,0 +1,96 @@
+import { readdirSync } from 'node:fs';
+import { join } from 'node:path';
+import ts from 'typescript';
+
+const root = join(__dirname, '../..');
+const imports = `
+import { Locks, DistributedLock, type UsingOptions } from 'nestjs-distributed-lock';
+import { memoryStore } from 'nestjs-distributed-lock/memory';
+const locks = new Locks(memoryStore());
+const five = async () => 5;
+`;
+
+const accepted: Record<string, string> = {
+  'an async method': 'class Shop { @DistributedLock() async buy() {} }',
+  'a typed key': 'class Shop { @DistributedLock<Shop["buy"]>({ key: (sku) => sku.trim() }) async buy(_sku: string) {} }',
+  'a result without onTimeout': 'const result: Promise<number> = locks.using("key", five);',
+  "a result with 'skip' that may be undefined":
+    'const result: Promise<number | undefined> = locks.using("key", five, { onTimeout: "skip" });',
+};
+const refused: Record<string, [string, RegExp]> = {
+  'a sync method': ['class Shop { @DistributedLock() buy() { return 5; } }', /'number' is not assignable to type 'LockableResult'/],
+  'a key function for other parameters': [
+    'class Shop { @DistributedLock<Shop["buy"]>({ key: (sku: number) => sku }) async buy(_sku: string) {} }',
+    /'string' is not assignable to type 'number'/,
+  ],
+  'a key of a missing property': [
+    'class Shop { @DistributedLock<Shop["buy"]>({ key: (order) => order.sku }) async buy(_order: { id: number }) {} }',
+    /Property 'sku' does not exist/,
+  ],
+  'a wrong type of option': [
+    'class Shop { @DistributedLock({ keyTimeout: "10s" }) async buy() {} }',
+    /'string' is not assignable to type 'number'/,
+  ],
+  'an unknown option': ['class Shop { @DistributedLock({ ttl: 10 }) async buy() {} }', /'ttl' does not exist/],
+  "a result with 'skip' that is never undefined": [
+    'const result: Promise<number> = locks.using("key", five, { onTimeout: "skip" });',
+    /'undefined' is not assignable to type 'number'/,
+  ],
+  "a result with a choice of 'skip' that is never undefined": [
+    'const onTimeout = locks ? "skip" : "throw"; const result: Promise<number> = locks.using("key", five, { onTimeout });',
+    /'undefined' is not assignable to type 'number'/,
+  ],
+  'a result with options that may skip which is never undefined': [
+    'const options: UsingOptions = { onTimeout: "skip" }; const result: Promise<number> = locks.using("key", five, options);',
+    /is not assignable to type '(Promise<)?number/,
+  ],
+};
+
+/** One program for all, since the types of Nest take seconds to read. */
+function compile() {
+  const config = ts.getParsedCommandLineOfConfigFile(
+    join(root, 'tsconfig.json'),
+    {},
+    { ...ts.sys, onUnRecoverableConfigFileDiagnostic: fail },
+  )!;
+  const options = { ...config.options, noUnusedLocals: false };
+  const sources = [...Object.values(accepted), ...Object.values(refused).map(([source]) => source)];
+  const snippets = new Map(sources.map((source, index) => [join(__dirname, `snippet-${index}.ts`), `${imports}${source}\nexport {};\n`]));
+  const files = readdirSync(__dirname).filter((name) => name.endsWith('.types.ts'));
+  const host = ts.createCompilerHost(options);
+  const { fileExists, readFile, getSourceFile } = host;
+  host.fileExists = (name) => snippets.has(name) || fileExists(name);
+  host.readFile = (name) => snippets.get(name) ?? readFile(name);
+  host.getSourceFile = (name, ...rest) => {
+    const snippet = snippets.get(name);
+    return snippet === undefined ? getSourceFile(name, ...rest) : ts.createSourceFile(name, snippet, ts.ScriptTarget.ES2022);
+  };
+  const names = new Map([...snippets].map(([name, text]) => [text.slice(imports.length, -'\nexport {};\n'.length), name]));
+  const program = ts.createProgram([...snippets.keys(), ...files.map((name) => join(__dirname, name))], options, host);
+  return (what: string) => {
+    const file = program.getSourceFile(names.get(what) ?? join(__dirname, what));
+    const diagnostics = [...program.getSyntacticDiagnostics(file), ...program.getSemanticDiagnostics(file)];
+    return diagnostics.map(({ messageText }) => ts.flattenDiagnosticMessageText(messageText, '\n'));
+  };
+}
+
+function fail({ messageText }: ts.Diagnostic): never {
+  throw new Error(ts.flattenDiagnosticMessageText(messageText, '\n'));
+}
+
+describe('the types', () => {
+  let problemsOf: (what: string) => string[];
+  beforeAll(() => (problemsOf = compile()));
+
+  it.each(Object.entries(accepted))('accept %s', (_what, source) => {
+    expect(problemsOf(source)).toEqual([]);
+  });
+
+  it.each(Object.entries(refused))('refuse %s', (_what, [source, message]) => {
+    expect(problemsOf(source)).toEqual([expect.stringMatching(message)]);
+  });
+
+  it.each(readdirSync(__dirname).filter((name) => name.endsWith('.types.ts')))('are as %s expects', (name) => {
+    expect(problemsOf(name)).toEqual([]);
+  });
+});

@@ -1,0 +1,204 @@
+// Never run: `tsc` checks it, where each `@ts-expect-error` must stand above an error.
+import { of, type Observable } from 'rxjs';
+import { DistributedLock, type DistributedLockOptions } from 'nestjs-distributed-lock';
+
+interface Product {
+  id: number;
+  sku: string;
+}
+
+export class Compiles {
+  @DistributedLock()
+  async unannotated() {}
+  @DistributedLock()
+  promise(): Promise<number> {
+    return Promise.resolve(1);
+  }
+  @DistributedLock()
+  promiseLike(): PromiseLike<number> {
+    return Promise.resolve(1);
+  }
+  @DistributedLock({ returns: 'observable' })
+  observable(): Observable<number> {
+    return of(1);
+  }
+  @DistributedLock()
+  async *generator() {
+    yield 1;
+  }
+  @DistributedLock({ returns: 'iterable' })
+  iterable(): AsyncIterable<number> {
+    return this.generator();
+  }
+  @DistributedLock()
+  generic<T>(value: T): Promise<T> {
+    return Promise.resolve(value);
+  }
+  overloaded(value: string): Promise<string>;
+  overloaded(value: number): Promise<number>;
+  @DistributedLock()
+  async overloaded(value: unknown): Promise<unknown> {
+    return value;
+  }
+  @DistributedLock()
+  private async hidden() {}
+  @DistributedLock()
+  protected async [Symbol.for('named')](..._rest: unknown[]) {
+    return this.hidden();
+  }
+}
+
+export class SyncMethods {
+  // @ts-expect-error a sync method cannot wait for its lock
+  @DistributedLock()
+  nothing(): void {}
+
+  // @ts-expect-error sync
+  @DistributedLock()
+  text() {
+    return 'a';
+  }
+
+  // @ts-expect-error not on every path
+  @DistributedLock()
+  sometimes(now: boolean): number | Promise<number> {
+    return now ? 1 : Promise.resolve(1);
+  }
+
+  // @ts-expect-error sync
+  @DistributedLock()
+  *generator() {
+    yield 1;
+  }
+
+  // @ts-expect-error sync
+  @DistributedLock()
+  list(): Promise<number>[] {
+    return [];
+  }
+
+  // @ts-expect-error sync
+  @DistributedLock({ returns: 'promise' })
+  evenIfItSaysSo(): number {
+    return 1;
+  }
+}
+
+export class OtherPlaces {
+  // @ts-expect-error a getter
+  @DistributedLock()
+  get getter() {
+    return Promise.resolve(1);
+  }
+
+  // @ts-expect-error a field
+  @DistributedLock()
+  field = async () => undefined;
+
+  // @ts-expect-error a parameter
+  async parameter(@DistributedLock() _sku: string) {}
+}
+
+// @ts-expect-error a class
+@DistributedLock()
+export class WholeClass {}
+
+export class Keys {
+  @DistributedLock<Keys['reduce']>({ key: (product, units) => [product.sku, product.id, units.toFixed()] })
+  async reduce(_product: Product, _units: number) {}
+
+  @DistributedLock<Keys['few']>({ key: (product) => product.id })
+  async few(_product: Product, _units: number) {}
+
+  @DistributedLock<Keys['optional']>({ key: (product) => product?.sku ?? 'none' })
+  async optional(_product?: Product) {}
+
+  @DistributedLock<Keys['rest']>({ key: (...skus) => skus })
+  async rest(..._skus: string[]) {}
+
+  @DistributedLock({ key: (sku: string) => sku })
+  async untyped(_sku: string) {}
+
+  // @ts-expect-error no such property
+  @DistributedLock<Keys['missing']>({ key: (product) => product.colour })
+  async missing(_product: Product) {}
+
+  // @ts-expect-error another type of parameter
+  @DistributedLock<Keys['wrong']>({ key: (product: string) => product })
+  async wrong(_product: Product) {}
+
+  // @ts-expect-error more parameters than the method has
+  @DistributedLock<Keys['more']>({ key: (_product, units: number) => units })
+  async more(_product: Product) {}
+
+  // @ts-expect-error may be undefined
+  @DistributedLock<Keys['maybe']>({ key: (product) => product?.sku })
+  async maybe(_product?: Product) {}
+
+  // @ts-expect-error an object is no part
+  @DistributedLock<Keys['object']>({ key: (product) => product })
+  async object(_product: Product) {}
+
+  // @ts-expect-error a promise is no part
+  @DistributedLock<Keys['late']>({ key: async (product) => product.sku })
+  async late(_product: Product) {}
+
+  // @ts-expect-error the type of another method
+  @DistributedLock<Keys['few']>({ key: (product) => product.id })
+  async other(_sku: string) {}
+
+  // @ts-expect-error the type of a sync method
+  @DistributedLock<Keys['sync']>({ key: (sku) => sku })
+  async typedBySync(_sku: string) {}
+  sync(_sku: string): void {}
+}
+
+export const right: DistributedLockOptions[] = [
+  { prefix: 'a', value: 'b', paramLock: true, store: 'second', returns: 'iterable' },
+  { paramLock: ['0.id', '1'] as const, keyTimeout: 1, retryCount: 0, retryInterval: 1, waitTimeout: Infinity },
+  { onTimeout: 'skip', onLost: 'ignore', reentrant: false, fair: true, minHold: 0, maxHold: 1 },
+  { onTimeout: ({ key, args, target, method, error }) => [key.length, args.length, target, method, error.code] },
+];
+
+export const wrong: DistributedLockOptions[] = [
+  // @ts-expect-error text
+  { keyTimeout: '1000' },
+  // @ts-expect-error null
+  { retryCount: null },
+  // @ts-expect-error a bigint
+  { retryInterval: 500n },
+  // @ts-expect-error text
+  { waitTimeout: 'forever' },
+  // @ts-expect-error a boolean
+  { minHold: true },
+  // @ts-expect-error an object
+  { maxHold: {} },
+  // @ts-expect-error text
+  { reentrant: 'yes' },
+  // @ts-expect-error a number
+  { fair: 1 },
+  // @ts-expect-error another word
+  { onTimeout: 'ignore' },
+  // @ts-expect-error it is given an object
+  { onTimeout: (key: string) => key },
+  // @ts-expect-error another word
+  { onLost: 'skip' },
+  // @ts-expect-error a number
+  { prefix: 5 },
+  // @ts-expect-error a symbol
+  { value: Symbol('value') },
+  // @ts-expect-error no list
+  { paramLock: '0' },
+  // @ts-expect-error a list of numbers
+  { paramLock: [0] },
+  // @ts-expect-error no function
+  { key: 'sku' },
+  // @ts-expect-error another word
+  { returns: 'stream' },
+  // @ts-expect-error a name is meant
+  { store: {} },
+  // @ts-expect-error a default may be for every call, a signal is for one
+  { signal: new AbortController().signal },
+  // @ts-expect-error unknown option
+  { ttl: 1000 },
+];
