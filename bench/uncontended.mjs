@@ -118,11 +118,18 @@ async function decoratorBench() {
 }
 
 const redis = await redisBench();
-const p = (name, q) => quantile(redis[name].map((times) => quantile(times, q)), 0.5);
+const p = (name, q) =>
+  quantile(
+    redis[name].map((times) => quantile(times, q)),
+    0.5,
+  );
 const ratios = redis.ours.map((times, round) => quantile(times, 0.5) / quantile(redis.raw[round], 0.5));
 console.log(`lone acquire + release on Redis, ${ROUNDS} rounds of ${PAIRS}, median of rounds`);
-for (const name of ['raw', 'ours']) console.log(`  ${name.padEnd(5)} p50 ${p(name, 0.5).toFixed(1)} µs, p99 ${p(name, 0.99).toFixed(1)} µs`);
-console.log(`  ratio of p50: ${quantile(ratios, 0.5).toFixed(3)} (rounds: ${ratios.map((ratio) => ratio.toFixed(2)).join(' ')}); goal 1.15`);
+for (const name of ['raw', 'ours'])
+  console.log(`  ${name.padEnd(5)} p50 ${p(name, 0.5).toFixed(1)} µs, p99 ${p(name, 0.99).toFixed(1)} µs`);
+console.log(
+  `  ratio of p50: ${quantile(ratios, 0.5).toFixed(3)} (rounds: ${ratios.map((ratio) => ratio.toFixed(2)).join(' ')}); goal 1.15`,
+);
 
 const decorator = await decoratorBench();
 const over = decorator.locked.map((time, round) => time - decorator.bare[round]);

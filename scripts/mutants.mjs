@@ -57,7 +57,10 @@ async function tryMutant(folder, mutant) {
   const file = join(folder, mutant.file);
   const original = readFileSync(file, 'utf8');
   if (original.split(mutant.from).length !== 2) return { mutant, verdict: 'does not apply' };
-  writeFileSync(file, original.replace(mutant.from, () => mutant.to));
+  writeFileSync(
+    file,
+    original.replace(mutant.from, () => mutant.to),
+  );
   const start = performance.now();
   const result = await runSpec(folder, mutant);
   writeFileSync(file, original);

@@ -43,7 +43,7 @@ export interface AcquireSettings {
  * plus one request.
  */
 export function acquire(settings: AcquireSettings): Promise<Lease> {
-  return settings.runtime.whileAcquiring(() => new Acquisition(settings).run());
+  return new Acquisition(settings).run();
 }
 
 type Taken = Extract<AcquireReply, { granted: false }>;
@@ -70,24 +70,24 @@ class Acquisition {
   }
 
   async run(): Promise<Lease> {
+    const { runtime, patience } = this.settings;
+    const deadline = this.startedAt + patience;
+    runtime.acquireBegins();
     try {
-      return await this.askUntilGranted();
+      for (;;) {
+        this.assertNotAborted();
+        const outcome = await this.ask();
+        if (outcome instanceof Lease) return outcome;
+        const left = deadline - now();
+        if (left <= 0) throw outcome instanceof LockError ? outcome : this.timeout(outcome);
+        await this.pause(Math.min(left, this.delayAfter(outcome)));
+      }
     } catch (error) {
       this.isAbandoned = true;
       if (this.mayBeKnown) this.leave();
       throw error;
-    }
-  }
-
-  private async askUntilGranted(): Promise<Lease> {
-    const deadline = this.startedAt + this.settings.patience;
-    for (;;) {
-      this.assertNotAborted();
-      const outcome = await this.ask();
-      if (outcome instanceof Lease) return outcome;
-      const left = deadline - now();
-      if (left <= 0) throw outcome instanceof LockError ? outcome : this.timeout(outcome);
-      await this.pause(Math.min(left, this.delayAfter(outcome)));
+    } finally {
+      runtime.acquireEnds();
     }
   }
 

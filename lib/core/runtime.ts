@@ -51,15 +51,13 @@ export class LockRuntime {
     this.changed();
   }
 
-  /** Keeps account of an acquire under way. */
-  async whileAcquiring<T>(acquire: () => Promise<T>): Promise<T> {
+  acquireBegins(): void {
     this.acquiring++;
-    try {
-      return await acquire();
-    } finally {
-      this.acquiring--;
-      this.changed();
-    }
+  }
+
+  acquireEnds(): void {
+    this.acquiring--;
+    this.changed();
   }
 
   /** Resolves when no guarded body runs any more and none is about to. */

@@ -70,16 +70,13 @@ export class Tenure implements Renewable {
   }
 
   /** Ends one lease's part; true if the key was ours until then. */
-  async remove(lease: OpenLease): Promise<boolean> {
+  remove(lease: OpenLease): Promise<boolean> {
     this.leases.delete(lease);
-    const isLast = this.leases.size === 0;
     this.stopIfAllAreOver();
-    try {
-      if (this.remaining() === 0) this.expire();
-      return isLast ? await this.release() : !this.loss;
-    } finally {
-      this.runtime.ended(lease);
-    }
+    if (this.remaining() === 0) this.expire();
+    if (this.leases.size === 0) return this.release(lease);
+    this.runtime.ended(lease);
+    return Promise.resolve(!this.loss);
   }
 
   /** Asks the store for a whole `ttl` more. */
@@ -153,12 +150,13 @@ export class Tenure implements Renewable {
     events.emit('lost', { key: this.key, owner: this.owner, error });
   }
 
-  private async release(): Promise<boolean> {
+  private async release(last: OpenLease): Promise<boolean> {
     watchdog.remove(this);
     this.isReleased = true;
     if (this.loss) {
       // Nobody waits for it: a renewal without an answer may have kept the key ours at the store.
       this.runtime.inBackground(this.tryRelease().then(ignore, ignore));
+      this.runtime.ended(last);
       return false;
     }
     try {
@@ -169,6 +167,8 @@ export class Tenure implements Renewable {
     } catch (cause) {
       this.releaseLater(this.releaseFailed(cause));
       return true;
+    } finally {
+      this.runtime.ended(last);
     }
     this.runtime.events.emit('released', { key: this.key, owner: this.owner, held: now() - this.grantedAt });
     return true;

@@ -3,7 +3,7 @@ import { isObservable, Observable, Subject, type Subscriber } from 'rxjs';
 import { takeUntil } from 'rxjs/operators';
 import { runHolding } from '../core/holds.js';
 import type { Lease } from '../core/lease.js';
-import { conclude, resultOnTimeout } from '../primitives/mutex.js';
+import { lossOf, resultOnTimeout } from '../primitives/mutex.js';
 import { DEFINITION } from './distributed-lock.tokens.js';
 import type { ReturnKind } from './distributed-lock.options.js';
 import type { LockDefinition } from './lock-definition.js';
@@ -118,11 +118,8 @@ class GuardedCall {
   }
 
   private async complete(lease: Lease): Promise<void> {
-    try {
-      await conclude(lease, this.plan.options, this.last);
-      this.subscriber.complete();
-    } catch (error) {
-      this.subscriber.error(error);
-    }
+    const loss = lossOf(lease, await lease.release(), this.plan.options, this.last);
+    if (loss) this.subscriber.error(loss);
+    else this.subscriber.complete();
   }
 }

@@ -52,7 +52,7 @@ export class Mutex {
    */
   async acquire(options?: AcquireOptions): Promise<Lease> {
     checkOptions(options, `Lock "${this.key}"`, ACQUIRE_OPTIONS);
-    return this.take(resolveOptions(this.defaults, options), false);
+    return await this.take(resolveOptions(this.defaults, options), false);
   }
 
   /** As {@link acquire}, but tries once and resolves to `null` where the key is taken. */
@@ -91,12 +91,17 @@ export class Mutex {
       await lease.release();
       throw error;
     }
-    await conclude(lease, resolved, result);
+    const loss = lossOf(lease, await lease.release(), resolved, result);
+    if (loss) throw loss;
     return result;
   }
 
-  /** @internal A lease by options that are checked and complete. */
-  async take(options: ResolvedOptions, guardsBody: boolean): Promise<Lease> {
+  /**
+   * A lease by options that are checked and complete. Not `async`, for a promise costs as much as the rest of it: it may throw, too.
+   *
+   * @internal
+   */
+  take(options: ResolvedOptions, guardsBody: boolean): Promise<Lease> {
     const { key, driver, runtime } = this;
     const { signal, minHold, maxHold } = options;
     if (signal?.aborted) throw abortedBy(signal, key);
@@ -120,10 +125,9 @@ export async function resultOnTimeout(
   return onTimeout === 'skip' ? undefined : onTimeout({ key: error.key ?? '', ...call, error });
 }
 
-/** Releases the lease of a body that succeeded. */
-export async function conclude(lease: Lease, options: ResolvedOptions, result: unknown): Promise<void> {
-  const wasOurs = await lease.release();
-  if (wasOurs || options.onLost === 'ignore') return;
+/** The error of a body that succeeded under a lease that its release found lost. */
+export function lossOf(lease: Lease, wasOurs: boolean, options: ResolvedOptions, result: unknown): LockLostError | undefined {
+  if (wasOurs || options.onLost === 'ignore') return undefined;
   const message = `The lease of "${lease.key}" was lost while the work ran: another may have worked at the same time.`;
-  throw new LockLostError(message, { key: lease.key, result });
+  return new LockLostError(message, { key: lease.key, result });
 }
