@@ -73,7 +73,7 @@ export function entryContract(makeStore: MakeStore): void {
         const error = await rejection(locks.using(key, body, { waitTimeout: Infinity, onTimeout: () => body() }));
         expect(error).toBeInstanceOf(StoreError);
       }
-    });
+    }, 5_000);
 
     it('not on a grant that comes when its lease has run out; the key is given back', async () => {
       const locks = open({ misbehaving: late(100) });

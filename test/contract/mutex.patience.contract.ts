@@ -175,7 +175,7 @@ export function patienceContract(makeStore: MakeStore): void {
       const lease = await away.acquire(newKey());
       await rejection(lease.renew());
       expect(await lease.release()).toBe(false);
-    });
+    }, 5_000);
   });
 
   describe('what becomes of a call whose patience ends', () => {

@@ -27,7 +27,7 @@ export function locksOpener(makeStore: MakeStore): LocksOpener {
   const opened: Locks[] = [];
   afterEach(async () => {
     await Promise.all(opened.splice(0).map((locks) => locks.close()));
-  });
+  }, 10_000);
   return {
     open({ misbehaving, requestTimeout, ...options } = {}) {
       const real = makeStore();

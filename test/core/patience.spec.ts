@@ -79,20 +79,14 @@ describe('the pause before a waiter asks again', () => {
 });
 
 describe('the pause before a queued waiter asks whether its turn has come', () => {
-  it('is short at the head, and shorter than an offer lasts everywhere', () => {
+  it('is short at first, and at the head always', () => {
     expect(turnDelay(0, 1)).toBeLessThanOrEqual(20);
-    for (const attempt of [1, 5, 1e6]) {
-      expect(turnDelay(0, attempt)).toBeLessThanOrEqual(50);
-      for (const ahead of [0, 1, 10, 1e6]) expect(turnDelay(ahead, attempt)).toBeLessThan(1_000);
-    }
+    for (const attempt of [1, 2, 10, 1e9]) expect(turnDelay(0, attempt)).toBeLessThanOrEqual(100);
   });
 
-  it('grows while the lock is held for long', () => {
-    expect(turnDelay(0, 5)).toBeGreaterThan(turnDelay(0, 1));
-  });
-
-  it('is no shorter further behind', () => {
-    const pauses = [0, 1, 2, 5, 49, 50, 1e6].map((ahead) => turnDelay(ahead, 1));
+  it('is longer further behind, and with each try, but shorter than an offer lasts', () => {
+    const pauses = [turnDelay(0, 1), turnDelay(1, 1), turnDelay(2, 1), turnDelay(2, 2), turnDelay(2, 9), turnDelay(1e6, 1e6)];
     expect(pauses).toEqual([...pauses].sort((a, b) => a - b));
+    expect(pauses.at(-1)).toBeLessThan(1_000);
   });
 });

@@ -6,6 +6,7 @@ type Reply = 'renewed' | 'lost';
 
 /** A driver that only renews; `answer` says how. */
 class RenewingDriver {
+  constructor(readonly largestBatch?: number) {}
   readonly batches: (readonly RenewRequest[])[] = [];
   answer: (batch: readonly RenewRequest[]) => Promise<readonly Reply[]> = async (batch) => batch.map(() => 'renewed');
 
@@ -100,6 +101,14 @@ describe('the watchdog', () => {
     expect(driver.batches.map((batch) => batch.length)).toEqual([500]);
     expect(others.batches.map((batch) => batch.length)).toEqual([500]);
     expect(jest.getTimerCount()).toBe(1);
+    for (const tenure of tenures) expect(tenure.replies).toEqual(['renewed']);
+  });
+
+  it('sends no larger batches than the driver takes', async () => {
+    const small = new RenewingDriver(256);
+    const tenures = Array.from({ length: 600 }, () => new FakeTenure(watchdog, small, 3_000));
+    await pass(1_001);
+    expect(small.batches.map((batch) => batch.length)).toEqual([256, 256, 88]);
     for (const tenure of tenures) expect(tenure.replies).toEqual(['renewed']);
   });
 

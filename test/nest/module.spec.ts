@@ -1,4 +1,4 @@
-import { Inject, Injectable, Module, type DynamicModule, type ModuleMetadata } from '@nestjs/common';
+import { Inject, Injectable, Logger, Module, type DynamicModule, type ModuleMetadata } from '@nestjs/common';
 import { Test } from '@nestjs/testing';
 import {
   DistributedLock,
@@ -7,6 +7,7 @@ import {
   Locks,
   locksToken,
   type DistributedLockOptionsFactory,
+  type LockLogger,
 } from 'nestjs-distributed-lock';
 import { memoryStore } from 'nestjs-distributed-lock/memory';
 import { boot, isTaken, start } from './boot.js';
@@ -124,6 +125,26 @@ describe('DistributedLockModule', () => {
     const imports = [DistributedLockModule.forRoot({ ...options(), name: 'only' })];
     const app = await start(Test.createTestingModule({ imports, providers: [Named] }));
     expect(await app.get(Named).run()).toBe('done');
+  });
+
+  it('tells of lost leases to Nest’s logger, to one of your own, or to nobody', async () => {
+    const lines: unknown[][] = [];
+    const logger = {
+      log: () => undefined,
+      warn: (...line: unknown[]) => lines.push(line),
+      error: (...line: unknown[]) => lines.push(line),
+    };
+    const lose = async (said?: LockLogger | false) => {
+      const { store, locks } = await boot({}, { logger: said });
+      Logger.overrideLogger(said === undefined ? logger : false);
+      const { key, owner } = await locks.acquire('key');
+      await store.mutex.release({ key, owner, keepFor: 0 });
+      await locks.close();
+      return lines.splice(0);
+    };
+    expect(await lose()).toEqual([[expect.stringContaining('"key" was lost'), 'DistributedLock']]);
+    expect(await lose(logger)).toEqual([[expect.stringContaining('"key" was lost')]]);
+    expect(await lose(false)).toEqual([]);
   });
 
   it('keeps the locks of two apps in one process apart', async () => {

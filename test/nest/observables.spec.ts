@@ -91,7 +91,13 @@ describe('a locked method that returns an Observable', () => {
   it('ends with its lock when its subscriber leaves in the midst of the first values', async () => {
     let ticks = 0;
     let ended = false;
-    const source = concat(of('first'), interval(1).pipe(tap(() => ticks++))).pipe(finalize(() => (ended = true)));
+    const source = concat(
+      of('first'),
+      interval(1).pipe(
+        take(500),
+        tap(() => ticks++),
+      ),
+    ).pipe(finalize(() => (ended = true)));
     const { read, taken } = await bootFeed(() => source);
     expect(await firstValueFrom(read())).toBe('first');
     await eventually(async () => !(await taken()));

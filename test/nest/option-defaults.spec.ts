@@ -2,7 +2,7 @@ import type { DistributedLockOptions, LockEvents } from 'nestjs-distributed-lock
 import { DistributedLock, DistributedLockModule, Locks, locksToken, LockTimeoutError } from 'nestjs-distributed-lock';
 import { memoryStore } from 'nestjs-distributed-lock/memory';
 import { Test } from '@nestjs/testing';
-import { lastValueFrom, of } from 'rxjs';
+import { from, lastValueFrom, of } from 'rxjs';
 import { boot, isTaken, start } from './boot.js';
 
 const LONG = 60_000;
@@ -124,7 +124,7 @@ describe('defaults of forRoot', () => {
       }
     }
     const { get } = await boot({ providers: [Job] }, { defaults: { returns: 'observable' } });
-    expect(await lastValueFrom(get(Job).stream())).toBe('streamed');
+    expect(await lastValueFrom(from(get(Job).stream()))).toBe('streamed');
     expect(await get(Job).run()).toBe('run');
   });
 

@@ -1,5 +1,6 @@
 import { memoryStore } from 'nestjs-distributed-lock/memory';
 import { mutexContract } from '../contract/mutex.contract.js';
+import { eventually } from '../support/eventually.js';
 
 const store = memoryStore();
 
@@ -10,3 +11,9 @@ function remains(): string[] {
 }
 
 mutexContract('memory', () => store, remains);
+
+it('the memory store forgets what has run out, though nobody asks after it', async () => {
+  await store.mutex.acquire({ key: 'forgotten', owner: 'dead', ttl: 10, tokens: 1, queue: false, abandoned: () => false });
+  expect(remains()).toContain('forgotten');
+  await eventually(() => !remains().includes('forgotten'));
+});

@@ -1,0 +1,52 @@
+// Uses a store in one of several ways, then has nothing more to do: it must end by itself.
+import { Redis, type RedisOptions } from 'ioredis';
+import { Locks } from 'nestjs-distributed-lock/core';
+import { redisStore } from 'nestjs-distributed-lock/redis';
+import { tellParent } from '../../support/child.js';
+
+export interface EndsArgs {
+  connection: RedisOptions;
+  way: keyof typeof ways;
+}
+export type EndsMessage = { type: 'did'; what: string };
+
+const ways = {
+  async 'never uses it'(): Promise<void> {
+    ownLocks().mutex('key');
+  },
+  async 'closes it'(): Promise<void> {
+    const locks = ownLocks();
+    await locks.using('key', () => undefined);
+    await locks.close();
+  },
+  async 'closes it with a lease that is held'(): Promise<void> {
+    const locks = ownLocks();
+    await locks.acquire('key', { keyTimeout: 60_000 });
+    await locks.close();
+  },
+  async 'closes it after it could not connect'(): Promise<void> {
+    const locks = ownLocks();
+    await locks.acquire('key', { waitTimeout: 0 }).catch((error: Error) => tellParent({ type: 'did', what: error.name }));
+    await locks.close();
+  },
+  async 'disconnects its client, and never closes the store, with a lease that is held'(): Promise<void> {
+    const client = new Redis(connection);
+    await new Locks(redisStore({ client })).acquire('key', { keyTimeout: 60_000, maxHold: 60_000 });
+    client.disconnect();
+  },
+  async 'loses the server and has no listener for errors'(): Promise<void> {
+    const locks = ownLocks();
+    await locks.using('key', () => undefined);
+    tellParent({ type: 'did', what: 'connected' });
+    await new Promise((resolve) => process.once('message', resolve));
+    await locks.acquire('key', { waitTimeout: 300 }).catch((error: Error) => tellParent({ type: 'did', what: error.name }));
+    await locks.close();
+  },
+};
+
+function ownLocks(): Locks {
+  return new Locks(redisStore({ options: connection, requestTimeout: 500 }), { logger: false });
+}
+
+const { connection, way } = JSON.parse(process.argv[2]!) as EndsArgs;
+await ways[way]();

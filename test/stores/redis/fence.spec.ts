@@ -1,0 +1,108 @@
+import { LockConfigError } from 'nestjs-distributed-lock/core';
+import { eventually } from '../../support/eventually.js';
+import type { LockerMessage } from './locker.child.js';
+import { useRedis } from './setting.js';
+
+const KEY = 'order:42';
+const FENCE = `{${KEY}}:fence`;
+const HOUR = 3_600_000;
+const patient = { keyTimeout: 10_000, waitTimeout: 15_000 };
+
+describe('the fencing tokens of a key', () => {
+  const setting = useRedis();
+
+  async function token(locks = setting.own()): Promise<number> {
+    return locks.using(KEY, (lease) => lease.fencingToken!, patient);
+  }
+
+  it('are safe integers that grow from one holder to the next (G2)', async () => {
+    const locks = setting.own();
+    let last = 0;
+    for (let i = 0; i < 50; i++) {
+      const next = await token(locks);
+      expect(Number.isSafeInteger(next)).toBe(true);
+      expect(next).toBeGreaterThan(last);
+      expect(await setting.redis.get(FENCE)).toBe(String(next));
+      last = next;
+    }
+  });
+
+  it.each([
+    ['the key was deleted', () => setting.redis.del(KEY)],
+    ['the token was lost', () => setting.redis.del(FENCE)],
+    ['everything was flushed', () => setting.redis.flushall()],
+    ['the server started again, empty', () => setting.server.restart()],
+    ["the server's clock went back behind the last one", () => setting.redis.set(FENCE, String(Date.now() * 1000 + 40_000_000))],
+  ])('grow though %s (G2)', async (_, happens) => {
+    const locks = setting.own();
+    const before = await locks.acquire(KEY, patient);
+    await happens();
+    const last = Math.max(before.fencingToken!, Number((await setting.redis.get(FENCE)) ?? 0));
+    await setting.redis.del(KEY);
+    const next = await token(locks);
+    expect(next).toBeGreaterThan(last);
+    expect(await token(locks)).toBeGreaterThan(next);
+  });
+
+  it('grow when a lease has expired', async () => {
+    const holder = await setting.fork<LockerMessage>('locker.child.ts', setting.server.connection);
+    await holder.waitFor('ready', { within: 30_000 });
+    holder.send({ type: 'acquire', key: KEY, options: { keyTimeout: 300 } });
+    const { token: lost } = await holder.waitFor('granted');
+    holder.pause();
+    expect(await token()).toBeGreaterThan(lost);
+  });
+
+  it('grow from process to process (G2)', async () => {
+    const connection = setting.server.connection;
+    const children = await Promise.all([1, 2, 3].map(() => setting.fork<LockerMessage>('locker.child.ts', connection)));
+    let last = 0;
+    for (const child of [...children, ...children]) {
+      child.send({ type: 'acquire', key: KEY, options: patient });
+      const { token: next } = await child.waitFor('granted', { within: 30_000 });
+      expect(next).toBeGreaterThan(last);
+      last = next;
+      child.send({ type: 'release', key: KEY });
+      expect(await child.waitFor('released')).toMatchObject({ answer: true });
+    }
+  });
+
+  it('are remembered for an hour after use, and then expire', async () => {
+    await token();
+    const left = await setting.redis.pttl(FENCE);
+    expect(left).toBeGreaterThan(HOUR - 30_000);
+    expect(left).toBeLessThanOrEqual(HOUR);
+  });
+
+  it('are remembered for fenceTimeout where that is given, and grow when they are forgotten', async () => {
+    const locks = setting.own(undefined, { fenceTimeout: 200 });
+    const last = await token(locks);
+    const left = await setting.redis.pttl(FENCE);
+    expect(left).toBeLessThanOrEqual(200);
+    await eventually(async () => (await setting.keys()).length === 0);
+    expect(await token(locks)).toBeGreaterThan(last);
+  });
+
+  it('have a name that a key with a hash tag must not take', async () => {
+    const locks = setting.own();
+    for (const key of ['{order}:fence', '{order}:queue', 'a{order}b:fence']) {
+      await expect(locks.acquire(key)).rejects.toThrow(LockConfigError);
+      await expect(locks.acquire(key)).rejects.toThrow(key);
+    }
+    for (const key of ['order:fence', '{order}:fences', '{order}fence', '{order:fence}']) {
+      expect(await (await locks.acquire(key, patient)).release()).toBe(true);
+    }
+    expect((await setting.keys()).length).toBe(4); // as many fences as locks
+  });
+
+  it('and waiters of "a" and "{a}" are not mixed up: they are two locks', async () => {
+    const locks = setting.own();
+    const [plain, tagged] = [await locks.acquire('a', patient), await locks.acquire('{a}', patient)];
+    const wait = locks.acquire('a', { ...patient, fair: true });
+    await eventually(async () => (await setting.keys('*:queue')).length === 1);
+    await tagged.release();
+    expect(await setting.redis.exists('{a}')).toBe(0);
+    await plain.release();
+    expect(await (await wait).release()).toBe(true);
+  });
+});

@@ -1,0 +1,44 @@
+import { outcomeOf, useRedis } from './setting.js';
+
+const CYCLES = 1_000;
+const patient = { keyTimeout: 10_000, waitTimeout: 30_000 };
+
+describe('after 1,000 keys were taken and given back, and others given up', () => {
+  const setting = useRedis();
+
+  it('nothing stays at the server but fences that expire by themselves, and one connection for each store (G7)', async () => {
+    const before = (await setting.redis.client('LIST')) as string;
+    const stores = [setting.own(), setting.own()];
+    const holder = await stores[0]!.acquire('taken', patient);
+
+    await Promise.all(
+      Array.from({ length: CYCLES }, async (_, i) => {
+        const locks = stores[i % 2]!;
+        const lease = await locks.acquire(`key:${i}`, { ...patient, fair: i % 3 === 0 });
+        expect(await lease.release()).toBe(true);
+        if (i % 10 > 0) return;
+        const caller = new AbortController();
+        const abandoned = [
+          outcomeOf(locks.tryAcquire('taken')),
+          outcomeOf(locks.acquire('taken', { waitTimeout: 20, fair: i % 20 === 0 })),
+          outcomeOf(locks.acquire(`abandoned:${i}`, { ...patient, signal: caller.signal })),
+          outcomeOf(locks.acquire('taken', { ...patient, fair: true, signal: caller.signal })),
+        ];
+        caller.abort();
+        await Promise.all(abandoned);
+      }),
+    );
+
+    const clients = (await setting.redis.client('LIST')) as string;
+    expect(clients.trim().split('\n')).toHaveLength(before.trim().split('\n').length + stores.length);
+    await holder.release();
+    await Promise.all(stores.map((locks) => locks.close()));
+    const keys = await setting.keys();
+    expect(keys.filter((key) => !key.endsWith(':fence'))).toEqual([]);
+    expect(keys.length).toBeGreaterThan(CYCLES);
+    const ends = (await setting.redis.pipeline(keys.map((key) => ['pttl', key])).exec())!.map(([, ttl]) => Number(ttl));
+    expect(Math.min(...ends)).toBeGreaterThan(0);
+    const after = (await setting.redis.client('LIST')) as string;
+    expect(after.trim().split('\n')).toHaveLength(before.trim().split('\n').length);
+  });
+});

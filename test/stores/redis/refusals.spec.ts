@@ -1,0 +1,156 @@
+import { mkdirSync, rmSync } from 'node:fs';
+import { dirname, join } from 'node:path';
+import { StoreError } from 'nestjs-distributed-lock/core';
+import { eventually } from '../../support/eventually.js';
+import { startRedis } from '../../support/redis-server.js';
+import { endOf, outcomeOf, SLACK, useRedis } from './setting.js';
+
+const KEY = 'order:42';
+
+describe('a server that refuses for good', () => {
+  const setting = useRedis({ password: 'secret' });
+  const as = (username: string) => ({ ...setting.server.connection, username, password: 'pass' });
+  const allow = (user: string, ...rules: string[]) =>
+    setting.redis.acl('SETUSER', user, 'on', '>pass', 'resetkeys', 'nocommands', ...rules);
+
+  beforeEach(async () => {
+    await allow('no-scripts', '+@all', '-@scripting', '~*');
+    await allow('no-keys', '+@all', '~other:*');
+    await allow('no-eval', '+@all', '-eval', '~*');
+  });
+
+  describe.each(['own', 'borrowed'] as const)('to the %s client of a store', (whose) => {
+    it.each([
+      ['NOAUTH', 'no password', () => ({ ...setting.server.connection, password: undefined })],
+      ['WRONGPASS', 'a wrong password', () => ({ ...setting.server.connection, password: 'guess' })],
+      ['NOPERM', 'no right to run scripts', () => as('no-scripts')],
+      ['NOPERM', 'no right to the key', () => as('no-keys')],
+      ['NOPERM', 'a right to run known scripts only', () => as('no-eval')],
+    ])('with %s, for %s: is a StoreError at once, though the wait has no end (G9)', async (code, _, connection) => {
+      await setting.redis.script('FLUSH');
+      const body = jest.fn();
+      const { error, took } = await outcomeOf(setting[whose](connection()).using(KEY, body, { waitTimeout: Infinity }));
+      expect(error).toBeInstanceOf(StoreError);
+      expect(error).toMatchObject({ transient: false, code: 'LOCK_STORE', message: expect.stringContaining(code) });
+      expect(took).toBeLessThan(1_000 + SLACK);
+      expect(body).not.toHaveBeenCalled();
+      expect(await setting.keys()).toEqual([]);
+    });
+  });
+
+  it('is asked as ever once it allows', async () => {
+    const locks = setting.own(as('no-keys'));
+    await expect(locks.acquire(KEY)).rejects.toThrow('NOPERM');
+    await allow('no-keys', '+@all', '~*');
+    expect(await (await locks.acquire(KEY)).release()).toBe(true);
+  });
+
+  it('takes the right away during a hold: the lease is held to its real end, since nobody else can have it (G4)', async () => {
+    const locks = setting.own(as('no-keys'));
+    await allow('no-keys', '+@all', '~*');
+    const unknown = jest.fn();
+    locks.on('unknown', unknown);
+    const lease = await locks.acquire(KEY, { keyTimeout: 3_000 });
+    await allow('no-keys', '+@all', '~other:*');
+    await eventually(() => unknown.mock.calls.length > 0);
+    lease.assertHeld();
+    await allow('no-keys', '+@all', '~*');
+    const end = endOf(lease);
+    await eventually(() => endOf(lease) > end + 100, { within: lease.remaining() });
+    expect(await lease.release()).toBe(true);
+  });
+});
+
+describe('a server that refuses for now', () => {
+  const setting = useRedis();
+  const rdb = (): string => join(dirname(setting.server.path!), 'dump.rdb');
+
+  const REFUSALS: [string, { begin: () => unknown; end: () => unknown }][] = [
+    ['OOM', { begin: () => setting.redis.config('SET', 'maxmemory', 1), end: () => setting.redis.config('SET', 'maxmemory', 0) }],
+    ['READONLY', { begin: () => setting.redis.replicaof('127.0.0.1', 1), end: () => setting.redis.replicaof('NO', 'ONE') }],
+    [
+      'MISCONF',
+      {
+        // The snapshot cannot take the place of a directory.
+        async begin() {
+          mkdirSync(join(rdb(), 'in-the-way'), { recursive: true });
+          await setting.redis.set('unsaved', 1);
+          await setting.redis.config('SET', 'save', '3600 1');
+          await setting.redis.bgsave();
+          await eventually(async () => (await setting.redis.info('persistence')).includes('rdb_last_bgsave_status:err'));
+        },
+        async end() {
+          rmSync(rdb(), { recursive: true, force: true });
+          await setting.redis.config('SET', 'save', '');
+        },
+      },
+    ],
+  ];
+
+  describe.each(REFUSALS)('with %s', (code, refusal) => {
+    afterEach(() => refusal.end());
+
+    it.each(['own', 'borrowed'] as const)('is a StoreError when patience has ended, not before, on the %s client (G9)', async (whose) => {
+      const locks = setting[whose]();
+      await refusal.begin();
+      const { error, took } = await outcomeOf(locks.acquire(KEY, { waitTimeout: 400, retryInterval: 50 }));
+      expect(error).toBeInstanceOf(StoreError);
+      expect(error).toMatchObject({ transient: true });
+      expect((error as StoreError).message + String((error as StoreError).cause)).toContain(code);
+      expect(took).toBeGreaterThanOrEqual(400);
+      expect(took).toBeLessThan(400 + 1_000 + SLACK);
+    });
+
+    it('is asked until it is cured', async () => {
+      await refusal.begin();
+      const call = outcomeOf(setting.own().acquire(KEY, { waitTimeout: Infinity, retryInterval: 100 }));
+      setTimeout(() => void refusal.end(), 300);
+      const { value, took } = await call;
+      expect(took).toBeGreaterThan(290);
+      expect(took).toBeLessThan(300 + 1_000 + SLACK);
+      expect(await value!.release()).toBe(true);
+    });
+
+    it('has the key freed in the background, where it refused the release (G7, G10)', async () => {
+      const call = setting.own().using(
+        KEY,
+        async () => {
+          await refusal.begin();
+          return 'result';
+        },
+        { keyTimeout: 60_000 },
+      );
+      expect(await call).toBe('result');
+      await refusal.end();
+      await eventually(async () => (await setting.redis.exists(KEY)) === 0);
+    });
+  });
+
+  it.each(['own', 'borrowed'] as const)(
+    'since it is loading is waited for by the %s client, then used within a second (G9)',
+    async (whose) => {
+      const slowly = ['--key-load-delay', '400', '--loading-process-events-interval-bytes', '1024'];
+      const server = await startRedis({ args: slowly });
+      setting.finally(() => server.stop());
+      const redis = server.client({ enableReadyCheck: false });
+      await redis.eval(`for i = 1, 4000 do redis.call('SET', 'filler:' .. i, string.rep('x', 64)) end`, 0);
+      await redis.save();
+      const notReady = whose === 'borrowed' ? { enableReadyCheck: false } : {};
+      const locks = setting[whose]({ ...server.connection, ...notReady });
+      await locks.using('warm-up', () => undefined);
+      const impatient = setting[whose]({ ...server.connection, ...notReady }, { requestTimeout: 300 });
+
+      const restarted = server.restart();
+      await eventually(async () => (await redis.info('persistence')).includes('loading:1'));
+      const call = locks.acquire(KEY, { waitTimeout: Infinity, retryInterval: 50 });
+      const { error } = await outcomeOf(impatient.acquire(KEY, { waitTimeout: 100, retryInterval: 50 }));
+      expect((await redis.info('persistence')).includes('loading:1')).toBe(true);
+      expect(error).toBeInstanceOf(StoreError);
+      expect(error).toMatchObject({ transient: true });
+      await restarted;
+      const { value, took } = await outcomeOf(call);
+      expect(took).toBeLessThan(1_000 + SLACK);
+      expect(await value!.release()).toBe(true);
+    },
+  );
+});

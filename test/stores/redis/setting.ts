@@ -1,0 +1,118 @@
+import type { Redis, RedisOptions } from 'ioredis';
+import { Locks, type Lease, type LocksOptions } from 'nestjs-distributed-lock/core';
+import { redisStore, type RedisStoreOptions } from 'nestjs-distributed-lock/redis';
+import { createHash } from 'node:crypto';
+import { lua } from '../../../lib/stores/redis/lua.generated.js';
+import { forkChild, type Child, type ChildMessage } from '../../support/child.js';
+import { startRedis, type RedisServer, type StartRedisOptions } from '../../support/redis-server.js';
+import { startProxy, type ProxyTarget, type TcpProxy } from '../../support/tcp-proxy.js';
+
+/** Milliseconds by which a loaded machine may be late. */
+export const SLACK = 2_500;
+
+export type StoreOptions = Partial<Pick<RedisStoreOptions, 'requestTimeout' | 'fenceTimeout'>>;
+
+/** A server for all tests of a file, empty before each, and whatever a test opens until the test ends. */
+export interface Setting {
+  readonly server: RedisServer;
+  /** a connection of the test's own, which no fault touches */
+  readonly redis: Redis;
+  /** before the server of the setting, unless another is given */
+  proxy(target?: ProxyTarget): Promise<TcpProxy>;
+  /** a client that the test lends to a store */
+  client(options?: RedisOptions): Redis;
+  locks(store: RedisStoreOptions, options?: LocksOptions): Locks;
+  /** Locks over a client of the store's own. */
+  own(connection?: RedisOptions, store?: StoreOptions): Locks;
+  /** Locks over a client that is lent to the store. */
+  borrowed(connection?: RedisOptions, store?: StoreOptions): Locks;
+  fork<M extends ChildMessage>(script: string, args: object): Promise<Child<M>>;
+  /** Calls this when the test has ended, before all that was opened earlier is closed. */
+  finally(end: () => unknown): void;
+  /** The names of all keys, sorted. */
+  keys(pattern?: string): Promise<string[]>;
+}
+
+export function useRedis(options?: StartRedisOptions): Setting {
+  let server: RedisServer;
+  let redis: Redis;
+  const ends: (() => unknown)[] = [];
+
+  beforeAll(async () => {
+    server = await startRedis(options);
+    redis = server.client();
+  });
+  afterAll(() => server.stop());
+  beforeEach(() => redis.flushall());
+  afterEach(async () => {
+    for (const end of ends.splice(0).reverse()) await end();
+  });
+
+  const setting: Setting = {
+    get server() {
+      return server;
+    },
+    get redis() {
+      return redis;
+    },
+    async proxy(target = server.connection) {
+      const proxy = await startProxy(target);
+      ends.push(() => proxy.close());
+      return proxy;
+    },
+    client(clientOptions = {}) {
+      const client = server.client(clientOptions.port === undefined ? clientOptions : { ...clientOptions, path: undefined });
+      ends.push(() => client.disconnect());
+      return client;
+    },
+    locks(store, locksOptions) {
+      const locks = new Locks(redisStore(store), { logger: false, shutdownTimeout: 0, ...locksOptions });
+      ends.push(() => locks.close());
+      return locks;
+    },
+    own: (connection = server.connection, store) => setting.locks({ options: { disconnectTimeout: 100, ...connection }, ...store }),
+    borrowed: (connection = server.connection, store) => setting.locks({ client: setting.client(connection), ...store }),
+    async fork<M extends ChildMessage>(script: string, args: object) {
+      const child = await forkChild<M>(`test/stores/redis/${script}`, { args: [JSON.stringify(args)] });
+      ends.push(() => child.kill().catch(() => child.exit)); // it may be ending by itself
+      return child;
+    },
+    finally: (end) => void ends.push(end),
+    keys: async (pattern = '*') => (await redis.keys(pattern)).sort(),
+  };
+  return setting;
+}
+
+/** The name by which the server knows a script of the mutex. */
+export function shaOf(verb: 'acquire' | 'renew' | 'release' | 'leave'): string {
+  return createHash('sha1').update(lua[`mutex/${verb}`]).digest('hex');
+}
+
+/** So that each request is one command, and none is asked again with the script's text. */
+export async function loadScripts(redis: Redis, verbs: (keyof typeof lua)[] = Object.keys(lua) as (keyof typeof lua)[]): Promise<void> {
+  for (const verb of verbs) await redis.script('LOAD', lua[verb]);
+}
+
+/** Until when the lease claims to be held: grows with each renewal. */
+export function endOf(lease: Lease): number {
+  return performance.now() + lease.remaining();
+}
+
+/** How a call ended, and when. */
+export interface Outcome<T> {
+  value?: T;
+  error?: unknown;
+  /** milliseconds */
+  took: number;
+}
+
+/** Never rejects. */
+export async function outcomeOf<T>(call: PromiseLike<T>): Promise<Outcome<T>> {
+  const start = performance.now();
+  try {
+    const value = await call;
+    return { value, took: performance.now() - start };
+  } catch (error) {
+    return { error, took: performance.now() - start };
+  }
+}
