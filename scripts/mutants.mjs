@@ -6,14 +6,15 @@ import { cpSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync }
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { MUTANTS } from './mutants.table.mjs';
+import { ENGINE_MUTANTS } from './mutants/engine.mjs';
+import { NEST_MUTANTS } from './mutants/nest.mjs';
 
 const root = fileURLToPath(new URL('..', import.meta.url));
 const PARTS = ['lib', 'test', 'scripts', 'jest.config.js', 'package.json', 'tsconfig.json'];
 const PARALLEL = 2;
 
 const wanted = process.argv[2];
-const mutants = MUTANTS.filter(({ guarantee }) => !wanted || guarantee === wanted);
+const mutants = [...ENGINE_MUTANTS, ...NEST_MUTANTS].filter(({ guarantee }) => !wanted || guarantee === wanted);
 const folders = [];
 process.once('exit', () => folders.forEach((folder) => rmSync(folder, { recursive: true, force: true })));
 for (const signal of ['SIGINT', 'SIGTERM']) process.once(signal, () => process.exit(1));
@@ -30,7 +31,16 @@ function copyOfTheProject() {
 function runSpec(folder, { spec, test }) {
   const output = join(folder, 'result.json');
   rmSync(output, { force: true });
-  const args = [join('node_modules', 'jest', 'bin', 'jest.js'), '--runTestsByPath', spec, '--json', '--outputFile', output, '--silent'];
+  const args = [
+    join('node_modules', 'jest', 'bin', 'jest.js'),
+    '--runTestsByPath',
+    spec,
+    '--json',
+    '--outputFile',
+    output,
+    '--silent',
+    '--forceExit',
+  ];
   if (test) args.push('--testNamePattern', test);
   const child = spawn(process.execPath, args, { cwd: folder, stdio: ['ignore', 'ignore', 'pipe'] });
   let log = '';

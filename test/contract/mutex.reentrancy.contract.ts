@@ -1,5 +1,5 @@
 import { setTimeout as pause } from 'node:timers/promises';
-import { currentLease, type Lease, LockLostError, LockTimeoutError, type Locks } from 'nestjs-distributed-lock/core';
+import { currentLease, type Lease, LockAbortedError, LockLostError, LockTimeoutError, type Locks } from 'nestjs-distributed-lock/core';
 import { eventually } from '../support/eventually.js';
 import { gate } from './gate.js';
 import { locksOpener, type MakeStore } from './open-locks.js';
@@ -157,6 +157,33 @@ export function reentrancyContract(makeStore: MakeStore): void {
       );
       expect(await lostInside).toBe('checked');
     });
+
+    it('does not take it again for a caller whose signal has aborted', async () => {
+      const body = jest.fn();
+      await locks.using(key, async (outer) => {
+        const again = locks.using(key, body, { signal: AbortSignal.abort() });
+        expect(await rejection(again)).toBeInstanceOf(LockAbortedError);
+        outer.assertHeld();
+      });
+      expect(body).not.toHaveBeenCalled();
+    });
+
+    it('does not wait for the store when a caller aborts that takes it again for a longer minHold', async () => {
+      const silent = open({ misbehaving: () => ({ renew: () => new Promise(() => undefined) }) });
+      const body = jest.fn();
+      await silent.using(
+        key,
+        async (outer) => {
+          const caller = new AbortController();
+          const again = rejection(silent.using(key, body, { minHold: 60_000, signal: caller.signal }));
+          caller.abort();
+          expect(await again).toBeInstanceOf(LockAbortedError);
+          outer.assertHeld();
+        },
+        { keyTimeout: 30_000 },
+      );
+      expect(body).not.toHaveBeenCalled();
+    }, 5_000);
 
     it('tells each call of it that the lease is lost', async () => {
       const signals: AbortSignal[] = [];

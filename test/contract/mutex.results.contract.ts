@@ -1,5 +1,6 @@
 import { type Lease, type LockEvents, LockLostError, type Locks } from 'nestjs-distributed-lock/core';
 import { eventually } from '../support/eventually.js';
+import { firstTurnAfterStandingStill } from './event-loop.js';
 import { locksOpener, type MakeStore, type Misbehaviour } from './open-locks.js';
 import { rejection } from './rejection.js';
 import { outage, refusal } from './store-failures.js';
@@ -183,6 +184,16 @@ export function resultsContract(makeStore: MakeStore): void {
       ];
       expect(told[1]).toEqual(unknown('renew'));
       expect(told.at(-1)).toEqual(unknown('release'));
+    });
+
+    it('tell of an event loop that stood still for more than a third of a keyTimeout', async () => {
+      const locks = open();
+      const lags: LockEvents['lag'][] = [];
+      locks.on('lag', (event) => lags.push(event));
+      const { key } = await locks.acquire(newKey(), { keyTimeout: 300 });
+      await firstTurnAfterStandingStill(250);
+      expect(lags).toEqual([{ lag: time, keyTimeout: 300, key }]);
+      expect(lags[0]!.lag).toBeGreaterThan(100);
     });
 
     it('are told to nobody who stopped listening', async () => {

@@ -152,6 +152,18 @@ export function shutdownContract(makeStore: MakeStore): void {
       expect(await isFree()).toBe(true);
     });
 
+    it('leaves the answer of a release alone that was under way', async () => {
+      const answer = gate();
+      const slow = open({ misbehaving: (real) => ({ release: (request) => answer.passed.then(() => real.release(request)) }) });
+      const lease = await slow.acquire(key);
+      const first = lease.release();
+      const closed = slow.close();
+      answer.open();
+      expect([await first, await lease.release()]).toEqual([true, true]);
+      await closed;
+      expect(lease.signal.aborted).toBe(false);
+    });
+
     it('keeps what is to be kept by minHold', async () => {
       const other = open();
       await locks.acquire(key, { minHold: 20_000 });

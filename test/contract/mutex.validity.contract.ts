@@ -66,6 +66,18 @@ export function validityContract(makeStore: MakeStore): void {
       await expect(call).rejects.toBeInstanceOf(LockLostError);
     });
 
+    it('counts from the request that was granted, however long the wait was before', async () => {
+      const key = newKey();
+      const holder = await open().acquire(key, { keyTimeout: 30_000 });
+      const waiting = open().acquire(key, { keyTimeout: 500, waitTimeout: Infinity, retryInterval: 10 });
+      await pause(600);
+      const releasedAt = performance.now();
+      await holder.release();
+      const lease = await waiting;
+      // The granted request may have been on its way before the release was.
+      expectEnd(lease, 500, releasedAt - 50, performance.now());
+    });
+
     it.each([1_000, 60_000])('counts %d ms from before the request, less the larger of 2 ms and 1 %%', async (keyTimeout) => {
       let sentAt = 0;
       const locks = open({
@@ -94,6 +106,13 @@ export function validityContract(makeStore: MakeStore): void {
   });
 
   describe('G4 renews until the real end', () => {
+    it('hundreds of leases at once', async () => {
+      const locks = open();
+      const leases = await Promise.all(Array.from({ length: 600 }, () => locks.acquire(newKey(), { keyTimeout: 900 })));
+      await pause(1_100);
+      for (const lease of leases) lease.assertHeld();
+    });
+
     it('through renewals that fail for a while, which it tells as unknown', async () => {
       const fixed = performance.now() + 500;
       const locks = open({

@@ -38,6 +38,27 @@ describe('listeners', () => {
     expect(() => events.emit('timeout', { key: 'k', waited: 1, attempts: 1 })).not.toThrow();
   });
 
+  it('that reject are logged too', async () => {
+    const logger = { warn: jest.fn(), error: jest.fn() };
+    const events = new LockEventEmitter(logger);
+    events.on('released', () => Promise.reject(new Error('A fault of the listener.')));
+    events.emit('released', released);
+    await new Promise(setImmediate);
+    expect(logger.error.mock.calls).toEqual([[expect.stringMatching(/"released".*A fault of the listener/)]]);
+  });
+
+  it('may be one function twice, of which one stops', () => {
+    const events = new LockEventEmitter(false);
+    const heard = jest.fn();
+    const stop = events.on('released', heard);
+    events.on('released', heard);
+    events.emit('released', released);
+    stop();
+    stop();
+    events.emit('released', released);
+    expect(heard).toHaveBeenCalledTimes(3);
+  });
+
   it('may be many, without a warning of a leak', async () => {
     const warnings = jest.fn();
     process.on('warning', warnings);

@@ -2,7 +2,7 @@
 const MEMORY = 'test/stores/memory.contract.spec.ts';
 const REDIS = 'test/stores/redis.contract.spec.ts';
 
-export const MUTANTS = [
+export const ENGINE_MUTANTS = [
   {
     guarantee: 'G1',
     what: 'a grant that came after its lease had run out counts',
@@ -172,4 +172,4 @@ export const MUTANTS = [
     spec: MEMORY,
   },
 ];
-for (const mutant of MUTANTS) mutant.test ??= mutant.spec.includes('contract') ? `${mutant.guarantee} ` : undefined;
+for (const mutant of ENGINE_MUTANTS) mutant.test ??= mutant.spec.includes('contract') ? `${mutant.guarantee} ` : undefined;
