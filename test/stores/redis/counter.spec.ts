@@ -1,5 +1,7 @@
 import type { CounterMessage } from './counter.child.js';
-import { useRedis } from './setting.js';
+import { setTimeout as pause } from 'node:timers/promises';
+import type { Locks } from 'nestjs-distributed-lock/core';
+import { shaOf, useRedis } from './setting.js';
 
 const PROCESSES = 4;
 const INCREMENTS = 10_000;
@@ -41,4 +43,44 @@ describe('4 processes that add 10,000 to one counter, which nothing else guards'
     expect(waits).toBeGreaterThan(0);
     expect(await setting.keys()).toEqual(['counter', 'history', '{count}:fence', '{warm-up}:fence']);
   }, 120_000);
+});
+
+describe('6 stores that add 600 to one counter, over connections that break all the time', () => {
+  const setting = useRedis();
+
+  it('lose none, run each body once, and take no lease for lost (G2, G6, G10)', async () => {
+    const proxy = await setting.proxy();
+    const lost = jest.fn();
+    const stores: Locks[] = [1, 2, 3].flatMap(() => [setting.own(proxy.connection), setting.borrowed(proxy.connection)]);
+    for (const locks of stores) locks.on('lost', lost);
+    let isRunning = true;
+    const trouble = (async () => {
+      while (isRunning) {
+        const verb = (['acquire', 'release'] as const)[Math.floor(Math.random() * 2)]!;
+        if (Math.random() < 0.5) proxy.cut();
+        else proxy.dropReplyTo(shaOf(verb));
+        await pause(Math.random() * 60);
+      }
+    })();
+    let bodies = 0;
+    let tokens = 0;
+    const increment = async (token: number): Promise<void> => {
+      bodies++;
+      expect(token).toBeGreaterThan(tokens);
+      tokens = token;
+      const read = Number(await setting.redis.get('counter'));
+      await setting.redis.set('counter', read + 1);
+    };
+    const options = { keyTimeout: 1_000, waitTimeout: 60_000, retryInterval: 5 };
+    await Promise.all(
+      stores.map(async (locks) => {
+        for (let i = 0; i < 100; i++) await locks.using('count', (lease) => increment(lease.fencingToken!), options);
+      }),
+    );
+    isRunning = false;
+    await trouble;
+    expect(await setting.redis.get('counter')).toBe('600');
+    expect(bodies).toBe(600);
+    expect(lost).not.toHaveBeenCalled();
+  }, 90_000);
 });

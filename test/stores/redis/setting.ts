@@ -106,13 +106,21 @@ export interface Outcome<T> {
   took: number;
 }
 
-/** Never rejects. */
+const LONGEST_CALL = 15_000;
+
+/** Never rejects; a call that does not end is an error of its own. */
 export async function outcomeOf<T>(call: PromiseLike<T>): Promise<Outcome<T>> {
   const start = performance.now();
+  let timer: NodeJS.Timeout | undefined;
+  const never = new Promise<never>((_, reject) => {
+    timer = setTimeout(() => reject(new Error(`still pending after ${LONGEST_CALL} ms`)), LONGEST_CALL);
+  });
   try {
-    const value = await call;
+    const value = await Promise.race([call, never]);
     return { value, took: performance.now() - start };
   } catch (error) {
     return { error, took: performance.now() - start };
+  } finally {
+    clearTimeout(timer);
   }
 }
