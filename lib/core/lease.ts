@@ -11,12 +11,13 @@ import type { Tenure } from './tenure.js';
  * It can be disposed of by `await using`.
  */
 export class Lease implements OpenLease, AsyncDisposable {
+  /** @internal Whether `maxHold` is over. */
+  isOver = false;
   private answer: Promise<boolean> | undefined;
   private controller: AbortController | undefined;
   private abortReason: unknown;
   private limit: NodeJS.Timeout | undefined;
   private released: (() => void) | undefined;
-  private isPastLimit = false;
 
   /** @internal Leases come from {@link Locks} and its primitives. */
   constructor(
@@ -109,11 +110,6 @@ export class Lease implements OpenLease, AsyncDisposable {
   }
 
   /** @internal */
-  get isOver(): boolean {
-    return this.isPastLimit;
-  }
-
-  /** @internal */
   async revoke(reason: LockLostError): Promise<void> {
     if (!this.isReleased) {
       this.abort(reason);
@@ -154,7 +150,7 @@ export class Lease implements OpenLease, AsyncDisposable {
     this.limit = after(end - now(), () => {
       if (now() < end) return this.limitTo(end);
       const reason = new LockLostError(`"${this.key}" was held for maxHold: its lease runs out.`, { key: this.key });
-      this.isPastLimit = true;
+      this.isOver = true;
       this.abort(reason);
       this.tenure.reachedLimit(reason, this.isFirst);
     }).unref();

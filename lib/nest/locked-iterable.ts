@@ -18,6 +18,8 @@ export class LockedIterable implements AsyncGenerator<unknown, unknown, unknown>
   private opening: Promise<void> | undefined;
   /** Settles when the lock is given back. */
   private settled: Promise<void> = Promise.resolve();
+  /** Ends the wait for the lock. */
+  private callOff: () => void = () => undefined;
   private isOver = false;
 
   constructor(
@@ -76,9 +78,6 @@ export class LockedIterable implements AsyncGenerator<unknown, unknown, unknown>
       this.settled.then(resolve, reject);
     });
   }
-
-  /** Ends the wait for the lock. */
-  private callOff = (): void => undefined;
 
   /** The lock is held while this is subscribed to. */
   private iteration(begun: () => void): Observable<unknown> {
