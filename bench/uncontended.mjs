@@ -1,11 +1,13 @@
 // A lone caller on a free key: acquire + release next to raw ioredis SET NX PX + compare-and-delete by EVALSHA, and a decorated call next to
 // a bare one. Both sides of each ratio are measured in the same run, in interleaved rounds.
 //
-//   npm run bench            (needs a build; uses a private redis-server, or REDIS_URL)
+//   npm run bench            (uses a private redis-server, or REDIS_URL)
 import 'reflect-metadata';
 import { spawn } from 'node:child_process';
 import { createHash, randomUUID } from 'node:crypto';
+import { once } from 'node:events';
 import { mkdtempSync, rmSync } from 'node:fs';
+import { createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { Injectable, Module } from '@nestjs/common';
@@ -58,18 +60,28 @@ async function rounds(workloads, measure) {
   return results;
 }
 
+async function freePort() {
+  const server = createServer().listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  const { port } = server.address();
+  server.close();
+  return port;
+}
+
+/** On TCP, as in production: on a unix socket the commands themselves weigh more. */
 async function startRedis() {
   if (process.env.REDIS_URL) return { client: () => new Redis(process.env.REDIS_URL), stop: () => undefined };
   const service = await ensureService('redis-server');
   const folder = mkdtempSync(join(tmpdir(), 'bench-'));
-  const path = join(folder, 'redis.sock');
-  const server = spawn(service.command, ['--port', '0', '--unixsocket', path, '--save', '', '--appendonly', 'no'], { stdio: 'ignore' });
+  const port = await freePort();
+  const args = ['--bind', '127.0.0.1', '--port', port, '--dir', folder, '--save', '', '--appendonly', 'no'];
+  const server = spawn(service.command, args, { stdio: 'ignore' });
   const stop = () => {
     server.kill('SIGKILL');
     rmSync(folder, { recursive: true, force: true });
   };
   process.once('exit', stop);
-  return { client: () => new Redis({ path, retryStrategy: () => 20 }).on('error', () => undefined), stop };
+  return { client: () => new Redis(port, '127.0.0.1', { retryStrategy: () => 20 }).on('error', () => undefined), stop };
 }
 
 async function redisBench() {
