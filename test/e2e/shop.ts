@@ -50,7 +50,9 @@ export async function openShop(env: Record<string, string | number> = {}): Promi
   async function send(method: string, path: string, body?: object) {
     const headers = body && { 'content-type': 'application/json' };
     const response = await fetch(url + path, { method, headers, body: body && JSON.stringify(body) });
-    return { status: response.status, body: (await response.json()) as Answer };
+    // What arrives while the server is closing is refused by Nest itself, in plain text.
+    const isJson = response.headers.get('content-type')?.includes('json');
+    return { status: response.status, body: (isJson ? await response.json() : { message: await response.text() }) as Answer };
   }
 
   return {

@@ -20,7 +20,8 @@ describe('a shop that gets SIGTERM while it sells', () => {
 
   it('answers those in flight, refuses those that wait, exits with 0 and leaves no lock behind', async () => {
     const [leaver, stayer] = (shops = await openShops(2, server, { WORK_MS: 300 }));
-    const answers = Array.from({ length: BUYERS }, () => leaver!.post('/reduceStock', { sku: 'apple' }));
+    // A connection that the closing server had not read yet is cut off: refused as well. A sale whose answer was lost shows in the stock below.
+    const answers = Array.from({ length: BUYERS }, () => leaver!.post('/reduceStock', { sku: 'apple' }).catch(() => ({ status: 503 })));
     await eventually(async () => Object.keys(await lockedStock(server)).length === 1);
 
     expect(await leaver!.close()).toBe(0);

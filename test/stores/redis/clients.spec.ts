@@ -106,12 +106,14 @@ describe('a client that is lent to a store', () => {
     expect(took).toBeLessThan(SLACK);
   });
 
-  it('rejects those who wait for its connection when it is closed', async () => {
+  it('rejects those who wait for its connection at once when it is closed', async () => {
     const client = setting.client({ path: undefined, port: await freePort(), host: '127.0.0.1', lazyConnect: true });
-    const wait = outcomeOf(setting.locks({ client }, {}).acquire(KEY, { waitTimeout: Infinity }));
+    const wait = outcomeOf(setting.locks({ client, requestTimeout: 10_000 }).acquire(KEY, { waitTimeout: Infinity }));
     await eventually(() => client.status !== 'wait');
     client.disconnect();
-    expect((await wait).error).toBeInstanceOf(StoreError);
+    const { error, took } = await wait;
+    expect(error).toMatchObject({ name: 'StoreError', transient: false });
+    expect(took).toBeLessThan(SLACK);
   });
 
   it('lends its name to no error: without a listener of its owner nothing crashes, and an error is told by the call', async () => {

@@ -58,7 +58,7 @@ describe('requestTimeout', () => {
     ['own', 200],
     ['own', 1_500],
     ['borrowed', 200],
-  ])('is how long a single request over an %s client may take, such as %d ms (G9)', async (whose, requestTimeout) => {
+  ])('is how long a single request over the %s client may take, such as %d ms (G9)', async (whose, requestTimeout) => {
     const locks = setting[whose](undefined, { requestTimeout });
     expect(locks.store.requestTimeout).toBe(requestTimeout);
     await locks.using(KEY, () => undefined, patient);
