@@ -45,7 +45,7 @@ describe('4 processes that add 10,000 to one counter, which nothing else guards'
   }, 120_000);
 });
 
-describe('6 stores that add 300 to one counter, over connections that break all the time', () => {
+describe('6 stores that add 120 to one counter, over connections that break all the time', () => {
   const setting = useRedis();
 
   it('lose none, run each body once, and take no lease for lost (G2, G6, G10)', async () => {
@@ -71,16 +71,16 @@ describe('6 stores that add 300 to one counter, over connections that break all 
       const read = Number(await setting.redis.get('counter'));
       await setting.redis.set('counter', read + 1);
     };
-    const options = { keyTimeout: 1_000, waitTimeout: 60_000, retryInterval: 5 };
+    const options = { keyTimeout: 1_000, waitTimeout: Infinity, retryInterval: 5 };
     await Promise.all(
       stores.map(async (locks) => {
-        for (let i = 0; i < 50; i++) await locks.using('count', (lease) => increment(lease.fencingToken!), options);
+        for (let i = 0; i < 20; i++) await locks.using('count', (lease) => increment(lease.fencingToken!), options);
       }),
     );
     isRunning = false;
     await trouble;
-    expect(await setting.redis.get('counter')).toBe('300');
-    expect(bodies).toBe(300);
+    expect(await setting.redis.get('counter')).toBe('120');
+    expect(bodies).toBe(120);
     expect(lost).not.toHaveBeenCalled();
   }, 90_000);
 });

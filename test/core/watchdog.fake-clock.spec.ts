@@ -1,0 +1,18 @@
+import { Locks } from '../../lib/core.js';
+import { memoryStore } from '../../lib/stores/memory/memory.store.js';
+import { eventually } from '../support/eventually.js';
+
+describe('the watchdog', () => {
+  it('renews on after a test has thrown a fake clock away with its timer', async () => {
+    const locks = new Locks(memoryStore(), { logger: false });
+    jest.useFakeTimers();
+    await locks.acquire('faked', { keyTimeout: 600 });
+    jest.useRealTimers();
+    const start = performance.now();
+    await eventually(() => performance.now() - start > 100);
+    const lease = await locks.acquire('real', { keyTimeout: 600 });
+    await eventually(() => performance.now() - start > 1_500);
+    expect(lease.remaining()).toBeGreaterThan(0);
+    await locks.close();
+  });
+});
