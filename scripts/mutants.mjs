@@ -9,6 +9,7 @@ import { fileURLToPath } from 'node:url';
 import { CONTRACT_MUTANTS } from './mutants/contract.mjs';
 import { ENGINE_MUTANTS } from './mutants/engine.mjs';
 import { NEST_MUTANTS } from './mutants/nest.mjs';
+import { REDIS_MUTANTS } from './mutants/redis.mjs';
 
 const root = fileURLToPath(new URL('..', import.meta.url));
 const PARTS = ['lib', 'test', 'scripts', 'jest.config.js', 'package.json', 'tsconfig.json'];
@@ -16,7 +17,7 @@ const PARALLEL = 2;
 
 const all = process.argv.includes('--all');
 const wanted = process.argv.slice(2).find((argument) => argument !== '--all');
-const mutants = [...ENGINE_MUTANTS, ...NEST_MUTANTS, ...(all ? CONTRACT_MUTANTS : [])].filter(
+const mutants = [...ENGINE_MUTANTS, ...NEST_MUTANTS, ...(all ? [...CONTRACT_MUTANTS, ...REDIS_MUTANTS] : [])].filter(
   ({ guarantee }) => !wanted || guarantee === wanted,
 );
 const folders = [];

@@ -200,6 +200,8 @@ describe('an option of redisStore', () => {
     ['two of them', { url: 'redis://localhost', options }],
     ['a client and a url', { url: 'redis://localhost', client }],
     ['sentinels without a name', { sentinels: [{ host: 'a', port: 1 }] }],
+    ['no sentinel', { sentinels: [], name: 'main' }],
+    ['a cluster without nodes', { cluster: [] }],
     ['no object', undefined],
     ['null', null],
     ['a text', 'redis://localhost'],

@@ -115,6 +115,8 @@ function checkStoreOptions(given: RedisStoreOptions): RedisStoreOptions {
   if (sources.length !== 1) fail(`give exactly one of ${SOURCES.join(', ')}, not ${sources.join(' and ') || 'none'}`);
   if ('client' in options && typeof options.client?.evalsha !== 'function') fail('"client" must be an ioredis client');
   if ('url' in options && typeof options.url !== 'string') fail('"url" must be a string');
+  if ('cluster' in options && !isFilled(options.cluster)) fail('"cluster" must list at least one node');
+  if ('sentinels' in options && !isFilled(options.sentinels)) fail('"sentinels" must list at least one sentinel');
   if ('sentinels' in options && typeof options.name !== 'string') fail('"name" must name the master that the sentinels watch');
   for (const name of ['requestTimeout', 'fenceTimeout'] as const) {
     const value = options[name];
@@ -123,4 +125,8 @@ function checkStoreOptions(given: RedisStoreOptions): RedisStoreOptions {
     }
   }
   return options;
+}
+
+function isFilled(list: unknown): boolean {
+  return Array.isArray(list) && list.length > 0;
 }
