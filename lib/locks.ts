@@ -118,7 +118,8 @@ export class Locks {
     this.runtime.close();
     const held = [...this.runtime.held];
     await Promise.all(held.map((lease) => lease.revoke(new LockLostError('The lease was released because the locks were closed.'))));
-    await within(this.store.requestTimeout, this.runtime.quiet());
+    // Clean-up under way may fail with a broken connection and go out once more over the next one.
+    await within(3 * this.store.requestTimeout, this.runtime.quiet());
     const others = (users.get(this.store) ?? 1) - 1;
     users.set(this.store, others);
     if (others === 0) await this.store.close();
