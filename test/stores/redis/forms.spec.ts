@@ -4,7 +4,7 @@ import { freePort } from '../../support/free-port.js';
 import type { RedisServer } from '../../support/redis-server.js';
 import { startSentinel } from '../../support/redis-sentinel.js';
 import { usesEveryVerb } from './every-verb.js';
-import { outcomeOf, SLACK, useRedis } from './setting.js';
+import { HEAD_START, SLACK, outcomeOf, useRedis } from './setting.js';
 
 const KEY = 'order:42';
 const patient = { keyTimeout: 10_000, waitTimeout: 15_000 };
@@ -67,7 +67,7 @@ describe('requestTimeout', () => {
     const { error, took } = await outcomeOf(locks.tryAcquire(KEY));
     await setting.server.resume();
     expect(error).toMatchObject({ name: 'StoreError', transient: true });
-    expect(took).toBeGreaterThan(requestTimeout - 10);
+    expect(took).toBeGreaterThan(requestTimeout - HEAD_START);
     expect(took).toBeLessThan(requestTimeout + SLACK);
   });
 

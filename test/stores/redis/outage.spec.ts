@@ -1,7 +1,7 @@
 import { LockLostError, LockTimeoutError, StoreError, type Lease, type Locks } from 'nestjs-distributed-lock/core';
 import { eventually } from '../../support/eventually.js';
 import type { TcpProxy } from '../../support/tcp-proxy.js';
-import { endOf, outcomeOf, SLACK, useRedis } from './setting.js';
+import { HEAD_START, SLACK, endOf, outcomeOf, useRedis } from './setting.js';
 
 const KEY = 'order:42';
 const REQUEST_TIMEOUT = 500;
@@ -45,7 +45,7 @@ describe.each(OUTAGES)('while the server %s', (_, outage) => {
     await outage.end();
     expect(error).toBeInstanceOf(StoreError);
     expect(error).toMatchObject({ transient: true });
-    expect(took).toBeGreaterThanOrEqual(700);
+    expect(took).toBeGreaterThanOrEqual(700 - HEAD_START);
     expect(took).toBeLessThan(700 + REQUEST_TIMEOUT + SLACK);
     expect(body).not.toHaveBeenCalled();
   });
@@ -111,7 +111,7 @@ describe('an outage during a hold', () => {
       const left = lease.remaining();
       const { value: reason, took } = await outcomeOf(loss);
       expect(reason).toBeInstanceOf(LockLostError);
-      expect(took).toBeGreaterThanOrEqual(left - 5);
+      expect(took).toBeGreaterThanOrEqual(left - HEAD_START);
       expect(took).toBeLessThan(left + SLACK);
       expect(() => lease.assertHeld()).toThrow(LockLostError);
       return 'result';

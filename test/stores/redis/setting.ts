@@ -9,6 +9,8 @@ import { startProxy, type ProxyTarget, type TcpProxy } from '../../support/tcp-p
 
 /** Milliseconds by which a loaded machine may be late. */
 export const SLACK = 2_500;
+/** Milliseconds by which a call may seem to end too early: {@link outcomeOf} reads the clock only when the call has been sent. */
+export const HEAD_START = 100;
 
 export type StoreOptions = Partial<Pick<RedisStoreOptions, 'requestTimeout' | 'fenceTimeout'>>;
 
