@@ -1,7 +1,8 @@
 import { readdirSync, readFileSync } from 'node:fs';
 import { dirname, join, relative } from 'node:path';
 
-export const ROOT = join(__dirname, '../..');
+/** Where npm runs its scripts. */
+export const ROOT = process.cwd();
 
 export interface Block {
   /** File and line, for messages. */

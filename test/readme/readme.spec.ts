@@ -6,7 +6,7 @@ import { basename, join } from 'node:path';
 import { completeOptions, USING_OPTIONS } from '../../lib/core/options.js';
 import { anchorsOf, blocksOf, documents, filesIn, linksOf, read, regionsOf, ROOT, sectionsOf, tableWith } from './markdown.js';
 
-const sources = filesIn('test/readme').filter((file) => file.endsWith('.ts'));
+const sources = [...filesIn('test/readme'), ...filesIn('test/integrations')].filter((file) => file.endsWith('.ts'));
 const regions = sources.flatMap(regionsOf);
 const blocks = documents().flatMap(blocksOf);
 const codeIn = (cell: string): string[] => [...cell.matchAll(/`([^`]+)`/g)].map(([, code = '']) => code);
@@ -14,7 +14,7 @@ const codeIn = (cell: string): string[] => [...cell.matchAll(/`([^`]+)`/g)].map(
 describe('snippets', () => {
   it.each(blocks.filter(({ language }) => language === 'ts'))('$where is a region of a tested file', ({ text }) => {
     const names = regions.filter((region) => region.text === text).map(({ name }) => name);
-    if (names.length !== 1) throw new Error(`This block is no region of a file in test/readme (or of several):\n${text}`);
+    if (names.length !== 1) throw new Error(`This block is no region of a file in test/readme or test/integrations (or of several):\n${text}`);
   });
 
   it('are all there is of code: no block escapes the check by its language', () => {

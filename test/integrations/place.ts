@@ -1,0 +1,25 @@
+import { DistributedLock, type DistributedLockOptions, type LockableMethod, type LockDecorator } from 'nestjs-distributed-lock';
+
+/** Where the lock stands among a method's decorators. */
+export type Order = 'above' | 'below';
+
+/** One row of the table in docs/integrations.md: the lock is proven above the place's own decorator and below it. Literals only: the table is read from the source. */
+export function place(group: string, where: string, prove: (order: Order) => void): void {
+  describe.each(['above', 'below'] as const)(`${group}: ${where}, the lock %s`, prove);
+}
+
+/** One row for a place that has no decorator of its own. */
+export function way(group: string, where: string, prove: () => void): void {
+  describe(`${group}: ${where}`, prove);
+}
+
+/** The lock and others, as if written on the method in this order; the first of the others is the uppermost. */
+export function lockAmong(order: Order, options: DistributedLockOptions, ...others: MethodDecorator[]): LockDecorator<LockableMethod> {
+  const lock = DistributedLock(options) as MethodDecorator;
+  const topDown = order === 'above' ? [lock, ...others] : [...others, lock];
+  return (target, method, descriptor) => {
+    let current: PropertyDescriptor = descriptor;
+    for (const decorate of topDown.reverse()) current = (decorate(target, method, current) as PropertyDescriptor | undefined) ?? current;
+    return current as never;
+  };
+}
