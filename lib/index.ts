@@ -9,11 +9,9 @@ export type {
   DistributedLockModuleOptions,
   DistributedLockOptions,
   DistributedLockOptionsFactory,
-  KeyParts,
-  LockableMethod,
-  LockableResult,
   ReturnKind,
 } from './nest/distributed-lock.options.js';
+export type { KeyFunction, KeyParts, LockableMethod, LockableResult, ParamPath } from './nest/lockable-method.js';
 export { Locks, type LocksOptions } from './locks.js';
 export { Mutex } from './primitives/mutex.js';
 export { Lease } from './core/lease.js';

@@ -2,18 +2,19 @@ import 'reflect-metadata';
 import { Inject } from '@nestjs/common';
 import { LockConfigError } from '../core/errors.js';
 import { createJoinPoint, definitionOf } from './distributed-lock.join-point.js';
-import { checkDecoratorOptions, type DistributedLockOptions, type LockableMethod } from './distributed-lock.options.js';
+import { checkDecoratorOptions, type DistributedLockOptions } from './distributed-lock.options.js';
 import { INTERCEPTOR, INTERCEPTOR_PROPERTY } from './distributed-lock.tokens.js';
 import { returnKindOf } from './lock-definition.js';
+import type { KeyFunction, Lockable, LockableMethod, ParamPath } from './lockable-method.js';
 
 /** Metadata of a class that asks for the interceptor already, itself or by its parent. */
 const INJECTED = 'nestjs-distributed-lock:injected';
 
-/** Fits methods that can wait for a lock; on any other it does not compile. */
-export type LockDecorator<M extends LockableMethod> = <T extends M>(
+/** Fits methods that can wait for a lock, and have the parameters that its options name; on any other it does not compile. */
+export type LockDecorator<M extends LockableMethod = LockableMethod, Key = KeyFunction<Parameters<M>>, Path extends string = string> = <T>(
   target: object,
   method: string | symbol,
-  descriptor: TypedPropertyDescriptor<T>,
+  descriptor: TypedPropertyDescriptor<T> & Lockable<T, M, Key, Path>,
 ) => void;
 
 /**
@@ -27,7 +28,11 @@ export type LockDecorator<M extends LockableMethod> = <T extends M>(
  * @param options default: one key for the method, `keyTimeout` 1000 ms, 3 tries 500–1000 ms apart.
  * @throws {LockConfigError} when the class is defined, if an option is wrong or the method cannot be locked.
  */
-export function DistributedLock<M extends LockableMethod = LockableMethod>(options: DistributedLockOptions<M> = {}): LockDecorator<M> {
+export function DistributedLock<
+  M extends LockableMethod = LockableMethod,
+  Key extends KeyFunction<Parameters<M>> = KeyFunction<Parameters<M>>,
+  Path extends ParamPath<Parameters<M>> = ParamPath<Parameters<M>>,
+>(options: DistributedLockOptions<M, Key, Path> = {}): LockDecorator<M, Key, Path> {
   return (target, method, descriptor) => {
     assertLegacy(method);
     const className = nameOf(target);

@@ -1,23 +1,19 @@
 import type { ModuleMetadata, Type } from '@nestjs/common';
-import type { Observable } from 'rxjs';
 import { LockConfigError } from '../core/errors.js';
 import type { LockLogger } from '../core/events.js';
 import { checkOptions, USING_OPTIONS, type UsingOptions } from '../core/options.js';
 import type { LockStore } from '../core/store.js';
 import { checkParamLockPaths } from './lock-key.js';
-
-/** What a locked method may return: a sync one could not wait for its lock. */
-export type LockableResult = PromiseLike<unknown> | Observable<unknown> | AsyncIterable<unknown>;
-
-// eslint-disable-next-line @typescript-eslint/no-explicit-any -- the one type that every method's parameters fit, and that leaves an untyped `key` function usable
-export type LockableMethod = (...args: any[]) => LockableResult;
-
-export type KeyParts = string | number | readonly (string | number)[];
+import type { KeyFunction, LockableMethod, ParamPath } from './lockable-method.js';
 
 export type ReturnKind = 'promise' | 'observable' | 'iterable';
 
 /** Options of {@link DistributedLock}. All times are whole milliseconds. */
-export interface DistributedLockOptions<M extends LockableMethod = LockableMethod> extends Omit<UsingOptions, 'signal'> {
+export interface DistributedLockOptions<
+  M extends LockableMethod = LockableMethod,
+  Key = KeyFunction<Parameters<M>>,
+  Path extends string = ParamPath<Parameters<M>>,
+> extends Omit<UsingOptions, 'signal'> {
   /** Default `''`. The key is `prefix + value + part + '-locks'`. */
   prefix?: string;
   /** Default `'<DeclaringClass>.<method>'`. */
@@ -27,9 +23,9 @@ export interface DistributedLockOptions<M extends LockableMethod = LockableMetho
    *
    * A call whose arguments have no stable form (a function, a stream, a cycle…) rejects with {@link LockConfigError}.
    */
-  paramLock?: boolean | readonly string[];
+  paramLock?: boolean | readonly Path[];
   /** The key's part from the arguments; not together with `paramLock`. */
-  key?: (...args: Parameters<M>) => KeyParts;
+  key?: Key;
   /** What the method returns, where neither `async` nor its declared type tells. */
   returns?: ReturnKind;
   /** Name of the registered store. Default `'default'`. */

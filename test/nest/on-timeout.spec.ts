@@ -8,7 +8,7 @@ async function bootBusy(options: DistributedLockOptions) {
   class Report {
     bodies = 0;
 
-    @DistributedLock<Report['write']>({ value: 'report', key: (month) => month, waitTimeout: 0, ...options })
+    @DistributedLock({ value: 'report', key: (month: string) => month, waitTimeout: 0, ...options })
     async write(month: string, _pages: number): Promise<unknown> {
       return `${month} ${++this.bodies}`;
     }

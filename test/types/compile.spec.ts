@@ -13,12 +13,25 @@ const five = async () => 5;
 const accepted: Record<string, string> = {
   'an async method': 'class Shop { @DistributedLock() async buy() {} }',
   'a typed key': 'class Shop { @DistributedLock<Shop["buy"]>({ key: (sku) => sku.trim() }) async buy(_sku: string) {} }',
+  'a key function of the right type, without naming the method':
+    'class Shop { @DistributedLock({ key: (sku: string) => sku }) async buy(_sku: string) {} }',
   'a result without onTimeout': 'const result: Promise<number> = locks.using("key", five);',
   "a result with 'skip' that may be undefined":
     'const result: Promise<number | undefined> = locks.using("key", five, { onTimeout: "skip" });',
 };
 const refused: Record<string, [string, RegExp]> = {
-  'a sync method': ['class Shop { @DistributedLock() buy() { return 5; } }', /'number' is not assignable to type 'LockableResult'/],
+  'a sync method': [
+    'class Shop { @DistributedLock() buy() { return 5; } }',
+    /A locked method must return a Promise, an Observable or an async iterable: make it async/,
+  ],
+  'a key function that takes something else than the method': [
+    'class Shop { @DistributedLock({ key: (id: number) => id }) async buy(_sku: string) {} }',
+    /key: its parameters are not those of this method/,
+  ],
+  'a path that leads nowhere': [
+    'class Shop { @DistributedLock({ paramLock: ["0.id", "0.sku"] }) async buy(_order: { id: number }) {} }',
+    /paramLock: \\?"0\.sku\\?" leads nowhere in the parameters of this method/,
+  ],
   'a key function for other parameters': [
     'class Shop { @DistributedLock<Shop["buy"]>({ key: (sku: number) => sku }) async buy(_sku: string) {} }',
     /'string' is not assignable to type 'number'/,

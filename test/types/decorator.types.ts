@@ -153,6 +153,80 @@ export class Keys {
   sync(_sku: string): void {}
 }
 
+interface Order {
+  id: number;
+  customer: { name: string; address?: { zip: string; lines: string[] } };
+  items: { sku: string; units: number }[];
+  labels: Record<string, string>;
+  total(): number;
+}
+
+export class Untyped {
+  @DistributedLock({ key: (product: Product) => product.sku })
+  async first(_product: Product, _units: number) {}
+
+  @DistributedLock({ key: (product) => (product as Product).sku })
+  async unannotated(_product: Product) {}
+
+  // @ts-expect-error the parameter is a Product
+  @DistributedLock({ key: (sku: string) => sku })
+  async other(_product: Product) {}
+
+  // @ts-expect-error the method has one parameter
+  @DistributedLock({ key: (_product: Product, units: number) => units })
+  async one(_product: Product) {}
+}
+
+export class Paths {
+  @DistributedLock({
+    paramLock: ['0', '1.sku', '0.customer', '0.customer.name', '0.customer.address.zip', '0.items.0.sku', '0.labels.colour'],
+  })
+  async inferred(_order: Order, _product?: Product) {}
+
+  @DistributedLock<Paths['explicit']>({ paramLock: ['0.id', '1'] })
+  async explicit(_order: Order, _note: string) {}
+
+  @DistributedLock({ paramLock: ['0.anything', '1.any.thing.at.all', '2.id'] })
+  // eslint-disable-next-line @typescript-eslint/no-explicit-any
+  async loose(_a: any, _b: unknown, _c: object) {}
+
+  @DistributedLock({ paramLock: ['5.id'] })
+  async rest(..._orders: Order[]) {}
+
+  @DistributedLock({ paramLock: ['0.customer.address.lines.3'] })
+  async deep(_order: Order) {}
+
+  @DistributedLock({ paramLock: ['0.id'] })
+  async generic<T extends Product>(_product: T) {}
+
+  @DistributedLock({ paramLock: ['0.id'] })
+  async either(_product: Product | { id: string } | null) {}
+
+  // @ts-expect-error no such property
+  @DistributedLock({ paramLock: ['0.colour'] })
+  async missing(_order: Order) {}
+
+  // @ts-expect-error no such property one level down
+  @DistributedLock({ paramLock: ['0.customer.phone'] })
+  async missingBelow(_order: Order) {}
+
+  // @ts-expect-error no such parameter
+  @DistributedLock({ paramLock: ['0', '1'] })
+  async tooMany(_order: Order) {}
+
+  // @ts-expect-error a function has no stable form
+  @DistributedLock({ paramLock: ['0.total'] })
+  async method(_order: Order) {}
+
+  // @ts-expect-error a text has no parts
+  @DistributedLock({ paramLock: ['0.length'] })
+  async leaf(_sku: string) {}
+
+  // @ts-expect-error no such property, by the type given
+  @DistributedLock<Paths['explicitlyMissing']>({ paramLock: ['0.colour'] })
+  async explicitlyMissing(_order: Order) {}
+}
+
 export const right: DistributedLockOptions[] = [
   { prefix: 'a', value: 'b', paramLock: true, store: 'second', returns: 'iterable' },
   { paramLock: ['0.id', '1'] as const, keyTimeout: 1, retryCount: 0, retryInterval: 1, waitTimeout: Infinity },

@@ -1,0 +1,64 @@
+import type { Observable } from 'rxjs';
+
+/** What a locked method may return: a sync one could not wait for its lock. */
+export type LockableResult = PromiseLike<unknown> | Observable<unknown> | AsyncIterable<unknown>;
+
+// eslint-disable-next-line @typescript-eslint/no-explicit-any -- the one type that every method's parameters fit, and that leaves an untyped `key` function usable
+export type LockableMethod = (...args: any[]) => LockableResult;
+
+export type KeyParts = string | number | readonly (string | number)[];
+
+export type KeyFunction<Args extends readonly unknown[]> = (...args: Args) => KeyParts;
+
+/** The paths of `paramLock` into parameters of these types: `'0'`, `'0.id'`. Unchecked: rest parameters, and what lies deeper than two properties. */
+export type ParamPath<Args extends readonly unknown[]> = number extends Args['length']
+  ? string
+  : { [Index in keyof Args & `${number}`]: Index | `${Index}${PathIn<Args[Index], 2>}` }[keyof Args & `${number}`];
+
+type AnyFunction = (...args: never[]) => unknown;
+type Leaf = string | number | bigint | boolean | symbol | null | undefined | Date | AnyFunction;
+
+/** `any`, `unknown` and `object` may have any property. */
+type PathIn<Value, Depth extends 0 | 1 | 2> = unknown extends Value
+  ? `.${string}`
+  : object extends Value
+    ? `.${string}`
+    : PathInEach<Value, Depth>;
+
+/** Distributes over a union. */
+type PathInEach<Value, Depth extends 0 | 1 | 2> = Value extends Leaf
+  ? never
+  : Depth extends 0
+    ? `.${string}`
+    : Value extends readonly (infer Item)[]
+      ? Step<number, Item, Depth>
+      : { [Name in keyof Value & (string | number)]: Step<Name, Value[Name], Depth> }[keyof Value & (string | number)];
+
+/** A method of a parameter is no value to lock by. */
+type Step<Name extends string | number, Value, Depth extends 0 | 1 | 2> = Value extends AnyFunction
+  ? never
+  : `.${Name}` | `.${Name}${PathIn<Value, Shallower<Depth>>}`;
+
+type Shallower<Depth extends 0 | 1 | 2> = Depth extends 2 ? 1 : 0;
+
+/**
+ * Nothing where the method can be locked so; else a sentence that the compiler shows as a type which the method does not have.
+ *
+ * @typeParam T the method; M the type that the decorator was given for it, if any; Key, Path its own `key` and `paramLock`
+ */
+export type Lockable<T, M extends LockableMethod, Key, Path extends string> = T extends LockableMethod
+  ? unknown[] extends Parameters<M>
+    ? Fitting<Parameters<T>, Key, Path>
+    : KeyFunction<Parameters<M>> extends KeyFunction<Parameters<T>>
+      ? unknown
+      : 'The type given to @DistributedLock is not the type of this method'
+  : 'A locked method must return a Promise, an Observable or an async iterable: make it async';
+
+type Fitting<Args extends readonly unknown[], Key, Path extends string> =
+  Key extends KeyFunction<Args>
+    ? string extends Path
+      ? unknown
+      : [Exclude<Path, ParamPath<Args>>] extends [never]
+        ? unknown
+        : `paramLock: "${Exclude<Path, ParamPath<Args>>}" leads nowhere in the parameters of this method`
+    : 'key: its parameters are not those of this method';
