@@ -43,26 +43,27 @@ export class LockEventEmitter {
   }
 
   warn(message: string): void {
-    this.log('warn', () => message);
+    log(this.logger, 'warn', message);
   }
 
   debug(message: string): void {
-    this.log('debug', () => message);
+    log(this.logger, 'debug', message);
   }
 
   private async tell<E extends keyof LockEvents>(event: E, listener: LockListener<E>, payload: LockEvents[E]): Promise<void> {
     try {
       await listener(payload);
     } catch (error) {
-      this.log('error', () => `A listener of "${event}" failed: ${String(error)}`);
+      log(this.logger, 'error', () => `A listener of "${event}" failed: ${String(error)}`);
     }
   }
+}
 
-  private log(level: 'warn' | 'error' | 'debug', message: () => string): void {
-    try {
-      if (this.logger) this.logger[level]?.(message());
-    } catch {
-      // A broken logger must not break a lock.
-    }
+/** A broken logger must not break a lock, nor an error whose text cannot be made. */
+export function log(logger: LockLogger | false, level: keyof LockLogger, message: string | (() => string)): void {
+  try {
+    if (logger) logger[level]?.(typeof message === 'string' ? message : message());
+  } catch {
+    // Nobody is left to tell.
   }
 }

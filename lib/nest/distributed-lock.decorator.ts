@@ -1,7 +1,7 @@
 import 'reflect-metadata';
 import { Inject } from '@nestjs/common';
 import { LockConfigError } from '../core/errors.js';
-import { createJoinPoint, definitionOf } from './distributed-lock.join-point.js';
+import { createJoinPoint, definitionOf, recordJoinPoint } from './distributed-lock.join-point.js';
 import { checkDecoratorOptions, type DistributedLockOptions } from './distributed-lock.options.js';
 import { INTERCEPTOR, INTERCEPTOR_PROPERTY } from './distributed-lock.tokens.js';
 import { returnKindOf } from './lock-definition.js';
@@ -45,7 +45,9 @@ export function DistributedLock<
     const inner = definitionOf(original);
     const returns = returnKindOf(original as object, declared, options.returns, where, inner?.returns);
     const definition = { where, className, method, options, returns, inner };
-    descriptor.value = createJoinPoint(original as LockableMethod, definition) as typeof descriptor.value;
+    const joinPoint = createJoinPoint(original as LockableMethod, definition);
+    descriptor.value = joinPoint as typeof descriptor.value;
+    recordJoinPoint(target, method, joinPoint);
     injectOnce(target);
   };
 }

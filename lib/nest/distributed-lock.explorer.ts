@@ -1,8 +1,8 @@
 import { Inject, Injectable, type OnModuleInit } from '@nestjs/common';
 import { DiscoveryService } from '@nestjs/core';
 import { DistributedLockInterceptor } from './distributed-lock.interceptor.js';
-import { adopt, definitionOf } from './distributed-lock.join-point.js';
-import type { LockDefinition } from './lock-definition.js';
+import { adopt, definitionOf, joinPointOf } from './distributed-lock.join-point.js';
+import { adviceOn } from './lock-advice.js';
 import { LockRegistry } from './lock-registry.js';
 
 /** At boot: checks every decorated method, and makes those of instances from factories and values work. */
@@ -42,29 +42,30 @@ export class LockExplorer implements OnModuleInit {
 
   /** Whether a class has locked methods at all. Only its prototypes are looked at: the fields of an instance are not ours to touch. */
   private check(prototype: unknown): boolean {
-    if (!isObject(prototype)) return false;
+    if (!isObject(prototype) || prototype === Object.prototype) return false;
     let isLocked = this.checked.get(prototype);
     if (isLocked === undefined) {
-      const definitions = definitionsOf(prototype);
-      for (const definition of definitions) this.registry.planOf(definition);
-      isLocked = definitions.length > 0;
+      const isParentLocked = this.check(prototypeOf(prototype));
+      isLocked = this.checkOwn(prototype) || isParentLocked;
       this.checked.set(prototype, isLocked);
     }
     return isLocked;
   }
-}
 
-/** The locks on a prototype's methods, and on its own prototypes'. */
-function definitionsOf(prototype: object): LockDefinition[] {
-  const definitions: LockDefinition[] = [];
-  for (let level: object | null = prototype; level && level !== Object.prototype; level = prototypeOf(level)) {
-    for (const key of Reflect.ownKeys(level)) {
+  private checkOwn(prototype: object): boolean {
+    let isLocked = false;
+    for (const method of Reflect.ownKeys(prototype)) {
       // By descriptor: a getter must not run.
-      const method: unknown = Reflect.getOwnPropertyDescriptor(level, key)?.value;
-      for (let definition = definitionOf(method); definition; definition = definition.inner) definitions.push(definition);
+      const current: unknown = Reflect.getOwnPropertyDescriptor(prototype, method)?.value;
+      for (let definition = definitionOf(joinPointOf(prototype, method) ?? current); definition; definition = definition.inner) {
+        this.registry.planOf(definition);
+        isLocked = true;
+      }
+      const advice = adviceOn(prototype, method, current);
+      if (advice) this.registry.planOf(advice.definition).log(advice.level, advice.message);
     }
+    return isLocked;
   }
-  return definitions;
 }
 
 /** A proxy may refuse to say. */

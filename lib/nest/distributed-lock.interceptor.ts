@@ -58,8 +58,7 @@ class GuardedCall {
     const { plan, subscriber } = this;
     let lease: Lease;
     try {
-      const { locks, options } = plan;
-      lease = await locks.mutex(plan.keyOf(this.call.getArgs())).take({ ...options, signal: this.abort?.signal }, true);
+      lease = await plan.mutexOf(this.call.getArgs()).take({ ...plan.options, signal: this.abort?.signal }, true);
     } catch (error) {
       return this.giveUp(error);
     }

@@ -2,13 +2,13 @@ import { isObservable, Observable, type Subscription } from 'rxjs';
 import { LockConfigError } from '../core/errors.js';
 import type { DistributedLockInterceptor } from './distributed-lock.interceptor.js';
 import type { ReturnKind } from './distributed-lock.options.js';
-import { DEFINITION, INTERCEPTOR_PROPERTY } from './distributed-lock.tokens.js';
+import { DEFINITION, INTERCEPTOR_PROPERTY, JOIN_POINTS } from './distributed-lock.tokens.js';
 import type { LockDefinition } from './lock-definition.js';
 import { LockedIterable } from './locked-iterable.js';
 import { lockedObservable, lockedPromise, type OpenCall } from './locked-return.js';
 import { MethodExecutionContext } from './method-context.js';
 
-type Method = (this: unknown, ...args: unknown[]) => unknown;
+export type Method = (this: unknown, ...args: unknown[]) => unknown;
 type Injected = { [INTERCEPTOR_PROPERTY]?: DistributedLockInterceptor };
 
 const SLOT = Symbol.for('nestjs-distributed-lock:adopted');
@@ -47,6 +47,18 @@ export function createJoinPoint(method: Method, definition: LockDefinition): Met
 /** The lock that the function is a join point of. */
 export function definitionOf(method: unknown): LockDefinition | undefined {
   return typeof method === 'function' ? (Reflect.getOwnMetadata(DEFINITION, method) as LockDefinition | undefined) : undefined;
+}
+
+/** Remembers it by its prototype: what another decorator puts above it may not show that there is a lock below. */
+export function recordJoinPoint(prototype: object, method: string | symbol, joinPoint: Method): void {
+  let recorded = Reflect.getOwnMetadata(JOIN_POINTS, prototype) as Map<string | symbol, Method> | undefined;
+  if (!recorded) Reflect.defineMetadata(JOIN_POINTS, (recorded = new Map()), prototype);
+  recorded.set(method, joinPoint);
+}
+
+/** The uppermost join point of a prototype's own method, though another decorator may have wrapped it. */
+export function joinPointOf(prototype: object, method: string | symbol): Method | undefined {
+  return (Reflect.getOwnMetadata(JOIN_POINTS, prototype) as Map<string | symbol, Method> | undefined)?.get(method);
 }
 
 /** Other decorators leave marks on the function too. */

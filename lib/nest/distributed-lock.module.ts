@@ -12,12 +12,19 @@ import {
 } from './distributed-lock.options.js';
 import { DEFAULT_NAME, INTERCEPTOR, locksToken } from './distributed-lock.tokens.js';
 import { LockRegistry } from './lock-registry.js';
+import { ShutdownAdvice } from './shutdown-advice.js';
 
 /** What an app has once, however many stores it registers. */
 @Global()
 @Module({
   imports: [DiscoveryModule],
-  providers: [LockRegistry, LockExplorer, DistributedLockInterceptor, { provide: INTERCEPTOR, useExisting: DistributedLockInterceptor }],
+  providers: [
+    LockRegistry,
+    LockExplorer,
+    ShutdownAdvice,
+    DistributedLockInterceptor,
+    { provide: INTERCEPTOR, useExisting: DistributedLockInterceptor },
+  ],
   exports: [LockRegistry, DistributedLockInterceptor, INTERCEPTOR],
 })
 class DistributedLockCoreModule {}

@@ -2,7 +2,9 @@ import { type BeforeApplicationShutdown, Injectable, Logger, type OnApplicationS
 import { LockConfigError } from '../core/errors.js';
 import { checkKey } from '../core/key.js';
 import { completeOptions, defined, resolveOptions, USING_OPTIONS, type ResolvedOptions, type UsingOptions } from '../core/options.js';
+import { log, type LockLogger } from '../core/events.js';
 import { Locks } from '../locks.js';
+import type { Mutex } from '../primitives/mutex.js';
 import {
   checkModuleOptions,
   type DistributedLockModuleOptions,
@@ -15,14 +17,17 @@ import { digestArguments, encodeKeyParts } from './lock-key.js';
 
 /** How one decorated method locks in this app: its own options over the app's defaults. */
 export interface LockPlan {
-  readonly locks: Locks;
   readonly options: ResolvedOptions;
   readonly returns: ReturnKind;
-  keyOf(args: readonly unknown[]): string;
+  /** The lock of this call. */
+  mutexOf(args: readonly unknown[]): Mutex;
+  /** Where the app's operator reads it. */
+  log(level: 'warn' | 'debug', message: string): void;
 }
 
 interface Registered {
   readonly locks: Locks;
+  readonly logger: LockLogger | false;
   readonly defaults: DistributedLockOptions;
   readonly namespace: string;
 }
@@ -43,7 +48,7 @@ export class LockRegistry implements BeforeApplicationShutdown, OnApplicationShu
     if (this.stores.has(name)) throw new LockConfigError(`DistributedLockModule: two stores are registered under the name "${name}".`);
     const { store, namespace = '', defaults = {}, shutdownTimeout, logger = new Logger('DistributedLock') } = options;
     const locks = new Locks(store, { namespace, defaults: usingOptionsOf(defaults), shutdownTimeout, logger });
-    this.stores.set(name, { locks, defaults: defined(defaults), namespace });
+    this.stores.set(name, { locks, logger, defaults: defined(defaults), namespace });
     return locks;
   }
 
@@ -55,6 +60,12 @@ export class LockRegistry implements BeforeApplicationShutdown, OnApplicationShu
       this.plans.set(definition, plan);
     }
     return plan;
+  }
+
+  /** To the logger of the first store. */
+  log(level: 'warn' | 'debug', message: string): void {
+    const [first] = this.stores.values();
+    log(first?.logger ?? false, level, message);
   }
 
   beforeApplicationShutdown(): void {
@@ -71,7 +82,7 @@ export class LockRegistry implements BeforeApplicationShutdown, OnApplicationShu
     const name = own.store ?? this.stores.get(DEFAULT_NAME)?.defaults.store ?? DEFAULT_NAME;
     const registered = this.stores.get(name);
     if (!registered) throw new LockConfigError(`${where}: no store is registered under the name "${name}".`);
-    const { locks, defaults, namespace } = registered;
+    const { locks, logger, defaults, namespace } = registered;
     // Which arguments take part is said by `key` or by `paramLock`: whoever gives one of them has said it.
     const parts = own.key ?? own.paramLock ?? defaults.key ?? defaults.paramLock;
     const { prefix = '', value = `${className}.${typeof method === 'symbol' ? (method.description ?? '') : method}` } = {
@@ -81,15 +92,10 @@ export class LockRegistry implements BeforeApplicationShutdown, OnApplicationShu
     if (prefix + value === '') throw new LockConfigError(`${where}: the key is empty: give a "prefix" or a "value".`);
     naming(where, () => checkKey(namespace + prefix + value + '-locks'));
     return {
-      locks,
       options: resolveOptions(completeOptions(usingOptionsOf(defaults)), usingOptionsOf(own)),
       returns: definition.returns ?? defaults.returns ?? 'promise',
-      keyOf: (args) =>
-        naming(where, () => {
-          const key = prefix + value + partOf(parts, args) + '-locks';
-          checkKey(namespace + key);
-          return key;
-        }),
+      mutexOf: (args) => naming(where, () => locks.mutex(prefix + value + partOf(parts, args) + '-locks')),
+      log: (level, message) => log(logger, level, message),
     };
   }
 }
