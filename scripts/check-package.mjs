@@ -1,20 +1,9 @@
 // Packs the library and uses the tarball as its users do: plain Node, ESM and CommonJS, with and without Nest, oldest and newest peers.
 import assert from 'node:assert/strict';
-import { execFile } from 'node:child_process';
-import { cp, mkdtemp, readdir, readFile, rm, writeFile } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
-import { join, relative, sep } from 'node:path';
-import { fileURLToPath } from 'node:url';
-import { promisify } from 'node:util';
+import { readdir, readFile, writeFile } from 'node:fs/promises';
+import { dirname, join, relative, sep } from 'node:path';
 import { startRedis } from '../test/support/redis-server.ts';
-
-const root = fileURLToPath(new URL('../', import.meta.url));
-const { name, peerDependencies } = JSON.parse(await readFile(join(root, 'package.json'), 'utf8'));
-
-// `^10.0.0 || ^11.0.0` becomes 10.0.0 for the oldest and ^11.0.0 for the newest.
-const peers = (choose) => Object.entries(peerDependencies).map(([peer, range]) => `${peer}@${choose(range.split(' || '))}`);
-const oldest = peers((ranges) => ranges[0].slice(1));
-const newest = peers((ranges) => ranges.at(-1));
+import { createApp, inTemporaryFolder, install, name, newestPeers, oldestPeers, pack, root, run, step, toInstall } from './packed.mjs';
 
 const compilerOptions = {
   target: 'es2022',
@@ -30,42 +19,32 @@ const resolutions = {
   cjs: [{ module: 'nodenext' }, { module: 'commonjs', moduleResolution: 'node10', ignoreDeprecations: '6.0' }],
 };
 
-const folder = await mkdtemp(join(tmpdir(), `${name}-package-`));
 let redis;
 
-async function main() {
-  const tarball = await step('npm pack', pack);
+await inTemporaryFolder('package', async (folder, servers) => {
+  const tarball = await step('npm pack', () => pack(folder));
   await step('publint', () => tool('publint', 'run', tarball, '--strict'));
   await step('attw', () => tool('attw', tarball, '--no-definitely-typed', '--no-emoji'));
   redis = await step('a private redis-server', startRedis);
-  await step('without Nest', () => withoutNest(tarball));
+  servers.push(redis);
+  await step('without Nest', () => withoutNest(join(folder, 'core'), tarball));
   // The declarations of the oldest peers themselves do not pass a compiler of today.
-  await step('with Nest, the oldest peers', () => withNest('oldest', tarball, oldest, { skipLibCheck: true }));
-  await step('with Nest, the newest peers', () => withNest('newest', tarball, newest, { skipLibCheck: false }));
-}
+  await step('with Nest, the oldest peers', () => withNest(join(folder, 'oldest'), tarball, oldestPeers, { skipLibCheck: true }));
+  await step('with Nest, the newest peers', () => withNest(join(folder, 'newest'), tarball, newestPeers, { skipLibCheck: false }));
+});
 
-async function pack() {
-  await run('npm', ['pack', '--pack-destination', folder], root);
-  const [tarball, ...others] = (await readdir(folder)).filter((file) => file.endsWith('.tgz'));
-  assert.ok(tarball && others.length === 0);
-  return join(folder, tarball);
-}
-
-async function withoutNest(tarball) {
-  const app = await createApp('core', [tarball]);
+async function withoutNest(app, tarball) {
+  await createApp(app, [tarball]);
   assert.deepEqual(await installedPackages(app), [name], 'the package must bring no dependency along');
   await checkFiles(join(app, 'node_modules', name));
   await runPrograms(app, 'core-memory');
 
-  await install(
-    app,
-    newest.filter((peer) => peer.startsWith('ioredis@')),
-  );
+  await install(app, toInstall({ ioredis: newestPeers.ioredis }));
   await runPrograms(app, 'core-redis');
 }
 
-async function withNest(title, tarball, peers, checks) {
-  const app = await createApp(title, [tarball, ...peers, '@types/node@20']);
+async function withNest(app, tarball, peers, checks) {
+  await createApp(app, [tarball, ...toInstall(peers), '@types/node@20']);
   await runPrograms(app, 'nest');
   await runPrograms(app, 'core-redis');
   await node(join(app, 'esm/nest-mixed.mjs'));
@@ -99,25 +78,6 @@ async function checkFiles(installed) {
   }
 }
 
-async function createApp(title, packages) {
-  const app = join(folder, title);
-  for (const [type, own] of [
-    ['esm', 'module'],
-    ['cjs', 'commonjs'],
-  ]) {
-    await cp(join(root, 'test/package'), join(app, type), { recursive: true });
-    await writeFile(join(app, type, 'package.json'), JSON.stringify({ private: true, type: own }));
-  }
-  await writeFile(join(app, 'package.json'), JSON.stringify({ private: true }));
-  await install(app, packages);
-  return app;
-}
-
-function install(app, packages) {
-  const flags = ['--prefix', app, '--no-audit', '--no-fund', '--no-package-lock', '--ignore-scripts', '--prefer-offline'];
-  return run('npm', ['install', ...flags, ...packages], app);
-}
-
 async function installedPackages(app) {
   return (await readdir(join(app, 'node_modules'))).filter((entry) => !entry.startsWith('.'));
 }
@@ -128,7 +88,7 @@ async function runPrograms(app, program) {
 }
 
 function node(program) {
-  return run(process.execPath, [program], folder, { TEST_REDIS: JSON.stringify(redis.connection) });
+  return run(process.execPath, [program], dirname(program), { TEST_REDIS: JSON.stringify(redis.connection) });
 }
 
 async function typeCheck(app, options) {
@@ -141,44 +101,8 @@ function tool(command, ...args) {
   return run(join(root, 'node_modules/.bin', command), args, root);
 }
 
-async function run(command, args, cwd, env = {}) {
-  try {
-    await promisify(execFile)(command, args, { cwd, env: { ...process.env, ...env }, timeout: 120_000, maxBuffer: 2 ** 26 });
-  } catch (error) {
-    const called = [command, ...args].join(' ');
-    const why = error.killed ? 'It did not end within two minutes.' : `It ended with ${error.code}.`;
-    throw new Error([called, why, error.stdout, error.stderr].filter(Boolean).join('\n'), { cause: error });
-  }
-}
-
 async function filesOf(directory) {
   const entries = await readdir(directory, { recursive: true, withFileTypes: true });
   const files = entries.filter((entry) => entry.isFile()).map((entry) => join(entry.parentPath ?? entry.path, entry.name));
   return files.map((file) => relative(directory, file).replaceAll(sep, '/'));
-}
-
-async function step(title, action) {
-  const start = performance.now();
-  try {
-    const result = await action();
-    console.log(`ok      ${title} (${((performance.now() - start) / 1000).toFixed(1)} s)`);
-    return result;
-  } catch (error) {
-    throw new Error(`FAILED  ${title}\n${error.message}`, { cause: error });
-  }
-}
-
-async function cleanUp() {
-  await redis?.stop();
-  await rm(folder, { recursive: true, force: true });
-}
-
-for (const signal of ['SIGINT', 'SIGTERM']) process.once(signal, () => void cleanUp().finally(() => process.exit(1)));
-try {
-  await main();
-} catch (error) {
-  console.error(error.message);
-  process.exitCode = 1;
-} finally {
-  await cleanUp();
 }

@@ -1,32 +1,52 @@
-import { Inject, Injectable, type OnModuleInit } from '@nestjs/common';
-import { DiscoveryService } from '@nestjs/core';
+import { Inject, Injectable, type OnApplicationShutdown, type OnModuleInit } from '@nestjs/common';
+import { DiscoveryService, LazyModuleLoader } from '@nestjs/core';
+import { adopt, type Adopter, enrol } from './adoption.js';
 import { DistributedLockInterceptor } from './distributed-lock.interceptor.js';
-import { adopt, definitionOf, joinPointOf } from './distributed-lock.join-point.js';
+import { definitionOf, joinPointOf } from './distributed-lock.join-point.js';
 import { adviceOn } from './lock-advice.js';
 import { LockRegistry } from './lock-registry.js';
 
 /** At boot: checks every decorated method, and makes those of instances from factories and values work. */
 @Injectable()
-export class LockExplorer implements OnModuleInit {
+export class LockExplorer implements Adopter, OnModuleInit, OnApplicationShutdown {
   private readonly checked = new WeakMap<object, boolean>();
+  private readonly factories = new WeakSet<object>();
+  // From now on, not from onModuleInit: hooks of modules before ours may call what a factory made, and so may tests that call no hooks.
+  private readonly leave = enrol(this);
 
   constructor(
     @Inject(DiscoveryService) private readonly discovery: DiscoveryService,
     @Inject(LockRegistry) private readonly registry: LockRegistry,
-    @Inject(DistributedLockInterceptor) private readonly interceptor: DistributedLockInterceptor,
+    @Inject(DistributedLockInterceptor) readonly interceptor: DistributedLockInterceptor,
+    @Inject(LazyModuleLoader) private readonly loader: LazyModuleLoader,
   ) {}
 
   onModuleInit(): void {
+    this.explore();
+    const load = this.loader.load.bind(this.loader);
+    this.loader.load = async (...args) => {
+      const module = await load(...args);
+      this.explore();
+      return module;
+    };
+  }
+
+  onApplicationShutdown(): void {
+    this.leave();
+  }
+
+  explore(): void {
     for (const wrapper of [...this.discovery.getProviders(), ...this.discovery.getControllers()]) {
       const instance = wrapper.instance as unknown;
       if (isObject(instance)) this.adopt(instance);
       else this.check((wrapper.metatype as { prototype?: unknown } | null)?.prototype);
-      if (wrapper.inject) this.adoptFrom(wrapper);
+      if (wrapper.inject && !this.factories.has(wrapper)) this.adoptFrom(wrapper);
     }
   }
 
   /** A factory of request scope makes instances later, a transient one has made several. */
   private adoptFrom(factory: { metatype: unknown; getStaticTransientInstances(): ({ instance?: unknown } | undefined)[] }): void {
+    this.factories.add(factory);
     for (const made of factory.getStaticTransientInstances()) this.adopt(made?.instance);
     const make = factory.metatype as (...args: unknown[]) => unknown;
     factory.metatype = (...args: unknown[]): unknown => {
@@ -36,7 +56,7 @@ export class LockExplorer implements OnModuleInit {
   }
 
   private adopt(instance: unknown): unknown {
-    if (isObject(instance) && this.check(prototypeOf(instance))) adopt(instance, this.interceptor);
+    if (isObject(instance) && this.check(prototypeOf(instance))) adopt(instance, this);
     return instance;
   }
 

@@ -1,5 +1,6 @@
 import { isObservable, Observable, type Subscription } from 'rxjs';
 import { LockConfigError } from '../core/errors.js';
+import { adopterOf } from './adoption.js';
 import type { DistributedLockInterceptor } from './distributed-lock.interceptor.js';
 import type { ReturnKind } from './distributed-lock.options.js';
 import { DEFINITION, INTERCEPTOR_PROPERTY, JOIN_POINTS } from './distributed-lock.tokens.js';
@@ -11,28 +12,18 @@ import { MethodExecutionContext } from './method-context.js';
 export type Method = (this: unknown, ...args: unknown[]) => unknown;
 type Injected = { [INTERCEPTOR_PROPERTY]?: DistributedLockInterceptor };
 
-const SLOT = Symbol.for('nestjs-distributed-lock:adopted');
-const shared = globalThis as { [SLOT]?: WeakMap<object, DistributedLockInterceptor> };
 const LOCKED = {
   promise: lockedPromise,
   observable: lockedObservable,
   iterable: (open: OpenCall, proceed: () => unknown, where: string) => new LockedIterable(open, proceed, where),
 } as const;
 
-/** Instances from factories and values, which Nest does not inject properties into. */
-const adopted = (shared[SLOT] ??= new WeakMap<object, DistributedLockInterceptor>());
-
-/** Lets an instance that Nest did not make itself be locked by this interceptor. */
-export function adopt(instance: object, interceptor: DistributedLockInterceptor): void {
-  if (!(INTERCEPTOR_PROPERTY in instance)) adopted.set(instance, interceptor);
-}
-
 /** What a decorator leaves in its method's place: name, length and metadata stay, and the call goes through the interceptor. */
 export function createJoinPoint(method: Method, definition: LockDefinition): Method {
   function joinPoint(this: unknown, ...args: unknown[]): unknown {
     const target = this as object;
     const context = new MethodExecutionContext(target, joinPoint, args);
-    const open: OpenCall = (handle) => flat(interceptorOf(target, definition).intercept(context, { handle }));
+    const open: OpenCall = (handle) => flat(interceptorOf(target, definition).intercept(context, { handle }), definition);
     const proceed = (): unknown => method.apply(target, args);
     return LOCKED[definition.returns ?? returnKindNow(target, definition)](open, proceed, definition.where);
   }
@@ -69,8 +60,9 @@ function copyProperties(from: Method, to: Method): void {
 }
 
 /** An interceptor that a test puts in the place of ours may answer with a promise. */
-function flat(result: Observable<unknown> | Promise<Observable<unknown>>): Observable<unknown> {
-  if (isObservable(result)) return result;
+function flat(result: Observable<unknown> | Promise<Observable<unknown>> | undefined, definition: LockDefinition): Observable<unknown> {
+  if (result instanceof Observable || (isObservable(result) && !answersAnything(result))) return result;
+  if (!(result instanceof Promise)) throw mocked(definition);
   return new Observable((subscriber) => {
     let inner: Subscription | undefined;
     result.then(
@@ -84,7 +76,8 @@ function flat(result: Observable<unknown> | Promise<Observable<unknown>>): Obser
 /** Where neither the function nor its declared type tells, the app's defaults may; an instance without an interceptor fails soon enough. */
 function returnKindNow(target: object, definition: LockDefinition): ReturnKind {
   try {
-    return interceptorOf(target, definition).returnKindOf?.(definition) ?? 'promise';
+    const kind: unknown = interceptorOf(target, definition).returnKindOf?.(definition);
+    return kind === 'observable' || kind === 'iterable' ? kind : 'promise';
   } catch {
     return 'promise';
   }
@@ -93,10 +86,23 @@ function returnKindNow(target: object, definition: LockDefinition): ReturnKind {
 function interceptorOf(target: object | undefined, definition: LockDefinition): DistributedLockInterceptor {
   if (target === undefined || target === null)
     throw new LockConfigError(`${definition.where}: the method was called without its instance.`);
-  const interceptor = (target as Injected)[INTERCEPTOR_PROPERTY] ?? adopted.get(target);
+  const interceptor = (target as Injected)[INTERCEPTOR_PROPERTY] ?? adopterOf(target);
+  if (interceptor && typeof interceptor.intercept !== 'function') throw mocked(definition);
   if (interceptor) return interceptor;
   throw new LockConfigError(
     `${definition.where}: this instance was not made by Nest, or not yet given its lock, so there is none to take. ` +
       `Let Nest provide ${definition.className} (in a test: Test.createTestingModule) instead of calling \`new\`, and call the method neither in a constructor nor before the module of locks is initialized.`,
+  );
+}
+
+function answersAnything(result: object): boolean {
+  return (result as Record<symbol, unknown>)[Symbol('unheard of')] !== undefined;
+}
+
+/** An automatic mocker has nothing to call, or answers whatever it is asked. */
+function mocked(definition: LockDefinition): LockConfigError {
+  return new LockConfigError(
+    `${definition.where}: its lock was put in by an automatic mock, so there is none to take. ` +
+      'Import DistributedLockModule.forRoot({ store: memoryStore() }) in the test, too.',
   );
 }

@@ -1,4 +1,5 @@
-import { type BeforeApplicationShutdown, Injectable, Logger, type OnApplicationShutdown } from '@nestjs/common';
+import { type BeforeApplicationShutdown, Inject, Injectable, Logger, type OnApplicationShutdown } from '@nestjs/common';
+import { ModulesContainer } from '@nestjs/core';
 import { LockConfigError } from '../core/errors.js';
 import { checkKey } from '../core/key.js';
 import { completeOptions, defined, resolveOptions, USING_OPTIONS, type ResolvedOptions, type UsingOptions } from '../core/options.js';
@@ -32,11 +33,21 @@ interface Registered {
   readonly namespace: string;
 }
 
+const SLOT = Symbol.for('nestjs-distributed-lock:stores');
+const shared = globalThis as { [SLOT]?: WeakMap<object, Map<string, Registered>> };
+/** On globalThis, for a feature library with a copy of this package may register its own store in the same app. */
+const storesOf = (shared[SLOT] ??= new WeakMap<object, Map<string, Registered>>());
+
 /** The stores of one app, by name. */
 @Injectable()
 export class LockRegistry implements BeforeApplicationShutdown, OnApplicationShutdown {
-  private readonly stores = new Map<string, Registered>();
+  private readonly stores: Map<string, Registered>;
   private readonly plans = new WeakMap<LockDefinition, LockPlan>();
+
+  constructor(@Inject(ModulesContainer) app: ModulesContainer) {
+    this.stores = storesOf.get(app) ?? new Map<string, Registered>();
+    storesOf.set(app, this.stores);
+  }
 
   register(name: string, options: DistributedLockModuleOptions): Locks {
     checkModuleOptions(options);

@@ -160,19 +160,21 @@ describe('LockExceptionFilter', () => {
     expect(await ask('begun')).toMatchObject({ status: 200, text: 'begun' });
   });
 
-  it('hands the error on in other contexts', async () => {
+  it('answers in the form of other contexts, and hands the error on where it knows none', async () => {
     const { get, app } = await serve();
     expect(get(OrderController)).toBeDefined();
     const filter = new LockExceptionFilter(app.get(HttpAdapterHost));
     const error = new LockTimeoutError('Held', named);
     const catchIn = (type: string) => filter.catch(error, { getType: () => type } as unknown as ArgumentsHost);
+    const told = { status: 'error', message: expect.stringContaining('Try again'), code: 'LOCK_TIMEOUT' };
     const answer = catchIn('rpc');
     expect(isObservable(answer)).toBe(true);
-    await expect(lastValueFrom(answer as Observable<unknown>)).rejects.toBe(error);
-    expect(catchIn('graphql')).toBe(error);
+    await expect(lastValueFrom(answer as Observable<unknown>)).rejects.toEqual(told);
+    expect(catchIn('graphql')).toMatchObject({ status: 423, response: { code: 'LOCK_TIMEOUT' } });
+    expect(catchIn('another')).toBe(error);
     const emit = jest.fn();
     filter.catch(error, { getType: () => 'ws', switchToWs: () => ({ getClient: () => ({ emit }) }) } as unknown as ArgumentsHost);
-    expect(emit).toHaveBeenCalledWith('exception', expect.objectContaining({ status: 'error' }));
+    expect(emit).toHaveBeenCalledWith('exception', told);
     expect(JSON.stringify(emit.mock.calls)).not.toContain(SECRET);
   });
 });

@@ -1,0 +1,176 @@
+import { Inject, Scope, Injectable } from '@nestjs/common';
+import { REQUEST } from '@nestjs/core';
+import { EventEmitter2, EventEmitterModule, OnEvent } from '@nestjs/event-emitter';
+import { currentLease, LockTimeoutError } from 'nestjs-distributed-lock';
+import { boot, type Booted } from '../nest/boot.js';
+import { Gate } from '../nest/gate.js';
+import { eventually } from '../support/eventually.js';
+import { InvoiceListener, OrderDesk } from './event-emitter-orders.js';
+import { lockAmong, place, way } from './place.js';
+
+const LONG = { keyTimeout: 60_000 };
+const imports = [EventEmitterModule.forRoot({ wildcard: true })];
+
+/** The key of the lock that the caller is in. */
+const key = () => currentLease()?.key;
+const emitterOf = ({ app }: Booted) => app.get(EventEmitter2);
+
+place('Events', '@OnEvent', (order) => {
+  it('runs once under its lock for an event, with all that was emitted', async () => {
+    class Listener {
+      seen: unknown[] = [];
+      @lockAmong(order, LONG, OnEvent('order.placed'))
+      async placed(id: string, units: number) {
+        this.seen.push([id, units, key()]);
+      }
+    }
+    const booted = await boot({ imports, providers: [Listener] });
+    expect(emitterOf(booted).emit('order.placed', 'a', 2)).toBe(true);
+    await eventually(() => booted.get(Listener).seen.length > 0);
+    expect(booted.get(Listener).seen).toEqual([['a', 2, 'Listener.placed-locks']]);
+    expect(booted.acquired).toEqual(['Listener.placed-locks']);
+  });
+
+  it('is waited for by emitAsync, which gets its result', async () => {
+    class Listener {
+      @lockAmong(order, { ...LONG, waitTimeout: Infinity, retryInterval: 10 }, OnEvent('order.placed'))
+      async placed(id: string) {
+        return `${id} ${key()}`;
+      }
+    }
+    const booted = await boot({ imports, providers: [Listener] });
+    const lease = await booted.locks.acquire('Listener.placed-locks', LONG);
+    const acquire = jest.spyOn(booted.store.mutex, 'acquire');
+    let results: unknown[] | undefined;
+    const emitted = emitterOf(booted)
+      .emitAsync('order.placed', 'a')
+      .then((all) => (results = all));
+    await eventually(() => acquire.mock.calls.length > 1);
+    expect(results).toBeUndefined();
+    await lease.release();
+    expect(await emitted).toEqual(['a Listener.placed-locks']);
+  });
+
+  it.each([{ async: true }, { promisify: true }, { prependListener: true }, { nextTick: true }])(
+    'runs once under its lock with %j',
+    async (options) => {
+      class Listener {
+        seen: unknown[] = [];
+        @lockAmong(order, LONG, OnEvent('order.placed', options))
+        async placed(id: string) {
+          this.seen.push([id, key()]);
+        }
+      }
+      const booted = await boot({ imports, providers: [Listener] });
+      emitterOf(booted).emit('order.placed', 'a');
+      await eventually(() => booted.get(Listener).seen.length > 0);
+      expect(booted.get(Listener).seen).toEqual([['a', 'Listener.placed-locks']]);
+      expect(booted.acquired).toEqual(['Listener.placed-locks']);
+    },
+  );
+
+  it('hears of several events, by names and by a wildcard, and is locked once for each', async () => {
+    class Listener {
+      seen: unknown[] = [];
+      @lockAmong(order, { ...LONG, waitTimeout: Infinity }, OnEvent('order.*'), OnEvent('stock.low'), OnEvent('stock.out'))
+      async heard(id: string) {
+        this.seen.push([id, key()]);
+      }
+    }
+    const booted = await boot({ imports, providers: [Listener] });
+    const emitter = emitterOf(booted);
+    for (const [index, event] of ['order.placed', 'order.sent', 'stock.low', 'stock.out', 'stock.high'].entries()) {
+      await emitter.emitAsync(event, index);
+    }
+    expect(booted.get(Listener).seen).toEqual([0, 1, 2, 3].map((id) => [id, 'Listener.heard-locks']));
+    expect(booted.acquired).toHaveLength(4);
+  });
+
+  it('is one after the other for one key, and beside it for another', async () => {
+    class Listener {
+      gate = new Gate();
+      seen: string[] = [];
+      @lockAmong(order, { ...LONG, paramLock: ['0.id'], waitTimeout: Infinity, retryInterval: 10 }, OnEvent('order.placed'))
+      async placed({ id, by }: { id: string; by: string }) {
+        this.seen.push(`${id} ${by}`);
+        await this.gate.pass();
+        return by;
+      }
+    }
+    const booted = await boot({ imports, providers: [Listener] });
+    const { gate, seen } = booted.get(Listener);
+    const acquire = jest.spyOn(booted.store.mutex, 'acquire');
+    const emitted = ['ann', 'bob'].flatMap((by) => ['a', 'b'].map((id) => emitterOf(booted).emitAsync('order.placed', { id, by })));
+    await eventually(() => gate.arrived === 2 && acquire.mock.calls.length > 4);
+    expect(seen).toEqual(['a ann', 'b ann']);
+    gate.open();
+    expect(await Promise.all(emitted)).toEqual([['ann'], ['ann'], ['bob'], ['bob']]);
+    expect(booted.acquired).toHaveLength(4);
+  });
+
+  it('gives its own error, and the lock back', async () => {
+    const failure = new Error('no paper');
+    class Listener {
+      @lockAmong(order, LONG, OnEvent('loud', { suppressErrors: false }))
+      async loud() {
+        throw failure;
+      }
+      @lockAmong(order, LONG, OnEvent('quiet'))
+      async quiet() {
+        throw failure;
+      }
+    }
+    const booted = await boot({ imports, providers: [Listener] });
+    await expect(emitterOf(booted).emitAsync('loud')).rejects.toBe(failure);
+    expect(await emitterOf(booted).emitAsync('quiet')).toEqual([undefined]);
+    expect(booted.acquired).toEqual(['Listener.loud-locks', 'Listener.quiet-locks']);
+    expect(await booted.isTaken('Listener.loud-locks')).toBe(false);
+    expect(await booted.isTaken('Listener.quiet-locks')).toBe(false);
+  });
+
+  it('is not run where the key stays taken; who emits hears of it if errors are not suppressed', async () => {
+    class Listener {
+      runs = 0;
+      @lockAmong(order, { value: 'shared', waitTimeout: 0 }, OnEvent('loud', { suppressErrors: false }))
+      async loud() {
+        this.runs++;
+      }
+      @lockAmong(order, { value: 'shared', waitTimeout: 0 }, OnEvent('quiet'))
+      async quiet() {
+        this.runs++;
+      }
+    }
+    const booted = await boot({ imports, providers: [Listener] });
+    await booted.locks.acquire('shared-locks', LONG);
+    await expect(emitterOf(booted).emitAsync('loud')).rejects.toThrow(LockTimeoutError);
+    expect(await emitterOf(booted).emitAsync('quiet')).toEqual([undefined]);
+    expect(booted.get(Listener).runs).toBe(0);
+  });
+
+  it('is locked in request scope, where the payload is the request', async () => {
+    const seen: unknown[] = [];
+    @Injectable({ scope: Scope.REQUEST })
+    class Listener {
+      constructor(@Inject(REQUEST) private readonly request: unknown) {}
+      @lockAmong(order, LONG, OnEvent('order.placed'))
+      async placed(payload: { id: string }) {
+        seen.push([this.request === payload || (this.request as { payload?: unknown }).payload === payload, payload.id, key()]);
+      }
+    }
+    const booted = await boot({ imports, providers: [Listener] });
+    await emitterOf(booted).emitAsync('order.placed', { id: 'a' });
+    expect(seen).toEqual([[true, 'a', 'Listener.placed-locks']]);
+    expect(booted.acquired).toEqual(['Listener.placed-locks']);
+  });
+});
+
+way('Events', 'a listener that one of several instances runs', () => {
+  it('is refused to the one who comes second, who is told', async () => {
+    const booted = await boot({ imports, providers: [InvoiceListener, OrderDesk] });
+    const desk = booted.get(OrderDesk);
+    expect(await desk.submit('a')).toEqual(['invoice of a']);
+    await booted.locks.acquire('invoice-b-locks', LONG);
+    expect(await desk.submit('b')).toEqual([]);
+    expect(booted.get(InvoiceListener).invoices).toEqual(['a under invoice-a-locks']);
+  });
+});

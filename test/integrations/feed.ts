@@ -1,0 +1,38 @@
+import { Injectable } from '@nestjs/common';
+import { currentLease, DistributedLock } from 'nestjs-distributed-lock';
+import { from, Observable, of } from 'rxjs';
+
+@Injectable()
+export class FeedService {
+  readonly current: unknown[] = [];
+
+  // #region streams-observable
+  /** Each subscription takes the lock, calls the method, and holds the lock until it ends. */
+  @DistributedLock({ value: 'prices', keyTimeout: 10_000, waitTimeout: 5000 })
+  prices(): Observable<number> {
+    return from([1, 2, 3]);
+  }
+
+  /** Without a declared type nobody can tell what comes back: say it. */
+  @DistributedLock({ value: 'stock', keyTimeout: 10_000, returns: 'observable' })
+  stock() {
+    return of('apple', 'pear');
+  }
+  // #endregion
+
+  // #region streams-iterable
+  @DistributedLock({ value: 'rows', keyTimeout: 10_000 })
+  async *rows(): AsyncGenerator<number> {
+    for (const row of [1, 2, 3]) yield row; // inside the call chain: currentLease() is the lease
+  }
+
+  async exportAll(): Promise<number> {
+    let rows = 0;
+    for await (const _row of this.rows()) {
+      this.current.push(currentLease()); // undefined: the lock is held, but this is not the locked method
+      rows++;
+    }
+    return rows;
+  }
+  // #endregion
+}

@@ -1,0 +1,64 @@
+import { Injectable } from '@nestjs/common';
+import { Args, Field, Int, Mutation, ObjectType, Parent, Query, ResolveField, Resolver, Subscription } from '@nestjs/graphql';
+import { currentLease, DistributedLock } from 'nestjs-distributed-lock';
+import { Channel } from './graphql-channel.js';
+
+@ObjectType()
+export class Shelf {
+  @Field(() => Int)
+  id!: number;
+}
+
+@Injectable()
+export class StockService {
+  readonly counted: (string | undefined)[] = [];
+  readonly changes = new Channel<number>();
+  private units = 10;
+
+  async reduce(_shelf: number, units: number): Promise<number> {
+    this.counted.push(currentLease()?.key);
+    return (this.units -= units);
+  }
+
+  async count(_shelf: number): Promise<number> {
+    this.counted.push(currentLease()?.key);
+    return this.units;
+  }
+}
+
+@Resolver(() => Shelf)
+export class StockResolver {
+  constructor(private readonly stock: StockService) {}
+
+  @Query(() => [Shelf])
+  async shelves(): Promise<Shelf[]> {
+    return [{ id: 1 }, { id: 2 }, { id: 3 }];
+  }
+
+  // #region graphql-mutation
+  /** stock-7-locks */
+  @Mutation(() => Int)
+  @DistributedLock<StockResolver['reduce']>({ value: 'stock', key: (shelf) => shelf, keyTimeout: 10_000, waitTimeout: 2000 })
+  async reduce(@Args('shelf', { type: () => Int }) shelf: number, @Args('units', { type: () => Int }) units: number): Promise<number> {
+    return this.stock.reduce(shelf, units);
+  }
+  // #endregion
+
+  // #region graphql-field
+  /** Once for each shelf of the answer: a key of its own for each, or they queue up behind one another. */
+  @ResolveField(() => Int)
+  @DistributedLock<StockResolver['units']>({ value: 'stock', key: (shelf) => shelf.id, keyTimeout: 10_000, waitTimeout: 2000 })
+  async units(@Parent() shelf: Shelf): Promise<number> {
+    return this.stock.count(shelf.id);
+  }
+  // #endregion
+
+  // #region graphql-subscription
+  /** One subscriber at a time, of all instances. The next one gets in when this one leaves. */
+  @Subscription(() => Int, { resolve: (units: number) => units })
+  @DistributedLock({ value: 'changes', returns: 'iterable', keyTimeout: 10_000, waitTimeout: Infinity })
+  changes() {
+    return this.stock.changes.iterate(0); // such as pubSub.asyncIterableIterator('changes')
+  }
+  // #endregion
+}

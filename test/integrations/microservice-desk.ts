@@ -1,0 +1,169 @@
+import {
+  Catch,
+  Controller,
+  Injectable,
+  UseFilters,
+  type ArgumentsHost,
+  type INestApplication,
+  type ModuleMetadata,
+  type PipeTransform,
+} from '@nestjs/common';
+import {
+  BaseRpcExceptionFilter,
+  ClientProxyFactory,
+  Ctx,
+  EventPattern,
+  MessagePattern,
+  Payload,
+  RpcException,
+  type BaseRpcContext,
+  type ClientProxy,
+  type MicroserviceOptions,
+  type RedisOptions,
+  type TcpOptions,
+} from '@nestjs/microservices';
+import { firstValueFrom, map, Observable, of, toArray } from 'rxjs';
+import { currentLease, DistributedLock, LockError, LockTimeoutError, type LockStore } from 'nestjs-distributed-lock';
+import { boot, type Booted } from '../nest/boot.js';
+import { Gate } from '../nest/gate.js';
+import { lockAmong, type Order } from './place.js';
+
+const LONG = { keyTimeout: 60_000 };
+
+/** The key of the lock that the caller is in. */
+const key = () => currentLease()?.key;
+
+@Injectable()
+class TrimPipe implements PipeTransform {
+  transform(value: { sku: string }): { sku: string } {
+    return { ...value, sku: value.sku.trim() };
+  }
+}
+
+export interface Sale {
+  id: string;
+  sku: string;
+  units: number;
+}
+
+/** A controller with a locked handler of each kind. */
+export function deskOf(order: Order) {
+  @Controller()
+  class Desk {
+    readonly gate = new Gate();
+    readonly seen: unknown[] = [];
+
+    @lockAmong(order, { ...LONG, value: 'reduce', paramLock: ['0.sku'] }, MessagePattern('reduce'))
+    async reduce(@Payload(TrimPipe) { sku }: { sku: string }, @Ctx() context: BaseRpcContext) {
+      return { sku, key: key(), context: context.getArgs().length > 0 };
+    }
+
+    @lockAmong(order, LONG, MessagePattern('count'))
+    count(@Payload() units: number[]): Observable<object> {
+      return of(...units).pipe(map((unit) => ({ unit, key: key() })));
+    }
+
+    @lockAmong(order, LONG, MessagePattern('refuse'))
+    async refuse() {
+      throw new RpcException({ code: 409, message: `sold out under ${key()}` });
+    }
+
+    @lockAmong(order, { ...LONG, key: (id: string) => id, waitTimeout: 0 }, MessagePattern('slow'))
+    async slow(@Payload() id: string) {
+      this.seen.push(id);
+      await this.gate.pass();
+      return key();
+    }
+
+    @lockAmong(order, { ...LONG, waitTimeout: Infinity, retryInterval: 10 }, EventPattern<string>('sold'))
+    async sold(@Payload() id: string, @Ctx() context: BaseRpcContext) {
+      await new Promise((resolve) => setImmediate(resolve));
+      this.seen.push([id, key(), context.getArgs().length > 0]);
+    }
+
+    @lockAmong(order, LONG, EventPattern<string>('streamed'))
+    streamed(@Payload() id: string): Observable<void> {
+      return of(id).pipe(map((seen) => void this.seen.push([seen, key()])));
+    }
+  }
+  return Desk;
+}
+
+// #region rpc-filter
+/** Says `BUSY` to a client whose lock was not to be had; without a filter it is told of an internal error. */
+@Catch(LockError)
+export class BusyFilter extends BaseRpcExceptionFilter {
+  override catch(error: LockError, host: ArgumentsHost): Observable<unknown> {
+    const isBusy = error instanceof LockTimeoutError;
+    return super.catch(isBusy ? new RpcException({ status: 'error', code: 'BUSY', message: 'Try again.' }) : error, host);
+  }
+}
+// #endregion
+
+@Controller()
+// #region rpc-handlers
+@UseFilters(BusyFilter)
+export class StockController {
+  readonly sales: string[] = [];
+
+  /** The client waits for its answer, so patience is shorter than the client's timeout. */
+  @MessagePattern('stock.reduce')
+  @DistributedLock<StockController['reduce']>({ value: 'stock', key: ({ sku }) => sku, keyTimeout: 10_000, waitTimeout: 3_000 })
+  async reduce(@Payload() { sku, units }: Sale): Promise<number> {
+    return this.take(sku, units);
+  }
+
+  /** Every instance hears of an event over Redis: one of them works on it, the others skip it. */
+  @EventPattern('stock.sold')
+  @DistributedLock<StockController['onSold']>({
+    value: 'sold',
+    key: ({ id }) => id,
+    keyTimeout: 10_000,
+    minHold: 60_000,
+    waitTimeout: 0,
+    onTimeout: 'skip',
+  })
+  async onSold(@Payload() { sku, units }: Sale): Promise<void> {
+    await this.take(sku, units);
+  }
+  // #endregion
+
+  private async take(sku: string, units: number): Promise<number> {
+    this.sales.push(`${units} ${sku} under ${key()}`);
+    return units;
+  }
+}
+
+export interface Served extends Booted {
+  /** The reply to a request; rejects with what the client is sent as an error. */
+  ask(pattern: string, data: unknown): Promise<unknown>;
+  /** All replies to a request. */
+  all(pattern: string, data: unknown): Promise<unknown[]>;
+  tell(pattern: string, data: unknown): Promise<void>;
+}
+
+const clients: ClientProxy[] = [];
+
+/** Its overloads take no union. */
+export const clientOf = (transport: TcpOptions | RedisOptions): ClientProxy =>
+  ClientProxyFactory.create(transport as never) as unknown as ClientProxy;
+
+/** An app that answers over HTTP and over this transport; `closeClients` belongs in an `afterEach`. */
+export async function serve(transport: TcpOptions | RedisOptions, metadata: ModuleMetadata, store?: LockStore): Promise<Served> {
+  const connect = (app: INestApplication) => void app.connectMicroservice<MicroserviceOptions>(transport, { inheritAppConfig: true });
+  const booted = await boot(metadata, { store }, connect);
+  await booted.app.startAllMicroservices();
+  const client = clientOf(transport);
+  clients.push(client);
+  await client.connect();
+  return {
+    ...booted,
+    ask: (pattern, data) => firstValueFrom(client.send<unknown>(pattern, data)),
+    all: (pattern, data) => firstValueFrom(client.send<unknown>(pattern, data).pipe(toArray())),
+    tell: async (pattern, data) => void (await firstValueFrom(client.emit<unknown>(pattern, data), { defaultValue: undefined })),
+  };
+}
+
+export async function closeClients(): Promise<void> {
+  await Promise.all(clients.splice(0).map(async (client) => client.close()));
+}

@@ -1,0 +1,77 @@
+import { Catch, type ArgumentsHost, type INestApplication, type PipeTransform } from '@nestjs/common';
+import { BaseWsExceptionFilter, ConnectedSocket, MessageBody, SubscribeMessage, WebSocketGateway, WsException } from '@nestjs/websockets';
+import { map, Observable, of } from 'rxjs';
+import { currentLease, LockTimeoutError } from 'nestjs-distributed-lock';
+import { boot, listen, type Booted } from '../nest/boot.js';
+import { Gate } from '../nest/gate.js';
+import { lockAmong, type Order } from './place.js';
+
+const LONG = { keyTimeout: 60_000 };
+
+/** The key of the lock that the caller is in. */
+const key = () => currentLease()?.key;
+
+class UpperCasePipe implements PipeTransform {
+  transform(value: string): string {
+    return value.toUpperCase();
+  }
+}
+
+/** A gateway with a locked handler of each kind, for any adapter. */
+export function gatewayOf(order: Order) {
+  @WebSocketGateway()
+  class StockGateway {
+    readonly gate = new Gate();
+    readonly clients = new Set<unknown>();
+    readonly seen: string[] = [];
+
+    @lockAmong(order, { ...LONG, key: (sku: string) => sku }, SubscribeMessage('reduce'))
+    async reduce(@MessageBody(UpperCasePipe) sku: string, @ConnectedSocket() client: unknown) {
+      this.clients.add(client);
+      return { event: 'reduced', data: { sku, key: key() } };
+    }
+
+    @lockAmong(order, LONG, SubscribeMessage('count'))
+    count(@MessageBody() units: number[]): Observable<object> {
+      return of(...units).pipe(map((unit) => ({ event: 'unit', data: { unit, key: key() } })));
+    }
+
+    @lockAmong(order, LONG, SubscribeMessage('ack'))
+    async ack() {
+      return { key: key() };
+    }
+
+    @lockAmong(order, LONG, SubscribeMessage('refuse'))
+    async refuse() {
+      throw new WsException(`sold out under ${key()}`);
+    }
+
+    @lockAmong(order, { ...LONG, key: (sku: string) => sku, waitTimeout: 0 }, SubscribeMessage('slow'))
+    async slow(@MessageBody() sku: string) {
+      this.seen.push(sku);
+      await this.gate.pass();
+      return { event: 'done', data: key() };
+    }
+  }
+  return StockGateway;
+}
+
+// #region ws-filter
+/** Says `BUSY` to a client whose lock was not to be had, and what Nest says for everything else. */
+@Catch()
+export class BusyWsFilter extends BaseWsExceptionFilter {
+  override catch(error: unknown, host: ArgumentsHost): void {
+    const isBusy = error instanceof LockTimeoutError;
+    super.catch(isBusy ? new WsException({ status: 'error', code: 'BUSY', message: 'Try again.' }) : error, host);
+  }
+}
+// #endregion
+
+/** The app, and where it listens for sockets. */
+export async function serveSockets(
+  metadata: Parameters<typeof boot>[0],
+  adapt: (app: INestApplication) => void,
+): Promise<Booted & { url: string }> {
+  const booted = await boot(metadata, {}, adapt);
+  return { ...booted, url: await listen(booted.app) };
+}

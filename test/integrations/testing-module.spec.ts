@@ -1,0 +1,195 @@
+import { Inject, Injectable, Module } from '@nestjs/common';
+import { Test } from '@nestjs/testing';
+import { currentLease, DistributedLock, DistributedLockModule, LockConfigError, Locks, LockTimeoutError } from 'nestjs-distributed-lock';
+import { memoryStore } from 'nestjs-distributed-lock/memory';
+import { way } from './place.js';
+
+class Shelf {
+  async take(sku: string): Promise<string> {
+    return sku;
+  }
+}
+
+@Injectable()
+class StockService {
+  readonly keys: unknown[] = [];
+  constructor(@Inject(Shelf) private readonly shelf: Shelf) {}
+
+  @DistributedLock<StockService['reduce']>({ value: 'stock', key: (sku) => sku, keyTimeout: 60_000, waitTimeout: 0 })
+  async reduce(sku: string): Promise<string> {
+    this.keys.push(currentLease()?.key);
+    return this.shelf.take(sku);
+  }
+}
+
+@Injectable()
+class Till {
+  constructor(@Inject(StockService) private readonly stock: StockService) {}
+  async sell(sku: string): Promise<string> {
+    return `sold: ${await this.stock.reduce(sku)}`;
+  }
+}
+
+const KEY = 'stock-apple-locks';
+const closing: { close(): Promise<void> }[] = [];
+afterEach(async () => {
+  jest.restoreAllMocks();
+  for (const module of closing.splice(0)) await module.close();
+});
+const locksModule = () => DistributedLockModule.forRoot({ store: memoryStore(), logger: false });
+
+@Module({ imports: [locksModule()], providers: [StockService, Shelf, Till] })
+class AppModule {}
+
+const builderOf = (...providers: object[]) =>
+  Test.createTestingModule({ imports: [locksModule()], providers: [StockService, Shelf, Till, ...(providers as [])] });
+
+/** As most unit tests have it: compiled, and not initialized. */
+async function compile(builder = builderOf()) {
+  const module = await builder.compile();
+  closing.push(module);
+  const acquired: string[] = [];
+  module.get(Locks, { strict: false }).on('acquired', ({ key }) => acquired.push(key));
+  return { module, acquired, stock: module.get(StockService), till: module.get(Till) };
+}
+
+way('Unit tests', 'Test.createTestingModule with memoryStore', () => {
+  it('is locked, also without init()', async () => {
+    const { module, stock, acquired } = await compile();
+    expect(await stock.reduce('apple')).toBe('apple');
+    await using _lease = await module.get(Locks).acquire(KEY, { keyTimeout: 60_000 });
+    await expect(stock.reduce('apple')).rejects.toBeInstanceOf(LockTimeoutError);
+    expect([stock.keys, acquired]).toEqual([[KEY], [KEY, KEY]]);
+  });
+
+  it('is locked on what a factory made, also without init()', async () => {
+    const { module, acquired } = await compile(
+      builderOf({ provide: 'made', inject: [Shelf], useFactory: (shelf: Shelf) => new StockService(shelf) }),
+    );
+    expect(await module.get<StockService>('made').reduce('apple')).toBe('apple');
+    expect(acquired).toEqual([KEY]);
+  });
+
+  it('is locked under fake timers', async () => {
+    jest.useFakeTimers();
+    try {
+      const { stock } = await compile();
+      expect(await stock.reduce('apple')).toBe('apple');
+      expect(stock.keys).toEqual([KEY]);
+    } finally {
+      jest.useRealTimers();
+    }
+  });
+});
+
+way('Unit tests', 'overrideProvider', () => {
+  it('puts a mock in the place of the locked class: no lock is taken', async () => {
+    // #region testing-override
+    const reduce = jest.fn().mockResolvedValue('mocked');
+    const builder = Test.createTestingModule({ imports: [AppModule] });
+    const module = await builder.overrideProvider(StockService).useValue({ reduce }).compile();
+    expect(await module.get(Till).sell('apple')).toBe('sold: mocked');
+    // #endregion
+    closing.push(module);
+    expect(reduce.mock.calls).toEqual([['apple']]);
+  });
+
+  it('may put a subclass there, whose inherited method is locked', async () => {
+    @Injectable()
+    class TestStock extends StockService {}
+    const { till, acquired } = await compile(builderOf().overrideProvider(StockService).useClass(TestStock));
+    expect(await till.sell('apple')).toBe('sold: apple');
+    expect(acquired).toEqual([KEY]);
+  });
+});
+
+way('Unit tests', 'jest.spyOn', () => {
+  it('sees the calls of the instance, which stay locked', async () => {
+    const { stock, till, acquired } = await compile();
+    const spy = jest.spyOn(stock, 'reduce');
+    expect(await till.sell('apple')).toBe('sold: apple');
+    expect(spy).toHaveBeenCalledWith('apple');
+    expect([stock.keys, acquired]).toEqual([[KEY], [KEY]]);
+  });
+
+  it('may give another result, once, in the place of the body and its lock', async () => {
+    const { stock, till, acquired } = await compile();
+    // #region testing-spy
+    jest.spyOn(stock, 'reduce').mockResolvedValueOnce('mocked');
+    expect(await till.sell('apple')).toBe('sold: mocked'); // no lock, no body
+    expect(await till.sell('apple')).toBe('sold: apple'); // locked again
+    // #endregion
+    expect([stock.keys, acquired]).toEqual([[KEY], [KEY]]);
+  });
+
+  it.each([
+    ['Nest makes', StockService],
+    ['a factory makes', { provide: StockService, inject: [Shelf], useFactory: (shelf: Shelf) => new StockService(shelf) }],
+  ])('of the prototype, before an instance that %s, sees its calls, which stay locked', async (_who, provider) => {
+    const spy = jest.spyOn(StockService.prototype, 'reduce');
+    const { module, stock, acquired } = await compile(
+      Test.createTestingModule({ imports: [locksModule()], providers: [provider, Shelf, Till] }),
+    );
+    await module.init();
+    expect(await stock.reduce('apple')).toBe('apple');
+    expect([spy.mock.calls, stock.keys, acquired]).toEqual([[['apple']], [KEY], [KEY]]);
+  });
+});
+
+way('Unit tests', 'useMocker', () => {
+  it('is locked where the module of locks is imported: the mocker is not asked for it', async () => {
+    // #region testing-mocker
+    const module = await Test.createTestingModule({
+      imports: [DistributedLockModule.forRoot({ store: memoryStore() })],
+      providers: [StockService],
+    })
+      .useMocker((token) => (token === Shelf ? { take: jest.fn().mockResolvedValue('mocked') } : undefined))
+      .compile();
+    expect(await module.get(StockService).reduce('apple')).toBe('mocked'); // locked, in memory
+    // #endregion
+    closing.push(module);
+    expect(module.get(StockService).keys).toEqual([KEY]);
+  });
+
+  it('says at compile() what is missing where the mocker knows classes only', async () => {
+    const mocker = (token: unknown) => (typeof token === 'function' ? {} : undefined);
+    const compiled = Test.createTestingModule({ providers: [StockService] })
+      .useMocker(mocker)
+      .compile();
+    await expect(compiled).rejects.toThrow('@DistributedLock() found, but DistributedLockModule.forRoot() is not imported');
+  });
+
+  /** As createMock() of well-known libraries: whatever is asked of it is a function that answers with such a mock. */
+  function deepMock(): object {
+    const answers = new Map<string | symbol, unknown>();
+    return new Proxy(() => undefined, {
+      get(_target, name) {
+        if (name === 'then') return undefined;
+        if (!answers.has(name)) answers.set(name, deepMock());
+        return answers.get(name);
+      },
+      apply: () => deepMock(),
+    });
+  }
+
+  it.each([
+    ['an empty object', () => ({})],
+    ['automatic mocks', () => ({ intercept: jest.fn(), take: jest.fn() })],
+    ['deep mocks', deepMock],
+  ])('never runs unlocked where the mocker answers everything, with %s: a clear error', async (_what, mocker) => {
+    const module = await Test.createTestingModule({ providers: [StockService] })
+      .useMocker(mocker)
+      .compile();
+    closing.push(module);
+    const outcome = await Promise.race([
+      module
+        .get(StockService)
+        .reduce('apple')
+        .catch((error: unknown) => error),
+      new Promise((resolve) => setTimeout(resolve, 2000, 'it never answered')),
+    ]);
+    expect(outcome).toBeInstanceOf(LockConfigError);
+    expect(outcome).toHaveProperty('message', expect.stringMatching(/StockService\.reduce.*DistributedLockModule\.forRoot/));
+    expect(module.get(StockService).keys).toEqual([]);
+  });
+});

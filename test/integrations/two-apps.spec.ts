@@ -1,0 +1,92 @@
+import { Inject, Injectable } from '@nestjs/common';
+import { DistributedLock, Locks } from 'nestjs-distributed-lock';
+import { boot, isTaken, type Booted } from '../nest/boot.js';
+import { Gate } from '../nest/gate.js';
+import { eventually } from '../support/eventually.js';
+import { Counter, expectOneAtATime, PATIENT } from './counter.js';
+import { way } from './place.js';
+
+/** Reports at the stores of both apps whether its key is taken there. */
+@Injectable()
+class Reporter {
+  constructor(@Inject(Locks) readonly locks?: Locks) {}
+  @DistributedLock({ value: 'report', ...PATIENT })
+  async report(...apps: Booted[]) {
+    return Promise.all(apps.map(({ store }) => isTaken(store, 'report-locks')));
+  }
+}
+const bootTwo = async (metadata: Parameters<typeof boot>[0]) => [await boot(metadata), await boot(metadata)] as const;
+
+way('Two apps in one process', 'each with a store of its own, sharing a class', () => {
+  it('is locked at the store of the app that made the instance', async () => {
+    const [first, second] = await bootTwo({ providers: [Reporter] });
+    expect(await first.get(Reporter).report(first, second)).toEqual([true, false]);
+    expect(await second.get(Reporter).report(first, second)).toEqual([false, true]);
+    expect([first.acquired, second.acquired]).toEqual([['report-locks'], ['report-locks']]);
+  });
+
+  it('is locked so on what a factory made, too', async () => {
+    const [first, second] = await bootTwo({ providers: [{ provide: Reporter, useFactory: () => new Reporter() }] });
+    expect(await first.get(Reporter).report(first, second)).toEqual([true, false]);
+    expect(await second.get(Reporter).report(first, second)).toEqual([false, true]);
+  });
+
+  it('may run at the same time in both, since nothing says that they are one', async () => {
+    const gate = new Gate();
+    @Injectable()
+    class Slow {
+      @DistributedLock(PATIENT)
+      async run() {
+        await gate.pass();
+      }
+    }
+    const [first, second] = await bootTwo({ providers: [Slow] });
+    const calls = [first.get(Slow).run(), second.get(Slow).run()];
+    await eventually(() => gate.arrived === 2);
+    expect([first.acquired, second.acquired]).toEqual([['Slow.run-locks'], ['Slow.run-locks']]);
+    gate.open();
+    await Promise.all(calls);
+  });
+
+  it('goes on when the other app is closed', async () => {
+    const [first, second] = await bootTwo({ providers: [Reporter] });
+    await second.app.close();
+    expect(await first.get(Reporter).report(first)).toEqual([true]);
+    await expect(second.get(Reporter).report()).rejects.toHaveProperty('name', 'LockAbortedError');
+  });
+});
+
+way('Two apps in one process', 'on the same store', () => {
+  it('is locked across both', async () => {
+    const first = await boot({ providers: [Counter] });
+    const second = await boot({ providers: [Counter] }, { store: first.store });
+    const acquired = first.acquired;
+    second.locks.on('acquired', ({ key }) => void acquired.push(key));
+    await expectOneAtATime({ acquired }, first.get(Counter), second.get(Counter));
+  });
+});
+
+way('Two apps in one process', 'one instance, made by the first, a value in the second', () => {
+  it('is locked at the store of the app that made it', async () => {
+    const first = await boot({ providers: [Reporter] });
+    const second = await boot({ providers: [{ provide: Reporter, useValue: first.get(Reporter) }] });
+    expect(await second.get(Reporter).report(first, second)).toEqual([true, false]);
+  });
+});
+
+way('Two apps in one process', 'one instance that nobody made, a value in both', () => {
+  const providers = () => [{ provide: Counter, useValue: new Counter() }];
+
+  it('is locked at the store of the app that booted last, whichever app is asked for it', async () => {
+    const [first, second] = await bootTwo({ providers: providers() });
+    expect(first.get(Counter)).toBe(second.get(Counter));
+    await expectOneAtATime(second, first.get(Counter), second.get(Counter));
+    expect(first.acquired).toEqual([]);
+  });
+
+  it('is locked again at the store of the first when the second is closed', async () => {
+    const [first, second] = await bootTwo({ providers: providers() });
+    await second.app.close();
+    await expectOneAtATime(first, first.get(Counter));
+  });
+});
