@@ -1,7 +1,7 @@
-// Builds dist/esm and dist/cjs from lib, each with its own types.
+// Builds dist/esm and dist/cjs from lib, each with its own types, and dist/schematics, which `nest add` runs.
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { rm, writeFile } from 'node:fs/promises';
+import { cp, rm, writeFile } from 'node:fs/promises';
 import { fileURLToPath } from 'node:url';
 import './embed-lua.mjs';
 
@@ -15,7 +15,10 @@ async function compiles(project) {
 }
 
 await rm(new URL('dist/', root), { recursive: true, force: true });
-const compiled = await Promise.all(['tsconfig.esm.json', 'tsconfig.cjs.json'].map(compiles));
+const compiled = await Promise.all(['tsconfig.esm.json', 'tsconfig.cjs.json', 'scripts/schematics/tsconfig.json'].map(compiles));
 if (compiled.includes(false)) process.exit(1);
-// The package says "type": "module"; this makes Node and TypeScript read dist/cjs as what it is.
-await writeFile(new URL('dist/cjs/package.json', root), '{"type":"commonjs"}\n');
+// The package says "type": "module"; this makes Node and TypeScript read these as what they are.
+for (const folder of ['cjs', 'schematics']) await writeFile(new URL(`dist/${folder}/package.json`, root), '{"type":"commonjs"}\n');
+for (const file of ['collection.json', 'nest-add/schema.json']) {
+  await cp(new URL(`scripts/schematics/${file}`, root), new URL(`dist/schematics/${file}`, root));
+}

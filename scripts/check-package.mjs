@@ -61,6 +61,8 @@ async function checkFiles(installed) {
   const expected = [
     ...['package.json', 'README.md', 'LICENSE', 'CHANGELOG.md', 'dist/cjs/package.json'],
     ...sources.map((file) => `lib/${file}`),
+    ...['collection.json', 'package.json', 'nest-add/schema.json'].map((file) => `dist/schematics/${file}`),
+    ...['bootstrap', 'dependencies', 'index', 'root-module', 'source'].map((file) => `dist/schematics/nest-add/${file}.js`),
     ...['esm', 'cjs'].flatMap((build) =>
       built.flatMap((file) => ['.js', '.js.map', '.d.ts', '.d.ts.map'].map((extension) => `dist/${build}/${file}${extension}`)),
     ),

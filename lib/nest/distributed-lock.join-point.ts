@@ -3,7 +3,7 @@ import { LockConfigError } from '../core/errors.js';
 import { adopterOf } from './adoption.js';
 import type { DistributedLockInterceptor } from './distributed-lock.interceptor.js';
 import type { ReturnKind } from './distributed-lock.options.js';
-import { DEFINITION, INTERCEPTOR_PROPERTY, JOIN_POINTS } from './distributed-lock.tokens.js';
+import { DEFINITION, INTERCEPTOR_PROPERTY } from './distributed-lock.tokens.js';
 import type { LockDefinition } from './lock-definition.js';
 import { LockedIterable } from './locked-iterable.js';
 import { lockedObservable, lockedPromise, type OpenCall } from './locked-return.js';
@@ -11,6 +11,12 @@ import { MethodExecutionContext } from './method-context.js';
 
 export type Method = (this: unknown, ...args: unknown[]) => unknown;
 type Injected = { [INTERCEPTOR_PROPERTY]?: DistributedLockInterceptor };
+
+const JOIN_POINTS = Symbol.for('nestjs-distributed-lock:join-points');
+const shared = globalThis as { [JOIN_POINTS]?: WeakMap<object, Map<string | symbol, Method>> };
+
+/** By prototype. Not metadata: at boot it is asked for every method of the app, and reflect-metadata is slow. */
+const joinPoints = (shared[JOIN_POINTS] ??= new WeakMap<object, Map<string | symbol, Method>>());
 
 const LOCKED = {
   promise: lockedPromise,
@@ -42,14 +48,14 @@ export function definitionOf(method: unknown): LockDefinition | undefined {
 
 /** Remembers it by its prototype: what another decorator puts above it may not show that there is a lock below. */
 export function recordJoinPoint(prototype: object, method: string | symbol, joinPoint: Method): void {
-  let recorded = Reflect.getOwnMetadata(JOIN_POINTS, prototype) as Map<string | symbol, Method> | undefined;
-  if (!recorded) Reflect.defineMetadata(JOIN_POINTS, (recorded = new Map()), prototype);
+  let recorded = joinPoints.get(prototype);
+  if (!recorded) joinPoints.set(prototype, (recorded = new Map<string | symbol, Method>()));
   recorded.set(method, joinPoint);
 }
 
 /** The uppermost join point of a prototype's own method, though another decorator may have wrapped it. */
 export function joinPointOf(prototype: object, method: string | symbol): Method | undefined {
-  return (Reflect.getOwnMetadata(JOIN_POINTS, prototype) as Map<string | symbol, Method> | undefined)?.get(method);
+  return joinPoints.get(prototype)?.get(method);
 }
 
 /** Other decorators leave marks on the function too. */

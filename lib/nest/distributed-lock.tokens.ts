@@ -11,9 +11,6 @@ export const INTERCEPTOR_PROPERTY = Symbol.for('@DistributedLock() found, but Di
 /** Metadata of a join point: its {@link LockDefinition}. */
 export const DEFINITION = 'nestjs-distributed-lock:definition';
 
-/** Metadata of a prototype: the join points of its own methods. */
-export const JOIN_POINTS = 'nestjs-distributed-lock:join-points';
-
 export const DEFAULT_NAME = 'default';
 
 /** The injection token of a store's {@link Locks}. */

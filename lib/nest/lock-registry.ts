@@ -30,6 +30,8 @@ interface Registered {
   readonly locks: Locks;
   readonly logger: LockLogger | false;
   readonly defaults: DistributedLockOptions;
+  /** The defaults, completed by ours: once, for all methods. */
+  readonly complete: ResolvedOptions;
   readonly namespace: string;
 }
 
@@ -59,7 +61,8 @@ export class LockRegistry implements BeforeApplicationShutdown, OnApplicationShu
     if (this.stores.has(name)) throw new LockConfigError(`DistributedLockModule: two stores are registered under the name "${name}".`);
     const { store, namespace = '', defaults = {}, shutdownTimeout, logger = new Logger('DistributedLock') } = options;
     const locks = new Locks(store, { namespace, defaults: usingOptionsOf(defaults), shutdownTimeout, logger });
-    this.stores.set(name, { locks, logger, defaults: defined(defaults), namespace });
+    const complete = completeOptions(usingOptionsOf(defaults));
+    this.stores.set(name, { locks, logger, defaults: defined(defaults), complete, namespace });
     return locks;
   }
 
@@ -93,7 +96,7 @@ export class LockRegistry implements BeforeApplicationShutdown, OnApplicationShu
     const name = own.store ?? this.stores.get(DEFAULT_NAME)?.defaults.store ?? DEFAULT_NAME;
     const registered = this.stores.get(name);
     if (!registered) throw new LockConfigError(`${where}: no store is registered under the name "${name}".`);
-    const { locks, logger, defaults, namespace } = registered;
+    const { locks, logger, defaults, complete, namespace } = registered;
     // Which arguments take part is said by `key` or by `paramLock`: whoever gives one of them has said it.
     const parts = own.key ?? own.paramLock ?? defaults.key ?? defaults.paramLock;
     const { prefix = '', value = `${className}.${typeof method === 'symbol' ? (method.description ?? '') : method}` } = {
@@ -103,7 +106,7 @@ export class LockRegistry implements BeforeApplicationShutdown, OnApplicationShu
     if (prefix + value === '') throw new LockConfigError(`${where}: the key is empty: give a "prefix" or a "value".`);
     naming(where, () => checkKey(namespace + prefix + value + '-locks'));
     return {
-      options: resolveOptions(completeOptions(usingOptionsOf(defaults)), usingOptionsOf(own)),
+      options: resolveOptions(complete, usingOptionsOf(own)),
       returns: definition.returns ?? defaults.returns ?? 'promise',
       mutexOf: (args) => naming(where, () => locks.mutex(prefix + value + partOf(parts, args) + '-locks')),
       log: (level, message) => log(logger, level, message),

@@ -1,5 +1,5 @@
 import { Controller, Get, Injectable } from '@nestjs/common';
-import { DistributedLock, type LockLogger } from 'nestjs-distributed-lock';
+import { currentLease, DistributedLock, type LockLogger } from 'nestjs-distributed-lock';
 import { Transactional as ClsTransactional } from '@nestjs-cls/transactional';
 import { Transactional } from 'typeorm-transactional';
 import { boot } from './boot.js';
@@ -110,6 +110,18 @@ describe('a decorator above the lock', () => {
       async twice() {}
     }
     expect(await adviceFor(Shop)).toMatchObject({ warnings: [], details: [] });
+  });
+
+  it('that hides the lock does not keep it from what a factory made', async () => {
+    class Shop {
+      @Traced(false)
+      @DistributedLock()
+      async buy() {
+        return currentLease()?.key;
+      }
+    }
+    const { app } = await boot({ providers: [{ provide: 'shop', useFactory: () => new Shop() }] });
+    expect(await app.get<Shop>('shop').buy()).toBe('Shop.buy-locks');
   });
 
   it('that hides the lock does not hide its mistakes: they end the boot', async () => {

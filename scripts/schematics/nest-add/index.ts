@@ -1,0 +1,145 @@
+// What `nest add` runs after it has installed the package. It imports nothing: the Nest CLI brings the machinery, the user's project the compiler.
+import { readFileSync } from 'node:fs';
+import { createRequire } from 'node:module';
+import { dirname, join } from 'node:path';
+import { addShutdownHooks, rootModuleName } from './bootstrap.js';
+import { addDependency } from './dependencies.js';
+import { addLockModule, hasModuleClass, lockModuleToPaste, type StoreName } from './root-module.js';
+import { type TypeScript, Unusual } from './source.js';
+
+export interface Options {
+  store?: StoreName;
+  module?: string;
+  skipShutdownHooks?: boolean;
+  sourceRoot?: string;
+  skipInstall?: boolean;
+}
+
+/** As much of @angular-devkit/schematics as is used here. */
+export interface Tree {
+  read(path: string): Buffer | null;
+  overwrite(path: string, content: string): void;
+  getDir(path: string): { visit(visitor: (path: string) => void): void };
+}
+
+export interface Context {
+  readonly logger: { info(message: string): void; warn(message: string): void };
+  addTask(task: { toConfiguration(): object }): unknown;
+}
+
+interface Source {
+  path: string;
+  text: string;
+}
+
+export function nestAdd(options: Options): (tree: Tree, context: Context) => void {
+  return (tree, context) => {
+    const { store = 'redis', sourceRoot = 'src', skipShutdownHooks = false } = options;
+    const sources = sourcesIn(tree, sourceRoot);
+    const present = sources.find(({ text }) => /\bDistributedLockModule\s*\.\s*forRoot/.test(text));
+    if (present) context.logger.info(`DistributedLockModule is there already, in ${present.path.slice(1)}: left as it is.`);
+    const main = sources.find(({ path }) => path === `/${join(sourceRoot, 'main.ts')}`);
+    const typescript = compilerOf();
+    if (!present)
+      attempt(context, () => addToModule(tree, typescript, { ...options, store, sourceRoot }, sources, main), lockModuleToPaste(store));
+    if (!present && store === 'redis') addIoredis(tree, context, options.skipInstall ?? false);
+    if (!skipShutdownHooks)
+      attempt(
+        context,
+        () => addToMain(tree, typescript, main),
+        'app.enableShutdownHooks(); // in main.ts: a stopping app waits for its locked methods',
+      );
+  };
+}
+
+/** What cannot be edited is told to the user, and what to write there: the rest is done all the same. */
+function attempt(context: Context, edit: () => void, toPaste: string): void {
+  try {
+    edit();
+  } catch (error) {
+    if (!(error instanceof Unusual)) throw error;
+    context.logger.warn(`${error.message}. Please add this yourself:\n\n${toPaste}\n`);
+  }
+}
+
+function addToModule(tree: Tree, typescript: TypeScript | undefined, options: Options, sources: Source[], main: Source | undefined): void {
+  if (!typescript) throw new Unusual('The root module was not changed: no TypeScript compiler is found from here');
+  const className = (main && rootModuleName(typescript, main.text)) ?? 'AppModule';
+  const given = options.module === undefined ? undefined : `/${join(options.module)}`;
+  const candidates =
+    given === undefined
+      ? sources.filter(({ text }) => text.includes(className) && hasModuleClass(typescript, text, className))
+      : [{ path: given, text: tree.read(given)?.toString() ?? '' }].filter(({ text }) => text !== '');
+  const [module, another] = candidates;
+  if (!module)
+    throw new Unusual(
+      given === undefined
+        ? `The root module was not found: no class ${className} with @Module() is in ${options.sourceRoot}`
+        : `There is no ${given.slice(1)}`,
+    );
+  if (another)
+    throw new Unusual(
+      `Which is the root module? There is a ${className} in ${module.path.slice(1)} and in ${another.path.slice(1)} (--module says it)`,
+    );
+  tree.overwrite(
+    module.path,
+    naming(module.path, () => addLockModule(typescript, module.text, options.store ?? 'redis', className)),
+  );
+}
+
+function addToMain(tree: Tree, typescript: TypeScript | undefined, main: Source | undefined): void {
+  if (!main || !typescript) throw new Unusual('There is no main.ts that could be changed');
+  const changed = naming(main.path, () => addShutdownHooks(typescript, main.text));
+  if (changed !== main.text) tree.overwrite(main.path, changed);
+}
+
+function addIoredis(tree: Tree, context: Context, skipInstall: boolean): void {
+  const manifest = tree.read('/package.json')?.toString();
+  if (manifest === undefined) return context.logger.warn('There is no package.json here. Please install ioredis yourself.');
+  const changed = addDependency(manifest, 'ioredis', ioredisRange());
+  if (changed === manifest) return;
+  tree.overwrite('/package.json', changed);
+  if (skipInstall) return context.logger.info('ioredis is added to package.json, and not installed.');
+  // What NodePackageInstallTask of @angular-devkit/schematics is.
+  context.addTask({ toConfiguration: () => ({ name: 'node-package', options: { command: 'install', quiet: true, hideOutput: true } }) });
+}
+
+/** The newest range that this package is made for. */
+function ioredisRange(): string {
+  const { peerDependencies } = JSON.parse(readFileSync(join(__dirname, '../../../package.json'), 'utf8')) as {
+    peerDependencies: { ioredis: string };
+  };
+  return peerDependencies.ioredis.split('||').at(-1)?.trim() ?? '*';
+}
+
+function sourcesIn(tree: Tree, folder: string): Source[] {
+  const sources: Source[] = [];
+  tree.getDir(`/${join(folder)}`).visit((path) => {
+    if (path.endsWith('.ts') && !/\.(d|spec|test)\.ts$/.test(path) && !path.includes('/node_modules/')) {
+      sources.push({ path, text: tree.read(path)?.toString() ?? '' });
+    }
+  });
+  return sources;
+}
+
+/** Of the project, else of the Nest CLI that runs this. */
+function compilerOf(): TypeScript | undefined {
+  for (const folder of [process.cwd(), dirname(require.main?.filename ?? '')]) {
+    try {
+      const compiler = createRequire(join(folder, 'any.js'))('typescript') as Partial<TypeScript>;
+      if (compiler.createSourceFile) return compiler as TypeScript;
+    } catch {
+      // the next one may have it
+    }
+  }
+  return undefined;
+}
+
+function naming<T>(path: string, work: () => T): T {
+  try {
+    return work();
+  } catch (error) {
+    if (!(error instanceof Unusual)) throw error;
+    throw new Unusual(`${path.slice(1)} was not changed: ${error.message}`);
+  }
+}

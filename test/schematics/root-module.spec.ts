@@ -1,0 +1,133 @@
+// The lock module gets into the imports of a module class, and the file keeps its style.
+import ts from 'typescript';
+import { addLockModule } from '../../scripts/schematics/nest-add/root-module.js';
+
+const FOR_ROOT = 'DistributedLockModule.forRoot({ store: memoryStore() })';
+const NAMES = `import { DistributedLockModule } from 'nestjs-distributed-lock';
+import { memoryStore } from 'nestjs-distributed-lock/memory';`;
+
+describe.each([
+  ['without metadata', '@Module()', `@Module({\n  imports: [${FOR_ROOT}],\n})`],
+  ['with empty metadata', '@Module({})', `@Module({\n  imports: [${FOR_ROOT}],\n})`],
+  ['without imports', '@Module({\n  providers: [A],\n})', `@Module({\n  imports: [${FOR_ROOT}],\n  providers: [A],\n})`],
+  ['without imports, on one line', '@Module({ providers: [A] })', `@Module({\n  imports: [${FOR_ROOT}],\n  providers: [A] })`],
+  ['with no imports yet', '@Module({\n  imports: [],\n})', `@Module({\n  imports: [${FOR_ROOT}],\n})`],
+  ['with imports on one line', '@Module({\n  imports: [A],\n})', `@Module({\n  imports: [A, ${FOR_ROOT}],\n})`],
+  [
+    'with imports that fill their line',
+    `@Module({\n  imports: [AlphaModule, BetaModule.register({ a: [1, 2] })],\n})`,
+    `@Module({\n  imports: [\n    AlphaModule,\n    BetaModule.register({ a: [1, 2] }),\n    ${FOR_ROOT},\n  ],\n})`,
+  ],
+  [
+    'with imports on lines of their own',
+    '@Module({\n  imports: [\n    A,\n    B.forRoot({\n      c: 1,\n    }),\n  ],\n})',
+    `@Module({\n  imports: [\n    A,\n    B.forRoot({\n      c: 1,\n    }),\n    ${FOR_ROOT},\n  ],\n})`,
+  ],
+  [
+    'with imports without a comma after the last',
+    '@Module({\n  imports: [\n    A,\n    ...MORE\n  ]\n})',
+    `@Module({\n  imports: [\n    A,\n    ...MORE,\n    ${FOR_ROOT}\n  ]\n})`,
+  ],
+  [
+    'with a remark in its imports',
+    '@Module({\n  imports: [\n    A, // the first\n    // B,\n  ],\n})',
+    `@Module({\n  imports: [\n    A, // the first\n    ${FOR_ROOT},\n    // B,\n  ],\n})`,
+  ],
+  [
+    'with a remark beside the last import, without a comma',
+    '@Module({\n  imports: [\n    A // the first\n  ]\n})',
+    `@Module({\n  imports: [\n    A, // the first\n    ${FOR_ROOT}\n  ]\n})`,
+  ],
+  [
+    'with nothing but a remark in its imports',
+    '@Module({\n  imports: [\n    // none\n  ],\n})',
+    `@Module({\n  imports: [\n    // none\n    ${FOR_ROOT},\n  ],\n})`,
+  ],
+  ['with a quoted name', "@Module({\n  'imports': [],\n})", `@Module({\n  'imports': [${FOR_ROOT}],\n})`],
+  ['with other decorators', '@Global()\n@Module({ imports: [] })', `@Global()\n@Module({ imports: [${FOR_ROOT}] })`],
+])('a module class %s', (_, before, after) => {
+  const source = fileOf(before);
+
+  it('has it in its imports', () => {
+    const result = addLockModule(ts, source, 'memory');
+    expect(result).toBe(fileOf(after, `\n${NAMES}`));
+    expect(mistakesIn(result)).toEqual([]);
+  });
+
+  it('has it in its imports with Redis', () => {
+    const result = addLockModule(ts, source, 'redis');
+    expect(mistakesIn(result)).toEqual([]);
+    expect(importedModules(result)).toContain(
+      "DistributedLockModule.forRoot({store:redisStore({url:process.env.REDIS_URL??'redis://localhost:6379',}),})",
+    );
+  });
+});
+
+describe('the style of the file', () => {
+  it('is kept: quotes, ends of statements, ends of lines, tabs', () => {
+    const source =
+      'import { Module } from "@nestjs/common"\r\n\r\n@Module({\r\n\timports: [\r\n\t\tA,\r\n\t],\r\n})\r\nexport class AppModule {}\r\n';
+    const [head = '', tail = ''] = source.split('\t\tA,\r\n');
+    expect(addLockModule(ts, source, 'redis')).toBe(
+      head.replace(
+        'common"',
+        'common"\r\nimport { DistributedLockModule } from "nestjs-distributed-lock"\r\nimport { redisStore } from "nestjs-distributed-lock/redis"',
+      ) +
+        '\t\tA,\r\n\t\tDistributedLockModule.forRoot({\r\n\t\t\tstore: redisStore({\r\n\t\t\t\turl: process.env.REDIS_URL ?? "redis://localhost:6379",\r\n\t\t\t}),\r\n\t\t}),\r\n' +
+        tail,
+    );
+  });
+
+  it('does not hide a name that is imported already', () => {
+    const source = fileOf(
+      '@Module({ imports: [] })',
+      `\nimport { DistributedLock, DistributedLockModule } from 'nestjs-distributed-lock';`,
+    );
+    expect(addLockModule(ts, source, 'memory').match(/import .*DistributedLockModule/g)).toHaveLength(1);
+  });
+
+  it('puts the imports behind a remark on the last one', () => {
+    const source = fileOf('@Module({ imports: [] })', ' // Nest');
+    expect(addLockModule(ts, source, 'memory')).toContain(`'@nestjs/common'; // Nest\n${NAMES}\n`);
+  });
+});
+
+it('the class is told by its name where a file has several', () => {
+  const source = fileOf('@Module({ imports: [] })\nexport class Other {}\n\n@Module({ imports: [] })');
+  expect(addLockModule(ts, source, 'memory', 'AppModule')).toContain(
+    `Other {}\n\n@Module({ imports: [${FOR_ROOT}] })\nexport class AppModule`,
+  );
+  expect(() => addLockModule(ts, source, 'memory')).toThrow('it has several classes with @Module()');
+});
+
+it.each([
+  ['@Module(metadata)', 'the argument of @Module() is not written out in place'],
+  ['@Module({ imports })', 'the imports of @Module() are not an array written out in place'],
+  ['@Module({ imports: [A].concat(B) })', 'the imports of @Module() are not an array written out in place'],
+  ['@Injectable()', 'it has no class with @Module()'],
+])('%s is not edited', (decorator, why) => {
+  expect(() => addLockModule(ts, fileOf(decorator), 'memory')).toThrow(why);
+});
+
+function fileOf(decorator: string, imports = ''): string {
+  return `import { Module } from '@nestjs/common';${imports}\n\n${decorator}\nexport class AppModule {}\n`;
+}
+
+function mistakesIn(source: string): string[] {
+  const { diagnostics = [] } = ts.transpileModule(source, { reportDiagnostics: true, compilerOptions: { experimentalDecorators: true } });
+  return diagnostics.map(({ messageText }) => ts.flattenDiagnosticMessageText(messageText, '\n'));
+}
+
+/** The elements of `imports`, without white space. */
+function importedModules(source: string): string[] {
+  const file = ts.createSourceFile('module.ts', source, ts.ScriptTarget.Latest, true);
+  const found: string[] = [];
+  const visit = (node: ts.Node): void => {
+    if (ts.isPropertyAssignment(node) && /^'?imports'?$/.test(node.name.getText()) && ts.isArrayLiteralExpression(node.initializer)) {
+      found.push(...node.initializer.elements.map((element) => element.getText().replace(/\s/g, '')));
+    }
+    ts.forEachChild(node, visit);
+  };
+  visit(file);
+  return found;
+}

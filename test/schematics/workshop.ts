@@ -1,0 +1,94 @@
+import { execFile } from 'node:child_process';
+import { cpSync, existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { delimiter, dirname, join } from 'node:path';
+import { promisify, stripVTControlCharacters } from 'node:util';
+import { ROOT } from '../readme/markdown.js';
+
+const execute = promisify(execFile);
+
+/** A folder in which Nest apps are made. They find their packages in its node_modules: the library as it is packed, the rest as it is installed here. */
+export interface Workshop {
+  readonly folder: string;
+  /** Runs a program of the system or of node_modules; resolves with what it printed. @throws with that, unless it ends with 0. */
+  run(command: string, args: string[], options?: { cwd?: string; env?: NodeJS.ProcessEnv }): Promise<string>;
+  remove(): void;
+}
+
+/** A folder of the workshop. */
+export interface App {
+  readonly folder: string;
+  read(file: string): string;
+  write(file: string, text: string, mode?: number): void;
+  run(command: string, args: string[], env?: NodeJS.ProcessEnv): Promise<string>;
+}
+
+export function appIn(workshop: Workshop, name: string): App {
+  const folder = join(workshop.folder, name);
+  return {
+    folder,
+    read: (file) => readFileSync(join(folder, file), 'utf8'),
+    write: (file, text, mode) => {
+      mkdirSync(dirname(join(folder, file)), { recursive: true });
+      writeFileSync(join(folder, file), text, { mode });
+    },
+    run: (command, args, env) => workshop.run(command, args, { cwd: folder, env }),
+  };
+}
+
+export async function openWorkshop(): Promise<Workshop> {
+  const folder = mkdtempSync(join(tmpdir(), 'workshop-'));
+  const workshop: Workshop = {
+    folder,
+    run: (command, args, { cwd = folder, env = {} } = {}) =>
+      run(command, args, cwd, { PATH: `${join(folder, 'node_modules/.bin')}${delimiter}${process.env.PATH ?? ''}`, ...env }),
+    remove: () => rmSync(folder, { recursive: true, force: true }),
+  };
+  linkPackages(join(folder, 'node_modules'));
+  await unpackLibrary(workshop, join(folder, 'node_modules/nestjs-distributed-lock'));
+  return workshop;
+}
+
+function linkPackages(modules: string): void {
+  const installed = join(ROOT, 'node_modules');
+  mkdirSync(modules);
+  for (const name of readdirSync(installed)) {
+    if (name === '.bin' || !name.startsWith('.')) symlinkSync(join(installed, name), join(modules, name));
+  }
+  // An ESM app of Nest names its types in tsconfig.json. This repository tests with Jest.
+  const vitest = join(modules, 'vitest');
+  if (existsSync(vitest)) return;
+  mkdirSync(vitest);
+  writeFileSync(join(vitest, 'package.json'), '{"name":"vitest","version":"4.0.0"}');
+  writeFileSync(join(vitest, 'globals.d.ts'), 'export {};');
+}
+
+async function unpackLibrary(workshop: Workshop, target: string): Promise<void> {
+  if (!existsSync(join(ROOT, 'dist/schematics/collection.json')))
+    throw new Error('Run npm run build first: the library is tested as it is packed.');
+  const packed = join(workshop.folder, 'packed');
+  mkdirSync(packed);
+  await workshop.run('npm', ['pack', '--ignore-scripts', '--pack-destination', packed], { cwd: ROOT });
+  const [tarball = ''] = readdirSync(packed);
+  await workshop.run('tar', ['-xzf', tarball], { cwd: packed });
+  cpSync(join(packed, 'package'), target, { recursive: true });
+  rmSync(packed, { recursive: true });
+}
+
+async function run(command: string, args: string[], cwd: string, env: NodeJS.ProcessEnv): Promise<string> {
+  const options = {
+    cwd,
+    env: { ...process.env, CI: 'true', ...env },
+    timeout: 60_000,
+    maxBuffer: 2 ** 24,
+  };
+  const child = execute(command, args, options);
+  child.child.stdin?.end();
+  try {
+    const { stdout, stderr } = await child;
+    return stripVTControlCharacters(stdout + stderr);
+  } catch (cause) {
+    const { stdout = '', stderr = '' } = cause as { stdout?: string; stderr?: string };
+    throw new Error(`${command} ${args.join(' ')} failed:\n${stdout}${stderr}`, { cause });
+  }
+}
