@@ -11,6 +11,7 @@ import {
   type ResolvedOptions,
   type UsingOptions,
 } from './core/options.js';
+import { LocalQueues } from './core/local-queue.js';
 import { LockRuntime } from './core/runtime.js';
 import type { LockStore } from './core/store.js';
 import { Mutex, type NoOptions, type OnTimeoutResult } from './primitives/mutex.js';
@@ -40,6 +41,7 @@ export class Locks {
   private readonly shutdownTimeout: number;
   private readonly events: LockEventEmitter;
   private readonly runtime: LockRuntime;
+  private readonly queues: LocalQueues;
   private closing: Promise<void> | undefined;
 
   /**
@@ -59,6 +61,7 @@ export class Locks {
     this.shutdownTimeout = options.shutdownTimeout ?? 10_000;
     this.events = new LockEventEmitter(options.logger ?? CONSOLE);
     this.runtime = new LockRuntime(this.events);
+    this.queues = new LocalQueues(this.runtime, { handOvers: 32, time: 50 });
     users.set(store, (users.get(store) ?? 0) + 1);
   }
 
@@ -71,7 +74,7 @@ export class Locks {
   mutex(key: string): Mutex {
     checkKey(key);
     const full = this.namespace === '' ? key : checkKey(this.namespace + key);
-    return new Mutex(this.runtime, this.store.mutex, full, this.defaults);
+    return new Mutex(this.queues, this.store.mutex, full, this.defaults);
   }
 
   /** {@link Mutex.acquire} */
@@ -116,6 +119,7 @@ export class Locks {
     this.stopWaiting();
     await within(this.shutdownTimeout, this.runtime.drained());
     this.runtime.close();
+    this.queues.close();
     const held = [...this.runtime.held];
     await Promise.all(held.map((lease) => lease.revoke(new LockLostError('The lease was released because the locks were closed.'))));
     // Clean-up under way may fail with a broken connection and go out once more over the next one.

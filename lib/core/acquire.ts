@@ -1,184 +1,206 @@
-import { onAbort, untilAborted } from './abort.js';
 import { after, now, validity } from './clock.js';
 import type { AcquireReply, AcquireRequest, LeaseDriver } from './driver.js';
-import {
-  abortedBy,
-  asStoreError,
-  isTransient,
-  LockAbortedError,
-  LockConfigError,
-  LockError,
-  LockTimeoutError,
-  StoreError,
-} from './errors.js';
+import { asStoreError, isTransient, LockConfigError, StoreError, type LockError } from './errors.js';
 import { createOwner } from './owner.js';
-import { pollDelay, turnDelay } from './patience.js';
+import { pollDelay, queuedDelay, turnDelay } from './patience.js';
 import { repeatUntilAnswered } from './repeat.js';
 import type { LockRuntime } from './runtime.js';
-import { Lease } from './lease.js';
-import { Tenure } from './tenure.js';
 
-export interface AcquireSettings {
-  readonly runtime: LockRuntime;
-  readonly driver: LeaseDriver;
-  readonly key: string;
+export type Taken = Extract<AcquireReply, { granted: false }>;
+
+/** What those who wait want now: the first of them may be another one with each try. */
+export interface Wish {
   /** Lease length, milliseconds. */
   readonly ttl: number;
   readonly minHold: number;
-  /** Milliseconds to wait; 0: one try. */
-  readonly patience: number;
+  /** How many fencing tokens to reserve. */
+  readonly tokens: number;
   readonly retryInterval: number;
+  /** Whether to wait at all. */
+  readonly isPatient: boolean;
+  /** Whether the queue at the store is wanted even where it cannot wake us. */
   readonly fair: boolean;
-  readonly signal: AbortSignal | undefined;
-  readonly maxHold: number | undefined;
-  /** Whether a body runs under the lease. */
-  readonly guardsBody: boolean;
+  readonly holding: readonly string[];
+}
+
+export interface Grant {
+  readonly owner: string;
+  readonly wish: Wish;
+  readonly token: number | null;
+  /** When the request that was granted was sent: validity counts from there, since the store began to count after that. */
+  readonly sentAt: number;
+}
+
+/** On whose behalf a contender asks. It ends the contest by {@link Contender.cancel} when nobody waits any more. */
+export interface Contest {
+  readonly runtime: LockRuntime;
+  readonly driver: LeaseDriver;
+  readonly key: string;
+  wish(): Wish;
+  granted(grant: Grant): void;
+  /** The key is taken, or the store gave no answer; it is asked again. */
+  refused(outcome: Taken | LockError): void;
+  /** No further try can help. The contest is over. */
+  failed(error: LockError): void;
 }
 
 /**
- * Takes the key for a new owner, asking the store again until it is granted, patience ends or the wait is called off. The only acquire loop:
- * every kind of lock goes through it.
+ * Asks the store for a key under one owner, again and again, until it is granted or called off. The only acquire loop: every kind of lock
+ * goes through it.
  *
- * Its rejection tells contention ({@link LockTimeoutError}) from an outage ({@link StoreError}) by the last try, and is due within patience
- * plus one request.
+ * It is woken when the key is offered to it, and asks by itself too: messages get lost, holders die, and not everybody who releases tells.
  */
-export function acquire(settings: AcquireSettings): Promise<Lease> {
-  return new Acquisition(settings).run();
-}
-
-type Taken = Extract<AcquireReply, { granted: false }>;
-
-class Acquisition {
-  private readonly startedAt = now();
-  private readonly request: AcquireRequest;
-  private attempts = 0;
+export class Contender {
+  readonly owner = createOwner();
+  attempts = 0;
   private sentAt = 0;
-  private isAbandoned = false;
+  private sentTtl = 0;
+  private isAsking = false;
+  private isWoken = false;
+  private isOver = false;
   /** Whether the store may know this owner, as a holder or a waiter. */
   private mayBeKnown = false;
+  private isQueued = false;
+  /** Whether the queue knows where to wake us. */
+  private hasInbox = false;
+  private hasTriedToListen = false;
+  private timer: NodeJS.Timeout | undefined;
+  private forgetWakeUps: (() => void) | undefined;
 
-  constructor(private readonly settings: AcquireSettings) {
-    const { key, ttl, minHold, fair } = settings;
-    this.request = {
+  /** @param yields the owner whose lease our first request gives up, if any. */
+  constructor(
+    private readonly contest: Contest,
+    private yields?: string,
+  ) {}
+
+  get isWaiting(): boolean {
+    return !this.isAsking;
+  }
+
+  /** Asks now, or once more when the request under way is answered. */
+  ask(): void {
+    if (this.isOver) return;
+    if (this.isAsking) {
+      this.isWoken = true;
+      return;
+    }
+    clearTimeout(this.timer);
+    const { driver, key } = this.contest;
+    const wish = this.contest.wish();
+    const request = this.requestFor(key, wish, driver);
+    const wasKnown = this.mayBeKnown;
+    this.attempts++;
+    this.isAsking = true;
+    this.isWoken = false;
+    this.mayBeKnown = true;
+    this.sentTtl = request.ttl;
+    this.sentAt = now();
+    driver.acquire(request).then(
+      (reply) => this.answered(reply, wish, request.queue),
+      (cause: unknown) => this.unanswered(asStoreError(cause, key), wish, wasKnown),
+    );
+  }
+
+  /** Nobody wants the key any more: what the store may know of us is given up, right behind the request under way. */
+  cancel(): void {
+    if (this.isOver) return;
+    this.end();
+    if (this.mayBeKnown) this.giveUp((driver, key) => driver.leave({ key, owner: this.owner }), this.owner, 'leave');
+    const { yields } = this;
+    if (yields !== undefined) this.giveUp((driver, key) => driver.release({ key, owner: yields, keepFor: 0 }), yields, 'release');
+  }
+
+  private requestFor(key: string, wish: Wish, { wakeUps }: LeaseDriver): AcquireRequest {
+    // A free key is taken in one step; only for one that is taken do we begin to listen and to queue.
+    const isContended = this.attempts > 0 || this.yields !== undefined;
+    const mayQueue = wakeUps?.isOpen ? wish.fair || isContended : wish.fair && (!wakeUps || this.hasTriedToListen);
+    const queue = wish.isPatient && (this.isQueued || mayQueue);
+    if (queue && !this.isQueued) {
+      this.isQueued = true;
+      this.hasInbox = wakeUps?.isOpen === true;
+      this.forgetWakeUps = wakeUps?.listen(this.owner, () => this.ask());
+    }
+    return {
       key,
-      owner: createOwner(),
-      ttl: Math.max(ttl, minHold),
-      tokens: 1,
-      queue: fair && settings.patience > 0,
-      abandoned: () => this.isAbandoned,
+      owner: this.owner,
+      ttl: Math.max(wish.ttl, wish.minHold),
+      tokens: wish.tokens,
+      queue,
+      holding: wish.holding,
+      yields: this.yields,
+      abandoned: () => this.isOver,
     };
   }
 
-  async run(): Promise<Lease> {
-    const { runtime, patience } = this.settings;
-    const deadline = this.startedAt + patience;
-    runtime.acquireBegins();
-    try {
-      for (;;) {
-        this.assertNotAborted();
-        const outcome = await this.ask();
-        if (outcome instanceof Lease) return outcome;
-        const left = deadline - now();
-        if (left <= 0) throw outcome instanceof LockError ? outcome : this.timeout(outcome);
-        await this.pause(Math.min(left, this.delayAfter(outcome)));
-      }
-    } catch (error) {
-      this.isAbandoned = true;
-      if (this.mayBeKnown) this.leave();
-      throw error;
-    } finally {
-      runtime.acquireEnds();
+  private answered(reply: AcquireReply, wish: Wish, wasQueued: boolean): void {
+    if (this.isOver) return;
+    this.isAsking = false;
+    this.yields = undefined;
+    if (!reply.granted) {
+      this.mayBeKnown = wasQueued;
+      return this.retry(reply, wish);
     }
-  }
-
-  /** One request. An answer that does not come, or too late, is an outcome too, where another try may help. */
-  private async ask(): Promise<Lease | Taken | LockError> {
-    const { driver, signal, key } = this.settings;
-    const wasKnown = this.mayBeKnown;
-    this.attempts++;
-    this.sentAt = now();
-    this.mayBeKnown = true;
-    try {
-      const reply = await untilAborted(driver.acquire(this.request), signal);
-      if (!reply) throw abortedBy(signal as AbortSignal, key);
-      this.mayBeKnown = reply.granted || this.request.queue;
-      if (!reply.granted) return reply;
-      this.assertNotAborted();
-      return this.begin(reply.token);
-    } catch (cause) {
-      const error = asStoreError(cause, key);
-      if (error instanceof LockConfigError || (error instanceof StoreError && error.isUnsent)) this.mayBeKnown = wasKnown;
-      if (isTransient(error)) return error;
-      throw error;
+    if (now() >= this.sentAt + validity(wish.ttl)) {
+      // Asked for again under the same owner, it is refreshed.
+      const { key } = this.contest;
+      return this.retry(
+        new StoreError(`The store granted "${key}" only after the ${wish.ttl} ms of its lease.`, { key, transient: true }),
+        wish,
+      );
     }
+    this.end();
+    this.contest.granted({ owner: this.owner, wish, token: reply.token, sentAt: this.sentAt });
   }
 
-  private begin(fencingToken: number | null): Lease | StoreError {
-    const { key, driver, ttl, minHold, maxHold, guardsBody, runtime } = this.settings;
-    const { sentAt, attempts } = this;
-    runtime.assertOpen(key);
-    // Asked for again under the same owner, it is refreshed.
-    if (now() >= sentAt + validity(ttl)) {
-      return new StoreError(`The store granted "${key}" only after the ${ttl} ms of its lease.`, { key, transient: true });
-    }
-    const { owner } = this.request;
-    const tenure = new Tenure(runtime, { key, owner, driver, ttl, minHold, fencingToken, sentAt });
-    const lease = new Lease(tenure, guardsBody, maxHold, true);
-    runtime.events.emit('acquired', { key, owner, fencingToken, waited: now() - this.startedAt, attempts });
-    return lease;
+  private unanswered(error: LockError, wish: Wish, wasKnown: boolean): void {
+    if (this.isOver) return;
+    this.isAsking = false;
+    if (error instanceof LockConfigError || (error instanceof StoreError && error.isUnsent)) this.mayBeKnown = wasKnown;
+    if (isTransient(error)) return this.retry(error, wish);
+    this.cancel();
+    this.contest.failed(error);
   }
 
-  private delayAfter(outcome: Taken | LockError): number {
-    const { retryInterval } = this.settings;
-    if (outcome instanceof LockError) return pollDelay(this.attempts, retryInterval, -1);
-    return this.request.queue ? turnDelay(outcome.ahead, this.attempts) : pollDelay(this.attempts, retryInterval, outcome.remaining);
+  private retry(outcome: Taken | LockError, wish: Wish): void {
+    const { contest } = this;
+    contest.refused(outcome);
+    if (this.isOver) return;
+    if (this.isWoken) return this.ask();
+    this.timer = after(this.delayAfter(outcome, wish), () => this.ask());
+    const { wakeUps } = contest.driver;
+    if (!wakeUps || wakeUps.isOpen || 'granted' in outcome === false) return;
+    void wakeUps
+      .open((message) => contest.runtime.events.warn(message))
+      .then(() => {
+        if (wakeUps.isOpen && !this.isAsking) this.ask();
+      });
   }
 
-  private timeout(reply: Taken): LockTimeoutError {
-    const { key, runtime } = this.settings;
-    const waited = now() - this.startedAt;
-    runtime.events.emit('timeout', { key, waited, attempts: this.attempts });
-    return new LockTimeoutError(`Could not acquire "${key}" within ${Math.round(waited)} ms: it is held by ${reply.holder}.`, { key });
+  private delayAfter(outcome: Taken | LockError, { retryInterval }: Wish): number {
+    if (!('granted' in outcome)) return pollDelay(this.attempts, retryInterval, -1);
+    if (!this.isQueued) return pollDelay(this.attempts, retryInterval, outcome.remaining);
+    if (this.hasInbox && this.contest.driver.wakeUps?.isOpen) return queuedDelay(retryInterval, outcome.remaining);
+    return turnDelay(outcome.ahead, this.attempts);
   }
 
-  private assertNotAborted(): void {
-    const { signal, key } = this.settings;
-    if (signal?.aborted) throw abortedBy(signal, key);
+  private end(): void {
+    this.isOver = true;
+    clearTimeout(this.timer);
+    this.forgetWakeUps?.();
   }
 
-  /** Waits, but no longer than until the wait is called off. */
-  private async pause(delay: number): Promise<void> {
-    const { signal, runtime, key } = this.settings;
-    const stopped = (): LockAbortedError =>
-      new LockAbortedError(`Cannot wait for "${key}": the locks are being closed.`, { key, reason: 'shutdown' });
-    if (runtime.stopping.aborted) throw stopped();
-    await new Promise<void>((resolve) => {
-      const end = (): void => {
-        clearTimeout(timer);
-        forgetSignal?.();
-        forgetStop();
-        resolve();
-      };
-      const timer = after(delay, end);
-      const forgetSignal = signal && onAbort(signal, end);
-      const forgetStop = onAbort(runtime.stopping, end);
-    });
-    if (runtime.stopping.aborted) throw stopped();
-  }
-
-  /** The first `leave` goes out now, right behind the acquire that it abandons. */
-  private leave(): void {
-    const { driver, runtime } = this.settings;
-    const { key, owner, ttl } = this.request;
-    const leaving = repeatUntilAnswered(
-      () => driver.leave({ key, owner }),
-      this.sentAt + ttl,
-      (cause) => {
-        const error = asStoreError(cause, key);
-        runtime.events.emit('unknown', { key, owner, operation: 'leave', error });
-        return error;
-      },
+  private giveUp(send: (driver: LeaseDriver, key: string) => Promise<unknown>, owner: string, operation: 'leave' | 'release'): void {
+    const { runtime, driver, key } = this.contest;
+    runtime.inBackground(
+      repeatUntilAnswered(
+        () => send(driver, key),
+        this.sentAt + this.sentTtl,
+        (cause) => {
+          const error = asStoreError(cause, key);
+          runtime.events.emit('unknown', { key, owner, operation, error });
+          return error;
+        },
+      ),
     );
-    runtime.inBackground(leaving);
   }
 }

@@ -12,6 +12,10 @@ export interface AcquireRequest extends Tenancy {
   readonly tokens: number;
   /** Join the queue of those who are served first come, first served, if the key is taken. */
   readonly queue: boolean;
+  /** What the waiting call chain holds already: a queued waiter is stored with it, for whoever looks for a deadlock. */
+  readonly holding?: readonly string[];
+  /** An owner of this process that gives its lease up in the same step: to the head of the queue, or to this request. */
+  readonly yields?: string;
   /** True once the caller has given up: the driver then sends nothing more for this request, so that the `leave` behind it is the last word. */
   abandoned(): boolean;
 }
@@ -41,6 +45,16 @@ export interface ReleaseRequest extends Tenancy {
   readonly keepFor: number;
 }
 
+/** How a store tells this process that a queued owner is offered its key, so that it need not ask again and again. */
+export interface WakeUps {
+  /** Whether it does so now: it may not yet have begun, be out of reach for a while, or not be allowed to. */
+  readonly isOpen: boolean;
+  /** Begins to listen, once however often it is called. Resolves when it does, or when it is clear that it cannot for now; never rejects. */
+  open(warn: (message: string) => void): Promise<void>;
+  /** Calls back when the owner may have been offered its key, also before it is known to wait. The returned function forgets it. */
+  listen(owner: string, wake: () => void): () => void;
+}
+
 /** What the store knows of an owner and a key; `remaining` as in {@link AcquireReply}. */
 export interface CheckReply {
   readonly state: 'held' | 'queued' | 'taken' | 'free';
@@ -54,6 +68,8 @@ export interface CheckReply {
 export interface LeaseDriver {
   /** How many leases one `renew` may be asked for. Default: any number. */
   readonly largestBatch?: number;
+  /** Without it, waiters ask again and again. */
+  readonly wakeUps?: WakeUps;
   /** Takes the key, or refreshes it where it is this owner's already (the reply to an earlier try was lost), or says who has it. */
   acquire(request: AcquireRequest): Promise<AcquireReply>;
   /** Pushes ends later; never brings one nearer, never revives a released key. Answers in the order of the batch. */

@@ -14,6 +14,8 @@ const shared = globalThis as { [SLOT]?: AsyncLocalStorage<Hold | undefined> };
 // On globalThis, so that two copies of this package in one process know each other's holds.
 const chain = (shared[SLOT] ??= new AsyncLocalStorage<Hold | undefined>());
 
+const NOTHING: readonly string[] = [];
+
 /**
  * Runs the work in a call chain that holds this lease, from the work's first line on.
  *
@@ -40,6 +42,15 @@ export function heldLease(driver: LeaseDriver, key: string): Lease | undefined {
     if (hold.lease?.isOf(driver, key)) return hold.lease;
   }
   return undefined;
+}
+
+/** The keys that this call chain holds, the innermost first. */
+export function heldKeys(): readonly string[] {
+  let hold = innermost(chain.getStore());
+  if (!hold) return NOTHING;
+  const keys: string[] = [];
+  for (; hold; hold = innermost(hold.outer)) if (hold.lease) keys.push(hold.lease.key);
+  return keys;
 }
 
 // What a chain has released it no longer holds.

@@ -7,6 +7,8 @@ export interface PatienceOptions {
 
 const FIRST_POLL = 10;
 const SLOWEST_TURN = 500;
+/** A store forgets a queue that nobody asks after for a minute. */
+const LONGEST_REST = 30_000;
 const SLOWEST_AT_HEAD = 50;
 // By the law of large numbers the sum of so many draws is their mean.
 const MOST_DRAWS = 1000;
@@ -36,7 +38,17 @@ export function pollDelay(attempt: number, retryInterval: number, remaining: num
   return remaining < 0 ? delay : Math.min(delay, remaining + 1 + step * random());
 }
 
-/** Milliseconds until a queued waiter asks whether its turn has come: soon at the head, later behind, within what an offer lasts. */
+/**
+ * Milliseconds until a queued waiter that is woken looks by itself: a wake-up may get lost, a holder die, and the classic recipe wakes nobody.
+ *
+ * @param remaining milliseconds that the holder's lease has left; negative: unknown.
+ */
+export function queuedDelay(retryInterval: number, remaining: number): number {
+  const longest = Math.min(2 * retryInterval, LONGEST_REST);
+  return remaining < 0 ? longest : Math.min(longest, remaining + 1);
+}
+
+/** Milliseconds until a queued waiter that nobody wakes asks whether its turn has come: soon at the head, later behind, within what an offer lasts. */
 export function turnDelay(ahead: number, attempt: number): number {
   const delay = FIRST_POLL * (1 + ahead) * 2 ** Math.min(attempt - 1, 6);
   return Math.min(delay, ahead === 0 ? SLOWEST_AT_HEAD : SLOWEST_TURN);

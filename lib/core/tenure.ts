@@ -18,6 +18,14 @@ export interface TenureOptions {
   readonly sentAt: number;
 }
 
+/** Those who wait for the tenure's end in this process. */
+export interface Line {
+  /** Passes the key on at the end of the tenure; `false`: nobody does, it goes back to the store. */
+  passOn(tenure: Tenure): boolean;
+  /** The tenure is over: it is lost, or its release has been sent. */
+  left(tenure: Tenure): void;
+}
+
 /**
  * One owner's time at the store, from its grant to its release. The leases that share it (re-entrant ones) are counted; the last one that is
  * released gives the key back.
@@ -32,6 +40,9 @@ export class Tenure implements Renewable {
   renewAt: number;
   /** Why the key is no longer ours, once it is not. */
   loss: LockLostError | undefined;
+  /** Who holds the key by the same owner id after this one. */
+  private successor: Tenure | undefined;
+  private sentAt: number;
   private keepUntil: number;
   private limit: LockLostError | undefined;
   private isReleased = false;
@@ -40,6 +51,7 @@ export class Tenure implements Renewable {
 
   constructor(
     readonly runtime: LockRuntime,
+    private readonly line: Line,
     options: TenureOptions,
   ) {
     this.key = options.key;
@@ -47,14 +59,30 @@ export class Tenure implements Renewable {
     this.driver = options.driver;
     this.ttl = options.ttl;
     this.fencingToken = options.fencingToken;
-    this.validUntil = options.sentAt + validity(this.ttl);
-    this.renewAt = options.sentAt + this.ttl / 3;
+    this.sentAt = options.sentAt;
+    this.validUntil = this.sentAt + validity(this.ttl);
+    this.renewAt = this.sentAt + this.ttl / 3;
     this.keepUntil = this.grantedAt + options.minHold;
     watchdog.add(this);
   }
 
   get isRenewed(): boolean {
     return this.renewAt < Infinity;
+  }
+
+  /** Whether the key stays taken when this is released. */
+  get isKept(): boolean {
+    return this.keepUntil > now();
+  }
+
+  /** The next holder's part of the same lease at the store. */
+  next(): Tenure {
+    const { runtime, line, key, owner, driver, ttl, sentAt, renewAt } = this;
+    const fencingToken = this.fencingToken === null ? null : this.fencingToken + 1;
+    const next = new Tenure(runtime, line, { key, owner, driver, ttl, minHold: 0, fencingToken, sentAt });
+    next.renewAt = renewAt;
+    this.successor = next;
+    return next;
   }
 
   /** Milliseconds for which the key is surely still ours. */
@@ -104,9 +132,11 @@ export class Tenure implements Renewable {
   }
 
   settleRenewal(reply: 'renewed' | 'lost', sentAt: number): void {
+    if (this.successor) return this.successor.settleRenewal(reply, sentAt);
     if (this.isReleased || this.loss) return;
     if (reply === 'lost') return this.lose('the store says that it belongs to somebody else or to nobody');
-    this.validUntil = Math.max(this.validUntil, sentAt + validity(this.ttl));
+    this.sentAt = Math.max(this.sentAt, sentAt);
+    this.validUntil = this.sentAt + validity(this.ttl);
     if (now() >= this.validUntil) return this.expire();
     if (this.isRenewed) this.renewAt = sentAt + this.ttl / 3;
   }
@@ -119,7 +149,7 @@ export class Tenure implements Renewable {
   }
 
   private stopIfAllAreOver(): void {
-    if (this.limit || [...this.leases].every((lease) => lease.isOver)) this.renewAt = Infinity;
+    if (this.limit || (this.leases.size > 0 && [...this.leases].every((lease) => lease.isOver))) this.renewAt = Infinity;
   }
 
   expire(): void {
@@ -148,6 +178,7 @@ export class Tenure implements Renewable {
     for (const lease of this.leases) lease.abort(error);
     events.warn(error.message);
     events.emit('lost', { key: this.key, owner: this.owner, error });
+    this.line.left(this);
   }
 
   private async release(last: OpenLease): Promise<boolean> {
@@ -159,8 +190,15 @@ export class Tenure implements Renewable {
       this.runtime.ended(last);
       return false;
     }
+    if (this.line.passOn(this)) {
+      this.runtime.ended(last);
+      this.tellReleased();
+      return true;
+    }
+    const releasing = this.tryRelease();
+    this.line.left(this);
     try {
-      if ((await this.tryRelease()) === 'lost') {
+      if ((await releasing) === 'lost') {
         this.lose('the release found that it belonged to somebody else or to nobody');
         return false;
       }
@@ -170,12 +208,16 @@ export class Tenure implements Renewable {
     } finally {
       this.runtime.ended(last);
     }
-    this.runtime.events.emit('released', { key: this.key, owner: this.owner, held: now() - this.grantedAt });
+    this.tellReleased();
     return true;
   }
 
-  private tryRelease(): Promise<'released' | 'lost'> {
-    return this.driver.release({ key: this.key, owner: this.owner, keepFor: Math.ceil(Math.max(0, this.keepUntil - now())) });
+  private tellReleased(): void {
+    this.runtime.events.emit('released', { key: this.key, owner: this.owner, held: now() - this.grantedAt });
+  }
+
+  private async tryRelease(): Promise<'released' | 'lost'> {
+    return await this.driver.release({ key: this.key, owner: this.owner, keepFor: Math.ceil(Math.max(0, this.keepUntil - now())) });
   }
 
   /** What a repeated release finds says nothing: an earlier one may have been applied. */

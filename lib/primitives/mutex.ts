@@ -1,4 +1,3 @@
-import { acquire } from '../core/acquire.js';
 import type { LeaseDriver } from '../core/driver.js';
 import { abortedBy, LockLostError, LockTimeoutError } from '../core/errors.js';
 import { heldLease, runHolding } from '../core/holds.js';
@@ -12,7 +11,7 @@ import {
   type UsingOptions,
 } from '../core/options.js';
 import { patienceOf } from '../core/patience.js';
-import type { LockRuntime } from '../core/runtime.js';
+import type { LocalQueues } from '../core/local-queue.js';
 
 declare const NONE: unique symbol;
 
@@ -34,7 +33,7 @@ type ResultOf<T> = T extends 'skip' ? undefined : T extends (...args: never[]) =
 export class Mutex {
   /** @internal Use {@link Locks.mutex}. */
   constructor(
-    private readonly runtime: LockRuntime,
+    private readonly queues: LocalQueues,
     private readonly driver: LeaseDriver,
     /** The key as the store knows it, namespace included. */
     readonly key: string,
@@ -102,15 +101,15 @@ export class Mutex {
    * @internal
    */
   take(options: ResolvedOptions, guardsBody: boolean): Promise<Lease> {
-    const { key, driver, runtime } = this;
+    const { key, driver, queues } = this;
     const { signal, minHold, maxHold } = options;
     if (signal?.aborted) throw abortedBy(signal, key);
     const held = options.reentrant ? heldLease(driver, key) : undefined;
     if (held) return held.reenter(guardsBody, { minHold, maxHold, signal });
-    runtime.assertOpen(key);
+    queues.runtime.assertOpen(key);
     const { keyTimeout: ttl, retryInterval, fair, waitTimeout, retryCount } = options;
     const patience = patienceOf({ retryCount, retryInterval, waitTimeout });
-    return acquire({ runtime, driver, key, ttl, minHold, maxHold, patience, retryInterval, fair, signal, guardsBody });
+    return queues.acquire(driver, key, { ttl, minHold, maxHold, patience, retryInterval, fair, signal, guardsBody });
   }
 }
 

@@ -1,5 +1,14 @@
 import { after, now } from '../../core/clock.js';
-import type { AcquireReply, AcquireRequest, CheckReply, LeaseDriver, ReleaseRequest, RenewRequest, Tenancy } from '../../core/driver.js';
+import type {
+  AcquireReply,
+  AcquireRequest,
+  CheckReply,
+  LeaseDriver,
+  ReleaseRequest,
+  RenewRequest,
+  Tenancy,
+  WakeUps,
+} from '../../core/driver.js';
 
 /** Milliseconds that a queued waiter has to take the lock that it is offered. */
 const OFFER = 1000;
@@ -12,16 +21,41 @@ interface Entry {
   endsAt: number;
 }
 
+/** Within a process a callback is all it takes. */
+class MemoryWakeUps implements WakeUps {
+  readonly isOpen = true;
+  private readonly listeners = new Map<string, () => void>();
+
+  open(): Promise<void> {
+    return Promise.resolve();
+  }
+
+  listen(owner: string, wake: () => void): () => void {
+    this.listeners.set(owner, wake);
+    return () => void this.listeners.delete(owner);
+  }
+
+  /** Later, as a message would come: not in the midst of a step. */
+  wake(owner: string): void {
+    queueMicrotask(() => this.listeners.get(owner)?.());
+  }
+}
+
 /** The mutex in the memory of one process; it answers as the Redis scripts do, step by step. */
 export class MemoryMutexDriver implements LeaseDriver {
+  readonly wakeUps = new MemoryWakeUps();
   private readonly entries = new Map<string, Entry>();
   private readonly queues = new Map<string, string[]>();
   private lastToken = 0;
   private sweeper: NodeJS.Timeout | undefined;
 
   acquire(request: AcquireRequest): Promise<AcquireReply> {
-    const { key, owner, ttl, tokens, queue } = request;
+    const { key, owner, ttl, tokens, queue, yields } = request;
     let entry = this.live(key);
+    if (entry && entry.owner === yields) {
+      this.entries.delete(key);
+      entry = undefined;
+    }
     if (!entry) {
       const head = this.queues.get(key)?.[0];
       if (head !== undefined && head !== owner) entry = this.offer(key, head);
@@ -87,6 +121,7 @@ export class MemoryMutexDriver implements LeaseDriver {
   /** The head of the queue gets the key for a moment: it takes it when it asks next, or the key is free again. */
   private offer(key: string, head: string): Entry {
     this.leaveQueue(key, head);
+    this.wakeUps.wake(head);
     return this.put(key, { owner: head, endsAt: now() + OFFER });
   }
 

@@ -17,6 +17,9 @@ export interface RedisClient {
   connect(): Promise<unknown>;
   quit(): Promise<unknown>;
   disconnect(): void;
+  duplicate(override?: object): RedisClient;
+  publish(channel: string, message: string): Promise<unknown>;
+  subscribe(channel: string): Promise<unknown>;
   on(event: string, listener: Listener): unknown;
   off(event: string, listener: Listener): unknown;
 }
@@ -186,7 +189,7 @@ const REFUSED = /\b(NOAUTH|WRONGPASS|NOPERM)\b/;
 const PASSING = /\b(LOADING|READONLY|MASTERDOWN|CLUSTERDOWN|TRYAGAIN|BUSY|OOM|MISCONF|NOREPLICAS|max number of clients)\b/;
 
 /** What the server says of a request is final, unless it says that it is busy, full or not the master now; a broken line is not. */
-function storeErrorOf(cause: unknown): StoreError {
+export function storeErrorOf(cause: unknown): StoreError {
   // A Cluster client wraps what its nodes say.
   const { name, message } = ((cause as { lastNodeError?: Error }).lastNodeError ?? cause) as Error;
   const isFinal = name === 'ReplyError' ? !PASSING.test(message) : REFUSED.test(message) || message.includes('subscriber mode');

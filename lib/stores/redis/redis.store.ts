@@ -4,6 +4,7 @@ import { defined } from '../../core/options.js';
 import type { LockStore } from '../../core/store.js';
 import { RedisMutexDriver } from './mutex.driver.js';
 import { RedisConnection, type RedisClient } from './redis.connection.js';
+import { RedisWakeUps } from './redis.wakeups.js';
 
 export type { RedisClient };
 
@@ -57,11 +58,18 @@ export function redisStore(given: RedisStoreOptions): LockStore {
   const { requestTimeout = 1000, fenceTimeout = HOUR } = options;
   const isOwned = !('client' in options);
   const connection = new RedisConnection(isOwned ? connect(options, requestTimeout) : options.client, requestTimeout, isOwned);
+  const { client } = connection;
+  const wakeUps = client.isCluster
+    ? undefined
+    : new RedisWakeUps(client, (channel) => connection.request(() => client.publish(channel, '')));
   return {
     name: 'redis',
     requestTimeout,
-    mutex: new RedisMutexDriver(connection, fenceTimeout),
-    close: () => connection.close(),
+    mutex: new RedisMutexDriver(connection, fenceTimeout, wakeUps),
+    close: () => {
+      wakeUps?.close();
+      return connection.close();
+    },
   };
 }
 

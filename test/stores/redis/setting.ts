@@ -86,7 +86,7 @@ export function useRedis(options?: StartRedisOptions): Setting {
 }
 
 /** The name by which the server knows a script of the mutex. */
-export function shaOf(verb: 'acquire' | 'renew' | 'release' | 'leave'): string {
+export function shaOf(verb: 'acquire' | 'renew' | 'release'): string {
   return createHash('sha1').update(lua[`mutex/${verb}`]).digest('hex');
 }
 

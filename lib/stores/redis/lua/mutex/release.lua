@@ -1,22 +1,39 @@
--- Gives the lock back: to the head of the queue, which is offered it for a second, or to nobody. Safe to repeat after a minHold.
--- KEYS  1 lock, 2 queue
--- ARGV  1 owner, 2 ms to keep it taken yet (default 0)
--- Reply 1 released, 0 not this owner's
-local holder = redis.pcall('GET', KEYS[1])
--- A key of another type is not this owner's. Any other failure tells nothing.
-if type(holder) == 'table' and not string.find(holder.err, 'WRONGTYPE') then return holder end
-if holder ~= ARGV[1] then return holder == 'kept:' .. ARGV[1] and 1 or 0 end
+-- Gives locks back: to the first waiter, which is offered it, or to nobody. Safe to repeat after a minHold.
+-- KEYS  for each: lock, queue
+-- ARGV  1 '1' where PUBLISH tells how many heard it; then for each: owner, ms to keep the lock taken yet, place in the queue to
+--       leave too ('': none; see acquire.lua)
+-- Reply for each: 1 released, 0 not this owner's, or an error
 
-if ARGV[2] then
-  -- Another value, so that no late renewal can make the stay longer.
-  redis.call('SET', KEYS[1], 'kept:' .. ARGV[1], 'PX', ARGV[2])
+-- As in acquire.lua.
+local function offer(lock, queue)
+  for _ = 1, redis.call('ZCARD', queue) do
+    local owner, inbox, ms = string.match(redis.call('ZPOPMIN', queue)[1], '^(.-)\n(.-)\n(%d+)')
+    local heard = inbox == '' or redis.pcall('PUBLISH', inbox, owner)
+    if heard ~= 0 or ARGV[1] ~= '1' then
+      redis.call('SET', lock, owner, 'PX', ms)
+      return owner
+    end
+  end
+end
+
+local function release(lock, queue, owner, keep, place)
+  if place ~= '' then redis.call('ZREM', queue, place) end
+  local holder = redis.pcall('GET', lock)
+  -- A key of another type is not this owner's. Any other failure tells nothing.
+  if type(holder) == 'table' then return string.find(holder.err, 'WRONGTYPE') and 0 or holder end
+  if holder ~= owner then return holder == 'kept:' .. owner and 1 or 0 end
+  if keep ~= '0' then
+    -- Another value, so that no late renewal can make the stay longer.
+    redis.call('SET', lock, 'kept:' .. owner, 'PX', keep)
+  elseif not offer(lock, queue) then
+    redis.call('DEL', lock)
+  end
   return 1
 end
 
-local head = redis.call('ZPOPMIN', KEYS[2])[1]
-if head then
-  redis.call('SET', KEYS[1], head, 'PX', 1000)
-else
-  redis.call('DEL', KEYS[1])
+local replies = {}
+for i = 1, #KEYS / 2 do
+  local done, reply = pcall(release, KEYS[2 * i - 1], KEYS[2 * i], unpack(ARGV, 3 * i - 1, 3 * i + 1))
+  replies[i] = done and reply or type(reply) == 'table' and reply or redis.error_reply(reply)
 end
-return 1
+return replies

@@ -1,0 +1,292 @@
+import { onAbort } from './abort.js';
+import { Contender, type Contest, type Grant, type Taken, type Wish } from './acquire.js';
+import { after, now, validity } from './clock.js';
+import type { LeaseDriver } from './driver.js';
+import { abortedBy, LockAbortedError, LockError, LockTimeoutError } from './errors.js';
+import { heldKeys } from './holds.js';
+import { Lease } from './lease.js';
+import type { LockRuntime } from './runtime.js';
+import { Tenure } from './tenure.js';
+
+/** Bounds of what one process may do with a key while another one waits. */
+export interface LocalQueueLimits {
+  /** Tenures' worth of local hand-overs, and of fencing tokens reserved at a time. */
+  readonly handOvers: number;
+  /** Milliseconds from the grant after which the key is offered to others. */
+  readonly time: number;
+}
+
+/** What one caller asks for. */
+export interface AcquireSettings {
+  /** Lease length, milliseconds. */
+  readonly ttl: number;
+  readonly minHold: number;
+  readonly maxHold: number | undefined;
+  /** Milliseconds to wait; 0: one try. */
+  readonly patience: number;
+  readonly retryInterval: number;
+  readonly fair: boolean;
+  readonly signal: AbortSignal | undefined;
+  /** Whether a body runs under the lease. */
+  readonly guardsBody: boolean;
+}
+
+/** One caller who waits. It ends with a lease, or with why there is none. */
+class Waiter {
+  readonly startedAt = now();
+  /** What its call chain holds already. */
+  readonly holding = heldKeys();
+  /** Its patience is over, but for the try that is under way. */
+  isLate = false;
+  private timer: NodeJS.Timeout | undefined;
+  private forgetSignal: (() => void) | undefined;
+
+  constructor(
+    readonly settings: AcquireSettings,
+    readonly resolve: (lease: Lease) => void,
+    readonly reject: (error: unknown) => void,
+  ) {}
+
+  get waited(): number {
+    return now() - this.startedAt;
+  }
+
+  get isOverdue(): boolean {
+    return this.isLate || this.waited >= this.settings.patience;
+  }
+
+  listen(signal: AbortSignal, onSignal: () => void): void {
+    this.forgetSignal = onAbort(signal, onSignal);
+  }
+
+  limit(onDeadline: () => void): void {
+    const { patience } = this.settings;
+    if (this.timer || patience === Infinity) return;
+    const deadline = this.startedAt + patience;
+    const left = deadline - now();
+    if (left <= 0) return onDeadline();
+    this.timer = after(left, () => {
+      this.timer = undefined;
+      this.limit(onDeadline);
+    });
+  }
+
+  end(): void {
+    clearTimeout(this.timer);
+    this.forgetSignal?.();
+  }
+}
+
+/**
+ * Those of this process who want one key. Only one of them at a time has business with the store: it contends for all, and what it gets
+ * passes from one to the next without a request, within the limits.
+ */
+export class LocalQueue implements Contest {
+  private readonly waiting = new Set<Waiter>();
+  private contender: Contender | undefined;
+  private holder: Tenure | undefined;
+  private outcome: Taken | LockError | undefined;
+  /** Hand-overs that the holder's tokens allow yet. */
+  private turnsLeft = 0;
+  private turnsEnd = 0;
+
+  constructor(
+    readonly runtime: LockRuntime,
+    readonly driver: LeaseDriver,
+    readonly key: string,
+    private readonly limits: LocalQueueLimits,
+    private readonly onIdle: () => void,
+  ) {}
+
+  join(settings: AcquireSettings): Promise<Lease> {
+    return new Promise((resolve, reject) => {
+      const waiter = new Waiter(settings, resolve, reject);
+      this.runtime.acquireBegins();
+      this.waiting.add(waiter);
+      const { signal } = settings;
+      if (signal) waiter.listen(signal, () => this.remove(waiter, abortedBy(signal, this.key)));
+      if (this.holder || this.contender) waiter.limit(() => this.deadline(waiter));
+      else this.contend();
+    });
+  }
+
+  /** The locks are being closed: nobody may wait any more, though what is under way may yet succeed. */
+  stop(): void {
+    if (this.contender && !this.contender.isWaiting) return;
+    for (const waiter of [...this.waiting]) this.remove(waiter, stopped(this.key));
+  }
+
+  /** The locks are closed: what is under way is called off. */
+  close(): void {
+    for (const waiter of [...this.waiting]) this.remove(waiter, closed(this.key));
+  }
+
+  wish(): Wish {
+    const [first] = this.waiting;
+    const { settings, holding } = first as Waiter;
+    const { ttl, minHold, retryInterval, patience, fair } = settings;
+    const tokens = this.waiting.size > 1 ? this.limits.handOvers : 1;
+    return { ttl, minHold, retryInterval, isPatient: patience > 0, fair, tokens, holding };
+  }
+
+  granted({ owner, wish, token, sentAt }: Grant): void {
+    const [first] = this.waiting as Set<Waiter>;
+    const { attempts } = this.contender as Contender;
+    this.contender = undefined;
+    this.outcome = undefined;
+    this.turnsLeft = wish.tokens - 1;
+    this.turnsEnd = now() + this.limits.time;
+    const { key, driver, runtime } = this;
+    const { ttl, minHold } = wish;
+    const tenure = new Tenure(runtime, this, { key, owner, driver, ttl, minHold, fencingToken: token, sentAt });
+    this.give(first as Waiter, tenure, attempts);
+    if (runtime.stopping.aborted) this.stop();
+  }
+
+  refused(outcome: Taken | LockError): void {
+    this.outcome = outcome;
+    const isStopping = this.runtime.stopping.aborted;
+    for (const waiter of [...this.waiting]) {
+      if (waiter.isOverdue) this.remove(waiter, this.reasonAtTheEnd(waiter));
+      else if (isStopping) this.remove(waiter, stopped(this.key));
+      else waiter.limit(() => this.deadline(waiter));
+    }
+  }
+
+  failed(error: LockError): void {
+    this.contender = undefined;
+    for (const waiter of [...this.waiting]) this.remove(waiter, error);
+  }
+
+  /**
+   * The holder's last lease is released. The key passes to the next one here, without the store or by one request that offers it to others
+   * first; `false`: nobody here waits, or it must go back to the store by itself.
+   */
+  passOn(tenure: Tenure): boolean {
+    if (this.holder !== tenure || this.waiting.size === 0 || tenure.isKept) return false;
+    const [next] = this.waiting as Set<Waiter>;
+    if (this.mayPassTo(next as Waiter, tenure)) {
+      this.turnsLeft--;
+      this.give(next as Waiter, tenure.next(), 0);
+    } else {
+      this.holder = undefined;
+      this.contend(tenure.owner);
+    }
+    return true;
+  }
+
+  /** The tenure is over at the store, or soon will be: the next one here asks for one of its own. */
+  left(tenure: Tenure): void {
+    if (this.holder !== tenure) return;
+    this.holder = undefined;
+    if (this.waiting.size > 0) this.contend();
+    else this.onIdle();
+  }
+
+  private contend(yields?: string): void {
+    this.contender = new Contender(this, yields);
+    this.contender.ask();
+  }
+
+  private mayPassTo({ settings }: Waiter, tenure: Tenure): boolean {
+    if (this.turnsLeft <= 0 || now() >= this.turnsEnd) return false;
+    // A minHold outlives the process only if the store knows of it.
+    return settings.ttl === tenure.ttl && settings.minHold === 0 && tenure.isRenewed && tenure.remaining() >= validity(tenure.ttl) / 2;
+  }
+
+  private give(waiter: Waiter, tenure: Tenure, attempts: number): void {
+    const { key, owner, fencingToken } = tenure;
+    this.holder = tenure;
+    this.waiting.delete(waiter);
+    waiter.end();
+    const { guardsBody, maxHold } = waiter.settings;
+    const lease = new Lease(tenure, guardsBody, maxHold, true);
+    this.runtime.events.emit('acquired', { key, owner, fencingToken, waited: waiter.waited, attempts });
+    this.runtime.acquireEnds();
+    waiter.resolve(lease);
+  }
+
+  private deadline(waiter: Waiter): void {
+    const [first] = this.waiting;
+    const isAsked = this.contender && (waiter === first || !this.outcome);
+    if (!isAsked) return this.remove(waiter, this.reasonAtTheEnd(waiter));
+    waiter.isLate = true;
+    // One last look, since the last one may be long ago.
+    if (waiter === first && waiter.settings.patience > 0) this.contender?.ask();
+  }
+
+  private remove(waiter: Waiter, error: LockError): void {
+    if (!this.waiting.delete(waiter)) return;
+    waiter.end();
+    const attempts = this.contender?.attempts ?? 0;
+    if (this.waiting.size === 0 && this.contender) {
+      this.contender.cancel();
+      this.contender = undefined;
+    }
+    if (error instanceof LockTimeoutError) {
+      this.runtime.events.emit('timeout', { key: this.key, waited: waiter.waited, attempts });
+    }
+    if (!this.holder && !this.contender) this.onIdle();
+    this.runtime.acquireEnds();
+    waiter.reject(error);
+  }
+
+  private reasonAtTheEnd(waiter: Waiter): LockError {
+    const { key, outcome } = this;
+    if (!this.holder && outcome instanceof LockError) return outcome;
+    const holder = this.holder?.owner ?? (outcome as Taken).holder;
+    return new LockTimeoutError(`Could not acquire "${key}" within ${Math.round(waiter.waited)} ms: it is held by ${holder}.`, { key });
+  }
+}
+
+function stopped(key: string): LockAbortedError {
+  return new LockAbortedError(`Cannot wait for "${key}": the locks are being closed.`, { key, reason: 'shutdown' });
+}
+
+function closed(key: string): LockAbortedError {
+  return new LockAbortedError(`Cannot acquire "${key}": the locks are closed.`, { key, reason: 'shutdown' });
+}
+
+/** The queues of all keys of one {@link Locks}. */
+export class LocalQueues {
+  private readonly shared = new Map<LeaseDriver, Map<string, LocalQueue>>();
+  /** Those of a single caller: a fair one has a place of its own at the store, one with a single try waits for nobody. */
+  private readonly own = new Set<LocalQueue>();
+
+  constructor(
+    readonly runtime: LockRuntime,
+    private readonly limits: LocalQueueLimits,
+  ) {
+    onAbort(runtime.stopping, () => this.each((queue) => queue.stop()));
+  }
+
+  acquire(driver: LeaseDriver, key: string, settings: AcquireSettings): Promise<Lease> {
+    const { fair, patience } = settings;
+    // Behind whoever waits one would wait too, which nobody may who comes after the stop.
+    const isAlone = fair || patience === 0 || this.runtime.stopping.aborted;
+    return (isAlone ? this.ownQueue(driver, key) : this.sharedQueue(driver, key)).join(settings);
+  }
+
+  close(): void {
+    this.each((queue) => queue.close());
+  }
+
+  private ownQueue(driver: LeaseDriver, key: string): LocalQueue {
+    const queue = new LocalQueue(this.runtime, driver, key, this.limits, () => this.own.delete(queue));
+    this.own.add(queue);
+    return queue;
+  }
+
+  private sharedQueue(driver: LeaseDriver, key: string): LocalQueue {
+    let queues = this.shared.get(driver);
+    if (!queues) this.shared.set(driver, (queues = new Map<string, LocalQueue>()));
+    let queue = queues.get(key);
+    if (!queue) queues.set(key, (queue = new LocalQueue(this.runtime, driver, key, this.limits, () => queues.delete(key))));
+    return queue;
+  }
+
+  private each(act: (queue: LocalQueue) => void): void {
+    for (const queues of [this.own, ...[...this.shared.values()].map((byKey) => byKey.values())])
+      for (const queue of [...queues]) act(queue);
+  }
+}

@@ -1,0 +1,81 @@
+import { randomUUID } from 'node:crypto';
+import type { WakeUps } from '../../core/driver.js';
+import { outside } from '../../core/outside.js';
+import type { RedisClient } from './redis.connection.js';
+
+/**
+ * The inbox of this process: one channel on one connection of its own, opened with the first wait. A release tells it which owner is offered
+ * its lock. Where the server does not allow that, waiters poll.
+ */
+export class RedisWakeUps implements WakeUps {
+  readonly inbox = `nestjs-distributed-lock:inbox:${randomUUID()}`;
+  isOpen = false;
+  private readonly listeners = new Map<string, () => void>();
+  private subscriber: RedisClient | undefined;
+  private opening: Promise<void> | undefined;
+
+  /** @param publish asks the server, by the connection that also releases, whether it may publish. */
+  constructor(
+    private readonly client: RedisClient,
+    private readonly publish: (channel: string) => Promise<unknown>,
+  ) {}
+
+  open(warn: (message: string) => void): Promise<void> {
+    this.opening ??= outside(() => this.subscribe(warn));
+    return this.opening;
+  }
+
+  listen(owner: string, wake: () => void): () => void {
+    this.listeners.set(owner, wake);
+    return () => void this.listeners.delete(owner);
+  }
+
+  /** A store of a client that is not ours may be used again after it was closed. */
+  close(): void {
+    this.subscriber?.disconnect();
+    this.subscriber = undefined;
+    this.opening = undefined;
+    this.isOpen = false;
+  }
+
+  private subscribe(warn: (message: string) => void): Promise<void> {
+    const subscriber = this.client.duplicate({
+      lazyConnect: true,
+      // Each new connection subscribes by itself here, to know when it has.
+      autoResubscribe: false,
+      maxRetriesPerRequest: null,
+      retryStrategy: (times: number) => Math.min(50 * times, 500),
+      // Nothing is asked of it, so that its silence is no sign of a broken connection.
+      socketTimeout: undefined,
+    });
+    this.subscriber = subscriber;
+    return new Promise((resolve) => {
+      subscriber.on('error', () => undefined);
+      subscriber.on('message', (_channel, owner) => this.listeners.get(owner as string)?.());
+      subscriber.on('close', () => {
+        this.isOpen = false;
+        resolve();
+      });
+      subscriber.on('ready', () => {
+        Promise.all([subscriber.subscribe(this.inbox), this.publish(this.inbox)]).then(
+          () => {
+            this.isOpen = this.subscriber === subscriber;
+            resolve();
+            // What was said meanwhile is lost.
+            for (const wake of [...this.listeners.values()]) wake();
+          },
+          (error: unknown) => {
+            if (/NOPERM/.test((error as Error).message)) {
+              subscriber.disconnect();
+              warn(
+                `Redis: ${(error as Error).message}: waiters cannot be woken and poll instead. Allow the channels nestjs-distributed-lock:inbox:*.`,
+              );
+            }
+            resolve();
+          },
+        );
+      });
+      subscriber.connect().catch(() => undefined);
+    });
+  }
+}
