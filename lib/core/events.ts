@@ -2,7 +2,7 @@ import type { LockError, LockLostError } from './errors.js';
 
 /** What a {@link Locks} tells its listeners. Times are milliseconds. */
 export interface LockEvents {
-  /** A key was taken at the store. */
+  /** A key was taken: at the store, by so many requests, or (`attempts` 0) from another caller of this process. */
   acquired: { key: string; owner: string; fencingToken: number | null; waited: number; attempts: number };
   /** A key was given back. */
   released: { key: string; owner: string; held: number };

@@ -2,7 +2,7 @@ import { onAbort } from './abort.js';
 import { Contender, type Contest, type Grant, type Taken, type Wish } from './acquire.js';
 import { after, now, validity } from './clock.js';
 import type { LeaseDriver } from './driver.js';
-import { abortedBy, LockAbortedError, LockError, LockTimeoutError } from './errors.js';
+import { abortedBy, LockAbortedError, LockError, LockTimeoutError, StoreError } from './errors.js';
 import { heldKeys } from './holds.js';
 import { Lease } from './lease.js';
 import type { LockRuntime } from './runtime.js';
@@ -89,6 +89,8 @@ export class LocalQueue implements Contest {
   /** Hand-overs that the holder's tokens allow yet. */
   private turnsLeft = 0;
   private turnsEnd = 0;
+  private looker: NodeJS.Timeout | undefined;
+  private lookedAt = 0;
 
   constructor(
     readonly runtime: LockRuntime,
@@ -105,8 +107,9 @@ export class LocalQueue implements Contest {
       this.waiting.add(waiter);
       const { signal } = settings;
       if (signal) waiter.listen(signal, () => this.remove(waiter, abortedBy(signal, this.key)));
-      if (this.holder || this.contender) waiter.limit(() => this.deadline(waiter));
-      else this.contend();
+      if (!this.holder && !this.contender) return this.contend();
+      waiter.limit(() => this.deadline(waiter));
+      this.lookLater();
     });
   }
 
@@ -191,7 +194,7 @@ export class LocalQueue implements Contest {
   private mayPassTo({ settings }: Waiter, tenure: Tenure): boolean {
     if (this.turnsLeft <= 0 || now() >= this.turnsEnd) return false;
     // A minHold outlives the process only if the store knows of it.
-    return settings.ttl === tenure.ttl && settings.minHold === 0 && tenure.isRenewed && tenure.remaining() >= validity(tenure.ttl) / 2;
+    return settings.ttl === tenure.ttl && settings.minHold === 0 && tenure.isRenewed && tenure.validUntil - now() >= validity(tenure.ttl) / 2;
   }
 
   private give(waiter: Waiter, tenure: Tenure, attempts: number): void {
@@ -199,6 +202,8 @@ export class LocalQueue implements Contest {
     this.holder = tenure;
     this.waiting.delete(waiter);
     waiter.end();
+    if (this.waiting.size > 0) this.lookLater();
+    else this.stopLooking();
     const { guardsBody, maxHold } = waiter.settings;
     const lease = new Lease(tenure, guardsBody, maxHold, true);
     this.runtime.events.emit('acquired', { key, owner, fencingToken, waited: waiter.waited, attempts });
@@ -206,13 +211,42 @@ export class LocalQueue implements Contest {
     waiter.resolve(lease);
   }
 
+  /** The first one has one last look, since the last one may be long ago. */
   private deadline(waiter: Waiter): void {
     const [first] = this.waiting;
-    const isAsked = this.contender && (waiter === first || !this.outcome);
-    if (!isAsked) return this.remove(waiter, this.reasonAtTheEnd(waiter));
+    if (waiter !== first && (this.holder || this.outcome)) return this.remove(waiter, this.reasonAtTheEnd(waiter));
     waiter.isLate = true;
-    // One last look, since the last one may be long ago.
-    if (waiter === first && waiter.settings.patience > 0) this.contender?.ask();
+    if (this.holder) void this.look().then(() => this.holder && this.remove(waiter, this.reasonAtTheEnd(waiter)));
+    else if (waiter === first && waiter.settings.patience > 0) this.contender?.ask();
+  }
+
+  /** Whoever waits behind a holder of this process looks now and then too whether the store still knows it. */
+  private lookLater(): void {
+    const [first] = this.waiting;
+    if (!this.holder || !first || this.looker) return;
+    const pause = 2 * first.settings.retryInterval;
+    this.looker = after(this.lastSign + pause - now(), () => {
+      this.looker = undefined;
+      const isDue = now() >= this.lastSign + pause;
+      void (isDue ? this.look() : Promise.resolve()).then(() => this.lookLater());
+    });
+  }
+
+  /** When the store was last known to know the holder. */
+  private get lastSign(): number {
+    return Math.max(this.lookedAt, this.holder?.grantedAt ?? 0);
+  }
+
+  private async look(): Promise<void> {
+    const { holder } = this;
+    this.lookedAt = now();
+    try {
+      await holder?.renew();
+      this.outcome = undefined;
+    } catch (error) {
+      // A loss has been told to us by the holder.
+      if (this.holder === holder && error instanceof StoreError) this.outcome = error;
+    }
   }
 
   private remove(waiter: Waiter, error: LockError): void {
@@ -226,14 +260,20 @@ export class LocalQueue implements Contest {
     if (error instanceof LockTimeoutError) {
       this.runtime.events.emit('timeout', { key: this.key, waited: waiter.waited, attempts });
     }
+    if (this.waiting.size === 0) this.stopLooking();
     if (!this.holder && !this.contender) this.onIdle();
     this.runtime.acquireEnds();
     waiter.reject(error);
   }
 
+  private stopLooking(): void {
+    clearTimeout(this.looker);
+    this.looker = undefined;
+  }
+
   private reasonAtTheEnd(waiter: Waiter): LockError {
     const { key, outcome } = this;
-    if (!this.holder && outcome instanceof LockError) return outcome;
+    if (outcome instanceof LockError) return outcome;
     const holder = this.holder?.owner ?? (outcome as Taken).holder;
     return new LockTimeoutError(`Could not acquire "${key}" within ${Math.round(waiter.waited)} ms: it is held by ${holder}.`, { key });
   }

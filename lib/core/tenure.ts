@@ -46,7 +46,7 @@ export class Tenure implements Renewable {
   private keepUntil: number;
   private limit: LockLostError | undefined;
   private isReleased = false;
-  private readonly grantedAt = now();
+  readonly grantedAt = now();
   private readonly leases = new Set<OpenLease>();
 
   constructor(

@@ -28,7 +28,7 @@ describe('fair: true, across processes', () => {
       children[process]!.send({ type: 'acquire', key: KEY, options: fair });
       await queued(i + 1);
     }
-    const owners = await setting.redis.zrange(QUEUE, '0', '-1');
+    const owners = (await setting.redis.zrange(QUEUE, '0', '-1')).map((place) => place.split('\n')[0]);
     await holder.release();
     let last = holder.fencingToken!;
     for (const [i, process] of order.entries()) {

@@ -1,4 +1,4 @@
-import { LockAbortedError, StoreError, type Locks } from 'nestjs-distributed-lock/core';
+import { LockAbortedError, LockTimeoutError, StoreError, type Locks } from 'nestjs-distributed-lock/core';
 import { eventually } from '../../support/eventually.js';
 import type { TcpProxy } from '../../support/tcp-proxy.js';
 import { HEAD_START, SLACK, loadScripts, outcomeOf, useRedis } from './setting.js';
@@ -62,6 +62,9 @@ describe('an acquire that is given up while its request is under way', () => {
   it('in the middle of its turn in a queue leaves the queue (G7)', async () => {
     const locks = await connected('own');
     const holder = await setting.own().acquire(KEY, { keyTimeout: KEY_TIMEOUT });
+    // Once its inbox is open, the first request joins the queue.
+    expect((await outcomeOf(locks.acquire(KEY, { fair: true, waitTimeout: 300 }))).error).toBeInstanceOf(LockTimeoutError);
+    await setting.redis.config('RESETSTAT');
     proxy.delay(300, 0, 'requests');
     const caller = new AbortController();
     const call = outcomeOf(locks.acquire(KEY, { fair: true, waitTimeout: Infinity, signal: caller.signal }));

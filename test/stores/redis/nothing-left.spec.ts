@@ -6,7 +6,7 @@ const patient = { keyTimeout: 10_000, waitTimeout: 30_000 };
 describe('after 1,000 keys were taken and given back, and others given up', () => {
   const setting = useRedis();
 
-  it('nothing stays at the server but fences that expire by themselves, and one connection for each store (G7)', async () => {
+  it('nothing stays at the server but fences that expire by themselves, and two connections at most for each store, one of them its inbox (G7)', async () => {
     const before = (await setting.redis.client('LIST')) as string;
     // Across a connection that breaks an orphan may live for a while (G6), and a machine that stands still must not break these.
     const calm = { requestTimeout: 10_000 };
@@ -32,7 +32,7 @@ describe('after 1,000 keys were taken and given back, and others given up', () =
     );
 
     const clients = (await setting.redis.client('LIST')) as string;
-    expect(clients.trim().split('\n')).toHaveLength(before.trim().split('\n').length + stores.length);
+    expect(clients.trim().split('\n').length).toBeLessThanOrEqual(before.trim().split('\n').length + 2 * stores.length);
     await holder.release();
     await Promise.all(stores.map((locks) => locks.close()));
     const keys = await setting.keys();
