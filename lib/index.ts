@@ -13,6 +13,7 @@ export type {
 } from './nest/distributed-lock.options.js';
 export type { KeyFunction, KeyParts, LockableMethod, LockableResult, ParamPath } from './nest/lockable-method.js';
 export { Locks, type LocksOptions } from './locks.js';
+export type { LocalQueueOptions } from './core/local-queues.js';
 export { Mutex } from './primitives/mutex.js';
 export { Lease } from './core/lease.js';
 export { currentLease } from './core/holds.js';

@@ -11,7 +11,7 @@ import {
   type ResolvedOptions,
   type UsingOptions,
 } from './core/options.js';
-import { LocalQueues } from './core/local-queue.js';
+import { LocalQueues, localQueueLimits, type LocalQueueOptions } from './core/local-queues.js';
 import { LockRuntime } from './core/runtime.js';
 import type { LockStore } from './core/store.js';
 import { Mutex, type NoOptions, type OnTimeoutResult } from './primitives/mutex.js';
@@ -25,6 +25,8 @@ export interface LocksOptions {
   logger?: LockLogger | false;
   /** Milliseconds for which {@link Locks.close} waits for running work. Default 10,000. */
   shutdownTimeout?: number;
+  /** Default: 32 hand-overs or 50 ms. */
+  localQueue?: LocalQueueOptions;
 }
 
 const CONSOLE: LockLogger = { warn: (message) => console.warn(message), error: (message) => console.error(message) };
@@ -61,7 +63,7 @@ export class Locks {
     this.shutdownTimeout = options.shutdownTimeout ?? 10_000;
     this.events = new LockEventEmitter(options.logger ?? CONSOLE);
     this.runtime = new LockRuntime(this.events);
-    this.queues = new LocalQueues(this.runtime, { handOvers: 32, time: 50 });
+    this.queues = new LocalQueues(this.runtime, localQueueLimits(options.localQueue, 'Locks'));
     users.set(store, (users.get(store) ?? 0) + 1);
   }
 
@@ -137,7 +139,7 @@ async function within(timeout: number, work: Promise<void>): Promise<void> {
   clearTimeout(timer);
 }
 
-const LOCKS_OPTIONS = ['namespace', 'defaults', 'logger', 'shutdownTimeout'];
+const LOCKS_OPTIONS = ['namespace', 'defaults', 'logger', 'shutdownTimeout', 'localQueue'];
 
 /** @throws {LockConfigError} naming the option. */
 function checkLocksOptions(options: LocksOptions): void {

@@ -1,81 +1,11 @@
-import { onAbort } from './abort.js';
 import { Contender, type Contest, type Grant, type Taken, type Wish } from './acquire.js';
 import { after, now, validity } from './clock.js';
 import type { LeaseDriver } from './driver.js';
 import { abortedBy, LockAbortedError, LockError, LockTimeoutError, StoreError } from './errors.js';
-import { heldKeys } from './holds.js';
 import { Lease } from './lease.js';
 import type { LockRuntime } from './runtime.js';
 import { Tenure } from './tenure.js';
-
-/** Bounds of what one process may do with a key while another one waits. */
-export interface LocalQueueLimits {
-  /** Tenures' worth of local hand-overs, and of fencing tokens reserved at a time. */
-  readonly handOvers: number;
-  /** Milliseconds from the grant after which the key is offered to others. */
-  readonly time: number;
-}
-
-/** What one caller asks for. */
-export interface AcquireSettings {
-  /** Lease length, milliseconds. */
-  readonly ttl: number;
-  readonly minHold: number;
-  readonly maxHold: number | undefined;
-  /** Milliseconds to wait; 0: one try. */
-  readonly patience: number;
-  readonly retryInterval: number;
-  readonly fair: boolean;
-  readonly signal: AbortSignal | undefined;
-  /** Whether a body runs under the lease. */
-  readonly guardsBody: boolean;
-}
-
-/** One caller who waits. It ends with a lease, or with why there is none. */
-class Waiter {
-  readonly startedAt = now();
-  /** What its call chain holds already. */
-  readonly holding = heldKeys();
-  /** Its patience is over, but for the try that is under way. */
-  isLate = false;
-  private timer: NodeJS.Timeout | undefined;
-  private forgetSignal: (() => void) | undefined;
-
-  constructor(
-    readonly settings: AcquireSettings,
-    readonly resolve: (lease: Lease) => void,
-    readonly reject: (error: unknown) => void,
-  ) {}
-
-  get waited(): number {
-    return now() - this.startedAt;
-  }
-
-  get isOverdue(): boolean {
-    return this.isLate || this.waited >= this.settings.patience;
-  }
-
-  listen(signal: AbortSignal, onSignal: () => void): void {
-    this.forgetSignal = onAbort(signal, onSignal);
-  }
-
-  limit(onDeadline: () => void): void {
-    const { patience } = this.settings;
-    if (this.timer || patience === Infinity) return;
-    const deadline = this.startedAt + patience;
-    const left = deadline - now();
-    if (left <= 0) return onDeadline();
-    this.timer = after(left, () => {
-      this.timer = undefined;
-      this.limit(onDeadline);
-    });
-  }
-
-  end(): void {
-    clearTimeout(this.timer);
-    this.forgetSignal?.();
-  }
-}
+import { Waiter, type AcquireSettings } from './waiter.js';
 
 /**
  * Those of this process who want one key. Only one of them at a time has business with the store: it contends for all, and what it gets
@@ -96,7 +26,7 @@ export class LocalQueue implements Contest {
     readonly runtime: LockRuntime,
     readonly driver: LeaseDriver,
     readonly key: string,
-    private readonly limits: LocalQueueLimits,
+    private readonly limits: { readonly handOvers: number; readonly time: number },
     private readonly onIdle: () => void,
   ) {}
 
@@ -133,7 +63,7 @@ export class LocalQueue implements Contest {
   }
 
   granted({ owner, wish, token, sentAt }: Grant): void {
-    const [first] = this.waiting as Set<Waiter>;
+    const [first] = this.waiting;
     const { attempts } = this.contender as Contender;
     this.contender = undefined;
     this.outcome = undefined;
@@ -167,7 +97,7 @@ export class LocalQueue implements Contest {
    */
   passOn(tenure: Tenure): boolean {
     if (this.holder !== tenure || this.waiting.size === 0 || tenure.isKept) return false;
-    const [next] = this.waiting as Set<Waiter>;
+    const [next] = this.waiting;
     if (this.mayPassTo(next as Waiter, tenure)) {
       this.turnsLeft--;
       this.give(next as Waiter, tenure.next(), 0);
@@ -194,7 +124,9 @@ export class LocalQueue implements Contest {
   private mayPassTo({ settings }: Waiter, tenure: Tenure): boolean {
     if (this.turnsLeft <= 0 || now() >= this.turnsEnd) return false;
     // A minHold outlives the process only if the store knows of it.
-    return settings.ttl === tenure.ttl && settings.minHold === 0 && tenure.isRenewed && tenure.validUntil - now() >= validity(tenure.ttl) / 2;
+    return (
+      settings.ttl === tenure.ttl && settings.minHold === 0 && tenure.isRenewed && tenure.validUntil - now() >= validity(tenure.ttl) / 2
+    );
   }
 
   private give(waiter: Waiter, tenure: Tenure, attempts: number): void {
@@ -285,48 +217,4 @@ function stopped(key: string): LockAbortedError {
 
 function closed(key: string): LockAbortedError {
   return new LockAbortedError(`Cannot acquire "${key}": the locks are closed.`, { key, reason: 'shutdown' });
-}
-
-/** The queues of all keys of one {@link Locks}. */
-export class LocalQueues {
-  private readonly shared = new Map<LeaseDriver, Map<string, LocalQueue>>();
-  /** Those of a single caller: a fair one has a place of its own at the store, one with a single try waits for nobody. */
-  private readonly own = new Set<LocalQueue>();
-
-  constructor(
-    readonly runtime: LockRuntime,
-    private readonly limits: LocalQueueLimits,
-  ) {
-    onAbort(runtime.stopping, () => this.each((queue) => queue.stop()));
-  }
-
-  acquire(driver: LeaseDriver, key: string, settings: AcquireSettings): Promise<Lease> {
-    const { fair, patience } = settings;
-    // Behind whoever waits one would wait too, which nobody may who comes after the stop.
-    const isAlone = fair || patience === 0 || this.runtime.stopping.aborted;
-    return (isAlone ? this.ownQueue(driver, key) : this.sharedQueue(driver, key)).join(settings);
-  }
-
-  close(): void {
-    this.each((queue) => queue.close());
-  }
-
-  private ownQueue(driver: LeaseDriver, key: string): LocalQueue {
-    const queue = new LocalQueue(this.runtime, driver, key, this.limits, () => this.own.delete(queue));
-    this.own.add(queue);
-    return queue;
-  }
-
-  private sharedQueue(driver: LeaseDriver, key: string): LocalQueue {
-    let queues = this.shared.get(driver);
-    if (!queues) this.shared.set(driver, (queues = new Map<string, LocalQueue>()));
-    let queue = queues.get(key);
-    if (!queue) queues.set(key, (queue = new LocalQueue(this.runtime, driver, key, this.limits, () => queues.delete(key))));
-    return queue;
-  }
-
-  private each(act: (queue: LocalQueue) => void): void {
-    for (const queues of [this.own, ...[...this.shared.values()].map((byKey) => byKey.values())])
-      for (const queue of [...queues]) act(queue);
-  }
 }

@@ -1,6 +1,7 @@
 import type { ModuleMetadata, Type } from '@nestjs/common';
 import { LockConfigError } from '../core/errors.js';
 import type { LockLogger } from '../core/events.js';
+import type { LocalQueueOptions } from '../core/local-queues.js';
 import { checkOptions, USING_OPTIONS, type UsingOptions } from '../core/options.js';
 import type { LockStore } from '../core/store.js';
 import { checkParamLockPaths } from './lock-key.js';
@@ -42,6 +43,8 @@ export interface DistributedLockModuleOptions {
   defaults?: DistributedLockOptions;
   /** Milliseconds for which a closing app waits for running methods. Default 10,000. */
   shutdownTimeout?: number;
+  /** How long callers of this process may pass a key on among themselves while another process waits. Default: 32 hand-overs or 50 ms. */
+  localQueue?: LocalQueueOptions;
   /** Default: Nest's logger; `false`: none. */
   logger?: LockLogger | false;
 }
@@ -88,7 +91,7 @@ export function checkDecoratorOptions(options: DistributedLockOptions, where: st
 }
 
 const ASYNC_OPTIONS = ['name', 'imports', 'inject', 'useFactory', 'useClass', 'useExisting'];
-const MODULE_OPTIONS = ['store', 'name', 'namespace', 'defaults', 'shutdownTimeout', 'logger'];
+const MODULE_OPTIONS = ['store', 'name', 'namespace', 'defaults', 'shutdownTimeout', 'logger', 'localQueue'];
 
 /** @throws {LockConfigError} naming the option; {@link Locks} checks the rest. */
 export function checkModuleOptions(options: DistributedLockModuleOptions): void {

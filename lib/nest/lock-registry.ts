@@ -59,8 +59,8 @@ export class LockRegistry implements BeforeApplicationShutdown, OnApplicationShu
       );
     }
     if (this.stores.has(name)) throw new LockConfigError(`DistributedLockModule: two stores are registered under the name "${name}".`);
-    const { store, namespace = '', defaults = {}, shutdownTimeout, logger = new Logger('DistributedLock') } = options;
-    const locks = new Locks(store, { namespace, defaults: usingOptionsOf(defaults), shutdownTimeout, logger });
+    const { store, namespace = '', defaults = {}, shutdownTimeout, localQueue, logger = new Logger('DistributedLock') } = options;
+    const locks = new Locks(store, { namespace, defaults: usingOptionsOf(defaults), shutdownTimeout, localQueue, logger });
     const complete = completeOptions(usingOptionsOf(defaults));
     this.stores.set(name, { locks, logger, defaults: defined(defaults), complete, namespace });
     return locks;

@@ -11,7 +11,7 @@ import {
   type UsingOptions,
 } from '../core/options.js';
 import { patienceOf } from '../core/patience.js';
-import type { LocalQueues } from '../core/local-queue.js';
+import type { LocalQueues } from '../core/local-queues.js';
 
 declare const NONE: unique symbol;
 

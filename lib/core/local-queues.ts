@@ -1,0 +1,82 @@
+import { onAbort } from './abort.js';
+import type { LeaseDriver } from './driver.js';
+import { LockConfigError } from './errors.js';
+import type { Lease } from './lease.js';
+import { LocalQueue } from './local-queue.js';
+import { defined } from './options.js';
+import type { LockRuntime } from './runtime.js';
+import type { AcquireSettings } from './waiter.js';
+
+/** How long the callers of one process may pass a key on among themselves while another process waits for it. */
+export interface LocalQueueOptions {
+  /** How many holders in a row, from 1. As many fencing tokens are reserved at a time. Default 32. */
+  handOvers?: number;
+  /** Milliseconds from the first one's grant. A longer hold is not cut short. Default 50. */
+  time?: number;
+}
+
+export type LocalQueueLimits = Required<LocalQueueOptions>;
+
+const DEFAULTS: LocalQueueLimits = { handOvers: 32, time: 50 };
+
+/** @throws {LockConfigError} naming the option. */
+export function localQueueLimits(options: LocalQueueOptions = {}, where: string): LocalQueueLimits {
+  const fail = (problem: string): never => {
+    throw new LockConfigError(`${where}: "localQueue" ${problem}.`);
+  };
+  if (typeof options !== 'object' || options === null) fail('must be an object');
+  const limits = { ...DEFAULTS, ...defined(options) };
+  for (const [name, value] of Object.entries(limits)) {
+    const least = name === 'handOvers' ? 1 : 0;
+    if (!(name in DEFAULTS)) fail(`has an unknown option "${name}"`);
+    if (!Number.isSafeInteger(value) || value < least || value > MOST) fail(`.${name} must be a whole number from ${least} to ${MOST}`);
+  }
+  return limits;
+}
+
+/** More tokens at a time would outrun the clock that they follow. */
+const MOST = 1_000_000;
+
+/** The queues of all keys of one {@link Locks}. */
+export class LocalQueues {
+  private readonly shared = new Map<LeaseDriver, Map<string, LocalQueue>>();
+  /** Those of a single caller: a fair one has a place of its own at the store, one with a single try waits for nobody. */
+  private readonly own = new Set<LocalQueue>();
+
+  constructor(
+    readonly runtime: LockRuntime,
+    private readonly limits: LocalQueueLimits,
+  ) {
+    onAbort(runtime.stopping, () => this.each((queue) => queue.stop()));
+  }
+
+  acquire(driver: LeaseDriver, key: string, settings: AcquireSettings): Promise<Lease> {
+    const { fair, patience } = settings;
+    // Behind whoever waits one would wait too, which nobody may who comes after the stop.
+    const isAlone = fair || patience === 0 || this.runtime.stopping.aborted;
+    return (isAlone ? this.ownQueue(driver, key) : this.sharedQueue(driver, key)).join(settings);
+  }
+
+  close(): void {
+    this.each((queue) => queue.close());
+  }
+
+  private ownQueue(driver: LeaseDriver, key: string): LocalQueue {
+    const queue = new LocalQueue(this.runtime, driver, key, this.limits, () => this.own.delete(queue));
+    this.own.add(queue);
+    return queue;
+  }
+
+  private sharedQueue(driver: LeaseDriver, key: string): LocalQueue {
+    let queues = this.shared.get(driver);
+    if (!queues) this.shared.set(driver, (queues = new Map<string, LocalQueue>()));
+    let queue = queues.get(key);
+    if (!queue) queues.set(key, (queue = new LocalQueue(this.runtime, driver, key, this.limits, () => queues.delete(key))));
+    return queue;
+  }
+
+  private each(act: (queue: LocalQueue) => void): void {
+    for (const queues of [this.own, ...[...this.shared.values()].map((byKey) => byKey.values())])
+      for (const queue of [...queues]) act(queue);
+  }
+}

@@ -1,0 +1,65 @@
+import { onAbort } from './abort.js';
+import { after, now } from './clock.js';
+import { heldKeys } from './holds.js';
+import type { Lease } from './lease.js';
+
+/** What one caller asks for. */
+export interface AcquireSettings {
+  /** Lease length, milliseconds. */
+  readonly ttl: number;
+  readonly minHold: number;
+  readonly maxHold: number | undefined;
+  /** Milliseconds to wait; 0: one try. */
+  readonly patience: number;
+  readonly retryInterval: number;
+  readonly fair: boolean;
+  readonly signal: AbortSignal | undefined;
+  /** Whether a body runs under the lease. */
+  readonly guardsBody: boolean;
+}
+
+/** One caller who waits. It ends with a lease, or with why there is none. */
+export class Waiter {
+  readonly startedAt = now();
+  /** What its call chain holds already. */
+  readonly holding = heldKeys();
+  /** Its patience is over, but for the try that is under way. */
+  isLate = false;
+  private timer: NodeJS.Timeout | undefined;
+  private forgetSignal: (() => void) | undefined;
+
+  constructor(
+    readonly settings: AcquireSettings,
+    readonly resolve: (lease: Lease) => void,
+    readonly reject: (error: unknown) => void,
+  ) {}
+
+  get waited(): number {
+    return now() - this.startedAt;
+  }
+
+  get isOverdue(): boolean {
+    return this.isLate || this.waited >= this.settings.patience;
+  }
+
+  listen(signal: AbortSignal, onSignal: () => void): void {
+    this.forgetSignal = onAbort(signal, onSignal);
+  }
+
+  limit(onDeadline: () => void): void {
+    const { patience } = this.settings;
+    if (this.timer || patience === Infinity) return;
+    const deadline = this.startedAt + patience;
+    const left = deadline - now();
+    if (left <= 0) return onDeadline();
+    this.timer = after(left, () => {
+      this.timer = undefined;
+      this.limit(onDeadline);
+    });
+  }
+
+  end(): void {
+    clearTimeout(this.timer);
+    this.forgetSignal?.();
+  }
+}
