@@ -80,8 +80,12 @@ export class Locks {
   }
 
   /** {@link Mutex.acquire} */
-  async acquire(key: string, options?: AcquireOptions): Promise<Lease> {
-    return this.mutex(key).acquire(options);
+  acquire(key: string, options?: AcquireOptions): Promise<Lease> {
+    try {
+      return this.mutex(key).acquire(options);
+    } catch (error) {
+      return Promise.reject(error);
+    }
   }
 
   /** {@link Mutex.tryAcquire} */

@@ -37,6 +37,8 @@ export interface Contest {
   readonly driver: LeaseDriver;
   readonly key: string;
   wish(): Wish;
+  /** Whether a grant of this is still what the first of them wants. */
+  isWanted(wish: Wish): boolean;
   granted(grant: Grant): void;
   /** The key is taken, or the store gave no answer; it is asked again. */
   refused(outcome: Taken | LockError): void;
@@ -73,6 +75,8 @@ export class Contender {
     private yields?: string,
   ) {}
 
+  private readonly isAbandoned = (): boolean => this.isOver;
+
   get isWaiting(): boolean {
     return !this.isAsking;
   }
@@ -95,7 +99,7 @@ export class Contender {
     this.mayBeKnown = true;
     this.sentTtl = request.ttl;
     this.sentAt = now();
-    driver.acquire(request).then(
+    this.send(driver, request).then(
       (reply) => this.answered(reply, wish, request.queue),
       (cause: unknown) => this.unanswered(asStoreError(cause, key), wish, wasKnown),
     );
@@ -108,6 +112,14 @@ export class Contender {
     if (this.mayBeKnown) this.giveUp((driver, key) => driver.leave({ key, owner: this.owner }), this.owner, 'leave');
     const { yields } = this;
     if (yields !== undefined) this.giveUp((driver, key) => driver.release({ key, owner: yields, keepFor: 0 }), yields, 'release');
+  }
+
+  private send(driver: LeaseDriver, request: AcquireRequest): Promise<AcquireReply> {
+    try {
+      return driver.acquire(request);
+    } catch (fault) {
+      return Promise.reject(fault);
+    }
   }
 
   private requestFor(key: string, wish: Wish, { wakeUps }: LeaseDriver): AcquireRequest {
@@ -128,7 +140,7 @@ export class Contender {
       queue,
       holding: wish.holding,
       yields: this.yields,
-      abandoned: () => this.isOver,
+      abandoned: this.isAbandoned,
     };
   }
 
@@ -148,6 +160,8 @@ export class Contender {
         wish,
       );
     }
+    // Another one may be the first meanwhile, who wants it for longer.
+    if (!this.contest.isWanted(wish)) return this.ask();
     this.end();
     this.contest.granted({ owner: this.owner, wish, token: reply.token, sentAt: this.sentAt });
   }

@@ -17,7 +17,7 @@ export interface AcquireRequest extends Tenancy {
   /** An owner of this process that gives its lease up in the same step: to the head of the queue, or to this request. */
   readonly yields?: string;
   /** True once the caller has given up: the driver then sends nothing more for this request, so that the `leave` behind it is the last word. */
-  abandoned(): boolean;
+  readonly abandoned: () => boolean;
 }
 
 export type AcquireReply =

@@ -38,6 +38,11 @@ export class LockEventEmitter {
     return () => void listeners.delete(entry);
   }
 
+  /** Whether anybody listens, for those who would rather not gather what to tell. */
+  isHeard(event: keyof LockEvents): boolean {
+    return this.listeners.has(event);
+  }
+
   emit<E extends keyof LockEvents>(event: E, payload: LockEvents[E]): void {
     for (const { hear } of this.listeners.get(event) ?? []) void this.tell(event, hear as LockListener<E>, payload);
   }

@@ -5,14 +5,14 @@ import { abortedBy, LockAbortedError, LockError, LockTimeoutError, StoreError } 
 import { Lease } from './lease.js';
 import type { LockRuntime } from './runtime.js';
 import { Tenure } from './tenure.js';
-import { Waiter, type AcquireSettings } from './waiter.js';
+import { Waiter, Waiters, type AcquireSettings } from './waiter.js';
 
 /**
  * Those of this process who want one key. Only one of them at a time has business with the store: it contends for all, and what it gets
  * passes from one to the next without a request, within the limits.
  */
 export class LocalQueue implements Contest {
-  private readonly waiting = new Set<Waiter>();
+  private readonly waiting = new Waiters();
   private contender: Contender | undefined;
   private holder: Tenure | undefined;
   private outcome: Taken | LockError | undefined;
@@ -46,24 +46,27 @@ export class LocalQueue implements Contest {
   /** The locks are being closed: nobody may wait any more, though what is under way may yet succeed. */
   stop(): void {
     if (this.contender && !this.contender.isWaiting) return;
-    for (const waiter of [...this.waiting]) this.remove(waiter, stopped(this.key));
+    for (const waiter of this.waiting) this.remove(waiter, stopped(this.key));
   }
 
   /** The locks are closed: what is under way is called off. */
   close(): void {
-    for (const waiter of [...this.waiting]) this.remove(waiter, closed(this.key));
+    for (const waiter of this.waiting) this.remove(waiter, closed(this.key));
   }
 
   wish(): Wish {
-    const [first] = this.waiting;
-    const { settings, holding } = first as Waiter;
+    const { settings, holding } = this.waiting.first as Waiter;
     const { ttl, minHold, retryInterval, patience, fair } = settings;
     const tokens = this.waiting.size > 1 ? this.limits.handOvers : 1;
     return { ttl, minHold, retryInterval, isPatient: patience > 0, fair, tokens, holding };
   }
 
+  isWanted({ ttl, minHold }: Wish): boolean {
+    const { settings } = this.waiting.first as Waiter;
+    return settings.ttl === ttl && settings.minHold === minHold;
+  }
+
   granted({ owner, wish, token, sentAt }: Grant): void {
-    const [first] = this.waiting;
     const { attempts } = this.contender as Contender;
     this.contender = undefined;
     this.outcome = undefined;
@@ -72,14 +75,14 @@ export class LocalQueue implements Contest {
     const { key, driver, runtime } = this;
     const { ttl, minHold } = wish;
     const tenure = new Tenure(runtime, this, { key, owner, driver, ttl, minHold, fencingToken: token, sentAt });
-    this.give(first as Waiter, tenure, attempts);
+    this.give(this.waiting.first as Waiter, tenure, attempts);
     if (runtime.stopping.aborted) this.stop();
   }
 
   refused(outcome: Taken | LockError): void {
     this.outcome = outcome;
     const isStopping = this.runtime.stopping.aborted;
-    for (const waiter of [...this.waiting]) {
+    for (const waiter of this.waiting) {
       if (waiter.isOverdue) this.remove(waiter, this.reasonAtTheEnd(waiter));
       else if (isStopping) this.remove(waiter, stopped(this.key));
       else waiter.limit(() => this.deadline(waiter));
@@ -88,7 +91,7 @@ export class LocalQueue implements Contest {
 
   failed(error: LockError): void {
     this.contender = undefined;
-    for (const waiter of [...this.waiting]) this.remove(waiter, error);
+    for (const waiter of this.waiting) this.remove(waiter, error);
   }
 
   /**
@@ -97,10 +100,10 @@ export class LocalQueue implements Contest {
    */
   passOn(tenure: Tenure): boolean {
     if (this.holder !== tenure || this.waiting.size === 0 || tenure.isKept) return false;
-    const [next] = this.waiting;
-    if (this.mayPassTo(next as Waiter, tenure)) {
+    const next = this.waiting.first as Waiter;
+    if (this.mayPassTo(next, tenure)) {
       this.turnsLeft--;
-      this.give(next as Waiter, tenure.next(), 0);
+      this.give(next, tenure.next(), 0);
     } else {
       this.holder = undefined;
       this.contend(tenure.owner);
@@ -138,14 +141,15 @@ export class LocalQueue implements Contest {
     else this.stopLooking();
     const { guardsBody, maxHold } = waiter.settings;
     const lease = new Lease(tenure, guardsBody, maxHold, true);
-    this.runtime.events.emit('acquired', { key, owner, fencingToken, waited: waiter.waited, attempts });
+    const { events } = this.runtime;
+    if (events.isHeard('acquired')) events.emit('acquired', { key, owner, fencingToken, waited: waiter.waited, attempts });
     this.runtime.acquireEnds();
     waiter.resolve(lease);
   }
 
   /** The first one has one last look, since the last one may be long ago. */
   private deadline(waiter: Waiter): void {
-    const [first] = this.waiting;
+    const { first } = this.waiting;
     if (waiter !== first && (this.holder || this.outcome)) return this.remove(waiter, this.reasonAtTheEnd(waiter));
     waiter.isLate = true;
     if (this.holder) void this.look().then(() => this.holder && this.remove(waiter, this.reasonAtTheEnd(waiter)));
@@ -154,7 +158,7 @@ export class LocalQueue implements Contest {
 
   /** Whoever waits behind a holder of this process looks now and then too whether the store still knows it. */
   private lookLater(): void {
-    const [first] = this.waiting;
+    const { first } = this.waiting;
     if (!this.holder || !first || this.looker) return;
     const pause = 2 * first.settings.retryInterval;
     this.looker = after(this.lastSign + pause - now(), () => {

@@ -47,7 +47,7 @@ export class Tenure implements Renewable {
   private limit: LockLostError | undefined;
   private isReleased = false;
   readonly grantedAt = now();
-  private readonly leases = new Set<OpenLease>();
+  private leases: readonly OpenLease[] = [];
 
   constructor(
     readonly runtime: LockRuntime,
@@ -92,17 +92,17 @@ export class Tenure implements Renewable {
   }
 
   add(lease: OpenLease): void {
-    this.leases.add(lease);
+    this.leases = [...this.leases, lease];
     if (this.limit) lease.abort(this.limit);
     this.runtime.opened(lease);
   }
 
   /** Ends one lease's part; true if the key was ours until then. */
   remove(lease: OpenLease): Promise<boolean> {
-    this.leases.delete(lease);
+    this.leases = this.leases.length === 1 ? [] : this.leases.filter((other) => other !== lease);
     this.stopIfAllAreOver();
     if (this.remaining() === 0) this.expire();
-    if (this.leases.size === 0) return this.release(lease);
+    if (this.leases.length === 0) return this.release(lease);
     this.runtime.ended(lease);
     return Promise.resolve(!this.loss);
   }
@@ -149,7 +149,7 @@ export class Tenure implements Renewable {
   }
 
   private stopIfAllAreOver(): void {
-    if (this.limit || (this.leases.size > 0 && [...this.leases].every((lease) => lease.isOver))) this.renewAt = Infinity;
+    if (this.limit || (this.leases.length > 0 && this.leases.every((lease) => lease.isOver))) this.renewAt = Infinity;
   }
 
   expire(): void {
@@ -181,43 +181,49 @@ export class Tenure implements Renewable {
     this.line.left(this);
   }
 
-  private async release(last: OpenLease): Promise<boolean> {
+  private release(last: OpenLease): Promise<boolean> {
     watchdog.remove(this);
     this.isReleased = true;
     if (this.loss) {
       // Nobody waits for it: a renewal without an answer may have kept the key ours at the store.
       this.runtime.inBackground(this.tryRelease().then(ignore, ignore));
       this.runtime.ended(last);
-      return false;
+      return Promise.resolve(false);
     }
     if (this.line.passOn(this)) {
       this.runtime.ended(last);
       this.tellReleased();
-      return true;
+      return Promise.resolve(true);
     }
     const releasing = this.tryRelease();
     this.line.left(this);
-    try {
-      if ((await releasing) === 'lost') {
-        this.lose('the release found that it belonged to somebody else or to nobody');
-        return false;
-      }
-    } catch (cause) {
-      this.releaseLater(this.releaseFailed(cause));
-      return true;
-    } finally {
-      this.runtime.ended(last);
-    }
-    this.tellReleased();
-    return true;
+    return releasing.then(
+      (reply) => {
+        if (reply === 'lost') this.lose('the release found that it belonged to somebody else or to nobody');
+        else this.tellReleased();
+        this.runtime.ended(last);
+        return reply === 'released';
+      },
+      (cause: unknown) => {
+        this.releaseLater(this.releaseFailed(cause));
+        this.runtime.ended(last);
+        return true;
+      },
+    );
   }
 
   private tellReleased(): void {
-    this.runtime.events.emit('released', { key: this.key, owner: this.owner, held: now() - this.grantedAt });
+    const { events } = this.runtime;
+    if (events.isHeard('released')) events.emit('released', { key: this.key, owner: this.owner, held: now() - this.grantedAt });
   }
 
-  private async tryRelease(): Promise<'released' | 'lost'> {
-    return await this.driver.release({ key: this.key, owner: this.owner, keepFor: Math.ceil(Math.max(0, this.keepUntil - now())) });
+  private tryRelease(): Promise<'released' | 'lost'> {
+    const { key, owner, keepUntil } = this;
+    try {
+      return this.driver.release({ key, owner, keepFor: Math.ceil(Math.max(0, keepUntil - now())) });
+    } catch (fault) {
+      return Promise.reject(fault);
+    }
   }
 
   /** What a repeated release finds says nothing: an earlier one may have been applied. */

@@ -63,3 +63,33 @@ export class Waiter {
     this.forgetSignal?.();
   }
 }
+
+/** Those who wait, in the order in which they came. A lone one needs no more than a field. */
+export class Waiters implements Iterable<Waiter> {
+  first: Waiter | undefined;
+  private others: Set<Waiter> | undefined;
+
+  get size(): number {
+    return this.first ? 1 + (this.others?.size ?? 0) : 0;
+  }
+
+  add(waiter: Waiter): void {
+    if (this.first) (this.others ??= new Set()).add(waiter);
+    else this.first = waiter;
+  }
+
+  /** Whether it was there. */
+  delete(waiter: Waiter): boolean {
+    if (waiter !== this.first) return this.others?.delete(waiter) ?? false;
+    const [next] = this.others ?? [];
+    this.first = next;
+    if (next) this.others?.delete(next);
+    return true;
+  }
+
+  /** As they are now: while it is gone through, some may leave. */
+  *[Symbol.iterator](): Iterator<Waiter> {
+    if (!this.first) return;
+    yield* [this.first, ...(this.others ?? [])];
+  }
+}

@@ -49,9 +49,14 @@ export class Mutex {
    * @throws {LockLostError} when this call chain holds the key by a lease that is lost.
    * @throws {LockConfigError} when an option is wrong.
    */
-  async acquire(options?: AcquireOptions): Promise<Lease> {
-    checkOptions(options, `Lock "${this.key}"`, ACQUIRE_OPTIONS);
-    return await this.take(resolveOptions(this.defaults, options), false);
+  acquire(options?: AcquireOptions): Promise<Lease> {
+    // Not `async`: each promise more is one more turn until the caller has its lease.
+    try {
+      checkOptions(options, `Lock "${this.key}"`, ACQUIRE_OPTIONS);
+      return this.take(resolveOptions(this.defaults, options), false);
+    } catch (error) {
+      return Promise.reject(error);
+    }
   }
 
   /** As {@link acquire}, but tries once and resolves to `null` where the key is taken. */

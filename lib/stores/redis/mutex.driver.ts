@@ -1,62 +1,67 @@
 import type { AcquireReply, AcquireRequest, CheckReply, LeaseDriver, ReleaseRequest, RenewRequest, Tenancy } from '../../core/driver.js';
 import { LockConfigError } from '../../core/errors.js';
 import { lua } from './lua.generated.js';
-import { storeErrorOf, type RedisConnection } from './redis.connection.js';
+import { RedisBatch } from './redis.batch.js';
+import type { RedisConnection } from './redis.connection.js';
 import { RedisScript } from './redis.script.js';
 import type { RedisWakeUps } from './redis.wakeups.js';
 
-type AcquireScriptReply = string | [remaining: number, holder: string, ahead: number] | Error;
+type AcquireScriptReply = string | [remaining: number, holder: string, ahead: number];
 
-const ACQUIRE = new RedisScript<AcquireScriptReply[]>(lua['mutex/acquire']);
+const ACQUIRE = new RedisScript<(AcquireScriptReply | Error)[]>(lua['mutex/acquire']);
 const RENEW = new RedisScript<(0 | 1)[]>(lua['mutex/renew']);
 const RELEASE = new RedisScript<(0 | 1 | Error)[]>(lua['mutex/release']);
 const CHECK = new RedisScript<[CheckReply['state'], number]>(lua['mutex/check']);
 
 /** Milliseconds that a waiter has to take the lock that it is offered. */
 const OFFER = 1000;
+/** Locks that are taken or given back in one request: a fraction of a millisecond's work of the server. */
+const LARGEST_BATCH = 64;
 
 /** The mutex on Redis: a plain string, so that whoever uses the classic `SET key value NX PX` recipe and we exclude each other. */
 export class RedisMutexDriver implements LeaseDriver {
   readonly largestBatch: number;
   /** The places of this process's waiters in their queues, by owner. */
   private readonly places = new Map<string, string>();
-  /** Whether PUBLISH tells how many heard it: on Cluster just those who listen at the same node. */
-  private readonly countsReceivers: '0' | '1';
+  private readonly acquires: RedisBatch<AcquireScriptReply>;
+  private readonly releases: RedisBatch<0 | 1>;
+  private isFlushing = false;
 
   constructor(
     private readonly connection: RedisConnection,
-    private readonly fenceTimeout: number,
+    fenceTimeout: number,
     readonly wakeUps: RedisWakeUps | undefined,
   ) {
+    const { isCluster } = connection.client;
     // Two keys of a Cluster seldom share a slot.
-    this.largestBatch = connection.client.isCluster ? 1 : 256;
-    this.countsReceivers = connection.client.isCluster ? '0' : '1';
+    this.largestBatch = isCluster ? 1 : 256;
+    const largest = isCluster ? 1 : LARGEST_BATCH;
+    // Whether PUBLISH tells how many heard it: on Cluster just those who listen at the same node.
+    const countsReceivers = isCluster ? '0' : '1';
+    this.acquires = new RedisBatch(connection, ACQUIRE, [fenceTimeout, countsReceivers], largest);
+    this.releases = new RedisBatch(connection, RELEASE, [countsReceivers], largest);
   }
 
-  async acquire(request: AcquireRequest): Promise<AcquireReply> {
+  acquire(request: AcquireRequest): Promise<AcquireReply> {
     const { key, owner, ttl, tokens, yields = '' } = request;
     const keys = [key, this.beside(key, 'fence'), this.beside(key, 'queue')];
-    const place = request.queue ? this.placeOf(request) : '';
-    const args = [this.fenceTimeout, this.countsReceivers, owner, ttl, tokens, place, yields];
-    const [reply] = await ACQUIRE.run(this.connection, keys, args, () => request.abandoned());
-    if (typeof reply === 'string') {
-      this.places.delete(owner);
-      return { granted: true, token: Number(reply) };
-    }
-    if (reply instanceof Error || !reply) throw storeErrorOf(reply);
-    const [remaining, holder, ahead] = reply;
-    return { granted: false, remaining: Number(remaining), holder, ahead: Number(ahead) };
+    const args = [owner, ttl, tokens, request.queue ? this.placeOf(request) : '', yields];
+    this.flushSoon();
+    return this.acquires.add(keys, args, (reply) => this.decode(owner, reply), request.abandoned);
   }
 
   async renew(batch: readonly RenewRequest[]): Promise<readonly ('renewed' | 'lost')[]> {
-    const keys = batch.map(({ key }) => key);
-    const args = batch.flatMap(({ owner, ttl }) => [owner, ttl]);
-    const replies = await RENEW.run(this.connection, keys, args);
+    const keysAndArgs = [...batch.map(({ key }) => key), ...batch.flatMap(({ owner, ttl }) => [owner, ttl])];
+    const replies = await RENEW.run(
+      this.connection,
+      () => batch.length,
+      () => keysAndArgs,
+    );
     return replies.map((reply) => (Number(reply) === 1 ? 'renewed' : 'lost'));
   }
 
-  async release({ key, owner, keepFor }: ReleaseRequest): Promise<'released' | 'lost'> {
-    return (await this.giveBack(key, owner, keepFor, '')) === 1 ? 'released' : 'lost';
+  release({ key, owner, keepFor }: ReleaseRequest): Promise<'released' | 'lost'> {
+    return this.giveBack(key, owner, keepFor, '');
   }
 
   async leave({ key, owner }: Tenancy): Promise<void> {
@@ -65,16 +70,39 @@ export class RedisMutexDriver implements LeaseDriver {
   }
 
   async check({ key, owner }: Tenancy): Promise<CheckReply> {
-    const args = [owner, this.places.get(owner) ?? ''];
-    const [state, remaining] = await CHECK.run(this.connection, [key, this.beside(key, 'queue')], args);
+    const keysAndArgs = [key, this.beside(key, 'queue'), owner, this.places.get(owner) ?? ''];
+    const [state, remaining] = await CHECK.run(
+      this.connection,
+      () => 2,
+      () => keysAndArgs,
+    );
     return { state, remaining: Number(remaining) };
   }
 
-  private async giveBack(key: string, owner: string, keepFor: number, place: string): Promise<number> {
-    const args = [this.countsReceivers, owner, keepFor, place];
-    const [reply] = await RELEASE.run(this.connection, [key, this.beside(key, 'queue')], args);
-    if (reply instanceof Error) throw storeErrorOf(reply);
-    return Number(reply);
+  private decode(owner: string, reply: AcquireScriptReply): AcquireReply {
+    if (typeof reply === 'string') {
+      if (this.places.size > 0) this.places.delete(owner);
+      return { granted: true, token: Number(reply) };
+    }
+    const [remaining, holder, ahead] = reply;
+    return { granted: false, remaining: Number(remaining), holder, ahead: Number(ahead) };
+  }
+
+  private giveBack(key: string, owner: string, keepFor: number, place: string): Promise<'released' | 'lost'> {
+    const keys = [key, this.beside(key, 'queue')];
+    this.flushSoon();
+    return this.releases.add(keys, [owner, keepFor, place], (reply) => (Number(reply) === 1 ? 'released' : 'lost'));
+  }
+
+  /** What is given back goes first: who gives up an acquire of the same turn has taken it out of its batch, and others may want the key. */
+  private flushSoon(): void {
+    if (this.isFlushing) return;
+    this.isFlushing = true;
+    process.nextTick(() => {
+      this.isFlushing = false;
+      this.releases.flush();
+      this.acquires.flush();
+    });
   }
 
   /** The same for one owner whenever it asks, since the queue knows it by the whole of it. */

@@ -177,7 +177,7 @@ export class RedisConnection {
   };
 }
 
-function unsent(message: string, cause?: unknown): StoreError {
+export function unsent(message: string, cause?: unknown): StoreError {
   return new StoreError(message, { transient: true, isUnsent: true, cause });
 }
 

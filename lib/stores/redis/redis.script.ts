@@ -9,28 +9,22 @@ export class RedisScript<Reply> {
     this.sha = createHash('sha1').update(source).digest('hex');
   }
 
-  /** As {@link RedisConnection.request}. */
+  /** As {@link RedisConnection.request}; how much to send is asked each time it is sent. */
   run(
     connection: RedisConnection,
-    keys: readonly string[],
-    args: readonly (string | number)[],
+    keyCount: () => number,
+    keysAndArgs: () => readonly (string | number)[],
     isAbandoned?: () => boolean,
   ): Promise<Reply> {
-    return connection.request(() => this.send(connection, keys, args, isAbandoned), isAbandoned);
-  }
-
-  private async send(
-    { client }: RedisConnection,
-    keys: readonly string[],
-    args: readonly (string | number)[],
-    isAbandoned?: () => boolean,
-  ): Promise<Reply> {
-    try {
-      return (await client.evalsha(this.sha, keys.length, ...keys, ...args)) as Reply;
-    } catch (error) {
-      // Whoever gave up has sent its leave by now: an acquire behind that would be an orphan.
-      if (!(error as Error).message.startsWith('NOSCRIPT') || isAbandoned?.()) throw error;
-      return (await client.eval(this.source, keys.length, ...keys, ...args)) as Reply;
-    }
+    return connection.request(async () => {
+      const { client } = connection;
+      try {
+        return (await client.evalsha(this.sha, keyCount(), ...keysAndArgs())) as Reply;
+      } catch (error) {
+        // Whoever gave up has sent its leave by now: an acquire behind that would be an orphan.
+        if (!(error as Error).message.startsWith('NOSCRIPT') || isAbandoned?.()) throw error;
+        return (await client.eval(this.source, keyCount(), ...keysAndArgs())) as Reply;
+      }
+    }, isAbandoned);
   }
 }

@@ -3,37 +3,40 @@
 -- ARGV  1 '1' where PUBLISH tells how many heard it; then for each: owner, ms to keep the lock taken yet, place in the queue to
 --       leave too ('': none; see acquire.lua)
 -- Reply for each: 1 released, 0 not this owner's, or an error
+local call = redis.call
 
 -- As in acquire.lua.
 local function offer(lock, queue)
-  for _ = 1, redis.call('ZCARD', queue) do
-    local owner, inbox, ms = string.match(redis.call('ZPOPMIN', queue)[1], '^(.-)\n(.-)\n(%d+)')
+  for _ = 1, call('ZCARD', queue) do
+    local owner, inbox, ms = string.match(call('ZPOPMIN', queue)[1], '^(.-)\n(.-)\n(%d+)')
     local heard = inbox == '' or redis.pcall('PUBLISH', inbox, owner)
     if heard ~= 0 or ARGV[1] ~= '1' then
-      redis.call('SET', lock, owner, 'PX', ms)
+      call('SET', lock, owner, 'PX', ms)
       return owner
     end
   end
 end
 
-local function release(lock, queue, owner, keep, place)
-  if place ~= '' then redis.call('ZREM', queue, place) end
+local function release(i)
+  local lock, queue = KEYS[2 * i - 1], KEYS[2 * i]
+  local owner, keep, place = ARGV[3 * i - 1], ARGV[3 * i], ARGV[3 * i + 1]
+  if place ~= '' then call('ZREM', queue, place) end
   local holder = redis.pcall('GET', lock)
   -- A key of another type is not this owner's. Any other failure tells nothing.
   if type(holder) == 'table' then return string.find(holder.err, 'WRONGTYPE') and 0 or holder end
   if holder ~= owner then return holder == 'kept:' .. owner and 1 or 0 end
   if keep ~= '0' then
     -- Another value, so that no late renewal can make the stay longer.
-    redis.call('SET', lock, 'kept:' .. owner, 'PX', keep)
+    call('SET', lock, 'kept:' .. owner, 'PX', keep)
   elseif not offer(lock, queue) then
-    redis.call('DEL', lock)
+    call('DEL', lock)
   end
   return 1
 end
 
 local replies = {}
 for i = 1, #KEYS / 2 do
-  local done, reply = pcall(release, KEYS[2 * i - 1], KEYS[2 * i], unpack(ARGV, 3 * i - 1, 3 * i + 1))
+  local done, reply = pcall(release, i)
   replies[i] = done and reply or type(reply) == 'table' and reply or redis.error_reply(reply)
 end
 return replies

@@ -1,0 +1,79 @@
+import { storeErrorOf, unsent, type RedisConnection } from './redis.connection.js';
+import type { RedisScript } from './redis.script.js';
+
+type Argument = string | number;
+
+interface Entry<Reply> {
+  readonly keys: readonly string[];
+  readonly args: readonly Argument[];
+  readonly isAbandoned: (() => boolean) | undefined;
+  readonly resolve: (reply: Reply) => void;
+  readonly reject: (error: unknown) => void;
+}
+
+/**
+ * Sends what is asked of one script within a turn of the event loop as one request, whose cost is then shared: the script takes any number of
+ * entries and answers each by itself. A lone request does not wait for others.
+ */
+export class RedisBatch<Reply> {
+  private entries: Entry<Reply>[] = [];
+
+  /**
+   * @param head arguments before those of the entries.
+   * @param largest entries in a request: the server does nothing else meanwhile.
+   */
+  constructor(
+    private readonly connection: RedisConnection,
+    private readonly script: RedisScript<(Reply | Error)[]>,
+    private readonly head: readonly Argument[],
+    private readonly largest: number,
+  ) {}
+
+  /** Answered or rejected as {@link RedisConnection.request} is, once {@link flush} has been called. */
+  add<T>(keys: readonly string[], args: readonly Argument[], decode: (reply: Reply) => T, isAbandoned?: () => boolean): Promise<T> {
+    return new Promise((resolve, reject) => {
+      this.entries.push({ keys, args, isAbandoned, resolve: (reply) => resolve(decode(reply)), reject });
+    });
+  }
+
+  flush(): void {
+    const { entries, largest } = this;
+    if (entries.length === 0) return;
+    this.entries = [];
+    if (entries.length <= largest) return this.send(entries);
+    for (let start = 0; start < entries.length; start += largest) this.send(entries.slice(start, start + largest));
+  }
+
+  private send(entries: readonly Entry<Reply>[]): void {
+    let sent = entries;
+    const isAbandoned = (): boolean => {
+      sent = withoutAbandoned(sent);
+      return sent.length === 0;
+    };
+    const keysAndArgs = (): Argument[] => {
+      const flat: Argument[] = [];
+      for (const { keys } of sent) flat.push(...keys);
+      flat.push(...this.head);
+      for (const { args } of sent) flat.push(...args);
+      return flat;
+    };
+    const keyCount = (): number => sent.reduce((count, { keys }) => count + keys.length, 0);
+    this.script.run(this.connection, keyCount, keysAndArgs, isAbandoned).then(
+      (replies) => sent.forEach((entry, index) => settle(entry, replies[index] as Reply | Error)),
+      (error: unknown) => sent.forEach(({ reject }) => reject(error)),
+    );
+  }
+}
+
+function settle<Reply>({ resolve, reject }: Entry<Reply>, reply: Reply | Error): void {
+  if (reply instanceof Error) reject(storeErrorOf(reply));
+  else resolve(reply);
+}
+
+/** Whoever gave up has sent its leave by now, and must not be asked for behind that. */
+function withoutAbandoned<Reply>(entries: readonly Entry<Reply>[]): readonly Entry<Reply>[] {
+  const gone = entries.filter(({ isAbandoned }) => isAbandoned?.());
+  if (gone.length === 0) return entries;
+  for (const { reject } of gone) reject(unsent('The request was abandoned before it was sent.'));
+  return entries.filter((entry) => !gone.includes(entry));
+}
