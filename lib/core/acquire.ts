@@ -101,7 +101,7 @@ export class Contender {
     this.sentAt = now();
     this.send(driver, request).then(
       (reply) => this.answered(reply, wish, request.queue),
-      (cause: unknown) => this.unanswered(asStoreError(cause, key), wish, wasKnown),
+      (cause: unknown) => this.unanswered(asStoreError(cause, key), wasKnown),
     );
   }
 
@@ -150,15 +150,12 @@ export class Contender {
     this.yields = undefined;
     if (!reply.granted) {
       this.mayBeKnown = wasQueued;
-      return this.retry(reply, wish);
+      return this.retry(reply);
     }
     if (now() >= this.sentAt + validity(wish.ttl)) {
       // Asked for again under the same owner, it is refreshed.
       const { key } = this.contest;
-      return this.retry(
-        new StoreError(`The store granted "${key}" only after the ${wish.ttl} ms of its lease.`, { key, transient: true }),
-        wish,
-      );
+      return this.retry(new StoreError(`The store granted "${key}" only after the ${wish.ttl} ms of its lease.`, { key, transient: true }));
     }
     // Another one may be the first meanwhile, who wants it for longer.
     if (!this.contest.isWanted(wish)) return this.ask();
@@ -166,26 +163,27 @@ export class Contender {
     this.contest.granted({ owner: this.owner, wish, token: reply.token, sentAt: this.sentAt });
   }
 
-  private unanswered(error: LockError, wish: Wish, wasKnown: boolean): void {
+  private unanswered(error: LockError, wasKnown: boolean): void {
     if (this.isOver) return;
     this.isAsking = false;
     if (error instanceof LockConfigError || (error instanceof StoreError && error.isUnsent)) this.mayBeKnown = wasKnown;
-    if (isTransient(error)) return this.retry(error, wish);
+    if (isTransient(error)) return this.retry(error);
     this.cancel();
     this.contest.failed(error);
   }
 
-  private retry(outcome: Taken | LockError, wish: Wish): void {
+  private retry(outcome: Taken | LockError): void {
     const { contest } = this;
     contest.refused(outcome);
     if (this.isOver) return;
     if (this.isWoken) return this.ask();
-    this.timer = after(this.delayAfter(outcome, wish), () => this.ask());
+    this.timer = after(this.delayAfter(outcome, contest.wish()), () => this.ask());
     const { wakeUps } = contest.driver;
     if (!wakeUps || wakeUps.isOpen || 'granted' in outcome === false) return;
     void wakeUps
       .open((message) => contest.runtime.events.warn(message))
       .then(() => {
+        this.hasTriedToListen = true;
         if (wakeUps.isOpen && !this.isAsking) this.ask();
       });
   }

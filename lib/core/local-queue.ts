@@ -36,7 +36,7 @@ export class LocalQueue implements Contest {
       this.runtime.acquireBegins();
       this.waiting.add(waiter);
       const { signal } = settings;
-      if (signal) waiter.listen(signal, () => this.remove(waiter, abortedBy(signal, this.key)));
+      if (signal) waiter.listen(signal, () => this.abandon(waiter, abortedBy(signal, this.key)));
       if (!this.holder && !this.contender) return this.contend();
       waiter.limit(() => this.deadline(waiter));
       this.lookLater();
@@ -76,6 +76,7 @@ export class LocalQueue implements Contest {
     const { ttl, minHold } = wish;
     const tenure = new Tenure(runtime, this, { key, owner, driver, ttl, minHold, fencingToken: token, sentAt });
     this.give(this.waiting.first as Waiter, tenure, attempts);
+    for (const waiter of this.waiting) if (waiter.isLate) this.remove(waiter, this.reasonAtTheEnd(waiter));
     if (runtime.stopping.aborted) this.stop();
   }
 
@@ -183,6 +184,16 @@ export class LocalQueue implements Contest {
       // A loss has been told to us by the holder.
       if (this.holder === holder && error instanceof StoreError) this.outcome = error;
     }
+  }
+
+  /** The next one has waited by the retryInterval of the first, and goes on by its own. */
+  private abandon(waiter: Waiter, error: LockError): void {
+    const { first } = this.waiting;
+    this.remove(waiter, error);
+    if (waiter !== first) return;
+    this.stopLooking();
+    this.lookLater();
+    if (this.contender?.isWaiting) this.contender.ask();
   }
 
   private remove(waiter: Waiter, error: LockError): void {

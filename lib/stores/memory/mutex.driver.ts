@@ -86,7 +86,7 @@ export class MemoryMutexDriver implements LeaseDriver {
   release({ key, owner, keepFor }: ReleaseRequest): Promise<'released' | 'lost'> {
     const entry = this.live(key);
     if (entry?.owner !== owner) return Promise.resolve(entry?.owner === `kept:${owner}` ? 'released' : 'lost');
-    if (keepFor > 0) this.put(key, { owner: `kept:${owner}`, endsAt: now() + keepFor });
+    if (keepFor > 0) this.keep(key, owner, keepFor);
     else this.handOver(key);
     return Promise.resolve('released');
   }
@@ -123,6 +123,13 @@ export class MemoryMutexDriver implements LeaseDriver {
     this.leaveQueue(key, head);
     this.wakeUps.wake(head);
     return this.put(key, { owner: head, endsAt: now() + OFFER });
+  }
+
+  /** The first waiter knows of a later end only: it asks, and is told of this one. */
+  private keep(key: string, owner: string, keepFor: number): void {
+    this.put(key, { owner: `kept:${owner}`, endsAt: now() + keepFor });
+    const head = this.queues.get(key)?.[0];
+    if (head !== undefined) this.wakeUps.wake(head);
   }
 
   private handOver(key: string): void {

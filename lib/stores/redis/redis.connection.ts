@@ -16,7 +16,7 @@ export interface RedisClient {
   eval(script: string, keyCount: number, ...keysAndArgs: (string | number)[]): Promise<unknown>;
   connect(): Promise<unknown>;
   quit(): Promise<unknown>;
-  disconnect(): void;
+  disconnect(reconnect?: boolean): void;
   duplicate(override?: object): RedisClient;
   publish(channel: string, message: string): Promise<unknown>;
   subscribe(channel: string): Promise<unknown>;

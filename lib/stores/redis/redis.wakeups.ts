@@ -1,7 +1,8 @@
 import { randomUUID } from 'node:crypto';
 import type { WakeUps } from '../../core/driver.js';
+import { StoreError } from '../../core/errors.js';
 import { outside } from '../../core/outside.js';
-import type { RedisClient } from './redis.connection.js';
+import { storeErrorOf, type RedisClient } from './redis.connection.js';
 
 /**
  * The inbox of this process: one channel on one connection of its own, opened with the first wait. A release tells it which owner is offered
@@ -65,13 +66,13 @@ export class RedisWakeUps implements WakeUps {
             for (const wake of [...this.listeners.values()]) wake();
           },
           (error: unknown) => {
-            if (/NOPERM/.test((error as Error).message)) {
-              subscriber.disconnect();
-              warn(
-                `Redis: ${(error as Error).message}: waiters cannot be woken and poll instead. Allow the channels nestjs-distributed-lock:inbox:*.`,
-              );
-            }
             resolve();
+            if (this.subscriber !== subscriber) return;
+            const { message, transient } = error instanceof StoreError ? error : storeErrorOf(error);
+            // Subscribed, but maybe not to where one publishes: only once more from the start tells.
+            subscriber.disconnect(transient);
+            if (transient) return;
+            warn(`${message}: waiters cannot be woken and poll instead. Allow the channels nestjs-distributed-lock:inbox:*.`);
           },
         );
       });

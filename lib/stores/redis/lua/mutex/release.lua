@@ -28,6 +28,9 @@ local function release(i)
   if keep ~= '0' then
     -- Another value, so that no late renewal can make the stay longer.
     call('SET', lock, 'kept:' .. owner, 'PX', keep)
+    -- The first waiter knows of a later end only: it asks, and is told of this one.
+    local waiter, inbox = string.match(call('ZRANGE', queue, 0, 0)[1] or '', '^(.-)\n(.-)\n')
+    if inbox and inbox ~= '' then redis.pcall('PUBLISH', inbox, waiter) end
   elseif not offer(lock, queue) then
     call('DEL', lock)
   end
