@@ -49,7 +49,7 @@ describe('the matrix of stores and primitives', () => {
     });
   });
 
-  it.each(['G1', 'G2', 'G3', 'G4', 'G5', 'G6', 'G7', 'G9', 'G10'])('has guarantee %s by name in the mutex contract', (guarantee) => {
+  it.each(['G1', 'G2', 'G3', 'G4', 'G5', 'G6', 'G7', 'G8', 'G9', 'G10'])('has guarantee %s by name in the mutex contract', (guarantee) => {
     const contract = textOf('test/contract', '.contract.ts');
     expect(contract).toMatch(new RegExp(`\\bdescribe\\(['"\`]${guarantee} `));
   });

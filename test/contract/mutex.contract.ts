@@ -3,7 +3,11 @@ import { cleanupContract } from './mutex.cleanup.contract.js';
 import { entryContract } from './mutex.entry.contract.js';
 import { exclusionContract } from './mutex.exclusion.contract.js';
 import { fairnessContract } from './mutex.fairness.contract.js';
+import { handOverContract } from './mutex.hand-over.contract.js';
 import { holdingContract } from './mutex.holding.contract.js';
+import { localOutageContract } from './mutex.local-outage.contract.js';
+import { localQueueContract } from './mutex.local-queue.contract.js';
+import { localTermsContract } from './mutex.local-terms.contract.js';
 import { patienceContract } from './mutex.patience.contract.js';
 import { reentrancyContract } from './mutex.reentrancy.contract.js';
 import { repetitionContract } from './mutex.repetition.contract.js';
@@ -26,11 +30,15 @@ export function mutexContract(name: string, makeStore: MakeStore, remains: () =>
     validityContract(makeStore); // G3 G4
     repetitionContract(makeStore); // G6
     cleanupContract(makeStore, remains); // G7
+    handOverContract(makeStore); // G8
     patienceContract(makeStore); // G9
     resultsContract(makeStore); // G10
     reentrancyContract(makeStore);
     holdingContract(makeStore);
     fairnessContract(makeStore);
+    localQueueContract(makeStore);
+    localTermsContract(makeStore);
+    localOutageContract(makeStore);
     shutdownContract(makeStore);
   });
 }

@@ -48,6 +48,7 @@ function altered(store: LockStore, misbehaving: Misbehaviour = () => ({}), reque
     release: (request) => mutex.release(request),
     leave: (tenancy) => mutex.leave(tenancy),
     check: (tenancy) => mutex.check(tenancy),
+    ...(mutex.wakeUps && { wakeUps: mutex.wakeUps }),
   };
   return { name: store.name, requestTimeout, mutex: { ...real, ...misbehaving(real) }, close: () => store.close() };
 }

@@ -1,0 +1,135 @@
+import { type AcquireOptions, type Lease, type Locks } from 'nestjs-distributed-lock/core';
+import { eventually } from '../support/eventually.js';
+import { locksOpener, type MakeStore } from './open-locks.js';
+import { rejection } from './rejection.js';
+
+/** For what a busy machine adds. */
+const SLACK = 1_500;
+/** So long between two looks of its own that only a wake-up explains a turn that comes soon. */
+const woken = { keyTimeout: 60_000, waitTimeout: Infinity, retryInterval: 60_000 };
+
+export function handOverContract(makeStore: MakeStore): void {
+  describe('G8 a waiter proceeds', () => {
+    const { open, newKey } = locksOpener(makeStore);
+    let key: string;
+
+    beforeEach(() => (key = newKey()));
+
+    /** One that waits in Locks of its own, and has its place in the queue when this resolves. */
+    async function waiter(options: AcquireOptions = {}, deaf = false) {
+      let place = '';
+      let grantedAt = Infinity;
+      const locks: Locks = open({
+        misbehaving: (real) => ({
+          async acquire(request) {
+            const reply = await real.acquire(request);
+            if (request.queue) place = request.owner;
+            return reply;
+          },
+          ...(deaf && real.wakeUps && { wakeUps: { isOpen: true, open: () => Promise.resolve(), listen: () => () => undefined } }),
+        }),
+      });
+      const lease = locks.acquire(key, { ...woken, ...options });
+      lease.then(
+        () => (grantedAt = performance.now()),
+        () => undefined,
+      );
+      await eventually(() => place !== '');
+      return { lease, owner: place, since: (start: number) => grantedAt - start };
+    }
+
+    async function expectSoon(lease: Promise<Lease>, within = SLACK): Promise<Lease> {
+      const start = performance.now();
+      const got = await lease;
+      expect(performance.now() - start).toBeLessThan(within);
+      got.assertHeld();
+      return got;
+    }
+
+    it.each([false, true])('at once on a release, though it would look by itself only after a minute (fair: %p)', async (fair) => {
+      const holder = await open().acquire(key, woken);
+      const next = await waiter({ fair });
+      await holder.release();
+      const lease = await expectSoon(next.lease);
+      expect(lease.fencingToken).toBeGreaterThan(holder.fencingToken!);
+      expect(lease.owner).toBe(next.owner);
+    });
+
+    it('at once, one after the other, in the order in which they began to wait', async () => {
+      const holder = await open().acquire(key, woken);
+      const waiters = [await waiter(), await waiter(), await waiter(), await waiter()];
+      let last = holder;
+      for (const { lease } of waiters) {
+        await last.release();
+        last = await expectSoon(lease);
+      }
+    });
+
+    it('at once when the one ahead gives up, whether before its turn or in the moment of it', async () => {
+      const holder = await open().acquire(key, woken);
+      const callers = [new AbortController(), new AbortController()];
+      const ahead = [await waiter({ signal: callers[0]!.signal }), await waiter({ signal: callers[1]!.signal })];
+      const outcomes = ahead.map(({ lease }) => lease.then((granted) => granted.release()).catch((error: unknown) => error));
+      const next = await waiter();
+      callers[0]!.abort();
+      const release = holder.release();
+      callers[1]!.abort();
+      await Promise.all([release, ...outcomes]);
+      await expectSoon(next.lease);
+    });
+
+    it('at once when the holder closes its Locks', async () => {
+      const closing = open();
+      await closing.acquire(key, woken);
+      const next = await waiter();
+      await closing.close();
+      await expectSoon(next.lease);
+    });
+
+    it('when the lease of a holder that died has run out', async () => {
+      await open().store.mutex.acquire({ key, owner: 'dead', ttl: 500, tokens: 1, queue: false, abandoned: () => false });
+      const next = await waiter();
+      await expectSoon(next.lease, 500 + 1_000 + SLACK);
+    });
+
+    it('when the minHold of the one before is over', async () => {
+      const start = performance.now();
+      const holder = await open().acquire(key, { ...woken, minHold: 400 });
+      const next = await waiter();
+      await holder.release();
+      const lease = await next.lease;
+      expect(performance.now() - start).toBeGreaterThanOrEqual(398);
+      expect(performance.now() - start).toBeLessThan(400 + 1_000 + SLACK);
+      await lease.release();
+    });
+
+    it('after a second for one ahead that does not take what it is offered', async () => {
+      const holder = await open().acquire(key, woken);
+      const dead = { key, owner: 'dead', ttl: 60_000, tokens: 1, queue: true, abandoned: () => false };
+      expect(await open().store.mutex.acquire(dead)).toMatchObject({ granted: false });
+      const next = await waiter({ retryInterval: 100 });
+      await holder.release();
+      await expectSoon(next.lease, 1_000 + SLACK);
+    });
+
+    it('within two retryIntervals when its wake-up is lost', async () => {
+      const holder = await open().acquire(key, woken);
+      const next = await waiter({ retryInterval: 300 }, true);
+      const start = performance.now();
+      await holder.release();
+      await next.lease;
+      expect(next.since(start)).toBeLessThan(600 + SLACK);
+    });
+
+    it('and does not when its patience is over: the key goes to the next one', async () => {
+      const holder = await open().acquire(key, woken);
+      const ahead = await waiter();
+      const impatient = open().acquire(key, { ...woken, waitTimeout: 100 });
+      const next = await waiter();
+      expect(await rejection(impatient)).toMatchObject({ code: 'LOCK_TIMEOUT' });
+      await holder.release();
+      await (await expectSoon(ahead.lease)).release();
+      await expectSoon(next.lease);
+    });
+  });
+}

@@ -1,0 +1,174 @@
+import { setTimeout as pause } from 'node:timers/promises';
+import { type Lease, type LeaseDriver, type Locks } from 'nestjs-distributed-lock/core';
+import { eventually } from '../support/eventually.js';
+import { gate } from './gate.js';
+import { locksOpener, type MakeStore } from './open-locks.js';
+
+/** For what a busy machine adds. */
+const SLACK = 1_000;
+/** How often a key may pass from one caller to the next in a process while another process waits. */
+const TURNS = 32;
+const patient = { keyTimeout: 60_000, waitTimeout: Infinity, retryInterval: 60_000 };
+
+/** What a process does by itself with a key that many of its callers want. */
+export function localQueueContract(makeStore: MakeStore): void {
+  describe('a process whose callers want one key', () => {
+    const { open, newKey } = locksOpener(makeStore);
+    let key: string;
+    let requests: number;
+    let locks: Locks;
+
+    const counting = (real: LeaseDriver): Partial<LeaseDriver> => ({
+      acquire: (request) => (requests++, real.acquire(request)),
+      release: (request) => (requests++, real.release(request)),
+      leave: (request) => (requests++, real.leave(request)),
+    });
+
+    beforeEach(() => {
+      key = newKey();
+      requests = 0;
+      locks = open({ misbehaving: counting });
+    });
+
+    const callAll = (count: number, body: (lease: Lease, index: number) => unknown, of = locks) =>
+      Promise.all(Array.from({ length: count }, (_, index) => of.using(key, (lease) => body(lease, index), patient)));
+
+    it('passes it on in the order in which they came, with a request for every 32 of them', async () => {
+      const order: number[] = [];
+      await callAll(640, (_lease, index) => order.push(index));
+      expect(order).toEqual(Array.from({ length: 640 }, (_, index) => index));
+      expect(requests).toBeLessThanOrEqual(2 + 640 / 8);
+    });
+
+    it('gives each of them a fencing token of its own, which only grows, over blocks and to other processes', async () => {
+      const others = open();
+      const tokens: number[] = [];
+      const collect = ({ fencingToken }: Lease) => tokens.push(fencingToken!);
+      await Promise.all([callAll(100, collect), callAll(70, collect, others)]);
+      tokens.push((await open().acquire(key, patient)).fencingToken!);
+      expect(tokens).toHaveLength(171);
+      expect(tokens).toEqual([...new Set(tokens)].sort((a, b) => a - b));
+    });
+
+    it('lets nobody in together, nor with others, and says at each release that it was ours', async () => {
+      const others = open();
+      let inside = 0;
+      let most = 0;
+      const lost = jest.fn();
+      for (const each of [locks, others]) each.on('lost', lost);
+      const body = async (lease: Lease) => {
+        most = Math.max(most, ++inside);
+        lease.assertHeld();
+        await pause(Math.random() * 2);
+        inside--;
+      };
+      await Promise.all([callAll(100, body), callAll(100, body, others)]);
+      expect(most).toBe(1);
+      expect(lost).not.toHaveBeenCalled();
+    });
+
+    it('gives a process that waits its turn within 32 of ours or 50 ms of them', async () => {
+      const others = open();
+      const history: string[] = [];
+      const work = (name: string) => () => {
+        history.push(name);
+        return pause(1);
+      };
+      const ours = callAll(400, work('ours'));
+      await eventually(() => history.length > 5);
+      const start = performance.now();
+      const before = history.length;
+      await others.using(key, work('theirs'), patient);
+      // Its first request is refused, and it queues 10 to 20 ms later; a turn that begins before the 50 ms are over may end after them.
+      expect(performance.now() - start).toBeLessThan(20 + 50 + SLACK);
+      expect(history.indexOf('theirs') - before).toBeLessThanOrEqual(2 * TURNS + 20);
+      await ours;
+    });
+
+    it('shares with a process that wants as much: neither gets more than 32 turns on end', async () => {
+      const others = open();
+      const history: string[] = [];
+      const work = (name: string) => () => {
+        history.push(name);
+        return pause(1);
+      };
+      await Promise.all([callAll(200, work('a')), callAll(200, work('b'), others)]);
+      const runs = [...history.join('').matchAll(/a+|b+/g)].map(([run]) => run.length);
+      // The first run begins before the other process has a place, the last ones are all that one is left with.
+      const firstEnd = Math.max(history.indexOf('a'), history.indexOf('b'));
+      expect(firstEnd).toBeLessThan(2 * TURNS + 20);
+      const both = Math.min(history.lastIndexOf('a'), history.lastIndexOf('b'));
+      let seen = 0;
+      for (const [index, run] of runs.entries()) {
+        seen += run;
+        if (index > 0 && seen <= both) expect(run).toBeLessThanOrEqual(TURNS);
+      }
+      expect(runs.length).toBeGreaterThan(400 / TURNS / 2);
+    });
+
+    it('sends the next one to the store when the lease is lost', async () => {
+      const holder = await locks.acquire(key, { ...patient, retryInterval: 100 });
+      const next = locks.acquire(key, { ...patient, retryInterval: 100 });
+      await open().store.mutex.release({ key, owner: holder.owner, keepFor: 0 });
+      await eventually(() => holder.signal.aborted);
+      const lease = await next;
+      expect(lease.owner).not.toBe(holder.owner);
+      expect(lease.fencingToken).toBeGreaterThan(holder.fencingToken!);
+      lease.assertHeld();
+      expect(await holder.release()).toBe(false);
+      expect(await lease.release()).toBe(true);
+    });
+
+    it('finds within two retryIntervals that the key of its holder was deleted by hand', async () => {
+      const holder = await locks.acquire(key, patient);
+      const next = locks.acquire(key, { ...patient, retryInterval: 200 });
+      const behind = locks.acquire(key, { ...patient, retryInterval: 200 });
+      await open().store.mutex.release({ key, owner: holder.owner, keepFor: 0 });
+      const start = performance.now();
+      const lease = await next;
+      expect(performance.now() - start).toBeLessThan(2 * 200 + SLACK);
+      expect(holder.remaining()).toBe(0);
+      await lease.release();
+      await (await behind).release();
+    });
+
+    it('does not pass on a lease that is near its end, but gets a new one', async () => {
+      const unrenewed = open({ misbehaving: () => ({ renew: (batch) => Promise.reject(new Error(`no answer for ${batch.length}`)) }) });
+      const holder = await unrenewed.acquire(key, { ...patient, keyTimeout: 2_000 });
+      const next = unrenewed.acquire(key, { ...patient, keyTimeout: 2_000 });
+      await eventually(() => holder.remaining() < 900);
+      expect(await holder.release()).toBe(true);
+      const lease = await next;
+      expect(lease.remaining()).toBeGreaterThan(1_000);
+      expect(lease.owner).not.toBe(holder.owner);
+    });
+
+    it.each(['stopWaiting', 'close'] as const)('calls off 500 who wait, behind a holder of its own and of another process, by %s', async (how) => {
+      const body = gate();
+      const started = gate();
+      const holding = locks.using(
+        key,
+        () => {
+          started.open();
+          return body.passed;
+        },
+        { ...patient, onLost: 'ignore' },
+      );
+      await started.passed;
+      const other = newKey();
+      const stranger = await open().acquire(other, patient);
+      const callers = Array.from({ length: 500 }, (_, index) =>
+        locks.acquire(index % 2 ? key : other, { ...patient, fair: index % 10 === 0 }).catch((error: unknown) => error),
+      );
+      await pause(50);
+      const start = performance.now();
+      const ended = locks[how]();
+      for (const error of await Promise.all(callers)) expect(error).toMatchObject({ code: 'LOCK_ABORTED', reason: 'shutdown' });
+      expect(performance.now() - start).toBeLessThan(SLACK);
+      body.open();
+      await Promise.all([holding, ended]);
+      await stranger.release();
+      for (const free of [key, other]) await eventually(async () => await (await open().tryAcquire(free))!.release());
+    });
+  });
+}

@@ -1,0 +1,156 @@
+import { setTimeout as pause } from 'node:timers/promises';
+import { LockAbortedError, type AcquireRequest, type Locks } from 'nestjs-distributed-lock/core';
+import { eventually } from '../support/eventually.js';
+import { gate } from './gate.js';
+import { locksOpener, type MakeStore } from './open-locks.js';
+import { rejection } from './rejection.js';
+
+/** For what a busy machine adds. */
+const SLACK = 1_000;
+const patient = { keyTimeout: 60_000, waitTimeout: Infinity, retryInterval: 60_000 };
+
+/** Callers of one process who want one key, each on terms of its own. */
+export function localTermsContract(makeStore: MakeStore): void {
+  describe('callers of one process who wait for one key', () => {
+    const { open, newKey } = locksOpener(makeStore);
+    let key: string;
+    let locks: Locks;
+
+    beforeEach(() => {
+      key = newKey();
+      locks = open();
+    });
+
+    it('each get a lease of their own keyTimeout', async () => {
+      const holder = await locks.acquire(key, patient);
+      const lengths = [60_000, 5_000, 5_000, 60_000, 20_000];
+      const leases = lengths.map((keyTimeout) => locks.acquire(key, { ...patient, keyTimeout }));
+      await holder.release();
+      for (const [index, waiting] of leases.entries()) {
+        const lease = await waiting;
+        expect(lease.remaining()).toBeLessThanOrEqual(lengths[index]!);
+        expect(lease.remaining()).toBeGreaterThan(lengths[index]! / 2);
+        await lease.release();
+      }
+    });
+
+    it('each give up by their own patience and by their own signal, and the others go on', async () => {
+      const holder = await locks.acquire(key, patient);
+      const order: string[] = [];
+      const caller = new AbortController();
+      const call = (name: string, options: object) =>
+        locks.using(key, () => void order.push(name), { ...patient, ...options }).catch((error: Error) => order.push(`${name} ${error.name}`));
+      const calls = [
+        call('first', {}),
+        call('late', { waitTimeout: 200 }),
+        call('second', {}),
+        call('aborted', { signal: caller.signal }),
+        call('later', { waitTimeout: 400 }),
+        call('third', { waitTimeout: 30_000 }),
+      ];
+      caller.abort();
+      await calls[3];
+      expect(order).toEqual(['aborted LockAbortedError']);
+      await eventually(() => order.length === 3);
+      await holder.release();
+      await Promise.all(calls);
+      expect(order.slice(1)).toEqual(['late LockTimeoutError', 'later LockTimeoutError', 'first', 'second', 'third']);
+    });
+
+    it('pass on the place in the queue when the first of them gives up', async () => {
+      const holder = await open().acquire(key, patient);
+      const caller = new AbortController();
+      const order: string[] = [];
+      let places = 0;
+      const recorded = () =>
+        open({ misbehaving: (real) => ({ acquire: (request) => real.acquire(request).finally(() => (places += Number(request.queue))) }) });
+      const process = recorded();
+      const first = rejection(process.acquire(key, { ...patient, signal: caller.signal }));
+      const second = process.using(key, () => order.push('second'), patient);
+      await eventually(() => places === 1);
+      const stranger = recorded().using(key, () => order.push('stranger'), patient);
+      await eventually(() => places === 2);
+      caller.abort();
+      expect(await first).toBeInstanceOf(LockAbortedError);
+      await holder.release();
+      await Promise.all([second, stranger]);
+      expect(order).toEqual(['second', 'stranger']);
+    });
+
+    it('look by the retryInterval of the one who is first now, not of one who gave up', async () => {
+      const holder = await open().acquire(key, patient);
+      const caller = new AbortController();
+      const first = rejection(locks.acquire(key, { ...patient, signal: caller.signal }));
+      const second = locks.acquire(key, { ...patient, retryInterval: 200 });
+      await pause(300);
+      caller.abort();
+      await first;
+      // As if by hand: nobody is told.
+      const { mutex } = open().store;
+      await mutex.release({ key, owner: holder.owner, keepFor: 100 });
+      const start = performance.now();
+      await (await second).release();
+      expect(performance.now() - start).toBeLessThan(100 + 2 * 200 + SLACK);
+    });
+
+    it('keep the key for their own minHold, and for no other’s', async () => {
+      const order = [
+        { minHold: 300, isKept: true },
+        { minHold: 0, isKept: false },
+        { minHold: 300, isKept: true },
+      ];
+      const holder = await locks.acquire(key, patient);
+      const leases = order.map(({ minHold }) => locks.acquire(key, { ...patient, minHold }));
+      await holder.release();
+      for (const [index, { isKept }] of order.entries()) {
+        const lease = await leases[index]!;
+        const start = performance.now();
+        await lease.release();
+        const next = await (leases[index + 1] ?? locks.acquire(key, patient));
+        if (isKept) expect(performance.now() - start).toBeGreaterThanOrEqual(290);
+        else expect(performance.now() - start).toBeLessThan(290);
+        if (!leases[index + 1]) await next.release();
+      }
+    });
+
+    it.each([
+      ['minHold', { minHold: 400 }],
+      ['keyTimeout', { keyTimeout: 20_000 }],
+    ])('get their own %s also when the one who asked for them gave up meanwhile', async (_name, own) => {
+      const answer = gate();
+      const requests: AcquireRequest[] = [];
+      const slow = open({
+        misbehaving: (real) => ({
+          async acquire(request) {
+            requests.push(request);
+            const reply = await real.acquire(request);
+            await answer.passed;
+            return reply;
+          },
+        }),
+      });
+      const caller = new AbortController();
+      const first = rejection(slow.acquire(key, { ...patient, keyTimeout: 3_000, signal: caller.signal }));
+      const second = slow.acquire(key, { ...patient, keyTimeout: 3_000, ...own });
+      await eventually(() => requests.length === 1);
+      caller.abort();
+      await first;
+      answer.open();
+      const lease = await second;
+      const start = performance.now();
+      if ('keyTimeout' in own) expect(lease.remaining()).toBeGreaterThan(own.keyTimeout / 2);
+      await lease.release();
+      const other = await open().acquire(key, { ...patient, waitTimeout: 20_000 });
+      if ('minHold' in own) expect(performance.now() - start).toBeGreaterThanOrEqual(own.minHold - 100);
+      await other.release();
+    });
+
+    it('are held to their own maxHold, and to no other’s', async () => {
+      const holder = await locks.acquire(key, patient);
+      const bounded = locks.using(key, (lease) => pause(200).then(() => lease.signal.aborted), { ...patient, maxHold: 50, onLost: 'ignore' });
+      const free = locks.using(key, (lease) => pause(200).then(() => lease.signal.aborted), patient);
+      await holder.release();
+      expect([await bounded, await free]).toEqual([true, false]);
+    });
+  });
+}
