@@ -65,7 +65,6 @@ export class Contender {
   private isQueued = false;
   /** Whether the queue knows where to wake us. */
   private hasInbox = false;
-  private hasTriedToListen = false;
   private timer: NodeJS.Timeout | undefined;
   private forgetWakeUps: (() => void) | undefined;
 
@@ -108,10 +107,13 @@ export class Contender {
   /** Nobody wants the key any more: what the store may know of us is given up, right behind the request under way. */
   cancel(): void {
     if (this.isOver) return;
-    this.end();
-    if (this.mayBeKnown) this.giveUp((driver, key) => driver.leave({ key, owner: this.owner }), this.owner, 'leave');
-    const { yields } = this;
-    if (yields !== undefined) this.giveUp((driver, key) => driver.release({ key, owner: yields, keepFor: 0 }), yields, 'release');
+    this.isOver = true;
+    clearTimeout(this.timer);
+    const { owner, yields, forgetWakeUps = noop } = this;
+    // What the store's client knows of our place in the queue is needed until it has left.
+    if (this.mayBeKnown) void this.giveUp((driver, key) => driver.leave({ key, owner }), owner, 'leave').finally(forgetWakeUps);
+    else forgetWakeUps();
+    if (yields !== undefined) void this.giveUp((driver, key) => driver.release({ key, owner: yields, keepFor: 0 }), yields, 'release');
   }
 
   private send(driver: LeaseDriver, request: AcquireRequest): Promise<AcquireReply> {
@@ -123,10 +125,10 @@ export class Contender {
   }
 
   private requestFor(key: string, wish: Wish, { wakeUps }: LeaseDriver): AcquireRequest {
-    // A free key is taken in one step; only for one that is taken do we begin to listen and to queue.
+    // A free key is taken in one step; only for one that is taken do we begin to listen, and to queue. A fair place counts from the first
+    // request, also where nothing can wake it yet.
     const isContended = this.attempts > 0 || this.yields !== undefined;
-    const mayQueue = wakeUps?.isOpen ? wish.fair || isContended : wish.fair && (!wakeUps || this.hasTriedToListen);
-    const queue = wish.isPatient && (this.isQueued || mayQueue);
+    const queue = wish.isPatient && (this.isQueued || wish.fair || (isContended && wakeUps?.isOpen === true));
     if (queue && !this.isQueued) {
       this.isQueued = true;
       this.hasInbox = wakeUps?.isOpen === true;
@@ -159,7 +161,8 @@ export class Contender {
     }
     // Another one may be the first meanwhile, who wants it for longer.
     if (!this.contest.isWanted(wish)) return this.ask();
-    this.end();
+    this.isOver = true;
+    this.forgetWakeUps?.();
     this.contest.granted({ owner: this.owner, wish, token: reply.token, sentAt: this.sentAt });
   }
 
@@ -176,15 +179,16 @@ export class Contender {
     const { contest } = this;
     contest.refused(outcome);
     if (this.isOver) return;
-    if (this.isWoken) return this.ask();
-    this.timer = after(this.delayAfter(outcome, contest.wish()), () => this.ask());
     const { wakeUps } = contest.driver;
-    if (!wakeUps || wakeUps.isOpen || 'granted' in outcome === false) return;
+    // What was not free at once is worth a place in the queue.
+    const mayQueueNow = 'granted' in outcome && !this.isQueued && wakeUps?.isOpen;
+    if (this.isWoken || mayQueueNow) return this.ask();
+    this.timer = after(this.delayAfter(outcome, contest.wish()), () => this.ask());
+    if (!wakeUps || wakeUps.isOpen || !('granted' in outcome)) return;
     void wakeUps
       .open((message) => contest.runtime.events.warn(message))
       .then(() => {
-        this.hasTriedToListen = true;
-        if (wakeUps.isOpen && !this.isAsking) this.ask();
+        if (wakeUps.isOpen && !this.isQueued && !this.isAsking) this.ask();
       });
   }
 
@@ -195,24 +199,26 @@ export class Contender {
     return turnDelay(outcome.ahead, this.attempts);
   }
 
-  private end(): void {
-    this.isOver = true;
-    clearTimeout(this.timer);
-    this.forgetWakeUps?.();
-  }
-
-  private giveUp(send: (driver: LeaseDriver, key: string) => Promise<unknown>, owner: string, operation: 'leave' | 'release'): void {
+  private giveUp(
+    send: (driver: LeaseDriver, key: string) => Promise<unknown>,
+    owner: string,
+    operation: 'leave' | 'release',
+  ): Promise<void> {
     const { runtime, driver, key } = this.contest;
-    runtime.inBackground(
-      repeatUntilAnswered(
-        () => send(driver, key),
-        this.sentAt + this.sentTtl,
-        (cause) => {
-          const error = asStoreError(cause, key);
-          runtime.events.emit('unknown', { key, owner, operation, error });
-          return error;
-        },
-      ),
+    const givingUp = repeatUntilAnswered(
+      () => send(driver, key),
+      this.sentAt + this.sentTtl,
+      (cause) => {
+        const error = asStoreError(cause, key);
+        runtime.events.emit('unknown', { key, owner, operation, error });
+        return error;
+      },
     );
+    runtime.inBackground(givingUp);
+    return givingUp;
   }
+}
+
+function noop(): void {
+  // It never listened.
 }

@@ -76,8 +76,8 @@ export function fairnessContract(makeStore: MakeStore): void {
 
     it('are not overtaken by those who are not fair, nor by newcomers', async () => {
       const end = gate();
-      const unfair = await begin('unfair', { retryInterval: 1 });
       const fair = await begin('fair', { fair: true }, () => end.passed);
+      const unfair = await begin('unfair', { retryInterval: 1 });
       await holder.release();
       expect(await open().tryAcquire(key)).toBeNull();
       await eventually(() => order.length > 0);

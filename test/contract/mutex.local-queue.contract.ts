@@ -143,32 +143,35 @@ export function localQueueContract(makeStore: MakeStore): void {
       expect(lease.owner).not.toBe(holder.owner);
     });
 
-    it.each(['stopWaiting', 'close'] as const)('calls off 500 who wait, behind a holder of its own and of another process, by %s', async (how) => {
-      const body = gate();
-      const started = gate();
-      const holding = locks.using(
-        key,
-        () => {
-          started.open();
-          return body.passed;
-        },
-        { ...patient, onLost: 'ignore' },
-      );
-      await started.passed;
-      const other = newKey();
-      const stranger = await open().acquire(other, patient);
-      const callers = Array.from({ length: 500 }, (_, index) =>
-        locks.acquire(index % 2 ? key : other, { ...patient, fair: index % 10 === 0 }).catch((error: unknown) => error),
-      );
-      await pause(50);
-      const start = performance.now();
-      const ended = locks[how]();
-      for (const error of await Promise.all(callers)) expect(error).toMatchObject({ code: 'LOCK_ABORTED', reason: 'shutdown' });
-      expect(performance.now() - start).toBeLessThan(SLACK);
-      body.open();
-      await Promise.all([holding, ended]);
-      await stranger.release();
-      for (const free of [key, other]) await eventually(async () => await (await open().tryAcquire(free))!.release());
-    });
+    it.each(['stopWaiting', 'close'] as const)(
+      'calls off 500 who wait, behind a holder of its own and of another process, by %s',
+      async (how) => {
+        const body = gate();
+        const started = gate();
+        const holding = locks.using(
+          key,
+          () => {
+            started.open();
+            return body.passed;
+          },
+          { ...patient, onLost: 'ignore' },
+        );
+        await started.passed;
+        const other = newKey();
+        const stranger = await open().acquire(other, patient);
+        const callers = Array.from({ length: 500 }, (_, index) =>
+          locks.acquire(index % 2 ? key : other, { ...patient, fair: index % 10 === 0 }).catch((error: unknown) => error),
+        );
+        await pause(50);
+        const start = performance.now();
+        const ended = locks[how]();
+        for (const error of await Promise.all(callers)) expect(error).toMatchObject({ code: 'LOCK_ABORTED', reason: 'shutdown' });
+        expect(performance.now() - start).toBeLessThan(SLACK);
+        body.open();
+        await Promise.all([holding, ended]);
+        await stranger.release();
+        for (const free of [key, other]) await eventually(async () => await (await open().tryAcquire(free))!.release());
+      },
+    );
   });
 }

@@ -39,7 +39,9 @@ export function localTermsContract(makeStore: MakeStore): void {
       const order: string[] = [];
       const caller = new AbortController();
       const call = (name: string, options: object) =>
-        locks.using(key, () => void order.push(name), { ...patient, ...options }).catch((error: Error) => order.push(`${name} ${error.name}`));
+        locks
+          .using(key, () => void order.push(name), { ...patient, ...options })
+          .catch((error: Error) => order.push(`${name} ${error.name}`));
       const calls = [
         call('first', {}),
         call('late', { waitTimeout: 200 }),
@@ -147,7 +149,11 @@ export function localTermsContract(makeStore: MakeStore): void {
 
     it('are held to their own maxHold, and to no other’s', async () => {
       const holder = await locks.acquire(key, patient);
-      const bounded = locks.using(key, (lease) => pause(200).then(() => lease.signal.aborted), { ...patient, maxHold: 50, onLost: 'ignore' });
+      const bounded = locks.using(key, (lease) => pause(200).then(() => lease.signal.aborted), {
+        ...patient,
+        maxHold: 50,
+        onLost: 'ignore',
+      });
       const free = locks.using(key, (lease) => pause(200).then(() => lease.signal.aborted), patient);
       await holder.release();
       expect([await bounded, await free]).toEqual([true, false]);

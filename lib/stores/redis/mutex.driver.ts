@@ -13,16 +13,12 @@ const RENEW = new RedisScript<(0 | 1)[]>(lua['mutex/renew']);
 const RELEASE = new RedisScript<(0 | 1 | Error)[]>(lua['mutex/release']);
 const CHECK = new RedisScript<[CheckReply['state'], number]>(lua['mutex/check']);
 
-/** Milliseconds that a waiter has to take the lock that it is offered. */
-const OFFER = 1000;
 /** Locks that are taken or given back in one request: a fraction of a millisecond's work of the server. */
 const LARGEST_BATCH = 64;
 
 /** The mutex on Redis: a plain string, so that whoever uses the classic `SET key value NX PX` recipe and we exclude each other. */
 export class RedisMutexDriver implements LeaseDriver {
   readonly largestBatch: number;
-  /** The places of this process's waiters in their queues, by owner. */
-  private readonly places = new Map<string, string>();
   private readonly acquires: RedisBatch<AcquireScriptReply>;
   private readonly releases: RedisBatch<0 | 1>;
   private isFlushing = false;
@@ -30,7 +26,7 @@ export class RedisMutexDriver implements LeaseDriver {
   constructor(
     private readonly connection: RedisConnection,
     fenceTimeout: number,
-    readonly wakeUps: RedisWakeUps | undefined,
+    readonly wakeUps: RedisWakeUps,
   ) {
     const { isCluster } = connection.client;
     // Two keys of a Cluster seldom share a slot.
@@ -45,9 +41,9 @@ export class RedisMutexDriver implements LeaseDriver {
   acquire(request: AcquireRequest): Promise<AcquireReply> {
     const { key, owner, ttl, tokens, yields = '' } = request;
     const keys = [key, this.beside(key, 'fence'), this.beside(key, 'queue')];
-    const args = [owner, ttl, tokens, request.queue ? this.placeOf(request) : '', yields];
+    const args = [owner, ttl, tokens, request.queue ? this.wakeUps.placeOf(owner, ttl, request.holding ?? []) : '', yields];
     this.flushSoon();
-    return this.acquires.add(keys, args, (reply) => this.decode(owner, reply), request.abandoned);
+    return this.acquires.add(keys, args, decode, request.abandoned);
   }
 
   async renew(batch: readonly RenewRequest[]): Promise<readonly ('renewed' | 'lost')[]> {
@@ -65,27 +61,17 @@ export class RedisMutexDriver implements LeaseDriver {
   }
 
   async leave({ key, owner }: Tenancy): Promise<void> {
-    await this.giveBack(key, owner, 0, this.places.get(owner) ?? '');
-    this.places.delete(owner);
+    await this.giveBack(key, owner, 0, this.wakeUps.knownPlaceOf(owner));
   }
 
   async check({ key, owner }: Tenancy): Promise<CheckReply> {
-    const keysAndArgs = [key, this.beside(key, 'queue'), owner, this.places.get(owner) ?? ''];
+    const keysAndArgs = [key, this.beside(key, 'queue'), owner, this.wakeUps.knownPlaceOf(owner)];
     const [state, remaining] = await CHECK.run(
       this.connection,
       () => 2,
       () => keysAndArgs,
     );
     return { state, remaining: Number(remaining) };
-  }
-
-  private decode(owner: string, reply: AcquireScriptReply): AcquireReply {
-    if (typeof reply === 'string') {
-      if (this.places.size > 0) this.places.delete(owner);
-      return { granted: true, token: Number(reply) };
-    }
-    const [remaining, holder, ahead] = reply;
-    return { granted: false, remaining: Number(remaining), holder, ahead: Number(ahead) };
   }
 
   private giveBack(key: string, owner: string, keepFor: number, place: string): Promise<'released' | 'lost'> {
@@ -105,17 +91,6 @@ export class RedisMutexDriver implements LeaseDriver {
     });
   }
 
-  /** The same for one owner whenever it asks, since the queue knows it by the whole of it. */
-  private placeOf({ owner, ttl, holding = [] }: AcquireRequest): string {
-    let place = this.places.get(owner);
-    if (place === undefined) {
-      const inbox = this.wakeUps?.isOpen ? this.wakeUps.inbox : '';
-      place = [owner, inbox, Math.min(ttl, OFFER), ...holding].join('\n');
-      this.places.set(owner, place);
-    }
-    return place;
-  }
-
   /** A key in the same Cluster slot: with the lock's own hash tag, or the whole of its name as one, which ioredis puts its prefix before. */
   private beside(key: string, what: 'fence' | 'queue'): string {
     if (!key.includes('{')) return `{${this.connection.client.options?.keyPrefix ?? ''}${key}}:${what}`;
@@ -125,4 +100,10 @@ export class RedisMutexDriver implements LeaseDriver {
     // Two colons: the lock `{a}` is another one than `a`.
     return `${key}::${what}`;
   }
+}
+
+function decode(reply: AcquireScriptReply): AcquireReply {
+  if (typeof reply === 'string') return { granted: true, token: Number(reply) };
+  const [remaining, holder, ahead] = reply;
+  return { granted: false, remaining: Number(remaining), holder, ahead: Number(ahead) };
 }

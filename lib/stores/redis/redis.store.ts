@@ -59,15 +59,13 @@ export function redisStore(given: RedisStoreOptions): LockStore {
   const isOwned = !('client' in options);
   const connection = new RedisConnection(isOwned ? connect(options, requestTimeout) : options.client, requestTimeout, isOwned);
   const { client } = connection;
-  const wakeUps = client.isCluster
-    ? undefined
-    : new RedisWakeUps(client, (channel) => connection.request(() => client.publish(channel, '')));
+  const wakeUps = new RedisWakeUps(client, (channel) => connection.request(() => client.publish(channel, '')));
   return {
     name: 'redis',
     requestTimeout,
     mutex: new RedisMutexDriver(connection, fenceTimeout, wakeUps),
     close: () => {
-      wakeUps?.close();
+      wakeUps.close();
       return connection.close();
     },
   };

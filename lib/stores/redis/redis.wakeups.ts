@@ -4,6 +4,9 @@ import { StoreError } from '../../core/errors.js';
 import { outside } from '../../core/outside.js';
 import { storeErrorOf, type RedisClient } from './redis.connection.js';
 
+/** Milliseconds that a waiter has to take the lock that it is offered. */
+const OFFER = 1000;
+
 /**
  * The inbox of this process: one channel on one connection of its own, opened with the first wait. A release tells it which owner is offered
  * its lock. Where the server does not allow that, waiters poll.
@@ -12,6 +15,7 @@ export class RedisWakeUps implements WakeUps {
   readonly inbox = `nestjs-distributed-lock:inbox:${randomUUID()}`;
   isOpen = false;
   private readonly listeners = new Map<string, () => void>();
+  private readonly places = new Map<string, string>();
   private subscriber: RedisClient | undefined;
   private opening: Promise<void> | undefined;
 
@@ -22,13 +26,34 @@ export class RedisWakeUps implements WakeUps {
   ) {}
 
   open(warn: (message: string) => void): Promise<void> {
-    this.opening ??= outside(() => this.subscribe(warn));
+    // A message of a Cluster says nothing of who has heard it, and its client listens in other ways: waiters poll there.
+    this.opening ??= this.client.isCluster ? Promise.resolve() : outside(() => this.subscribe(warn));
     return this.opening;
   }
 
   listen(owner: string, wake: () => void): () => void {
     this.listeners.set(owner, wake);
-    return () => void this.listeners.delete(owner);
+    return () => this.forget(owner);
+  }
+
+  /** How the queue knows an owner; see acquire.lua. It is the same whenever the owner asks. */
+  placeOf(owner: string, ttl: number, holding: readonly string[]): string {
+    let place = this.places.get(owner);
+    if (place === undefined) {
+      place = [owner, this.isOpen ? this.inbox : '', Math.min(ttl, OFFER), ...holding].join('\n');
+      this.places.set(owner, place);
+    }
+    return place;
+  }
+
+  /** Empty: it has no place. */
+  knownPlaceOf(owner: string): string {
+    return this.places.get(owner) ?? '';
+  }
+
+  forget(owner: string): void {
+    this.listeners.delete(owner);
+    this.places.delete(owner);
   }
 
   /** A store of a client that is not ours may be used again after it was closed. */
