@@ -1,0 +1,241 @@
+import fc from 'fast-check';
+import type { Redis } from 'ioredis';
+import { lua } from '../../../lib/stores/redis/lua.generated.js';
+import { CALLERS, KEYS, PROCESSES, steps, type Step } from './model.steps.js';
+import { MutexModel, type Caller, type ExpectedReply } from './mutex.model.js';
+import { useRedis } from './setting.js';
+
+const OFFER = 20_000;
+const STRANGER = 'a stranger';
+const MARK = 'mark';
+
+/** One script call, as it was sent: to be sent again. */
+interface Sent {
+  readonly step: Step;
+  readonly send: () => Promise<unknown>;
+  readonly expect: (reply: unknown) => void;
+}
+
+/** Plays the steps at the server and in the model, and compares after each. */
+class Play {
+  readonly model: MutexModel;
+  private readonly sent: Sent[] = [];
+  private readonly lastTokens = new Map<string, number>();
+  /** Who has been told that a key is theirs, and has not given it up since: the server is not asked. */
+  private readonly believing = new Map<string, Set<string>>(KEYS.map((key) => [key, new Set()]));
+
+  constructor(
+    private readonly redis: Redis,
+    private readonly ear: Ear,
+    private readonly countsReceivers: boolean,
+  ) {
+    this.model = new MutexModel(KEYS, OFFER, countsReceivers);
+    for (const inbox of PROCESSES) this.model.listening.add(inbox);
+  }
+
+  async step(step: Step): Promise<void> {
+    if (step.type === 'repeat') {
+      const earlier = this.sent.at(-1 - step.ago);
+      if (earlier) await this.call(earlier);
+    } else if (step.type === 'crash' || step.type === 'reconnect') {
+      await this.ear.turn(step.inbox, step.type === 'reconnect');
+      if (step.type === 'crash') this.model.listening.delete(step.inbox);
+      else this.model.listening.add(step.inbox);
+    } else if (step.type === 'expire') {
+      if (await this.redis.pexpire(step.key, 1)) while (await this.redis.exists(step.key));
+      this.model.vanish(step.key);
+      this.believing.get(step.key)!.clear();
+    } else if (step.type === 'classic set') {
+      const isSet = (await this.redis.set(step.key, STRANGER, 'PX', 60_000, 'NX')) === 'OK';
+      expect(isSet).toBe(this.model.setIfFree(step.key, STRANGER, 60_000));
+      if (isSet) this.believing.get(step.key)!.add(STRANGER);
+    } else if (step.type === 'classic delete') {
+      const isOurs = (await this.redis.get(step.key)) === STRANGER;
+      if (isOurs) await this.redis.del(step.key);
+      if (isOurs) this.model.vanish(step.key);
+      this.believing.get(step.key)!.delete(STRANGER);
+    } else {
+      const call = this.callFor(step);
+      this.sent.push(call);
+      await this.call(call);
+    }
+    await this.compare();
+  }
+
+  private async call({ send, expect }: Sent): Promise<void> {
+    expect(await send());
+  }
+
+  private callFor(step: ScriptStep): Sent {
+    const [keys, args, expect] = this[step.type](step as never);
+    return { step, expect, send: () => this.redis.eval(lua[`mutex/${step.type}`], keys.length, ...keys, ...args) };
+  }
+
+  private acquire({ batch }: StepOf<'acquire'>): Parts {
+    const requests = batch.map(({ yields, ...request }) => {
+      // Of one that has given it up too, and stays until its minHold is over: that must not end by a late request.
+      const holder = yields === 'holder' ? (this.model.locks.get(request.key)!.holding?.owner ?? '') : '';
+      return { ...request, yields: yields === 'stranger' ? 'nobody:knows' : holder === request.caller.owner ? '' : holder };
+    });
+    const args = requests.flatMap(({ caller, ttl, tokens, queue, yields }) => [
+      caller.owner,
+      ttl,
+      tokens,
+      queue ? placeOf(caller) : '',
+      yields,
+    ]);
+    return [
+      requests.flatMap(({ key }) => [key, `{${key}}:fence`, `{${key}}:queue`]),
+      [3_600_000, Number(this.countsReceivers), ...args],
+      (replies) => {
+        for (const [index, request] of requests.entries()) {
+          const { key, caller, tokens, yields } = request;
+          const before = this.model.valueOf(key);
+          const reply = (replies as (string | [number, string, number])[])[index]!;
+          expect(typeof reply === 'string' ? 'granted' : shown(reply)).toEqual(this.model.acquire(request));
+          const holders = this.believing.get(key)!;
+          if (before === yields) holders.delete(yields);
+          if (typeof reply !== 'string') continue;
+          holders.add(caller.owner);
+          expect(Number(reply)).toBeGreaterThan(this.lastTokens.get(key) ?? 0);
+          expect(Number.isSafeInteger(Number(reply))).toBe(true);
+          this.lastTokens.set(key, Number(reply) + tokens - 1);
+        }
+      },
+    ];
+  }
+
+  private release({ batch }: StepOf<'release'>): Parts {
+    const requests = batch.map(({ by, ...request }) => {
+      const caller = this.callerOf(request.key, by);
+      return { ...request, caller, keepFor: request.leaves ? 0 : request.keepFor };
+    });
+    return [
+      requests.flatMap(({ key }) => [key, `{${key}}:queue`]),
+      [
+        Number(this.countsReceivers),
+        ...requests.flatMap(({ caller, keepFor, leaves }) => [caller.owner, keepFor, leaves ? placeOf(caller) : '']),
+      ],
+      (replies) => {
+        const expected = requests.map(({ key, caller, keepFor, leaves }) => {
+          this.believing.get(key)!.delete(caller.owner);
+          return leaves ? this.model.leave(key, caller) : this.model.release(key, caller, keepFor);
+        });
+        expect(replies).toEqual(expected);
+      },
+    ];
+  }
+
+  private renew({ batch }: StepOf<'renew'>): Parts {
+    const requests = batch.map(({ key, by, ttl }) => ({ key, caller: this.callerOf(key, by), ttl }));
+    return [
+      requests.map(({ key }) => key),
+      requests.flatMap(({ caller, ttl }) => [caller.owner, ttl]),
+      (replies) => expect(replies).toEqual(requests.map(({ key, caller, ttl }) => this.model.renew(key, caller, ttl))),
+    ];
+  }
+
+  private check({ key, caller }: StepOf<'check'>): Parts {
+    return [
+      [key, `{${key}}:queue`],
+      [caller.owner, placeOf(caller)],
+      (reply) => expect((reply as [string])[0]).toBe(this.model.check(key, caller)),
+    ];
+  }
+
+  private callerOf(key: string, by: Caller | 'holder'): Caller {
+    if (by !== 'holder') return by;
+    const value = this.model.valueOf(key)?.replace('kept:', '');
+    return CALLERS.find(({ owner }) => owner === value) ?? CALLERS[0]!;
+  }
+
+  private async compare(): Promise<void> {
+    expect(await this.ear.heard()).toEqual(this.model.said);
+    this.model.said = [];
+    for (const [key, { holding, queue }] of this.model.locks) {
+      const [value, left, places, names] = await Promise.all([
+        this.redis.get(key),
+        this.redis.pttl(key),
+        this.redis.zrange(`{${key}}:queue`, '0', '-1'),
+        this.redis.keys(`*${key}*`),
+      ]);
+      expect(value).toBe(this.model.valueOf(key));
+      if (holding) expect(rounded(left)).toBe(holding.ttl);
+      // Nobody waits twice, nor for what it has (G7).
+      expect(places).toEqual(queue.map(placeOf));
+      expect(places).not.toContain(placeOf({ owner: value ?? '', inbox: '' }));
+      // G2, by what they were told; nobody is believed to hold what another has at the server.
+      const holders = [...this.believing.get(key)!];
+      expect(holders.length).toBeLessThanOrEqual(1);
+      if (holders.length > 0) expect(value).toBe(holders[0]);
+      expect([key, `{${key}}:fence`, `{${key}}:queue`]).toEqual(expect.arrayContaining(names));
+      for (const name of names) expect(await this.redis.pttl(name)).toBeGreaterThan(0);
+    }
+  }
+}
+
+type StepOf<T extends Step['type']> = Extract<Step, { type: T }>;
+type ScriptStep = StepOf<'acquire' | 'release' | 'renew' | 'check'>;
+type Parts = [keys: string[], args: (string | number)[], expect: (reply: unknown) => void];
+
+const placeOf = ({ owner, inbox }: Caller): string => `${owner}\n${inbox}\n${OFFER}`;
+/** A run takes far less than the 20 s between two lengths of a lease. */
+const rounded = (left: number): number => Math.ceil(left / 20_000) * 20_000;
+const shown = ([left, holder, ahead]: [number, string, number]): ExpectedReply => ({ holder, ahead, ttl: rounded(left) });
+
+/** Listens to the inboxes of all processes that are alive. */
+class Ear {
+  private messages: [string, string][] = [];
+  private marks = 0;
+
+  constructor(
+    private readonly subscriber: Redis,
+    private readonly redis: Redis,
+  ) {
+    subscriber.on('message', (channel, owner) => this.messages.push([channel, owner]));
+  }
+
+  async turn(inbox: string, on: boolean): Promise<void> {
+    await (on ? this.subscriber.subscribe(inbox) : this.subscriber.unsubscribe(inbox));
+  }
+
+  async start(): Promise<void> {
+    await this.subscriber.subscribe(MARK, ...PROCESSES);
+    this.messages = [];
+  }
+
+  /** All that was said so far: a mark behind it has arrived. */
+  async heard(): Promise<[string, string][]> {
+    const mark = String(++this.marks);
+    const arrived = new Promise<void>((resolve) => {
+      const listener = (channel: string, text: string): void => {
+        if (channel !== MARK || text !== mark) return;
+        this.subscriber.off('message', listener);
+        resolve();
+      };
+      this.subscriber.on('message', listener);
+    });
+    await this.redis.publish(MARK, mark);
+    await arrived;
+    return this.messages.splice(0).filter(([channel]) => channel !== MARK);
+  }
+}
+
+describe('the scripts of the mutex, whatever comes after whatever', () => {
+  const setting = useRedis();
+
+  it.each([
+    ['where PUBLISH tells who heard it', true],
+    ['on Cluster, where it does not', false],
+  ])('do as the model does, %s (G2, G5, G6, G7, G8)', async (_where, countsReceivers) => {
+    const redis = setting.client();
+    const ear = new Ear(setting.client(), redis);
+    const property = fc.asyncProperty(steps, async (all) => {
+      await redis.flushall();
+      await ear.start();
+      const play = new Play(redis, ear, countsReceivers);
+      for (const step of all) await play.step(step);
+    });
+    await fc.assert(property, { numRuns: 2_000, interruptAfterTimeLimit: 7_000, markInterruptAsFailure: false });
+  });
+});

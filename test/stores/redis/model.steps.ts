@@ -1,0 +1,79 @@
+import fc from 'fast-check';
+import type { Caller } from './mutex.model.js';
+
+export const KEYS = ['one', 'other'] as const;
+export const PROCESSES = ['inbox:a', 'inbox:b', 'inbox:c'] as const;
+/** Two callers of each process, and one that nobody can tell anything. */
+export const CALLERS: readonly Caller[] = [
+  ...PROCESSES.flatMap((inbox) => [1, 2].map((number) => ({ inbox, owner: `${inbox}/${number}` }))),
+  { inbox: '', owner: 'polling' },
+];
+
+interface OnKey {
+  readonly key: string;
+}
+interface ByCaller extends OnKey {
+  readonly caller: Caller;
+}
+
+/** What happens next. Whose lease is meant by `holder` is known only then. */
+export type Step =
+  | {
+      type: 'acquire';
+      batch: readonly (ByCaller & { ttl: number; tokens: number; queue: boolean; yields: 'nobody' | 'holder' | 'stranger' })[];
+    }
+  | { type: 'release'; batch: readonly (OnKey & { by: Caller | 'holder'; keepFor: number; leaves: boolean })[] }
+  | { type: 'renew'; batch: readonly (OnKey & { by: Caller | 'holder'; ttl: number })[] }
+  | ({ type: 'check' } & ByCaller)
+  | ({ type: 'expire' } & OnKey)
+  | ({ type: 'classic set' } & OnKey)
+  | ({ type: 'classic delete' } & OnKey)
+  | { type: 'crash'; inbox: string }
+  | { type: 'reconnect'; inbox: string }
+  | { type: 'repeat'; ago: number };
+
+const key = fc.constantFrom(...KEYS);
+const caller = fc.constantFrom(...CALLERS);
+const by = fc.oneof({ weight: 3, arbitrary: fc.constant('holder' as const) }, { weight: 1, arbitrary: caller });
+const ttl = fc.constantFrom(20_000, 60_000);
+const batchOf = <T>(one: fc.Arbitrary<T>) => fc.array(one, { minLength: 1, maxLength: 3, size: 'small' });
+const of = <T extends Step['type']>(type: T) => fc.constant(type);
+
+export const steps: fc.Arbitrary<Step[]> = fc.array(
+  fc.oneof(
+    {
+      weight: 10,
+      arbitrary: fc.record({
+        type: of('acquire'),
+        batch: batchOf(
+          fc.record({
+            key,
+            caller,
+            ttl,
+            tokens: fc.constantFrom(1, 32),
+            queue: fc.boolean(),
+            yields: fc.constantFrom('nobody', 'nobody', 'holder', 'stranger'),
+          }),
+        ),
+      }),
+    },
+    {
+      weight: 6,
+      arbitrary: fc.record({
+        type: of('release'),
+        batch: batchOf(fc.record({ key, by, keepFor: fc.constantFrom(0, 0, 0, 20_000), leaves: fc.boolean() })),
+      }),
+    },
+    { weight: 2, arbitrary: fc.record({ type: of('renew'), batch: batchOf(fc.record({ key, by, ttl })) }) },
+    { weight: 1, arbitrary: fc.record({ type: of('check'), key, caller }) },
+    { weight: 2, arbitrary: fc.record({ type: of('expire'), key }) },
+    { weight: 1, arbitrary: fc.record({ type: of('classic set'), key }) },
+    { weight: 1, arbitrary: fc.record({ type: of('classic delete'), key }) },
+    {
+      weight: 1,
+      arbitrary: fc.record({ type: fc.constantFrom('crash' as const, 'reconnect' as const), inbox: fc.constantFrom(...PROCESSES) }),
+    },
+    { weight: 4, arbitrary: fc.record({ type: of('repeat'), ago: fc.nat(9) }) },
+  ),
+  { minLength: 1, maxLength: 40, size: 'max' },
+);

@@ -1,0 +1,137 @@
+// What a Redis server should hold of mutexes, and answer: written from the protocol's description, not from the scripts.
+
+/** One of the callers that the test plays. It belongs to a process, which is told by its inbox. */
+export interface Caller {
+  readonly owner: string;
+  /** Channel of its process; '': nobody tells it. */
+  readonly inbox: string;
+}
+
+export interface AcquireStep {
+  readonly key: string;
+  readonly caller: Caller;
+  readonly ttl: number;
+  readonly tokens: number;
+  readonly queue: boolean;
+  readonly yields: string;
+}
+
+interface Holding {
+  readonly owner: string;
+  /** Released, and taken until its minHold is over. */
+  readonly isKept: boolean;
+  readonly ttl: number;
+}
+
+export type ExpectedReply = 'granted' | { holder: string; ahead: number; ttl: number };
+
+class Lock {
+  holding: Holding | undefined;
+  queue: Caller[] = [];
+}
+
+export class MutexModel {
+  readonly locks: ReadonlyMap<string, Lock>;
+  /** Processes that listen. */
+  readonly listening = new Set<string>();
+  /** What was said since the last look: `[inbox, owner]`. */
+  said: [string, string][] = [];
+
+  /** @param countsReceivers whether the server can tell that nobody listens to an inbox. */
+  constructor(
+    keys: readonly string[],
+    private readonly offerTtl: number,
+    private readonly countsReceivers: boolean,
+  ) {
+    this.locks = new Map(keys.map((key) => [key, new Lock()]));
+  }
+
+  acquire({ key, caller, ttl, queue, yields }: AcquireStep): ExpectedReply {
+    const lock = this.at(key);
+    if (lock.holding?.owner === caller.owner && !lock.holding.isKept) {
+      lock.holding = { ...lock.holding, ttl: Math.max(ttl, lock.holding.ttl) };
+      return 'granted';
+    }
+    const isFree = !lock.holding || (lock.holding.owner === yields && !lock.holding.isKept);
+    if (isFree && !this.offer(lock, caller)) {
+      lock.holding = { owner: caller.owner, isKept: false, ttl };
+      return 'granted';
+    }
+    const { owner, isKept, ttl: left } = lock.holding!;
+    const holder = isKept ? `kept:${owner}` : owner;
+    if (!queue) return { holder, ahead: 0, ttl: left };
+    if (!lock.queue.includes(caller)) lock.queue.push(caller);
+    return { holder, ahead: lock.queue.indexOf(caller), ttl: left };
+  }
+
+  release(key: string, caller: Caller, keepFor: number): 0 | 1 {
+    const lock = this.at(key);
+    const { holding } = lock;
+    if (holding?.owner !== caller.owner) return 0;
+    if (holding.isKept) return 1;
+    if (keepFor > 0) {
+      lock.holding = { owner: caller.owner, isKept: true, ttl: keepFor };
+      if (lock.queue[0]) this.say(lock.queue[0]);
+    } else if (!this.offer(lock, undefined)) lock.holding = undefined;
+    return 1;
+  }
+
+  leave(key: string, caller: Caller): 0 | 1 {
+    const lock = this.at(key);
+    lock.queue = lock.queue.filter((waiter) => waiter !== caller);
+    return this.release(key, caller, 0);
+  }
+
+  renew(key: string, caller: Caller, ttl: number): 0 | 1 {
+    const lock = this.at(key);
+    if (lock.holding?.owner !== caller.owner || lock.holding.isKept) return 0;
+    lock.holding = { ...lock.holding, ttl: Math.max(ttl, lock.holding.ttl) };
+    return 1;
+  }
+
+  check(key: string, caller: Caller): string {
+    const { holding, queue } = this.at(key);
+    if (holding?.owner === caller.owner && !holding.isKept) return 'held';
+    if (queue.includes(caller)) return 'queued';
+    return holding ? 'taken' : 'free';
+  }
+
+  /** The lease runs out, or somebody deletes it: nobody is told. */
+  vanish(key: string): void {
+    this.at(key).holding = undefined;
+  }
+
+  /** The classic `SET key owner NX PX ttl`. */
+  setIfFree(key: string, owner: string, ttl: number): boolean {
+    const lock = this.at(key);
+    if (lock.holding) return false;
+    lock.holding = { owner, isKept: false, ttl };
+    return true;
+  }
+
+  valueOf(key: string): string | null {
+    const { holding } = this.at(key);
+    return holding ? `${holding.isKept ? 'kept:' : ''}${holding.owner}` : null;
+  }
+
+  /** The first waiter that is not known to be gone has the lock now, unless the asker comes before it. Those ahead of it are forgotten. */
+  private offer(lock: Lock, asker: Caller | undefined): boolean {
+    for (let head = lock.queue.shift(); head; head = lock.queue.shift()) {
+      if (head === asker) return false;
+      const isGone = this.countsReceivers && head.inbox !== '' && !this.listening.has(head.inbox);
+      if (isGone) continue;
+      lock.holding = { owner: head.owner, isKept: false, ttl: this.offerTtl };
+      this.say(head);
+      return true;
+    }
+    return false;
+  }
+
+  private say({ inbox, owner }: Caller): void {
+    if (this.listening.has(inbox)) this.said.push([inbox, owner]);
+  }
+
+  private at(key: string): Lock {
+    return this.locks.get(key)!;
+  }
+}
