@@ -1,6 +1,8 @@
 import { Locks, StoreError } from 'nestjs-distributed-lock/core';
 import { redisStore } from 'nestjs-distributed-lock/redis';
 import type { Redis, RedisOptions } from 'ioredis';
+import { once } from 'node:events';
+import { type AddressInfo, createServer } from 'node:net';
 import { eventually } from '../../support/eventually.js';
 import { freePort } from '../../support/free-port.js';
 import type { EndsArgs, EndsMessage } from './ends.child.js';
@@ -107,9 +109,14 @@ describe('a client that is lent to a store', () => {
   });
 
   it('rejects those who wait for its connection at once when it is closed', async () => {
-    const client = setting.client({ path: undefined, port: await freePort(), host: '127.0.0.1', lazyConnect: true });
+    // It takes the connection, and says nothing.
+    const mute = createServer().listen(0, '127.0.0.1');
+    await once(mute, 'listening');
+    setting.finally(() => void mute.close());
+    const { port } = mute.address() as AddressInfo;
+    const client = setting.client({ path: undefined, port, host: '127.0.0.1', lazyConnect: true });
     const wait = outcomeOf(setting.locks({ client, requestTimeout: 10_000 }).acquire(KEY, { waitTimeout: Infinity }));
-    await eventually(() => client.status !== 'wait');
+    await eventually(() => client.status === 'connect');
     client.disconnect();
     const { error, took } = await wait;
     expect(error).toMatchObject({ name: 'StoreError', transient: false });
