@@ -1,0 +1,224 @@
+import { eventually } from '../../support/eventually.js';
+import { useRedis } from './setting.js';
+import { AT_ONCE, expectWoken, inboxes, killSubscribers, lockers, queued, subscribers, turnOf, woken, wokenChild } from './waiting.js';
+
+const KEY = 'order:42';
+
+describe('a waiter', () => {
+  const setting = useRedis();
+
+  it('in another process is woken at once by a release, and so is one here by a release there (G8)', async () => {
+    const [child] = await lockers(setting, 1);
+    const locks = setting.own();
+    const holder = await locks.acquire(KEY, woken);
+    child!.send({ type: 'acquire', key: KEY, options: wokenChild });
+    await queued(setting, KEY, 1);
+    let start = performance.now();
+    await holder.release();
+    const { token } = await child!.waitFor('granted');
+    expect(performance.now() - start).toBeLessThan(AT_ONCE);
+    expect(token).toBeGreaterThan(holder.fencingToken!);
+    const waiting = turnOf(locks.acquire(KEY, woken));
+    await queued(setting, KEY, 1);
+    start = performance.now();
+    child!.send({ type: 'release', key: KEY });
+    const { lease, at } = await waiting;
+    expect(at - start).toBeLessThan(AT_ONCE);
+    await lease.release();
+    expect(await setting.keys()).toEqual([`{${KEY}}:fence`]);
+  });
+
+  it.each(['own', 'borrowed'] as const)('of a store with its %s client is woken at once', async (whose) => {
+    await expectWoken(setting, setting[whose](), setting[whose](), KEY);
+  });
+
+  it('is woken at once when the server has forgotten the scripts', async () => {
+    const holder = await setting.own().acquire(KEY, woken);
+    const waiting = [turnOf(setting.own().acquire(KEY, woken)), turnOf(setting.own().acquire(KEY, woken))];
+    await queued(setting, KEY, 2);
+    await setting.redis.script('FLUSH');
+    let start = performance.now();
+    await holder.release();
+    const first = await Promise.race(waiting);
+    expect(first.at - start).toBeLessThan(AT_ONCE);
+    await setting.redis.script('FLUSH');
+    start = performance.now();
+    await first.lease.release();
+    for (const { at } of await Promise.all(waiting)) expect(at - start).toBeLessThan(AT_ONCE);
+  });
+});
+
+describe('the inbox of a store', () => {
+  const setting = useRedis();
+
+  it.each(['own', 'borrowed'] as const)(
+    'of its %s client opens with the first wait for a stranger, once, and is gone when it is closed (G7)',
+    async (whose) => {
+      const [locks, strangers] = [setting[whose](), setting.own()];
+      const local = await locks.acquire('local', woken);
+      const behind = locks.acquire('local', woken);
+      const holders = await Promise.all(['1', '2', '3'].map((key) => strangers.acquire(key, woken)));
+      expect(await locks.tryAcquire('1')).toBeNull();
+      await local.release();
+      await (await behind).release();
+      expect([await subscribers(setting), await inboxes(setting)]).toEqual([0, []]);
+
+      const waiting = holders.map(({ key }) => locks.acquire(key, woken));
+      const fair = locks.acquire('1', { ...woken, fair: true });
+      await queued(setting, '1', 2);
+      await queued(setting, '3', 1);
+      expect(await subscribers(setting)).toBe(1);
+      expect(await inboxes(setting)).toHaveLength(1);
+      await Promise.all(holders.map((holder) => holder.release()));
+      await Promise.all(waiting.map(async (lease) => (await lease).release()));
+      await (await fair).release();
+      expect(await subscribers(setting)).toBe(1);
+      await locks.close();
+      await eventually(async () => (await subscribers(setting)) === 0 && (await inboxes(setting)).length === 0);
+    },
+  );
+
+  it('that is lent a client leaves it open and can open again (G7)', async () => {
+    const client = setting.client();
+    for (const round of [1, 2]) {
+      const locks = setting.locks({ client });
+      await expectWoken(setting, setting.own(), locks, `${KEY}:${round}`);
+      await locks.close();
+      expect(await client.ping()).toBe('PONG');
+    }
+  });
+
+  it('opens also when the first try at it got no answer, and says nothing of it', async () => {
+    const proxy = await setting.proxy();
+    const logger = { warn: jest.fn(), error: jest.fn() };
+    const locks = setting.locks({ options: { ...proxy.connection, disconnectTimeout: 100 }, requestTimeout: 300 }, { logger });
+    const loss = proxy.dropReplyTo((request) => /publish/i.test(request.toString('latin1', 0, 40)), { then: 'silence' });
+    const holder = await setting.own().acquire(KEY, woken);
+    const waiting = turnOf(locks.acquire(KEY, { ...woken, retryInterval: 1_000 }));
+    await eventually(() => loss.lost === 1);
+    await queued(setting, KEY, 1);
+    const start = performance.now();
+    await holder.release();
+    expect((await waiting).at - start).toBeLessThan(AT_ONCE);
+    expect(logger.warn).not.toHaveBeenCalled();
+  });
+
+  it('stays on one connection while nothing is said', async () => {
+    const holder = await setting.own().acquire(KEY, woken);
+    const waiting = setting.own(undefined, { requestTimeout: 100 }).acquire(KEY, woken);
+    await queued(setting, KEY, 1);
+    const ids = async () =>
+      [...((await setting.redis.client('LIST', 'TYPE', 'PUBSUB')) as string).matchAll(/\bid=(\d+)/g)].map(([, id]) => id);
+    const before = await ids();
+    // Ten times what it may take to be found silent.
+    await new Promise((resolve) => setTimeout(resolve, 1_000));
+    expect(await ids()).toEqual(before);
+    await holder.release();
+    await waiting;
+  });
+});
+
+describe('a wake-up that is lost', () => {
+  const setting = useRedis();
+  const kill = () => killSubscribers(setting);
+
+  it.each([
+    [
+      'as soon as it listens',
+      async () => void (await eventually(async () => Number(await kill()) > 0, { every: 1 })),
+      async () => undefined,
+    ],
+    ['between its place in the queue and the release', async () => undefined, kill],
+  ])('because the inbox breaks %s, costs no more than the reconnection (G8)', async (_when, atFirst, beforeRelease) => {
+    const holder = await setting.own().acquire(KEY, woken);
+    const waiting = turnOf(setting.own().acquire(KEY, woken));
+    await atFirst();
+    await queued(setting, KEY, 1);
+    await beforeRelease();
+    const start = performance.now();
+    expect(await holder.release()).toBe(true);
+    const { lease, at } = await waiting;
+    expect(at - start).toBeLessThan(AT_ONCE);
+    await lease.release();
+    expect(await setting.keys()).toEqual([`{${KEY}}:fence`]);
+  });
+
+  it.each(['just before', 'just after'])(
+    'because the inbox breaks %s the release, costs no more than the reconnection (G8)',
+    async (when) => {
+      for (let round = 0; round < 10; round++) {
+        const holder = await setting.own().acquire(KEY, woken);
+        const waiting = turnOf(setting.own().acquire(KEY, woken));
+        await queued(setting, KEY, 1);
+        const start = performance.now();
+        const both = when === 'just before' ? [kill(), holder.release()] : [holder.release(), kill()];
+        await Promise.all(both);
+        const { lease, at } = await waiting;
+        expect(at - start).toBeLessThan(AT_ONCE);
+        await lease.release();
+      }
+      expect(await setting.keys()).toEqual([`{${KEY}}:fence`]);
+    },
+  );
+
+  it('while the inbox cannot come back costs two retryIntervals at most (G8)', async () => {
+    const proxy = await setting.proxy();
+    const holder = await setting.own().acquire(KEY, woken);
+    const waiting = turnOf(setting.own(proxy.connection).acquire(KEY, { ...woken, retryInterval: 500 }));
+    await queued(setting, KEY, 1);
+    proxy.refuse();
+    await kill();
+    const start = performance.now();
+    await holder.release();
+    expect((await waiting).at - start).toBeLessThan(2 * 500 + AT_ONCE);
+  });
+
+  it('again and again breaks neither the order of many hand-overs nor exclusion (G2, G8)', async () => {
+    const stores = [setting.own(), setting.own(), setting.own()];
+    let isRunning = true;
+    const trouble = (async () => {
+      for (; isRunning; await new Promise((resolve) => setTimeout(resolve, 20))) await kill();
+    })();
+    let inside = 0;
+    let last = 0;
+    const body = async (token: number) => {
+      expect(++inside).toBe(1);
+      expect(token).toBeGreaterThan(last);
+      last = token;
+      await new Promise((resolve) => setTimeout(resolve, 2));
+      inside--;
+    };
+    const calls = Array.from({ length: 150 }, (_, i) =>
+      stores[i % 3]!.using(KEY, (lease) => body(lease.fencingToken!), { ...woken, retryInterval: 500, fair: i % 10 === 0 }),
+    );
+    await Promise.all(calls);
+    isRunning = false;
+    await trouble;
+    await eventually(async () => expect(await setting.keys()).toEqual([`{${KEY}}:fence`]));
+  });
+});
+
+describe('a server that is restarted while callers wait', () => {
+  const setting = useRedis();
+
+  it('gives the key to one of them within two seconds of its return, and wakes the others as ever (G8)', async () => {
+    const lost = await setting.own().acquire(KEY, woken);
+    const stores = [setting.own(), setting.own(), setting.own()];
+    const waiting = new Set(stores.map((locks) => turnOf(locks.acquire(KEY, woken))));
+    await queued(setting, KEY, 3);
+    await setting.server.kill();
+    await setting.server.restart();
+    let start = performance.now();
+    let last = lost.fencingToken!;
+    for (const within of [2_000, AT_ONCE, AT_ONCE]) {
+      const { turn, call } = await Promise.race([...waiting].map(async (one) => ({ turn: await one, call: one })));
+      waiting.delete(call);
+      expect(turn.at - start).toBeLessThan(within);
+      expect(turn.lease.fencingToken).toBeGreaterThan(last);
+      last = turn.lease.fencingToken!;
+      await queued(setting, KEY, waiting.size);
+      start = performance.now();
+      expect(await turn.lease.release()).toBe(true);
+    }
+  });
+});
