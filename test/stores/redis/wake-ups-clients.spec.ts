@@ -1,0 +1,164 @@
+import { execFileSync } from 'node:child_process';
+import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import type { RedisOptions } from 'ioredis';
+import type { Locks } from 'nestjs-distributed-lock/core';
+import { freePort } from '../../support/free-port.js';
+import { startClusterNode } from '../../support/redis-cluster.js';
+import { startSentinel } from '../../support/redis-sentinel.js';
+import { useRedis, type Setting } from './setting.js';
+import { AT_ONCE, expectWoken, queued, subscribers, turnOf, woken } from './waiting.js';
+
+const KEY = 'order:42';
+
+/** Callers of several Locks add to a counter that nothing else guards. */
+async function expectExclusion(stores: Locks[], options = { ...woken, retryInterval: 50 }): Promise<void> {
+  let counter = 0;
+  let last = 0;
+  const calls = Array.from({ length: 60 }, (_, i) =>
+    stores[i % stores.length]!.using(
+      'count',
+      async (lease) => {
+        expect(lease.fencingToken).toBeGreaterThan(last);
+        last = lease.fencingToken!;
+        const seen = counter;
+        await new Promise((resolve) => setTimeout(resolve, 1));
+        counter = seen + 1;
+      },
+      options,
+    ),
+  );
+  await Promise.all(calls);
+  expect(counter).toBe(60);
+}
+
+describe('waiters are woken at once', () => {
+  const setting = useRedis();
+
+  it.each<[string, RedisOptions]>([
+    ['RESP2', { protocol: 2 }],
+    ['RESP3', { protocol: 3 }],
+    ['a keyPrefix', { keyPrefix: 'shop:' }],
+    ['another database', { db: 3 }],
+    ['automatic pipelining', { enableAutoPipelining: true }],
+    ['replies that are numbers as strings', { stringNumbers: true }],
+  ])('over a client with %s', async (_what, options) => {
+    const connection = { ...setting.server.connection, ...options };
+    const prefix = options.keyPrefix ?? '';
+    const observer = { ...setting, redis: setting.client({ db: options.db ?? 0 }) } as Setting;
+    await expectWoken(observer, setting.own(connection), setting.borrowed(connection), KEY, prefix);
+    await expectExclusion([setting.own(connection), setting.borrowed(connection)]);
+  });
+});
+
+describe('waiters are woken at once over TLS', () => {
+  const folder = mkdtempSync(join(tmpdir(), 'tls-'));
+  const [key, cert] = [join(folder, 'key.pem'), join(folder, 'cert.pem')];
+  const subject = ['-subj', '/CN=localhost', '-addext', 'subjectAltName=DNS:localhost,IP:127.0.0.1'];
+  execFileSync('openssl', ['req', '-x509', '-newkey', 'rsa:2048', '-nodes', '-days', '2', '-keyout', key, '-out', cert, ...subject], {
+    stdio: 'ignore',
+  });
+  const args = ['--tls-cert-file', cert, '--tls-key-file', key, '--tls-ca-cert-file', cert, '--tls-auth-clients', 'no'];
+  const setting = useRedis({ args });
+  afterAll(() => rmSync(folder, { recursive: true }));
+
+  it.each(['own', 'borrowed'] as const)('over the %s client of a store', async (whose) => {
+    const port = await freePort();
+    await setting.redis.config('SET', 'tls-port', port);
+    const connection = { path: undefined, host: '127.0.0.1', port, tls: { ca: readFileSync(cert) } };
+    await expectWoken(setting, setting[whose](connection), setting[whose](connection), KEY);
+  });
+});
+
+describe('waiters are woken at once', () => {
+  const setting = useRedis({ port: 'free' });
+
+  it('by a master that a sentinel names', async () => {
+    const sentinel = await startSentinel({ name: 'locks', master: setting.server });
+    setting.finally(() => sentinel.stop());
+    const open = () => setting.locks({ sentinels: [sentinel.connection as { host: string; port: number }], name: 'locks' });
+    await expectWoken(setting, open(), open(), KEY);
+  });
+});
+
+describe('waiters on a Cluster', () => {
+  it('ask again and again, open no inbox, and exclude each other all the same', async () => {
+    const node = await startClusterNode();
+    const setting = { redis: node.client() } as Setting;
+    try {
+      const { Locks } = await import('nestjs-distributed-lock/core');
+      const { redisStore } = await import('nestjs-distributed-lock/redis');
+      const stores = [1, 2, 3].map(
+        () => new Locks(redisStore({ cluster: [node.connection as { host: string; port: number }] }), { logger: false }),
+      );
+      await expectExclusion(stores);
+      const holder = await stores[0]!.acquire(KEY, woken);
+      const waiting = turnOf(stores[1]!.acquire(KEY, { ...woken, retryInterval: 200 }));
+      const fair = turnOf(stores[2]!.acquire(KEY, { ...woken, retryInterval: 200, fair: true }));
+      await queued(setting, KEY, 1);
+      const start = performance.now();
+      await holder.release();
+      const { lease, at } = await fair;
+      expect(at - start).toBeLessThan(AT_ONCE);
+      const freed = performance.now();
+      await lease.release();
+      expect((await waiting).at - freed).toBeLessThan(2 * 200 + AT_ONCE);
+      expect(await subscribers(setting)).toBe(0);
+      await Promise.all(stores.map((locks) => locks.close()));
+    } finally {
+      await node.stop();
+    }
+  });
+});
+
+describe('a user who', () => {
+  const setting = useRedis({ password: 'secret' });
+
+  const rules = {
+    'may not subscribe': ['+@all', '-subscribe', '&*'],
+    'may not publish': ['+@all', '-publish', '&*'],
+    'may use no channel': ['+@all', 'resetchannels'],
+    'may use other channels': ['+@all', 'resetchannels', '&news:*'],
+  };
+
+  it.each(Object.entries(rules))('%s waits by asking, is warned once, and is excluded and served as ever', async (_what, allowed) => {
+    await setting.redis.acl('SETUSER', 'app', 'reset', 'on', '>pass', '~*', ...allowed);
+    const logger = { warn: jest.fn(), error: jest.fn() };
+    const options = { ...setting.server.connection, username: 'app', password: 'pass', disconnectTimeout: 100 };
+    const locks = setting.locks({ options }, { logger });
+    const others = setting.own();
+    await expectExclusion([locks, others]);
+    for (const key of ['one', 'other']) {
+      const holder = await others.acquire(key, woken);
+      const waiting = [1, 2].map(() => turnOf(locks.acquire(key, { ...woken, retryInterval: 300 })));
+      await new Promise((resolve) => setTimeout(resolve, 100));
+      const start = performance.now();
+      await holder.release();
+      const { lease, at } = await waiting[0]!;
+      expect(at - start).toBeLessThan(2 * 300 + AT_ONCE);
+      await lease.release();
+      await (await waiting[1]!).lease.release();
+    }
+    expect(logger.warn).toHaveBeenCalledTimes(1);
+    expect(logger.warn).toHaveBeenCalledWith(expect.stringMatching(/NOPERM.*poll.*nestjs-distributed-lock:inbox/s));
+    expect(logger.error).not.toHaveBeenCalled();
+  });
+
+  it.each(Object.entries(rules))('%s is served first come, first served, with fair: true', async (_what, allowed) => {
+    await setting.redis.acl('SETUSER', 'app', 'reset', 'on', '>pass', '~*', ...allowed);
+    const app = { ...setting.server.connection, username: 'app', password: 'pass' };
+    const holder = await setting.own().acquire(KEY, woken);
+    const order: number[] = [];
+    const calls = [];
+    for (let i = 0; i < 6; i++) {
+      const locks = i % 3 === 0 ? setting.own() : setting.own(app);
+      calls.push(locks.using(KEY, () => order.push(i), { ...woken, retryInterval: 200, fair: true }));
+      await queued(setting, KEY, i + 1);
+    }
+    await holder.release();
+    await Promise.all(calls);
+    expect(order).toEqual([0, 1, 2, 3, 4, 5]);
+    expect(await setting.keys()).toEqual([`{${KEY}}:fence`]);
+  });
+});
