@@ -1,0 +1,123 @@
+// What a workload is given: the contestants by turns in several rounds, on a server that is emptied for each.
+import { RAW, retryDelayFor } from '../contestants/lineup.mjs';
+import { withCrew } from './crew.mjs';
+import { openNetwork } from './network.mjs';
+import { overlaps } from './oracle.mjs';
+import { medians, quantile, sum } from './statistics.mjs';
+
+export class Bench {
+  tables = [];
+
+  /** @param {{ redis, contestants, quick: boolean, retry?: number, rounds?: number, giveUp: boolean, log: (line: string) => void }} settings */
+  constructor(settings) {
+    Object.assign(this, settings);
+  }
+
+  /** `full` as it is, or what is enough to see that everything works. */
+  sized(full, quick) {
+    return this.quick ? quick : full;
+  }
+
+  async on(network, run) {
+    const opened = await openNetwork(network, this.redis);
+    this.network = opened;
+    try {
+      await run(opened);
+    } finally {
+      opened.close();
+    }
+  }
+
+  /**
+   * Measures each contestant once in each round, in another order each time.
+   *
+   * @param {object} table
+   * @param {(contestant) => Promise<object>} table.measure the numbers of one round.
+   * @param {(round: Map<string, object>) => void} [table.relate] adds what compares them within the round.
+   */
+  async compare({ id, title, rounds, columns, chart, measure, relate, contestants = this.contestants }) {
+    const { network, log } = this;
+    const count = this.rounds ?? rounds;
+    const results = new Map(contestants.map((contestant) => [contestant.name, { version: '', rounds: [] }]));
+    log(`${id}: ${title}, ${network.name}`);
+    for (let round = 0; round < count; round++) {
+      for (const contestant of turn(contestants, round)) {
+        const result = results.get(contestant.name);
+        const numbers = await measure(contestant).catch((error) => ({ error: firstLine(error) }));
+        result.version ||= numbers.version;
+        delete numbers.version;
+        result.rounds.push(numbers);
+        log(`  round ${round + 1} of ${count}  ${contestant.name.padEnd(24)} ${say(columns, numbers)}`);
+      }
+      relate?.(new Map([...results].map(([name, result]) => [name, result.rounds[round]])));
+    }
+    const rows = [...results].map(([contestant, result]) => ({ contestant, ...result, median: medians(result.rounds) }));
+    this.tables.push({ id, title, network: network.name, roundTrip: network.roundTrip, rounds: count, columns, chart, rows });
+  }
+
+  /** A crew of fresh processes, with warm code; `use` adds to what is known of it. */
+  withCrew(contestant, { callers = 1, size = 1, warmUp }, use) {
+    const retryDelay = this.retry ?? retryDelayFor(callers, contestant);
+    return withCrew({ contestant, port: this.network.port, size, retryDelay }, async (crew) => {
+      const warm = await crew.ask('warmUp', { count: warmUp ?? (this.network.name === 'loopback' ? 500 : 50) });
+      // Only now: what a killed process had sent may arrive after its end.
+      await this.redis.empty();
+      const numbers = await use(crew, sum(warm.map(({ bare }) => bare)) / warm.length);
+      return { version: crew.version, ...numbers };
+    });
+  }
+
+  /** The same task for all of the crew, with what it cost. */
+  async measured(crew, task, options) {
+    await this.redis.reset();
+    const answers = await crew.ask(task, options);
+    return { answers, ...(await this.cost(answers)) };
+  }
+
+  async cost(answers) {
+    const server = await this.redis.usage();
+    const total = (name) => sum(answers.map((answer) => answer[name]));
+    return { requests: total('requests'), cpu: total('cpu'), stray: total('stray'), serverCpu: server.cpu, commands: server.commands };
+  }
+}
+
+/** Sections of one key by all of a crew that began before an earlier one had ended. */
+export const overlapsOf = (answers) => overlaps(answers.map(({ times }) => times));
+
+/** Exclusion where the workload itself has one caller for each key. */
+export async function probed(crew) {
+  return overlapsOf(await crew.ask('probe', {}));
+}
+
+export const waitsOf = (answers, q) =>
+  quantile(
+    answers.flatMap(({ waits }) => [...waits]),
+    q,
+  );
+
+/** Adds how many times raw's number each one's is. */
+export const againstRaw = (name, as) => (round) => {
+  const raw = round.get(RAW)?.[name];
+  for (const numbers of round.values()) numbers[as] = numbers[name] / raw;
+};
+
+/** Another one begins in each round, and every other round goes backwards. */
+function turn(contestants, round) {
+  const from = round % contestants.length;
+  const order = [...contestants.slice(from), ...contestants.slice(0, from)];
+  return round % 2 ? order.reverse() : order;
+}
+
+/** The line that says it, of a message or of what a process printed at its end. */
+function firstLine(error) {
+  const lines = String(error?.message ?? error).split('\n');
+  return lines.find((line) => /^\w*Error\b/.test(line)) ?? lines[0];
+}
+
+function say(columns, numbers) {
+  if (numbers.error) return numbers.error;
+  return columns
+    .filter(({ key }) => Number.isFinite(numbers[key]))
+    .map(({ key, title, digits = 0 }) => `${title} ${numbers[key].toFixed(digits)}`)
+    .join(', ');
+}

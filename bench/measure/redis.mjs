@@ -1,0 +1,81 @@
+// A private redis-server on TCP, as in production: on a unix socket the commands themselves weigh more.
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { mkdtempSync, rmSync } from 'node:fs';
+import { createServer } from 'node:net';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { Redis } from 'ioredis';
+import { ensureService } from '../../scripts/services.mjs';
+
+/** What the benchmark itself asks. */
+const OWN = /^(config|info|flushall|exists|dbsize|ping|client|hello|command|script)\b/;
+
+export async function freePort() {
+  const server = createServer().listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  const { port } = server.address();
+  server.close();
+  await once(server, 'close');
+  return port;
+}
+
+export async function startRedis() {
+  const service = await ensureService('redis-server');
+  if (service.kind !== 'local') throw new Error('The benchmarks need a redis-server on this machine: a container adds its network.');
+  const folder = mkdtempSync(join(tmpdir(), 'bench-'));
+  const port = await freePort();
+  const args = ['--bind', '127.0.0.1', '--port', port, '--dir', folder, '--save', '', '--appendonly', 'no', '--maxclients', '1000'];
+  const child = spawn(service.command, args, { stdio: 'ignore' });
+  const end = () => {
+    child.kill('SIGKILL');
+    rmSync(folder, { recursive: true, force: true });
+  };
+  process.once('exit', end);
+  const client = new Redis(port, '127.0.0.1', { retryStrategy: () => 20, maxRetriesPerRequest: null }).on('error', () => undefined);
+  const version = /redis_version:(\S+)/.exec(await client.info('server'))[1];
+  return new RedisServer(port, version, client, () => {
+    client.disconnect();
+    process.off('exit', end);
+    end();
+  });
+}
+
+class RedisServer {
+  constructor(port, version, client, stop) {
+    Object.assign(this, { port, version, client, stop });
+  }
+
+  async empty() {
+    await this.client.flushall();
+  }
+
+  /** From here on it is counted. */
+  async reset() {
+    await this.client.config('RESETSTAT');
+    this.cpuBefore = await this.#cpu();
+  }
+
+  /** Since `reset`: calls of each command, of scripts and in scripts, without ours; CPU in milliseconds. */
+  async usage() {
+    const cpu = (await this.#cpu()) - this.cpuBefore;
+    const commands = {};
+    for (const [, name, calls] of (await this.client.info('commandstats')).matchAll(/^cmdstat_([^:]+):calls=(\d+)/gm)) {
+      if (!OWN.test(name)) commands[name] = Number(calls);
+    }
+    return { cpu, commands, calls: Object.values(commands).reduce((total, calls) => total + calls, 0) };
+  }
+
+  /** How many of these keys exist. */
+  async existing(keys) {
+    let count = 0;
+    for (let i = 0; i < keys.length; i += 1000) count += await this.client.exists(...keys.slice(i, i + 1000));
+    return count;
+  }
+
+  async #cpu() {
+    const info = await this.client.info('cpu');
+    const seconds = (name) => Number(new RegExp(`^${name}:([\\d.]+)`, 'm').exec(info)[1]);
+    return (seconds('used_cpu_user') + seconds('used_cpu_sys')) * 1000;
+  }
+}

@@ -1,0 +1,133 @@
+// What a contestant can be asked to do in its process.
+import { bareSection, clock, section, sleep } from './clock.mjs';
+import { Sections } from './oracle.mjs';
+import { hold, lookAtHeld, rest } from './holding.mjs';
+import { give, take, waitFor } from './waking.mjs';
+
+const TTL = 10_000;
+
+const times = (count, start) => Promise.all(Array.from({ length: count }, (_, i) => start(i)));
+
+const nothing = async () => undefined;
+
+/** Until the code is compiled. */
+async function warmUp(contestant, { count = 500 }) {
+  for (let i = 0; i < count; i++) await contestant.locked('warm-up', TTL, nothing);
+  return { bare: await bareSection(1) };
+}
+
+/** One caller, pair after pair: microseconds of each. */
+async function pairs(contestant, { count }) {
+  const took = new Float64Array(count);
+  for (let i = 0; i < count; i++) {
+    const start = performance.now();
+    await contestant.locked('lone', TTL, nothing);
+    took[i] = (performance.now() - start) * 1000;
+  }
+  return { took };
+}
+
+/** Callers that have a key each. */
+async function distinct(contestant, { callers, duration }) {
+  const start = performance.now();
+  const end = start + duration;
+  let done = 0;
+  await times(callers, async (i) => {
+    while (performance.now() < end) {
+      await contestant.locked(`own-${i}`, TTL, nothing);
+      done++;
+    }
+  });
+  return { done, elapsed: performance.now() - start };
+}
+
+/** A few callers on one key, where nobody looks at the time. */
+async function probe(contestant, { callers = 8, turns = 3 }) {
+  const sections = new Sections();
+  await times(callers, async () => {
+    for (let i = 0; i < turns; i++) await contestant.locked('probe', TTL, () => sections.run(() => sleep(1)));
+  });
+  return { times: sections.times };
+}
+
+/** All come at once, each wants one section. Who has not had it by the cap never gets it. */
+async function once(contestant, { callers, ms, cap, giveUp }) {
+  const sections = new Sections();
+  const waits = [];
+  const errors = {};
+  let failed = 0;
+  let ended = false;
+  const start = performance.now();
+  const all = times(callers, async () => {
+    const asked = performance.now();
+    try {
+      await contestant.locked('one', TTL, async () => {
+        if (ended) return;
+        waits.push(performance.now() - asked);
+        await sections.run(() => section(ms));
+      });
+    } catch (error) {
+      failed++;
+      const name = `${error?.name}: ${error?.message}`.slice(0, 100);
+      errors[name] = (errors[name] ?? 0) + 1;
+    }
+  });
+  const finish = await Promise.race([
+    all.then(() => 'done'),
+    sleep(cap).then(() => 'cap'),
+    hopeless(() => sections.count / callers, giveUp),
+  ]);
+  ended = true;
+  const elapsed = performance.now() - start;
+  return {
+    done: sections.count,
+    failed,
+    errors,
+    elapsed,
+    finish,
+    waits,
+    times: sections.times,
+    rss: process.resourceUsage().maxRSS / 1024,
+  };
+}
+
+/** Resolves when too little is done after a while. */
+async function hopeless(progress, giveUp) {
+  if (giveUp) {
+    await sleep(giveUp.after);
+    if (progress() < giveUp.below) return 'given up';
+  }
+  return new Promise(() => undefined);
+}
+
+/** Callers that come again and again until the end. Whoever waits then has waited at least so long. */
+async function loop(contestant, { callers, ms, startAt, duration }) {
+  const sections = new Sections();
+  const waits = [];
+  const asked = new Set();
+  const end = startAt + duration;
+  let failed = 0;
+  await sleep(startAt - clock());
+  void times(callers, async () => {
+    while (clock() < end) {
+      const mine = { at: clock() };
+      asked.add(mine);
+      try {
+        await contestant.locked('one', TTL, async () => {
+          if (clock() >= end) return;
+          asked.delete(mine);
+          waits.push(clock() - mine.at);
+          await sections.run(() => section(ms));
+        });
+      } catch {
+        failed++;
+      }
+      asked.delete(mine);
+    }
+  });
+  await sleep(end - clock());
+  for (const { at } of asked) waits.push(end - at);
+  return { done: sections.count, failed, waits: Float64Array.from(waits), times: sections.times };
+}
+
+export const tasks = { warmUp, pairs, distinct, probe, once, loop, hold, rest, lookAtHeld, take, waitFor, give };

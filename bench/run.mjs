@@ -1,0 +1,109 @@
+// Runs the workloads side by side with other libraries, and writes results/. `npm run bench -- --help`
+import { spawnSync } from 'node:child_process';
+import { existsSync } from 'node:fs';
+import { fileURLToPath } from 'node:url';
+import { parseArgs } from 'node:util';
+import { impostor, lineup, OURS } from './contestants/lineup.mjs';
+import { Bench } from './measure/bench.mjs';
+import { describeMachine } from './measure/machine.mjs';
+import { startRedis } from './measure/redis.mjs';
+import { sum } from './measure/statistics.mjs';
+import { judge } from './report/goals.mjs';
+import { goalsOf, tableOf } from './report/table.mjs';
+import { write } from './report/write.mjs';
+
+const WORKLOADS = ['w1', 'w2', 'w3', 'w4', 'w5', 'w6'];
+
+const HELP = `npm run bench -- [${WORKLOADS.join('] [')}] [options]
+
+  --quick          smaller and fewer rounds: shows that everything works, and no more
+  --rounds <n>     rounds of each table
+  --only <names>   these contestants, with commas: ${lineup.map(({ name }) => name).join(',')}
+  --retry <ms>     one delay between two tries for all who poll
+  --no-give-up     waits until the cap for those who are far from done (W6)
+  --check          runs a contestant that locks nothing, and fails unless each workload catches it; writes nothing`;
+
+const { values: flags, positionals } = parseArgs({
+  allowPositionals: true,
+  options: {
+    quick: { type: 'boolean', default: false },
+    rounds: { type: 'string' },
+    only: { type: 'string' },
+    retry: { type: 'string' },
+    'no-give-up': { type: 'boolean', default: false },
+    check: { type: 'boolean', default: false },
+    help: { type: 'boolean', default: false },
+  },
+});
+
+const unknown = positionals.filter((name) => !WORKLOADS.includes(name));
+if (flags.help || unknown.length > 0) {
+  console.log(unknown.length > 0 ? `Unknown workload ${unknown.join(', ')}.\n\n${HELP}` : HELP);
+  process.exit(unknown.length > 0 ? 1 : 0);
+}
+
+installContestants();
+const redis = await startRedis();
+const started = performance.now();
+let isCaught = true;
+for (const workload of positionals.length > 0 ? positionals : WORKLOADS) await measure(workload);
+redis.stop();
+console.log(`${Math.round((performance.now() - started) / 1000)} s`);
+process.exit(isCaught ? 0 : 1);
+
+async function measure(workload) {
+  const begun = performance.now();
+  const machine = describeMachine(redis);
+  const { title, run } = await import(`./workloads/${workload}.mjs`);
+  const bench = new Bench({
+    redis,
+    contestants: contestants(),
+    quick: flags.quick || flags.check,
+    rounds: numberOf('rounds') ?? (flags.check ? 1 : undefined),
+    retry: numberOf('retry'),
+    giveUp: !flags['no-give-up'],
+    log: (line) => console.log(line),
+  });
+  await run(bench);
+  console.log(`${workload}: ${Math.round((performance.now() - begun) / 1000)} s`);
+  if (flags.check) return check(bench.tables);
+  const { tables, quick } = bench;
+  for (const table of tables) console.log(`\n${tableOf(table)}`);
+  console.log(goalsOf(judge(tables, quick)));
+  await write(workload, { workload, title, quick, machine, retry: bench.retry, tables });
+}
+
+/** What cannot find a contestant that locks nothing would find nobody. */
+function check(tables) {
+  for (const { id, network, rows } of tables) {
+    const overlaps = sum(rows[0].rounds.map((round) => round.overlaps ?? 0));
+    console.log(`${overlaps > 0 ? 'caught' : 'NOT CAUGHT'}  ${id}, ${network}: ${overlaps} overlaps`);
+    if (overlaps === 0) isCaught = false;
+  }
+}
+
+function contestants() {
+  if (flags.check) return [impostor];
+  const only = flags.only?.split(',') ?? lineup.map(({ name }) => name);
+  const missing = only.filter((name) => !lineup.some((contestant) => contestant.name === name));
+  if (missing.length > 0) throw new Error(`Unknown contestant ${missing.join(', ')}.`);
+  return lineup.filter(({ name }) => name === OURS || only.includes(name));
+}
+
+function numberOf(name) {
+  if (flags[name] === undefined) return undefined;
+  const value = Number(flags[name]);
+  if (!Number.isInteger(value) || value < 1) throw new Error(`--${name} must be a whole number of at least 1.`);
+  return value;
+}
+
+/** The others are no dependency of this package: only who runs this gets them. */
+function installContestants() {
+  const folder = fileURLToPath(new URL('contestants/', import.meta.url));
+  if (existsSync(`${folder}node_modules`)) return;
+  const { status } = spawnSync('npm', ['ci', '--no-audit', '--no-fund', '--prefix', folder], {
+    stdio: 'inherit',
+    shell: process.platform === 'win32',
+  });
+  if (status !== 0) throw new Error('The libraries to compare with could not be installed.');
+}

@@ -1,0 +1,70 @@
+// A lone caller: acquire and release of a free key, again and again; and one waiter that is woken by a release in another process.
+import { againstRaw, overlapsOf, probed } from '../measure/bench.mjs';
+import { sleep } from '../measure/clock.mjs';
+import { quantile } from '../measure/statistics.mjs';
+import { overlapping } from './columns.mjs';
+
+export const title = 'W1: a lone caller, a lone waiter';
+
+export async function run(bench) {
+  await bench.on('loopback', async () => {
+    await lone(bench, bench.sized(5, 1), 2000);
+    await woken(bench, bench.sized(3, 1), bench.sized(25, 10));
+  });
+  await bench.on('1 ms', async () => {
+    await lone(bench, bench.sized(2, 1), 150);
+    await woken(bench, bench.sized(2, 1), 15);
+  });
+}
+
+const lone = (bench, rounds, count) =>
+  bench.compare({
+    id: 'w1-lone',
+    title: `one caller, ${count} × acquire + release of a free key`,
+    rounds,
+    columns: [
+      { key: 'p50', title: 'p50 µs', digits: 1 },
+      { key: 'p99', title: 'p99 µs', digits: 1 },
+      { key: 'ratio', title: 'p50 ÷ raw', digits: 3 },
+      { key: 'requestsPerPair', title: 'requests per pair', digits: 2 },
+      overlapping,
+    ],
+    chart: { key: 'p50', title: 'acquire + release of a free key, p50', unit: 'µs' },
+    relate: againstRaw('p50', 'ratio'),
+    measure: (contestant) =>
+      bench.withCrew(contestant, { warmUp: count }, async (crew) => {
+        const { answers, ...cost } = await bench.measured(crew, 'pairs', { count });
+        const [{ took }] = answers;
+        return {
+          p50: quantile(took, 0.5),
+          p99: quantile(took, 0.99),
+          requestsPerPair: cost.requests / count,
+          ...cost,
+          overlaps: await probed(crew),
+        };
+      }),
+  });
+
+const woken = (bench, rounds, count) =>
+  bench.compare({
+    id: 'w1-woken',
+    title: `one process holds, one waits: from the release to the waiter's section, ${count} times`,
+    rounds,
+    columns: [{ key: 'p50', title: 'p50 ms', digits: 3 }, { key: 'p99', title: 'p99 ms', digits: 3 }, overlapping],
+    chart: { key: 'p50', title: 'from a release to the start of one waiter, p50', unit: 'ms' },
+    measure: (contestant) =>
+      bench.withCrew(contestant, { size: 2, callers: 2 }, async (crew) => {
+        const took = [];
+        let overlaps = 0;
+        for (let i = 0; i < count; i++) {
+          await crew.one(0, 'take');
+          const waiting = crew.one(1, 'waitFor');
+          waiting.catch(() => undefined);
+          await sleep(15 + Math.random() * 15);
+          const [given, entered] = await Promise.all([crew.one(0, 'give'), waiting]);
+          took.push(entered.at - given.at);
+          overlaps += overlapsOf([given, entered]);
+        }
+        return { p50: quantile(took, 0.5), p99: quantile(took, 0.99), overlaps };
+      }),
+  });

@@ -1,0 +1,18 @@
+// 10,000 callers on one key in one process: who stands it?
+import { crowd } from './crowd.mjs';
+
+export const title = 'W6: 10,000 callers on one key';
+
+export async function run(bench) {
+  await bench.on('loopback', () =>
+    crowd(bench, {
+      id: 'w6-crowd',
+      callers: bench.sized(10_000, 2000),
+      rounds: 1,
+      cap: bench.sized(60_000, 5000),
+      // At that rate they would need six times the cap, and more.
+      giveUp: bench.giveUp ? { after: bench.sized(10_000, 2000), below: 0.025 } : undefined,
+      more: [{ key: 'rss', title: 'RSS MB' }],
+    }),
+  );
+}
