@@ -6,7 +6,8 @@ import { Injectable, Module } from '@nestjs/common';
 import { NestFactory } from '@nestjs/core';
 import { DistributedLock, DistributedLockModule } from 'nestjs-distributed-lock';
 import { memoryStore } from 'nestjs-distributed-lock/memory';
-import { median, ROUNDS, rounds } from './rounds.mjs';
+import { median } from './measure/statistics.mjs';
+import { ROUNDS, rounds } from './measure/rounds.mjs';
 
 const CALLS = 20_000;
 

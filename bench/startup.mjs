@@ -4,7 +4,8 @@
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { fileURLToPath } from 'node:url';
-import { median, rounds } from './rounds.mjs';
+import { median } from './measure/statistics.mjs';
+import { rounds } from './measure/rounds.mjs';
 
 const ROUNDS = 15;
 const program = fileURLToPath(new URL('startup/app.mjs', import.meta.url));

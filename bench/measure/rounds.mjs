@@ -2,13 +2,6 @@
 
 export const ROUNDS = 9;
 
-export function quantile(samples, q) {
-  const sorted = Float64Array.from(samples).sort();
-  return sorted[Math.floor(q * (sorted.length - 1))];
-}
-
-export const median = (samples) => quantile(samples, 0.5);
-
 /** The measurements of each workload, by its name: one for each round, after one that does not count. */
 export async function rounds(workloads, measure, count = ROUNDS) {
   const results = Object.fromEntries(Object.keys(workloads).map((name) => [name, []]));
