@@ -4,6 +4,8 @@ import type { LockError, LockLostError } from './errors.js';
 export interface LockEvents {
   /** A key was taken: at the store, by so many requests, or (`attempts` 0) from another caller of this process. */
   acquired: { key: string; owner: string; fencingToken: number | null; waited: number; attempts: number };
+  /** A caller found the key taken, and waits for it. */
+  waiting: { key: string };
   /** A key was given back. */
   released: { key: string; owner: string; held: number };
   /** A caller's patience ended. */

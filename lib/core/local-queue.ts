@@ -38,7 +38,7 @@ export class LocalQueue implements Contest {
       const { signal } = settings;
       if (signal) waiter.listen(signal, () => this.abandon(waiter, abortedBy(signal, this.key)));
       if (!this.holder && !this.contender) return this.contend();
-      waiter.limit(() => this.deadline(waiter));
+      this.wait(waiter);
       this.lookLater();
     });
   }
@@ -86,7 +86,7 @@ export class LocalQueue implements Contest {
     for (const waiter of this.waiting) {
       if (waiter.isOverdue) this.remove(waiter, this.reasonAtTheEnd(waiter));
       else if (isStopping) this.remove(waiter, stopped(this.key));
-      else waiter.limit(() => this.deadline(waiter));
+      else this.wait(waiter);
     }
   }
 
@@ -102,6 +102,7 @@ export class LocalQueue implements Contest {
   passOn(tenure: Tenure): boolean {
     if (this.holder !== tenure || this.waiting.size === 0 || tenure.isKept) return false;
     const next = this.waiting.first as Waiter;
+    tenure.tellReleased();
     if (this.mayPassTo(next, tenure)) {
       this.turnsLeft--;
       this.give(next, tenure.next(), 0);
@@ -146,6 +147,14 @@ export class LocalQueue implements Contest {
     if (events.isHeard('acquired')) events.emit('acquired', { key, owner, fencingToken, waited: waiter.waited, attempts });
     this.runtime.acquireEnds();
     waiter.resolve(lease);
+  }
+
+  /** From the first time that the key was found taken. */
+  private wait(waiter: Waiter): void {
+    if (waiter.isWaiting) return;
+    waiter.isWaiting = true;
+    if (waiter.settings.patience > 0) this.runtime.events.emit('waiting', { key: this.key });
+    waiter.limit(() => this.deadline(waiter));
   }
 
   /** The first one has one last look, since the last one may be long ago. */

@@ -192,7 +192,6 @@ export class Tenure implements Renewable {
     }
     if (this.line.passOn(this)) {
       this.runtime.ended(last);
-      this.tellReleased();
       return Promise.resolve(true);
     }
     const releasing = this.tryRelease();
@@ -212,7 +211,7 @@ export class Tenure implements Renewable {
     );
   }
 
-  private tellReleased(): void {
+  tellReleased(): void {
     const { events } = this.runtime;
     if (events.isHeard('released')) events.emit('released', { key: this.key, owner: this.owner, held: now() - this.grantedAt });
   }

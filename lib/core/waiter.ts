@@ -23,6 +23,7 @@ export class Waiter {
   readonly startedAt = now();
   /** What its call chain holds already. */
   readonly holding = heldKeys();
+  isWaiting = false;
   /** Its patience is over, but for the try that is under way. */
   isLate = false;
   private timer: NodeJS.Timeout | undefined;

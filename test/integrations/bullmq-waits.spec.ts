@@ -185,10 +185,10 @@ describe('an app that closes with jobs in its queue', () => {
       }
     }
     const { app, add, locks } = await bootQueue(server, [Sales, Waiting], { isQueueFirst: true });
-    const acquire = jest.spyOn(locks.store.mutex, 'acquire');
+    const waits = new Promise((resolve) => locks.on('waiting', resolve));
     await locks.acquire('waiting-locks', LONG);
     await add(APPLE);
-    await eventually(() => acquire.mock.calls.length > 2);
+    await waits;
     await app.close();
     expect(await server.client().zcard('bull:sales:delayed')).toBe(1);
     expect(await server.client().zcard('bull:sales:failed')).toBe(0);

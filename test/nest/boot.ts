@@ -11,6 +11,8 @@ export interface Booted {
   readonly locks: Locks;
   /** Every key that was taken at the store, in order. */
   readonly acquired: string[];
+  /** Every key that a caller found taken and waits for, in order. */
+  readonly waiting: string[];
   /** The provider of this class. */
   get<T>(type: new (...args: never[]) => T): T;
   isTaken(key: string): Promise<boolean>;
@@ -33,7 +35,9 @@ export async function boot(
   const locks = app.get(Locks);
   const acquired: string[] = [];
   locks.on('acquired', ({ key }) => void acquired.push(key));
-  return { app, store, locks, acquired, get: (type) => app.get(type), isTaken: (key) => isTaken(store, key) };
+  const waiting: string[] = [];
+  locks.on('waiting', ({ key }) => void waiting.push(key));
+  return { app, store, locks, acquired, waiting, get: (type) => app.get(type), isTaken: (key) => isTaken(store, key) };
 }
 
 /** Compiles and initializes what a test has put together itself. */

@@ -70,8 +70,7 @@ describe('the inbox of a store', () => {
       expect(await subscribers(setting)).toBe(1);
       expect(await inboxes(setting)).toHaveLength(1);
       await Promise.all(holders.map((holder) => holder.release()));
-      await Promise.all(waiting.map(async (lease) => (await lease).release()));
-      await (await fair).release();
+      await Promise.all([...waiting, fair].map(async (lease) => (await lease).release()));
       expect(await subscribers(setting)).toBe(1);
       await locks.close();
       await eventually(async () => (await subscribers(setting)) === 0 && (await inboxes(setting)).length === 0);
