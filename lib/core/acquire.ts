@@ -6,6 +6,9 @@ import { pollDelay, queuedDelay, turnDelay } from './patience.js';
 import { repeatUntilAnswered } from './repeat.js';
 import type { LockRuntime } from './runtime.js';
 
+/** A third of a second or so, in which an inbox can be opened. */
+const VAIN_ATTEMPTS = 5;
+
 export type Taken = Extract<AcquireReply, { granted: false }>;
 
 /** What those who wait want now: the first of them may be another one with each try. */
@@ -128,7 +131,9 @@ export class Contender {
     // A free key is taken in one step; only for one that is taken do we begin to listen, and to queue. A fair place counts from the first
     // request, also where nothing can wake it yet.
     const isContended = this.attempts > 0 || this.yields !== undefined;
-    const queue = wish.isPatient && (this.isQueued || wish.fair || (isContended && wakeUps?.isOpen === true));
+    // Who cannot be woken would never find free what others queue for.
+    const mayQueue = wish.fair || (isContended && wakeUps !== undefined && (wakeUps.isOpen || this.attempts >= VAIN_ATTEMPTS));
+    const queue = wish.isPatient && (this.isQueued || mayQueue);
     if (queue && !this.isQueued) {
       this.isQueued = true;
       this.hasInbox = wakeUps?.isOpen === true;

@@ -51,10 +51,12 @@ export async function serve(
   const locks = app.get(Locks);
   const acquired: string[] = [];
   locks.on('acquired', ({ key }) => void acquired.push(key));
+  const waiting: string[] = [];
+  locks.on('waiting', ({ key }) => void waiting.push(key));
   const ask = async (path: string, init?: RequestInit) => answerOf(await fetch(`${url}/${path}`, { redirect: 'manual', ...init }));
   const post = (path: string, body: unknown = {}) =>
     ask(path, { method: 'POST', headers: { 'content-type': 'application/json' }, body: JSON.stringify(body) });
-  return { app, store, locks, acquired, url, ask, post, get: (type) => app.get(type), isTaken: (key) => isTaken(store, key) };
+  return { app, store, locks, acquired, waiting, url, ask, post, get: (type) => app.get(type), isTaken: (key) => isTaken(store, key) };
 }
 
 async function answerOf(response: Response): Promise<Answer> {

@@ -27,7 +27,9 @@ export class RedisWakeUps implements WakeUps {
 
   open(warn: (message: string) => void): Promise<void> {
     // A message of a Cluster says nothing of who has heard it, and its client listens in other ways: waiters poll there.
-    this.opening ??= this.client.isCluster ? Promise.resolve() : outside(() => this.subscribe(warn));
+    this.opening ??= this.client.isCluster
+      ? Promise.resolve()
+      : outside(() => this.subscribe(warn)).catch((error: unknown) => warn(cannotWake((error as Error).message)));
     return this.opening;
   }
 
@@ -64,7 +66,8 @@ export class RedisWakeUps implements WakeUps {
     this.isOpen = false;
   }
 
-  private subscribe(warn: (message: string) => void): Promise<void> {
+  /** @throws whatever a client that is not ours throws when it is asked for another connection. */
+  private async subscribe(warn: (message: string) => void): Promise<void> {
     const subscriber = this.client.duplicate({
       lazyConnect: true,
       // Each new connection subscribes by itself here, to know when it has.
@@ -75,7 +78,7 @@ export class RedisWakeUps implements WakeUps {
       socketTimeout: undefined,
     });
     this.subscriber = subscriber;
-    return new Promise((resolve) => {
+    return await new Promise((resolve) => {
       subscriber.on('error', () => undefined);
       subscriber.on('message', (_channel, owner) => this.listeners.get(owner as string)?.());
       subscriber.on('close', () => {
@@ -97,11 +100,15 @@ export class RedisWakeUps implements WakeUps {
             // Subscribed, but maybe not to where one publishes: only once more from the start tells.
             subscriber.disconnect(transient);
             if (transient) return;
-            warn(`${message}: waiters cannot be woken and poll instead. Allow the channels nestjs-distributed-lock:inbox:*.`);
+            warn(cannotWake(`${message}: allow the channels nestjs-distributed-lock:inbox:*`));
           },
         );
       });
       subscriber.connect().catch(() => undefined);
     });
   }
+}
+
+function cannotWake(why: string): string {
+  return `Redis waiters cannot be woken and poll instead: ${why}.`;
 }
