@@ -158,5 +158,14 @@ export function localTermsContract(makeStore: MakeStore): void {
       await holder.release();
       expect([await bounded, await free]).toEqual([true, false]);
     });
+
+    it('go on when the body of the one before never ends, once its maxHold and its keyTimeout are over', async () => {
+      const never = new Promise<void>(() => undefined);
+      void locks.using(key, () => never, { ...patient, keyTimeout: 500, maxHold: 100 }).catch(() => undefined);
+      const start = performance.now();
+      const next = await locks.acquire(key, { ...patient, keyTimeout: 500 });
+      expect(performance.now() - start).toBeLessThan(100 + 500 + SLACK);
+      next.assertHeld();
+    });
   });
 }

@@ -4,6 +4,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import type { RedisOptions } from 'ioredis';
 import type { Locks } from 'nestjs-distributed-lock/core';
+import { eventually } from '../../support/eventually.js';
 import { freePort } from '../../support/free-port.js';
 import { startClusterNode } from '../../support/redis-cluster.js';
 import { startSentinel } from '../../support/redis-sentinel.js';
@@ -82,6 +83,28 @@ describe('waiters are woken at once', () => {
   });
 });
 
+describe('a client that is lent to a store', () => {
+  const setting = useRedis();
+
+  it('and cannot be duplicated has its waiters ask again and again, with a warning', async () => {
+    const logger = { warn: jest.fn(), error: jest.fn() };
+    const client = Object.assign(setting.client(), {
+      duplicate() {
+        throw new Error('one connection is all you get');
+      },
+    });
+    const locks = setting.locks({ client }, { logger });
+    const holder = await setting.own().acquire(KEY, woken);
+    const waiting = turnOf(locks.acquire(KEY, { ...woken, retryInterval: 200 }));
+    await eventually(() => expect(logger.warn).toHaveBeenCalledWith(expect.stringMatching(/poll.*one connection/s)));
+    const start = performance.now();
+    await holder.release();
+    expect((await waiting).at - start).toBeLessThan(2 * 200 + AT_ONCE);
+    await expectExclusion([locks, setting.own()]);
+    expect(logger.warn).toHaveBeenCalledTimes(1);
+  });
+});
+
 describe('waiters on a Cluster', () => {
   it('ask again and again, open no inbox, and exclude each other all the same', async () => {
     const node = await startClusterNode();
@@ -141,7 +164,7 @@ describe('a user who', () => {
       await (await waiting[1]!).lease.release();
     }
     expect(logger.warn).toHaveBeenCalledTimes(1);
-    expect(logger.warn).toHaveBeenCalledWith(expect.stringMatching(/NOPERM.*poll.*nestjs-distributed-lock:inbox/s));
+    expect(logger.warn).toHaveBeenCalledWith(expect.stringMatching(/poll.*NOPERM.*nestjs-distributed-lock:inbox/s));
     expect(logger.error).not.toHaveBeenCalled();
   });
 

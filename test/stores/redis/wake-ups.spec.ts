@@ -197,10 +197,10 @@ describe('a wake-up that is lost', () => {
   });
 });
 
-describe('a server that is restarted while callers wait', () => {
+describe('a server that is away while callers wait', () => {
   const setting = useRedis();
 
-  it('gives the key to one of them within two seconds of its return, and wakes the others as ever (G8)', async () => {
+  it('and is restarted gives the key to one of them within two seconds of its return, and wakes the others as ever (G8)', async () => {
     const lost = await setting.own().acquire(KEY, woken);
     const stores = [setting.own(), setting.own(), setting.own()];
     const waiting = new Set(stores.map((locks) => turnOf(locks.acquire(KEY, woken))));
@@ -219,5 +219,20 @@ describe('a server that is restarted while callers wait', () => {
       start = performance.now();
       expect(await turn.lease.release()).toBe(true);
     }
+  });
+
+  it('and one that hangs for a while goes on where it was (G2, G8)', async () => {
+    const holder = await setting.own().acquire(KEY, woken);
+    const waiting = turnOf(setting.own().acquire(KEY, woken));
+    await queued(setting, KEY, 1);
+    await setting.server.pause();
+    await new Promise((resolve) => setTimeout(resolve, 2_500));
+    await setting.server.resume();
+    const start = performance.now();
+    expect(await holder.release()).toBe(true);
+    const { lease, at } = await waiting;
+    expect(at - start).toBeLessThan(2_000);
+    await lease.release();
+    await eventually(async () => expect(await setting.keys()).toEqual([`{${KEY}}:fence`]));
   });
 });
