@@ -16,16 +16,19 @@ export function fairnessContract(makeStore: MakeStore): void {
       holder = await open().acquire(key, { keyTimeout: 60_000 });
     });
 
-    /** Begins to wait, and has been told that the key is taken when this resolves. */
+    /** Begins to wait, and has its place in the queue, or has been told that the key is taken if it is not fair, when this resolves. */
     async function begin(name: string, options: UsingOptions, work = async () => undefined as unknown) {
       const waits = gate();
-      const locks = open({ misbehaving: (real) => ({ acquire: (request) => real.acquire(request).finally(() => waits.open()) }) });
+      const hasPlace = (queue: boolean) => queue || !options.fair;
+      const locks = open({
+        misbehaving: (real) => ({ acquire: (request) => real.acquire(request).finally(() => hasPlace(request.queue) && waits.open()) }),
+      });
       const body = () => {
         order.push(name);
         return work();
       };
       const outcome = locks.using(key, body, { keyTimeout: 20_000, waitTimeout: Infinity, retryInterval: 10, ...options });
-      const settled = outcome.catch((error: unknown) => error);
+      const settled = outcome.catch((error: unknown) => error).finally(() => waits.open());
       await waits.passed;
       return { settled };
     }
