@@ -133,14 +133,28 @@ export function localQueueContract(makeStore: MakeStore): void {
     });
 
     it('does not pass on a lease that is near its end, but gets a new one', async () => {
-      const unrenewed = open({ misbehaving: () => ({ renew: (batch) => Promise.reject(new Error(`no answer for ${batch.length}`)) }) });
-      const holder = await unrenewed.acquire(key, { ...patient, keyTimeout: 2_000 });
-      const next = unrenewed.acquire(key, { ...patient, keyTimeout: 2_000 });
-      await eventually(() => holder.remaining() < 900);
+      let isSlow = false;
+      const slow = open({
+        misbehaving: (real) => ({
+          async acquire(request) {
+            const reply = await real.acquire(request);
+            if (isSlow) await pause(1_200);
+            isSlow = false;
+            return reply;
+          },
+        }),
+      });
+      const options = { ...patient, keyTimeout: 2_000 };
+      const holder = await slow.acquire(key, options);
+      const [next, afterNext] = [slow.acquire(key, options), slow.acquire(key, options)];
+      isSlow = true;
       expect(await holder.release()).toBe(true);
-      const lease = await next;
-      expect(lease.remaining()).toBeGreaterThan(1_000);
-      expect(lease.owner).not.toBe(holder.owner);
+      const short = await next;
+      expect(short.remaining()).toBeLessThan(1_000);
+      expect(await short.release()).toBe(true);
+      const whole = await afterNext;
+      expect(whole.remaining()).toBeGreaterThan(1_000);
+      expect(whole.owner).not.toBe(short.owner);
     });
 
     it.each(['stopWaiting', 'close'] as const)(
