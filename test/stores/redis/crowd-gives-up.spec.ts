@@ -1,0 +1,162 @@
+import { getEventListeners } from 'node:events';
+import type { Locks, LockStore } from 'nestjs-distributed-lock/core';
+import { eventually } from '../../support/eventually.js';
+import { useRedis, type Setting } from './setting.js';
+import { inboxes, queued, subscribers, woken } from './waiting.js';
+
+const KEYS = ['order:1', 'order:2'];
+const WAITERS = 1_000;
+
+interface Sized {
+  readonly size: number;
+}
+/** What the engine remembers, by the names of its private parts. */
+interface Internals {
+  readonly queues: { readonly shared: Map<unknown, Sized>; readonly own: Sized };
+  readonly runtime: { readonly held: Sized; readonly background: Sized; readonly acquiring: number; readonly onChange: unknown[] };
+  readonly store: LockStore & { mutex: { places: Sized; wakeUps: { listeners: Sized }; connection: { open: Sized; unsent: Sized } } };
+}
+
+/** How much is remembered, by what remembers it. */
+function memory(locks: Locks): Record<string, number> {
+  const { queues, runtime, store } = locks as unknown as Internals;
+  const { places, wakeUps, connection } = store.mutex;
+  return {
+    'local queues': [...queues.shared.values()].reduce((sum, { size }) => sum + size, 0),
+    'queues of one': queues.own.size,
+    leases: runtime.held.size,
+    'clean-up': runtime.background.size,
+    acquires: runtime.acquiring + runtime.onChange.length,
+    places: places.size,
+    'wake-ups': wakeUps.listeners.size,
+    requests: connection.open.size + connection.unsent.size,
+  };
+}
+
+const nothing = {
+  'local queues': 0,
+  'queues of one': 0,
+  leases: 0,
+  'clean-up': 0,
+  acquires: 0,
+  places: 0,
+  'wake-ups': 0,
+  requests: 0,
+};
+
+const activeTimers = (): number => process.getActiveResourcesInfo().filter((name) => name === 'Timeout').length;
+
+describe('a thousand waiters of one process that all give up leave nothing behind (G7)', () => {
+  const setting = useRedis();
+  let locks: Locks;
+  let caller: AbortController;
+  let outcomes: Promise<string[]>;
+  let timers: number;
+
+  /** A tenth of them are fair, and have places of their own. */
+  async function wait(of: Locks, waitTimeout: (i: number) => number, expected = WAITERS / 10 / KEYS.length + 1): Promise<void> {
+    locks = of;
+    caller = new AbortController();
+    const calls = Array.from({ length: WAITERS }, (_, i) =>
+      locks
+        .acquire(KEYS[Math.floor(i / 2) % 2]!, { ...woken, waitTimeout: waitTimeout(i), fair: i % 10 === 0, signal: caller.signal })
+        .then(
+          () => 'granted',
+          ({ code }: { code: string }) => code,
+        ),
+    );
+    outcomes = Promise.all(calls);
+    for (const key of KEYS) await queued(setting, key, expected);
+  }
+
+  async function holdAll(): Promise<void> {
+    const strangers = setting.own();
+    await Promise.all(KEYS.map((key) => strangers.acquire(key, woken)));
+    // So that nothing of it is taken for ours: its connection and its renewal have their timers.
+    timers = activeTimers();
+  }
+
+  async function expectNothing({ redis }: Setting, keys: string[]): Promise<void> {
+    await eventually(() => expect(memory(locks)).toEqual(nothing));
+    expect(await setting.keys()).toEqual(keys);
+    expect(getEventListeners(caller.signal, 'abort')).toEqual([]);
+    await eventually(() => expect(activeTimers()).toBeLessThanOrEqual(timers + 1));
+    for (const key of KEYS) expect(await redis.exists(`{${key}}:queue`)).toBe(0);
+  }
+  const held = [...KEYS, ...KEYS.map((key) => `{${key}}:fence`)].sort();
+
+  it('when their patience ends', async () => {
+    await holdAll();
+    await wait(setting.own(), (i) => 2_000 + (i % 400));
+    expect(new Set(await outcomes)).toEqual(new Set(['LOCK_TIMEOUT']));
+    await expectNothing(setting, held);
+  });
+
+  it('when their callers call them off', async () => {
+    await holdAll();
+    await wait(setting.own(), () => Infinity);
+    caller.abort();
+    expect(new Set(await outcomes)).toEqual(new Set(['LOCK_ABORTED']));
+    await expectNothing(setting, held);
+    expect(await inboxes(setting)).toHaveLength(1);
+  });
+
+  it.each(['own', 'borrowed'] as const)('when their Locks over its %s client are closed', async (whose) => {
+    await holdAll();
+    await wait(setting[whose](), () => Infinity);
+    await locks.close();
+    expect(new Set(await outcomes)).toEqual(new Set(['LOCK_ABORTED']));
+    await expectNothing(setting, held);
+    await eventually(async () => expect([await subscribers(setting), await inboxes(setting)]).toEqual([0, []]));
+  });
+
+  it('in the moment of their turn', async () => {
+    const strangers = setting.own();
+    const holders = await Promise.all(KEYS.map((key) => strangers.acquire(key, woken)));
+    timers = activeTimers();
+    await wait(setting.own(), () => Infinity);
+    const releases = holders.map((holder) => holder.release());
+    caller.abort();
+    await Promise.all(releases);
+    expect(new Set(await outcomes)).toEqual(new Set(['LOCK_ABORTED']));
+    await expectNothing(
+      setting,
+      KEYS.map((key) => `{${key}}:fence`),
+    );
+  });
+
+  it.each(['while they are in the queue', 'and others before they could ask for a place'])('in an outage, %s', async (when) => {
+    await holdAll();
+    const proxy = await setting.proxy();
+    await wait(setting.own(proxy.connection, { requestTimeout: 200 }), () => Infinity);
+    proxy.refuse();
+    if (when.startsWith('while')) proxy.cut();
+    else {
+      // The inbox stays, so that a place is wanted with the first request, which is not sent.
+      await setting.redis.call('CLIENT', 'KILL', 'TYPE', 'normal', 'SKIPME', 'yes');
+      await eventually(() => proxy.connections === 1);
+      const late = Array.from({ length: 20 }, () =>
+        locks.acquire(KEYS[0]!, { ...woken, fair: true, waitTimeout: 300 }).catch(() => undefined),
+      );
+      await Promise.all(late);
+    }
+    caller.abort();
+    expect(new Set(await outcomes)).toEqual(new Set(['LOCK_ABORTED']));
+    await proxy.heal();
+    await expectNothing(setting, held);
+  });
+
+  it('in an outage that outlasts what they might have got', async () => {
+    const proxy = await setting.proxy();
+    await holdAll();
+    locks = setting.own(proxy.connection, { requestTimeout: 200 });
+    caller = new AbortController();
+    const calls = KEYS.map((key) => locks.acquire(key, { ...woken, keyTimeout: 500, signal: caller.signal }).catch(() => undefined));
+    for (const key of KEYS) await queued(setting, key, 1);
+    proxy.refuse();
+    proxy.cut();
+    caller.abort();
+    await Promise.all(calls);
+    await eventually(() => expect(memory(locks)).toEqual(nothing), { within: 10_000 });
+  });
+});
