@@ -14,20 +14,20 @@ interface Sized {
 interface Internals {
   readonly queues: { readonly shared: Map<unknown, Sized>; readonly own: Sized };
   readonly runtime: { readonly held: Sized; readonly background: Sized; readonly acquiring: number; readonly onChange: unknown[] };
-  readonly store: LockStore & { mutex: { places: Sized; wakeUps: { listeners: Sized }; connection: { open: Sized; unsent: Sized } } };
+  readonly store: LockStore & { mutex: { wakeUps: { listeners: Sized; places: Sized }; connection: { open: Sized; unsent: Sized } } };
 }
 
 /** How much is remembered, by what remembers it. */
 function memory(locks: Locks): Record<string, number> {
   const { queues, runtime, store } = locks as unknown as Internals;
-  const { places, wakeUps, connection } = store.mutex;
+  const { wakeUps, connection } = store.mutex;
   return {
     'local queues': [...queues.shared.values()].reduce((sum, { size }) => sum + size, 0),
     'queues of one': queues.own.size,
     leases: runtime.held.size,
     'clean-up': runtime.background.size,
     acquires: runtime.acquiring + runtime.onChange.length,
-    places: places.size,
+    places: wakeUps.places.size,
     'wake-ups': wakeUps.listeners.size,
     requests: connection.open.size + connection.unsent.size,
   };
