@@ -29,6 +29,6 @@ export default {
     '^(\\.{1,2}/.*)\\.js$': '$1',
   },
   testTimeout: 30_000,
-  // Most of a test is waiting, so two at a time take half as long also on two cores.
-  maxWorkers: 2,
+  // Most of a test is waiting, so three at a time are right for two cores.
+  maxWorkers: 3,
 };

@@ -125,7 +125,7 @@ describe('how waiting works', () => {
     const holder = await openLocks().acquire(KEY);
     const wait = openLocks({ username: 'poor', password: 'pass' }, { logger: { warn, error: warn } }).acquire(KEY, { waitTimeout: 60_000 });
     await eventually(() =>
-      expect(warn).toHaveBeenCalledWith(expect.stringContaining('Allow the channels nestjs-distributed-lock:inbox:*')),
+      expect(warn).toHaveBeenCalledWith(expect.stringContaining('allow the channels nestjs-distributed-lock:inbox:*')),
     );
     await holder.release();
     expect(await timeOf(() => wait)).toBeLessThan(1_000 + SLACK);
