@@ -128,6 +128,13 @@ export function asStoreError(cause: unknown, key: string): LockError {
   });
 }
 
+/** One of its own for each of several callers whom the same outage keeps waiting. */
+export function ownCopyOf(error: LockError): LockError {
+  if (!(error instanceof StoreError)) return error;
+  const { message, key, cause, transient, isUnsent } = error;
+  return new StoreError(message, { key, cause, transient, isUnsent });
+}
+
 /** The caller's own signal called the wait off. */
 export function abortedBy(signal: AbortSignal, key: string): LockAbortedError {
   return new LockAbortedError(`The wait for "${key}" was aborted.`, { key, reason: 'signal', cause: signal.reason });

@@ -1,7 +1,7 @@
 import { Contender, type Contest, type Grant, type Taken, type Wish } from './acquire.js';
 import { after, now, validity } from './clock.js';
 import type { LeaseDriver } from './driver.js';
-import { abortedBy, LockAbortedError, LockError, LockTimeoutError, StoreError } from './errors.js';
+import { abortedBy, LockAbortedError, LockError, LockTimeoutError, ownCopyOf, StoreError } from './errors.js';
 import { Lease } from './lease.js';
 import type { LockRuntime } from './runtime.js';
 import { Tenure } from './tenure.js';
@@ -92,7 +92,7 @@ export class LocalQueue implements Contest {
 
   failed(error: LockError): void {
     this.contender = undefined;
-    for (const waiter of this.waiting) this.remove(waiter, error);
+    for (const waiter of this.waiting) this.remove(waiter, ownCopyOf(error));
   }
 
   /**
@@ -229,7 +229,7 @@ export class LocalQueue implements Contest {
 
   private reasonAtTheEnd(waiter: Waiter): LockError {
     const { key, outcome } = this;
-    if (outcome instanceof LockError) return outcome;
+    if (outcome instanceof LockError) return ownCopyOf(outcome);
     const holder = this.holder?.owner ?? (outcome as Taken).holder;
     return new LockTimeoutError(`Could not acquire "${key}" within ${Math.round(waiter.waited)} ms: it is held by ${holder}.`, { key });
   }

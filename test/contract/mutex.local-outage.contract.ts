@@ -43,6 +43,7 @@ export function localOutageContract(makeStore: MakeStore): void {
         expect(took).toBeGreaterThanOrEqual(patience[index]! - 2);
         expect(took).toBeLessThan(patience[index]! + REQUEST_TIMEOUT + SLACK);
       }
+      expect(new Set(ends.map(({ error }) => error)).size).toBe(ends.length);
       // Whoever is impatient must not wait for whoever is not.
       expect(ends[1]!.took).toBeLessThan(ends[0]!.took - 500);
     });
