@@ -8,6 +8,8 @@ import type { LockRuntime } from './runtime.js';
 
 /** A third of a second or so, in which an inbox can be opened. */
 const VAIN_ATTEMPTS = 5;
+/** Milliseconds for which a store remembers a place in a queue that nobody asks after. */
+const QUEUE_LIFE = 60_000;
 
 export type Taken = Extract<AcquireReply, { granted: false }>;
 
@@ -71,10 +73,10 @@ export class Contender {
   private timer: NodeJS.Timeout | undefined;
   private forgetWakeUps: (() => void) | undefined;
 
-  /** @param yields the owner whose lease our first request gives up, if any. */
+  /** @param yields the tenure that our first request gives up, if any. */
   constructor(
     private readonly contest: Contest,
-    private yields?: string,
+    private yields?: { readonly owner: string; readonly ttl: number },
   ) {}
 
   private readonly isAbandoned = (): boolean => this.isOver;
@@ -114,9 +116,12 @@ export class Contender {
     clearTimeout(this.timer);
     const { owner, yields, forgetWakeUps = noop } = this;
     // What the store's client knows of our place in the queue is needed until it has left.
-    if (this.mayBeKnown) void this.giveUp((driver, key) => driver.leave({ key, owner }), owner, 'leave').finally(forgetWakeUps);
+    const end = this.sentAt + (this.isQueued ? Math.max(this.sentTtl, QUEUE_LIFE) : this.sentTtl);
+    if (this.mayBeKnown) void this.giveUp('leave', owner, end, (driver, key) => driver.leave({ key, owner })).finally(forgetWakeUps);
     else forgetWakeUps();
-    if (yields !== undefined) void this.giveUp((driver, key) => driver.release({ key, owner: yields, keepFor: 0 }), yields, 'release');
+    if (!yields) return;
+    const release = (driver: LeaseDriver, key: string) => driver.release({ key, owner: yields.owner, keepFor: 0 });
+    void this.giveUp('release', yields.owner, this.sentAt + yields.ttl, release);
   }
 
   private send(driver: LeaseDriver, request: AcquireRequest): Promise<AcquireReply> {
@@ -146,7 +151,7 @@ export class Contender {
       tokens: wish.tokens,
       queue,
       holding: wish.holding,
-      yields: this.yields,
+      yields: this.yields?.owner,
       abandoned: this.isAbandoned,
     };
   }
@@ -188,7 +193,10 @@ export class Contender {
     // What was not free at once is worth a place in the queue.
     const mayQueueNow = 'granted' in outcome && !this.isQueued && wakeUps?.isOpen;
     if (this.isWoken || mayQueueNow) return this.ask();
-    this.timer = after(this.delayAfter(outcome, contest.wish()), () => this.ask());
+    this.timer = after(this.delayAfter(outcome, contest.wish()), () => {
+      if (this.hasInbox) wakeUps?.check?.();
+      this.ask();
+    });
     if (!wakeUps || wakeUps.isOpen || !('granted' in outcome)) return;
     void wakeUps
       .open((message) => contest.runtime.events.warn(message))
@@ -204,15 +212,17 @@ export class Contender {
     return turnDelay(outcome.ahead, this.attempts);
   }
 
+  /** @param end when there is nothing left to give up. */
   private giveUp(
-    send: (driver: LeaseDriver, key: string) => Promise<unknown>,
-    owner: string,
     operation: 'leave' | 'release',
+    owner: string,
+    end: number,
+    send: (driver: LeaseDriver, key: string) => Promise<unknown>,
   ): Promise<void> {
     const { runtime, driver, key } = this.contest;
     const givingUp = repeatUntilAnswered(
       () => send(driver, key),
-      this.sentAt + this.sentTtl,
+      end,
       (cause) => {
         const error = asStoreError(cause, key);
         runtime.events.emit('unknown', { key, owner, operation, error });

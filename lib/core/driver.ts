@@ -51,6 +51,8 @@ export interface WakeUps {
   readonly isOpen: boolean;
   /** Begins to listen, once however often it is called. Resolves when it does, or when it is clear that it cannot for now; never rejects. */
   open(warn: (message: string) => void): Promise<void>;
+  /** A waiter was not woken for long, and looks by itself: are we still listened to? */
+  check?(): void;
   /** Calls back when the owner may have been offered its key, also before it is known to wait. The returned function forgets it. */
   listen(owner: string, wake: () => void): () => void;
 }

@@ -101,14 +101,17 @@ export class LocalQueue implements Contest {
    */
   passOn(tenure: Tenure): boolean {
     if (this.holder !== tenure || this.waiting.size === 0 || tenure.isKept) return false;
-    const next = this.waiting.first as Waiter;
+    // Those who listen may call off the next one's wait.
     tenure.tellReleased();
+    const next = this.waiting.first;
+    if (!next) return false;
+    this.outcome = undefined;
     if (this.mayPassTo(next, tenure)) {
       this.turnsLeft--;
       this.give(next, tenure.next(), 0);
     } else {
       this.holder = undefined;
-      this.contend(tenure.owner);
+      this.contend(tenure);
     }
     return true;
   }
@@ -121,7 +124,7 @@ export class LocalQueue implements Contest {
     else this.onIdle();
   }
 
-  private contend(yields?: string): void {
+  private contend(yields?: Tenure): void {
     this.contender = new Contender(this, yields);
     this.contender.ask();
   }
@@ -151,10 +154,10 @@ export class LocalQueue implements Contest {
 
   /** From the first time that the key was found taken. */
   private wait(waiter: Waiter): void {
-    if (waiter.isWaiting) return;
+    if (waiter.isWaiting || waiter.isOver) return;
     waiter.isWaiting = true;
-    if (waiter.settings.patience > 0) this.runtime.events.emit('waiting', { key: this.key });
     waiter.limit(() => this.deadline(waiter));
+    if (waiter.settings.patience > 0) this.runtime.events.emit('waiting', { key: this.key });
   }
 
   /** The first one has one last look, since the last one may be long ago. */
@@ -188,7 +191,7 @@ export class LocalQueue implements Contest {
     this.lookedAt = now();
     try {
       await holder?.renew();
-      this.outcome = undefined;
+      if (this.holder === holder) this.outcome = undefined;
     } catch (error) {
       // A loss has been told to us by the holder.
       if (this.holder === holder && error instanceof StoreError) this.outcome = error;
@@ -229,7 +232,9 @@ export class LocalQueue implements Contest {
 
   private reasonAtTheEnd(waiter: Waiter): LockError {
     const { key, outcome } = this;
-    if (outcome instanceof LockError) return ownCopyOf(outcome);
+    // A look that failed says nothing once the holder has been renewed after it.
+    const isOutage = outcome instanceof LockError && !(this.holder && this.holder.sentAt > this.lookedAt);
+    if (isOutage) return ownCopyOf(outcome);
     const holder = this.holder?.owner ?? (outcome as Taken).holder;
     return new LockTimeoutError(`Could not acquire "${key}" within ${Math.round(waiter.waited)} ms: it is held by ${holder}.`, { key });
   }

@@ -42,10 +42,12 @@ export class Tenure implements Renewable {
   loss: LockLostError | undefined;
   /** Who holds the key by the same owner id after this one. */
   private successor: Tenure | undefined;
-  private sentAt: number;
+  /** When the last request was sent by which the store knew this. */
+  sentAt: number;
   private keepUntil: number;
   private limit: LockLostError | undefined;
   private isReleased = false;
+  private isTold = false;
   readonly grantedAt = now();
   private leases: readonly OpenLease[] = [];
 
@@ -186,7 +188,8 @@ export class Tenure implements Renewable {
     this.isReleased = true;
     if (this.loss) {
       // Nobody waits for it: a renewal without an answer may have kept the key ours at the store.
-      this.runtime.inBackground(this.tryRelease().then(ignore, ignore));
+      const moot = (): void => undefined;
+      this.runtime.inBackground(this.tryRelease().then(moot, moot));
       this.runtime.ended(last);
       return Promise.resolve(false);
     }
@@ -213,7 +216,9 @@ export class Tenure implements Renewable {
 
   tellReleased(): void {
     const { events } = this.runtime;
-    if (events.isHeard('released')) events.emit('released', { key: this.key, owner: this.owner, held: now() - this.grantedAt });
+    if (this.isTold || !events.isHeard('released')) return;
+    this.isTold = true;
+    events.emit('released', { key: this.key, owner: this.owner, held: now() - this.grantedAt });
   }
 
   private tryRelease(): Promise<'released' | 'lost'> {
@@ -242,8 +247,4 @@ export class Tenure implements Renewable {
     this.noticeUnknown('release', error);
     return error;
   }
-}
-
-function ignore(): void {
-  // It was moot.
 }

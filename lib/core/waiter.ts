@@ -24,6 +24,7 @@ export class Waiter {
   /** What its call chain holds already. */
   readonly holding = heldKeys();
   isWaiting = false;
+  isOver = false;
   /** Its patience is over, but for the try that is under way. */
   isLate = false;
   private timer: NodeJS.Timeout | undefined;
@@ -49,7 +50,7 @@ export class Waiter {
 
   limit(onDeadline: () => void): void {
     const { patience } = this.settings;
-    if (this.timer || patience === Infinity) return;
+    if (this.timer || this.isOver || patience === Infinity) return;
     const deadline = this.startedAt + patience;
     const left = deadline - now();
     if (left <= 0) return onDeadline();
@@ -60,6 +61,7 @@ export class Waiter {
   }
 
   end(): void {
+    this.isOver = true;
     clearTimeout(this.timer);
     this.forgetSignal?.();
   }

@@ -34,10 +34,21 @@ export function adopt(instance: object, adopter: Adopter): void {
 /** That of the last open app that has the instance. */
 export function adopterOf(instance: object): DistributedLockInterceptor | undefined {
   const known = adopted.get(instance);
-  if (!known) for (const adopter of openAdopters()) adopter.explore(); // it may have come after the boot, or the boot may not be over
+  if (!known) exploreAll();
   const adopters = known ?? adopted.get(instance) ?? [];
   const living = openAdopters();
   return (adopters.findLast((adopter) => living.includes(adopter)) ?? adopters.at(-1))?.interceptor;
+}
+
+/** The instance may have come after the boot, or the boot may not be over. What another app fails at is not this call's business. */
+function exploreAll(): void {
+  for (const adopter of openAdopters()) {
+    try {
+      adopter.explore();
+    } catch {
+      // Its own boot has told.
+    }
+  }
 }
 
 function openAdopters(): Adopter[] {

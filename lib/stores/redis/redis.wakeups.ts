@@ -1,4 +1,5 @@
 import { randomUUID } from 'node:crypto';
+import { now } from '../../core/clock.js';
 import type { WakeUps } from '../../core/driver.js';
 import { StoreError } from '../../core/errors.js';
 import { outside } from '../../core/outside.js';
@@ -6,6 +7,8 @@ import { storeErrorOf, type RedisClient } from './redis.connection.js';
 
 /** Milliseconds that a waiter has to take the lock that it is offered. */
 const OFFER = 1000;
+const CHECK_INTERVAL = 1000;
+const MOST_DEAF_TIMES = 5;
 
 /**
  * The inbox of this process: one channel on one connection of its own, opened with the first wait. A release tells it which owner is offered
@@ -18,6 +21,9 @@ export class RedisWakeUps implements WakeUps {
   private readonly places = new Map<string, string>();
   private subscriber: RedisClient | undefined;
   private opening: Promise<void> | undefined;
+  /** How often in a row nobody was said to hear our own message. */
+  private deafTimes = 0;
+  private checkedAt = -Infinity;
 
   /** @param publish asks the server, by the connection that also releases, whether it may publish. */
   constructor(
@@ -38,11 +44,26 @@ export class RedisWakeUps implements WakeUps {
     return () => this.forget(owner);
   }
 
+  /** A silent connection may be a broken one, or lead to a server that is the master no more. One request a second at most. */
+  check(): void {
+    const { subscriber } = this;
+    if (!this.isOpen || !subscriber || now() < this.checkedAt + CHECK_INTERVAL) return;
+    this.checkedAt = now();
+    this.publish(this.inbox).then(
+      (heard) => {
+        if (Number(heard) > 0 || this.subscriber !== subscriber) return;
+        this.isOpen = false;
+        subscriber.disconnect(true);
+      },
+      () => undefined,
+    );
+  }
+
   /** How the queue knows an owner; see acquire.lua. It is the same whenever the owner asks. */
   placeOf(owner: string, ttl: number, holding: readonly string[]): string {
     let place = this.places.get(owner);
     if (place === undefined) {
-      place = [owner, this.isOpen ? this.inbox : '', Math.min(ttl, OFFER), ...holding].join('\n');
+      place = [owner, this.isOpen ? this.inbox : '', this.isOpen ? Math.min(ttl, OFFER) : OFFER, ...holding].join('\n');
       this.places.set(owner, place);
     }
     return place;
@@ -79,17 +100,27 @@ export class RedisWakeUps implements WakeUps {
     });
     this.subscriber = subscriber;
     return await new Promise((resolve) => {
+      const refuse = (why: string): void => {
+        subscriber.disconnect();
+        warn(cannotWake(why));
+      };
+      const again = (): void => subscriber.disconnect(true);
       subscriber.on('error', () => undefined);
       subscriber.on('message', (_channel, owner) => this.listeners.get(owner as string)?.());
       subscriber.on('close', () => {
-        this.isOpen = false;
+        if (this.subscriber === subscriber) this.isOpen = false;
         resolve();
       });
+      // Of a connection that gives up by itself, as one to sentinels may.
+      subscriber.on('end', () => resolve());
       subscriber.on('ready', () => {
-        Promise.all([subscriber.subscribe(this.inbox), this.publish(this.inbox)]).then(
-          () => {
-            this.isOpen = this.subscriber === subscriber;
+        this.hearing(subscriber).then(
+          (isHearing) => {
             resolve();
+            if (this.subscriber !== subscriber) return;
+            if (!isHearing) return this.deafTimes++ < MOST_DEAF_TIMES ? again() : refuse('messages to the channel are heard by nobody');
+            this.deafTimes = 0;
+            this.isOpen = true;
             // What was said meanwhile is lost.
             for (const wake of [...this.listeners.values()]) wake();
           },
@@ -98,14 +129,18 @@ export class RedisWakeUps implements WakeUps {
             if (this.subscriber !== subscriber) return;
             const { message, transient } = error instanceof StoreError ? error : storeErrorOf(error);
             // Subscribed, but maybe not to where one publishes: only once more from the start tells.
-            subscriber.disconnect(transient);
-            if (transient) return;
-            warn(cannotWake(`${message}: allow the channels nestjs-distributed-lock:inbox:*`));
+            if (transient) again();
+            else refuse(`${message}: allow the channels nestjs-distributed-lock:inbox:*`);
           },
         );
       });
       subscriber.connect().catch(() => undefined);
     });
+  }
+
+  private async hearing(subscriber: RedisClient): Promise<boolean> {
+    await subscriber.subscribe(this.inbox);
+    return Number(await this.publish(this.inbox)) > 0;
   }
 }
 

@@ -30,7 +30,7 @@ local function acquire(i)
     local holder = call('GET', lock)
     if holder == owner then
       ttl = math.max(ttl, call('PTTL', lock))
-    elseif not holder or holder == yields then
+    elseif not holder or (yields ~= '' and holder == yields) then
       holder = offer(lock, queue, owner)
     end
     if holder and holder ~= owner then
@@ -55,6 +55,12 @@ end
 local replies = {}
 for i = 1, #KEYS / 3 do
   local done, reply = pcall(acquire, i)
-  replies[i] = done and reply or type(reply) == 'table' and reply or redis.error_reply(reply)
+  if not done then
+    local problem = type(reply) == 'table' and reply.err or reply
+    reply = redis.error_reply(string.match(problem, '%u+ .*') or problem)
+    -- A wrong type is that key's own. Anything else, such as a server that is the master no more, concerns the connection.
+    if not string.find(problem, 'WRONGTYPE') then return reply end
+  end
+  replies[i] = reply
 end
 return replies

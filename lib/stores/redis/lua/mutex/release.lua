@@ -40,6 +40,12 @@ end
 local replies = {}
 for i = 1, #KEYS / 2 do
   local done, reply = pcall(release, i)
-  replies[i] = done and reply or type(reply) == 'table' and reply or redis.error_reply(reply)
+  if not done or type(reply) == 'table' then
+    local problem = type(reply) == 'table' and reply.err or reply
+    reply = redis.error_reply(string.match(problem, '%u+ .*') or problem)
+    -- As in acquire.lua.
+    if not string.find(problem, 'WRONGTYPE') then return reply end
+  end
+  replies[i] = reply
 end
 return replies
