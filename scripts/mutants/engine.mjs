@@ -16,7 +16,7 @@ export const ENGINE_MUTANTS = [
     what: 'an instance that Nest did not make runs unlocked',
     file: 'lib/nest/distributed-lock.join-point.ts',
     from: 'const proceed = (): unknown => method.apply(target, args);',
-    to: 'const proceed = (): unknown => method.apply(target, args);\n    if (!(target as Injected)?.[INTERCEPTOR_PROPERTY] && !adopted.has(target)) return proceed();',
+    to: 'const proceed = (): unknown => method.apply(target, args);\n    if (!(target as Injected | undefined)?.[INTERCEPTOR_PROPERTY]) return proceed();',
     spec: 'test/nest/decorator-instances.spec.ts',
   },
   {
@@ -82,6 +82,7 @@ export const ENGINE_MUTANTS = [
     from: 'if holder ~= owner then return',
     to: 'if not holder then return',
     spec: REDIS,
+    test: 'the driver G5',
   },
   {
     guarantee: 'G5',
@@ -98,6 +99,7 @@ export const ENGINE_MUTANTS = [
     from: 'if (this.mayBeKnown) void this.giveUp(',
     to: 'if (!owner) void this.giveUp(',
     spec: MEMORY,
+    test: 'G6 .*sends its leave behind',
   },
   {
     guarantee: 'G6',
@@ -114,6 +116,7 @@ export const ENGINE_MUTANTS = [
     from: 'if holder and holder ~= owner then',
     to: 'if holder then',
     spec: REDIS,
+    test: 'the driver G6',
   },
   {
     guarantee: 'G7',
@@ -122,6 +125,7 @@ export const ENGINE_MUTANTS = [
     from: 'this.held.delete(lease);',
     to: '',
     spec: MEMORY,
+    test: 'G7 .*thousand leases',
   },
   {
     guarantee: 'G7',
@@ -138,6 +142,7 @@ export const ENGINE_MUTANTS = [
     from: "if place ~= '' then call('ZREM', queue, place) end",
     to: '',
     spec: REDIS,
+    test: 'the driver hands .*past those who gave up',
   },
   {
     guarantee: 'G9',
@@ -146,6 +151,7 @@ export const ENGINE_MUTANTS = [
     from: 'const left = deadline - now();',
     to: 'const left = deadline - now() + 2_000;',
     spec: MEMORY,
+    test: 'G9 .*request on behalf of the first one',
   },
   {
     guarantee: 'G9',
@@ -154,6 +160,7 @@ export const ENGINE_MUTANTS = [
     from: 'if (signal) waiter.listen(signal, () => this.abandon(',
     to: 'if (signal) waiter.listen(signal, () => this.contender?.isWaiting !== false && this.abandon(',
     spec: MEMORY,
+    test: 'G9 .*signal aborts while a request is under way',
   },
   {
     guarantee: 'G10',
@@ -170,6 +177,8 @@ export const ENGINE_MUTANTS = [
     from: 'void this.tell(event, hear as LockListener<E>, payload);',
     to: '(hear as LockListener<E>)(payload);',
     spec: MEMORY,
+    test: 'G10 .*listeners throw an error',
+    timeout: 6_000,
   },
 ];
 for (const mutant of ENGINE_MUTANTS) mutant.test ??= mutant.spec.includes('contract') ? `${mutant.guarantee} ` : undefined;

@@ -288,8 +288,7 @@ export const WAITING_MUTANTS = [
     file: acquireLua,
     from: "string.format('%.0f', math.max(last + 1, micros))",
     to: "string.format('%.0f', micros)",
-    spec: spec('fair'),
-    test: 'clock went back',
+    spec: spec('model'),
   },
   {
     guarantee: 'G7',
@@ -347,12 +346,21 @@ export const WAITING_MUTANTS = [
   },
   {
     guarantee: 'G7',
+    what: 'memory: who waits no more is listened for',
+    file: MEMORY,
+    from: 'return () => void this.listeners.delete(owner);',
+    to: 'return () => undefined;',
+    spec: memory,
+    test: 'G7 .*who waited for a key',
+  },
+  {
+    guarantee: 'G7',
     what: 'redis: who waits no more is listened for',
     file: wakeUps,
     from: 'this.listeners.delete(owner);',
     to: '',
-    spec: redis,
-    test: 'G7 .*who waited for a key',
+    spec: spec('nothing-left'),
+    test: 'nobody who waits no more',
   },
   {
     guarantee: 'G7',
@@ -360,8 +368,8 @@ export const WAITING_MUTANTS = [
     file: wakeUps,
     from: 'this.places.delete(owner);',
     to: '',
-    spec: spec('wake-ups'),
-    test: 'forgets who waits no more',
+    spec: spec('nothing-left'),
+    test: 'nobody who waits no more',
   },
   {
     guarantee: 'G7',
@@ -600,7 +608,7 @@ export const WAITING_MUTANTS = [
     from: 'if (this.successor) return this.successor.settleRenewal(reply, sentAt);',
     to: '',
     spec: memory,
-    test: 'passed on while a renewal',
+    test: 'renewal under way comes back with',
   },
   {
     guarantee: 'G8',
@@ -657,7 +665,7 @@ export const WAITING_MUTANTS = [
     from: 'if (yields !== undefined) void this.giveUp(',
     to: "if (yields === '') void this.giveUp(",
     spec: memory,
-    test: 'G7 .*yield',
+    test: 'G7 .*pass on by a request',
   },
   // Closing
   {
@@ -687,7 +695,7 @@ export const WAITING_MUTANTS = [
     from: 'if (runtime.stopping.aborted) this.stop();',
     to: '',
     spec: memory,
-    test: 'stopWaiting .*behind one whose request',
+    test: 'by stopWaiting behind one',
     timeout: SOON,
   },
   {
@@ -707,8 +715,8 @@ export const WAITING_MUTANTS = [
     file: batch,
     from: 'settle(entry, replies[index]',
     to: 'settle(entry, replies[(index + 1) % replies.length]',
-    spec: redis,
-    test: 'G2 fencing|G2 .*different keys|G2 .*lets? ',
+    spec: spec('batches'),
+    test: 'gets its own answer',
   },
   {
     guarantee: 'G6',
@@ -733,8 +741,8 @@ export const WAITING_MUTANTS = [
     file: acquireLua,
     from: 'local done, reply = pcall(acquire, i)',
     to: 'local done, reply = true, acquire(i)',
-    spec: spec('meddling'),
-    test: 'same turn',
+    spec: spec('batches'),
+    test: 'another one fails',
   },
   {
     guarantee: 'G6',
@@ -742,8 +750,8 @@ export const WAITING_MUTANTS = [
     file: releaseLua,
     from: 'local done, reply = pcall(release, i)',
     to: 'local done, reply = true, release(i)',
-    spec: spec('meddling'),
-    test: 'same turn',
+    spec: spec('batches'),
+    test: 'another one fails',
   },
   {
     guarantee: 'G9',
@@ -751,8 +759,8 @@ export const WAITING_MUTANTS = [
     file: batch,
     from: 'if (reply instanceof Error) reject(storeErrorOf(reply));',
     to: 'if (reply === undefined) reject(storeErrorOf(reply));',
-    spec: spec('meddling'),
-    test: 'same turn',
+    spec: spec('batches'),
+    test: 'another one fails',
   },
   {
     guarantee: 'G8',
@@ -761,5 +769,6 @@ export const WAITING_MUTANTS = [
     from: 'const LARGEST_BATCH = 64;',
     to: 'const LARGEST_BATCH = 100_000;',
     spec: spec('batches'),
+    test: 'holds it up',
   },
 ];

@@ -36,6 +36,20 @@ export function cleanupContract(makeStore: MakeStore, remains: () => Promise<str
       await eventually(async () => expect((await remains()).filter((name) => name.includes('cleanup:'))).toEqual([]));
     });
 
+    it('at the store, of a lease that was to pass on by a request, when all who wait give up', async () => {
+      const away = open({
+        misbehaving: (real) => ({ acquire: (request) => (request.yields ? Promise.reject(outage()) : real.acquire(request)) }),
+      });
+      const key = newKey();
+      const caller = new AbortController();
+      const holder = await away.acquire(key, { keyTimeout: 60_000 });
+      const next = rejection(away.acquire(key, { keyTimeout: 30_000, waitTimeout: Infinity, signal: caller.signal }));
+      await holder.release();
+      caller.abort();
+      expect(await next).toBeInstanceOf(LockAbortedError);
+      await eventually(async () => (await locks.tryAcquire(key))!.release());
+    });
+
     it('in memory, after a thousand leases were released', async () => {
       const leases = new GarbageCount();
       const key = newKey();
@@ -58,6 +72,49 @@ export function cleanupContract(makeStore: MakeStore, remains: () => Promise<str
       };
       for (let done = 0; done < CYCLES; done += 100) await Promise.all(Array.from({ length: 100 }, (_, index) => giveUp(index)));
       await eventually(async () => expect(await signals.reachable()).toBeLessThan(10));
+    });
+
+    it('in memory, of hundreds who waited for a key of another process, and got it or gave up', async () => {
+      const contenders = new GarbageCount();
+      const waiters = open({
+        misbehaving: (real) => ({
+          acquire(request) {
+            contenders.add(request.abandoned);
+            return real.acquire(request);
+          },
+        }),
+      });
+      const cycle = async () => {
+        const key = newKey();
+        const holder = await locks.acquire(key, { keyTimeout: 60_000 });
+        const next = waiters.acquire(key, { keyTimeout: 60_000, waitTimeout: Infinity, fair: true });
+        await rejection(waiters.acquire(key, { waitTimeout: 20, fair: true }));
+        await holder.release();
+        await (await next).release();
+      };
+      for (let done = 0; done < 300; done += 100) await Promise.all(Array.from({ length: 100 }, cycle));
+      await eventually(async () => expect(await contenders.reachable()).toBeLessThan(10));
+    });
+
+    it('in memory, no queue of a key that nobody wants any more', async () => {
+      const others = open();
+      const { own, shared } = (others as unknown as { queues: { own: Set<unknown>; shared: Map<unknown, Map<string, unknown>> } }).queues;
+      const queues = () => own.size + [...shared.values()].reduce((size, byKey) => size + byKey.size, 0);
+      const [free, taken] = [newKey(), newKey()];
+      await locks.acquire(taken, { keyTimeout: 60_000 });
+      const lease = await others.acquire(free, { keyTimeout: 60_000 });
+      const local = others.acquire(free, { keyTimeout: 60_000 });
+      const waiting = [taken, free].flatMap((key) => [
+        rejection(others.acquire(key, { waitTimeout: 0 })),
+        rejection(others.acquire(key, { waitTimeout: 30, fair: true })),
+        rejection(others.acquire(key, { waitTimeout: 30, keyTimeout: 60_000 })),
+      ]);
+      expect(queues()).toBe(6);
+      await Promise.all(waiting);
+      expect(queues()).toBe(1);
+      await lease.release();
+      await (await local).release();
+      expect(queues()).toBe(0);
     });
 
     it('in memory, when each call sets the timer of the next one inside its body', async () => {
@@ -96,13 +153,19 @@ export function cleanupContract(makeStore: MakeStore, remains: () => Promise<str
 
     it('no timer that keeps the process alive, neither while a lease is held nor later', async () => {
       const key = newKey();
-      await locks.using(key, () => undefined);
+      const others = open();
+      for (const each of [locks, others]) await each.using(key, () => undefined);
       const before = activeTimers();
       const lease = await locks.acquire(key, { maxHold: 60_000, keyTimeout: 60_000 });
       expect(activeTimers()).toBeLessThanOrEqual(before);
       await rejection(locks.acquire(key, { waitTimeout: 10 }));
       await rejection(locks.acquire(key, { waitTimeout: 60_000, signal: AbortSignal.timeout(10) }));
+      const next = locks.acquire(key, { keyTimeout: 60_000, waitTimeout: 60_000, retryInterval: 60_000 });
       await lease.release();
+      const last = await next;
+      expect(activeTimers()).toBeLessThanOrEqual(before);
+      await rejection(others.acquire(key, { waitTimeout: 10, retryInterval: 60_000 }));
+      await last.release();
       expect(activeTimers()).toBeLessThanOrEqual(before);
     });
 

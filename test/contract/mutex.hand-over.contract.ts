@@ -1,5 +1,6 @@
 import { type AcquireOptions, type Lease, type Locks } from 'nestjs-distributed-lock/core';
 import { eventually } from '../support/eventually.js';
+import { gate } from './gate.js';
 import { locksOpener, type MakeStore } from './open-locks.js';
 import { rejection } from './rejection.js';
 
@@ -76,6 +77,39 @@ export function handOverContract(makeStore: MakeStore): void {
       callers[1]!.abort();
       await Promise.all([release, ...outcomes]);
       await expectSoon(next.lease);
+    });
+
+    it('at once also when its wake-up overtakes the reply by which it learns that it waits', async () => {
+      const holder = await open().acquire(key, woken);
+      const hasPlace = gate();
+      const woke = gate();
+      const slow = open({
+        misbehaving: (real) => ({
+          async acquire(request) {
+            const reply = await real.acquire(request);
+            if (!request.queue || reply.granted) return reply;
+            hasPlace.open();
+            await woke.passed;
+            return reply;
+          },
+          wakeUps: {
+            get isOpen() {
+              return real.wakeUps!.isOpen;
+            },
+            open: (warn) => real.wakeUps!.open(warn),
+            listen: (owner, wake) =>
+              real.wakeUps!.listen(owner, () => {
+                wake();
+                woke.open();
+              }),
+          },
+        }),
+      });
+      const lease = slow.acquire(key, woken);
+      await hasPlace.passed;
+      await holder.release();
+      await woke.passed;
+      await expectSoon(lease);
     });
 
     it('at once when the holder closes its Locks', async () => {

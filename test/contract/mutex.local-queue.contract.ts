@@ -106,6 +106,17 @@ export function localQueueContract(makeStore: MakeStore): void {
       expect(runs.length).toBeGreaterThan(400 / TURNS / 2);
     });
 
+    it('gives a process that waits its turn after 50 ms of slow turns, however many it might take', async () => {
+      const slow = open({ localQueue: { handOvers: 1_000, time: 50 } });
+      const others = open();
+      const history: string[] = [];
+      const ours = callAll(200, () => (history.push('ours'), pause(5)), slow);
+      await eventually(() => history.length > 2);
+      await others.using(key, () => history.push('theirs'), patient);
+      expect(history.indexOf('theirs')).toBeLessThan(150);
+      await ours;
+    });
+
     it('sends the next one to the store when the lease is lost', async () => {
       const holder = await locks.acquire(key, { ...patient, retryInterval: 100 });
       const next = locks.acquire(key, { ...patient, retryInterval: 100 });
@@ -141,6 +152,38 @@ export function localQueueContract(makeStore: MakeStore): void {
       const lease = await next;
       expect(lease.remaining()).toBeGreaterThan(1_000);
       expect(lease.owner).not.toBe(holder.owner);
+    });
+
+    it('does not pass on a lease that is renewed no more, but gets a new one', async () => {
+      const holder = await locks.acquire(key, { ...patient, maxHold: 50 });
+      const next = locks.acquire(key, patient);
+      await eventually(() => holder.signal.aborted);
+      await holder.release();
+      expect((await next).owner).not.toBe(holder.owner);
+    });
+
+    it('tells the one whom a lease was passed on to what the renewal under way comes back with', async () => {
+      const asked = gate();
+      const answer = gate();
+      let renewals = 0;
+      const slow = open({
+        misbehaving: () => ({
+          async renew(batch) {
+            if (++renewals > 1) return batch.map(() => 'renewed');
+            asked.open();
+            await answer.passed;
+            return batch.map(() => 'lost');
+          },
+        }),
+      });
+      const holder = await slow.acquire(key, { ...patient, keyTimeout: 3_000 });
+      const next = slow.acquire(key, { ...patient, keyTimeout: 3_000 });
+      await asked.passed;
+      await holder.release();
+      const lease = await next;
+      expect(lease.owner).toBe(holder.owner);
+      answer.open();
+      await eventually(() => lease.signal.aborted);
     });
 
     it.each(['stopWaiting', 'close'] as const)(

@@ -1,4 +1,6 @@
+import { eventually } from '../../support/eventually.js';
 import { outcomeOf, useRedis } from './setting.js';
+import { queued, woken } from './waiting.js';
 
 const CYCLES = 1_000;
 const patient = { keyTimeout: 10_000, waitTimeout: 30_000 };
@@ -42,5 +44,23 @@ describe('after 1,000 keys were taken and given back, and others given up', () =
     expect(Math.min(...ends)).toBeGreaterThan(0);
     const after = (await setting.redis.client('LIST')) as string;
     expect(after.trim().split('\n')).toHaveLength(before.trim().split('\n').length);
+  });
+});
+
+describe('the inbox of a store', () => {
+  const setting = useRedis();
+
+  it('knows those who wait, and nobody who waits no more (G7)', async () => {
+    const locks = setting.own();
+    const known = locks.store.mutex.wakeUps as unknown as Record<'listeners' | 'places', Map<string, unknown>>;
+    const holder = await setting.own().acquire('taken', woken);
+    const next = locks.acquire('taken', woken);
+    const givenUp = outcomeOf(locks.acquire('taken', { ...woken, waitTimeout: 500, fair: true }));
+    await queued(setting, 'taken', 2);
+    expect([known.listeners.size, known.places.size]).toEqual([2, 2]);
+    expect((await givenUp).error).toMatchObject({ code: 'LOCK_TIMEOUT' });
+    await holder.release();
+    await (await next).release();
+    await eventually(() => expect([known.listeners.size, known.places.size]).toEqual([0, 0]));
   });
 });
