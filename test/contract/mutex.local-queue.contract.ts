@@ -1,8 +1,8 @@
 import { setTimeout as pause } from 'node:timers/promises';
-import { type Lease, type LeaseDriver, type Locks } from 'nestjs-distributed-lock/core';
+import { type AcquireOptions, type Lease, type LeaseDriver, type Locks } from 'nestjs-distributed-lock/core';
 import { eventually } from '../support/eventually.js';
 import { gate } from './gate.js';
-import { locksOpener, type MakeStore } from './open-locks.js';
+import { locksOpener, type MakeStore, type OpenOptions } from './open-locks.js';
 
 /** For what a busy machine adds. */
 const SLACK = 1_000;
@@ -32,6 +32,16 @@ export function localQueueContract(makeStore: MakeStore): void {
 
     const callAll = (count: number, body: (lease: Lease, index: number) => unknown, of = locks) =>
       Promise.all(Array.from({ length: count }, (_, index) => of.using(key, (lease) => body(lease, index), patient)));
+
+    /** A holder that may pass its lease on without the store, for as long as a test takes, and the next one, who waits. */
+    async function two(options: AcquireOptions, misbehaving?: OpenOptions['misbehaving'], holders: AcquireOptions = {}) {
+      const patiently = open({ misbehaving, localQueue: { time: 60_000 } });
+      const first = await patiently.acquire(key, { ...patient, ...options });
+      const holding = patiently.acquire(key, { ...patient, ...options, ...holders });
+      const next = patiently.acquire(key, { ...patient, ...options });
+      await first.release();
+      return { holder: await holding, next };
+    }
 
     it('passes it on in the order in which they came, with a request for every 32 of them', async () => {
       const order: number[] = [];
@@ -144,9 +154,8 @@ export function localQueueContract(makeStore: MakeStore): void {
     });
 
     it('does not pass on a lease that is near its end, but gets a new one', async () => {
-      const unrenewed = open({ misbehaving: () => ({ renew: (batch) => Promise.reject(new Error(`no answer for ${batch.length}`)) }) });
-      const holder = await unrenewed.acquire(key, { ...patient, keyTimeout: 2_000 });
-      const next = unrenewed.acquire(key, { ...patient, keyTimeout: 2_000 });
+      const unrenewed = () => ({ renew: (batch: readonly object[]) => Promise.reject(new Error(`no answer for ${batch.length}`)) });
+      const { holder, next } = await two({ keyTimeout: 2_000 }, unrenewed);
       await eventually(() => holder.remaining() < 900);
       expect(await holder.release()).toBe(true);
       const lease = await next;
@@ -155,29 +164,24 @@ export function localQueueContract(makeStore: MakeStore): void {
     });
 
     it('does not pass on a lease that is renewed no more, but gets a new one', async () => {
-      const holder = await locks.acquire(key, { ...patient, maxHold: 50 });
-      const next = locks.acquire(key, patient);
+      const { holder, next } = await two({}, undefined, { maxHold: 50 });
       await eventually(() => holder.signal.aborted);
       await holder.release();
       expect((await next).owner).not.toBe(holder.owner);
     });
 
-    it('tells the one whom a lease was passed on to what the renewal under way comes back with', async () => {
+    it('tells whom a lease was passed on to what the renewal under way comes back with', async () => {
       const asked = gate();
       const answer = gate();
       let renewals = 0;
-      const slow = open({
-        misbehaving: () => ({
-          async renew(batch) {
-            if (++renewals > 1) return batch.map(() => 'renewed');
-            asked.open();
-            await answer.passed;
-            return batch.map(() => 'lost');
-          },
-        }),
-      });
-      const holder = await slow.acquire(key, { ...patient, keyTimeout: 3_000 });
-      const next = slow.acquire(key, { ...patient, keyTimeout: 3_000 });
+      const { holder, next } = await two({ keyTimeout: 3_000 }, () => ({
+        async renew(batch) {
+          if (++renewals > 1) return batch.map(() => 'renewed');
+          asked.open();
+          await answer.passed;
+          return batch.map(() => 'lost');
+        },
+      }));
       await asked.passed;
       await holder.release();
       const lease = await next;
