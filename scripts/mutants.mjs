@@ -38,6 +38,8 @@ function runSpec(folder, { spec, test, timeout }) {
   const output = join(folder, 'result.json');
   rmSync(output, { force: true });
   const args = [
+    // A test that fails leaves calls behind whose rejections nobody awaits.
+    '--unhandled-rejections=warn',
     join('node_modules', 'jest', 'bin', 'jest.js'),
     '--runTestsByPath',
     spec,

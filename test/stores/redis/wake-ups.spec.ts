@@ -1,3 +1,5 @@
+import { Locks } from 'nestjs-distributed-lock/core';
+import { redisStore } from 'nestjs-distributed-lock/redis';
 import { eventually } from '../../support/eventually.js';
 import { useRedis } from './setting.js';
 import { AT_ONCE, expectWoken, inboxes, killSubscribers, lockers, queued, subscribers, turnOf, woken, wokenChild } from './waiting.js';
@@ -79,9 +81,11 @@ describe('the inbox of a store', () => {
 
   it('that is lent a client leaves it open and can open again (G7)', async () => {
     const client = setting.client();
+    const store = redisStore({ client });
     for (const round of [1, 2]) {
-      const locks = setting.locks({ client });
+      const locks = new Locks(store, { logger: false });
       await expectWoken(setting, setting.own(), locks, `${KEY}:${round}`);
+      expect(store.mutex.wakeUps!.isOpen).toBe(true);
       await locks.close();
       expect(await client.ping()).toBe('PONG');
     }
