@@ -1,6 +1,8 @@
 // One known way to break the library per line, and the spec that must notice. `from` stands exactly once in `file`.
 const MEMORY = 'test/stores/memory.contract.spec.ts';
 const REDIS = 'test/stores/redis.contract.spec.ts';
+/** Milliseconds for a test of a second that would wait half a minute for what the mutant does not do. */
+const SOON = 6_000;
 
 export const ENGINE_MUTANTS = [
   {
@@ -44,6 +46,33 @@ export const ENGINE_MUTANTS = [
     spec: REDIS,
   },
   {
+    guarantee: 'G2',
+    what: 'a lease is passed on with the same fencing token',
+    file: 'lib/core/tenure.ts',
+    from: 'this.fencingToken + 1',
+    to: 'this.fencingToken',
+    spec: MEMORY,
+    test: 'fencing token of its own',
+  },
+  {
+    guarantee: 'G2',
+    what: 'a lease is passed on though it is near its end',
+    file: 'lib/core/local-queue.ts',
+    from: 'tenure.isRenewed && tenure.validUntil - now() >= validity(tenure.ttl) / 2',
+    to: 'tenure.isRenewed && validity(1) < now()',
+    spec: MEMORY,
+    test: 'near its end',
+  },
+  {
+    guarantee: 'G2',
+    what: 'replies of a batch to Redis are mixed up',
+    file: 'lib/stores/redis/redis.batch.ts',
+    from: 'settle(entry, replies[index]',
+    to: 'settle(entry, replies[(index + 1) % replies.length]',
+    spec: 'test/stores/redis/batches.spec.ts',
+    test: 'gets its own answer',
+  },
+  {
     guarantee: 'G3',
     what: 'validity counts from the reply instead of from the request',
     file: 'lib/core/tenure.ts',
@@ -74,6 +103,16 @@ export const ENGINE_MUTANTS = [
     from: 'if (this.tenures.has(tenure)) this.retry(tenure, cause);',
     to: 'tenure.renewAt = Infinity;',
     spec: MEMORY,
+  },
+  {
+    guarantee: 'G4',
+    what: 'a lost lease does not send the next one to the store',
+    file: 'lib/core/tenure.ts',
+    from: "events.emit('lost', { key: this.key, owner: this.owner, error });\n    this.line.left(this);",
+    to: "events.emit('lost', { key: this.key, owner: this.owner, error });",
+    spec: MEMORY,
+    test: 'sends the next one to the store',
+    timeout: SOON,
   },
   {
     guarantee: 'G5',
@@ -145,6 +184,72 @@ export const ENGINE_MUTANTS = [
     test: 'the driver hands .*past those who gave up',
   },
   {
+    guarantee: 'G7',
+    what: 'the queue of a key stays',
+    file: 'lib/core/local-queues.ts',
+    from: '() => queues.delete(key)',
+    to: '() => undefined',
+    spec: MEMORY,
+    test: 'G7 .*no queue',
+  },
+  {
+    guarantee: 'G8',
+    what: 'a release on Redis wakes nobody',
+    file: 'lib/stores/redis/lua/mutex/release.lua',
+    from: "redis.pcall('PUBLISH', inbox, owner)",
+    to: '1',
+    spec: REDIS,
+    test: 'G8 .*at once on a release.*fair: false',
+    timeout: SOON,
+  },
+  {
+    guarantee: 'G8',
+    what: 'a wake-up is ignored',
+    file: 'lib/core/acquire.ts',
+    from: 'wakeUps?.listen(this.owner, () => this.ask())',
+    to: 'wakeUps?.listen(this.owner, () => undefined)',
+    spec: MEMORY,
+    test: 'G8 .*at once on a release.*fair: false',
+    timeout: SOON,
+  },
+  {
+    guarantee: 'G8',
+    what: 'a waiter does not look by itself',
+    file: 'lib/core/acquire.ts',
+    from: 'this.timer = after(this.delayAfter(outcome, contest.wish()), () => this.ask());',
+    to: 'void after;',
+    spec: MEMORY,
+    test: 'G8 .*wake-up is lost',
+    timeout: SOON,
+  },
+  {
+    guarantee: 'G8',
+    what: 'an offer in memory lasts for ever',
+    file: 'lib/stores/memory/mutex.driver.ts',
+    from: 'endsAt: now() + OFFER',
+    to: 'endsAt: OFFER * Infinity',
+    spec: MEMORY,
+    test: 'the driver hands .*about a second',
+  },
+  {
+    guarantee: 'G8',
+    what: 'a key is passed on more than 32 times while another process waits',
+    file: 'lib/core/local-queue.ts',
+    from: 'this.turnsLeft--;',
+    to: '',
+    spec: MEMORY,
+    test: 'shares with a process that wants as much',
+  },
+  {
+    guarantee: 'G8',
+    what: 'the place in the queue is lost when the first one gives up',
+    file: 'lib/core/local-queue.ts',
+    from: 'if (waiter !== first) return;',
+    to: 'if (waiter !== first) return;\n    if (this.contender && this.waiting.size > 0) {\n      this.contender.cancel();\n      this.contend();\n    }',
+    spec: MEMORY,
+    test: 'pass on the place',
+  },
+  {
     guarantee: 'G9',
     what: 'a waiter sleeps past the end of its patience',
     file: 'lib/core/waiter.ts',
@@ -163,6 +268,16 @@ export const ENGINE_MUTANTS = [
     test: 'G9 .*signal aborts while a request is under way',
   },
   {
+    guarantee: 'G9',
+    what: 'only the first one’s patience ends',
+    file: 'lib/core/local-queue.ts',
+    from: 'waiter.limit(() => this.deadline(waiter));',
+    to: 'if (waiter === this.waiting.first) waiter.limit(() => this.deadline(waiter));',
+    spec: MEMORY,
+    test: 'own patience and by their own signal',
+    timeout: SOON,
+  },
+  {
     guarantee: 'G10',
     what: 'a lost lease replaces the error of the body',
     file: 'lib/primitives/mutex.ts',
@@ -178,7 +293,17 @@ export const ENGINE_MUTANTS = [
     to: '(hear as LockListener<E>)(payload);',
     spec: MEMORY,
     test: 'G10 .*listeners throw an error',
-    timeout: 6_000,
+    timeout: SOON,
+  },
+  {
+    guarantee: 'Shutdown',
+    what: 'stopWaiting calls off only the first of those who wait for a key',
+    file: 'lib/core/local-queue.ts',
+    from: 'for (const waiter of this.waiting) this.remove(waiter, stopped(this.key));',
+    to: 'for (const waiter of this.waiting) if (waiter === this.waiting.first) { this.remove(waiter, stopped(this.key)); break; }',
+    spec: MEMORY,
+    test: 'calls off 500 .*stopWaiting',
+    timeout: SOON,
   },
 ];
 for (const mutant of ENGINE_MUTANTS) mutant.test ??= mutant.spec.includes('contract') ? `${mutant.guarantee} ` : undefined;
