@@ -399,8 +399,8 @@ export const CONTRACT_MUTANTS = [
     guarantee: 'G9',
     what: 'a release of a lost lease waits for the store',
     file: 'lib/core/tenure.ts',
-    from: 'this.runtime.inBackground(this.tryRelease().then(ignore, ignore));',
-    to: 'await this.tryRelease().then(ignore, ignore);',
+    from: 'this.runtime.ended(last);\n      return Promise.resolve(false);',
+    to: 'return this.tryRelease().then(() => false, ignore as () => false);',
     spec: memory,
     test: 'G9 .*lost before',
   },
@@ -520,6 +520,7 @@ export const CONTRACT_MUTANTS = [
     to: '',
     spec: memory,
     test: 'maxHold',
+    timeout: 10_000,
   },
   {
     guarantee: 'maxHold',
@@ -564,6 +565,7 @@ export const CONTRACT_MUTANTS = [
     to: 'const held = [...this.runtime.held].filter((lease) => lease.guardsBody);',
     spec: memory,
     test: 'close',
+    timeout: 10_000,
   },
   {
     guarantee: 'Shutdown',

@@ -297,6 +297,15 @@ export const WAITING_MUTANTS = [
   },
   {
     guarantee: 'G7',
+    what: 'who has given up before anything was sent listens on',
+    file: acquire,
+    from: 'else forgetWakeUps();',
+    to: '',
+    spec: spec('nothing-left'),
+    test: 'before a request could be sent',
+  },
+  {
+    guarantee: 'G7',
     what: 'memory: who waits no more is listened for',
     file: MEMORY,
     from: 'return () => void this.listeners.delete(owner);',
