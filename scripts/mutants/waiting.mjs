@@ -83,8 +83,8 @@ export const WAITING_MUTANTS = [
     file: wakeUps,
     from: "subscriber.on('close', () => {\n        this.isOpen = false;",
     to: "subscriber.on('close', () => {",
-    spec: spec('wake-ups'),
-    test: 'inbox cannot come back',
+    spec: spec('wake-ups-clients'),
+    test: 'has those who begin to wait ask',
     timeout: SOON,
   },
   {

@@ -99,6 +99,7 @@ describe('the inbox of a store', () => {
     const holder = await setting.own().acquire(KEY, woken);
     const waiting = turnOf(locks.acquire(KEY, { ...woken, retryInterval: 1_000 }));
     await eventually(() => loss.lost === 1);
+    await eventually(() => locks.store.mutex.wakeUps!.isOpen);
     await queued(setting, KEY, 1);
     const start = performance.now();
     await holder.release();
