@@ -10,6 +10,7 @@ import { CONTRACT_MUTANTS } from './mutants/contract.mjs';
 import { ENGINE_MUTANTS } from './mutants/engine.mjs';
 import { NEST_MUTANTS } from './mutants/nest.mjs';
 import { REDIS_MUTANTS } from './mutants/redis.mjs';
+import { WAITING_MUTANTS } from './mutants/waiting.mjs';
 
 const root = fileURLToPath(new URL('..', import.meta.url));
 const PARTS = ['lib', 'test', 'scripts', 'jest.config.js', 'package.json', 'tsconfig.json'];
@@ -17,7 +18,7 @@ const PARALLEL = 2;
 
 const all = process.argv.includes('--all');
 const wanted = process.argv.slice(2).find((argument) => argument !== '--all');
-const mutants = [...ENGINE_MUTANTS, ...NEST_MUTANTS, ...(all ? [...CONTRACT_MUTANTS, ...REDIS_MUTANTS] : [])].filter(
+const mutants = [...ENGINE_MUTANTS, ...NEST_MUTANTS, ...(all ? [...CONTRACT_MUTANTS, ...WAITING_MUTANTS, ...REDIS_MUTANTS] : [])].filter(
   ({ guarantee }) => !wanted || guarantee === wanted,
 );
 const folders = [];
@@ -33,10 +34,12 @@ function copyOfTheProject() {
 }
 
 /** Runs the spec in the copy; resolves to jest's own account of it. */
-function runSpec(folder, { spec, test }) {
+function runSpec(folder, { spec, test, timeout }) {
   const output = join(folder, 'result.json');
   rmSync(output, { force: true });
   const args = [
+    // A test that fails leaves calls behind whose rejections nobody awaits.
+    '--unhandled-rejections=warn',
     join('node_modules', 'jest', 'bin', 'jest.js'),
     '--runTestsByPath',
     spec,
@@ -47,6 +50,8 @@ function runSpec(folder, { spec, test }) {
     '--forceExit',
   ];
   if (test) args.push('--testNamePattern', test);
+  // What a mutant never does is not worth the wait that the slowest machine is given.
+  if (timeout) args.push('--testTimeout', String(timeout));
   const child = spawn(process.execPath, args, { cwd: folder, stdio: ['ignore', 'ignore', 'pipe'] });
   let log = '';
   child.stderr.on('data', (chunk) => (log += chunk));

@@ -483,7 +483,7 @@ export const NEST_MUTANTS = [
   {
     guarantee: 'types',
     what: 'a sync method compiles',
-    file: 'lib/nest/distributed-lock.options.ts',
+    file: 'lib/nest/lockable-method.ts',
     from: 'PromiseLike<unknown> | Observable<unknown> | AsyncIterable<unknown>;',
     to: 'unknown;\nexport type Unused = Observable<unknown>;',
     spec: 'test/types/compile.spec.ts',
@@ -491,9 +491,9 @@ export const NEST_MUTANTS = [
   {
     guarantee: 'types',
     what: 'a key function fits any method',
-    file: 'lib/nest/distributed-lock.options.ts',
-    from: '  key?: (...args: Parameters<M>) => KeyParts;',
-    to: '  key?: (...args: never[]) => KeyParts | M | undefined;',
+    file: 'lib/nest/lockable-method.ts',
+    from: 'Key extends KeyFunction<Args>',
+    to: 'Key extends KeyFunction<never[]>',
     spec: 'test/types/compile.spec.ts',
   },
   {

@@ -18,6 +18,7 @@ export function cleanupContract(makeStore: MakeStore, remains: () => Promise<str
     let locks: Locks;
 
     beforeEach(() => (locks = open()));
+    afterEach(() => void jest.restoreAllMocks());
 
     it('at the store, after a thousand keys were used by turns, and given up by others', async () => {
       const locks = open({ namespace: 'cleanup:' });
@@ -34,6 +35,20 @@ export function cleanupContract(makeStore: MakeStore, remains: () => Promise<str
         await Promise.all(Array.from({ length: 50 }, (_, index) => cycle(index)));
       }
       await eventually(async () => expect((await remains()).filter((name) => name.includes('cleanup:'))).toEqual([]));
+    });
+
+    it('at the store, of a lease that was to pass on by a request, when all who wait give up', async () => {
+      const away = open({
+        misbehaving: (real) => ({ acquire: (request) => (request.yields ? Promise.reject(outage()) : real.acquire(request)) }),
+      });
+      const key = newKey();
+      const caller = new AbortController();
+      const holder = await away.acquire(key, { keyTimeout: 60_000 });
+      const next = rejection(away.acquire(key, { keyTimeout: 30_000, waitTimeout: Infinity, signal: caller.signal }));
+      await holder.release();
+      caller.abort();
+      expect(await next).toBeInstanceOf(LockAbortedError);
+      await eventually(async () => (await locks.tryAcquire(key))!.release());
     });
 
     it('in memory, after a thousand leases were released', async () => {
@@ -58,6 +73,49 @@ export function cleanupContract(makeStore: MakeStore, remains: () => Promise<str
       };
       for (let done = 0; done < CYCLES; done += 100) await Promise.all(Array.from({ length: 100 }, (_, index) => giveUp(index)));
       await eventually(async () => expect(await signals.reachable()).toBeLessThan(10));
+    });
+
+    it('in memory, of hundreds who waited for a key of another process, and got it or gave up', async () => {
+      const contenders = new GarbageCount();
+      const waiters = open({
+        misbehaving: (real) => ({
+          acquire(request) {
+            contenders.add(request.abandoned);
+            return real.acquire(request);
+          },
+        }),
+      });
+      const cycle = async () => {
+        const key = newKey();
+        const holder = await locks.acquire(key, { keyTimeout: 60_000 });
+        const next = waiters.acquire(key, { keyTimeout: 60_000, waitTimeout: Infinity, fair: true });
+        await rejection(waiters.acquire(key, { waitTimeout: 20, fair: true }));
+        await holder.release();
+        await (await next).release();
+      };
+      for (let done = 0; done < 300; done += 100) await Promise.all(Array.from({ length: 100 }, cycle));
+      await eventually(async () => expect(await contenders.reachable()).toBeLessThan(10));
+    });
+
+    it('in memory, no queue of a key that nobody wants any more', async () => {
+      const others = open();
+      const { own, shared } = (others as unknown as { queues: { own: Set<unknown>; shared: Map<unknown, Map<string, unknown>> } }).queues;
+      const queues = () => own.size + [...shared.values()].reduce((size, byKey) => size + byKey.size, 0);
+      const [free, taken] = [newKey(), newKey()];
+      await locks.acquire(taken, { keyTimeout: 60_000 });
+      const lease = await others.acquire(free, { keyTimeout: 60_000 });
+      const local = others.acquire(free, { keyTimeout: 60_000 });
+      const waiting = [taken, free].flatMap((key) => [
+        rejection(others.acquire(key, { waitTimeout: 0 })),
+        rejection(others.acquire(key, { waitTimeout: 30, fair: true })),
+        rejection(others.acquire(key, { waitTimeout: 30, keyTimeout: 60_000 })),
+      ]);
+      expect(queues()).toBe(6);
+      await Promise.all(waiting);
+      expect(queues()).toBe(1);
+      await lease.release();
+      await (await local).release();
+      expect(queues()).toBe(0);
     });
 
     it('in memory, when each call sets the timer of the next one inside its body', async () => {
@@ -107,6 +165,35 @@ export function cleanupContract(makeStore: MakeStore, remains: () => Promise<str
       const start = performance.now();
       while (activeTimers() > before && performance.now() - start < 5_000) await nextTurn();
       expect(activeTimers()).toBeLessThanOrEqual(before);
+    });
+
+    it('no timer of a wait that is over, however it ended', async () => {
+      const set = jest.spyOn(globalThis, 'setTimeout');
+      const clear = jest.spyOn(globalThis, 'clearTimeout');
+      // Nobody else has timers as long as these.
+      const timers = () =>
+        set.mock.results
+          .filter((_, index) => set.mock.calls[index]![1]! > 20_000)
+          .map(({ value }) => value as NodeJS.Timeout)
+          .filter((timer) => timer.hasRef() && clear.mock.calls.every(([cleared]) => cleared !== timer)).length;
+      const patient = { keyTimeout: 60_000, waitTimeout: 60_000, retryInterval: 60_000 };
+      const key = newKey();
+      const holder = await locks.acquire(key, patient);
+      const waiting = [
+        rejection(locks.acquire(key, { ...patient, waitTimeout: 500 })),
+        rejection(open().acquire(key, { ...patient, signal: AbortSignal.timeout(500) })),
+        rejection(open().acquire(key, { ...patient, waitTimeout: 500, fair: true })),
+      ];
+      await eventually(() => timers() > 1);
+      await Promise.all(waiting);
+      expect(timers()).toBe(0);
+      const next = locks.acquire(key, { ...patient, signal: AbortSignal.timeout(100) });
+      const last = locks.acquire(key, patient);
+      expect(timers()).toBe(3);
+      await rejection(next);
+      await holder.release();
+      await (await last).release();
+      expect(timers()).toBe(0);
     });
 
     it('no listener on the caller’s signal, of which a hundred waiters share one', async () => {

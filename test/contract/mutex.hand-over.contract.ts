@@ -1,5 +1,6 @@
 import { type AcquireOptions, type Lease, type Locks } from 'nestjs-distributed-lock/core';
 import { eventually } from '../support/eventually.js';
+import { gate } from './gate.js';
 import { locksOpener, type MakeStore } from './open-locks.js';
 import { rejection } from './rejection.js';
 
@@ -55,6 +56,33 @@ export function handOverContract(makeStore: MakeStore): void {
       expect(lease.owner).toBe(next.owner);
     });
 
+    it.each([true, false])(
+      'or not, if a listener calls its wait off as the holder’s release is told; the key is free (same keyTimeout: %p)',
+      async (isSame) => {
+        const locks = open();
+        const holder = await locks.acquire(key, woken);
+        const caller = new AbortController();
+        const options = { ...woken, keyTimeout: isSame ? woken.keyTimeout : 30_000, signal: caller.signal };
+        // With two who wait, tokens for hand-overs are reserved.
+        const calls = [locks.acquire(key, options), locks.acquire(key, options)].map(rejection);
+        locks.on('released', () => caller.abort());
+        expect(await holder.release()).toBe(true);
+        await Promise.all(calls);
+        expect(await open().tryAcquire(key)).not.toBeNull();
+      },
+    );
+
+    it('or not, if a listener calls its wait off as that is told; no timer of its patience stays', async () => {
+      const locks = open();
+      const holder = await locks.acquire(key, woken);
+      const caller = new AbortController();
+      locks.on('waiting', () => caller.abort());
+      const before = process.getActiveResourcesInfo().filter((name) => name === 'Timeout').length;
+      await rejection(locks.acquire(key, { ...woken, waitTimeout: 60_000, signal: caller.signal }));
+      await eventually(() => process.getActiveResourcesInfo().filter((name) => name === 'Timeout').length <= before + 1);
+      await holder.release();
+    });
+
     it('at once, one after the other, in the order in which they began to wait', async () => {
       const holder = await open().acquire(key, woken);
       const waiters = [await waiter(), await waiter(), await waiter(), await waiter()];
@@ -76,6 +104,39 @@ export function handOverContract(makeStore: MakeStore): void {
       callers[1]!.abort();
       await Promise.all([release, ...outcomes]);
       await expectSoon(next.lease);
+    });
+
+    it('at once also when its wake-up overtakes the reply by which it learns that it waits', async () => {
+      const holder = await open().acquire(key, woken);
+      const hasPlace = gate();
+      const woke = gate();
+      const slow = open({
+        misbehaving: (real) => ({
+          async acquire(request) {
+            const reply = await real.acquire(request);
+            if (!request.queue || reply.granted) return reply;
+            hasPlace.open();
+            await woke.passed;
+            return reply;
+          },
+          wakeUps: {
+            get isOpen() {
+              return real.wakeUps!.isOpen;
+            },
+            open: (warn) => real.wakeUps!.open(warn),
+            listen: (owner, wake) =>
+              real.wakeUps!.listen(owner, () => {
+                wake();
+                woke.open();
+              }),
+          },
+        }),
+      });
+      const lease = slow.acquire(key, woken);
+      await hasPlace.passed;
+      await holder.release();
+      await woke.passed;
+      await expectSoon(lease);
     });
 
     it('at once when the holder closes its Locks', async () => {

@@ -1,8 +1,8 @@
 import { setTimeout as pause } from 'node:timers/promises';
-import { type Lease, type LeaseDriver, type Locks } from 'nestjs-distributed-lock/core';
+import { type AcquireOptions, type Lease, type LeaseDriver, type Locks } from 'nestjs-distributed-lock/core';
 import { eventually } from '../support/eventually.js';
 import { gate } from './gate.js';
-import { locksOpener, type MakeStore } from './open-locks.js';
+import { locksOpener, type MakeStore, type OpenOptions } from './open-locks.js';
 
 /** For what a busy machine adds. */
 const SLACK = 1_000;
@@ -32,6 +32,16 @@ export function localQueueContract(makeStore: MakeStore): void {
 
     const callAll = (count: number, body: (lease: Lease, index: number) => unknown, of = locks) =>
       Promise.all(Array.from({ length: count }, (_, index) => of.using(key, (lease) => body(lease, index), patient)));
+
+    /** A holder that may pass its lease on without the store, for as long as a test takes, and the next one, who waits. */
+    async function two(options: AcquireOptions, misbehaving?: OpenOptions['misbehaving'], holders: AcquireOptions = {}) {
+      const patiently = open({ misbehaving, localQueue: { time: 60_000 } });
+      const first = await patiently.acquire(key, { ...patient, ...options });
+      const holding = patiently.acquire(key, { ...patient, ...options, ...holders });
+      const next = patiently.acquire(key, { ...patient, ...options });
+      await first.release();
+      return { holder: await holding, next };
+    }
 
     it('passes it on in the order in which they came, with a request for every 32 of them', async () => {
       const order: number[] = [];
@@ -106,6 +116,17 @@ export function localQueueContract(makeStore: MakeStore): void {
       expect(runs.length).toBeGreaterThan(400 / TURNS / 2);
     });
 
+    it('gives a process that waits its turn after 50 ms of slow turns, however many it might take', async () => {
+      const slow = open({ localQueue: { handOvers: 1_000, time: 50 } });
+      const others = open();
+      const history: string[] = [];
+      const ours = callAll(200, () => (history.push('ours'), pause(5)), slow);
+      await eventually(() => history.length > 2);
+      await others.using(key, () => history.push('theirs'), patient);
+      expect(history.indexOf('theirs')).toBeLessThan(150);
+      await ours;
+    });
+
     it('sends the next one to the store when the lease is lost', async () => {
       const holder = await locks.acquire(key, { ...patient, retryInterval: 100 });
       const next = locks.acquire(key, { ...patient, retryInterval: 100 });
@@ -155,6 +176,33 @@ export function localQueueContract(makeStore: MakeStore): void {
       const whole = await afterNext;
       expect(whole.remaining()).toBeGreaterThan(1_000);
       expect(whole.owner).not.toBe(short.owner);
+    });
+
+    it('does not pass on a lease that is renewed no more, but gets a new one', async () => {
+      const { holder, next } = await two({}, undefined, { maxHold: 50 });
+      await eventually(() => holder.signal.aborted);
+      await holder.release();
+      expect((await next).owner).not.toBe(holder.owner);
+    });
+
+    it('tells whom a lease was passed on to what the renewal under way comes back with', async () => {
+      const asked = gate();
+      const answer = gate();
+      let renewals = 0;
+      const { holder, next } = await two({ keyTimeout: 3_000 }, () => ({
+        async renew(batch) {
+          if (++renewals > 1) return batch.map(() => 'renewed');
+          asked.open();
+          await answer.passed;
+          return batch.map(() => 'lost');
+        },
+      }));
+      await asked.passed;
+      await holder.release();
+      const lease = await next;
+      expect(lease.owner).toBe(holder.owner);
+      answer.open();
+      await eventually(() => lease.signal.aborted);
     });
 
     it.each(['stopWaiting', 'close'] as const)(

@@ -153,6 +153,26 @@ export function localTermsContract(makeStore: MakeStore): void {
       await other.release();
     });
 
+    it('are called off by stopWaiting behind one whose request is under way, which is granted', async () => {
+      const sent = gate();
+      const answer = gate();
+      const slow = open({
+        misbehaving: (real) => ({
+          acquire(request) {
+            sent.open();
+            return answer.passed.then(() => real.acquire(request));
+          },
+        }),
+      });
+      const first = slow.acquire(key, patient);
+      const second = rejection(slow.acquire(key, patient));
+      await sent.passed;
+      slow.stopWaiting();
+      answer.open();
+      (await first).assertHeld();
+      expect(await second).toMatchObject({ name: 'LockAbortedError', reason: 'shutdown' });
+    });
+
     it('are held to their own maxHold, and to no other’s', async () => {
       const holder = await locks.acquire(key, patient);
       const bounded = locks.using(key, (lease) => pause(200).then(() => lease.signal.aborted), {

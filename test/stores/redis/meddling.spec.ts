@@ -14,6 +14,13 @@ function lossOf(lease: Lease): Promise<unknown> {
 describe('a key that somebody meddles with during a hold', () => {
   const setting = useRedis();
 
+  it('before it begins, by a lock whose value is empty, is waited for like any other (G2)', async () => {
+    await setting.redis.set(KEY, '', 'PX', 60_000);
+    expect(await setting.own().tryAcquire(KEY)).toBeNull();
+    expect((await outcomeOf(setting.own().acquire(KEY, { waitTimeout: 50, fair: true }))).error).toBeInstanceOf(LockTimeoutError);
+    expect(await setting.redis.get(KEY)).toBe('');
+  });
+
   describe.each([
     ['FLUSHALL', () => setting.redis.flushall()],
     ['DEL', () => setting.redis.del(KEY)],

@@ -1,4 +1,7 @@
+import type { Locks } from 'nestjs-distributed-lock/core';
+import { eventually } from '../../support/eventually.js';
 import { outcomeOf, useRedis } from './setting.js';
+import { queued, woken } from './waiting.js';
 
 const CYCLES = 1_000;
 const patient = { keyTimeout: 10_000, waitTimeout: 30_000 };
@@ -42,5 +45,34 @@ describe('after 1,000 keys were taken and given back, and others given up', () =
     expect(Math.min(...ends)).toBeGreaterThan(0);
     const after = (await setting.redis.client('LIST')) as string;
     expect(after.trim().split('\n')).toHaveLength(before.trim().split('\n').length);
+  });
+});
+
+describe('the inbox of a store', () => {
+  const setting = useRedis();
+  const knownTo = ({ store }: Locks) => {
+    const { listeners, places } = store.mutex.wakeUps as unknown as Record<'listeners' | 'places', Map<string, unknown>>;
+    return [listeners.size, places.size];
+  };
+
+  it('knows those who wait, and nobody who waits no more (G7)', async () => {
+    const locks = setting.own();
+    const holder = await setting.own().acquire('taken', woken);
+    const next = locks.acquire('taken', woken);
+    const givenUp = outcomeOf(locks.acquire('taken', { ...woken, waitTimeout: 500, fair: true }));
+    await queued(setting, 'taken', 2);
+    expect(knownTo(locks)).toEqual([2, 2]);
+    expect((await givenUp).error).toMatchObject({ code: 'LOCK_TIMEOUT' });
+    await holder.release();
+    await (await next).release();
+    await eventually(() => expect(knownTo(locks)).toEqual([0, 0]));
+  });
+
+  it('knows nobody who gave up before a request could be sent (G7)', async () => {
+    const locks = setting.own({ path: '/nowhere' });
+    const waiting = outcomeOf(locks.acquire('key', { ...woken, waitTimeout: 50, fair: true }));
+    expect(knownTo(locks)).toEqual([1, 1]);
+    expect((await waiting).error).toMatchObject({ code: 'LOCK_STORE' });
+    expect(knownTo(locks)).toEqual([0, 0]);
   });
 });

@@ -1,6 +1,7 @@
 import { mkdirSync, rmSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { StoreError } from 'nestjs-distributed-lock/core';
+import { lua } from '../../../lib/stores/redis/lua.generated.js';
 import { eventually } from '../../support/eventually.js';
 import { startRedis } from '../../support/redis-server.js';
 import { HEAD_START, SLACK, endOf, outcomeOf, useRedis } from './setting.js';
@@ -58,6 +59,19 @@ describe('a server that refuses for good', () => {
     const end = endOf(lease);
     await eventually(() => endOf(lease) > end + 100, { within: lease.remaining() });
     expect(await lease.release()).toBe(true);
+  });
+});
+
+describe('a server that is the master no more', () => {
+  const setting = useRedis();
+
+  it.each(['mutex/acquire', 'mutex/release'] as const)('is told to the client by %s, which may look for the new one', async (script) => {
+    await setting.redis.set(KEY, 'owner');
+    await setting.redis.replicaof('127.0.0.1', 1);
+    const keys = script === 'mutex/acquire' ? [KEY, `{${KEY}}:fence`, `{${KEY}}:queue`] : [KEY, `{${KEY}}:queue`];
+    const args = script === 'mutex/acquire' ? [1000, '1', 'owner', 1000, 1, '', ''] : ['1', 'owner', 0, ''];
+    await expect(setting.redis.eval(lua[script], keys.length, ...keys, ...args)).rejects.toThrow(/^READONLY/);
+    await setting.redis.replicaof('NO', 'ONE');
   });
 });
 

@@ -9,7 +9,7 @@ import { freePort } from '../../support/free-port.js';
 import { startClusterNode } from '../../support/redis-cluster.js';
 import { startSentinel } from '../../support/redis-sentinel.js';
 import { useRedis, type Setting } from './setting.js';
-import { AT_ONCE, expectWoken, queued, subscribers, turnOf, woken } from './waiting.js';
+import { AT_ONCE, expectWoken, killSubscribers, queued, subscribers, turnOf, woken } from './waiting.js';
 
 const KEY = 'order:42';
 
@@ -102,6 +102,25 @@ describe('a client that is lent to a store', () => {
     expect((await waiting).at - start).toBeLessThan(2 * 200 + AT_ONCE);
     await expectExclusion([locks, setting.own()]);
     expect(logger.warn).toHaveBeenCalledTimes(1);
+  });
+});
+
+describe('a store whose inbox cannot come back', () => {
+  const setting = useRedis();
+
+  it('has those who begin to wait ask: they get the key at once (G8)', async () => {
+    const proxy = await setting.proxy();
+    const locks = setting.own(proxy.connection);
+    await expectWoken(setting, setting.own(), locks, 'other');
+    proxy.refuse();
+    await killSubscribers(setting);
+    await eventually(() => !locks.store.mutex.wakeUps!.isOpen);
+    const holder = await setting.own().acquire(KEY, woken);
+    const waiting = turnOf(locks.acquire(KEY, woken));
+    await queued(setting, KEY, 1);
+    const start = performance.now();
+    await holder.release();
+    expect((await waiting).at - start).toBeLessThan(AT_ONCE);
   });
 });
 

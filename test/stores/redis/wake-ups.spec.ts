@@ -1,3 +1,5 @@
+import { Locks } from 'nestjs-distributed-lock/core';
+import { redisStore } from 'nestjs-distributed-lock/redis';
 import { eventually } from '../../support/eventually.js';
 import { useRedis } from './setting.js';
 import { AT_ONCE, expectWoken, inboxes, killSubscribers, lockers, queued, subscribers, turnOf, woken, wokenChild } from './waiting.js';
@@ -48,6 +50,25 @@ describe('a waiter', () => {
   });
 });
 
+describe('an inbox that nobody says is broken', () => {
+  const setting = useRedis();
+
+  it('is opened anew when a waiter has had to look by itself (G8)', async () => {
+    const locks = setting.own();
+    await expectWoken(setting, setting.own(), locks, KEY);
+    const wakeUps: unknown = locks.store.mutex.wakeUps;
+    const { inbox, subscriber } = wakeUps as { inbox: string; subscriber: { unsubscribe(channel: string): Promise<unknown> } };
+    // As after a fail-over: connected, and to nobody who speaks.
+    await subscriber.unsubscribe(inbox);
+    expect(await inboxes(setting)).not.toContain(inbox);
+    const holder = await setting.own().acquire(KEY, woken);
+    const waiting = locks.acquire(KEY, { ...woken, retryInterval: 20 });
+    await eventually(async () => (await inboxes(setting)).includes(inbox));
+    await holder.release();
+    await (await waiting).release();
+  });
+});
+
 describe('the inbox of a store', () => {
   const setting = useRedis();
 
@@ -79,9 +100,11 @@ describe('the inbox of a store', () => {
 
   it('that is lent a client leaves it open and can open again (G7)', async () => {
     const client = setting.client();
+    const store = redisStore({ client });
     for (const round of [1, 2]) {
-      const locks = setting.locks({ client });
+      const locks = new Locks(store, { logger: false });
       await expectWoken(setting, setting.own(), locks, `${KEY}:${round}`);
+      expect(store.mutex.wakeUps!.isOpen).toBe(true);
       await locks.close();
       expect(await client.ping()).toBe('PONG');
     }
@@ -95,6 +118,7 @@ describe('the inbox of a store', () => {
     const holder = await setting.own().acquire(KEY, woken);
     const waiting = turnOf(locks.acquire(KEY, { ...woken, retryInterval: 1_000 }));
     await eventually(() => loss.lost === 1);
+    await eventually(() => locks.store.mutex.wakeUps!.isOpen);
     await queued(setting, KEY, 1);
     const start = performance.now();
     await holder.release();
