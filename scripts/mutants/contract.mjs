@@ -390,7 +390,7 @@ export const CONTRACT_MUTANTS = [
     guarantee: 'G9',
     what: 'an outage is contention',
     file: 'lib/core/local-queue.ts',
-    from: 'if (outcome instanceof LockError) return outcome;',
+    from: 'if (isOutage) return ownCopyOf(outcome);',
     to: '',
     spec: memory,
     test: 'G9 .*(never answers|last try)',
