@@ -5,7 +5,7 @@ import { abortedBy, LockAbortedError, LockError, LockTimeoutError, ownCopyOf, St
 import { Lease } from './lease.js';
 import type { LockRuntime } from './runtime.js';
 import { Tenure } from './tenure.js';
-import { Waiter, Waiters, type AcquireSettings } from './waiter.js';
+import { Waiter, Waiters, type AcquireSettings, type LocalQueueLimits } from './waiter.js';
 
 /**
  * Those of this process who want one key. Only one of them at a time has business with the store: it contends for all, and what it gets
@@ -26,7 +26,7 @@ export class LocalQueue implements Contest {
     readonly runtime: LockRuntime,
     readonly driver: LeaseDriver,
     readonly key: string,
-    private readonly limits: { readonly handOvers: number; readonly time: number },
+    private readonly limits: LocalQueueLimits,
     private readonly onIdle: () => void,
   ) {}
 

@@ -5,7 +5,7 @@ import type { Lease } from './lease.js';
 import { LocalQueue } from './local-queue.js';
 import { defined } from './options.js';
 import type { LockRuntime } from './runtime.js';
-import type { AcquireSettings } from './waiter.js';
+import type { AcquireSettings, LocalQueueLimits } from './waiter.js';
 
 /** How long the callers of one process may pass a key on among themselves while another process waits for it. */
 export interface LocalQueueOptions {
@@ -15,27 +15,25 @@ export interface LocalQueueOptions {
   time?: number;
 }
 
-export type LocalQueueLimits = Required<LocalQueueOptions>;
-
 const DEFAULTS: LocalQueueLimits = { handOvers: 32, time: 50 };
+
+/** More tokens at a time would outrun the clock that they follow. */
+const MOST = 1_000_000;
 
 /** @throws {LockConfigError} naming the option. */
 export function localQueueLimits(options: LocalQueueOptions = {}, where: string): LocalQueueLimits {
   const fail = (problem: string): never => {
-    throw new LockConfigError(`${where}: "localQueue" ${problem}.`);
+    throw new LockConfigError(`${where}: "localQueue"${problem}.`);
   };
-  if (typeof options !== 'object' || options === null) fail('must be an object');
+  if (typeof options !== 'object' || options === null) fail(' must be an object');
   const limits = { ...DEFAULTS, ...defined(options) };
   for (const [name, value] of Object.entries(limits)) {
     const least = name === 'handOvers' ? 1 : 0;
-    if (!(name in DEFAULTS)) fail(`has an unknown option "${name}"`);
+    if (!(name in DEFAULTS)) fail(` has an unknown option "${name}"`);
     if (!Number.isSafeInteger(value) || value < least || value > MOST) fail(`.${name} must be a whole number from ${least} to ${MOST}`);
   }
   return limits;
 }
-
-/** More tokens at a time would outrun the clock that they follow. */
-const MOST = 1_000_000;
 
 /** The queues of all keys of one {@link Locks}. */
 export class LocalQueues {

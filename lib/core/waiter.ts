@@ -18,6 +18,9 @@ export interface AcquireSettings {
   readonly guardsBody: boolean;
 }
 
+/** How many holders in a row, and for how many milliseconds, a process keeps a key that others may want. */
+export type LocalQueueLimits = Readonly<Record<'handOvers' | 'time', number>>;
+
 /** One caller who waits. It ends with a lease, or with why there is none. */
 export class Waiter {
   readonly startedAt = now();

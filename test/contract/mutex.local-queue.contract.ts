@@ -50,6 +50,30 @@ export function localQueueContract(makeStore: MakeStore): void {
       expect(requests).toBeLessThanOrEqual(2 + 640 / 8);
     });
 
+    it.each([
+      [{ handOvers: 2, time: 60_000 }, 2],
+      [{ handOvers: 5, time: 60_000 }, 5],
+      [{ handOvers: 1 }, 1],
+      [{ time: 0 }, 1],
+    ])('passes a lease on for as long as localQueue says: %p', async (localQueue, most) => {
+      const owners: string[] = [];
+      await callAll(21, ({ owner }) => owners.push(owner), open({ localQueue }));
+      const turns = [...new Set(owners)].map((owner) => owners.filter((other) => other === owner).length);
+      // The first one came when nobody waited, and reserved one token.
+      expect(turns).toEqual([1, ...Array.from({ length: 20 / most }, () => most)]);
+    });
+
+    it.each([
+      [{ handOvers: 0 }, /"localQueue".handOvers must be a whole number from 1/],
+      [{ handOvers: 1.5 }, /handOvers must be/],
+      [{ time: -1 }, /time must be a whole number from 0/],
+      [{ time: Infinity }, /time must be/],
+      [{ turns: 3 }, /has an unknown option "turns"/],
+      [null, /must be an object/],
+    ])('refuses bounds that make no sense: %p', (localQueue, message) => {
+      expect(() => open({ localQueue: localQueue as never })).toThrow(message);
+    });
+
     it('gives each of them a fencing token of its own, which only grows, over blocks and to other processes', async () => {
       const others = open();
       const tokens: number[] = [];
