@@ -12,7 +12,7 @@ import { judge } from './report/goals.mjs';
 import { goalsOf, tableOf } from './report/table.mjs';
 import { write } from './report/write.mjs';
 
-const WORKLOADS = ['w1', 'w2', 'w3', 'w4', 'w5', 'w6'];
+const WORKLOADS = ['w1', 'w2', 'w3', 'w4', 'w5', 'w6', 'w7', 'w8'];
 
 const HELP = `npm run bench -- [${WORKLOADS.join('] [')}] [options]
 
@@ -42,6 +42,8 @@ if (flags.help || unknown.length > 0) {
   process.exit(unknown.length > 0 ? 1 : 0);
 }
 
+// Whatever was started ends on exit, which a signal alone does not cause.
+for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP']) process.once(signal, () => process.exit(1));
 installContestants();
 const redis = await startRedis();
 const started = performance.now();
@@ -57,7 +59,7 @@ async function measure(workload) {
   const { title, run } = await import(`./workloads/${workload}.mjs`);
   const bench = new Bench({
     redis,
-    contestants: contestants(),
+    contestants: contestants(workload),
     quick: flags.quick || flags.check,
     rounds: numberOf('rounds') ?? (flags.check ? 1 : undefined),
     retry: numberOf('retry'),
@@ -82,12 +84,12 @@ function check(tables) {
   }
 }
 
-function contestants() {
+function contestants(workload) {
   if (flags.check) return [impostor];
   const only = flags.only?.split(',') ?? lineup.map(({ name }) => name);
   const missing = only.filter((name) => !lineup.some((contestant) => contestant.name === name));
   if (missing.length > 0) throw new Error(`Unknown contestant ${missing.join(', ')}.`);
-  return lineup.filter(({ name }) => name === OURS || only.includes(name));
+  return lineup.filter(({ name, only: its }) => (name === OURS || only.includes(name)) && (!its || its.includes(workload)));
 }
 
 function numberOf(name) {

@@ -2,13 +2,17 @@ import { connect } from './client.mjs';
 
 export function open({ port }) {
   const client = connect(port);
+  const locked = async (_key, _ttl, work) => {
+    await client.ping();
+    return work();
+  };
   return {
     version: '',
     keyOf: (key) => key,
-    async locked(key, ttl, work) {
-      await client.ping();
-      return work();
-    },
+    locked,
+    reading: locked,
+    writing: locked,
+    permitted: (key, _permits, ttl, work) => locked(key, ttl, work),
     async hold() {
       return () => undefined;
     },

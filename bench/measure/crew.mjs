@@ -32,6 +32,10 @@ class Crew {
     return Promise.all(this.members.map((member, index) => member.ask(task, { ...options, index })));
   }
 
+  get pids() {
+    return this.members.map(({ pid }) => pid);
+  }
+
   one(index, task, options) {
     return this.members[index].ask(task, options);
   }
@@ -55,6 +59,10 @@ class Member {
     this.#child.on('close', (code, signal) => {
       for (const { reject } of this.#open.values()) reject(new Error(`A process ended with ${signal ?? code}: ${complaint.trim()}`));
     });
+  }
+
+  get pid() {
+    return this.#child.pid;
   }
 
   ask(task, options) {

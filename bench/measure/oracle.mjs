@@ -37,14 +37,28 @@ export class Sections {
  *
  * @param {Float64Array[]} parts what several processes noted of one key.
  */
-export function overlaps(parts) {
-  const sections = parts.flatMap((times) => Array.from({ length: times.length / 2 }, (_, i) => [times[2 * i], times[2 * i + 1]]));
-  sections.sort(([a], [b]) => a - b);
+export const overlaps = (parts) =>
+  crowded(
+    parts.map((times) => ({ times, weight: 1 })),
+    1,
+  );
+
+/**
+ * How many sections began when, with all that were under way, they weighed more than the limit.
+ *
+ * @param {{ times: Float64Array, weight: number }[]} parts what several processes noted of one key. `Infinity`: as much as the limit.
+ */
+export function crowded(parts, limit) {
+  const turns = parts.flatMap(({ times, weight }) =>
+    Array.from(times, (at, i) => ({ at, weight: Math.min(weight, limit) * (i % 2 === 0 ? 1 : -1) })),
+  );
+  // Who ends in the instant in which another begins is not in its way.
+  turns.sort((a, b) => a.at - b.at || a.weight - b.weight);
   let count = 0;
-  let end = -Infinity;
-  for (const [start, until] of sections) {
-    if (start < end) count++;
-    end = Math.max(end, until);
+  let load = 0;
+  for (const { weight } of turns) {
+    load += weight;
+    if (weight > 0 && load > limit) count++;
   }
   return count;
 }

@@ -34,7 +34,7 @@ export async function startRedis() {
   process.once('exit', end);
   const client = new Redis(port, '127.0.0.1', { retryStrategy: () => 20, maxRetriesPerRequest: null }).on('error', () => undefined);
   const version = /redis_version:(\S+)/.exec(await client.info('server'))[1];
-  return new RedisServer(port, version, client, () => {
+  return new RedisServer(port, child.pid, version, client, () => {
     client.disconnect();
     process.off('exit', end);
     end();
@@ -42,8 +42,8 @@ export async function startRedis() {
 }
 
 class RedisServer {
-  constructor(port, version, client, stop) {
-    Object.assign(this, { port, version, client, stop });
+  constructor(port, pid, version, client, stop) {
+    Object.assign(this, { port, pid, version, client, stop });
   }
 
   async empty() {

@@ -130,4 +130,41 @@ async function loop(contestant, { callers, ms, startAt, duration }) {
   return { done: sections.count, failed, waits: Float64Array.from(waits), times: sections.times };
 }
 
-export const tasks = { warmUp, pairs, distinct, probe, once, loop, hold, rest, lookAtHeld, take, waitFor, give };
+/** As {@link loop}, for a key that several may hold. */
+async function share(contestant, { callers, kind, writes, permits, ms, startAt, duration }) {
+  const sections = { read: new Sections(), write: new Sections() };
+  const waits = { read: [], write: [] };
+  const end = startAt + duration;
+  let failed = 0;
+  const enter = {
+    read: (work) => (kind === 'permits' ? contestant.permitted('ten', permits, TTL, work) : contestant.reading('shared', TTL, work)),
+    write: (work) => contestant.writing('shared', TTL, work),
+  };
+  await sleep(startAt - clock());
+  void times(callers, async () => {
+    while (clock() < end) {
+      const side = Math.random() < writes ? 'write' : 'read';
+      const asked = clock();
+      try {
+        await enter[side](async () => {
+          if (clock() >= end) return;
+          waits[side].push(clock() - asked);
+          await sections[side].run(() => section(ms));
+        });
+      } catch {
+        failed++;
+      }
+    }
+  });
+  await sleep(end - clock());
+  return {
+    done: sections.read.count + sections.write.count,
+    failed,
+    waits: [...waits.read, ...waits.write],
+    writeWaits: waits.write,
+    read: sections.read.times,
+    write: sections.write.times,
+  };
+}
+
+export const tasks = { warmUp, pairs, distinct, probe, once, loop, share, hold, rest, lookAtHeld, take, waitFor, give };

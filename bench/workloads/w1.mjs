@@ -1,6 +1,7 @@
 // A lone caller: acquire and release of a free key, again and again; and one waiter that is woken by a release in another process.
 import { againstRaw, overlapsOf, probed } from '../measure/bench.mjs';
 import { sleep } from '../measure/clock.mjs';
+import { roundTripAfterPause } from '../measure/network.mjs';
 import { quantile } from '../measure/statistics.mjs';
 import { overlapping } from './columns.mjs';
 
@@ -32,7 +33,7 @@ const lone = (bench, rounds, count) =>
     chart: { key: 'p50', title: 'acquire + release of a free key, p50', unit: 'µs' },
     relate: againstRaw('p50', 'ratio'),
     measure: (contestant) =>
-      bench.withCrew(contestant, { warmUp: count }, async (crew) => {
+      bench.withCrew(contestant, { warmUp: count, apart: true }, async (crew) => {
         const { answers, ...cost } = await bench.measured(crew, 'pairs', { count });
         const [{ took }] = answers;
         return {
@@ -50,7 +51,13 @@ const woken = (bench, rounds, count) =>
     id: 'w1-woken',
     title: `one process holds, one waits: from the release to the waiter's section, ${count} times`,
     rounds,
-    columns: [{ key: 'p50', title: 'p50 ms', digits: 3 }, { key: 'p99', title: 'p99 ms', digits: 3 }, overlapping],
+    columns: [
+      { key: 'p50', title: 'p50 ms', digits: 3 },
+      { key: 'p99', title: 'p99 ms', digits: 3 },
+      { key: 'ping', title: 'a PING after such a pause, ms', digits: 3 },
+      { key: 'inPings', title: 'p50 in PINGs', digits: 1 },
+      overlapping,
+    ],
     chart: { key: 'p50', title: 'from a release to the start of one waiter, p50', unit: 'ms' },
     measure: (contestant) =>
       bench.withCrew(contestant, { size: 2, callers: 2 }, async (crew) => {
@@ -65,6 +72,8 @@ const woken = (bench, rounds, count) =>
           took.push(entered.at - given.at);
           overlaps += overlapsOf([given, entered]);
         }
-        return { p50: quantile(took, 0.5), p99: quantile(took, 0.99), overlaps };
+        const ping = await roundTripAfterPause(bench.network.port, count);
+        const p50 = quantile(took, 0.5);
+        return { p50, p99: quantile(took, 0.99), ping, inPings: p50 / ping, overlaps };
       }),
   });

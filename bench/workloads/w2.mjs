@@ -27,7 +27,7 @@ const distinct = (bench, rounds) =>
     chart: { key: 'perSecond', title: '256 callers, a key each: pairs of acquire + release', unit: 'pairs/s', more: true },
     relate: againstRaw('perSecond', 'ratio'),
     measure: (contestant) =>
-      bench.withCrew(contestant, {}, async (crew) => {
+      bench.withCrew(contestant, { apart: true }, async (crew) => {
         await crew.ask('distinct', { callers: CALLERS, duration: 300 });
         const { answers, ...cost } = await bench.measured(crew, 'distinct', { callers: CALLERS, duration: bench.sized(1000, 500) });
         const [{ done, elapsed }] = answers;
