@@ -1,7 +1,8 @@
 const lua = 'lib/stores/redis/lua/mutex/';
 const connection = 'lib/stores/redis/redis.connection.ts';
 const store = 'lib/stores/redis/redis.store.ts';
-const driver = 'lib/stores/redis/mutex.driver.ts';
+const keys = 'lib/stores/redis/redis.keys.ts';
+const requests = 'lib/stores/redis/lease.requests.ts';
 const spec = (name) => `test/stores/redis/${name}.spec.ts`;
 
 export const REDIS_MUTANTS = [
@@ -36,7 +37,7 @@ export const REDIS_MUTANTS = [
     guarantee: 'G7',
     what: 'redis: the fence does not expire',
     file: `${lua}acquire.lua`,
-    from: ", 'PX', ARGV[1])",
+    from: ", 'PX', ARGV[2])",
     to: ')',
     spec: spec('nothing-left'),
   },
@@ -339,17 +340,17 @@ export const REDIS_MUTANTS = [
   {
     guarantee: 'G7',
     what: 'redis: fenceTimeout has no effect',
-    file: driver,
-    from: '[fenceTimeout, countsReceivers]',
-    to: '[3_600_000, countsReceivers]',
+    file: requests,
+    from: '[countsReceivers, fenceTimeout]',
+    to: '[countsReceivers, 3_600_000]',
     spec: spec('fence'),
     test: 'remembered for fenceTimeout',
   },
   {
     guarantee: 'G6',
     what: 'redis: the keys of a lock are in several slots',
-    file: driver,
-    from: "return `{${this.connection.client.options?.keyPrefix ?? ''}${key}}:${what}`;",
+    file: keys,
+    from: "return `{${client.options?.keyPrefix ?? ''}${key}}:${what}`;",
     to: 'return `${key}:${what}`;',
     spec: spec('cluster'),
     test: 'share a Cluster slot, with the keyPrefix undefined',
@@ -357,8 +358,8 @@ export const REDIS_MUTANTS = [
   {
     guarantee: 'G6',
     what: 'redis: the keyPrefix is left out of the slot',
-    file: driver,
-    from: "`{${this.connection.client.options?.keyPrefix ?? ''}${key}}",
+    file: keys,
+    from: "`{${client.options?.keyPrefix ?? ''}${key}}",
     to: '`{${key}}',
     spec: spec('cluster'),
     test: 'share a Cluster slot, with the keyPrefix "app:"',
@@ -366,7 +367,7 @@ export const REDIS_MUTANTS = [
   {
     guarantee: 'G8',
     what: 'redis: the locks a and {a} share a queue',
-    file: driver,
+    file: keys,
     from: 'return `${key}::${what}`;',
     to: 'return `${key}:${what}`;',
     spec: spec('fence'),
@@ -375,16 +376,16 @@ export const REDIS_MUTANTS = [
   {
     guarantee: 'G4',
     what: 'redis: renews keys of many slots in one script',
-    file: driver,
-    from: 'isCluster ? 1 : 256',
-    to: 'isCluster ? 256 : 256',
+    file: requests,
+    from: 'isCluster ? 1 : LARGEST_RENEWAL',
+    to: 'LARGEST_RENEWAL',
     spec: spec('cluster-nodes'),
     test: 'own client, whose connection breaks before the reply to an applied renew|own client, that hangs',
   },
   {
     guarantee: 'G4',
     what: 'redis: integers as strings are not understood',
-    file: driver,
+    file: requests,
     from: "(Number(reply) === 1 ? 'renewed'",
     to: "(reply === 1 ? 'renewed'",
     spec: spec('clients'),
@@ -407,5 +408,32 @@ export const REDIS_MUTANTS = [
     to: '',
     spec: spec('clients'),
     test: 'rejects those who wait',
+  },
+  {
+    guarantee: 'G8',
+    what: 'redis: who died waiting for more than is free holds up those behind',
+    file: 'lib/stores/redis/lua/sharing/holders.lua',
+    from: 'not fits and (owner == asker or lock.taken >= lock.permits or not isGone(inbox))',
+    to: 'not fits',
+    spec: spec('sharing.gone'),
+    test: 'holds up nobody whom the rest suffices for',
+  },
+  {
+    guarantee: 'G8',
+    what: 'redis: a crowd that died is passed over a few at a time',
+    file: 'lib/stores/redis/lua/sharing/holders.lua',
+    from: 'for _ = 1, 10000 do',
+    to: 'for _ = 1, 256 do',
+    spec: spec('sharing.gone'),
+    test: 'passed over at once with the release',
+  },
+  {
+    guarantee: 'G9',
+    what: "redis: a latch call takes the client's last trouble for the reason why there is no answer",
+    file: 'lib/stores/redis/count-down-latch.driver.ts',
+    from: '!transient && cause instanceof Error',
+    to: 'cause instanceof Error',
+    spec: spec('count-down-latch.server'),
+    test: 'is not taken for the cause of a later silence',
   },
 ];
