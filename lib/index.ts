@@ -1,4 +1,6 @@
-export { DistributedLock, type LockDecorator } from './nest/distributed-lock.decorator.js';
+export { DistributedLock, ReadLock, Semaphore, WriteLock, type LockDecorator } from './nest/distributed-lock.decorator.js';
+export { LeaderOnly } from './nest/leader-only.decorator.js';
+export { runStandby, type Standby, type StandbyOptions } from './nest/standby.js';
 export { DistributedLockModule } from './nest/distributed-lock.module.js';
 export { DistributedLockInterceptor } from './nest/distributed-lock.interceptor.js';
 export { LockExceptionFilter } from './nest/distributed-lock.filter.js';
@@ -9,12 +11,29 @@ export type {
   DistributedLockModuleOptions,
   DistributedLockOptions,
   DistributedLockOptionsFactory,
+  LeaderOnlyOptions,
+  ReadWriteDecoratorOptions,
   ReturnKind,
+  SemaphoreDecoratorOptions,
 } from './nest/distributed-lock.options.js';
 export type { KeyFunction, KeyParts, LockableMethod, LockableResult, ParamPath } from './nest/lockable-method.js';
 export { Locks, type LocksOptions } from './locks.js';
 export type { LocalQueueOptions } from './core/local-queues.js';
+export { CountDownLatch, type CountDownLatchOptions, type LatchCallOptions } from './primitives/count-down-latch.js';
+export { LeaseLock } from './primitives/lease-lock.js';
 export { Mutex } from './primitives/mutex.js';
+export { ReadWriteLock, type ReadWriteLockOptions, type ReadWritePolicy } from './primitives/read-write-lock.js';
+export type { SemaphoreOptions } from './primitives/semaphore.js';
+export { MultiLock } from './primitives/multi-lock.js';
+export { MultiLease } from './primitives/multi-lease.js';
+export {
+  LeaderElection,
+  type Leader,
+  type LeaderElectionOptions,
+  type LeaderEvents,
+  type RunOptions,
+  type Term,
+} from './primitives/leader-election.js';
 export { Lease } from './core/lease.js';
 export { currentLease } from './core/holds.js';
 export type { AcquireOptions, OnTimeout, TimeoutContext, UsingOptions } from './core/options.js';

@@ -1,7 +1,8 @@
 import { after } from './core/clock.js';
-import { LockConfigError, LockLostError } from './core/errors.js';
+import { LockConfigError, LockLostError, UnsupportedPrimitiveError } from './core/errors.js';
 import { LockEventEmitter, type LockEvents, type LockListener, type LockLogger } from './core/events.js';
 import { checkKey } from './core/key.js';
+import { Latches } from './core/latches.js';
 import type { Lease } from './core/lease.js';
 import {
   checkOptions,
@@ -14,7 +15,13 @@ import {
 import { LocalQueues, localQueueLimits, type LocalQueueOptions } from './core/local-queues.js';
 import { LockRuntime } from './core/runtime.js';
 import type { LockStore } from './core/store.js';
-import { Mutex, type NoOptions, type OnTimeoutResult } from './primitives/mutex.js';
+import { CountDownLatch, type CountDownLatchOptions } from './primitives/count-down-latch.js';
+import type { LeaseLock, NoOptions, OnTimeoutResult } from './primitives/lease-lock.js';
+import { LeaderElection, type LeaderElectionOptions } from './primitives/leader-election.js';
+import { MultiLock } from './primitives/multi-lock.js';
+import { Mutex } from './primitives/mutex.js';
+import { ReadWriteLock, type ReadWriteLockOptions } from './primitives/read-write-lock.js';
+import { Semaphore, type SemaphoreOptions } from './primitives/semaphore.js';
 
 export interface LocksOptions {
   /** Put before every key. Default: nothing. */
@@ -44,6 +51,7 @@ export class Locks {
   private readonly events: LockEventEmitter;
   private readonly runtime: LockRuntime;
   private readonly queues: LocalQueues;
+  private readonly latches: Latches;
   private closing: Promise<void> | undefined;
 
   /**
@@ -64,6 +72,7 @@ export class Locks {
     this.events = new LockEventEmitter(options.logger ?? CONSOLE);
     this.runtime = new LockRuntime(this.events);
     this.queues = new LocalQueues(this.runtime, localQueueLimits(options.localQueue, 'Locks'));
+    this.latches = new Latches(this.runtime);
     users.set(store, (users.get(store) ?? 0) + 1);
   }
 
@@ -74,9 +83,66 @@ export class Locks {
    * @throws {LockConfigError} when the key is wrong.
    */
   mutex(key: string): Mutex {
-    checkKey(key);
-    const full = this.namespace === '' ? key : checkKey(this.namespace + key);
-    return new Mutex(this.queues, this.store.mutex, full, this.defaults);
+    return new Mutex(this.queues, this.store.mutex, this.fullKey(key), this.defaults);
+  }
+
+  /**
+   * The read and the write lock with this key; nothing is asked of the store yet.
+   *
+   * @param key as for {@link mutex}.
+   * @throws {LockConfigError} when the key or an option is wrong.
+   * @throws {UnsupportedPrimitiveError} when the store has no such locks.
+   */
+  readWriteLock(key: string, options: ReadWriteLockOptions = {}): ReadWriteLock {
+    const drivers = this.offered(this.store.readWriteLock, 'read/write locks');
+    return new ReadWriteLock(this.queues, drivers, this.fullKey(key), this.defaults, options);
+  }
+
+  /**
+   * The semaphore with this key; nothing is asked of the store yet.
+   *
+   * @param key as for {@link mutex}.
+   * @throws {LockConfigError} when the key or an option is wrong.
+   * @throws {UnsupportedPrimitiveError} when the store has no semaphores.
+   */
+  semaphore(key: string, options: SemaphoreOptions): Semaphore {
+    return new Semaphore(this.queues, this.offered(this.store.semaphore, 'semaphores'), this.fullKey(key), this.defaults, options);
+  }
+
+  /**
+   * The count-down latch with this key; nothing is asked of the store yet.
+   *
+   * @param key as for {@link mutex}.
+   * @throws {LockConfigError} when the key or an option is wrong.
+   * @throws {UnsupportedPrimitiveError} when the store has no latches.
+   */
+  countDownLatch(key: string, options: CountDownLatchOptions = {}): CountDownLatch {
+    const driver = this.offered(this.store.countDownLatch, 'count-down latches');
+    return new CountDownLatch(this.latches, driver, this.fullKey(key), this.defaults, options);
+  }
+
+  /**
+   * A candidate for the leadership of this name, whose key is `<name>-leader`; nothing is asked of the store yet. Each call makes another one.
+   *
+   * @param name as a key for {@link mutex}.
+   * @throws {LockConfigError} when the name or an option is wrong.
+   */
+  leaderElection(name: string, options: LeaderElectionOptions = {}): LeaderElection {
+    const mutex = this.mutex(`${checkKey(name, "A leader election's name")}-leader`);
+    return new LeaderElection(mutex, this.runtime, this.defaults, options);
+  }
+
+  /**
+   * Several locks as one, all or none; nothing is asked of the stores yet.
+   *
+   * @param locks keys as for {@link mutex}, and locks of these or of other {@link Locks}: mutexes, read and write locks, semaphores. The same lock
+   *   twice is one.
+   * @throws {LockConfigError} when there is none, a key is wrong, or two of them cannot be held at the same time.
+   */
+  multiLock(locks: readonly (string | LeaseLock<Lease> | MultiLock)[]): MultiLock {
+    if (typeof locks?.map !== 'function') throw new LockConfigError('A multi-lock is made of a list of keys and locks.');
+    const all = locks.map((lock) => (isLock(lock) ? lock : this.mutex(lock)));
+    return new MultiLock(all, this.defaults);
   }
 
   /** {@link Mutex.acquire} */
@@ -121,6 +187,16 @@ export class Locks {
     return this.closing;
   }
 
+  private fullKey(key: string): string {
+    checkKey(key);
+    return this.namespace === '' ? key : checkKey(this.namespace + key);
+  }
+
+  private offered<T>(driver: T | undefined, what: string): T {
+    if (driver) return driver;
+    throw new UnsupportedPrimitiveError(`The ${this.store.name} store has no ${what}.`);
+  }
+
   private async shutDown(): Promise<void> {
     this.stopWaiting();
     await within(this.shutdownTimeout, this.runtime.drained());
@@ -134,6 +210,11 @@ export class Locks {
     users.set(this.store, others);
     if (others === 0) await this.store.close();
   }
+}
+
+/** Also one of another copy of this package. */
+function isLock<L extends object>(value: string | L): value is L {
+  return typeof value === 'object' && value !== null && 'take' in value;
 }
 
 async function within(timeout: number, work: Promise<void>): Promise<void> {

@@ -1,5 +1,5 @@
 import { after, now, validity } from './clock.js';
-import type { AcquireReply, AcquireRequest, LeaseDriver } from './driver.js';
+import type { AcquireReply, AcquireRequest, LeaseDriver, Share } from './driver.js';
 import { asStoreError, isTransient, LockConfigError, StoreError, type LockError } from './errors.js';
 import { createOwner } from './owner.js';
 import { pollDelay, queuedDelay, turnDelay } from './patience.js';
@@ -26,6 +26,7 @@ export interface Wish {
   /** Whether the queue at the store is wanted even where it cannot wake us. */
   readonly fair: boolean;
   readonly holding: readonly string[];
+  readonly share: Share | undefined;
 }
 
 export interface Grant {
@@ -151,6 +152,7 @@ export class Contender {
       tokens: wish.tokens,
       queue,
       holding: wish.holding,
+      share: wish.share,
       yields: this.yields?.owner,
       abandoned: this.isAbandoned,
     };

@@ -5,6 +5,18 @@ export interface Tenancy {
   readonly owner: string;
 }
 
+/** How much of a key is asked for, where several may hold it at a time. */
+export interface Share {
+  /** Permits to take; `Infinity`: the whole key, alone. */
+  readonly count: number;
+  /** How many permits there are, from this request on; `Infinity`: as many as are asked for while nobody has the whole key. */
+  readonly permits: number;
+  /** Of those who queue, the ones of a lower rank go first, however late they come. */
+  readonly rank: 0 | 1;
+  /** An owner whose hold of the whole key does not stand in the way: the caller's own, which keeps a share of it. */
+  readonly beside?: string;
+}
+
 export interface AcquireRequest extends Tenancy {
   /** Milliseconds after which the key frees itself unless it is renewed. */
   readonly ttl: number;
@@ -14,6 +26,8 @@ export interface AcquireRequest extends Tenancy {
   readonly queue: boolean;
   /** What the waiting call chain holds already: a queued waiter is stored with it, for whoever looks for a deadlock. */
   readonly holding?: readonly string[];
+  /** Given to the drivers of keys that are shared, and to no other. */
+  readonly share?: Share;
   /** An owner of this process that gives its lease up in the same step: to the head of the queue, or to this request. */
   readonly yields?: string;
   /** True once the caller has given up: the driver then sends nothing more for this request, so that the `leave` behind it is the last word. */
@@ -61,13 +75,19 @@ export interface WakeUps {
 export interface CheckReply {
   readonly state: 'held' | 'queued' | 'taken' | 'free';
   readonly remaining: number;
+  /** The owner id of whoever holds the key or is offered it, one of them where several do; `null`: nobody. */
+  readonly holder: string | null;
+  /** The last fencing token that was given or reserved, while the key is held; `null`: none is known. An offer has none of its own. */
+  readonly token: number | null;
 }
 
 /**
- * The verbs that a store answers for one exclusive kind of lock. Each is one atomic step at the store, compares the owner, and is safe to
+ * The verbs that a store answers for one kind of lock. Each is one atomic step at the store, compares the owner, and is safe to
  * repeat. A rejection is a {@link StoreError} and means that the outcome is unknown; a driver rejects within its store's `requestTimeout`.
  */
 export interface LeaseDriver {
+  /** Whether several owners may hold a key at a time, each its {@link Share}. Then no caller waits for another one of its process. */
+  readonly isShared?: boolean;
   /** How many leases one `renew` may be asked for. Default: any number. */
   readonly largestBatch?: number;
   /** Without it, waiters ask again and again. */

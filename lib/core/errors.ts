@@ -39,17 +39,24 @@ export class LockTimeoutError extends LockError {
   static readonly code = 'LOCK_TIMEOUT';
   override readonly name = 'LockTimeoutError';
   readonly code = 'LOCK_TIMEOUT';
+  /** The owner id of who held the key, where that is known. */
+  readonly holder: string | undefined;
+
+  constructor(message: string, options: LockErrorOptions & { holder?: string } = {}) {
+    super(message, options);
+    this.holder = options.holder;
+  }
 }
 
-/** The wait was called off: by the caller's `signal`, or because the locks are being closed. `cause` is the signal's reason. */
+/** The wait was called off: by the caller's `signal`, by a leader's `resign`, or because the locks are being closed. `cause` is the signal's reason. */
 export class LockAbortedError extends LockError {
   static readonly code = 'LOCK_ABORTED';
   override readonly name = 'LockAbortedError';
   readonly code = 'LOCK_ABORTED';
   /** Who called it off. */
-  readonly reason: 'signal' | 'shutdown';
+  readonly reason: 'signal' | 'shutdown' | 'resigned';
 
-  constructor(message: string, options: LockErrorOptions & { reason: 'signal' | 'shutdown' }) {
+  constructor(message: string, options: LockErrorOptions & { reason: LockAbortedError['reason'] }) {
     super(message, options);
     this.reason = options.reason;
   }
@@ -138,6 +145,17 @@ export function ownCopyOf(error: LockError): LockError {
 /** The caller's own signal called the wait off. */
 export function abortedBy(signal: AbortSignal, key: string): LockAbortedError {
   return new LockAbortedError(`The wait for "${key}" was aborted.`, { key, reason: 'signal', cause: signal.reason });
+}
+
+/** Nobody may wait any more. */
+export function stopped(key: string, cause?: LockError): LockAbortedError {
+  const options = { key, reason: 'shutdown' as const };
+  return new LockAbortedError(`Cannot wait for "${key}": the locks are being closed.`, cause ? { ...options, cause } : options);
+}
+
+/** Nothing is asked of the store any more. */
+export function closed(key: string): LockAbortedError {
+  return new LockAbortedError(`The call for "${key}" was called off: the locks are closed.`, { key, reason: 'shutdown' });
 }
 
 /** Whether the store may answer if it is asked again. */

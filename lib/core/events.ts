@@ -27,13 +27,20 @@ export interface LockLogger {
 
 export type LockListener<E extends keyof LockEvents> = (event: LockEvents[E]) => unknown;
 
+type Listener<Payload> = (payload: Payload) => unknown;
+
 /** Tells listeners and the logger. One that fails cannot break a lock. */
-export class LockEventEmitter {
-  private readonly listeners = new Map<keyof LockEvents, Set<{ hear: (event: never) => unknown }>>();
+export class LockEventEmitter<Events extends object = LockEvents> {
+  private readonly listeners = new Map<keyof Events, Set<{ hear: (event: never) => unknown }>>();
 
   constructor(private readonly logger: LockLogger | false) {}
 
-  on<E extends keyof LockEvents>(event: E, listener: LockListener<E>): () => void {
+  /** For other events, which are told to the same logger. */
+  forOther<Others extends object>(): LockEventEmitter<Others> {
+    return new LockEventEmitter<Others>(this.logger);
+  }
+
+  on<E extends keyof Events>(event: E, listener: Listener<Events[E]>): () => void {
     const listeners = this.listeners.get(event) ?? new Set();
     const entry = { hear: listener };
     this.listeners.set(event, listeners.add(entry));
@@ -41,15 +48,15 @@ export class LockEventEmitter {
   }
 
   /** Whether anybody listens, for those who would rather not gather what to tell. */
-  isHeard(event: keyof LockEvents): boolean {
+  isHeard(event: keyof Events): boolean {
     return this.listeners.has(event);
   }
 
-  emit<E extends keyof LockEvents>(event: E, payload: LockEvents[E]): void {
-    for (const { hear } of this.listeners.get(event) ?? []) void this.tell(event, hear as LockListener<E>, payload);
+  emit<E extends keyof Events>(event: E, payload: Events[E]): void {
+    for (const { hear } of this.listeners.get(event) ?? []) void this.tell(event, hear as Listener<Events[E]>, payload);
   }
 
-  warn(message: string): void {
+  warn(message: string | (() => string)): void {
     log(this.logger, 'warn', message);
   }
 
@@ -57,11 +64,11 @@ export class LockEventEmitter {
     log(this.logger, 'debug', message);
   }
 
-  private async tell<E extends keyof LockEvents>(event: E, listener: LockListener<E>, payload: LockEvents[E]): Promise<void> {
+  private async tell<E extends keyof Events>(event: E, listener: Listener<Events[E]>, payload: Events[E]): Promise<void> {
     try {
       await listener(payload);
     } catch (error) {
-      log(this.logger, 'error', () => `A listener of "${event}" failed: ${String(error)}`);
+      log(this.logger, 'error', () => `A listener of "${String(event)}" failed: ${String(error)}`);
     }
   }
 }

@@ -6,6 +6,8 @@ import type { Lease } from './lease.js';
 interface Hold {
   /** Empty once it is released: a promise or a timer made under it may keep this for as long as it lives itself. */
   lease: Lease | undefined;
+  /** What the chain sees of it: itself, or all that it was taken together with. */
+  shown: Lease | undefined;
   outer: Hold | undefined;
 }
 
@@ -19,21 +21,23 @@ const NOTHING: readonly string[] = [];
 /**
  * Runs the work in a call chain that holds this lease, from the work's first line on.
  *
+ * @param shown what {@link currentLease} gives, where it is not this lease.
  * @throws {LockLostError} if the lease ran out before the work could begin.
  */
-export function runHolding<T>(lease: Lease, work: () => T): T {
+export function runHolding<T>(lease: Lease, work: () => T, shown = lease): T {
   lease.assertHeld();
-  const hold: Hold = { lease, outer: innermost(chain.getStore()) };
+  const hold: Hold = { lease, shown, outer: innermost(chain.getStore()) };
   lease.onRelease(() => {
     hold.lease = undefined;
+    hold.shown = undefined;
     hold.outer = innermost(hold.outer);
   });
   return chain.run(hold, work);
 }
 
-/** The innermost lease that this call chain holds; `undefined` outside of every locked call. */
+/** The innermost lease that this call chain holds, of a multi-lock all of it; `undefined` outside of every locked call. */
 export function currentLease(): Lease | undefined {
-  return innermost(chain.getStore())?.lease;
+  return innermost(chain.getStore())?.shown;
 }
 
 /** The lease under which this call chain holds the key. */

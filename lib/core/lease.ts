@@ -1,7 +1,7 @@
 import { untilAborted } from './abort.js';
 import { after, now } from './clock.js';
-import type { LeaseDriver } from './driver.js';
-import { abortedBy, LockLostError } from './errors.js';
+import type { LeaseDriver, Share } from './driver.js';
+import { abortedBy, LockLostError, type LockAbortedError } from './errors.js';
 import type { OpenLease } from './runtime.js';
 import type { Tenure } from './tenure.js';
 
@@ -106,7 +106,29 @@ export class Lease implements OpenLease, AsyncDisposable {
 
   /** @internal Calls back when the lease is released, before the store is asked. */
   onRelease(callback: () => void): void {
-    this.released = callback;
+    const { released } = this;
+    this.released = released
+      ? () => {
+          released();
+          callback();
+        }
+      : callback;
+  }
+
+  /** @internal What it holds of a key that several may hold. */
+  get share(): Share | undefined {
+    return this.tenure.share;
+  }
+
+  /** @internal Makes sure that the store keeps the key for so long, whatever happens to us. */
+  cover(minHold: number): Promise<void> {
+    return this.tenure.cover(minHold);
+  }
+
+  /** @internal Its `minHold`, which is covered, and its `maxHold` count from that time, if it was taken without. */
+  begin({ minHold, maxHold }: { minHold: number; maxHold?: number }, time: number): void {
+    this.keepUntil(time + minHold);
+    if (maxHold !== undefined) this.limitTo(time + maxHold);
   }
 
   /** @internal */
@@ -129,10 +151,12 @@ export class Lease implements OpenLease, AsyncDisposable {
     this.assertHeld();
     const { minHold, maxHold, signal } = options;
     const lease = new Lease(this.tenure, guardsBody, maxHold, false);
+    const start = now();
     try {
-      await untilAborted(this.tenure.keepFor(minHold), signal);
+      await untilAborted(this.cover(minHold), signal);
       if (signal?.aborted) throw abortedBy(signal, this.key);
       lease.assertHeld();
+      lease.keepUntil(start + minHold);
     } catch (error) {
       await lease.release();
       throw error;
@@ -141,9 +165,13 @@ export class Lease implements OpenLease, AsyncDisposable {
   }
 
   /** @internal */
-  abort(reason: LockLostError): void {
+  abort(reason: LockLostError | LockAbortedError): void {
     this.abortReason ??= reason;
     this.controller?.abort(this.abortReason);
+  }
+
+  private keepUntil(time: number): void {
+    this.tenure.keepUntil = Math.max(this.tenure.keepUntil, time);
   }
 
   private limitTo(end: number): void {

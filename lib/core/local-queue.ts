@@ -1,7 +1,7 @@
 import { Contender, type Contest, type Grant, type Taken, type Wish } from './acquire.js';
 import { after, now, validity } from './clock.js';
 import type { LeaseDriver } from './driver.js';
-import { abortedBy, LockAbortedError, LockError, LockTimeoutError, ownCopyOf, StoreError } from './errors.js';
+import { abortedBy, closed, LockError, LockTimeoutError, ownCopyOf, StoreError, stopped } from './errors.js';
 import { Lease } from './lease.js';
 import type { LockRuntime } from './runtime.js';
 import { Tenure } from './tenure.js';
@@ -56,9 +56,9 @@ export class LocalQueue implements Contest {
 
   wish(): Wish {
     const { settings, holding } = this.waiting.first as Waiter;
-    const { ttl, minHold, retryInterval, patience, fair } = settings;
+    const { ttl, minHold, retryInterval, patience, fair, share } = settings;
     const tokens = this.waiting.size > 1 ? this.limits.handOvers : 1;
-    return { ttl, minHold, retryInterval, isPatient: patience > 0, fair, tokens, holding };
+    return { ttl, minHold, retryInterval, isPatient: patience > 0, fair, tokens, holding, share };
   }
 
   isWanted({ ttl, minHold }: Wish): boolean {
@@ -73,8 +73,8 @@ export class LocalQueue implements Contest {
     this.turnsLeft = wish.tokens - 1;
     this.turnsEnd = now() + this.limits.time;
     const { key, driver, runtime } = this;
-    const { ttl, minHold } = wish;
-    const tenure = new Tenure(runtime, this, { key, owner, driver, ttl, minHold, fencingToken: token, sentAt });
+    const { ttl, minHold, share } = wish;
+    const tenure = new Tenure(runtime, this, { key, owner, driver, ttl, minHold, fencingToken: token, share, sentAt });
     this.give(this.waiting.first as Waiter, tenure, attempts);
     for (const waiter of this.waiting) if (waiter.isLate) this.remove(waiter, this.reasonAtTheEnd(waiter));
     if (runtime.stopping.aborted) this.stop();
@@ -236,14 +236,9 @@ export class LocalQueue implements Contest {
     const isOutage = outcome instanceof LockError && !(this.holder && this.holder.sentAt > this.lookedAt);
     if (isOutage) return ownCopyOf(outcome);
     const holder = this.holder?.owner ?? (outcome as Taken).holder;
-    return new LockTimeoutError(`Could not acquire "${key}" within ${Math.round(waiter.waited)} ms: it is held by ${holder}.`, { key });
+    return new LockTimeoutError(`Could not acquire "${key}" within ${Math.round(waiter.waited)} ms: it is held by ${holder}.`, {
+      key,
+      holder,
+    });
   }
-}
-
-function stopped(key: string): LockAbortedError {
-  return new LockAbortedError(`Cannot wait for "${key}": the locks are being closed.`, { key, reason: 'shutdown' });
-}
-
-function closed(key: string): LockAbortedError {
-  return new LockAbortedError(`Cannot acquire "${key}": the locks are closed.`, { key, reason: 'shutdown' });
 }

@@ -38,7 +38,7 @@ export function localQueueLimits(options: LocalQueueOptions = {}, where: string)
 /** The queues of all keys of one {@link Locks}. */
 export class LocalQueues {
   private readonly shared = new Map<LeaseDriver, Map<string, LocalQueue>>();
-  /** Those of a single caller: a fair one has a place of its own at the store, one with a single try waits for nobody. */
+  /** Those of a single caller: a fair one, or one who takes a share, has a place of its own at the store; one with a single try waits for nobody. */
   private readonly own = new Set<LocalQueue>();
 
   constructor(
@@ -51,7 +51,7 @@ export class LocalQueues {
   acquire(driver: LeaseDriver, key: string, settings: AcquireSettings): Promise<Lease> {
     const { fair, patience } = settings;
     // Behind whoever waits one would wait too, which nobody may who comes after the stop.
-    const isAlone = fair || patience === 0 || this.runtime.stopping.aborted;
+    const isAlone = driver.isShared || fair || patience === 0 || this.runtime.stopping.aborted;
     return (isAlone ? this.ownQueue(driver, key) : this.sharedQueue(driver, key)).join(settings);
   }
 

@@ -17,15 +17,20 @@ export class LockRuntime {
   readonly held = new Set<OpenLease>();
   private readonly background = new Set<Promise<void>>();
   private readonly stop = new AbortController();
+  private readonly end = new AbortController();
   private acquiring = 0;
   private onChange: (() => void)[] = [];
-  private isClosed = false;
 
   constructor(readonly events: LockEventEmitter) {}
 
   /** Aborts when nobody may wait any more; free keys are still given. */
   get stopping(): AbortSignal {
     return this.stop.signal;
+  }
+
+  /** Aborts when nothing is given any more. */
+  get closed(): AbortSignal {
+    return this.end.signal;
   }
 
   stopWaiting(): void {
@@ -35,11 +40,11 @@ export class LockRuntime {
   /** From now on nothing is given. */
   close(): void {
     this.stopWaiting();
-    this.isClosed = true;
+    this.end.abort();
   }
 
   assertOpen(key: string): void {
-    if (this.isClosed) throw new LockAbortedError(`Cannot acquire "${key}": the locks are closed.`, { key, reason: 'shutdown' });
+    if (this.end.signal.aborted) throw new LockAbortedError(`Cannot acquire "${key}": the locks are closed.`, { key, reason: 'shutdown' });
   }
 
   opened(lease: OpenLease): void {

@@ -1,4 +1,5 @@
 import type { LeaseDriver } from './driver.js';
+import type { LatchDriver } from './latch.js';
 
 /** A place where locks live, such as `redisStore()` or `memoryStore()`. It offers a driver for each kind of lock that it can hold. */
 export interface LockStore {
@@ -7,6 +8,9 @@ export interface LockStore {
   /** Milliseconds within which each request is answered or rejected. */
   readonly requestTimeout: number;
   readonly mutex: LeaseDriver;
+  readonly readWriteLock?: Readonly<Record<'read' | 'write', LeaseDriver>>;
+  readonly semaphore?: LeaseDriver;
+  readonly countDownLatch?: LatchDriver;
   /** Ends what the store opened itself. A client that the user passed in stays open. */
   close(): Promise<void>;
 }

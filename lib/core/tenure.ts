@@ -1,5 +1,5 @@
 import { now, validity } from './clock.js';
-import type { LeaseDriver } from './driver.js';
+import type { LeaseDriver, Share } from './driver.js';
 import { asStoreError, isTransient, LockLostError, type LockError } from './errors.js';
 import { repeatUntilAnswered } from './repeat.js';
 import type { LockRuntime, OpenLease } from './runtime.js';
@@ -14,6 +14,8 @@ export interface TenureOptions {
   /** Milliseconds from the grant for which the key stays taken whatever happens. */
   readonly minHold: number;
   readonly fencingToken: number | null;
+  /** What is held of a key that several may hold. */
+  readonly share?: Share;
   /** When the request that was granted was sent: validity counts from there, since the store began to count after that. */
   readonly sentAt: number;
 }
@@ -36,6 +38,7 @@ export class Tenure implements Renewable {
   readonly driver: LeaseDriver;
   readonly ttl: number;
   readonly fencingToken: number | null;
+  readonly share: Share | undefined;
   validUntil: number;
   renewAt: number;
   /** Why the key is no longer ours, once it is not. */
@@ -44,7 +47,8 @@ export class Tenure implements Renewable {
   private successor: Tenure | undefined;
   /** When the last request was sent by which the store knew this. */
   sentAt: number;
-  private keepUntil: number;
+  /** On the monotonic clock: a release before does not free the key. The store is told by {@link cover}. */
+  keepUntil: number;
   private limit: LockLostError | undefined;
   private isReleased = false;
   private isTold = false;
@@ -56,12 +60,8 @@ export class Tenure implements Renewable {
     private readonly line: Line,
     options: TenureOptions,
   ) {
-    this.key = options.key;
-    this.owner = options.owner;
-    this.driver = options.driver;
-    this.ttl = options.ttl;
-    this.fencingToken = options.fencingToken;
-    this.sentAt = options.sentAt;
+    ({ key: this.key, owner: this.owner, driver: this.driver, ttl: this.ttl, sentAt: this.sentAt } = options);
+    ({ fencingToken: this.fencingToken, share: this.share } = options);
     this.validUntil = this.sentAt + validity(this.ttl);
     this.renewAt = this.sentAt + this.ttl / 3;
     this.keepUntil = this.grantedAt + options.minHold;
@@ -125,12 +125,9 @@ export class Tenure implements Renewable {
     if (this.loss) throw this.loss as LockLostError;
   }
 
-  /** A re-entrant caller's `minHold` counts from its own start. */
-  async keepFor(minHold: number): Promise<void> {
-    const until = now() + minHold;
-    if (until <= this.keepUntil) return;
-    if (minHold > this.remaining()) await this.renew(Math.max(this.ttl, minHold));
-    this.keepUntil = Math.max(this.keepUntil, until);
+  /** Makes sure that the store keeps the key for so long. */
+  async cover(minHold: number): Promise<void> {
+    if (now() + minHold > this.keepUntil && minHold > this.remaining()) await this.renew(Math.max(this.ttl, minHold));
   }
 
   settleRenewal(reply: 'renewed' | 'lost', sentAt: number): void {

@@ -1,7 +1,7 @@
-import { onAbort } from './abort.js';
-import { after, now } from './clock.js';
+import type { Share } from './driver.js';
 import { heldKeys } from './holds.js';
 import type { Lease } from './lease.js';
+import { PatientCaller } from './patient-caller.js';
 
 /** What one caller asks for. */
 export interface AcquireSettings {
@@ -13,6 +13,8 @@ export interface AcquireSettings {
   readonly patience: number;
   readonly retryInterval: number;
   readonly fair: boolean;
+  /** Of a key that several may hold. */
+  readonly share?: Share;
   readonly signal: AbortSignal | undefined;
   /** Whether a body runs under the lease. */
   readonly guardsBody: boolean;
@@ -22,51 +24,23 @@ export interface AcquireSettings {
 export type LocalQueueLimits = Readonly<Record<'handOvers' | 'time', number>>;
 
 /** One caller who waits. It ends with a lease, or with why there is none. */
-export class Waiter {
-  readonly startedAt = now();
+export class Waiter extends PatientCaller<AcquireSettings> {
   /** What its call chain holds already. */
   readonly holding = heldKeys();
   isWaiting = false;
-  isOver = false;
   /** Its patience is over, but for the try that is under way. */
   isLate = false;
-  private timer: NodeJS.Timeout | undefined;
-  private forgetSignal: (() => void) | undefined;
 
   constructor(
-    readonly settings: AcquireSettings,
+    settings: AcquireSettings,
     readonly resolve: (lease: Lease) => void,
     readonly reject: (error: unknown) => void,
-  ) {}
-
-  get waited(): number {
-    return now() - this.startedAt;
+  ) {
+    super(settings);
   }
 
-  get isOverdue(): boolean {
-    return this.isLate || this.waited >= this.settings.patience;
-  }
-
-  listen(signal: AbortSignal, onSignal: () => void): void {
-    this.forgetSignal = onAbort(signal, onSignal);
-  }
-
-  limit(onDeadline: () => void): void {
-    const { patience } = this.settings;
-    if (this.timer || this.isOver || patience === Infinity) return;
-    const deadline = this.startedAt + patience;
-    const left = deadline - now();
-    if (left <= 0) return onDeadline();
-    this.timer = after(left, () => {
-      this.timer = undefined;
-      this.limit(onDeadline);
-    });
-  }
-
-  end(): void {
-    this.isOver = true;
-    clearTimeout(this.timer);
-    this.forgetSignal?.();
+  override get isOverdue(): boolean {
+    return this.isLate || super.isOverdue;
   }
 }
 

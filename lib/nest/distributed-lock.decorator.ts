@@ -1,10 +1,19 @@
 import 'reflect-metadata';
 import { Inject } from '@nestjs/common';
 import { LockConfigError } from '../core/errors.js';
+import type { ReadLock as ReadSide, WriteLock as WriteSide } from '../primitives/read-write-lock.js';
+import type { Semaphore as SemaphoreLock } from '../primitives/semaphore.js';
 import { createJoinPoint, definitionOf, recordJoinPoint } from './distributed-lock.join-point.js';
-import { checkDecoratorOptions, type DistributedLockOptions } from './distributed-lock.options.js';
+import {
+  checkDecoratorOptions,
+  type AnyDecoratorOptions,
+  type DistributedLockOptions,
+  type ReadWriteDecoratorOptions,
+  type SemaphoreDecoratorOptions,
+} from './distributed-lock.options.js';
 import { INTERCEPTOR, INTERCEPTOR_PROPERTY } from './distributed-lock.tokens.js';
 import { returnKindOf } from './lock-definition.js';
+import { DECORATORS, type LockKind } from './lock-kind.js';
 import type { KeyFunction, Lockable, LockableMethod, ParamPath } from './lockable-method.js';
 
 /** Metadata of a class that asks for the interceptor already, itself or by its parent. */
@@ -32,19 +41,78 @@ export function DistributedLock<
   M extends LockableMethod = LockableMethod,
   Key extends KeyFunction<Parameters<M>> = KeyFunction<Parameters<M>>,
   Path extends ParamPath<Parameters<M>> = ParamPath<Parameters<M>>,
->(options: DistributedLockOptions<M, Key, Path> = {}): LockDecorator<M, Key, Path> {
+>(options?: DistributedLockOptions<M, Key, Path>): LockDecorator<M, Key, Path> {
+  return decorate('mutex', options);
+}
+
+/**
+ * As {@link DistributedLock}, but runs beside other readers of its key; only a {@link WriteLock} keeps it out. Give both the same `value`: by
+ * default each method has a key of its own. A reader must not call a writer of its key: that rejects with {@link LockConfigError}.
+ *
+ * @throws {LockConfigError} as {@link DistributedLock}; at boot, if the key is also used as another kind of lock.
+ * @throws {UnsupportedPrimitiveError} at boot, if the store has no such locks.
+ */
+export function ReadLock<
+  M extends LockableMethod = LockableMethod,
+  Key extends KeyFunction<Parameters<M>> = KeyFunction<Parameters<M>>,
+  Path extends ParamPath<Parameters<M>> = ParamPath<Parameters<M>>,
+>(options?: ReadWriteDecoratorOptions<M, Key, Path>): LockDecorator<M, Key, Path> {
+  return decorate('read', options);
+}
+
+/**
+ * As {@link DistributedLock}, and keeps each {@link ReadLock} of its key out, too. A writer may call readers of its key.
+ *
+ * @throws as {@link ReadLock}.
+ */
+export function WriteLock<
+  M extends LockableMethod = LockableMethod,
+  Key extends KeyFunction<Parameters<M>> = KeyFunction<Parameters<M>>,
+  Path extends ParamPath<Parameters<M>> = ParamPath<Parameters<M>>,
+>(options?: ReadWriteDecoratorOptions<M, Key, Path>): LockDecorator<M, Key, Path> {
+  return decorate('write', options);
+}
+
+/**
+ * As {@link DistributedLock}, but lets as many calls run at a time, in all processes, as there are `permits` for their key.
+ *
+ * @throws as {@link ReadLock}.
+ */
+export function Semaphore<
+  M extends LockableMethod = LockableMethod,
+  Key extends KeyFunction<Parameters<M>> = KeyFunction<Parameters<M>>,
+  Path extends ParamPath<Parameters<M>> = ParamPath<Parameters<M>>,
+>(options: SemaphoreDecoratorOptions<M, Key, Path>): LockDecorator<M, Key, Path> {
+  return decorate('semaphore', options);
+}
+
+// In an app the decorators have the names. As types the same names mean the locks that Locks gives; their classes are in the entry `./core`.
+export type ReadLock = ReadSide;
+export type WriteLock = WriteSide;
+export type Semaphore = SemaphoreLock;
+
+/** What all decorators do: checks what is known when the class is defined, and leaves a join point in the method's place. */
+export function decorate(
+  kind: LockKind,
+  options: AnyDecoratorOptions = {},
+  election?: string,
+): <T>(target: object, method: string | symbol, descriptor: TypedPropertyDescriptor<T>) => void {
   return (target, method, descriptor) => {
-    assertLegacy(method);
+    const decorator = DECORATORS[kind];
+    assertLegacy(method, decorator);
     const className = nameOf(target);
-    const where = `@DistributedLock() on ${className}.${String(method)}`;
+    const where = `${decorator} on ${className}.${String(method)}`;
     const original: unknown = methodOf(target, descriptor, where);
-    checkDecoratorOptions(options, where);
+    checkDecoratorOptions(options, where, kind);
+    if (kind === 'leader' && (typeof election !== 'string' || election === '')) {
+      throw new LockConfigError(`${where}: the name of the election must be a string that is not empty.`);
+    }
     const { prefix = 'a', value = 'a' } = options;
     if (prefix + value === '') throw new LockConfigError(`${where}: the key is empty: give a "prefix" or a "value".`);
     const declared: unknown = Reflect.getMetadata('design:returntype', target, method);
     const inner = definitionOf(original);
     const returns = returnKindOf(original as object, declared, options.returns, where, inner?.returns);
-    const definition = { where, className, method, options, returns, inner };
+    const definition = { kind, where, className, method, options, election, returns, inner };
     const joinPoint = createJoinPoint(original as LockableMethod, definition);
     descriptor.value = joinPoint as typeof descriptor.value;
     recordJoinPoint(target, method, joinPoint);
@@ -63,9 +131,9 @@ function nameOf(target: object): string {
   return typeof target === 'function' ? target.name : target.constructor.name;
 }
 
-function assertLegacy(method: unknown): void {
+function assertLegacy(method: unknown, decorator: string): void {
   if (typeof method !== 'object' || method === null || !('kind' in method)) return;
-  throw new LockConfigError('@DistributedLock() needs legacy decorators, as Nest does: set "experimentalDecorators" in tsconfig.json.');
+  throw new LockConfigError(`${decorator} needs legacy decorators, as Nest does: set "experimentalDecorators" in tsconfig.json.`);
 }
 
 function methodOf(target: object, descriptor: PropertyDescriptor | undefined, where: string): unknown {

@@ -1,14 +1,15 @@
 import { type CallHandler, type ExecutionContext, Inject, Injectable, type NestInterceptor } from '@nestjs/common';
 import { isObservable, Observable, Subject, type Subscriber } from 'rxjs';
 import { takeUntil } from 'rxjs/operators';
-import { runHolding } from '../core/holds.js';
 import type { Lease } from '../core/lease.js';
-import { lossOf, resultOnTimeout } from '../primitives/mutex.js';
+import { lossOf, resultOnTimeout } from '../primitives/lease-lock.js';
 import { DEFINITION } from './distributed-lock.tokens.js';
 import type { ReturnKind } from './distributed-lock.options.js';
 import type { LockDefinition } from './lock-definition.js';
-import { type LockPlan, LockRegistry } from './lock-registry.js';
+import type { LockPlan } from './lock-plan.js';
+import { LockRegistry } from './lock-registry.js';
 import type { MethodExecutionContext } from './method-context.js';
+import type { MethodLock } from './method-lock.js';
 
 /**
  * The aspect: builds the key, takes the lock, proceeds, gives the lock back. The join point that {@link DistributedLock} leaves in a method's
@@ -56,16 +57,18 @@ class GuardedCall {
 
   async run(next: CallHandler): Promise<void> {
     const { plan, subscriber } = this;
+    let lock: MethodLock;
     let lease: Lease;
     try {
-      lease = await plan.mutexOf(this.call.getArgs()).take({ ...plan.options, signal: this.abort?.signal }, true);
+      lock = plan.lockOf(this.call.getArgs());
+      lease = await lock.take({ ...plan.options, signal: this.abort?.signal }, true);
     } catch (error) {
       return this.giveUp(error);
     }
     this.lease = lease;
     if (this.isOver) return void lease.release();
     try {
-      runHolding(lease, () =>
+      lock.holding(lease, () =>
         this.untilLeft(next.handle()).subscribe({
           next: (value: unknown) => {
             this.last = value;

@@ -4,6 +4,9 @@ import type { LockLogger } from '../core/events.js';
 import type { LocalQueueOptions } from '../core/local-queues.js';
 import { checkOptions, USING_OPTIONS, type UsingOptions } from '../core/options.js';
 import type { LockStore } from '../core/store.js';
+import { checkReadWriteOptions, type ReadWriteLockOptions } from '../primitives/read-write-lock.js';
+import { checkSemaphoreOptions, type SemaphoreOptions } from '../primitives/semaphore.js';
+import type { LockKind } from './lock-kind.js';
 import { checkParamLockPaths } from './lock-key.js';
 import type { KeyFunction, LockableMethod, ParamPath } from './lockable-method.js';
 
@@ -32,6 +35,28 @@ export interface DistributedLockOptions<
   /** Name of the registered store. Default `'default'`. */
   store?: string;
 }
+
+/** Options of {@link ReadLock} and {@link WriteLock}. */
+export interface ReadWriteDecoratorOptions<
+  M extends LockableMethod = LockableMethod,
+  Key = KeyFunction<Parameters<M>>,
+  Path extends string = ParamPath<Parameters<M>>,
+>
+  extends DistributedLockOptions<M, Key, Path>, ReadWriteLockOptions {}
+
+/** Options of {@link Semaphore}. */
+export interface SemaphoreDecoratorOptions<
+  M extends LockableMethod = LockableMethod,
+  Key = KeyFunction<Parameters<M>>,
+  Path extends string = ParamPath<Parameters<M>>,
+>
+  extends DistributedLockOptions<M, Key, Path>, SemaphoreOptions {}
+
+/** Options of {@link LeaderOnly}. Of the methods of one election, those that give `keyTimeout` or `retryInterval` must give the same. */
+export type LeaderOnlyOptions = Pick<DistributedLockOptions, 'keyTimeout' | 'retryInterval' | 'onLost' | 'returns' | 'store'>;
+
+/** Those of all decorators together. */
+export interface AnyDecoratorOptions extends ReadWriteDecoratorOptions, Partial<SemaphoreOptions> {}
 
 export interface DistributedLockModuleOptions {
   store: LockStore;
@@ -66,11 +91,18 @@ export interface DistributedLockModuleAsyncOptions extends Pick<ModuleMetadata, 
 
 const RETURN_KINDS: readonly unknown[] = ['promise', 'observable', 'iterable'];
 const ASPECT_OPTIONS = ['prefix', 'value', 'paramLock', 'key', 'returns', 'store'];
-const DECORATOR_OPTIONS = [...USING_OPTIONS.filter((name) => name !== 'signal'), ...ASPECT_OPTIONS];
+const LOCK_OPTIONS = [...USING_OPTIONS.filter((name) => name !== 'signal'), ...ASPECT_OPTIONS];
+const OPTIONS: Record<LockKind, readonly string[]> = {
+  mutex: LOCK_OPTIONS,
+  read: [...LOCK_OPTIONS, 'policy'],
+  write: [...LOCK_OPTIONS, 'policy'],
+  semaphore: [...LOCK_OPTIONS, 'permits', 'count'],
+  leader: ['keyTimeout', 'retryInterval', 'onLost', 'returns', 'store'],
+};
 
 /** @throws {LockConfigError} naming `where` and the option. */
-export function checkDecoratorOptions(options: DistributedLockOptions, where: string): void {
-  checkOptions(options, where, DECORATOR_OPTIONS);
+export function checkDecoratorOptions(options: AnyDecoratorOptions, where: string, kind: LockKind): void {
+  checkOptions(options, where, OPTIONS[kind]);
   const fail = (problem: string): never => {
     throw new LockConfigError(`${where}: ${problem}.`);
   };
@@ -88,6 +120,8 @@ export function checkDecoratorOptions(options: DistributedLockOptions, where: st
     }
   }
   if (returns !== undefined && !RETURN_KINDS.includes(returns)) fail('"returns" must be "promise", "observable" or "iterable"');
+  if (kind === 'semaphore') checkSemaphoreOptions({ permits: options.permits as number, count: options.count }, where);
+  else checkReadWriteOptions({ policy: options.policy }, where);
 }
 
 const ASYNC_OPTIONS = ['name', 'imports', 'inject', 'useFactory', 'useClass', 'useExisting'];
@@ -96,7 +130,7 @@ const MODULE_OPTIONS = ['store', 'name', 'namespace', 'defaults', 'shutdownTimeo
 /** @throws {LockConfigError} naming the option; {@link Locks} checks the rest. */
 export function checkModuleOptions(options: DistributedLockModuleOptions): void {
   checkNames(options, MODULE_OPTIONS, 'forRoot');
-  if (options.defaults !== undefined) checkDecoratorOptions(options.defaults, 'DistributedLockModule: "defaults"');
+  if (options.defaults !== undefined) checkDecoratorOptions(options.defaults, 'DistributedLockModule: "defaults"', 'mutex');
 }
 
 /** @throws {LockConfigError} naming the option. */

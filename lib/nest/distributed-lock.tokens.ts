@@ -6,7 +6,9 @@ import { Inject } from '@nestjs/common';
 export const INTERCEPTOR = Symbol.for('nestjs-distributed-lock:interceptor');
 
 /** The property that it is injected into. Nest prints this name where it cannot resolve the token. */
-export const INTERCEPTOR_PROPERTY = Symbol.for('@DistributedLock() found, but DistributedLockModule.forRoot() is not imported');
+export const INTERCEPTOR_PROPERTY = Symbol.for(
+  'A lock such as @DistributedLock() found, but DistributedLockModule.forRoot() is not imported',
+);
 
 /** Metadata of a join point: its {@link LockDefinition}. */
 export const DEFINITION = 'nestjs-distributed-lock:definition';

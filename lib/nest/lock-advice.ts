@@ -1,6 +1,7 @@
 import { types } from 'node:util';
 import { definitionOf, joinPointOf } from './distributed-lock.join-point.js';
 import type { LockDefinition } from './lock-definition.js';
+import { DECORATORS } from './lock-kind.js';
 
 /** What is legal and rarely meant, about one method of a class. */
 export interface Advice {
@@ -32,7 +33,7 @@ function adviceOnWrapper(joinPoint: object, wrapper: object): Advice {
     ? {
         definition,
         level: 'warn',
-        message: `${above} If it opens a transaction, the lock is released before the commit: write @DistributedLock() above it.`,
+        message: `${above} If it opens a transaction, the lock is released before the commit: write ${DECORATORS[definition.kind]} above it.`,
       }
     : { definition, level: 'debug', message: above };
 }
@@ -44,7 +45,7 @@ function adviceOnOverride(prototype: object, method: string | symbol, override: 
   return {
     definition,
     level: 'warn',
-    message: `${name} overrides ${definition.className}.${String(method)} without its @DistributedLock(): it runs unlocked. Decorate it too, or call the parent's method in it.`,
+    message: `${name} overrides ${definition.className}.${String(method)} without its ${DECORATORS[definition.kind]}: it runs unlocked. Decorate it too, or call the parent's method in it.`,
   };
 }
 

@@ -1,13 +1,17 @@
 import { LockConfigError } from '../core/errors.js';
-import type { DistributedLockOptions, ReturnKind } from './distributed-lock.options.js';
+import type { AnyDecoratorOptions, ReturnKind } from './distributed-lock.options.js';
+import type { LockKind } from './lock-kind.js';
 
 /** What a decorator says of its method; the join point carries it as metadata. */
 export interface LockDefinition {
+  readonly kind: LockKind;
   /** For messages: the decorator, the class and the method. */
   readonly where: string;
   readonly className: string;
   readonly method: string | symbol;
-  readonly options: DistributedLockOptions;
+  readonly options: AnyDecoratorOptions;
+  /** The name that {@link LeaderOnly} was given. */
+  readonly election?: string;
   /** What the method is known to return. */
   readonly returns: ReturnKind | undefined;
   /** The lock below this one on the same method. */

@@ -1,39 +1,22 @@
-import { type BeforeApplicationShutdown, Inject, Injectable, Logger, type OnApplicationShutdown } from '@nestjs/common';
+import {
+  type BeforeApplicationShutdown,
+  Inject,
+  Injectable,
+  Logger,
+  type OnApplicationBootstrap,
+  type OnApplicationShutdown,
+} from '@nestjs/common';
 import { ModulesContainer } from '@nestjs/core';
 import { LockConfigError } from '../core/errors.js';
-import { checkKey } from '../core/key.js';
-import { completeOptions, defined, resolveOptions, USING_OPTIONS, type ResolvedOptions, type UsingOptions } from '../core/options.js';
-import { log, type LockLogger } from '../core/events.js';
+import { completeOptions, defined } from '../core/options.js';
+import { log } from '../core/events.js';
 import { Locks } from '../locks.js';
-import type { Mutex } from '../primitives/mutex.js';
-import {
-  checkModuleOptions,
-  type DistributedLockModuleOptions,
-  type DistributedLockOptions,
-  type ReturnKind,
-} from './distributed-lock.options.js';
+import { checkModuleOptions, type DistributedLockModuleOptions } from './distributed-lock.options.js';
 import { DEFAULT_NAME } from './distributed-lock.tokens.js';
+import { LeaderCandidates } from './leader-candidates.js';
 import type { LockDefinition } from './lock-definition.js';
-import { digestArguments, encodeKeyParts } from './lock-key.js';
-
-/** How one decorated method locks in this app: its own options over the app's defaults. */
-export interface LockPlan {
-  readonly options: ResolvedOptions;
-  readonly returns: ReturnKind;
-  /** The lock of this call. */
-  mutexOf(args: readonly unknown[]): Mutex;
-  /** Where the app's operator reads it. */
-  log(level: 'warn' | 'debug', message: string): void;
-}
-
-interface Registered {
-  readonly locks: Locks;
-  readonly logger: LockLogger | false;
-  readonly defaults: DistributedLockOptions;
-  /** The defaults, completed by ours: once, for all methods. */
-  readonly complete: ResolvedOptions;
-  readonly namespace: string;
-}
+import { naming, planLock, planTerm, usingOptionsOf, type LockPlan, type Registered } from './lock-plan.js';
+import { LockUses } from './lock-uses.js';
 
 const SLOT = Symbol.for('nestjs-distributed-lock:stores');
 const shared = globalThis as { [SLOT]?: WeakMap<object, Map<string, Registered>> };
@@ -42,9 +25,11 @@ const storesOf = (shared[SLOT] ??= new WeakMap<object, Map<string, Registered>>(
 
 /** The stores of one app, by name. */
 @Injectable()
-export class LockRegistry implements BeforeApplicationShutdown, OnApplicationShutdown {
+export class LockRegistry implements OnApplicationBootstrap, BeforeApplicationShutdown, OnApplicationShutdown {
   private readonly stores: Map<string, Registered>;
   private readonly plans = new WeakMap<LockDefinition, LockPlan>();
+  private readonly uses = new LockUses();
+  private readonly candidates = new LeaderCandidates();
 
   constructor(@Inject(ModulesContainer) app: ModulesContainer) {
     this.stores = storesOf.get(app) ?? new Map<string, Registered>();
@@ -82,6 +67,10 @@ export class LockRegistry implements BeforeApplicationShutdown, OnApplicationShu
     log(first?.logger ?? false, level, message);
   }
 
+  onApplicationBootstrap(): void {
+    this.candidates.stand();
+  }
+
   beforeApplicationShutdown(): void {
     for (const { locks } of this.stores.values()) locks.stopWaiting();
   }
@@ -91,45 +80,20 @@ export class LockRegistry implements BeforeApplicationShutdown, OnApplicationShu
   }
 
   private plan(definition: LockDefinition): LockPlan {
-    const { where, className, method } = definition;
-    const own = defined(definition.options);
-    const name = own.store ?? this.stores.get(DEFAULT_NAME)?.defaults.store ?? DEFAULT_NAME;
+    const name = definition.options.store ?? this.stores.get(DEFAULT_NAME)?.defaults.store ?? DEFAULT_NAME;
     const registered = this.stores.get(name);
-    if (!registered) throw new LockConfigError(`${where}: no store is registered under the name "${name}".`);
-    const { locks, logger, defaults, complete, namespace } = registered;
-    // Which arguments take part is said by `key` or by `paramLock`: whoever gives one of them has said it.
-    const parts = own.key ?? own.paramLock ?? defaults.key ?? defaults.paramLock;
-    const { prefix = '', value = `${className}.${typeof method === 'symbol' ? (method.description ?? '') : method}` } = {
-      ...defaults,
-      ...own,
-    };
-    if (prefix + value === '') throw new LockConfigError(`${where}: the key is empty: give a "prefix" or a "value".`);
-    naming(where, () => checkKey(namespace + prefix + value + '-locks'));
-    return {
-      options: resolveOptions(complete, usingOptionsOf(own)),
-      returns: definition.returns ?? defaults.returns ?? 'promise',
-      mutexOf: (args) => naming(where, () => locks.mutex(prefix + value + partOf(parts, args) + '-locks')),
-      log: (level, message) => log(logger, level, message),
-    };
-  }
-}
-
-function partOf(parts: DistributedLockOptions['key'] | DistributedLockOptions['paramLock'], args: readonly unknown[]): string {
-  if (parts === undefined || parts === false) return '';
-  if (typeof parts === 'function') return `-${encodeKeyParts(parts(...args))}`;
-  return `-${digestArguments(args, parts)}`;
-}
-
-function usingOptionsOf(options: DistributedLockOptions): UsingOptions {
-  return Object.fromEntries(Object.entries(options).filter(([name]) => (USING_OPTIONS as readonly string[]).includes(name)));
-}
-
-/** Says in a {@link LockConfigError} which method it is about. */
-function naming<T>(where: string, work: () => T): T {
-  try {
-    return work();
-  } catch (cause) {
-    if (!(cause instanceof LockConfigError)) throw cause;
-    throw new LockConfigError(`${where}: ${cause.message}`, { key: cause.key, cause });
+    if (!registered) throw new LockConfigError(`${definition.where}: no store is registered under the name "${name}".`);
+    if (definition.kind === 'leader') {
+      const warn = (message: string): void => log(registered.logger, 'warn', message);
+      return planTerm(
+        definition,
+        registered,
+        naming(definition.where, () => this.candidates.of(definition, registered.locks, warn)),
+      );
+    }
+    const plan = planLock(definition, registered);
+    const advice = this.uses.add(definition, registered.locks.store, plan);
+    if (advice) plan.log('warn', advice);
+    return plan;
   }
 }

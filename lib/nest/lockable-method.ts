@@ -51,7 +51,7 @@ export type Lockable<T, M extends LockableMethod, Key, Path extends string> = T 
     ? Fitting<Parameters<T>, Key, Path>
     : KeyFunction<Parameters<M>> extends KeyFunction<Parameters<T>>
       ? unknown
-      : 'The type given to @DistributedLock is not the type of this method'
+      : 'The type given to the decorator is not the type of this method'
   : 'A locked method must return a Promise, an Observable or an async iterable: make it async';
 
 type Fitting<Args extends readonly unknown[], Key, Path extends string> =

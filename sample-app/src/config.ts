@@ -1,4 +1,4 @@
-/** What the shop reads from its environment; all times are milliseconds. */
+/** What the samples read from their environment; all times are milliseconds. */
 export const config = {
   /** 0: any free port, told on stdout and to a parent process. */
   port: wholeNumber('PORT', 3000),
@@ -12,6 +12,10 @@ export const config = {
   naiveExpiry: wholeNumber('NAIVE_EXPIRY_MS', 1000),
   /** Seconds between two stocktakes: a divisor of 60. */
   stocktakeSeconds: wholeNumber('STOCKTAKE_SECONDS', 10),
+  /** The leader's lease: one that dies is succeeded within it and a second. */
+  keyTimeout: wholeNumber('KEY_TIMEOUT_MS', 3000),
+  /** How long the leader works for each line in its ledger. */
+  jobMs: wholeNumber('JOB_MS', 50),
 };
 
 function wholeNumber(name: string, fallback: number): number {

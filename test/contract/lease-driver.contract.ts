@@ -1,17 +1,18 @@
 import { setTimeout as pause } from 'node:timers/promises';
 import type { AcquireRequest, LeaseDriver } from 'nestjs-distributed-lock/core';
 import { eventually } from '../support/eventually.js';
+import type { Kind } from './kinds.js';
 import { locksOpener, type MakeStore } from './open-locks.js';
 
 /** What every driver of an exclusive lock promises to the engine above it. */
-export function leaseDriverContract(makeStore: MakeStore, driverOf: (store: ReturnType<MakeStore>) => LeaseDriver): void {
+export function leaseDriverContract(makeStore: MakeStore, kind: Kind): void {
   describe('the driver', () => {
-    const { open, newKey } = locksOpener(makeStore);
+    const { newKey, driver: newDriver } = locksOpener(makeStore, kind);
     let driver: LeaseDriver;
     let key: string;
 
     beforeEach(() => {
-      driver = driverOf(open().store);
+      driver = newDriver();
       key = newKey();
     });
 
@@ -53,7 +54,8 @@ export function leaseDriverContract(makeStore: MakeStore, driverOf: (store: Retu
       });
 
       it('with tokens that grow by at least as many as are reserved, whatever ends the tenure', async () => {
-        const reserved = 100_000_000;
+        // Two seconds of the clock that tokens follow.
+        const reserved = 2_000_000;
         const first = await tokenOf('a', { tokens: reserved });
         await release('a');
         const second = await tokenOf('b', { ttl: 20 });
@@ -177,6 +179,43 @@ export function leaseDriverContract(makeStore: MakeStore, driverOf: (store: Retu
         await leave('a');
         await leave('a');
         expect(await check('b')).toBe('free');
+      });
+    });
+
+    describe('says of a key, whoever asks,', () => {
+      const whole = (owner: string) => driver.check({ key, owner });
+      /** Of a key that could be shared no one token is told. */
+      const told = (token: number) => (kind.share ? null : token);
+
+      it('that nobody has it', async () => {
+        expect(await whole('a')).toMatchObject({ state: 'free', holder: null, token: null });
+        await acquire('a');
+        await release('a');
+        expect(await whole('a')).toMatchObject({ state: 'free', holder: null, token: null });
+      });
+
+      it('who has it, and by which token', async () => {
+        const first = await tokenOf('a');
+        await acquire('b', { queue: true });
+        const reply = { remaining: expect.any(Number), holder: 'a', token: told(first) };
+        expect(await whole('a')).toEqual({ state: 'held', ...reply });
+        expect(await whole('b')).toEqual({ state: 'queued', ...reply });
+        expect(await whole('c')).toEqual({ state: 'taken', ...reply });
+        await release('a');
+        const second = await tokenOf('b');
+        expect(second).toBeGreaterThan(first);
+        expect(await whole('a')).toMatchObject({ state: 'taken', holder: 'b', token: told(second) });
+      });
+
+      it('the last of the tokens that were reserved', async () => {
+        const first = await tokenOf('a', { tokens: 5 });
+        expect(await whole('b')).toMatchObject({ holder: 'a', token: told(first + 4) });
+      });
+
+      it('nothing of an owner whose lease has run out', async () => {
+        await acquire('a', { ttl: 20 });
+        await eventually(async () => (await whole('b')).state === 'free');
+        expect(await whole('a')).toMatchObject({ state: 'free', holder: null, token: null });
       });
     });
 

@@ -54,9 +54,17 @@ describe('the matrix of stores and primitives', () => {
     expect(contract).toMatch(new RegExp(`\\bdescribe\\(['"\`]${guarantee} `));
   });
 
-  it('has every part of the mutex contract in the whole', () => {
-    const whole = readFileSync(join(root, 'test/contract/mutex.contract.ts'), 'utf8');
-    const parts = filesBelow('test/contract', '.contract.ts').filter((file) => file !== 'mutex.contract.ts');
-    for (const part of parts) expect(whole).toContain(`from './${part.replace(/ts$/, 'js')}'`);
+  it('has every part of a contract in the whole', () => {
+    const contracts = filesBelow('test/contract', '.contract.ts');
+    const textOfWhole = (primitive: string) => readFileSync(join(root, `test/contract/${primitive}.contract.ts`), 'utf8');
+    const parts = contracts.filter((file) => file.split('.').length > 3);
+    for (const part of parts) expect(textOfWhole(part.split('.')[0]!)).toContain(`from './${part.replace(/ts$/, 'js')}'`);
+    expect(textOfWhole('mutex')).toContain("from './lease-driver.contract.js'");
+  });
+
+  it.each(['leader-election', 'multi-lock'])('runs the contract of %s, which is made of mutexes, on every store', (primitive) => {
+    expect(filesBelow('test/contract', '.contract.ts')).toContain(`${primitive}.contract.ts`);
+    const name = primitive.replace(/-./g, ([, letter = '']) => letter.toUpperCase());
+    for (const store of Object.keys(STORES)) expect(specs).toMatch(new RegExp(`^${name}Contract\\(\\s*'${store}'`, 'm'));
   });
 });

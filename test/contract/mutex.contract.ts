@@ -1,3 +1,4 @@
+import { MUTEX, type Kind } from './kinds.js';
 import { leaseDriverContract } from './lease-driver.contract.js';
 import { cleanupContract } from './mutex.cleanup.contract.js';
 import { entryContract } from './mutex.entry.contract.js';
@@ -5,6 +6,7 @@ import { exclusionContract } from './mutex.exclusion.contract.js';
 import { fairnessContract } from './mutex.fairness.contract.js';
 import { handOverContract } from './mutex.hand-over.contract.js';
 import { holdingContract } from './mutex.holding.contract.js';
+import { localContenderContract } from './mutex.local-contender.contract.js';
 import { localOutageContract } from './mutex.local-outage.contract.js';
 import { localQueueContract } from './mutex.local-queue.contract.js';
 import { localTermsContract } from './mutex.local-terms.contract.js';
@@ -16,29 +18,42 @@ import { shutdownContract } from './mutex.shutdown.contract.js';
 import { validityContract } from './mutex.validity.contract.js';
 import type { MakeStore } from './open-locks.js';
 
+type Remains = () => Promise<string[]> | string[];
+
 /**
  * Everything that a mutex promises, on one store.
  *
  * @param makeStore opens the store once more, onto the same data: each is closed when its test ends.
  * @param remains names what there is at the store that does not expire by itself within an hour.
  */
-export function mutexContract(name: string, makeStore: MakeStore, remains: () => Promise<string[]> | string[]): void {
-  describe(`a mutex on ${name}`, () => {
-    leaseDriverContract(makeStore, ({ mutex }) => mutex);
-    entryContract(makeStore); // G1
-    exclusionContract(makeStore); // G2 G5
-    validityContract(makeStore); // G3 G4
-    repetitionContract(makeStore); // G6
-    cleanupContract(makeStore, remains); // G7
-    handOverContract(makeStore); // G8
-    patienceContract(makeStore); // G9
-    resultsContract(makeStore); // G10
-    reentrancyContract(makeStore);
-    holdingContract(makeStore);
-    fairnessContract(makeStore);
-    localQueueContract(makeStore);
-    localTermsContract(makeStore);
-    localOutageContract(makeStore);
-    shutdownContract(makeStore);
+export function mutexContract(name: string, makeStore: MakeStore, remains: Remains): void {
+  mutexContractOf(MUTEX, name, makeStore, remains);
+}
+
+/** The same of another kind of lock that one holds alone. */
+export function mutexContractOf(kind: Kind, name: string, makeStore: MakeStore, remains: Remains): void {
+  describe(`a ${kind.name} on ${name}`, () => {
+    exclusionContract(makeStore, kind); // G2 G5
+    validityContract(makeStore, kind); // G3 G4
+    resultsContract(makeStore, kind); // G10
+    reentrancyContract(makeStore, kind);
+    // The rest is about how one waits, about minHold and about closing: the leader election has a contract of its own for these.
+    if (kind.isElected) return;
+    leaseDriverContract(makeStore, kind);
+    entryContract(makeStore, kind); // G1
+    repetitionContract(makeStore, kind); // G6
+    cleanupContract(makeStore, kind, remains); // G7
+    handOverContract(makeStore, kind); // G8
+    patienceContract(makeStore, kind); // G9
+    holdingContract(makeStore, kind);
+    fairnessContract(makeStore, kind);
+    localTermsContract(makeStore, kind);
+    localOutageContract(makeStore, kind);
+    shutdownContract(makeStore, kind);
+    // Callers of a key that could be shared have each a place of their own at the store. So nothing passes between those of one process, and
+    // none asks on behalf of others.
+    if (kind.share) return;
+    localQueueContract(makeStore, kind);
+    localContenderContract(makeStore, kind);
   });
 }

@@ -10,6 +10,7 @@ import {
 import { eventually } from '../support/eventually.js';
 import { standStill } from './event-loop.js';
 import { gate } from './gate.js';
+import type { Kind } from './kinds.js';
 import { locksOpener, type MakeStore, type Misbehaviour } from './open-locks.js';
 import { rejection } from './rejection.js';
 import { outage, refusal } from './store-failures.js';
@@ -25,9 +26,9 @@ function late(keyTimeout: number, times = Infinity): Misbehaviour {
   });
 }
 
-export function entryContract(makeStore: MakeStore): void {
+export function entryContract(makeStore: MakeStore, kind: Kind): void {
   describe('G1 no option, race or outage lets a body start without its lease', () => {
-    const { open, newKey } = locksOpener(makeStore);
+    const { open, newKey } = locksOpener(makeStore, kind);
     let key: string;
     const body = jest.fn(() => 'ran');
 
@@ -147,7 +148,7 @@ export function entryContract(makeStore: MakeStore): void {
   });
 
   describe('G1 a grant that came too late', () => {
-    const { open, newKey } = locksOpener(makeStore);
+    const { open, newKey } = locksOpener(makeStore, kind);
 
     it('is asked for again, and only the second one counts', async () => {
       const locks = open({ misbehaving: late(300, 1) });

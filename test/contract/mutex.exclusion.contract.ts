@@ -1,11 +1,12 @@
 import { setTimeout as pause } from 'node:timers/promises';
 import { type Lease, LockLostError } from 'nestjs-distributed-lock/core';
 import { eventually } from '../support/eventually.js';
+import type { Kind } from './kinds.js';
 import { locksOpener, type MakeStore } from './open-locks.js';
 import { SharedCounter } from './shared-counter.js';
 
-export function exclusionContract(makeStore: MakeStore): void {
-  const { open, newKey } = locksOpener(makeStore);
+export function exclusionContract(makeStore: MakeStore, kind: Kind): void {
+  const { open, newKey } = locksOpener(makeStore, kind);
 
   describe('G2 at most one live holder for each key', () => {
     it('loses no update of unguarded counters that 200 callers each increment, from two Locks', async () => {

@@ -1,11 +1,12 @@
 import { type Lease, LockAbortedError, LockTimeoutError, type UsingOptions } from 'nestjs-distributed-lock/core';
 import { eventually } from '../support/eventually.js';
 import { gate } from './gate.js';
+import type { Kind } from './kinds.js';
 import { locksOpener, type MakeStore } from './open-locks.js';
 
-export function fairnessContract(makeStore: MakeStore): void {
+export function fairnessContract(makeStore: MakeStore, kind: Kind): void {
   describe('fair waiters', () => {
-    const { open, newKey } = locksOpener(makeStore);
+    const { open, newKey, driver } = locksOpener(makeStore, kind);
     let key: string;
     let holder: Lease;
     let order: string[];
@@ -68,7 +69,7 @@ export function fairnessContract(makeStore: MakeStore): void {
 
     it('wait about a second for one ahead that is dead, not for ever', async () => {
       const dead = { key, owner: 'dead', ttl: 60_000, tokens: 1, queue: true, abandoned: () => false };
-      expect(await open().store.mutex.acquire(dead)).toMatchObject({ granted: false });
+      expect(await driver().acquire(dead)).toMatchObject({ granted: false });
       const next = await begin('next', { fair: true });
       await holder.release();
       const start = performance.now();

@@ -1,6 +1,7 @@
 import { type AcquireOptions, type Lease, type Locks } from 'nestjs-distributed-lock/core';
 import { eventually } from '../support/eventually.js';
 import { gate } from './gate.js';
+import type { Kind } from './kinds.js';
 import { locksOpener, type MakeStore } from './open-locks.js';
 import { rejection } from './rejection.js';
 
@@ -9,9 +10,9 @@ const SLACK = 1_500;
 /** So long between two looks of its own that only a wake-up explains a turn that comes soon. */
 const woken = { keyTimeout: 60_000, waitTimeout: Infinity, retryInterval: 60_000 };
 
-export function handOverContract(makeStore: MakeStore): void {
+export function handOverContract(makeStore: MakeStore, kind: Kind): void {
   describe('G8 a waiter proceeds', () => {
-    const { open, newKey } = locksOpener(makeStore);
+    const { open, newKey, driver } = locksOpener(makeStore, kind);
     let key: string;
 
     beforeEach(() => (key = newKey()));
@@ -148,7 +149,7 @@ export function handOverContract(makeStore: MakeStore): void {
     });
 
     it('when the lease of a holder that died has run out', async () => {
-      await open().store.mutex.acquire({ key, owner: 'dead', ttl: 500, tokens: 1, queue: false, abandoned: () => false });
+      await driver().acquire({ key, owner: 'dead', ttl: 500, tokens: 1, queue: false, abandoned: () => false });
       const next = await waiter();
       await expectSoon(next.lease, 500 + 1_000 + SLACK);
     });
@@ -167,7 +168,7 @@ export function handOverContract(makeStore: MakeStore): void {
     it('after a second for one ahead that does not take what it is offered', async () => {
       const holder = await open().acquire(key, woken);
       const dead = { key, owner: 'dead', ttl: 60_000, tokens: 1, queue: true, abandoned: () => false };
-      expect(await open().store.mutex.acquire(dead)).toMatchObject({ granted: false });
+      expect(await driver().acquire(dead)).toMatchObject({ granted: false });
       const next = await waiter({ retryInterval: 100 });
       await holder.release();
       await expectSoon(next.lease, 1_000 + SLACK);

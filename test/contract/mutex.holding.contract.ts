@@ -2,11 +2,12 @@ import { setTimeout as pause } from 'node:timers/promises';
 import { type Lease, LockLostError, type Locks } from 'nestjs-distributed-lock/core';
 import { eventually } from '../support/eventually.js';
 import { gate } from './gate.js';
+import type { Kind } from './kinds.js';
 import { locksOpener, type MakeStore } from './open-locks.js';
 import { rejection } from './rejection.js';
 
-export function holdingContract(makeStore: MakeStore): void {
-  const { open, newKey } = locksOpener(makeStore);
+export function holdingContract(makeStore: MakeStore, kind: Kind): void {
+  const { open, newKey, driver } = locksOpener(makeStore, kind);
   let key: string;
   let locks: Locks;
 
@@ -36,7 +37,7 @@ export function holdingContract(makeStore: MakeStore): void {
 
     it('keeps saying that it was lost', async () => {
       const lease = await locks.acquire(key);
-      await open().store.mutex.release({ key, owner: lease.owner, keepFor: 0 });
+      await driver().release({ key, owner: lease.owner, keepFor: 0 });
       expect([await lease.release(), await lease.release()]).toEqual([false, false]);
     });
 
@@ -83,7 +84,7 @@ export function holdingContract(makeStore: MakeStore): void {
       const lease = await locks.acquire(key, { keyTimeout, minHold: 0, maxHold: keyTimeout });
       await lease.renew();
       expect(lease.remaining()).toBeGreaterThan(0.98 * keyTimeout);
-      const { state, remaining } = await locks.store.mutex.check({ key, owner: lease.owner });
+      const { state, remaining } = await driver(locks).check({ key, owner: lease.owner });
       expect(state).toBe('held');
       expect(remaining).toBeGreaterThan(0.98 * keyTimeout);
       expect(lease.signal.aborted).toBe(false);
@@ -122,7 +123,7 @@ export function holdingContract(makeStore: MakeStore): void {
     it('keeps the key though the holder dies with a lease that is shorter', async () => {
       const dying = open({ misbehaving: () => ({ renew: () => new Promise(() => undefined) }) });
       const { owner } = await dying.acquire(key, { keyTimeout: 50, minHold: 20_000 });
-      const { state, remaining } = await locks.store.mutex.check({ key, owner });
+      const { state, remaining } = await driver(locks).check({ key, owner });
       expect(state).toBe('held');
       expect(remaining).toBeGreaterThan(10_000);
     });
@@ -137,19 +138,19 @@ export function holdingContract(makeStore: MakeStore): void {
           await pause(400);
           const calledAt = performance.now();
           await locks.using(key, () => undefined, { minHold });
-          const { remaining } = await locks.store.mutex.check({ key, owner });
+          const { remaining } = await driver(locks).check({ key, owner });
           expect(performance.now() + remaining).toBeGreaterThanOrEqual(calledAt + minHold - 2);
         },
         { keyTimeout: 3_000 },
       );
-      const { state, remaining } = await open().store.mutex.check({ key, owner: 'nobody' });
+      const { state, remaining } = await driver().check({ key, owner: 'nobody' });
       expect(state).toBe('taken');
       expect(remaining).toBeGreaterThan(minHold - 2_000);
     });
 
     it('of a re-entrant call never shortens that of the outer one', async () => {
       await locks.using(key, () => locks.using(key, () => undefined, { minHold: 1 }), { minHold: 20_000 });
-      const { remaining } = await locks.store.mutex.check({ key, owner: 'nobody' });
+      const { remaining } = await driver(locks).check({ key, owner: 'nobody' });
       expect(remaining).toBeGreaterThan(10_000);
     });
 

@@ -1,32 +1,19 @@
 import { setTimeout as pause } from 'node:timers/promises';
 import { StoreError } from 'nestjs-distributed-lock/core';
+import { end } from './call-end.js';
+import type { Kind } from './kinds.js';
 import { locksOpener, type MakeStore } from './open-locks.js';
-import { eventually } from '../support/eventually.js';
 import { gate } from './gate.js';
-import { outage, refusal } from './store-failures.js';
+import { outage } from './store-failures.js';
 
 /** For what a busy machine adds. */
 const SLACK = 1_000;
 const REQUEST_TIMEOUT = 200;
 
-interface End {
-  error?: unknown;
-  took: number;
-}
-
-async function end(call: Promise<unknown>): Promise<End> {
-  const start = performance.now();
-  const error = await call.then(
-    () => undefined,
-    (reason: unknown) => reason,
-  );
-  return { error, took: performance.now() - start };
-}
-
 /** Those who wait for one key in one process, and a store that does not answer. */
-export function localOutageContract(makeStore: MakeStore): void {
+export function localOutageContract(makeStore: MakeStore, kind: Kind): void {
   describe('G9 callers of one process who wait for one key', () => {
-    const { open, newKey } = locksOpener(makeStore);
+    const { open, newKey } = locksOpener(makeStore, kind);
     let key: string;
 
     beforeEach(() => (key = newKey()));
@@ -72,24 +59,6 @@ export function localOutageContract(makeStore: MakeStore): void {
       expect(took).toBeLessThan(150 + SLACK);
     });
 
-    it('end by their patience behind a holder of their own when the store is away', async () => {
-      let isAway = false;
-      const locks = open({
-        requestTimeout: REQUEST_TIMEOUT,
-        misbehaving: (real) => ({ renew: (batch) => (isAway ? silent() : real.renew(batch)) }),
-      });
-      const holder = await locks.acquire(key, { keyTimeout: 60_000 });
-      isAway = true;
-      const patience = [500, 100, 300];
-      const ends = await Promise.all(patience.map((waitTimeout) => end(locks.acquire(key, { waitTimeout, retryInterval: 20 }))));
-      for (const [index, { error, took }] of ends.entries()) {
-        expect((error as { code: string }).code).toMatch(/^LOCK_(STORE|TIMEOUT)$/);
-        expect(took).toBeLessThan(patience[index]! + REQUEST_TIMEOUT + SLACK);
-      }
-      expect(ends[0]!.error).toBeInstanceOf(StoreError);
-      await holder.release();
-    });
-
     it('all get it when the outage ends in time, one after the other', async () => {
       let isAway = true;
       const locks = open({
@@ -108,19 +77,6 @@ export function localOutageContract(makeStore: MakeStore): void {
       isAway = false;
       await Promise.all(calls);
       expect(most).toBe(1);
-    });
-
-    it('are refused together when the store says that no retry helps', async () => {
-      const calls: string[] = [];
-      const locks = open({
-        misbehaving: () => ({ acquire: ({ owner }) => (calls.push(owner), pause(50).then(() => Promise.reject(refusal()))) }),
-      });
-      const ends = await Promise.all(Array.from({ length: 20 }, () => end(locks.acquire(key, { waitTimeout: Infinity }))));
-      for (const { error, took } of ends) {
-        expect(error).toMatchObject({ code: 'LOCK_STORE' });
-        expect(took).toBeLessThan(SLACK);
-      }
-      await eventually(() => calls.length === 1);
     });
 
     it('are not given a key that the store granted too late', async () => {

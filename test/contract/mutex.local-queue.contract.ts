@@ -2,6 +2,7 @@ import { setTimeout as pause } from 'node:timers/promises';
 import { type AcquireOptions, type Lease, type LeaseDriver, type Locks } from 'nestjs-distributed-lock/core';
 import { eventually } from '../support/eventually.js';
 import { gate } from './gate.js';
+import type { Kind } from './kinds.js';
 import { locksOpener, type MakeStore, type OpenOptions } from './open-locks.js';
 
 /** For what a busy machine adds. */
@@ -11,9 +12,9 @@ const TURNS = 32;
 const patient = { keyTimeout: 60_000, waitTimeout: Infinity, retryInterval: 60_000 };
 
 /** What a process does by itself with a key that many of its callers want. */
-export function localQueueContract(makeStore: MakeStore): void {
+export function localQueueContract(makeStore: MakeStore, kind: Kind): void {
   describe('a process whose callers want one key', () => {
-    const { open, newKey } = locksOpener(makeStore);
+    const { open, newKey, driver } = locksOpener(makeStore, kind);
     let key: string;
     let requests: number;
     let locks: Locks;
@@ -154,7 +155,7 @@ export function localQueueContract(makeStore: MakeStore): void {
     it('sends the next one to the store when the lease is lost', async () => {
       const holder = await locks.acquire(key, { ...patient, retryInterval: 100 });
       const next = locks.acquire(key, { ...patient, retryInterval: 100 });
-      await open().store.mutex.release({ key, owner: holder.owner, keepFor: 0 });
+      await driver().release({ key, owner: holder.owner, keepFor: 0 });
       await eventually(() => holder.signal.aborted);
       const lease = await next;
       expect(lease.owner).not.toBe(holder.owner);
@@ -168,7 +169,7 @@ export function localQueueContract(makeStore: MakeStore): void {
       const holder = await locks.acquire(key, patient);
       const next = locks.acquire(key, { ...patient, retryInterval: 200 });
       const behind = locks.acquire(key, { ...patient, retryInterval: 200 });
-      await open().store.mutex.release({ key, owner: holder.owner, keepFor: 0 });
+      await driver().release({ key, owner: holder.owner, keepFor: 0 });
       const start = performance.now();
       const lease = await next;
       expect(performance.now() - start).toBeLessThan(2 * 200 + SLACK);

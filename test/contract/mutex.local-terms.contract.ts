@@ -1,7 +1,8 @@
 import { setTimeout as pause } from 'node:timers/promises';
-import { LockAbortedError, type AcquireRequest, type Locks } from 'nestjs-distributed-lock/core';
+import type { Locks } from 'nestjs-distributed-lock/core';
 import { eventually } from '../support/eventually.js';
 import { gate } from './gate.js';
+import type { Kind } from './kinds.js';
 import { locksOpener, type MakeStore } from './open-locks.js';
 import { rejection } from './rejection.js';
 
@@ -10,9 +11,9 @@ const SLACK = 1_000;
 const patient = { keyTimeout: 60_000, waitTimeout: Infinity, retryInterval: 60_000 };
 
 /** Callers of one process who want one key, each on terms of its own. */
-export function localTermsContract(makeStore: MakeStore): void {
+export function localTermsContract(makeStore: MakeStore, kind: Kind): void {
   describe('callers of one process who wait for one key', () => {
-    const { open, newKey } = locksOpener(makeStore);
+    const { open, newKey } = locksOpener(makeStore, kind);
     let key: string;
     let locks: Locks;
 
@@ -59,48 +60,6 @@ export function localTermsContract(makeStore: MakeStore): void {
       expect(order.slice(1)).toEqual(['late LockTimeoutError', 'later LockTimeoutError', 'first', 'second', 'third']);
     });
 
-    it('pass on the place in the queue when the first of them gives up', async () => {
-      const holder = await open().acquire(key, patient);
-      const caller = new AbortController();
-      const order: string[] = [];
-      let places = 0;
-      const recorded = () =>
-        open({ misbehaving: (real) => ({ acquire: (request) => real.acquire(request).finally(() => (places += Number(request.queue))) }) });
-      const process = recorded();
-      const first = rejection(process.acquire(key, { ...patient, signal: caller.signal }));
-      const second = process.using(key, () => order.push('second'), patient);
-      await eventually(() => places === 1);
-      const stranger = recorded().using(key, () => order.push('stranger'), patient);
-      await eventually(() => places === 2);
-      caller.abort();
-      expect(await first).toBeInstanceOf(LockAbortedError);
-      await holder.release();
-      await Promise.all([second, stranger]);
-      expect(order).toEqual(['second', 'stranger']);
-    });
-
-    it('look by the retryInterval of the one who is first now, not of one who gave up', async () => {
-      const holder = await open().acquire(key, patient);
-      const caller = new AbortController();
-      let places = 0;
-      const deaf = open({
-        misbehaving: (real) => ({
-          acquire: (request) => real.acquire(request).finally(() => (places += Number(request.queue))),
-          wakeUps: { isOpen: true, open: () => Promise.resolve(), listen: () => () => undefined },
-        }),
-      });
-      const first = rejection(deaf.acquire(key, { ...patient, signal: caller.signal }));
-      const second = deaf.acquire(key, { ...patient, retryInterval: 200 });
-      await eventually(() => places === 1);
-      caller.abort();
-      await first;
-      await eventually(() => places === 2);
-      const start = performance.now();
-      await holder.release();
-      await (await second).release();
-      expect(performance.now() - start).toBeLessThan(2 * 200 + SLACK);
-    });
-
     it('keep the key for their own minHold, and for no other’s', async () => {
       const order = [
         { minHold: 300, isKept: true },
@@ -119,38 +78,6 @@ export function localTermsContract(makeStore: MakeStore): void {
         else expect(performance.now() - start).toBeLessThan(290);
         if (!leases[index + 1]) await next.release();
       }
-    });
-
-    it.each([
-      ['minHold', { minHold: 400 }],
-      ['keyTimeout', { keyTimeout: 20_000 }],
-    ])('get their own %s also when the one who asked for them gave up meanwhile', async (_name, own) => {
-      const answer = gate();
-      const requests: AcquireRequest[] = [];
-      const slow = open({
-        misbehaving: (real) => ({
-          async acquire(request) {
-            requests.push(request);
-            const reply = await real.acquire(request);
-            await answer.passed;
-            return reply;
-          },
-        }),
-      });
-      const caller = new AbortController();
-      const first = rejection(slow.acquire(key, { ...patient, keyTimeout: 3_000, signal: caller.signal }));
-      const second = slow.acquire(key, { ...patient, keyTimeout: 3_000, ...own });
-      await eventually(() => requests.length === 1);
-      caller.abort();
-      await first;
-      answer.open();
-      const lease = await second;
-      const start = performance.now();
-      if ('keyTimeout' in own) expect(lease.remaining()).toBeGreaterThan(own.keyTimeout / 2);
-      await lease.release();
-      const other = await open().acquire(key, { ...patient, waitTimeout: 20_000 });
-      if ('minHold' in own) expect(performance.now() - start).toBeGreaterThanOrEqual(own.minHold - 100);
-      await other.release();
     });
 
     it('are called off by stopWaiting behind one whose request is under way, which is granted', async () => {

@@ -1,6 +1,7 @@
 import { setTimeout as pause } from 'node:timers/promises';
 import { LockAbortedError, type LockError, LockTimeoutError, type Locks, StoreError } from 'nestjs-distributed-lock/core';
 import { eventually } from '../support/eventually.js';
+import type { Kind } from './kinds.js';
 import { locksOpener, type MakeStore, type Misbehaviour } from './open-locks.js';
 import { rejection } from './rejection.js';
 import { outage, refusal } from './store-failures.js';
@@ -19,9 +20,9 @@ async function timed<T>(work: () => Promise<T>): Promise<{ result: T; elapsed: n
   return { result, elapsed: performance.now() - start };
 }
 
-export function patienceContract(makeStore: MakeStore): void {
+export function patienceContract(makeStore: MakeStore, kind: Kind): void {
   describe('G9 an acquire ends when its patience does', () => {
-    const { open, newKey } = locksOpener(makeStore);
+    const { open, newKey } = locksOpener(makeStore, kind);
     let key: string;
     let locks: Locks;
     const attempts: number[] = [];
@@ -36,11 +37,11 @@ export function patienceContract(makeStore: MakeStore): void {
     const holdKey = () => open().acquire(key, { keyTimeout: 60_000 });
 
     it('patience is time and not tries', async () => {
-      await holdKey();
+      const { owner: holder } = await holdKey();
       const options = { waitTimeout: 400, retryCount: 2, retryInterval: 10 };
       const { result, elapsed } = await timed(() => rejection(locks.acquire(key, options)));
       expect(result).toBeInstanceOf(LockTimeoutError);
-      expect(result).toMatchObject({ code: 'LOCK_TIMEOUT', key });
+      expect(result).toMatchObject({ code: 'LOCK_TIMEOUT', key, holder });
       expect(elapsed).toBeGreaterThanOrEqual(400);
       expect(elapsed).toBeLessThan(400 + SLACK);
       expect(attempts[0]).toBeGreaterThan(2);
@@ -153,7 +154,7 @@ export function patienceContract(makeStore: MakeStore): void {
   });
 
   describe('G9 a release delays a result by at most one requestTimeout', () => {
-    const { open, newKey } = locksOpener(makeStore);
+    const { open, newKey } = locksOpener(makeStore, kind);
 
     it('and is repeated behind its back when it gets no answer', async () => {
       let releases = 0;
@@ -179,7 +180,7 @@ export function patienceContract(makeStore: MakeStore): void {
   });
 
   describe('what becomes of a call whose patience ends', () => {
-    const { open, newKey } = locksOpener(makeStore);
+    const { open, newKey } = locksOpener(makeStore, kind);
     const body = () => 'body';
     let key: string;
     let locks: Locks;

@@ -2,12 +2,13 @@ import { setTimeout as pause } from 'node:timers/promises';
 import { currentLease, type Lease, LockAbortedError, LockLostError, LockTimeoutError, type Locks } from 'nestjs-distributed-lock/core';
 import { eventually } from '../support/eventually.js';
 import { gate } from './gate.js';
+import type { Kind } from './kinds.js';
 import { locksOpener, type MakeStore } from './open-locks.js';
 import { rejection } from './rejection.js';
 
-export function reentrancyContract(makeStore: MakeStore): void {
+export function reentrancyContract(makeStore: MakeStore, kind: Kind): void {
   describe('a call chain that holds a key', () => {
-    const { open, newKey } = locksOpener(makeStore);
+    const { open, newKey, driver } = locksOpener(makeStore, kind);
     let key: string;
     let locks: Locks;
 
@@ -146,7 +147,7 @@ export function reentrancyContract(makeStore: MakeStore): void {
       const lostInside = locks.using(
         key,
         async ({ owner }) => {
-          await open().store.mutex.release({ key, owner, keepFor: 0 });
+          await driver().release({ key, owner, keepFor: 0 });
           await rejection(currentLease()!.renew());
           for (const again of [locks.using(key, () => 'ran'), locks.acquire(key), locks.tryAcquire(key)]) {
             expect(await rejection(again)).toBeInstanceOf(LockLostError);
@@ -190,7 +191,7 @@ export function reentrancyContract(makeStore: MakeStore): void {
       const call = locks.using(key, (outer) =>
         locks.using(key, async (inner) => {
           signals.push(outer.signal, inner.signal);
-          await open().store.mutex.release({ key, owner: inner.owner, keepFor: 0 });
+          await driver().release({ key, owner: inner.owner, keepFor: 0 });
           await rejection(inner.renew());
         }),
       );

@@ -2,6 +2,7 @@ import { setTimeout as pause } from 'node:timers/promises';
 import { type LeaseDriver, LockAbortedError, StoreError } from 'nestjs-distributed-lock/core';
 import { eventually } from '../support/eventually.js';
 import { gate } from './gate.js';
+import type { Kind } from './kinds.js';
 import { locksOpener, type MakeStore, type Misbehaviour } from './open-locks.js';
 import { rejection } from './rejection.js';
 import { outage } from './store-failures.js';
@@ -34,9 +35,9 @@ function recording(sent: string[], then: Misbehaviour = () => ({})): Misbehaviou
   };
 }
 
-export function repetitionContract(makeStore: MakeStore): void {
+export function repetitionContract(makeStore: MakeStore, kind: Kind): void {
   describe('G6 acquire, renew and release are safe to repeat', () => {
-    const { open, newKey } = locksOpener(makeStore);
+    const { open, newKey } = locksOpener(makeStore, kind);
     const options = { keyTimeout: 60_000, waitTimeout: 5_000, retryInterval: 20 };
     const losses = [
       ['replies', losingReplies],

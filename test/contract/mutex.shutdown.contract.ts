@@ -10,12 +10,13 @@ import {
 } from 'nestjs-distributed-lock/core';
 import { eventually } from '../support/eventually.js';
 import { gate } from './gate.js';
+import type { Kind } from './kinds.js';
 import { locksOpener, type MakeStore } from './open-locks.js';
 import { rejection } from './rejection.js';
 import { outage } from './store-failures.js';
 
-export function shutdownContract(makeStore: MakeStore): void {
-  const { open, newKey } = locksOpener(makeStore);
+export function shutdownContract(makeStore: MakeStore, kind: Kind): void {
+  const { open, newKey } = locksOpener(makeStore, kind);
   let key: string;
   let locks: Locks;
 

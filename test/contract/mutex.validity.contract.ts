@@ -3,6 +3,7 @@ import { type Lease, LockLostError, StoreError } from 'nestjs-distributed-lock/c
 import { eventually } from '../support/eventually.js';
 import { firstTurnAfterStandingStill, standStill } from './event-loop.js';
 import { gate } from './gate.js';
+import type { Kind } from './kinds.js';
 import { locksOpener, type MakeStore } from './open-locks.js';
 import { rejection } from './rejection.js';
 import { outage, refusal } from './store-failures.js';
@@ -19,8 +20,8 @@ function expectEnd(lease: Lease, keyTimeout: number, earliest: number, latest: n
   expect(after + remaining).toBeGreaterThanOrEqual(earliest + validity(keyTimeout));
 }
 
-export function validityContract(makeStore: MakeStore): void {
-  const { open, newKey } = locksOpener(makeStore);
+export function validityContract(makeStore: MakeStore, kind: Kind): void {
+  const { open, newKey, driver } = locksOpener(makeStore, kind);
 
   describe('G3 never claims an expired lease', () => {
     it('says so at once after the event loop stood still for longer than the lease', async () => {
@@ -162,7 +163,7 @@ export function validityContract(makeStore: MakeStore): void {
       const lost: string[] = [];
       locks.on('lost', ({ key }) => lost.push(key));
       const lease = await locks.acquire(newKey(), { keyTimeout: 60_000 });
-      await open().store.mutex.release({ key: lease.key, owner: lease.owner, keepFor: 0 });
+      await driver().release({ key: lease.key, owner: lease.owner, keepFor: 0 });
       const stranger = await open().acquire(lease.key);
       await expect(lease.renew()).rejects.toBeInstanceOf(LockLostError);
       expect(lease.signal.aborted).toBe(true);
@@ -175,7 +176,7 @@ export function validityContract(makeStore: MakeStore): void {
     it('and finds by itself that the lease is lost', async () => {
       const lease = await open().acquire(newKey(), { keyTimeout: 1_500 });
       const start = performance.now();
-      await open().store.mutex.release({ key: lease.key, owner: lease.owner, keepFor: 0 });
+      await driver().release({ key: lease.key, owner: lease.owner, keepFor: 0 });
       await eventually(() => lease.signal.aborted);
       expect(performance.now() - start).toBeLessThan(validity(1_500));
     });
@@ -183,7 +184,7 @@ export function validityContract(makeStore: MakeStore): void {
     it('and finds at the release that the lease was lost', async () => {
       const key = newKey();
       const call = open().using(key, async ({ owner }) => {
-        await open().store.mutex.release({ key, owner, keepFor: 0 });
+        await driver().release({ key, owner, keepFor: 0 });
         return 'done';
       });
       await expect(call).rejects.toMatchObject({ name: 'LockLostError', result: 'done', key });

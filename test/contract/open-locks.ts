@@ -1,4 +1,5 @@
-import { Locks, type LeaseDriver, type LocksOptions, type LockStore } from 'nestjs-distributed-lock/core';
+import type { LeaseDriver, Locks, LocksOptions, LockStore } from 'nestjs-distributed-lock/core';
+import { LocksOfKind, MUTEX, type Kind } from './kinds.js';
 
 /** Opens the store under test once more, onto the same data. */
 export type MakeStore = () => LockStore;
@@ -14,41 +15,53 @@ export interface OpenOptions extends LocksOptions {
 }
 
 export interface LocksOpener {
-  /** New Locks over the store; they are closed when the test ends. They log nothing, and do not wait long for bodies. */
+  /** New Locks over the store, with the kind of lock under test for a mutex. They are closed when the test ends, log nothing, and do not wait long for bodies. */
   open(options?: OpenOptions): Locks;
   /** A key that no other test uses. */
   newKey(): string;
+  /** The kind's own driver, for requests that a test makes by itself; of new Locks if no others are given. */
+  driver(of?: Locks): LeaseDriver;
 }
 
 let keys = 0;
 
 /** Call it inside a `describe`. */
-export function locksOpener(makeStore: MakeStore): LocksOpener {
+export function locksOpener(makeStore: MakeStore, kind: Kind = MUTEX): LocksOpener {
   const opened: Locks[] = [];
   afterEach(async () => {
     await Promise.all(opened.splice(0).map((locks) => locks.close()));
   }, 10_000);
+  const open = ({ misbehaving, requestTimeout, ...options }: OpenOptions = {}): Locks => {
+    const real = makeStore();
+    const store = misbehaving || requestTimeout ? altered(real, kind, misbehaving, requestTimeout) : real;
+    const locks = new LocksOfKind(kind, store, { logger: false, shutdownTimeout: 200, ...options });
+    opened.push(locks);
+    return locks;
+  };
   return {
-    open({ misbehaving, requestTimeout, ...options } = {}) {
-      const real = makeStore();
-      const store = misbehaving || requestTimeout ? altered(real, misbehaving, requestTimeout) : real;
-      const locks = new Locks(store, { logger: false, shutdownTimeout: 200, ...options });
-      opened.push(locks);
-      return locks;
-    },
+    open,
     newKey: () => `contract:${process.pid}:${++keys}`,
+    driver: ({ store } = open()) => {
+      const real = verbsOf(kind.driverOf(store));
+      return kind.share ? { ...real, acquire: (request) => real.acquire({ share: kind.share, ...request }) } : real;
+    },
   };
 }
 
-function altered(store: LockStore, misbehaving: Misbehaviour = () => ({}), requestTimeout = store.requestTimeout): LockStore {
-  const { mutex } = store;
-  const real: LeaseDriver = {
-    acquire: (request) => mutex.acquire(request),
-    renew: (batch) => mutex.renew(batch),
-    release: (request) => mutex.release(request),
-    leave: (tenancy) => mutex.leave(tenancy),
-    check: (tenancy) => mutex.check(tenancy),
-    ...(mutex.wakeUps && { wakeUps: mutex.wakeUps }),
+function altered(store: LockStore, kind: Kind, misbehaving: Misbehaviour = () => ({}), requestTimeout = store.requestTimeout): LockStore {
+  const real = verbsOf(kind.driverOf(store));
+  return { ...kind.withDriver(store, { ...real, ...misbehaving(real) }), requestTimeout };
+}
+
+function verbsOf(driver: LeaseDriver): LeaseDriver {
+  const { isShared, wakeUps } = driver;
+  return {
+    acquire: (request) => driver.acquire(request),
+    renew: (batch) => driver.renew(batch),
+    release: (request) => driver.release(request),
+    leave: (tenancy) => driver.leave(tenancy),
+    check: (tenancy) => driver.check(tenancy),
+    ...(isShared && { isShared }),
+    ...(wakeUps && { wakeUps }),
   };
-  return { name: store.name, requestTimeout, mutex: { ...real, ...misbehaving(real) }, close: () => store.close() };
 }

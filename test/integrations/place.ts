@@ -15,7 +15,12 @@ export function way(group: string, where: string, prove: () => void): void {
 
 /** The lock and others, as if written on the method in this order; the first of the others is the uppermost. */
 export function lockAmong(order: Order, options: DistributedLockOptions, ...others: MethodDecorator[]): LockDecorator<LockableMethod> {
-  const lock = DistributedLock(options) as MethodDecorator;
+  return among(order, DistributedLock(options), ...others);
+}
+
+/** As {@link lockAmong}, with any of our decorators. */
+export function among(order: Order, ours: LockDecorator<LockableMethod>, ...others: MethodDecorator[]): LockDecorator<LockableMethod> {
+  const lock = ours as MethodDecorator;
   const topDown = order === 'above' ? [lock, ...others] : [...others, lock];
   return (target, method, descriptor) => {
     let current: PropertyDescriptor = descriptor;

@@ -1,65 +1,67 @@
 import { Inject, Injectable } from '@nestjs/common';
 import { setTimeout as pause } from 'node:timers/promises';
-import { currentLease, DistributedLock, Lease, LockLostError } from 'nestjs-distributed-lock';
+import { currentLease, Lease, LockLostError } from 'nestjs-distributed-lock';
 import { eventually } from '../support/eventually.js';
-import { boot } from './boot.js';
 import { Gate } from './gate.js';
+import { bootKind, EXCLUSIVE, KINDS, type Kind } from './kinds.js';
 
-@Injectable()
-class Inner {
-  outlived = new Gate();
-  keysOfChild: unknown[] = [];
+function servicesWith({ lock }: Kind) {
+  @Injectable()
+  class Inner {
+    outlived = new Gate();
+    keysOfChild: unknown[] = [];
 
-  @DistributedLock({ value: 'inner', waitTimeout: 0 })
-  async run() {
-    return currentLease();
+    @lock({ value: 'inner', waitTimeout: 0 })
+    async run() {
+      return currentLease();
+    }
+    @lock({ value: 'outer', waitTimeout: 0 })
+    async again() {
+      return currentLease();
+    }
+    @lock({ value: 'inner', waitTimeout: 0 })
+    async leaveChild() {
+      void this.child();
+      return currentLease();
+    }
+    private async child() {
+      this.keysOfChild.push(currentLease()?.key);
+      await this.outlived.pass();
+      this.keysOfChild.push(currentLease()?.key);
+      this.keysOfChild.push(await this.run().then((lease) => lease?.key));
+    }
   }
-  @DistributedLock({ value: 'outer', waitTimeout: 0 })
-  async again() {
-    return currentLease();
+
+  @Injectable()
+  class Outer {
+    body: (inner: Inner, lease: Lease | undefined) => unknown = () => undefined;
+    constructor(@Inject(Inner) private readonly inner: Inner) {}
+
+    @lock({ value: 'outer', keyTimeout: 60_000, waitTimeout: 0 })
+    async run() {
+      return this.body(this.inner, currentLease());
+    }
   }
-  @DistributedLock({ value: 'inner', waitTimeout: 0 })
-  async leaveChild() {
-    void this.child();
-    return currentLease();
-  }
-  private async child() {
-    this.keysOfChild.push(currentLease()?.key);
-    await this.outlived.pass();
-    this.keysOfChild.push(currentLease()?.key);
-    this.keysOfChild.push(await this.run().then((lease) => lease?.key));
-  }
+  return { Inner, Outer };
 }
 
-@Injectable()
-class Outer {
-  body: (inner: Inner, lease: Lease | undefined) => unknown = () => undefined;
-  constructor(@Inject(Inner) private readonly inner: Inner) {}
-
-  @DistributedLock({ value: 'outer', keyTimeout: 60_000, waitTimeout: 0 })
-  async run() {
-    return this.body(this.inner, currentLease());
-  }
-}
-
-async function bootPair() {
-  const booted = await boot({ providers: [Outer, Inner] });
-  const run = <T>(body: (inner: Inner, lease: Lease | undefined) => T | Promise<T>): Promise<T> => {
+async function bootPair(kind: Kind) {
+  const { Inner, Outer } = servicesWith(kind);
+  const booted = await bootKind(kind, { providers: [Outer, Inner] });
+  const run = <T>(body: (inner: InstanceType<typeof Inner>, lease: Lease | undefined) => T | Promise<T>): Promise<T> => {
     booted.get(Outer).body = body;
     return booted.get(Outer).run() as Promise<T>;
   };
-  const takeAway = (lease: Lease | undefined) =>
-    booted.store.mutex.release({ key: lease?.key ?? '', owner: lease?.owner ?? '', keepFor: 0 });
-  return { ...booted, run, takeAway };
+  return { ...booted, run, inner: booted.get(Inner) };
 }
 
-describe('currentLease()', () => {
+describe.each(KINDS)('currentLease() under $name', (kind) => {
   it('is the lease of the method, with its key, owner, token, signal and time left', async () => {
-    const { run, store } = await bootPair();
+    const { run, store } = await bootPair(kind);
     await run(async (_inner, lease) => {
       expect(lease).toBeInstanceOf(Lease);
       expect(lease?.key).toBe('outer-locks');
-      expect((await store.mutex.check({ key: 'outer-locks', owner: lease?.owner ?? '' })).state).toBe('held');
+      expect((await kind.driverOf(store).check({ key: 'outer-locks', owner: lease?.owner ?? '' })).state).toBe('held');
       expect(Number.isSafeInteger(lease?.fencingToken)).toBe(true);
       expect(lease?.signal.aborted).toBe(false);
       expect(lease?.remaining()).toBeGreaterThan(30_000);
@@ -68,7 +70,7 @@ describe('currentLease()', () => {
   });
 
   it('is there after awaits, timers and callbacks of the method', async () => {
-    const { run } = await bootPair();
+    const { run } = await bootPair(kind);
     const keys = await run(async () => {
       await pause(1);
       const later = await new Promise((resolve) => setImmediate(() => resolve(currentLease()?.key)));
@@ -78,7 +80,7 @@ describe('currentLease()', () => {
   });
 
   it('is undefined outside: before, after, and beside a call', async () => {
-    const { run } = await bootPair();
+    const { run } = await bootPair(kind);
     expect(currentLease()).toBeUndefined();
     const gate = new Gate();
     const call = run(() => gate.pass());
@@ -89,16 +91,8 @@ describe('currentLease()', () => {
     expect(currentLease()).toBeUndefined();
   });
 
-  it('has a larger token from call to call', async () => {
-    const { run } = await bootPair();
-    const token = () => run((_inner, lease) => lease?.fencingToken ?? 0);
-    const [first, second, third] = [await token(), await token(), await token()];
-    expect(second).toBeGreaterThan(first);
-    expect(third).toBeGreaterThan(second);
-  });
-
   it('is the innermost lease in nested calls, and the outer one again behind them', async () => {
-    const { run, acquired } = await bootPair();
+    const { run, acquired } = await bootPair(kind);
     const keys = await run(async (inner) => {
       const nested = (await inner.run())?.key;
       return [nested, currentLease()?.key];
@@ -108,7 +102,7 @@ describe('currentLease()', () => {
   });
 
   it('shares owner and token where a nested call of another service takes the same key again', async () => {
-    const { run, acquired, isTaken } = await bootPair();
+    const { run, acquired, isTaken } = await bootPair(kind);
     await run(async (inner, lease) => {
       const again = await inner.again();
       expect(again).not.toBe(lease);
@@ -122,16 +116,16 @@ describe('currentLease()', () => {
   });
 
   it('no longer counts as held when the method has ended', async () => {
-    const { run } = await bootPair();
+    const { run } = await bootPair(kind);
     const lease = await run((_inner, current) => current);
     expect(() => lease?.assertHeld()).toThrow(LockLostError);
     expect([lease?.remaining(), await lease?.release()]).toEqual([0, true]);
   });
 
   it('tells a method whose lease was lost, and stops a nested call of the same key', async () => {
-    const { run, takeAway } = await bootPair();
+    const { run, steal } = await bootPair(kind);
     const nested = await run(async (inner, lease) => {
-      await takeAway(lease);
+      await steal(lease);
       await lease?.renew().catch(() => undefined);
       expect(lease?.signal.aborted).toBe(true);
       expect(lease?.signal.reason).toBeInstanceOf(LockLostError);
@@ -142,8 +136,7 @@ describe('currentLease()', () => {
   });
 
   it('is not the ended lease for a child that outlives its call, which then waits like a stranger', async () => {
-    const { run, get, isTaken, acquired } = await bootPair();
-    const inner = get(Inner);
+    const { run, inner, isTaken, acquired } = await bootPair(kind);
     await run(async () => {
       await inner.leaveChild();
       expect(await isTaken('inner-locks')).toBe(false);
@@ -155,13 +148,22 @@ describe('currentLease()', () => {
   });
 
   it('is the outer lease for a child that outlives only the inner call', async () => {
-    const { run, get } = await bootPair();
-    const inner = get(Inner);
+    const { run, inner } = await bootPair(kind);
     await run(async () => {
       await inner.leaveChild();
       inner.outlived.open();
       await eventually(() => expect(inner.keysOfChild).toHaveLength(3));
     });
     expect(inner.keysOfChild).toEqual(['inner-locks', 'outer-locks', 'inner-locks']);
+  });
+});
+
+describe.each(EXCLUSIVE)('currentLease() under $name', (kind) => {
+  it('has a larger token from call to call', async () => {
+    const { run } = await bootPair(kind);
+    const token = () => run((_inner, lease) => lease?.fencingToken ?? 0);
+    const [first, second, third] = [await token(), await token(), await token()];
+    expect(second).toBeGreaterThan(first);
+    expect(third).toBeGreaterThan(second);
   });
 });

@@ -1,30 +1,35 @@
 import { Injectable, SetMetadata } from '@nestjs/common';
 import { of } from 'rxjs';
-import { DistributedLock, LockConfigError } from 'nestjs-distributed-lock';
+import { LockConfigError } from 'nestjs-distributed-lock';
 import { eventually } from '../support/eventually.js';
-import { boot } from './boot.js';
 import { Gate } from './gate.js';
+import { bootKind, EXCLUSIVE, KINDS, type Kind } from './kinds.js';
 import { Tally } from './tally.js';
 
 const PATIENT = { retryCount: 0, retryInterval: 2 };
 
 /** Hands out what a test puts in. */
-@Injectable()
-class Post {
-  answer: () => unknown = () => undefined;
+function postWith({ lock }: Kind) {
+  @Injectable()
+  class Post {
+    answer: () => unknown = () => undefined;
 
-  @DistributedLock()
-  async deliver() {
-    return this.answer();
-  }
+    @lock()
+    async deliver() {
+      return this.answer();
+    }
 
-  @DistributedLock()
-  hand() {
-    return this.answer() as Promise<unknown>;
+    @lock()
+    hand() {
+      return this.answer() as Promise<unknown>;
+    }
   }
+  return Post;
 }
 
-describe('a method with @DistributedLock', () => {
+describe.each(EXCLUSIVE)('a method with $name', (kind) => {
+  const { lock } = kind;
+
   it('runs for one caller at a time, where without it updates are lost', async () => {
     @Injectable()
     class Till {
@@ -34,20 +39,25 @@ describe('a method with @DistributedLock', () => {
       ringOpen() {
         return this.open.add();
       }
-      @DistributedLock(PATIENT)
+      @lock(PATIENT)
       ring() {
         return this.locked.add();
       }
     }
-    const till = (await boot({ providers: [Till] })).get(Till);
+    const till = (await bootKind(kind, { providers: [Till] })).get(Till);
     const results = await Promise.all(Array.from({ length: 20 }, () => Promise.all([till.ring(), till.ringOpen()])));
     expect(till.open.value).toBeLessThan(20);
     expect(till.locked).toMatchObject({ value: 20, most: 1 });
     expect(new Set(results.map(([rung]) => rung)).size).toBe(20);
   });
+});
+
+describe.each(KINDS)('a method with $name', (kind) => {
+  const { lock } = kind;
+  const Post = postWith(kind);
 
   it('holds its key while it runs, and no longer', async () => {
-    const { get, isTaken } = await boot({ providers: [Post] });
+    const { get, isTaken } = await bootKind(kind, { providers: [Post] });
     const gate = new Gate();
     get(Post).answer = () => gate.pass();
     const call = get(Post).deliver();
@@ -59,12 +69,12 @@ describe('a method with @DistributedLock', () => {
   });
 
   it('does not start before it has its key', async () => {
-    const { get, locks } = await boot({ providers: [Post] });
-    const lease = await locks.acquire('Post.deliver-locks', { keyTimeout: 30_000 });
+    const { get, occupy, waiting } = await bootKind(kind, { providers: [Post] });
+    const lease = await occupy('Post.deliver-locks');
     let started = 0;
     get(Post).answer = () => started++;
     const call = get(Post).deliver();
-    await expect(locks.acquire('Post.deliver-locks', { waitTimeout: 50 })).rejects.toThrow('Could not acquire');
+    await eventually(() => expect(waiting).toEqual(['Post.deliver-locks']));
     expect(started).toBe(0);
     await lease.release();
     await call;
@@ -75,7 +85,7 @@ describe('a method with @DistributedLock', () => {
     const route = { method: 'GET' };
     class Shop {
       @SetMetadata('above', 1)
-      @DistributedLock()
+      @lock()
       @SetMetadata('below', route)
       async buy(_sku: string, _units: number) {}
     }
@@ -90,7 +100,7 @@ describe('a method with @DistributedLock', () => {
   it('keeps marks that other decorators leave on the function', () => {
     const mark: MethodDecorator = (_target, _name, descriptor) => void Object.assign(descriptor.value as object, { mark: 'here' });
     class Shop {
-      @DistributedLock()
+      @lock()
       @mark
       async buy() {}
     }
@@ -100,13 +110,13 @@ describe('a method with @DistributedLock', () => {
   const things = [undefined, null, 0, '', NaN, false, Symbol.iterator, { a: 1 }, [of(1)], new Error('as a value'), () => 'a function'];
 
   it.each(things.map((value) => [value]))('resolves to what the body returned, as it is: %p', async (value) => {
-    const post = (await boot({ providers: [Post] })).get(Post);
+    const post = (await bootKind(kind, { providers: [Post] })).get(Post);
     post.answer = () => value;
     expect(await post.deliver()).toBe(value);
   });
 
   it.each(things.map((value) => [value]))('rejects with what the body threw, as it is: %p', async (reason) => {
-    const { get, isTaken } = await boot({ providers: [Post] });
+    const { get, isTaken } = await bootKind(kind, { providers: [Post] });
     // eslint-disable-next-line @typescript-eslint/prefer-promise-reject-errors -- bodies do
     get(Post).answer = () => Promise.reject(reason);
     const outcome = await get(Post)
@@ -117,7 +127,7 @@ describe('a method with @DistributedLock', () => {
   });
 
   it('rejects with the same error where a body throws before it has a promise', async () => {
-    const { get, isTaken } = await boot({ providers: [Post] });
+    const { get, isTaken } = await bootKind(kind, { providers: [Post] });
     const error = new Error('too early');
     get(Post).answer = () => {
       throw error;
@@ -129,7 +139,7 @@ describe('a method with @DistributedLock', () => {
   });
 
   it('waits for any thenable', async () => {
-    const { get, isTaken } = await boot({ providers: [Post] });
+    const { get, isTaken } = await bootKind(kind, { providers: [Post] });
     let finish!: (value: string) => void;
     get(Post).answer = () => ({ then: (resolve: typeof finish) => (finish = resolve) });
     const call = get(Post).hand();
@@ -144,7 +154,7 @@ describe('a method with @DistributedLock', () => {
     ['an Observable', () => of(1), /Post\.hand.*returned an Observable.*returns: 'observable'/],
     ['an async iterable', async function* () {}, /Post\.hand.*returned an async iterable.*returns: 'iterable'/],
   ])('rejects at the call where it returned %s and nothing had told before', async (_what, answer, message) => {
-    const { get, isTaken } = await boot({ providers: [Post] });
+    const { get, isTaken } = await bootKind(kind, { providers: [Post] });
     get(Post).answer = answer;
     const error = await get(Post)
       .hand()
@@ -156,12 +166,12 @@ describe('a method with @DistributedLock', () => {
 
   it('is called with its arguments and on its instance', async () => {
     class Echo {
-      @DistributedLock()
+      @lock()
       async say(...words: unknown[]) {
         return [this, ...words];
       }
     }
-    const echo = (await boot({ providers: [Echo] })).get(Echo);
+    const echo = (await bootKind(kind, { providers: [Echo] })).get(Echo);
     const word = {};
     const [self, ...words] = await echo.say(word, undefined, null, 4);
     expect(self).toBe(echo);

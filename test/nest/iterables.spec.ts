@@ -1,9 +1,12 @@
 import { of } from 'rxjs';
-import { currentLease, DistributedLock, LockConfigError, LockTimeoutError, type DistributedLockOptions } from 'nestjs-distributed-lock';
-import { boot } from './boot.js';
-import { bootRows, KEY, LONG, read } from './rows.js';
+import { currentLease, LockConfigError, LockTimeoutError, type DistributedLockOptions } from 'nestjs-distributed-lock';
+import { eventually } from '../support/eventually.js';
+import { bootKind, EXCLUSIVE, KINDS } from './kinds.js';
+import { bootRows as bootRowsOf, KEY, read } from './rows.js';
 
-describe('a locked method that returns an async iterable', () => {
+describe.each(KINDS)('a method with $name that returns an async iterable', (kind) => {
+  const bootRows = (...[source, options]: Parameters<typeof bootRowsOf>) => bootRowsOf(source, options, kind);
+
   it('is neither called nor locked until the first item is asked for', async () => {
     const { table, rows, acquired, taken } = await bootRows();
     const unread = rows();
@@ -90,22 +93,10 @@ describe('a locked method that returns an async iterable', () => {
     expect([seen, await taken()]).toEqual([items, false]);
   });
 
-  it('waits for its other iterations, each of which calls the method', async () => {
-    const { table, rows, locks } = await bootRows(undefined, { retryCount: 0, retryInterval: 2 });
-    const first = rows();
-    await first.next();
-    const second = read(rows());
-    await expect(locks.acquire(KEY, { waitTimeout: 50 })).rejects.toBeInstanceOf(LockTimeoutError);
-    expect(table.calls).toBe(1);
-    await first.return(undefined);
-    expect(await second).toEqual([1, 2, 3]);
-    expect(table.calls).toBe(2);
-  });
-
   it('fails with LockLostError at its end where its lease was lost', async () => {
-    const { store, rows } = await bootRows(async function* () {
+    const { steal, rows } = await bootRows(async function* () {
       yield 1;
-      await store.mutex.release({ key: KEY, owner: currentLease()?.owner ?? '', keepFor: 0 });
+      await steal(currentLease());
       yield 2;
     });
     const seen: unknown[] = [];
@@ -119,7 +110,7 @@ describe('a locked method that returns an async iterable', () => {
   it('says with returns what its type does not tell', async () => {
     class Table {
       ended = 0;
-      @DistributedLock({ returns: 'iterable' })
+      @kind.lock({ returns: 'iterable' })
       rows(): AsyncIterable<unknown> {
         const end = () => void this.ended++;
         return {
@@ -129,12 +120,12 @@ describe('a locked method that returns an async iterable', () => {
           }),
         };
       }
-      @DistributedLock({ returns: 'iterable' })
+      @kind.lock({ returns: 'iterable' })
       wrong() {
         return of(1) as unknown as AsyncIterable<unknown>;
       }
     }
-    const { get, isTaken } = await boot({ providers: [Table] });
+    const { get, isTaken } = await bootKind(kind, { providers: [Table] });
     for await (const item of get(Table).rows()) {
       expect(item).toBe('Table.rows-locks');
       break;
@@ -145,7 +136,23 @@ describe('a locked method that returns an async iterable', () => {
   });
 });
 
-describe('a locked async iterable whose key is taken', () => {
+describe.each(EXCLUSIVE)('a method with $name that returns an async iterable', (kind) => {
+  it('waits for its other iterations, each of which calls the method', async () => {
+    const { table, rows, waiting } = await bootRowsOf(undefined, { retryCount: 0, retryInterval: 2 }, kind);
+    const first = rows();
+    await first.next();
+    const second = read(rows());
+    await eventually(() => expect(waiting).toEqual([KEY]));
+    expect(table.calls).toBe(1);
+    await first.return(undefined);
+    expect(await second).toEqual([1, 2, 3]);
+    expect(table.calls).toBe(2);
+  });
+});
+
+describe.each(KINDS)('an async iterable by $name whose key is taken', (kind) => {
+  const bootRows = (...[source, options]: Parameters<typeof bootRowsOf>) => bootRowsOf(source, options, kind);
+
   it.each<[string, DistributedLockOptions, unknown]>([
     ["ends with onTimeout: 'skip'", { onTimeout: 'skip' }, []],
     ['has the one item that the function returns', { onTimeout: () => 'instead' }, ['instead']],
@@ -161,15 +168,15 @@ describe('a locked async iterable whose key is taken', () => {
     ],
     ['ends where the function returns nothing', { onTimeout: () => undefined }, []],
   ])('%s', async (_what, options, items) => {
-    const { table, rows, locks } = await bootRows(undefined, { waitTimeout: 0, ...options });
-    await locks.acquire(KEY, { keyTimeout: LONG });
+    const { table, rows, occupy } = await bootRows(undefined, { waitTimeout: 0, ...options });
+    await occupy(KEY);
     expect(await read(rows())).toEqual(items);
     expect(table.calls).toBe(0);
   });
 
   it('fails by default', async () => {
-    const { table, rows, locks } = await bootRows(undefined, { waitTimeout: 0 });
-    await locks.acquire(KEY, { keyTimeout: LONG });
+    const { table, rows, occupy } = await bootRows(undefined, { waitTimeout: 0 });
+    await occupy(KEY);
     await expect(read(rows())).rejects.toBeInstanceOf(LockTimeoutError);
     expect(table.calls).toBe(0);
   });

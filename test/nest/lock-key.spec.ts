@@ -360,18 +360,16 @@ describe('digestArguments', () => {
     }
   });
 
+  // What grew by the square of its fields, took as long as its length says, or doubled with each level, would not end within the test's time.
   it.each<[string, () => unknown]>([
     ['a sparse array of four billion', () => sparse(4e9, 4e9 - 2)],
     ['a text of 1 MB', () => 'x'.repeat(1_000_000)],
     ['a buffer of 1 MB', () => Buffer.alloc(1_000_000)],
-    ['1 MB of records', () => Array.from({ length: 20_000 }, (_, id) => ({ id, name: `name ${id}`, tags: ['a', 'b'] }))],
-    ['a record of 50,000 fields', () => Object.fromEntries(Array.from({ length: 50_000 }, (_, i) => [`field ${i}`, i]))],
+    ['100,000 records', () => Array.from({ length: 100_000 }, (_, id) => ({ id, tags: ['a', 'b'] }))],
+    ['a record of 300,000 fields', () => Object.fromEntries(Array.from({ length: 300_000 }, (_, i) => [`field ${i}`, i]))],
     ['an object referred to twice on each of 500 levels', () => Array.from({ length: 500 }).reduce((inner) => [inner, inner], ['leaf'])],
-  ])('is quick for %s', (_, make) => {
-    const value = make();
-    const start = performance.now();
-    all(value);
-    expect(performance.now() - start).toBeLessThan(2_000);
+  ])('comes to an end with %s', (_, make) => {
+    expect(all(make())).toEqual(expect.any(String));
   });
 
   describe('by paths', () => {

@@ -1,14 +1,35 @@
 import { inspect } from 'node:util';
-import { DistributedLock, DistributedLockModule, LockConfigError, type DistributedLockModuleOptions } from 'nestjs-distributed-lock';
+import {
+  DistributedLock,
+  DistributedLockModule,
+  LeaderOnly,
+  LockConfigError,
+  ReadLock,
+  Semaphore,
+  WriteLock,
+  type DistributedLockModuleOptions,
+} from 'nestjs-distributed-lock';
 import { memoryStore } from 'nestjs-distributed-lock/memory';
 import { boot } from './boot.js';
 
-/** As a caller without types sees it. */
-const Lock = DistributedLock as unknown as (options: unknown) => MethodDecorator;
+type Untyped = (...args: unknown[]) => MethodDecorator;
+const Permit = Semaphore as unknown as Untyped;
+/** As a caller without types sees them. */
+const DECORATORS: Record<string, Untyped> = {
+  DistributedLock: DistributedLock as unknown as Untyped,
+  ReadLock: ReadLock as unknown as Untyped,
+  WriteLock: WriteLock as unknown as Untyped,
+  Semaphore: (options) => Permit(typeof options === 'object' && options !== null ? { permits: 5, ...options } : options),
+};
+const NAMES = Object.keys(DECORATORS);
 
-function define(options: unknown) {
+function define(options: unknown, name = 'DistributedLock') {
+  return defineBy(DECORATORS[name]!(options));
+}
+
+function defineBy(decorator: MethodDecorator) {
   class Shop {
-    @Lock(options)
+    @decorator
     async buy(..._args: unknown[]) {
       throw new Error('ran');
     }
@@ -38,27 +59,106 @@ const bad: Record<string, unknown[]> = {
   returns: ['stream', 'Promise', '', 5, null, true],
 };
 const cases = Object.entries(bad).flatMap(([name, values]) => values.map((value) => [name, inspect(value), value] as const));
+const badBesides: [string, string, unknown[]][] = [
+  ['ReadLock', 'policy', ['', 'reader', null, true, 1, {}, Object.create(null), Symbol('fair')]],
+  ['WriteLock', 'policy', ['', 'writer', null, true, 1, {}, Object.create(null), Symbol('fair')]],
+  ['Semaphore', 'permits', [0, Infinity, undefined, 1_000_001, ...notWhole]],
+  ['Semaphore', 'count', [0, 6, Infinity, ...notWhole]],
+];
+const casesBesides = badBesides.flatMap(([by, name, values]) => values.map((value) => [by, name, inspect(value), value] as const));
 
-describe('a wrong option', () => {
+describe.each(NAMES)('a wrong option of @%s', (decorator) => {
   it.each(cases)('%s: %s is refused when the class is defined', (name, _text, value) => {
-    const error = refusalOf(() => define({ [name]: value }));
-    expect(error).toMatch(/@DistributedLock\(\) on Shop\.buy/);
+    const error = refusalOf(() => define({ [name]: value }, decorator));
+    expect(error).toContain(`@${decorator}() on Shop.buy: `);
     expect(error).toContain(`"${name}"`);
   });
 
+  it.each(['ttl', 'keyTimeOut', 'signal', 'election', '__proto__x', 'toString'])('named %s is unknown', (name) => {
+    expect(refusalOf(() => define({ [name]: 1000 }, decorator))).toMatch(`@${decorator}() on Shop.buy: unknown option "${name}"`);
+  });
+
+  it.each([[null], ['stock'], [5], [() => ({})]])('object %p is refused', (options) => {
+    expect(refusalOf(() => define(options, decorator))).toMatch(/Shop\.buy: the options must be an object/);
+  });
+
+  it('is an empty key', () => {
+    expect(refusalOf(() => define({ prefix: '', value: '' }, decorator))).toContain(`@${decorator}() on Shop.buy: the key is empty`);
+  });
+});
+
+describe('a wrong option of one decorator', () => {
+  it.each(casesBesides)('@%s: %s: %s is refused when the class is defined', (decorator, name, _text, value) => {
+    const error = refusalOf(() => define({ [name]: value }, decorator));
+    expect(error).toContain(`@${decorator}() on Shop.buy: "${name}" must be `);
+  });
+
+  it.each([
+    ['DistributedLock', 'policy', 'fair'],
+    ['Semaphore', 'policy', 'fair'],
+    ['DistributedLock', 'permits', 5],
+    ['ReadLock', 'permits', 5],
+    ['WriteLock', 'count', 1],
+  ])('is one of another: @%s has no %s', (decorator, name, value) => {
+    expect(refusalOf(() => define({ [name]: value }, decorator))).toMatch(`@${decorator}() on Shop.buy: unknown option "${name}"`);
+  });
+
+  it('is no default of the module', () => {
+    for (const [name, value] of Object.entries({ permits: 5, count: 1, policy: 'fair', election: 'a' })) {
+      const options = { store: memoryStore(), defaults: { [name]: value } };
+      expect(refusalOf(() => DistributedLockModule.forRoot(options))).toMatch(
+        `DistributedLockModule: "defaults": unknown option "${name}"`,
+      );
+    }
+  });
+
+  it('is a semaphore without permits', () => {
+    expect(refusalOf(() => defineBy(Permit()))).toMatch(/@Semaphore\(\) on Shop\.buy: "permits" must be a whole number/);
+  });
+
+  const Lead = LeaderOnly as unknown as Untyped;
+  it.each([[undefined], [''], [null], [5], [{}], [() => 'jobs']])('is an election named %p', (name) => {
+    expect(refusalOf(() => defineBy(Lead(name)))).toMatch(/@LeaderOnly\(\) on Shop\.buy: the name of the election must be a string/);
+  });
+
+  const leaderCases = cases.filter(([name]) => ['keyTimeout', 'retryInterval', 'onLost', 'returns', 'store'].includes(name));
+  it.each(leaderCases)('of @LeaderOnly: %s: %s is refused when the class is defined', (name, _text, value) => {
+    const error = refusalOf(() => defineBy(Lead('jobs', { [name]: value })));
+    expect(error).toContain('@LeaderOnly() on Shop.buy: ');
+    expect(error).toContain(`"${name}"`);
+  });
+
+  it.each([
+    'prefix',
+    'value',
+    'key',
+    'paramLock',
+    'onTimeout',
+    'waitTimeout',
+    'retryCount',
+    'minHold',
+    'maxHold',
+    'fair',
+    'reentrant',
+    'ttl',
+  ])('of @LeaderOnly is named %s', (name) => {
+    expect(refusalOf(() => defineBy(Lead('jobs', { [name]: 1 })))).toMatch(`@LeaderOnly() on Shop.buy: unknown option "${name}"`);
+  });
+
+  it.each([[null], ['stock'], [5]])('of @LeaderOnly is no object: %p', (options) => {
+    expect(refusalOf(() => defineBy(Lead('jobs', options)))).toMatch(/Shop\.buy: the options must be an object/);
+  });
+});
+
+describe('a wrong option', () => {
   it.each(cases)('%s: %s is refused as a default of the module', (name, _text, value) => {
     const error = refusalOf(() => DistributedLockModule.forRoot({ store: memoryStore(), defaults: { [name]: value } }));
     expect(error).toMatch(/DistributedLockModule.*"defaults"/);
     expect(error).toContain(`"${name}"`);
   });
 
-  it.each(['ttl', 'keyTimeOut', 'permits', 'signal', '__proto__x', 'toString'])('named %s is unknown', (name) => {
-    expect(refusalOf(() => define({ [name]: 1000 }))).toMatch(`Shop.buy: unknown option "${name}"`);
+  it.each(['ttl', 'keyTimeOut', 'signal', '__proto__x', 'toString'])('named %s is unknown as a default', (name) => {
     expect(refusalOf(() => DistributedLockModule.forRoot({ store: memoryStore(), defaults: { [name]: 1000 } }))).toMatch(`"${name}"`);
-  });
-
-  it.each([[null], ['stock'], [5], [() => ({})]])('object %p is refused', (options) => {
-    expect(refusalOf(() => define(options))).toMatch(/Shop\.buy: the options must be an object/);
   });
 
   it.each([[true], [['0']]])('is a key together with paramLock: %p', (paramLock) => {
@@ -83,10 +183,6 @@ describe('a wrong option', () => {
 });
 
 describe('a wrong key', () => {
-  it('that is empty is refused when the class is defined', () => {
-    expect(refusalOf(() => define({ prefix: '', value: '' }))).toMatch(/Shop\.buy: the key is empty/);
-  });
-
   it.each<[string, object, Partial<DistributedLockModuleOptions>]>([
     ['that is empty without a prefix', { value: '' }, {}],
     ['that is empty with the defaults', { value: '' }, { defaults: { prefix: '' } }],

@@ -1,16 +1,16 @@
-import { currentLease, DistributedLock, type DistributedLockOptions } from 'nestjs-distributed-lock';
-import { boot } from './boot.js';
+import { currentLease, type DistributedLockOptions } from 'nestjs-distributed-lock';
+import { bootKind, EXCLUSIVE, type Kind } from './kinds.js';
 
 export const KEY = 'rows-locks';
 export const LONG = 60_000;
 
 /** An app with one async generator, which does what the test says, locked by these options under {@link KEY}. */
-export async function bootRows(source: () => unknown = () => [1, 2, 3], options: DistributedLockOptions = {}) {
+export async function bootRows(source: () => unknown = () => [1, 2, 3], options: DistributedLockOptions = {}, kind: Kind = EXCLUSIVE[0]!) {
   class Table {
     calls = 0;
     log: unknown[] = [];
 
-    @DistributedLock({ value: 'rows', keyTimeout: LONG, ...options })
+    @kind.lock({ value: 'rows', keyTimeout: LONG, ...options })
     async *rows(): AsyncGenerator<unknown, unknown, unknown> {
       this.calls++;
       try {
@@ -24,7 +24,7 @@ export async function bootRows(source: () => unknown = () => [1, 2, 3], options:
       }
     }
   }
-  const booted = await boot({ providers: [Table] });
+  const booted = await bootKind(kind, { providers: [Table] });
   const table = booted.get(Table);
   return { ...booted, table, rows: () => table.rows(), taken: () => booted.isTaken(KEY) };
 }

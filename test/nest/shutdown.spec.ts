@@ -2,49 +2,53 @@ import { Controller, Get, Inject, Injectable, type BeforeApplicationShutdown, ty
 import { APP_FILTER } from '@nestjs/core';
 import type { Server } from 'node:http';
 import type { Redis } from 'ioredis';
-import { currentLease, DistributedLock, LockAbortedError, LockExceptionFilter, type Lease } from 'nestjs-distributed-lock';
+import { currentLease, LockAbortedError, LockExceptionFilter, type Lease } from 'nestjs-distributed-lock';
 import { redisStore } from 'nestjs-distributed-lock/redis';
 import { eventually } from '../support/eventually.js';
 import { startRedis, type RedisServer } from '../support/redis-server.js';
 import { boot, listen, type Booted } from './boot.js';
 import { Gate } from './gate.js';
+import { EXCLUSIVE, type Kind } from './kinds.js';
 
 const PATIENT = { retryCount: 0, retryInterval: 5, keyTimeout: 60_000 };
 
-@Injectable()
-class Jobs {
-  gate = new Gate();
-  lease: Lease | undefined;
+function appOf({ lock }: Kind) {
+  @Injectable()
+  class Jobs {
+    gate = new Gate();
+    lease: Lease | undefined;
 
-  @DistributedLock({ value: 'job', ...PATIENT })
-  async run() {
-    this.lease = currentLease();
-    await this.gate.pass();
-    return 'done';
+    @lock({ value: 'job', ...PATIENT })
+    async run() {
+      this.lease = currentLease();
+      await this.gate.pass();
+      return 'done';
+    }
+    @lock({ value: 'cron', minHold: 60_000, ...PATIENT })
+    async cron() {}
+    @lock({ value: 'part', key: (part: string) => part, ...PATIENT })
+    async part(part: string, again = false): Promise<string> {
+      return again ? `again ${await this.part(part)}` : part;
+    }
   }
-  @DistributedLock({ value: 'cron', minHold: 60_000, ...PATIENT })
-  async cron() {}
-  @DistributedLock<Jobs['part']>({ value: 'part', key: (part) => part, ...PATIENT })
-  async part(part: string, again = false): Promise<string> {
-    return again ? `again ${await this.part(part)}` : part;
-  }
-}
 
-@Controller()
-class JobController {
-  requests = 0;
-  constructor(@Inject(Jobs) private readonly jobs: Jobs) {}
+  @Controller()
+  class JobController {
+    requests = 0;
+    constructor(@Inject(Jobs) private readonly jobs: Jobs) {}
 
-  @Get('run')
-  async run() {
-    this.requests++;
-    return { run: await this.jobs.run() };
+    @Get('run')
+    async run() {
+      this.requests++;
+      return { run: await this.jobs.run() };
+    }
+    @Get('parts')
+    async parts() {
+      await this.jobs.gate.pass();
+      return { parts: [await this.jobs.part('a'), await this.jobs.part('b', true)] };
+    }
   }
-  @Get('parts')
-  async parts() {
-    await this.jobs.gate.pass();
-    return { parts: [await this.jobs.part('a'), await this.jobs.part('b', true)] };
-  }
+  return { Jobs, JobController };
 }
 
 let server: RedisServer;
@@ -56,27 +60,6 @@ beforeAll(async () => {
 beforeEach(() => redis.flushall());
 afterAll(() => server.stop());
 
-const bootJobs = (options: Partial<Parameters<typeof boot>[1]> = {}, ...providers: (new () => object)[]) =>
-  boot(
-    { controllers: [JobController], providers: [Jobs, { provide: APP_FILTER, useClass: LockExceptionFilter }, ...providers] },
-    { store: redisStore({ options: { ...server.connection } }), ...options },
-  );
-
-/** Runs the job, and a stranger that waits for it; both are under way. */
-async function occupied(booted: Booted) {
-  const jobs = booted.get(Jobs);
-  const run = jobs.run().then(
-    (value) => value,
-    (error: unknown) => error,
-  );
-  await eventually(() => jobs.gate.arrived === 1);
-  const waiter = jobs.run().then(
-    (value) => value,
-    (error: unknown) => error,
-  );
-  return { jobs, run, waiter, gate: jobs.gate };
-}
-
 /** What is left in Redis but fencing tokens. */
 const keysLeft = async () => (await redis.keys('*')).filter((key) => !key.endsWith(':fence'));
 const connections = async () =>
@@ -84,7 +67,24 @@ const connections = async () =>
     .trim()
     .split('\n').length;
 
-describe('a closing app', () => {
+describe.each(EXCLUSIVE)('a closing app with $name', (kind) => {
+  const { Jobs, JobController } = appOf(kind);
+  const bootJobs = (options: Partial<Parameters<typeof boot>[1]> = {}, ...providers: (new () => object)[]) =>
+    boot(
+      { controllers: [JobController], providers: [Jobs, { provide: APP_FILTER, useClass: LockExceptionFilter }, ...providers] },
+      { store: redisStore({ options: { ...server.connection } }), ...options },
+    );
+
+  /** Runs the job, and a stranger that waits for it; both are under way. */
+  async function occupied(booted: Booted) {
+    const jobs = booted.get(Jobs);
+    const reasonOf = (error: unknown) => error;
+    const run = jobs.run().catch(reasonOf);
+    await eventually(() => jobs.gate.arrived === 1);
+    const waiter = jobs.run().catch(reasonOf);
+    return { jobs, run, waiter, gate: jobs.gate };
+  }
+
   it('answers 503 to requests that wait, and lets those in flight end with free keys and nested calls', async () => {
     const booted = await bootJobs();
     const url = await listen(booted.app);
@@ -206,11 +206,11 @@ describe('a closing app', () => {
     const done: string[] = [];
     @Injectable()
     class Farewell implements OnModuleDestroy, BeforeApplicationShutdown {
-      @DistributedLock({ value: 'farewell' })
+      @kind.lock({ value: 'farewell' })
       async onModuleDestroy() {
         done.push(`destroy ${currentLease()?.key}`);
       }
-      @DistributedLock({ value: 'farewell' })
+      @kind.lock({ value: 'farewell' })
       async beforeApplicationShutdown() {
         done.push(`before ${currentLease()?.key}`);
       }

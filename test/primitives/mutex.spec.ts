@@ -17,7 +17,7 @@ function timelessStore(): LockStore {
     renew: async (batch) => batch.map(() => 'renewed'),
     release: async ({ key }) => (holders.delete(key) ? 'released' : 'lost'),
     leave: async () => undefined,
-    check: async () => ({ state: 'free', remaining: 0 }),
+    check: async () => ({ state: 'free', remaining: 0, holder: null, token: null }),
   };
   return { name: 'timeless', requestTimeout: 1_000, mutex, close: async () => undefined };
 }

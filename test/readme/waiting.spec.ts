@@ -8,7 +8,6 @@ import type { AddressInfo } from 'node:net';
 import type { Server } from 'node:http';
 import type { RedisOptions } from 'ioredis';
 import { eventually } from '../support/eventually.js';
-import { read } from './markdown.js';
 import { Gate } from './stand-ins/gate.js';
 import { useRedisOfEnv } from './stand-ins/redis-of-env.js';
 import { BasketController, closeBooks, filter, NightShift, WaitMetrics, Work } from './waiting.js';
@@ -99,24 +98,6 @@ describe('how waiting works', () => {
     await setting.redis.del(KEY); // as the classic recipe gives a lock back: nobody is told
     expect(await timeOf(() => wait)).toBeLessThan(1_000 + SLACK);
     expect(await holder.release()).toBe(false);
-  });
-
-  it('the user of the docs has the rights that waiters need', async () => {
-    const [, rights = ''] = /^user locks (.+)$/m.exec(read('docs/waiting.md'))!;
-    await setting.redis.acl('SETUSER', 'locks', 'reset', ...rights.split(' '));
-    await setting.redis.acl('LOG', 'RESET');
-    await setting.redis.script('FLUSH');
-    const [, password] = />(\S+)/.exec(rights)!;
-    const asUser = (): Locks => openLocks({ username: 'locks', password }, { logger: { warn, error: warn } });
-    const warn = jest.fn();
-    const holder = await asUser().acquire(KEY, { keyTimeout: 60_000 });
-    await holder.renew();
-    const wait = asUser().acquire(KEY, { waitTimeout: 60_000, retryInterval: 60_000 });
-    await queued(1);
-    await holder.release();
-    expect(await timeOf(() => wait)).toBeLessThan(SLACK);
-    expect(warn).not.toHaveBeenCalled();
-    expect(await setting.redis.acl('LOG')).toEqual([]); // nor was any command refused
   });
 
   it('without the right to the channel waiters poll, and the log says so', async () => {

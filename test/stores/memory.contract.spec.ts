@@ -1,19 +1,17 @@
-import { memoryStore } from 'nestjs-distributed-lock/memory';
+import { leaderElectionContract } from '../contract/leader-election.contract.js';
 import { mutexContract } from '../contract/mutex.contract.js';
 import { eventually } from '../support/eventually.js';
+import { memoryAndRemains } from './memory/setting.js';
 
-const store = memoryStore();
-
-/** Keys that are held or waited for. What has ended is swept away within a second or two. */
-function remains(): string[] {
-  const { entries, queues } = store.mutex as unknown as Record<'entries' | 'queues', Map<string, unknown>>;
-  return [...entries.keys(), ...queues.keys()];
-}
+const { store, remains } = memoryAndRemains();
 
 mutexContract('memory', () => store, remains);
+leaderElectionContract('memory', () => store, remains);
 
 it('the memory store forgets what has run out, though nobody asks after it', async () => {
-  await store.mutex.acquire({ key: 'forgotten', owner: 'dead', ttl: 10, tokens: 1, queue: false, abandoned: () => false });
-  expect(remains()).toContain('forgotten');
-  await eventually(() => !remains().includes('forgotten'));
+  const dead = { owner: 'dead', ttl: 10, tokens: 1, queue: false, abandoned: () => false };
+  await store.mutex.acquire({ ...dead, key: 'forgotten' });
+  await store.semaphore!.acquire({ ...dead, key: 'forgotten permit', share: { count: 1, permits: 1, rank: 0 } });
+  expect(remains()).toEqual(expect.arrayContaining(['forgotten', 'forgotten permit']));
+  await eventually(() => !remains().some((name) => name.startsWith('forgotten')));
 });

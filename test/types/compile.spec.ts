@@ -4,7 +4,7 @@ import ts from 'typescript';
 
 const root = join(__dirname, '../..');
 const imports = `
-import { Locks, DistributedLock, type UsingOptions } from 'nestjs-distributed-lock';
+import { Locks, DistributedLock, LeaderOnly, ReadLock, Semaphore, WriteLock, type UsingOptions } from 'nestjs-distributed-lock';
 import { memoryStore } from 'nestjs-distributed-lock/memory';
 const locks = new Locks(memoryStore());
 const five = async () => 5;
@@ -15,6 +15,10 @@ const accepted: Record<string, string> = {
   'a typed key': 'class Shop { @DistributedLock<Shop["buy"]>({ key: (sku) => sku.trim() }) async buy(_sku: string) {} }',
   'a key function of the right type, without naming the method':
     'class Shop { @DistributedLock({ key: (sku: string) => sku }) async buy(_sku: string) {} }',
+  'any decorator with its options':
+    'class Shop { @ReadLock({ policy: "readers" }) @WriteLock({ value: "a" }) @Semaphore({ permits: 2, count: 1 }) @LeaderOnly("shop", { keyTimeout: 5 }) async buy() {} }',
+  'locks as types that have the names of decorators':
+    'const permit: Semaphore = locks.semaphore("a", { permits: 2 }); const { read, write }: { read: ReadLock; write: WriteLock } = locks.readWriteLock("b"); void [permit.permits, read, write];',
   'a result without onTimeout': 'const result: Promise<number> = locks.using("key", five);',
   "a result with 'skip' that may be undefined":
     'const result: Promise<number | undefined> = locks.using("key", five, { onTimeout: "skip" });',
@@ -43,6 +47,16 @@ const refused: Record<string, [string, RegExp]> = {
   'a wrong type of option': [
     'class Shop { @DistributedLock({ keyTimeout: "10s" }) async buy() {} }',
     /'string' is not assignable to type 'number'/,
+  ],
+  'a sync method under any decorator': [
+    'class Shop { @LeaderOnly("shop") buy() { return 5; } }',
+    /A locked method must return a Promise, an Observable or an async iterable: make it async/,
+  ],
+  "another decorator's option": ['class Shop { @ReadLock({ permits: 5 }) async buy() {} }', /'permits' does not exist/],
+  'a semaphore without permits': ['class Shop { @Semaphore({ value: "a" }) async buy() {} }', /'permits' is missing/],
+  'an option of a lock for the leader': [
+    'class Shop { @LeaderOnly("shop", { waitTimeout: 5 }) async buy() {} }',
+    /'waitTimeout' does not exist/,
   ],
   'an unknown option': ['class Shop { @DistributedLock({ ttl: 10 }) async buy() {} }', /'ttl' does not exist/],
   "a result with 'skip' that is never undefined": [

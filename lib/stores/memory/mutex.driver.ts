@@ -1,14 +1,8 @@
 import { after, now } from '../../core/clock.js';
-import type {
-  AcquireReply,
-  AcquireRequest,
-  CheckReply,
-  LeaseDriver,
-  ReleaseRequest,
-  RenewRequest,
-  Tenancy,
-  WakeUps,
-} from '../../core/driver.js';
+import type { AcquireReply, AcquireRequest, CheckReply, LeaseDriver, ReleaseRequest, RenewRequest, Tenancy } from '../../core/driver.js';
+import type { MemoryTokens } from './memory.tokens.js';
+import type { MemoryWakeUps } from './memory.wakeups.js';
+import { otherKind } from './shared-keys.js';
 
 /** Milliseconds that a queued waiter has to take the lock that it is offered. */
 const OFFER = 1000;
@@ -19,38 +13,27 @@ interface Entry {
   /** `kept:<owner>` from the owner's release to the end of its minHold. */
   owner: string;
   endsAt: number;
-}
-
-/** Within a process a callback is all it takes. */
-class MemoryWakeUps implements WakeUps {
-  readonly isOpen = true;
-  private readonly listeners = new Map<string, () => void>();
-
-  open(): Promise<void> {
-    return Promise.resolve();
-  }
-
-  listen(owner: string, wake: () => void): () => void {
-    this.listeners.set(owner, wake);
-    return () => void this.listeners.delete(owner);
-  }
-
-  /** Later, as a message would come: not in the midst of a step. */
-  wake(owner: string): void {
-    queueMicrotask(() => this.listeners.get(owner)?.());
-  }
+  /** Of its last grant; an offer has none. */
+  token: number | null;
 }
 
 /** The mutex in the memory of one process; it answers as the Redis scripts do, step by step. */
 export class MemoryMutexDriver implements LeaseDriver {
-  readonly wakeUps = new MemoryWakeUps();
   private readonly entries = new Map<string, Entry>();
   private readonly queues = new Map<string, string[]>();
-  private lastToken = 0;
   private sweeper: NodeJS.Timeout | undefined;
+
+  constructor(
+    readonly wakeUps: MemoryWakeUps,
+    private readonly tokens: MemoryTokens,
+    /** What else a key is in use as. */
+    private readonly otherKindOf: (key: string) => string | undefined,
+  ) {}
 
   acquire(request: AcquireRequest): Promise<AcquireReply> {
     const { key, owner, ttl, tokens, queue, yields } = request;
+    const other = this.otherKindOf(key);
+    if (other !== undefined) return Promise.reject(otherKind(key, other, 'mutex'));
     let entry = this.live(key);
     if (entry && entry.owner === yields) {
       this.entries.delete(key);
@@ -65,10 +48,8 @@ export class MemoryMutexDriver implements LeaseDriver {
       return Promise.resolve({ granted: false, remaining: entry.endsAt - now(), holder: entry.owner, ahead });
     }
     this.leaveQueue(key, owner);
-    this.put(key, { owner, endsAt: Math.max(entry?.endsAt ?? 0, now() + ttl) });
-    // Tokens start at the wall clock, so that they grow over a restart of the process too.
-    const token = Math.max(this.lastToken + 1, Date.now() * 1000);
-    this.lastToken = token + tokens - 1;
+    const token = this.tokens.next(tokens);
+    this.put(key, { owner, endsAt: Math.max(entry?.endsAt ?? 0, now() + ttl), token: token + tokens - 1 });
     return Promise.resolve({ granted: true, token });
   }
 
@@ -100,9 +81,14 @@ export class MemoryMutexDriver implements LeaseDriver {
   check({ key, owner }: Tenancy): Promise<CheckReply> {
     const entry = this.live(key);
     const remaining = entry ? entry.endsAt - now() : 0;
-    if (entry?.owner === owner) return Promise.resolve({ state: 'held', remaining });
-    if (this.queues.get(key)?.includes(owner)) return Promise.resolve({ state: 'queued', remaining });
-    return Promise.resolve({ state: entry ? 'taken' : 'free', remaining });
+    const holding = { remaining, holder: entry?.owner ?? null, token: entry?.token ?? null };
+    if (entry?.owner === owner) return Promise.resolve({ state: 'held', ...holding });
+    if (this.queues.get(key)?.includes(owner)) return Promise.resolve({ state: 'queued', ...holding });
+    return Promise.resolve({ state: entry ? 'taken' : 'free', ...holding });
+  }
+
+  isInUse(key: string): boolean {
+    return this.live(key) !== undefined || this.queues.has(key);
   }
 
   private live(key: string): Entry | undefined {
@@ -122,12 +108,12 @@ export class MemoryMutexDriver implements LeaseDriver {
   private offer(key: string, head: string): Entry {
     this.leaveQueue(key, head);
     this.wakeUps.wake(head);
-    return this.put(key, { owner: head, endsAt: now() + OFFER });
+    return this.put(key, { owner: head, endsAt: now() + OFFER, token: null });
   }
 
   /** The first waiter knows of a later end only: it asks, and is told of this one. */
   private keep(key: string, owner: string, keepFor: number): void {
-    this.put(key, { owner: `kept:${owner}`, endsAt: now() + keepFor });
+    this.put(key, { owner: `kept:${owner}`, endsAt: now() + keepFor, token: null });
     const head = this.queues.get(key)?.[0];
     if (head !== undefined) this.wakeUps.wake(head);
   }

@@ -1,4 +1,5 @@
-import { storeErrorOf, unsent, type RedisConnection } from './redis.connection.js';
+import { unsent, type RedisConnection } from './redis.connection.js';
+import { refusalOf } from './redis.keys.js';
 import type { RedisScript } from './redis.script.js';
 
 type Argument = string | number;
@@ -65,8 +66,8 @@ export class RedisBatch<Reply> {
   }
 }
 
-function settle<Reply>({ resolve, reject }: Entry<Reply>, reply: Reply | Error): void {
-  if (reply instanceof Error) reject(storeErrorOf(reply));
+function settle<Reply>({ keys, resolve, reject }: Entry<Reply>, reply: Reply | Error): void {
+  if (reply instanceof Error) reject(refusalOf(keys[0] as string, reply));
   else resolve(reply);
 }
 

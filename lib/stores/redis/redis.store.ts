@@ -2,9 +2,11 @@ import { Cluster, Redis, type ClusterNode, type ClusterOptions, type RedisOption
 import { LockConfigError } from '../../core/errors.js';
 import { defined } from '../../core/options.js';
 import type { LockStore } from '../../core/store.js';
+import { RedisCountDownLatchDriver } from './count-down-latch.driver.js';
 import { RedisMutexDriver } from './mutex.driver.js';
 import { RedisConnection, type RedisClient } from './redis.connection.js';
 import { RedisWakeUps } from './redis.wakeups.js';
+import { sharingDrivers } from './sharing.driver.js';
 
 export type { RedisClient };
 
@@ -64,6 +66,8 @@ export function redisStore(given: RedisStoreOptions): LockStore {
     name: 'redis',
     requestTimeout,
     mutex: new RedisMutexDriver(connection, fenceTimeout, wakeUps),
+    ...sharingDrivers(connection, fenceTimeout, wakeUps),
+    countDownLatch: new RedisCountDownLatchDriver(connection, wakeUps),
     close: () => {
       wakeUps.close();
       return connection.close();

@@ -103,6 +103,9 @@ export class RedisWakeUps implements WakeUps {
       const refuse = (why: string): void => {
         subscriber.disconnect();
         warn(cannotWake(why));
+        // Places that name an inbox which nobody hears are skipped: whoever has one takes another.
+        this.places.clear();
+        this.wakeAll();
       };
       const again = (): void => subscriber.disconnect(true);
       subscriber.on('error', () => undefined);
@@ -122,7 +125,7 @@ export class RedisWakeUps implements WakeUps {
             this.deafTimes = 0;
             this.isOpen = true;
             // What was said meanwhile is lost.
-            for (const wake of [...this.listeners.values()]) wake();
+            this.wakeAll();
           },
           (error: unknown) => {
             resolve();
@@ -136,6 +139,10 @@ export class RedisWakeUps implements WakeUps {
       });
       subscriber.connect().catch(() => undefined);
     });
+  }
+
+  private wakeAll(): void {
+    for (const wake of [...this.listeners.values()]) wake();
   }
 
   private async hearing(subscriber: RedisClient): Promise<boolean> {

@@ -42,6 +42,22 @@ describe('fair: true, across processes', () => {
     expect(await setting.keys()).toEqual([`{${KEY}}:fence`]);
   });
 
+  it('keeps with each place what its call chain holds already, and since when it waits', async () => {
+    const holder = await setting.own().acquire(KEY, fair);
+    const locks = setting.own();
+    const waiting = locks.using('outer', () => locks.using('inner', () => locks.using(KEY, () => undefined, fair), fair), fair);
+    await queued(1);
+    const [place, since] = await setting.redis.zrange(QUEUE, '0', '-1', 'WITHSCORES');
+    const [, , , ...holding] = place!.split('\n');
+    expect(holding).toEqual(['inner', 'outer']);
+    const [seconds, micros] = await setting.redis.time();
+    const age = Number(seconds) * 1e6 + Number(micros) - Number(since);
+    expect(age).toBeGreaterThanOrEqual(0);
+    expect(age).toBeLessThan(60e6);
+    await holder.release();
+    await waiting;
+  });
+
   it('serves those who queue before those who do not', async () => {
     const locks = setting.own();
     const holder = await locks.acquire(KEY, fair);

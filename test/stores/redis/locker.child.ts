@@ -1,10 +1,12 @@
 // Takes and gives back what it is told to, and says so.
-import { Locks, type AcquireOptions, type Lease } from 'nestjs-distributed-lock/core';
+import { Locks, type AcquireOptions, type Lease, type SemaphoreOptions } from 'nestjs-distributed-lock/core';
 import { redisStore } from 'nestjs-distributed-lock/redis';
 import { tellParent } from '../../support/child.js';
 
+/** Which kind of lock; a mutex where nothing is said. */
+export type As = 'read' | 'write' | SemaphoreOptions;
 export type Order =
-  { type: 'acquire' | 'cycle'; key: string; options: AcquireOptions } | { type: 'release'; key: string } | { type: 'close' };
+  { type: 'acquire' | 'cycle'; key: string; options: AcquireOptions; as?: As } | { type: 'release'; key: string } | { type: 'close' };
 export type LockerMessage =
   | { type: 'ready' }
   | { type: 'granted'; key: string; owner: string; token: number }
@@ -14,19 +16,24 @@ export type LockerMessage =
 const locks = new Locks(redisStore({ options: JSON.parse(process.argv[2]!) }));
 const leases = new Map<string, Lease>();
 
-async function acquire(key: string, options: AcquireOptions): Promise<void> {
-  const lease = await locks.acquire(key, options);
+function lockOf(key: string, as?: As) {
+  if (as === undefined) return locks.mutex(key);
+  return typeof as === 'string' ? locks.readWriteLock(key)[as] : locks.semaphore(key, as);
+}
+
+async function acquire(key: string, options: AcquireOptions, as?: As): Promise<void> {
+  const lease = await lockOf(key, as).acquire(options);
   leases.set(key, lease);
   tellParent({ type: 'granted', key, owner: lease.owner, token: lease.fencingToken });
 }
 
-async function cycle(key: string, options: AcquireOptions): Promise<never> {
-  for (;;) await locks.using(key, () => new Promise((resolve) => setTimeout(resolve, Math.random() * 5)), options);
+async function cycle(key: string, options: AcquireOptions, as?: As): Promise<never> {
+  for (;;) await lockOf(key, as).using(() => new Promise((resolve) => setTimeout(resolve, Math.random() * 5)), options);
 }
 
 async function obey(order: Order): Promise<void> {
-  if (order.type === 'acquire') await acquire(order.key, order.options);
-  if (order.type === 'cycle') await cycle(order.key, order.options);
+  if (order.type === 'acquire') await acquire(order.key, order.options, order.as);
+  if (order.type === 'cycle') await cycle(order.key, order.options, order.as);
   if (order.type === 'release') tellParent({ ...order, type: 'released', answer: await leases.get(order.key)!.release() });
   if (order.type === 'close') await locks.close().then(() => process.disconnect());
 }

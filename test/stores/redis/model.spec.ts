@@ -1,13 +1,13 @@
 import fc from 'fast-check';
 import type { Redis } from 'ioredis';
 import { lua } from '../../../lib/stores/redis/lua.generated.js';
+import { Ear } from './model.ear.js';
 import { CALLERS, KEYS, PROCESSES, steps, type Step } from './model.steps.js';
 import { MutexModel, type Caller, type ExpectedReply } from './mutex.model.js';
 import { useRedis } from './setting.js';
 
 const OFFER = 20_000;
 const STRANGER = 'a stranger';
-const MARK = 'mark';
 
 /** One script call, as it was sent: to be sent again. */
 interface Sent {
@@ -86,7 +86,7 @@ class Play {
     ]);
     return [
       requests.flatMap(({ key }) => [key, `{${key}}:fence`, `{${key}}:queue`]),
-      [3_600_000, Number(this.countsReceivers), ...args],
+      [Number(this.countsReceivers), 3_600_000, ...args],
       (replies) => {
         for (const [index, request] of requests.entries()) {
           const { key, caller, tokens, yields } = request;
@@ -137,9 +137,14 @@ class Play {
 
   private check({ key, caller }: StepOf<'check'>): Parts {
     return [
-      [key, `{${key}}:queue`],
+      [key, `{${key}}:queue`, `{${key}}:fence`],
       [caller.owner, placeOf(caller)],
-      (reply) => expect((reply as [string])[0]).toBe(this.model.check(key, caller)),
+      (reply) => {
+        const [state, , ...holding] = reply as [string, number, string?, string?];
+        expect(state).toBe(this.model.check(key, caller));
+        const holder = this.model.valueOf(key);
+        expect(holding).toEqual(holder === null ? [] : [holder, String(this.lastTokens.get(key) ?? '')]);
+      },
     ];
   }
 
@@ -182,44 +187,6 @@ const placeOf = ({ owner, inbox }: Caller): string => `${owner}\n${inbox}\n${OFF
 /** A run takes far less than the 20 s between two lengths of a lease. */
 const rounded = (left: number): number => Math.ceil(left / 20_000) * 20_000;
 const shown = ([left, holder, ahead]: [number, string, number]): ExpectedReply => ({ holder, ahead, ttl: rounded(left) });
-
-/** Listens to the inboxes of all processes that are alive. */
-class Ear {
-  private messages: [string, string][] = [];
-  private marks = 0;
-
-  constructor(
-    private readonly subscriber: Redis,
-    private readonly redis: Redis,
-  ) {
-    subscriber.on('message', (channel, owner) => this.messages.push([channel, owner]));
-  }
-
-  async turn(inbox: string, on: boolean): Promise<void> {
-    await (on ? this.subscriber.subscribe(inbox) : this.subscriber.unsubscribe(inbox));
-  }
-
-  async start(): Promise<void> {
-    await this.subscriber.subscribe(MARK, ...PROCESSES);
-    this.messages = [];
-  }
-
-  /** All that was said so far: a mark behind it has arrived. */
-  async heard(): Promise<[string, string][]> {
-    const mark = String(++this.marks);
-    const arrived = new Promise<void>((resolve) => {
-      const listener = (channel: string, text: string): void => {
-        if (channel !== MARK || text !== mark) return;
-        this.subscriber.off('message', listener);
-        resolve();
-      };
-      this.subscriber.on('message', listener);
-    });
-    await this.redis.publish(MARK, mark);
-    await arrived;
-    return this.messages.splice(0).filter(([channel]) => channel !== MARK);
-  }
-}
 
 describe('the scripts of the mutex, whatever comes after whatever', () => {
   const setting = useRedis();

@@ -69,7 +69,7 @@ describe('a server that is the master no more', () => {
     await setting.redis.set(KEY, 'owner');
     await setting.redis.replicaof('127.0.0.1', 1);
     const keys = script === 'mutex/acquire' ? [KEY, `{${KEY}}:fence`, `{${KEY}}:queue`] : [KEY, `{${KEY}}:queue`];
-    const args = script === 'mutex/acquire' ? [1000, '1', 'owner', 1000, 1, '', ''] : ['1', 'owner', 0, ''];
+    const args = script === 'mutex/acquire' ? ['1', 1000, 'owner', 1000, 1, '', ''] : ['1', 'owner', 0, ''];
     await expect(setting.redis.eval(lua[script], keys.length, ...keys, ...args)).rejects.toThrow(/^READONLY/);
     await setting.redis.replicaof('NO', 'ONE');
   });

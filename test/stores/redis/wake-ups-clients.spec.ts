@@ -173,8 +173,11 @@ describe('a user who', () => {
     await expectExclusion([locks, others]);
     for (const key of ['one', 'other']) {
       const holder = await others.acquire(key, woken);
+      let waits = 0;
+      const forget = locks.on('waiting', () => waits++);
       const waiting = [1, 2].map(() => turnOf(locks.acquire(key, { ...woken, retryInterval: 300 })));
-      await new Promise((resolve) => setTimeout(resolve, 100));
+      await eventually(() => waits === 2);
+      forget();
       const start = performance.now();
       await holder.release();
       const { lease, at } = await waiting[0]!;
@@ -185,6 +188,23 @@ describe('a user who', () => {
     expect(logger.warn).toHaveBeenCalledTimes(1);
     expect(logger.warn).toHaveBeenCalledWith(expect.stringMatching(/poll.*NOPERM.*nestjs-distributed-lock:inbox/s));
     expect(logger.error).not.toHaveBeenCalled();
+  });
+
+  it('loses the right to its channel while it waits takes a place that needs none (G8)', async () => {
+    await setting.redis.acl('SETUSER', 'app', 'reset', 'on', '>pass', '~*', '&*', '+@all');
+    const locks = setting.own({ ...setting.server.connection, username: 'app', password: 'pass' });
+    const holder = await setting.own().acquire(KEY, woken);
+    const waiting = locks.acquire(KEY, { ...woken, retryInterval: 300 });
+    const placesWithoutInbox = async () =>
+      (await setting.redis.zrange(`{${KEY}}:queue`, '0', '-1')).filter((place) => place.split('\n')[1] === '');
+    await queued(setting, KEY, 1);
+    expect(await placesWithoutInbox()).toEqual([]);
+    // It ends the connection of whoever listens there.
+    await setting.redis.acl('SETUSER', 'app', 'resetchannels');
+    await eventually(async () => (await placesWithoutInbox()).length === 1);
+    await holder.release();
+    await (await waiting).release();
+    expect(await setting.keys()).toEqual([`{${KEY}}:fence`]);
   });
 
   it.each(Object.entries(rules))('%s is served first come, first served, with fair: true', async (_what, allowed) => {

@@ -1,11 +1,10 @@
 -- Takes locks, refreshes those that are their owners' already, or says who has them. Safe to repeat.
 -- KEYS  for each: lock, fence, queue
--- ARGV  1 ms to keep the fence, 2 '1' where PUBLISH tells how many heard it; then for each: owner, ttl ms, tokens to reserve,
+-- ARGV  1 '1' where PUBLISH tells how many heard it, 2 ms to keep the fence; then for each: owner, ttl ms, tokens to reserve,
 --       place in the queue ('': none), owner that gives the lock up in this step ('': none)
 --       A place: owner, inbox ('': none), ms that an offer lasts, keys that its call chain holds; a line each.
 -- Reply for each: the first token, or {ms left (-1: without end), holder, waiters ahead}, or an error
-local call = redis.call
-local time = call('TIME')
+local call, time = redis.call, redis.call('TIME')
 -- Microseconds, which fit a double until 2255: tokens grow also where the last one was lost.
 local clock = time[1] .. string.format('%06d', time[2])
 local micros = tonumber(clock)
@@ -16,7 +15,7 @@ local function offer(lock, queue, asker)
     local owner, inbox, ms = string.match(call('ZPOPMIN', queue)[1], '^(.-)\n(.-)\n(%d+)')
     if owner == asker then return nil end
     local heard = inbox == '' or redis.pcall('PUBLISH', inbox, owner)
-    if heard ~= 0 or ARGV[2] ~= '1' then
+    if heard ~= 0 or ARGV[1] ~= '1' then
       call('SET', lock, owner, 'PX', ms)
       return owner
     end
@@ -47,7 +46,7 @@ local function acquire(i)
   end
   local token, last = clock, call('GET', fence)
   if last and last + 1 > micros then token = string.format('%.0f', last + 1) end
-  call('SET', fence, tokens == '1' and token or string.format('%.0f', token + tokens - 1), 'PX', ARGV[1])
+  call('SET', fence, tokens == '1' and token or string.format('%.0f', token + tokens - 1), 'PX', ARGV[2])
   call('SET', lock, owner, 'PX', ttl)
   return token
 end
@@ -56,9 +55,10 @@ local replies = {}
 for i = 1, #KEYS / 3 do
   local done, reply = pcall(acquire, i)
   if not done then
-    local problem = type(reply) == 'table' and reply.err or reply
-    reply = redis.error_reply(string.match(problem, '%u+ .*') or problem)
-    -- A wrong type is that key's own. Anything else, such as a server that is the master no more, concerns the connection.
+    local key, problem = KEYS[3 * i - 2], type(reply) == 'table' and reply.err or reply
+    -- A wrong type is that key's own: another kind of lock has a name. Anything else, such as a demoted server, concerns the connection.
+    local other = string.find(problem, 'WRONGTYPE') and (redis.pcall('ZRANGE', key, 0, 0)[1] or redis.pcall('HEXISTS', key, 'latch') == 1 and 'count-down latch')
+    reply = redis.error_reply(other and 'WRONGTYPE mutex: ' .. other or string.match(problem, '%u+ .*') or problem)
     if not string.find(problem, 'WRONGTYPE') then return reply end
   end
   replies[i] = reply

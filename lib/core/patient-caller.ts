@@ -1,0 +1,42 @@
+import { onAbort } from './abort.js';
+import { after, now } from './clock.js';
+
+/** One caller who waits, until its patience ends or its signal aborts. */
+export class PatientCaller<Settings extends { readonly patience: number }> {
+  readonly startedAt = now();
+  isOver = false;
+  private timer: NodeJS.Timeout | undefined;
+  private forgetSignal: (() => void) | undefined;
+
+  constructor(readonly settings: Settings) {}
+
+  get waited(): number {
+    return now() - this.startedAt;
+  }
+
+  get isOverdue(): boolean {
+    return this.waited >= this.settings.patience;
+  }
+
+  listen(signal: AbortSignal, onSignal: () => void): void {
+    this.forgetSignal = onAbort(signal, onSignal);
+  }
+
+  limit(onDeadline: () => void): void {
+    const { patience } = this.settings;
+    if (this.timer || this.isOver || patience === Infinity) return;
+    const deadline = this.startedAt + patience;
+    const left = deadline - now();
+    if (left <= 0) return onDeadline();
+    this.timer = after(left, () => {
+      this.timer = undefined;
+      this.limit(onDeadline);
+    });
+  }
+
+  end(): void {
+    this.isOver = true;
+    clearTimeout(this.timer);
+    this.forgetSignal?.();
+  }
+}

@@ -1,0 +1,108 @@
+import { onAbort } from '../core/abort.js';
+import { idle } from '../core/clock.js';
+import { LockAbortedError, LockConfigError, LockLostError, LockTimeoutError } from '../core/errors.js';
+import { heldLease, runHolding } from '../core/holds.js';
+import type { Lease } from '../core/lease.js';
+import type { ResolvedOptions } from '../core/options.js';
+import { outside } from '../core/outside.js';
+import type { Locks } from '../locks.js';
+import type { LockDefinition } from './lock-definition.js';
+import type { MethodLock } from './method-lock.js';
+
+/** Milliseconds until one stands again whom the store has refused for good: its operator may mend what is wrong. */
+const RETRY = 1_000;
+
+/** The options that belong to an election and not to one of its methods. */
+const SHARED = ['keyTimeout', 'retryInterval'] as const;
+
+/** An app's candidate in one election, and the lock of the methods that run while it leads. */
+export class LeaderCandidate implements MethodLock {
+  readonly key: string;
+  private readonly said = new Map<string, { value: number; where: string }>();
+  private term: Lease | undefined;
+  private isStanding = false;
+
+  /** @throws {LockConfigError} when the name makes no key. */
+  constructor(
+    private readonly locks: Locks,
+    private readonly name: string,
+    private readonly warn: (message: string) => void,
+  ) {
+    this.key = locks.leaderElection(name).key;
+  }
+
+  /** @throws {LockConfigError} if another method of the election has said otherwise. */
+  join({ where, options }: LockDefinition): void {
+    for (const option of SHARED) {
+      const value = options[option];
+      if (value === undefined) continue;
+      const other = this.said.get(option);
+      if (other ? other.value === value : !this.isStanding) {
+        this.said.set(option, { value, where });
+        continue;
+      }
+      const why = other ? `${other.where} says ${other.value}` : 'it has begun without';
+      throw new LockConfigError(`${where}: "${option}" is ${value}, but it belongs to the election "${this.name}", and ${why}.`);
+    }
+  }
+
+  /** Stands for election until the locks are closed, whatever happens. */
+  stand(): void {
+    if (this.isStanding) return;
+    this.isStanding = true;
+    // A late one is found by a call, whose chain is not the candidate's.
+    void outside(() => this.campaign());
+  }
+
+  /** The lock of one call. */
+  lockFor({ where, className }: LockDefinition): MethodLock {
+    if (this.isStanding) return this;
+    throw new LockConfigError(
+      `${where}: called before the app has begun to stand for election, which it does at its bootstrap: await app.init() or app.listen() first, ` +
+        `and call no method of ${className} that is for the leader only in a constructor or in onModuleInit.`,
+      { key: this.key },
+    );
+  }
+
+  async take({ signal }: ResolvedOptions, guardsBody: boolean): Promise<Lease> {
+    // A minHold would keep the next leader out, and a maxHold is the term's.
+    const options = { minHold: 0, signal };
+    const held = heldLease(this.locks.store.mutex, this.key);
+    if (held) return held.reenter(guardsBody, options);
+    try {
+      if (this.term) return await this.term.reenter(guardsBody, options);
+    } catch (error) {
+      if (!(error instanceof LockLostError)) throw error;
+    }
+    throw new LockTimeoutError(`This app does not lead "${this.name}".`, { key: this.key });
+  }
+
+  holding<T>(lease: Lease, work: () => T): T {
+    return runHolding(lease, work);
+  }
+
+  private async campaign(): Promise<void> {
+    const options = Object.fromEntries([...this.said].map(([option, { value }]) => [option, value]));
+    const election = this.locks.leaderElection(this.name, options);
+    for (;;) {
+      try {
+        await election.run((term) => this.lead(term));
+      } catch (error) {
+        if (error instanceof LockAbortedError) return;
+        this.warn(`This app cannot stand for election as "${this.name}", and tries again: ${String(error)}`);
+        await idle(RETRY);
+      }
+    }
+  }
+
+  /** Resolves when the term is over, or the locks are closing. What still runs under the term keeps it from being given back. */
+  private lead(term: Lease): Promise<void> {
+    this.term = term;
+    return new Promise((resolve) => {
+      onAbort(term.signal, () => {
+        if (this.term === term) this.term = undefined;
+        resolve();
+      });
+    });
+  }
+}

@@ -1,0 +1,27 @@
+import type { Locks } from '../locks.js';
+import type { LockDefinition } from './lock-definition.js';
+import { LeaderCandidate } from './leader-candidate.js';
+
+/** An app's candidates: one for each election that its methods name and each store. They stand from its bootstrap to its shutdown. */
+export class LeaderCandidates {
+  private readonly candidates = new Map<Locks, Map<string, LeaderCandidate>>();
+  private areStanding = false;
+
+  /** @throws {LockConfigError} if the name makes no key, or methods of one election differ in its options. */
+  of(definition: LockDefinition, locks: Locks, warn: (message: string) => void): LeaderCandidate {
+    const { election = '' } = definition;
+    const ofStore = this.candidates.get(locks) ?? new Map<string, LeaderCandidate>();
+    this.candidates.set(locks, ofStore);
+    const candidate = ofStore.get(election) ?? new LeaderCandidate(locks, election, warn);
+    candidate.join(definition);
+    ofStore.set(election, candidate);
+    // A module may be loaded late.
+    if (this.areStanding) candidate.stand();
+    return candidate;
+  }
+
+  stand(): void {
+    this.areStanding = true;
+    for (const ofStore of this.candidates.values()) for (const candidate of ofStore.values()) candidate.stand();
+  }
+}

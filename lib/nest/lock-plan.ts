@@ -1,0 +1,113 @@
+import { LockConfigError, UnsupportedPrimitiveError } from '../core/errors.js';
+import { log, type LockLogger } from '../core/events.js';
+import { defined, resolveOptions, USING_OPTIONS, type ResolvedOptions, type UsingOptions } from '../core/options.js';
+import type { Locks } from '../locks.js';
+import type { DistributedLockOptions, ReturnKind } from './distributed-lock.options.js';
+import type { LeaderCandidate } from './leader-candidate.js';
+import type { LockDefinition } from './lock-definition.js';
+import { digestArguments, encodeKeyParts } from './lock-key.js';
+import type { MethodLock } from './method-lock.js';
+
+/** A store of an app, with what its module was given. */
+export interface Registered {
+  readonly locks: Locks;
+  readonly logger: LockLogger | false;
+  readonly defaults: DistributedLockOptions;
+  /** The defaults, completed by ours: once, for all methods. */
+  readonly complete: ResolvedOptions;
+  readonly namespace: string;
+}
+
+/** How one decorated method locks in this app: its own options over the app's defaults. */
+export interface LockPlan {
+  readonly options: ResolvedOptions;
+  readonly returns: ReturnKind;
+  /** The key without what arguments add to it. */
+  readonly key: string;
+  /** What arguments add to the key: nothing, what a `key` function returns, a digest of all of them or of the values at some paths. */
+  readonly parts: 'none' | 'key' | 'all' | 'paths';
+  /** The lock of this call. */
+  lockOf(args: readonly unknown[]): MethodLock;
+  /** Where the app's operator reads it. */
+  log(level: 'warn' | 'debug', message: string): void;
+}
+
+/**
+ * @throws {LockConfigError} if the method's options and the defaults do not make a lock together.
+ * @throws {UnsupportedPrimitiveError} if the store has no such locks.
+ */
+export function planLock(definition: LockDefinition, registered: Registered): LockPlan {
+  const { locks, defaults, complete, namespace } = registered;
+  const { where, className, method } = definition;
+  const own = defined(definition.options);
+  // Which arguments take part is said by `key` or by `paramLock`: whoever gives one of them has said it.
+  const parts = own.key ?? own.paramLock ?? defaults.key ?? defaults.paramLock;
+  const { prefix = '', value = `${className}.${typeof method === 'symbol' ? (method.description ?? '') : method}` } = {
+    ...defaults,
+    ...own,
+  };
+  if (prefix + value === '') throw new LockConfigError(`${where}: the key is empty: give a "prefix" or a "value".`);
+  const lockAt = lockMaker(definition, locks);
+  naming(where, () => lockAt(`${prefix + value}-locks`));
+  return {
+    options: resolveOptions(complete, usingOptionsOf(own)),
+    ...outward(definition, registered),
+    key: `${namespace}${prefix}${value}${parts ? '-…' : ''}-locks`,
+    parts: kindOfParts(parts),
+    lockOf: (args) => naming(where, () => lockAt(prefix + value + partOf(parts, args) + '-locks')),
+  };
+}
+
+/** How a method runs that is for the leader only: elsewhere it is skipped. */
+export function planTerm(definition: LockDefinition, registered: Registered, candidate: LeaderCandidate): LockPlan {
+  const { complete } = registered;
+  const { onLost = complete.onLost } = definition.options;
+  return {
+    options: { ...complete, onLost, onTimeout: 'skip' },
+    ...outward(definition, registered),
+    key: candidate.key,
+    parts: 'none',
+    lockOf: () => candidate.lockFor(definition),
+  };
+}
+
+function outward({ returns }: LockDefinition, { defaults, logger }: Registered): Pick<LockPlan, 'returns' | 'log'> {
+  return { returns: returns ?? defaults.returns ?? 'promise', log: (level, message) => log(logger, level, message) };
+}
+
+/** Of the options of a decorator, those that are the lock's own. */
+export function usingOptionsOf(options: DistributedLockOptions): UsingOptions {
+  return Object.fromEntries(Object.entries(options).filter(([name]) => (USING_OPTIONS as readonly string[]).includes(name)));
+}
+
+function lockMaker({ kind, options }: LockDefinition, locks: Locks): (key: string) => MethodLock {
+  const { policy, permits = 1, count } = options;
+  if (kind === 'read' || kind === 'write') return (key) => locks.readWriteLock(key, { policy })[kind];
+  if (kind === 'semaphore') return (key) => locks.semaphore(key, { permits, count });
+  return (key) => locks.mutex(key);
+}
+
+type Parts = DistributedLockOptions['key'] | DistributedLockOptions['paramLock'];
+
+function kindOfParts(parts: Parts): LockPlan['parts'] {
+  if (parts === undefined || parts === false) return 'none';
+  if (typeof parts === 'function') return 'key';
+  return parts === true ? 'all' : 'paths';
+}
+
+function partOf(parts: Parts, args: readonly unknown[]): string {
+  if (parts === undefined || parts === false) return '';
+  if (typeof parts === 'function') return `-${encodeKeyParts(parts(...args))}`;
+  return `-${digestArguments(args, parts)}`;
+}
+
+/** Says in an error which method it is about. */
+export function naming<T>(where: string, work: () => T): T {
+  try {
+    return work();
+  } catch (cause) {
+    if (cause instanceof LockConfigError) throw new LockConfigError(`${where}: ${cause.message}`, { key: cause.key, cause });
+    if (cause instanceof UnsupportedPrimitiveError) throw new UnsupportedPrimitiveError(`${where}: ${cause.message}`, { cause });
+    throw cause;
+  }
+}

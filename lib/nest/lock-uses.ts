@@ -1,0 +1,48 @@
+import { LockConfigError } from '../core/errors.js';
+import type { LockDefinition } from './lock-definition.js';
+import { DECORATORS, type LockKind } from './lock-kind.js';
+import type { LockPlan } from './lock-plan.js';
+
+/** What the decorators make of a key. Readers and writers share one kind of lock. */
+const MADE: Record<Exclude<LockKind, 'leader'>, string> = {
+  mutex: 'a mutex',
+  read: 'a read/write lock',
+  write: 'a read/write lock',
+  semaphore: 'a semaphore',
+};
+
+/** The keys of an app's decorated methods, as far as they are known before any call, to find those that mean different locks by one key. */
+export class LockUses {
+  private readonly uses = new WeakMap<object, Map<string, LockDefinition>>();
+
+  /**
+   * @returns what is legal and rarely meant: semaphores of one key with different numbers of permits.
+   * @throws {LockConfigError} if another method uses the key as another kind of lock.
+   */
+  add(definition: LockDefinition, store: object, { key, parts }: LockPlan): string | undefined {
+    const { kind, where, options } = definition;
+    if (kind === 'leader') return undefined;
+    let uses = this.uses.get(store);
+    if (!uses) this.uses.set(store, (uses = new Map<string, LockDefinition>()));
+    // Keys with parts of different sorts are hardly ever the same.
+    const id = `${parts} ${key}`;
+    const other = uses.get(id);
+    if (!other) {
+      uses.set(id, definition);
+      return undefined;
+    }
+    const made = MADE[other.kind as keyof typeof MADE];
+    if (made !== MADE[kind]) {
+      throw new LockConfigError(
+        `${where}: the key "${key}" would be ${MADE[kind]}, but is ${made} by ${other.where}. One key is one kind of lock: ` +
+          `give ${DECORATORS[kind]} another "value" or "prefix".`,
+        { key },
+      );
+    }
+    if (kind !== 'semaphore' || options.permits === other.options.permits) return undefined;
+    return (
+      `${where}: "${key}" has ${options.permits} permits here, but ${other.options.permits} by ${other.where}: ` +
+      'it has as many as the last call said. Give both the same number.'
+    );
+  }
+}

@@ -1,0 +1,85 @@
+import { type INestApplicationContext, Logger } from '@nestjs/common';
+import type { Server } from 'node:http';
+import { onAbort } from '../core/abort.js';
+import { after } from '../core/clock.js';
+import type { Term } from '../primitives/leader-election.js';
+
+/** Milliseconds for what is left of a closing app when its connections have been cut, at the least. */
+const GRACE = 1_000;
+
+/** One container of a standby: it starts once at most, and closes once. */
+export class StandbyApp<App extends INestApplicationContext> {
+  private readonly logger = new Logger('Standby');
+  private starting: Promise<unknown> = Promise.resolve();
+  private closing: Promise<void> | undefined;
+
+  constructor(
+    private readonly app: App,
+    private readonly shutdownTimeout: number,
+  ) {}
+
+  /** Resolves when the term is over; rejects if the start failed before. */
+  async lead(term: Term, start: (app: App, term: Term) => unknown): Promise<void> {
+    const over = new Promise<void>((resolve) => {
+      onAbort(term.signal, () => {
+        this.stopListening();
+        resolve();
+      });
+    });
+    const starting = (async () => start(this.app, term))();
+    this.starting = starting.catch((error: unknown) => {
+      const { signal } = term;
+      if (signal.aborted && error !== signal.reason) this.logger.warn(`The start failed when its term was over already: ${String(error)}`);
+    });
+    await Promise.race([starting.then(() => over), over]);
+  }
+
+  /**
+   * Nest's own shutdown: hooks, listener, requests in flight. A start under way is let end before, as Nest cannot close what is still opening.
+   *
+   * @throws what Nest throws, and an `Error` when it takes too long.
+   */
+  close(): Promise<void> {
+    this.closing ??= this.end();
+    return this.closing;
+  }
+
+  private async end(): Promise<void> {
+    const { shutdownTimeout } = this;
+    const closed = this.starting.then(async () => {
+      this.stopListening();
+      await this.app.close();
+    });
+    if (await isSettledWithin(shutdownTimeout, closed)) return closed;
+    this.server?.closeAllConnections?.();
+    if (await isSettledWithin(Math.max(shutdownTimeout, GRACE), closed)) return closed;
+    closed.catch((error: unknown) => this.logger.error(`The app that did not close in time failed to close: ${String(error)}`));
+    throw new Error(
+      `The app has not closed, though its connections were cut after a shutdownTimeout of ${shutdownTimeout} ms: end the process, as it may still be at work.`,
+    );
+  }
+
+  /** At once, and not only after the hooks that Nest calls before it closes the listener. */
+  private stopListening(): void {
+    const { server } = this;
+    // A start under way may be about to listen, and have more to do after that. Nest takes a server without an address for one that has failed.
+    if (!server?.listening) return void server?.once('listening', () => setImmediate(() => this.stopListening()));
+    // A connection that has had its answer would stay open for seconds, bring more requests, and hold up the shutdown.
+    Object.assign(server, { keepAliveTimeout: 1, keepAliveTimeoutBuffer: 0 });
+    server.close();
+  }
+
+  private get server(): Server | undefined {
+    // Only apps that can serve HTTP have one.
+    return (this.app as { getHttpServer?(): Server | undefined }).getHttpServer?.();
+  }
+}
+
+async function isSettledWithin(timeout: number, work: Promise<unknown>): Promise<boolean> {
+  let timer: NodeJS.Timeout | undefined;
+  const end = new Promise<false>((resolve) => (timer = after(timeout, () => resolve(false))));
+  const settled = () => true;
+  const isSettled = await Promise.race([work.then(settled, settled), end]);
+  clearTimeout(timer);
+  return isSettled;
+}

@@ -1,0 +1,118 @@
+import { LockConfigError } from '../core/errors.js';
+import type { LatchDriver } from '../core/latch.js';
+import type { Latches } from '../core/latches.js';
+import { checkOptions, resolveOptions, type AcquireOptions, type ResolvedOptions } from '../core/options.js';
+import { patienceOf } from '../core/patience.js';
+import type { CallSettings } from '../core/patient-call.js';
+
+export interface CountDownLatchOptions {
+  /**
+   * Milliseconds, from 1, for which the latch is known after each `trySetCount` and `countDown`; it never becomes known for less than it was.
+   * Counted down to 0 it is known as done for as long. Default one hour.
+   */
+  timeToLive?: number;
+}
+
+/** How long to wait, and what calls it off; as for a lock. Default: what the {@link Locks} say. */
+export type LatchCallOptions = Pick<AcquireOptions, 'retryCount' | 'retryInterval' | 'waitTimeout' | 'signal'>;
+
+const CALL_OPTIONS = ['retryCount', 'retryInterval', 'waitTimeout', 'signal'];
+const HOUR = 3_600_000;
+
+/**
+ * Lets some wait until others have done so many things, in all processes that share the store. It can be set again once it is counted down.
+ * After Java's `CountDownLatch`, and Redisson's `RCountDownLatch`.
+ *
+ * Where the store does not answer, each call asks again until its patience ends; a change is made once, however often it is asked for.
+ */
+export class CountDownLatch {
+  private readonly timeToLive: number;
+
+  /** @internal Use {@link Locks.countDownLatch}. */
+  constructor(
+    private readonly latches: Latches,
+    private readonly driver: LatchDriver,
+    /** The key as the store knows it, namespace included. */
+    readonly key: string,
+    private readonly defaults: ResolvedOptions,
+    options: CountDownLatchOptions,
+  ) {
+    const { timeToLive = HOUR } = checkLatchOptions(options, `Latch "${key}"`);
+    this.timeToLive = timeToLive;
+  }
+
+  /**
+   * Sets how often the latch is to be counted down, if there is none or it is counted down already. With 0 it is done at once.
+   *
+   * @param count a whole number from 0.
+   * @returns whether it was set. `false`: there is a latch that is not counted down yet, which stays as it is.
+   * @throws {StoreError} when patience ends in an outage, or at once where no retry helps. It may have been set then.
+   * @throws {LockAbortedError} when `signal` aborts or the locks are closed. It may have been set then.
+   * @throws {LockConfigError} when the count or an option is wrong, or the key is another kind of lock.
+   */
+  async trySetCount(count: number, options?: LatchCallOptions): Promise<boolean> {
+    const { key, driver, timeToLive: ttl } = this;
+    const settings = this.settings(options);
+    if (!Number.isSafeInteger(count) || count < 0) {
+      throw new LockConfigError(`Latch "${key}": the count must be a whole number of at least 0, not ${String(count)}.`, { key });
+    }
+    return this.latches.change(key, settings, ttl, (operation, abandoned) => driver.trySetCount({ key, ttl, count, operation, abandoned }));
+  }
+
+  /**
+   * Counts down by one; at 0 all who wait go on.
+   *
+   * @returns the count that is left; 0 too where there is no latch.
+   * @throws {StoreError} when patience ends in an outage, or at once where no retry helps. It may have counted then.
+   * @throws {LockAbortedError} when `signal` aborts or the locks are closed. It may have counted then.
+   * @throws {LockConfigError} when an option is wrong, or the key is another kind of lock.
+   */
+  async countDown(options?: LatchCallOptions): Promise<number> {
+    const { key, driver, timeToLive: ttl } = this;
+    const settings = this.settings(options);
+    return this.latches.change(key, settings, ttl, (operation, abandoned) => driver.countDown({ key, ttl, operation, abandoned }));
+  }
+
+  /**
+   * The count that is left; 0 where the latch is counted down, or there is none.
+   *
+   * @throws as {@link countDown}.
+   */
+  async getCount(options?: LatchCallOptions): Promise<number> {
+    const { key, driver } = this;
+    const look = (abandoned: () => boolean) => driver.look({ key, owner: '', queue: false, abandoned });
+    return (await this.latches.ask(key, this.settings(options), look))?.count ?? 0;
+  }
+
+  /**
+   * Waits until the latch is counted down. Resolves at once where it is already, or where there is none.
+   *
+   * @throws {LockTimeoutError} when patience ends before.
+   * @throws {LockAbortedError} when `signal` aborts or the locks are closed.
+   * @throws {LockLostError} when the latch expires before it is counted down, or the store loses it.
+   * @throws {StoreError} when patience ends in an outage, or at once where no retry helps.
+   * @throws {LockConfigError} when an option is wrong, or the key is another kind of lock.
+   */
+  async await(options?: LatchCallOptions): Promise<void> {
+    return this.latches.await(this.driver, this.key, this.settings(options));
+  }
+
+  private settings(options: LatchCallOptions | undefined): CallSettings {
+    checkOptions(options, `Latch "${this.key}"`, CALL_OPTIONS);
+    const { signal, ...rest } = resolveOptions(this.defaults, options);
+    const { retryCount, retryInterval, waitTimeout } = rest;
+    return { patience: patienceOf({ retryCount, retryInterval, waitTimeout }), retryInterval, signal };
+  }
+}
+
+/** @throws {LockConfigError} naming the option. */
+function checkLatchOptions(options: CountDownLatchOptions, where: string): CountDownLatchOptions {
+  if (typeof options !== 'object' || options === null) throw new LockConfigError(`${where}: the options must be an object.`);
+  const unknown = Object.keys(options).find((name) => name !== 'timeToLive');
+  if (unknown !== undefined) throw new LockConfigError(`${where}: unknown option "${unknown}".`);
+  const { timeToLive = HOUR } = options;
+  if (!Number.isSafeInteger(timeToLive) || timeToLive < 1) {
+    throw new LockConfigError(`${where}: "timeToLive" must be a whole number of at least 1, not ${String(timeToLive)}.`);
+  }
+  return options;
+}

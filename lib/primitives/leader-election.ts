@@ -1,0 +1,218 @@
+import { onAbort } from '../core/abort.js';
+import { abortedBy, LockAbortedError, LockConfigError, LockLostError } from '../core/errors.js';
+import type { LockEventEmitter } from '../core/events.js';
+import type { Lease } from '../core/lease.js';
+import { checkOptions, defined, type ResolvedOptions } from '../core/options.js';
+import type { LockRuntime } from '../core/runtime.js';
+import { campaign } from './campaign.js';
+import type { Mutex } from './mutex.js';
+
+export interface LeaderElectionOptions {
+  /** Lease length of a term, milliseconds: a leader that dies is succeeded within it and a second. Default that of the {@link Locks}. */
+  keyTimeout?: number;
+  /** A standby looks by itself after two of these at the latest, milliseconds: a wake-up may get lost. Default that of the {@link Locks}. */
+  retryInterval?: number;
+  /** The longest term, milliseconds: then its signal aborts, and the leader goes to the end of the line. Default: no limit. */
+  maxHold?: number;
+}
+
+export interface RunOptions {
+  /** Calls the candidate off: a standby at once, a leader by its term's signal. */
+  signal?: AbortSignal;
+}
+
+/** One reign. It is the lease of the key `<name>-leader`, and `currentLease()` inside its work. */
+export interface Term extends Lease {
+  /** When the store granted it, by the store's clock; `null` where the store's tokens do not tell. */
+  readonly since: Date | null;
+}
+
+/** Who leads, as the store knows it. */
+export interface Leader {
+  /** `app@host:pid:uuid`: the `owner` of its term. */
+  readonly owner: string;
+  /** As {@link Term.since}. */
+  readonly since: Date | null;
+  readonly fencingToken: number | null;
+}
+
+export interface LeaderEvents {
+  /** A term begins: its work is about to be called. */
+  elected: Term;
+  /** A term is over, or ends: it is lost, over its `maxHold`, resigned, called off, or its work is done. Once for each `elected`. */
+  revoked: Term;
+}
+
+type Settled<T> = { readonly value: T } | { readonly error: unknown };
+
+/**
+ * One candidate for the leadership of all that campaign for one name: at most one of them leads at a time. The others stand by in the order in
+ * which they came.
+ */
+export class LeaderElection {
+  private readonly events: LockEventEmitter<LeaderEvents>;
+  private readonly terms: ResolvedOptions;
+  private readonly where: string;
+  private candidacy: { readonly stop: AbortController; readonly ended: Promise<unknown> } | undefined;
+  private term: Term | undefined;
+
+  /** @internal Use {@link Locks.leaderElection}. */
+  constructor(
+    private readonly mutex: Mutex,
+    private readonly runtime: LockRuntime,
+    defaults: ResolvedOptions,
+    options: LeaderElectionOptions,
+  ) {
+    this.where = `Leader election "${mutex.key}"`;
+    checkOptions(options, this.where, ['keyTimeout', 'retryInterval', 'maxHold']);
+    const { keyTimeout, retryInterval, maxHold } = { ...defaults, maxHold: undefined, ...defined(options) };
+    this.terms = { ...defaults, keyTimeout, retryInterval, maxHold, minHold: 0, fair: true, waitTimeout: Infinity };
+    this.events = runtime.events.forOther<LeaderEvents>();
+  }
+
+  /** The key as the store knows it: namespace, name and `-leader`. */
+  get key(): string {
+    return this.mutex.key;
+  }
+
+  /**
+   * Stands for election, through outages too, and calls the work once elected. What the work returns while it leads is the result, also when it
+   * was asked to end; its errors come through as they are. The term is given back first.
+   *
+   * A term that ends before its work does (lost, or over its `maxHold`) aborts the term's signal. When the work has ended, the candidate stands again
+   * and calls it anew; what it came to under the term that ended is dropped, with a warning if it is a result or an error of its own.
+   *
+   * @returns `undefined` when {@link resign} ended it and no result came of it.
+   * @throws {LockAbortedError} when `signal` or the closing of the locks ended it and no result came of it.
+   * @throws {StoreError} where no retry helps, such as a missing permission.
+   * @throws {LockConfigError} when it runs already, or an option is wrong.
+   */
+  async run<T>(work: (term: Term) => T | PromiseLike<T>, options: RunOptions = {}): Promise<T | undefined> {
+    checkOptions(options, this.where, ['signal']);
+    if (this.candidacy) throw new LockConfigError(`${this.where} runs already. Another candidate is another leaderElection().`, this.mutex);
+    const stop = new AbortController();
+    const forget = this.stopWith(stop, options.signal);
+    const running = this.stand(work, stop.signal);
+    this.candidacy = { stop, ended: running.catch(() => undefined) };
+    try {
+      return await running;
+    } finally {
+      this.candidacy = undefined;
+      for (const each of forget) each();
+    }
+  }
+
+  /** Whether the present term is ours, and nothing has asked it to end: synchronous, and never true of a lease that has run out. */
+  isLeader(): boolean {
+    return this.term !== undefined && this.term.remaining() > 0;
+  }
+
+  /**
+   * Asks the store who leads. While the key passes on, for a second at most, it is the standby to whom it is offered.
+   *
+   * @throws {StoreError} when the store does not answer.
+   * @throws {LockAbortedError} when the locks are closed.
+   */
+  async leader(): Promise<Leader | null> {
+    this.runtime.assertOpen(this.key);
+    const { holder, token } = await this.mutex.check();
+    return holder === null ? null : { owner: holder, since: timeOf(token), fencingToken: token };
+  }
+
+  /**
+   * Ends {@link run}: a standby leaves the line, a leader's term aborts its signal and is given back when its work has ended.
+   *
+   * @returns when that is so; at once inside the work itself, which would wait for its own end.
+   */
+  async resign(): Promise<void> {
+    const { candidacy } = this;
+    candidacy?.stop.abort(new LockAbortedError(`The candidate for "${this.key}" has resigned.`, { key: this.key, reason: 'resigned' }));
+    if (!this.mutex.isHeldHere) await candidacy?.ended;
+  }
+
+  /** Listens; the returned function stops listening. Be quick: the work begins, or hears of its end, after that. */
+  on<E extends keyof LeaderEvents>(event: E, listener: (term: Term) => unknown): () => void {
+    return this.events.on(event, listener);
+  }
+
+  private stopWith(stop: AbortController, signal: AbortSignal | undefined): (() => void)[] {
+    const { key } = this;
+    const { stopping } = this.runtime;
+    const on = (cause: AbortSignal, reason: () => LockAbortedError): (() => void) => {
+      if (cause.aborted) stop.abort(reason());
+      return onAbort(cause, () => stop.abort(reason()));
+    };
+    const closing = `The candidate for "${key}" is called off: the locks are being closed.`;
+    const forget = [on(stopping, () => new LockAbortedError(closing, { key, reason: 'shutdown' }))];
+    if (signal) forget.push(on(signal, () => abortedBy(signal, key)));
+    return forget;
+  }
+
+  private async stand<T>(work: (term: Term) => T | PromiseLike<T>, stop: AbortSignal): Promise<T | undefined> {
+    while (!stop.aborted) {
+      const lease = await campaign(this.mutex, this.terms, stop, (message) => this.runtime.events.warn(message));
+      const result = lease && (await this.lead(lease, work, stop));
+      if (result) return result.value;
+    }
+    const reason = stop.reason as LockAbortedError;
+    if (reason.reason === 'resigned') return undefined;
+    throw reason;
+  }
+
+  /** Resolves to nothing when the term ended without a result that counts. */
+  private async lead<T>(lease: Lease, work: (term: Term) => T | PromiseLike<T>, stop: AbortSignal): Promise<{ value: T } | undefined> {
+    const { signal } = lease;
+    if (stop.aborted || signal.aborted || lease.remaining() === 0) return void (await lease.release());
+    const term: Term = Object.assign(lease, { since: timeOf(lease.fencingToken) });
+    const forgetStop = onAbort(stop, () => term.abort(stop.reason as LockAbortedError));
+    const settled = await this.rule(term, work);
+    forgetStop();
+    const wasOurs = await term.release();
+    if (!wasOurs || signal.reason instanceof LockLostError) return this.drop(settled, signal);
+    if ('value' in settled) return settled;
+    if (isFrom(signal, settled.error)) return undefined;
+    throw settled.error;
+  }
+
+  private async rule<T>(term: Term, work: (term: Term) => T | PromiseLike<T>): Promise<Settled<T>> {
+    this.term = term;
+    const revoke = (): void => {
+      if (this.term !== term) return;
+      this.term = undefined;
+      this.events.emit('revoked', term);
+    };
+    const forgetLoss = onAbort(term.signal, revoke);
+    term.onRelease(() => {
+      forgetLoss();
+      revoke();
+    });
+    this.events.emit('elected', term);
+    try {
+      // A listener may have called it off.
+      term.signal.throwIfAborted();
+      return { value: await this.mutex.holding(term, () => work(term)) };
+    } catch (error) {
+      return { error };
+    }
+  }
+
+  private drop(settled: Settled<unknown>, signal: AbortSignal): undefined {
+    const { events } = this.runtime;
+    const dropped = `What the work of a term of "${this.key}" came to is dropped, since the term had ended before it:`;
+    if ('error' in settled) {
+      if (!isFrom(signal, settled.error)) events.warn(() => `${dropped} ${String(settled.error)}`);
+    } else if (settled.value !== undefined) events.warn(`${dropped} a result.`);
+  }
+}
+
+/** Whether this is how work ends that heeds the signal. */
+function isFrom({ aborted, reason }: AbortSignal, error: unknown): boolean {
+  // By its shape: Node's own errors may be of another realm.
+  const { cause, name } = Object(error) as { cause?: unknown; name?: unknown };
+  return aborted && (error === reason || cause === reason || name === 'AbortError');
+}
+
+/** Tokens are the microseconds of the store's clock at the grant. */
+function timeOf(token: number | null): Date | null {
+  return token === null ? null : new Date(token / 1000);
+}

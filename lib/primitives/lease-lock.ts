@@ -1,0 +1,135 @@
+import { LockLostError, LockTimeoutError } from '../core/errors.js';
+import {
+  ACQUIRE_OPTIONS,
+  checkOptions,
+  resolveOptions,
+  USING_OPTIONS,
+  type AcquireOptions,
+  type ResolvedOptions,
+  type UsingOptions,
+} from '../core/options.js';
+
+declare const NONE: unique symbol;
+
+/** Stands for no options: `using` then throws when patience ends. */
+export interface NoOptions extends UsingOptions {
+  readonly [NONE]?: never;
+}
+
+/** What `using` with these options resolves to when patience ends; `never`: it throws. */
+export type OnTimeoutResult<O> = typeof NONE extends keyof O
+  ? never
+  : 'onTimeout' extends keyof O
+    ? ResultOf<O['onTimeout' & keyof O]>
+    : never;
+
+type ResultOf<T> = T extends 'skip' ? undefined : T extends (...args: never[]) => infer R ? Awaited<R> : never;
+
+/** What every kind of lease can do, as far as its lock needs it. */
+export interface AnyLease {
+  readonly key: string;
+  release(): Promise<boolean>;
+}
+
+/** What all kinds of lock have in common: they give a lease, for oneself or for the time of a piece of work. */
+export abstract class LeaseLock<L extends AnyLease> {
+  protected constructor(
+    /** The key as the store knows it, namespace included. */
+    readonly key: string,
+    /** @internal */
+    protected readonly defaults: ResolvedOptions,
+  ) {}
+
+  /**
+   * Waits for the key and takes it. The lease is renewed until it is released.
+   *
+   * @throws {LockTimeoutError} when patience ends while another holds the key.
+   * @throws {LockAbortedError} when `signal` aborts or the locks are closed.
+   * @throws {StoreError} when patience ends in an outage, or at once where no retry helps.
+   * @throws {LockLostError} when this call chain holds the key by a lease that is lost.
+   * @throws {LockConfigError} when an option is wrong.
+   */
+  acquire(options?: AcquireOptions): Promise<L> {
+    // Not `async`: each promise more is one more turn until the caller has its lease.
+    try {
+      checkOptions(options, `Lock "${this.key}"`, ACQUIRE_OPTIONS);
+      return this.take(resolveOptions(this.defaults, options), false);
+    } catch (error) {
+      return Promise.reject(error);
+    }
+  }
+
+  /** As {@link acquire}, but tries once and resolves to `null` where the key is taken. */
+  async tryAcquire(options?: AcquireOptions): Promise<L | null> {
+    checkOptions(options, `Lock "${this.key}"`, ACQUIRE_OPTIONS);
+    try {
+      return await this.acquire({ ...options, waitTimeout: 0 });
+    } catch (error) {
+      if (error instanceof LockTimeoutError) return null;
+      throw error;
+    }
+  }
+
+  /**
+   * Runs the work under the key, and in a call chain that may take the key again. The work's result or error comes through as it is.
+   *
+   * @throws as {@link acquire}; `onTimeout` changes what becomes of a {@link LockTimeoutError}.
+   * @throws {LockLostError} with the work's `result`, when the lease was lost meanwhile and the work succeeded, unless `onLost` is `'ignore'`.
+   */
+  async using<T, const O extends UsingOptions = NoOptions>(
+    work: (lease: L) => T | PromiseLike<T>,
+    options?: O,
+  ): Promise<T | OnTimeoutResult<O>> {
+    checkOptions(options, `Lock "${this.key}"`, USING_OPTIONS);
+    const resolved = resolveOptions(this.defaults, options);
+    let lease: L;
+    try {
+      lease = await this.take(resolved, true);
+    } catch (error) {
+      return (await resultOnTimeout(error, resolved, { args: [], target: undefined, method: undefined })) as OnTimeoutResult<O>;
+    }
+    let result: T;
+    try {
+      result = await this.holding(lease, () => work(lease));
+    } catch (error) {
+      await lease.release();
+      throw error;
+    }
+    const loss = lossOf(lease, await lease.release(), resolved, result);
+    if (loss) throw loss;
+    return result;
+  }
+
+  /**
+   * A lease by options that are checked and complete. Not `async`, for a promise costs as much as the rest of it: it may throw, too.
+   *
+   * @internal
+   */
+  abstract take(options: ResolvedOptions, guardsBody: boolean): Promise<L>;
+
+  /** @internal How it stands to another lock: is it one by two objects, or one that cannot be held together with it? */
+  relationTo(other: LeaseLock<AnyLease>): 'same' | 'rival' | 'other' {
+    return this === (other as unknown) ? 'same' : 'other';
+  }
+
+  /** @internal Runs the work in a call chain that holds this lease. */
+  abstract holding<T>(lease: L, work: () => T): T;
+}
+
+/** What a call resolves to that did not get its lock; anything but a timeout is thrown on. */
+export async function resultOnTimeout(
+  error: unknown,
+  options: ResolvedOptions,
+  call: { args: readonly unknown[]; target: unknown; method: string | symbol | undefined },
+): Promise<unknown> {
+  const { onTimeout } = options;
+  if (!(error instanceof LockTimeoutError) || onTimeout === 'throw') throw error;
+  return onTimeout === 'skip' ? undefined : onTimeout({ key: error.key ?? '', ...call, error });
+}
+
+/** The error of a body that succeeded under a lease that its release found lost. */
+export function lossOf(lease: AnyLease, wasOurs: boolean, options: ResolvedOptions, result: unknown): LockLostError | undefined {
+  if (wasOurs || options.onLost === 'ignore') return undefined;
+  const message = `The lease of "${lease.key}" was lost while the work ran: another may have worked at the same time.`;
+  return new LockLostError(message, { key: lease.key, result });
+}

@@ -1,0 +1,76 @@
+import { LockLostError } from '../core/errors.js';
+import type { Lease } from '../core/lease.js';
+
+/** One holding of several keys, or of one: it is what all of its leases are. It can be disposed of by `await using`. */
+export class MultiLease implements AsyncDisposable {
+  private firstLoss: AbortSignal | undefined;
+
+  /** @internal They come from {@link MultiLock}. */
+  constructor(
+    /** One for each key, in the order in which they were taken: sorted by key. */
+    readonly leases: readonly Lease[],
+  ) {}
+
+  /** All keys, namespaces included, joined by `', '`. */
+  get key(): string {
+    return this.leases.map(({ key }) => key).join(', ');
+  }
+
+  /** The owner ids, joined like the keys. */
+  get owner(): string {
+    return this.leases.map(({ owner }) => owner).join(', ');
+  }
+
+  /** Of a single key its fencing token; of several `null`, since each of the {@link leases} has its own. */
+  get fencingToken(): number | null {
+    const [first, ...others] = this.leases;
+    return first && others.length === 0 ? first.fencingToken : null;
+  }
+
+  /** Aborts as soon as one of the leases is lost, or `maxHold` is over; its reason is a {@link LockLostError}. */
+  get signal(): AbortSignal {
+    const signals = this.leases.map(({ signal }) => signal);
+    this.firstLoss ??= signals.length === 1 ? signals[0] : AbortSignal.any(signals);
+    return this.firstLoss as AbortSignal;
+  }
+
+  get isReleased(): boolean {
+    return this.leases.some(({ isReleased }) => isReleased);
+  }
+
+  /** Milliseconds for which all keys are surely still ours; 0 when one of them is lost or released. */
+  remaining(): number {
+    return Math.min(...this.leases.map((lease) => lease.remaining()));
+  }
+
+  /** @throws {LockLostError} if one of the leases is lost, run out or released. */
+  assertHeld(): void {
+    for (const lease of this.leases) lease.assertHeld();
+  }
+
+  /**
+   * Renews all of them now. The watchdog does so by itself.
+   *
+   * @throws {LockLostError} if one of them is lost, released or over its `maxHold`.
+   * @throws {StoreError} if a store gave no answer: the leases are held on for {@link remaining} ms.
+   */
+  async renew(): Promise<void> {
+    const outcomes = await Promise.allSettled(this.leases.map((lease) => lease.renew()));
+    const errors = outcomes.filter((outcome) => outcome.status === 'rejected').map(({ reason }) => reason as unknown);
+    if (errors.length > 0) throw errors.find((error) => error instanceof LockLostError) ?? errors[0];
+  }
+
+  /**
+   * Gives all keys back. It never rejects; see {@link Lease.release}.
+   *
+   * @returns `false` if one of them was no longer ours. Repeated calls get the first answer.
+   */
+  async release(): Promise<boolean> {
+    const answers = await Promise.all(this.leases.map((lease) => lease.release()));
+    return answers.every((wasOurs) => wasOurs);
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.release();
+  }
+}

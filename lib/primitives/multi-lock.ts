@@ -1,0 +1,158 @@
+import { onAbort, untilAborted } from '../core/abort.js';
+import { after, now } from '../core/clock.js';
+import { abortedBy, isTransient, LockConfigError, LockLostError, LockTimeoutError, type LockError } from '../core/errors.js';
+import { runHolding } from '../core/holds.js';
+import type { Lease } from '../core/lease.js';
+import type { ResolvedOptions } from '../core/options.js';
+import { patienceOf, pollDelay } from '../core/patience.js';
+import { LeaseLock } from './lease-lock.js';
+import { MultiLease } from './multi-lease.js';
+
+/** One caller's try to have them all. */
+interface Call {
+  readonly options: ResolvedOptions;
+  readonly guardsBody: boolean;
+  /** On the monotonic clock. */
+  readonly deadline: number;
+}
+
+/**
+ * Several locks as one: all of them or none, of one store or of many.
+ *
+ * They are taken in the order of their keys, whatever the order in which they were given, so that no two multi-locks wait for each other. Locks of
+ * the same key at different stores have no such order: one of them is waited for, and the others are only tried; where one is refused, all of that key
+ * are given back, and that one is waited for first.
+ */
+export class MultiLock extends LeaseLock<MultiLease> {
+  /** By key; several in a row are of the same key at different stores. */
+  private readonly groups: readonly (readonly LeaseLock<Lease>[])[];
+  private readonly size: number;
+
+  /** @internal Use {@link Locks.multiLock}. */
+  constructor(given: readonly (LeaseLock<Lease> | MultiLock)[], defaults: ResolvedOptions) {
+    const each = given.flatMap((lock) => (lock instanceof MultiLock ? lock.groups.flat() : [lock]));
+    const locks = withoutDuplicates(each).sort((a, b) => (a.key < b.key ? -1 : a.key > b.key ? 1 : 0));
+    super(locks.map(({ key }) => key).join(', '), defaults);
+    if (locks.length === 0) throw new LockConfigError('A multi-lock needs at least one key.');
+    this.size = locks.length;
+    this.groups = [...new Set(locks.map(({ key }) => key))].map((key) => locks.filter((lock) => lock.key === key));
+  }
+
+  /** @internal */
+  async take(options: ResolvedOptions, guardsBody: boolean): Promise<MultiLease> {
+    const call = { options, guardsBody, deadline: now() + patienceOf({ ...options, waitTimeout: options.waitTimeout }) };
+    for (let round = 1; ; round++) {
+      const leases: Lease[] = [];
+      try {
+        for (const group of this.groups) leases.push(...(await this.takeGroup(group, call)));
+        const failure = this.size > 1 ? await begin(leases, options, this.key) : undefined;
+        if (!failure) return new MultiLease(leases);
+        if (now() >= call.deadline || !(failure instanceof LockLostError || isTransient(failure))) throw failure;
+      } catch (error) {
+        giveBack(leases);
+        throw error;
+      }
+      giveBack(leases);
+      await pause(Math.min(pollDelay(round, options.retryInterval, -1), call.deadline - now()), options.signal);
+    }
+  }
+
+  /** @internal */
+  holding<T>(lease: MultiLease, work: () => T): T {
+    return lease.leases.reduceRight((inner, each) => () => runHolding(each, inner, lease as unknown as Lease), work)();
+  }
+
+  /** Resolves to a lease of each, in their order. */
+  private async takeGroup(group: readonly LeaseLock<Lease>[], call: Call): Promise<Lease[]> {
+    let [first] = group as readonly [LeaseLock<Lease>];
+    for (let round = 1; ; round++) {
+      const leases = new Map<LeaseLock<Lease>, Lease>();
+      leases.set(first, await first.take(this.optionsOf(call), call.guardsBody));
+      const refusal = await this.tryOthers(group, leases, call);
+      if (!refusal) return group.map((lock) => leases.get(lock) as Lease);
+      giveBack(leases.values());
+      if (now() >= call.deadline || !(refusal.error instanceof LockTimeoutError || isTransient(refusal.error))) throw refusal.error;
+      first = refusal.lock;
+      // Others may be after the same ones from the other end.
+      await pause(Math.min(pollDelay(round, call.options.retryInterval, -1), call.deadline - now()), call.options.signal);
+    }
+  }
+
+  private async tryOthers(
+    group: readonly LeaseLock<Lease>[],
+    leases: Map<LeaseLock<Lease>, Lease>,
+    call: Call,
+  ): Promise<{ lock: LeaseLock<Lease>; error: LockError } | undefined> {
+    for (const lock of group) {
+      if (leases.has(lock)) continue;
+      try {
+        leases.set(lock, await lock.take({ ...this.optionsOf(call), waitTimeout: 0 }, call.guardsBody));
+      } catch (error) {
+        // Only who holds it can tell that two stores lead to one place.
+        const isOurs = error instanceof LockTimeoutError && [...leases.values()].some(({ owner }) => error.holder === owner);
+        return { lock, error: isOurs ? waitsForItself(lock.key) : (error as LockError) };
+      }
+    }
+    return undefined;
+  }
+
+  /** Of one of several: what is left of the patience. How long it is kept counts from when all are held. */
+  private optionsOf({ options, deadline }: Call): ResolvedOptions {
+    const waitTimeout = Math.max(0, deadline - now());
+    return this.size === 1 ? { ...options, waitTimeout } : { ...options, waitTimeout, minHold: 0, maxHold: undefined };
+  }
+}
+
+/**
+ * How long they are kept counts from now, if they are kept at all: a `minHold` of some would keep out whoever tries again.
+ *
+ * @returns why one of them is not held, or cannot be kept. It may have been lost while the others were waited for.
+ */
+async function begin(leases: readonly Lease[], options: ResolvedOptions, key: string): Promise<LockError | undefined> {
+  const start = now();
+  const { minHold, signal } = options;
+  try {
+    await untilAborted(Promise.all(leases.map((lease) => lease.cover(minHold))), signal);
+    if (signal?.aborted) return abortedBy(signal, key);
+    for (const lease of leases) lease.assertHeld();
+  } catch (error) {
+    return error as LockError;
+  }
+  for (const lease of leases) lease.begin(options, start);
+  return undefined;
+}
+
+/** Nobody waits for it: a store that does not answer must not hold up the error. */
+function giveBack(leases: Iterable<Lease>): void {
+  for (const lease of leases) void lease.release();
+}
+
+/** @throws {LockConfigError} where two of them cannot be held at the same time. */
+function withoutDuplicates(given: readonly LeaseLock<Lease>[]): LeaseLock<Lease>[] {
+  const locks: LeaseLock<Lease>[] = [];
+  for (const lock of given) {
+    const relations = locks.map((other) => lock.relationTo(other));
+    if (relations.includes('rival')) {
+      throw waitsForItself(lock.key);
+    }
+    if (!relations.includes('same')) locks.push(lock);
+  }
+  return locks;
+}
+
+function waitsForItself(key: string): LockConfigError {
+  return new LockConfigError(`A multi-lock holds "${key}" in two ways, or by two stores that are one: it would wait for itself.`, { key });
+}
+
+function pause(delay: number, signal: AbortSignal | undefined): Promise<void> {
+  return new Promise((resolve) => {
+    const end = (): void => {
+      clearTimeout(timer);
+      forget?.();
+      resolve();
+    };
+    const timer = after(delay, end);
+    const forget = signal && onAbort(signal, end);
+    if (signal?.aborted) end();
+  });
+}

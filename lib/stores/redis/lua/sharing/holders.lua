@@ -1,0 +1,61 @@
+-- What comes before acquire.lua and release.lua, with answers.lua.
+-- A lock is a zset: its holders by the ends of their leases in ms; '\n' and a holder by minus its permits, where it has several; before
+-- them all kind and permits of the lock, such as 'semaphore 10', by minus one more than are taken. It expires with its last lease.
+-- A queue is a zset of places by microseconds, 2^52 later for rank 1. A place: owner, inbox ('': none), ms that an offer lasts, permits
+-- and kind of lock, keys that its call chain holds; a line each.
+-- ARGV  1 '1' where PUBLISH tells how many heard it
+local call, match, time = redis.call, string.match, redis.call('TIME')
+local micros = time[1] * 1000000 + time[2]
+local now = math.floor(micros / 1000)
+local PLACE = '^([^\n]*)\n([^\n]*)\n(%d+)\n(%d+) ([^\n]+)'
+
+local function isGone(inbox) return ARGV[1] == '1' and inbox ~= '' and redis.pcall('PUBSUB', 'NUMSUB', inbox)[2] == 0 end
+
+local function permitsOf(lock, holder) return lock.taken == 1 and 1 or -(call('ZSCORE', lock.key, '\n' .. holder) or -1) end
+-- To be written down by `close`.
+local function hold(lock, holder, permits, ms)
+  local news, last = lock.news, #lock.news
+  lock.taken, lock.new[holder] = lock.taken + permits, true
+  news[last + 1], news[last + 2] = now + ms, holder
+  if permits + 0 > 1 then news[last + 3], news[last + 4] = -permits, '\n' .. holder end
+end
+
+local function drop(lock, holder)
+  local permits = permitsOf(lock, holder)
+  lock.taken = lock.taken - permits
+  call('ZREM', lock.key, holder, '\n' .. holder)
+  return permits
+end
+
+local function open(key, minus, permits)
+  local lock = {key = key, taken = -1 - minus, permits = permits + 0, new = {}, news = {}}
+  for _, holder in ipairs(lock.taken > 0 and call('ZRANGEBYSCORE', key, 0, now) or {}) do drop(lock, holder) end
+  return lock
+end
+
+-- Offers what is free to the first waiters, to each for a moment: it confirms by asking again. The asker has it at once. Who does not fit
+-- holds up those behind, but for whom nobody listens any more. No more than so many offers, for the server does nothing else meanwhile:
+-- whoever confirms goes on. Nobody would go on for a crowd that is gone.
+local function serve(lock, queue, asker, ttl)
+  local offers = 0
+  for _ = 1, 10000 do
+    local place = call('ZRANGE', queue, 0, 0)[1] or ''
+    local owner, inbox, ms, permits = match(place, PLACE)
+    local fits = owner and lock.taken + permits <= lock.permits
+    if not owner or offers == 256 or not fits and (owner == asker or lock.taken >= lock.permits or not isGone(inbox)) then return end
+    call('ZREM', queue, place)
+    if fits and not lock.new[owner] and not call('ZSCORE', lock.key, owner) then
+      local heard = owner == asker or inbox == '' or redis.pcall('PUBLISH', inbox, owner)
+      if heard ~= 0 or ARGV[1] ~= '1' then
+        hold(lock, owner, permits, owner == asker and ttl or ms)
+        offers = offers + 1
+      end
+    end
+  end
+end
+
+local function close(lock, name)
+  if lock.taken == 0 then return call('DEL', lock.key) end
+  call('ZADD', lock.key, -1 - lock.taken, name, unpack(lock.news))
+  call('PEXPIREAT', lock.key, tonumber(call('ZREVRANGE', lock.key, 0, 0, 'WITHSCORES')[2]))
+end

@@ -1,0 +1,34 @@
+-- Gives shares back: to the waiters that they suffice for, which are offered them. Safe to repeat after a minHold. Behind holders.lua.
+-- KEYS  for each: lock, queue
+-- ARGV  1 '1' where PUBLISH tells how many heard it; then for each: owner, ms to keep the share taken yet, place in the queue to
+--       leave too ('': none)
+-- Reply for each: 1 released, 0 not this owner's, or an error
+return answerAll(#KEYS / 2, function(i)
+  local key, queue = KEYS[2 * i - 1], KEYS[2 * i]
+  local owner, keep, place = unpack(ARGV, 3 * i - 1, 3 * i + 1)
+  if place ~= '' then call('ZREM', queue, place) end
+  local first = redis.pcall('ZRANGE', key, 0, 0, 'WITHSCORES')
+  if first.err and not string.find(first.err, 'WRONGTYPE') then return first end
+  local name, minus = unpack(first)
+  local permits = name and minus + 0 < 0 and match(name, '^.* (%d+)$')
+  -- A key that is something else is not this owner's.
+  if not permits then return 0 end
+  local lock, kept = open(key, minus, permits), 'kept:' .. owner
+  local isOurs = call('ZSCORE', key, owner)
+  if isOurs then
+    local share = drop(lock, owner)
+    if keep ~= '0' then
+      -- By another name, so that no late renewal can make the stay longer.
+      if call('ZSCORE', key, kept) then drop(lock, kept) end
+      hold(lock, kept, share, keep)
+    end
+  end
+  serve(lock, queue)
+  if isOurs and keep ~= '0' then
+    -- The first waiter knows of a later end only: it asks, and is told of this one.
+    local waiter, inbox = match(call('ZRANGE', queue, 0, 0)[1] or '', PLACE)
+    if inbox and inbox ~= '' then redis.pcall('PUBLISH', inbox, waiter) end
+  end
+  close(lock, name)
+  return (isOurs or call('ZSCORE', key, kept)) and 1 or 0
+end)

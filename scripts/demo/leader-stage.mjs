@@ -1,0 +1,111 @@
+import { Redis } from 'ioredis';
+import { setTimeout as pause } from 'node:timers/promises';
+import { openInstance, readLedger, who } from '../../test/e2e/leaders.ts';
+import { freePort } from '../../test/support/free-port.ts';
+import { Watch } from './leader-watch.mjs';
+
+const NAMES = ['A', 'B', 'C'];
+/** Milliseconds until nobody is waited for any more. */
+const PATIENCE = 20_000;
+
+/** Three instances, a port each so that nothing but the lock keeps two from serving at once, and a supervisor that starts what has ended anew. */
+export class Stage {
+  #instances = new Map();
+  #start = performance.now();
+  #surprises = [];
+  #leaving = new Set();
+
+  constructor(store, options, leftovers) {
+    this.store = store;
+    this.options = options;
+    this.leftovers = leftovers;
+  }
+
+  async open() {
+    const { store, leftovers } = this;
+    this.redis = new Redis(store.url.replace(/^unix:\/\//, ''));
+    this.redis.on('error', () => undefined); // the commands tell
+    leftovers.add(async () => this.redis.disconnect());
+    for (const name of NAMES) await this.#launch(name, await freePort());
+    this.watch = new Watch(
+      who,
+      () => [...this.#instances].map(([name, { port }]) => [name, port]),
+      (line) => this.#say(line),
+    );
+    leftovers.add(() => this.watch.stop());
+    await this.watch.firstAfter(performance.now(), undefined, PATIENCE);
+  }
+
+  /** Ends the leader, and resolves with how long it took until another one was at work. */
+  async change(how) {
+    await pause(this.options.keyTimeout); // a while of peace: the lease is renewed
+    const { pid, name } = this.watch.answers.at(-1);
+    const leader = this.#instances.get(name);
+    this.#leaving.add(pid);
+    const at = await this.#serverTime();
+    const start = performance.now();
+    this.#say(`${how} of ${name} (pid ${pid})`);
+    leader.signal(how === 'SIGTERM' ? 'SIGTERM' : 'SIGKILL');
+    const [answer, write] = await Promise.all([this.watch.firstAfter(start, pid, PATIENCE), this.#firstWriteAfter(at, pid)]);
+    const status = await leader.exited;
+    await this.#launch(name, leader.port);
+    return { how, from: name, to: answer.name, status, answer: answer.answered - start, write: (write.at - at) / 1000 };
+  }
+
+  /** Ends the watch; what has been seen. */
+  async close() {
+    await pause(this.options.keyTimeout);
+    await this.watch.stop();
+    return { entries: await this.#ledger(), answers: this.watch.answers, surprises: this.#surprises };
+  }
+
+  /** What the instances have said, for one who wonders. */
+  logs() {
+    return [...this.#instances].map(([name, instance]) => `${name} has said:\n${instance.log()}`).join('\n');
+  }
+
+  async #launch(name, port) {
+    const { url, namespace } = this.store;
+    const { keyTimeout, work } = this.options;
+    const opening = openInstance(port, { REDIS_URL: url, SHOP_NAMESPACE: namespace, KEY_TIMEOUT_MS: keyTimeout, JOB_MS: work });
+    this.leftovers.add(() =>
+      opening.then(
+        (instance) => this.#end(instance),
+        () => undefined,
+      ),
+    );
+    const instance = await opening;
+    this.#instances.set(name, instance);
+    const surprise = (status) => {
+      if (!this.#leaving.has(instance.pid)) this.#surprises.push(`${name} ended by itself, with status ${status}:\n${instance.log()}`);
+    };
+    void instance.exited.then(surprise, surprise);
+    this.#say(`${name} (pid ${instance.pid}) stands by: its container is built, its connections are open`);
+  }
+
+  async #end(instance) {
+    this.#leaving.add(instance.pid);
+    await instance.kill();
+  }
+
+  async #firstWriteAfter(at, pid) {
+    for (const start = performance.now(); performance.now() < start + PATIENCE; await pause(50)) {
+      const first = (await this.#ledger()).find((entry) => entry.accepted && entry.at > at && entry.pid !== pid);
+      if (first) return first;
+    }
+    throw new Error(`Nobody has written to the ledger within ${PATIENCE} ms.`);
+  }
+
+  #ledger() {
+    return readLedger(this.redis, this.store.namespace);
+  }
+
+  async #serverTime() {
+    const [seconds, micros] = await this.redis.time();
+    return Number(seconds) * 1_000_000 + Number(micros);
+  }
+
+  #say(line) {
+    console.log(`${((performance.now() - this.#start) / 1000).toFixed(2).padStart(7)} s  ${line}`);
+  }
+}

@@ -1,0 +1,66 @@
+/** Milliseconds on top of the lease of a leader that died; all there is for one that steps down. */
+const MARGIN = 1_000;
+
+/** What the demo has shown, and why it does not show what it is to show; nothing of that if it does. */
+export function judge({ changes, entries, answers, surprises }, { keyTimeout }) {
+  const problems = [...surprises, ...ofTheLedger(entries), ...ofTheAnswers(answers)];
+  const lines = ['change    from to  first answer  first write  at most'];
+  for (const { how, from, to, status, answer, write } of changes) {
+    const limit = how === 'SIGTERM' ? MARGIN : keyTimeout + MARGIN;
+    const cells = [answer, write, limit].map((ms) => `${Math.round(ms)} ms`);
+    lines.push(
+      `${how.padEnd(8)}  ${from.padEnd(4)} ${to.padEnd(2)}  ${cells[0].padStart(12)}  ${cells[1].padStart(11)}  ${cells[2].padStart(7)}`,
+    );
+    if (answer > limit || write > limit) problems.push(`${how}: the next leader took longer than ${limit} ms.`);
+    if (how === 'SIGTERM' && status !== 0) problems.push(`SIGTERM: the leader ended with status ${status}, not 0.`);
+  }
+  const refused = entries.filter((entry) => !entry.accepted).length;
+  const terms = new Set(entries.map(({ token }) => token)).size;
+  if (terms !== changes.length + 1)
+    problems.push(`There were ${terms} terms in the ledger, not the ${changes.length + 1} of these changes.`);
+  lines.push('', `The ledger: ${entries.length - refused} writes accepted, of ${terms} terms; ${refused} refused.`);
+  if (ofTheLedger(entries).length === 0) lines.push('By the ledger, no two leaders were at work at any instant.');
+  return { lines, problems };
+}
+
+/** By the log of the fenced resource, in the order in which it was written to: what leaders say of themselves counts for nothing. */
+export function ofTheLedger(entries) {
+  const problems = [];
+  const writers = new Map();
+  let newest = 0;
+  let last = 0;
+  let overlaps = 0;
+  for (const { token, pid, accepted, at } of entries) {
+    if (at < last) problems.push('The clock of the server went back: the ledger proves nothing.');
+    last = at;
+    if (writers.has(token) && writers.get(token) !== pid)
+      problems.push(`Two processes, ${writers.get(token)} and ${pid}, wrote with one token, ${token}.`);
+    writers.set(token, pid);
+    if (token < newest) {
+      overlaps++;
+      if (accepted) problems.push(`The ledger accepted token ${token} after ${newest}: its fence is broken.`);
+    } else if (!accepted) problems.push(`The ledger refused token ${token}, though it had seen none that is newer.`);
+    newest = Math.max(newest, token);
+  }
+  // Nothing here stops a process for long, so no leader has an excuse.
+  if (overlaps > 0) {
+    problems.push(
+      `${overlaps} writes came from a leader after a newer one had written: two were at work at once. (The fence has refused them. A machine that stands ` +
+        'still for longer than the lease does that too.)',
+    );
+  }
+  return [...new Set(problems)];
+}
+
+/** The balancer's view: once a newer leader has answered, an older one gives no answer to what is asked later. */
+function ofTheAnswers(answers) {
+  const asked = [...answers].sort((a, b) => a.sent - b.sent);
+  const given = [...answers].sort((a, b) => a.answered - b.answered);
+  let newest = { token: 0 };
+  for (const { token, sent, pid } of asked) {
+    for (; given[0].answered < sent; given.shift()) if (given[0].token > newest.token) newest = given[0];
+    if (newest.token > token)
+      return [`Process ${pid} answered a request that was sent after ${newest.pid}, a newer leader, had answered one.`];
+  }
+  return [];
+}

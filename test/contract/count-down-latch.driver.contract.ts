@@ -1,0 +1,178 @@
+import { type LatchDriver, LockConfigError, type Locks } from 'nestjs-distributed-lock/core';
+import { eventually } from '../support/eventually.js';
+import { latchOpener } from './open-latches.js';
+import type { MakeStore } from './open-locks.js';
+import { rejection } from './rejection.js';
+
+/** What every driver of latches promises to the engine above it. */
+export function latchDriverContract(makeStore: MakeStore): void {
+  describe('the driver', () => {
+    const { open: openLocks, driver: open, newKey } = latchOpener(makeStore);
+    let driver: LatchDriver;
+    let key: string;
+    let last = 0;
+
+    beforeEach(() => {
+      driver = open();
+      key = newKey();
+    });
+
+    const abandoned = () => false;
+    const next = (line: string) => ({ line, number: ++last });
+    const set = (count: number, operation = next('a'), ttl = 20_000) => driver.trySetCount({ key, count, ttl, operation, abandoned });
+    const down = (operation = next('a'), ttl = 20_000) => driver.countDown({ key, ttl, operation, abandoned });
+    const look = (owner = 'a', queue = false) => driver.look({ key, owner, queue, abandoned });
+    const count = async () => (await look())?.count;
+
+    it('knows no latch that was never set, and none by having counted it down', async () => {
+      expect(await look()).toBeUndefined();
+      expect(await down()).toBe(0);
+      expect(await look('a', true)).toBeUndefined();
+    });
+
+    it('tells a latch by its count, its id, its round, and how long it lives', async () => {
+      expect(await set(2)).toBe(true);
+      const first = (await look())!;
+      expect(first).toMatchObject({ count: 2, round: 1 });
+      expect(first.id).not.toBe('');
+      expect(first.remaining).toBeGreaterThan(10_000);
+      expect(first.remaining).toBeLessThanOrEqual(20_000);
+      await down();
+      expect(await look()).toMatchObject({ count: 1, round: 1, id: first.id });
+      await down();
+      expect(await set(3)).toBe(true);
+      expect(await look()).toMatchObject({ count: 3, round: 2, id: first.id });
+    });
+
+    it('gives a latch that is set after another one has expired another id (G6)', async () => {
+      await set(1, next('a'), 20);
+      const { id } = (await look())!;
+      await eventually(async () => (await look()) === undefined);
+      await set(1);
+      expect((await look())!.id).not.toBe(id);
+    });
+
+    describe('G6 knows an operation that is repeated', () => {
+      it('a count, with the answer of then', async () => {
+        await set(3);
+        const first = next('a');
+        expect(await down(first)).toBe(2);
+        expect(await down(next('b'))).toBe(1);
+        expect(await down(first)).toBe(2);
+        expect(await count()).toBe(1);
+      });
+
+      it('a set, with the answer of then', async () => {
+        const first = next('a');
+        expect(await set(2, first)).toBe(true);
+        await down(next('b'));
+        expect(await set(2, first)).toBe(true);
+        expect(await count()).toBe(1);
+        expect(await set(2, next('b'))).toBe(false);
+      });
+
+      it('also after the latch was set anew, which it does not touch', async () => {
+        const [setting, counting] = [next('a'), next('b')];
+        await set(1, setting);
+        await down(counting);
+        await set(5, next('c'));
+        expect(await down(counting)).toBe(0);
+        expect(await set(7, setting)).toBe(true);
+        expect(await look()).toMatchObject({ count: 5, round: 2 });
+      });
+
+      it('of a count that found the latch counted down, and must not count on the next one', async () => {
+        await set(0);
+        const late = next('b');
+        expect(await down(late)).toBe(0);
+        await set(5);
+        expect(await down(late)).toBe(0);
+        expect(await count()).toBe(5);
+      });
+
+      it('that comes after the next one of its line: it was given up, and changes nothing', async () => {
+        await set(5, next('b'));
+        const late = [next('a'), next('a')];
+        expect(await down(next('a'))).toBe(4);
+        expect(await down(late[0])).toBe(4);
+        await Promise.all([down(next('b')), down(next('c')), down(next('d')), down(next('e'))]);
+        expect(await count()).toBe(0);
+        expect(await set(3, late[1])).toBe(false);
+        expect(await count()).toBe(0);
+      });
+
+      it('however many lines there are, and forgets those of which no repeat can come once the latch is set anew', async () => {
+        await set(100);
+        const short = next('short');
+        await down(short, 20);
+        const operations = Array.from({ length: 99 }, (_, index) => next(`line ${index}`));
+        await Promise.all(operations.map((operation) => down(operation)));
+        const start = performance.now();
+        await eventually(() => performance.now() > start + 30);
+        await set(100);
+        await Promise.all(operations.map((operation) => down(operation)));
+        expect(await count()).toBe(100);
+        // A repeat so late is none that the engine sends: it shows that nothing is kept for ever.
+        await down(short);
+        expect(await count()).toBe(99);
+      });
+    });
+
+    it.each([
+      ['mutex', (locks: Locks) => locks.acquire(key, { keyTimeout: 60_000 })],
+      ['read/write lock', (locks: Locks) => locks.readWriteLock(key).read.acquire({ keyTimeout: 60_000 })],
+      ['semaphore', (locks: Locks) => locks.semaphore(key, { permits: 3 }).acquire({ keyTimeout: 60_000 })],
+    ])('refuses a key that is in use as a %s, and is refused as one', async (kind, acquire) => {
+      const locks = openLocks();
+      const lease = await acquire(locks);
+      const latch = locks.countDownLatch(key);
+      for (const call of [
+        () => latch.trySetCount(3),
+        () => latch.countDown(),
+        () => latch.getCount(),
+        () => latch.await({ waitTimeout: Infinity }),
+      ]) {
+        const error = await rejection(call());
+        expect(error).toBeInstanceOf(LockConfigError);
+        expect(error).toMatchObject({ key, message: expect.stringMatching(`(?=.*${kind})(?=.*count-down latch)`) });
+      }
+      expect(await lease.release()).toBe(true);
+      await eventually(() => latch.trySetCount(3));
+      expect(await rejection(acquire(locks))).toMatchObject({
+        name: 'LockConfigError',
+        key,
+        message: expect.stringMatching(`(?=.*${kind})(?=.*count-down latch)`),
+      });
+      expect(await latch.countDown()).toBe(2);
+    });
+
+    describe('lets a latch live', () => {
+      it('for its time from each change, and never for less than another one has said', async () => {
+        await set(9, next('a'), 20_000);
+        await down(next('a'), 60_000);
+        expect((await look())!.remaining).toBeGreaterThan(50_000);
+        await down(next('a'), 10);
+        expect((await look())!.remaining).toBeGreaterThan(50_000);
+      });
+
+      it('no longer by being looked at, nor by a repeat', async () => {
+        const operation = next('a');
+        await set(2, next('b'), 100);
+        await down(operation, 100);
+        const start = performance.now();
+        await eventually(async () => {
+          await down(operation, 20_000);
+          return (await look('a', true)) === undefined;
+        });
+        expect(performance.now() - start).toBeGreaterThan(80);
+      });
+
+      it('and for its time when it is counted down, as done', async () => {
+        await set(1);
+        await down(next('a'), 200);
+        expect(await look()).toMatchObject({ count: 0 });
+        expect((await look())!.remaining).toBeGreaterThan(10_000);
+      });
+    });
+  });
+}

@@ -1,0 +1,181 @@
+import { setTimeout as pause } from 'node:timers/promises';
+import { LockLostError, type Locks, type Term } from 'nestjs-distributed-lock/core';
+import { eventually } from '../support/eventually.js';
+import { candidate, elected, untilToldToEnd } from './candidates.js';
+import { gate } from './gate.js';
+import { locksOpener, type MakeStore } from './open-locks.js';
+import { rejection } from './rejection.js';
+
+const terms = { keyTimeout: 60_000, retryInterval: 60_000 };
+
+export function leaderLossContract(makeStore: MakeStore): void {
+  describe('a term', () => {
+    const { open, newKey } = locksOpener(makeStore);
+    const warn = jest.fn();
+    let name: string;
+    let locks: Locks;
+
+    beforeEach(() => {
+      warn.mockClear();
+      name = newKey();
+      locks = open({ logger: { warn, error: warn } });
+    });
+
+    const dropped = () => warn.mock.calls.flat().filter((message: string) => message.includes('dropped'));
+    /** The key is no longer its own, and it does not know yet. */
+    const takeAway = ({ key, owner }: Term) => open().store.mutex.release({ key, owner, keepFor: 0 });
+    const lose = async (term: Term) => {
+      await takeAway(term);
+      expect(await rejection(term.renew())).toBeInstanceOf(LockLostError);
+    };
+
+    it('that is lost is told at once, before its work ends; then the candidate stands again (G3)', async () => {
+      const election = locks.leaderElection(name, terms);
+      const told: string[] = [];
+      election.on('elected', ({ fencingToken }) => told.push(`elected ${fencingToken}`));
+      election.on('revoked', ({ fencingToken }) => told.push(`revoked ${fencingToken} ${election.isLeader()}`));
+      const end = gate();
+      const seen: Term[] = [];
+      const running = election.run(async (term) => {
+        seen.push(term);
+        if (seen.length === 1) await end.passed;
+        return `term ${seen.length}`;
+      });
+      await eventually(() => seen.length === 1);
+      const first = seen[0]!;
+      await lose(first);
+      expect(first.signal.reason).toBeInstanceOf(LockLostError);
+      expect(election.isLeader()).toBe(false);
+      expect(() => first.assertHeld()).toThrow(LockLostError);
+      expect(told).toEqual([`elected ${first.fencingToken}`, `revoked ${first.fencingToken} false`]);
+      // Another one may lead meanwhile; here nobody does, and the work of the first term still runs.
+      await pause(50);
+      expect(seen).toHaveLength(1);
+      end.open();
+      expect(await running).toBe('term 2');
+      const second = seen[1]!;
+      expect(second.fencingToken).toBeGreaterThan(first.fencingToken!);
+      expect(told.slice(2)).toEqual([`elected ${second.fencingToken}`, `revoked ${second.fencingToken} false`]);
+    });
+
+    it.each([
+      ['a result', () => 'a result', 1],
+      ['nothing', () => undefined, 0],
+      ['an error of its own', () => Promise.reject(new Error('refused by the fence')), 1],
+      ['the reason of its signal', (term: Term) => Promise.reject(term.signal.reason as Error), 0],
+      ['what aborted timers throw', ({ signal }: Term) => pause(60_000, undefined, { signal }), 0],
+    ])('that is lost drops what its work came to, with a warning where it says something: %s', async (_what, end, warnings) => {
+      let calls = 0;
+      const running = locks.leaderElection(name, terms).run(async (term) => {
+        if (++calls > 1) return 'again';
+        await lose(term);
+        return end(term);
+      });
+      expect(await running).toBe('again');
+      expect(dropped()).toHaveLength(warnings);
+    });
+
+    it.each([
+      ['ends', () => 'a result'],
+      ['fails', () => Promise.reject(new Error('its own'))],
+    ])('whose loss shows only when its work %s counts as lost too', async (_how, end) => {
+      let calls = 0;
+      const running = locks.leaderElection(name, terms).run(async (term) => {
+        if (++calls > 1) return 'again';
+        await takeAway(term);
+        return end();
+      });
+      expect(await running).toBe('again');
+      expect(dropped()).toHaveLength(1);
+    });
+
+    it('that ran out while the process stood still is over for whoever asks first, and says so on the next turn (G3)', async () => {
+      const election = locks.leaderElection(name, { keyTimeout: 300 });
+      const seen: unknown[] = [];
+      const running = election.run(async (term) => {
+        if (seen.length > 0) return;
+        const end = performance.now() + 400;
+        while (performance.now() < end);
+        seen.push(election.isLeader(), term.remaining());
+        await pause(1);
+        seen.push(term.signal.aborted);
+      });
+      await running;
+      expect(seen).toEqual([false, 0, true]);
+    });
+
+    it('that cannot be renewed ends by its validity, before another one can lead (G3)', async () => {
+      const cut = open({ misbehaving: () => ({ renew: () => new Promise(() => undefined) }) }).leaderElection(name, { keyTimeout: 500 });
+      const times: number[] = [];
+      cut.on('revoked', () => times.push(performance.now()));
+      const old = candidate(cut);
+      await elected(old);
+      const next = candidate(locks.leaderElection(name, terms));
+      await elected(next);
+      times.push(performance.now());
+      expect(times).toHaveLength(2);
+      expect(times[0]).toBeLessThan(times[1]!);
+      expect(cut.isLeader()).toBe(false);
+    });
+
+    it('that ran out before its work could begin is none: nobody hears of it', async () => {
+      // It stands still between the grant and its work, once.
+      const late = open();
+      const forget = late.on('acquired', () => {
+        forget();
+        const end = performance.now() + 400;
+        while (performance.now() < end);
+      });
+      const election = late.leaderElection(name, { keyTimeout: 300, retryInterval: 20 });
+      const told = jest.fn();
+      election.on('elected', told);
+      expect(await election.run((term) => term.remaining())).toBeGreaterThan(0);
+      expect(told).toHaveBeenCalledTimes(1);
+    });
+
+    it('that is over its maxHold goes to the next one, and its candidate to the end of the line', async () => {
+      const history: string[] = [];
+      const [a, b] = ['a', 'b'].map((id) => candidate(open().leaderElection(name, { ...terms, maxHold: 100 }), history, id));
+      await eventually(() => history.length >= 6);
+      expect(history.slice(0, 6).join('')).toMatch(/^(ab){3}|(ba){3}$/);
+      for (const each of [a!, b!]) expect(each.terms[0]!.signal.reason).toBeInstanceOf(LockLostError);
+      await Promise.all([a!.election.resign(), b!.election.resign()]);
+    });
+
+    it('that is given back by its own work is over, though the work goes on', async () => {
+      const election = locks.leaderElection(name, terms);
+      const revoked = jest.fn();
+      election.on('revoked', revoked);
+      const result = await election.run(async (term) => {
+        expect(await term.release()).toBe(true);
+        expect(election.isLeader()).toBe(false);
+        expect(revoked).toHaveBeenCalledTimes(1);
+        const next = candidate(open().leaderElection(name, terms));
+        await elected(next);
+        await next.election.resign();
+        return 'went on';
+      });
+      expect(result).toBe('went on');
+      expect(revoked).toHaveBeenCalledTimes(1);
+    });
+
+    it('that is lost when it is to end stands no more', async () => {
+      const election = locks.leaderElection(name, terms);
+      const end = gate();
+      const work = jest.fn(async (term: Term) => {
+        await untilToldToEnd(term);
+        await end.passed;
+        await takeAway(term);
+        return 'lost';
+      });
+      const running = election.run(work);
+      await eventually(() => work.mock.calls.length === 1);
+      const resigned = election.resign();
+      end.open();
+      expect(await running).toBeUndefined();
+      await resigned;
+      expect(work).toHaveBeenCalledTimes(1);
+      expect(dropped()).toHaveLength(1);
+    });
+  });
+}

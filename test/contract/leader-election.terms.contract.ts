@@ -1,0 +1,215 @@
+import { setTimeout as pause } from 'node:timers/promises';
+import { currentLease, type LeaderElection, LockConfigError, type Locks, StoreError, type Term } from 'nestjs-distributed-lock/core';
+import { eventually } from '../support/eventually.js';
+import { candidate, elected, waits } from './candidates.js';
+import { locksOpener, type MakeStore } from './open-locks.js';
+import { rejection } from './rejection.js';
+import { SharedCounter } from './shared-counter.js';
+import { outage, refusal } from './store-failures.js';
+
+const terms = { keyTimeout: 60_000, retryInterval: 60_000 };
+
+export function leaderTermsContract(makeStore: MakeStore): void {
+  describe('a leader', () => {
+    const { open, newKey } = locksOpener(makeStore);
+    let name: string;
+    let locks: Locks;
+    let election: LeaderElection;
+
+    beforeEach(() => {
+      name = newKey();
+      locks = open();
+      election = locks.leaderElection(name, terms);
+    });
+
+    const isFree = async () => {
+      const lease = await open().tryAcquire(`${name}-leader`, { reentrant: false });
+      return lease !== null && (await lease.release());
+    };
+
+    it('does its work once it is elected, and gives the term back before it says what came of it', async () => {
+      expect(election.isLeader()).toBe(false);
+      const result = await election.run(async () => {
+        expect(election.isLeader()).toBe(true);
+        expect(await isFree()).toBe(false);
+        return 'done';
+      });
+      expect(result).toBe('done');
+      expect(election.isLeader()).toBe(false);
+      expect(await isFree()).toBe(true);
+    });
+
+    it.each([
+      ['later', () => pause(1).then(() => Promise.reject(new Error('its own')))],
+      [
+        'at once',
+        () => {
+          throw new Error('its own');
+        },
+      ],
+    ])('that fails %s gives the term back, and its error comes through (G10)', async (_when, work) => {
+      const revoked = jest.fn();
+      election.on('revoked', revoked);
+      expect(await rejection(election.run(work))).toEqual(new Error('its own'));
+      expect(revoked).toHaveBeenCalledTimes(1);
+      expect(await isFree()).toBe(true);
+    });
+
+    it('has a term that is its lease', async () => {
+      const before = Date.now();
+      await election.run(async (term) => {
+        expect(term).toMatchObject({ key: `${name}-leader`, owner: expect.any(String), fencingToken: expect.any(Number) });
+        expect(term.signal.aborted).toBe(false);
+        expect(term.remaining()).toBeGreaterThan(30_000);
+        term.assertHeld();
+        expect(currentLease()).toBe(term);
+        expect(term.since).toEqual(new Date(term.fencingToken! / 1000));
+        // Server and test share a machine, and so a clock.
+        expect(Math.abs(+term.since! - before)).toBeLessThan(5_000);
+      });
+    });
+
+    it('takes the key of its term again in its own call chain, and a candidate in it leads at once', async () => {
+      const inside = await election.run((term) =>
+        locks.using(
+          `${name}-leader`,
+          (again) => locks.leaderElection(name).run((nested) => [term, again, nested].map(({ owner }) => owner)),
+          { waitTimeout: 0 },
+        ),
+      );
+      expect(new Set(inside).size).toBe(1);
+      expect(await isFree()).toBe(true);
+    });
+
+    it('is one at a time of many that do a little in turn, with tokens that grow (G2)', async () => {
+      const counter = new SharedCounter();
+      const tokens: number[] = [];
+      const stand = async (): Promise<void> => {
+        const own = open().leaderElection(name, terms);
+        for (let turn = 0; turn < 5; turn++) {
+          await own.run(async ({ fencingToken }) => {
+            tokens.push(fencingToken!);
+            await counter.increment();
+          });
+        }
+      };
+      await Promise.all(Array.from({ length: 6 }, stand));
+      expect(counter).toMatchObject({ value: 30, overlaps: 0 });
+      expect(tokens).toEqual([...new Set(tokens)].sort((a, b) => a - b));
+    });
+
+    it('is succeeded by the standbys in the order in which they came, also by two of one process', async () => {
+      const history: string[] = [];
+      const first = candidate(election, history, 'a');
+      await elected(first);
+      const standbys = [];
+      for (const [id, of] of Object.entries({ b: locks, c: open(), d: locks, e: open() })) {
+        const placed = waits(of);
+        standbys.push(candidate(of.leaderElection(name, terms), history, id));
+        await placed;
+      }
+      for (const each of [first, ...standbys]) {
+        await elected(each);
+        await each.election.resign();
+      }
+      expect(history).toEqual(['a', 'b', 'c', 'd', 'e']);
+    });
+
+    it('is known to all who ask: who, since when, by which token', async () => {
+      const observer = open().leaderElection(name);
+      expect(await observer.leader()).toBeNull();
+      const first = candidate(election);
+      const { owner, since, fencingToken } = await elected(first);
+      for (const each of [observer, election]) expect(await each.leader()).toEqual({ owner, since, fencingToken });
+      const second = candidate(observer);
+      await election.resign();
+      const next = await elected(second);
+      expect(await election.leader()).toEqual({ owner: next.owner, since: next.since, fencingToken: next.fencingToken });
+      expect(next.owner).not.toBe(owner);
+      await observer.resign();
+      expect(await observer.leader()).toBeNull();
+    });
+
+    it('is not known where the store does not answer, which is an error', async () => {
+      const deaf = open({ misbehaving: () => ({ check: () => Promise.reject(outage()) }) });
+      expect(await rejection(deaf.leaderElection(name).leader())).toBeInstanceOf(StoreError);
+    });
+
+    it('of another name, or of another namespace, is another one', async () => {
+      const others = [locks.leaderElection(newKey()), open({ namespace: 'other:' }).leaderElection(name)];
+      await election.run(async () => {
+        for (const other of others) expect(await other.run(({ key }) => key)).toBe(other.key);
+      });
+      expect(others[1]!.key).toBe(`other:${name}-leader`);
+    });
+
+    it('tells those who listen: elected before its work, revoked when it is over', async () => {
+      const told: string[] = [];
+      let term: Term | undefined;
+      const stop = election.on('elected', (of) => {
+        term = of;
+        told.push(`elected ${election.isLeader()}`);
+      });
+      election.on('revoked', (of) => told.push(`revoked ${of === term} ${election.isLeader()}`));
+      await election.run((of) => told.push(`works ${of === term}`));
+      stop();
+      await election.run(() => told.push('works'));
+      expect(told).toEqual(['elected true', 'works true', 'revoked true false', 'works', 'revoked false false']);
+    });
+
+    it('is not disturbed by those who listen and fail', async () => {
+      const error = jest.fn();
+      const own = open({ logger: { warn: error, error } }).leaderElection(name);
+      own.on('elected', () => {
+        throw new Error('first');
+      });
+      own.on('revoked', () => Promise.reject(new Error('second')));
+      expect(await own.run(() => 'done')).toBe('done');
+      await eventually(() => expect(error.mock.calls.join()).toMatch(/"elected" failed: Error: first.*"revoked" failed: Error: second/));
+    });
+
+    it('is called off by a listener before its work begins', async () => {
+      const work = jest.fn();
+      election.on('elected', () => void election.resign());
+      expect(await election.run(work)).toBeUndefined();
+      expect(work).not.toHaveBeenCalled();
+      expect(await isFree()).toBe(true);
+    });
+
+    it('is one that its store lets in: a refusal ends the candidate at once, an outage does not', async () => {
+      const refused = open({ misbehaving: () => ({ acquire: () => Promise.reject(refusal()) }) });
+      expect(await rejection(refused.leaderElection(name).run(() => 'led'))).toMatchObject({ name: 'StoreError', transient: false });
+      let failures = 0;
+      const shaky = open({
+        misbehaving: (real) => ({ acquire: (request) => (++failures <= 5 ? Promise.reject(outage()) : real.acquire(request)) }),
+        defaults: { retryInterval: 20, retryCount: 1, waitTimeout: 0 },
+      });
+      expect(await shaky.leaderElection(name).run(() => 'led')).toBe('led');
+    });
+
+    it('is not made of wrong options', async () => {
+      for (const wrong of [{ keyTimeout: 0 }, { retryInterval: -1 }, { maxHold: 1.5 }, { fair: true }, { waitTimeout: 1 }, null]) {
+        expect(() => locks.leaderElection(name, wrong as object)).toThrow(LockConfigError);
+      }
+      for (const wrong of ['', 'a\n', 'x'.repeat(506), 7]) expect(() => locks.leaderElection(wrong as string)).toThrow(LockConfigError);
+      expect(await rejection(election.run(() => 1, { signal: 1 as unknown as AbortSignal }))).toBeInstanceOf(LockConfigError);
+      expect(await rejection(election.run(() => 1, { patience: 1 } as object))).toBeInstanceOf(LockConfigError);
+    });
+
+    it('has the terms of its own options, and of the Locks only how long a lease is', async () => {
+      const odd = open({ defaults: { keyTimeout: 30_000, minHold: 60_000, maxHold: 1, waitTimeout: 0, fair: false } });
+      const holder = await odd.acquire(`${name}-leader`, { minHold: 0, maxHold: 60_000 });
+      const placed = waits(odd);
+      const standby = candidate(odd.leaderElection(name));
+      await placed;
+      await holder.release();
+      const term = await elected(standby);
+      expect(term.remaining()).toBeGreaterThan(20_000);
+      expect(term.remaining()).toBeLessThanOrEqual(30_000);
+      await pause(20);
+      expect(term.signal.aborted).toBe(false);
+      await standby.election.resign();
+      expect(await isFree()).toBe(true);
+    });
+  });
+}

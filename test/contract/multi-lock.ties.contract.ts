@@ -1,0 +1,102 @@
+import { LockTimeoutError, type Locks, StoreError } from 'nestjs-distributed-lock/core';
+import { memoryStore } from 'nestjs-distributed-lock/memory';
+import { eventually } from '../support/eventually.js';
+import { locksOpener, type MakeStore } from './open-locks.js';
+import { rejection } from './rejection.js';
+import { SharedCounter } from './shared-counter.js';
+import { refusal } from './store-failures.js';
+
+const long = { keyTimeout: 60_000, retryInterval: 60_000 };
+
+export function multiLockTiesContract(makeStore: MakeStore): void {
+  describe('one key at two stores, which no order of names can tell apart,', () => {
+    const { open, newKey } = locksOpener(makeStore);
+    const another = memoryStore();
+    const { open: openOther } = locksOpener(() => another);
+    let key: string;
+    let [here, there]: Locks[] = [];
+
+    beforeEach(() => {
+      key = newKey();
+      [here, there] = [open({ defaults: long }), openOther({ defaults: long })];
+    });
+
+    const both = (first = here!, second = there!) => first.multiLock([first.mutex(key), second.mutex(key)]);
+    const isFree = async (locks: Locks) => {
+      const lease = await locks.tryAcquire(key);
+      return lease !== null && (await lease.release());
+    };
+
+    it('is taken at both, or at none', async () => {
+      const lease = await both().acquire();
+      expect([await isFree(open()), await isFree(openOther())]).toEqual([false, false]);
+      expect(await lease.release()).toBe(true);
+      const holder = await openOther().acquire(key, long);
+      expect(await both().tryAcquire()).toBeNull();
+      await eventually(() => isFree(open()));
+      await holder.release();
+    });
+
+    it('is taken by those who name the stores in either order, and nobody waits for ever', async () => {
+      const counter = new SharedCounter();
+      const work = async (index: number) => {
+        const [one, two] = [open(), openOther()];
+        const lock = index % 2 ? both(one, two) : both(two, one);
+        for (let round = 0; round < 10; round++) await lock.using(() => counter.increment(), { waitTimeout: 20_000, retryInterval: 20 });
+      };
+      await Promise.all([0, 1, 2, 3].map(work));
+      expect(counter).toMatchObject({ value: 40, overlaps: 0 });
+    });
+
+    it.each([0, 1])('is kept at no store while it is waited for at the other (the one at %p)', async (which) => {
+      const elsewhere = which === 0 ? open() : openOther();
+      const holder = await elsewhere.acquire(key, long);
+      const waiting = both().acquire({ waitTimeout: Infinity });
+      const free = which === 0 ? openOther() : open();
+      // It gave back what it had, and waits where it was refused: others come and go meanwhile.
+      const told: string[] = [];
+      here!.on('waiting', () => told.push('here'));
+      there!.on('waiting', () => told.push('there'));
+      await eventually(() => expect(told.at(-1)).toBe(which === 0 ? 'here' : 'there'));
+      await eventually(() => isFree(free));
+      await holder.release();
+      const lease = await waiting;
+      lease.assertHeld();
+      await lease.release();
+    });
+
+    it('is asked for no longer than patience lasts', async () => {
+      const holder = await openOther().acquire(key, long);
+      const start = performance.now();
+      expect(await rejection(both().acquire({ waitTimeout: 300, retryInterval: 20 }))).toBeInstanceOf(LockTimeoutError);
+      expect(performance.now() - start).toBeGreaterThanOrEqual(290);
+      expect(performance.now() - start).toBeLessThan(2_000);
+      await eventually(() => isFree(open()));
+      const caller = new AbortController();
+      const waiting = rejection(both().acquire({ waitTimeout: Infinity, signal: caller.signal }));
+      caller.abort();
+      expect(await waiting).toMatchObject({ name: 'LockAbortedError', reason: 'signal' });
+      await holder.release();
+    });
+
+    it('ends at once where one of them refuses, and nothing is kept', async () => {
+      const refusing = openOther({ misbehaving: () => ({ acquire: () => Promise.reject(refusal()) }) });
+      for (const lock of [both(here, refusing), both(refusing, here)]) {
+        expect(await rejection(lock.acquire({ waitTimeout: Infinity }))).toBeInstanceOf(StoreError);
+      }
+      await eventually(() => isFree(open()));
+    });
+
+    it('keeps its other keys while it waits, for those who come before it in the alphabet', async () => {
+      const before = `${key}:a`.replace('contract', 'a-contract');
+      const holder = await openOther().acquire(key, long);
+      const waiting = here!.multiLock([before, here!.mutex(key), there!.mutex(key)]).acquire({ waitTimeout: Infinity });
+      await eventually(async () => {
+        expect(await isFree(open())).toBe(true);
+        expect(await open().tryAcquire(before)).toBeNull();
+      });
+      await holder.release();
+      expect((await waiting).leases).toHaveLength(3);
+    });
+  });
+}

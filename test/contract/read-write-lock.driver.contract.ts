@@ -1,0 +1,280 @@
+import type { AcquireRequest } from 'nestjs-distributed-lock/core';
+import { eventually } from '../support/eventually.js';
+import { sideOf } from './kinds.js';
+import { locksOpener, type MakeStore } from './open-locks.js';
+
+/** What the drivers of a read/write lock promise to the engine above them, beyond what a mutex's does: that contract is run over the write lock too. */
+export function readWriteDriverContract(makeStore: MakeStore): void {
+  describe('the drivers', () => {
+    const readers = locksOpener(makeStore, sideOf('read'));
+    const writers = locksOpener(makeStore, sideOf('write'));
+    let drivers: Record<'read' | 'write', ReturnType<typeof readers.driver>>;
+    let key: string;
+
+    beforeEach(() => {
+      key = readers.newKey();
+      const locks = readers.open();
+      drivers = { read: readers.driver(locks), write: writers.driver(locks) };
+    });
+
+    const ask = (side: 'read' | 'write', owner: string, request: Partial<AcquireRequest> = {}) =>
+      drivers[side].acquire({ key, owner, ttl: 20_000, tokens: 1, queue: false, abandoned: () => false, ...request });
+    const read = (owner: string, request?: Partial<AcquireRequest>) => ask('read', owner, request);
+    const write = (owner: string, request?: Partial<AcquireRequest>) => ask('write', owner, request);
+    const beside = (writer: string) => ({ share: { count: 1, permits: Infinity, rank: 0, beside: writer } as const });
+    const release = (owner: string, keepFor = 0) => drivers.read.release({ key, owner, keepFor });
+    const leave = (owner: string) => drivers.read.leave({ key, owner });
+    const stateOf = async (owner: string) => (await drivers.read.check({ key, owner })).state;
+    const states = (...owners: string[]) => Promise.all(owners.map(stateOf));
+    const remaining = async (owner: string) => (await drivers.read.check({ key, owner })).remaining;
+    const granted = { granted: true };
+    const taken = { granted: false };
+    const tokenOf = async (grant: ReturnType<typeof read>) => {
+      const reply = await grant;
+      if (!reply.granted) throw new Error(`It should have been granted: ${reply.holder} has it.`);
+      return reply.token!;
+    };
+
+    describe('G2 many readers or one writer', () => {
+      it('readers together, and no writer with them', async () => {
+        for (const reader of ['a', 'b', 'c']) expect(await read(reader)).toMatchObject(granted);
+        expect(await write('w')).toMatchObject(taken);
+        for (const reader of ['a', 'b']) await release(reader);
+        expect(await write('w')).toMatchObject({ granted: false, holder: 'c', ahead: 0 });
+        await release('c');
+        expect(await write('w')).toMatchObject(granted);
+      });
+
+      it('a writer alone', async () => {
+        expect(await write('w')).toMatchObject(granted);
+        expect(await read('a')).toMatchObject({ granted: false, holder: 'w', ahead: 0 });
+        expect(await write('v')).toMatchObject({ granted: false, holder: 'w', ahead: 0 });
+        await release('w');
+        expect(await read('a')).toMatchObject(granted);
+      });
+
+      it('of many who ask together', async () => {
+        const replies = await Promise.all(Array.from({ length: 60 }, (_, n) => ask(n % 3 ? 'read' : 'write', `${n % 3 ? 'r' : 'w'}${n}`)));
+        const inside = replies.flatMap(({ granted: isIn }, n) => (isIn ? [n % 3 ? 'r' : 'w'] : []));
+        expect(inside.length > 0 && new Set(inside).size === 1 && (inside[0] === 'r' || inside.length === 1)).toBe(true);
+      });
+
+      it('each reader’s lease runs out alone', async () => {
+        await read('short', { ttl: 100 });
+        await read('long');
+        await eventually(async () => (await stateOf('short')) !== 'held');
+        expect(
+          await drivers.read.renew([
+            { key, owner: 'short', ttl: 20_000 },
+            { key, owner: 'long', ttl: 30_000 },
+          ]),
+        ).toEqual(['lost', 'renewed']);
+        expect(await release('short')).toBe('lost');
+        expect(await write('w')).toMatchObject({ granted: false, holder: 'long' });
+        await release('long');
+        expect(await write('w')).toMatchObject(granted);
+      });
+
+      it('the last reader’s end lets a writer in, and no earlier one’s', async () => {
+        await read('a', { ttl: 50 });
+        await read('b', { ttl: 400 });
+        const start = performance.now();
+        await eventually(async () => (await write('w')).granted);
+        expect(performance.now() - start).toBeGreaterThan(300);
+      });
+
+      it('says how long to wait: a writer for the last reader, a reader for the writer', async () => {
+        await read('a', { ttl: 10_000 });
+        await read('b', { ttl: 60_000 });
+        await read('c', { ttl: 20_000 });
+        const reply = await write('w');
+        expect(reply).toMatchObject({ granted: false, holder: expect.stringMatching(/^[abc]$/) as string });
+        expect((reply as { remaining: number }).remaining).toBeGreaterThan(50_000);
+        for (const reader of ['a', 'b', 'c']) await release(reader);
+        await write('w', { ttl: 30_000 });
+        expect((await read('a')) as { remaining: number }).toMatchObject({ holder: 'w', remaining: expect.any(Number) as number });
+        expect(((await read('a')) as { remaining: number }).remaining).toBeGreaterThan(20_000);
+      });
+    });
+
+    describe('G2 fencing tokens', () => {
+      it('grow with every write, and readers get that of the last one', async () => {
+        const first = await tokenOf(write('w'));
+        await release('w');
+        expect([await tokenOf(read('a')), await tokenOf(read('b'))]).toEqual([first, first]);
+        for (const reader of ['a', 'b']) await release(reader);
+        expect(await tokenOf(read('c'))).toBe(first);
+        await release('c');
+        const second = await tokenOf(write('v'));
+        expect(second).toBeGreaterThan(first);
+        expect(await tokenOf(read('d', beside('v')))).toBe(second);
+      });
+
+      it('of readers before the first write are the same, and smaller than its own', async () => {
+        const [a, b] = [await tokenOf(read('a')), await tokenOf(read('b'))];
+        expect(a).toBe(b);
+        for (const reader of ['a', 'b']) await release(reader);
+        expect(await tokenOf(write('w'))).toBeGreaterThan(a);
+      });
+    });
+
+    describe('lets the writer itself read', () => {
+      it('whoever waits, but no other reader', async () => {
+        await write('w');
+        await write('v', { queue: true });
+        await read('a', { queue: true });
+        expect(await read('own', beside('w'))).toMatchObject(granted);
+        expect(await read('b', { queue: true })).toMatchObject({ granted: false, ahead: 2 });
+        expect(await read('c', beside('v'))).toMatchObject(taken);
+      });
+
+      it('and keep the read lock: then other readers come, and no writer', async () => {
+        await write('w');
+        await read('own', beside('w'));
+        await read('a', { queue: true });
+        await write('v', { queue: true });
+        expect(await release('w')).toBe('released');
+        expect(await states('own', 'a', 'v')).toEqual(['held', 'held', 'queued']);
+        expect(await read('a')).toMatchObject(granted);
+        for (const reader of ['own', 'a']) await release(reader);
+        expect(await stateOf('v')).toBe('held');
+      });
+
+      it('and keep the write lock: nobody else comes when the read lock is given back', async () => {
+        await write('w');
+        await read('own', beside('w'));
+        await read('a', { queue: true });
+        await release('own');
+        expect(await states('w', 'a')).toEqual(['held', 'queued']);
+      });
+
+      it('also when its write lease runs out: the read lease keeps other writers out', async () => {
+        await write('w', { ttl: 150 });
+        await read('own', beside('w'));
+        await eventually(async () => (await stateOf('w')) !== 'held');
+        expect(await write('v')).toMatchObject({ granted: false, holder: 'own' });
+        expect(await read('a')).toMatchObject(granted);
+      });
+    });
+
+    describe('serves those who wait', () => {
+      const join = async (...names: string[]) => {
+        for (const name of names) expect(await ask(name.startsWith('r') ? 'read' : 'write', name, { queue: true })).toMatchObject(taken);
+      };
+
+      it('in their order: readers in a row together, each writer alone', async () => {
+        await write('w0');
+        await join('r1', 'r2', 'w1', 'r3', 'r4', 'w2');
+        await release('w0');
+        expect(await states('r1', 'r2', 'w1', 'r3', 'r4', 'w2')).toEqual(['held', 'held', 'queued', 'queued', 'queued', 'queued']);
+        await release('r2');
+        expect(await stateOf('w1')).toBe('queued');
+        await release('r1');
+        expect(await states('w1', 'r3')).toEqual(['held', 'queued']);
+        await release('w1');
+        expect(await states('r3', 'r4', 'w2')).toEqual(['held', 'held', 'queued']);
+        for (const reader of ['r3', 'r4']) await leave(reader);
+        expect(await stateOf('w2')).toBe('held');
+      });
+
+      it('before newcomers: no reader passes a writer who waits', async () => {
+        await read('a');
+        await join('w1');
+        expect(await read('b')).toMatchObject({ granted: false, holder: 'a' });
+        expect(await read('b', { queue: true })).toMatchObject({ granted: false, ahead: 1 });
+        await release('a');
+        expect(await states('w1', 'b')).toEqual(['held', 'queued']);
+      });
+
+      it('and lets the readers behind in at once when a writer gives up', async () => {
+        await read('a');
+        await join('w1', 'r1', 'r2');
+        await leave('w1');
+        expect(await states('w1', 'r1', 'r2')).toEqual(['taken', 'held', 'held']);
+      });
+
+      it.each([
+        ['read', 'write'],
+        ['write', 'read'],
+      ] as const)('with the lower rank first, however late it comes: %s before %s', async (first, last) => {
+        const rank = (side: 'read' | 'write', of: 0 | 1) => ({
+          queue: true,
+          share: { count: side === 'read' ? 1 : Infinity, permits: Infinity, rank: of },
+        });
+        await write('w0');
+        await ask(last, 'last', rank(last, 1));
+        await ask(first, 'first', rank(first, 0));
+        await ask(first, 'second', rank(first, 0));
+        expect(await ask(last, 'last', rank(last, 1))).toMatchObject({ ahead: 2 });
+        await release('w0');
+        expect(await states('first', 'last')).toEqual(['held', 'queued']);
+        await release('first');
+        expect(await states('second', 'last')).toEqual(['held', 'queued']);
+        await release('second');
+        expect(await stateOf('last')).toBe('held');
+      });
+
+      it('past a higher rank, where a newcomer has a lower one and there is room', async () => {
+        await read('a');
+        await write('w1', { queue: true, share: { count: Infinity, permits: Infinity, rank: 1 } });
+        expect(await read('b')).toMatchObject(granted);
+        expect(await write('v')).toMatchObject(taken);
+      });
+
+      it('for about a second: then it is the turn of the next', async () => {
+        await write('w0');
+        await join('w1', 'r1');
+        await release('w0');
+        expect(await remaining('w1')).toBeLessThanOrEqual(1_000);
+        const start = performance.now();
+        await eventually(async () => (await read('r1', { queue: true })).granted);
+        expect(performance.now() - start).toBeGreaterThan(500);
+      });
+    });
+
+    describe('G6 is safe to repeat', () => {
+      it('a reader’s acquire: one hold, no shorter than before', async () => {
+        await read('a', { ttl: 60_000 });
+        await read('a', { ttl: 100 });
+        expect(await remaining('a')).toBeGreaterThan(30_000);
+        expect(await release('a')).toBe('released');
+        expect(await release('a')).toBe('lost');
+        expect(await write('w')).toMatchObject(granted);
+      });
+
+      it('a release: no other’s hold goes with it', async () => {
+        await read('a');
+        await read('b');
+        await release('a');
+        await release('a');
+        await leave('a');
+        expect(await write('w')).toMatchObject({ granted: false, holder: 'b' });
+      });
+
+      it('a reader’s release that keeps: writers wait to the end of it, readers do not', async () => {
+        await read('a');
+        expect(await release('a', 400)).toBe('released');
+        expect(await release('a', 60_000)).toBe('released');
+        expect(await drivers.read.renew([{ key, owner: 'a', ttl: 60_000 }])).toEqual(['lost']);
+        await leave('a');
+        expect(await write('w')).toMatchObject(taken);
+        expect(await read('b')).toMatchObject(granted);
+        await release('b');
+        const start = performance.now();
+        await eventually(async () => (await write('w')).granted);
+        expect(performance.now() - start).toBeGreaterThan(200);
+        expect(await release('a')).toBe('lost');
+      });
+
+      it('a writer’s release that keeps: everybody waits, and the writer’s own reader goes on', async () => {
+        await write('w');
+        await read('own', beside('w'));
+        await release('w', 300);
+        expect(await states('own')).toEqual(['held']);
+        expect(await read('a')).toMatchObject(taken);
+        expect(await write('v')).toMatchObject(taken);
+        await eventually(async () => (await read('a')).granted);
+      });
+    });
+  });
+}

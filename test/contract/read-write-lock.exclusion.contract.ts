@@ -1,0 +1,204 @@
+import { setTimeout as pause } from 'node:timers/promises';
+import type { LeaseDriver, ReadWritePolicy } from 'nestjs-distributed-lock/core';
+import { eventually } from '../support/eventually.js';
+import { sideOf } from './kinds.js';
+import { locksOpener, type LocksOpener, type MakeStore } from './open-locks.js';
+import { Places, type Call } from './places.js';
+import { TornRecord } from './torn-record.js';
+
+const patient = { keyTimeout: 60_000, waitTimeout: Infinity, retryInterval: 60_000 };
+
+export function readWriteExclusionContract(makeStore: MakeStore): void {
+  const { open, newKey } = locksOpener(makeStore, sideOf('read'));
+  let key: string;
+
+  const sidesOf = (policy: ReadWritePolicy) => ({
+    R: locksOpener(makeStore, sideOf('read', policy)),
+    W: locksOpener(makeStore, sideOf('write', policy)),
+  });
+  const sides = { fair: sidesOf('fair'), readers: sidesOf('readers'), writers: sidesOf('writers') };
+
+  beforeEach(() => (key = newKey()));
+
+  describe('G2 many readers or one writer', () => {
+    const work = async (guard: (side: 'read' | 'write', section: () => Promise<void>) => Promise<unknown>) => {
+      const record = new TornRecord();
+      await Promise.all(
+        Array.from({ length: 300 }, (_, n) => (n % 10 ? guard('read', () => record.read()) : guard('write', () => record.write()))),
+      );
+      return record;
+    };
+
+    it('is what keeps a record whole: without a lock it is seen torn', async () => {
+      expect((await work((_side, section) => section())).torn).toBeGreaterThan(0);
+    });
+
+    it.each<ReadWritePolicy>(['fair', 'readers', 'writers'])(
+      'keeps a record whole that 300 callers of two Locks read and write (policy: %p)',
+      async (policy) => {
+        const all = [open(), open()];
+        let calls = 0;
+        const record = await work((side, section) =>
+          all[calls++ % 2]!.readWriteLock(key, { policy })[side].using(section, { ...patient, fair: calls % 3 === 0 }),
+        );
+        expect(record).toMatchObject({ torn: 0, writes: 30 });
+        expect(record.mostReaders).toBeGreaterThan(1);
+      },
+    );
+
+    it('gives a reader the token of the last write, and each writer a larger one', async () => {
+      const locks = open();
+      const { read, write } = locks.readWriteLock(key);
+      const tokenOf = (lock: typeof read | typeof write) => lock.using((lease) => lease.fencingToken!, patient);
+      const tokens: number[] = [];
+      for (let round = 0; round < 10; round++) {
+        tokens.push(await tokenOf(write));
+        expect(await Promise.all([tokenOf(read), tokenOf(open().readWriteLock(key).read)])).toEqual([tokens.at(-1), tokens.at(-1)]);
+      }
+      expect(tokens).toEqual([...new Set(tokens)].sort((a, b) => a - b));
+    });
+  });
+
+  describe('of those who wait', () => {
+    const orders: [ReadWritePolicy, string[], string[]][] = [
+      ['fair', ['R1', 'W1', 'R2', 'R3', 'W2', 'W3', 'R4'], ['R1', 'W1', 'R2 R3', 'W2', 'W3', 'R4']],
+      ['readers', ['W1', 'R1', 'W2', 'R2', 'R3'], ['R1 R2 R3', 'W1', 'W2']],
+      ['writers', ['R1', 'W1', 'R2', 'R3', 'W2'], ['W1', 'W2', 'R1 R2 R3']],
+    ];
+
+    it.each(orders)('policy %p lets in, of %j, %j', async (policy, waiting, groups) => {
+      const places = new Places();
+      const take = (name: string) => places.take(name, sides[policy][name[0] as 'R' | 'W'], key);
+      const first = await take('W0');
+      const calls = new Map<string, Call>();
+      for (const name of waiting) calls.set(name, await take(name));
+      first.end();
+      const seen = ['W0'];
+      for (const group of groups.map((names) => names.split(' '))) {
+        await eventually(() => places.entered.length === seen.length + group.length);
+        expect(places.entered.slice(seen.length).sort()).toEqual(group);
+        seen.push(...group);
+        for (const name of group) calls.get(name)!.end();
+      }
+      for (const { ended } of calls.values()) await ended;
+    });
+
+    it.each([
+      ['a writer', 'readers', 'R', 'W'],
+      ['a reader', 'writers', 'W', 'R'],
+    ] as const)('%s is passed by who comes later with policy %p, while these never stop', async (_who, policy, stream, one) => {
+      const places = new Places();
+      const take = (name: string) => places.take(name, sides[policy][name[0] as 'R' | 'W'], key);
+      let current = await take(`${stream}0`);
+      const waiting = await take(one);
+      for (let turn = 1; turn <= 40; turn++) {
+        const next = await take(`${stream}${turn}`);
+        current.end();
+        await eventually(() => places.entered.includes(`${stream}${turn}`));
+        current = next;
+      }
+      expect(places.entered).not.toContain(one);
+      current.end();
+      await eventually(() => places.entered.includes(one));
+      waiting.end();
+      await waiting.ended;
+    });
+
+    it('a writer who gives up lets the readers behind it in, who need not wait for the reader before it', async () => {
+      const places = new Places();
+      const reader = await places.take('R1', sides.fair.R, key);
+      const caller = new AbortController();
+      const writer = await places.take('W', sides.fair.W, key, { signal: caller.signal });
+      const behind = await places.take('R2', sides.fair.R, key);
+      expect(places.entered).toEqual(['R1']);
+      caller.abort();
+      await eventually(() => places.entered.includes('R2'));
+      expect(await writer.ended).toMatchObject({ code: 'LOCK_ABORTED' });
+      for (const call of [reader, behind]) call.end();
+      await Promise.all([reader.ended, behind.ended]);
+    });
+  });
+
+  describe('policy "fair" starves neither side', () => {
+    const STREAMS = 8;
+
+    /** Streams of sections of one side that never end by themselves. Returns how many began since the other side had its place. */
+    async function sectionsUntilIn(stream: 'read' | 'write', { open: openOther }: LocksOpener): Promise<number> {
+      const all = [open(), open()];
+      let sections = 0;
+      let isOver = false;
+      const section = () => {
+        sections++;
+        return pause(1 + Math.random() * 3);
+      };
+      const run = async (n: number) => {
+        while (!isOver) await all[n % 2]!.readWriteLock(key)[stream].using(section, patient);
+      };
+      const streams = Array.from({ length: STREAMS }, (_, n) => run(n));
+      await eventually(() => sections > 3 * STREAMS);
+      let before = Infinity;
+      const other = openOther({
+        misbehaving: (real) => ({
+          acquire: (request) => real.acquire(request).finally(() => (before = request.queue ? Math.min(before, sections) : before)),
+        }),
+      });
+      const until = await other.using(key, () => sections, patient);
+      isOver = true;
+      await Promise.all(streams);
+      return until - before;
+    }
+
+    // Each of the stream may be in or ahead once, and comes behind with its next call.
+    it('a writer gets in among readers who never stop', async () => {
+      for (let round = 0; round < 10; round++) expect(await sectionsUntilIn('read', sides.fair.W)).toBeLessThanOrEqual(STREAMS);
+    });
+
+    it('a reader gets in among writers who never stop', async () => {
+      for (let round = 0; round < 5; round++) expect(await sectionsUntilIn('write', sides.fair.R)).toBeLessThanOrEqual(STREAMS);
+    });
+  });
+
+  describe('each reader', () => {
+    const acquire = (keyTimeout: number, behaviour: Partial<LeaseDriver> = {}) =>
+      open({ misbehaving: () => behaviour })
+        .readWriteLock(key)
+        .read.acquire({ keyTimeout });
+
+    it('is a holder of its own: one that is lost takes no other along, and the key is free only without all', async () => {
+      const lost = await acquire(60_000, { renew: async (batch) => batch.map(() => 'lost') });
+      const kept = await acquire(60_000);
+      const writer = open().readWriteLock(key).write;
+      await lost.renew().catch(() => undefined);
+      expect(lost.remaining()).toBe(0);
+      await kept.renew();
+      expect(await lost.release()).toBe(false);
+      expect(await writer.tryAcquire()).toBeNull();
+      expect(await kept.release()).toBe(true);
+      expect(await writer.tryAcquire()).not.toBeNull();
+    });
+
+    it('that is renewed outlives one that died, whose end lets no writer in', async () => {
+      const dying = await acquire(300, { renew: () => new Promise(() => undefined) });
+      const living = await acquire(300);
+      await eventually(() => dying.remaining() === 0);
+      await pause(200);
+      living.assertHeld();
+      const writer = open().readWriteLock(key).write;
+      expect(await writer.tryAcquire()).toBeNull();
+      await living.release();
+      expect(await writer.tryAcquire()).not.toBeNull();
+    });
+  });
+
+  describe('the policy', () => {
+    it.each([
+      [{ policy: 'first' }, /"policy" must be "fair", "readers" or "writers", not 'first'/],
+      [{ policy: null }, /"policy"/],
+      [{ fair: true }, /unknown option "fair"/],
+      [null, /must be an object/],
+    ])('is checked: %j', (options, message) => {
+      expect(() => open().readWriteLock(key, options as never)).toThrow(message);
+      expect(() => open().readWriteLock(key, options as never)).toThrow(expect.objectContaining({ code: 'LOCK_CONFIG' }) as Error);
+    });
+  });
+}

@@ -1,0 +1,57 @@
+import { LockConfigError, type Lease, type LeaseLock, type Locks } from 'nestjs-distributed-lock/core';
+import { eventually } from '../support/eventually.js';
+import { MUTEX } from './kinds.js';
+import { locksOpener, type MakeStore } from './open-locks.js';
+import { rejection } from './rejection.js';
+
+type Maker = (locks: Locks, key: string) => LeaseLock<Lease>;
+
+/** Each kind by the word for it that an error must have. */
+const KINDS: readonly [name: string, word: RegExp, lockOf: Maker][] = [
+  ['mutex', /mutex/, (locks, key) => locks.mutex(key)],
+  ['read lock', /read\/write lock/, (locks, key) => locks.readWriteLock(key).read],
+  ['write lock', /read\/write lock/, (locks, key) => locks.readWriteLock(key).write],
+  ['semaphore', /semaphore/, (locks, key) => locks.semaphore(key, { permits: 2 })],
+];
+const pairs = KINDS.flatMap((held) =>
+  KINDS.filter(([, word]) => word !== held[1] && String(word) !== String(held[1])).map((asked) => [held, asked] as const),
+);
+
+/** One key is one kind of lock at a time: two kinds would not keep each other out. */
+export function keyKindsContract(makeStore: MakeStore): void {
+  describe('a key that is used as two kinds of lock', () => {
+    const { open, newKey } = locksOpener(makeStore, MUTEX);
+    const patient = { keyTimeout: 60_000, waitTimeout: Infinity, retryInterval: 60_000 };
+
+    it.each(pairs.map(([held, asked]) => [held[0], asked[0], held, asked] as const))(
+      'is an error at once where it is a %s and is asked for as a %s, and the holder keeps it',
+      async (_held, _asked, [, heldWord, heldOf], [, askedWord, askedOf]) => {
+        const key = newKey();
+        const lease = await heldOf(open(), key).acquire(patient);
+        const body = jest.fn();
+        for (const options of [patient, { ...patient, fair: true }, { waitTimeout: 0, onTimeout: 'skip' as const }]) {
+          const error = await rejection(askedOf(open(), key).using(body, options));
+          expect(error).toBeInstanceOf(LockConfigError);
+          for (const part of [key, heldWord, askedWord]) expect(String(error)).toMatch(part);
+        }
+        expect(body).not.toHaveBeenCalled();
+        await lease.renew();
+        expect(await lease.release()).toBe(true);
+        const next = await askedOf(open(), key).acquire({ ...patient, waitTimeout: 0 });
+        expect(await next.release()).toBe(true);
+      },
+      5_000,
+    );
+
+    it('is a lost lease for a holder whose key has become another kind', async () => {
+      const key = newKey();
+      const deaf = open({ misbehaving: () => ({ renew: async (batch) => batch.map(() => 'renewed') }) });
+      const lease = await deaf.mutex(key).acquire({ keyTimeout: 150 });
+      let next: Lease | undefined;
+      await eventually(async () => (next = await open().semaphore(key, { permits: 1 }).acquire({ waitTimeout: 0 })) !== undefined);
+      expect(await lease.release()).toBe(false);
+      next!.assertHeld();
+      await next!.renew();
+    });
+  });
+}

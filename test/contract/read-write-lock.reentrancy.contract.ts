@@ -1,0 +1,191 @@
+import { LockConfigError, LockLostError, LockTimeoutError, type Locks, type ReadWriteLock } from 'nestjs-distributed-lock/core';
+import { eventually } from '../support/eventually.js';
+import { gate } from './gate.js';
+import { sideOf } from './kinds.js';
+import { locksOpener, type MakeStore } from './open-locks.js';
+import { outside } from './outside.js';
+import { Places } from './places.js';
+import { rejection } from './rejection.js';
+
+const patient = { keyTimeout: 60_000, waitTimeout: Infinity, retryInterval: 60_000 };
+
+export function readWriteReentrancyContract(makeStore: MakeStore): void {
+  const readers = locksOpener(makeStore, sideOf('read'));
+  const writers = locksOpener(makeStore, sideOf('write'));
+  let key: string;
+  let locks: Locks;
+  let lock: ReadWriteLock;
+
+  beforeEach(() => {
+    key = readers.newKey();
+    locks = readers.open();
+    lock = locks.readWriteLock(key);
+  });
+
+  /** What others could take now. */
+  const others = () =>
+    outside(async () => {
+      const { read, write } = readers.open().readWriteLock(key);
+      const leases = [await write.tryAcquire()];
+      await leases[0]?.release();
+      leases.push(await read.tryAcquire());
+      await leases[1]?.release();
+      return ['write', 'read'].filter((_, index) => leases[index]);
+    });
+
+  describe('a call chain that holds the write lock', () => {
+    it('may read too, by a lease of its own with the same token, and then nobody else may', async () => {
+      await lock.write.using((written) =>
+        lock.read.using(
+          async (lease) => {
+            expect(lease.owner).not.toBe(written.owner);
+            expect(lease.fencingToken).toBe(written.fencingToken);
+            expect(await others()).toEqual([]);
+          },
+          { waitTimeout: 0 },
+        ),
+      );
+      expect(await others()).toEqual(['write', 'read']);
+    });
+
+    it('goes on to write when it has read, and may take the write lock again while it reads', async () => {
+      await lock.write.using(async (written) => {
+        await lock.read.using(() => lock.write.using((again) => expect(again.owner).toBe(written.owner), { waitTimeout: 0 }), {
+          waitTimeout: 0,
+        });
+        await written.renew();
+        expect(await others()).toEqual([]);
+      });
+    });
+
+    it('keeps the read lock when it gives the write lock back: readers come, and no writer', async () => {
+      const lease = await lock.write.using(() => lock.read.acquire(patient), patient);
+      lease.assertHeld();
+      expect(await others()).toEqual(['read']);
+      await lease.release();
+      expect(await others()).toEqual(['write', 'read']);
+    });
+
+    it('lets in, when it keeps but the read lock, the readers who came before a writer', async () => {
+      const places = new Places();
+      const { reading, calls } = await lock.write.using(async () => {
+        const calls = [
+          await places.take('reader', readers, key),
+          await places.take('writer', writers, key),
+          await places.take('late', readers, key),
+        ];
+        return { reading: await lock.read.acquire(patient), calls };
+      }, patient);
+      await eventually(() => places.entered.includes('reader'));
+      calls[0]!.end();
+      await calls[0]!.ended;
+      expect(places.entered).toEqual(['reader']);
+      await reading.release();
+      await eventually(() => places.entered.includes('writer'));
+      expect(places.entered).not.toContain('late');
+    });
+
+    it('reads before all who wait', async () => {
+      const places = new Places();
+      await lock.write.using(async () => {
+        await places.take('writer', writers, key);
+        await places.take('reader', readers, key);
+        await lock.read.using(() => expect(places.entered).toEqual([]), { waitTimeout: 0 });
+      }, patient);
+      await eventually(() => places.entered.includes('writer'));
+    });
+
+    it('keeps writers out by its read lock though its write lease is lost', async () => {
+      const end = gate();
+      const reading = gate();
+      const call = rejection(
+        lock.write.using(() => lock.read.using(() => (reading.open(), end.passed), { keyTimeout: 60_000 }), {
+          keyTimeout: 300,
+          maxHold: 50,
+        }),
+      );
+      await reading.passed;
+      await eventually(async () => expect(await others()).toEqual(['read']));
+      end.open();
+      expect(await call).toBeInstanceOf(LockLostError);
+      expect(await others()).toEqual(['write', 'read']);
+    });
+
+    it('cannot read by a write lease that is lost', async () => {
+      const body = jest.fn();
+      const call = lock.write.using(
+        async (written) => {
+          await writers.driver().release({ key, owner: written.owner, keepFor: 0 });
+          await rejection(written.renew());
+          expect(await rejection(lock.read.using(body, patient))).toBeInstanceOf(LockLostError);
+        },
+        { onLost: 'ignore' },
+      );
+      await call;
+      expect(body).not.toHaveBeenCalled();
+    });
+
+    it('waits for itself like a stranger with reentrant: false', async () => {
+      const call = lock.write.using(() => lock.read.using(() => 'ran', { waitTimeout: 20, reentrant: false }));
+      expect(await rejection(call)).toBeInstanceOf(LockTimeoutError);
+    });
+
+    it('reads by the lock of any policy', async () => {
+      const other = locks.readWriteLock(key, { policy: 'writers' });
+      expect(await lock.write.using(() => other.read.using(() => 'read', { waitTimeout: 0 }))).toBe('read');
+    });
+  });
+
+  describe('a call chain that only reads', () => {
+    it.each([
+      ['acquire', (write: ReadWriteLock['write']) => write.acquire(patient)],
+      ['tryAcquire', (write: ReadWriteLock['write']) => write.tryAcquire()],
+      ['using', (write: ReadWriteLock['write']) => write.using(() => 'ran', { ...patient, onTimeout: 'skip' })],
+      ['acquire with reentrant: false', (write: ReadWriteLock['write']) => write.acquire({ ...patient, reentrant: false })],
+      ['a fair acquire', (write: ReadWriteLock['write']) => write.acquire({ ...patient, fair: true })],
+    ])(
+      'is refused the write lock at once, by %s, and reads on',
+      async (_how, ask) => {
+        await lock.read.using((reading) =>
+          locks.using(`${key}:other`, async () => {
+            const error = await rejection(ask(lock.write));
+            expect(error).toBeInstanceOf(LockConfigError);
+            expect(String(error)).toContain(key);
+            expect(String(error)).toMatch(/write lock first/);
+            await reading.renew();
+          }),
+        );
+        expect(await others()).toEqual(['write', 'read']);
+      },
+      5_000,
+    );
+
+    it('may write when it has given its read lock back, and write another key', async () => {
+      await lock.read.using(
+        async (reading) => {
+          expect(await locks.readWriteLock(`${key}:other`).write.using(() => 'wrote')).toBe('wrote');
+          await reading.release();
+          expect(await lock.write.using(() => 'wrote', { waitTimeout: 0 })).toBe('wrote');
+        },
+        { onLost: 'ignore' },
+      );
+    });
+
+    it('reads again by the same lease, also while a writer waits', async () => {
+      const places = new Places();
+      await lock.read.using(async ({ owner }) => {
+        await places.take('writer', writers, key);
+        expect(await others()).toEqual([]);
+        expect(await lock.read.using((again) => again.owner, { waitTimeout: 0 })).toBe(owner);
+        expect(places.entered).toEqual([]);
+      }, patient);
+      await eventually(() => places.entered.includes('writer'));
+    });
+
+    it('is not opened by a bare read lease: a writer then waits like a stranger', async () => {
+      const lease = await lock.read.acquire();
+      expect(await rejection(lock.write.acquire({ waitTimeout: 20 }))).toBeInstanceOf(LockTimeoutError);
+      await lease.release();
+    });
+  });
+}

@@ -1,0 +1,223 @@
+import type { AcquireRequest } from 'nestjs-distributed-lock/core';
+import { eventually } from '../support/eventually.js';
+import { semaphoreOf } from './kinds.js';
+import { locksOpener, type MakeStore } from './open-locks.js';
+
+/** What the driver of a semaphore promises to the engine above it, beyond what a mutex's does: that contract is run over one permit too. */
+export function semaphoreDriverContract(makeStore: MakeStore): void {
+  describe('the driver', () => {
+    const { driver: newDriver, newKey } = locksOpener(makeStore, semaphoreOf(3));
+    let driver: ReturnType<typeof newDriver>;
+    let key: string;
+
+    beforeEach(() => {
+      key = newKey();
+      driver = newDriver();
+    });
+
+    /** One of three permits, unless it says otherwise. */
+    const ask = (
+      owner: string,
+      { count = 1, permits = 3, ...request }: Partial<AcquireRequest> & { count?: number; permits?: number } = {},
+    ) =>
+      driver.acquire({
+        key,
+        owner,
+        ttl: 20_000,
+        tokens: 1,
+        queue: false,
+        abandoned: () => false,
+        share: { count, permits, rank: 0 },
+        ...request,
+      });
+    const release = (owner: string, keepFor = 0) => driver.release({ key, owner, keepFor });
+    const leave = (owner: string) => driver.leave({ key, owner });
+    const states = (...owners: string[]) => Promise.all(owners.map(async (owner) => (await driver.check({ key, owner })).state));
+    const remaining = async (owner: string) => (await driver.check({ key, owner })).remaining;
+    const granted = { granted: true };
+    const taken = { granted: false };
+
+    describe('G2 never more permits than there are', () => {
+      it('one after the other', async () => {
+        for (const owner of ['a', 'b', 'c']) expect(await ask(owner)).toMatchObject(granted);
+        expect(await ask('d')).toMatchObject({ granted: false, holder: expect.stringMatching(/^[abc]$/) as string, ahead: 0 });
+        await release('b');
+        expect(await ask('d')).toMatchObject(granted);
+        expect(await ask('e')).toMatchObject(taken);
+      });
+
+      it('of many who ask together', async () => {
+        const replies = await Promise.all(Array.from({ length: 50 }, (_, index) => ask(`owner ${index}`, { permits: 7 })));
+        expect(replies.filter((reply) => reply.granted)).toHaveLength(7);
+      });
+
+      it('several at once: all or none', async () => {
+        expect(await ask('a', { count: 2 })).toMatchObject(granted);
+        expect(await ask('b', { count: 2 })).toMatchObject(taken);
+        expect(await ask('c')).toMatchObject(granted);
+        expect(await ask('d')).toMatchObject(taken);
+        await release('a');
+        expect(await ask('b', { count: 2 })).toMatchObject(granted);
+        expect(await ask('d')).toMatchObject(taken);
+      });
+
+      it('all of them', async () => {
+        expect(await ask('a', { count: 3 })).toMatchObject(granted);
+        expect(await ask('b')).toMatchObject(taken);
+        await release('a');
+        await ask('b');
+        expect(await ask('a', { count: 3 })).toMatchObject(taken);
+      });
+
+      it('each lease runs out alone, with all of its permits', async () => {
+        await ask('short', { count: 2, ttl: 100 });
+        await ask('long');
+        await eventually(async () => (await states('short'))[0] !== 'held');
+        expect(
+          await driver.renew([
+            { key, owner: 'short', ttl: 20_000 },
+            { key, owner: 'long', ttl: 30_000 },
+          ]),
+        ).toEqual(['lost', 'renewed']);
+        expect(await release('short')).toBe('lost');
+        expect(await ask('next', { count: 2 })).toMatchObject(granted);
+        expect(await ask('more')).toMatchObject(taken);
+      });
+
+      it('says how long to wait: for the first one that ends', async () => {
+        await ask('a', { ttl: 60_000 });
+        await ask('b', { ttl: 10_000 });
+        await ask('c', { ttl: 60_000 });
+        const { remaining: left } = (await ask('d')) as { remaining: number };
+        expect(left).toBeGreaterThan(5_000);
+        expect(left).toBeLessThanOrEqual(10_000);
+      });
+
+      it('with tokens that grow from one grant to the next', async () => {
+        const tokens: number[] = [];
+        for (const owner of ['a', 'b', 'c']) tokens.push(((await ask(owner)) as { token: number }).token);
+        await release('a');
+        tokens.push(((await ask('d')) as { token: number }).token);
+        expect(tokens).toEqual([...new Set(tokens)].sort((x, y) => x - y));
+      });
+    });
+
+    describe('as many permits as the last one who asked said', () => {
+      it('more of them let those who wait in at once', async () => {
+        for (const owner of ['a', 'b', 'c']) await ask(owner);
+        for (const owner of ['d', 'e', 'f']) expect(await ask(owner, { queue: true })).toMatchObject(taken);
+        expect(await ask('g', { permits: 5, queue: true })).toMatchObject({ granted: false, ahead: 1 });
+        expect(await states('d', 'e', 'f', 'g')).toEqual(['held', 'held', 'queued', 'queued']);
+      });
+
+      it('more of them let the one who says so in, if nobody waits', async () => {
+        for (const owner of ['a', 'b', 'c']) await ask(owner);
+        expect(await ask('d', { permits: 4 })).toMatchObject(granted);
+        expect(await ask('e', { permits: 4 })).toMatchObject(taken);
+      });
+
+      it('fewer of them leave the holders theirs, and let nobody in until it fits', async () => {
+        for (const owner of ['a', 'b', 'c']) await ask(owner);
+        expect(await ask('d', { permits: 1 })).toMatchObject(taken);
+        expect(await driver.renew(['a', 'b', 'c'].map((owner) => ({ key, owner, ttl: 30_000 })))).toEqual([
+          'renewed',
+          'renewed',
+          'renewed',
+        ]);
+        for (const owner of ['a', 'b']) {
+          await release(owner);
+          expect(await ask('d', { permits: 1 })).toMatchObject(taken);
+        }
+        await release('c');
+        expect(await ask('d', { permits: 1 })).toMatchObject(granted);
+        expect(await ask('e', { permits: 1 })).toMatchObject(taken);
+      });
+
+      it('also where those who wait came with another number', async () => {
+        for (const owner of ['a', 'b', 'c']) await ask(owner);
+        await ask('d', { queue: true });
+        await ask('e', { permits: 1, queue: true });
+        await release('a');
+        await release('b');
+        expect(await states('d', 'e')).toEqual(['queued', 'queued']);
+        await release('c');
+        expect(await states('d', 'e')).toEqual(['held', 'queued']);
+      });
+    });
+
+    describe('serves those who wait', () => {
+      const join = async (...wanted: [owner: string, count: number][]) => {
+        for (const [owner, count] of wanted) expect(await ask(owner, { count, queue: true })).toMatchObject(taken);
+      };
+
+      it('in their order: who wants many is not passed by who wants few', async () => {
+        for (const owner of ['a', 'b', 'c']) await ask(owner);
+        await join(['many', 3], ['few', 1]);
+        await release('a');
+        await release('b');
+        expect(await ask('newcomer')).toMatchObject(taken);
+        expect(await states('many', 'few')).toEqual(['queued', 'queued']);
+        await release('c');
+        expect(await states('many', 'few')).toEqual(['held', 'queued']);
+        await release('many');
+        expect(await states('few')).toEqual(['held']);
+      });
+
+      it('several in one go, as many as fit', async () => {
+        await ask('all', { count: 3 });
+        await join(['a', 1], ['b', 1], ['two', 2], ['c', 1]);
+        await release('all');
+        expect(await states('a', 'b', 'two', 'c')).toEqual(['held', 'held', 'queued', 'queued']);
+        await leave('a');
+        expect(await states('two', 'c')).toEqual(['held', 'queued']);
+      });
+
+      it('and lets those behind in when one who wants many gives up', async () => {
+        await ask('a', { count: 2 });
+        await join(['many', 2], ['few', 1]);
+        await leave('many');
+        expect(await states('few')).toEqual(['held']);
+      });
+
+      it('for about a second: what is not taken goes to the next', async () => {
+        await ask('all', { count: 3 });
+        await join(['dead', 3], ['next', 1]);
+        await release('all');
+        expect(await remaining('dead')).toBeLessThanOrEqual(1_000);
+        await eventually(async () => (await ask('next', { queue: true })).granted);
+        expect(await ask('more', { count: 2 })).toMatchObject(granted);
+      });
+    });
+
+    describe('G6 is safe to repeat', () => {
+      it('an acquire: it takes no more permits, whatever it asks for', async () => {
+        await ask('a', { ttl: 60_000 });
+        await ask('a', { ttl: 100 });
+        await ask('a', { count: 3 });
+        expect(await remaining('a')).toBeGreaterThan(30_000);
+        expect(await ask('b', { count: 2 })).toMatchObject(granted);
+        expect(await ask('c')).toMatchObject(taken);
+      });
+
+      it('a release and a give-up: they give back no more than was taken', async () => {
+        await ask('a');
+        await ask('b', { count: 2 });
+        expect(await release('a')).toBe('released');
+        expect(await release('a')).toBe('lost');
+        await leave('a');
+        expect(await ask('c')).toMatchObject(granted);
+        expect(await ask('d')).toMatchObject(taken);
+      });
+
+      it('a release that keeps: its permits stay taken to the end of it', async () => {
+        await ask('a', { count: 2 });
+        expect(await release('a', 300)).toBe('released');
+        expect(await release('a', 60_000)).toBe('released');
+        expect(await ask('b', { count: 2 })).toMatchObject(taken);
+        expect(await ask('c')).toMatchObject(granted);
+        await eventually(async () => (await ask('b', { count: 2 })).granted);
+        expect(await release('a')).toBe('lost');
+      });
+    });
+  });
+}

@@ -1,0 +1,207 @@
+import { setTimeout as pause } from 'node:timers/promises';
+import { LockTimeoutError, type Locks } from 'nestjs-distributed-lock/core';
+import { eventually } from '../support/eventually.js';
+import { semaphoreOf } from './kinds.js';
+import { locksOpener, type MakeStore } from './open-locks.js';
+import { Places, type Call } from './places.js';
+import { rejection } from './rejection.js';
+
+const patient = { keyTimeout: 60_000, waitTimeout: Infinity, retryInterval: 60_000 };
+
+/** Counts who is inside, weighed by permits, and the most there ever were. */
+class Room {
+  most = 0;
+  entries = 0;
+  private inside = 0;
+
+  async visit(permits = 1): Promise<void> {
+    this.entries++;
+    this.inside += permits;
+    this.most = Math.max(this.most, this.inside);
+    await pause(Math.random() * 2);
+    this.inside -= permits;
+  }
+}
+
+export function semaphoreExclusionContract(makeStore: MakeStore): void {
+  const { open, newKey } = locksOpener(makeStore, semaphoreOf(3));
+  let key: string;
+
+  beforeEach(() => (key = newKey()));
+
+  describe('G2 never more inside than permits', () => {
+    it('of 2,000 callers of two Locks, and as many as that at times', async () => {
+      const all = [open(), open()];
+      const room = new Room();
+      const call = (n: number) => all[n % 2]!.semaphore(key, { permits: 10 }).using(() => room.visit(), patient);
+      await Promise.all(Array.from({ length: 2_000 }, (_, n) => call(n)));
+      expect(room).toMatchObject({ entries: 2_000, most: 10 });
+    });
+
+    it('of callers who take one to five of seven, some of whom give up', async () => {
+      const all = [open(), open()];
+      const room = new Room();
+      let timeouts = 0;
+      const call = async (n: number) => {
+        const count = 1 + (n % 5);
+        const semaphore = all[n % 2]!.semaphore(key, { permits: 7, count });
+        const visit = semaphore.using(() => room.visit(count), {
+          ...patient,
+          fair: n % 3 === 0,
+          waitTimeout: n % 4 === 0 ? n % 50 : Infinity,
+        });
+        await visit.catch((error: unknown) => {
+          if (!(error instanceof LockTimeoutError)) throw error;
+          timeouts++;
+        });
+      };
+      await Promise.all(Array.from({ length: 400 }, (_, n) => call(n)));
+      expect(room.most).toBeLessThanOrEqual(7);
+      expect(room.most).toBeGreaterThan(4);
+      expect(room.entries + timeouts).toBe(400);
+    });
+
+    it('when holders die: their permits come free with their leases, no sooner, and others keep theirs', async () => {
+      const dying = open({ misbehaving: () => ({ renew: () => new Promise(() => undefined) }) });
+      const living = await open().mutex(key).acquire({ keyTimeout: 60_000 });
+      const dead = [await dying.acquire(key, { keyTimeout: 400 }), await dying.acquire(key, { keyTimeout: 400 })];
+      expect(await open().tryAcquire(key)).toBeNull();
+      const start = performance.now();
+      const next = await Promise.all([1, 2].map(() => open().acquire(key, { ...patient, retryInterval: 50 })));
+      expect(performance.now() - start).toBeGreaterThan(300);
+      for (const lease of dead) expect(lease.remaining()).toBe(0);
+      for (const lease of [living, ...next]) lease.assertHeld();
+      expect(await open().tryAcquire(key)).toBeNull();
+    });
+
+    it('gives each lease a token of its own, which grow as they come', async () => {
+      const tokens: number[] = [];
+      const locks = open();
+      await Promise.all(Array.from({ length: 30 }, () => locks.using(key, ({ fencingToken }) => void tokens.push(fencingToken!), patient)));
+      expect(new Set(tokens).size).toBe(30);
+      const later = await open().acquire(key);
+      expect(later.fencingToken).toBeGreaterThan(Math.max(...tokens));
+    });
+  });
+
+  describe('of those who wait', () => {
+    /** Opener of one who takes so many of three. */
+    const openers = [1, 2, 3].map((count) => locksOpener(makeStore, semaphoreOf(3, count)));
+    const take = (places: Places, name: string, signal?: AbortSignal) => places.take(name, openers[Number(name[0]) - 1]!, key, { signal });
+
+    it('first come, first served, whoever wants how many', async () => {
+      const places = new Places();
+      const calls = new Map<string, Call>();
+      const holder = await take(places, '3 holder');
+      for (const name of ['1a', '2b', '3c', '1d', '1e', '1f', '2g']) calls.set(name, await take(places, name));
+      holder.end();
+      const seen = ['3 holder'];
+      for (const group of [['1a', '2b'], ['3c'], ['1d', '1e', '1f'], ['2g']]) {
+        await eventually(() => places.entered.length === seen.length + group.length);
+        expect(places.entered.slice(seen.length).sort()).toEqual(group);
+        seen.push(...group);
+        for (const name of group) calls.get(name)!.end();
+      }
+    });
+
+    it('who wants all is not passed for ever by a stream of those who want one', async () => {
+      const all = [open(), open()];
+      let sections = 0;
+      let isOver = false;
+      const run = async (n: number) => {
+        while (!isOver) await all[n % 2]!.using(key, () => (sections++, pause(1 + Math.random() * 3)), patient);
+      };
+      const streams = Array.from({ length: 8 }, (_, n) => run(n));
+      await eventually(() => sections > 24);
+      let before = Infinity;
+      const other = openers[2]!.open({
+        misbehaving: (real) => ({
+          acquire: (request) => real.acquire(request).finally(() => (before = request.queue ? Math.min(before, sections) : before)),
+        }),
+      });
+      const until = await other.using(key, () => sections, patient);
+      isOver = true;
+      await Promise.all(streams);
+      // Each of the stream may be in or ahead once, and comes behind with its next call.
+      expect(until - before).toBeLessThanOrEqual(8);
+    });
+
+    it('those behind get in at once when one who wants many gives up', async () => {
+      const places = new Places();
+      const caller = new AbortController();
+      const holder = await take(places, '2 holder');
+      const many = await take(places, '3 many', caller.signal);
+      const few = await take(places, '1 few');
+      expect(places.entered).toEqual(['2 holder']);
+      caller.abort();
+      await eventually(() => places.entered.includes('1 few'));
+      expect(await many.ended).toMatchObject({ code: 'LOCK_ABORTED' });
+      for (const call of [holder, few]) call.end();
+    });
+  });
+
+  describe('the number of permits', () => {
+    const semaphore = (permits: number, count = 1, locks: Locks = open()) => locks.semaphore(key, { permits, count });
+
+    it('is what the one said who asked last: more let others in at once, fewer wait until it fits', async () => {
+      const holders = [await semaphore(2).acquire(patient), await semaphore(2).acquire(patient)];
+      expect(await semaphore(2).tryAcquire()).toBeNull();
+      holders.push((await semaphore(4).tryAcquire({ keyTimeout: 60_000 }))!, (await semaphore(4).tryAcquire({ keyTimeout: 60_000 }))!);
+      for (const lease of holders) lease.assertHeld();
+      expect(await semaphore(4).tryAcquire()).toBeNull();
+      for (const lease of holders.splice(0, 2)) await lease.release();
+      expect(await semaphore(2).tryAcquire()).toBeNull();
+      for (const lease of holders) await lease.renew();
+      await holders[0]!.release();
+      const last = await semaphore(2).tryAcquire();
+      last!.assertHeld();
+      expect(await semaphore(2).tryAcquire()).toBeNull();
+    });
+
+    it('lets in who waits as soon as somebody else asks with more', async () => {
+      const holder = await semaphore(1).acquire(patient);
+      const waiting = [semaphore(1).acquire(patient), semaphore(1).acquire(patient)];
+      await pause(50);
+      const more = await semaphore(4).acquire(patient);
+      for (const lease of [holder, more, ...(await Promise.all(waiting))]) lease.assertHeld();
+    });
+
+    it.each([
+      [{ permits: 0 }, /"permits" must be a whole number from 1/],
+      [{ permits: 1.5 }, /"permits"/],
+      [{ permits: Infinity }, /"permits"/],
+      [{ permits: '3' }, /"permits"/],
+      [{}, /"permits"/],
+      [{ permits: 2, count: 3 }, /"count" must be a whole number from 1 to the number of permits \(2\)/],
+      [{ permits: 2, count: 0 }, /"count"/],
+      [{ permits: 2, size: 3 }, /unknown option "size"/],
+      [null, /must be an object/],
+      [undefined, /must be an object/],
+    ])('and of those that one takes are checked: %j', (options, message) => {
+      expect(() => open().semaphore(key, options as never)).toThrow(message);
+      expect(() => open().semaphore(key, options as never)).toThrow(expect.objectContaining({ code: 'LOCK_CONFIG' }) as Error);
+    });
+  });
+
+  describe('a call chain that holds permits', () => {
+    it('takes as many or fewer again by the same lease, also when none is left', async () => {
+      const locks = open();
+      const [all, one] = [locks.semaphore(key, { permits: 3, count: 3 }), locks.semaphore(key, { permits: 3 })];
+      await all.using((outer) => one.using((inner) => expect(inner.owner).toBe(outer.owner), { waitTimeout: 0 }));
+      expect(await all.tryAcquire()).not.toBeNull();
+    });
+
+    it('is refused more at once, which it could wait for for ever, and may take them beside with reentrant: false', async () => {
+      const locks = open();
+      const [one, two] = [locks.semaphore(key, { permits: 3 }), locks.semaphore(key, { permits: 3, count: 2 })];
+      await one.using(async (lease) => {
+        const error = await rejection(two.acquire(patient));
+        expect(error).toMatchObject({ name: 'LockConfigError', key });
+        expect(String(error)).toMatch(/holds 1 permits? and asks for 2/);
+        const beside = await two.acquire({ ...patient, waitTimeout: 0, reentrant: false });
+        expect(beside.owner).not.toBe(lease.owner);
+        await beside.release();
+      });
+    }, 5_000);
+  });
+}

@@ -1,0 +1,7 @@
+// Loaded into the instances of the demo: an election that is broken, as each process has one of its own and wins it.
+import { Locks } from 'nestjs-distributed-lock';
+
+const { leaderElection } = Locks.prototype;
+Locks.prototype.leaderElection = function (name, options) {
+  return leaderElection.call(this, `${name}-of-${process.pid}`, options);
+};

@@ -1,0 +1,59 @@
+// #region leader-election
+import { Locks, type Term } from 'nestjs-distributed-lock/core';
+import { redisStore } from 'nestjs-distributed-lock/redis';
+import { setTimeout as pause } from 'node:timers/promises';
+
+/** What takes the messages. It refuses a smaller token than it has seen. */
+export interface Channel {
+  send(message: string, token: number): Promise<void>;
+}
+
+export class Relay {
+  readonly locks = new Locks(redisStore({ url: process.env.REDIS_URL ?? 'redis://localhost:6379' }), { namespace: 'shop:' });
+  readonly election = this.locks.leaderElection('relay', { keyTimeout: 5000 });
+
+  constructor(
+    private readonly channel: Channel,
+    private readonly outbox: string[],
+  ) {}
+
+  /** One instance relays, the others stand by. It returns when this one has resigned, or rejects when the locks are closed. */
+  async run(): Promise<void> {
+    await this.election.run((term) => this.lead(term));
+  }
+
+  /** Called for each term. The signal aborts when the term is lost, and when it is to end: then this must return soon. */
+  private async lead(term: Term): Promise<void> {
+    while (!term.signal.aborted) {
+      const message = this.outbox.shift();
+      if (message !== undefined) await this.channel.send(message, term.fencingToken!);
+      else await pause(20);
+    }
+  }
+}
+// #endregion
+
+// #region leader-observers
+/** For a health page: who leads, and since when, by the store; whether it is this one, without asking. */
+export async function status({ election }: Relay): Promise<string> {
+  if (election.isLeader()) return 'leader';
+  const leader = await election.leader();
+  return leader ? `standby of ${leader.owner} since ${leader.since?.toISOString()}` : 'nobody leads';
+}
+
+export function watch({ election }: Relay, log: (line: string) => void): () => void {
+  const forget = [
+    election.on('elected', (term) => log(`leads with token ${term.fencingToken}`)),
+    election.on('revoked', () => log('leads no more')),
+  ];
+  return () => forget.forEach((each) => each());
+}
+// #endregion
+
+// #region leader-resign
+/** For a deployment: another instance leads as soon as this one's work has ended. */
+export async function stepDown({ election, locks }: Relay): Promise<void> {
+  await election.resign();
+  await locks.close();
+}
+// #endregion

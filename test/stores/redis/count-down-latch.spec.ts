@@ -1,0 +1,176 @@
+import type { RedisOptions } from 'ioredis';
+import { LockAbortedError, type Locks } from 'nestjs-distributed-lock/core';
+import { eventually } from '../../support/eventually.js';
+import { endOfWait, latchShaOf, loadLatchScripts, noted, waitersOf, wokenByCount } from './latches.js';
+import { outcomeOf, useRedis, type Setting } from './setting.js';
+import { AT_ONCE, inboxes, killSubscribers, subscribers } from './waiting.js';
+
+const KEY = 'imports';
+
+/** One of `waiters` waits and goes on at once when one of `others` counts down. */
+async function expectWokenByCount(setting: Setting, waiters: Locks, others: Locks, key = KEY, prefix = ''): Promise<void> {
+  expect(await others.countDownLatch(key).trySetCount(1)).toBe(true);
+  const waiting = endOfWait(waiters, key);
+  await noted(setting, prefix + key, 1);
+  const start = performance.now();
+  expect(await others.countDownLatch(key).countDown()).toBe(0);
+  expect((await waiting) - start).toBeLessThan(AT_ONCE);
+}
+
+describe('those who wait for a latch are woken at once', () => {
+  const setting = useRedis();
+
+  it.each<[string, RedisOptions]>([
+    ['RESP2', { protocol: 2 }],
+    ['RESP3', { protocol: 3 }],
+    ['a keyPrefix', { keyPrefix: 'shop:' }],
+    ['another database', { db: 3 }],
+    ['automatic pipelining', { enableAutoPipelining: true }],
+    ['replies that are numbers as strings', { stringNumbers: true }],
+  ])('over a client with %s', async (_what, options) => {
+    const connection = { ...setting.server.connection, ...options };
+    const observer = { ...setting, redis: setting.client({ db: options.db ?? 0 }) } as Setting;
+    for (const key of [KEY, 'imports:{42}']) {
+      await expectWokenByCount(observer, setting.own(connection), setting.borrowed(connection), key, options.keyPrefix);
+      await expectWokenByCount(observer, setting.borrowed(connection), setting.own(connection), key, options.keyPrefix);
+      expect(await setting.own(connection).countDownLatch(key).getCount()).toBe(0);
+    }
+    expect((await observer.redis.keys('*')).sort()).toEqual([KEY, 'imports:{42}'].map((key) => `${options.keyPrefix ?? ''}${key}`));
+  });
+
+  it('also when the server has forgotten the scripts', async () => {
+    const locks = setting.own();
+    await locks.countDownLatch(KEY).trySetCount(2);
+    const waiting = endOfWait(setting.own(), KEY);
+    await noted(setting, KEY, 1);
+    for (const rest of [1, 0]) {
+      await setting.redis.script('FLUSH');
+      expect(await locks.countDownLatch(KEY).countDown()).toBe(rest);
+    }
+    const start = performance.now();
+    expect((await waiting) - start).toBeLessThan(AT_ONCE);
+  });
+
+  it('by the inbox of the store, which opens with the first wait for what is not counted down, once (G7)', async () => {
+    const locks = setting.own();
+    const latch = locks.countDownLatch(KEY);
+    await latch.await();
+    await latch.trySetCount(1);
+    await latch.getCount();
+    await latch.countDown();
+    await latch.await();
+    await latch.trySetCount(1);
+    await expect(latch.await({ waitTimeout: 0 })).rejects.toThrow('1 left');
+    expect([await subscribers(setting), await inboxes(setting)]).toEqual([0, []]);
+    await Promise.all(['a', 'b', 'c'].map((key) => locks.countDownLatch(key).trySetCount(1)));
+    const waiting = ['a', 'b', 'c'].map((key) => endOfWait(locks, key));
+    for (const key of ['a', 'b', 'c']) await noted(setting, key, 1);
+    expect([await subscribers(setting), (await inboxes(setting)).length]).toEqual([1, 1]);
+    await Promise.all(['a', 'b', 'c'].map((key) => locks.countDownLatch(key).countDown()));
+    await Promise.all(waiting);
+    await locks.close();
+    await eventually(async () => (await subscribers(setting)) === 0);
+  });
+});
+
+describe('a wake-up that is lost', () => {
+  const setting = useRedis();
+  const kill = () => killSubscribers(setting);
+
+  it('because the inbox breaks as soon as it listens, costs no more than the reconnection (G8)', async () => {
+    await setting.own().countDownLatch(KEY).trySetCount(1);
+    const waiting = endOfWait(setting.own(), KEY);
+    await eventually(async () => Number(await kill()) > 0, { every: 1 });
+    await noted(setting, KEY, 1);
+    const start = performance.now();
+    await setting.own().countDownLatch(KEY).countDown();
+    expect((await waiting) - start).toBeLessThan(AT_ONCE);
+  });
+
+  it.each([
+    ['well before', (count: () => Promise<number>) => kill().then(count)],
+    ['just before', (count: () => Promise<number>) => Promise.all([kill(), count()])],
+    ['just after', (count: () => Promise<number>) => Promise.all([count(), kill()])],
+  ])('because the inbox breaks %s the last count, costs no more than the reconnection (G8)', async (_when, both) => {
+    for (let round = 0; round < 10; round++) {
+      const latch = setting.own().countDownLatch(KEY);
+      expect(await latch.trySetCount(1)).toBe(true);
+      const waiting = endOfWait(setting.own(), KEY);
+      await noted(setting, KEY, 1);
+      const start = performance.now();
+      await both(() => latch.countDown());
+      expect((await waiting) - start).toBeLessThan(AT_ONCE);
+    }
+  });
+
+  it('while the inbox cannot come back costs two retryIntervals at most (G8)', async () => {
+    const proxy = await setting.proxy();
+    const latch = setting.own().countDownLatch(KEY);
+    await latch.trySetCount(1);
+    const waiting = endOfWait(setting.own(proxy.connection), KEY, { ...wokenByCount, retryInterval: 500 });
+    await noted(setting, KEY, 1);
+    proxy.refuse();
+    await kill();
+    const start = performance.now();
+    await latch.countDown();
+    expect((await waiting) - start).toBeLessThan(2 * 500 + AT_ONCE);
+  });
+
+  it('again and again holds up nobody through many rounds (G8)', async () => {
+    const stores = [setting.own(), setting.own(), setting.own()];
+    let isRunning = true;
+    const trouble = (async () => {
+      for (; isRunning; await new Promise((resolve) => setTimeout(resolve, 20))) await kill();
+    })();
+    for (let round = 0; round < 30; round++) {
+      expect(await stores[round % 3]!.countDownLatch(KEY).trySetCount(3)).toBe(true);
+      const waiting = stores.map((locks) => endOfWait(locks, KEY, { ...wokenByCount, retryInterval: 500 }));
+      await Promise.all(stores.map((locks) => locks.countDownLatch(KEY).countDown()));
+      await Promise.all(waiting);
+    }
+    isRunning = false;
+    await trouble;
+    await eventually(async () => (await waitersOf(setting, KEY)).length === 0);
+  });
+});
+
+describe.each(['reset', 'silence'] as const)('a request for a latch that is done, while its reply is lost in a %s', (then) => {
+  const setting = useRedis();
+  const patient = { waitTimeout: 15_000, retryInterval: 50 };
+
+  it.each(['own', 'borrowed'] as const)("of the store's %s connection, is repeated and done once (G6)", async (whose) => {
+    await loadLatchScripts(setting);
+    const proxy = await setting.proxy();
+    const healing = whose === 'own' ? {} : { socketTimeout: 700 };
+    const locks = setting[whose]({ ...proxy.connection, ...healing }, { requestTimeout: 500 });
+    const latch = locks.countDownLatch(KEY);
+    expect(await latch.getCount()).toBe(0);
+    const losses = (['trySetCount', 'countDown', 'look'] as const).map((verb) => () => proxy.dropReplyTo(latchShaOf(verb), { then }));
+    const [set, count, look] = losses.map((lose) => lose());
+    expect(await latch.trySetCount(3, patient)).toBe(true);
+    expect(set!.lost).toBe(1);
+    expect(await latch.countDown(patient)).toBe(2);
+    expect(count!.lost).toBe(1);
+    expect(await latch.getCount(patient)).toBe(2);
+    expect(look!.lost).toBe(1);
+    // What ioredis sends again by itself, of a client that is lent, comes too late to count.
+    await locks.close();
+    expect(await setting.own().countDownLatch(KEY).getCount()).toBe(2);
+  });
+
+  it('is the look of one who gives up: its place is left all the same (G7)', async () => {
+    await loadLatchScripts(setting);
+    const proxy = await setting.proxy();
+    const locks = setting.own(proxy.connection, { requestTimeout: 500 });
+    await setting.own().countDownLatch(KEY).trySetCount(3);
+    const caller = new AbortController();
+    const waiting = outcomeOf(locks.countDownLatch(KEY).await({ ...wokenByCount, signal: caller.signal }));
+    await noted(setting, KEY, 1);
+    const loss = proxy.dropReplyTo(latchShaOf('look'), { then });
+    await killSubscribers(setting);
+    await eventually(() => loss.lost === 1);
+    caller.abort();
+    expect((await waiting).error).toBeInstanceOf(LockAbortedError);
+    await noted(setting, KEY, 0);
+  });
+});

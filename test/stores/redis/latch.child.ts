@@ -1,0 +1,26 @@
+// Counts latches down and waits for them as it is told to, and says so.
+import { Locks, type LatchCallOptions } from 'nestjs-distributed-lock/core';
+import { redisStore } from 'nestjs-distributed-lock/redis';
+import { tellParent } from '../../support/child.js';
+
+export type LatchOrder =
+  { type: 'await'; key: string; options: LatchCallOptions } | { type: 'count'; key: string; times: number; timeToLive: number };
+export type LatchMessage =
+  { type: 'ready' } | { type: 'ended'; key: string } | { type: 'failed'; key: string; error: string } | { type: 'counted'; rest: number };
+
+const locks = new Locks(redisStore({ options: JSON.parse(process.argv[2]!) }));
+
+async function obey(order: LatchOrder): Promise<void> {
+  if (order.type === 'await') {
+    await locks.countDownLatch(order.key).await(order.options);
+    tellParent({ type: 'ended', key: order.key });
+  } else {
+    const latch = locks.countDownLatch(order.key, { timeToLive: order.timeToLive });
+    for (let done = 0; done < order.times; done++) tellParent({ type: 'counted', rest: await latch.countDown() });
+  }
+}
+
+process.on('message', (order: LatchOrder) => {
+  obey(order).catch((error: Error) => tellParent({ type: 'failed', key: order.key, error: error.name }));
+});
+tellParent({ type: 'ready' });

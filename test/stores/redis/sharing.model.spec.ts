@@ -1,0 +1,246 @@
+import fc from 'fast-check';
+import type { Redis } from 'ioredis';
+import { lua } from '../../../lib/stores/redis/lua.generated.js';
+import { Ear } from './model.ear.js';
+import { CALLERS, PROCESSES } from './model.steps.js';
+import type { Caller } from './mutex.model.js';
+import { useRedis } from './setting.js';
+import { SharingModel, WHOLE, type ExpectedReply, type SharingRequest } from './sharing.model.js';
+import { KEYS, KINDS, OFFER, placeOf, steps, WISHES, type Key, type Step } from './sharing.steps.js';
+
+const SCRIPTS = {
+  acquire: lua['sharing/holders'] + lua['sharing/answers'] + lua['sharing/acquire'],
+  release: lua['sharing/holders'] + lua['sharing/answers'] + lua['sharing/release'],
+  renew: lua['sharing/renew'],
+  check: lua['sharing/check'],
+};
+
+/** One script call, as it was sent: to be sent again. */
+interface Sent {
+  readonly send: () => Promise<unknown>;
+  readonly expect: (reply: unknown) => void;
+}
+
+/** Plays the steps at the server and in the model, and compares after each. */
+class Play {
+  readonly model: SharingModel;
+  private readonly sent: Sent[] = [];
+  /** The largest number of permits that was asked with: who was offered his when there were more may keep it when there are fewer. */
+  private readonly most = new Map<string, number>();
+  private readonly lastTokens = new Map<string, number>();
+  /** What whom was told to hold, who has not given it up since: the server is not asked. */
+  private readonly believing = new Map<string, Map<string, { count: number; beside: string }>>(KEYS.map((key) => [key, new Map()]));
+
+  constructor(
+    private readonly redis: Redis,
+    private readonly ear: Ear,
+    private readonly countsReceivers: boolean,
+  ) {
+    this.model = new SharingModel(KEYS, OFFER, countsReceivers);
+    for (const inbox of PROCESSES) this.model.listening.add(inbox);
+  }
+
+  async step(step: Step): Promise<void> {
+    if (step.type === 'repeat') {
+      const earlier = this.sent.at(-1 - step.ago);
+      if (earlier) await this.call(earlier);
+    } else if (step.type === 'crash' || step.type === 'reconnect') {
+      await this.ear.turn(step.inbox, step.type === 'reconnect');
+      if (step.type === 'crash') this.model.listening.delete(step.inbox);
+      else this.model.listening.add(step.inbox);
+    } else if (step.type === 'expire') {
+      const holders = [...this.model.at(step.key).holders.keys()];
+      for (const holder of step.all ? holders : holders.slice(step.which, step.which + 1)) await this.expire(step.key, holder);
+    } else {
+      const [keys, args, expect] = this[step.type](step as never);
+      const script = SCRIPTS[step.type];
+      const call = { expect, send: () => this.redis.eval(script, keys.length, ...keys, ...args) };
+      this.sent.push(call);
+      await this.call(call);
+    }
+    await this.compare();
+  }
+
+  /** Everybody gives up, and whatever is kept runs out. */
+  async end(): Promise<void> {
+    for (const key of KEYS) {
+      await this.step({ type: 'release', batch: CALLERS.map((by) => ({ key, by, keepFor: 0, leaves: true })) });
+      await this.step({ type: 'expire', key, all: true, which: 0 });
+    }
+    for (const name of await this.redis.keys('*')) expect(KEYS.map((key) => `{${key}}:fence`)).toContain(name);
+  }
+
+  /** As if its end had come: the server drops the key with the last of them. */
+  private async expire(key: Key, holder: string): Promise<void> {
+    this.model.expire(key, holder);
+    this.believing.get(key)!.delete(holder);
+    await this.redis.zadd(key, 'XX', 1, holder);
+    const [, last] = await this.redis.zrange(key, '-1', '-1', 'WITHSCORES');
+    if (Number(last) === 1) await this.redis.del(key);
+    else await this.redis.pexpireat(key, Number(last));
+  }
+
+  private async call({ send, expect }: Sent): Promise<void> {
+    expect(await send());
+  }
+
+  private acquire({ batch }: StepOf<'acquire'>): Parts {
+    const requests = batch.map(({ beside, permits, ...request }) => {
+      const { key, caller } = request;
+      const { writes, rank, permits: count } = WISHES.get(caller)!;
+      const holder = [...this.model.at(key).holders.keys()].find((name) => name !== caller.owner) ?? '';
+      const own = beside === 'nobody' || key === 'pool' || writes ? '' : beside === 'holder' ? holder : 'nobody:knows';
+      const share = key === 'doc' ? { permits: WHOLE, count: writes ? WHOLE : 1 } : { permits, count };
+      return { ...request, ...share, tokens: key === 'doc' && !writes ? 0 : request.tokens, rank: rank[key], beside: own };
+    });
+    const args = requests.flatMap(({ key, caller, ttl, tokens, queue, permits, rank, beside }) => {
+      return [caller.owner, ttl, tokens, permits, placeOf(key, caller), queue ? 1 : '', rank, beside];
+    });
+    return [
+      requests.flatMap(({ key }) => [key, `{${key}}:fence`, `{${key}}:queue`]),
+      [Number(this.countsReceivers), 3_600_000, ...args],
+      (replies) => {
+        for (const [index, request] of requests.entries()) {
+          const reply = (replies as (string | [number, string, number])[])[index]!;
+          const expected = this.model.acquire(request);
+          this.most.set(request.key, Math.max(request.permits, this.most.get(request.key) ?? 0));
+          expect(typeof reply === 'string' ? 'granted' : shown(reply, expected)).toEqual(expected);
+          if (typeof reply === 'string') this.granted(request, Number(reply));
+        }
+      },
+    ];
+  }
+
+  private granted({ key, caller: { owner }, count, beside, tokens }: SharingRequest & { tokens: number }, token: number): void {
+    const believing = this.believing.get(key)!;
+    // G2, by what they were told.
+    const others = [...believing].filter(([name, other]) => name !== owner && name !== beside && other.beside !== owner);
+    const taken = others.reduce((sum, [, other]) => sum + other.count, 0);
+    if (!believing.has(owner)) {
+      expect(taken + count).toBeLessThanOrEqual(this.most.get(key)!);
+      believing.set(owner, { count, beside });
+    }
+    const last = this.lastTokens.get(key) ?? 0;
+    if (tokens === 0 && last > 0) expect(token).toBe(last);
+    else expect(token).toBeGreaterThan(last);
+    expect(Number.isSafeInteger(token)).toBe(true);
+    this.lastTokens.set(key, token + Math.max(tokens, 1) - 1);
+  }
+
+  private release({ batch }: StepOf<'release'>): Parts {
+    const requests = batch.map(({ by, ...request }) => ({ ...request, caller: this.callerOf(request.key, by) }));
+    return [
+      requests.flatMap(({ key }) => [key, `{${key}}:queue`]),
+      [
+        Number(this.countsReceivers),
+        ...requests.flatMap(({ key, caller, keepFor, leaves }) =>
+          leaves ? [caller.owner, 0, placeOf(key, caller)] : [caller.owner, keepFor, ''],
+        ),
+      ],
+      (replies) => {
+        const expected = requests.map(({ key, caller, keepFor, leaves }) => {
+          this.believing.get(key)!.delete(caller.owner);
+          return leaves ? this.model.leave(key, caller) : this.model.release(key, caller, keepFor);
+        });
+        expect(replies).toEqual(expected);
+      },
+    ];
+  }
+
+  private renew({ batch }: StepOf<'renew'>): Parts {
+    const requests = batch.map(({ key, by, ttl }) => ({ key, caller: this.callerOf(key, by), ttl }));
+    return [
+      requests.map(({ key }) => key),
+      requests.flatMap(({ caller, ttl }) => [caller.owner, ttl]),
+      (replies) => expect(replies).toEqual(requests.map(({ key, caller, ttl }) => this.model.renew(key, caller, ttl))),
+    ];
+  }
+
+  private check({ key, caller }: StepOf<'check'>): Parts {
+    return [
+      [key, `{${key}}:queue`],
+      [caller.owner, placeOf(key, caller)],
+      (reply) => expect((reply as [string])[0]).toBe(this.model.check(key, caller)),
+    ];
+  }
+
+  private callerOf(key: Key, by: Caller | 'holder'): Caller {
+    if (by !== 'holder') return by;
+    const holders = [...this.model.at(key).holders.keys()].map((name) => name.replace('kept:', ''));
+    return CALLERS.find(({ owner }) => holders.includes(owner)) ?? CALLERS[0]!;
+  }
+
+  private async compare(): Promise<void> {
+    expect(await this.ear.heard()).toEqual(this.model.said);
+    this.model.said = [];
+    for (const [key, { holders, permits, queue }] of this.model.locks) {
+      const [members, left, places, names] = await Promise.all([
+        this.redis.zrange(key, '0', '-1', 'WITHSCORES'),
+        this.redis.pttl(key),
+        this.redis.zrange(`{${key}}:queue`, '0', '-1'),
+        this.redis.keys(`*${key}*`),
+      ]);
+      const { first, ends, counts } = parsed(members);
+      expect(places).toEqual(queue.map(({ caller }) => placeOf(key as Key, caller)));
+      for (const { caller } of queue) expect(holders.has(caller.owner)).toBe(false);
+      const live = [...ends].filter(([, end]) => end > 1).map(([name]) => name);
+      expect(live.sort()).toEqual([...holders.keys()].sort());
+      if (holders.size > 0) {
+        expect(first[0]).toBe(`${KINDS[key as Key]} ${permits}`);
+        expect(first[1]).toBe(-1 - [...ends.keys()].reduce((sum, name) => sum + (counts.get(name) ?? 1), 0));
+        expect(rounded(left)).toBe(Math.max(...[...holders.values()].map(({ ttl }) => ttl)));
+      }
+      const [seconds] = await this.redis.time();
+      for (const [name, { count, ttl }] of holders) {
+        expect(counts.get(name) ?? 1).toBe(count);
+        expect(rounded(ends.get(name)! - Number(seconds) * 1000)).toBe(ttl);
+      }
+      for (const name of counts.keys()) expect(ends.has(name)).toBe(true);
+      for (const name of this.believing.get(key)!.keys()) expect(live).toContain(name);
+      expect([key, `{${key}}:fence`, `{${key}}:queue`]).toEqual(expect.arrayContaining(names));
+      for (const name of names) expect(await this.redis.pttl(name)).toBeGreaterThan(0);
+    }
+  }
+}
+
+type StepOf<T extends Step['type']> = Extract<Step, { type: T }>;
+type Parts = [keys: string[], args: (string | number)[], expect: (reply: unknown) => void];
+
+function parsed(members: string[]) {
+  const pairs = Array.from({ length: members.length / 2 }, (_, i) => [members[2 * i]!, Number(members[2 * i + 1])] as const);
+  const [first = ['', 0] as const, ...others] = pairs;
+  return {
+    first,
+    ends: new Map(others.filter(([name]) => !name.startsWith('\n'))),
+    counts: new Map(others.filter(([name]) => name.startsWith('\n')).map(([name, minus]) => [name.slice(1), -minus] as const)),
+  };
+}
+
+/** A run takes far less than the 20 s between two lengths of a lease. */
+const rounded = (left: number): number => Math.round(left / 20_000 + 0.4) * 20_000;
+
+/** Of several who end together any may be named. */
+function shown([left, holder, ahead]: [number, string, number], expected: ExpectedReply) {
+  const holders = expected === 'granted' ? [] : expected.holders;
+  return { ttl: left === -1 ? left : rounded(left), ahead, holders: holders.includes(holder) ? holders : [holder] };
+}
+
+describe('the scripts of locks that several hold, whatever comes after whatever', () => {
+  const setting = useRedis();
+
+  it.each([
+    ['where PUBLISH tells who heard it', true],
+    ['on Cluster, where it does not', false],
+  ])('do as the model does, %s (G2, G5, G6, G7, G8)', async (_where, countsReceivers) => {
+    const redis = setting.client();
+    const ear = new Ear(setting.client(), redis);
+    const property = fc.asyncProperty(steps, async (all) => {
+      await redis.flushall();
+      await ear.start();
+      const play = new Play(redis, ear, countsReceivers);
+      for (const step of all) await play.step(step);
+      await play.end();
+    });
+    await fc.assert(property, { numRuns: 2_000, interruptAfterTimeLimit: 7_000, markInterruptAsFailure: false });
+  });
+});

@@ -1,0 +1,148 @@
+// What a Redis server should hold of locks that several hold, and answer: written from their description, not from the scripts.
+import type { Caller } from './mutex.model.js';
+
+/** Of a lock that nobody counts: more than there are callers. */
+export const WHOLE = 1_000_000_000;
+
+export interface SharingRequest {
+  readonly key: string;
+  readonly caller: Caller;
+  readonly ttl: number;
+  readonly queue: boolean;
+  readonly count: number;
+  readonly permits: number;
+  readonly rank: 0 | 1;
+  readonly beside: string;
+}
+
+interface Holding {
+  readonly count: number;
+  readonly ttl: number;
+}
+
+interface Place {
+  readonly caller: Caller;
+  readonly count: number;
+  readonly rank: 0 | 1;
+}
+
+export type ExpectedReply = 'granted' | { ttl: number; ahead: number; holders: readonly string[] };
+
+export class SharedLock {
+  permits = WHOLE;
+  readonly holders = new Map<string, Holding>();
+  queue: Place[] = [];
+
+  taken(except = ''): number {
+    return [...this.holders].reduce((sum, [owner, { count }]) => sum + (owner === except ? 0 : count), 0);
+  }
+}
+
+export class SharingModel {
+  readonly locks: ReadonlyMap<string, SharedLock>;
+  /** Processes that listen. */
+  readonly listening = new Set<string>();
+  /** What was said since the last look: `[inbox, owner]`. */
+  said: [string, string][] = [];
+
+  /** @param countsReceivers whether the server can tell that nobody listens to an inbox. */
+  constructor(
+    keys: readonly string[],
+    private readonly offerTtl: number,
+    private readonly countsReceivers: boolean,
+  ) {
+    this.locks = new Map(keys.map((key) => [key, new SharedLock()]));
+  }
+
+  acquire({ key, caller, ttl, queue, count, permits, rank, beside }: SharingRequest): ExpectedReply {
+    const lock = this.at(key);
+    const { owner } = caller;
+    lock.permits = permits;
+    const held = lock.holders.get(owner);
+    const keepsOwn = lock.holders.has(beside) && lock.taken(beside) + count <= permits;
+    const wasQueued = lock.queue.some((place) => place.caller === caller);
+    if (held) lock.holders.set(owner, { ...held, ttl: Math.max(ttl, held.ttl) });
+    else if (keepsOwn) lock.holders.set(owner, { count, ttl });
+    else if (!wasQueued) {
+      const firstBehind = lock.queue.findIndex((place) => place.rank > rank);
+      lock.queue.splice(firstBehind < 0 ? lock.queue.length : firstBehind, 0, { caller, count, rank });
+    }
+    this.serve(lock, caller, ttl);
+    if (!lock.holders.has(owner) && !queue && !wasQueued) {
+      this.forget(lock, caller);
+      this.serve(lock);
+    }
+    if (lock.holders.has(owner)) {
+      this.forget(lock, caller);
+      return 'granted';
+    }
+    const ends = [...lock.holders.values()].map((holding) => holding.ttl);
+    const end = count === permits ? Math.max(...ends) : Math.min(...ends);
+    const holders = [...lock.holders].filter(([, holding]) => holding.ttl === end).map(([name]) => name);
+    const ahead = queue ? lock.queue.findIndex((place) => place.caller === caller) : 0;
+    return holders.length > 0 ? { ttl: end, ahead, holders } : { ttl: -1, ahead, holders: [''] };
+  }
+
+  release(key: string, { owner }: Caller, keepFor: number): 0 | 1 {
+    const lock = this.at(key);
+    // Whoever waits for a key that has run out finds that by itself.
+    if (lock.holders.size === 0) return 0;
+    const held = lock.holders.get(owner);
+    lock.holders.delete(owner);
+    if (held && keepFor > 0) lock.holders.set(`kept:${owner}`, { count: held.count, ttl: keepFor });
+    this.serve(lock);
+    if (held && keepFor > 0 && lock.queue[0]) this.say(lock.queue[0].caller);
+    return held || lock.holders.has(`kept:${owner}`) ? 1 : 0;
+  }
+
+  leave(key: string, caller: Caller): 0 | 1 {
+    this.forget(this.at(key), caller);
+    return this.release(key, caller, 0);
+  }
+
+  renew(key: string, { owner }: Caller, ttl: number): 0 | 1 {
+    const { holders } = this.at(key);
+    const held = holders.get(owner);
+    if (held) holders.set(owner, { ...held, ttl: Math.max(ttl, held.ttl) });
+    return held ? 1 : 0;
+  }
+
+  check(key: string, caller: Caller): string {
+    const { holders, queue } = this.at(key);
+    if (holders.has(caller.owner)) return 'held';
+    if (queue.some((place) => place.caller === caller)) return 'queued';
+    return holders.size > 0 ? 'taken' : 'free';
+  }
+
+  /** A lease runs out: nobody is told. */
+  expire(key: string, holder: string): void {
+    this.at(key).holders.delete(holder);
+  }
+
+  at(key: string): SharedLock {
+    return this.locks.get(key)!;
+  }
+
+  /** The first waiters, as long as they fit, have it for a moment, but the one who asks for as long as it wants. Who is gone is passed over. */
+  private serve(lock: SharedLock, asker?: Caller, ttl = 0): void {
+    for (let head = lock.queue[0]; head; head = lock.queue[0]) {
+      const { caller, count } = head;
+      const fits = lock.taken() + count <= lock.permits;
+      const isGone = this.countsReceivers && caller !== asker && caller.inbox !== '' && !this.listening.has(caller.inbox);
+      // Where nothing is free it does not matter who is gone.
+      if (!fits && (!isGone || lock.taken() >= lock.permits)) return;
+      lock.queue.shift();
+      if (isGone || lock.holders.has(caller.owner)) continue;
+      lock.holders.set(caller.owner, { count, ttl: caller === asker ? ttl : this.offerTtl });
+      if (caller !== asker) this.say(caller);
+    }
+  }
+
+  private forget(lock: SharedLock, caller: Caller): void {
+    lock.queue = lock.queue.filter((place) => place.caller !== caller);
+  }
+
+  private say({ inbox, owner }: Caller): void {
+    if (this.listening.has(inbox)) this.said.push([inbox, owner]);
+  }
+}

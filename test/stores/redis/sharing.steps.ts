@@ -1,0 +1,94 @@
+import fc from 'fast-check';
+import { CALLERS, PROCESSES } from './model.steps.js';
+import type { Caller } from './mutex.model.js';
+import { WHOLE } from './sharing.model.js';
+
+export const KINDS = { doc: 'read/write lock', pool: 'semaphore' } as const;
+export type Key = keyof typeof KINDS;
+export const KEYS = Object.keys(KINDS) as Key[];
+
+/** What a caller always asks for: one owner has one wish. */
+export const WISHES = new Map(
+  CALLERS.map((caller, n) => [caller, { writes: n % 3 === 0, rank: { doc: n > 4 ? 1 : 0, pool: 0 } as const, permits: 1 + (n % 3) }]),
+);
+
+export const OFFER = 20_000;
+
+export function placeOf(key: Key, caller: Caller): string {
+  const { writes, permits } = WISHES.get(caller)!;
+  const count = key === 'pool' ? permits : writes ? WHOLE : 1;
+  return `${caller.owner}\n${caller.inbox}\n${OFFER}\n${count} ${KINDS[key]}\nheld:before`;
+}
+
+interface OnKey {
+  readonly key: Key;
+}
+
+/** What happens next. Whose lease is meant by `holder` is known only then. */
+export type Step =
+  | {
+      type: 'acquire';
+      batch: readonly (OnKey & {
+        caller: Caller;
+        ttl: number;
+        tokens: number;
+        queue: boolean;
+        permits: number;
+        beside: 'nobody' | 'holder' | 'stranger';
+      })[];
+    }
+  | { type: 'release'; batch: readonly (OnKey & { by: Caller | 'holder'; keepFor: number; leaves: boolean })[] }
+  | { type: 'renew'; batch: readonly (OnKey & { by: Caller | 'holder'; ttl: number })[] }
+  | ({ type: 'check'; caller: Caller } & OnKey)
+  | ({ type: 'expire'; all: boolean; which: number } & OnKey)
+  | { type: 'crash' | 'reconnect'; inbox: string }
+  | { type: 'repeat'; ago: number };
+
+const key = fc.constantFrom(...KEYS);
+const caller = fc.constantFrom(...CALLERS);
+const by = fc.oneof({ weight: 3, arbitrary: fc.constant('holder' as const) }, { weight: 1, arbitrary: caller });
+const ttl = fc.constantFrom(20_000, 60_000);
+const batchOf = <T>(one: fc.Arbitrary<T>) => fc.array(one, { minLength: 1, maxLength: 4, size: 'small' });
+const of = <T extends Step['type']>(type: T) => fc.constant(type);
+
+const stepsWith = (permits: fc.Arbitrary<number>): fc.Arbitrary<Step[]> =>
+  fc.array(
+    fc.oneof(
+      {
+        weight: 12,
+        arbitrary: fc.record({
+          type: of('acquire'),
+          batch: batchOf(
+            fc.record({
+              key,
+              caller,
+              ttl,
+              tokens: fc.constantFrom(1, 32),
+              queue: fc.boolean(),
+              permits,
+              beside: fc.constantFrom('nobody', 'nobody', 'nobody', 'holder', 'stranger'),
+            }),
+          ),
+        }),
+      },
+      {
+        weight: 7,
+        arbitrary: fc.record({
+          type: of('release'),
+          batch: batchOf(fc.record({ key, by, keepFor: fc.constantFrom(0, 0, 0, 20_000), leaves: fc.boolean() })),
+        }),
+      },
+      { weight: 2, arbitrary: fc.record({ type: of('renew'), batch: batchOf(fc.record({ key, by, ttl })) }) },
+      { weight: 1, arbitrary: fc.record({ type: of('check'), key, caller }) },
+      { weight: 3, arbitrary: fc.record({ type: of('expire'), key, all: fc.boolean(), which: fc.nat(5) }) },
+      {
+        weight: 1,
+        arbitrary: fc.record({ type: fc.constantFrom('crash' as const, 'reconnect' as const), inbox: fc.constantFrom(...PROCESSES) }),
+      },
+      { weight: 4, arbitrary: fc.record({ type: of('repeat'), ago: fc.nat(9) }) },
+    ),
+    { minLength: 1, maxLength: 40, size: 'max' },
+  );
+
+/** The number of permits never changes, or all the time. */
+export const steps = fc.oneof(stepsWith(fc.constant(3)), stepsWith(fc.constantFrom(3, 3, 3, 4, 5)));
