@@ -28,6 +28,7 @@ type ResultOf<T> = T extends 'skip' ? undefined : T extends (...args: never[]) =
 /** What every kind of lease can do, as far as its lock needs it. */
 export interface AnyLease {
   readonly key: string;
+  readonly signal: AbortSignal;
   release(): Promise<boolean>;
 }
 
@@ -74,7 +75,8 @@ export abstract class LeaseLock<L extends AnyLease> {
    * Runs the work under the key, and in a call chain that may take the key again. The work's result or error comes through as it is.
    *
    * @throws as {@link acquire}; `onTimeout` changes what becomes of a {@link LockTimeoutError}.
-   * @throws {LockLostError} with the work's `result`, when the lease was lost meanwhile and the work succeeded, unless `onLost` is `'ignore'`.
+   * @throws {LockLostError} with the work's `result`, when the lease was lost meanwhile and the work succeeded, unless `onLost` is `'ignore'`. Its
+   *   `cause` says how.
    */
   async using<T, const O extends UsingOptions = NoOptions>(
     work: (lease: L) => T | PromiseLike<T>,
@@ -131,5 +133,5 @@ export async function resultOnTimeout(
 export function lossOf(lease: AnyLease, wasOurs: boolean, options: ResolvedOptions, result: unknown): LockLostError | undefined {
   if (wasOurs || options.onLost === 'ignore') return undefined;
   const message = `The lease of "${lease.key}" was lost while the work ran: another may have worked at the same time.`;
-  return new LockLostError(message, { key: lease.key, result });
+  return new LockLostError(message, { key: lease.key, result, cause: lease.signal.reason });
 }

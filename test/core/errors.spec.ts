@@ -87,7 +87,7 @@ describe('a LockError', () => {
   });
 
   it('shows no more of itself than it should in a log', () => {
-    expect(Object.keys(new LockTimeoutError('m', { key })).sort()).toEqual(['code', 'key', 'name']);
+    expect(Object.keys(new LockTimeoutError('m', { key })).sort()).toEqual(['code', 'holder', 'key', 'name']);
   });
 });
 

@@ -14,13 +14,16 @@ interface Sized {
 interface Internals {
   readonly queues: { readonly shared: Map<unknown, Sized>; readonly own: Sized };
   readonly runtime: { readonly held: Sized; readonly background: Sized; readonly acquiring: number; readonly onChange: unknown[] };
-  readonly store: LockStore & { mutex: { wakeUps: { listeners: Sized; places: Sized }; connection: { open: Sized; unsent: Sized } } };
+  readonly store: LockStore & {
+    mutex: { wakeUps: { listeners: Sized; places: Sized }; requests: { connection: { open: Sized; unsent: Sized } } };
+  };
 }
 
 /** How much is remembered, by what remembers it. */
 function memory(locks: Locks): Record<string, number> {
   const { queues, runtime, store } = locks as unknown as Internals;
-  const { wakeUps, connection } = store.mutex;
+  const { wakeUps, requests } = store.mutex;
+  const { connection } = requests;
   return {
     'local queues': [...queues.shared.values()].reduce((sum, { size }) => sum + size, 0),
     'queues of one': queues.own.size,
