@@ -142,9 +142,9 @@ export class Contender {
     const queue = wish.isPatient && (this.isQueued || mayQueue);
     if (queue && !this.isQueued) {
       this.isQueued = true;
-      this.hasInbox = wakeUps?.isOpen === true;
       this.forgetWakeUps = wakeUps?.listen(this.owner, () => this.ask());
     }
+    this.hasInbox ||= queue && wakeUps?.isOpen === true;
     return {
       key,
       owner: this.owner,

@@ -115,6 +115,11 @@ export class Lease implements OpenLease, AsyncDisposable {
       : callback;
   }
 
+  /** @internal Why it is ours no more, once it is not. */
+  get loss(): unknown {
+    return this.tenure.loss ?? this.abortReason;
+  }
+
   /** @internal What it holds of a key that several may hold. */
   get share(): Share | undefined {
     return this.tenure.share;

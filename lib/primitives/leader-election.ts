@@ -4,7 +4,6 @@ import type { LockEventEmitter } from '../core/events.js';
 import type { Lease } from '../core/lease.js';
 import { checkOptions, defined, type ResolvedOptions } from '../core/options.js';
 import type { LockRuntime } from '../core/runtime.js';
-import { campaign } from './campaign.js';
 import type { Mutex } from './mutex.js';
 
 export interface LeaderElectionOptions {
@@ -150,13 +149,23 @@ export class LeaderElection {
 
   private async stand<T>(work: (term: Term) => T | PromiseLike<T>, stop: AbortSignal): Promise<T | undefined> {
     while (!stop.aborted) {
-      const lease = await campaign(this.mutex, this.terms, stop, (message) => this.runtime.events.warn(message));
+      const lease = await this.elected(stop);
       const result = lease && (await this.lead(lease, work, stop));
       if (result) return result.value;
     }
     const reason = stop.reason as LockAbortedError;
     if (reason.reason === 'resigned') return undefined;
     throw reason;
+  }
+
+  /** Waits for months if need be; `undefined` when it is called off. */
+  private async elected(stop: AbortSignal): Promise<Lease | undefined> {
+    try {
+      return await this.mutex.take({ ...this.terms, signal: stop }, true);
+    } catch (error) {
+      if (stop.aborted) return undefined;
+      throw error;
+    }
   }
 
   /** Resolves to nothing when the term ended without a result that counts. */

@@ -28,7 +28,8 @@ type ResultOf<T> = T extends 'skip' ? undefined : T extends (...args: never[]) =
 /** What every kind of lease can do, as far as its lock needs it. */
 export interface AnyLease {
   readonly key: string;
-  readonly signal: AbortSignal;
+  /** @internal */
+  readonly loss: unknown;
   release(): Promise<boolean>;
 }
 
@@ -133,5 +134,5 @@ export async function resultOnTimeout(
 export function lossOf(lease: AnyLease, wasOurs: boolean, options: ResolvedOptions, result: unknown): LockLostError | undefined {
   if (wasOurs || options.onLost === 'ignore') return undefined;
   const message = `The lease of "${lease.key}" was lost while the work ran: another may have worked at the same time.`;
-  return new LockLostError(message, { key: lease.key, result, cause: lease.signal.reason });
+  return new LockLostError(message, { key: lease.key, result, cause: lease.loss });
 }

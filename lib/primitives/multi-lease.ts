@@ -34,6 +34,11 @@ export class MultiLease implements AsyncDisposable {
     return this.firstLoss as AbortSignal;
   }
 
+  /** @internal */
+  get loss(): unknown {
+    return this.leases.find(({ loss }) => loss !== undefined)?.loss;
+  }
+
   get isReleased(): boolean {
     return this.leases.some(({ isReleased }) => isReleased);
   }

@@ -1,4 +1,4 @@
-import type { CheckReply, LeaseDriver, WakeUps } from '../core/driver.js';
+import type { CheckReply, LeaseDriver } from '../core/driver.js';
 import { asStoreError } from '../core/errors.js';
 import type { LocalQueues } from '../core/local-queues.js';
 import type { ResolvedOptions } from '../core/options.js';
@@ -18,11 +18,6 @@ export class Mutex extends StoreLock {
     } catch (cause) {
       throw asStoreError(cause, this.key);
     }
-  }
-
-  /** @internal */
-  get wakeUps(): WakeUps | undefined {
-    return this.driver.wakeUps;
   }
 
   /** @internal Whether this call chain holds the key. */

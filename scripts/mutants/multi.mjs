@@ -3,9 +3,7 @@ const leader = 'test/stores/memory.contract.spec.ts';
 const multi = 'test/stores/memory.multi-lock.spec.ts';
 const multiOnRedis = 'test/stores/redis.multi-lock.spec.ts';
 const unit = 'test/primitives/leader-election.spec.ts';
-const leaders = 'test/stores/redis/leaders.spec.ts';
 const ELECTION = 'lib/primitives/leader-election.ts';
-const CAMPAIGN = 'lib/primitives/campaign.ts';
 const MULTI = 'lib/primitives/multi-lock.ts';
 const LEASE = 'lib/primitives/multi-lease.ts';
 /** Milliseconds for a test of a second or two that would wait for ever for what the mutant does not do. */
@@ -195,46 +193,19 @@ export const MULTI_MUTANTS = [
   },
   {
     guarantee: 'G7',
-    what: 'a standby that began without an inbox polls for ever',
-    file: CAMPAIGN,
-    from: 'wakeUps && !wakeUps.isOpen ? onOpening(wakeUps, again) : undefined',
-    to: 'undefined',
-    spec: leaders,
-    test: 'do so too where they began while the server was away',
-  },
-  {
-    guarantee: 'G7',
-    what: 'a candidate queues before it has an inbox',
-    file: CAMPAIGN,
-    from: 'if (wakeUps && !wakeUps.isOpen) await untilAborted(opened(wakeUps, warn), stop);',
-    to: '',
+    what: 'a standby that began without an inbox asks for ever',
+    file: 'lib/core/acquire.ts',
+    from: 'this.hasInbox ||= queue',
+    to: 'this.hasInbox ||= queue && this.attempts < 2',
     spec: unit,
   },
   {
     guarantee: 'G7',
-    what: 'a candidate forgets the listener for its inbox',
-    file: CAMPAIGN,
-    from: 'forgetOpening?.();',
+    what: 'a candidate that is called off while it waits throws',
+    file: ELECTION,
+    from: 'if (stop.aborted) return undefined;',
     to: '',
-    spec: unit,
-    timeout: SOON,
-  },
-  {
-    guarantee: 'G7',
-    what: 'a candidate whose inbox opens leaves a timer',
-    file: CAMPAIGN,
-    from: 'clearTimeout(timer);',
-    to: '',
-    spec: unit,
-  },
-  {
-    guarantee: 'G9',
-    what: 'a candidate waits for an inbox for ever',
-    file: CAMPAIGN,
-    from: 'const timer = after(PATIENCE, resolve);',
-    to: 'const timer = undefined;',
-    spec: unit,
-    timeout: SOON,
+    spec: leader,
   },
   {
     guarantee: 'G2',

@@ -7,6 +7,38 @@ const spec = (name) => `test/stores/redis/${name}.spec.ts`;
 
 export const REDIS_MUTANTS = [
   {
+    guarantee: 'G8',
+    what: 'redis: whoever has an inbox at last goes to the end of the line',
+    file: `${lua}acquire.lua`,
+    from: 'since or string.format',
+    to: 'string.format',
+    spec: spec('model'),
+  },
+  {
+    guarantee: 'G7',
+    what: 'redis: whoever has an inbox at last waits twice',
+    file: `${lua}acquire.lua`,
+    from: "if since then call('ZREM', queue, deaf) end",
+    to: '',
+    spec: spec('model'),
+  },
+  {
+    guarantee: 'G7',
+    what: 'redis: a place that named no inbox yet is not left',
+    file: `${lua}release.lua`,
+    from: "call('ZREM', queue, place, (string.gsub(place, '\\n[^\\n]*', '\\n', 1)))",
+    to: "call('ZREM', queue, place)",
+    spec: spec('late-inbox'),
+  },
+  {
+    guarantee: 'G8',
+    what: 'redis: a place never gets an inbox',
+    file: 'lib/stores/redis/redis.wakeups.ts',
+    from: "inbox === '' ? known : known.replace('\\n\\n', `\\n${inbox}\\n`)",
+    to: 'known',
+    spec: spec('late-inbox'),
+  },
+  {
     guarantee: 'G2',
     what: 'redis: grants a key that is taken',
     file: `${lua}acquire.lua`,

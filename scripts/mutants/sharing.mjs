@@ -9,6 +9,38 @@ const SOON = 15_000;
 
 export const SHARING_MUTANTS = [
   {
+    guarantee: 'G8',
+    what: 'redis: whoever has an inbox at last goes to the end of the line for a share',
+    file: `${lua}acquire.lua`,
+    from: 'since or math.max',
+    to: 'math.max',
+    spec: spec('sharing.model'),
+  },
+  {
+    guarantee: 'G7',
+    what: 'redis: whoever has an inbox at last waits twice for a share',
+    file: `${lua}acquire.lua`,
+    from: "if since then call('ZREM', queue, deafOf(place)) end",
+    to: '',
+    spec: spec('sharing.model'),
+  },
+  {
+    guarantee: 'G7',
+    what: 'redis: a place for a share that named no inbox yet is not left',
+    file: `${lua}holders.lua`,
+    from: "call('ZREM', queue, place, deafOf(place))",
+    to: "call('ZREM', queue, place)",
+    spec: spec('late-inbox'),
+  },
+  {
+    guarantee: 'G8',
+    what: 'redis: whoever asks in passing, and has an inbox at last, loses its place',
+    file: `${lua}acquire.lua`,
+    from: "stays ~= '1' and not since",
+    to: "stays ~= '1'",
+    spec: spec('sharing.model'),
+  },
+  {
     guarantee: 'G2',
     what: 'redis: grants a share for which there is no room',
     file: `${lua}acquire.lua`,
@@ -218,7 +250,7 @@ export const SHARING_MUTANTS = [
     guarantee: 'G7',
     what: 'redis: who gives up stays in the queue',
     file: `${lua}release.lua`,
-    from: "if place ~= '' then call('ZREM', queue, place) end",
+    from: "if place ~= '' then leave(queue, place) end",
     to: '',
     spec: spec('sharing.model'),
   },

@@ -75,6 +75,7 @@ export function resultsContract(makeStore: MakeStore, kind: Kind): void {
       expect(error).toBeInstanceOf(LockLostError);
       expect(error).toMatchObject({ code: 'LOCK_LOST', key });
       expect(error.result).toBe(result);
+      expect(String(error.cause)).toContain('the release found that it belonged to somebody else');
     });
 
     it.each([

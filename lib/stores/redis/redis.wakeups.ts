@@ -59,13 +59,12 @@ export class RedisWakeUps implements WakeUps {
     );
   }
 
-  /** How the queue knows an owner; see acquire.lua. It is the same whenever the owner asks. */
+  /** How the queue knows an owner; see acquire.lua. It is the same whenever the owner asks, but that it names the inbox once it is open. */
   placeOf(owner: string, ttl: number, holding: readonly string[]): string {
-    let place = this.places.get(owner);
-    if (place === undefined) {
-      place = [owner, this.isOpen ? this.inbox : '', this.isOpen ? Math.min(ttl, OFFER) : OFFER, ...holding].join('\n');
-      this.places.set(owner, place);
-    }
+    const inbox = this.isOpen ? this.inbox : '';
+    const known = this.places.get(owner) ?? [owner, inbox, inbox === '' ? OFFER : Math.min(ttl, OFFER), ...holding].join('\n');
+    const place = inbox === '' ? known : known.replace('\n\n', `\n${inbox}\n`);
+    this.places.set(owner, place);
     return place;
   }
 

@@ -2,7 +2,7 @@ import fc from 'fast-check';
 import type { Redis } from 'ioredis';
 import { lua } from '../../../lib/stores/redis/lua.generated.js';
 import { Ear } from './model.ear.js';
-import { CALLERS, KEYS, PROCESSES, steps, type Step } from './model.steps.js';
+import { CALLERS, KEYS, LATE, LATE_WITHOUT, PROCESSES, steps, type Step } from './model.steps.js';
 import { MutexModel, type Caller, type ExpectedReply } from './mutex.model.js';
 import { useRedis } from './setting.js';
 
@@ -11,6 +11,7 @@ const STRANGER = 'a stranger';
 
 /** One script call, as it was sent: to be sent again. */
 interface Sent {
+  readonly isOpen: boolean;
   readonly step: Step;
   readonly send: () => Promise<unknown>;
   readonly expect: (reply: unknown) => void;
@@ -20,6 +21,8 @@ interface Sent {
 class Play {
   readonly model: MutexModel;
   private readonly sent: Sent[] = [];
+  /** Whether the late one has its inbox. */
+  private isOpen = false;
   private readonly lastTokens = new Map<string, number>();
   /** Who has been told that a key is theirs, and has not given it up since: the server is not asked. */
   private readonly believing = new Map<string, Set<string>>(KEYS.map((key) => [key, new Set()]));
@@ -36,7 +39,10 @@ class Play {
   async step(step: Step): Promise<void> {
     if (step.type === 'repeat') {
       const earlier = this.sent.at(-1 - step.ago);
-      if (earlier) await this.call(earlier);
+      // What was sent without the inbox comes before what is sent with it: by one connection.
+      if (earlier && earlier.isOpen === this.isOpen) await this.call(earlier);
+    } else if (step.type === 'open') {
+      this.isOpen = true;
     } else if (step.type === 'crash' || step.type === 'reconnect') {
       await this.ear.turn(step.inbox, step.type === 'reconnect');
       if (step.type === 'crash') this.model.listening.delete(step.inbox);
@@ -68,11 +74,12 @@ class Play {
 
   private callFor(step: ScriptStep): Sent {
     const [keys, args, expect] = this[step.type](step as never);
-    return { step, expect, send: () => this.redis.eval(lua[`mutex/${step.type}`], keys.length, ...keys, ...args) };
+    return { step, expect, isOpen: this.isOpen, send: () => this.redis.eval(lua[`mutex/${step.type}`], keys.length, ...keys, ...args) };
   }
 
   private acquire({ batch }: StepOf<'acquire'>): Parts {
-    const requests = batch.map(({ yields, ...request }) => {
+    const requests = batch.map(({ yields, ...given }) => {
+      const request = { ...given, caller: this.present(given.caller) };
       // Of one that has given it up too, and stays until its minHold is over: that must not end by a late request.
       const holder = yields === 'holder' ? (this.model.locks.get(request.key)!.holding?.owner ?? '') : '';
       return { ...request, yields: yields === 'stranger' ? 'nobody:knows' : holder === request.caller.owner ? '' : holder };
@@ -135,7 +142,8 @@ class Play {
     ];
   }
 
-  private check({ key, caller }: StepOf<'check'>): Parts {
+  private check({ key, caller: given }: StepOf<'check'>): Parts {
+    const caller = this.present(given);
     return [
       [key, `{${key}}:queue`, `{${key}}:fence`],
       [caller.owner, placeOf(caller)],
@@ -149,9 +157,13 @@ class Play {
   }
 
   private callerOf(key: string, by: Caller | 'holder'): Caller {
-    if (by !== 'holder') return by;
+    if (by !== 'holder') return this.present(by);
     const value = this.model.valueOf(key)?.replace('kept:', '');
-    return CALLERS.find(({ owner }) => owner === value) ?? CALLERS[0]!;
+    return this.present(CALLERS.find(({ owner }) => owner === value) ?? CALLERS[0]!);
+  }
+
+  private present(caller: Caller): Caller {
+    return caller === LATE && !this.isOpen ? LATE_WITHOUT : caller;
   }
 
   private async compare(): Promise<void> {

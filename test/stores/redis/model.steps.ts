@@ -3,10 +3,14 @@ import type { Caller } from './mutex.model.js';
 
 export const KEYS = ['one', 'other'] as const;
 export const PROCESSES = ['inbox:a', 'inbox:b', 'inbox:c'] as const;
-/** Two callers of each process, and one that nobody can tell anything. */
+/** One whose inbox opens only when it may wait already. */
+export const LATE: Caller = { inbox: PROCESSES[0], owner: 'late' };
+export const LATE_WITHOUT: Caller = { inbox: '', owner: 'late' };
+/** Two callers of each process, one that nobody can tell anything, and the late one. */
 export const CALLERS: readonly Caller[] = [
   ...PROCESSES.flatMap((inbox) => [1, 2].map((number) => ({ inbox, owner: `${inbox}/${number}` }))),
   { inbox: '', owner: 'polling' },
+  LATE,
 ];
 
 interface OnKey {
@@ -28,12 +32,13 @@ export type Step =
   | ({ type: 'expire' } & OnKey)
   | ({ type: 'classic set' } & OnKey)
   | ({ type: 'classic delete' } & OnKey)
+  | { type: 'open' }
   | { type: 'crash'; inbox: string }
   | { type: 'reconnect'; inbox: string }
   | { type: 'repeat'; ago: number };
 
 const key = fc.constantFrom(...KEYS);
-const caller = fc.constantFrom(...CALLERS);
+const caller = fc.constantFrom(...CALLERS, LATE, LATE);
 const by = fc.oneof({ weight: 3, arbitrary: fc.constant('holder' as const) }, { weight: 1, arbitrary: caller });
 const ttl = fc.constantFrom(20_000, 60_000);
 const batchOf = <T>(one: fc.Arbitrary<T>) => fc.array(one, { minLength: 1, maxLength: 3, size: 'small' });
@@ -73,6 +78,7 @@ export const steps: fc.Arbitrary<Step[]> = fc.array(
       weight: 1,
       arbitrary: fc.record({ type: fc.constantFrom('crash' as const, 'reconnect' as const), inbox: fc.constantFrom(...PROCESSES) }),
     },
+    { weight: 1, arbitrary: fc.record({ type: of('open') }) },
     { weight: 4, arbitrary: fc.record({ type: of('repeat'), ago: fc.nat(9) }) },
   ),
   { minLength: 1, maxLength: 40, size: 'max' },

@@ -60,7 +60,10 @@ export class MutexModel {
     const { owner, isKept, ttl: left } = lock.holding!;
     const holder = isKept ? `kept:${owner}` : owner;
     if (!queue) return { holder, ahead: 0, ttl: left };
-    if (!lock.queue.includes(caller)) lock.queue.push(caller);
+    // One that has its inbox by now stays where it was without.
+    const place = lock.queue.findIndex((waiter) => waiter.owner === caller.owner);
+    if (place < 0) lock.queue.push(caller);
+    else lock.queue[place] = caller;
     return { holder, ahead: lock.queue.indexOf(caller), ttl: left };
   }
 
@@ -78,7 +81,7 @@ export class MutexModel {
 
   leave(key: string, caller: Caller): 0 | 1 {
     const lock = this.at(key);
-    lock.queue = lock.queue.filter((waiter) => waiter !== caller);
+    lock.queue = lock.queue.filter(({ owner }) => owner !== caller.owner);
     return this.release(key, caller, 0);
   }
 
@@ -117,7 +120,7 @@ export class MutexModel {
   /** The first waiter that is not known to be gone has the lock now, unless the asker comes before it. Those ahead of it are forgotten. */
   private offer(lock: Lock, asker: Caller | undefined): boolean {
     for (let head = lock.queue.shift(); head; head = lock.queue.shift()) {
-      if (head === asker) return false;
+      if (head.owner === asker?.owner) return false;
       const isGone = this.countsReceivers && head.inbox !== '' && !this.listening.has(head.inbox);
       if (isGone) continue;
       lock.holding = { owner: head.owner, isKept: false, ttl: this.offerTtl };

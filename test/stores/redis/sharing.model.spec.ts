@@ -2,7 +2,7 @@ import fc from 'fast-check';
 import type { Redis } from 'ioredis';
 import { lua } from '../../../lib/stores/redis/lua.generated.js';
 import { Ear } from './model.ear.js';
-import { CALLERS, PROCESSES } from './model.steps.js';
+import { CALLERS, LATE, LATE_WITHOUT, PROCESSES } from './model.steps.js';
 import type { Caller } from './mutex.model.js';
 import { useRedis } from './setting.js';
 import { SharingModel, WHOLE, type ExpectedReply, type SharingRequest } from './sharing.model.js';
@@ -17,6 +17,7 @@ const SCRIPTS = {
 
 /** One script call, as it was sent: to be sent again. */
 interface Sent {
+  readonly isOpen: boolean;
   readonly send: () => Promise<unknown>;
   readonly expect: (reply: unknown) => void;
 }
@@ -25,6 +26,8 @@ interface Sent {
 class Play {
   readonly model: SharingModel;
   private readonly sent: Sent[] = [];
+  /** Whether the late one has its inbox. */
+  private isOpen = false;
   /** The largest number of permits that was asked with: who was offered his when there were more may keep it when there are fewer. */
   private readonly most = new Map<string, number>();
   private readonly lastTokens = new Map<string, number>();
@@ -43,7 +46,10 @@ class Play {
   async step(step: Step): Promise<void> {
     if (step.type === 'repeat') {
       const earlier = this.sent.at(-1 - step.ago);
-      if (earlier) await this.call(earlier);
+      // What was sent without the inbox comes before what is sent with it: by one connection.
+      if (earlier && earlier.isOpen === this.isOpen) await this.call(earlier);
+    } else if (step.type === 'open') {
+      this.isOpen = true;
     } else if (step.type === 'crash' || step.type === 'reconnect') {
       await this.ear.turn(step.inbox, step.type === 'reconnect');
       if (step.type === 'crash') this.model.listening.delete(step.inbox);
@@ -54,7 +60,7 @@ class Play {
     } else {
       const [keys, args, expect] = this[step.type](step as never);
       const script = SCRIPTS[step.type];
-      const call = { expect, send: () => this.redis.eval(script, keys.length, ...keys, ...args) };
+      const call = { expect, isOpen: this.isOpen, send: () => this.redis.eval(script, keys.length, ...keys, ...args) };
       this.sent.push(call);
       await this.call(call);
     }
@@ -85,7 +91,8 @@ class Play {
   }
 
   private acquire({ batch }: StepOf<'acquire'>): Parts {
-    const requests = batch.map(({ beside, permits, ...request }) => {
+    const requests = batch.map(({ beside, permits, ...given }) => {
+      const request = { ...given, caller: this.present(given.caller) };
       const { key, caller } = request;
       const { writes, rank, permits: count } = WISHES.get(caller)!;
       const holder = [...this.model.at(key).holders.keys()].find((name) => name !== caller.owner) ?? '';
@@ -156,7 +163,8 @@ class Play {
     ];
   }
 
-  private check({ key, caller }: StepOf<'check'>): Parts {
+  private check({ key, caller: given }: StepOf<'check'>): Parts {
+    const caller = this.present(given);
     return [
       [key, `{${key}}:queue`],
       [caller.owner, placeOf(key, caller)],
@@ -165,9 +173,13 @@ class Play {
   }
 
   private callerOf(key: Key, by: Caller | 'holder'): Caller {
-    if (by !== 'holder') return by;
+    if (by !== 'holder') return this.present(by);
     const holders = [...this.model.at(key).holders.keys()].map((name) => name.replace('kept:', ''));
-    return CALLERS.find(({ owner }) => holders.includes(owner)) ?? CALLERS[0]!;
+    return this.present(CALLERS.find(({ owner }) => holders.includes(owner)) ?? CALLERS[0]!);
+  }
+
+  private present(caller: Caller): Caller {
+    return caller === LATE && !this.isOpen ? LATE_WITHOUT : caller;
   }
 
   private async compare(): Promise<void> {

@@ -60,12 +60,16 @@ export class SharingModel {
     lock.permits = permits;
     const held = lock.holders.get(owner);
     const keepsOwn = lock.holders.has(beside) && lock.taken(beside) + count <= permits;
-    const wasQueued = lock.queue.some((place) => place.caller === caller);
+    const place = lock.queue.findIndex((waiting) => waiting.caller.owner === owner);
+    const wasQueued = place >= 0;
     if (held) lock.holders.set(owner, { ...held, ttl: Math.max(ttl, held.ttl) });
     else if (keepsOwn) lock.holders.set(owner, { count, ttl });
     else if (!wasQueued) {
       const firstBehind = lock.queue.findIndex((place) => place.rank > rank);
       lock.queue.splice(firstBehind < 0 ? lock.queue.length : firstBehind, 0, { caller, count, rank });
+    } else {
+      // One that has its inbox by now stays where it was without.
+      lock.queue[place] = { ...lock.queue[place]!, caller };
     }
     this.serve(lock, caller, ttl);
     if (!lock.holders.has(owner) && !queue && !wasQueued) {
@@ -128,18 +132,19 @@ export class SharingModel {
     for (let head = lock.queue[0]; head; head = lock.queue[0]) {
       const { caller, count } = head;
       const fits = lock.taken() + count <= lock.permits;
-      const isGone = this.countsReceivers && caller !== asker && caller.inbox !== '' && !this.listening.has(caller.inbox);
+      const isAsker = caller.owner === asker?.owner;
+      const isGone = this.countsReceivers && !isAsker && caller.inbox !== '' && !this.listening.has(caller.inbox);
       // Where nothing is free it does not matter who is gone.
       if (!fits && (!isGone || lock.taken() >= lock.permits)) return;
       lock.queue.shift();
       if (isGone || lock.holders.has(caller.owner)) continue;
-      lock.holders.set(caller.owner, { count, ttl: caller === asker ? ttl : this.offerTtl });
-      if (caller !== asker) this.say(caller);
+      lock.holders.set(caller.owner, { count, ttl: isAsker ? ttl : this.offerTtl });
+      if (!isAsker) this.say(caller);
     }
   }
 
   private forget(lock: SharedLock, caller: Caller): void {
-    lock.queue = lock.queue.filter((place) => place.caller !== caller);
+    lock.queue = lock.queue.filter((place) => place.caller.owner !== caller.owner);
   }
 
   private say({ inbox, owner }: Caller): void {

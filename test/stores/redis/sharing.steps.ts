@@ -1,5 +1,5 @@
 import fc from 'fast-check';
-import { CALLERS, PROCESSES } from './model.steps.js';
+import { CALLERS, LATE, LATE_WITHOUT, PROCESSES } from './model.steps.js';
 import type { Caller } from './mutex.model.js';
 import { WHOLE } from './sharing.model.js';
 
@@ -11,6 +11,8 @@ export const KEYS = Object.keys(KINDS) as Key[];
 export const WISHES = new Map(
   CALLERS.map((caller, n) => [caller, { writes: n % 3 === 0, rank: { doc: n > 4 ? 1 : 0, pool: 0 } as const, permits: 1 + (n % 3) }]),
 );
+
+WISHES.set(LATE_WITHOUT, WISHES.get(LATE)!);
 
 export const OFFER = 20_000;
 
@@ -41,11 +43,12 @@ export type Step =
   | { type: 'renew'; batch: readonly (OnKey & { by: Caller | 'holder'; ttl: number })[] }
   | ({ type: 'check'; caller: Caller } & OnKey)
   | ({ type: 'expire'; all: boolean; which: number } & OnKey)
+  | { type: 'open' }
   | { type: 'crash' | 'reconnect'; inbox: string }
   | { type: 'repeat'; ago: number };
 
 const key = fc.constantFrom(...KEYS);
-const caller = fc.constantFrom(...CALLERS);
+const caller = fc.constantFrom(...CALLERS, LATE, LATE);
 const by = fc.oneof({ weight: 3, arbitrary: fc.constant('holder' as const) }, { weight: 1, arbitrary: caller });
 const ttl = fc.constantFrom(20_000, 60_000);
 const batchOf = <T>(one: fc.Arbitrary<T>) => fc.array(one, { minLength: 1, maxLength: 4, size: 'small' });
@@ -85,6 +88,7 @@ const stepsWith = (permits: fc.Arbitrary<number>): fc.Arbitrary<Step[]> =>
         weight: 1,
         arbitrary: fc.record({ type: fc.constantFrom('crash' as const, 'reconnect' as const), inbox: fc.constantFrom(...PROCESSES) }),
       },
+      { weight: 1, arbitrary: fc.record({ type: of('open') }) },
       { weight: 4, arbitrary: fc.record({ type: of('repeat'), ago: fc.nat(9) }) },
     ),
     { minLength: 1, maxLength: 40, size: 'max' },

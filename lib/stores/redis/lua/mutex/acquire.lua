@@ -35,9 +35,12 @@ local function acquire(i)
     if holder and holder ~= owner then
       if place == '' then return {call('PTTL', lock), holder, 0} end
       if not call('ZSCORE', queue, place) then
-        -- Behind the last one, also when the server's clock went back.
-        local last = call('ZRANGE', queue, -1, -1, 'WITHSCORES')[2] or 0
-        call('ZADD', queue, string.format('%.0f', math.max(last + 1, micros)), place)
+        -- Where it was before it had an inbox; else behind the last one, also when the server's clock went back.
+        local deaf = string.gsub(place, '\n[^\n]*', '\n', 1)
+        local since = call('ZSCORE', queue, deaf)
+        local last = not since and call('ZRANGE', queue, -1, -1, 'WITHSCORES')[2] or 0
+        call('ZADD', queue, since or string.format('%.0f', math.max(last + 1, micros)), place)
+        if since then call('ZREM', queue, deaf) end
       end
       -- A waiter asks every half minute or more often: who does not ask for a minute is gone.
       call('PEXPIRE', queue, 60000)

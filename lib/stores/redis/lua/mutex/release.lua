@@ -20,7 +20,8 @@ end
 local function release(i)
   local lock, queue = KEYS[2 * i - 1], KEYS[2 * i]
   local owner, keep, place = ARGV[3 * i - 1], ARGV[3 * i], ARGV[3 * i + 1]
-  if place ~= '' then call('ZREM', queue, place) end
+  -- It may be there yet as one without an inbox.
+  if place ~= '' then call('ZREM', queue, place, (string.gsub(place, '\n[^\n]*', '\n', 1))) end
   local holder = redis.pcall('GET', lock)
   -- A key of another type is not this owner's. Any other failure tells nothing.
   if type(holder) == 'table' then return string.find(holder.err, 'WRONGTYPE') and 0 or holder end

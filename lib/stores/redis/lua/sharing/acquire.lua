@@ -30,10 +30,13 @@ return answerAll(#KEYS / 3, function(i)
   elseif (own > 0 or not isQueue) and lock.taken - own + count <= lock.permits then
     hold(lock, owner, count, ttl)
   elseif (isQueue or stays == '1') and not call('ZSCORE', queue, place) then
-    -- Behind the last one of its rank, which begins 2^52 microseconds after the one before; also when the server's clock went back.
-    local last = call('ZREVRANGEBYSCORE', queue, (rank + 1) * 2 ^ 52, 0, 'WITHSCORES', 'LIMIT', 0, 1)[2] or 0
-    call('ZADD', queue, math.max(last + 1, rank * 2 ^ 52 + micros), place)
-    isGuest = stays ~= '1'
+    -- Where it was before it had an inbox; else behind the last one of its rank, which begins 2^52 microseconds after the one before; also when
+    -- the server's clock went back.
+    local since = call('ZSCORE', queue, deafOf(place))
+    local last = not since and call('ZREVRANGEBYSCORE', queue, (rank + 1) * 2 ^ 52, 0, 'WITHSCORES', 'LIMIT', 0, 1)[2] or 0
+    call('ZADD', queue, since or math.max(last + 1, rank * 2 ^ 52 + micros), place)
+    if since then call('ZREM', queue, deafOf(place)) end
+    isGuest = stays ~= '1' and not since
   end
   if isQueue then serve(lock, queue, owner, ttl) end
   -- Who does not stay holds up nobody.
@@ -41,7 +44,7 @@ return answerAll(#KEYS / 3, function(i)
   close(lock, name)
 
   if held or lock.new[owner] then
-    if isQueue then call('ZREM', queue, place) end
+    if isQueue then leave(queue, place) end
     local last = tonumber(call('GET', fence) or 0)
     local token = tokens == '0' and last > 0 and last or math.max(last + 1, micros)
     call('SET', fence, string.format('%.0f', token + math.max(tokens, 1) - 1), 'PX', ARGV[2])

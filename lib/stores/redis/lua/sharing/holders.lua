@@ -9,6 +9,10 @@ local micros = time[1] * 1000000 + time[2]
 local now = math.floor(micros / 1000)
 local PLACE = '^([^\n]*)\n([^\n]*)\n(%d+)\n(%d+) ([^\n]+)'
 
+-- The place of who had no inbox yet.
+local function deafOf(place) return (string.gsub(place, '\n[^\n]*', '\n', 1)) end
+local function leave(queue, place) return call('ZREM', queue, place, deafOf(place)) end
+
 local function isGone(inbox) return ARGV[1] == '1' and inbox ~= '' and redis.pcall('PUBSUB', 'NUMSUB', inbox)[2] == 0 end
 
 local function permitsOf(lock, holder) return lock.taken == 1 and 1 or -(call('ZSCORE', lock.key, '\n' .. holder) or -1) end

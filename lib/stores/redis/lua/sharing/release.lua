@@ -6,7 +6,7 @@
 return answerAll(#KEYS / 2, function(i)
   local key, queue = KEYS[2 * i - 1], KEYS[2 * i]
   local owner, keep, place = unpack(ARGV, 3 * i - 1, 3 * i + 1)
-  if place ~= '' then call('ZREM', queue, place) end
+  if place ~= '' then leave(queue, place) end
   local first = redis.pcall('ZRANGE', key, 0, 0, 'WITHSCORES')
   if first.err and not string.find(first.err, 'WRONGTYPE') then return first end
   local name, minus = unpack(first)

@@ -1,0 +1,79 @@
+import type { Locks } from 'nestjs-distributed-lock/core';
+import { setTimeout as pause } from 'node:timers/promises';
+import { gate } from '../../contract/gate.js';
+import { MUTEX, SEMAPHORE_OF_ONE, WRITE_LOCK } from '../../contract/kinds.js';
+import { rejection } from '../../contract/rejection.js';
+import { eventually } from '../../support/eventually.js';
+import { useRedis } from './setting.js';
+import { queued, woken } from './waiting.js';
+
+const KEY = 'order:42';
+const QUEUE = `{${KEY}}:queue`;
+const fair = { ...woken, fair: true };
+
+describe.each([MUTEX, WRITE_LOCK, SEMAPHORE_OF_ONE])('a fair waiter for a $name that queued before its inbox was open', (kind) => {
+  const setting = useRedis();
+  const places = () => setting.redis.zrange(QUEUE, '0', '-1');
+  const inboxOf = (place: string) => place.split('\n')[1];
+
+  /** Locks whose inbox opens when the test says so. */
+  function late(): { locks: Locks; open: () => void } {
+    const opening = gate();
+    const client = setting.client();
+    const duplicate = client.duplicate.bind(client);
+    client.duplicate = (options) => {
+      const subscriber = duplicate(options);
+      const connect = subscriber.connect.bind(subscriber);
+      subscriber.connect = () => opening.passed.then(() => connect());
+      setting.finally(() => subscriber.disconnect());
+      return subscriber;
+    };
+    return { locks: setting.locks({ client }), open: opening.open };
+  }
+
+  const acquire = (locks: Locks, options: object = fair) => kind.lockOf(locks, KEY).acquire(options);
+
+  it('keeps its turn when it opens, is woken, and asks no more meanwhile (G7, G8)', async () => {
+    const holder = await acquire(setting.own());
+    const { locks, open } = late();
+    const others = setting.own();
+    const order: string[] = [];
+    const call = (name: string, by: Locks) => kind.lockOf(by, KEY).using(() => order.push(name), fair);
+    const calls = [call('late', locks)];
+    await queued(setting, KEY, 1);
+    calls.push(call('second', others));
+    await queued(setting, KEY, 2);
+    calls.push(call('late too', locks));
+    await queued(setting, KEY, 3);
+    expect((await places()).map(inboxOf).filter((inbox) => inbox === '')).toHaveLength(2);
+    open();
+    await eventually(async () => expect((await places()).map(inboxOf)).toEqual(Array(3).fill(expect.stringContaining('inbox:'))));
+
+    const asked = async () => Number(/cmdstat_evalsha:calls=(\d+)/.exec(await setting.redis.info('commandstats'))![1]);
+    const before = await asked();
+    await pause(1_000);
+    expect(await asked()).toBe(before);
+    await holder.release();
+    await Promise.all(calls);
+    expect(order).toEqual(['late', 'second', 'late too']);
+    expect(await setting.keys()).toEqual([`{${KEY}}:fence`]);
+  });
+
+  it('leaves no place behind when it gives up before the server knows of the inbox (G7)', async () => {
+    const holder = await acquire(setting.own());
+    const { locks, open } = late();
+    const caller = new AbortController();
+    const waiting = rejection(acquire(locks, { ...fair, signal: caller.signal }));
+    await queued(setting, KEY, 1);
+    const inbox = kind.driverOf(locks.store).wakeUps!;
+    // What asks with the inbox is abandoned before it is sent.
+    const isOpening = eventually(() => inbox.isOpen, { within: 5_000, every: 1 });
+    inbox.listen('the last to hear', () => caller.abort());
+    open();
+    await isOpening;
+    await waiting;
+    await eventually(async () => expect(await places()).toEqual([]));
+    await holder.release();
+    expect(await setting.keys()).toEqual([`{${KEY}}:fence`]);
+  });
+});
