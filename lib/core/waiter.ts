@@ -30,6 +30,10 @@ export class Waiter extends PatientCaller<AcquireSettings> {
   isWaiting = false;
   /** Its patience is over, but for the try that is under way. */
   isLate = false;
+  /** Where it waits, and between whom. */
+  line: Waiters | undefined;
+  previous: Waiter | undefined;
+  next: Waiter | undefined;
 
   constructor(
     settings: AcquireSettings,
@@ -44,32 +48,38 @@ export class Waiter extends PatientCaller<AcquireSettings> {
   }
 }
 
-/** Those who wait, in the order in which they came. A lone one needs no more than a field. */
+/** Those who wait, in the order in which they came: a linked list, since a set whose first one leaves again and again looks for its next one ever longer. */
 export class Waiters implements Iterable<Waiter> {
   first: Waiter | undefined;
-  private others: Set<Waiter> | undefined;
-
-  get size(): number {
-    return this.first ? 1 + (this.others?.size ?? 0) : 0;
-  }
+  size = 0;
+  private last: Waiter | undefined;
 
   add(waiter: Waiter): void {
-    if (this.first) (this.others ??= new Set()).add(waiter);
+    waiter.line = this;
+    waiter.previous = this.last;
+    if (this.last) this.last.next = waiter;
     else this.first = waiter;
+    this.last = waiter;
+    this.size++;
   }
 
   /** Whether it was there. */
   delete(waiter: Waiter): boolean {
-    if (waiter !== this.first) return this.others?.delete(waiter) ?? false;
-    const [next] = this.others ?? [];
-    this.first = next;
-    if (next) this.others?.delete(next);
+    if (waiter.line !== this) return false;
+    const { previous, next } = waiter;
+    if (previous) previous.next = next;
+    else this.first = next;
+    if (next) next.previous = previous;
+    else this.last = previous;
+    waiter.line = waiter.previous = waiter.next = undefined;
+    this.size--;
     return true;
   }
 
   /** As they are now: while it is gone through, some may leave. */
-  *[Symbol.iterator](): Iterator<Waiter> {
-    if (!this.first) return;
-    yield* [this.first, ...(this.others ?? [])];
+  [Symbol.iterator](): Iterator<Waiter> {
+    const all: Waiter[] = [];
+    for (let waiter = this.first; waiter; waiter = waiter.next) all.push(waiter);
+    return all.values();
   }
 }
