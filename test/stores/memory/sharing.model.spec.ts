@@ -1,10 +1,10 @@
 import { setImmediate as turn } from 'node:timers/promises';
 import fc from 'fast-check';
 import type { LeaseDriver } from 'nestjs-distributed-lock/core';
-import { CALLERS, PROCESSES } from '../redis/model.steps.js';
+import { CALLERS, PROCESSES, type Disturbance } from '../redis/model.steps.js';
 import type { Caller } from '../redis/mutex.model.js';
 import { SharingModel, WHOLE } from '../redis/sharing.model.js';
-import { KEYS, steps, WISHES, type Key, type Step } from '../redis/sharing.steps.js';
+import { KEYS, steps, WISHES, type Key, type OwnStep } from '../redis/sharing.steps.js';
 import { memoryAndRemains } from './setting.js';
 
 const OFFER = 1_000;
@@ -35,7 +35,7 @@ class Play {
     }
   }
 
-  async step(step: Step): Promise<void> {
+  async step(step: OwnStep | Disturbance): Promise<void> {
     if (step.type === 'repeat') await this.again.at(-1 - step.ago)?.();
     else if (step.type === 'expire') this.expire(step);
     else if (step.type === 'check') await this.check(step.key, step.caller);
@@ -126,7 +126,7 @@ class Play {
   }
 
   /** As if its end had come. */
-  private expire({ key, all, which }: Extract<Step, { type: 'expire' }>): void {
+  private expire({ key, all, which }: Extract<OwnStep, { type: 'expire' }>): void {
     const holders = [...this.model.at(key).holders.keys()];
     for (const holder of all ? holders : holders.slice(which, which + 1)) {
       this.model.expire(key, holder);
@@ -165,7 +165,7 @@ class Play {
   }
 }
 
-type BatchOf<T extends 'acquire' | 'release' | 'renew'> = Extract<Step, { type: T }>['batch'][number];
+type BatchOf<T extends 'acquire' | 'release' | 'renew'> = Extract<OwnStep, { type: T }>['batch'][number];
 
 it('the memory store does as the model of the scripts on Redis does, whatever comes after whatever (G2, G5, G6, G7, G8)', async () => {
   const property = fc.asyncProperty(steps, async (all) => {

@@ -1,53 +1,28 @@
-import fc from 'fast-check';
 import type { Redis } from 'ioredis';
 import { lua } from '../../../lib/stores/redis/lua.generated.js';
-import { Ear } from './model.ear.js';
-import { CALLERS, KEYS, LATE, LATE_WITHOUT, PROCESSES, steps, type Step } from './model.steps.js';
+import type { Ear } from './model.ear.js';
+import { CALLERS, KEYS, steps, type OwnStep } from './model.steps.js';
 import { MutexModel, type Caller, type ExpectedReply } from './mutex.model.js';
-import { useRedis } from './setting.js';
+import { playsLikeItsModel, ScriptPlay, type Parts } from './script.play.js';
 
 const OFFER = 20_000;
 const STRANGER = 'a stranger';
 
-/** One script call, as it was sent: to be sent again. */
-interface Sent {
-  readonly isOpen: boolean;
-  readonly step: Step;
-  readonly send: () => Promise<unknown>;
-  readonly expect: (reply: unknown) => void;
-}
-
-/** Plays the steps at the server and in the model, and compares after each. */
-class Play {
-  readonly model: MutexModel;
-  private readonly sent: Sent[] = [];
-  /** Whether the late one has its inbox. */
-  private isOpen = false;
+class MutexPlay extends ScriptPlay<MutexModel, OwnStep> {
   private readonly lastTokens = new Map<string, number>();
   /** Who has been told that a key is theirs, and has not given it up since: the server is not asked. */
   private readonly believing = new Map<string, Set<string>>(KEYS.map((key) => [key, new Set()]));
 
   constructor(
-    private readonly redis: Redis,
-    private readonly ear: Ear,
+    redis: Redis,
+    ear: Ear,
     private readonly countsReceivers: boolean,
   ) {
-    this.model = new MutexModel(KEYS, OFFER, countsReceivers);
-    for (const inbox of PROCESSES) this.model.listening.add(inbox);
+    super(redis, ear, new MutexModel(KEYS, OFFER, countsReceivers));
   }
 
-  async step(step: Step): Promise<void> {
-    if (step.type === 'repeat') {
-      const earlier = this.sent.at(-1 - step.ago);
-      // What was sent without the inbox comes before what is sent with it: by one connection.
-      if (earlier && earlier.isOpen === this.isOpen) await this.call(earlier);
-    } else if (step.type === 'open') {
-      this.isOpen = true;
-    } else if (step.type === 'crash' || step.type === 'reconnect') {
-      await this.ear.turn(step.inbox, step.type === 'reconnect');
-      if (step.type === 'crash') this.model.listening.delete(step.inbox);
-      else this.model.listening.add(step.inbox);
-    } else if (step.type === 'expire') {
+  protected async play(step: OwnStep): Promise<void> {
+    if (step.type === 'expire') {
       if (await this.redis.pexpire(step.key, 1)) while (await this.redis.exists(step.key));
       this.model.vanish(step.key);
       this.believing.get(step.key)!.clear();
@@ -60,21 +35,7 @@ class Play {
       if (isOurs) await this.redis.del(step.key);
       if (isOurs) this.model.vanish(step.key);
       this.believing.get(step.key)!.delete(STRANGER);
-    } else {
-      const call = this.callFor(step);
-      this.sent.push(call);
-      await this.call(call);
-    }
-    await this.compare();
-  }
-
-  private async call({ send, expect }: Sent): Promise<void> {
-    expect(await send());
-  }
-
-  private callFor(step: ScriptStep): Sent {
-    const [keys, args, expect] = this[step.type](step as never);
-    return { step, expect, isOpen: this.isOpen, send: () => this.redis.eval(lua[`mutex/${step.type}`], keys.length, ...keys, ...args) };
+    } else await this.send(lua[`mutex/${step.type}`], this[step.type](step as never));
   }
 
   private acquire({ batch }: StepOf<'acquire'>): Parts {
@@ -162,13 +123,7 @@ class Play {
     return this.present(CALLERS.find(({ owner }) => owner === value) ?? CALLERS[0]!);
   }
 
-  private present(caller: Caller): Caller {
-    return caller === LATE && !this.isOpen ? LATE_WITHOUT : caller;
-  }
-
-  private async compare(): Promise<void> {
-    expect(await this.ear.heard()).toEqual(this.model.said);
-    this.model.said = [];
+  protected async compare(): Promise<void> {
     for (const [key, { holding, queue }] of this.model.locks) {
       const [value, left, places, names] = await Promise.all([
         this.redis.get(key),
@@ -191,9 +146,7 @@ class Play {
   }
 }
 
-type StepOf<T extends Step['type']> = Extract<Step, { type: T }>;
-type ScriptStep = StepOf<'acquire' | 'release' | 'renew' | 'check'>;
-type Parts = [keys: string[], args: (string | number)[], expect: (reply: unknown) => void];
+type StepOf<T extends OwnStep['type']> = Extract<OwnStep, { type: T }>;
 
 const placeOf = ({ owner, inbox }: Caller): string => `${owner}\n${inbox}\n${OFFER}`;
 /** A run takes far less than the 20 s between two lengths of a lease. */
@@ -201,20 +154,5 @@ const rounded = (left: number): number => Math.ceil(left / 20_000) * 20_000;
 const shown = ([left, holder, ahead]: [number, string, number]): ExpectedReply => ({ holder, ahead, ttl: rounded(left) });
 
 describe('the scripts of the mutex, whatever comes after whatever', () => {
-  const setting = useRedis();
-
-  it.each([
-    ['where PUBLISH tells who heard it', true],
-    ['on Cluster, where it does not', false],
-  ])('do as the model does, %s (G2, G5, G6, G7, G8)', async (_where, countsReceivers) => {
-    const redis = setting.client();
-    const ear = new Ear(setting.client(), redis);
-    const property = fc.asyncProperty(steps, async (all) => {
-      await redis.flushall();
-      await ear.start();
-      const play = new Play(redis, ear, countsReceivers);
-      for (const step of all) await play.step(step);
-    });
-    await fc.assert(property, { numRuns: 2_000, interruptAfterTimeLimit: 7_000, markInterruptAsFailure: false });
-  });
+  playsLikeItsModel(steps, (redis, ear, countsReceivers) => new MutexPlay(redis, ear, countsReceivers));
 });

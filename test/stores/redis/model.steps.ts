@@ -20,8 +20,19 @@ interface ByCaller extends OnKey {
   readonly caller: Caller;
 }
 
+/** What happens to processes, and to what they have sent, whichever scripts they use. */
+export type Disturbance =
+  { type: 'open' } | { type: 'crash'; inbox: string } | { type: 'reconnect'; inbox: string } | { type: 'repeat'; ago: number };
+
+/** How often that comes among other steps. */
+export const disturbances: fc.WeightedArbitrary<Disturbance>[] = [
+  { weight: 1, arbitrary: fc.record({ type: fc.constantFrom('crash', 'reconnect'), inbox: fc.constantFrom(...PROCESSES) }) },
+  { weight: 1, arbitrary: fc.constant({ type: 'open' }) },
+  { weight: 4, arbitrary: fc.record({ type: fc.constant('repeat'), ago: fc.nat(9) }) },
+];
+
 /** What happens next. Whose lease is meant by `holder` is known only then. */
-export type Step =
+export type OwnStep =
   | {
       type: 'acquire';
       batch: readonly (ByCaller & { ttl: number; tokens: number; queue: boolean; yields: 'nobody' | 'holder' | 'stranger' })[];
@@ -31,21 +42,17 @@ export type Step =
   | ({ type: 'check' } & ByCaller)
   | ({ type: 'expire' } & OnKey)
   | ({ type: 'classic set' } & OnKey)
-  | ({ type: 'classic delete' } & OnKey)
-  | { type: 'open' }
-  | { type: 'crash'; inbox: string }
-  | { type: 'reconnect'; inbox: string }
-  | { type: 'repeat'; ago: number };
+  | ({ type: 'classic delete' } & OnKey);
 
 const key = fc.constantFrom(...KEYS);
 const caller = fc.constantFrom(...CALLERS, LATE, LATE);
 const by = fc.oneof({ weight: 3, arbitrary: fc.constant('holder' as const) }, { weight: 1, arbitrary: caller });
 const ttl = fc.constantFrom(20_000, 60_000);
 const batchOf = <T>(one: fc.Arbitrary<T>) => fc.array(one, { minLength: 1, maxLength: 3, size: 'small' });
-const of = <T extends Step['type']>(type: T) => fc.constant(type);
+const of = <T extends OwnStep['type']>(type: T) => fc.constant(type);
 
-export const steps: fc.Arbitrary<Step[]> = fc.array(
-  fc.oneof(
+export const steps: fc.Arbitrary<(OwnStep | Disturbance)[]> = fc.array(
+  fc.oneof<fc.WeightedArbitrary<OwnStep | Disturbance>[]>(
     {
       weight: 10,
       arbitrary: fc.record({
@@ -74,12 +81,7 @@ export const steps: fc.Arbitrary<Step[]> = fc.array(
     { weight: 2, arbitrary: fc.record({ type: of('expire'), key }) },
     { weight: 1, arbitrary: fc.record({ type: of('classic set'), key }) },
     { weight: 1, arbitrary: fc.record({ type: of('classic delete'), key }) },
-    {
-      weight: 1,
-      arbitrary: fc.record({ type: fc.constantFrom('crash' as const, 'reconnect' as const), inbox: fc.constantFrom(...PROCESSES) }),
-    },
-    { weight: 1, arbitrary: fc.record({ type: of('open') }) },
-    { weight: 4, arbitrary: fc.record({ type: of('repeat'), ago: fc.nat(9) }) },
+    ...disturbances,
   ),
   { minLength: 1, maxLength: 40, size: 'max' },
 );

@@ -1,12 +1,11 @@
-import fc from 'fast-check';
 import type { Redis } from 'ioredis';
 import { lua } from '../../../lib/stores/redis/lua.generated.js';
-import { Ear } from './model.ear.js';
-import { CALLERS, LATE, LATE_WITHOUT, PROCESSES } from './model.steps.js';
+import type { Ear } from './model.ear.js';
+import { CALLERS } from './model.steps.js';
 import type { Caller } from './mutex.model.js';
-import { useRedis } from './setting.js';
+import { playsLikeItsModel, ScriptPlay, type Parts } from './script.play.js';
 import { SharingModel, WHOLE, type ExpectedReply, type SharingRequest } from './sharing.model.js';
-import { KEYS, KINDS, OFFER, placeOf, steps, WISHES, type Key, type Step } from './sharing.steps.js';
+import { KEYS, KINDS, OFFER, placeOf, steps, WISHES, type Key, type OwnStep } from './sharing.steps.js';
 
 const SCRIPTS = {
   acquire: lua['sharing/holders'] + lua['sharing/answers'] + lua['sharing/acquire'],
@@ -15,19 +14,7 @@ const SCRIPTS = {
   check: lua['sharing/check'],
 };
 
-/** One script call, as it was sent: to be sent again. */
-interface Sent {
-  readonly isOpen: boolean;
-  readonly send: () => Promise<unknown>;
-  readonly expect: (reply: unknown) => void;
-}
-
-/** Plays the steps at the server and in the model, and compares after each. */
-class Play {
-  readonly model: SharingModel;
-  private readonly sent: Sent[] = [];
-  /** Whether the late one has its inbox. */
-  private isOpen = false;
+class SharingPlay extends ScriptPlay<SharingModel, OwnStep> {
   /** The largest number of permits that was asked with: who was offered his when there were more may keep it when there are fewer. */
   private readonly most = new Map<string, number>();
   private readonly lastTokens = new Map<string, number>();
@@ -35,45 +22,26 @@ class Play {
   private readonly believing = new Map<string, Map<string, { count: number; beside: string }>>(KEYS.map((key) => [key, new Map()]));
 
   constructor(
-    private readonly redis: Redis,
-    private readonly ear: Ear,
+    redis: Redis,
+    ear: Ear,
     private readonly countsReceivers: boolean,
   ) {
-    this.model = new SharingModel(KEYS, OFFER, countsReceivers);
-    for (const inbox of PROCESSES) this.model.listening.add(inbox);
-  }
-
-  async step(step: Step): Promise<void> {
-    if (step.type === 'repeat') {
-      const earlier = this.sent.at(-1 - step.ago);
-      // What was sent without the inbox comes before what is sent with it: by one connection.
-      if (earlier && earlier.isOpen === this.isOpen) await this.call(earlier);
-    } else if (step.type === 'open') {
-      this.isOpen = true;
-    } else if (step.type === 'crash' || step.type === 'reconnect') {
-      await this.ear.turn(step.inbox, step.type === 'reconnect');
-      if (step.type === 'crash') this.model.listening.delete(step.inbox);
-      else this.model.listening.add(step.inbox);
-    } else if (step.type === 'expire') {
-      const holders = [...this.model.at(step.key).holders.keys()];
-      for (const holder of step.all ? holders : holders.slice(step.which, step.which + 1)) await this.expire(step.key, holder);
-    } else {
-      const [keys, args, expect] = this[step.type](step as never);
-      const script = SCRIPTS[step.type];
-      const call = { expect, isOpen: this.isOpen, send: () => this.redis.eval(script, keys.length, ...keys, ...args) };
-      this.sent.push(call);
-      await this.call(call);
-    }
-    await this.compare();
+    super(redis, ear, new SharingModel(KEYS, OFFER, countsReceivers));
   }
 
   /** Everybody gives up, and whatever is kept runs out. */
-  async end(): Promise<void> {
+  override async end(): Promise<void> {
     for (const key of KEYS) {
       await this.step({ type: 'release', batch: CALLERS.map((by) => ({ key, by, keepFor: 0, leaves: true })) });
       await this.step({ type: 'expire', key, all: true, which: 0 });
     }
     for (const name of await this.redis.keys('*')) expect(KEYS.map((key) => `{${key}}:fence`)).toContain(name);
+  }
+
+  protected async play(step: OwnStep): Promise<void> {
+    if (step.type !== 'expire') return this.send(SCRIPTS[step.type], this[step.type](step as never));
+    const holders = [...this.model.at(step.key).holders.keys()];
+    for (const holder of step.all ? holders : holders.slice(step.which, step.which + 1)) await this.expire(step.key, holder);
   }
 
   /** As if its end had come: the server drops the key with the last of them. */
@@ -84,10 +52,6 @@ class Play {
     const [, last] = await this.redis.zrange(key, '-1', '-1', 'WITHSCORES');
     if (Number(last) === 1) await this.redis.del(key);
     else await this.redis.pexpireat(key, Number(last));
-  }
-
-  private async call({ send, expect }: Sent): Promise<void> {
-    expect(await send());
   }
 
   private acquire({ batch }: StepOf<'acquire'>): Parts {
@@ -178,13 +142,7 @@ class Play {
     return this.present(CALLERS.find(({ owner }) => holders.includes(owner)) ?? CALLERS[0]!);
   }
 
-  private present(caller: Caller): Caller {
-    return caller === LATE && !this.isOpen ? LATE_WITHOUT : caller;
-  }
-
-  private async compare(): Promise<void> {
-    expect(await this.ear.heard()).toEqual(this.model.said);
-    this.model.said = [];
+  protected async compare(): Promise<void> {
     for (const [key, { holders, permits, queue }] of this.model.locks) {
       const [members, left, places, names] = await Promise.all([
         this.redis.zrange(key, '0', '-1', 'WITHSCORES'),
@@ -215,8 +173,7 @@ class Play {
   }
 }
 
-type StepOf<T extends Step['type']> = Extract<Step, { type: T }>;
-type Parts = [keys: string[], args: (string | number)[], expect: (reply: unknown) => void];
+type StepOf<T extends OwnStep['type']> = Extract<OwnStep, { type: T }>;
 
 function parsed(members: string[]) {
   const pairs = Array.from({ length: members.length / 2 }, (_, i) => [members[2 * i]!, Number(members[2 * i + 1])] as const);
@@ -238,21 +195,5 @@ function shown([left, holder, ahead]: [number, string, number], expected: Expect
 }
 
 describe('the scripts of locks that several hold, whatever comes after whatever', () => {
-  const setting = useRedis();
-
-  it.each([
-    ['where PUBLISH tells who heard it', true],
-    ['on Cluster, where it does not', false],
-  ])('do as the model does, %s (G2, G5, G6, G7, G8)', async (_where, countsReceivers) => {
-    const redis = setting.client();
-    const ear = new Ear(setting.client(), redis);
-    const property = fc.asyncProperty(steps, async (all) => {
-      await redis.flushall();
-      await ear.start();
-      const play = new Play(redis, ear, countsReceivers);
-      for (const step of all) await play.step(step);
-      await play.end();
-    });
-    await fc.assert(property, { numRuns: 2_000, interruptAfterTimeLimit: 7_000, markInterruptAsFailure: false });
-  });
+  playsLikeItsModel(steps, (redis, ear, countsReceivers) => new SharingPlay(redis, ear, countsReceivers));
 });

@@ -1,5 +1,5 @@
 import fc from 'fast-check';
-import { CALLERS, LATE, LATE_WITHOUT, PROCESSES } from './model.steps.js';
+import { CALLERS, disturbances, LATE, LATE_WITHOUT, type Disturbance } from './model.steps.js';
 import type { Caller } from './mutex.model.js';
 import { WHOLE } from './sharing.model.js';
 
@@ -27,7 +27,7 @@ interface OnKey {
 }
 
 /** What happens next. Whose lease is meant by `holder` is known only then. */
-export type Step =
+export type OwnStep =
   | {
       type: 'acquire';
       batch: readonly (OnKey & {
@@ -42,21 +42,18 @@ export type Step =
   | { type: 'release'; batch: readonly (OnKey & { by: Caller | 'holder'; keepFor: number; leaves: boolean })[] }
   | { type: 'renew'; batch: readonly (OnKey & { by: Caller | 'holder'; ttl: number })[] }
   | ({ type: 'check'; caller: Caller } & OnKey)
-  | ({ type: 'expire'; all: boolean; which: number } & OnKey)
-  | { type: 'open' }
-  | { type: 'crash' | 'reconnect'; inbox: string }
-  | { type: 'repeat'; ago: number };
+  | ({ type: 'expire'; all: boolean; which: number } & OnKey);
 
 const key = fc.constantFrom(...KEYS);
 const caller = fc.constantFrom(...CALLERS, LATE, LATE);
 const by = fc.oneof({ weight: 3, arbitrary: fc.constant('holder' as const) }, { weight: 1, arbitrary: caller });
 const ttl = fc.constantFrom(20_000, 60_000);
 const batchOf = <T>(one: fc.Arbitrary<T>) => fc.array(one, { minLength: 1, maxLength: 4, size: 'small' });
-const of = <T extends Step['type']>(type: T) => fc.constant(type);
+const of = <T extends OwnStep['type']>(type: T) => fc.constant(type);
 
-const stepsWith = (permits: fc.Arbitrary<number>): fc.Arbitrary<Step[]> =>
+const stepsWith = (permits: fc.Arbitrary<number>): fc.Arbitrary<(OwnStep | Disturbance)[]> =>
   fc.array(
-    fc.oneof(
+    fc.oneof<fc.WeightedArbitrary<OwnStep | Disturbance>[]>(
       {
         weight: 12,
         arbitrary: fc.record({
@@ -84,12 +81,7 @@ const stepsWith = (permits: fc.Arbitrary<number>): fc.Arbitrary<Step[]> =>
       { weight: 2, arbitrary: fc.record({ type: of('renew'), batch: batchOf(fc.record({ key, by, ttl })) }) },
       { weight: 1, arbitrary: fc.record({ type: of('check'), key, caller }) },
       { weight: 3, arbitrary: fc.record({ type: of('expire'), key, all: fc.boolean(), which: fc.nat(5) }) },
-      {
-        weight: 1,
-        arbitrary: fc.record({ type: fc.constantFrom('crash' as const, 'reconnect' as const), inbox: fc.constantFrom(...PROCESSES) }),
-      },
-      { weight: 1, arbitrary: fc.record({ type: of('open') }) },
-      { weight: 4, arbitrary: fc.record({ type: of('repeat'), ago: fc.nat(9) }) },
+      ...disturbances,
     ),
     { minLength: 1, maxLength: 40, size: 'max' },
   );

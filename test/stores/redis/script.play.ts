@@ -1,0 +1,107 @@
+import fc from 'fast-check';
+import type { Redis } from 'ioredis';
+import { Ear } from './model.ear.js';
+import { LATE, LATE_WITHOUT, PROCESSES, type Disturbance } from './model.steps.js';
+import type { Caller } from './mutex.model.js';
+import { useRedis } from './setting.js';
+
+/** A script call, and what is to be said of its reply. */
+export type Parts = [keys: string[], args: (string | number)[], expect: (reply: unknown) => void];
+
+/** One script call, as it was sent: to be sent again. */
+interface Sent {
+  readonly isOpen: boolean;
+  readonly send: () => Promise<unknown>;
+  readonly expect: (reply: unknown) => void;
+}
+
+interface Model {
+  /** Processes that listen. */
+  readonly listening: Set<string>;
+  /** What was said since the last look: `[inbox, owner]`. */
+  said: [string, string][];
+}
+
+/** Plays the steps at the server and in the model, and compares after each. */
+export abstract class ScriptPlay<M extends Model, Step extends { readonly type: string }> {
+  private readonly sent: Sent[] = [];
+  /** Whether the late one has its inbox. */
+  private isOpen = false;
+
+  constructor(
+    protected readonly redis: Redis,
+    private readonly ear: Ear,
+    readonly model: M,
+  ) {
+    for (const inbox of PROCESSES) model.listening.add(inbox);
+  }
+
+  async step(step: Step | Disturbance): Promise<void> {
+    if (isDisturbance(step)) await this.disturb(step);
+    else await this.play(step);
+    expect(await this.ear.heard()).toEqual(this.model.said);
+    this.model.said = [];
+    await this.compare();
+  }
+
+  /** After the last step. */
+  async end(): Promise<void> {}
+
+  protected abstract play(step: Step): Promise<void>;
+  protected abstract compare(): Promise<void>;
+
+  protected async send(script: string, [keys, args, expect]: Parts): Promise<void> {
+    const call = { expect, isOpen: this.isOpen, send: () => this.redis.eval(script, keys.length, ...keys, ...args) };
+    this.sent.push(call);
+    await this.call(call);
+  }
+
+  protected present(caller: Caller): Caller {
+    return caller === LATE && !this.isOpen ? LATE_WITHOUT : caller;
+  }
+
+  private async disturb(step: Disturbance): Promise<void> {
+    if (step.type === 'open') this.isOpen = true;
+    else if (step.type === 'repeat') {
+      const earlier = this.sent.at(-1 - step.ago);
+      // What was sent without the inbox comes before what is sent with it: by one connection.
+      if (earlier && earlier.isOpen === this.isOpen) await this.call(earlier);
+    } else {
+      await this.ear.turn(step.inbox, step.type === 'reconnect');
+      if (step.type === 'crash') this.model.listening.delete(step.inbox);
+      else this.model.listening.add(step.inbox);
+    }
+  }
+
+  private async call({ send, expect }: Sent): Promise<void> {
+    expect(await send());
+  }
+}
+
+function isDisturbance(step: { readonly type: string }): step is Disturbance {
+  return ['open', 'crash', 'reconnect', 'repeat'].includes(step.type);
+}
+
+/** Plays many random series of steps. */
+export function playsLikeItsModel<Step extends { readonly type: string }>(
+  steps: fc.Arbitrary<(Step | Disturbance)[]>,
+  start: (redis: Redis, ear: Ear, countsReceivers: boolean) => ScriptPlay<Model, Step>,
+): void {
+  const setting = useRedis();
+
+  it.each([
+    ['where PUBLISH tells who heard it', true],
+    ['on Cluster, where it does not', false],
+  ])('do as the model does, %s (G2, G5, G6, G7, G8)', async (_where, countsReceivers) => {
+    const redis = setting.client();
+    const ear = new Ear(setting.client(), redis);
+    const property = fc.asyncProperty(steps, async (all) => {
+      await redis.flushall();
+      await ear.start();
+      const play = start(redis, ear, countsReceivers);
+      for (const step of all) await play.step(step);
+      await play.end();
+    });
+    await fc.assert(property, { numRuns: 2_000, interruptAfterTimeLimit: 7_000, markInterruptAsFailure: false });
+  });
+}
