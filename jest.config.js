@@ -31,4 +31,7 @@ export default {
   testTimeout: 30_000,
   // Most of a test is waiting, so three at a time are right for two cores.
   maxWorkers: 3,
+  // Each file leaves two AsyncLocalStorages behind, Jest's own and ours, and up to Node 22 every promise of the process carries an entry for each:
+  // after fifty files a worker needs ten times as long for a promise, and stands still for seconds to collect them. So it begins anew.
+  workerIdleMemoryLimit: '256MB',
 };
