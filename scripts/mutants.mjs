@@ -40,7 +40,9 @@ const others = [
 ];
 const stale = [...quick, ...others].filter(({ file, from }) => readFileSync(join(root, file), 'utf8').split(from).length !== 2);
 for (const { guarantee, what, file } of stale) console.error(`${guarantee} ${what}: ${file} has changed, so that this breaks nothing.`);
-const mutants = [...quick, ...(all ? others : [])].filter(({ guarantee, what }) => !wanted || guarantee === wanted || what.includes(wanted));
+const mutants = [...quick, ...(all ? others : [])].filter(
+  ({ guarantee, what }) => !wanted || guarantee === wanted || what.includes(wanted),
+);
 const folders = [];
 process.once('exit', () => folders.forEach((folder) => rmSync(folder, { recursive: true, force: true })));
 for (const signal of ['SIGINT', 'SIGTERM']) process.once(signal, () => process.exit(1));
