@@ -69,6 +69,7 @@ function runSpec(folder, { spec, test, timeout }) {
     '--outputFile',
     output,
     '--silent',
+    '--runInBand',
     '--forceExit',
     '--testEnvironment',
     join(folder, 'scripts', 'mutants-environment.cjs'),
