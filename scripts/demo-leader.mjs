@@ -1,16 +1,9 @@
 // Starts three instances of the leader sample, kills the leader with -9 twice and asks the third to step down, and shows who leads when.
 // npm run demo:leader -- --key-timeout 3000
-import { execFileSync } from 'node:child_process';
-import { fileURLToPath } from 'node:url';
-import { register } from 'tsx/esm/api';
 import { judge } from './demo/leader-verdict.mjs';
 import { readLeaderOptions } from './demo/leader-options.mjs';
-import { Leftovers } from './demo/leftovers.mjs';
+import { build, runDemo } from './demo/run.mjs';
 import { openStore } from './demo/store.mjs';
-
-register(); // what starts the processes is TypeScript, shared with the tests
-process.chdir(fileURLToPath(new URL('../', import.meta.url)));
-const leftovers = new Leftovers();
 
 const NO_STORE = `This needs a Redis that several processes share, and there is none: the embedded store serves one process only, so it has no other to take over.
 Do one of these:
@@ -19,7 +12,7 @@ Do one of these:
   Docker          docker run --rm -p 6379:6379 redis:7-alpine, and set REDIS_URL=redis://localhost:6379
   anywhere        set REDIS_URL to one that you have`;
 
-async function main(options) {
+async function main(options, leftovers) {
   const store = await openStore({ embedded: false }, leftovers);
   if (!store.isShared) {
     console.error(NO_STORE);
@@ -45,26 +38,4 @@ async function main(options) {
   return problems.length === 0;
 }
 
-function build() {
-  const npm = (...args) => execFileSync('npm', ['run', '--silent', ...args], { stdio: ['ignore', 2, 'inherit'] });
-  console.error('Building the library and the sample app…');
-  npm('build');
-  npm('build:sample');
-}
-
-let interrupted = false;
-for (const [signal, status] of Object.entries({ SIGINT: 130, SIGTERM: 143, SIGHUP: 129 })) {
-  process.once(signal, () => {
-    interrupted = true;
-    void leftovers.clear(true).finally(() => process.exit(status));
-  });
-}
-
-try {
-  process.exitCode = (await main(readLeaderOptions(process.argv.slice(2)))) ? 0 : 1;
-} catch (error) {
-  if (!interrupted) console.error(error);
-  process.exitCode = 1;
-} finally {
-  await leftovers.clear();
-}
+await runDemo((leftovers) => main(readLeaderOptions(process.argv.slice(2)), leftovers));

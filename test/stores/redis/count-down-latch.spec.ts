@@ -1,9 +1,8 @@
-import type { RedisOptions } from 'ioredis';
 import { LockAbortedError, type Locks } from 'nestjs-distributed-lock/core';
 import { eventually } from '../../support/eventually.js';
 import { endOfWait, latchShaOf, loadLatchScripts, noted, waitersOf, wokenByCount } from './latches.js';
 import { outcomeOf, useRedis, type Setting } from './setting.js';
-import { AT_ONCE, inboxes, killSubscribers, subscribers } from './waiting.js';
+import { AT_ONCE, CLIENTS, inboxes, killSubscribers, subscribers } from './waiting.js';
 
 const KEY = 'imports';
 
@@ -20,14 +19,7 @@ async function expectWokenByCount(setting: Setting, waiters: Locks, others: Lock
 describe('those who wait for a latch are woken at once', () => {
   const setting = useRedis();
 
-  it.each<[string, RedisOptions]>([
-    ['RESP2', { protocol: 2 }],
-    ['RESP3', { protocol: 3 }],
-    ['a keyPrefix', { keyPrefix: 'shop:' }],
-    ['another database', { db: 3 }],
-    ['automatic pipelining', { enableAutoPipelining: true }],
-    ['replies that are numbers as strings', { stringNumbers: true }],
-  ])('over a client with %s', async (_what, options) => {
+  it.each(CLIENTS)('over a client with %s', async (_what, options) => {
     const connection = { ...setting.server.connection, ...options };
     const observer = { ...setting, redis: setting.client({ db: options.db ?? 0 }) } as Setting;
     for (const key of [KEY, 'imports:{42}']) {

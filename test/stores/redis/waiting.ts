@@ -1,3 +1,4 @@
+import type { RedisOptions } from 'ioredis';
 import type { Lease, Locks } from 'nestjs-distributed-lock/core';
 import { eventually } from '../../support/eventually.js';
 import type { Child } from '../../support/child.js';
@@ -10,6 +11,16 @@ export const woken = { keyTimeout: 60_000, waitTimeout: Infinity, retryInterval:
 export const wokenChild = { ...woken, waitTimeout: 120_000 };
 /** Milliseconds within which that counts as at once, on a loaded machine. */
 export const AT_ONCE = 1_000;
+
+/** Ways in which a client may speak that change what we see of it. */
+export const CLIENTS: [string, RedisOptions][] = [
+  ['RESP2', { protocol: 2 }],
+  ['RESP3', { protocol: 3 }],
+  ['a keyPrefix', { keyPrefix: 'shop:' }],
+  ['another database', { db: 3 }],
+  ['automatic pipelining', { enableAutoPipelining: true }],
+  ['replies that are numbers as strings', { stringNumbers: true }],
+];
 
 export const INBOXES = 'nestjs-distributed-lock:inbox:*';
 

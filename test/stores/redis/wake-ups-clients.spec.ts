@@ -2,14 +2,13 @@ import { execFileSync } from 'node:child_process';
 import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import type { RedisOptions } from 'ioredis';
 import type { Locks } from 'nestjs-distributed-lock/core';
 import { eventually } from '../../support/eventually.js';
 import { freePort } from '../../support/free-port.js';
 import { startClusterNode } from '../../support/redis-cluster.js';
 import { startSentinel } from '../../support/redis-sentinel.js';
 import { useRedis, type Setting } from './setting.js';
-import { AT_ONCE, expectWoken, killSubscribers, queued, subscribers, turnOf, woken } from './waiting.js';
+import { AT_ONCE, CLIENTS, expectWoken, killSubscribers, queued, subscribers, turnOf, woken } from './waiting.js';
 
 const KEY = 'order:42';
 
@@ -37,14 +36,7 @@ async function expectExclusion(stores: Locks[], options = { ...woken, retryInter
 describe('waiters are woken at once', () => {
   const setting = useRedis();
 
-  it.each<[string, RedisOptions]>([
-    ['RESP2', { protocol: 2 }],
-    ['RESP3', { protocol: 3 }],
-    ['a keyPrefix', { keyPrefix: 'shop:' }],
-    ['another database', { db: 3 }],
-    ['automatic pipelining', { enableAutoPipelining: true }],
-    ['replies that are numbers as strings', { stringNumbers: true }],
-  ])('over a client with %s', async (_what, options) => {
+  it.each(CLIENTS)('over a client with %s', async (_what, options) => {
     const connection = { ...setting.server.connection, ...options };
     const prefix = options.keyPrefix ?? '';
     const observer = { ...setting, redis: setting.client({ db: options.db ?? 0 }) } as Setting;
