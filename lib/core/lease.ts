@@ -117,7 +117,8 @@ export class Lease implements OpenLease, AsyncDisposable {
 
   /** @internal Why it is ours no more, once it is not. */
   get loss(): unknown {
-    return this.tenure.loss ?? this.abortReason;
+    // A lease that is over its maxHold runs out because of that; one that was asked to end by other means may be lost all the same.
+    return this.abortReason instanceof LockLostError ? this.abortReason : (this.tenure.loss ?? this.abortReason);
   }
 
   /** @internal What it holds of a key that several may hold. */

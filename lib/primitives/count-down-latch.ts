@@ -1,3 +1,4 @@
+import { inspect } from 'node:util';
 import { LockConfigError } from '../core/errors.js';
 import type { LatchDriver } from '../core/latch.js';
 import type { Latches } from '../core/latches.js';
@@ -54,7 +55,7 @@ export class CountDownLatch {
     const { key, driver, timeToLive: ttl } = this;
     const settings = this.settings(options);
     if (!Number.isSafeInteger(count) || count < 0) {
-      throw new LockConfigError(`Latch "${key}": the count must be a whole number of at least 0, not ${String(count)}.`, { key });
+      throw new LockConfigError(`Latch "${key}": the count must be a whole number of at least 0, not ${inspect(count)}.`, { key });
     }
     return this.latches.change(key, settings, ttl, (operation, abandoned) => driver.trySetCount({ key, ttl, count, operation, abandoned }));
   }
@@ -107,12 +108,10 @@ export class CountDownLatch {
 
 /** @throws {LockConfigError} naming the option. */
 function checkLatchOptions(options: CountDownLatchOptions, where: string): CountDownLatchOptions {
-  if (typeof options !== 'object' || options === null) throw new LockConfigError(`${where}: the options must be an object.`);
-  const unknown = Object.keys(options).find((name) => name !== 'timeToLive');
-  if (unknown !== undefined) throw new LockConfigError(`${where}: unknown option "${unknown}".`);
+  checkOptions(options, where, ['timeToLive']);
   const { timeToLive = HOUR } = options;
   if (!Number.isSafeInteger(timeToLive) || timeToLive < 1) {
-    throw new LockConfigError(`${where}: "timeToLive" must be a whole number of at least 1, not ${String(timeToLive)}.`);
+    throw new LockConfigError(`${where}: "timeToLive" must be a whole number of at least 1, not ${inspect(timeToLive)}.`);
   }
   return options;
 }

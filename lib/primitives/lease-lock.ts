@@ -115,6 +115,11 @@ export abstract class LeaseLock<L extends AnyLease> {
     return this === (other as unknown) ? 'same' : 'other';
   }
 
+  /** @internal Aborts when nobody may wait any more. */
+  get stopping(): AbortSignal | undefined {
+    return undefined;
+  }
+
   /** @internal Runs the work in a call chain that holds this lease. */
   abstract holding<T>(lease: L, work: () => T): T;
 }

@@ -1,6 +1,6 @@
 import { onAbort, untilAborted } from '../core/abort.js';
 import { after, now } from '../core/clock.js';
-import { abortedBy, isTransient, LockConfigError, LockLostError, LockTimeoutError, type LockError } from '../core/errors.js';
+import { abortedBy, isTransient, LockConfigError, LockLostError, LockTimeoutError, stopped, type LockError } from '../core/errors.js';
 import { runHolding } from '../core/holds.js';
 import type { Lease } from '../core/lease.js';
 import type { ResolvedOptions } from '../core/options.js';
@@ -53,7 +53,7 @@ export class MultiLock extends LeaseLock<MultiLease> {
         throw error;
       }
       giveBack(leases);
-      await pause(Math.min(pollDelay(round, options.retryInterval, -1), call.deadline - now()), options.signal);
+      await this.pause(round, call);
     }
   }
 
@@ -74,7 +74,7 @@ export class MultiLock extends LeaseLock<MultiLease> {
       if (now() >= call.deadline || !(refusal.error instanceof LockTimeoutError || isTransient(refusal.error))) throw refusal.error;
       first = refusal.lock;
       // Others may be after the same ones from the other end.
-      await pause(Math.min(pollDelay(round, call.options.retryInterval, -1), call.deadline - now()), call.options.signal);
+      await this.pause(round, call);
     }
   }
 
@@ -94,6 +94,14 @@ export class MultiLock extends LeaseLock<MultiLease> {
       }
     }
     return undefined;
+  }
+
+  /** @throws {LockAbortedError} when the locks of one of them are being closed, which must not wait for us. */
+  private async pause(round: number, { options, deadline }: Call): Promise<void> {
+    const { retryInterval, signal } = options;
+    const stops = this.groups.flat().flatMap(({ stopping }) => stopping ?? []);
+    await idleUntil(Math.min(pollDelay(round, retryInterval, -1), deadline - now()), signal ? [signal, ...stops] : stops);
+    if (stops.some(({ aborted }) => aborted)) throw stopped(this.key);
   }
 
   /** Of one of several: what is left of the patience. How long it is kept counts from when all are held. */
@@ -144,15 +152,16 @@ function waitsForItself(key: string): LockConfigError {
   return new LockConfigError(`A multi-lock holds "${key}" in two ways, or by two stores that are one: it would wait for itself.`, { key });
 }
 
-function pause(delay: number, signal: AbortSignal | undefined): Promise<void> {
+/** Ends as soon as one of the signals aborts, too. */
+function idleUntil(delay: number, signals: readonly AbortSignal[]): Promise<void> {
   return new Promise((resolve) => {
     const end = (): void => {
       clearTimeout(timer);
-      forget?.();
+      for (const each of forget) each();
       resolve();
     };
     const timer = after(delay, end);
-    const forget = signal && onAbort(signal, end);
-    if (signal?.aborted) end();
+    const forget = signals.map((signal) => onAbort(signal, end));
+    if (signals.some(({ aborted }) => aborted)) end();
   });
 }

@@ -3,7 +3,7 @@ import type { LeaseDriver, Share } from '../core/driver.js';
 import { LockConfigError } from '../core/errors.js';
 import { heldLease } from '../core/holds.js';
 import type { LocalQueues } from '../core/local-queues.js';
-import type { ResolvedOptions } from '../core/options.js';
+import { checkOptions, type ResolvedOptions } from '../core/options.js';
 import { StoreLock } from './store-lock.js';
 
 /** Who goes first of those who wait: whoever came first, the readers or the writers. */
@@ -89,9 +89,7 @@ export class WriteLock extends Side {
 
 /** @throws {LockConfigError} naming the option. */
 export function checkReadWriteOptions(options: ReadWriteLockOptions, where: string): ReadWriteLockOptions {
-  if (typeof options !== 'object' || options === null) throw new LockConfigError(`${where}: the options must be an object.`);
-  const unknown = Object.keys(options).find((name) => name !== 'policy');
-  if (unknown !== undefined) throw new LockConfigError(`${where}: unknown option "${unknown}".`);
+  checkOptions(options, where, ['policy']);
   const { policy = 'fair' } = options;
   if (!['fair', 'readers', 'writers'].includes(policy)) {
     throw new LockConfigError(`${where}: "policy" must be "fair", "readers" or "writers", not ${inspect(policy)}.`);

@@ -3,7 +3,7 @@ import type { LeaseDriver, Share } from '../core/driver.js';
 import { LockConfigError } from '../core/errors.js';
 import type { Lease } from '../core/lease.js';
 import type { LocalQueues } from '../core/local-queues.js';
-import type { ResolvedOptions } from '../core/options.js';
+import { checkOptions, type ResolvedOptions } from '../core/options.js';
 import { StoreLock } from './store-lock.js';
 
 export interface SemaphoreOptions {
@@ -53,9 +53,7 @@ export class Semaphore extends StoreLock {
 
 /** @throws {LockConfigError} naming the option. */
 export function checkSemaphoreOptions(options: SemaphoreOptions, where: string): SemaphoreOptions {
-  if (typeof options !== 'object' || options === null) throw new LockConfigError(`${where}: the options must be an object.`);
-  const unknown = Object.keys(options).find((name) => name !== 'permits' && name !== 'count');
-  if (unknown !== undefined) throw new LockConfigError(`${where}: unknown option "${unknown}".`);
+  checkOptions(options ?? null, where, ['permits', 'count']);
   const { permits, count = 1 } = options;
   if (!Number.isSafeInteger(permits) || permits < 1 || permits > MOST) {
     throw new LockConfigError(`${where}: "permits" must be a whole number from 1 to ${MOST}, not ${inspect(permits)}.`);

@@ -33,6 +33,11 @@ export abstract class StoreLock extends LeaseLock<Lease> {
   }
 
   /** @internal */
+  override get stopping(): AbortSignal {
+    return this.queues.runtime.stopping;
+  }
+
+  /** @internal */
   holding<T>(lease: Lease, work: () => T): T {
     return runHolding(lease, work);
   }

@@ -87,6 +87,24 @@ export function multiLockTakingContract(makeStore: MakeStore, remains: () => Pro
       await areTaken('');
     });
 
+    it('are not waited for any more once their locks are being closed, not even between two tries', async () => {
+      let tries = 0;
+      const shaky = open({
+        misbehaving: (real) => ({
+          acquire: (request) => (tries++, real.acquire(request)),
+          renew: () => Promise.reject(outage()),
+        }),
+      });
+      // What cannot be kept for so long is given back, and tried again ever later: after a second and more, by then.
+      const options = { minHold: 60_000, keyTimeout: 10_000, waitTimeout: Infinity, retryInterval: 60_000 };
+      const waiting = rejection(shaky.multiLock([a, b]).acquire(options));
+      await eventually(() => tries >= 2 * 8, { within: 10_000 });
+      const start = performance.now();
+      shaky.stopWaiting();
+      expect(await waiting).toMatchObject({ code: 'LOCK_ABORTED', reason: 'shutdown' });
+      expect(performance.now() - start).toBeLessThan(500);
+    });
+
     it('are waited for through an outage of one store, and not longer than patience lasts', async () => {
       let failures = 5;
       const shaky = open({

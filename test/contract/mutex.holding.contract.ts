@@ -184,7 +184,9 @@ export function holdingContract(makeStore: MakeStore, kind: Kind): void {
       await eventually(isFree);
       expect(settled).toBe(false);
       end.open();
-      expect(await call).toMatchObject({ name: 'LockLostError', result: 'done', key });
+      const error = (await call) as LockLostError;
+      expect(error).toMatchObject({ name: 'LockLostError', result: 'done', key });
+      expect(error.cause).toBe(lease.signal.reason);
     });
 
     it('leaves a body alone that ends before', async () => {

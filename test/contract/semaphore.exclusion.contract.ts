@@ -1,6 +1,7 @@
 import { setTimeout as pause } from 'node:timers/promises';
 import { LockTimeoutError, type Locks } from 'nestjs-distributed-lock/core';
 import { eventually } from '../support/eventually.js';
+import { waits } from './candidates.js';
 import { semaphoreOf } from './kinds.js';
 import { locksOpener, type MakeStore } from './open-locks.js';
 import { Places, type Call } from './places.js';
@@ -160,8 +161,10 @@ export function semaphoreExclusionContract(makeStore: MakeStore): void {
 
     it('lets in who waits as soon as somebody else asks with more', async () => {
       const holder = await semaphore(1).acquire(patient);
-      const waiting = [semaphore(1).acquire(patient), semaphore(1).acquire(patient)];
-      await pause(50);
+      const [x, y] = [open(), open()];
+      const placed = Promise.all([waits(x), waits(y)]);
+      const waiting = [x, y].map((locks) => semaphore(1, 1, locks).acquire({ ...patient, fair: true }));
+      await placed;
       const more = await semaphore(4).acquire(patient);
       for (const lease of [holder, more, ...(await Promise.all(waiting))]) lease.assertHeld();
     });
