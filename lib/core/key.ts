@@ -14,7 +14,11 @@ export function checkKey(key: unknown, subject = "A lock's key"): string {
   return key as string;
 }
 
+/** What most keys are made of. */
+const PLAIN = /^[ -z|~]{1,512}$/;
+
 function problemOf(key: unknown): string | undefined {
+  if (typeof key === 'string' && PLAIN.test(key)) return undefined;
   if (typeof key !== 'string') return `must be a string, not ${key === null ? 'null' : typeof key}`;
   if (key === '') return 'must not be empty';
   if (key.length > LONGEST)

@@ -197,8 +197,8 @@ export const NEST_MUTANTS = [
     guarantee: 'nest',
     what: 'a default waitTimeout beats an own retryCount',
     file: 'lib/core/options.ts',
-    from: 'own.retryCount !== undefined && own.waitTimeout === undefined',
-    to: 'own.retryCount === Infinity',
+    from: 'own.waitTimeout ?? (own.retryCount === undefined ? defaults.waitTimeout : undefined)',
+    to: 'own.waitTimeout ?? defaults.waitTimeout',
     spec: 'test/nest/option-defaults.spec.ts',
   },
   {

@@ -8,7 +8,8 @@ interface Entry<Reply> {
   readonly keys: readonly string[];
   readonly args: readonly Argument[];
   readonly isAbandoned: (() => boolean) | undefined;
-  readonly resolve: (reply: Reply) => void;
+  readonly decode: (reply: Reply) => unknown;
+  readonly resolve: (value: unknown) => void;
   readonly reject: (error: unknown) => void;
 }
 
@@ -32,9 +33,9 @@ export class RedisBatch<Reply> {
 
   /** Answered or rejected as {@link RedisConnection.request} is, once {@link flush} has been called. */
   add<T>(keys: readonly string[], args: readonly Argument[], decode: (reply: Reply) => T, isAbandoned?: () => boolean): Promise<T> {
-    return new Promise((resolve, reject) => {
-      this.entries.push({ keys, args, isAbandoned, resolve: (reply) => resolve(decode(reply)), reject });
-    });
+    return new Promise<unknown>((resolve, reject) => {
+      this.entries.push({ keys, args, isAbandoned, decode, resolve, reject });
+    }) as Promise<T>;
   }
 
   flush(): void {
@@ -53,9 +54,9 @@ export class RedisBatch<Reply> {
     };
     const keysAndArgs = (): Argument[] => {
       const flat: Argument[] = [];
-      for (const { keys } of sent) flat.push(...keys);
+      for (const { keys } of sent) for (const key of keys) flat.push(key);
       flat.push(...this.head);
-      for (const { args } of sent) flat.push(...args);
+      for (const { args } of sent) for (const arg of args) flat.push(arg);
       return flat;
     };
     const keyCount = (): number => sent.reduce((count, { keys }) => count + keys.length, 0);
@@ -66,15 +67,15 @@ export class RedisBatch<Reply> {
   }
 }
 
-function settle<Reply>({ keys, resolve, reject }: Entry<Reply>, reply: Reply | Error): void {
+function settle<Reply>({ keys, decode, resolve, reject }: Entry<Reply>, reply: Reply | Error): void {
   if (reply instanceof Error) reject(refusalOf(keys[0] as string, reply));
-  else resolve(reply);
+  else resolve(decode(reply));
 }
 
 /** Whoever gave up has sent its leave by now, and must not be asked for behind that. */
 function withoutAbandoned<Reply>(entries: readonly Entry<Reply>[]): readonly Entry<Reply>[] {
+  if (!entries.some(({ isAbandoned }) => isAbandoned?.())) return entries;
   const gone = entries.filter(({ isAbandoned }) => isAbandoned?.());
-  if (gone.length === 0) return entries;
   for (const { reject } of gone) reject(unsent('The request was abandoned before it was sent.'));
   return entries.filter((entry) => !gone.includes(entry));
 }
