@@ -31,6 +31,8 @@ export type {
   AcquireReply,
   AcquireRequest,
   CheckReply,
+  ExtendReply,
+  ExtendRequest,
   LeaseDriver,
   ReleaseRequest,
   RenewRequest,

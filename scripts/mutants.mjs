@@ -16,6 +16,7 @@ import { REDIS_MUTANTS } from './mutants/redis.mjs';
 import { SHARE_MUTANTS } from './mutants/shares.mjs';
 import { SHARING_MUTANTS } from './mutants/sharing.mjs';
 import { STANDBY_MUTANTS } from './mutants/standby.mjs';
+import { TURNS_MUTANTS } from './mutants/turns.mjs';
 import { WAITING_MUTANTS } from './mutants/waiting.mjs';
 
 const root = fileURLToPath(new URL('..', import.meta.url));
@@ -36,6 +37,7 @@ const others = [
   ...SHARE_MUTANTS,
   ...SHARING_MUTANTS,
   ...STANDBY_MUTANTS,
+  ...TURNS_MUTANTS,
   ...WAITING_MUTANTS,
 ];
 const stale = [...quick, ...others].filter(({ file, from }) => readFileSync(join(root, file), 'utf8').split(from).length !== 2);

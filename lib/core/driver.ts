@@ -54,6 +54,14 @@ export interface RenewRequest extends Tenancy {
   readonly ttl: number;
 }
 
+export interface ExtendRequest extends RenewRequest {
+  /** How many fencing tokens to reserve. */
+  readonly tokens: number;
+}
+
+/** `'wanted'`: renewed, but others queue. Else the first token of a new block, as in {@link AcquireReply}. */
+export type ExtendReply = 'lost' | 'wanted' | { readonly token: number | null };
+
 export interface ReleaseRequest extends Tenancy {
   /** Keep the key taken for so many milliseconds yet. 0: free it now. */
   readonly keepFor: number;
@@ -96,6 +104,8 @@ export interface LeaseDriver {
   acquire(request: AcquireRequest): Promise<AcquireReply>;
   /** Pushes ends later; never brings one nearer, never revives a released key. Answers in the order of the batch. */
   renew(batch: readonly RenewRequest[]): Promise<readonly ('renewed' | 'lost')[]>;
+  /** Renews one of them, and reserves more tokens for it unless others queue. Without it, who has used them up asks for the key anew. */
+  extend?(request: ExtendRequest): Promise<ExtendReply>;
   /** Gives the key back, to the head of the queue if there is one. `'lost'`: it was not this owner's. */
   release(request: ReleaseRequest): Promise<'released' | 'lost'>;
   /** Gives up an acquire: leaves the queue, and releases the key in case that it was granted. Sent behind the acquire that it abandons. */

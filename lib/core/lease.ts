@@ -2,6 +2,7 @@ import { untilAborted } from './abort.js';
 import { after, now } from './clock.js';
 import type { LeaseDriver, Share } from './driver.js';
 import { abortedBy, LockLostError, type LockAbortedError } from './errors.js';
+import { LinkedEntry } from './linked-list.js';
 import type { OpenLease } from './runtime.js';
 import type { Tenure } from './tenure.js';
 
@@ -10,7 +11,7 @@ import type { Tenure } from './tenure.js';
  *
  * It can be disposed of by `await using`.
  */
-export class Lease implements OpenLease, AsyncDisposable {
+export class Lease extends LinkedEntry<OpenLease> implements OpenLease, AsyncDisposable {
   /** @internal Whether `maxHold` is over. */
   isOver = false;
   private answer: Promise<boolean> | undefined;
@@ -28,6 +29,7 @@ export class Lease implements OpenLease, AsyncDisposable {
     /** Whether its `maxHold` lets the key go, whoever else holds it still; that of a re-entrant lease does so only as the last one. */
     private readonly isFirst: boolean,
   ) {
+    super();
     tenure.add(this);
     if (maxHold !== undefined) this.limitTo(now() + maxHold);
   }

@@ -1,34 +1,36 @@
 import { Contender, type Contest, type Grant, type Taken, type Wish } from './acquire.js';
-import { after, now, validity } from './clock.js';
+import { now, validity } from './clock.js';
 import type { LeaseDriver } from './driver.js';
-import { abortedBy, closed, LockError, LockTimeoutError, ownCopyOf, StoreError, stopped } from './errors.js';
+import { abortedBy, closed, LockError, LockTimeoutError, ownCopyOf, stopped, type StoreError } from './errors.js';
 import { Lease } from './lease.js';
+import { LinkedEntry, LinkedList } from './linked-list.js';
+import { Lookout, type Watchers } from './lookout.js';
 import type { LockRuntime } from './runtime.js';
 import { Tenure } from './tenure.js';
-import { Waiter, Waiters, type AcquireSettings, type LocalQueueLimits } from './waiter.js';
+import { Turns, type TurnLimits } from './turns.js';
+import { Waiter, type AcquireSettings } from './waiter.js';
 
 /**
  * Those of this process who want one key. Only one of them at a time has business with the store: it contends for all, and what it gets
  * passes from one to the next without a request, within the limits.
  */
-export class LocalQueue implements Contest {
-  private readonly waiting = new Waiters();
+export class LocalQueue extends LinkedEntry<LocalQueue> implements Contest, Watchers {
+  private readonly waiting = new LinkedList<Waiter>();
   private contender: Contender | undefined;
-  private holder: Tenure | undefined;
+  holder: Tenure | undefined;
   private outcome: Taken | LockError | undefined;
-  /** Hand-overs that the holder's tokens allow yet. */
-  private turnsLeft = 0;
-  private turnsEnd = 0;
-  private looker: NodeJS.Timeout | undefined;
-  private lookedAt = 0;
+  private turns: Turns | undefined;
+  private readonly lookout = new Lookout(this);
 
   constructor(
     readonly runtime: LockRuntime,
     readonly driver: LeaseDriver,
     readonly key: string,
-    private readonly limits: LocalQueueLimits,
-    private readonly onIdle: () => void,
-  ) {}
+    private readonly limits: TurnLimits,
+    private readonly onIdle: (queue: LocalQueue) => void,
+  ) {
+    super();
+  }
 
   join(settings: AcquireSettings): Promise<Lease> {
     return new Promise((resolve, reject) => {
@@ -39,7 +41,7 @@ export class LocalQueue implements Contest {
       if (signal) waiter.listen(signal, () => this.abandon(waiter, abortedBy(signal, this.key)));
       if (!this.holder && !this.contender) return this.contend();
       this.wait(waiter);
-      this.lookLater();
+      this.lookout.begin();
     });
   }
 
@@ -70,11 +72,11 @@ export class LocalQueue implements Contest {
     const { attempts } = this.contender as Contender;
     this.contender = undefined;
     this.outcome = undefined;
-    this.turnsLeft = wish.tokens - 1;
-    this.turnsEnd = now() + this.limits.time;
+    this.turns = new Turns(this.limits, wish.tokens, token, attempts > 1);
     const { key, driver, runtime } = this;
     const { ttl, minHold, share } = wish;
-    const tenure = new Tenure(runtime, this, { key, owner, driver, ttl, minHold, fencingToken: token, share, sentAt });
+    const fencingToken = this.turns.take();
+    const tenure = new Tenure(runtime, this, { key, owner, driver, ttl, minHold, fencingToken, share, sentAt });
     this.give(this.waiting.first as Waiter, tenure, attempts);
     for (const waiter of this.waiting) if (waiter.isLate) this.remove(waiter, this.reasonAtTheEnd(waiter));
     if (runtime.stopping.aborted) this.stop();
@@ -106,9 +108,10 @@ export class LocalQueue implements Contest {
     const next = this.waiting.first;
     if (!next) return false;
     this.outcome = undefined;
-    if (this.mayPassTo(next, tenure)) {
-      this.turnsLeft--;
-      this.give(next, tenure.next(), 0);
+    if (this.turns && this.mayPassTo(next, tenure, this.turns)) {
+      const successor = tenure.handOver(this.turns.take());
+      this.give(next, successor, 0);
+      if (this.waiting.size > 0) this.turns.extend(successor);
     } else {
       this.holder = undefined;
       this.contend(tenure);
@@ -121,7 +124,16 @@ export class LocalQueue implements Contest {
     if (this.holder !== tenure) return;
     this.holder = undefined;
     if (this.waiting.size > 0) this.contend();
-    else this.onIdle();
+    else this.rest();
+  }
+
+  get lookInterval(): number | undefined {
+    const { first } = this.waiting;
+    return first && 2 * first.settings.retryInterval;
+  }
+
+  looked(outage: StoreError | undefined): void {
+    this.outcome = outage;
   }
 
   private contend(yields?: Tenure): void {
@@ -129,8 +141,8 @@ export class LocalQueue implements Contest {
     this.contender.ask();
   }
 
-  private mayPassTo({ settings }: Waiter, tenure: Tenure): boolean {
-    if (this.turnsLeft <= 0 || now() >= this.turnsEnd) return false;
+  private mayPassTo({ settings }: Waiter, tenure: Tenure, turns: Turns): boolean {
+    if (turns.areOver) return false;
     // A minHold outlives the process only if the store knows of it.
     return (
       settings.ttl === tenure.ttl && settings.minHold === 0 && tenure.isRenewed && tenure.validUntil - now() >= validity(tenure.ttl) / 2
@@ -142,8 +154,8 @@ export class LocalQueue implements Contest {
     this.holder = tenure;
     this.waiting.delete(waiter);
     waiter.end();
-    if (this.waiting.size > 0) this.lookLater();
-    else this.stopLooking();
+    if (this.waiting.size > 0) this.lookout.begin();
+    else this.lookout.end();
     const { guardsBody, maxHold } = waiter.settings;
     const lease = new Lease(tenure, guardsBody, maxHold, true);
     const { events } = this.runtime;
@@ -165,37 +177,8 @@ export class LocalQueue implements Contest {
     const { first } = this.waiting;
     if (waiter !== first && (this.holder || this.outcome)) return this.remove(waiter, this.reasonAtTheEnd(waiter));
     waiter.isLate = true;
-    if (this.holder) void this.look().then(() => this.holder && this.remove(waiter, this.reasonAtTheEnd(waiter)));
+    if (this.holder) void this.lookout.look().then(() => this.holder && this.remove(waiter, this.reasonAtTheEnd(waiter)));
     else if (waiter === first && waiter.settings.patience > 0) this.contender?.ask();
-  }
-
-  /** Whoever waits behind a holder of this process looks now and then too whether the store still knows it. */
-  private lookLater(): void {
-    const { first } = this.waiting;
-    if (!this.holder || !first || this.looker) return;
-    const pause = 2 * first.settings.retryInterval;
-    this.looker = after(this.lastSign + pause - now(), () => {
-      this.looker = undefined;
-      const isDue = now() >= this.lastSign + pause;
-      void (isDue ? this.look() : Promise.resolve()).then(() => this.lookLater());
-    });
-  }
-
-  /** When the store was last known to know the holder. */
-  private get lastSign(): number {
-    return Math.max(this.lookedAt, this.holder?.grantedAt ?? 0);
-  }
-
-  private async look(): Promise<void> {
-    const { holder } = this;
-    this.lookedAt = now();
-    try {
-      await holder?.renew();
-      if (this.holder === holder) this.outcome = undefined;
-    } catch (error) {
-      // A loss has been told to us by the holder.
-      if (this.holder === holder && error instanceof StoreError) this.outcome = error;
-    }
   }
 
   /** The next one has waited by the retryInterval of the first, and goes on by its own. */
@@ -203,8 +186,8 @@ export class LocalQueue implements Contest {
     const { first } = this.waiting;
     this.remove(waiter, error);
     if (waiter !== first) return;
-    this.stopLooking();
-    this.lookLater();
+    this.lookout.end();
+    this.lookout.begin();
     if (this.contender?.isWaiting) this.contender.ask();
   }
 
@@ -219,21 +202,21 @@ export class LocalQueue implements Contest {
     if (error instanceof LockTimeoutError) {
       this.runtime.events.emit('timeout', { key: this.key, waited: waiter.waited, attempts });
     }
-    if (this.waiting.size === 0) this.stopLooking();
-    if (!this.holder && !this.contender) this.onIdle();
+    if (this.waiting.size === 0) this.lookout.end();
+    if (!this.holder && !this.contender && this.waiting.size === 0) this.rest();
     this.runtime.acquireEnds();
     waiter.reject(error);
   }
 
-  private stopLooking(): void {
-    clearTimeout(this.looker);
-    this.looker = undefined;
+  /** Nobody has it, nobody wants it. */
+  private rest(): void {
+    this.outcome = undefined;
+    this.onIdle(this);
   }
 
   private reasonAtTheEnd(waiter: Waiter): LockError {
     const { key, outcome } = this;
-    // A look that failed says nothing once the holder has been renewed after it.
-    const isOutage = outcome instanceof LockError && !(this.holder && this.holder.sentAt > this.lookedAt);
+    const isOutage = outcome instanceof LockError && !(this.holder && this.lookout.isOutdatedFor(this.holder));
     if (isOutage) return ownCopyOf(outcome);
     const holder = this.holder?.owner ?? (outcome as Taken).holder;
     return new LockTimeoutError(`Could not acquire "${key}" within ${Math.round(waiter.waited)} ms: it is held by ${holder}.`, {

@@ -2,10 +2,12 @@ import { onAbort } from './abort.js';
 import type { LeaseDriver } from './driver.js';
 import { LockConfigError } from './errors.js';
 import type { Lease } from './lease.js';
+import { LinkedList } from './linked-list.js';
 import { LocalQueue } from './local-queue.js';
 import { defined } from './options.js';
 import type { LockRuntime } from './runtime.js';
-import type { AcquireSettings, LocalQueueLimits } from './waiter.js';
+import type { TurnLimits } from './turns.js';
+import type { AcquireSettings } from './waiter.js';
 
 /** How long the callers of one process may pass a key on among themselves while another process waits for it. */
 export interface LocalQueueOptions {
@@ -15,13 +17,13 @@ export interface LocalQueueOptions {
   time?: number;
 }
 
-const DEFAULTS: LocalQueueLimits = { handOvers: 32, time: 50 };
+const DEFAULTS: TurnLimits = { handOvers: 32, time: 50 };
 
 /** More tokens at a time would outrun the clock that they follow. */
 const MOST = 1_000_000;
 
 /** @throws {LockConfigError} naming the option. */
-export function localQueueLimits(options: LocalQueueOptions = {}, where: string): LocalQueueLimits {
+export function localQueueLimits(options: LocalQueueOptions = {}, where: string): TurnLimits {
   const fail = (problem: string): never => {
     throw new LockConfigError(`${where}: "localQueue"${problem}.`);
   };
@@ -35,15 +37,20 @@ export function localQueueLimits(options: LocalQueueOptions = {}, where: string)
   return limits;
 }
 
+/** Queues that nobody uses, kept for the next caller of their key: to make and to forget one costs as much as the rest of a lock. */
+const MOST_IDLE = 1000;
+
 /** The queues of all keys of one {@link Locks}. */
 export class LocalQueues {
   private readonly shared = new Map<LeaseDriver, Map<string, LocalQueue>>();
+  /** Of the shared ones those that nobody uses, the one that was used last at the end. */
+  private readonly idle = new LinkedList<LocalQueue>();
   /** Those of a single caller: a fair one, or one who takes a share, has a place of its own at the store; one with a single try waits for nobody. */
   private readonly own = new Set<LocalQueue>();
 
   constructor(
     readonly runtime: LockRuntime,
-    private readonly limits: LocalQueueLimits,
+    private readonly limits: TurnLimits,
   ) {
     onAbort(runtime.stopping, () => this.each((queue) => queue.stop()));
   }
@@ -60,7 +67,7 @@ export class LocalQueues {
   }
 
   private ownQueue(driver: LeaseDriver, key: string): LocalQueue {
-    const queue = new LocalQueue(this.runtime, driver, key, this.limits, () => this.own.delete(queue));
+    const queue = new LocalQueue(this.runtime, driver, key, this.limits, (idle) => this.own.delete(idle));
     this.own.add(queue);
     return queue;
   }
@@ -69,8 +76,18 @@ export class LocalQueues {
     let queues = this.shared.get(driver);
     if (!queues) this.shared.set(driver, (queues = new Map<string, LocalQueue>()));
     let queue = queues.get(key);
-    if (!queue) queues.set(key, (queue = new LocalQueue(this.runtime, driver, key, this.limits, () => queues.delete(key))));
+    if (queue) this.idle.delete(queue);
+    else queues.set(key, (queue = new LocalQueue(this.runtime, driver, key, this.limits, (idle) => this.keep(idle))));
     return queue;
+  }
+
+  private keep(queue: LocalQueue): void {
+    const { idle } = this;
+    idle.add(queue);
+    const oldest = idle.first as LocalQueue;
+    if (idle.size <= MOST_IDLE) return;
+    idle.delete(oldest);
+    this.shared.get(oldest.driver)?.delete(oldest.key);
   }
 
   private each(act: (queue: LocalQueue) => void): void {

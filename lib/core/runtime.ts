@@ -1,8 +1,9 @@
 import { LockAbortedError, type LockLostError } from './errors.js';
 import type { LockEventEmitter } from './events.js';
+import { LinkedList, type Linked } from './linked-list.js';
 
 /** What the runtime knows of a lease that nobody has released yet. */
-export interface OpenLease {
+export interface OpenLease extends Linked<OpenLease> {
   /** Whether a body runs under it, as opposed to a bare lease that its holder releases. */
   readonly guardsBody: boolean;
   /** Whether its `maxHold` is over. */
@@ -14,7 +15,7 @@ export interface OpenLease {
 
 /** What all locks over one store share: who holds, what still runs in the background, and whether they are being closed. */
 export class LockRuntime {
-  readonly held = new Set<OpenLease>();
+  readonly held = new LinkedList<OpenLease>();
   private readonly background = new Set<Promise<void>>();
   private readonly stop = new AbortController();
   private readonly end = new AbortController();

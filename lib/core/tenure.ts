@@ -1,6 +1,7 @@
 import { now, validity } from './clock.js';
 import type { LeaseDriver, Share } from './driver.js';
 import { asStoreError, isTransient, LockLostError, type LockError } from './errors.js';
+import { LinkedEntry } from './linked-list.js';
 import { repeatUntilAnswered } from './repeat.js';
 import type { LockRuntime, OpenLease } from './runtime.js';
 import { watchdog, type Renewable } from './watchdog.js';
@@ -32,7 +33,7 @@ export interface Line {
  * One owner's time at the store, from its grant to its release. The leases that share it (re-entrant ones) are counted; the last one that is
  * released gives the key back.
  */
-export class Tenure implements Renewable {
+export class Tenure extends LinkedEntry<Renewable> implements Renewable {
   readonly key: string;
   readonly owner: string;
   readonly driver: LeaseDriver;
@@ -60,6 +61,7 @@ export class Tenure implements Renewable {
     private readonly line: Line,
     options: TenureOptions,
   ) {
+    super();
     ({ key: this.key, owner: this.owner, driver: this.driver, ttl: this.ttl, sentAt: this.sentAt } = options);
     ({ fencingToken: this.fencingToken, share: this.share } = options);
     this.validUntil = this.sentAt + validity(this.ttl);
@@ -78,13 +80,12 @@ export class Tenure implements Renewable {
   }
 
   /** The next holder's part of the same lease at the store. */
-  next(): Tenure {
+  handOver(fencingToken: number | null): Tenure {
     const { runtime, line, key, owner, driver, ttl, sentAt, renewAt } = this;
-    const fencingToken = this.fencingToken === null ? null : this.fencingToken + 1;
-    const next = new Tenure(runtime, line, { key, owner, driver, ttl, minHold: 0, fencingToken, sentAt });
-    next.renewAt = renewAt;
-    this.successor = next;
-    return next;
+    const successor = new Tenure(runtime, line, { key, owner, driver, ttl, minHold: 0, fencingToken, sentAt });
+    successor.renewAt = renewAt;
+    this.successor = successor;
+    return successor;
   }
 
   /** Milliseconds for which the key is surely still ours. */

@@ -1,13 +1,14 @@
 import { after, now } from './clock.js';
 import type { LeaseDriver } from './driver.js';
 import { asStoreError, type LockError } from './errors.js';
+import { LinkedList, type Linked } from './linked-list.js';
 
 const SHORTEST_PAUSE = 20;
 const LONGEST_PAUSE = 1000;
 const LATEST = 50;
 
 /** What the watchdog knows of a tenure. Times are on the monotonic clock, milliseconds. */
-export interface Renewable {
+export interface Renewable extends Linked<Renewable> {
   readonly key: string;
   readonly owner: string;
   readonly driver: LeaseDriver;
@@ -28,7 +29,7 @@ export interface Renewable {
  * A renewal without an answer is neither a success nor a loss: it is tried again until the validity ends.
  */
 export class Watchdog {
-  private readonly tenures = new Set<Renewable>();
+  private readonly tenures = new LinkedList<Renewable>();
   private timer: NodeJS.Timeout | undefined;
   private tickAt = Infinity;
   private firesAt = Infinity;
@@ -63,7 +64,7 @@ export class Watchdog {
     let firstRenewal = Infinity;
     let firstEnd = Infinity;
     let shortest: Renewable | undefined;
-    for (const tenure of [...this.tenures]) {
+    for (const tenure of this.tenures) {
       if (!shortest || tenure.ttl < shortest.ttl) shortest = tenure;
       if (time >= tenure.validUntil) {
         tenure.expire();

@@ -11,6 +11,19 @@ import { outage } from './store-failures.js';
 /** The names of what keeps the process alive now, timers above all. */
 const activeTimers = () => process.getActiveResourcesInfo().filter((name) => name === 'Timeout').length;
 
+interface Queues {
+  readonly own: Set<unknown>;
+  readonly shared: Map<unknown, Map<string, unknown>>;
+  readonly idle: { readonly size: number };
+}
+
+/** How many local queues there are: those that somebody uses, and those that are kept. */
+function queuesOf(locks: Locks): { used: number; kept: number } {
+  const { own, shared, idle } = (locks as unknown as { queues: Queues }).queues;
+  const all = [...shared.values()].reduce((size, byKey) => size + byKey.size, 0);
+  return { used: own.size + all - idle.size, kept: idle.size };
+}
+
 /** @param remains what there is at the store that does not expire by itself. */
 export function cleanupContract(makeStore: MakeStore, kind: Kind, remains: () => Promise<string[]> | string[]): void {
   describe('G7 after a release or a give-up nothing stays behind', () => {
@@ -86,8 +99,7 @@ export function cleanupContract(makeStore: MakeStore, kind: Kind, remains: () =>
 
     it('in memory, no queue of a key that nobody wants any more', async () => {
       const others = open();
-      const { own, shared } = (others as unknown as { queues: { own: Set<unknown>; shared: Map<unknown, Map<string, unknown>> } }).queues;
-      const queues = () => own.size + [...shared.values()].reduce((size, byKey) => size + byKey.size, 0);
+      const queues = (): number => queuesOf(others).used;
       const [free, taken] = [newKey(), newKey()];
       await locks.acquire(taken, { keyTimeout: 60_000 });
       const lease = await others.acquire(free, { keyTimeout: 60_000 });
@@ -105,6 +117,12 @@ export function cleanupContract(makeStore: MakeStore, kind: Kind, remains: () =>
       await lease.release();
       await (await local).release();
       expect(queues()).toBe(0);
+    });
+
+    it('in memory, no more than a thousand queues for the next callers of their keys', async () => {
+      const others = open();
+      await Promise.all(Array.from({ length: 1_200 }, async () => (await others.acquire(newKey(), { keyTimeout: 60_000 })).release()));
+      expect(queuesOf(others)).toEqual({ used: 0, kept: kind.share ? 0 : 1_000 });
     });
 
     it('in memory, when each call sets the timer of the next one inside its body', async () => {

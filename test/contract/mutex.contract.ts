@@ -15,6 +15,7 @@ import { reentrancyContract } from './mutex.reentrancy.contract.js';
 import { repetitionContract } from './mutex.repetition.contract.js';
 import { resultsContract } from './mutex.results.contract.js';
 import { shutdownContract } from './mutex.shutdown.contract.js';
+import { turnsContract } from './mutex.turns.contract.js';
 import { validityContract } from './mutex.validity.contract.js';
 import type { MakeStore } from './open-locks.js';
 
@@ -55,5 +56,6 @@ export function mutexContractOf(kind: Kind, name: string, makeStore: MakeStore, 
     if (kind.share) return;
     localQueueContract(makeStore, kind);
     localContenderContract(makeStore, kind);
+    turnsContract(makeStore, kind);
   });
 }

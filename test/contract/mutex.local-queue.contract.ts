@@ -21,6 +21,7 @@ export function localQueueContract(makeStore: MakeStore, kind: Kind): void {
 
     const counting = (real: LeaseDriver): Partial<LeaseDriver> => ({
       acquire: (request) => (requests++, real.acquire(request)),
+      ...(real.extend && { extend: (request) => (requests++, real.extend!(request)) }),
       release: (request) => (requests++, real.release(request)),
       leave: (request) => (requests++, real.leave(request)),
     });

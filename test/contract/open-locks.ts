@@ -54,13 +54,14 @@ function altered(store: LockStore, kind: Kind, misbehaving: Misbehaviour = () =>
 }
 
 function verbsOf(driver: LeaseDriver): LeaseDriver {
-  const { isShared, wakeUps } = driver;
+  const { isShared, wakeUps, extend } = driver;
   return {
     acquire: (request) => driver.acquire(request),
     renew: (batch) => driver.renew(batch),
     release: (request) => driver.release(request),
     leave: (tenancy) => driver.leave(tenancy),
     check: (tenancy) => driver.check(tenancy),
+    ...(extend && { extend: (request) => extend.call(driver, request) }),
     ...(isShared && { isShared }),
     ...(wakeUps && { wakeUps }),
   };

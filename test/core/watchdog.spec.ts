@@ -1,5 +1,6 @@
 import type { LeaseDriver, RenewRequest } from '../../lib/core/driver.js';
 import { StoreError } from '../../lib/core/errors.js';
+import { LinkedEntry } from '../../lib/core/linked-list.js';
 import { type Renewable, Watchdog } from '../../lib/core/watchdog.js';
 
 type Reply = 'renewed' | 'lost';
@@ -23,7 +24,7 @@ class RenewingDriver {
 let owners = 0;
 
 /** What a tenure is to the watchdog, and a record of what it was told. */
-class FakeTenure implements Renewable {
+class FakeTenure extends LinkedEntry<Renewable> implements Renewable {
   readonly key = 'key';
   readonly owner = `owner ${++owners}`;
   readonly driver: LeaseDriver;
@@ -40,6 +41,7 @@ class FakeTenure implements Renewable {
     readonly ttl: number,
     sentAt = performance.now(),
   ) {
+    super();
     this.driver = driver.asLeaseDriver;
     this.validUntil = sentAt + ttl;
     this.renewAt = sentAt + ttl / 3;

@@ -1,5 +1,15 @@
 import { after, now } from '../../core/clock.js';
-import type { AcquireReply, AcquireRequest, CheckReply, LeaseDriver, ReleaseRequest, RenewRequest, Tenancy } from '../../core/driver.js';
+import type {
+  AcquireReply,
+  AcquireRequest,
+  CheckReply,
+  ExtendReply,
+  ExtendRequest,
+  LeaseDriver,
+  ReleaseRequest,
+  RenewRequest,
+  Tenancy,
+} from '../../core/driver.js';
 import type { MemoryTokens } from './memory.tokens.js';
 import type { MemoryWakeUps } from './memory.wakeups.js';
 import { otherKind } from './shared-keys.js';
@@ -62,6 +72,16 @@ export class MemoryMutexDriver implements LeaseDriver {
         return 'renewed';
       }),
     );
+  }
+
+  extend({ key, owner, ttl, tokens }: ExtendRequest): Promise<ExtendReply> {
+    const entry = this.live(key);
+    if (entry?.owner !== owner) return Promise.resolve('lost');
+    entry.endsAt = Math.max(entry.endsAt, now() + ttl);
+    if (this.queues.has(key)) return Promise.resolve('wanted');
+    const token = this.tokens.next(tokens);
+    entry.token = token + tokens - 1;
+    return Promise.resolve({ token });
   }
 
   release({ key, owner, keepFor }: ReleaseRequest): Promise<'released' | 'lost'> {

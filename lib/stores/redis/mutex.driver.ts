@@ -1,4 +1,14 @@
-import type { AcquireReply, AcquireRequest, CheckReply, LeaseDriver, ReleaseRequest, RenewRequest, Tenancy } from '../../core/driver.js';
+import type {
+  AcquireReply,
+  AcquireRequest,
+  CheckReply,
+  ExtendReply,
+  ExtendRequest,
+  LeaseDriver,
+  ReleaseRequest,
+  RenewRequest,
+  Tenancy,
+} from '../../core/driver.js';
 import { LeaseRequests } from './lease.requests.js';
 import { lua } from './lua.generated.js';
 import type { RedisConnection } from './redis.connection.js';
@@ -6,6 +16,7 @@ import { RedisScript } from './redis.script.js';
 import type { RedisWakeUps } from './redis.wakeups.js';
 
 const SCRIPTS = { acquire: lua['mutex/acquire'], renew: lua['mutex/renew'], release: lua['mutex/release'] };
+const EXTEND = new RedisScript<string | null>(lua['mutex/extend']);
 const CHECK = new RedisScript<[state: CheckReply['state'], remaining: number, holder?: string, token?: string]>(lua['mutex/check']);
 
 /** The mutex on Redis: a plain string, so that whoever uses the classic `SET key value NX PX` recipe and we exclude each other. */
@@ -15,7 +26,7 @@ export class RedisMutexDriver implements LeaseDriver {
 
   constructor(
     connection: RedisConnection,
-    fenceTimeout: number,
+    private readonly fenceTimeout: number,
     readonly wakeUps: RedisWakeUps,
   ) {
     this.requests = new LeaseRequests(connection, SCRIPTS, fenceTimeout);
@@ -29,6 +40,14 @@ export class RedisMutexDriver implements LeaseDriver {
 
   renew(batch: readonly RenewRequest[]): Promise<readonly ('renewed' | 'lost')[]> {
     return this.requests.renew(batch);
+  }
+
+  async extend({ key, owner, ttl, tokens }: ExtendRequest): Promise<ExtendReply> {
+    const { requests, fenceTimeout } = this;
+    const keys = [key, requests.beside(key, 'fence'), requests.beside(key, 'queue')];
+    const reply = await requests.ask(EXTEND, 3, [...keys, owner, ttl, tokens, fenceTimeout]);
+    if (reply === null) return 'lost';
+    return reply === '' ? 'wanted' : { token: Number(reply) };
   }
 
   release({ key, owner, keepFor }: ReleaseRequest): Promise<'released' | 'lost'> {

@@ -1,5 +1,6 @@
 import { after, now } from '../../core/clock.js';
 import { StoreError } from '../../core/errors.js';
+import { LinkedList, type Linked } from '../../core/linked-list.js';
 import { outside } from '../../core/outside.js';
 
 type Listener = (...args: unknown[]) => void;
@@ -24,7 +25,7 @@ export interface RedisClient {
   off(event: string, listener: Listener): unknown;
 }
 
-interface Pending {
+interface Pending extends Linked<Pending> {
   readonly endsAt: number;
   dispatch(): void;
   fail(error: StoreError): void;
@@ -35,7 +36,7 @@ const never = (): boolean => false;
 /** Sends requests over one client: each is answered or rejected in time, and nothing is queued for a server that is away. */
 export class RedisConnection {
   /** In the order of their ends, since all may take equally long. */
-  private readonly open = new Set<Pending>();
+  private readonly open = new LinkedList<Pending>();
   /** Those of them that were not sent yet. */
   private readonly unsent = new Set<Pending>();
   private timer: NodeJS.Timeout | undefined;
@@ -78,6 +79,9 @@ export class RedisConnection {
           this.stopWaiting(request);
           reject(error);
         },
+        list: undefined,
+        previous: undefined,
+        next: undefined,
       };
       this.listen();
       this.open.add(request);
@@ -101,7 +105,7 @@ export class RedisConnection {
     this.isListening = false;
     clearTimeout(this.timer);
     this.timer = undefined;
-    for (const request of [...this.open]) request.fail(closed());
+    for (const request of this.open) request.fail(closed());
   }
 
   /** A store of a client that is not ours may be used again after it was closed. */
@@ -165,7 +169,7 @@ export class RedisConnection {
 
   private readonly onClose = (): void => {
     const error = new StoreError('The connection to Redis broke before the reply came.', { transient: true, cause: this.lastError });
-    for (const request of [...this.open]) if (!this.unsent.has(request)) request.fail(error);
+    for (const request of this.open) if (!this.unsent.has(request)) request.fail(error);
   };
 
   /** A refused log-in is not mended by waiting for the next one. */

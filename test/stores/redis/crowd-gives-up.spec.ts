@@ -12,7 +12,7 @@ interface Sized {
 }
 /** What the engine remembers, by the names of its private parts. */
 interface Internals {
-  readonly queues: { readonly shared: Map<unknown, Sized>; readonly own: Sized };
+  readonly queues: { readonly shared: Map<unknown, Sized>; readonly own: Sized; readonly idle: Sized };
   readonly runtime: { readonly held: Sized; readonly background: Sized; readonly acquiring: number; readonly onChange: unknown[] };
   readonly store: LockStore & {
     mutex: { wakeUps: { listeners: Sized; places: Sized }; requests: { connection: { open: Sized; unsent: Sized } } };
@@ -25,7 +25,7 @@ function memory(locks: Locks): Record<string, number> {
   const { wakeUps, requests } = store.mutex;
   const { connection } = requests;
   return {
-    'local queues': [...queues.shared.values()].reduce((sum, { size }) => sum + size, 0),
+    'local queues': [...queues.shared.values()].reduce((sum, { size }) => sum + size, -queues.idle.size),
     'queues of one': queues.own.size,
     leases: runtime.held.size,
     'clean-up': runtime.background.size,

@@ -65,9 +65,7 @@ class MutexPlay extends ScriptPlay<MutexModel, OwnStep> {
           if (before === yields) holders.delete(yields);
           if (typeof reply !== 'string') continue;
           holders.add(caller.owner);
-          expect(Number(reply)).toBeGreaterThan(this.lastTokens.get(key) ?? 0);
-          expect(Number.isSafeInteger(Number(reply))).toBe(true);
-          this.lastTokens.set(key, Number(reply) + tokens - 1);
+          this.granted(key, Number(reply), tokens);
         }
       },
     ];
@@ -101,6 +99,27 @@ class MutexPlay extends ScriptPlay<MutexModel, OwnStep> {
       requests.flatMap(({ caller, ttl }) => [caller.owner, ttl]),
       (replies) => expect(replies).toEqual(requests.map(({ key, caller, ttl }) => this.model.renew(key, caller, ttl))),
     ];
+  }
+
+  private extend({ key, by, ttl, tokens }: StepOf<'extend'>): Parts {
+    const caller = this.callerOf(key, by);
+    return [
+      [key, `{${key}}:fence`, `{${key}}:queue`],
+      [caller.owner, ttl, tokens, 3_600_000],
+      (reply) => {
+        const token = Number(reply ?? '');
+        expect(reply === null ? 'lost' : token === 0 ? 'wanted' : 'extended').toBe(this.model.extend(key, caller, ttl));
+        if (token === 0) return;
+        this.granted(key, token, tokens);
+      },
+    ];
+  }
+
+  /** G2: tokens only grow. */
+  private granted(key: string, token: number, tokens: number): void {
+    expect(token).toBeGreaterThan(this.lastTokens.get(key) ?? 0);
+    expect(Number.isSafeInteger(token)).toBe(true);
+    this.lastTokens.set(key, token + tokens - 1);
   }
 
   private check({ key, caller: given }: StepOf<'check'>): Parts {

@@ -39,6 +39,7 @@ export type OwnStep =
     }
   | { type: 'release'; batch: readonly (OnKey & { by: Caller | 'holder'; keepFor: number; leaves: boolean })[] }
   | { type: 'renew'; batch: readonly (OnKey & { by: Caller | 'holder'; ttl: number })[] }
+  | ({ type: 'extend'; by: Caller | 'holder'; ttl: number; tokens: number } & OnKey)
   | ({ type: 'check' } & ByCaller)
   | ({ type: 'expire' } & OnKey)
   | ({ type: 'classic set' } & OnKey)
@@ -77,6 +78,7 @@ export const steps: fc.Arbitrary<(OwnStep | Disturbance)[]> = fc.array(
       }),
     },
     { weight: 2, arbitrary: fc.record({ type: of('renew'), batch: batchOf(fc.record({ key, by, ttl })) }) },
+    { weight: 2, arbitrary: fc.record({ type: of('extend'), key, by, ttl, tokens: fc.constantFrom(1, 32) }) },
     { weight: 1, arbitrary: fc.record({ type: of('check'), key, caller }) },
     { weight: 2, arbitrary: fc.record({ type: of('expire'), key }) },
     { weight: 1, arbitrary: fc.record({ type: of('classic set'), key }) },

@@ -92,6 +92,11 @@ export class MutexModel {
     return 1;
   }
 
+  extend(key: string, caller: Caller, ttl: number): 'lost' | 'wanted' | 'extended' {
+    if (this.renew(key, caller, ttl) === 0) return 'lost';
+    return this.at(key).queue.length > 0 ? 'wanted' : 'extended';
+  }
+
   check(key: string, caller: Caller): string {
     const { holding, queue } = this.at(key);
     if (holding?.owner === caller.owner && !holding.isKept) return 'held';

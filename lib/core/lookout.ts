@@ -1,0 +1,59 @@
+import { after, now } from './clock.js';
+import { StoreError } from './errors.js';
+import type { Tenure } from './tenure.js';
+
+/** Those who wait behind a holder of their own process. */
+export interface Watchers {
+  readonly holder: Tenure | undefined;
+  /** Milliseconds between two looks; `undefined`: nobody waits. */
+  readonly lookInterval: number | undefined;
+  /** The store gave no answer for the holder; `undefined`: it knows it. A loss is told by the holder itself. */
+  looked(outage: StoreError | undefined): void;
+}
+
+/** Looks now and then, whoever waits behind a holder of this process, whether the store still knows it. */
+export class Lookout {
+  private timer: NodeJS.Timeout | undefined;
+  private lookedAt = 0;
+
+  constructor(private readonly watchers: Watchers) {}
+
+  /** Looks when the time has come, again and again while anybody waits. */
+  begin(): void {
+    const { holder, lookInterval } = this.watchers;
+    if (!holder || lookInterval === undefined || this.timer) return;
+    this.timer = after(this.lastSign + lookInterval - now(), () => {
+      this.timer = undefined;
+      const isDue = now() >= this.lastSign + lookInterval;
+      void (isDue ? this.look() : Promise.resolve()).then(() => this.begin());
+    });
+  }
+
+  end(): void {
+    clearTimeout(this.timer);
+    this.timer = undefined;
+  }
+
+  async look(): Promise<void> {
+    const { holder } = this.watchers;
+    this.lookedAt = now();
+    let outage: StoreError | undefined;
+    try {
+      await holder?.renew();
+    } catch (error) {
+      if (!(error instanceof StoreError)) return;
+      outage = error;
+    }
+    if (this.watchers.holder === holder) this.watchers.looked(outage);
+  }
+
+  /** A look that failed says nothing once the holder has been renewed after it. */
+  isOutdatedFor(holder: Tenure): boolean {
+    return holder.sentAt > this.lookedAt;
+  }
+
+  /** When the store was last known to know the holder. */
+  private get lastSign(): number {
+    return Math.max(this.lookedAt, this.watchers.holder?.grantedAt ?? 0);
+  }
+}

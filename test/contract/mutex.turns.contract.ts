@@ -1,0 +1,170 @@
+import { setTimeout as pause } from 'node:timers/promises';
+import { type ExtendReply, type ExtendRequest, type Lease, type LeaseDriver, LockLostError } from 'nestjs-distributed-lock/core';
+import type { Kind } from './kinds.js';
+import { locksOpener, type MakeStore } from './open-locks.js';
+import { outage } from './store-failures.js';
+
+/** How often a key may pass from one caller to the next in a process while another process waits. */
+const TURNS = 32;
+const CALLERS = 200;
+const patient = { keyTimeout: 60_000, waitTimeout: Infinity, retryInterval: 60_000 };
+
+/** A process goes on passing a key on among its callers for as long as nobody else wants it, without a wait for the store. */
+export function turnsContract(makeStore: MakeStore, kind: Kind): void {
+  const { open, newKey, driver: newDriver } = locksOpener(makeStore, kind);
+
+  describe('the driver extends a tenure', () => {
+    let driver: LeaseDriver;
+    let key: string;
+
+    beforeEach(() => {
+      driver = newDriver();
+      key = newKey();
+    });
+
+    const acquire = async (owner: string, { ttl = 20_000, tokens = 1, queue = false } = {}): Promise<number> => {
+      const reply = await driver.acquire({ key, owner, ttl, tokens, queue, abandoned: () => false });
+      return reply.granted ? reply.token! : 0;
+    };
+    const extend = (owner: string, ttl = 20_000) => driver.extend!({ key, owner, ttl, tokens: 5 });
+    const look = (owner = 'a') => driver.check({ key, owner });
+
+    it('with tokens beyond all that were reserved, and before all that will be', async () => {
+      const reserved = 2_000_000;
+      const first = await acquire('a', { tokens: reserved });
+      const { token } = (await extend('a')) as { token: number };
+      expect(token).toBeGreaterThanOrEqual(first + reserved);
+      expect(Number.isSafeInteger(token)).toBe(true);
+      expect(await look()).toMatchObject({ state: 'held', token: token + 4 });
+      await driver.release({ key, owner: 'a', keepFor: 0 });
+      expect(await acquire('b')).toBeGreaterThan(token + 4);
+    });
+
+    it('to a later end, never to a nearer one', async () => {
+      await acquire('a', { ttl: 30_000 });
+      await extend('a', 100);
+      expect((await look()).remaining).toBeGreaterThan(20_000);
+      await extend('a', 60_000);
+      expect((await look()).remaining).toBeGreaterThan(30_000);
+    });
+
+    it('without more tokens while others queue', async () => {
+      const first = await acquire('a', { ttl: 500 });
+      await acquire('b', { queue: true });
+      expect(await extend('a')).toBe('wanted');
+      expect(await look()).toMatchObject({ state: 'held', token: first });
+      expect((await look()).remaining).toBeGreaterThan(10_000);
+      await driver.leave({ key, owner: 'b' });
+      expect(await extend('a')).toEqual({ token: expect.any(Number) });
+    });
+
+    it('for its owner only, and not when it is over', async () => {
+      expect(await extend('a')).toBe('lost');
+      expect((await look()).state).toBe('free');
+      await acquire('a');
+      expect(await extend('b')).toBe('lost');
+      await driver.release({ key, owner: 'a', keepFor: 20_000 });
+      expect(await extend('a', 60_000)).toBe('lost');
+      expect((await look()).remaining).toBeLessThanOrEqual(20_000);
+    });
+  });
+
+  describe('a process whose callers want a key that nobody else wants', () => {
+    const replies: (ExtendReply | undefined)[] = [];
+
+    beforeEach(() => void replies.splice(0));
+
+    /** In how many tenures they had it, where an acquire takes long, but for the first two, and the answer to an extension a little. */
+    async function tenuresOf(extend: (real: LeaseDriver, request: ExtendRequest) => Promise<ExtendReply>): Promise<number> {
+      let acquires = 0;
+      const locks = open({
+        misbehaving: (real) => ({
+          async acquire(request) {
+            if (++acquires > 2) await pause(100);
+            return real.acquire(request);
+          },
+          async extend(request) {
+            await pause(3);
+            const reply = await extend(real, request);
+            replies.push(reply);
+            return reply;
+          },
+        }),
+      });
+      const key = newKey();
+      const tokens: number[] = [];
+      const owners = new Set<string>();
+      let inside = 0;
+      const work = async (lease: Lease): Promise<void> => {
+        expect(++inside).toBe(1);
+        owners.add(lease.owner);
+        tokens.push(lease.fencingToken!);
+        await pause(1);
+        lease.assertHeld();
+        inside--;
+      };
+      await Promise.all(Array.from({ length: CALLERS }, () => locks.using(key, work, patient)));
+      expect(tokens).toHaveLength(CALLERS);
+      expect(tokens).toEqual([...new Set(tokens)].sort((a, b) => a - b));
+      return owners.size;
+    }
+
+    it('asks for more turns before they are over, so that nobody waits for the answer', async () => {
+      const tenures = await tenuresOf((real, request) => real.extend!(request));
+      // Of the first one, who came when nobody waited, and of the others; one more wherever the machine stood still for the rest of its 50 ms.
+      expect(tenures).toBeLessThanOrEqual(4);
+      expect(replies.length).toBeGreaterThanOrEqual(CALLERS / TURNS / 2);
+    });
+
+    it('counts the turns of an answer from when it asked', async () => {
+      let asked = 0;
+      let turns = 0;
+      let most = 0;
+      const locks = open({
+        misbehaving: (real) => ({
+          async extend(request) {
+            // Of one answer only: another would come before its turns are over.
+            if (asked++ > 0) return 'wanted';
+            turns = 0;
+            const reply = await real.extend!(request);
+            await pause(5);
+            return reply;
+          },
+        }),
+        localQueue: { handOvers: TURNS, time: 60_000 },
+      });
+      locks.on('acquired', ({ attempts }) => (turns = attempts > 0 ? 1 : turns + 1));
+      const key = newKey();
+      const work = async (): Promise<void> => {
+        most = Math.max(most, turns);
+        await pause(1);
+      };
+      await Promise.all(Array.from({ length: CALLERS }, () => locks.using(key, work, patient)));
+      expect(most).toBeGreaterThanOrEqual(TURNS / 2);
+      expect(most).toBeLessThanOrEqual(TURNS);
+    });
+
+    it.each([
+      ['without an answer', () => Promise.reject(outage())],
+      ['when it is told that others want it', () => Promise.resolve('wanted' as const)],
+    ])('goes on as before %s: it asks when its turns are over', async (_what, extend) => {
+      expect(await tenuresOf(extend)).toBeGreaterThanOrEqual(CALLERS / TURNS);
+    });
+
+    it('gets the key anew when it is told that the tenure is lost', async () => {
+      const losses: unknown[] = [];
+      const locks = open({ misbehaving: () => ({ extend: () => Promise.resolve('lost' as const) }) });
+      locks.on('lost', ({ error }) => losses.push(error));
+      const key = newKey();
+      // The store knows better: the next one waits until the lease has run out there.
+      const options = { ...patient, keyTimeout: 300, retryInterval: 50 };
+      const outcomes = await Promise.all(
+        Array.from({ length: TURNS + 10 }, () => locks.using(key, () => pause(1), options).catch((error: unknown) => error)),
+      );
+      const failures = outcomes.filter((outcome) => outcome !== undefined);
+      expect(failures).toHaveLength(1);
+      expect(failures[0]).toBeInstanceOf(LockLostError);
+      expect(losses).toHaveLength(1);
+    });
+  });
+}
