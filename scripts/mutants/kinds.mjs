@@ -17,6 +17,15 @@ export const KIND_MUTANTS = [
     spec: 'test/nest/leader-early.spec.ts',
   },
   {
+    guarantee: 'nest',
+    what: 'an app stands for election without the retryInterval of its methods',
+    file: 'lib/nest/leader-candidate.ts',
+    from: "const SHARED = ['keyTimeout', 'retryInterval'] as const;",
+    to: "const SHARED = ['keyTimeout'] as const;",
+    spec: 'test/nest/leader-only.spec.ts',
+    test: 'with the options of its methods',
+  },
+  {
     guarantee: 'G1',
     what: 'what is not the leader runs under a lock of its own',
     file: 'lib/nest/leader-candidate.ts',

@@ -174,6 +174,15 @@ export const MULTI_MUTANTS = [
     timeout: SOON,
   },
   {
+    guarantee: 'G8',
+    what: 'an election does not heed its retryInterval',
+    file: ELECTION,
+    from: '{ ...defaults, keyTimeout, retryInterval, maxHold, minHold: 0,',
+    to: '{ ...defaults, keyTimeout, maxHold, minHold: 0,',
+    spec: leader,
+    test: 'looked after by its standbys',
+  },
+  {
     guarantee: 'G7',
     what: 'a candidate stays with the signal of its caller',
     file: ELECTION,

@@ -55,6 +55,23 @@ export function leaderTermsContract(makeStore: MakeStore): void {
       expect(await isFree()).toBe(true);
     });
 
+    it.each([
+      [50, 6, Infinity],
+      [60_000, 0, 3],
+    ])('is looked after by its standbys every two retryIntervals, of %d ms', async (retryInterval, least, most) => {
+      const leader = candidate(election);
+      await elected(leader);
+      let requests = 0;
+      const others = open({ misbehaving: (real) => ({ acquire: (request) => (requests++, real.acquire(request)) }) });
+      const waiting = waits(others);
+      const standby = candidate(others.leaderElection(name, { ...terms, retryInterval }));
+      await waiting;
+      await pause(1_000);
+      expect(requests).toBeGreaterThanOrEqual(least);
+      expect(requests).toBeLessThanOrEqual(most);
+      await Promise.all([standby, leader].map(({ election: each }) => each.resign()));
+    });
+
     it('has a term that is its lease', async () => {
       const before = Date.now();
       await election.run(async (term) => {

@@ -7,6 +7,7 @@ import {
   DistributedLockModule,
   LeaderOnly,
   LockConfigError,
+  Locks,
   StoreError,
   type LockStore,
 } from 'nestjs-distributed-lock';
@@ -91,6 +92,26 @@ describe('a method with @LeaderOnly', () => {
     await eventually(() => jobs.calls === 2);
     open();
     await Promise.all(calls);
+  });
+
+  it('stands for election with the options of its methods', async () => {
+    class Tuned {
+      @LeaderOnly('tuned', { keyTimeout: 7_000 })
+      async first() {
+        return 'ran';
+      }
+      @LeaderOnly('tuned', { retryInterval: 70 })
+      async second() {
+        return 'ran';
+      }
+    }
+    const stand = jest.spyOn(Locks.prototype, 'leaderElection');
+    try {
+      await boot({ providers: [Tuned] });
+      expect(stand).toHaveBeenLastCalledWith('tuned', { keyTimeout: 7_000, retryInterval: 70 });
+    } finally {
+      stand.mockRestore();
+    }
   });
 
   it('keeps its name, its length and its metadata', () => {

@@ -1,4 +1,5 @@
 import { Injectable } from '@nestjs/common';
+import { from, lastValueFrom, map, Observable, tap } from 'rxjs';
 import { currentLease, LeaderOnly, type Lease, type LockStore } from 'nestjs-distributed-lock';
 import { memoryStore } from 'nestjs-distributed-lock/memory';
 import { eventually } from '../support/eventually.js';
@@ -23,6 +24,17 @@ class Jobs {
     await this.gate.pass();
     return `worked ${typeof (await this.run())}`;
   }
+  @LeaderOnly('jobs')
+  watch(): Observable<string> {
+    this.lease = currentLease();
+    return from(this.gate.pass()).pipe(map(() => 'watched'));
+  }
+  @LeaderOnly('jobs')
+  async *rows() {
+    this.lease = currentLease();
+    await this.gate.pass();
+    yield 'row';
+  }
   @LeaderOnly('jobs', { onLost: 'ignore' })
   async workOn() {
     this.lease = currentLease();
@@ -44,16 +56,17 @@ async function working(method: 'work' | 'workOn' = 'work') {
   await leads(jobs);
   const call = jobs[method]().catch((error: unknown) => error);
   await eventually(() => jobs.gate.arrived === 1);
-  /** Gives the key to a stranger, and lets the leader know. */
-  const depose = async () => {
-    const { owner = '' } = jobs.lease ?? {};
-    await store.mutex.release({ key: KEY, owner, keepFor: 0 });
-    const stranger = { key: KEY, owner: 'stranger', ttl: 60_000, tokens: 1, queue: false, abandoned: () => false };
-    expect(await store.mutex.acquire(stranger)).toMatchObject({ granted: true });
-    await jobs.lease?.renew().catch(() => undefined);
-    return () => store.mutex.release({ key: KEY, owner: 'stranger', keepFor: 0 });
-  };
-  return { ...booted, call, depose };
+  return { ...booted, call, depose: () => depose(jobs, store) };
+}
+
+/** Gives the key to a stranger, and lets the leader know. */
+async function depose(jobs: Jobs, store: LockStore) {
+  const { owner = '' } = jobs.lease ?? {};
+  await store.mutex.release({ key: KEY, owner, keepFor: 0 });
+  const stranger = { key: KEY, owner: 'stranger', ttl: 60_000, tokens: 1, queue: false, abandoned: () => false };
+  expect(await store.mutex.acquire(stranger)).toMatchObject({ granted: true });
+  await jobs.lease?.renew().catch(() => undefined);
+  return () => store.mutex.release({ key: KEY, owner: 'stranger', keepFor: 0 });
 }
 
 describe('a term that is lost', () => {
@@ -66,6 +79,22 @@ describe('a term that is lost', () => {
     jobs.run = async () => 1;
     jobs.gate.open();
     expect(await call).toMatchObject({ name: 'LockLostError', result: 'worked number' });
+  });
+
+  it.each([
+    ['an Observable', (jobs: Jobs) => jobs.watch()],
+    ['an iterable', (jobs: Jobs) => from(jobs.rows())],
+  ])('gives %s that is open its values, and an error at its end', async (_what, streamOf) => {
+    const { jobs, store } = await bootJobs();
+    await leads(jobs);
+    const items: string[] = [];
+    const end = lastValueFrom(streamOf(jobs).pipe(tap((item) => items.push(item)))).catch((error: unknown) => error);
+    await eventually(() => jobs.gate.arrived === 1);
+    await depose(jobs, store);
+    expect(jobs.lease?.signal.aborted).toBe(true);
+    jobs.gate.open();
+    expect(await end).toMatchObject({ name: 'LockLostError' });
+    expect(items.length).toBe(1);
   });
 
   it("passes the result with onLost: 'ignore'", async () => {
