@@ -1,4 +1,5 @@
-// Moves money between accounts that nothing guards but the locks of all of them, if it is told to use them: reads all, pauses, writes all.
+// Moves money between accounts that nothing guards but the locks of all of them, if it is told to use them: reads all, pauses, writes all. How much was
+// moved it notes as well.
 import { Redis, type RedisOptions } from 'ioredis';
 import { Locks } from 'nestjs-distributed-lock/core';
 import { redisStore } from 'nestjs-distributed-lock/redis';
@@ -30,8 +31,14 @@ function someAccounts(): string[] {
 async function transfer(from: string, to: readonly string[]): Promise<void> {
   const balances = (await bank.mget(from, ...to)).map(Number);
   for (let turns = Math.random() * 4; turns > 1; turns--) await nextTurn();
-  const [rich = 0, ...poor] = balances;
-  await bank.mset(Object.fromEntries([[from, rich - to.length], ...to.map((account, index) => [account, poor[index]! + 1])]));
+  const changes = [-to.length, ...to.map(() => 1)];
+  const writing = bank.multi();
+  for (const [index, account] of [from, ...to].entries()) {
+    writing.set(account, balances[index]! + changes[index]!);
+    // What the server adds up by itself is right, whoever comes between.
+    writing.incrby(`moved:${account}`, changes[index]!);
+  }
+  await writing.exec();
 }
 
 async function call(): Promise<void> {
