@@ -48,6 +48,16 @@ export const WAITING_MUTANTS = [
     timeout: SOON,
   },
   {
+    guarantee: 'G7',
+    what: 'redis: a place that names a refused inbox stays',
+    file: 'lib/stores/redis/lease.requests.ts',
+    from: 'if (left !== undefined) {',
+    to: 'if (left === owner) {',
+    spec: spec('wake-ups-clients'),
+    test: 'leaves no place behind',
+    timeout: SOON,
+  },
+  {
     guarantee: 'G8',
     what: 'a wake-up that overtakes the reply is forgotten',
     file: acquire,

@@ -3,6 +3,7 @@ import { RedisBatch } from './redis.batch.js';
 import type { RedisConnection } from './redis.connection.js';
 import { keyBeside } from './redis.keys.js';
 import { RedisScript } from './redis.script.js';
+import type { RedisWakeUps } from './redis.wakeups.js';
 
 type Argument = string | number;
 type AcquireScriptReply = string | [remaining: number, holder: string, ahead: number];
@@ -30,6 +31,7 @@ export class LeaseRequests {
     readonly connection: RedisConnection,
     scripts: LeaseScripts,
     fenceTimeout: number,
+    private readonly wakeUps: RedisWakeUps,
   ) {
     const { isCluster } = connection.client;
     // Two keys of a Cluster seldom share a slot.
@@ -42,7 +44,16 @@ export class LeaseRequests {
     this.renewing = new RedisScript(scripts.renew);
   }
 
-  acquire(key: string, args: readonly Argument[], abandoned: () => boolean): Promise<AcquireReply> {
+  acquire(key: string, args: readonly [owner: string, ...Argument[]], abandoned: () => boolean): Promise<AcquireReply> {
+    const [owner] = args;
+    const left = this.wakeUps.refusedPlaceOf(owner);
+    if (left !== undefined) {
+      // One after the other: a script that the server does not know is sent again, and the release would take back what the acquire has got.
+      return this.release(key, [owner, 0, left]).then(() => {
+        this.wakeUps.hasLeft(owner);
+        return this.acquire(key, args, abandoned);
+      });
+    }
     this.flushSoon();
     return this.acquires.add([key, this.beside(key, 'fence'), this.beside(key, 'queue')], args, decode, abandoned);
   }

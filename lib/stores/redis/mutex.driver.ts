@@ -29,7 +29,7 @@ export class RedisMutexDriver implements LeaseDriver {
     private readonly fenceTimeout: number,
     readonly wakeUps: RedisWakeUps,
   ) {
-    this.requests = new LeaseRequests(connection, SCRIPTS, fenceTimeout);
+    this.requests = new LeaseRequests(connection, SCRIPTS, fenceTimeout, wakeUps);
     this.largestBatch = this.requests.largestRenewal;
   }
 

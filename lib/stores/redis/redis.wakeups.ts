@@ -19,6 +19,8 @@ export class RedisWakeUps implements WakeUps {
   isOpen = false;
   private readonly listeners = new Map<string, () => void>();
   private readonly places = new Map<string, string>();
+  /** Places that name the inbox after it was refused: their owners leave them, and take others. */
+  private readonly refusedPlaces = new Map<string, string>();
   private subscriber: RedisClient | undefined;
   private opening: Promise<void> | undefined;
   /** How often in a row nobody was said to hear our own message. */
@@ -70,12 +72,22 @@ export class RedisWakeUps implements WakeUps {
 
   /** Empty: it has no place. */
   knownPlaceOf(owner: string): string {
-    return this.places.get(owner) ?? '';
+    return this.places.get(owner) ?? this.refusedPlaces.get(owner) ?? '';
+  }
+
+  /** The place that it has to leave before it asks for another one. */
+  refusedPlaceOf(owner: string): string | undefined {
+    return this.refusedPlaces.get(owner);
+  }
+
+  hasLeft(owner: string): void {
+    this.refusedPlaces.delete(owner);
   }
 
   forget(owner: string): void {
     this.listeners.delete(owner);
     this.places.delete(owner);
+    this.refusedPlaces.delete(owner);
   }
 
   /** A store of a client that is not ours may be used again after it was closed. */
@@ -102,7 +114,7 @@ export class RedisWakeUps implements WakeUps {
       const refuse = (why: string): void => {
         subscriber.disconnect();
         warn(cannotWake(why));
-        // Places that name an inbox which nobody hears are skipped: whoever has one takes another.
+        for (const [owner, place] of this.places) this.refusedPlaces.set(owner, place);
         this.places.clear();
         this.wakeAll();
       };

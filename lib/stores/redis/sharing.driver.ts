@@ -74,7 +74,7 @@ export function sharingDrivers(
   fenceTimeout: number,
   wakeUps: RedisWakeUps,
 ): Required<Pick<LockStore, 'readWriteLock' | 'semaphore'>> {
-  const requests = new LeaseRequests(connection, SCRIPTS, fenceTimeout);
+  const requests = new LeaseRequests(connection, SCRIPTS, fenceTimeout, wakeUps);
   return {
     readWriteLock: {
       read: new RedisSharingDriver(requests, wakeUps, 'read/write lock', 'read'),

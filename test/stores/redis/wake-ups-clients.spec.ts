@@ -2,7 +2,7 @@ import { execFileSync } from 'node:child_process';
 import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import type { Locks } from 'nestjs-distributed-lock/core';
+import type { Lease, LeaseLock, Locks } from 'nestjs-distributed-lock/core';
 import { eventually } from '../../support/eventually.js';
 import { freePort } from '../../support/free-port.js';
 import { startClusterNode } from '../../support/redis-cluster.js';
@@ -196,6 +196,30 @@ describe('a user who', () => {
     await eventually(async () => (await placesWithoutInbox()).length === 1);
     await holder.release();
     await (await waiting).release();
+    expect(await setting.keys()).toEqual([`{${KEY}}:fence`]);
+  });
+
+  it.each<[string, (locks: Locks) => LeaseLock<Lease>]>([
+    ['a mutex', (locks) => locks.mutex(KEY)],
+    ['a write lock', (locks) => locks.readWriteLock(KEY).write],
+    ['a semaphore', (locks) => locks.semaphore(KEY, { permits: 1 })],
+  ])('loses it as all do who wait in order for %s, keeps that order and leaves no place behind (G7, G8)', async (_what, lockOf) => {
+    await setting.redis.acl('SETUSER', 'app', 'reset', 'on', '>pass', '~*', '&*', '+@all');
+    const locks = setting.own({ ...setting.server.connection, username: 'app', password: 'pass' });
+    const holder = await lockOf(locks).acquire(woken);
+    const order: number[] = [];
+    const calls = [0, 1, 2].map(async (i) => {
+      await queued(setting, KEY, i);
+      await lockOf(locks).using(() => order.push(i), { ...woken, retryInterval: 300, fair: true });
+    });
+    await queued(setting, KEY, 3);
+    await setting.redis.acl('SETUSER', 'app', 'resetchannels');
+    await eventually(async () =>
+      expect((await setting.redis.zrange(`{${KEY}}:queue`, '0', '-1')).map((place) => place.split('\n')[1])).toEqual(['', '', '']),
+    );
+    await holder.release();
+    await Promise.all(calls);
+    expect(order).toEqual([0, 1, 2]);
     expect(await setting.keys()).toEqual([`{${KEY}}:fence`]);
   });
 
