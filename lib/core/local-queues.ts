@@ -83,6 +83,8 @@ export class LocalQueues {
 
   private keep(queue: LocalQueue): void {
     const { idle } = this;
+    // A listener that hears of a timeout may have wanted the key, and no more.
+    if (idle.has(queue)) return;
     idle.add(queue);
     const oldest = idle.first as LocalQueue;
     if (idle.size <= MOST_IDLE) return;

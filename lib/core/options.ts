@@ -100,6 +100,9 @@ export function checkOptions(options: unknown, where: string, known: readonly st
   if (typeof options !== 'object' || options === null) throw new LockConfigError(`${where}: the options must be an object.`);
   for (const name of Object.keys(options)) {
     if (!known.includes(name)) throw new LockConfigError(`${where}: unknown option "${name}".`);
+  }
+  // Also those that it inherits.
+  for (const name of known) {
     const value: unknown = options[name as keyof typeof options];
     if (value === undefined) continue;
     const expected = CHECKS[name as keyof UsingOptions]?.(value);

@@ -44,8 +44,8 @@ export class Tenure extends LinkedEntry<Renewable> implements Renewable {
   renewAt: number;
   /** Why the key is no longer ours, once it is not. */
   loss: LockLostError | undefined;
-  /** Who holds the key by the same owner id after this one. */
-  private successor: Tenure | undefined;
+  /** Who holds the key by this owner id now: shared by all who ever do, so that none of them keeps those after it in memory. */
+  succession: { current: Tenure };
   /** When the last request was sent by which the store knew this. */
   sentAt: number;
   /** On the monotonic clock: a release before does not free the key. The store is told by {@link cover}. */
@@ -67,6 +67,7 @@ export class Tenure extends LinkedEntry<Renewable> implements Renewable {
     this.validUntil = this.sentAt + validity(this.ttl);
     this.renewAt = this.sentAt + this.ttl / 3;
     this.keepUntil = this.grantedAt + options.minHold;
+    this.succession = { current: this };
     watchdog.add(this);
   }
 
@@ -84,7 +85,8 @@ export class Tenure extends LinkedEntry<Renewable> implements Renewable {
     const { runtime, line, key, owner, driver, ttl, sentAt, renewAt } = this;
     const successor = new Tenure(runtime, line, { key, owner, driver, ttl, minHold: 0, fencingToken, sentAt });
     successor.renewAt = renewAt;
-    this.successor = successor;
+    successor.succession = this.succession;
+    this.succession.current = successor;
     return successor;
   }
 
@@ -132,7 +134,7 @@ export class Tenure extends LinkedEntry<Renewable> implements Renewable {
   }
 
   settleRenewal(reply: 'renewed' | 'lost', sentAt: number): void {
-    if (this.successor) return this.successor.settleRenewal(reply, sentAt);
+    if (this.succession.current !== this) return this.succession.current.settleRenewal(reply, sentAt);
     if (this.isReleased || this.loss) return;
     if (reply === 'lost') return this.lose('the store says that it belongs to somebody else or to nobody');
     this.sentAt = Math.max(this.sentAt, sentAt);

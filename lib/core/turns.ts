@@ -50,7 +50,9 @@ export class Turns {
   }
 
   private async ask(tenure: Tenure): Promise<void> {
-    if (this.areOver || !tenure.isRenewed) return;
+    const { runtime, succession } = tenure;
+    const { current } = succession;
+    if (this.areOver || current.remaining() === 0 || !current.isRenewed || runtime.closed.aborted) return;
     const { left } = this;
     const { handOvers, time } = this.limits;
     const { key, owner, driver, ttl } = tenure;

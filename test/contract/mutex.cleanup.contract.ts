@@ -1,6 +1,6 @@
 import { getEventListeners } from 'node:events';
 import { setImmediate as nextTurn, setTimeout as pause } from 'node:timers/promises';
-import { type Locks, LockAbortedError, LockTimeoutError } from 'nestjs-distributed-lock/core';
+import { type Lease, type Locks, LockAbortedError, LockTimeoutError } from 'nestjs-distributed-lock/core';
 import { eventually } from '../support/eventually.js';
 import { GarbageCount } from './garbage.js';
 import type { Kind } from './kinds.js';
@@ -117,6 +117,36 @@ export function cleanupContract(makeStore: MakeStore, kind: Kind, remains: () =>
       await lease.release();
       await (await local).release();
       expect(queues()).toBe(0);
+    });
+
+    it('in memory, of those to whom a lease was passed on, while somebody still has it', async () => {
+      const tenures = new GarbageCount();
+      const kept: Lease[] = [];
+      const key = newKey();
+      const options = { keyTimeout: 60_000, waitTimeout: Infinity };
+      const note = (lease: Lease): void => {
+        tenures.add((lease as unknown as { tenure: object }).tenure);
+        if (kept.length < 5) kept.push(lease);
+      };
+      await Promise.all(Array.from({ length: 100 }, () => locks.using(key, note, options)));
+      await eventually(async () => expect(await tenures.reachable()).toBeLessThan(10));
+      expect(kept.map(({ isReleased }) => isReleased)).toEqual(Array(5).fill(true));
+    });
+
+    it('in memory, one queue of a key that was wanted by who hears of a time-out, for that moment only', async () => {
+      const others = open();
+      const key = newKey();
+      const holder = await locks.acquire(key, { keyTimeout: 60_000 });
+      const again: Promise<unknown>[] = [];
+      others.on('timeout', () => {
+        const caller = new AbortController();
+        again.push(rejection(others.acquire(key, { waitTimeout: 60_000, signal: caller.signal })));
+        caller.abort();
+      });
+      expect(await rejection(others.acquire(key, { waitTimeout: 20 }))).toBeInstanceOf(LockTimeoutError);
+      expect(await again[0]).toBeInstanceOf(LockAbortedError);
+      await eventually(() => expect(queuesOf(others)).toEqual({ used: 0, kept: kind.share ? 0 : 1 }));
+      await holder.release();
     });
 
     it('in memory, no more than a thousand queues for the next callers of their keys', async () => {

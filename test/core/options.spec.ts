@@ -90,6 +90,12 @@ describe('an option of a call', () => {
     expect(() => new Locks(memoryStore(), { defaults: given })).toThrow(message);
   });
 
+  it('is checked where it is inherited', async () => {
+    const options = Object.create({ keyTimeout: 0 }) as UsingOptions;
+    await expectConfigError(() => locks.acquire('key', options), 'keyTimeout');
+    await expectConfigError(() => locks.using('key', body, options), 'keyTimeout');
+  });
+
   it('names the lock that it belongs to', async () => {
     await expect(locks.acquire('order:42', { keyTimeout: 0 })).rejects.toThrow(/order:42.*"keyTimeout" must be.*at least 1, not 0/);
   });

@@ -72,7 +72,7 @@ export class RedisWakeUps implements WakeUps {
 
   /** Empty: it has no place. */
   knownPlaceOf(owner: string): string {
-    return this.places.get(owner) ?? this.refusedPlaces.get(owner) ?? '';
+    return this.refusedPlaces.get(owner) ?? this.places.get(owner) ?? '';
   }
 
   /** The place that it has to leave before it asks for another one. */
@@ -114,8 +114,11 @@ export class RedisWakeUps implements WakeUps {
       const refuse = (why: string): void => {
         subscriber.disconnect();
         warn(cannotWake(why));
-        for (const [owner, place] of this.places) this.refusedPlaces.set(owner, place);
-        this.places.clear();
+        for (const [owner, place] of this.places) {
+          if (!place.includes(`\n${this.inbox}\n`)) continue;
+          this.refusedPlaces.set(owner, place);
+          this.places.delete(owner);
+        }
         this.wakeAll();
       };
       const again = (): void => subscriber.disconnect(true);

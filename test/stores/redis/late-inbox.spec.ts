@@ -1,4 +1,4 @@
-import type { Locks } from 'nestjs-distributed-lock/core';
+import type { LockLogger, Locks } from 'nestjs-distributed-lock/core';
 import { setTimeout as pause } from 'node:timers/promises';
 import { gate } from '../../contract/gate.js';
 import { MUTEX, SEMAPHORE_OF_ONE, WRITE_LOCK } from '../../contract/kinds.js';
@@ -17,9 +17,9 @@ describe.each([MUTEX, WRITE_LOCK, SEMAPHORE_OF_ONE])('a fair waiter for a $name 
   const inboxOf = (place: string) => place.split('\n')[1];
 
   /** Locks whose inbox opens when the test says so. */
-  function late(): { locks: Locks; open: () => void } {
+  function late(user: object = {}, logger: LockLogger | false = false): { locks: Locks; open: () => void } {
     const opening = gate();
-    const client = setting.client();
+    const client = setting.client(user);
     const duplicate = client.duplicate.bind(client);
     client.duplicate = (options) => {
       const subscriber = duplicate(options);
@@ -28,7 +28,7 @@ describe.each([MUTEX, WRITE_LOCK, SEMAPHORE_OF_ONE])('a fair waiter for a $name 
       setting.finally(() => subscriber.disconnect());
       return subscriber;
     };
-    return { locks: setting.locks({ client }), open: opening.open };
+    return { locks: setting.locks({ client }, { logger }), open: opening.open };
   }
 
   const acquire = (locks: Locks, options: object = fair) => kind.lockOf(locks, KEY).acquire(options);
@@ -57,6 +57,29 @@ describe.each([MUTEX, WRITE_LOCK, SEMAPHORE_OF_ONE])('a fair waiter for a $name 
     await holder.release();
     await Promise.all(calls);
     expect(order).toEqual(['late', 'second', 'late too']);
+    expect(await setting.keys()).toEqual([`{${KEY}}:fence`]);
+  });
+
+  it('keeps its turn, too, when it is refused (G8)', async () => {
+    await setting.redis.acl('SETUSER', 'deaf', 'reset', 'on', '>pass', '~*', '+@all', 'resetchannels');
+    const holder = await acquire(setting.own());
+    const logger = { warn: jest.fn(), error: jest.fn() };
+    const { locks, open } = late({ username: 'deaf', password: 'pass' }, logger);
+    const order: string[] = [];
+    const call = (name: string, by: Locks) => kind.lockOf(by, KEY).using(() => order.push(name), { ...fair, retryInterval: 300 });
+    const calls = [call('refused', locks)];
+    await queued(setting, KEY, 1);
+    calls.push(call('second', setting.own()));
+    await queued(setting, KEY, 2);
+    const [before] = await places();
+    open();
+    await eventually(() => logger.warn.mock.calls.length === 1);
+    // It asks at once, and again before long.
+    await pause(200);
+    expect((await places())[0]).toBe(before);
+    await holder.release();
+    await Promise.all(calls);
+    expect(order).toEqual(['refused', 'second']);
     expect(await setting.keys()).toEqual([`{${KEY}}:fence`]);
   });
 
