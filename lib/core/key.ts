@@ -1,6 +1,8 @@
 import { LockConfigError } from './errors.js';
 
 const LONGEST = 512;
+/** What most keys are made of. */
+const PLAIN = new RegExp(`^[ -z|~]{1,${LONGEST}}$`);
 
 /**
  * Returns the key if it is one: 1–512 characters, none of them a control character, braces only as one Redis Cluster hash tag.
@@ -14,12 +16,9 @@ export function checkKey(key: unknown, subject = "A lock's key"): string {
   return key as string;
 }
 
-/** What most keys are made of. */
-const PLAIN = /^[ -z|~]{1,512}$/;
-
 function problemOf(key: unknown): string | undefined {
-  if (typeof key === 'string' && PLAIN.test(key)) return undefined;
   if (typeof key !== 'string') return `must be a string, not ${key === null ? 'null' : typeof key}`;
+  if (PLAIN.test(key)) return undefined;
   if (key === '') return 'must not be empty';
   if (key.length > LONGEST)
     return `must have at most ${LONGEST} characters, this one has ${key.length}: hash the long part (paramLock does)`;
