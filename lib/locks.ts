@@ -203,7 +203,7 @@ export class Locks {
     this.runtime.close();
     this.queues.close();
     const held = [...this.runtime.held];
-    await Promise.all(held.map((lease) => lease.revoke(new LockLostError('The lease was released because the locks were closed.'))));
+    await Promise.all(held.map(({ lease }) => lease.revoke(new LockLostError('The lease was released because the locks were closed.'))));
     // Clean-up under way may fail with a broken connection and go out once more over the next one.
     await within(3 * this.store.requestTimeout, this.runtime.quiet());
     const others = (users.get(this.store) ?? 1) - 1;

@@ -2,7 +2,6 @@ import { untilAborted } from './abort.js';
 import { after, now } from './clock.js';
 import type { LeaseDriver, Share } from './driver.js';
 import { abortedBy, LockLostError, type LockAbortedError } from './errors.js';
-import { LinkedEntry } from './linked-list.js';
 import type { OpenLease } from './runtime.js';
 import type { Tenure } from './tenure.js';
 
@@ -11,7 +10,7 @@ import type { Tenure } from './tenure.js';
  *
  * It can be disposed of by `await using`.
  */
-export class Lease extends LinkedEntry<OpenLease> implements OpenLease, AsyncDisposable {
+export class Lease implements OpenLease, AsyncDisposable {
   /** @internal Whether `maxHold` is over. */
   isOver = false;
   private answer: Promise<boolean> | undefined;
@@ -29,7 +28,6 @@ export class Lease extends LinkedEntry<OpenLease> implements OpenLease, AsyncDis
     /** Whether its `maxHold` lets the key go, whoever else holds it still; that of a re-entrant lease does so only as the last one. */
     private readonly isFirst: boolean,
   ) {
-    super();
     tenure.add(this);
     if (maxHold !== undefined) this.limitTo(now() + maxHold);
   }

@@ -1,9 +1,9 @@
 import { LockAbortedError, type LockLostError } from './errors.js';
 import type { LockEventEmitter } from './events.js';
-import { LinkedList, type Linked } from './linked-list.js';
+import { LinkedEntry, LinkedList } from './linked-list.js';
 
 /** What the runtime knows of a lease that nobody has released yet. */
-export interface OpenLease extends Linked<OpenLease> {
+export interface OpenLease {
   /** Whether a body runs under it, as opposed to a bare lease that its holder releases. */
   readonly guardsBody: boolean;
   /** Whether its `maxHold` is over. */
@@ -13,9 +13,16 @@ export interface OpenLease extends Linked<OpenLease> {
   revoke(reason: LockLostError): Promise<void>;
 }
 
+/** A lease among those that are held. */
+export class HeldLease extends LinkedEntry<HeldLease> {
+  constructor(readonly lease: OpenLease) {
+    super();
+  }
+}
+
 /** What all locks over one store share: who holds, what still runs in the background, and whether they are being closed. */
 export class LockRuntime {
-  readonly held = new LinkedList<OpenLease>();
+  readonly held = new LinkedList<HeldLease>();
   private readonly background = new Set<Promise<void>>();
   private readonly stop = new AbortController();
   private readonly end = new AbortController();
@@ -48,12 +55,14 @@ export class LockRuntime {
     if (this.end.signal.aborted) throw new LockAbortedError(`Cannot acquire "${key}": the locks are closed.`, { key, reason: 'shutdown' });
   }
 
-  opened(lease: OpenLease): void {
-    this.held.add(lease);
+  opened(lease: OpenLease): HeldLease {
+    const held = new HeldLease(lease);
+    this.held.add(held);
+    return held;
   }
 
-  ended(lease: OpenLease): void {
-    this.held.delete(lease);
+  ended(held: HeldLease): void {
+    this.held.delete(held);
     this.changed();
   }
 
@@ -68,7 +77,7 @@ export class LockRuntime {
 
   /** Resolves when no guarded body runs any more and none is about to. */
   drained(): Promise<void> {
-    return this.when(() => this.acquiring === 0 && ![...this.held].some((lease) => lease.guardsBody));
+    return this.when(() => this.acquiring === 0 && ![...this.held].some(({ lease }) => lease.guardsBody));
   }
 
   /** Keeps account of clean-up that nobody waits for. */

@@ -3,7 +3,7 @@ import type { LeaseDriver, Share } from './driver.js';
 import { asStoreError, isTransient, LockLostError, type LockError } from './errors.js';
 import { LinkedEntry } from './linked-list.js';
 import { repeatUntilAnswered } from './repeat.js';
-import type { LockRuntime, OpenLease } from './runtime.js';
+import type { HeldLease, LockRuntime, OpenLease } from './runtime.js';
 import { watchdog, type Renewable } from './watchdog.js';
 
 export interface TenureOptions {
@@ -54,7 +54,7 @@ export class Tenure extends LinkedEntry<Renewable> implements Renewable {
   private isReleased = false;
   private isTold = false;
   readonly grantedAt = now();
-  private leases: readonly OpenLease[] = [];
+  private held: readonly HeldLease[] = [];
 
   constructor(
     readonly runtime: LockRuntime,
@@ -97,18 +97,18 @@ export class Tenure extends LinkedEntry<Renewable> implements Renewable {
   }
 
   add(lease: OpenLease): void {
-    this.leases = [...this.leases, lease];
+    this.held = [...this.held, this.runtime.opened(lease)];
     if (this.limit) lease.abort(this.limit);
-    this.runtime.opened(lease);
   }
 
   /** Ends one lease's part; true if the key was ours until then. */
   remove(lease: OpenLease): Promise<boolean> {
-    this.leases = this.leases.length === 1 ? [] : this.leases.filter((other) => other !== lease);
+    const last = this.held.find((held) => held.lease === lease) as HeldLease;
+    this.held = this.held.filter((other) => other !== last);
     this.stopIfAllAreOver();
     if (this.remaining() === 0) this.expire();
-    if (this.leases.length === 0) return this.release(lease);
-    this.runtime.ended(lease);
+    if (this.held.length === 0) return this.release(last);
+    this.runtime.ended(last);
     return Promise.resolve(!this.loss);
   }
 
@@ -146,12 +146,12 @@ export class Tenure extends LinkedEntry<Renewable> implements Renewable {
   /** A lease's `maxHold` is over. If that ends them all, they are told and the key runs out. */
   reachedLimit(reason: LockLostError, endsAll: boolean): void {
     this.limit ??= endsAll ? reason : undefined;
-    if (endsAll) for (const lease of this.leases) lease.abort(reason);
+    if (endsAll) for (const { lease } of this.held) lease.abort(reason);
     this.stopIfAllAreOver();
   }
 
   private stopIfAllAreOver(): void {
-    if (this.limit || (this.leases.length > 0 && this.leases.every((lease) => lease.isOver))) this.renewAt = Infinity;
+    if (this.limit || (this.held.length > 0 && this.held.every(({ lease }) => lease.isOver))) this.renewAt = Infinity;
   }
 
   expire(): void {
@@ -177,13 +177,13 @@ export class Tenure extends LinkedEntry<Renewable> implements Renewable {
     watchdog.remove(this);
     const error = new LockLostError(`The lease of "${this.key}" was lost: ${why}.`, { key: this.key });
     this.loss = error;
-    for (const lease of this.leases) lease.abort(error);
+    for (const { lease } of this.held) lease.abort(error);
     events.warn(error.message);
     events.emit('lost', { key: this.key, owner: this.owner, error });
     this.line.left(this);
   }
 
-  private release(last: OpenLease): Promise<boolean> {
+  private release(last: HeldLease): Promise<boolean> {
     watchdog.remove(this);
     this.isReleased = true;
     if (this.loss) {

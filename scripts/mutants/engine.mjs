@@ -161,7 +161,7 @@ export const ENGINE_MUTANTS = [
     guarantee: 'G7',
     what: 'a released lease stays on the list of those held',
     file: 'lib/core/runtime.ts',
-    from: 'this.held.delete(lease);',
+    from: 'this.held.delete(held);',
     to: '',
     spec: MEMORY,
     test: 'G7 .*thousand leases',
