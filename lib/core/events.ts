@@ -53,7 +53,9 @@ export class LockEventEmitter<Events extends object = LockEvents> {
   }
 
   emit<E extends keyof Events>(event: E, payload: Events[E]): void {
-    for (const { hear } of this.listeners.get(event) ?? []) void this.tell(event, hear as Listener<Events[E]>, payload);
+    const listeners = this.listeners.get(event);
+    if (!listeners) return;
+    for (const { hear } of listeners) void this.tell(event, hear as Listener<Events[E]>, payload);
   }
 
   warn(message: string | (() => string)): void {

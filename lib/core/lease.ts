@@ -2,7 +2,7 @@ import { untilAborted } from './abort.js';
 import { after, now } from './clock.js';
 import type { LeaseDriver, Share } from './driver.js';
 import { abortedBy, LockLostError, type LockAbortedError } from './errors.js';
-import type { OpenLease } from './runtime.js';
+import type { HeldLease, OpenLease } from './runtime.js';
 import type { Tenure } from './tenure.js';
 
 /**
@@ -18,6 +18,7 @@ export class Lease implements OpenLease, AsyncDisposable {
   private abortReason: unknown;
   private limit: NodeJS.Timeout | undefined;
   private released: (() => void) | undefined;
+  private readonly held: HeldLease;
 
   /** @internal Leases come from {@link Locks} and its primitives. */
   constructor(
@@ -28,7 +29,7 @@ export class Lease implements OpenLease, AsyncDisposable {
     /** Whether its `maxHold` lets the key go, whoever else holds it still; that of a re-entrant lease does so only as the last one. */
     private readonly isFirst: boolean,
   ) {
-    tenure.add(this);
+    this.held = tenure.add(this);
     if (maxHold !== undefined) this.limitTo(now() + maxHold);
   }
 
@@ -93,8 +94,8 @@ export class Lease implements OpenLease, AsyncDisposable {
    */
   release(): Promise<boolean> {
     if (!this.answer) {
-      clearTimeout(this.limit);
-      this.answer = this.tenure.remove(this);
+      if (this.limit) clearTimeout(this.limit);
+      this.answer = this.tenure.remove(this.held);
       this.released?.();
     }
     return this.answer;

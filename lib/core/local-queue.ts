@@ -20,6 +20,8 @@ export class LocalQueue extends LinkedEntry<LocalQueue> implements Contest, Watc
   holder: Tenure | undefined;
   private outcome: Taken | LockError | undefined;
   private turns: Turns | undefined;
+  /** Whether any waiter may be. */
+  private isAnyLate = false;
   private readonly lookout = new Lookout(this);
 
   constructor(
@@ -76,9 +78,9 @@ export class LocalQueue extends LinkedEntry<LocalQueue> implements Contest, Watc
     const { key, driver, runtime } = this;
     const { ttl, minHold, share } = wish;
     const fencingToken = this.turns.take();
-    const tenure = new Tenure(runtime, this, { key, owner, driver, ttl, minHold, fencingToken, share, sentAt });
+    const tenure = new Tenure(runtime, this, { key, owner, driver, ttl, minHold, fencingToken, share, sentAt, grantedAt: now() });
     this.give(this.waiting.first as Waiter, tenure, attempts);
-    for (const waiter of this.waiting) if (waiter.isLate) this.remove(waiter, this.reasonAtTheEnd(waiter));
+    if (this.isAnyLate) this.removeLate();
     if (runtime.stopping.aborted) this.stop();
   }
 
@@ -101,15 +103,15 @@ export class LocalQueue extends LinkedEntry<LocalQueue> implements Contest, Watc
    * The holder's last lease is released. The key passes to the next one here, without the store or by one request that offers it to others
    * first; `false`: nobody here waits, or it must go back to the store by itself.
    */
-  passOn(tenure: Tenure): boolean {
-    if (this.holder !== tenure || this.waiting.size === 0 || tenure.isKept) return false;
+  passOn(tenure: Tenure, time: number): boolean {
+    if (this.holder !== tenure || this.waiting.size === 0 || tenure.keepUntil > time) return false;
     // Those who listen may call off the next one's wait.
     tenure.tellReleased();
     const next = this.waiting.first;
     if (!next) return false;
     this.outcome = undefined;
-    if (this.turns && this.mayPassTo(next, tenure, this.turns)) {
-      const successor = tenure.handOver(this.turns.take());
+    if (this.turns && this.mayPassTo(next, tenure, this.turns, time)) {
+      const successor = tenure.handOver(this.turns.take(), time);
       this.give(next, successor, 0);
       if (this.waiting.size > 0) this.turns.extend(successor);
     } else {
@@ -141,11 +143,11 @@ export class LocalQueue extends LinkedEntry<LocalQueue> implements Contest, Watc
     this.contender.ask();
   }
 
-  private mayPassTo({ settings }: Waiter, tenure: Tenure, turns: Turns): boolean {
-    if (turns.areOver) return false;
+  private mayPassTo({ settings }: Waiter, tenure: Tenure, turns: Turns, time: number): boolean {
+    if (turns.areOver(time)) return false;
     // A minHold outlives the process only if the store knows of it.
     return (
-      settings.ttl === tenure.ttl && settings.minHold === 0 && tenure.isRenewed && tenure.validUntil - now() >= validity(tenure.ttl) / 2
+      settings.ttl === tenure.ttl && settings.minHold === 0 && tenure.isRenewed && tenure.validUntil - time >= validity(tenure.ttl) / 2
     );
   }
 
@@ -176,7 +178,7 @@ export class LocalQueue extends LinkedEntry<LocalQueue> implements Contest, Watc
   private deadline(waiter: Waiter): void {
     const { first } = this.waiting;
     if (waiter !== first && (this.holder || this.outcome)) return this.remove(waiter, this.reasonAtTheEnd(waiter));
-    waiter.isLate = true;
+    waiter.isLate = this.isAnyLate = true;
     if (this.holder) void this.lookout.look().then(() => this.holder && this.remove(waiter, this.reasonAtTheEnd(waiter)));
     else if (waiter === first && waiter.settings.patience > 0) this.contender?.ask();
   }
@@ -206,6 +208,11 @@ export class LocalQueue extends LinkedEntry<LocalQueue> implements Contest, Watc
     if (!this.holder && !this.contender && this.waiting.size === 0) this.rest();
     this.runtime.acquireEnds();
     waiter.reject(error);
+  }
+
+  private removeLate(): void {
+    this.isAnyLate = false;
+    for (const waiter of this.waiting) if (waiter.isLate) this.remove(waiter, this.reasonAtTheEnd(waiter));
   }
 
   /** Nobody has it, nobody wants it. */

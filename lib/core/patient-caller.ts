@@ -36,7 +36,7 @@ export class PatientCaller<Settings extends { readonly patience: number }> {
 
   end(): void {
     this.isOver = true;
-    clearTimeout(this.timer);
+    if (this.timer) clearTimeout(this.timer);
     this.forgetSignal?.();
   }
 }

@@ -19,12 +19,14 @@ export interface TenureOptions {
   readonly share?: Share;
   /** When the request that was granted was sent: validity counts from there, since the store began to count after that. */
   readonly sentAt: number;
+  /** When the one who holds it from now on got it. */
+  readonly grantedAt: number;
 }
 
 /** Those who wait for the tenure's end in this process. */
 export interface Line {
-  /** Passes the key on at the end of the tenure; `false`: nobody does, it goes back to the store. */
-  passOn(tenure: Tenure): boolean;
+  /** Passes the key on at the end of the tenure, which is now; `false`: nobody does, it goes back to the store. */
+  passOn(tenure: Tenure, time: number): boolean;
   /** The tenure is over: it is lost, or its release has been sent. */
   left(tenure: Tenure): void;
 }
@@ -53,62 +55,58 @@ export class Tenure extends LinkedEntry<Renewable> implements Renewable {
   private limit: LockLostError | undefined;
   private isReleased = false;
   private isTold = false;
-  readonly grantedAt = now();
+  readonly grantedAt: number;
   private held: readonly HeldLease[] = [];
 
   constructor(
     readonly runtime: LockRuntime,
     private readonly line: Line,
     options: TenureOptions,
+    predecessor?: Tenure,
   ) {
     super();
     ({ key: this.key, owner: this.owner, driver: this.driver, ttl: this.ttl, sentAt: this.sentAt } = options);
-    ({ fencingToken: this.fencingToken, share: this.share } = options);
+    ({ fencingToken: this.fencingToken, share: this.share, grantedAt: this.grantedAt } = options);
     this.validUntil = this.sentAt + validity(this.ttl);
-    this.renewAt = this.sentAt + this.ttl / 3;
+    this.renewAt = predecessor ? predecessor.renewAt : this.sentAt + this.ttl / 3;
     this.keepUntil = this.grantedAt + options.minHold;
-    this.succession = { current: this };
-    watchdog.add(this);
+    this.succession = predecessor?.succession ?? { current: this };
+    this.succession.current = this;
+    if (predecessor) watchdog.replace(predecessor, this);
+    else watchdog.add(this);
   }
 
   get isRenewed(): boolean {
     return this.renewAt < Infinity;
   }
 
-  /** Whether the key stays taken when this is released. */
-  get isKept(): boolean {
-    return this.keepUntil > now();
-  }
-
   /** The next holder's part of the same lease at the store. */
-  handOver(fencingToken: number | null): Tenure {
-    const { runtime, line, key, owner, driver, ttl, sentAt, renewAt } = this;
-    const successor = new Tenure(runtime, line, { key, owner, driver, ttl, minHold: 0, fencingToken, sentAt });
-    successor.renewAt = renewAt;
-    successor.succession = this.succession;
-    this.succession.current = successor;
-    return successor;
+  handOver(fencingToken: number | null, grantedAt: number): Tenure {
+    const { runtime, line, key, owner, driver, ttl, sentAt } = this;
+    return new Tenure(runtime, line, { key, owner, driver, ttl, minHold: 0, fencingToken, sentAt, grantedAt }, this);
   }
 
   /** Milliseconds for which the key is surely still ours. */
-  remaining(): number {
+  remaining(time = now()): number {
     if (this.isReleased || this.loss) return 0;
-    return Math.max(0, this.validUntil - now());
+    return Math.max(0, this.validUntil - time);
   }
 
-  add(lease: OpenLease): void {
-    this.held = [...this.held, this.runtime.opened(lease)];
+  add(lease: OpenLease): HeldLease {
+    const held = this.runtime.opened(lease);
+    this.held = this.held.length === 0 ? [held] : [...this.held, held];
     if (this.limit) lease.abort(this.limit);
+    return held;
   }
 
   /** Ends one lease's part; true if the key was ours until then. */
-  remove(lease: OpenLease): Promise<boolean> {
-    const last = this.held.find((held) => held.lease === lease) as HeldLease;
-    this.held = this.held.filter((other) => other !== last);
+  remove(held: HeldLease): Promise<boolean> {
+    const time = now();
+    this.held = this.held.length === 1 ? [] : this.held.filter((other) => other !== held);
+    if (this.remaining(time) === 0) this.expire();
+    if (this.held.length === 0) return this.release(held, time);
     this.stopIfAllAreOver();
-    if (this.remaining() === 0) this.expire();
-    if (this.held.length === 0) return this.release(last);
-    this.runtime.ended(last);
+    this.runtime.ended(held);
     return Promise.resolve(!this.loss);
   }
 
@@ -183,8 +181,7 @@ export class Tenure extends LinkedEntry<Renewable> implements Renewable {
     this.line.left(this);
   }
 
-  private release(last: HeldLease): Promise<boolean> {
-    watchdog.remove(this);
+  private release(last: HeldLease, time: number): Promise<boolean> {
     this.isReleased = true;
     if (this.loss) {
       // Nobody waits for it: a renewal without an answer may have kept the key ours at the store.
@@ -193,7 +190,9 @@ export class Tenure extends LinkedEntry<Renewable> implements Renewable {
       this.runtime.ended(last);
       return Promise.resolve(false);
     }
-    if (this.line.passOn(this)) {
+    const isPassedOn = this.line.passOn(this, time);
+    watchdog.remove(this);
+    if (isPassedOn) {
       this.runtime.ended(last);
       return Promise.resolve(true);
     }

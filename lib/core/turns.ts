@@ -29,8 +29,8 @@ export class Turns {
     this.mayAsk = tokens > 1 && !isContested;
   }
 
-  get areOver(): boolean {
-    return this.left <= 0 || now() >= this.endsAt;
+  areOver(time: number): boolean {
+    return this.left <= 0 || time >= this.endsAt;
   }
 
   /** The fencing token of the next turn, which begins. */
@@ -44,7 +44,7 @@ export class Turns {
   /** Asks for more in good time, as soon as the turn that was just given has begun. */
   extend(tenure: Tenure): void {
     const { handOvers, time } = this.limits;
-    if (!this.mayAsk || (this.left > handOvers / 4 && this.endsAt - now() > time / 4)) return;
+    if (!this.mayAsk || (this.left > handOvers / 4 && this.endsAt - tenure.grantedAt > time / 4)) return;
     this.mayAsk = false;
     setImmediate(() => void this.ask(tenure));
   }
@@ -52,7 +52,7 @@ export class Turns {
   private async ask(tenure: Tenure): Promise<void> {
     const { runtime, succession } = tenure;
     const { current } = succession;
-    if (this.areOver || current.remaining() === 0 || !current.isRenewed || runtime.closed.aborted) return;
+    if (this.areOver(now()) || current.remaining() === 0 || !current.isRenewed || runtime.closed.aborted) return;
     const { left } = this;
     const { handOvers, time } = this.limits;
     const { key, owner, driver, ttl } = tenure;

@@ -39,6 +39,12 @@ export class Watchdog {
     this.tickBy(Math.min(tenure.renewAt, tenure.validUntil));
   }
 
+  /** The successor is due when the tenure was that it takes over. */
+  replace(tenure: Renewable, successor: Renewable): void {
+    this.tenures.delete(tenure);
+    this.tenures.add(successor);
+  }
+
   /** The timer stays, and ends with its next tick: setting one anew for each short hold would cost more than all the rest. */
   remove(tenure: Renewable): void {
     this.tenures.delete(tenure);
