@@ -1,56 +1,15 @@
 import { after, now, validity } from './clock.js';
-import type { AcquireReply, AcquireRequest, LeaseDriver, Share } from './driver.js';
+import type { Contest, Taken, Wish } from './contest.js';
+import type { AcquireReply, AcquireRequest, LeaseDriver, TokenGrant } from './driver.js';
 import { asStoreError, isTransient, LockConfigError, StoreError, type LockError } from './errors.js';
 import { createOwner } from './owner.js';
 import { pollDelay, queuedDelay, turnDelay } from './patience.js';
 import { repeatUntilAnswered } from './repeat.js';
-import type { LockRuntime } from './runtime.js';
 
 /** A third of a second or so, in which an inbox can be opened. */
 const VAIN_ATTEMPTS = 5;
 /** Milliseconds for which a store remembers a place in a queue that nobody asks after. */
 const QUEUE_LIFE = 60_000;
-
-export type Taken = Extract<AcquireReply, { granted: false }>;
-
-/** What those who wait want now: the first of them may be another one with each try. */
-export interface Wish {
-  /** Lease length, milliseconds. */
-  readonly ttl: number;
-  readonly minHold: number;
-  /** How many fencing tokens to reserve. */
-  readonly tokens: number;
-  readonly retryInterval: number;
-  /** Whether to wait at all. */
-  readonly isPatient: boolean;
-  /** Whether the queue at the store is wanted even where it cannot wake us. */
-  readonly fair: boolean;
-  readonly holding: readonly string[];
-  readonly share: Share | undefined;
-}
-
-export interface Grant {
-  readonly owner: string;
-  readonly wish: Wish;
-  readonly token: number | null;
-  /** When the request that was granted was sent: validity counts from there, since the store began to count after that. */
-  readonly sentAt: number;
-}
-
-/** On whose behalf a contender asks. It ends the contest by {@link Contender.cancel} when nobody waits any more. */
-export interface Contest {
-  readonly runtime: LockRuntime;
-  readonly driver: LeaseDriver;
-  readonly key: string;
-  wish(): Wish;
-  /** Whether a grant of this is still what the first of them wants. */
-  isWanted(wish: Wish): boolean;
-  granted(grant: Grant): void;
-  /** The key is taken, or the store gave no answer; it is asked again. */
-  refused(outcome: Taken | LockError): void;
-  /** No further try can help. The contest is over. */
-  failed(error: LockError): void;
-}
 
 /**
  * Asks the store for a key under one owner, again and again, until it is granted or called off. The only acquire loop: every kind of lock
@@ -63,6 +22,8 @@ export class Contender {
   attempts = 0;
   private sentAt = 0;
   private sentTtl = 0;
+  /** What our only request so far asked for, by which we queue. */
+  private joinedFor: Wish | undefined;
   private isAsking = false;
   private isWoken = false;
   private isOver = false;
@@ -101,6 +62,7 @@ export class Contender {
     this.attempts++;
     this.isAsking = true;
     this.isWoken = false;
+    this.joinedFor = undefined;
     this.mayBeKnown = true;
     this.sentTtl = request.ttl;
     this.sentAt = now();
@@ -142,7 +104,7 @@ export class Contender {
     const queue = wish.isPatient && (this.isQueued || mayQueue);
     if (queue && !this.isQueued) {
       this.isQueued = true;
-      this.forgetWakeUps = wakeUps?.listen(this.owner, () => this.ask());
+      this.forgetWakeUps = wakeUps?.listen(this.owner, (grant) => this.woken(grant));
     }
     this.hasInbox ||= queue && wakeUps?.isOpen === true;
     return {
@@ -164,8 +126,13 @@ export class Contender {
     this.yields = undefined;
     if (!reply.granted) {
       this.mayBeKnown = wasQueued;
+      if (wasQueued && this.attempts === 1) this.joinedFor = wish;
       return this.retry(reply);
     }
+    this.granted(reply, wish, this.attempts > 1);
+  }
+
+  private granted({ token }: TokenGrant, wish: Wish, isContested: boolean): void {
     if (now() >= this.sentAt + validity(wish.ttl)) {
       // Asked for again under the same owner, it is refreshed.
       const { key } = this.contest;
@@ -175,7 +142,18 @@ export class Contender {
     if (!this.contest.isWanted(wish)) return this.ask();
     this.isOver = true;
     this.forgetWakeUps?.();
-    this.contest.granted({ owner: this.owner, wish, token: reply.token, sentAt: this.sentAt });
+    this.contest.granted({ owner: this.owner, wish, token, sentAt: this.sentAt, isContested });
+  }
+
+  /**
+   * With a grant the key is ours since after our only request was sent: our validity counts from there, without another one. Had we asked again, an
+   * old message could be taken for a new one.
+   */
+  private woken(grant: TokenGrant | undefined): void {
+    const { joinedFor: wish } = this;
+    if (!grant || this.isOver || wish?.minHold !== 0 || now() >= this.sentAt + validity(wish.ttl) / 2) return this.ask();
+    clearTimeout(this.timer);
+    this.granted(grant, wish, true);
   }
 
   private unanswered(error: LockError, wasKnown: boolean): void {

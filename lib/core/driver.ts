@@ -34,12 +34,14 @@ export interface AcquireRequest extends Tenancy {
   readonly abandoned: () => boolean;
 }
 
+export interface TokenGrant {
+  readonly granted: true;
+  /** First token of the reserved block; `null` where the store cannot promise that tokens grow. */
+  readonly token: number | null;
+}
+
 export type AcquireReply =
-  | {
-      readonly granted: true;
-      /** First token of the reserved block; `null` where the store cannot promise that tokens grow. */
-      readonly token: number | null;
-    }
+  | TokenGrant
   | {
       readonly granted: false;
       /** Milliseconds that the holder's lease has left, as far as the store knows; negative: unknown. */
@@ -75,8 +77,11 @@ export interface WakeUps {
   open(warn: (message: string) => void): Promise<void>;
   /** A waiter was not woken for long, and looks by itself: are we still listened to? */
   check?(): void;
-  /** Calls back when the owner may have been offered its key, also before it is known to wait. The returned function forgets it. */
-  listen(owner: string, wake: () => void): () => void;
+  /**
+   * Calls back when the owner may have been offered its key, also before it is known to wait; or when its request that yields has got it the key
+   * since, for the whole length from when that was sent. The returned function forgets it.
+   */
+  listen(owner: string, wake: (grant?: TokenGrant) => void): () => void;
 }
 
 /** What the store knows of an owner and a key; `remaining` as in {@link AcquireReply}. */

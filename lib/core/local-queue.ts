@@ -1,5 +1,6 @@
-import { Contender, type Contest, type Grant, type Taken, type Wish } from './acquire.js';
+import { Contender } from './acquire.js';
 import { now, validity } from './clock.js';
+import type { Contest, Grant, Taken, Wish } from './contest.js';
 import type { LeaseDriver } from './driver.js';
 import { abortedBy, closed, LockError, LockTimeoutError, ownCopyOf, stopped, type StoreError } from './errors.js';
 import { Lease } from './lease.js';
@@ -70,11 +71,11 @@ export class LocalQueue extends LinkedEntry<LocalQueue> implements Contest, Watc
     return settings.ttl === ttl && settings.minHold === minHold;
   }
 
-  granted({ owner, wish, token, sentAt }: Grant): void {
+  granted({ owner, wish, token, sentAt, isContested }: Grant): void {
     const { attempts } = this.contender as Contender;
     this.contender = undefined;
     this.outcome = undefined;
-    this.turns = new Turns(this.limits, wish.tokens, token, attempts > 1);
+    this.turns = new Turns(this.limits, wish.tokens, token, isContested);
     const { key, driver, runtime } = this;
     const { ttl, minHold, share } = wish;
     const fencingToken = this.turns.take();

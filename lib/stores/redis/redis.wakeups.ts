@@ -1,12 +1,14 @@
 import { randomUUID } from 'node:crypto';
 import { now } from '../../core/clock.js';
-import type { WakeUps } from '../../core/driver.js';
+import type { TokenGrant, WakeUps } from '../../core/driver.js';
 import { StoreError } from '../../core/errors.js';
 import { outside } from '../../core/outside.js';
 import { storeErrorOf, type RedisClient } from './redis.connection.js';
 
 /** Milliseconds that a waiter has to take the lock that it is offered. */
 const OFFER = 1000;
+/** Milliseconds for which a process that had the lock just now is surely alive, or as good as: a grant to a dead one lasts for its `ttl`. */
+const READY = 500;
 const CHECK_INTERVAL = 1000;
 const MOST_DEAF_TIMES = 5;
 
@@ -17,7 +19,7 @@ const MOST_DEAF_TIMES = 5;
 export class RedisWakeUps implements WakeUps {
   readonly inbox = `nestjs-distributed-lock:inbox:${randomUUID()}`;
   isOpen = false;
-  private readonly listeners = new Map<string, () => void>();
+  private readonly listeners = new Map<string, (grant?: TokenGrant) => void>();
   private readonly places = new Map<string, string>();
   /** Places that name the inbox after it was refused: their owners leave them, and take others. */
   private readonly refusedPlaces = new Map<string, string>();
@@ -41,7 +43,7 @@ export class RedisWakeUps implements WakeUps {
     return this.opening;
   }
 
-  listen(owner: string, wake: () => void): () => void {
+  listen(owner: string, wake: (grant?: TokenGrant) => void): () => void {
     this.listeners.set(owner, wake);
     return () => this.forget(owner);
   }
@@ -61,10 +63,16 @@ export class RedisWakeUps implements WakeUps {
     );
   }
 
-  /** How the queue knows an owner; see acquire.lua. It is the same whenever the owner asks, but that it names the inbox once it is open. */
-  placeOf(owner: string, ttl: number, holding: readonly string[]): string {
+  /**
+   * How the queue knows an owner; see mutex/acquire.lua. It is the same whenever the owner asks, but that it names the inbox once it is open.
+   *
+   * @param tokens to reserve with a grant, of an owner that is ready for one.
+   */
+  placeOf(owner: string, ttl: number, holding: readonly string[], tokens = 0): string {
     const inbox = this.isOpen ? this.inbox : '';
-    const known = this.places.get(owner) ?? [owner, inbox, inbox === '' ? OFFER : Math.min(ttl, OFFER), ...holding].join('\n');
+    const offer = inbox === '' ? OFFER : Math.min(ttl, OFFER);
+    const ready = tokens > 0 && inbox !== '' ? ` ${ttl} ${tokens} ${Math.min(Math.floor(ttl / 4), READY)}` : '';
+    const known = this.places.get(owner) ?? [owner, inbox, `${offer}${ready}`, ...holding].join('\n');
     const place = inbox === '' ? known : known.replace('\n\n', `\n${inbox}\n`);
     this.places.set(owner, place);
     return place;
@@ -123,7 +131,10 @@ export class RedisWakeUps implements WakeUps {
       };
       const again = (): void => subscriber.disconnect(true);
       subscriber.on('error', () => undefined);
-      subscriber.on('message', (_channel, owner) => this.listeners.get(owner as string)?.());
+      subscriber.on('message', (_channel, message) => {
+        const [owner = '', token] = (message as string).split('\n');
+        this.listeners.get(owner)?.(token === undefined ? undefined : { granted: true, token: Number(token) });
+      });
       subscriber.on('close', () => {
         if (this.subscriber === subscriber) this.isOpen = false;
         resolve();

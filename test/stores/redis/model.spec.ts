@@ -2,14 +2,19 @@ import type { Redis } from 'ioredis';
 import { lua } from '../../../lib/stores/redis/lua.generated.js';
 import type { Ear } from './model.ear.js';
 import { CALLERS, KEYS, steps, type OwnStep } from './model.steps.js';
-import { MutexModel, type Caller, type ExpectedReply } from './mutex.model.js';
+import { MutexModel, READY, READY_NO_MORE, type Caller, type ExpectedReply } from './mutex.model.js';
 import { playsLikeItsModel, ScriptPlay, type Parts } from './script.play.js';
 
 const OFFER = 20_000;
+const GRANT = 60_000;
+/** Tokens of a grant. */
+const BLOCK = 32;
 const STRANGER = 'a stranger';
 
 class MutexPlay extends ScriptPlay<MutexModel, OwnStep> {
   private readonly lastTokens = new Map<string, number>();
+  /** First and last ones that were given in this step. */
+  private blocks: { key: string; first: number; last: number }[] = [];
   /** Who has been told that a key is theirs, and has not given it up since: the server is not asked. */
   private readonly believing = new Map<string, Set<string>>(KEYS.map((key) => [key, new Set()]));
 
@@ -18,7 +23,7 @@ class MutexPlay extends ScriptPlay<MutexModel, OwnStep> {
     ear: Ear,
     private readonly countsReceivers: boolean,
   ) {
-    super(redis, ear, new MutexModel(KEYS, OFFER, countsReceivers));
+    super(redis, ear, new MutexModel(KEYS, { offer: OFFER, grant: GRANT }, countsReceivers));
   }
 
   protected async play(step: OwnStep): Promise<void> {
@@ -115,11 +120,34 @@ class MutexPlay extends ScriptPlay<MutexModel, OwnStep> {
     ];
   }
 
-  /** G2: tokens only grow. */
   private granted(key: string, token: number, tokens: number): void {
-    expect(token).toBeGreaterThan(this.lastTokens.get(key) ?? 0);
     expect(Number.isSafeInteger(token)).toBe(true);
-    this.lastTokens.set(key, token + tokens - 1);
+    this.blocks.push({ key, first: token, last: token + tokens - 1 });
+  }
+
+  /** A grant names its first token; which key it is of, the owner knows. */
+  protected override understood(message: string, expected = ''): string {
+    const [owner = '', token] = message.split('\n');
+    if (token === undefined) return owner;
+    const key = KEYS.find((name) => expected === `${owner}\n${name}`) ?? 'none';
+    if (key !== 'none') this.believing.get(key)!.add(owner);
+    this.granted(key, Number(token), BLOCK);
+    return `${owner}\n${key}`;
+  }
+
+  /** G2: tokens only grow, and no two grants have one in common. */
+  private async compareTokens(): Promise<void> {
+    for (const { key, first, last } of this.blocks.sort((a, b) => a.first - b.first)) {
+      expect(first).toBeGreaterThan(this.lastTokens.get(key) ?? 0);
+      this.lastTokens.set(key, last);
+    }
+    this.blocks = [];
+    for (const key of this.model.wasting) {
+      const last = Number(await this.redis.get(`{${key}}:fence`));
+      expect(last).toBeGreaterThanOrEqual(this.lastTokens.get(key) ?? BLOCK);
+      this.lastTokens.set(key, last);
+    }
+    this.model.wasting.clear();
   }
 
   private check({ key, caller: given }: StepOf<'check'>): Parts {
@@ -143,6 +171,7 @@ class MutexPlay extends ScriptPlay<MutexModel, OwnStep> {
   }
 
   protected async compare(): Promise<void> {
+    await this.compareTokens();
     for (const [key, { holding, queue }] of this.model.locks) {
       const [value, left, places, names] = await Promise.all([
         this.redis.get(key),
@@ -167,7 +196,10 @@ class MutexPlay extends ScriptPlay<MutexModel, OwnStep> {
 
 type StepOf<T extends OwnStep['type']> = Extract<OwnStep, { type: T }>;
 
-const placeOf = ({ owner, inbox }: Caller): string => `${owner}\n${inbox}\n${OFFER}`;
+const placeOf = ({ owner, inbox }: Caller): string => {
+  const isReady = inbox === READY || inbox === READY_NO_MORE;
+  return `${owner}\n${inbox}\n${OFFER}${isReady ? ` ${GRANT} ${BLOCK} ${inbox === READY ? 60_000 : 0}` : ''}`;
+};
 /** A run takes far less than the 20 s between two lengths of a lease. */
 const rounded = (left: number): number => Math.ceil(left / 20_000) * 20_000;
 const shown = ([left, holder, ahead]: [number, string, number]): ExpectedReply => ({ holder, ahead, ttl: rounded(left) });

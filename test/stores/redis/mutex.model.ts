@@ -7,6 +7,10 @@ export interface Caller {
   readonly inbox: string;
 }
 
+/** Of the processes whose places say that they are ready, the one that is, for as long as the test takes, and the one that never is. */
+export const READY = 'inbox:b';
+export const READY_NO_MORE = 'inbox:c';
+
 export interface AcquireStep {
   readonly key: string;
   readonly caller: Caller;
@@ -34,13 +38,15 @@ export class MutexModel {
   readonly locks: ReadonlyMap<string, Lock>;
   /** Processes that listen. */
   readonly listening = new Set<string>();
-  /** What was said since the last look: `[inbox, owner]`. */
+  /** What was said since the last look: `[inbox, owner]`, of a grant with the key. */
   said: [string, string][] = [];
+  /** Keys of which a ready waiter was gone when it was to be told its tokens. */
+  readonly wasting = new Set<string>();
 
   /** @param countsReceivers whether the server can tell that nobody listens to an inbox. */
   constructor(
     keys: readonly string[],
-    private readonly offerTtl: number,
+    private readonly lengths: { readonly offer: number; readonly grant: number },
     private readonly countsReceivers: boolean,
   ) {
     this.locks = new Map(keys.map((key) => [key, new Lock()]));
@@ -53,7 +59,7 @@ export class MutexModel {
       return 'granted';
     }
     const isFree = !lock.holding || (lock.holding.owner === yields && !lock.holding.isKept);
-    if (isFree && !this.offer(lock, caller)) {
+    if (isFree && !this.offer(lock, caller, key)) {
       lock.holding = { owner: caller.owner, isKept: false, ttl };
       return 'granted';
     }
@@ -122,21 +128,28 @@ export class MutexModel {
     return holding ? `${holding.isKept ? 'kept:' : ''}${holding.owner}` : null;
   }
 
-  /** The first waiter that is not known to be gone has the lock now, unless the asker comes before it. Those ahead of it are forgotten. */
-  private offer(lock: Lock, asker: Caller | undefined): boolean {
+  /**
+   * The first waiter that is not known to be gone has the lock now, unless the asker comes before it. Those ahead of it are forgotten.
+   *
+   * @param granting the key, where one that is ready has it for its whole length.
+   */
+  private offer(lock: Lock, asker: Caller | undefined, granting = ''): boolean {
     for (let head = lock.queue.shift(); head; head = lock.queue.shift()) {
       if (head.owner === asker?.owner) return false;
-      const isGone = this.countsReceivers && head.inbox !== '' && !this.listening.has(head.inbox);
-      if (isGone) continue;
-      lock.holding = { owner: head.owner, isKept: false, ttl: this.offerTtl };
-      this.say(head);
+      const isHeard = this.listening.has(head.inbox);
+      const isReady = granting !== '' && head.inbox === READY;
+      if (isReady && !isHeard) this.wasting.add(granting);
+      if (this.countsReceivers && head.inbox !== '' && !isHeard) continue;
+      const isGranted = isReady && isHeard;
+      lock.holding = { owner: head.owner, isKept: false, ttl: isGranted ? this.lengths.grant : this.lengths.offer };
+      this.say(head, isGranted ? `\n${granting}` : '');
       return true;
     }
     return false;
   }
 
-  private say({ inbox, owner }: Caller): void {
-    if (this.listening.has(inbox)) this.said.push([inbox, owner]);
+  private say({ inbox, owner }: Caller, grant = ''): void {
+    if (this.listening.has(inbox)) this.said.push([inbox, owner + grant]);
   }
 
   private at(key: string): Lock {

@@ -2,21 +2,33 @@
 -- KEYS  for each: lock, fence, queue
 -- ARGV  1 '1' where PUBLISH tells how many heard it, 2 ms to keep the fence; then for each: owner, ttl ms, tokens to reserve,
 --       place in the queue ('': none), owner that gives the lock up in this step ('': none)
---       A place: owner, inbox ('': none), ms that an offer lasts, keys that its call chain holds; a line each.
+--       A place: owner, inbox ('': none), ms that an offer lasts, keys that its call chain holds; a line each. Of one that is ready for a
+--       grant instead, the third line goes on: ttl ms, tokens to reserve, ms from its coming for which it is.
 -- Reply for each: the first token, or {ms left (-1: without end), holder, waiters ahead}, or an error
 local call, time = redis.call, redis.call('TIME')
 -- Microseconds, which fit a double until 2255: tokens grow also where the last one was lost.
 local clock = time[1] .. string.format('%06d', time[2])
 local micros = tonumber(clock)
 
--- The free lock goes to the first waiter whose process listens, or that has no inbox, for a moment: to confirm by asking again.
-local function offer(lock, queue, asker)
+-- The first of so many new ones.
+local function reserve(fence, tokens)
+  local token, last = clock, call('GET', fence)
+  if last and last + 1 > micros then token = string.format('%.0f', last + 1) end
+  call('SET', fence, tokens == '1' and token or string.format('%.0f', token + tokens - 1), 'PX', ARGV[2])
+  return token
+end
+
+-- The free lock goes to the first waiter whose process listens, or that has no inbox: for a moment, to confirm by asking again; or, to one that
+-- is ready, as a grant with its first token. Its length counts for the waiter from when it sent the request that brought it here.
+local function offer(lock, fence, queue, asker)
   for _ = 1, call('ZCARD', queue) do
-    local owner, inbox, ms = string.match(call('ZPOPMIN', queue)[1], '^(.-)\n(.-)\n(%d+)')
+    local place, since = unpack(call('ZPOPMIN', queue))
+    local owner, inbox, ms, ttl, tokens, ready = string.match(place, '^(.-)\n(.-)\n(%d+) ?(%d*) ?(%d*) ?(%d*)')
     if owner == asker then return nil end
-    local heard = inbox == '' or redis.pcall('PUBLISH', inbox, owner)
+    local isReady = ready ~= '' and math.abs(micros - since) < ready * 1000
+    local heard = inbox == '' or redis.pcall('PUBLISH', inbox, isReady and owner .. '\n' .. reserve(fence, tokens) or owner)
     if heard ~= 0 or ARGV[1] ~= '1' then
-      call('SET', lock, owner, 'PX', ms)
+      call('SET', lock, owner, 'PX', isReady and (tonumber(heard) or 0) > 0 and ttl or ms)
       return owner
     end
   end
@@ -30,7 +42,7 @@ local function acquire(i)
     if holder == owner then
       ttl = math.max(ttl, call('PTTL', lock))
     elseif not holder or (yields ~= '' and holder == yields) then
-      holder = offer(lock, queue, owner)
+      holder = offer(lock, fence, queue, owner)
     end
     if holder and holder ~= owner then
       if place == '' then return {call('PTTL', lock), holder, 0} end
@@ -47,9 +59,7 @@ local function acquire(i)
       return {call('PTTL', lock), holder, call('ZRANK', queue, place)}
     end
   end
-  local token, last = clock, call('GET', fence)
-  if last and last + 1 > micros then token = string.format('%.0f', last + 1) end
-  call('SET', fence, tokens == '1' and token or string.format('%.0f', token + tokens - 1), 'PX', ARGV[2])
+  local token = reserve(fence, tokens)
   call('SET', lock, owner, 'PX', ttl)
   return token
 end
