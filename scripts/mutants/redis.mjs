@@ -166,7 +166,7 @@ export const REDIS_MUTANTS = [
     guarantee: 'G3',
     what: 'a lease is believed for ever',
     file: 'lib/core/tenure.ts',
-    from: 'return Math.max(0, this.validUntil - now());',
+    from: 'return Math.max(0, this.validUntil - time);',
     to: 'return this.ttl;',
     spec: spec('dead-holder'),
     test: 'paused past its lease',

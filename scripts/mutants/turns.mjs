@@ -73,7 +73,7 @@ export const TURNS_MUTANTS = [
     guarantee: 'G8',
     what: 'turns that end by their time are not extended',
     file: turns,
-    from: '(this.left > handOvers / 4 && this.endsAt - now() > time / 4)',
+    from: '(this.left > handOvers / 4 && this.endsAt - tenure.grantedAt > time / 4)',
     to: '(this.left > handOvers / 4 && time > 0)',
     spec: memory,
     test: 'over by their time',
