@@ -73,7 +73,17 @@ export const READY_MUTANTS = [
     file: lua,
     from: 'isReady and (tonumber(heard) or 0) > 0 and ttl or ms',
     to: 'isReady and ttl or ms',
-    ...model,
+    spec,
+    test: 'whether anybody hears it',
+  },
+  {
+    guarantee: 'G8',
+    what: 'a grant of which nobody could be told lasts for a keyTimeout',
+    file: lua,
+    from: '(tonumber(heard) or 0) > 0',
+    to: '(tonumber(heard) or 1) > 0',
+    spec,
+    test: 'may tell nobody',
   },
   {
     guarantee: 'G8',

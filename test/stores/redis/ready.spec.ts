@@ -1,5 +1,6 @@
 import { setTimeout as pause } from 'node:timers/promises';
 import type { AcquireOptions, Lease, Locks } from 'nestjs-distributed-lock/core';
+import { lua } from '../../../lib/stores/redis/lua.generated.js';
 import { eventually } from '../../support/eventually.js';
 import { endOf, useRedis } from './setting.js';
 import { AT_ONCE, queued, turnOf, woken, type Turn } from './waiting.js';
@@ -132,6 +133,20 @@ describe('a process that yields its turn', () => {
     await holder.release();
     await next;
     expect(attempts).toEqual([1, 2]);
+  });
+
+  it.each([
+    ['no server can tell whether anybody hears it', '0', undefined],
+    ['the one who releases may tell nobody', '1', '-publish'],
+  ])('is offered it for a second where %s (G8)', async (_where, countsReceivers, right = '+publish') => {
+    await setting.redis.acl('SETUSER', 'releaser', 'on', '>secret', '~*', '+@all', right);
+    const releaser = setting.client({ username: 'releaser', password: 'secret' });
+    await setting.redis.set(KEY, 'holder', 'PX', 60_000);
+    await setting.redis.zadd(`{${KEY}}:queue`, Date.now() * 1000, 'waiter\nno inbox\n1000 60000 1 60000');
+    const keys = [KEY, `{${KEY}}:fence`, `{${KEY}}:queue`];
+    await releaser.eval(lua['mutex/acquire'], 3, ...keys, countsReceivers, 60_000, 'yielder', 60_000, 1, '', 'holder');
+    expect(await setting.redis.get(KEY)).toBe('waiter');
+    expect(await setting.redis.pttl(KEY)).toBeLessThanOrEqual(1_000);
   });
 
   it('asks where its lease would have less than half of its length left (G3)', async () => {
