@@ -60,6 +60,15 @@ export const READY_MUTANTS = [
     test: 'one that comes anew does not',
   },
   {
+    guarantee: 'G8',
+    what: 'who yields, ready or not, says so later',
+    file: 'lib/stores/redis/lease.requests.ts',
+    from: 'if (isUrgent) this.flush();',
+    to: '',
+    spec,
+    test: 'says so at once',
+  },
+  {
     guarantee: 'G2',
     what: 'a grant reserves no tokens',
     file: lua,

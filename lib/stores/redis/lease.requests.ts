@@ -44,18 +44,21 @@ export class LeaseRequests {
     this.renewing = new RedisScript(scripts.renew);
   }
 
-  acquire(key: string, args: readonly [owner: string, ...Argument[]], abandoned: () => boolean): Promise<AcquireReply> {
+  /** @param isUrgent whether others wait for it: it is sent now, with what was to go at the end of the turn. */
+  acquire(key: string, args: readonly [owner: string, ...Argument[]], abandoned: () => boolean, isUrgent = false): Promise<AcquireReply> {
     const [owner] = args;
     const left = this.wakeUps.refusedPlaceOf(owner);
     if (left !== undefined) {
       // One after the other: a script that the server does not know is sent again, and the release would take back what the acquire has got.
       return this.release(key, [owner, 0, left]).then(() => {
         this.wakeUps.hasLeft(owner);
-        return this.acquire(key, args, abandoned);
+        return this.acquire(key, args, abandoned, isUrgent);
       });
     }
     this.flushSoon();
-    return this.acquires.add([key, this.beside(key, 'fence'), this.beside(key, 'queue')], args, decode, abandoned);
+    const reply = this.acquires.add([key, this.beside(key, 'fence'), this.beside(key, 'queue')], args, decode, abandoned);
+    if (isUrgent) this.flush();
+    return reply;
   }
 
   release(key: string, args: readonly Argument[]): Promise<'released' | 'lost'> {
@@ -87,9 +90,13 @@ export class LeaseRequests {
     this.isFlushing = true;
     process.nextTick(() => {
       this.isFlushing = false;
-      this.releases.flush();
-      this.acquires.flush();
+      this.flush();
     });
+  }
+
+  private flush(): void {
+    this.releases.flush();
+    this.acquires.flush();
   }
 }
 

@@ -35,7 +35,7 @@ export class RedisMutexDriver implements LeaseDriver {
 
   acquire({ key, owner, ttl, tokens, queue, holding = [], yields = '', abandoned }: AcquireRequest): Promise<AcquireReply> {
     const place = queue ? this.wakeUps.placeOf(owner, ttl, holding, yields === '' ? 0 : tokens) : '';
-    return this.requests.acquire(key, [owner, ttl, tokens, place, yields], abandoned);
+    return this.requests.acquire(key, [owner, ttl, tokens, place, yields], abandoned, yields !== '');
   }
 
   renew(batch: readonly RenewRequest[]): Promise<readonly ('renewed' | 'lost')[]> {

@@ -85,7 +85,8 @@ export class RedisWakeUps implements WakeUps {
 
   /** The place that it has to leave before it asks for another one. */
   refusedPlaceOf(owner: string): string | undefined {
-    return this.refusedPlaces.get(owner);
+    // There are hardly ever any, and the look would have each owner hashed.
+    return this.refusedPlaces.size > 0 ? this.refusedPlaces.get(owner) : undefined;
   }
 
   hasLeft(owner: string): void {

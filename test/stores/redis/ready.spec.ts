@@ -13,8 +13,7 @@ describe('a process that yields its turn', () => {
   const setting = useRedis();
 
   /** Every turn of a process is its last one, if others wait. */
-  const process = (): Locks =>
-    setting.locks({ options: { ...setting.server.connection, disconnectTimeout: 100 } }, { localQueue: { handOvers: 1, time: 60_000 } });
+  const process = (client = setting.client()): Locks => setting.locks({ client }, { localQueue: { handOvers: 1, time: 60_000 } });
 
   interface Ready {
     readonly ours: Locks;
@@ -76,6 +75,18 @@ describe('a process that yields its turn', () => {
 
   const outcomeSoFar = <T>(promise: Promise<T>): Promise<T | 'pending'> =>
     Promise.race([promise, pause(50).then(() => 'pending' as const)]);
+
+  it('says so at once, before its callers do anything else', async () => {
+    const client = setting.client();
+    const ours = process(client);
+    const first = await ours.acquire(KEY, woken);
+    const next = ours.acquire(KEY, woken);
+    const sending = jest.spyOn(client, 'evalsha');
+    const released = first.release();
+    expect(sending).toHaveBeenCalledTimes(1);
+    expect(await released).toBe(true);
+    await (await next).release();
+  });
 
   /** The next turn comes soon enough for a grant: on a busy machine not each time. */
   async function grantedNext(wait = 0): Promise<Ready & { readonly turn: Turn; readonly releasedAt: number }> {
