@@ -1,5 +1,6 @@
 import { now } from './clock.js';
 import type { ExtendReply } from './driver.js';
+import { asStoreError } from './errors.js';
 import type { Tenure } from './tenure.js';
 
 /** How many holders in a row, and for how many milliseconds, a process keeps a key that others may want. */
@@ -60,8 +61,9 @@ export class Turns {
     let reply: ExtendReply | undefined;
     try {
       reply = await driver.extend?.({ key, owner, ttl, tokens: handOvers });
-    } catch {
+    } catch (cause) {
       // The store is asked again when these turns are over.
+      tenure.noticeUnknown('renew', asStoreError(cause, key));
     }
     if (!reply) return;
     tenure.settleRenewal(reply === 'lost' ? 'lost' : 'renewed', sentAt);

@@ -96,4 +96,13 @@ export const TURNS_MUTANTS = [
     spec: memory,
     test: 'told that the tenure is lost',
   },
+  {
+    guarantee: 'G4',
+    what: 'an extension without an answer is told to nobody',
+    file: turns,
+    from: "tenure.noticeUnknown('renew', asStoreError(cause, key));",
+    to: 'void [asStoreError, cause];',
+    spec: memory,
+    test: 'without an answer, which it says',
+  },
 ];

@@ -74,8 +74,9 @@ export function turnsContract(makeStore: MakeStore, kind: Kind): void {
 
   describe('a process whose callers want a key that nobody else wants', () => {
     const replies: (ExtendReply | undefined)[] = [];
+    const unknown: string[] = [];
 
-    beforeEach(() => void replies.splice(0));
+    beforeEach(() => void [replies, unknown].forEach((list) => list.splice(0)));
 
     /** In how many tenures they had it, where an acquire takes long, but for the first two, and the answer to an extension a little. */
     async function tenuresOf(
@@ -98,6 +99,7 @@ export function turnsContract(makeStore: MakeStore, kind: Kind): void {
         }),
         localQueue,
       });
+      locks.on('unknown', ({ operation }) => unknown.push(operation));
       const key = newKey();
       const tokens: number[] = [];
       const owners = new Set<string>();
@@ -155,10 +157,11 @@ export function turnsContract(makeStore: MakeStore, kind: Kind): void {
     });
 
     it.each([
-      ['without an answer', () => Promise.reject(outage())],
-      ['when it is told that others want it', () => Promise.resolve('wanted' as const)],
-    ])('goes on as before %s: it asks when its turns are over', async (_what, extend) => {
+      ['without an answer, which it says,', () => Promise.reject(outage()), ['renew']],
+      ['when it is told that others want it', () => Promise.resolve('wanted' as const), []],
+    ])('goes on as before %s: it asks when its turns are over', async (_what, extend, said) => {
       expect(await tenuresOf(BY_NUMBER, extend)).toBeGreaterThanOrEqual(CALLERS / TURNS);
+      expect([...new Set(unknown)]).toEqual(said);
     });
 
     it('gets the key anew when it is told that the tenure is lost', async () => {
