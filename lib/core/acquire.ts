@@ -67,7 +67,7 @@ export class Contender {
     this.sentTtl = request.ttl;
     this.sentAt = now();
     this.send(driver, request).then(
-      (reply) => this.answered(reply, wish, request.queue),
+      (reply) => this.answered(reply, wish, request),
       (cause: unknown) => this.unanswered(asStoreError(cause, key), wasKnown),
     );
   }
@@ -102,6 +102,8 @@ export class Contender {
     // Who cannot be woken would never find free what others queue for.
     const mayQueue = wish.fair || (isContended && wakeUps !== undefined && (wakeUps.isOpen || this.attempts >= VAIN_ATTEMPTS));
     const queue = wish.isPatient && (this.isQueued || mayQueue);
+    // Whoever has just had the key is surely alive.
+    const isReady = queue && this.yields !== undefined && this.attempts === 0 && wish.minHold === 0;
     if (queue && !this.isQueued) {
       this.isQueued = true;
       this.forgetWakeUps = wakeUps?.listen(this.owner, (grant) => this.woken(grant));
@@ -116,17 +118,18 @@ export class Contender {
       holding: wish.holding,
       share: wish.share,
       yields: this.yields?.owner,
+      isReady,
       abandoned: this.isAbandoned,
     };
   }
 
-  private answered(reply: AcquireReply, wish: Wish, wasQueued: boolean): void {
+  private answered(reply: AcquireReply, wish: Wish, { queue, isReady }: AcquireRequest): void {
     if (this.isOver) return;
     this.isAsking = false;
     this.yields = undefined;
     if (!reply.granted) {
-      this.mayBeKnown = wasQueued;
-      if (wasQueued && this.attempts === 1) this.joinedFor = wish;
+      this.mayBeKnown = queue;
+      if (isReady) this.joinedFor = wish;
       return this.retry(reply);
     }
     this.granted(reply, wish, this.attempts > 1);
@@ -151,7 +154,7 @@ export class Contender {
    */
   private woken(grant: TokenGrant | undefined): void {
     const { joinedFor: wish } = this;
-    if (!grant || this.isOver || wish?.minHold !== 0 || now() >= this.sentAt + validity(wish.ttl) / 2) return this.ask();
+    if (!grant || !wish || this.isOver || now() >= this.sentAt + validity(wish.ttl) / 2) return this.ask();
     clearTimeout(this.timer);
     this.granted(grant, wish, true);
   }

@@ -30,6 +30,8 @@ export interface AcquireRequest extends Tenancy {
   readonly share?: Share;
   /** An owner of this process that gives its lease up in the same step: to the head of the queue, or to this request. */
   readonly yields?: string;
+  /** Whether the owner can do with a grant that a wake-up brings, as its first request. */
+  readonly isReady?: boolean;
   /** True once the caller has given up: the driver then sends nothing more for this request, so that the `leave` behind it is the last word. */
   readonly abandoned: () => boolean;
 }
@@ -78,8 +80,8 @@ export interface WakeUps {
   /** A waiter was not woken for long, and looks by itself: are we still listened to? */
   check?(): void;
   /**
-   * Calls back when the owner may have been offered its key, also before it is known to wait; or when its request that yields has got it the key
-   * since, for the whole length from when that was sent. The returned function forgets it.
+   * Calls back when the owner may have been offered its key, also before it is known to wait; or, with a grant, when the one that is ready has got
+   * it for a whole `ttl`. The returned function forgets it.
    */
   listen(owner: string, wake: (grant?: TokenGrant) => void): () => void;
 }

@@ -13,6 +13,7 @@ import type { Tenure } from './tenure.js';
 export class Lease implements OpenLease, AsyncDisposable {
   /** @internal Whether `maxHold` is over. */
   isOver = false;
+  isReleased = false;
   private answer: Promise<boolean> | undefined;
   private controller: AbortController | undefined;
   private abortReason: unknown;
@@ -60,10 +61,6 @@ export class Lease implements OpenLease, AsyncDisposable {
     return this.controller.signal;
   }
 
-  get isReleased(): boolean {
-    return this.answer !== undefined;
-  }
-
   /** Milliseconds for which the key is surely still ours; 0 when the lease is lost or released. */
   remaining(): number {
     return this.isReleased ? 0 : this.tenure.remaining();
@@ -93,12 +90,14 @@ export class Lease implements OpenLease, AsyncDisposable {
    * @returns `false` if the key was no longer ours. Repeated calls get the first answer.
    */
   release(): Promise<boolean> {
-    if (!this.answer) {
+    if (!this.isReleased) {
+      this.isReleased = true;
       if (this.limit) clearTimeout(this.limit);
-      this.answer = this.tenure.remove(this.held);
       this.released?.();
+      this.answer = this.tenure.remove(this.held);
     }
-    return this.answer;
+    // Listeners are told in the midst of it, and may ask again before there is an answer.
+    return this.answer ?? Promise.resolve().then(() => this.answer as Promise<boolean>);
   }
 
   async [Symbol.asyncDispose](): Promise<void> {

@@ -62,7 +62,8 @@ export class LocalQueue extends LinkedEntry<LocalQueue> implements Contest, Watc
   wish(): Wish {
     const { settings, holding } = this.waiting.first as Waiter;
     const { ttl, minHold, retryInterval, patience, fair, share } = settings;
-    const tokens = this.waiting.size > 1 ? this.limits.handOvers : 1;
+    // Where others have just had it, more will come.
+    const tokens = this.waiting.size > 1 || this.turns ? this.limits.handOvers : 1;
     return { ttl, minHold, retryInterval, isPatient: patience > 0, fair, tokens, holding, share };
   }
 
@@ -104,10 +105,10 @@ export class LocalQueue extends LinkedEntry<LocalQueue> implements Contest, Watc
    * The holder's last lease is released. The key passes to the next one here, without the store or by one request that offers it to others
    * first; `false`: nobody here waits, or it must go back to the store by itself.
    */
-  passOn(tenure: Tenure, time: number): boolean {
-    if (this.holder !== tenure || this.waiting.size === 0 || tenure.keepUntil > time) return false;
-    // Those who listen may call off the next one's wait.
-    tenure.tellReleased();
+  passOn(tenure: Tenure, endedAt: number): boolean {
+    if (this.holder !== tenure || this.waiting.size === 0 || tenure.keepUntil > endedAt) return false;
+    // Those who listen may take their time, and may call off the next one's wait.
+    const time = tenure.tellReleased() ? now() : endedAt;
     const next = this.waiting.first;
     if (!next) return false;
     this.outcome = undefined;
@@ -219,6 +220,7 @@ export class LocalQueue extends LinkedEntry<LocalQueue> implements Contest, Watc
   /** Nobody has it, nobody wants it. */
   private rest(): void {
     this.outcome = undefined;
+    this.turns = undefined;
     this.onIdle(this);
   }
 

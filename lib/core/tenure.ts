@@ -25,7 +25,7 @@ export interface TenureOptions {
 
 /** Those who wait for the tenure's end in this process. */
 export interface Line {
-  /** Passes the key on at the end of the tenure, which is now; `false`: nobody does, it goes back to the store. */
+  /** Passes the key on at the end of the tenure, which is at that time; `false`: nobody does, it goes back to the store. */
   passOn(tenure: Tenure, time: number): boolean;
   /** The tenure is over: it is lost, or its release has been sent. */
   left(tenure: Tenure): void;
@@ -72,8 +72,7 @@ export class Tenure extends LinkedEntry<Renewable> implements Renewable {
     this.keepUntil = this.grantedAt + options.minHold;
     this.succession = predecessor?.succession ?? { current: this };
     this.succession.current = this;
-    if (predecessor) watchdog.replace(predecessor, this);
-    else watchdog.add(this);
+    watchdog.add(this, predecessor);
   }
 
   get isRenewed(): boolean {
@@ -213,11 +212,13 @@ export class Tenure extends LinkedEntry<Renewable> implements Renewable {
     );
   }
 
-  tellReleased(): void {
+  /** Whether there was anybody to tell. */
+  tellReleased(): boolean {
     const { events } = this.runtime;
-    if (this.isTold || !events.isHeard('released')) return;
+    if (this.isTold || !events.isHeard('released')) return false;
     this.isTold = true;
     events.emit('released', { key: this.key, owner: this.owner, held: now() - this.grantedAt });
+    return true;
   }
 
   private tryRelease(): Promise<'released' | 'lost'> {

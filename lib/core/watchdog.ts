@@ -34,15 +34,11 @@ export class Watchdog {
   private tickAt = Infinity;
   private firesAt = Infinity;
 
-  add(tenure: Renewable): void {
+  /** @param predecessor whose lease it takes over: it is due when that was. */
+  add(tenure: Renewable, predecessor?: Renewable): void {
     this.tenures.add(tenure);
-    this.tickBy(Math.min(tenure.renewAt, tenure.validUntil));
-  }
-
-  /** The successor is due when the tenure was that it takes over. */
-  replace(tenure: Renewable, successor: Renewable): void {
-    this.tenures.delete(tenure);
-    this.tenures.add(successor);
+    if (predecessor) this.tenures.delete(predecessor);
+    else this.tickBy(Math.min(tenure.renewAt, tenure.validUntil));
   }
 
   /** The timer stays, and ends with its next tick: setting one anew for each short hold would cost more than all the rest. */

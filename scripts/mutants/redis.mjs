@@ -158,7 +158,7 @@ export const REDIS_MUTANTS = [
     guarantee: 'G7',
     what: 'who gives up a place in a queue sends no leave',
     file: 'lib/core/acquire.ts',
-    from: 'this.mayBeKnown = wasQueued;',
+    from: 'this.mayBeKnown = queue;',
     to: 'this.mayBeKnown = false;',
     spec: spec('nothing-left'),
   },

@@ -500,7 +500,7 @@ export const WAITING_MUTANTS = [
     guarantee: 'minHold',
     what: 'a lease is passed on before its minHold is over',
     file: queue,
-    from: 'this.waiting.size === 0 || tenure.keepUntil > time',
+    from: 'this.waiting.size === 0 || tenure.keepUntil > endedAt',
     to: 'this.waiting.size === 0',
     spec: memory,
     test: 'own minHold',

@@ -6,6 +6,7 @@ import { exclusionContract } from './mutex.exclusion.contract.js';
 import { fairnessContract } from './mutex.fairness.contract.js';
 import { handOverContract } from './mutex.hand-over.contract.js';
 import { holdingContract } from './mutex.holding.contract.js';
+import { listenersContract } from './mutex.listeners.contract.js';
 import { localContenderContract } from './mutex.local-contender.contract.js';
 import { localOutageContract } from './mutex.local-outage.contract.js';
 import { localQueueContract } from './mutex.local-queue.contract.js';
@@ -56,6 +57,7 @@ export function mutexContractOf(kind: Kind, name: string, makeStore: MakeStore, 
     if (kind.share) return;
     localQueueContract(makeStore, kind);
     localContenderContract(makeStore, kind);
+    listenersContract(makeStore, kind);
     turnsContract(makeStore, kind);
   });
 }

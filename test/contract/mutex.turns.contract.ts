@@ -164,6 +164,29 @@ export function turnsContract(makeStore: MakeStore, kind: Kind): void {
       expect([...new Set(unknown)]).toEqual(said);
     });
 
+    it('asks for all its turns when it has had some, also for a single caller: more will come', async () => {
+      const asked: number[] = [];
+      const locks = open({
+        misbehaving: (real) => ({
+          acquire(request) {
+            asked.push(request.tokens);
+            return real.acquire(request);
+          },
+        }),
+        localQueue: { handOvers: TURNS },
+      });
+      const key = newKey();
+      for (const round of [1, 2]) {
+        // Alone, it has one turn, which is over when the other one comes.
+        const first = await locks.acquire(key, patient);
+        const second = locks.acquire(key, patient);
+        await first.release();
+        await (await second).release();
+        expect(asked).toHaveLength(2 * round);
+      }
+      expect(asked).toEqual([1, TURNS, 1, TURNS]);
+    });
+
     it('gets the key anew when it is told that the tenure is lost', async () => {
       const losses: unknown[] = [];
       const locks = open({ misbehaving: () => ({ extend: () => Promise.resolve('lost' as const) }) });

@@ -33,8 +33,8 @@ export class RedisMutexDriver implements LeaseDriver {
     this.largestBatch = this.requests.largestRenewal;
   }
 
-  acquire({ key, owner, ttl, tokens, queue, holding = [], yields = '', abandoned }: AcquireRequest): Promise<AcquireReply> {
-    const place = queue ? this.wakeUps.placeOf(owner, ttl, holding, yields === '' ? 0 : tokens) : '';
+  acquire({ key, owner, ttl, tokens, queue, holding = [], yields = '', isReady, abandoned }: AcquireRequest): Promise<AcquireReply> {
+    const place = queue ? this.wakeUps.placeOf(owner, ttl, holding, isReady ? tokens : 0) : '';
     return this.requests.acquire(key, [owner, ttl, tokens, place, yields], abandoned, yields !== '');
   }
 
