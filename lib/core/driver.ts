@@ -30,12 +30,13 @@ export interface AcquireRequest extends Tenancy {
   readonly share?: Share;
   /** An owner of this process that gives its lease up in the same step: to the head of the queue, or to this request. */
   readonly yields?: string;
-  /** Whether the owner can do with a grant that a wake-up brings, as its first request. */
+  /** Whether a wake-up may bring a grant, instead of an offer: this is the owner's first request, and from its sending on a `ttl` counts. */
   readonly isReady?: boolean;
   /** True once the caller has given up: the driver then sends nothing more for this request, so that the `leave` behind it is the last word. */
   readonly abandoned: () => boolean;
 }
 
+/** The key is the owner's. */
 export interface TokenGrant {
   readonly granted: true;
   /** First token of the reserved block; `null` where the store cannot promise that tokens grow. */

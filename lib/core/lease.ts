@@ -13,7 +13,7 @@ import type { Tenure } from './tenure.js';
 export class Lease implements OpenLease, AsyncDisposable {
   /** @internal Whether `maxHold` is over. */
   isOver = false;
-  isReleased = false;
+  private hasEnded = false;
   private answer: Promise<boolean> | undefined;
   private controller: AbortController | undefined;
   private abortReason: unknown;
@@ -61,6 +61,10 @@ export class Lease implements OpenLease, AsyncDisposable {
     return this.controller.signal;
   }
 
+  get isReleased(): boolean {
+    return this.hasEnded;
+  }
+
   /** Milliseconds for which the key is surely still ours; 0 when the lease is lost or released. */
   remaining(): number {
     return this.isReleased ? 0 : this.tenure.remaining();
@@ -90,8 +94,8 @@ export class Lease implements OpenLease, AsyncDisposable {
    * @returns `false` if the key was no longer ours. Repeated calls get the first answer.
    */
   release(): Promise<boolean> {
-    if (!this.isReleased) {
-      this.isReleased = true;
+    if (!this.hasEnded) {
+      this.hasEnded = true;
       if (this.limit) clearTimeout(this.limit);
       this.released?.();
       this.answer = this.tenure.remove(this.held);
