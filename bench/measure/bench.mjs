@@ -1,5 +1,6 @@
 // What a workload is given: the contestants by turns in several rounds, on a server that is emptied for each.
 import { RAW, retryDelayFor } from '../contestants/lineup.mjs';
+import { clock } from './clock.mjs';
 import { keepOn } from './cores.mjs';
 import { withCrew } from './crew.mjs';
 import { openNetwork } from './network.mjs';
@@ -56,13 +57,17 @@ export class Bench {
     this.tables.push({ id, title, network: network.name, roundTrip: network.roundTrip, rounds: count, columns, chart, rows });
   }
 
-  /** A crew of fresh processes, with warm code; `use` adds to what is known of it. `apart`: the server has a core of its own meanwhile. */
-  withCrew(contestant, { callers = 1, size = 1, warmUp, apart = false }, use) {
+  /**
+   * A crew of fresh processes, with warm code; `use` adds to what is known of it. `apart`: the server has a core of its own meanwhile. `rivals`: they
+   * are to contend for a key, and have done so before.
+   */
+  withCrew(contestant, { callers = 1, size = 1, warmUp, apart = false, rivals = false }, use) {
     const retryDelay = this.retry ?? retryDelayFor(callers, contestant);
     return withCrew({ contestant, port: this.network.port, size, retryDelay }, async (crew) => {
       keepOn(apart ? 'server' : 'all', this.redis.pid);
       if (apart) for (const pid of crew.pids) keepOn('callers', pid);
       const warm = await crew.ask('warmUp', { count: warmUp ?? (this.network.name === 'loopback' ? 500 : 50) });
+      if (rivals) await crew.ask('loop', { key: 'warm-up', callers: 25, ms: 0, duration: this.sized(1000, 300), startAt: clock() + 50 });
       // Only now: what a killed process had sent may arrive after its end.
       await this.redis.empty();
       const numbers = await use(crew, sum(warm.map(({ bare }) => bare)) / warm.length);

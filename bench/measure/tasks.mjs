@@ -101,7 +101,7 @@ async function hopeless(progress, giveUp) {
 }
 
 /** Callers that come again and again until the end. Whoever waits then has waited at least so long. */
-async function loop(contestant, { callers, ms, startAt, duration }) {
+async function loop(contestant, { key = 'one', callers, ms, startAt, duration }) {
   const sections = new Sections();
   const waits = [];
   const asked = new Set();
@@ -113,7 +113,7 @@ async function loop(contestant, { callers, ms, startAt, duration }) {
       const mine = { at: clock() };
       asked.add(mine);
       try {
-        await contestant.locked('one', TTL, async () => {
+        await contestant.locked(key, TTL, async () => {
           if (clock() >= end) return;
           asked.delete(mine);
           waits.push(clock() - mine.at);

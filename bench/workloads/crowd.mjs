@@ -2,7 +2,7 @@
 import { overlapsOf, waitsOf } from '../measure/bench.mjs';
 import { failing, overlapping, requestsPerSection } from './columns.mjs';
 
-export const crowd = (bench, { id, callers, rounds, cap, giveUp, more = [] }) =>
+export const crowd = (bench, { id, callers, rounds, cap, giveUp, rivals, more = [] }) =>
   bench.compare({
     id,
     title: `${callers} callers of one process on one key, one section of 1 ms each, ${cap / 1000} s at most`,
@@ -20,7 +20,7 @@ export const crowd = (bench, { id, callers, rounds, cap, giveUp, more = [] }) =>
     ],
     chart: { key: 'ratio', title: `${callers} callers on one key: time for each section ÷ a bare section`, unit: '× ideal' },
     measure: (contestant) =>
-      bench.withCrew(contestant, { callers }, async (crew, bare) => {
+      bench.withCrew(contestant, { callers, rivals }, async (crew, bare) => {
         const { answers, ...cost } = await bench.measured(crew, 'once', { callers, ms: 1, cap, giveUp });
         const [{ done, failed, errors, elapsed, finish, rss }] = answers;
         return {

@@ -9,16 +9,16 @@ export const title = 'W1: a lone caller, a lone waiter';
 
 export async function run(bench) {
   await bench.on('loopback', async () => {
-    await lone(bench, bench.sized(5, 1), 2000);
+    await lone(bench, bench.sized(5, 1), 2000, bench.sized(10_000, 2000));
     await woken(bench, bench.sized(3, 1), bench.sized(25, 10));
   });
   await bench.on('1 ms', async () => {
-    await lone(bench, bench.sized(2, 1), 150);
+    await lone(bench, bench.sized(2, 1), 150, 150);
     await woken(bench, bench.sized(2, 1), 15);
   });
 }
 
-const lone = (bench, rounds, count) =>
+const lone = (bench, rounds, count, warmUp) =>
   bench.compare({
     id: 'w1-lone',
     title: `one caller, ${count} × acquire + release of a free key`,
@@ -33,7 +33,7 @@ const lone = (bench, rounds, count) =>
     chart: { key: 'p50', title: 'acquire + release of a free key, p50', unit: 'µs' },
     relate: againstRaw('p50', 'ratio'),
     measure: (contestant) =>
-      bench.withCrew(contestant, { warmUp: count, apart: true }, async (crew) => {
+      bench.withCrew(contestant, { warmUp, apart: true }, async (crew) => {
         const { answers, ...cost } = await bench.measured(crew, 'pairs', { count });
         const [{ took }] = answers;
         return {
@@ -60,7 +60,7 @@ const woken = (bench, rounds, count) =>
     ],
     chart: { key: 'p50', title: 'from a release to the start of one waiter, p50', unit: 'ms' },
     measure: (contestant) =>
-      bench.withCrew(contestant, { size: 2, callers: 2 }, async (crew) => {
+      bench.withCrew(contestant, { size: 2, callers: 2, rivals: true }, async (crew) => {
         const took = [];
         let overlaps = 0;
         for (let i = 0; i < count; i++) {

@@ -44,7 +44,7 @@ function processes(bench, { size, callers, ms, rounds, duration }) {
       : { key: 'perSecond', title: `${size} × ${callers} callers on one key, empty sections`, unit: 'sections/s', more: true, log: true },
     relate: ideal ? undefined : overBestPeer,
     measure: (contestant) =>
-      bench.withCrew(contestant, { size, callers: total }, async (crew, bare) => {
+      bench.withCrew(contestant, { size, callers: total, rivals: true }, async (crew, bare) => {
         const { answers, ...cost } = await bench.measured(crew, 'loop', { callers, ms, duration, startAt: clock() + 50 });
         const done = answers.map((answer) => answer.done);
         const sections = sum(done);
