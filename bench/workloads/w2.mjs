@@ -5,7 +5,7 @@ import { overlapping } from './columns.mjs';
 export const title = 'W2: 256 callers on distinct keys';
 
 const CALLERS = 256;
-/** Milliseconds until nothing is compiled any more, in any of them. */
+/** Milliseconds in which most of what runs is compiled. */
 const WARM_UP = 2000;
 
 export async function run(bench) {

@@ -212,7 +212,7 @@ export class Tenure extends LinkedEntry<Renewable> implements Renewable {
     );
   }
 
-  /** Whether there was anybody to tell. */
+  /** Whether somebody was told. */
   tellReleased(): boolean {
     const { events } = this.runtime;
     if (this.isTold || !events.isHeard('released')) return false;
