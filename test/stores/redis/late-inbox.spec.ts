@@ -5,7 +5,7 @@ import { MUTEX, SEMAPHORE_OF_ONE, WRITE_LOCK } from '../../contract/kinds.js';
 import { rejection } from '../../contract/rejection.js';
 import { eventually } from '../../support/eventually.js';
 import { useRedis } from './setting.js';
-import { queued, woken } from './waiting.js';
+import { queued, scriptCalls, woken } from './waiting.js';
 
 const KEY = 'order:42';
 const QUEUE = `{${KEY}}:queue`;
@@ -15,8 +15,7 @@ describe.each([MUTEX, WRITE_LOCK, SEMAPHORE_OF_ONE])('a fair waiter for a $name 
   const setting = useRedis();
   const places = () => setting.redis.zrange(QUEUE, '0', '-1');
   const inboxOf = (place: string) => place.split('\n')[1];
-  /** How often a script was asked for. */
-  const requests = async () => Number(/cmdstat_evalsha:calls=(\d+)/.exec(await setting.redis.info('commandstats'))![1]);
+  const requests = () => scriptCalls(setting);
 
   /** Locks whose inbox opens when the test says so. */
   function late(user: object = {}, logger: LockLogger | false = false): { locks: Locks; open: () => void } {

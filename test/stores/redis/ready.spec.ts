@@ -2,8 +2,8 @@ import { setTimeout as pause } from 'node:timers/promises';
 import type { AcquireOptions, Lease, Locks } from 'nestjs-distributed-lock/core';
 import { lua } from '../../../lib/stores/redis/lua.generated.js';
 import { eventually } from '../../support/eventually.js';
-import { endOf, useRedis } from './setting.js';
-import { AT_ONCE, queued, turnOf, woken, type Turn } from './waiting.js';
+import { endOf, SLACK, useRedis } from './setting.js';
+import { AT_ONCE, queued, scriptCalls, turnOf, woken, type Turn } from './waiting.js';
 
 const KEY = 'order:42';
 /** Milliseconds for which a process that yields may be granted the key by a message. */
@@ -63,14 +63,11 @@ describe('a process that yields its turn', () => {
     return { owner, inbox, whole };
   }
 
-  const requests = async (): Promise<number> =>
-    Number(/^cmdstat_evalsha:calls=(\d+)/m.exec(await setting.redis.info('commandstats'))?.[1] ?? 0);
-
   /** Tells the waiter something, and waits until it has asked because of that. */
   async function tell(inbox: string, message: string): Promise<void> {
-    const before = await requests();
+    const before = await scriptCalls(setting);
     await setting.redis.publish(inbox, message);
-    await eventually(async () => (await requests()) > before);
+    await eventually(async () => (await scriptCalls(setting)) > before);
   }
 
   const outcomeSoFar = <T>(promise: Promise<T>): Promise<T | 'pending'> =>
@@ -158,6 +155,23 @@ describe('a process that yields its turn', () => {
     await releaser.eval(lua['mutex/acquire'], 3, ...keys, countsReceivers, 60_000, 'yielder', 60_000, 1, '', 'holder');
     expect(await setting.redis.get(KEY)).toBe('waiter');
     expect(await setting.redis.pttl(KEY)).toBeLessThanOrEqual(1_000);
+  });
+
+  it('holds the key for its keyTimeout when it hangs by then, and not for longer (G2, G8)', async () => {
+    const ours = process();
+    const first = await ours.acquire(KEY, woken);
+    const next = turnOf(ours.acquire(KEY, woken));
+    // It is listened for, and nobody does anything.
+    await setting.client().subscribe('its inbox');
+    const [seconds, micros] = await setting.redis.time();
+    await setting.redis.zadd(`{${KEY}}:queue`, Number(seconds) * 1e6 + Number(micros), `hanging\nits inbox\n1000 2000 1 ${READY}`);
+    const start = performance.now();
+    await first.release();
+    await eventually(async () => (await setting.redis.get(KEY)) === 'hanging');
+    const { lease, at } = await next;
+    expect(at - start).toBeGreaterThan(1_900);
+    expect(at - start).toBeLessThan(2_000 + SLACK);
+    lease.assertHeld();
   });
 
   it('asks where its lease would have less than half of its length left (G3)', async () => {

@@ -28,6 +28,10 @@ export const INBOXES = 'nestjs-distributed-lock:inbox:*';
 export const queued = ({ redis }: Setting, key: string, count: number, prefix = ''): Promise<boolean> =>
   eventually(async () => (await redis.zcard(`${prefix}{${prefix}${key}}:queue`)) === count, { within: 10_000, every: 5 });
 
+/** How often a script was asked for. */
+export const scriptCalls = async ({ redis }: Setting): Promise<number> =>
+  Number(/^cmdstat_evalsha:calls=(\d+)/m.exec(await redis.info('commandstats'))?.[1] ?? 0);
+
 export const killSubscribers = ({ redis }: Setting): Promise<unknown> => redis.client('KILL', 'TYPE', 'PUBSUB');
 
 export const inboxes = async ({ redis }: Setting): Promise<string[]> => (await redis.pubsub('CHANNELS', INBOXES)) as string[];
