@@ -12,7 +12,6 @@ import { KIND_MUTANTS } from './mutants/kinds.mjs';
 import { LATCH_MUTANTS } from './mutants/latch.mjs';
 import { MULTI_MUTANTS } from './mutants/multi.mjs';
 import { NEST_MUTANTS } from './mutants/nest.mjs';
-import { READY_MUTANTS } from './mutants/ready.mjs';
 import { REDIS_MUTANTS } from './mutants/redis.mjs';
 import { SHARE_MUTANTS } from './mutants/shares.mjs';
 import { SHARING_MUTANTS } from './mutants/sharing.mjs';
@@ -34,7 +33,6 @@ const others = [
   ...KIND_MUTANTS,
   ...LATCH_MUTANTS,
   ...MULTI_MUTANTS,
-  ...READY_MUTANTS,
   ...REDIS_MUTANTS,
   ...SHARE_MUTANTS,
   ...SHARING_MUTANTS,

@@ -1,6 +1,6 @@
 import { after, now, validity } from './clock.js';
 import type { Contest, Taken, Wish } from './contest.js';
-import type { AcquireReply, AcquireRequest, LeaseDriver, TokenGrant } from './driver.js';
+import type { AcquireReply, AcquireRequest, LeaseDriver } from './driver.js';
 import { asStoreError, isTransient, LockConfigError, StoreError, type LockError } from './errors.js';
 import { createOwner } from './owner.js';
 import { pollDelay, queuedDelay, turnDelay } from './patience.js';
@@ -22,8 +22,6 @@ export class Contender {
   attempts = 0;
   private sentAt = 0;
   private sentTtl = 0;
-  /** What our only request so far asked for, by which we queue. */
-  private joinedFor: Wish | undefined;
   private isAsking = false;
   private isWoken = false;
   private isOver = false;
@@ -33,6 +31,9 @@ export class Contender {
   /** Whether the queue knows where to wake us. */
   private hasInbox = false;
   private timer: NodeJS.Timeout | undefined;
+  /** When the timer ends; and when an offer to another waiter ends, of which we were told since we last asked. */
+  private asksAt = Infinity;
+  private offerEndsAt = Infinity;
   private forgetWakeUps: (() => void) | undefined;
 
   /** @param yields the tenure that our first request gives up, if any. */
@@ -62,12 +63,12 @@ export class Contender {
     this.attempts++;
     this.isAsking = true;
     this.isWoken = false;
-    this.joinedFor = undefined;
+    this.offerEndsAt = Infinity;
     this.mayBeKnown = true;
     this.sentTtl = request.ttl;
     this.sentAt = now();
     this.send(driver, request).then(
-      (reply) => this.answered(reply, wish, request),
+      (reply) => this.answered(reply, wish, request.queue),
       (cause: unknown) => this.unanswered(asStoreError(cause, key), wasKnown),
     );
   }
@@ -102,11 +103,9 @@ export class Contender {
     // Who cannot be woken would never find free what others queue for.
     const mayQueue = wish.fair || (isContended && wakeUps !== undefined && (wakeUps.isOpen || this.attempts >= VAIN_ATTEMPTS));
     const queue = wish.isPatient && (this.isQueued || mayQueue);
-    // Whoever has just had the key is surely alive.
-    const isReady = queue && this.yields !== undefined && this.attempts === 0 && wish.minHold === 0;
     if (queue && !this.isQueued) {
       this.isQueued = true;
-      this.forgetWakeUps = wakeUps?.listen(this.owner, (grant) => this.woken(grant));
+      this.forgetWakeUps = wakeUps?.listen(this.owner, (askIn) => this.woken(askIn));
     }
     this.hasInbox ||= queue && wakeUps?.isOpen === true;
     return {
@@ -118,24 +117,18 @@ export class Contender {
       holding: wish.holding,
       share: wish.share,
       yields: this.yields?.owner,
-      isReady,
       abandoned: this.isAbandoned,
     };
   }
 
-  private answered(reply: AcquireReply, wish: Wish, { queue, isReady }: AcquireRequest): void {
+  private answered(reply: AcquireReply, wish: Wish, isQueued: boolean): void {
     if (this.isOver) return;
     this.isAsking = false;
     this.yields = undefined;
     if (!reply.granted) {
-      this.mayBeKnown = queue;
-      if (isReady) this.joinedFor = wish;
+      this.mayBeKnown = isQueued;
       return this.retry(reply);
     }
-    this.granted(reply, wish, this.attempts > 1);
-  }
-
-  private granted({ token }: TokenGrant, wish: Wish, isContested: boolean): void {
     if (now() >= this.sentAt + validity(wish.ttl)) {
       // Asked for again under the same owner, it is refreshed.
       const { key } = this.contest;
@@ -145,18 +138,15 @@ export class Contender {
     if (!this.contest.isWanted(wish)) return this.ask();
     this.isOver = true;
     this.forgetWakeUps?.();
-    this.contest.granted({ owner: this.owner, wish, token, sentAt: this.sentAt, isContested });
+    this.contest.granted({ owner: this.owner, wish, token: reply.token, sentAt: this.sentAt, isContested: this.attempts > 1 });
   }
 
-  /**
-   * With a grant the key is ours since after our only request was sent: our validity counts from there, without another one. Had we asked again, an
-   * old message could be taken for a new one.
-   */
-  private woken(grant: TokenGrant | undefined): void {
-    const { joinedFor: wish } = this;
-    if (!grant || !wish || this.isOver || now() >= this.sentAt + validity(wish.ttl) / 2) return this.ask();
-    clearTimeout(this.timer);
-    this.granted(grant, wish, true);
+  /** A message never grants the key: we ask, now or when the offer to another waiter has ended. */
+  private woken(askIn: number | undefined): void {
+    if (askIn === undefined) return this.ask();
+    // Only the last one counts: what was offered before has been taken, or has ended.
+    this.offerEndsAt = now() + askIn + 1;
+    if (!this.isOver && !this.isAsking) this.askLater();
   }
 
   private unanswered(error: LockError, wasKnown: boolean): void {
@@ -176,16 +166,22 @@ export class Contender {
     // What was not free at once is worth a place in the queue.
     const mayQueueNow = 'granted' in outcome && !this.isQueued && wakeUps?.isOpen;
     if (this.isWoken || mayQueueNow) return this.ask();
-    this.timer = after(this.delayAfter(outcome, contest.wish()), () => {
-      if (this.hasInbox) wakeUps?.check?.();
-      this.ask();
-    });
+    this.asksAt = now() + this.delayAfter(outcome, contest.wish());
+    this.askLater();
     if (!wakeUps || wakeUps.isOpen || !('granted' in outcome)) return;
     void wakeUps
       .open((message) => contest.runtime.events.warn(message))
       .then(() => {
         if (wakeUps.isOpen && !this.isQueued && !this.isAsking) this.ask();
       });
+  }
+
+  private askLater(): void {
+    clearTimeout(this.timer);
+    this.timer = after(Math.min(this.asksAt, this.offerEndsAt) - now(), () => {
+      if (this.hasInbox) this.contest.driver.wakeUps?.check?.();
+      this.ask();
+    });
   }
 
   private delayAfter(outcome: Taken | LockError, { retryInterval }: Wish): number {

@@ -1,3 +1,5 @@
+import type { LockError } from './errors.js';
+
 /** One owner's business with one key at a store. */
 export interface Tenancy {
   readonly key: string;
@@ -30,34 +32,39 @@ export interface AcquireRequest extends Tenancy {
   readonly share?: Share;
   /** An owner of this process that gives its lease up in the same step: to the head of the queue, or to this request. */
   readonly yields?: string;
-  /** Whether a wake-up may bring a grant, instead of an offer: this is the owner's first request, and from its sending on a `ttl` counts. */
-  readonly isReady?: boolean;
   /** True once the caller has given up: the driver then sends nothing more for this request, so that the `leave` behind it is the last word. */
   readonly abandoned: () => boolean;
 }
 
-/** The key is the owner's. */
-export interface TokenGrant {
-  readonly granted: true;
-  /** First token of the reserved block; `null` where the store cannot promise that tokens grow. */
-  readonly token: number | null;
+/** Whether the owner that a request yields had the key until then. A repeated request cannot tell. */
+interface Yielded {
+  readonly yielded?: 'released' | 'lost';
 }
 
-export type AcquireReply =
-  | TokenGrant
-  | {
-      readonly granted: false;
-      /** Milliseconds that the holder's lease has left, as far as the store knows; negative: unknown. */
-      readonly remaining: number;
-      /** The holder's owner id. */
-      readonly holder: string;
-      /** How many queued waiters come first. */
-      readonly ahead: number;
-    };
+export type AcquireReply = Yielded &
+  (
+    | {
+        readonly granted: true;
+        /** First token of the reserved block; `null` where the store cannot promise that tokens grow. */
+        readonly token: number | null;
+      }
+    | {
+        readonly granted: false;
+        /** Milliseconds that the holder's lease has left, as far as the store knows; negative: unknown. */
+        readonly remaining: number;
+        /** The holder's owner id; `null`: unknown. */
+        readonly holder: string | null;
+        /** How many queued waiters come first. */
+        readonly ahead: number;
+      }
+  );
 
 export interface RenewRequest extends Tenancy {
   readonly ttl: number;
 }
+
+/** An error: nothing is known of this lease, whatever the others were answered. */
+export type RenewReply = 'renewed' | 'lost' | LockError;
 
 export interface ExtendRequest extends RenewRequest {
   /** How many fencing tokens to reserve. */
@@ -81,10 +88,10 @@ export interface WakeUps {
   /** A waiter was not woken for long, and looks by itself: are we still listened to? */
   check?(): void;
   /**
-   * Calls back when the owner may have been offered its key, also before it is known to wait; or, with a grant, when the one that is ready has got
-   * it for a whole `ttl`. The returned function forgets it.
+   * Calls back when the owner may have been offered its key, also before it is known to wait; or with the milliseconds after which it should ask,
+   * because another waiter has been offered the key for so long. The returned function forgets it.
    */
-  listen(owner: string, wake: (grant?: TokenGrant) => void): () => void;
+  listen(owner: string, wake: (askIn?: number) => void): () => void;
 }
 
 /** What the store knows of an owner and a key; `remaining` as in {@link AcquireReply}. */
@@ -111,7 +118,7 @@ export interface LeaseDriver {
   /** Takes the key, or refreshes it where it is this owner's already (the reply to an earlier try was lost), or says who has it. */
   acquire(request: AcquireRequest): Promise<AcquireReply>;
   /** Pushes ends later; never brings one nearer, never revives a released key. Answers in the order of the batch. */
-  renew(batch: readonly RenewRequest[]): Promise<readonly ('renewed' | 'lost')[]>;
+  renew(batch: readonly RenewRequest[]): Promise<readonly RenewReply[]>;
   /** Renews one of them, and reserves more tokens for it unless others queue. Without it, who has used them up asks for the key anew. */
   extend?(request: ExtendRequest): Promise<ExtendReply>;
   /** Gives the key back, to the head of the queue if there is one. `'lost'`: it was not this owner's. */

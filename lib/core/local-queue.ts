@@ -228,10 +228,8 @@ export class LocalQueue extends LinkedEntry<LocalQueue> implements Contest, Watc
     const { key, outcome } = this;
     const isOutage = outcome instanceof LockError && !(this.holder && this.lookout.isOutdatedFor(this.holder));
     if (isOutage) return ownCopyOf(outcome);
-    const holder = this.holder?.owner ?? (outcome as Taken).holder;
-    return new LockTimeoutError(`Could not acquire "${key}" within ${Math.round(waiter.waited)} ms: it is held by ${holder}.`, {
-      key,
-      holder,
-    });
+    const holder = this.holder?.owner ?? (outcome as Taken).holder ?? undefined;
+    const by = holder === undefined ? '' : ` by ${holder}`;
+    return new LockTimeoutError(`Could not acquire "${key}" within ${Math.round(waiter.waited)} ms: it is held${by}.`, { key, holder });
   }
 }

@@ -1,5 +1,5 @@
 import { now, validity } from './clock.js';
-import type { LeaseDriver, Share } from './driver.js';
+import type { LeaseDriver, RenewReply, Share } from './driver.js';
 import { asStoreError, isTransient, LockLostError, type LockError } from './errors.js';
 import { LinkedEntry } from './linked-list.js';
 import { repeatUntilAnswered } from './repeat.js';
@@ -115,13 +115,14 @@ export class Tenure extends LinkedEntry<Renewable> implements Renewable {
     if (this.loss) throw this.loss;
     if (!this.isRenewed) throw new LockLostError(`The lease of "${this.key}" is renewed no more: maxHold is over.`, { key: this.key });
     const sentAt = now();
-    let reply: 'renewed' | 'lost' | undefined;
+    let reply: RenewReply | undefined;
     try {
-      [reply] = await this.driver.renew([{ key: this.key, owner: this.owner, ttl }]);
+      [reply = 'lost'] = await this.driver.renew([{ key: this.key, owner: this.owner, ttl }]);
+      if (typeof reply !== 'string') throw reply;
     } catch (cause) {
       throw asStoreError(cause, this.key);
     }
-    this.settleRenewal(reply ?? 'lost', sentAt);
+    this.settleRenewal(reply, sentAt);
     if (this.loss) throw this.loss as LockLostError;
   }
 

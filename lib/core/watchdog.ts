@@ -96,7 +96,11 @@ export class Watchdog {
   private async renew(driver: LeaseDriver, batch: readonly Renewable[], sentAt: number): Promise<void> {
     try {
       const replies = await driver.renew(batch.map(({ key, owner, ttl }) => ({ key, owner, ttl })));
-      batch.forEach((tenure, index) => tenure.settleRenewal(replies[index] ?? 'lost', sentAt));
+      batch.forEach((tenure, index) => {
+        const reply = replies[index] ?? 'lost';
+        if (typeof reply === 'string') tenure.settleRenewal(reply, sentAt);
+        else if (this.tenures.has(tenure)) this.retry(tenure, reply);
+      });
     } catch (cause) {
       for (const tenure of batch) {
         if (this.tenures.has(tenure)) this.retry(tenure, cause);

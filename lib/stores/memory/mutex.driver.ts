@@ -131,11 +131,11 @@ export class MemoryMutexDriver implements LeaseDriver {
     return this.put(key, { owner: head, endsAt: now() + OFFER, token: null });
   }
 
-  /** The first waiter knows of a later end only: it asks, and is told of this one. */
+  /** Waiters know of a later end only. */
   private keep(key: string, owner: string, keepFor: number): void {
     this.put(key, { owner: `kept:${owner}`, endsAt: now() + keepFor, token: null });
     const head = this.queues.get(key)?.[0];
-    if (head !== undefined) this.wakeUps.wake(head);
+    if (head !== undefined) this.wakeUps.wake(head, keepFor);
   }
 
   private handOver(key: string): void {

@@ -71,8 +71,8 @@ export class MemorySharingDriver implements LeaseDriver {
     if (count !== undefined && keepFor > 0) key.put(`kept:${owner}`, count, now() + keepFor);
     // Whoever waits for a key that has run out finds that by itself.
     if (wasHeld) this.serve(key);
-    // The first waiter knows of a later end only: it asks, and is told of this one.
-    if (count !== undefined && keepFor > 0 && key.queue.head) this.wakeUps.wake(key.queue.head.owner);
+    // Waiters know of a later end only.
+    if (count !== undefined && keepFor > 0 && key.queue.head) this.wakeUps.wake(key.queue.head.owner, keepFor);
     this.keys.forgetIdle(name);
     return Promise.resolve(count !== undefined || key.has(`kept:${owner}`) ? 'released' : 'lost');
   }

@@ -1,19 +1,17 @@
 import type { Tenancy } from '../../core/driver.js';
 import type { StoreError } from '../../core/errors.js';
 import type { LatchChange, LatchDriver, LatchLook, LatchState } from '../../core/latch.js';
-import { lua } from './lua.generated.js';
+import { scripts } from './lua.scripts.js';
 import type { RedisConnection } from './redis.connection.js';
 import { refusalOf } from './redis.keys.js';
+import { integerOf, isYes, listOf, textOf } from './redis.replies.js';
 import { RedisScript } from './redis.script.js';
 import type { RedisWakeUps } from './redis.wakeups.js';
 
-type LookScriptReply = [] | [count: string, id: string, round: string, remaining: number];
-
-const READ = lua['count-down-latch/read'];
-const TRY_SET_COUNT = new RedisScript<0 | 1>(READ + lua['count-down-latch/try-set-count']);
-const COUNT_DOWN = new RedisScript<number>(READ + lua['count-down-latch/count-down']);
-const LOOK = new RedisScript<LookScriptReply>(READ + lua['count-down-latch/look']);
-const LEAVE = new RedisScript<0 | 1>(lua['count-down-latch/leave']);
+const TRY_SET_COUNT = new RedisScript(scripts.latch.trySetCount);
+const COUNT_DOWN = new RedisScript(scripts.latch.countDown);
+const LOOK = new RedisScript(scripts.latch.look);
+const LEAVE = new RedisScript(scripts.latch.leave);
 
 /** The count-down latch on Redis: one hash, with all that belongs to it, so that all of it expires together. */
 export class RedisCountDownLatchDriver implements LatchDriver {
@@ -23,25 +21,25 @@ export class RedisCountDownLatchDriver implements LatchDriver {
   ) {}
 
   async trySetCount({ key, ttl, operation, count, abandoned }: LatchChange & { readonly count: number }): Promise<boolean> {
-    const reply = await this.run(TRY_SET_COUNT, key, [ttl, operation.line, operation.number, count], abandoned);
-    return Number(reply) === 1;
+    return isYes(await this.run(TRY_SET_COUNT, key, [ttl, operation.line, operation.number, count], abandoned));
   }
 
   async countDown({ key, ttl, operation, abandoned }: LatchChange): Promise<number> {
-    return Number(await this.run(COUNT_DOWN, key, [ttl, operation.line, operation.number], abandoned));
+    return integerOf(await this.run(COUNT_DOWN, key, [ttl, operation.line, operation.number], abandoned));
   }
 
   async look({ key, owner, queue, abandoned }: LatchLook): Promise<LatchState | undefined> {
-    const [count, id, round, remaining] = await this.run(LOOK, key, [queue ? owner : '', this.wakeUps.inbox], abandoned);
-    if (id === undefined) return undefined;
-    return { count: Number(count), id, round: Number(round), remaining: Number(remaining) };
+    const reply = listOf(await this.run(LOOK, key, [queue ? owner : '', this.wakeUps.inbox], abandoned));
+    if (reply.length === 0) return undefined;
+    const [count, id, round, remaining] = reply;
+    return { count: integerOf(count), id: textOf(id), round: integerOf(round), remaining: integerOf(remaining) };
   }
 
   async leave({ key, owner }: Tenancy): Promise<void> {
     await this.run(LEAVE, key, [owner]);
   }
 
-  private async run<Reply>(script: RedisScript<Reply>, key: string, args: (string | number)[], abandoned?: () => boolean): Promise<Reply> {
+  private async run(script: RedisScript, key: string, args: (string | number)[], abandoned?: () => boolean): Promise<unknown> {
     const keysAndArgs = [key, ...args];
     try {
       return await script.run(

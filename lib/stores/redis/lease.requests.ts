@@ -1,19 +1,23 @@
-import type { AcquireReply, RenewRequest } from '../../core/driver.js';
+import { now } from '../../core/clock.js';
+import type { AcquireReply, AcquireRequest, ReleaseRequest, RenewReply, RenewRequest } from '../../core/driver.js';
+import type { LockError } from '../../core/errors.js';
+import { scripts } from './lua.scripts.js';
 import { RedisBatch } from './redis.batch.js';
-import type { RedisConnection } from './redis.connection.js';
+import { isForbidden, type RedisConnection } from './redis.connection.js';
 import { keyBeside } from './redis.keys.js';
+import { integerOf, isYes, listOf, textOf } from './redis.replies.js';
 import { RedisScript } from './redis.script.js';
 import type { RedisWakeUps } from './redis.wakeups.js';
 
 type Argument = string | number;
-type AcquireScriptReply = string | [remaining: number, holder: string, ahead: number];
 
 /** Locks that are taken or given back in one request: a fraction of a millisecond's work of the server. */
 const LARGEST_BATCH = 64;
 /** Renewing is cheap. */
 const LARGEST_RENEWAL = 256;
+const KEEP_FENCES = new RedisScript(scripts.keepFences);
 
-/** The scripts of one set, in Lua. Acquire and release get first whether PUBLISH tells how many heard it; acquire then for how long to keep the fence. */
+/** The scripts of one set, in Lua. Acquire and release get first whether PUBSUB tells who listens to an inbox; acquire then for how long to keep the fence. */
 export type LeaseScripts = Readonly<Record<'acquire' | 'renew' | 'release', string>>;
 
 /**
@@ -22,57 +26,72 @@ export type LeaseScripts = Readonly<Record<'acquire' | 'renew' | 'release', stri
  */
 export class LeaseRequests {
   readonly largestRenewal: number;
-  private readonly acquires: RedisBatch<AcquireScriptReply>;
-  private readonly releases: RedisBatch<0 | 1>;
-  private readonly renewing: RedisScript<(0 | 1)[]>;
+  private readonly acquires: RedisBatch;
+  private readonly releases: RedisBatch;
+  private readonly renewing: RedisScript;
   private isFlushing = false;
 
   constructor(
     readonly connection: RedisConnection,
-    scripts: LeaseScripts,
-    fenceTimeout: number,
+    sources: LeaseScripts,
+    private readonly fenceTimeout: number,
     private readonly wakeUps: RedisWakeUps,
   ) {
     const { isCluster } = connection.client;
     // Two keys of a Cluster seldom share a slot.
     const largest = isCluster ? 1 : LARGEST_BATCH;
     this.largestRenewal = isCluster ? 1 : LARGEST_RENEWAL;
-    // On Cluster PUBLISH counts just those who listen at the same node.
+    // On Cluster a node knows only who listens at itself.
     const countsReceivers = isCluster ? '0' : '1';
-    this.acquires = new RedisBatch(connection, new RedisScript(scripts.acquire), [countsReceivers, fenceTimeout], largest);
-    this.releases = new RedisBatch(connection, new RedisScript(scripts.release), [countsReceivers], largest);
-    this.renewing = new RedisScript(scripts.renew);
+    this.acquires = new RedisBatch(connection, new RedisScript(sources.acquire), [countsReceivers, fenceTimeout], largest);
+    this.releases = new RedisBatch(connection, new RedisScript(sources.release), [countsReceivers], largest);
+    this.renewing = new RedisScript(sources.renew);
   }
 
-  /** @param isUrgent whether others wait for it: it is sent now, with what was to go at the end of the turn. */
-  acquire(key: string, args: readonly [owner: string, ...Argument[]], abandoned: () => boolean, isUrgent = false): Promise<AcquireReply> {
-    const [owner] = args;
+  /** @param args those of the script, behind the owner. A request that yields is sent now, with what was to go at the end of the turn: others wait for it. */
+  async acquire({ key, owner, yields, abandoned }: AcquireRequest, args: readonly Argument[]): Promise<AcquireReply> {
     const left = this.wakeUps.refusedPlaceOf(owner);
     if (left !== undefined) {
       // One after the other: a script that the server does not know is sent again, and the release would take back what the acquire has got.
-      return this.release(key, [owner, 0, left]).then(() => {
-        this.wakeUps.hasLeft(owner);
-        return this.acquire(key, args, abandoned, isUrgent);
-      });
+      await this.sendRelease(key, [owner, 0, left]);
+      this.wakeUps.hasLeft(owner);
     }
     this.flushSoon();
-    const reply = this.acquires.add([key, this.beside(key, 'fence'), this.beside(key, 'queue')], args, decode, abandoned);
-    if (isUrgent) this.flush();
+    const keys = [key, this.beside(key, 'fence'), this.beside(key, 'queue')];
+    const decode = yields === undefined ? acquireReplyOf : yieldReplyOf;
+    const replied = this.acquires.add(keys, [owner, ...args], decode, abandoned);
+    if (yields !== undefined) {
+      this.wakeUps.released(yields);
+      this.flush();
+    }
+    const reply = await replied;
+    if (reply.granted) this.wakeUps.granted(owner);
     return reply;
   }
 
-  release(key: string, args: readonly Argument[]): Promise<'released' | 'lost'> {
-    this.flushSoon();
-    return this.releases.add([key, this.beside(key, 'queue')], args, (reply) => (Number(reply) === 1 ? 'released' : 'lost'));
+  /** @param place in the queue, to leave too; '': none. */
+  async release({ key, owner, keepFor }: ReleaseRequest, place: string): Promise<'released' | 'lost'> {
+    this.wakeUps.released(owner);
+    try {
+      return await this.sendRelease(key, [owner, keepFor, place]);
+    } finally {
+      // Of an acquire before this the reply may have come meanwhile.
+      this.wakeUps.released(owner);
+    }
   }
 
-  async renew(batch: readonly RenewRequest[]): Promise<readonly ('renewed' | 'lost')[]> {
-    const keysAndArgs = [...batch.map(({ key }) => key), ...batch.flatMap(({ owner, ttl }) => [owner, ttl])];
-    const replies = await this.ask(this.renewing, batch.length, keysAndArgs);
-    return replies.map((reply) => (Number(reply) === 1 ? 'renewed' : 'lost'));
+  async renew(batch: readonly RenewRequest[]): Promise<readonly RenewReply[]> {
+    this.keepFences(batch);
+    try {
+      return await this.renewTogether(batch);
+    } catch (error) {
+      if (batch.length === 1 || !isForbidden(error)) throw error;
+      const alone = batch.map((one) => this.renewTogether([one]).catch((refusal: LockError): RenewReply[] => [refusal]));
+      return (await Promise.all(alone)).flat();
+    }
   }
 
-  ask<Reply>(script: RedisScript<Reply>, keyCount: number, keysAndArgs: readonly Argument[]): Promise<Reply> {
+  ask(script: RedisScript, keyCount: number, keysAndArgs: readonly Argument[]): Promise<unknown> {
     return script.run(
       this.connection,
       () => keyCount,
@@ -83,6 +102,31 @@ export class LeaseRequests {
   /** @throws {LockConfigError} if the key itself looks like one of these. */
   beside(key: string, what: 'fence' | 'queue'): string {
     return keyBeside(key, what, this.connection);
+  }
+
+  private sendRelease(key: string, args: readonly Argument[]): Promise<'released' | 'lost'> {
+    this.flushSoon();
+    return this.releases.add([key, this.beside(key, 'queue')], args, (reply) => (isYes(reply) ? 'released' : 'lost'));
+  }
+
+  private async renewTogether(batch: readonly RenewRequest[]): Promise<RenewReply[]> {
+    const keysAndArgs = [...batch.map(({ key }) => key), ...batch.flatMap(({ owner, ttl }) => [owner, ttl])];
+    const replies = listOf(await this.ask(this.renewing, batch.length, keysAndArgs), batch.length);
+    return replies.map((reply) => (isYes(reply) ? 'renewed' : 'lost'));
+  }
+
+  /**
+   * A fence that ran out under a lease would be forgotten with its last token. Each lease is renewed several times within its length: three times in
+   * the life of a fence is one of these times chosen to keep the fence too.
+   */
+  private keepFences(batch: readonly RenewRequest[]): void {
+    const time = now();
+    const period = this.fenceTimeout / 3;
+    const due = batch.filter(({ ttl }) => Math.floor(time / period) !== Math.floor((time - ttl) / period));
+    if (due.length === 0) return;
+    const keysAndArgs = [...due.map(({ key }) => this.beside(key, 'fence')), ...due.map(({ ttl }) => Math.max(this.fenceTimeout, 2 * ttl))];
+    // Without an answer, the next renewal does it.
+    this.ask(KEEP_FENCES, due.length, keysAndArgs).catch(() => undefined);
   }
 
   private flushSoon(): void {
@@ -100,8 +144,18 @@ export class LeaseRequests {
   }
 }
 
-function decode(reply: AcquireScriptReply): AcquireReply {
-  if (typeof reply === 'string') return { granted: true, token: Number(reply) };
-  const [remaining, holder, ahead] = reply;
-  return { granted: false, remaining: Number(remaining), holder, ahead: Number(ahead) };
+/** A key that is kept for a minHold has no holder any more. */
+export function holderOf(reply: unknown): string | null {
+  return textOf(reply).replace(/^kept:/, '') || null;
+}
+
+function acquireReplyOf(reply: unknown): AcquireReply {
+  if (typeof reply === 'string') return { granted: true, token: integerOf(reply) };
+  const [remaining, holder, ahead] = listOf(reply, 3);
+  return { granted: false, remaining: integerOf(remaining), holder: holderOf(holder), ahead: integerOf(ahead) };
+}
+
+function yieldReplyOf(reply: unknown): AcquireReply {
+  const [wasHeld, outcome] = listOf(reply, 2);
+  return { ...acquireReplyOf(outcome), yielded: isYes(wasHeld) ? 'released' : 'lost' };
 }

@@ -6,18 +6,19 @@ import type {
   ExtendRequest,
   LeaseDriver,
   ReleaseRequest,
+  RenewReply,
   RenewRequest,
   Tenancy,
 } from '../../core/driver.js';
-import { LeaseRequests } from './lease.requests.js';
-import { lua } from './lua.generated.js';
+import { holderOf, LeaseRequests } from './lease.requests.js';
+import { scripts } from './lua.scripts.js';
 import type { RedisConnection } from './redis.connection.js';
+import { integerOf, listOf, textOf } from './redis.replies.js';
 import { RedisScript } from './redis.script.js';
 import type { RedisWakeUps } from './redis.wakeups.js';
 
-const SCRIPTS = { acquire: lua['mutex/acquire'], renew: lua['mutex/renew'], release: lua['mutex/release'] };
-const EXTEND = new RedisScript<string | null>(lua['mutex/extend']);
-const CHECK = new RedisScript<[state: CheckReply['state'], remaining: number, holder?: string, token?: string]>(lua['mutex/check']);
+const EXTEND = new RedisScript(scripts.mutex.extend);
+const CHECK = new RedisScript(scripts.mutex.check);
 
 /** The mutex on Redis: a plain string, so that whoever uses the classic `SET key value NX PX` recipe and we exclude each other. */
 export class RedisMutexDriver implements LeaseDriver {
@@ -29,16 +30,17 @@ export class RedisMutexDriver implements LeaseDriver {
     private readonly fenceTimeout: number,
     readonly wakeUps: RedisWakeUps,
   ) {
-    this.requests = new LeaseRequests(connection, SCRIPTS, fenceTimeout, wakeUps);
+    this.requests = new LeaseRequests(connection, scripts.mutex, fenceTimeout, wakeUps);
     this.largestBatch = this.requests.largestRenewal;
   }
 
-  acquire({ key, owner, ttl, tokens, queue, holding = [], yields = '', isReady, abandoned }: AcquireRequest): Promise<AcquireReply> {
-    const place = queue ? this.wakeUps.placeOf(owner, ttl, holding, isReady ? tokens : 0) : '';
-    return this.requests.acquire(key, [owner, ttl, tokens, place, yields], abandoned, yields !== '');
+  async acquire(request: AcquireRequest): Promise<AcquireReply> {
+    const { owner, ttl, tokens, queue, holding = [], yields = '' } = request;
+    const place = queue ? this.wakeUps.placeOf(owner, ttl, holding) : '';
+    return this.requests.acquire(request, [ttl, tokens, place, yields]);
   }
 
-  renew(batch: readonly RenewRequest[]): Promise<readonly ('renewed' | 'lost')[]> {
+  renew(batch: readonly RenewRequest[]): Promise<readonly RenewReply[]> {
     return this.requests.renew(batch);
   }
 
@@ -47,21 +49,27 @@ export class RedisMutexDriver implements LeaseDriver {
     const keys = [key, requests.beside(key, 'fence'), requests.beside(key, 'queue')];
     const reply = await requests.ask(EXTEND, 3, [...keys, owner, ttl, tokens, fenceTimeout]);
     if (reply === null) return 'lost';
-    return reply === '' ? 'wanted' : { token: Number(reply) };
+    return reply === '' ? 'wanted' : { token: integerOf(reply) };
   }
 
-  release({ key, owner, keepFor }: ReleaseRequest): Promise<'released' | 'lost'> {
-    return this.requests.release(key, [owner, keepFor, '']);
+  async release(request: ReleaseRequest): Promise<'released' | 'lost'> {
+    return this.requests.release(request, '');
   }
 
   async leave({ key, owner }: Tenancy): Promise<void> {
-    await this.requests.release(key, [owner, 0, this.wakeUps.knownPlaceOf(owner)]);
+    await this.requests.release({ key, owner, keepFor: 0 }, this.wakeUps.knownPlaceOf(owner));
   }
 
   async check({ key, owner }: Tenancy): Promise<CheckReply> {
     const { requests } = this;
     const keys = [key, requests.beside(key, 'queue'), requests.beside(key, 'fence')];
-    const [state, remaining, holder = null, token = ''] = await requests.ask(CHECK, 3, [...keys, owner, this.wakeUps.knownPlaceOf(owner)]);
-    return { state, remaining: Number(remaining), holder, token: token === '' ? null : Number(token) };
+    const reply = await requests.ask(CHECK, 3, [...keys, owner, this.wakeUps.knownPlaceOf(owner)]);
+    const [state, remaining, holder = '', token = ''] = listOf(reply);
+    return {
+      state: textOf(state) as CheckReply['state'],
+      remaining: integerOf(remaining),
+      holder: holderOf(holder),
+      token: token === '' ? null : integerOf(token),
+    };
   }
 }

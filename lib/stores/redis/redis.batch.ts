@@ -1,14 +1,16 @@
-import { unsent, type RedisConnection } from './redis.connection.js';
+import { StoreError } from '../../core/errors.js';
+import { isForbidden, storeErrorOf, unsent, type RedisConnection } from './redis.connection.js';
 import { refusalOf } from './redis.keys.js';
+import { listOf } from './redis.replies.js';
 import type { RedisScript } from './redis.script.js';
 
 type Argument = string | number;
 
-interface Entry<Reply> {
+interface Entry {
   readonly keys: readonly string[];
   readonly args: readonly Argument[];
   readonly isAbandoned: (() => boolean) | undefined;
-  readonly decode: (reply: Reply) => unknown;
+  readonly decode: (reply: unknown) => unknown;
   readonly resolve: (value: unknown) => void;
   readonly reject: (error: unknown) => void;
 }
@@ -17,8 +19,8 @@ interface Entry<Reply> {
  * Sends what is asked of one script within a turn of the event loop as one request, whose cost is then shared: the script takes any number of
  * entries and answers each by itself. A lone request does not wait for others.
  */
-export class RedisBatch<Reply> {
-  private entries: Entry<Reply>[] = [];
+export class RedisBatch {
+  private entries: Entry[] = [];
 
   /**
    * @param head arguments before those of the entries.
@@ -26,13 +28,17 @@ export class RedisBatch<Reply> {
    */
   constructor(
     private readonly connection: RedisConnection,
-    private readonly script: RedisScript<(Reply | Error)[]>,
+    private readonly script: RedisScript,
     private readonly head: readonly Argument[],
     private readonly largest: number,
   ) {}
 
-  /** Answered or rejected as {@link RedisConnection.request} is, once {@link flush} has been called. */
-  add<T>(keys: readonly string[], args: readonly Argument[], decode: (reply: Reply) => T, isAbandoned?: () => boolean): Promise<T> {
+  /**
+   * Answered or rejected as {@link RedisConnection.request} is, once {@link flush} has been called.
+   *
+   * @param decode throws what the caller is rejected with, if the reply is none.
+   */
+  add<T>(keys: readonly string[], args: readonly Argument[], decode: (reply: unknown) => T, isAbandoned?: () => boolean): Promise<T> {
     return new Promise<unknown>((resolve, reject) => {
       this.entries.push({ keys, args, isAbandoned, decode, resolve, reject });
     }) as Promise<T>;
@@ -46,7 +52,7 @@ export class RedisBatch<Reply> {
     for (let start = 0; start < entries.length; start += largest) this.send(entries.slice(start, start + largest));
   }
 
-  private send(entries: readonly Entry<Reply>[]): void {
+  private send(entries: readonly Entry[]): void {
     let sent = entries;
     const isAbandoned = (): boolean => {
       sent = withoutAbandoned(sent);
@@ -60,20 +66,33 @@ export class RedisBatch<Reply> {
       return flat;
     };
     const keyCount = (): number => sent.reduce((count, { keys }) => count + keys.length, 0);
-    this.script.run(this.connection, keyCount, keysAndArgs, isAbandoned).then(
-      (replies) => sent.forEach((entry, index) => settle(entry, replies[index] as Reply | Error)),
-      (error: unknown) => sent.forEach(({ reject }) => reject(error)),
-    );
+    this.script
+      .run(this.connection, keyCount, keysAndArgs, isAbandoned)
+      .then((replies) => listOf(replies, sent.length))
+      .then(
+        (replies) => sent.forEach((entry, index) => settle(entry, replies[index])),
+        (error: unknown) => this.failed(sent, error),
+      );
+  }
+
+  /** A key that the user may not use fails the whole request, before anything of it is done: the others must not suffer. */
+  private failed(sent: readonly Entry[], error: unknown): void {
+    if (sent.length > 1 && isForbidden(error)) for (const entry of sent) this.send([entry]);
+    else for (const { reject } of sent) reject(error);
   }
 }
 
-function settle<Reply>({ keys, decode, resolve, reject }: Entry<Reply>, reply: Reply | Error): void {
-  if (reply instanceof Error) reject(refusalOf(keys[0] as string, reply));
-  else resolve(decode(reply));
+function settle({ keys, decode, resolve, reject }: Entry, reply: unknown): void {
+  try {
+    if (reply instanceof Error) reject(refusalOf(keys[0] as string, reply));
+    else resolve(decode(reply));
+  } catch (error) {
+    reject(error instanceof StoreError ? error : storeErrorOf(error));
+  }
 }
 
 /** Whoever gave up has sent its leave by now, and must not be asked for behind that. */
-function withoutAbandoned<Reply>(entries: readonly Entry<Reply>[]): readonly Entry<Reply>[] {
+function withoutAbandoned(entries: readonly Entry[]): readonly Entry[] {
   if (!entries.some(({ isAbandoned }) => isAbandoned?.())) return entries;
   const gone = entries.filter(({ isAbandoned }) => isAbandoned?.());
   for (const { reject } of gone) reject(unsent('The request was abandoned before it was sent.'));

@@ -10,7 +10,8 @@ type Listener = (...args: unknown[]) => void;
  * ioredis than this package.
  */
 export interface RedisClient {
-  readonly status: string;
+  /** `undefined`: a stand-in for tests, which is always ready. */
+  readonly status?: string;
   readonly isCluster?: boolean;
   readonly options?: { readonly keyPrefix?: string };
   evalsha(sha: string, keyCount: number, ...keysAndArgs: (string | number)[]): Promise<unknown>;
@@ -20,6 +21,7 @@ export interface RedisClient {
   disconnect(reconnect?: boolean): void;
   duplicate(override?: object): RedisClient;
   publish(channel: string, message: string): Promise<unknown>;
+  pubsub(subcommand: 'NUMSUB', channel: string): Promise<unknown>;
   subscribe(channel: string): Promise<unknown>;
   on(event: string, listener: Listener): unknown;
   off(event: string, listener: Listener): unknown;
@@ -45,7 +47,7 @@ export class RedisConnection {
 
   constructor(
     readonly client: RedisClient,
-    private readonly requestTimeout: number,
+    readonly requestTimeout: number,
     private readonly isOwned: boolean,
   ) {
     this.listen();
@@ -86,7 +88,7 @@ export class RedisConnection {
       this.listen();
       this.open.add(request);
       this.timer ??= after(this.requestTimeout, this.onTimer).unref();
-      if (this.client.status === 'ready') request.dispatch();
+      if (this.isReady) request.dispatch();
       else this.wait(request);
     });
   }
@@ -94,7 +96,7 @@ export class RedisConnection {
   async close(): Promise<void> {
     const { client } = this;
     if (this.isOwned) {
-      if (client.status === 'ready') await this.request(() => client.quit()).catch(() => client.disconnect());
+      if (this.isReady) await this.request(() => client.quit()).catch(() => client.disconnect());
       else client.disconnect();
       // Errors of a connection that is going away concern nobody.
       client.on('error', () => undefined);
@@ -106,6 +108,11 @@ export class RedisConnection {
     clearTimeout(this.timer);
     this.timer = undefined;
     for (const request of this.open) request.fail(closed());
+  }
+
+  private get isReady(): boolean {
+    const { status } = this.client;
+    return status === 'ready' || status === undefined;
   }
 
   /** A store of a client that is not ours may be used again after it was closed. */
@@ -195,7 +202,13 @@ const PASSING = /\b(LOADING|READONLY|MASTERDOWN|CLUSTERDOWN|TRYAGAIN|BUSY|OOM|MI
 /** What the server says of a request is final, unless it says that it is busy, full or not the master now; a broken line is not. */
 export function storeErrorOf(cause: unknown): StoreError {
   // A Cluster client wraps what its nodes say.
-  const { name, message } = ((cause as { lastNodeError?: Error }).lastNodeError ?? cause) as Error;
-  const isFinal = name === 'ReplyError' ? !PASSING.test(message) : REFUSED.test(message) || message.includes('subscriber mode');
-  return new StoreError(`Redis: ${message}`, { transient: !isFinal, cause });
+  const { name, message } = Object((cause as { lastNodeError?: Error } | undefined)?.lastNodeError ?? cause) as Partial<Error>;
+  const text = message ?? String(cause);
+  const isFinal = name === 'ReplyError' ? !PASSING.test(text) : REFUSED.test(text) || text.includes('subscriber mode');
+  return new StoreError(`Redis: ${text}`, { transient: !isFinal, cause });
+}
+
+/** The user may not do this, or not with one of these keys. */
+export function isForbidden(error: unknown): boolean {
+  return error instanceof StoreError && /\bNOPERM\b/.test(error.message);
 }

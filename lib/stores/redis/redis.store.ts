@@ -60,13 +60,17 @@ export function redisStore(given: RedisStoreOptions): LockStore {
   const { requestTimeout = 1000, fenceTimeout = HOUR } = options;
   const isOwned = !('client' in options);
   const connection = new RedisConnection(isOwned ? connect(options, requestTimeout) : options.client, requestTimeout, isOwned);
-  const { client } = connection;
-  const wakeUps = new RedisWakeUps(client, (channel) => connection.request(() => client.publish(channel, '')));
+  const wakeUps = new RedisWakeUps(connection, (key, owner) => {
+    // Which kind of lock it is the message does not say: a release of the other one finds nothing.
+    for (const driver of [mutex, sharing.semaphore]) driver.release({ key, owner, keepFor: 0 }).catch(() => undefined);
+  });
+  const mutex = new RedisMutexDriver(connection, fenceTimeout, wakeUps);
+  const sharing = sharingDrivers(connection, fenceTimeout, wakeUps);
   return {
     name: 'redis',
     requestTimeout,
-    mutex: new RedisMutexDriver(connection, fenceTimeout, wakeUps),
-    ...sharingDrivers(connection, fenceTimeout, wakeUps),
+    mutex,
+    ...sharing,
     countDownLatch: new RedisCountDownLatchDriver(connection, wakeUps),
     close: () => {
       wakeUps.close();

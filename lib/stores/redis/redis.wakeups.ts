@@ -1,16 +1,19 @@
 import { randomUUID } from 'node:crypto';
-import { now } from '../../core/clock.js';
-import type { TokenGrant, WakeUps } from '../../core/driver.js';
+import { after, now } from '../../core/clock.js';
+import type { WakeUps } from '../../core/driver.js';
 import { StoreError } from '../../core/errors.js';
 import { outside } from '../../core/outside.js';
-import { storeErrorOf, type RedisClient } from './redis.connection.js';
+import { storeErrorOf, type RedisClient, type RedisConnection } from './redis.connection.js';
 
 /** Milliseconds that a waiter has to take the lock that it is offered. */
 const OFFER = 1000;
-/** Milliseconds for which a process that had the lock just now is surely alive, or as good as: a grant to a dead one lasts for its `ttl`. */
-const READY = 500;
 const CHECK_INTERVAL = 1000;
 const MOST_DEAF_TIMES = 5;
+/** Milliseconds until an inbox in which nothing arrives is tried again; twice as long each time. */
+const FIRST_PAUSE = 1000;
+const LONGEST_PAUSE = 60_000;
+/** Owners of which we know that they are done with, so that an offer to one is a mistake. */
+const MOST_DONE = 1000;
 
 /**
  * The inbox of this process: one channel on one connection of its own, opened with the first wait. A release tells it which owner is offered
@@ -19,43 +22,49 @@ const MOST_DEAF_TIMES = 5;
 export class RedisWakeUps implements WakeUps {
   readonly inbox = `nestjs-distributed-lock:inbox:${randomUUID()}`;
   isOpen = false;
-  private readonly listeners = new Map<string, (grant?: TokenGrant) => void>();
+  private readonly listeners = new Map<string, (askIn?: number) => void>();
   private readonly places = new Map<string, string>();
   /** Places that name the inbox after it was refused: their owners leave them, and take others. */
   private readonly refusedPlaces = new Map<string, string>();
+  /** Owners that have waited and hold their key now. */
+  private readonly holders = new Set<string>();
+  /** Owners that have waited and want nothing any more: a request of theirs that arrives late may have put them into a queue once more. */
+  private readonly done = new Set<string>();
+  private readonly echoes = new Map<string, () => void>();
   private subscriber: RedisClient | undefined;
   private opening: Promise<void> | undefined;
-  /** How often in a row nobody was said to hear our own message. */
+  /** How often in a row our own message did not arrive. */
   private deafTimes = 0;
+  private retry: NodeJS.Timeout | undefined;
   private checkedAt = -Infinity;
 
-  /** @param publish asks the server, by the connection that also releases, whether it may publish. */
+  /** @param giveBack gives a key back that is offered to an owner which wants it no more. */
   constructor(
-    private readonly client: RedisClient,
-    private readonly publish: (channel: string) => Promise<unknown>,
+    private readonly connection: RedisConnection,
+    private readonly giveBack: (key: string, owner: string) => void,
   ) {}
 
   open(warn: (message: string) => void): Promise<void> {
     // A message of a Cluster says nothing of who has heard it, and its client listens in other ways: waiters poll there.
-    this.opening ??= this.client.isCluster
+    this.opening ??= this.connection.client.isCluster
       ? Promise.resolve()
       : outside(() => this.subscribe(warn)).catch((error: unknown) => warn(cannotWake((error as Error).message)));
     return this.opening;
   }
 
-  listen(owner: string, wake: (grant?: TokenGrant) => void): () => void {
+  listen(owner: string, wake: (askIn?: number) => void): () => void {
     this.listeners.set(owner, wake);
     return () => this.forget(owner);
   }
 
-  /** A silent connection may be a broken one, or lead to a server that is the master no more. One request a second at most. */
+  /** A silent connection may be a broken one, or lead to a server that is the master no more. One look a second at most. */
   check(): void {
     const { subscriber } = this;
     if (!this.isOpen || !subscriber || now() < this.checkedAt + CHECK_INTERVAL) return;
     this.checkedAt = now();
-    this.publish(this.inbox).then(
-      (heard) => {
-        if (Number(heard) > 0 || this.subscriber !== subscriber) return;
+    this.isHeard().then(
+      (isHeard) => {
+        if (isHeard || this.subscriber !== subscriber) return;
         this.isOpen = false;
         subscriber.disconnect(true);
       },
@@ -63,16 +72,11 @@ export class RedisWakeUps implements WakeUps {
     );
   }
 
-  /**
-   * How the queue knows an owner; see mutex/acquire.lua. It is the same whenever the owner asks, but that it names the inbox once it is open.
-   *
-   * @param tokens to reserve with a grant, of an owner that is ready for one.
-   */
-  placeOf(owner: string, ttl: number, holding: readonly string[], tokens = 0): string {
+  /** How the queue knows an owner; see lua/mutex/offer.lua. It is the same whenever the owner asks, but that it names the inbox once it is open. */
+  placeOf(owner: string, ttl: number, holding: readonly string[]): string {
     const inbox = this.isOpen ? this.inbox : '';
     const offer = inbox === '' ? OFFER : Math.min(ttl, OFFER);
-    const ready = tokens > 0 && inbox !== '' ? ` ${ttl} ${tokens} ${Math.min(Math.floor(ttl / 4), READY)}` : '';
-    const known = this.places.get(owner) ?? [owner, inbox, `${offer}${ready}`, ...holding].join('\n');
+    const known = this.places.get(owner) ?? [owner, inbox, offer, ...holding].join('\n');
     const place = inbox === '' ? known : known.replace('\n\n', `\n${inbox}\n`);
     this.places.set(owner, place);
     return place;
@@ -93,23 +97,42 @@ export class RedisWakeUps implements WakeUps {
     this.refusedPlaces.delete(owner);
   }
 
+  /** The owner has the key. */
+  granted(owner: string): void {
+    if (this.places.size > 0 && this.places.has(owner)) this.holders.add(owner);
+  }
+
+  /** The owner gives the key back, and is never used again. */
+  released(owner: string): void {
+    if (this.holders.size > 0 && this.holders.delete(owner)) this.finish(owner);
+  }
+
   forget(owner: string): void {
     this.listeners.delete(owner);
-    this.places.delete(owner);
     this.refusedPlaces.delete(owner);
+    if (this.places.delete(owner) && !this.holders.has(owner)) this.finish(owner);
   }
 
   /** A store of a client that is not ours may be used again after it was closed. */
   close(): void {
     this.subscriber?.disconnect();
     this.subscriber = undefined;
+    clearTimeout(this.retry);
     this.opening = undefined;
     this.isOpen = false;
+    this.deafTimes = 0;
+  }
+
+  private finish(owner: string): void {
+    this.done.add(owner);
+    if (this.done.size <= MOST_DONE) return;
+    const [oldest = ''] = this.done;
+    this.done.delete(oldest);
   }
 
   /** @throws whatever a client that is not ours throws when it is asked for another connection. */
   private async subscribe(warn: (message: string) => void): Promise<void> {
-    const subscriber = this.client.duplicate({
+    const subscriber = this.connection.client.duplicate({
       lazyConnect: true,
       // Each new connection subscribes by itself here, to know when it has.
       autoResubscribe: false,
@@ -120,22 +143,9 @@ export class RedisWakeUps implements WakeUps {
     });
     this.subscriber = subscriber;
     return await new Promise((resolve) => {
-      const refuse = (why: string): void => {
-        subscriber.disconnect();
-        warn(cannotWake(why));
-        for (const [owner, place] of this.places) {
-          if (!place.includes(`\n${this.inbox}\n`)) continue;
-          this.refusedPlaces.set(owner, place);
-          this.places.delete(owner);
-        }
-        this.wakeAll();
-      };
       const again = (): void => subscriber.disconnect(true);
       subscriber.on('error', () => undefined);
-      subscriber.on('message', (_channel, message) => {
-        const [owner = '', token] = (message as string).split('\n');
-        this.listeners.get(owner)?.(token === undefined ? undefined : { granted: true, token: Number(token) });
-      });
+      subscriber.on('message', (_channel, message) => this.received(message as string));
       subscriber.on('close', () => {
         if (this.subscriber === subscriber) this.isOpen = false;
         resolve();
@@ -147,7 +157,7 @@ export class RedisWakeUps implements WakeUps {
           (isHearing) => {
             resolve();
             if (this.subscriber !== subscriber) return;
-            if (!isHearing) return this.deafTimes++ < MOST_DEAF_TIMES ? again() : refuse('messages to the channel are heard by nobody');
+            if (!isHearing) return this.isDeaf(subscriber, warn);
             this.deafTimes = 0;
             this.isOpen = true;
             // What was said meanwhile is lost.
@@ -158,13 +168,45 @@ export class RedisWakeUps implements WakeUps {
             if (this.subscriber !== subscriber) return;
             const { message, transient } = error instanceof StoreError ? error : storeErrorOf(error);
             // Subscribed, but maybe not to where one publishes: only once more from the start tells.
-            if (transient) again();
-            else refuse(`${message}: allow the channels nestjs-distributed-lock:inbox:*`);
+            if (transient) return again();
+            subscriber.disconnect();
+            warn(cannotWake(`${message}: allow the channels nestjs-distributed-lock:inbox:*`));
+            this.refusePlaces();
           },
         );
       });
       subscriber.connect().catch(() => undefined);
     });
+  }
+
+  private received(message: string): void {
+    const [owner = '', key, askIn] = message.split('\n');
+    const wake = this.listeners.get(owner);
+    if (wake) wake(askIn === undefined ? undefined : Number(askIn));
+    else if (key !== undefined && askIn === undefined && this.done.has(owner)) this.giveBack(this.withoutPrefix(key), owner);
+    else if (key === undefined) this.echoes.get(owner)?.();
+  }
+
+  /** Our own message does not arrive here: after some tries waiters poll, and the inbox is tried again later. */
+  private isDeaf(subscriber: RedisClient, warn: (message: string) => void): void {
+    const times = this.deafTimes++ - MOST_DEAF_TIMES;
+    if (times < 0) return subscriber.disconnect(true);
+    subscriber.disconnect();
+    if (times === 0) warn(cannotWake('messages to the channel do not arrive'));
+    this.refusePlaces();
+    this.retry = after(Math.min(FIRST_PAUSE * 2 ** times, LONGEST_PAUSE), () => {
+      outside(() => subscriber.connect()).catch(() => undefined);
+    }).unref();
+  }
+
+  /** Places with an inbox that nobody listens to are passed over. */
+  private refusePlaces(): void {
+    for (const [owner, place] of this.places) {
+      if (!place.includes(`\n${this.inbox}\n`)) continue;
+      this.refusedPlaces.set(owner, place);
+      this.places.delete(owner);
+    }
+    this.wakeAll();
   }
 
   private wakeAll(): void {
@@ -173,8 +215,42 @@ export class RedisWakeUps implements WakeUps {
 
   private async hearing(subscriber: RedisClient): Promise<boolean> {
     await subscriber.subscribe(this.inbox);
-    return Number(await this.publish(this.inbox)) > 0;
+    return this.isHeard();
   }
+
+  /**
+   * Whether a message that is sent over the connection that also releases arrives, and its server knows that we listen: one of them alone holds also
+   * at a server that was the master before, or on a connection that is half open.
+   */
+  private async isHeard(): Promise<boolean> {
+    const { connection, inbox, echoes } = this;
+    const echo = `echo:${randomUUID()}`;
+    const arrived = new Promise<boolean>((resolve) => {
+      echoes.set(echo, () => resolve(true));
+      // After a stall of the event loop the message may be here already: it is read before this runs.
+      after(connection.requestTimeout, () => setImmediate(() => resolve(false))).unref();
+    });
+    try {
+      const { client } = connection;
+      const [count] = await Promise.all([
+        connection.request(() => client.pubsub('NUMSUB', inbox)).catch(unknownIfRefused),
+        connection.request(() => client.publish(inbox, echo)),
+      ]);
+      return Number((count as unknown[])[1]) > 0 && (await arrived);
+    } finally {
+      echoes.delete(echo);
+    }
+  }
+
+  private withoutPrefix(key: string): string {
+    return key.slice(this.connection.client.options?.keyPrefix?.length ?? 0);
+  }
+}
+
+/** Where nobody may ask who listens, neither do the scripts know. */
+function unknownIfRefused(error: StoreError): [string, number] {
+  if (error.transient) throw error;
+  return ['', 1];
 }
 
 function cannotWake(why: string): string {

@@ -4,20 +4,20 @@ import type {
   CheckReply,
   LeaseDriver,
   ReleaseRequest,
+  RenewReply,
   RenewRequest,
   Share,
   Tenancy,
 } from '../../core/driver.js';
 import type { LockStore } from '../../core/store.js';
-import { LeaseRequests } from './lease.requests.js';
-import { lua } from './lua.generated.js';
+import { holderOf, LeaseRequests } from './lease.requests.js';
+import { scripts } from './lua.scripts.js';
 import type { RedisConnection } from './redis.connection.js';
+import { integerOf, listOf, textOf } from './redis.replies.js';
 import { RedisScript } from './redis.script.js';
 import type { RedisWakeUps } from './redis.wakeups.js';
 
-const HOLDERS = lua['sharing/holders'] + lua['sharing/answers'];
-const SCRIPTS = { acquire: HOLDERS + lua['sharing/acquire'], renew: lua['sharing/renew'], release: HOLDERS + lua['sharing/release'] };
-const CHECK = new RedisScript<[CheckReply['state'], number, string?]>(lua['sharing/check']);
+const CHECK = new RedisScript(scripts.sharing.check);
 
 /** Stands for `Infinity`, which no script counts up to. */
 const WHOLE = 1_000_000_000;
@@ -38,22 +38,23 @@ class RedisSharingDriver implements LeaseDriver {
     this.largestBatch = requests.largestRenewal;
   }
 
-  acquire({ key, owner, ttl, tokens, queue, holding = [], share = ALL_OF_IT, abandoned }: AcquireRequest): Promise<AcquireReply> {
+  async acquire(request: AcquireRequest): Promise<AcquireReply> {
+    const { owner, ttl, tokens, queue, holding = [], share = ALL_OF_IT } = request;
     const { count, permits: all, rank, beside = '' } = share;
     const permits = Math.min(all, WHOLE);
     const needs = [`${Math.min(count, permits)} ${this.kind}`, ...holding];
     const place = queue ? this.wakeUps.placeOf(owner, ttl, needs) : this.wakeUps.knownPlaceOf(owner) || [owner, '', 1, ...needs].join('\n');
     // Readers are told the last write's token.
     const drawn = this.side === 'read' ? 0 : tokens;
-    return this.requests.acquire(key, [owner, ttl, drawn, permits, place, queue ? 1 : '', rank, beside], abandoned);
+    return this.requests.acquire(request, [ttl, drawn, permits, place, queue ? 1 : '', rank, beside]);
   }
 
-  renew(batch: readonly RenewRequest[]): Promise<readonly ('renewed' | 'lost')[]> {
+  renew(batch: readonly RenewRequest[]): Promise<readonly RenewReply[]> {
     return this.requests.renew(batch);
   }
 
-  release({ key, owner, keepFor }: ReleaseRequest): Promise<'released' | 'lost'> {
-    return this.requests.release(key, [owner, keepFor, this.wakeUps.knownPlaceOf(owner)]);
+  async release(request: ReleaseRequest): Promise<'released' | 'lost'> {
+    return this.requests.release(request, this.wakeUps.knownPlaceOf(request.owner));
   }
 
   async leave({ key, owner }: Tenancy): Promise<void> {
@@ -63,8 +64,13 @@ class RedisSharingDriver implements LeaseDriver {
   async check({ key, owner }: Tenancy): Promise<CheckReply> {
     const { requests } = this;
     const keysAndArgs = [key, requests.beside(key, 'queue'), owner, this.wakeUps.knownPlaceOf(owner)];
-    const [state, remaining, holder = null] = await requests.ask(CHECK, 2, keysAndArgs);
-    return { state, remaining: Number(remaining), holder, token: null };
+    const [state, remaining, holder] = listOf(await requests.ask(CHECK, 2, keysAndArgs));
+    return {
+      state: textOf(state) as CheckReply['state'],
+      remaining: integerOf(remaining),
+      holder: holderOf(holder ?? ''),
+      token: null,
+    };
   }
 }
 
@@ -74,7 +80,7 @@ export function sharingDrivers(
   fenceTimeout: number,
   wakeUps: RedisWakeUps,
 ): Required<Pick<LockStore, 'readWriteLock' | 'semaphore'>> {
-  const requests = new LeaseRequests(connection, SCRIPTS, fenceTimeout, wakeUps);
+  const requests = new LeaseRequests(connection, scripts.sharing, fenceTimeout, wakeUps);
   return {
     readWriteLock: {
       read: new RedisSharingDriver(requests, wakeUps, 'read/write lock', 'read'),

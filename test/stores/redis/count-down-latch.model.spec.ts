@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import type { Redis } from 'ioredis';
-import { lua } from '../../../lib/stores/redis/lua.generated.js';
+import { scripts } from '../../../lib/stores/redis/lua.scripts.js';
 import { LatchModel, type Operation, type Waiter } from './count-down-latch.model.js';
 import { Ear } from './model.ear.js';
 import { PROCESSES } from './model.steps.js';
@@ -74,9 +74,9 @@ class Play {
     const operation: Operation = { line: step.line, number: ++this.operations };
     const args = [step.ttl, operation.line, operation.number];
     if (step.type === 'count')
-      return async () => expect(await this.run('count-down', ...args)).toBe(this.model.countDown(step.ttl, operation));
+      return async () => expect(await this.run('countDown', ...args)).toBe(this.model.countDown(step.ttl, operation));
     const { count, ttl: life } = step;
-    return async () => expect(await this.run('try-set-count', ...args, count)).toBe(this.model.trySetCount(count, life, operation));
+    return async () => expect(await this.run('trySetCount', ...args, count)).toBe(this.model.trySetCount(count, life, operation));
   }
 
   private async look(by: Waiter | undefined): Promise<void> {
@@ -85,9 +85,8 @@ class Play {
     expect(reply).toEqual(this.model.look(by));
   }
 
-  private run(verb: 'try-set-count' | 'count-down' | 'look' | 'leave', ...args: (string | number)[]): Promise<unknown> {
-    const script = lua[`count-down-latch/${verb}`];
-    return this.redis.eval(verb === 'leave' ? script : lua['count-down-latch/read'] + script, 1, KEY, ...args);
+  private run(verb: keyof typeof scripts.latch, ...args: (string | number)[]): Promise<unknown> {
+    return this.redis.eval(scripts.latch[verb], 1, KEY, ...args);
   }
 
   private async turn(inbox: string, on: boolean): Promise<void> {

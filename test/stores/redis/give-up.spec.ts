@@ -79,7 +79,7 @@ describe('an acquire that is given up while its request is under way', () => {
     const locks = await connected('own');
     // The release that follows finds its script, so it would not come behind a second request of the acquire.
     await setting.redis.script('FLUSH');
-    await loadScripts(setting.redis, ['mutex/release']);
+    await loadScripts(setting.redis, ['release']);
     await setting.redis.config('RESETSTAT');
     proxy.delay(300, 0, 'replies');
     const caller = new AbortController();

@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto';
 import type { Locks } from 'nestjs-distributed-lock/core';
-import { lua } from '../../../lib/stores/redis/lua.generated.js';
+import { scripts } from '../../../lib/stores/redis/lua.scripts.js';
 import type { Child } from '../../support/child.js';
 import { eventually } from '../../support/eventually.js';
 import type { LatchMessage } from './latch.child.js';
@@ -16,19 +16,12 @@ export const waitersOf = async ({ redis }: Setting, key: string): Promise<string
 export const noted = (setting: Setting, key: string, count: number): Promise<boolean> =>
   eventually(async () => (await waitersOf(setting, key)).length === count, { within: 10_000, every: 5 });
 
-/** The scripts as they are sent. */
-const sources = {
-  trySetCount: lua['count-down-latch/read'] + lua['count-down-latch/try-set-count'],
-  countDown: lua['count-down-latch/read'] + lua['count-down-latch/count-down'],
-  look: lua['count-down-latch/read'] + lua['count-down-latch/look'],
-};
-
 /** The name by which the server knows a script of the latch. */
-export const latchShaOf = (verb: keyof typeof sources): string => createHash('sha1').update(sources[verb]).digest('hex');
+export const latchShaOf = (verb: keyof typeof scripts.latch): string => createHash('sha1').update(scripts.latch[verb]).digest('hex');
 
 /** So that each request is one command. */
 export async function loadLatchScripts({ redis }: Setting): Promise<void> {
-  for (const source of Object.values(sources)) await redis.script('LOAD', source);
+  for (const source of Object.values(scripts.latch)) await redis.script('LOAD', source);
 }
 
 /** When it ended, on the clock of `performance.now`. */

@@ -1,14 +1,11 @@
 import type { Redis } from 'ioredis';
-import { lua } from '../../../lib/stores/redis/lua.generated.js';
+import { scripts } from '../../../lib/stores/redis/lua.scripts.js';
 import type { Ear } from './model.ear.js';
 import { CALLERS, KEYS, steps, type OwnStep } from './model.steps.js';
-import { MutexModel, READY, READY_NO_MORE, type Caller, type ExpectedReply } from './mutex.model.js';
+import { MutexModel, type Caller, type ExpectedReply } from './mutex.model.js';
 import { playsLikeItsModel, ScriptPlay, type Parts } from './script.play.js';
 
 const OFFER = 20_000;
-const GRANT = 60_000;
-/** Tokens of a grant. */
-const BLOCK = 32;
 const STRANGER = 'a stranger';
 
 class MutexPlay extends ScriptPlay<MutexModel, OwnStep> {
@@ -23,7 +20,7 @@ class MutexPlay extends ScriptPlay<MutexModel, OwnStep> {
     ear: Ear,
     private readonly countsReceivers: boolean,
   ) {
-    super(redis, ear, new MutexModel(KEYS, { offer: OFFER, grant: GRANT }, countsReceivers));
+    super(redis, ear, new MutexModel(KEYS, OFFER, countsReceivers));
   }
 
   protected async play(step: OwnStep): Promise<void> {
@@ -40,7 +37,7 @@ class MutexPlay extends ScriptPlay<MutexModel, OwnStep> {
       if (isOurs) await this.redis.del(step.key);
       if (isOurs) this.model.vanish(step.key);
       this.believing.get(step.key)!.delete(STRANGER);
-    } else await this.send(lua[`mutex/${step.type}`], this[step.type](step as never));
+    } else await this.send(scripts.mutex[step.type], this[step.type](step as never));
   }
 
   private acquire({ batch }: StepOf<'acquire'>): Parts {
@@ -64,7 +61,9 @@ class MutexPlay extends ScriptPlay<MutexModel, OwnStep> {
         for (const [index, request] of requests.entries()) {
           const { key, caller, tokens, yields } = request;
           const before = this.model.valueOf(key);
-          const reply = (replies as (string | [number, string, number])[])[index]!;
+          const given = (replies as unknown[])[index];
+          const [wasHeld, reply] = (yields === '' ? [0, given] : given) as [0 | 1, string | [number, string, number]];
+          expect(wasHeld).toBe(Number(yields !== '' && before === yields));
           expect(typeof reply === 'string' ? 'granted' : shown(reply)).toEqual(this.model.acquire(request));
           const holders = this.believing.get(key)!;
           if (before === yields) holders.delete(yields);
@@ -125,16 +124,6 @@ class MutexPlay extends ScriptPlay<MutexModel, OwnStep> {
     this.blocks.push({ key, first: token, last: token + tokens - 1 });
   }
 
-  /** A grant names its first token; which key it is of, the owner knows. */
-  protected override understood(message: string, expected = ''): string {
-    const [owner = '', token] = message.split('\n');
-    if (token === undefined) return owner;
-    const key = KEYS.find((name) => expected === `${owner}\n${name}`) ?? 'none';
-    if (key !== 'none') this.believing.get(key)!.add(owner);
-    this.granted(key, Number(token), BLOCK);
-    return `${owner}\n${key}`;
-  }
-
   /** G2: tokens only grow, and no two grants have one in common. */
   private async compareTokens(): Promise<void> {
     for (const { key, first, last } of this.blocks.sort((a, b) => a.first - b.first)) {
@@ -142,12 +131,6 @@ class MutexPlay extends ScriptPlay<MutexModel, OwnStep> {
       this.lastTokens.set(key, last);
     }
     this.blocks = [];
-    for (const key of this.model.wasting) {
-      const last = Number(await this.redis.get(`{${key}}:fence`));
-      expect(last).toBeGreaterThanOrEqual(this.lastTokens.get(key) ?? BLOCK);
-      this.lastTokens.set(key, last);
-    }
-    this.model.wasting.clear();
   }
 
   private check({ key, caller: given }: StepOf<'check'>): Parts {
@@ -196,10 +179,7 @@ class MutexPlay extends ScriptPlay<MutexModel, OwnStep> {
 
 type StepOf<T extends OwnStep['type']> = Extract<OwnStep, { type: T }>;
 
-const placeOf = ({ owner, inbox }: Caller): string => {
-  const isReady = inbox === READY || inbox === READY_NO_MORE;
-  return `${owner}\n${inbox}\n${OFFER}${isReady ? ` ${GRANT} ${BLOCK} ${inbox === READY ? 60_000 : 0}` : ''}`;
-};
+const placeOf = ({ owner, inbox }: Caller): string => `${owner}\n${inbox}\n${OFFER}`;
 /** A run takes far less than the 20 s between two lengths of a lease. */
 const rounded = (left: number): number => Math.ceil(left / 20_000) * 20_000;
 const shown = ([left, holder, ahead]: [number, string, number]): ExpectedReply => ({ holder, ahead, ttl: rounded(left) });

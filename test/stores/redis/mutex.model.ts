@@ -7,9 +7,17 @@ export interface Caller {
   readonly inbox: string;
 }
 
-/** Of the processes whose places say that they are ready, the one that is, for as long as the test takes, and the one that never is. */
-export const READY = 'inbox:b';
-export const READY_NO_MORE = 'inbox:c';
+/** Places of the queue among which those are found that are told when an offer ends. */
+const NEXT = 8;
+
+/** What is said to the processes that come next, each once: when an offer or a minHold ends. */
+export function* nextOnes(queue: readonly Caller[], told: string): Iterable<Caller> {
+  const done = new Set([told, '']);
+  for (const caller of queue.slice(0, NEXT)) {
+    if (!done.has(caller.inbox)) yield caller;
+    done.add(caller.inbox);
+  }
+}
 
 export interface AcquireStep {
   readonly key: string;
@@ -38,15 +46,13 @@ export class MutexModel {
   readonly locks: ReadonlyMap<string, Lock>;
   /** Processes that listen. */
   readonly listening = new Set<string>();
-  /** What was said since the last look: `[inbox, owner]`, of a grant with the key. */
+  /** What was said since the last look: `[inbox, text]`. */
   said: [string, string][] = [];
-  /** Keys of which a ready waiter was gone when it was to be told its tokens. */
-  readonly wasting = new Set<string>();
 
   /** @param countsReceivers whether the server can tell that nobody listens to an inbox. */
   constructor(
     keys: readonly string[],
-    private readonly lengths: { readonly offer: number; readonly grant: number },
+    private readonly offerTtl: number,
     private readonly countsReceivers: boolean,
   ) {
     this.locks = new Map(keys.map((key) => [key, new Lock()]));
@@ -59,7 +65,7 @@ export class MutexModel {
       return 'granted';
     }
     const isFree = !lock.holding || (lock.holding.owner === yields && !lock.holding.isKept);
-    if (isFree && !this.offer(lock, caller, key)) {
+    if (isFree && !this.offer(key, caller)) {
       lock.holding = { owner: caller.owner, isKept: false, ttl };
       return 'granted';
     }
@@ -80,8 +86,8 @@ export class MutexModel {
     if (holding.isKept) return 1;
     if (keepFor > 0) {
       lock.holding = { owner: caller.owner, isKept: true, ttl: keepFor };
-      if (lock.queue[0]) this.say(lock.queue[0]);
-    } else if (!this.offer(lock, undefined)) lock.holding = undefined;
+      this.sayNext(key, '', keepFor);
+    } else if (!this.offer(key)) lock.holding = undefined;
     return 1;
   }
 
@@ -128,28 +134,27 @@ export class MutexModel {
     return holding ? `${holding.isKept ? 'kept:' : ''}${holding.owner}` : null;
   }
 
-  /**
-   * The first waiter that is not known to be gone has the lock now, unless the asker comes before it. Those ahead of it are forgotten.
-   *
-   * @param granting the key, where one that is ready has it for its whole length.
-   */
-  private offer(lock: Lock, asker: Caller | undefined, granting = ''): boolean {
+  /** The first waiter that is not known to be gone has the lock now, unless the asker comes before it. Those ahead of it are forgotten. */
+  private offer(key: string, asker?: Caller): boolean {
+    const lock = this.at(key);
     for (let head = lock.queue.shift(); head; head = lock.queue.shift()) {
-      if (head.owner === asker?.owner) return false;
-      const isHeard = this.listening.has(head.inbox);
-      const isReady = granting !== '' && head.inbox === READY;
-      if (isReady && !isHeard) this.wasting.add(granting);
-      if (this.countsReceivers && head.inbox !== '' && !isHeard) continue;
-      const isGranted = isReady && isHeard;
-      lock.holding = { owner: head.owner, isKept: false, ttl: isGranted ? this.lengths.grant : this.lengths.offer };
-      this.say(head, isGranted ? `\n${granting}` : '');
+      const { owner, inbox } = head;
+      if (owner === asker?.owner) return false;
+      if (this.countsReceivers && inbox !== '' && !this.listening.has(inbox)) continue;
+      lock.holding = { owner, isKept: false, ttl: this.offerTtl };
+      this.say(inbox, `${key} is offered to ${owner}`);
+      this.sayNext(key, inbox, this.offerTtl);
       return true;
     }
     return false;
   }
 
-  private say({ inbox, owner }: Caller, grant = ''): void {
-    if (this.listening.has(inbox)) this.said.push([inbox, owner + grant]);
+  private sayNext(key: string, told: string, ms: number): void {
+    for (const { inbox, owner } of nextOnes(this.at(key).queue, told)) this.say(inbox, `${key} may be free for ${owner} in ${ms} ms`);
+  }
+
+  private say(inbox: string, text: string): void {
+    if (this.listening.has(inbox)) this.said.push([inbox, text]);
   }
 
   private at(key: string): Lock {

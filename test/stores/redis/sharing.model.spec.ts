@@ -1,18 +1,11 @@
 import type { Redis } from 'ioredis';
-import { lua } from '../../../lib/stores/redis/lua.generated.js';
+import { scripts } from '../../../lib/stores/redis/lua.scripts.js';
 import type { Ear } from './model.ear.js';
 import { CALLERS } from './model.steps.js';
 import type { Caller } from './mutex.model.js';
 import { playsLikeItsModel, ScriptPlay, type Parts } from './script.play.js';
 import { SharingModel, WHOLE, type ExpectedReply, type SharingRequest } from './sharing.model.js';
 import { KEYS, KINDS, OFFER, placeOf, steps, WISHES, type Key, type OwnStep } from './sharing.steps.js';
-
-const SCRIPTS = {
-  acquire: lua['sharing/holders'] + lua['sharing/answers'] + lua['sharing/acquire'],
-  release: lua['sharing/holders'] + lua['sharing/answers'] + lua['sharing/release'],
-  renew: lua['sharing/renew'],
-  check: lua['sharing/check'],
-};
 
 class SharingPlay extends ScriptPlay<SharingModel, OwnStep> {
   /** The largest number of permits that was asked with: who was offered his when there were more may keep it when there are fewer. */
@@ -39,7 +32,7 @@ class SharingPlay extends ScriptPlay<SharingModel, OwnStep> {
   }
 
   protected async play(step: OwnStep): Promise<void> {
-    if (step.type !== 'expire') return this.send(SCRIPTS[step.type], this[step.type](step as never));
+    if (step.type !== 'expire') return this.send(scripts.sharing[step.type], this[step.type](step as never));
     const holders = [...this.model.at(step.key).holders.keys()];
     for (const holder of step.all ? holders : holders.slice(step.which, step.which + 1)) await this.expire(step.key, holder);
   }

@@ -1,5 +1,5 @@
 // What a Redis server should hold of locks that several hold, and answer: written from their description, not from the scripts.
-import type { Caller } from './mutex.model.js';
+import { nextOnes, type Caller } from './mutex.model.js';
 
 /** Of a lock that nobody counts: more than there are callers. */
 export const WHOLE = 1_000_000_000;
@@ -42,7 +42,7 @@ export class SharingModel {
   readonly locks: ReadonlyMap<string, SharedLock>;
   /** Processes that listen. */
   readonly listening = new Set<string>();
-  /** What was said since the last look: `[inbox, owner]`. */
+  /** What was said since the last look: `[inbox, text]`. */
   said: [string, string][] = [];
 
   /** @param countsReceivers whether the server can tell that nobody listens to an inbox. */
@@ -71,10 +71,10 @@ export class SharingModel {
       // One that has its inbox by now stays where it was without.
       lock.queue[place] = { ...lock.queue[place]!, caller };
     }
-    this.serve(lock, caller, ttl);
+    this.serve(key, caller, ttl);
     if (!lock.holders.has(owner) && !queue && !wasQueued) {
       this.forget(lock, caller);
-      this.serve(lock);
+      this.serve(key);
     }
     if (lock.holders.has(owner)) {
       this.forget(lock, caller);
@@ -94,8 +94,8 @@ export class SharingModel {
     const held = lock.holders.get(owner);
     lock.holders.delete(owner);
     if (held && keepFor > 0) lock.holders.set(`kept:${owner}`, { count: held.count, ttl: keepFor });
-    this.serve(lock);
-    if (held && keepFor > 0 && lock.queue[0]) this.say(lock.queue[0].caller);
+    this.serve(key);
+    if (held && keepFor > 0) this.sayNext(key, '', keepFor);
     return held || lock.holders.has(`kept:${owner}`) ? 1 : 0;
   }
 
@@ -128,26 +128,36 @@ export class SharingModel {
   }
 
   /** The first waiters, as long as they fit, have it for a moment, but the one who asks for as long as it wants. Who is gone is passed over. */
-  private serve(lock: SharedLock, asker?: Caller, ttl = 0): void {
+  private serve(key: string, asker?: Caller, ttl = 0): void {
+    const lock = this.at(key);
+    let told: string | undefined;
     for (let head = lock.queue[0]; head; head = lock.queue[0]) {
       const { caller, count } = head;
       const fits = lock.taken() + count <= lock.permits;
       const isAsker = caller.owner === asker?.owner;
       const isGone = this.countsReceivers && !isAsker && caller.inbox !== '' && !this.listening.has(caller.inbox);
       // Where nothing is free it does not matter who is gone.
-      if (!fits && (!isGone || lock.taken() >= lock.permits)) return;
+      if (!fits && (!isGone || lock.taken() >= lock.permits)) break;
       lock.queue.shift();
       if (isGone || lock.holders.has(caller.owner)) continue;
       lock.holders.set(caller.owner, { count, ttl: isAsker ? ttl : this.offerTtl });
-      if (!isAsker) this.say(caller);
+      if (isAsker) continue;
+      told = caller.inbox;
+      this.say(told, `${key} is offered to ${caller.owner}`);
     }
+    if (told !== undefined) this.sayNext(key, told, this.offerTtl);
   }
 
   private forget(lock: SharedLock, caller: Caller): void {
     lock.queue = lock.queue.filter((place) => place.caller.owner !== caller.owner);
   }
 
-  private say({ inbox, owner }: Caller): void {
-    if (this.listening.has(inbox)) this.said.push([inbox, owner]);
+  private sayNext(key: string, told: string, ms: number): void {
+    const waiting = this.at(key).queue.map(({ caller }) => caller);
+    for (const { inbox, owner } of nextOnes(waiting, told)) this.say(inbox, `${key} may be free for ${owner} in ${ms} ms`);
+  }
+
+  private say(inbox: string, text: string): void {
+    if (this.listening.has(inbox)) this.said.push([inbox, text]);
   }
 }

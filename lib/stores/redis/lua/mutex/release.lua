@@ -1,25 +1,8 @@
--- Gives locks back: to the first waiter, which is offered it, or to nobody. Safe to repeat after a minHold.
+-- Gives locks back: to the first waiter, which is offered it, or to nobody. Safe to repeat after a minHold. Behind offer.lua.
 -- KEYS  for each: lock, queue
--- ARGV  1 '1' where PUBLISH tells how many heard it; then for each: owner, ms to keep the lock taken yet, place in the queue to
---       leave too ('': none; see acquire.lua)
+-- ARGV  1 as in inbox.lua; then for each: owner, ms to keep the lock taken yet, place in the queue to leave too ('': none; see offer.lua)
 -- Reply for each: 1 released, 0 not this owner's, or an error
-local call = redis.call
-
--- As in acquire.lua.
-local function offer(lock, queue)
-  for _ = 1, call('ZCARD', queue) do
-    local owner, inbox, ms = string.match(call('ZPOPMIN', queue)[1], '^(.-)\n(.-)\n(%d+)')
-    local heard = inbox == '' or redis.pcall('PUBLISH', inbox, owner)
-    if heard ~= 0 or ARGV[1] ~= '1' then
-      call('SET', lock, owner, 'PX', ms)
-      return owner
-    end
-  end
-end
-
-local function release(i)
-  local lock, queue = KEYS[2 * i - 1], KEYS[2 * i]
-  local owner, keep, place = ARGV[3 * i - 1], ARGV[3 * i], ARGV[3 * i + 1]
+local function release(lock, queue, owner, keep, place)
   -- It may be there yet as one without an inbox.
   if place ~= '' then call('ZREM', queue, place, (string.gsub(place, '\n[^\n]*', '\n', 1))) end
   local holder = redis.pcall('GET', lock)
@@ -27,12 +10,13 @@ local function release(i)
   if type(holder) == 'table' then return string.find(holder.err, 'WRONGTYPE') and 0 or holder end
   if holder ~= owner then return holder == 'kept:' .. owner and 1 or 0 end
   if keep ~= '0' then
+    -- First what needs no memory: a full server refuses to begin with the rest.
+    call('PEXPIRE', lock, keep)
     -- Another value, so that no late renewal can make the stay longer.
     call('SET', lock, 'kept:' .. owner, 'PX', keep)
-    -- The first waiter knows of a later end only: it asks, and is told of this one.
-    local waiter, inbox = string.match(call('ZRANGE', queue, 0, 0)[1] or '', '^(.-)\n(.-)\n')
-    if inbox and inbox ~= '' then redis.pcall('PUBLISH', inbox, waiter) end
-  elseif not offer(lock, queue) then
+    -- Waiters know of a later end only.
+    tellNext(queue, lock, '', keep)
+  elseif (offer(lock, queue) or '') == '' then
     call('DEL', lock)
   end
   return 1
@@ -40,10 +24,10 @@ end
 
 local replies = {}
 for i = 1, #KEYS / 2 do
-  local done, reply = pcall(release, i)
+  local done, reply = pcall(release, KEYS[2 * i - 1], KEYS[2 * i], unpack(ARGV, 3 * i - 1, 3 * i + 1))
   if not done or type(reply) == 'table' then
     local problem = type(reply) == 'table' and reply.err or reply
-    reply = redis.error_reply(string.match(problem, '%u+ .*') or problem)
+    reply = redis.error_reply(match(problem, '%u+ .*') or problem)
     -- As in acquire.lua.
     if not string.find(problem, 'WRONGTYPE') then return reply end
   end

@@ -1,8 +1,8 @@
 -- Takes shares of locks, refreshes those that are their owners' already, or says who has them. Safe to repeat. Behind holders.lua.
 -- KEYS  for each: lock, fence, queue
--- ARGV  1 '1' where PUBLISH tells how many heard it, 2 ms to keep the fence; then for each: owner, ttl ms, tokens to reserve (0: the last
+-- ARGV  1 as in inbox.lua, 2 ms to keep the fence; then for each: owner, ttl ms, tokens to reserve (0: the last
 --       one is asked for), permits in all, place in the queue, '1' to stay there, rank, owner whose hold is not in the way ('': none)
--- Reply for each: the first token, or {ms left (-1: unknown), a holder, waiters ahead}, or an error
+-- Reply for each: the first token, or {ms left (-1: unknown), a holder ('': unknown), waiters ahead}, or an error
 
 -- What kind of lock the key is, if any, and its first member.
 local function kindOf(key, queue)
@@ -17,7 +17,7 @@ end
 return answerAll(#KEYS / 3, function(i)
   local key, fence, queue = KEYS[3 * i - 2], KEYS[3 * i - 1], KEYS[3 * i]
   local owner, ttl, tokens, permits, place, stays, rank, beside = unpack(ARGV, 8 * i - 5, 8 * i + 2)
-  local _, _, _, count, kind = match(place, PLACE)
+  local _, _, offered, count, kind = match(place, PLACE)
   local other, first, minus = kindOf(key, queue)
   if other and other ~= kind then error('WRONGTYPE ' .. kind .. ': ' .. other) end
   local name, lock, isQueue = kind .. ' ' .. permits, open(key, minus or -1, permits), call('EXISTS', queue) == 1
@@ -26,7 +26,8 @@ return answerAll(#KEYS / 3, function(i)
   local own = beside ~= '' and call('ZSCORE', key, beside) and permitsOf(lock, beside) or 0
   local isGuest = false
   if held then
-    call('ZADD', key, math.max(held, now + ttl), owner)
+    -- An offer may last longer than the lease by which it is confirmed; nothing else is made shorter.
+    call('ZADD', key, held - now > offered + 0 and math.max(held, now + ttl) or now + ttl, owner)
   elseif (own > 0 or not isQueue) and lock.taken - own + count <= lock.permits then
     hold(lock, owner, count, ttl)
   elseif (isQueue or stays == '1') and not call('ZSCORE', queue, place) then
@@ -38,7 +39,7 @@ return answerAll(#KEYS / 3, function(i)
     if since then call('ZREM', queue, deafOf(place)) end
     isGuest = stays ~= '1' and not since
   end
-  if isQueue then serve(lock, queue, owner, ttl) end
+  local goesOn = isQueue and serve(lock, queue, owner, ttl)
   -- Who does not stay holds up nobody.
   if isGuest and call('ZREM', queue, place) == 1 then serve(lock, queue) end
   close(lock, name)
@@ -47,7 +48,7 @@ return answerAll(#KEYS / 3, function(i)
     if isQueue then leave(queue, place) end
     local last = tonumber(call('GET', fence) or 0)
     local token = tokens == '0' and last > 0 and last or math.max(last + 1, micros)
-    call('SET', fence, string.format('%.0f', token + math.max(tokens, 1) - 1), 'PX', ARGV[2])
+    call('SET', fence, string.format('%.0f', token + math.max(tokens, 1) - 1), 'PX', math.max(ARGV[2], 2 * ttl))
     return string.format('%.0f', token)
   end
   -- A waiter asks every half minute or more often: who does not ask for a minute is gone.
@@ -55,5 +56,5 @@ return answerAll(#KEYS / 3, function(i)
   -- Who wants it whole waits for the last one.
   local way = count == permits and call('ZREVRANGE', key, 0, 0, 'WITHSCORES')
     or call('ZRANGEBYSCORE', key, 0, '+inf', 'WITHSCORES', 'LIMIT', 0, 1)
-  return {way[2] and way[2] - now or -1, way[1] or '', stays == '1' and call('ZRANK', queue, place) or 0}
+  return {goesOn and 0 or way[2] and way[2] - now or -1, way[1] or '', stays == '1' and call('ZRANK', queue, place) or 0}
 end)

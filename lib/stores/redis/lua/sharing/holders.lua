@@ -1,10 +1,9 @@
--- What comes before acquire.lua and release.lua, with answers.lua.
+-- What comes before acquire.lua and release.lua, with ../inbox.lua and answers.lua.
 -- A lock is a zset: its holders by the ends of their leases in ms; '\n' and a holder by minus its permits, where it has several; before
 -- them all kind and permits of the lock, such as 'semaphore 10', by minus one more than are taken. It expires with its last lease.
 -- A queue is a zset of places by microseconds, 2^52 later for rank 1. A place: owner, inbox ('': none), ms that an offer lasts, permits
 -- and kind of lock, keys that its call chain holds; a line each.
--- ARGV  1 '1' where PUBLISH tells how many heard it
-local call, match, time = redis.call, string.match, redis.call('TIME')
+local time = call('TIME')
 local micros = time[1] * 1000000 + time[2]
 local now = math.floor(micros / 1000)
 local PLACE = '^([^\n]*)\n([^\n]*)\n(%d+)\n(%d+) ([^\n]+)'
@@ -12,8 +11,6 @@ local PLACE = '^([^\n]*)\n([^\n]*)\n(%d+)\n(%d+) ([^\n]+)'
 -- The place of who had no inbox yet.
 local function deafOf(place) return (string.gsub(place, '\n[^\n]*', '\n', 1)) end
 local function leave(queue, place) return call('ZREM', queue, place, deafOf(place)) end
-
-local function isGone(inbox) return ARGV[1] == '1' and inbox ~= '' and redis.pcall('PUBSUB', 'NUMSUB', inbox)[2] == 0 end
 
 local function permitsOf(lock, holder) return lock.taken == 1 and 1 or -(call('ZSCORE', lock.key, '\n' .. holder) or -1) end
 -- To be written down by `close`.
@@ -38,24 +35,30 @@ local function open(key, minus, permits)
 end
 
 -- Offers what is free to the first waiters, to each for a moment: it confirms by asking again. The asker has it at once. Who does not fit
--- holds up those behind, but for whom nobody listens any more. No more than so many offers, for the server does nothing else meanwhile:
--- whoever confirms goes on. Nobody would go on for a crowd that is gone.
+-- holds up those behind, unless it is gone. There is a limit to what is done at a time: whoever confirms goes on; `true`: nobody would.
 local function serve(lock, queue, asker, ttl)
-  local offers = 0
-  for _ = 1, 10000 do
+  local offers, shortest, told = 0
+  for _ = 1, MOST_GONE do
     local place = call('ZRANGE', queue, 0, 0)[1] or ''
     local owner, inbox, ms, permits = match(place, PLACE)
     local fits = owner and lock.taken + permits <= lock.permits
-    if not owner or offers == 256 or not fits and (owner == asker or lock.taken >= lock.permits or not isGone(inbox)) then return end
+    if not owner or offers == 256 or not fits and (owner == asker or lock.taken >= lock.permits or not isGone(inbox)) then
+      if offers > 0 then tellNext(queue, lock.key, told, shortest) end
+      return false
+    end
     call('ZREM', queue, place)
     if fits and not lock.new[owner] and not call('ZSCORE', lock.key, owner) then
-      local heard = owner == asker or inbox == '' or redis.pcall('PUBLISH', inbox, owner)
-      if heard ~= 0 or ARGV[1] ~= '1' then
-        hold(lock, owner, permits, owner == asker and ttl or ms)
-        offers = offers + 1
+      if owner == asker then
+        hold(lock, owner, permits, ttl)
+      elseif not isGone(inbox) then
+        hold(lock, owner, permits, ms)
+        tell(inbox, owner, lock.key)
+        offers, shortest, told = offers + 1, math.min(shortest or ms, ms), inbox
       end
     end
   end
+  tellLast(queue, lock.key)
+  return true
 end
 
 local function close(lock, name)

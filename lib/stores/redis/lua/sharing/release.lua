@@ -1,6 +1,6 @@
 -- Gives shares back: to the waiters that they suffice for, which are offered them. Safe to repeat after a minHold. Behind holders.lua.
 -- KEYS  for each: lock, queue
--- ARGV  1 '1' where PUBLISH tells how many heard it; then for each: owner, ms to keep the share taken yet, place in the queue to
+-- ARGV  1 as in inbox.lua; then for each: owner, ms to keep the share taken yet, place in the queue to
 --       leave too ('': none)
 -- Reply for each: 1 released, 0 not this owner's, or an error
 return answerAll(#KEYS / 2, function(i)
@@ -24,11 +24,8 @@ return answerAll(#KEYS / 2, function(i)
     end
   end
   serve(lock, queue)
-  if isOurs and keep ~= '0' then
-    -- The first waiter knows of a later end only: it asks, and is told of this one.
-    local waiter, inbox = match(call('ZRANGE', queue, 0, 0)[1] or '', PLACE)
-    if inbox and inbox ~= '' then redis.pcall('PUBLISH', inbox, waiter) end
-  end
+  -- Waiters know of a later end only.
+  if isOurs and keep ~= '0' then tellNext(queue, key, '', keep) end
   close(lock, name)
   return (isOurs or call('ZSCORE', key, kept)) and 1 or 0
 end)

@@ -12,8 +12,9 @@ for i, key in ipairs(KEYS) do
   if type(ends) == 'table' and not string.find(ends.err, 'WRONGTYPE') then return ends end
   replies[i] = 0
   if type(ends) == 'string' and tonumber(ends) > now then
+    -- First what needs no memory: a full server refuses to begin with the rest.
+    redis.call('PEXPIREAT', key, now + math.max(ttl, redis.call('PTTL', key)))
     if tonumber(ends) < now + ttl then redis.call('ZADD', key, now + ttl, owner) end
-    if redis.call('PTTL', key) < ttl then redis.call('PEXPIREAT', key, now + ttl) end
     replies[i] = 1
   end
 end
