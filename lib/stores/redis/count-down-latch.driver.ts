@@ -31,7 +31,7 @@ export class RedisCountDownLatchDriver implements LatchDriver {
   async look({ key, owner, queue, abandoned }: LatchLook): Promise<LatchState | undefined> {
     const reply = listOf(await this.run(LOOK, key, [queue ? owner : '', this.wakeUps.inbox], abandoned));
     if (reply.length === 0) return undefined;
-    const [count, id, round, remaining] = reply;
+    const [count, id, round, remaining] = listOf(reply, 4);
     return { count: integerOf(count), id: textOf(id), round: integerOf(round), remaining: integerOf(remaining) };
   }
 

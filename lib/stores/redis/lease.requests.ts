@@ -1,11 +1,11 @@
 import { now } from '../../core/clock.js';
-import type { AcquireReply, AcquireRequest, ReleaseRequest, RenewReply, RenewRequest } from '../../core/driver.js';
+import type { AcquireReply, AcquireRequest, CheckReply, ReleaseRequest, RenewReply, RenewRequest } from '../../core/driver.js';
 import type { LockError } from '../../core/errors.js';
 import { scripts } from './lua.scripts.js';
 import { RedisBatch } from './redis.batch.js';
 import { isForbidden, type RedisConnection } from './redis.connection.js';
 import { keyBeside } from './redis.keys.js';
-import { integerOf, isYes, listOf, textOf } from './redis.replies.js';
+import { integerOf, isYes, listOf, textOf, unexpected } from './redis.replies.js';
 import { RedisScript } from './redis.script.js';
 import type { RedisWakeUps } from './redis.wakeups.js';
 
@@ -15,6 +15,7 @@ type Argument = string | number;
 const LARGEST_BATCH = 64;
 /** Renewing is cheap. */
 const LARGEST_RENEWAL = 256;
+const STATES: readonly CheckReply['state'][] = ['held', 'queued', 'taken', 'free'];
 const KEEP_FENCES = new RedisScript(scripts.keepFences);
 
 /** The scripts of one set, in Lua. Acquire and release get first whether PUBSUB tells who listens to an inbox; acquire then for how long to keep the fence. */
@@ -50,33 +51,33 @@ export class LeaseRequests {
 
   /** @param args those of the script, behind the owner. A request that yields is sent now, with what was to go at the end of the turn: others wait for it. */
   async acquire({ key, owner, yields, abandoned }: AcquireRequest, args: readonly Argument[]): Promise<AcquireReply> {
-    const left = this.wakeUps.refusedPlaceOf(owner);
+    const left = this.wakeUps.places.refusedPlaceOf(owner);
     if (left !== undefined) {
       // One after the other: a script that the server does not know is sent again, and the release would take back what the acquire has got.
       await this.sendRelease(key, [owner, 0, left]);
-      this.wakeUps.hasLeft(owner);
+      this.wakeUps.places.hasLeft(owner);
     }
     this.flushSoon();
     const keys = [key, this.beside(key, 'fence'), this.beside(key, 'queue')];
     const decode = yields === undefined ? acquireReplyOf : yieldReplyOf;
     const replied = this.acquires.add(keys, [owner, ...args], decode, abandoned);
     if (yields !== undefined) {
-      this.wakeUps.released(yields);
+      this.wakeUps.places.released(yields);
       this.flush();
     }
     const reply = await replied;
-    if (reply.granted) this.wakeUps.granted(owner);
+    if (reply.granted) this.wakeUps.places.granted(owner);
     return reply;
   }
 
   /** @param place in the queue, to leave too; '': none. */
   async release({ key, owner, keepFor }: ReleaseRequest, place: string): Promise<'released' | 'lost'> {
-    this.wakeUps.released(owner);
+    this.wakeUps.places.released(owner);
     try {
       return await this.sendRelease(key, [owner, keepFor, place]);
     } finally {
       // Of an acquire before this the reply may have come meanwhile.
-      this.wakeUps.released(owner);
+      this.wakeUps.places.released(owner);
     }
   }
 
@@ -147,6 +148,12 @@ export class LeaseRequests {
 /** A key that is kept for a minHold has no holder any more. */
 export function holderOf(reply: unknown): string | null {
   return textOf(reply).replace(/^kept:/, '') || null;
+}
+
+export function stateOf(reply: unknown): CheckReply['state'] {
+  const state = STATES.find((one) => one === reply);
+  if (!state) throw unexpected(reply);
+  return state;
 }
 
 function acquireReplyOf(reply: unknown): AcquireReply {

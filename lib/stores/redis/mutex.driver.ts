@@ -10,10 +10,10 @@ import type {
   RenewRequest,
   Tenancy,
 } from '../../core/driver.js';
-import { holderOf, LeaseRequests } from './lease.requests.js';
+import { holderOf, LeaseRequests, stateOf } from './lease.requests.js';
 import { scripts } from './lua.scripts.js';
 import type { RedisConnection } from './redis.connection.js';
-import { integerOf, listOf, textOf } from './redis.replies.js';
+import { integerOf, listOf } from './redis.replies.js';
 import { RedisScript } from './redis.script.js';
 import type { RedisWakeUps } from './redis.wakeups.js';
 
@@ -57,16 +57,16 @@ export class RedisMutexDriver implements LeaseDriver {
   }
 
   async leave({ key, owner }: Tenancy): Promise<void> {
-    await this.requests.release({ key, owner, keepFor: 0 }, this.wakeUps.knownPlaceOf(owner));
+    await this.requests.release({ key, owner, keepFor: 0 }, this.wakeUps.places.knownPlaceOf(owner));
   }
 
   async check({ key, owner }: Tenancy): Promise<CheckReply> {
     const { requests } = this;
     const keys = [key, requests.beside(key, 'queue'), requests.beside(key, 'fence')];
-    const reply = await requests.ask(CHECK, 3, [...keys, owner, this.wakeUps.knownPlaceOf(owner)]);
+    const reply = await requests.ask(CHECK, 3, [...keys, owner, this.wakeUps.places.knownPlaceOf(owner)]);
     const [state, remaining, holder = '', token = ''] = listOf(reply);
     return {
-      state: textOf(state) as CheckReply['state'],
+      state: stateOf(state),
       remaining: integerOf(remaining),
       holder: holderOf(holder),
       token: token === '' ? null : integerOf(token),

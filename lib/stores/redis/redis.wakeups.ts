@@ -3,17 +3,14 @@ import { after, now } from '../../core/clock.js';
 import type { WakeUps } from '../../core/driver.js';
 import { StoreError } from '../../core/errors.js';
 import { outside } from '../../core/outside.js';
+import { RedisPlaces } from './redis.places.js';
 import { storeErrorOf, type RedisClient, type RedisConnection } from './redis.connection.js';
 
-/** Milliseconds that a waiter has to take the lock that it is offered. */
-const OFFER = 1000;
 const CHECK_INTERVAL = 1000;
 const MOST_DEAF_TIMES = 5;
 /** Milliseconds until an inbox in which nothing arrives is tried again; twice as long each time. */
 const FIRST_PAUSE = 1000;
 const LONGEST_PAUSE = 60_000;
-/** Owners of which we know that they are done with, so that an offer to one is a mistake. */
-const MOST_DONE = 1000;
 
 /**
  * The inbox of this process: one channel on one connection of its own, opened with the first wait. A release tells it which owner is offered
@@ -23,13 +20,7 @@ export class RedisWakeUps implements WakeUps {
   readonly inbox = `nestjs-distributed-lock:inbox:${randomUUID()}`;
   isOpen = false;
   private readonly listeners = new Map<string, (askIn?: number) => void>();
-  private readonly places = new Map<string, string>();
-  /** Places that name the inbox after it was refused: their owners leave them, and take others. */
-  private readonly refusedPlaces = new Map<string, string>();
-  /** Owners that have waited and hold their key now. */
-  private readonly holders = new Set<string>();
-  /** Owners that have waited and want nothing any more: a request of theirs that arrives late may have put them into a queue once more. */
-  private readonly done = new Set<string>();
+  readonly places = new RedisPlaces();
   private readonly echoes = new Map<string, () => void>();
   private subscriber: RedisClient | undefined;
   private opening: Promise<void> | undefined;
@@ -54,7 +45,10 @@ export class RedisWakeUps implements WakeUps {
 
   listen(owner: string, wake: (askIn?: number) => void): () => void {
     this.listeners.set(owner, wake);
-    return () => this.forget(owner);
+    return () => {
+      this.listeners.delete(owner);
+      this.places.forget(owner);
+    };
   }
 
   /** A silent connection may be a broken one, or lead to a server that is the master no more. One look a second at most. */
@@ -72,45 +66,9 @@ export class RedisWakeUps implements WakeUps {
     );
   }
 
-  /** How the queue knows an owner; see lua/mutex/offer.lua. It is the same whenever the owner asks, but that it names the inbox once it is open. */
+  /** The place in a queue of an owner that waits. */
   placeOf(owner: string, ttl: number, holding: readonly string[]): string {
-    const inbox = this.isOpen ? this.inbox : '';
-    const offer = inbox === '' ? OFFER : Math.min(ttl, OFFER);
-    const known = this.places.get(owner) ?? [owner, inbox, offer, ...holding].join('\n');
-    const place = inbox === '' ? known : known.replace('\n\n', `\n${inbox}\n`);
-    this.places.set(owner, place);
-    return place;
-  }
-
-  /** Empty: it has no place. */
-  knownPlaceOf(owner: string): string {
-    return this.refusedPlaces.get(owner) ?? this.places.get(owner) ?? '';
-  }
-
-  /** The place that it has to leave before it asks for another one. */
-  refusedPlaceOf(owner: string): string | undefined {
-    // There are hardly ever any, and the look would have each owner hashed.
-    return this.refusedPlaces.size > 0 ? this.refusedPlaces.get(owner) : undefined;
-  }
-
-  hasLeft(owner: string): void {
-    this.refusedPlaces.delete(owner);
-  }
-
-  /** The owner has the key. */
-  granted(owner: string): void {
-    if (this.places.size > 0 && this.places.has(owner)) this.holders.add(owner);
-  }
-
-  /** The owner gives the key back, and is never used again. */
-  released(owner: string): void {
-    if (this.holders.size > 0 && this.holders.delete(owner)) this.finish(owner);
-  }
-
-  forget(owner: string): void {
-    this.listeners.delete(owner);
-    this.refusedPlaces.delete(owner);
-    if (this.places.delete(owner) && !this.holders.has(owner)) this.finish(owner);
+    return this.places.placeOf(owner, this.isOpen ? this.inbox : '', ttl, holding);
   }
 
   /** A store of a client that is not ours may be used again after it was closed. */
@@ -121,13 +79,6 @@ export class RedisWakeUps implements WakeUps {
     this.opening = undefined;
     this.isOpen = false;
     this.deafTimes = 0;
-  }
-
-  private finish(owner: string): void {
-    this.done.add(owner);
-    if (this.done.size <= MOST_DONE) return;
-    const [oldest = ''] = this.done;
-    this.done.delete(oldest);
   }
 
   /** @throws whatever a client that is not ours throws when it is asked for another connection. */
@@ -171,7 +122,7 @@ export class RedisWakeUps implements WakeUps {
             if (transient) return again();
             subscriber.disconnect();
             warn(cannotWake(`${message}: allow the channels nestjs-distributed-lock:inbox:*`));
-            this.refusePlaces();
+            this.refused();
           },
         );
       });
@@ -183,7 +134,7 @@ export class RedisWakeUps implements WakeUps {
     const [owner = '', key, askIn] = message.split('\n');
     const wake = this.listeners.get(owner);
     if (wake) wake(askIn === undefined ? undefined : Number(askIn));
-    else if (key !== undefined && askIn === undefined && this.done.has(owner)) this.giveBack(this.withoutPrefix(key), owner);
+    else if (key !== undefined && askIn === undefined && this.places.isDone(owner)) this.giveBack(this.withoutPrefix(key), owner);
     else if (key === undefined) this.echoes.get(owner)?.();
   }
 
@@ -193,19 +144,14 @@ export class RedisWakeUps implements WakeUps {
     if (times < 0) return subscriber.disconnect(true);
     subscriber.disconnect();
     if (times === 0) warn(cannotWake('messages to the channel do not arrive'));
-    this.refusePlaces();
+    this.refused();
     this.retry = after(Math.min(FIRST_PAUSE * 2 ** times, LONGEST_PAUSE), () => {
       outside(() => subscriber.connect()).catch(() => undefined);
     }).unref();
   }
 
-  /** Places with an inbox that nobody listens to are passed over. */
-  private refusePlaces(): void {
-    for (const [owner, place] of this.places) {
-      if (!place.includes(`\n${this.inbox}\n`)) continue;
-      this.refusedPlaces.set(owner, place);
-      this.places.delete(owner);
-    }
+  private refused(): void {
+    this.places.refuse(this.inbox);
     this.wakeAll();
   }
 

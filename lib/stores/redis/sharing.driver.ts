@@ -10,10 +10,10 @@ import type {
   Tenancy,
 } from '../../core/driver.js';
 import type { LockStore } from '../../core/store.js';
-import { holderOf, LeaseRequests } from './lease.requests.js';
+import { holderOf, LeaseRequests, stateOf } from './lease.requests.js';
 import { scripts } from './lua.scripts.js';
 import type { RedisConnection } from './redis.connection.js';
-import { integerOf, listOf, textOf } from './redis.replies.js';
+import { integerOf, listOf } from './redis.replies.js';
 import { RedisScript } from './redis.script.js';
 import type { RedisWakeUps } from './redis.wakeups.js';
 
@@ -43,7 +43,9 @@ class RedisSharingDriver implements LeaseDriver {
     const { count, permits: all, rank, beside = '' } = share;
     const permits = Math.min(all, WHOLE);
     const needs = [`${Math.min(count, permits)} ${this.kind}`, ...holding];
-    const place = queue ? this.wakeUps.placeOf(owner, ttl, needs) : this.wakeUps.knownPlaceOf(owner) || [owner, '', 1, ...needs].join('\n');
+    const place = queue
+      ? this.wakeUps.placeOf(owner, ttl, needs)
+      : this.wakeUps.places.knownPlaceOf(owner) || [owner, '', 1, ...needs].join('\n');
     // Readers are told the last write's token.
     const drawn = this.side === 'read' ? 0 : tokens;
     return this.requests.acquire(request, [ttl, drawn, permits, place, queue ? 1 : '', rank, beside]);
@@ -54,7 +56,7 @@ class RedisSharingDriver implements LeaseDriver {
   }
 
   async release(request: ReleaseRequest): Promise<'released' | 'lost'> {
-    return this.requests.release(request, this.wakeUps.knownPlaceOf(request.owner));
+    return this.requests.release(request, this.wakeUps.places.knownPlaceOf(request.owner));
   }
 
   async leave({ key, owner }: Tenancy): Promise<void> {
@@ -63,10 +65,10 @@ class RedisSharingDriver implements LeaseDriver {
 
   async check({ key, owner }: Tenancy): Promise<CheckReply> {
     const { requests } = this;
-    const keysAndArgs = [key, requests.beside(key, 'queue'), owner, this.wakeUps.knownPlaceOf(owner)];
+    const keysAndArgs = [key, requests.beside(key, 'queue'), owner, this.wakeUps.places.knownPlaceOf(owner)];
     const [state, remaining, holder] = listOf(await requests.ask(CHECK, 2, keysAndArgs));
     return {
-      state: textOf(state) as CheckReply['state'],
+      state: stateOf(state),
       remaining: integerOf(remaining),
       holder: holderOf(holder ?? ''),
       token: null,

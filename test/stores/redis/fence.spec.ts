@@ -1,4 +1,5 @@
-import { LockConfigError } from 'nestjs-distributed-lock/core';
+import { LockConfigError, type Lease, type LeaseLock, type Locks } from 'nestjs-distributed-lock/core';
+import { setTimeout as pause } from 'node:timers/promises';
 import { eventually } from '../../support/eventually.js';
 import type { LockerMessage } from './locker.child.js';
 import { useRedis } from './setting.js';
@@ -6,6 +7,11 @@ import { useRedis } from './setting.js';
 const KEY = 'order:42';
 const FENCE = `{${KEY}}:fence`;
 const HOUR = 3_600_000;
+const LEASES: [string, (locks: Locks) => LeaseLock<Lease>][] = [
+  ['mutex', (locks) => locks.mutex(KEY)],
+  ['write lock', (locks) => locks.readWriteLock(KEY).write],
+  ['semaphore', (locks) => locks.semaphore(KEY, { permits: 2 })],
+];
 const patient = { keyTimeout: 10_000, waitTimeout: 15_000 };
 
 describe('the fencing tokens of a key', () => {
@@ -76,11 +82,29 @@ describe('the fencing tokens of a key', () => {
 
   it('are remembered for fenceTimeout where that is given, and grow when they are forgotten', async () => {
     const locks = setting.own(undefined, { fenceTimeout: 200 });
-    const last = await token(locks);
+    const last = await locks.using(KEY, (lease) => lease.fencingToken!, { ...patient, keyTimeout: 100 });
     const left = await setting.redis.pttl(FENCE);
     expect(left).toBeLessThanOrEqual(200);
     await eventually(async () => (await setting.keys()).length === 0);
     expect(await token(locks)).toBeGreaterThan(last);
+  });
+
+  it.each(LEASES)('are not forgotten while a %s is held for longer than fenceTimeout (G2)', async (_kind, lockOf) => {
+    const locks = setting.own(undefined, { fenceTimeout: 300 });
+    const lease = await lockOf(locks).acquire({ keyTimeout: 90 });
+    const start = performance.now();
+    for (let left = 300; performance.now() < start + 1_500; left = await setting.redis.pttl(FENCE)) {
+      expect(left).toBeGreaterThan(0);
+      await pause(20);
+    }
+    expect(await setting.redis.get(FENCE)).toBe(String(lease.fencingToken));
+    expect(await lease.release()).toBe(true);
+  });
+
+  it('outlast a lease that is longer than fenceTimeout (G2)', async () => {
+    const lease = await setting.own(undefined, { fenceTimeout: 100 }).acquire(KEY, { keyTimeout: 60_000 });
+    expect(await setting.redis.pttl(FENCE)).toBeGreaterThan(60_000);
+    await lease.release();
   });
 
   it('have a name that a key with a hash tag must not take', async () => {

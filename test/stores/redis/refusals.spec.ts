@@ -1,7 +1,7 @@
 import { mkdirSync, rmSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { StoreError } from 'nestjs-distributed-lock/core';
-import { lua } from '../../../lib/stores/redis/lua.generated.js';
+import { scripts } from '../../../lib/stores/redis/lua.scripts.js';
 import { eventually } from '../../support/eventually.js';
 import { startRedis } from '../../support/redis-server.js';
 import { HEAD_START, SLACK, endOf, outcomeOf, useRedis } from './setting.js';
@@ -65,12 +65,12 @@ describe('a server that refuses for good', () => {
 describe('a server that is the master no more', () => {
   const setting = useRedis();
 
-  it.each(['mutex/acquire', 'mutex/release'] as const)('is told to the client by %s, which may look for the new one', async (script) => {
+  it.each(['acquire', 'release'] as const)('is told to the client by %s, which may look for the new one', async (script) => {
     await setting.redis.set(KEY, 'owner');
     await setting.redis.replicaof('127.0.0.1', 1);
-    const keys = script === 'mutex/acquire' ? [KEY, `{${KEY}}:fence`, `{${KEY}}:queue`] : [KEY, `{${KEY}}:queue`];
-    const args = script === 'mutex/acquire' ? ['1', 1000, 'owner', 1000, 1, '', ''] : ['1', 'owner', 0, ''];
-    await expect(setting.redis.eval(lua[script], keys.length, ...keys, ...args)).rejects.toThrow(/^READONLY/);
+    const keys = script === 'acquire' ? [KEY, `{${KEY}}:fence`, `{${KEY}}:queue`] : [KEY, `{${KEY}}:queue`];
+    const args = script === 'acquire' ? ['1', 1000, 'owner', 1000, 1, '', ''] : ['1', 'owner', 0, ''];
+    await expect(setting.redis.eval(scripts.mutex[script], keys.length, ...keys, ...args)).rejects.toThrow(/^READONLY/);
     await setting.redis.replicaof('NO', 'ONE');
   });
 });
