@@ -3,6 +3,7 @@ import { Inject } from '@nestjs/common';
 import { LockConfigError } from '../core/errors.js';
 import type { ReadLock as ReadSide, WriteLock as WriteSide } from '../primitives/read-write-lock.js';
 import type { Semaphore as SemaphoreLock } from '../primitives/semaphore.js';
+import { assertParentheses, targetOf } from './decorator-target.js';
 import { createJoinPoint, definitionOf, recordJoinPoint } from './distributed-lock.join-point.js';
 import {
   checkDecoratorOptions,
@@ -41,8 +42,9 @@ export function DistributedLock<
   M extends LockableMethod = LockableMethod,
   Key extends KeyFunction<Parameters<M>> = KeyFunction<Parameters<M>>,
   Path extends ParamPath<Parameters<M>> = ParamPath<Parameters<M>>,
->(options?: DistributedLockOptions<M, Key, Path>): LockDecorator<M, Key, Path> {
-  return decorate('mutex', options);
+>(options?: DistributedLockOptions<M, Key, Path>): LockDecorator<M, Key, Path>;
+export function DistributedLock(...args: unknown[]): LockDecorator {
+  return decorate('mutex', args, args[0]);
 }
 
 /**
@@ -56,8 +58,9 @@ export function ReadLock<
   M extends LockableMethod = LockableMethod,
   Key extends KeyFunction<Parameters<M>> = KeyFunction<Parameters<M>>,
   Path extends ParamPath<Parameters<M>> = ParamPath<Parameters<M>>,
->(options?: ReadWriteDecoratorOptions<M, Key, Path>): LockDecorator<M, Key, Path> {
-  return decorate('read', options);
+>(options?: ReadWriteDecoratorOptions<M, Key, Path>): LockDecorator<M, Key, Path>;
+export function ReadLock(...args: unknown[]): LockDecorator {
+  return decorate('read', args, args[0]);
 }
 
 /**
@@ -69,8 +72,9 @@ export function WriteLock<
   M extends LockableMethod = LockableMethod,
   Key extends KeyFunction<Parameters<M>> = KeyFunction<Parameters<M>>,
   Path extends ParamPath<Parameters<M>> = ParamPath<Parameters<M>>,
->(options?: ReadWriteDecoratorOptions<M, Key, Path>): LockDecorator<M, Key, Path> {
-  return decorate('write', options);
+>(options?: ReadWriteDecoratorOptions<M, Key, Path>): LockDecorator<M, Key, Path>;
+export function WriteLock(...args: unknown[]): LockDecorator {
+  return decorate('write', args, args[0]);
 }
 
 /**
@@ -82,8 +86,9 @@ export function Semaphore<
   M extends LockableMethod = LockableMethod,
   Key extends KeyFunction<Parameters<M>> = KeyFunction<Parameters<M>>,
   Path extends ParamPath<Parameters<M>> = ParamPath<Parameters<M>>,
->(options: SemaphoreDecoratorOptions<M, Key, Path>): LockDecorator<M, Key, Path> {
-  return decorate('semaphore', options);
+>(options: SemaphoreDecoratorOptions<M, Key, Path>): LockDecorator<M, Key, Path>;
+export function Semaphore(...args: unknown[]): LockDecorator {
+  return decorate('semaphore', args, args[0]);
 }
 
 // In an app the decorators have the names. As types the same names mean the locks that Locks gives; their classes are in the entry `./core`.
@@ -91,18 +96,21 @@ export type ReadLock = ReadSide;
 export type WriteLock = WriteSide;
 export type Semaphore = SemaphoreLock;
 
-/** What all decorators do: checks what is known when the class is defined, and leaves a join point in the method's place. */
+/**
+ * What all decorators do: checks what is known when the class is defined, and leaves a join point in the method's place.
+ *
+ * @param args everything that the decorator's factory was called with.
+ */
 export function decorate(
   kind: LockKind,
-  options: AnyDecoratorOptions = {},
-  election?: string,
+  args: readonly unknown[],
+  given: unknown = {},
+  election?: unknown,
 ): <T>(target: object, method: string | symbol, descriptor: TypedPropertyDescriptor<T>) => void {
+  assertParentheses(args, kind);
   return (target, method, descriptor) => {
-    const decorator = DECORATORS[kind];
-    assertLegacy(method, decorator);
-    const className = nameOf(target);
-    const where = `${decorator} on ${className}.${String(method)}`;
-    const original: unknown = methodOf(target, descriptor, where);
+    const { className, original, where } = targetOf(DECORATORS[kind], target, method, descriptor);
+    const options = given as AnyDecoratorOptions;
     checkDecoratorOptions(options, where, kind);
     if (kind === 'leader' && (typeof election !== 'string' || election === '')) {
       throw new LockConfigError(`${where}: the name of the election must be a string that is not empty.`);
@@ -112,7 +120,7 @@ export function decorate(
     const declared: unknown = Reflect.getMetadata('design:returntype', target, method);
     const inner = definitionOf(original);
     const returns = returnKindOf(original as object, declared, options.returns, where, inner?.returns);
-    const definition = { kind, where, className, method, options, election, returns, inner };
+    const definition = { kind, where, className, method, options, election: election as string | undefined, returns, inner };
     const joinPoint = createJoinPoint(original as LockableMethod, definition);
     descriptor.value = joinPoint as typeof descriptor.value;
     recordJoinPoint(target, method, joinPoint);
@@ -125,20 +133,4 @@ function injectOnce(target: object): void {
   if (Reflect.hasMetadata(INJECTED, constructor)) return;
   Reflect.defineMetadata(INJECTED, true, constructor);
   Inject(INTERCEPTOR)(target, INTERCEPTOR_PROPERTY);
-}
-
-function nameOf(target: object): string {
-  return typeof target === 'function' ? target.name : target.constructor.name;
-}
-
-function assertLegacy(method: unknown, decorator: string): void {
-  if (typeof method !== 'object' || method === null || !('kind' in method)) return;
-  throw new LockConfigError(`${decorator} needs legacy decorators, as Nest does: set "experimentalDecorators" in tsconfig.json.`);
-}
-
-function methodOf(target: object, descriptor: PropertyDescriptor | undefined, where: string): unknown {
-  if (typeof target === 'function') throw new LockConfigError(`${where}: a static method has no instance that Nest could give a lock to.`);
-  if (typeof descriptor?.value !== 'function')
-    throw new LockConfigError(`${where}: only methods can be locked, not getters, setters or fields.`);
-  return descriptor.value as unknown;
 }

@@ -15,6 +15,8 @@ import type { LeaderOnlyOptions } from './distributed-lock.options.js';
  * @throws {LockConfigError} when the class is defined, if an option is wrong or the method cannot wait; at boot, if methods of one election give
  * different options for it.
  */
-export function LeaderOnly(election: string, options?: LeaderOnlyOptions): LockDecorator {
-  return decorate('leader', options, election);
+export function LeaderOnly(election: string, options?: LeaderOnlyOptions): LockDecorator;
+export function LeaderOnly(...args: unknown[]): LockDecorator {
+  const [election, options] = args;
+  return decorate('leader', args, options, election);
 }

@@ -42,6 +42,22 @@ export const NEST_MUTANTS = [
   },
   {
     guarantee: 'G1',
+    what: 'a method under a decorator without parentheses runs unlocked',
+    file: 'lib/nest/distributed-lock.decorator.ts',
+    from: '  assertParentheses(args, kind);',
+    to: '',
+    spec: 'test/nest/parentheses.spec.ts',
+  },
+  {
+    guarantee: 'G1',
+    what: 'a class under a decorator without parentheses has no locks',
+    file: 'lib/nest/decorator-target.ts',
+    from: " || 'prototype' in target)",
+    to: ')',
+    spec: 'test/nest/parentheses.spec.ts',
+  },
+  {
+    guarantee: 'G1',
     what: 'a sync method that was not known runs as if it were locked',
     file: 'lib/nest/locked-return.ts',
     from: "    if (!isThenable(result)) throw wrongReturn(result, where, 'promise');",
@@ -284,7 +300,7 @@ export const NEST_MUTANTS = [
   {
     guarantee: 'nest',
     what: 'a static method is accepted',
-    file: 'lib/nest/distributed-lock.decorator.ts',
+    file: 'lib/nest/decorator-target.ts',
     from: "  if (typeof target === 'function') throw",
     to: "  if (typeof target === 'undefined') throw",
     spec: 'test/nest/method-errors.spec.ts',

@@ -28,6 +28,10 @@ const refused: Record<string, [string, RegExp]> = {
     'class Shop { @DistributedLock() buy() { return 5; } }',
     /A locked method must return a Promise, an Observable or an async iterable: make it async/,
   ],
+  'a decorator without parentheses': [
+    'class Shop { @DistributedLock async buy() {} }',
+    /'DistributedLock' accepts too few arguments .*write '@DistributedLock\(\)'/,
+  ],
   'a key function that takes something else than the method': [
     'class Shop { @DistributedLock({ key: (id: number) => id }) async buy(_sku: string) {} }',
     /key: its parameters are not those of this method/,

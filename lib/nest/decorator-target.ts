@@ -1,0 +1,64 @@
+import { LockConfigError } from '../core/errors.js';
+import { DECORATORS, type LockKind } from './lock-kind.js';
+
+/** The shortest correct form of each decorator. */
+const EXAMPLES: Record<LockKind, string> = {
+  ...DECORATORS,
+  semaphore: '@Semaphore({ permits: 5 })',
+  leader: "@LeaderOnly('jobs')",
+};
+
+/** The method that a decorator was applied to. */
+export interface DecoratorTarget {
+  readonly className: string;
+  readonly original: unknown;
+  /** For messages: the decorator, the class and the method. */
+  readonly where: string;
+}
+
+/**
+ * Without parentheses the compiler passes the method to the factory, ignores the decorator that it returns, and the method runs unlocked.
+ *
+ * @param args everything that the factory was called with.
+ * @throws {LockConfigError} if these are the arguments of a decorator.
+ */
+export function assertParentheses(args: readonly unknown[], kind: LockKind): void {
+  if (!isDecoratorCall(args)) return;
+  const [target, method, descriptor] = args;
+  const { where } = targetOf(DECORATORS[kind].replace('()', ''), target as object, method as string | symbol | undefined, descriptor);
+  throw new LockConfigError(`${where} needs parentheses: ${EXAMPLES[kind]}.`);
+}
+
+/**
+ * @param decorator as messages name it.
+ * @throws {LockConfigError} unless it is a method of instances, decorated by a legacy decorator.
+ */
+export function targetOf(decorator: string, target: object, method: string | symbol | undefined, descriptor: unknown): DecoratorTarget {
+  if (isStandardContext(method)) {
+    throw new LockConfigError(`${decorator} needs legacy decorators, as Nest does: set "experimentalDecorators" in tsconfig.json.`);
+  }
+  const className = (typeof target === 'function' ? target.name : target.constructor.name) || '(anonymous)';
+  if (method === undefined) {
+    const place = typeof descriptor === 'number' ? `${className}'s constructor` : `class ${className}`;
+    throw new LockConfigError(`${decorator} on ${place}: only methods can be locked, not whole classes and not parameters.`);
+  }
+  const where = `${decorator} on ${className}.${String(method)}`;
+  if (typeof target === 'function') throw new LockConfigError(`${where}: a static method has no instance that Nest could give a lock to.`);
+  const original: unknown = (descriptor as PropertyDescriptor | undefined)?.value;
+  if (typeof original !== 'function') {
+    throw new LockConfigError(`${where}: only methods can be locked, not getters, setters, fields or parameters.`);
+  }
+  return { className, original, where };
+}
+
+function isDecoratorCall([target, method, descriptor]: readonly unknown[]): boolean {
+  if (typeof target === 'string') return false;
+  if (isStandardContext(method) || typeof method === 'string' || typeof method === 'symbol') return true;
+  // A class, or a parameter of its constructor. An arrow function has no prototype, and is a wrong option.
+  return typeof target === 'function' && method === undefined && (typeof descriptor === 'number' || 'prototype' in target);
+}
+
+/** What an ECMAScript decorator gets as its second argument, where a legacy one gets the name of the method. */
+function isStandardContext(context: unknown): boolean {
+  return typeof context === 'object' && context !== null && 'kind' in context;
+}
