@@ -30,7 +30,7 @@ export interface DistributedLockOptions<
   paramLock?: boolean | readonly Path[];
   /** The key's part from the arguments; not together with `paramLock`. */
   key?: Key;
-  /** What the method returns, where neither `async` nor its declared type tells. */
+  /** What the method returns, where neither `async` nor its declared type tells. It wins over the declared type. */
   returns?: ReturnKind;
   /** Name of the registered store. Default `'default'`. */
   store?: string;

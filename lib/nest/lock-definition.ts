@@ -25,10 +25,10 @@ const KINDS: Record<string, ReturnKind | 'sync'> = {
 };
 
 /**
- * What a method is known to return, from its kind of function or its declared type; `undefined` where neither tells.
+ * What a method returns: by its kind of function, else by the option `returns`, else by its declared type; `undefined` where none of them tells.
  *
  * @param ofLower what a lock below on the same method found.
- * @throws {LockConfigError} if it is known to be sync, or to return something else than `returns` says.
+ * @throws {LockConfigError} if it is known to be sync, or is a kind of function that does not return what `returns` says.
  */
 export function returnKindOf(
   method: object,
@@ -37,21 +37,23 @@ export function returnKindOf(
   where: string,
   ofLower?: ReturnKind,
 ): ReturnKind | undefined {
-  const known = ofLower ?? KINDS[method.constructor.name] ?? kindOfType(declared);
+  const known = ofLower ?? KINDS[method.constructor.name] ?? returns ?? kindOfType(declared);
   if (known === 'sync') {
     throw new LockConfigError(
       `${where}: the method is synchronous. A lock can only be waited for by one that returns a Promise, an Observable or an async iterable.`,
     );
   }
-  if (known && returns && known !== returns)
+  if (returns && known !== returns) {
     throw new LockConfigError(`${where}: "returns" is "${returns}", but the method returns: ${known}.`);
-  return known ?? returns;
+  }
+  return known;
 }
 
-/** TypeScript emits `Object` for a type that is no class, and nothing at all where no type is written. */
+/** TypeScript emits `Object` or `Function` for a type that is no class or comes from `import type`, and nothing where no type is written. */
 function kindOfType(declared: unknown): ReturnKind | 'sync' | undefined {
-  if (typeof declared !== 'function' || declared === Object) return undefined;
-  const prototype = declared.prototype as object;
+  if (typeof declared !== 'function' || declared === Object || declared === Function) return undefined;
+  const prototype = declared.prototype as object | undefined;
+  if (!prototype) return undefined;
   if ('then' in prototype) return 'promise';
   if ('subscribe' in prototype) return 'observable';
   if (Symbol.asyncIterator in prototype) return 'iterable';

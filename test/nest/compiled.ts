@@ -1,10 +1,11 @@
 import { transformSync } from '@swc/core';
+import { join } from 'node:path';
 import ts from 'typescript';
-import { from, isObservable, Observable, of } from 'rxjs';
+import * as rxjs from 'rxjs';
 import * as library from 'nestjs-distributed-lock';
 
 /** What the sources may import. */
-const modules: Record<string, unknown> = { 'nestjs-distributed-lock': library, rxjs: { from, isObservable, Observable, of } };
+const modules: Record<string, unknown> = { 'nestjs-distributed-lock': library, rxjs };
 
 export interface Compiler {
   readonly name: string;
@@ -38,6 +39,27 @@ export const COMPILERS: readonly Compiler[] = [
     standard: (source) => swc(source, { decoratorVersion: '2022-03' }),
   },
 ];
+
+/** As {@link Compiler.legacy}, by a whole program of tsc that has read the types and does not mind if they are wrong: its metadata differs. */
+export function compileWithTypes(source: string): string {
+  const name = join(__dirname, 'compiled.generated.ts');
+  const options: ts.CompilerOptions = {
+    target: ts.ScriptTarget.ES2022,
+    module: ts.ModuleKind.CommonJS,
+    moduleResolution: ts.ModuleResolutionKind.Bundler,
+    types: [],
+    experimentalDecorators: true,
+    emitDecoratorMetadata: true,
+  };
+  const host = ts.createCompilerHost(options);
+  const { fileExists, getSourceFile } = host;
+  host.fileExists = (file) => file === name || fileExists(file);
+  host.getSourceFile = (file, ...rest) =>
+    file === name ? ts.createSourceFile(file, source, ts.ScriptTarget.ES2022) : getSourceFile(file, ...rest);
+  let code = '';
+  ts.createProgram([name], options, host).emit(undefined, (_file, text) => (code = text));
+  return code;
+}
 
 /** Runs a compiled module; returns what it exports. */
 export function run<Exports>(code: string): Exports {
