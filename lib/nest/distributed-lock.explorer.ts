@@ -1,6 +1,6 @@
 import { Inject, Injectable, type OnApplicationShutdown, type OnModuleInit } from '@nestjs/common';
 import { DiscoveryService, LazyModuleLoader } from '@nestjs/core';
-import { adopt, type Adopter, enrol } from './adoption.js';
+import { adopt, type Adopter, Enrolment } from './adoption.js';
 import { DistributedLockInterceptor } from './distributed-lock.interceptor.js';
 import { definitionOf, joinPointOf } from './distributed-lock.join-point.js';
 import { adviceOn } from './lock-advice.js';
@@ -12,7 +12,7 @@ export class LockExplorer implements Adopter, OnModuleInit, OnApplicationShutdow
   private readonly checked = new WeakMap<object, boolean>();
   private readonly factories = new WeakSet<object>();
   // From now on, not from onModuleInit: hooks of modules before ours may call what a factory made, and so may tests that call no hooks.
-  private readonly leave = enrol(this);
+  private readonly enrolment = new Enrolment(this);
 
   constructor(
     @Inject(DiscoveryService) private readonly discovery: DiscoveryService,
@@ -31,8 +31,14 @@ export class LockExplorer implements Adopter, OnModuleInit, OnApplicationShutdow
     };
   }
 
-  onApplicationShutdown(): void {
-    this.leave();
+  async onApplicationShutdown(): Promise<void> {
+    this.enrolment.leave();
+    try {
+      // Methods that still run may call others of their instance.
+      await this.registry.onApplicationShutdown();
+    } finally {
+      this.enrolment.end();
+    }
   }
 
   explore(): void {
@@ -56,7 +62,7 @@ export class LockExplorer implements Adopter, OnModuleInit, OnApplicationShutdow
   }
 
   private adopt(instance: unknown): unknown {
-    if (isObject(instance) && this.check(prototypeOf(instance))) adopt(instance, this);
+    if (isObject(instance) && this.check(prototypeOf(instance))) adopt(instance, this.enrolment);
     return instance;
   }
 

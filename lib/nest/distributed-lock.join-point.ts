@@ -1,6 +1,6 @@
 import { isObservable, Observable, type Subscription } from 'rxjs';
-import { LockConfigError } from '../core/errors.js';
-import { adopterOf } from './adoption.js';
+import { LockAbortedError, LockConfigError } from '../core/errors.js';
+import { adopterOf, wasAdopted } from './adoption.js';
 import type { DistributedLockInterceptor } from './distributed-lock.interceptor.js';
 import type { ReturnKind } from './distributed-lock.options.js';
 import { DEFINITION, INTERCEPTOR_PROPERTY } from './distributed-lock.tokens.js';
@@ -95,6 +95,8 @@ function interceptorOf(target: object | undefined, definition: LockDefinition): 
   const interceptor = (target as Injected)[INTERCEPTOR_PROPERTY] ?? adopterOf(target);
   if (interceptor && typeof interceptor.intercept !== 'function') throw mocked(definition);
   if (interceptor) return interceptor;
+  if (wasAdopted(target))
+    throw new LockAbortedError(`${definition.where}: the app that had this instance is closed.`, { reason: 'shutdown' });
   throw new LockConfigError(
     `${definition.where}: this instance was not made by Nest, or not yet given its lock, so there is none to take. ` +
       `Let Nest provide ${definition.className} (in a test: Test.createTestingModule) instead of calling \`new\`, and call the method neither in a constructor nor before the module of locks is initialized.`,
