@@ -174,7 +174,7 @@ describe('a wrong option', () => {
   it.each([
     ['nothing', {}],
     ['undefined everywhere', Object.fromEntries(Object.keys(bad).map((name) => [name, undefined]))],
-    ['the least values', { keyTimeout: 3, retryCount: 0, retryInterval: 1, waitTimeout: 0, minHold: 0, maxHold: 1 }],
+    ['the least values', { keyTimeout: 10, retryCount: 0, retryInterval: 1, waitTimeout: 0, minHold: 0, maxHold: 1 }],
     ['the longest key', { value: 'x'.repeat(512 - '-locks'.length) }],
     ['a hash tag', { value: 'order:{42}' }],
   ])('is not %s', async (_what, options) => {

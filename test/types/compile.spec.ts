@@ -16,7 +16,7 @@ const accepted: Record<string, string> = {
   'a key function of the right type, without naming the method':
     'class Shop { @DistributedLock({ key: (sku: string) => sku }) async buy(_sku: string) {} }',
   'any decorator with its options':
-    'class Shop { @ReadLock({ policy: "readers" }) @WriteLock({ value: "a" }) @Semaphore({ permits: 2, count: 1 }) @LeaderOnly("shop", { keyTimeout: 5 }) async buy() {} }',
+    'class Shop { @ReadLock({ policy: "readers" }) @WriteLock({ value: "a" }) @Semaphore({ permits: 2, count: 1 }) @LeaderOnly("shop", { keyTimeout: 10 }) async buy() {} }',
   'locks as types that have the names of decorators':
     'const permit: Semaphore = locks.semaphore("a", { permits: 2 }); const { read, write }: { read: ReadLock; write: WriteLock } = locks.readWriteLock("b"); void [permit.permits, read, write];',
   'a result without onTimeout': 'const result: Promise<number> = locks.using("key", five);',

@@ -229,7 +229,7 @@ export class Paths {
 
 export const right: DistributedLockOptions[] = [
   { prefix: 'a', value: 'b', paramLock: true, store: 'second', returns: 'iterable' },
-  { paramLock: ['0.id', '1'] as const, keyTimeout: 1, retryCount: 0, retryInterval: 1, waitTimeout: Infinity },
+  { paramLock: ['0.id', '1'] as const, keyTimeout: 10, retryCount: 0, retryInterval: 1, waitTimeout: Infinity },
   { onTimeout: 'skip', onLost: 'ignore', reentrant: false, fair: true, minHold: 0, maxHold: 1 },
   { onTimeout: ({ key, args, target, method, error }) => [key.length, args.length, target, method, error.code] },
 ];
