@@ -19,8 +19,10 @@ export class OrderLinesService {
   }
   // #endregion
 
+  // #region siblings-at-once
   @DistributedLock({ value: 'shelves' })
   async takeTwoAtOnce(sku: string): Promise<void> {
     await Promise.all([this.take(sku), this.take(sku)]);
   }
+  // #endregion
 }
