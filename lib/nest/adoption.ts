@@ -1,25 +1,25 @@
 import type { DistributedLockInterceptor } from './distributed-lock.interceptor.js';
 import { INTERCEPTOR_PROPERTY } from './distributed-lock.tokens.js';
 
-/** An app, as far as it has instances that Nest did not inject properties into. */
+/** An app that may have instances into which Nest does not inject properties: those of factories and values. */
 export interface Adopter {
   readonly interceptor: DistributedLockInterceptor;
-  /** Adopts what has come to the app since it was last asked. */
+  /** Adopts the instances that were added to the app since the last call. */
   explore(): void;
 }
 
 const SLOT = Symbol.for('nestjs-distributed-lock:adopted');
 interface Adoption {
-  /** Of instances from factories and values; the last app that has it is the last of the list. */
+  /** The apps of an instance from a factory or a value, in the order in which they adopted it. */
   readonly adopted: WeakMap<object, readonly Enrolment[]>;
-  /** The apps that are open. By weak reference: a test may never close its app. */
+  /** The open apps. The references are weak because a test may never close its app. */
   readonly open: Set<WeakRef<Enrolment>>;
 }
 const { adopted, open } = ((globalThis as { [SLOT]?: Adoption })[SLOT] ??= { adopted: new WeakMap(), open: new Set() });
 
-/** What instances know of an app. They may outlive the app, so this must not keep it in memory once it has closed. */
+/** The link from instances to an app. An instance may outlive the app, so the link is cut when the app has closed. */
 export class Enrolment {
-  /** False when the app begins to close: an instance that another open app has, too, is locked there from then on. */
+  /** False once the app begins to close. From then on an instance that another open app also has is locked in that app. */
   isOpen = true;
   private readonly entry = new WeakRef(this);
 
@@ -40,21 +40,21 @@ export class Enrolment {
   }
 }
 
-/** Lets an instance that Nest did not make itself be locked by this app. */
+/** Makes the app lock the calls of an instance that Nest did not create itself. */
 export function adopt(instance: object, enrolment: Enrolment): void {
   if (INTERCEPTOR_PROPERTY in instance) return;
   const known = (adopted.get(instance) ?? []).filter(({ adopter }) => adopter);
   if (!known.includes(enrolment)) adopted.set(instance, [...known, enrolment]);
 }
 
-/** That of the last open app that has the instance; while its last app closes, the one of that app. */
+/** The interceptor of the last open app that has the instance. If all of its apps are closing, the one of the last of them. */
 export function adopterOf(instance: object): DistributedLockInterceptor | undefined {
   if (!lastOpen(instance)) exploreAll();
   const enrolment = lastOpen(instance) ?? adopted.get(instance)?.findLast(({ adopter }) => adopter);
   return enrolment?.adopter?.interceptor;
 }
 
-/** Whether an app has had the instance. */
+/** Whether any app has, or had, the instance. */
 export function wasAdopted(instance: object): boolean {
   return adopted.has(instance);
 }
@@ -63,7 +63,7 @@ function lastOpen(instance: object): Enrolment | undefined {
   return adopted.get(instance)?.findLast(({ isOpen }) => isOpen);
 }
 
-/** The instance may have come after the boot, or the boot may not be over. What another app fails at is not this call's business. */
+/** An instance may be created after the boot, or be called before the boot is over. Errors of other apps must not fail this call. */
 function exploreAll(): void {
   for (const entry of open) {
     const enrolment = entry.deref();
@@ -71,7 +71,7 @@ function exploreAll(): void {
     try {
       enrolment?.adopter?.explore();
     } catch {
-      // Its own boot has told.
+      // The boot of that app has reported the error.
     }
   }
 }

@@ -13,7 +13,7 @@ export const LOCK_KEY: unique symbol = Symbol.for('nestjs-distributed-lock:key')
 const MAX_DEPTH = 1_000;
 const MAX_SHOWN = 120;
 const IN_PROGRESS = '';
-// A longer form is replaced by its hash: else an object that is referred to twice, level upon level, would double the text at each.
+// A longer form is replaced by its hash. Otherwise an object with two references to the same child would double the text at each level.
 const MAX_FORM = 100;
 const ADVICE = "lock by a part of it (paramLock: ['0.id']), by a key function, or give its class a [LOCK_KEY]() method";
 
@@ -41,7 +41,7 @@ export function sha256(data: string | Uint8Array): string {
 }
 
 class Walk {
-  // Left as it stands when something throws, so that the refusal can name the spot.
+  // Not reset when something throws, so that the error can name the place.
   readonly #path: string[] = [];
   readonly #forms = new Map<object, string>();
 
@@ -117,7 +117,7 @@ class Walk {
     return forms.sort().join('');
   }
 
-  /** What an object says of itself. Nothing is a forgotten `return` or an id not yet given, and all such objects would share a key. */
+  /** The value that an object returns for itself. `undefined` is refused: all objects with a forgotten `return` or an unset id would share a key. */
   #stated(method: string, read: () => unknown): string {
     const form = this.#within(method, read);
     if (form === 'u') throw this.refusal(`has a ${method} that returned nothing`);
@@ -134,14 +134,14 @@ class Walk {
 
 function readStep(value: unknown, step: string): unknown {
   if (value === null || value === undefined) return undefined;
-  // What every object inherits (`0.constructor`, `0.__proto__`) says nothing about this one.
+  // Properties that every object inherits (`0.constructor`, `0.__proto__`) do not identify this one.
   return step in Object.prototype && !Object.hasOwn(value, step) ? undefined : (value as Record<string, unknown>)[step];
 }
 
 function bytes(value: ArrayBufferView | ArrayBufferLike): string {
   const kind = JSON.stringify(Object.prototype.toString.call(value)); // of a Buffer: [object Uint8Array]
   if (!ArrayBuffer.isView(value)) return `B${kind}#${sha256(new Uint8Array(value))}`;
-  // Wider elements are written out: their bytes depend on the machine and tell -0 from 0.
+  // Wider elements are written as numbers, because their bytes depend on the machine and differ for -0 and 0.
   if (!types.isUint8Array(value) && !types.isDataView(value)) return `B${kind}"${(value as Float64Array).join()}"`;
   return `B${kind}#${sha256(new Uint8Array(value.buffer, value.byteOffset, value.byteLength))}`;
 }
@@ -152,17 +152,17 @@ function unstableKind(value: object): string | undefined {
   if (typeof then === 'function') return 'a promise';
   if (typeof pipe === 'function' || typeof getReader === 'function') return 'a stream or a request';
   if (types.isDate(value)) return 'an invalid Date';
-  if (types.isNativeError(value)) return 'an error'; // its message is hidden, and a toJSON(), if any, likes to show the stack
+  if (types.isNativeError(value)) return 'an error'; // its message is not enumerable, and a toJSON(), if there is one, often contains the stack
   const tag = Object.prototype.toString.call(value).slice('[object '.length, -1);
   return /^Weak|Generator$|Iterator$/.test(tag) ? `of type ${tag}` : undefined;
 }
 
-/** Why two objects with the same fields may yet differ. */
+/** The reason why two objects with the same fields may still differ. */
 function hiddenState(value: object): string | undefined {
   const prototype: unknown = Object.getPrototypeOf(value);
   const isPlain = prototype === null || Object.getPrototypeOf(prototype) === null;
   if (!isPlain) return Object.keys(value).length > 0 ? undefined : `is of class ${value.constructor.name} and without fields of its own`;
-  // Methods named by a symbol are hooks (of util.inspect, of iteration…), no data.
+  // Methods named by a symbol are hooks (of util.inspect, of iteration…) and no data.
   const isData = (key: symbol) =>
     ({}).propertyIsEnumerable.call(value, key) && typeof (value as Record<symbol, unknown>)[key] !== 'function';
   return Object.getOwnPropertySymbols(value).some(isData) ? 'has a field named by a symbol' : undefined;

@@ -54,7 +54,7 @@ export function targetOf(decorator: string, target: object, method: string | sym
 function isDecoratorCall([target, method, descriptor]: readonly unknown[]): boolean {
   if (typeof target === 'string') return false;
   if (isStandardContext(method) || typeof method === 'string' || typeof method === 'symbol') return true;
-  // A class, or a parameter of its constructor. An arrow function has no prototype, and is a wrong option.
+  // A class, or a parameter of its constructor. An arrow function has no prototype; it can only be a wrong option.
   return typeof target === 'function' && method === undefined && (typeof descriptor === 'number' || 'prototype' in target);
 }
 

@@ -17,10 +17,10 @@ import { returnKindOf } from './lock-definition.js';
 import { DECORATORS, type LockKind } from './lock-kind.js';
 import type { KeyFunction, Lockable, LockableMethod, ParamPath } from './lockable-method.js';
 
-/** Metadata of a class that asks for the interceptor already, itself or by its parent. */
+/** Metadata of a class into which the interceptor is already injected, by itself or by its parent. */
 const INJECTED = 'nestjs-distributed-lock:injected';
 
-/** Fits methods that can wait for a lock, and have the parameters that its options name; on any other it does not compile. */
+/** Compiles only on methods that can wait for a lock and have the parameters that the options refer to. */
 export type LockDecorator<M extends LockableMethod = LockableMethod, Key = KeyFunction<Parameters<M>>, Path extends string = string> = <T>(
   target: object,
   method: string | symbol,
@@ -28,14 +28,14 @@ export type LockDecorator<M extends LockableMethod = LockableMethod, Key = KeyFu
 ) => void;
 
 /**
- * Runs the method under a distributed lock: takes the key, renews the lease for as long as the method runs, and gives it back when the method
+ * Runs the method under a distributed lock: acquires the key, renews the lease while the method runs, and releases it when the method
  * has ended. The method returns a Promise, an Observable (locked per subscription) or an async iterable (locked per iteration).
  *
- * A call rejects with {@link LockTimeoutError} when patience ends while another holds the key, with {@link StoreError} when the store is out of
- * reach, with {@link LockAbortedError} when the app is closing, and with {@link LockLostError} when the method succeeded under a lease that was
- * lost.
+ * A call rejects with {@link LockTimeoutError} if the key is still taken at the end of the wait timeout, with {@link StoreError} if the store
+ * cannot be reached, with {@link LockAbortedError} if the app is closing, and with {@link LockLostError} if the method succeeded but its lease
+ * was lost.
  *
- * @param options default: one key for the method, `keyTimeout` 1000 ms, 3 tries 500–1000 ms apart.
+ * @param options default: one key for the method. The defaults of the module apply, then those of the README's table.
  * @throws {LockConfigError} when the class is defined, if an option is wrong or the method cannot be locked.
  */
 export function DistributedLock<
@@ -48,8 +48,8 @@ export function DistributedLock(...args: unknown[]): LockDecorator {
 }
 
 /**
- * As {@link DistributedLock}, but runs beside other readers of its key; only a {@link WriteLock} keeps it out. Give both the same `value`: by
- * default each method has a key of its own. A reader must not call a writer of its key: that rejects with {@link LockConfigError}.
+ * As {@link DistributedLock}, but several readers of a key run at the same time; only a {@link WriteLock} excludes them. Give both the same
+ * `value`: by default each method has its own key. A reader that calls a writer of its key gets a {@link LockConfigError}.
  *
  * @throws {LockConfigError} as {@link DistributedLock}; at boot, if the key is also used as another kind of lock.
  * @throws {UnsupportedPrimitiveError} at boot, if the store has no such locks.
@@ -64,7 +64,7 @@ export function ReadLock(...args: unknown[]): LockDecorator {
 }
 
 /**
- * As {@link DistributedLock}, and keeps each {@link ReadLock} of its key out, too. A writer may call readers of its key.
+ * As {@link DistributedLock}, and also excludes every {@link ReadLock} of its key. A writer may call readers of its key.
  *
  * @throws as {@link ReadLock}.
  */
@@ -78,7 +78,7 @@ export function WriteLock(...args: unknown[]): LockDecorator {
 }
 
 /**
- * As {@link DistributedLock}, but lets as many calls run at a time, in all processes, as there are `permits` for their key.
+ * As {@link DistributedLock}, but as many calls as the key has `permits` run at the same time, over all processes.
  *
  * @throws as {@link ReadLock}.
  */
@@ -91,13 +91,13 @@ export function Semaphore(...args: unknown[]): LockDecorator {
   return decorate('semaphore', args, args[0]);
 }
 
-// In an app the decorators have the names. As types the same names mean the locks that Locks gives; their classes are in the entry `./core`.
+// As values these names are the decorators. As types they are the locks that Locks returns; the classes of the locks are in the entry `./core`.
 export type ReadLock = ReadSide;
 export type WriteLock = WriteSide;
 export type Semaphore = SemaphoreLock;
 
 /**
- * What all decorators do: checks what is known when the class is defined, and leaves a join point in the method's place.
+ * Common to all decorators: checks everything that is known when the class is defined, and replaces the method by a join point.
  *
  * @param args everything that the decorator's factory was called with.
  */

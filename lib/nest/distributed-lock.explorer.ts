@@ -6,12 +6,12 @@ import { definitionOf, joinPointOf } from './distributed-lock.join-point.js';
 import { adviceOn } from './lock-advice.js';
 import { LockRegistry } from './lock-registry.js';
 
-/** At boot: checks every decorated method, and makes those of instances from factories and values work. */
+/** Checks every decorated method at boot, and adopts instances from factories and values, into which Nest injects nothing. */
 @Injectable()
 export class LockExplorer implements Adopter, OnModuleInit, OnApplicationShutdown {
   private readonly checked = new WeakMap<object, boolean>();
   private readonly factories = new WeakSet<object>();
-  // From now on, not from onModuleInit: hooks of modules before ours may call what a factory made, and so may tests that call no hooks.
+  // Begins here and not in onModuleInit: hooks of earlier modules, and tests that run no hooks, may call an instance of a factory before that.
   private readonly enrolment = new Enrolment(this);
 
   constructor(
@@ -34,7 +34,7 @@ export class LockExplorer implements Adopter, OnModuleInit, OnApplicationShutdow
   async onApplicationShutdown(): Promise<void> {
     this.enrolment.leave();
     try {
-      // Methods that still run may call others of their instance.
+      // A method that is still running may call other locked methods of its instance.
       await this.registry.onApplicationShutdown();
     } finally {
       this.enrolment.end();
@@ -50,7 +50,7 @@ export class LockExplorer implements Adopter, OnModuleInit, OnApplicationShutdow
     }
   }
 
-  /** A factory of request scope makes instances later, a transient one has made several. */
+  /** A request-scoped factory creates its instances later; a transient one has already created several. */
   private adoptFrom(factory: { metatype: unknown; getStaticTransientInstances(): ({ instance?: unknown } | undefined)[] }): void {
     this.factories.add(factory);
     for (const made of factory.getStaticTransientInstances()) this.adopt(made?.instance);
@@ -66,7 +66,7 @@ export class LockExplorer implements Adopter, OnModuleInit, OnApplicationShutdow
     return instance;
   }
 
-  /** Whether a class has locked methods at all. Only its prototypes are looked at: the fields of an instance are not ours to touch. */
+  /** Whether a class has any locked method. Reads only its prototypes, because reading the fields of an instance could run getters. */
   private check(prototype: unknown): boolean {
     if (!isObject(prototype) || prototype === Object.prototype) return false;
     let isLocked = this.checked.get(prototype);
@@ -81,7 +81,7 @@ export class LockExplorer implements Adopter, OnModuleInit, OnApplicationShutdow
   private checkOwn(prototype: object): boolean {
     let isLocked = false;
     for (const method of Reflect.ownKeys(prototype)) {
-      // By descriptor: a getter must not run.
+      // Read from the descriptor, so that a getter does not run.
       const current: unknown = Reflect.getOwnPropertyDescriptor(prototype, method)?.value;
       for (let definition = definitionOf(joinPointOf(prototype, method) ?? current); definition; definition = definition.inner) {
         this.registry.planOf(definition);
@@ -94,7 +94,7 @@ export class LockExplorer implements Adopter, OnModuleInit, OnApplicationShutdow
   }
 }
 
-/** A proxy may refuse to say. */
+/** `null` also for a proxy that throws. */
 function prototypeOf(object: object): object | null {
   try {
     return Reflect.getPrototypeOf(object);

@@ -13,13 +13,13 @@ import { BaseExceptionFilter, HttpAdapterHost } from '@nestjs/core';
 import { throwError } from 'rxjs';
 import { LockAbortedError, LockError, LockTimeoutError, QuorumError, StoreError } from '../core/errors.js';
 
-/** Seconds. Long enough for most holds to end, short enough for a caller to stay. */
+/** Seconds. Most locks are released by then, and most clients wait that long. */
 const RETRY_AFTER = '1';
 
-/** Nest's HttpStatus has it from 11 on. */
+/** Nest's HttpStatus has this code only since version 11. */
 const LOCKED = 423;
 
-/** What Express and Fastify responses have in common. */
+/** The methods that responses of Express and Fastify have in common. */
 interface HttpReply {
   readonly headersSent?: boolean;
   readonly sent?: boolean;
@@ -27,7 +27,7 @@ interface HttpReply {
   status(code: number): { send(body: unknown): unknown };
 }
 
-/** A socket of socket.io, or of ws: that one has an `emit` too, which only its own listeners hear. */
+/** A socket of socket.io or of ws. A ws socket also has an `emit`, but that only calls local listeners and sends nothing. */
 interface WsClient {
   readonly readyState?: number;
   emit(event: string, body: unknown): unknown;
@@ -35,9 +35,9 @@ interface WsClient {
 }
 
 /**
- * Answers requests whose lock was not to be had, without the key or its holder: over HTTP 423 where the key stayed taken, 503 where the store is
- * out of reach or the app is closing, both with `Retry-After`; over GraphQL the same as an error's extensions; over a microservice's transport
- * or a web socket `{ status: 'error', message, code }`. Every other error goes on as without the filter.
+ * Answers requests that did not get their lock. HTTP: 423 if the key was taken, 503 if the store cannot be reached or the app is closing, both
+ * with `Retry-After`. GraphQL: the same in the extensions of the error. Microservices and web sockets: `{ status: 'error', message, code }`. The
+ * answer contains neither the key nor its holder. All other errors are handled as without the filter.
  *
  * Opt in: `{ provide: APP_FILTER, useClass: LockExceptionFilter }`, `@UseFilters(LockExceptionFilter)` or
  * `app.useGlobalFilters(new LockExceptionFilter(app.get(HttpAdapterHost)))`.
@@ -45,7 +45,7 @@ interface WsClient {
 @Injectable()
 @Catch(LockError)
 export class LockExceptionFilter implements ExceptionFilter {
-  /** @param host Nest's; without it, an error that has no answer here is a bare 500. */
+  /** @param host Nest's adapter host. Without it, an error that this filter does not map is answered by a plain 500. */
   constructor(@Optional() @Inject(HttpAdapterHost) private readonly host?: HttpAdapterHost) {}
 
   catch(error: LockError, host: ArgumentsHost): unknown {
@@ -53,7 +53,7 @@ export class LockExceptionFilter implements ExceptionFilter {
     const answer = answerTo(error);
     if (type === 'rpc') return throwError(() => messageOf(answer));
     if (type === 'ws') return void tell(host.switchToWs().getClient<WsClient>(), messageOf(answer));
-    // A resolver that gives an error fails with it.
+    // For GraphQL an exception filter returns the error, and the resolver fails with it.
     if (type === 'graphql') return answer ?? error;
     if (type !== 'http') return error;
     const reply = host.switchToHttp().getResponse<HttpReply>();
@@ -64,7 +64,7 @@ export class LockExceptionFilter implements ExceptionFilter {
   }
 }
 
-/** In the form of Nest's own filters, which are in packages that not every app has. */
+/** The format of Nest's own filters for these transports. They are in packages that not every app has installed. */
 function messageOf(answer: HttpException | undefined): object {
   const body = answer?.getResponse() as { message: string; code: string } | undefined;
   return body ? { status: 'error', message: body.message, code: body.code } : { status: 'error', message: 'Internal server error' };
@@ -79,7 +79,7 @@ function send(reply: HttpReply, error: HttpException): void {
   reply.status(error.getStatus()).send(error.getResponse());
 }
 
-// The messages name no key: it may hold what a stranger must not see.
+// The messages do not contain the key, because it may contain data that the client must not see.
 function answerTo(error: LockError): HttpException | undefined {
   if (error instanceof LockTimeoutError) return answer(LOCKED, 'Locked', 'Another request is working on this. Try again.', error);
   const isClosing = error instanceof LockAbortedError && error.reason === 'shutdown';

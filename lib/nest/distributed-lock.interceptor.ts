@@ -12,9 +12,9 @@ import type { MethodExecutionContext } from './method-context.js';
 import type { MethodLock } from './method-lock.js';
 
 /**
- * The aspect: builds the key, takes the lock, proceeds, gives the lock back. The join point that {@link DistributedLock} leaves in a method's
- * place calls it with a context of type `'method'`. Elsewhere, bound to a controller for instance, it lets calls pass: a decorated handler
- * locks by its own join point, and must not lock twice.
+ * The aspect: builds the key, acquires the lock, calls the method, releases the lock. It is called by the join point that
+ * {@link DistributedLock} puts in place of a method, with a context of type `'method'`. Bound to a controller it does nothing: a decorated
+ * handler already locks by its join point, and must not lock twice.
  */
 @Injectable()
 export class DistributedLockInterceptor implements NestInterceptor {
@@ -31,13 +31,13 @@ export class DistributedLockInterceptor implements NestInterceptor {
     });
   }
 
-  /** What a method returns of which neither its kind nor its declared type tells. */
+  /** The return kind of a method for which neither the function nor its declared type says it. */
   returnKindOf(definition: LockDefinition): ReturnKind {
     return this.registry.planOf(definition).returns;
   }
 }
 
-/** One subscription: from its start to its completion, error or unsubscription it holds the lock. */
+/** One subscription. It holds the lock from its start until it completes, fails or is unsubscribed. */
 class GuardedCall {
   private readonly abort: AbortController | undefined;
   private left: Subject<void> | undefined;
@@ -51,7 +51,7 @@ class GuardedCall {
     private readonly call: MethodExecutionContext,
     private readonly subscriber: Subscriber<unknown>,
   ) {
-    // Nobody unsubscribes from a promise.
+    // A promise cannot be unsubscribed from.
     if (plan.returns !== 'promise') this.abort = new AbortController();
   }
 
@@ -92,7 +92,7 @@ class GuardedCall {
     void this.lease?.release();
   }
 
-  /** A source may emit, and its subscriber leave, before `subscribe` has returned a subscription to end. */
+  /** A source may emit synchronously, and the subscriber unsubscribe, before `subscribe` has returned the subscription. */
   private untilLeft(source: Observable<unknown>): Observable<unknown> {
     if (!this.abort) return source;
     this.left = new Subject();

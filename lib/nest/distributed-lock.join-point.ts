@@ -15,7 +15,7 @@ type Injected = { [INTERCEPTOR_PROPERTY]?: DistributedLockInterceptor };
 const JOIN_POINTS = Symbol.for('nestjs-distributed-lock:join-points');
 const shared = globalThis as { [JOIN_POINTS]?: WeakMap<object, Map<string | symbol, Method>> };
 
-/** By prototype. Not metadata: at boot it is asked for every method of the app, and reflect-metadata is slow. */
+/** Join points by prototype. Not metadata, because the boot reads it for every method of the app and reflect-metadata is slow. */
 const joinPoints = (shared[JOIN_POINTS] ??= new WeakMap<object, Map<string | symbol, Method>>());
 
 const LOCKED = {
@@ -24,7 +24,7 @@ const LOCKED = {
   iterable: (open: OpenCall, proceed: () => unknown, where: string) => new LockedIterable(open, proceed, where),
 } as const;
 
-/** What a decorator leaves in its method's place: name, length and metadata stay, and the call goes through the interceptor. */
+/** The function that replaces a decorated method: it has the same name, length and metadata, and calls the method through the interceptor. */
 export function createJoinPoint(method: Method, definition: LockDefinition): Method {
   function joinPoint(this: unknown, ...args: unknown[]): unknown {
     const target = this as object;
@@ -41,31 +41,31 @@ export function createJoinPoint(method: Method, definition: LockDefinition): Met
   return joinPoint;
 }
 
-/** The lock that the function is a join point of. */
+/** The lock definition of a join point; `undefined` for any other function. */
 export function definitionOf(method: unknown): LockDefinition | undefined {
   return typeof method === 'function' ? (Reflect.getOwnMetadata(DEFINITION, method) as LockDefinition | undefined) : undefined;
 }
 
-/** Remembers it by its prototype: what another decorator puts above it may not show that there is a lock below. */
+/** Records the join point by its prototype, because a wrapper of another decorator above it may hide it. */
 export function recordJoinPoint(prototype: object, method: string | symbol, joinPoint: Method): void {
   let recorded = joinPoints.get(prototype);
   if (!recorded) joinPoints.set(prototype, (recorded = new Map<string | symbol, Method>()));
   recorded.set(method, joinPoint);
 }
 
-/** The uppermost join point of a prototype's own method, though another decorator may have wrapped it. */
+/** The uppermost join point of a prototype's own method, even if another decorator has wrapped it. */
 export function joinPointOf(prototype: object, method: string | symbol): Method | undefined {
   return joinPoints.get(prototype)?.get(method);
 }
 
-/** Other decorators leave marks on the function too. */
+/** Other decorators may have set properties on the function. */
 function copyProperties(from: Method, to: Method): void {
   for (const key of Reflect.ownKeys(from)) {
     if (key !== 'prototype') Object.defineProperty(to, key, Object.getOwnPropertyDescriptor(from, key) as PropertyDescriptor);
   }
 }
 
-/** An interceptor that a test puts in the place of ours may answer with a promise. */
+/** An interceptor that replaces ours in a test may return a promise. */
 function flat(result: Observable<unknown> | Promise<Observable<unknown>> | undefined, definition: LockDefinition): Observable<unknown> {
   if (result instanceof Observable || (isObservable(result) && !answersAnything(result))) return result;
   if (!(result instanceof Promise)) throw mocked(definition);
@@ -79,7 +79,7 @@ function flat(result: Observable<unknown> | Promise<Observable<unknown>> | undef
   });
 }
 
-/** Where neither the function nor its declared type tells, the app's defaults may; an instance without an interceptor fails soon enough. */
+/** Used if neither the function nor its declared type says what the method returns: the app's defaults may. Without an interceptor the call fails later. */
 function returnKindNow(target: object, definition: LockDefinition): ReturnKind {
   try {
     const kind: unknown = interceptorOf(target, definition).returnKindOf?.(definition);
@@ -107,7 +107,7 @@ function answersAnything(result: object): boolean {
   return (result as Record<symbol, unknown>)[Symbol('unheard of')] !== undefined;
 }
 
-/** An automatic mocker has nothing to call, or answers whatever it is asked. */
+/** An automatic mock either has no `intercept` method, or returns an object that has every property. */
 function mocked(definition: LockDefinition): LockConfigError {
   return new LockConfigError(
     `${definition.where}: its lock was put in by an automatic mock, so there is none to take. ` +

@@ -14,7 +14,7 @@ import { DEFAULT_NAME, INTERCEPTOR, locksToken } from './distributed-lock.tokens
 import { LockRegistry } from './lock-registry.js';
 import { ShutdownAdvice } from './shutdown-advice.js';
 
-/** What an app has once, however many stores it registers. */
+/** The providers that an app has once, no matter how many stores it registers. */
 @Global()
 @Module({
   imports: [DiscoveryModule],
@@ -29,7 +29,7 @@ import { ShutdownAdvice } from './shutdown-advice.js';
 })
 class DistributedLockCoreModule {}
 
-/** Import it once for each store, in the root module: {@link DistributedLock} then works in every module of the app. */
+/** Import it once for each store, in the root module. {@link DistributedLock} then works in every module of the app. */
 @Module({})
 export class DistributedLockModule {
   /**

@@ -23,14 +23,14 @@ export interface DistributedLockOptions<
   /** Default `'<DeclaringClass>.<method>'`. */
   value?: string;
   /**
-   * `true`: every argument takes part in the key, by a digest of its value. Paths such as `['0.id', '1']`: just these. Default false.
+   * `true`: the key contains a digest of all arguments. Paths such as `['0.id', '1']`: a digest of these values only. Default false.
    *
    * A call whose arguments have no stable form (a function, a stream, a cycle…) rejects with {@link LockConfigError}.
    */
   paramLock?: boolean | readonly Path[];
-  /** The key's part from the arguments; not together with `paramLock`. */
+  /** Builds the part of the key that depends on the arguments. Not together with `paramLock`. */
   key?: Key;
-  /** What the method returns, where neither `async` nor its declared type tells. It wins over the declared type. */
+  /** What the method returns. Needed if the method is not `async` and has no declared type that says it; wins over the declared type. */
   returns?: ReturnKind;
   /** Name of the registered store. Default `'default'`. */
   store?: string;
@@ -52,23 +52,23 @@ export interface SemaphoreDecoratorOptions<
 >
   extends DistributedLockOptions<M, Key, Path>, SemaphoreOptions {}
 
-/** Options of {@link LeaderOnly}. Of the methods of one election, those that give `keyTimeout` or `retryInterval` must give the same. */
+/** Options of {@link LeaderOnly}. Methods of the same election that set `keyTimeout` or `retryInterval` must set the same value. */
 export type LeaderOnlyOptions = Pick<DistributedLockOptions, 'keyTimeout' | 'retryInterval' | 'onLost' | 'returns' | 'store'>;
 
-/** Those of all decorators together. */
+/** The options of all decorators together. */
 export interface AnyDecoratorOptions extends ReadWriteDecoratorOptions, Partial<SemaphoreOptions> {}
 
 export interface DistributedLockModuleOptions {
   store: LockStore;
-  /** Which `store` of a decorator means this one. Default `'default'`. */
+  /** The name by which the option `store` of a decorator refers to this store. Default `'default'`. */
   name?: string;
   /** Put before every key. Default: nothing. */
   namespace?: string;
-  /** Any decorator option, for all methods that do not say otherwise. */
+  /** Any decorator option, for all methods that do not set it themselves. */
   defaults?: DistributedLockOptions;
-  /** Milliseconds for which a closing app waits for running methods. Default 10,000. */
+  /** How long a closing app waits for running methods, in milliseconds. Default 10,000. */
   shutdownTimeout?: number;
-  /** How long callers of this process may pass a key on among themselves while another process waits. Default: 32 hand-overs or 50 ms. */
+  /** How long this process may hand a lock to its own callers while another process waits. Default: 32 hand-overs or 50 ms. */
   localQueue?: LocalQueueOptions;
   /** Default: Nest's logger; `false`: none. */
   logger?: LockLogger | false;
@@ -80,7 +80,7 @@ export interface DistributedLockOptionsFactory {
 
 /** One of `useFactory`, `useClass` and `useExisting`. */
 export interface DistributedLockModuleAsyncOptions extends Pick<ModuleMetadata, 'imports'> {
-  /** As in {@link DistributedLockModuleOptions}; it must be known before the factory runs. */
+  /** As in {@link DistributedLockModuleOptions}. It stands here because it must be known before the factory runs. */
   name?: string;
   inject?: unknown[];
   // eslint-disable-next-line @typescript-eslint/no-explicit-any -- Nest passes whatever `inject` names

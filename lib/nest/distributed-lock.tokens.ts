@@ -1,11 +1,11 @@
 import { Inject } from '@nestjs/common';
 
-// Symbol.for throughout: two copies of this package in one process must mean the same thing.
+// All tokens use Symbol.for, so that two copies of this package in one process share them.
 
-/** What the join point asks Nest for. */
+/** The injection token of the interceptor that the join point calls. */
 export const INTERCEPTOR = Symbol.for('nestjs-distributed-lock:interceptor');
 
-/** The property that it is injected into. Nest prints this name where it cannot resolve the token. */
+/** The property into which the interceptor is injected. Nest prints this name if it cannot resolve the token. */
 export const INTERCEPTOR_PROPERTY = Symbol.for(
   'A lock such as @DistributedLock() found, but DistributedLockModule.forRoot() is not imported',
 );
@@ -20,7 +20,7 @@ export function locksToken(name: string = DEFAULT_NAME): symbol {
   return Symbol.for(`nestjs-distributed-lock:locks:${name}`);
 }
 
-/** Injects the {@link Locks} of a named store; without a name, `Locks` itself is the token too. */
+/** Injects the {@link Locks} of a named store. Without a name those of the default store, for which the class `Locks` is a token, too. */
 export function InjectLocks(name?: string): PropertyDecorator & ParameterDecorator {
   return Inject(locksToken(name));
 }

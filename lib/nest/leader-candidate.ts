@@ -9,13 +9,13 @@ import type { Locks } from '../locks.js';
 import type { LockDefinition } from './lock-definition.js';
 import type { MethodLock } from './method-lock.js';
 
-/** Milliseconds until one stands again whom the store has refused for good: its operator may mend what is wrong. */
+/** Milliseconds until the next campaign after the store refused the request. Its configuration may have been corrected by then. */
 const RETRY = 1_000;
 
 /** The options that belong to an election and not to one of its methods. */
 const SHARED = ['keyTimeout', 'retryInterval'] as const;
 
-/** An app's candidate in one election, and the lock of the methods that run while it leads. */
+/** An app's candidate in one election. It is also the lock of the methods that run while the app leads. */
 export class LeaderCandidate implements MethodLock {
   readonly key: string;
   private readonly said = new Map<string, { value: number; where: string }>();
@@ -46,11 +46,11 @@ export class LeaderCandidate implements MethodLock {
     }
   }
 
-  /** Stands for election until the locks are closed, whatever happens. */
+  /** Campaigns until the locks are closed, also after errors. */
   stand(): void {
     if (this.isStanding) return;
     this.isStanding = true;
-    // A late one is found by a call, whose chain is not the candidate's.
+    // A candidate of a module that is loaded late begins during a call. It must not belong to the call chain of that call.
     void outside(() => this.campaign());
   }
 
@@ -65,7 +65,7 @@ export class LeaderCandidate implements MethodLock {
   }
 
   async take({ signal }: ResolvedOptions, guardsBody: boolean): Promise<Lease> {
-    // A minHold would keep the next leader out, and a maxHold is the term's.
+    // A minHold would delay the next leader. A maxHold would end the whole term.
     const options = { minHold: 0, signal };
     const held = heldLease(this.locks.store.mutex, this.key);
     if (held) return held.reenter(guardsBody, options);
@@ -95,7 +95,7 @@ export class LeaderCandidate implements MethodLock {
     }
   }
 
-  /** Resolves when the term is over, or the locks are closing. What still runs under the term keeps it from being given back. */
+  /** Resolves when the term is over or the locks are closing. The term is not released while methods still run under it. */
   private lead(term: Lease): Promise<void> {
     this.term = term;
     return new Promise((resolve) => {

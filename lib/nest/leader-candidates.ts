@@ -2,7 +2,7 @@ import type { Locks } from '../locks.js';
 import type { LockDefinition } from './lock-definition.js';
 import { LeaderCandidate } from './leader-candidate.js';
 
-/** An app's candidates: one for each election that its methods name and each store. They stand from its bootstrap to its shutdown. */
+/** An app's candidates: one for each pair of election and store that its methods use. They campaign from bootstrap to shutdown. */
 export class LeaderCandidates {
   private readonly candidates = new Map<Locks, Map<string, LeaderCandidate>>();
   private areStanding = false;
@@ -15,7 +15,7 @@ export class LeaderCandidates {
     const candidate = ofStore.get(election) ?? new LeaderCandidate(locks, election, warn);
     candidate.join(definition);
     ofStore.set(election, candidate);
-    // A module may be loaded late.
+    // The module of this method was loaded after the bootstrap.
     if (this.areStanding) candidate.stand();
     return candidate;
   }

@@ -3,17 +3,17 @@ import { definitionOf, joinPointOf } from './distributed-lock.join-point.js';
 import type { LockDefinition } from './lock-definition.js';
 import { DECORATORS } from './lock-kind.js';
 
-/** What is legal and rarely meant, about one method of a class. */
+/** A startup warning about one method: legal code that is probably a mistake. */
 export interface Advice {
-  /** The lock that it is about. */
+  /** The lock that the warning is about. */
   readonly definition: LockDefinition;
   readonly level: 'warn' | 'debug';
   readonly message: string;
 }
 
 /**
- * @param prototype of the class whose own method it is.
- * @param current what stands there now.
+ * @param prototype of the class that declares the method.
+ * @param current the present value of the method.
  */
 export function adviceOn(prototype: object, method: string | symbol, current: unknown): Advice | undefined {
   if (typeof current !== 'function') return undefined;
@@ -23,11 +23,11 @@ export function adviceOn(prototype: object, method: string | symbol, current: un
   return inherited && adviceOnOverride(prototype, method, current, inherited);
 }
 
-/** The order of decorators matters for a transaction: it must end before its lock does. */
+/** The order of decorators matters for a transaction: it must be committed before the lock is released. */
 function adviceOnWrapper(joinPoint: object, wrapper: object): Advice {
   const definition = definitionOf(joinPoint) as LockDefinition;
   const above = `${definition.where}: another decorator above it wraps the method, and works outside of the lock.`;
-  // The source of a proxy cannot be read; that of nestjs-cls's @Transactional() is one.
+  // The source of a proxy cannot be read. The @Transactional() of nestjs-cls makes one.
   const isTransaction = types.isProxy(wrapper) || /transaction/i.test(Function.prototype.toString.call(wrapper));
   return isTransaction
     ? {
@@ -38,7 +38,7 @@ function adviceOnWrapper(joinPoint: object, wrapper: object): Advice {
     : { definition, level: 'debug', message: above };
 }
 
-/** An override that calls its parent's method takes the lock there. */
+/** No warning for an override that calls its parent's method, because the parent's method takes the lock. */
 function adviceOnOverride(prototype: object, method: string | symbol, override: object, definition: LockDefinition): Advice | undefined {
   if (/super/.test(Function.prototype.toString.call(override))) return undefined;
   const name = `${prototype.constructor.name}.${String(method)}`;

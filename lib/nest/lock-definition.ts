@@ -2,7 +2,7 @@ import { LockConfigError } from '../core/errors.js';
 import type { AnyDecoratorOptions, ReturnKind } from './distributed-lock.options.js';
 import type { LockKind } from './lock-kind.js';
 
-/** What a decorator says of its method; the join point carries it as metadata. */
+/** The lock of a decorated method. It is metadata of the join point. */
 export interface LockDefinition {
   readonly kind: LockKind;
   /** For messages: the decorator, the class and the method. */
@@ -10,11 +10,11 @@ export interface LockDefinition {
   readonly className: string;
   readonly method: string | symbol;
   readonly options: AnyDecoratorOptions;
-  /** The name that {@link LeaderOnly} was given. */
+  /** The name of the election of {@link LeaderOnly}. */
   readonly election?: string;
-  /** What the method is known to return. */
+  /** What the method returns, if it is known when the class is defined. */
   readonly returns: ReturnKind | undefined;
-  /** The lock below this one on the same method. */
+  /** The lock of the next decorator below on the same method. */
   readonly inner: LockDefinition | undefined;
 }
 
@@ -25,9 +25,9 @@ const KINDS: Record<string, ReturnKind | 'sync'> = {
 };
 
 /**
- * What a method returns: by its kind of function, else by the option `returns`, else by its declared type; `undefined` where none of them tells.
+ * What a method returns: known from its kind of function, else from the option `returns`, else from its declared type; else `undefined`.
  *
- * @param ofLower what a lock below on the same method found.
+ * @param ofLower the return kind of a lock below on the same method.
  * @throws {LockConfigError} if it is known to be sync, or is a kind of function that does not return what `returns` says.
  */
 export function returnKindOf(
@@ -49,7 +49,7 @@ export function returnKindOf(
   return known;
 }
 
-/** TypeScript emits `Object` or `Function` for a type that is no class or comes from `import type`, and nothing where no type is written. */
+/** TypeScript emits `Object` or `Function` for a type that is no class or is imported by `import type`, and nothing if there is no type. */
 function kindOfType(declared: unknown): ReturnKind | 'sync' | undefined {
   if (typeof declared !== 'function' || declared === Object || declared === Function) return undefined;
   const prototype = declared.prototype as object | undefined;

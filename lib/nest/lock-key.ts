@@ -23,14 +23,14 @@ export function digestArguments(args: readonly unknown[], paths: true | readonly
  * @throws {LockConfigError} when it returned no string or finite number and no list of them, or only empty strings
  */
 export function encodeKeyParts(parts: unknown): string {
-  // Array.from, not map: a hole must be seen.
+  // Array.from and not map, because map skips holes.
   const encoded = Array.isArray(parts) ? Array.from(parts, (part, index) => encodePart(part, ` at ${index}`)) : [encodePart(parts, '')];
   if (encoded.every((part) => part === '')) throw new LockConfigError('key returned nothing to lock by: an empty string or an empty list');
   return encoded.join('-');
 }
 
 /**
- * Whether the paths of `paramLock` can be meant: to be called when the method is decorated.
+ * Checks the paths of `paramLock` when the method is decorated.
  *
  * @throws {LockConfigError} unless it is a list of at least one `<argument index>` or `<argument index>.<property>.<property>`
  */

@@ -1,4 +1,4 @@
-/** The decorators by the kind of lock that they take, as messages name them. */
+/** The names of the decorators in messages, by the kind of lock that they take. */
 export const DECORATORS = {
   mutex: '@DistributedLock()',
   read: '@ReadLock()',

@@ -8,27 +8,27 @@ import type { LockDefinition } from './lock-definition.js';
 import { digestArguments, encodeKeyParts } from './lock-key.js';
 import type { MethodLock } from './method-lock.js';
 
-/** A store of an app, with what its module was given. */
+/** A store of an app, with the options of its module. */
 export interface Registered {
   readonly locks: Locks;
   readonly logger: LockLogger | false;
   readonly defaults: DistributedLockOptions;
-  /** The defaults, completed by ours: once, for all methods. */
+  /** The defaults, completed by those of the library. Computed once for all methods. */
   readonly complete: ResolvedOptions;
   readonly namespace: string;
 }
 
-/** How one decorated method locks in this app: its own options over the app's defaults. */
+/** How one decorated method locks in this app: its own options, completed by the app's defaults. */
 export interface LockPlan {
   readonly options: ResolvedOptions;
   readonly returns: ReturnKind;
-  /** The key without what arguments add to it. */
+  /** The key without the part that depends on the arguments. */
   readonly key: string;
-  /** What arguments add to the key: nothing, what a `key` function returns, a digest of all of them or of the values at some paths. */
+  /** How the arguments are part of the key: not at all, by a `key` function, or by a digest of all of them or of the values at some paths. */
   readonly parts: 'none' | 'key' | 'all' | 'paths';
-  /** The lock of this call. */
+  /** The lock of a call with these arguments. */
   lockOf(args: readonly unknown[]): MethodLock;
-  /** Where the app's operator reads it. */
+  /** Logs to the logger of the store. */
   log(level: 'warn' | 'debug', message: string): void;
 }
 
@@ -40,7 +40,7 @@ export function planLock(definition: LockDefinition, registered: Registered): Lo
   const { locks, defaults, complete, namespace } = registered;
   const { where, className, method } = definition;
   const own = defined(definition.options);
-  // Which arguments take part is said by `key` or by `paramLock`: whoever gives one of them has said it.
+  // `key` and `paramLock` exclude each other, so a method that sets one of them ignores the defaults of both.
   const parts = own.key ?? own.paramLock ?? defaults.key ?? defaults.paramLock;
   const { prefix = '', value = `${className}.${typeof method === 'symbol' ? (method.description ?? '') : method}` } = {
     ...defaults,
@@ -58,7 +58,7 @@ export function planLock(definition: LockDefinition, registered: Registered): Lo
   };
 }
 
-/** How a method runs that is for the leader only: elsewhere it is skipped. */
+/** The plan of a method that only the leader runs. Other instances skip it. */
 export function planTerm(definition: LockDefinition, registered: Registered, candidate: LeaderCandidate): LockPlan {
   const { complete } = registered;
   const { onLost = complete.onLost } = definition.options;
@@ -75,7 +75,7 @@ function outward({ returns }: LockDefinition, { defaults, logger }: Registered):
   return { returns: returns ?? defaults.returns ?? 'promise', log: (level, message) => log(logger, level, message) };
 }
 
-/** Of the options of a decorator, those that are the lock's own. */
+/** The options of a decorator that the lock itself takes. */
 export function usingOptionsOf(options: DistributedLockOptions): UsingOptions {
   return Object.fromEntries(Object.entries(options).filter(([name]) => (USING_OPTIONS as readonly string[]).includes(name)));
 }
@@ -101,7 +101,7 @@ function partOf(parts: Parts, args: readonly unknown[]): string {
   return `-${digestArguments(args, parts)}`;
 }
 
-/** Says in an error which method it is about. */
+/** Adds the name of the method to the messages of errors. */
 export function naming<T>(where: string, work: () => T): T {
   try {
     return work();

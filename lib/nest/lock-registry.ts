@@ -20,7 +20,7 @@ import { LockUses } from './lock-uses.js';
 
 const SLOT = Symbol.for('nestjs-distributed-lock:stores');
 const shared = globalThis as { [SLOT]?: WeakMap<object, Map<string, Registered>> };
-/** On globalThis, for a feature library with a copy of this package may register its own store in the same app. */
+/** On globalThis, because a feature library with its own copy of this package may register a store in the same app. */
 const storesOf = (shared[SLOT] ??= new WeakMap<object, Map<string, Registered>>());
 
 /** The stores of one app, by name. */
@@ -61,7 +61,7 @@ export class LockRegistry implements OnApplicationBootstrap, BeforeApplicationSh
     return plan;
   }
 
-  /** To the logger of the first store. */
+  /** Logs to the logger of the first store. */
   log(level: 'warn' | 'debug', message: string): void {
     const [first] = this.stores.values();
     log(first?.logger ?? false, level, message);

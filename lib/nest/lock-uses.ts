@@ -3,7 +3,7 @@ import type { LockDefinition } from './lock-definition.js';
 import { DECORATORS, type LockKind } from './lock-kind.js';
 import type { LockPlan } from './lock-plan.js';
 
-/** What the decorators make of a key. Readers and writers share one kind of lock. */
+/** The kind of lock by the kind of decorator. Readers and writers share one kind of lock. */
 const MADE: Record<Exclude<LockKind, 'leader'>, string> = {
   mutex: 'a mutex',
   read: 'a read/write lock',
@@ -11,12 +11,12 @@ const MADE: Record<Exclude<LockKind, 'leader'>, string> = {
   semaphore: 'a semaphore',
 };
 
-/** The keys of an app's decorated methods, as far as they are known before any call, to find those that mean different locks by one key. */
+/** Finds methods that use one key as different kinds of lock, as far as the keys are known at boot. */
 export class LockUses {
   private readonly uses = new WeakMap<object, Map<string, LockDefinition>>();
 
   /**
-   * @returns what is legal and rarely meant: semaphores of one key with different numbers of permits.
+   * @returns a startup warning, if semaphores of one key have different numbers of permits.
    * @throws {LockConfigError} if another method uses the key as another kind of lock.
    */
   add(definition: LockDefinition, store: object, { key, parts }: LockPlan): string | undefined {
@@ -24,7 +24,7 @@ export class LockUses {
     if (kind === 'leader') return undefined;
     let uses = this.uses.get(store);
     if (!uses) this.uses.set(store, (uses = new Map<string, LockDefinition>()));
-    // Keys with parts of different sorts are hardly ever the same.
+    // Keys whose parts are built in different ways are hardly ever equal.
     const id = `${parts} ${key}`;
     const other = uses.get(id);
     if (!other) {

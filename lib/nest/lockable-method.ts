@@ -1,6 +1,6 @@
 import type { Observable } from 'rxjs';
 
-/** What a locked method may return: a sync one could not wait for its lock. */
+/** What a locked method may return. A synchronous method could not wait for its lock. */
 export type LockableResult = PromiseLike<unknown> | Observable<unknown> | AsyncIterable<unknown>;
 
 // eslint-disable-next-line @typescript-eslint/no-explicit-any -- the one type that every method's parameters fit, and that leaves an untyped `key` function usable
@@ -10,7 +10,7 @@ export type KeyParts = string | number | readonly (string | number)[];
 
 export type KeyFunction<Args extends readonly unknown[]> = (...args: Args) => KeyParts;
 
-/** The paths of `paramLock` into parameters of these types: `'0'`, `'0.id'`. Unchecked: rest parameters, and what lies deeper than two properties. */
+/** The paths of `paramLock` for parameters of these types: `'0'`, `'0.id'`. Rest parameters and paths of more than two properties are not checked. */
 export type ParamPath<Args extends readonly unknown[]> = number extends Args['length']
   ? string
   : { [Index in keyof Args & `${number}`]: Index | `${Index}${PathIn<Args[Index], 2>}` }[keyof Args & `${number}`];
@@ -34,7 +34,7 @@ type PathInEach<Value, Depth extends 0 | 1 | 2> = Value extends Leaf
       ? Step<number, Item, Depth>
       : { [Name in keyof Value & (string | number)]: Step<Name, Value[Name], Depth> }[keyof Value & (string | number)];
 
-/** A method of a parameter is no value to lock by. */
+/** A path must not lead to a method. */
 type Step<Name extends string | number, Value, Depth extends 0 | 1 | 2> = Value extends AnyFunction
   ? never
   : `.${Name}` | `.${Name}${PathIn<Value, Shallower<Depth>>}`;
@@ -42,7 +42,7 @@ type Step<Name extends string | number, Value, Depth extends 0 | 1 | 2> = Value 
 type Shallower<Depth extends 0 | 1 | 2> = Depth extends 2 ? 1 : 0;
 
 /**
- * Nothing where the method can be locked so; else a sentence that the compiler shows as a type which the method does not have.
+ * `unknown` if the method can be locked with these options. Otherwise a string type with the reason, which the compiler shows in its error.
  *
  * @typeParam T the method; M the type that the decorator was given for it, if any; Key, Path its own `key` and `paramLock`
  */

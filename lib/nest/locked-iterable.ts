@@ -5,10 +5,10 @@ import { type OpenCall, wrongReturn } from './locked-return.js';
 type Step = IteratorResult<unknown, unknown>;
 
 /**
- * An async iterable that takes the lock when it is first asked for an item, and holds it until it ends or its consumer leaves. The method's own
- * code runs inside the call chain, its consumer outside.
+ * An async iterable that takes the lock with the first `next()`, and holds it until it ends or its consumer calls `return()`. The code of the
+ * method runs inside the call chain, its consumer outside.
  *
- * It is no generator: in one, `return()` waits for a pending `next()`, which may be for ever.
+ * Not an async generator, because there `return()` waits for a pending `next()`, which may never settle.
  */
 export class LockedIterable implements AsyncGenerator<unknown, unknown, unknown> {
   private iterator: AsyncIterator<unknown> | undefined;
@@ -16,7 +16,7 @@ export class LockedIterable implements AsyncGenerator<unknown, unknown, unknown>
   private holder: Subscriber<unknown> | undefined;
   private subscription: Subscription | undefined;
   private opening: Promise<void> | undefined;
-  /** Settles when the lock is given back. */
+  /** Settles when the lock is released. */
   private settled: Promise<void> = Promise.resolve();
   /** Ends the wait for the lock. */
   private callOff: () => void = () => undefined;
@@ -42,7 +42,7 @@ export class LockedIterable implements AsyncGenerator<unknown, unknown, unknown>
     return this.step((iterator) => iterator.next(value));
   }
 
-  /** The consumer wants no more: at once, whether it has the lock, waits for it or never asked for it. */
+  /** Ends the iteration at once, whether it holds the lock, waits for it or has not begun. */
   async return(value?: unknown): Promise<Step> {
     const { iterator } = this;
     if (!this.isOver && iterator?.return) return this.step((inner) => inner.return?.(value) as Promise<Step>);
@@ -69,7 +69,7 @@ export class LockedIterable implements AsyncGenerator<unknown, unknown, unknown>
       this.callOff = resolve;
       this.settled = new Promise((settle, fail) => {
         this.subscription = this.open(() => this.iteration(resolve)).subscribe({
-          // Without an iteration this is what `onTimeout` gave instead.
+          // Without an iterator, the value is the result of `onTimeout`.
           next: (value) => (this.iterator ??= itemsOf(value)),
           error: fail,
           complete: settle,
@@ -79,7 +79,7 @@ export class LockedIterable implements AsyncGenerator<unknown, unknown, unknown>
     });
   }
 
-  /** The lock is held while this is subscribed to. */
+  /** The interceptor holds the lock while it is subscribed to this. */
   private iteration(begun: () => void): Observable<unknown> {
     return new Observable((holder) => {
       const result = this.proceed();
@@ -116,7 +116,7 @@ export class LockedIterable implements AsyncGenerator<unknown, unknown, unknown>
   }
 }
 
-/** The items of what is iterable, or the one item. */
+/** The items of an iterable; any other value is one item. */
 async function* itemsOf(result: unknown): AsyncGenerator<unknown> {
   const isIterable = typeof result === 'object' && result !== null && (Symbol.asyncIterator in result || Symbol.iterator in result);
   if (isIterable) yield* result as AsyncIterable<unknown>;

@@ -2,10 +2,10 @@ import { AsyncLocalStorage } from 'node:async_hooks';
 import { isObservable, Observable } from 'rxjs';
 import { LockConfigError } from '../core/errors.js';
 
-/** Runs the call under the lock when it is subscribed to: `proceed` calls the method, whose result the interceptor sees as an Observable. */
+/** Returns an Observable that runs the call under its lock when it is subscribed to. `handle` calls the method, and returns its result as an Observable. */
 export type OpenCall = (handle: () => Observable<unknown>) => Observable<unknown>;
 
-/** The promise of a locked call. */
+/** Runs a locked call at once, and returns its promise. */
 export function lockedPromise(open: OpenCall, proceed: () => unknown, where: string): Promise<unknown> {
   return new Promise((resolve, reject) => {
     let last: unknown;
@@ -17,7 +17,7 @@ export function lockedPromise(open: OpenCall, proceed: () => unknown, where: str
   });
 }
 
-/** An Observable that calls the method, locked, each time that it is subscribed to. What its subscribers do is outside of the call chain. */
+/** An Observable that calls the method under its lock for each subscription. The code of its subscribers runs outside of the call chain. */
 export function lockedObservable(open: OpenCall, proceed: () => unknown, where: string): Observable<unknown> {
   return new Observable((subscriber) => {
     const outside = AsyncLocalStorage.snapshot();
@@ -52,7 +52,7 @@ function isThenable(value: unknown): value is PromiseLike<unknown> {
   return typeof value === 'object' && value !== null && 'then' in value && typeof value.then === 'function';
 }
 
-/** The method could not be known to return something else until it did. */
+/** The error for a method that returned another kind than expected. This can be known only at the call. */
 export function wrongReturn(result: unknown, where: string, expected: 'promise' | 'observable' | 'iterable'): LockConfigError {
   const names = { promise: 'a Promise', observable: 'an Observable', iterable: 'an async iterable' };
   if (isObservable(result)) return new LockConfigError(`${where}: the method returned an Observable: say so with returns: 'observable'.`);

@@ -1,6 +1,6 @@
 import type { ExecutionContext, Type } from '@nestjs/common';
 
-/** The call of a decorated method, as Nest shows calls to interceptors. Its type is `'method'`. */
+/** The execution context of a call of a decorated method. Its type is `'method'`. */
 export class MethodExecutionContext implements ExecutionContext {
   constructor(
     /** The instance that the method is called on. */

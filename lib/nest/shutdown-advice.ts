@@ -2,10 +2,10 @@ import { type BeforeApplicationShutdown, Inject, Injectable, type OnApplicationB
 import { after } from '../core/clock.js';
 import { LockRegistry } from './lock-registry.js';
 
-/** Milliseconds. Many apps enable their shutdown hooks after they have begun to listen. */
+/** Milliseconds. Many apps enable their shutdown hooks after they begin to listen, so the check waits. */
 const GRACE = 1_000;
 
-/** Tells, once and at debug level, that a signal would end the process with its locks held: they would stay taken for a `keyTimeout`. */
+/** Logs once, at debug level, if a signal would end the process without releasing its locks: they would stay taken for a `keyTimeout`. */
 @Injectable()
 export class ShutdownAdvice implements OnApplicationBootstrap, BeforeApplicationShutdown {
   private timer: NodeJS.Timeout | undefined;

@@ -4,10 +4,10 @@ import { onAbort } from '../core/abort.js';
 import { after } from '../core/clock.js';
 import type { Term } from '../primitives/leader-election.js';
 
-/** Milliseconds for what is left of a closing app when its connections have been cut, at the least. */
+/** Minimum time in milliseconds that a closing app has left after its connections were cut. */
 const GRACE = 1_000;
 
-/** One container of a standby: it starts once at most, and closes once. */
+/** One container of a standby. It starts at most once, and closes once. */
 export class StandbyApp<App extends INestApplicationContext> {
   private readonly logger = new Logger('Standby');
   private starting: Promise<unknown> = Promise.resolve();
@@ -18,7 +18,7 @@ export class StandbyApp<App extends INestApplicationContext> {
     private readonly shutdownTimeout: number,
   ) {}
 
-  /** Resolves when the term is over; rejects if the start failed before. */
+  /** Resolves when the term is over. Rejects if the start failed before that. */
   async lead(term: Term, start: (app: App, term: Term) => unknown): Promise<void> {
     const over = new Promise<void>((resolve) => {
       onAbort(term.signal, () => {
@@ -35,7 +35,8 @@ export class StandbyApp<App extends INestApplicationContext> {
   }
 
   /**
-   * Nest's own shutdown: hooks, listener, requests in flight. A start under way is let end before, as Nest cannot close what is still opening.
+   * Runs Nest's own shutdown: hooks, listener, requests in flight. Waits for a start that is in progress first, because Nest cannot close an app
+   * that is still starting.
    *
    * @throws what Nest throws, and an `Error` when it takes too long.
    */
@@ -59,12 +60,12 @@ export class StandbyApp<App extends INestApplicationContext> {
     );
   }
 
-  /** At once, and not only after the hooks that Nest calls before it closes the listener. */
+  /** Stops listening at once. Nest alone would close the listener only after its first shutdown hooks. */
   private stopListening(): void {
     const { server } = this;
-    // A start under way may be about to listen, and have more to do after that. Nest takes a server without an address for one that has failed.
+    // A start in progress may be about to listen, and go on after that. Nest reports a server without an address as failed, so close it one turn later.
     if (!server?.listening) return void server?.once('listening', () => setImmediate(() => this.stopListening()));
-    // A connection that has had its answer would stay open for seconds, bring more requests, and hold up the shutdown.
+    // An idle keep-alive connection would stay open for seconds, bring more requests, and delay the shutdown.
     Object.assign(server, { keepAliveTimeout: 1, keepAliveTimeoutBuffer: 0 });
     server.close();
   }

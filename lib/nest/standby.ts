@@ -9,49 +9,49 @@ import type { LeaderElection, LeaderElectionOptions, Term } from '../primitives/
 import { StandbyApp } from './standby-app.js';
 
 export interface StandbyOptions<App extends INestApplicationContext = INestApplicationContext> extends LeaderElectionOptions {
-  /** Not those of the app itself, which end with each of its containers. */
+  /** Not the `Locks` of the app itself: those are closed together with each container. */
   locks: Locks;
-  /** Of the election: see {@link Locks.leaderElection}. */
+  /** The name of the election, see {@link Locks.leaderElection}. */
   name: string;
   /**
-   * Makes a container that has not begun anything: `() => NestFactory.create(AppModule, { abortOnError: false })`. Constructors and async
-   * providers run, lifecycle hooks do not. It is called again after each term, as an app that has closed cannot start again.
+   * Creates a container without initializing it: `() => NestFactory.create(AppModule, { abortOnError: false })`. Constructors and async
+   * providers run, lifecycle hooks do not. Called again after each term, because a closed app cannot start again.
    */
   create: () => Promise<App>;
-  /** Warms up what can be ahead of an election, such as connections that open on first use. */
+  /** Prepares the container before an election, for instance connections that otherwise open on first use. */
   prepare?: (app: App) => unknown;
-  /** Begins to serve: `(app) => app.listen(3000)`, or `app.init()` where nothing listens. Crons, consumers and listeners start in there. */
+  /** Starts the app: `(app) => app.listen(3000)`, or `app.init()` if it does not listen. This also starts its crons and consumers. */
   start: (app: App, term: Term) => unknown;
-  /** Ends it, as {@link Standby.stop} does. */
+  /** Stops the standby when it aborts, as {@link Standby.stop} does. */
   signal?: AbortSignal;
   /**
-   * Milliseconds for the orderly end of an app: then its open connections are cut, and if it has not closed after as long again (a second at
-   * least), the standby fails. Default 10,000. That of the app's own locks counts within it.
+   * Milliseconds that an app has to close. Then its open connections are cut; if it has not closed after the same time again (at least one
+   * second), the standby fails. Default 10,000. The `shutdownTimeout` of the app's own locks is part of this time.
    */
   shutdownTimeout?: number;
 }
 
 /** An app that runs in one process of several. */
 export interface Standby {
-  /** Whether the present term is ours: synchronous, and never true of a lease that has run out. The app may still be starting. */
+  /** Whether this process is the leader. Synchronous, and never true for an expired lease. The app may still be starting. */
   isLeader(): boolean;
   /**
-   * Resolves when it has been stopped and its app has closed. Rejects when it could not go on, once the term is given back: with what `create`,
-   * `prepare`, `start` or the app's `close` threw, with an `Error` when the app does not close in time, with {@link StoreError} where
-   * no retry helps, with {@link LockAbortedError} when the locks were closed under it. The process should end then.
+   * Resolves when the standby was stopped and its app has closed. Rejects if it cannot continue, after the term was released: with the error of
+   * `create`, `prepare`, `start` or the app's `close`, with an `Error` if the app does not close in time, with a {@link StoreError} that no retry
+   * can help, or with {@link LockAbortedError} if its `locks` were closed. The process should end then.
    */
   readonly done: Promise<void>;
-  /** Closes the app, hands over the leadership at once, and stands no more. Returns {@link done}, for which no request may wait. */
+  /** Closes the app, hands over the leadership, and stops campaigning. Returns {@link done}. A request of the app must not await it. */
   stop(): Promise<void>;
 }
 
 const OPTIONS = ['locks', 'name', 'create', 'prepare', 'start', 'signal', 'shutdownTimeout', 'keyTimeout', 'retryInterval', 'maxHold'];
 
 /**
- * Runs a Nest app in the leader of several processes, and keeps it ready to start in the others: each has built its container and opened its
- * connections before it stands for election.
+ * Runs a Nest app in the leader of several processes, and keeps it ready to start in the others: each process builds its container and opens its
+ * connections before it campaigns.
  *
- * When its term is revoked, it stops listening at once, closes the app, builds the next container, and stands again.
+ * When its term is revoked, it stops listening at once, closes the app, builds the next container, and campaigns again.
  *
  * @throws {LockConfigError} when an option is wrong.
  */
@@ -89,7 +89,7 @@ async function serve<App extends INestApplicationContext>(
   }
 }
 
-/** One container's life, with one term at most. */
+/** The life of one container, with at most one term. */
 async function standBy<App extends INestApplicationContext>(
   { create, prepare, start, shutdownTimeout = 10_000 }: StandbyOptions<App>,
   election: LeaderElection,
@@ -103,7 +103,7 @@ async function standBy<App extends INestApplicationContext>(
     await container.close().catch(fail);
     const reason: unknown = term.signal.reason;
     if (reason instanceof LockAbortedError && reason.reason === 'shutdown') fail(reason);
-    // The next term is for the next container.
+    // A container serves one term only.
     await election.resign();
   };
   try {
