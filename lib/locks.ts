@@ -70,7 +70,7 @@ export class Locks {
     this.defaults = completeOptions(options.defaults ?? {});
     this.shutdownTimeout = options.shutdownTimeout ?? 10_000;
     this.events = new LockEventEmitter(options.logger ?? CONSOLE);
-    this.runtime = new LockRuntime(this.events);
+    this.runtime = new LockRuntime(this.events, store.requestTimeout);
     this.queues = new LocalQueues(this.runtime, localQueueLimits(options.localQueue, 'Locks'));
     this.latches = new Latches(this.runtime);
     users.set(store, (users.get(store) ?? 0) + 1);

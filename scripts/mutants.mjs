@@ -7,6 +7,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { CONTRACT_MUTANTS } from './mutants/contract.mjs';
+import { CORE_MUTANTS } from './mutants/core.mjs';
 import { ENGINE_MUTANTS } from './mutants/engine.mjs';
 import { KIND_MUTANTS } from './mutants/kinds.mjs';
 import { LATCH_MUTANTS } from './mutants/latch.mjs';
@@ -30,6 +31,7 @@ const wanted = process.argv.slice(2).find((argument) => argument !== '--all');
 const quick = [...ENGINE_MUTANTS, ...NEST_MUTANTS];
 const others = [
   ...CONTRACT_MUTANTS,
+  ...CORE_MUTANTS,
   ...KIND_MUTANTS,
   ...LATCH_MUTANTS,
   ...MULTI_MUTANTS,

@@ -48,6 +48,11 @@ export class Contender {
     return !this.isAsking;
   }
 
+  /** Milliseconds since the request that has no answer yet was sent. */
+  get silence(): number {
+    return this.isAsking ? now() - this.sentAt : 0;
+  }
+
   /** Asks now, or once more when the request under way is answered. */
   ask(): void {
     if (this.isOver) return;

@@ -142,6 +142,11 @@ export function ownCopyOf(error: LockError): LockError {
   return new StoreError(message, { key, cause, transient, isUnsent });
 }
 
+/** A call has waited for its `requestTimeout` longer than it would, and the store has not answered. */
+export function unanswered(key: string): StoreError {
+  return new StoreError(`The store did not answer in time for "${key}".`, { key, transient: true });
+}
+
 /** The caller's own signal called the wait off. */
 export function abortedBy(signal: AbortSignal, key: string): LockAbortedError {
   return new LockAbortedError(`The wait for "${key}" was aborted.`, { key, reason: 'signal', cause: signal.reason });

@@ -1,5 +1,16 @@
 import { after, now } from './clock.js';
-import { abortedBy, asStoreError, closed, isTransient, LockError, LockLostError, LockTimeoutError, ownCopyOf, stopped } from './errors.js';
+import {
+  abortedBy,
+  asStoreError,
+  closed,
+  isTransient,
+  LockError,
+  LockLostError,
+  LockTimeoutError,
+  ownCopyOf,
+  stopped,
+  unanswered,
+} from './errors.js';
 import type { LatchDriver, LatchState } from './latch.js';
 import { LatchWaiter } from './latch-waiter.js';
 import { createOwner } from './owner.js';
@@ -75,6 +86,7 @@ export class LatchWatch {
 
   private lookLast(waiter: LatchWaiter): void {
     waiter.lastLook = Math.min(waiter.lastLook, this.lastSent + 1);
+    waiter.grant(this.runtime.requestTimeout, () => this.remove(waiter, unanswered(this.key)));
     this.look();
   }
 

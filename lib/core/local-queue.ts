@@ -2,7 +2,7 @@ import { Contender } from './acquire.js';
 import { now, validity } from './clock.js';
 import type { Contest, Grant, Taken, Wish } from './contest.js';
 import type { LeaseDriver } from './driver.js';
-import { abortedBy, closed, LockError, LockTimeoutError, ownCopyOf, stopped, type StoreError } from './errors.js';
+import { abortedBy, closed, LockError, LockTimeoutError, ownCopyOf, stopped, unanswered, type StoreError } from './errors.js';
 import { Lease } from './lease.js';
 import { LinkedEntry, LinkedList } from './linked-list.js';
 import { Lookout, type Watchers } from './lookout.js';
@@ -117,7 +117,7 @@ export class LocalQueue extends LinkedEntry<LocalQueue> implements Contest, Watc
       this.give(next, successor, 0);
       if (this.waiting.size > 0) this.turns.extend(successor);
     } else {
-      this.holder = undefined;
+      this.free();
       this.contend(tenure);
     }
     return true;
@@ -126,7 +126,7 @@ export class LocalQueue extends LinkedEntry<LocalQueue> implements Contest, Watc
   /** The tenure is over at the store, or soon will be: the next one here asks for one of its own. */
   left(tenure: Tenure): void {
     if (this.holder !== tenure) return;
-    this.holder = undefined;
+    this.free();
     if (this.waiting.size > 0) this.contend();
     else this.rest();
   }
@@ -138,6 +138,12 @@ export class LocalQueue extends LinkedEntry<LocalQueue> implements Contest, Watc
 
   looked(outage: StoreError | undefined): void {
     this.outcome = outage;
+  }
+
+  /** Nobody here holds the key: there is nothing to look after. */
+  private free(): void {
+    this.holder = undefined;
+    this.lookout.end();
   }
 
   private contend(yields?: Tenure): void {
@@ -176,11 +182,12 @@ export class LocalQueue extends LinkedEntry<LocalQueue> implements Contest, Watc
     if (waiter.settings.patience > 0) this.runtime.events.emit('waiting', { key: this.key });
   }
 
-  /** The first one has one last look, since the last one may be long ago. */
+  /** The first one has one last look, since the last one may be long ago. Nobody waits for an answer for longer than a requestTimeout. */
   private deadline(waiter: Waiter): void {
     const { first } = this.waiting;
     if (waiter !== first && (this.holder || this.outcome)) return this.remove(waiter, this.reasonAtTheEnd(waiter));
     waiter.isLate = this.isAnyLate = true;
+    waiter.grant(this.runtime.requestTimeout, () => this.remove(waiter, this.reasonAtTheEnd(waiter)));
     if (this.holder) void this.lookout.look().then(() => this.holder && this.remove(waiter, this.reasonAtTheEnd(waiter)));
     else if (waiter === first && waiter.settings.patience > 0) this.contender?.ask();
   }
@@ -228,8 +235,11 @@ export class LocalQueue extends LinkedEntry<LocalQueue> implements Contest, Watc
     const { key, outcome } = this;
     const isOutage = outcome instanceof LockError && !(this.holder && this.lookout.isOutdatedFor(this.holder));
     if (isOutage) return ownCopyOf(outcome);
-    const holder = this.holder?.owner ?? (outcome as Taken).holder ?? undefined;
-    const by = holder === undefined ? '' : ` by ${holder}`;
-    return new LockTimeoutError(`Could not acquire "${key}" within ${Math.round(waiter.waited)} ms: it is held${by}.`, { key, holder });
+    const isKnown = this.holder ?? outcome ?? this.turns;
+    const asked = this.holder ? this.lookout : this.contender;
+    if (!isKnown || (asked?.silence ?? 0) >= this.runtime.requestTimeout) return unanswered(key);
+    const holder = this.holder?.owner ?? (outcome as Taken | undefined)?.holder ?? undefined;
+    const by = holder ? `held by ${holder}` : 'taken';
+    return new LockTimeoutError(`Could not acquire "${key}" within ${Math.round(waiter.waited)} ms: it is ${by}.`, { key, holder });
   }
 }

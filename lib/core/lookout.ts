@@ -15,6 +15,7 @@ export interface Watchers {
 export class Lookout {
   private timer: NodeJS.Timeout | undefined;
   private lookedAt = 0;
+  private isLooking = false;
 
   constructor(private readonly watchers: Watchers) {}
 
@@ -37,14 +38,22 @@ export class Lookout {
   async look(): Promise<void> {
     const { holder } = this.watchers;
     this.lookedAt = now();
+    this.isLooking = true;
     let outage: StoreError | undefined;
     try {
       await holder?.renew();
     } catch (error) {
       if (!(error instanceof StoreError)) return;
       outage = error;
+    } finally {
+      this.isLooking = false;
     }
     if (this.watchers.holder === holder) this.watchers.looked(outage);
+  }
+
+  /** Milliseconds since the look that has no answer yet. */
+  get silence(): number {
+    return this.isLooking ? now() - this.lookedAt : 0;
   }
 
   /** A look that failed says nothing once the holder has been renewed after it. */

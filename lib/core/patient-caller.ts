@@ -34,6 +34,11 @@ export class PatientCaller<Settings extends { readonly patience: number }> {
     });
   }
 
+  /** Its patience is over: it has so many milliseconds more for the request that is under way. */
+  grant(grace: number, onEnd: () => void): void {
+    if (!this.isOver) this.timer = after(grace, onEnd);
+  }
+
   end(): void {
     this.isOver = true;
     if (this.timer) clearTimeout(this.timer);

@@ -29,7 +29,11 @@ export class LockRuntime {
   private acquiring = 0;
   private onChange: (() => void)[] = [];
 
-  constructor(readonly events: LockEventEmitter) {}
+  constructor(
+    readonly events: LockEventEmitter,
+    /** Milliseconds within which the store answers each request, or rejects it. */
+    readonly requestTimeout: number,
+  ) {}
 
   /** Aborts when nobody may wait any more; free keys are still given. */
   get stopping(): AbortSignal {

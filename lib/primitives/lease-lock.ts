@@ -120,6 +120,11 @@ export abstract class LeaseLock<L extends AnyLease> {
     return undefined;
   }
 
+  /** @internal Milliseconds within which its store answers a request. */
+  get requestTimeout(): number {
+    return 0;
+  }
+
   /** @internal Runs the work in a call chain that holds this lease. */
   abstract holding<T>(lease: L, work: () => T): T;
 }

@@ -6,15 +6,8 @@ import type { Lease } from '../core/lease.js';
 import type { ResolvedOptions } from '../core/options.js';
 import { patienceOf, pollDelay } from '../core/patience.js';
 import { LeaseLock } from './lease-lock.js';
+import { MultiCall } from './multi-call.js';
 import { MultiLease } from './multi-lease.js';
-
-/** One caller's try to have them all. */
-interface Call {
-  readonly options: ResolvedOptions;
-  readonly guardsBody: boolean;
-  /** On the monotonic clock. */
-  readonly deadline: number;
-}
 
 /**
  * Several locks as one: all of them or none, of one store or of many.
@@ -40,20 +33,15 @@ export class MultiLock extends LeaseLock<MultiLease> {
 
   /** @internal */
   async take(options: ResolvedOptions, guardsBody: boolean): Promise<MultiLease> {
-    const call = { options, guardsBody, deadline: now() + patienceOf({ ...options, waitTimeout: options.waitTimeout }) };
-    for (let round = 1; ; round++) {
-      const leases: Lease[] = [];
-      try {
-        for (const group of this.groups) leases.push(...(await this.takeGroup(group, call)));
-        const failure = this.size > 1 ? await begin(leases, options, this.key) : undefined;
-        if (!failure) return new MultiLease(leases);
-        if (now() >= call.deadline || !(failure instanceof LockLostError || isTransient(failure))) throw failure;
-      } catch (error) {
-        giveBack(leases);
-        throw error;
-      }
-      giveBack(leases);
-      await this.pause(round, call);
+    const deadline = now() + patienceOf({ ...options, waitTimeout: options.waitTimeout });
+    const requestTimeout = Math.max(...this.groups.flat().map((lock) => lock.requestTimeout));
+    const call = new MultiCall(this.key, options, guardsBody, deadline, requestTimeout);
+    try {
+      return await this.takeAll(call);
+    } catch (error) {
+      throw call.reasonOf(error);
+    } finally {
+      call.end();
     }
   }
 
@@ -62,15 +50,32 @@ export class MultiLock extends LeaseLock<MultiLease> {
     return lease.leases.reduceRight((inner, each) => () => runHolding(each, inner, lease as unknown as Lease), work)();
   }
 
+  private async takeAll(call: MultiCall): Promise<MultiLease> {
+    for (let round = 1; ; round++) {
+      const leases: Lease[] = [];
+      try {
+        for (const group of this.groups) leases.push(...(await this.takeGroup(group, call)));
+        const failure = this.size > 1 ? await begin(leases, call.options, this.key) : undefined;
+        if (!failure) return new MultiLease(leases);
+        if (now() >= call.deadline || !(failure instanceof LockLostError || isTransient(failure))) throw failure;
+      } catch (error) {
+        void call.giveBack(leases);
+        throw error;
+      }
+      void call.giveBack(leases);
+      await this.pause(round, call);
+    }
+  }
+
   /** Resolves to a lease of each, in their order. */
-  private async takeGroup(group: readonly LeaseLock<Lease>[], call: Call): Promise<Lease[]> {
+  private async takeGroup(group: readonly LeaseLock<Lease>[], call: MultiCall): Promise<Lease[]> {
     let [first] = group as readonly [LeaseLock<Lease>];
     for (let round = 1; ; round++) {
       const leases = new Map<LeaseLock<Lease>, Lease>();
       leases.set(first, await first.take(this.optionsOf(call), call.guardsBody));
       const refusal = await this.tryOthers(group, leases, call);
       if (!refusal) return group.map((lock) => leases.get(lock) as Lease);
-      giveBack(leases.values());
+      void call.giveBack(leases.values());
       if (now() >= call.deadline || !(refusal.error instanceof LockTimeoutError || isTransient(refusal.error))) throw refusal.error;
       first = refusal.lock;
       // Others may be after the same ones from the other end.
@@ -81,7 +86,7 @@ export class MultiLock extends LeaseLock<MultiLease> {
   private async tryOthers(
     group: readonly LeaseLock<Lease>[],
     leases: Map<LeaseLock<Lease>, Lease>,
-    call: Call,
+    call: MultiCall,
   ): Promise<{ lock: LeaseLock<Lease>; error: LockError } | undefined> {
     for (const lock of group) {
       if (leases.has(lock)) continue;
@@ -97,7 +102,7 @@ export class MultiLock extends LeaseLock<MultiLease> {
   }
 
   /** @throws {LockAbortedError} when the locks of one of them are being closed, which must not wait for us. */
-  private async pause(round: number, { options, deadline }: Call): Promise<void> {
+  private async pause(round: number, { options, deadline }: MultiCall): Promise<void> {
     const { retryInterval, signal } = options;
     const stops = this.groups.flat().flatMap(({ stopping }) => stopping ?? []);
     await idleUntil(Math.min(pollDelay(round, retryInterval, -1), deadline - now()), signal ? [signal, ...stops] : stops);
@@ -105,7 +110,7 @@ export class MultiLock extends LeaseLock<MultiLease> {
   }
 
   /** Of one of several: what is left of the patience. How long it is kept counts from when all are held. */
-  private optionsOf({ options, deadline }: Call): ResolvedOptions {
+  private optionsOf({ options, deadline }: MultiCall): ResolvedOptions {
     const waitTimeout = Math.max(0, deadline - now());
     return this.size === 1 ? { ...options, waitTimeout } : { ...options, waitTimeout, minHold: 0, maxHold: undefined };
   }
@@ -128,11 +133,6 @@ async function begin(leases: readonly Lease[], options: ResolvedOptions, key: st
   }
   for (const lease of leases) lease.begin(options, start);
   return undefined;
-}
-
-/** Nobody waits for it: a store that does not answer must not hold up the error. */
-function giveBack(leases: Iterable<Lease>): void {
-  for (const lease of leases) void lease.release();
 }
 
 /** @throws {LockConfigError} where two of them cannot be held at the same time. */

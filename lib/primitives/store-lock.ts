@@ -38,6 +38,11 @@ export abstract class StoreLock extends LeaseLock<Lease> {
   }
 
   /** @internal */
+  override get requestTimeout(): number {
+    return this.queues.runtime.requestTimeout;
+  }
+
+  /** @internal */
   holding<T>(lease: Lease, work: () => T): T {
     return runHolding(lease, work);
   }

@@ -291,7 +291,7 @@ export const LATCH_MUTANTS = [
     guarantee: 'G9',
     what: 'who waits has no last look',
     file: watch,
-    from: 'waiter.lastLook = Math.min(waiter.lastLook, this.lastSent + 1);\n    this.look();',
+    from: 'waiter.lastLook = Math.min(waiter.lastLook, this.lastSent + 1);',
     to: 'this.remove(waiter, new LockTimeoutError("", { key: this.key }));',
     spec: memory,
     test: 'goes by a last look',
