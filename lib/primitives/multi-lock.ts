@@ -59,10 +59,10 @@ export class MultiLock extends LeaseLock<MultiLease> {
         if (!failure) return new MultiLease(leases);
         if (now() >= call.deadline || !(failure instanceof LockLostError || isTransient(failure))) throw failure;
       } catch (error) {
-        void call.giveBack(leases);
+        await call.giveBack(leases);
         throw error;
       }
-      void call.giveBack(leases);
+      await call.giveBack(leases);
       await this.pause(round, call);
     }
   }
@@ -75,7 +75,7 @@ export class MultiLock extends LeaseLock<MultiLease> {
       leases.set(first, await first.take(this.optionsOf(call), call.guardsBody));
       const refusal = await this.tryOthers(group, leases, call);
       if (!refusal) return group.map((lock) => leases.get(lock) as Lease);
-      void call.giveBack(leases.values());
+      await call.giveBack(leases.values());
       if (now() >= call.deadline || !(refusal.error instanceof LockTimeoutError || isTransient(refusal.error))) throw refusal.error;
       first = refusal.lock;
       // Others may be after the same ones from the other end.

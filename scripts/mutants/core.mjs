@@ -1,4 +1,5 @@
 // Of the engine: deadlines, hand-overs, contexts.
+const multi = 'test/stores/memory.multi-lock.spec.ts';
 const deadlines = 'test/primitives/deadlines.spec.ts';
 const queue = 'lib/core/local-queue.ts';
 
@@ -57,5 +58,14 @@ export const CORE_MUTANTS = [
     to: 'void [signal, untilAborted];\n    await released;',
     spec: deadlines,
     test: 'for several keys at once',
+  },
+  {
+    guarantee: 'G7',
+    what: 'a multi-lock is refused before what it got is given back',
+    file: 'lib/primitives/multi-call.ts',
+    from: 'if (!signal.aborted) await untilAborted(released, signal);',
+    to: 'void [released, signal, untilAborted];',
+    spec: multi,
+    test: 'free for the next one',
   },
 ];

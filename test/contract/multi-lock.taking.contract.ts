@@ -49,6 +49,16 @@ export function multiLockTakingContract(makeStore: MakeStore, remains: () => Pro
       expect(await locks.multiLock([a, b, c]).using(() => 'ran')).toBe('ran');
     });
 
+    it('are free for the next one when it is told that it cannot have them all', async () => {
+      const holder = await open().acquire(c, long);
+      const slow = open({ misbehaving: (real) => ({ release: (request) => pause(100).then(() => real.release(request)) }) });
+      expect(await slow.multiLock([a, b, c]).tryAcquire()).toBeNull();
+      await (await open().multiLock([a, b]).tryAcquire())!.release();
+      expect(await rejection(slow.multiLock([a, b, c]).acquire({ waitTimeout: 50 }))).toBeInstanceOf(LockTimeoutError);
+      await (await open().multiLock([a, b]).tryAcquire())!.release();
+      await holder.release();
+    });
+
     it('are waited for, and taken in the moment in which the last one is free', async () => {
       const holder = await open().acquire(b, long);
       const waiting = locks.multiLock([a, b, c]).acquire({ waitTimeout: Infinity });
