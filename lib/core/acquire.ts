@@ -8,6 +8,7 @@ import { repeatUntilAnswered } from './repeat.js';
 
 /** A third of a second or so, in which an inbox can be opened. */
 const VAIN_ATTEMPTS = 5;
+const LOST_BEFORE = 'the request that passed it on found that it belonged to somebody else or to nobody';
 /** Milliseconds for which a store remembers a place in a queue that nobody asks after. */
 const QUEUE_LIFE = 60_000;
 
@@ -39,7 +40,7 @@ export class Contender {
   /** @param yields the tenure that our first request gives up, if any. */
   constructor(
     private readonly contest: Contest,
-    private yields?: { readonly owner: string; readonly ttl: number },
+    private yields?: { readonly owner: string; readonly ttl: number; lose(why: string): void },
   ) {}
 
   private readonly isAbandoned = (): boolean => this.isOver;
@@ -127,6 +128,8 @@ export class Contender {
   }
 
   private answered(reply: AcquireReply, wish: Wish, isQueued: boolean): void {
+    // Of a repeated one, an earlier try may have been applied.
+    if (reply.yielded === 'lost' && this.attempts === 1) this.yields?.lose(LOST_BEFORE);
     if (this.isOver) return;
     this.isAsking = false;
     this.yields = undefined;

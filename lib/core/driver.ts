@@ -36,7 +36,7 @@ export interface AcquireRequest extends Tenancy {
   readonly abandoned: () => boolean;
 }
 
-/** Whether the owner that a request yields had the key until then. A repeated request cannot tell. */
+/** What became of the owner that a request yields: `'lost'`: the key was not its own any more. To a repeated request it says nothing. */
 interface Yielded {
   readonly yielded?: 'released' | 'lost';
 }

@@ -169,7 +169,7 @@ export class Tenure extends LinkedEntry<Renewable> implements Renewable {
     events.emit('unknown', { key: this.key, owner: this.owner, operation, error });
   }
 
-  private lose(why: string): void {
+  lose(why: string): void {
     if (this.loss) return;
     const { events } = this.runtime;
     watchdog.remove(this);

@@ -1,4 +1,5 @@
 // Of the engine: deadlines, hand-overs, contexts.
+const memory = 'test/stores/memory.contract.spec.ts';
 const multi = 'test/stores/memory.multi-lock.spec.ts';
 const deadlines = 'test/primitives/deadlines.spec.ts';
 const queue = 'lib/core/local-queue.ts';
@@ -67,5 +68,44 @@ export const CORE_MUTANTS = [
     to: 'void [released, signal, untilAborted];',
     spec: multi,
     test: 'free for the next one',
+  },
+  // Losses
+  {
+    guarantee: 'G4',
+    what: 'a yield that finds the key lost is not told',
+    file: 'lib/core/acquire.ts',
+    from: "if (reply.yielded === 'lost' && this.attempts === 1) this.yields?.lose(LOST_BEFORE);",
+    to: '',
+    spec: memory,
+    test: 'gives the turns of its callers up',
+    timeout: 12_000,
+  },
+  {
+    guarantee: 'G4',
+    what: 'a repeated yield counts as a loss',
+    file: 'lib/core/acquire.ts',
+    from: "reply.yielded === 'lost' && this.attempts === 1",
+    to: "reply.yielded === 'lost'",
+    spec: memory,
+    test: 'not by one that is repeated',
+  },
+  {
+    guarantee: 'G4',
+    what: 'memory: a yield does not say what became of its owner',
+    file: 'lib/stores/memory/mutex.driver.ts',
+    from: "entry?.owner === yields ? 'released' : 'lost'",
+    to: "entry?.owner === yields ? 'released' : undefined",
+    spec: memory,
+    test: 'that it had it no more',
+  },
+  {
+    guarantee: 'G4',
+    what: 'a request for more turns that finds the key lost is not told to whom the lease was passed on',
+    file: 'lib/core/turns.ts',
+    from: "tenure.settleRenewal(reply === 'lost' ? 'lost' : 'renewed', sentAt);",
+    to: "if (reply !== 'lost') tenure.settleRenewal('renewed', sentAt);",
+    spec: memory,
+    test: 'by a request for more turns',
+    timeout: 12_000,
   },
 ];

@@ -18,6 +18,7 @@ import { resultsContract } from './mutex.results.contract.js';
 import { shutdownContract } from './mutex.shutdown.contract.js';
 import { turnsContract } from './mutex.turns.contract.js';
 import { validityContract } from './mutex.validity.contract.js';
+import { yieldContract } from './mutex.yield.contract.js';
 import type { MakeStore } from './open-locks.js';
 
 type Remains = () => Promise<string[]> | string[];
@@ -59,5 +60,6 @@ export function mutexContractOf(kind: Kind, name: string, makeStore: MakeStore, 
     localContenderContract(makeStore, kind);
     listenersContract(makeStore, kind);
     turnsContract(makeStore, kind);
+    yieldContract(makeStore, kind); // G4
   });
 }

@@ -45,7 +45,8 @@ export class MemoryMutexDriver implements LeaseDriver {
     const other = this.otherKindOf(key);
     if (other !== undefined) return Promise.reject(otherKind(key, other, 'mutex'));
     let entry = this.live(key);
-    if (entry && entry.owner === yields) {
+    const yielded = yields === undefined ? undefined : entry?.owner === yields ? 'released' : 'lost';
+    if (yielded === 'released') {
       this.entries.delete(key);
       entry = undefined;
     }
@@ -55,12 +56,12 @@ export class MemoryMutexDriver implements LeaseDriver {
     }
     if (entry && entry.owner !== owner) {
       const ahead = queue ? this.join(key, owner) : 0;
-      return Promise.resolve({ granted: false, remaining: entry.endsAt - now(), holder: entry.owner, ahead });
+      return Promise.resolve({ granted: false, remaining: entry.endsAt - now(), holder: entry.owner, ahead, yielded });
     }
     this.leaveQueue(key, owner);
     const token = this.tokens.next(tokens);
     this.put(key, { owner, endsAt: Math.max(entry?.endsAt ?? 0, now() + ttl), token: token + tokens - 1 });
-    return Promise.resolve({ granted: true, token });
+    return Promise.resolve({ granted: true, token, yielded });
   }
 
   renew(batch: readonly RenewRequest[]): Promise<readonly ('renewed' | 'lost')[]> {
