@@ -6,6 +6,9 @@ local call, match = redis.call, string.match
 -- Waiters that are found gone in a row: the server does nothing else meanwhile.
 local MOST_GONE = 1000
 
+-- ms to keep the fence of a lease of so many.
+local function fenceTime(ms, ttl) return string.format('%.0f', math.max(ms, 2 * ttl)) end
+
 -- Not by the count of PUBLISH, in which whoever listens to a pattern counts too.
 local function isGone(inbox)
   return ARGV[1] == '1' and inbox ~= '' and redis.pcall('PUBSUB', 'NUMSUB', inbox)[2] == 0

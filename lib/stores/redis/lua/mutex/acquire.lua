@@ -23,7 +23,7 @@ local function take(lock, fence, owner, ttl, tokens)
   local token, last = clock, call('GET', fence)
   if last and last + 1 > micros then token = string.format('%.0f', last + 1) end
   local block = tokens == '1' and token or string.format('%.0f', token + tokens - 1)
-  call('SET', fence, block, 'PX', math.max(ARGV[2], 2 * ttl))
+  call('SET', fence, block, 'PX', fenceTime(ARGV[2], ttl))
   call('SET', lock, owner, 'PX', ttl)
   return token
 end

@@ -13,5 +13,5 @@ if call('EXISTS', KEYS[3]) == 1 then return '' end
 local time, last = call('TIME'), call('GET', KEYS[2])
 local token = time[1] .. string.format('%06d', time[2])
 if last and last + 1 > tonumber(token) then token = string.format('%.0f', last + 1) end
-call('SET', KEYS[2], string.format('%.0f', token + ARGV[3] - 1), 'PX', math.max(ARGV[4], 2 * ARGV[2]))
+call('SET', KEYS[2], string.format('%.0f', token + ARGV[3] - 1), 'PX', string.format('%.0f', math.max(ARGV[4], 2 * ARGV[2])))
 return token
