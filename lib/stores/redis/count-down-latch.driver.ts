@@ -4,7 +4,7 @@ import type { LatchChange, LatchDriver, LatchLook, LatchState } from '../../core
 import { scripts } from './lua.scripts.js';
 import type { RedisConnection } from './redis.connection.js';
 import { refusalOf } from './redis.keys.js';
-import { integerOf, isYes, listOf, textOf } from './redis.replies.js';
+import { integerOf, isYes, listOf, millisecondsOf, textOf } from './redis.replies.js';
 import { RedisScript } from './redis.script.js';
 import type { RedisWakeUps } from './redis.wakeups.js';
 
@@ -32,7 +32,7 @@ export class RedisCountDownLatchDriver implements LatchDriver {
     const reply = listOf(await this.run(LOOK, key, [queue ? owner : '', this.wakeUps.inbox], abandoned));
     if (reply.length === 0) return undefined;
     const [count, id, round, remaining] = listOf(reply, 4);
-    return { count: integerOf(count), id: textOf(id), round: integerOf(round), remaining: integerOf(remaining) };
+    return { count: integerOf(count), id: textOf(id), round: integerOf(round), remaining: millisecondsOf(remaining) };
   }
 
   async leave({ key, owner }: Tenancy): Promise<void> {

@@ -5,7 +5,7 @@ import { scripts } from './lua.scripts.js';
 import { RedisBatch } from './redis.batch.js';
 import { isForbidden, type RedisConnection } from './redis.connection.js';
 import { keyBeside } from './redis.keys.js';
-import { integerOf, isYes, listOf, textOf, unexpected } from './redis.replies.js';
+import { integerOf, isYes, listOf, millisecondsOf, textOf, unexpected } from './redis.replies.js';
 import { RedisScript } from './redis.script.js';
 import type { RedisWakeUps } from './redis.wakeups.js';
 
@@ -159,7 +159,7 @@ export function stateOf(reply: unknown): CheckReply['state'] {
 function acquireReplyOf(reply: unknown): AcquireReply {
   if (typeof reply === 'string') return { granted: true, token: integerOf(reply) };
   const [remaining, holder, ahead] = listOf(reply, 3);
-  return { granted: false, remaining: integerOf(remaining), holder: holderOf(holder), ahead: integerOf(ahead) };
+  return { granted: false, remaining: millisecondsOf(remaining), holder: holderOf(holder), ahead: integerOf(ahead) };
 }
 
 function yieldReplyOf(reply: unknown): AcquireReply {

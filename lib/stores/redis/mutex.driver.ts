@@ -13,7 +13,7 @@ import type {
 import { holderOf, LeaseRequests, stateOf } from './lease.requests.js';
 import { scripts } from './lua.scripts.js';
 import type { RedisConnection } from './redis.connection.js';
-import { integerOf, listOf } from './redis.replies.js';
+import { integerOf, listOf, millisecondsOf } from './redis.replies.js';
 import { RedisScript } from './redis.script.js';
 import type { RedisWakeUps } from './redis.wakeups.js';
 
@@ -67,7 +67,7 @@ export class RedisMutexDriver implements LeaseDriver {
     const [state, remaining, holder = '', token = ''] = listOf(reply);
     return {
       state: stateOf(state),
-      remaining: integerOf(remaining),
+      remaining: millisecondsOf(remaining),
       holder: holderOf(holder),
       token: token === '' ? null : integerOf(token),
     };

@@ -10,8 +10,15 @@ export function unexpected(reply: unknown): StoreError {
 }
 
 /** @throws {StoreError} if it is anything else; clients may give integers as strings. */
-export function integerOf(reply: unknown): number {
+export function millisecondsOf(reply: unknown): number {
   const value = typeof reply === 'number' || (typeof reply === 'string' && reply !== '') ? Number(reply) : NaN;
+  if (!Number.isFinite(value)) throw unexpected(reply);
+  return value;
+}
+
+/** @throws {StoreError} if it is not a safe one. */
+export function integerOf(reply: unknown): number {
+  const value = millisecondsOf(reply);
   if (!Number.isSafeInteger(value)) throw unexpected(reply);
   return value;
 }

@@ -13,7 +13,7 @@ import type { LockStore } from '../../core/store.js';
 import { holderOf, LeaseRequests, stateOf } from './lease.requests.js';
 import { scripts } from './lua.scripts.js';
 import type { RedisConnection } from './redis.connection.js';
-import { integerOf, listOf } from './redis.replies.js';
+import { listOf, millisecondsOf } from './redis.replies.js';
 import { RedisScript } from './redis.script.js';
 import type { RedisWakeUps } from './redis.wakeups.js';
 
@@ -69,7 +69,7 @@ class RedisSharingDriver implements LeaseDriver {
     const [state, remaining, holder] = listOf(await requests.ask(CHECK, 2, keysAndArgs));
     return {
       state: stateOf(state),
-      remaining: integerOf(remaining),
+      remaining: millisecondsOf(remaining),
       holder: holderOf(holder ?? ''),
       token: null,
     };
