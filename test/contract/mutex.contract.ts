@@ -1,5 +1,6 @@
 import { MUTEX, type Kind } from './kinds.js';
 import { leaseDriverContract } from './lease-driver.contract.js';
+import { offersContract } from './lease-driver.offers.contract.js';
 import { cleanupContract } from './mutex.cleanup.contract.js';
 import { entryContract } from './mutex.entry.contract.js';
 import { exclusionContract } from './mutex.exclusion.contract.js';
@@ -43,6 +44,7 @@ export function mutexContractOf(kind: Kind, name: string, makeStore: MakeStore, 
     // The rest is about how one waits, about minHold and about closing: the leader election has a contract of its own for these.
     if (kind.isElected) return;
     leaseDriverContract(makeStore, kind);
+    offersContract(makeStore, kind);
     entryContract(makeStore, kind); // G1
     repetitionContract(makeStore, kind); // G6
     cleanupContract(makeStore, kind, remains); // G7

@@ -14,8 +14,8 @@ import type { MemoryTokens } from './memory.tokens.js';
 import type { MemoryWakeUps } from './memory.wakeups.js';
 import { otherKind } from './shared-keys.js';
 
-/** Milliseconds that a queued waiter has to take the lock that it is offered. */
-const OFFER = 1000;
+/** Most milliseconds that a queued waiter has to take the lock that it is offered. */
+const LONGEST_OFFER = 1000;
 /** Milliseconds between two looks for entries whose end has passed. */
 const SWEEP = 1000;
 
@@ -27,10 +27,16 @@ interface Entry {
   token: number | null;
 }
 
+interface Place {
+  readonly owner: string;
+  /** Milliseconds that an offer lasts. */
+  readonly offer: number;
+}
+
 /** The mutex in the memory of one process; it answers as the Redis scripts do, step by step. */
 export class MemoryMutexDriver implements LeaseDriver {
   private readonly entries = new Map<string, Entry>();
-  private readonly queues = new Map<string, string[]>();
+  private readonly queues = new Map<string, Place[]>();
   private sweeper: NodeJS.Timeout | undefined;
 
   constructor(
@@ -52,15 +58,17 @@ export class MemoryMutexDriver implements LeaseDriver {
     }
     if (!entry) {
       const head = this.queues.get(key)?.[0];
-      if (head !== undefined && head !== owner) entry = this.offer(key, head);
+      if (head !== undefined && head.owner !== owner) entry = this.offer(key, head);
     }
     if (entry && entry.owner !== owner) {
-      const ahead = queue ? this.join(key, owner) : 0;
+      const ahead = queue ? this.join(key, { owner, offer: Math.min(ttl, LONGEST_OFFER) }) : 0;
       return Promise.resolve({ granted: false, remaining: entry.endsAt - now(), holder: entry.owner, ahead, yielded });
     }
     this.leaveQueue(key, owner);
     const token = this.tokens.next(tokens);
-    this.put(key, { owner, endsAt: Math.max(entry?.endsAt ?? 0, now() + ttl), token: token + tokens - 1 });
+    // Of an offer that is taken the whole ttl begins; what is repeated brings no end nearer.
+    const least = entry && entry.token !== null ? entry.endsAt : 0;
+    this.put(key, { owner, endsAt: Math.max(least, now() + ttl), token: token + tokens - 1 });
     return Promise.resolve({ granted: true, token, yielded });
   }
 
@@ -104,7 +112,7 @@ export class MemoryMutexDriver implements LeaseDriver {
     const remaining = entry ? entry.endsAt - now() : 0;
     const holding = { remaining, holder: entry?.owner ?? null, token: entry?.token ?? null };
     if (entry?.owner === owner) return Promise.resolve({ state: 'held', ...holding });
-    if (this.queues.get(key)?.includes(owner)) return Promise.resolve({ state: 'queued', ...holding });
+    if (this.queues.get(key)?.some((place) => place.owner === owner)) return Promise.resolve({ state: 'queued', ...holding });
     return Promise.resolve({ state: entry ? 'taken' : 'free', ...holding });
   }
 
@@ -126,17 +134,17 @@ export class MemoryMutexDriver implements LeaseDriver {
   }
 
   /** The head of the queue gets the key for a moment: it takes it when it asks next, or the key is free again. */
-  private offer(key: string, head: string): Entry {
-    this.leaveQueue(key, head);
-    this.wakeUps.wake(head);
-    return this.put(key, { owner: head, endsAt: now() + OFFER, token: null });
+  private offer(key: string, { owner, offer }: Place): Entry {
+    this.leaveQueue(key, owner);
+    this.wakeUps.wake(owner);
+    return this.put(key, { owner, endsAt: now() + offer, token: null });
   }
 
   /** Waiters know of a later end only. */
   private keep(key: string, owner: string, keepFor: number): void {
     this.put(key, { owner: `kept:${owner}`, endsAt: now() + keepFor, token: null });
     const head = this.queues.get(key)?.[0];
-    if (head !== undefined) this.wakeUps.wake(head, keepFor);
+    if (head !== undefined) this.wakeUps.wake(head.owner, keepFor);
   }
 
   private handOver(key: string): void {
@@ -146,18 +154,18 @@ export class MemoryMutexDriver implements LeaseDriver {
   }
 
   /** Returns how many waiters are ahead. */
-  private join(key: string, owner: string): number {
+  private join(key: string, place: Place): number {
     const queue = this.queues.get(key) ?? [];
     this.queues.set(key, queue);
-    const place = queue.indexOf(owner);
-    return place >= 0 ? place : queue.push(owner) - 1;
+    const ahead = queue.findIndex(({ owner }) => owner === place.owner);
+    return ahead >= 0 ? ahead : queue.push(place) - 1;
   }
 
   private leaveQueue(key: string, owner: string): void {
     const queue = this.queues.get(key);
-    const place = queue?.indexOf(owner) ?? -1;
-    if (!queue || place < 0) return;
-    queue.splice(place, 1);
+    const index = queue?.findIndex((place) => place.owner === owner) ?? -1;
+    if (!queue || index < 0) return;
+    queue.splice(index, 1);
     if (queue.length === 0) this.queues.delete(key);
   }
 

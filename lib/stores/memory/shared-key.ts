@@ -7,6 +7,8 @@ interface Hold {
   /** Permits; `Infinity`: the whole key. */
   readonly count: number;
   endsAt: number;
+  /** Offered, and not taken yet. */
+  isOffer?: boolean;
 }
 
 /** Who has how much of one key, and who waits for it. */
@@ -60,6 +62,21 @@ export class SharedKey {
     this.holds.set(owner, { count, endsAt });
     if (count === Infinity) this.whole = owner;
     else this.taken += count;
+    this.soonest = Math.min(this.soonest, endsAt);
+  }
+
+  /** For a moment, in which its owner takes it. */
+  offer(owner: string, count: number, endsAt: number): void {
+    this.put(owner, count, endsAt);
+    (this.holds.get(owner) as Hold).isOffer = true;
+  }
+
+  /** From now on until then; what is repeated brings no end nearer. */
+  take(owner: string, endsAt: number): void {
+    const hold = this.holds.get(owner);
+    if (!hold?.isOffer) return this.prolong(owner, endsAt);
+    hold.isOffer = false;
+    hold.endsAt = endsAt;
     this.soonest = Math.min(this.soonest, endsAt);
   }
 

@@ -41,7 +41,7 @@ export class MemorySharingDriver implements LeaseDriver {
     if (isGuest && key.queue.leave(owner)) this.serve(key);
     if (key.endOf(owner) !== undefined) {
       key.queue.leave(owner);
-      key.prolong(owner, now() + ttl);
+      key.take(owner, now() + ttl);
       this.keys.sweepLater();
       return { granted: true, token: this.keys.tokenOf(name, this.kind, share.count, tokens) };
     }
@@ -99,7 +99,7 @@ export class MemorySharingDriver implements LeaseDriver {
   private serve(key: SharedKey, asker?: string): void {
     for (let head = key.queue.head; head && key.hasRoomFor(head.share.count); head = key.queue.head) {
       key.queue.leave(head.owner);
-      key.put(head.owner, head.share.count, now() + head.offer);
+      key.offer(head.owner, head.share.count, now() + head.offer);
       if (head.owner !== asker) this.wakeUps.wake(head.owner);
     }
   }
