@@ -49,7 +49,7 @@ export class LockEventEmitter<Events extends object = LockEvents> {
 
   /** Whether anybody listens, for those who would rather not gather what to tell. */
   isHeard(event: keyof Events): boolean {
-    return this.listeners.has(event);
+    return (this.listeners.get(event)?.size ?? 0) > 0;
   }
 
   emit<E extends keyof Events>(event: E, payload: Events[E]): void {

@@ -16,6 +16,20 @@ describe('listeners', () => {
     expect(heard).toEqual(['first k', 'second k', 'second k']);
   });
 
+  it('are known to be there for as long as one of them listens', () => {
+    const events = new LockEventEmitter(false);
+    const stops = [events.on('lost', jest.fn()), events.on('lost', jest.fn())];
+    expect(events.isHeard('lost')).toBe(true);
+    expect(events.isHeard('released')).toBe(false);
+    stops[0]!();
+    expect(events.isHeard('lost')).toBe(true);
+    for (const stop of stops) stop();
+    expect(events.isHeard('lost')).toBe(false);
+    events.on('lost', jest.fn());
+    stops[1]!();
+    expect(events.isHeard('lost')).toBe(true);
+  });
+
   it('that throw are logged, and the others hear all the same', () => {
     const logger = { warn: jest.fn(), error: jest.fn() };
     const events = new LockEventEmitter(logger);
