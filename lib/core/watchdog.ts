@@ -16,6 +16,8 @@ export interface Renewable extends Linked<Renewable> {
   readonly validUntil: number;
   /** When to renew it next; `Infinity`: never again. */
   renewAt: number;
+  /** Who has the lease now: it may have been passed on. */
+  readonly succession: { readonly current: Renewable };
   settleRenewal(reply: 'renewed' | 'lost', sentAt: number): void;
   expire(): void;
   noticeLag(lag: number): void;
@@ -102,7 +104,8 @@ export class Watchdog {
         else if (this.tenures.has(tenure)) this.retry(tenure, reply);
       });
     } catch (cause) {
-      for (const tenure of batch) {
+      for (const { succession } of batch) {
+        const tenure = succession.current;
         if (this.tenures.has(tenure)) this.retry(tenure, cause);
       }
     }

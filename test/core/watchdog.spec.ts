@@ -34,6 +34,7 @@ class FakeTenure extends LinkedEntry<Renewable> implements Renewable {
   readonly lags: number[] = [];
   readonly unknown: unknown[] = [];
   expiredAt: number | undefined;
+  readonly succession: { current: FakeTenure } = { current: this };
 
   constructor(
     private readonly watchdog: Watchdog,
@@ -104,6 +105,23 @@ describe('the watchdog', () => {
     expect(others.batches.map((batch) => batch.length)).toEqual([500]);
     expect(jest.getTimerCount()).toBe(1);
     for (const tenure of tenures) expect(tenure.replies).toEqual(['renewed']);
+  });
+
+  it('tells of a renewal that fails the one who has got the lease meanwhile, and soon tries again', async () => {
+    let fail!: (error: Error) => void;
+    driver.answer = () => new Promise((_resolve, reject) => (fail = reject));
+    const tenure = new FakeTenure(watchdog, driver, 30_000);
+    await pass(11_600);
+    expect(driver.batches).toHaveLength(1);
+    const successor = new FakeTenure(watchdog, driver, 30_000);
+    Object.assign(successor, { renewAt: tenure.renewAt, validUntil: tenure.validUntil });
+    watchdog.remove(tenure);
+    tenure.succession.current = successor;
+    fail(outage());
+    await pass(2_600);
+    expect(successor.unknown).toHaveLength(1);
+    expect(tenure.unknown).toEqual([]);
+    expect(driver.batches).toHaveLength(2);
   });
 
   it('sends no larger batches than the driver takes', async () => {
