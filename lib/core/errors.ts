@@ -20,11 +20,14 @@ export abstract class LockError extends Error {
   abstract override readonly name: string;
   abstract readonly code: LockErrorCode;
   readonly key: string | undefined;
+  /** Whether asking again may help. A wait ends at once by an error that is not transient. */
+  declare readonly transient: boolean;
 
   constructor(message: string, options: LockErrorOptions = {}) {
     super(message, 'cause' in options ? { cause: options.cause } : undefined);
     this.key = options.key;
     Object.defineProperty(this, BRAND, { value: true });
+    Object.defineProperty(this, 'transient', { value: false, writable: true, configurable: true });
   }
 
   static override [Symbol.hasInstance](value: unknown): boolean {
@@ -82,7 +85,7 @@ export class StoreError extends LockError {
   override readonly name = 'StoreError';
   readonly code = 'LOCK_STORE';
   /** Whether asking again may help. `false` (no permission, a key of another type…) ends a wait at once. */
-  readonly transient: boolean;
+  override readonly transient: boolean;
   /** Whether the request never left, so that it was surely not applied. */
   readonly isUnsent: boolean;
 
@@ -98,6 +101,7 @@ export class QuorumError extends LockError {
   static readonly code = 'LOCK_QUORUM';
   override readonly name = 'QuorumError';
   readonly code = 'LOCK_QUORUM';
+  override readonly transient = true;
   /** What each server answered, in the order in which the servers were given. */
   readonly votes: readonly unknown[];
 
@@ -137,8 +141,10 @@ export function asStoreError(cause: unknown, key: string): LockError {
 
 /** One of its own for each of several callers whom the same outage keeps waiting. */
 export function ownCopyOf(error: LockError): LockError {
+  const { message, key, cause } = error;
+  if (error instanceof QuorumError) return new QuorumError(message, { key, cause, votes: error.votes });
   if (!(error instanceof StoreError)) return error;
-  const { message, key, cause, transient, isUnsent } = error;
+  const { transient, isUnsent } = error;
   return new StoreError(message, { key, cause, transient, isUnsent });
 }
 
@@ -165,5 +171,5 @@ export function closed(key: string): LockAbortedError {
 
 /** Whether the store may answer if it is asked again. */
 export function isTransient(error: LockError): boolean {
-  return error instanceof StoreError && error.transient;
+  return error.transient;
 }

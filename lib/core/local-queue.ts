@@ -2,7 +2,7 @@ import { Contender } from './acquire.js';
 import { now, validity } from './clock.js';
 import type { Contest, Grant, Taken, Wish } from './contest.js';
 import type { LeaseDriver } from './driver.js';
-import { abortedBy, closed, LockError, LockTimeoutError, ownCopyOf, stopped, unanswered, type StoreError } from './errors.js';
+import { abortedBy, closed, LockError, LockTimeoutError, ownCopyOf, stopped, unanswered } from './errors.js';
 import { Lease } from './lease.js';
 import { LinkedEntry, LinkedList } from './linked-list.js';
 import { Lookout, type Watchers } from './lookout.js';
@@ -136,7 +136,7 @@ export class LocalQueue extends LinkedEntry<LocalQueue> implements Contest, Watc
     return first && 2 * first.settings.retryInterval;
   }
 
-  looked(outage: StoreError | undefined): void {
+  looked(outage: LockError | undefined): void {
     this.outcome = outage;
   }
 

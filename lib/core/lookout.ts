@@ -1,5 +1,5 @@
 import { after, now } from './clock.js';
-import { StoreError } from './errors.js';
+import { type LockError, LockLostError } from './errors.js';
 import type { Tenure } from './tenure.js';
 
 /** Those who wait behind a holder of their own process. */
@@ -8,7 +8,7 @@ export interface Watchers {
   /** Milliseconds between two looks; `undefined`: nobody waits. */
   readonly lookInterval: number | undefined;
   /** The store gave no answer for the holder; `undefined`: it knows it. A loss is told by the holder itself. */
-  looked(outage: StoreError | undefined): void;
+  looked(outage: LockError | undefined): void;
 }
 
 /** Looks now and then, whoever waits behind a holder of this process, whether the store still knows it. */
@@ -39,12 +39,12 @@ export class Lookout {
     const { holder } = this.watchers;
     this.lookedAt = now();
     this.isLooking = true;
-    let outage: StoreError | undefined;
+    let outage: LockError | undefined;
     try {
       await holder?.renew();
     } catch (error) {
-      if (!(error instanceof StoreError)) return;
-      outage = error;
+      if (error instanceof LockLostError) return;
+      outage = error as LockError;
     } finally {
       this.isLooking = false;
     }

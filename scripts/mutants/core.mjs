@@ -145,4 +145,32 @@ export const CORE_MUTANTS = [
     spec: memory,
     test: 'the driver offers',
   },
+  // Transience, events, renewals
+  {
+    guarantee: 'G9',
+    what: 'too few votes end a patient wait',
+    file: 'lib/core/errors.ts',
+    from: 'override readonly transient = true;',
+    to: 'override readonly transient = false as boolean;',
+    spec: memory,
+    test: 'too few servers',
+  },
+  {
+    guarantee: 'Events',
+    what: 'an event counts as heard when its last listener has left',
+    file: 'lib/core/events.ts',
+    from: 'return (this.listeners.get(event)?.size ?? 0) > 0;',
+    to: 'return this.listeners.has(event);',
+    spec: 'test/core/events.spec.ts',
+    test: 'as long as one of them listens',
+  },
+  {
+    guarantee: 'G4',
+    what: 'a renewal that fails while the lease is passed on is not tried again soon',
+    file: 'lib/core/watchdog.ts',
+    from: 'for (const { succession } of batch) {\n        const tenure = succession.current;',
+    to: 'for (const tenure of batch) {',
+    spec: 'test/core/watchdog.spec.ts',
+    test: 'has got the lease meanwhile',
+  },
 ];

@@ -1,5 +1,5 @@
 import { setTimeout as pause } from 'node:timers/promises';
-import { LockAbortedError, type LockError, LockTimeoutError, type Locks, StoreError } from 'nestjs-distributed-lock/core';
+import { LockAbortedError, type LockError, LockTimeoutError, type Locks, QuorumError, StoreError } from 'nestjs-distributed-lock/core';
 import { eventually } from '../support/eventually.js';
 import type { Kind } from './kinds.js';
 import { locksOpener, type MakeStore, type Misbehaviour } from './open-locks.js';
@@ -92,6 +92,23 @@ export function patienceContract(makeStore: MakeStore, kind: Kind): void {
       });
       const lease = await away.acquire(key, { waitTimeout: 20_000, retryInterval: 10 });
       lease.assertHeld();
+    });
+
+    it('waits while too few servers of a quorum answer, and says so to each caller by an error of its own', async () => {
+      let failures = 3;
+      const quorum = () => Promise.reject(new QuorumError('Too few votes, on purpose.', { key, votes: ['granted', outage()] }));
+      const away = open({ misbehaving: (real) => ({ acquire: (request) => (failures-- > 0 ? quorum() : real.acquire(request)) }) });
+      const lease = await away.acquire(key, { waitTimeout: 20_000, retryInterval: 10 });
+      await lease.release();
+      failures = Infinity;
+      const calls = [1, 2].map(() => rejection(away.acquire(key, { waitTimeout: 100, retryInterval: 10 })));
+      const [first, second] = await Promise.all(calls);
+      for (const error of [first, second]) {
+        expect(error).toBeInstanceOf(QuorumError);
+        expect(error).toMatchObject({ code: 'LOCK_QUORUM', key, transient: true, votes: ['granted', expect.any(StoreError)] });
+      }
+      expect(first).not.toBe(second);
+      expect(attempts).toEqual([]);
     });
 
     it('tells contention from an outage by the last try', async () => {

@@ -112,7 +112,9 @@ describe('what a driver rejects with', () => {
     },
   );
 
-  it('may be mended by asking again only if it is a StoreError that says so', () => {
+  it('may be mended by asking again only if it says so', () => {
+    expect(isTransient(new QuorumError('m', { votes: [] }))).toBe(true);
+    expect(new LockTimeoutError('m').transient).toBe(false);
     expect(isTransient(new StoreError('m', { transient: true }))).toBe(true);
     expect(isTransient(new StoreError('m', { transient: false }))).toBe(false);
     expect(isTransient(new LockConfigError('m'))).toBe(false);
