@@ -3,7 +3,10 @@ import { LockConfigError, type LockTimeoutError } from './errors.js';
 
 /** How to take and keep a lease. All times are whole milliseconds. */
 export interface AcquireOptions {
-  /** Lease length, from 1. (One of 1 or 2 is never valid: see G3.) The watchdog renews the lease for as long as it is held. Default 1000. */
+  /**
+   * Lease length, from 10. The lease counts as valid for so long less 1 %, at least 2 ms, from before its request was sent. The watchdog renews it
+   * for as long as it is held. Choose it well above the longest pause of the process. Default 1000.
+   */
   keyTimeout?: number;
   /** Tries; 1: one try, no waiting; 0: wait until acquired. Default 3. */
   retryCount?: number;
@@ -68,7 +71,8 @@ function oneOf(...values: unknown[]): Check {
 }
 
 const CHECKS: Record<keyof UsingOptions, Check> = {
-  keyTimeout: integerFrom(1),
+  // Of a shorter one 2 ms for the drift of clocks are too large a part, and a renewal each third of it too many requests.
+  keyTimeout: integerFrom(10),
   retryCount: integerFrom(0),
   retryInterval: integerFrom(1),
   waitTimeout: (value) => (value === Infinity ? undefined : integerFrom(0)(value) && 'a whole number of at least 0, or Infinity'),

@@ -7,7 +7,7 @@ import type { LockRuntime } from '../core/runtime.js';
 import type { Mutex } from './mutex.js';
 
 export interface LeaderElectionOptions {
-  /** Lease length of a term, milliseconds: a leader that dies is succeeded within it and a second. Default that of the {@link Locks}. */
+  /** Lease length of a term, milliseconds, from 10: a leader that dies is succeeded within it and a second. Default that of the {@link Locks}. */
   keyTimeout?: number;
   /** A standby looks by itself after two of these at the latest, milliseconds: a wake-up may get lost. Default that of the {@link Locks}. */
   retryInterval?: number;

@@ -173,4 +173,14 @@ export const CORE_MUTANTS = [
     spec: 'test/core/watchdog.spec.ts',
     test: 'has got the lease meanwhile',
   },
+  // Options
+  {
+    guarantee: 'keyTimeout',
+    what: 'a keyTimeout under 10 ms is taken',
+    file: 'lib/core/options.ts',
+    from: 'keyTimeout: integerFrom(10),',
+    to: 'keyTimeout: integerFrom(1),',
+    spec: 'test/core/options.spec.ts',
+    test: 'keyTimeout must not be',
+  },
 ];

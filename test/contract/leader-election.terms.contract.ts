@@ -206,7 +206,15 @@ export function leaderTermsContract(makeStore: MakeStore): void {
     });
 
     it('is not made of wrong options', async () => {
-      for (const wrong of [{ keyTimeout: 0 }, { retryInterval: -1 }, { maxHold: 1.5 }, { fair: true }, { waitTimeout: 1 }, null]) {
+      for (const wrong of [
+        { keyTimeout: 0 },
+        { keyTimeout: 9 },
+        { retryInterval: -1 },
+        { maxHold: 1.5 },
+        { fair: true },
+        { waitTimeout: 1 },
+        null,
+      ]) {
         expect(() => locks.leaderElection(name, wrong as object)).toThrow(LockConfigError);
       }
       for (const wrong of ['', 'a\n', 'x'.repeat(506), 7]) expect(() => locks.leaderElection(wrong as string)).toThrow(LockConfigError);

@@ -85,8 +85,8 @@ export function entryContract(makeStore: MakeStore, kind: Kind): void {
     });
 
     it('not under a keyTimeout so short that no lease is ever valid', async () => {
-      const options = { keyTimeout: 1, waitTimeout: 40, retryInterval: 5 };
-      expect(await rejection(open().using(key, body, options))).toBeInstanceOf(StoreError);
+      const options = { keyTimeout: 10, waitTimeout: 40, retryInterval: 5 };
+      expect(await rejection(open({ misbehaving: late(15) }).using(key, body, options))).toBeInstanceOf(StoreError);
       await eventually(isFree);
     });
 
@@ -138,7 +138,7 @@ export function entryContract(makeStore: MakeStore, kind: Kind): void {
     });
 
     it('not with an option that makes no sense', async () => {
-      const wrong = { keyTimeout: 0, retryCount: -1, waitTimeout: NaN, onTimeout: 'run', reentrant: 'no', lockless: true };
+      const wrong = { keyTimeout: 9, retryCount: -1, waitTimeout: NaN, onTimeout: 'run', reentrant: 'no', lockless: true };
       for (const [name, value] of Object.entries(wrong)) {
         const error = await rejection(open().using(key, body, { [name]: value }));
         expect(error).toBeInstanceOf(LockConfigError);

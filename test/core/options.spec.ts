@@ -7,7 +7,7 @@ const notIntegers = [1.5, -1, NaN, Infinity, -Infinity, 2 ** 53, '500', null, tr
 const notPositive = [...notIntegers, 0];
 
 const wrong: Record<keyof UsingOptions, unknown[]> = {
-  keyTimeout: notPositive,
+  keyTimeout: [...notPositive, 1, 9],
   retryCount: notIntegers,
   retryInterval: notPositive,
   waitTimeout: notIntegers.filter((value) => value !== Infinity),
@@ -21,7 +21,7 @@ const wrong: Record<keyof UsingOptions, unknown[]> = {
 };
 
 const right: Record<keyof UsingOptions, unknown[]> = {
-  keyTimeout: [500, Number.MAX_SAFE_INTEGER],
+  keyTimeout: [10, 500, Number.MAX_SAFE_INTEGER],
   retryCount: [0, 1, 10],
   retryInterval: [1, 60_000],
   waitTimeout: [0, 1, 2 ** 40, Infinity],
@@ -97,7 +97,7 @@ describe('an option of a call', () => {
   });
 
   it('names the lock that it belongs to', async () => {
-    await expect(locks.acquire('order:42', { keyTimeout: 0 })).rejects.toThrow(/order:42.*"keyTimeout" must be.*at least 1, not 0/);
+    await expect(locks.acquire('order:42', { keyTimeout: 0 })).rejects.toThrow(/order:42.*"keyTimeout" must be.*at least 10, not 0/);
   });
 });
 
@@ -112,7 +112,7 @@ describe('a right option', () => {
   });
 
   it.each([
-    ['keyTimeout', 1],
+    ['keyTimeout', 10],
     ['retryInterval', 1],
     ['maxHold', 1],
     ['retryCount', 0],
@@ -147,8 +147,12 @@ describe('the options of a call', () => {
   });
 
   it('are the caller’s before those of the Locks', () => {
-    expect(resolve({ keyTimeout: 5, fair: true }, { keyTimeout: 7, maxHold: 1 })).toMatchObject({ keyTimeout: 7, fair: true, maxHold: 1 });
-    expect(resolve({ keyTimeout: 5 }, { keyTimeout: undefined })).toMatchObject({ keyTimeout: 5 });
+    expect(resolve({ keyTimeout: 50, fair: true }, { keyTimeout: 70, maxHold: 1 })).toMatchObject({
+      keyTimeout: 70,
+      fair: true,
+      maxHold: 1,
+    });
+    expect(resolve({ keyTimeout: 50 }, { keyTimeout: undefined })).toMatchObject({ keyTimeout: 50 });
   });
 
   it('let the caller’s retryCount beat a waitTimeout of the Locks, but not its own', () => {

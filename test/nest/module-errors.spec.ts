@@ -106,7 +106,7 @@ describe('an app that is put together wrongly does not boot', () => {
     ['a factory that makes nothing', () => async({ useFactory: () => undefined }), /options/],
     ['a factory that makes a wrong option', () => async(made({ shutdownTimeout: 1.5 })), /"shutdownTimeout"/],
     ['a factory that makes an unknown option', () => async(made({ ttl: 5 })), /"ttl"/],
-    ['a factory that makes a wrong default', () => async(made({ defaults: { keyTimeout: 0 } })), /"defaults".*"keyTimeout"/],
+    ['a factory that makes a wrong default', () => async(made({ defaults: { keyTimeout: 9 } })), /"defaults".*"keyTimeout"/],
     ['a factory that gives another name', () => async(made({ name: 'other' })), /"other"/],
   ])('with %s', async (_what, module, message) => {
     const error = await reasonOf((async () => start(Test.createTestingModule({ imports: [module()] })))());

@@ -41,7 +41,7 @@ const notWhole = [-1, 0.5, NaN, -Infinity, '1', '', null, true, 1n, 2 ** 53, {},
 const notText = [5, null, false, {}, ['a'], Symbol('a'), () => 'a'];
 
 const bad: Record<string, unknown[]> = {
-  keyTimeout: [0, Infinity, ...notWhole],
+  keyTimeout: [0, 1, 9, Infinity, ...notWhole],
   retryCount: [Infinity, ...notWhole],
   retryInterval: [0, Infinity, ...notWhole],
   waitTimeout: notWhole,

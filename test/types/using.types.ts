@@ -28,7 +28,7 @@ export const results = [
     true,
   ),
   expectType<number>()(locks.using('key', five, {}), true),
-  expectType<number>()(locks.using('key', five, { keyTimeout: 10, waitTimeout: Infinity }), true),
+  expectType<number>()(locks.using('key', five, { keyTimeout: 5_000, waitTimeout: Infinity }), true),
   expectType<number>()(locks.using('key', five, { onTimeout: 'throw', onLost: 'ignore' }), true),
   expectType<number | undefined>()(locks.using('key', five, { onTimeout: 'skip' }), true),
   expectType<number | undefined>()(mutex.using(five, { onTimeout: 'skip', waitTimeout: 0 }), true),
