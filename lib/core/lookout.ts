@@ -2,6 +2,9 @@ import { after, now } from './clock.js';
 import { type LockError, LockLostError } from './errors.js';
 import type { Tenure } from './tenure.js';
 
+/** Each look is a request, and a release within the process needs none to be found. */
+const SHORTEST_PAUSE = 100;
+
 /** Those who wait behind a holder of their own process. */
 export interface Watchers {
   readonly holder: Tenure | undefined;
@@ -23,9 +26,10 @@ export class Lookout {
   begin(): void {
     const { holder, lookInterval } = this.watchers;
     if (!holder || lookInterval === undefined || this.timer) return;
-    this.timer = after(this.lastSign + lookInterval - now(), () => {
+    const pause = Math.max(lookInterval, SHORTEST_PAUSE);
+    this.timer = after(this.lastSign + pause - now(), () => {
       this.timer = undefined;
-      const isDue = now() >= this.lastSign + lookInterval;
+      const isDue = now() >= this.lastSign + pause;
       void (isDue ? this.look() : Promise.resolve()).then(() => this.begin());
     });
   }

@@ -555,7 +555,7 @@ export const WAITING_MUTANTS = [
     guarantee: 'G4',
     what: 'those who wait behind a holder of their process do not look after its key',
     file: 'lib/core/lookout.ts',
-    from: 'const isDue = now() >= this.lastSign + lookInterval;',
+    from: 'const isDue = now() >= this.lastSign + pause;',
     to: 'const isDue = now() < 0;',
     spec: memory,
     test: 'deleted by hand',

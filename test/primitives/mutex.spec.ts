@@ -107,6 +107,21 @@ describe('a mutex in the course of time', () => {
     expect(renew.mock.calls.length).toBeLessThanOrEqual(361);
   });
 
+  it.each([1, 10, 5_000])(
+    'is looked after ten times a second at most by those who wait behind it, by a retryInterval of %d ms',
+    async (retryInterval) => {
+      const renew = jest.spyOn(store.mutex, 'renew');
+      const lease = await locks.acquire('key', { keyTimeout: 600_000 });
+      const waiting = locks.acquire('key', { keyTimeout: 600_000, waitTimeout: Infinity, retryInterval });
+      await pass(10_000);
+      expect(renew.mock.calls.length).toBeGreaterThanOrEqual(1);
+      expect(renew.mock.calls.length).toBeLessThanOrEqual(100);
+      await lease.release();
+      await pass(0);
+      await (await waiting).release();
+    },
+  );
+
   it.each([50, 100, 1_250])('is not asked for more often than that with a keyTimeout of %d ms', async (keyTimeout) => {
     const renew = jest.spyOn(store.mutex, 'renew');
     const lease = await locks.acquire('key', { keyTimeout });
