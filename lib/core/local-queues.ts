@@ -64,6 +64,7 @@ export class LocalQueues {
 
   close(): void {
     this.each((queue) => queue.close());
+    for (const queue of this.idle) this.forget(queue);
   }
 
   private ownQueue(driver: LeaseDriver, key: string): LocalQueue {
@@ -83,13 +84,17 @@ export class LocalQueues {
 
   private keep(queue: LocalQueue): void {
     const { idle } = this;
+    if (this.runtime.closed.aborted) return this.forget(queue);
     // A listener that hears of a timeout may have wanted the key, and no more.
     if (idle.has(queue)) return;
     idle.add(queue);
     const oldest = idle.first as LocalQueue;
-    if (idle.size <= MOST_IDLE) return;
-    idle.delete(oldest);
-    this.shared.get(oldest.driver)?.delete(oldest.key);
+    if (idle.size > MOST_IDLE) this.forget(oldest);
+  }
+
+  private forget(queue: LocalQueue): void {
+    this.idle.delete(queue);
+    this.shared.get(queue.driver)?.delete(queue.key);
   }
 
   private each(act: (queue: LocalQueue) => void): void {

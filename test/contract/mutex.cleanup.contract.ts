@@ -119,6 +119,15 @@ export function cleanupContract(makeStore: MakeStore, kind: Kind, remains: () =>
       expect(queues()).toBe(0);
     });
 
+    it('in memory, no queue at all once the locks are closed, not even of those who held then', async () => {
+      const others = open();
+      await (await others.acquire(newKey())).release();
+      const held = await others.acquire(newKey(), { keyTimeout: 60_000 });
+      await others.close();
+      expect(await held.release()).toBe(false);
+      expect(queuesOf(others)).toEqual({ used: 0, kept: 0 });
+    });
+
     it('in memory, of those to whom a lease was passed on, while somebody still has it', async () => {
       const tenures = new GarbageCount();
       const kept: Lease[] = [];
