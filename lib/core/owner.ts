@@ -7,3 +7,15 @@ const PROCESS = `${process.env['npm_package_name'] ?? 'node'}@${hostname()}:${pr
 export function createOwner(): string {
   return `${PROCESS}:${randomUUID()}`;
 }
+
+const KEPT = 'kept:';
+
+/** Who has a key from an owner's release to the end of its minHold, as a store writes it. */
+export function keptBy(owner: string): string {
+  return KEPT + owner;
+}
+
+/** The owner id of a holder as a store writes it; `null`: there is none. */
+export function ownerOf(holder: string | null | undefined): string | null {
+  return (holder?.startsWith(KEPT) ? holder.slice(KEPT.length) : holder) || null;
+}

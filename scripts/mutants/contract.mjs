@@ -498,7 +498,7 @@ export const CONTRACT_MUTANTS = [
     guarantee: 'minHold',
     what: 'a renewal makes a minHold longer (memory)',
     file: MEMORY,
-    from: '{ owner: `kept:${owner}`, endsAt: now() + keepFor',
+    from: '{ owner: keptBy(owner), endsAt: now() + keepFor',
     to: '{ owner, endsAt: now() + keepFor',
     spec: memory,
     test: 'minHold',

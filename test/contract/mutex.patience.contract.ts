@@ -47,6 +47,23 @@ export function patienceContract(makeStore: MakeStore, kind: Kind): void {
       expect(attempts[0]).toBeGreaterThan(2);
     });
 
+    it('names whom it was kept by, for as long as a minHold lasts after the release', async () => {
+      const holder = await locks.acquire(key, { keyTimeout: 60_000, minHold: 60_000 });
+      await holder.release();
+      const error = await rejection(open().acquire(key, { waitTimeout: 0 }));
+      expect(error).toMatchObject({ code: 'LOCK_TIMEOUT', holder: holder.owner });
+      expect((error as Error).message).toContain(`it is held by ${holder.owner}.`);
+    });
+
+    it('names nobody where the store does not say who it is', async () => {
+      const silent = open({
+        misbehaving: () => ({ acquire: () => Promise.resolve({ granted: false, remaining: -1, holder: null, ahead: 1 }) }),
+      });
+      const error = await rejection(silent.acquire(key, { waitTimeout: 0 }));
+      expect(error).toMatchObject({ code: 'LOCK_TIMEOUT', holder: null });
+      expect((error as Error).message).toMatch(/: it is taken\.$/);
+    });
+
     it('is the sum of retryCount − 1 draws of one to two retryIntervals', async () => {
       await holdKey();
       const { elapsed } = await timed(() => rejection(locks.acquire(key, { retryCount: 5, retryInterval: 40 })));

@@ -10,6 +10,7 @@ import type {
   RenewRequest,
   Tenancy,
 } from '../../core/driver.js';
+import { keptBy, ownerOf } from '../../core/owner.js';
 import type { MemoryTokens } from './memory.tokens.js';
 import type { MemoryWakeUps } from './memory.wakeups.js';
 import { otherKind } from './shared-keys.js';
@@ -20,7 +21,7 @@ const LONGEST_OFFER = 1000;
 const SWEEP = 1000;
 
 interface Entry {
-  /** `kept:<owner>` from the owner's release to the end of its minHold. */
+  /** See {@link keptBy}. */
   owner: string;
   endsAt: number;
   /** Of its last grant; an offer has none. */
@@ -62,7 +63,7 @@ export class MemoryMutexDriver implements LeaseDriver {
     }
     if (entry && entry.owner !== owner) {
       const ahead = queue ? this.join(key, { owner, offer: Math.min(ttl, LONGEST_OFFER) }) : 0;
-      return Promise.resolve({ granted: false, remaining: entry.endsAt - now(), holder: entry.owner, ahead, yielded });
+      return Promise.resolve({ granted: false, remaining: entry.endsAt - now(), holder: ownerOf(entry.owner), ahead, yielded });
     }
     this.leaveQueue(key, owner);
     const token = this.tokens.next(tokens);
@@ -95,7 +96,7 @@ export class MemoryMutexDriver implements LeaseDriver {
 
   release({ key, owner, keepFor }: ReleaseRequest): Promise<'released' | 'lost'> {
     const entry = this.live(key);
-    if (entry?.owner !== owner) return Promise.resolve(entry?.owner === `kept:${owner}` ? 'released' : 'lost');
+    if (entry?.owner !== owner) return Promise.resolve(entry?.owner === keptBy(owner) ? 'released' : 'lost');
     if (keepFor > 0) this.keep(key, owner, keepFor);
     else this.handOver(key);
     return Promise.resolve('released');
@@ -110,7 +111,7 @@ export class MemoryMutexDriver implements LeaseDriver {
   check({ key, owner }: Tenancy): Promise<CheckReply> {
     const entry = this.live(key);
     const remaining = entry ? entry.endsAt - now() : 0;
-    const holding = { remaining, holder: entry?.owner ?? null, token: entry?.token ?? null };
+    const holding = { remaining, holder: ownerOf(entry?.owner), token: entry?.token ?? null };
     if (entry?.owner === owner) return Promise.resolve({ state: 'held', ...holding });
     if (this.queues.get(key)?.some((place) => place.owner === owner)) return Promise.resolve({ state: 'queued', ...holding });
     return Promise.resolve({ state: entry ? 'taken' : 'free', ...holding });
@@ -142,7 +143,7 @@ export class MemoryMutexDriver implements LeaseDriver {
 
   /** Waiters know of a later end only. */
   private keep(key: string, owner: string, keepFor: number): void {
-    this.put(key, { owner: `kept:${owner}`, endsAt: now() + keepFor, token: null });
+    this.put(key, { owner: keptBy(owner), endsAt: now() + keepFor, token: null });
     const head = this.queues.get(key)?.[0];
     if (head !== undefined) this.wakeUps.wake(head.owner, keepFor);
   }

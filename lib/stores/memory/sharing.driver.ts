@@ -9,6 +9,7 @@ import type {
   Share,
   Tenancy,
 } from '../../core/driver.js';
+import { keptBy, ownerOf } from '../../core/owner.js';
 import type { MemoryWakeUps } from './memory.wakeups.js';
 import type { SharedKey, SharedKind } from './shared-key.js';
 import type { SharedKeys } from './shared-keys.js';
@@ -48,7 +49,7 @@ export class MemorySharingDriver implements LeaseDriver {
     const { holder, endsAt } = key.inTheWay(share.count === share.permits);
     const ahead = queue ? key.queue.ahead(owner) : 0;
     this.keys.forgetIdle(name);
-    return { granted: false, remaining: Math.max(-1, endsAt - now()), holder, ahead };
+    return { granted: false, remaining: Math.max(-1, endsAt - now()), holder: ownerOf(holder), ahead };
   }
 
   renew(batch: readonly RenewRequest[]): Promise<readonly ('renewed' | 'lost')[]> {
@@ -68,13 +69,13 @@ export class MemorySharingDriver implements LeaseDriver {
     key.queue.leave(owner);
     const wasHeld = key.isHeld;
     const count = key.drop(owner);
-    if (count !== undefined && keepFor > 0) key.put(`kept:${owner}`, count, now() + keepFor);
+    if (count !== undefined && keepFor > 0) key.put(keptBy(owner), count, now() + keepFor);
     // Whoever waits for a key that has run out finds that by itself.
     if (wasHeld) this.serve(key);
     // Waiters know of a later end only.
     if (count !== undefined && keepFor > 0 && key.queue.head) this.wakeUps.wake(key.queue.head.owner, keepFor);
     this.keys.forgetIdle(name);
-    return Promise.resolve(count !== undefined || key.has(`kept:${owner}`) ? 'released' : 'lost');
+    return Promise.resolve(count !== undefined || key.has(keptBy(owner)) ? 'released' : 'lost');
   }
 
   async leave({ key, owner }: Tenancy): Promise<void> {
@@ -87,7 +88,7 @@ export class MemorySharingDriver implements LeaseDriver {
     if (endsAt !== undefined) return Promise.resolve({ state: 'held', remaining: endsAt - now(), holder: owner, token: null });
     const other = key?.inTheWay(true);
     const remaining = other ? Math.max(0, other.endsAt - now()) : 0;
-    const holding = { remaining, holder: (remaining > 0 && other?.holder) || null, token: null };
+    const holding = { remaining, holder: (remaining > 0 && ownerOf(other?.holder)) || null, token: null };
     if (key?.queue.has(owner)) return Promise.resolve({ state: 'queued', ...holding });
     return Promise.resolve({ state: remaining > 0 ? 'taken' : 'free', ...holding });
   }

@@ -1,6 +1,7 @@
 import { now } from '../../core/clock.js';
 import type { AcquireReply, AcquireRequest, CheckReply, ReleaseRequest, RenewReply, RenewRequest } from '../../core/driver.js';
 import type { LockError } from '../../core/errors.js';
+import { ownerOf } from '../../core/owner.js';
 import { scripts } from './lua.scripts.js';
 import { RedisBatch } from './redis.batch.js';
 import { isForbidden, type RedisConnection } from './redis.connection.js';
@@ -145,9 +146,8 @@ export class LeaseRequests {
   }
 }
 
-/** A key that is kept for a minHold has no holder any more. */
 export function holderOf(reply: unknown): string | null {
-  return textOf(reply).replace(/^kept:/, '') || null;
+  return ownerOf(textOf(reply));
 }
 
 export function stateOf(reply: unknown): CheckReply['state'] {
