@@ -52,10 +52,10 @@ export class Tenure extends LinkedEntry<Renewable> implements Renewable {
   sentAt: number;
   /** On the monotonic clock: a release before does not free the key. The store is told by {@link cover}. */
   keepUntil: number;
+  readonly grantedAt: number;
   private limit: LockLostError | undefined;
   private isReleased = false;
   private isTold = false;
-  readonly grantedAt: number;
   private held: readonly HeldLease[] = [];
 
   constructor(

@@ -1,6 +1,6 @@
 import { MUTEX, type Kind } from './kinds.js';
 import { leaseDriverContract } from './lease-driver.contract.js';
-import { offersContract } from './lease-driver.offers.contract.js';
+import { offersContract } from './mutex.offers.contract.js';
 import { cleanupContract } from './mutex.cleanup.contract.js';
 import { entryContract } from './mutex.entry.contract.js';
 import { exclusionContract } from './mutex.exclusion.contract.js';

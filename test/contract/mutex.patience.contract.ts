@@ -60,7 +60,7 @@ export function patienceContract(makeStore: MakeStore, kind: Kind): void {
         misbehaving: () => ({ acquire: () => Promise.resolve({ granted: false, remaining: -1, holder: null, ahead: 1 }) }),
       });
       const error = await rejection(silent.acquire(key, { waitTimeout: 0 }));
-      expect(error).toMatchObject({ code: 'LOCK_TIMEOUT', holder: null });
+      expect(error).toMatchObject({ code: 'LOCK_TIMEOUT', holder: undefined });
       expect((error as Error).message).toMatch(/: it is taken\.$/);
     });
 

@@ -1,4 +1,4 @@
-import { LockConfigError, Locks, type LocksOptions, type UsingOptions } from 'nestjs-distributed-lock/core';
+import { LockConfigError, LockLostError, Locks, type LocksOptions, type UsingOptions } from 'nestjs-distributed-lock/core';
 import { memoryStore } from 'nestjs-distributed-lock/memory';
 import { redisStore, type RedisStoreOptions } from 'nestjs-distributed-lock/redis';
 import { checkOptions, completeOptions, resolveOptions } from '../../lib/core/options.js';
@@ -105,10 +105,17 @@ describe('a right option', () => {
   it.each(titled(right))('%s may be %s', async (name, _shown, value) => {
     const locks = new Locks(memoryStore(), { logger: false });
     const options = { [name]: value };
-    expect(await locks.using('key', () => 'ran', options)).toBe('ran');
+    // The shortest lease may be over before its work has begun, on a busy machine.
+    const ran = (work: Promise<string | undefined>) =>
+      work.catch((error) => {
+        if (!(error instanceof LockLostError)) throw error;
+        return 'ran';
+      });
+    expect(await ran(locks.using('key', () => 'ran', options))).toBe('ran');
     if (!onlyOfUsing.includes(name)) await (await locks.acquire('key', options)).release();
-    if (name !== 'signal')
-      expect(await new Locks(memoryStore(), { defaults: options, logger: false }).using('key', () => 'ran')).toBe('ran');
+    if (name === 'signal') return;
+    const byDefault = new Locks(memoryStore(), { defaults: options, logger: false });
+    expect(await ran(byDefault.using('key', () => 'ran'))).toBe('ran');
   });
 
   it.each([

@@ -1,4 +1,5 @@
 import { Cluster, Redis, type ClusterNode, type ClusterOptions, type RedisOptions } from 'ioredis';
+import { now } from '../../core/clock.js';
 import { LockConfigError } from '../../core/errors.js';
 import { defined } from '../../core/options.js';
 import type { LockStore } from '../../core/store.js';
@@ -49,6 +50,8 @@ const HOUR = 3_600_000;
 /** Node and ioredis fire a longer timer at once. */
 const LONGEST = 2 ** 31 - 1;
 const LONGEST_RECONNECT_DELAY = 500;
+/** Milliseconds in which nobody can know whether a new connection leads to the master. */
+const SHORTEST_RECONNECT = 200;
 
 /**
  * Locks on Redis 5 or later. It connects with the first request.
@@ -112,8 +115,20 @@ function ownOptions(requestTimeout: number): RedisOptions {
     retryStrategy: reconnectDelay,
     // How long to wait while a restarted server loads its data is not for that server to guess.
     maxLoadingRetryTime: 300,
-    // A master that became a replica: the name now leads to another one.
-    reconnectOnError: (error) => error.message.startsWith('READONLY'),
+    reconnectOnError: oncePerConnection((error) => error.message.startsWith('READONLY')),
+  };
+}
+
+/**
+ * A master that became a replica answers so to each request that is under way; the name now leads to another one. ioredis would begin to close the
+ * connection anew with each of these answers, and leave a listener behind each time.
+ */
+function oncePerConnection(isDemotion: (error: Error) => boolean): (error: Error) => boolean {
+  let toldAt = -Infinity;
+  return (error) => {
+    if (!isDemotion(error) || now() < toldAt + SHORTEST_RECONNECT) return false;
+    toldAt = now();
+    return true;
   };
 }
 

@@ -1,4 +1,5 @@
 import { mkdirSync, rmSync } from 'node:fs';
+import type { Socket } from 'node:net';
 import { dirname, join } from 'node:path';
 import { StoreError } from 'nestjs-distributed-lock/core';
 import { scripts } from '../../../lib/stores/redis/lua.scripts.js';
@@ -72,6 +73,28 @@ describe('a server that is the master no more', () => {
     const args = script === 'acquire' ? ['1', 1000, 'owner', 1000, 1, '', ''] : ['1', 'owner', 0, ''];
     await expect(setting.redis.eval(scripts.mutex[script], keys.length, ...keys, ...args)).rejects.toThrow(/^READONLY/);
     await setting.redis.replicaof('NO', 'ONE');
+  });
+});
+
+describe('a client of the store whose server is the master no more', () => {
+  const setting = useRedis();
+  afterEach(() => setting.redis.replicaof('NO', 'ONE'));
+
+  it('begins a new connection once, however many requests are refused, and leaves no listener behind (G7)', async () => {
+    const locks = setting.own();
+    await locks.using(KEY, () => undefined);
+    const { stream } = (locks.store.mutex as unknown as { requests: { connection: { client: { stream: Socket } } } }).requests.connection
+      .client;
+    const before = stream.listenerCount('close');
+    await setting.redis.replicaof('127.0.0.1', 1);
+    // Each is a command of its own, and all are under way together.
+    const calls = Array.from({ length: 50 }, (_, i) => outcomeOf(locks.countDownLatch(`latch:${i}`).trySetCount(1, { waitTimeout: 0 })));
+    for (const { error } of await Promise.all(calls)) expect(error).toBeInstanceOf(StoreError);
+    await setting.redis.replicaof('NO', 'ONE');
+    await locks.using(KEY, () => undefined, { waitTimeout: 5_000 });
+    expect(stream.destroyed).toBe(true);
+    // One for the one time that it was closed.
+    expect(stream.listenerCount('close')).toBeLessThanOrEqual(before + 1);
   });
 });
 
