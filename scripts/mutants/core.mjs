@@ -220,4 +220,14 @@ export const CORE_MUTANTS = [
     spec: memory,
     test: 'names whom it was kept by',
   },
+  // Contexts
+  {
+    guarantee: 'Contexts',
+    what: 'timers keep the context of the call that imported the package',
+    file: 'lib/core/outside.ts',
+    from: "if (CONTEXT.includes(slot.description ?? ''))",
+    to: "if (CONTEXT.includes(slot.description ?? '') && CONTEXT.length === 0)",
+    spec: 'test/core/outside.spec.ts',
+    test: 'keeps nothing',
+  },
 ];
