@@ -1,3 +1,4 @@
+import { AsyncLocalStorage } from 'node:async_hooks';
 import { untilAborted } from './abort.js';
 import { after, now } from './clock.js';
 import type { LeaseDriver, Share } from './driver.js';
@@ -16,6 +17,8 @@ export class Lease implements OpenLease, AsyncDisposable {
   private hasEnded = false;
   private answer: Promise<boolean> | undefined;
   private controller: AbortController | undefined;
+  /** Of whoever asked for the signal first: its listeners run there, and not in the call that finds the lease lost. */
+  private context: (<T>(work: () => T) => T) | undefined;
   private abortReason: unknown;
   private limit: NodeJS.Timeout | undefined;
   private released: (() => void) | undefined;
@@ -56,6 +59,7 @@ export class Lease implements OpenLease, AsyncDisposable {
   get signal(): AbortSignal {
     if (!this.controller) {
       this.controller = new AbortController();
+      this.context = AsyncLocalStorage.snapshot();
       if (this.abortReason !== undefined) this.controller.abort(this.abortReason);
     }
     return this.controller.signal;
@@ -177,7 +181,7 @@ export class Lease implements OpenLease, AsyncDisposable {
   /** @internal */
   abort(reason: LockLostError | LockAbortedError): void {
     this.abortReason ??= reason;
-    this.controller?.abort(this.abortReason);
+    this.context?.(() => this.controller?.abort(this.abortReason));
   }
 
   private keepUntil(time: number): void {

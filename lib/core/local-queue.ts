@@ -169,7 +169,9 @@ export class LocalQueue extends LinkedEntry<LocalQueue> implements Contest, Watc
     const { guardsBody, maxHold } = waiter.settings;
     const lease = new Lease(tenure, guardsBody, maxHold, true);
     const { events } = this.runtime;
-    if (events.isHeard('acquired')) events.emit('acquired', { key, owner, fencingToken, waited: waiter.waited, attempts });
+    if (events.isHeard('acquired')) {
+      waiter.inContext(() => events.emit('acquired', { key, owner, fencingToken, waited: waiter.waited, attempts }));
+    }
     this.runtime.acquireEnds();
     waiter.resolve(lease);
   }
@@ -178,8 +180,10 @@ export class LocalQueue extends LinkedEntry<LocalQueue> implements Contest, Watc
   private wait(waiter: Waiter): void {
     if (waiter.isWaiting || waiter.isOver) return;
     waiter.isWaiting = true;
+    const { events } = this.runtime;
+    if (events.isHeard('acquired') || events.isHeard('timeout')) waiter.keepContext();
     waiter.limit(() => this.deadline(waiter));
-    if (waiter.settings.patience > 0) this.runtime.events.emit('waiting', { key: this.key });
+    if (waiter.settings.patience > 0) events.emit('waiting', { key: this.key });
   }
 
   /** The first one has one last look, since the last one may be long ago. Nobody waits for an answer for longer than a requestTimeout. */
@@ -211,7 +215,7 @@ export class LocalQueue extends LinkedEntry<LocalQueue> implements Contest, Watc
       this.contender = undefined;
     }
     if (error instanceof LockTimeoutError) {
-      this.runtime.events.emit('timeout', { key: this.key, waited: waiter.waited, attempts });
+      waiter.inContext(() => this.runtime.events.emit('timeout', { key: this.key, waited: waiter.waited, attempts }));
     }
     if (this.waiting.size === 0) this.lookout.end();
     if (!this.holder && !this.contender && this.waiting.size === 0) this.rest();

@@ -1,3 +1,4 @@
+import { AsyncLocalStorage } from 'node:async_hooks';
 import type { Share } from './driver.js';
 import { heldKeys } from './holds.js';
 import type { Lease } from './lease.js';
@@ -31,6 +32,7 @@ export class Waiter extends PatientCaller<AcquireSettings> implements Linked<Wai
   list: LinkedList<Waiter> | undefined;
   previous: Waiter | undefined;
   next: Waiter | undefined;
+  private context: (<T>(work: () => T) => T) | undefined;
 
   constructor(
     settings: AcquireSettings,
@@ -38,6 +40,16 @@ export class Waiter extends PatientCaller<AcquireSettings> implements Linked<Wai
     readonly reject: (error: unknown) => void,
   ) {
     super(settings);
+  }
+
+  /** Those whom it tells of its end later will run in the context of now: in that of the call that waits, and not of one that ends its wait. */
+  keepContext(): void {
+    this.context = AsyncLocalStorage.snapshot();
+  }
+
+  inContext(work: () => void): void {
+    if (this.context) this.context(work);
+    else work();
   }
 
   override get isOverdue(): boolean {

@@ -230,4 +230,23 @@ export const CORE_MUTANTS = [
     spec: 'test/core/outside.spec.ts',
     test: 'keeps nothing',
   },
+  {
+    guarantee: 'Contexts',
+    what: 'who waited is told of in the context of the call that released',
+    file: queue,
+    from: "if (events.isHeard('acquired') || events.isHeard('timeout')) waiter.keepContext();",
+    to: '',
+    spec: memory,
+    test: 'which waits behind a holder of',
+  },
+  {
+    guarantee: 'Contexts',
+    what: 'a signal aborts in the context of the call that found the lease lost',
+    file: 'lib/core/lease.ts',
+    from: 'this.context?.(() => this.controller?.abort(this.abortReason));',
+    to: 'void this.context;\n    this.controller?.abort(this.abortReason);',
+    spec: memory,
+    test: 'another one found its key lost',
+    timeout: 12_000,
+  },
 ];

@@ -2,6 +2,7 @@ import { MUTEX, type Kind } from './kinds.js';
 import { leaseDriverContract } from './lease-driver.contract.js';
 import { offersContract } from './mutex.offers.contract.js';
 import { cleanupContract } from './mutex.cleanup.contract.js';
+import { contextsContract } from './mutex.contexts.contract.js';
 import { entryContract } from './mutex.entry.contract.js';
 import { exclusionContract } from './mutex.exclusion.contract.js';
 import { fairnessContract } from './mutex.fairness.contract.js';
@@ -51,6 +52,7 @@ export function mutexContractOf(kind: Kind, name: string, makeStore: MakeStore, 
     handOverContract(makeStore, kind); // G8
     patienceContract(makeStore, kind); // G9
     holdingContract(makeStore, kind);
+    contextsContract(makeStore, kind);
     fairnessContract(makeStore, kind);
     localTermsContract(makeStore, kind);
     localOutageContract(makeStore, kind);
