@@ -157,10 +157,9 @@ export class Tenure extends LinkedEntry<Renewable> implements Renewable {
   }
 
   noticeLag(lag: number): void {
-    const { events } = this.runtime;
     const tooLong = `The event loop stood still for ${Math.round(lag)} ms, more than a third of the keyTimeout of ${this.ttl} ms of "${this.key}"`;
-    events.warn(`${tooLong}: leases may be lost. Use a longer keyTimeout, or move the work that blocks off this thread.`);
-    events.emit('lag', { lag, keyTimeout: this.ttl, key: this.key });
+    this.runtime.events.warn(`${tooLong}: leases may be lost. Use a longer keyTimeout, or move the work that blocks off this thread.`);
+    this.runtime.events.emit('lag', { lag, keyTimeout: this.ttl, key: this.key });
   }
 
   noticeUnknown(operation: 'renew' | 'release', error: LockError): void {
