@@ -1,0 +1,68 @@
+import { parseArgs } from 'node:util';
+import { GROUPS, SURVIVABLE, type Group } from '../faults/fault.js';
+import { KINDS, type Kind } from '../history/entry.js';
+
+export const HELP = `npm run chaos -- [options]
+
+  --seed <text>      repeats a run; default: a random one, which is printed
+  --minutes <n>      default: 1
+  --kind <names>     with commas: ${KINDS.join(',')}; default: all
+  --faults <names>   with commas: ${GROUPS.join(',')};
+                     default: all that a lease can survive; 'none': no fault
+  --store <name>     default: redis
+  --workers <n>      processes; default: 5
+  --break <name>     breaks the store on purpose, see breaks.ts
+  --keep             keeps the folder of the history also when all is well`;
+
+export interface Flags {
+  seed: string;
+  minutes: number;
+  kinds: Kind[];
+  groups: Group[];
+  store: string;
+  workers: number;
+  break?: string;
+  keep: boolean;
+}
+
+/** @throws {Error} that says which flag is wrong. */
+export function readFlags(args = process.argv.slice(2)): Flags | 'help' {
+  const { values } = parseArgs({
+    args,
+    options: {
+      seed: { type: 'string' },
+      minutes: { type: 'string', default: '1' },
+      kind: { type: 'string', default: KINDS.join(',') },
+      faults: { type: 'string', default: SURVIVABLE.join(',') },
+      store: { type: 'string', default: 'redis' },
+      workers: { type: 'string', default: '5' },
+      break: { type: 'string' },
+      keep: { type: 'boolean', default: false },
+      help: { type: 'boolean', default: false },
+    },
+  });
+  if (values.help) return 'help';
+  return {
+    seed: values.seed ?? String(Math.floor(Math.random() * 1_000_000_000)),
+    minutes: positive('minutes', values.minutes),
+    kinds: namesOf('kind', values.kind, KINDS),
+    groups: values.faults === 'none' ? [] : namesOf('faults', values.faults, GROUPS),
+    store: values.store,
+    workers: positive('workers', values.workers),
+    break: values.break,
+    keep: values.keep,
+  };
+}
+
+function positive(flag: string, text: string): number {
+  const value = Number(text);
+  if (!(value > 0)) throw new Error(`--${flag} must be a number above 0, not ${text}`);
+  return value;
+}
+
+function namesOf<T extends string>(flag: string, text: string, known: readonly T[]): T[] {
+  const names = text.split(',');
+  const unknown = names.filter((name) => !(known as readonly string[]).includes(name));
+  if (unknown.length > 0) throw new Error(`--${flag}: unknown ${unknown.join(', ')}; known are ${known.join(', ')}`);
+  return known.filter((name) => names.includes(name));
+}
