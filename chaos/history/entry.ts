@@ -55,7 +55,16 @@ export type CallEntry =
 export type Outcome = 'timeout' | 'aborted' | 'shutdown' | 'resigned' | 'store' | 'final' | 'lost' | 'config' | 'internal';
 
 export type LatchEntry =
-  | { e: 'latch'; id: string; op: 'set' | 'down' | 'await'; key: string; round: string; count: number; patience: number; requestTimeout: number }
+  | {
+      e: 'latch';
+      id: string;
+      op: 'set' | 'down' | 'await';
+      key: string;
+      round: string;
+      count: number;
+      patience: number;
+      requestTimeout: number;
+    }
   | { e: 'latched'; id: string; result: string };
 
 export type WorkerEntry =

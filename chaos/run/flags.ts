@@ -12,6 +12,7 @@ export const HELP = `npm run chaos -- [options]
   --store <name>     default: redis
   --workers <n>      processes; default: 5
   --break <name>     breaks the store on purpose, see breaks.ts
+  --prove            runs each break, or the one of --break, and requires that its oracle sees it
   --keep             keeps the folder of the history also when all is well`;
 
 export interface Flags {
@@ -22,6 +23,7 @@ export interface Flags {
   store: string;
   workers: number;
   break?: string;
+  prove: boolean;
   keep: boolean;
 }
 
@@ -37,6 +39,7 @@ export function readFlags(args = process.argv.slice(2)): Flags | 'help' {
       store: { type: 'string', default: 'redis' },
       workers: { type: 'string', default: '5' },
       break: { type: 'string' },
+      prove: { type: 'boolean', default: false },
       keep: { type: 'boolean', default: false },
       help: { type: 'boolean', default: false },
     },
@@ -50,6 +53,7 @@ export function readFlags(args = process.argv.slice(2)): Flags | 'help' {
     store: values.store,
     workers: positive('workers', values.workers),
     break: values.break,
+    prove: values.prove,
     keep: values.keep,
   };
 }

@@ -73,7 +73,14 @@ export class Scene {
     const fault = faultNamed(strike.fault);
     const act = async (): Promise<void> => {
       const { name, group } = fault;
-      this.history.write({ e: 'fault', n, name, group, target: fault.isWide ? 'all' : this.nameOf(strike.slot), detail: `${strike.duration} ms` });
+      this.history.write({
+        e: 'fault',
+        n,
+        name,
+        group,
+        target: fault.isWide ? 'all' : this.nameOf(strike.slot),
+        detail: `${strike.duration} ms`,
+      });
       let failed: string | undefined;
       await fault.strike(this, strike).catch((error: unknown) => (failed = String(error)));
       this.history.write({ e: 'healed', n, name, failed });

@@ -69,7 +69,8 @@ export class Slot {
     const late = new Promise((resolve) => (timer = setTimeout(resolve, LONGEST_END)));
     await Promise.race([this.child.exit, late]);
     clearTimeout(timer);
-    if (this.child.running) this.history.write({ e: 'exit', worker: this.name, expected: false, detail: `still there after ${LONGEST_END} ms` });
+    if (this.child.running)
+      this.history.write({ e: 'exit', worker: this.name, expected: false, detail: `still there after ${LONGEST_END} ms` });
   }
 
   async discard(): Promise<void> {

@@ -20,12 +20,18 @@ export function tellFailure({ history, violations, options, facts }: RunResult):
   }
   if (facts.leftovers.length > 0) console.log(facts.leftovers.join('\n'));
   const { seed, length, kinds, groups } = options;
-  console.log(`\nrepeat: npm run chaos -- --seed ${seed} --minutes ${length / 60_000} --kind ${kinds.join(',')} --faults ${groups.join(',') || 'none'}`);
+  console.log(
+    `\nrepeat: npm run chaos -- --seed ${seed} --minutes ${length / 60_000} --kind ${kinds.join(',')} --faults ${groups.join(',') || 'none'}`,
+  );
 }
 
 function tellAround(history: readonly Entry[], { key, at }: Violation, start: number): void {
   if (key === undefined) return;
-  const ids = new Set(select(history, 'asked').filter(({ keys }) => keys.includes(key)).map(({ id }) => id));
+  const ids = new Set(
+    select(history, 'asked')
+      .filter(({ keys }) => keys.includes(key))
+      .map(({ id }) => id),
+  );
   const lines = history.filter(({ t }) => t > at - AROUND.before && t < at + AROUND.after).filter((entry) => isAbout(entry, key, ids));
   const near = lines.findIndex(({ t }) => t >= at);
   const first = Math.max(0, near - (2 * MOST_LINES) / 3);

@@ -29,7 +29,14 @@ export async function callMutex(context: Context, open: OpenLocks): Promise<void
   });
 }
 
-async function bare(context: Context, open: OpenLocks, call: Call, key: string, options: AcquireOptions, way: 'bare' | 'try'): Promise<void> {
+async function bare(
+  context: Context,
+  open: OpenLocks,
+  call: Call,
+  key: string,
+  options: AcquireOptions,
+  way: 'bare' | 'try',
+): Promise<void> {
   const { locks } = open;
   const lease = way === 'bare' ? await locks.acquire(key, options) : await locks.tryAcquire(key, { ...options, waitTimeout: undefined });
   if (!lease) return call.refused();
@@ -46,7 +53,10 @@ async function bare(context: Context, open: OpenLocks, call: Call, key: string, 
 
 /** The same call chain takes its own key again: one holding, and no second claim that could exclude the first. */
 async function again(context: Context, open: OpenLocks, outer: Call, key: string, terms: Terms, lease: Lease): Promise<void> {
-  const call = new Call(context, { ...question('mutex', [key], 'alone', { ...terms, minHold: 0, maxHold: undefined }, open), chain: outer.chain });
+  const call = new Call(context, {
+    ...question('mutex', [key], 'alone', { ...terms, minHold: 0, maxHold: undefined }, open),
+    chain: outer.chain,
+  });
   await open.locks
     .using(
       key,
@@ -67,7 +77,12 @@ async function again(context: Context, open: OpenLocks, outer: Call, key: string
 }
 
 /** Runs a call with options that may have a signal which aborts after a while, and notes how it failed. */
-export async function withAbort(context: Context, call: Call, terms: Terms, run: (options: AcquireOptions) => Promise<void>): Promise<void> {
+export async function withAbort(
+  context: Context,
+  call: Call,
+  terms: Terms,
+  run: (options: AcquireOptions) => Promise<void>,
+): Promise<void> {
   const { random } = context;
   const caller = new AbortController();
   const abort = (): void => {

@@ -5,7 +5,7 @@ import type { Context } from './context.js';
 
 /** How long a body works: mostly some milliseconds, so that many get their turn, and now and then longer than its lease. */
 export function lengthOfSection({ random }: Context, keyTimeout: number): number {
-  if (random.chance(0.06)) return Math.min(keyTimeout * (0.5 + random.next()), 2_500);
+  if (random.chance(0.04)) return Math.min(keyTimeout * (0.5 + 1.5 * random.next()), 2_500);
   return random.chance(0.3) ? random.int(0, 60) : random.int(0, 8);
 }
 

@@ -20,21 +20,22 @@ const random = new Random(order.seed);
 const stopping = new AbortController();
 const lag = new LagWatch(history);
 const resource = new Redis(order.resource);
+// The channel to the parent counts as a handle once somebody listens.
+process.on('message', (message: ToWorker) => {
+  if (message.type === 'busy') block(message.ms);
+  else void stop();
+});
 await resource.ping();
 const before = resources();
 const opened = await openStores(order, random.fork('stores'), history);
 const context = new Context(order, random.fork('load'), history, opened.stores, new FencedCounter(resource), stopping.signal);
 
-process.on('message', (message: ToWorker) => {
-  if (message.type === 'busy') block(message.ms);
-  else void stop();
-});
 const running = runLoads(context);
 process.send?.({ type: 'ready' });
 
 /** The event loop stands still, as in a long computation. */
 function block(ms: number): void {
-  for (const end = performance.now() + ms; performance.now() < end; );
+  for (const end = performance.now() + ms; performance.now() < end;);
 }
 
 async function stop(): Promise<void> {
