@@ -60,9 +60,10 @@ export type LatchEntry =
       id: string;
       op: 'set' | 'down' | 'await';
       key: string;
-      round: string;
+      round: number;
       count: number;
       patience: number;
+      retryInterval: number;
       requestTimeout: number;
     }
   | { e: 'latched'; id: string; result: string };

@@ -2,6 +2,7 @@ import type { Entry } from '../history/entry.js';
 import { earlyLoss } from './early-loss.js';
 import { fence } from './fence.js';
 import { idleKey } from './idle-key.js';
+import { latch } from './latch.js';
 import { lostUpdate } from './lost-update.js';
 import { nothingLeft } from './nothing-left.js';
 import type { Facts, Oracle, Violation } from './oracle.js';
@@ -10,7 +11,7 @@ import { patience } from './patience.js';
 import { tokens } from './tokens.js';
 import { trouble } from './trouble.js';
 
-const ALL: readonly Oracle[] = [overlap, lostUpdate, fence, tokens, earlyLoss, patience, idleKey, nothingLeft, trouble];
+const ALL: readonly Oracle[] = [overlap, lostUpdate, fence, tokens, earlyLoss, patience, idleKey, latch, nothingLeft, trouble];
 
 /** What all oracles find, in the order of time. */
 export function judge(history: readonly Entry[], facts: Facts): Violation[] {

@@ -59,11 +59,16 @@ export function claimsOf(calls: readonly CallStory[]): Claim[] {
     const { asked, granted, releasing, signal } = call;
     granted?.leases.forEach(({ key, token, remaining }, i) => {
       const validUntil = Math.max(granted.t + remaining, ...call.claims.map(({ t, remaining }) => t + (remaining[i] ?? 0)));
-      const to = Math.min(validUntil, releasing?.t ?? Infinity, signal?.t ?? Infinity);
+      const to = Math.min(validUntil, releasing?.t ?? Infinity, isLoss(signal) ? signal.t : Infinity);
       if (to > granted.t) claims.push({ from: granted.t, to, validUntil, key, token, asked, call });
     });
   }
   return claims.sort((a, b) => a.from - b.from);
+}
+
+/** A leader's signal also aborts when it is asked to end: it holds its key until it gives it back. */
+export function isLoss(signal: Said<'signal'> | undefined): signal is Said<'signal'> {
+  return signal !== undefined && signal.reason.startsWith('LockLostError');
 }
 
 export function groupBy<T>(items: readonly T[], keyOf: (item: T) => string): Map<string, T[]> {

@@ -1,5 +1,5 @@
 import { select } from '../history/read.js';
-import { callsOf, claimsOf } from './calls.js';
+import { callsOf, claimsOf, isLoss, type CallStory } from './calls.js';
 import type { Oracle, Violation } from './oracle.js';
 
 /** ms by which a timer may be early */
@@ -9,10 +9,13 @@ const SLACK = 5;
 export const earlyLoss: Oracle = (history, { lossy }) => {
   if (lossy) return [];
   const closing = new Map(select(history, 'closing').map(({ w, t }) => [w, t]));
-  return claimsOf(callsOf(history)).flatMap(({ key, validUntil, asked, call }): Violation[] => {
-    const { granted, signal, releasing, released } = call;
-    const limit = Math.min(closing.get(asked.w) ?? Infinity, asked.maxHold === null ? Infinity : granted!.t + asked.maxHold - SLACK);
-    const lost = signal && signal.t < limit ? signal : undefined;
+  const calls = callsOf(history);
+  const byId = new Map(calls.map((call) => [call.asked.id, call]));
+  return claimsOf(calls).flatMap(({ key, validUntil, asked, call }): Violation[] => {
+    const { signal, releasing, released } = call;
+    // The limit of the outermost call is one of all that re-enter its lease.
+    const limit = Math.min(closing.get(asked.w) ?? Infinity, endOfHold(call), endOfHold(byId.get(asked.chain)));
+    const lost = isLoss(signal) && signal.t < limit ? signal : undefined;
     const refused = released && !released.ours && (releasing?.t ?? released.t) < limit ? released : undefined;
     const loss = lost ?? refused;
     if (!loss || loss.t >= validUntil - SLACK) return [];
@@ -21,3 +24,9 @@ export const earlyLoss: Oracle = (history, { lossy }) => {
     return [{ oracle: 'early loss', guarantee: 'G4', kind: asked.kind, key, at: loss.t, what }];
   });
 };
+
+/** When its `maxHold` is over, if it has one. */
+function endOfHold(call: CallStory | undefined): number {
+  const maxHold = call?.asked.maxHold ?? Infinity;
+  return call?.granted ? call.granted.t + maxHold - SLACK : Infinity;
+}

@@ -19,7 +19,7 @@ export async function startStage({ groups: wanted, slots, random }: StageOptions
   await stage.prepare(server);
   for (let slot = 0; slot < slots; slot++) {
     const jitter = random.fork(`proxy ${slot}`);
-    proxies.push(await startProxy(server.connection as { port: number }, () => jitter.next()));
+    proxies.push(await startProxy({ port: server.port! }, () => jitter.next()));
   }
   return stage;
 }

@@ -70,6 +70,12 @@ export class Call {
     this.context.history.write({ e: 'ended', id: this.id, outcome: 'timeout', error: '' });
   }
 
+  /** Whoever asked does not ask any more. */
+  withdrawn(): void {
+    this.state = 'over';
+    this.context.history.write({ e: 'ended', id: this.id, outcome: 'resigned', error: '' });
+  }
+
   /** The call rejected, before or after its body ran. */
   failed(error: unknown): void {
     const outcome = outcomeOf(error);

@@ -1,3 +1,4 @@
+import type { Redis } from 'ioredis';
 import type { Locks } from '../../lib/core.js';
 import type { HistoryWriter } from '../history/writer.js';
 import type { Random } from '../random.js';
@@ -21,6 +22,8 @@ export class Context {
     readonly random: Random,
     readonly history: HistoryWriter,
     readonly stores: readonly OpenLocks[],
+    /** the server that no fault touches */
+    readonly resource: Redis,
     readonly fenced: FencedCounter,
     /** aborts when the worker closes its locks */
     readonly stopping: AbortSignal,

@@ -3,6 +3,7 @@ import { Call } from './call.js';
 import type { Context, OpenLocks } from './context.js';
 import { lengthOfSection, writeSection } from './section.js';
 import { chooseTerms, question, type Terms } from './terms.js';
+import { withAbort } from './with-abort.js';
 
 const KEYS = ['mutex-quick-a', 'mutex-quick-b', 'mutex-slow-a', 'mutex-slow-b'];
 
@@ -74,27 +75,4 @@ async function again(context: Context, open: OpenLocks, outer: Call, key: string
         if (lease.remaining() > 0) outer.claim();
       },
     );
-}
-
-/** Runs a call with options that may have a signal which aborts after a while, and notes how it failed. */
-export async function withAbort(
-  context: Context,
-  call: Call,
-  terms: Terms,
-  run: (options: AcquireOptions) => Promise<void>,
-): Promise<void> {
-  const { random } = context;
-  const caller = new AbortController();
-  const abort = (): void => {
-    call.aborting();
-    caller.abort(new Error('the caller has lost interest'));
-  };
-  const timer = random.chance(0.1) ? setTimeout(abort, random.int(0, 400)) : undefined;
-  try {
-    await run(timer ? { ...terms, signal: caller.signal } : terms);
-  } catch (error) {
-    call.failed(error);
-  } finally {
-    clearTimeout(timer);
-  }
 }

@@ -1,3 +1,4 @@
+import { inspect } from 'node:util';
 import { LockAbortedError, LockConfigError, LockError, LockLostError, LockTimeoutError, QuorumError, StoreError } from '../../lib/core.js';
 import type { Outcome } from '../history/entry.js';
 
@@ -22,7 +23,7 @@ function isInternal(error: unknown): boolean {
 export function describe(error: unknown): string {
   const parts: string[] = [];
   for (let cause = error; cause !== undefined && parts.length < 4; cause = (cause as { cause?: unknown })?.cause) {
-    parts.push(cause instanceof Error ? `${cause.name}: ${cause.message}` : String(cause));
+    parts.push(cause instanceof Error ? `${cause.name}: ${cause.message}` : inspect(cause));
   }
   const stack = outcomeOf(error) === 'internal' && error instanceof Error ? `\n${error.stack}` : '';
   return parts.join(' <- ') + stack;

@@ -28,7 +28,7 @@ process.on('message', (message: ToWorker) => {
 await resource.ping();
 const before = resources();
 const opened = await openStores(order, random.fork('stores'), history);
-const context = new Context(order, random.fork('load'), history, opened.stores, new FencedCounter(resource), stopping.signal);
+const context = new Context(order, random.fork('load'), history, opened.stores, resource, new FencedCounter(resource), stopping.signal);
 
 const running = runLoads(context);
 process.send?.({ type: 'ready' });
