@@ -37,7 +37,11 @@ function judgeAwait({ asked, answer }: Operation, ofKey: readonly Operation[], h
   const done = downs.flatMap(({ answer: down }) => (down && /^\d+$/.test(down.result) ? [down.t] : [])).sort((a, b) => a - b);
   const opened = done[needed - 1];
   if (opened === undefined) return [];
-  const end = answer?.t ?? history.at(-1)!.t;
+  // One that was killed, or whose locks were closed, waits no more.
+  const gone = history.find(
+    (entry) => (entry.e === 'killed' && entry.worker === asked.w) || (entry.e === 'closing' && entry.w === asked.w),
+  );
+  const end = answer?.t ?? (gone ?? history.at(-1)!).t;
   const bound = 2 * asked.retryInterval + SLACK;
   const faults = timesOf(history, () => true, RECOVERY);
   const late = without({ from: Math.max(opened, asked.t), to: end }, faults).find(({ from, to }) => to - from > bound);

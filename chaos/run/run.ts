@@ -2,6 +2,7 @@ import { mkdtempSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { startRedis } from '../../test/support/redis-server.js';
+import { startClock } from '../clock/clock.js';
 import { faultsOf } from '../faults/all.js';
 import { isLossy, type Group, type Strike } from '../faults/fault.js';
 import { plan } from '../faults/plan.js';
@@ -38,6 +39,8 @@ export interface RunResult {
 const QUIET = 1_500;
 /** ms: the longest keyTimeout and the longest offer, within which all that expires is gone. */
 const EXPIRY = 6_500;
+/** ms by which a clock that jumped may put it off */
+const JUMP = 40_000;
 
 /** One run: load, faults, drain, judgement. */
 export async function run(options: RunOptions): Promise<RunResult> {
@@ -48,8 +51,11 @@ export async function run(options: RunOptions): Promise<RunResult> {
   const { startStage } = await stores[store]!.stage();
   const stage = await startStage({ groups, slots: workers, random: random.fork('stage') });
   const resource = await startRedis();
-  const slots = Array.from({ length: workers }, (_, index) => ({ index, seed, folder, kinds, store, break: options.break }));
-  const scene = new Scene(stage, resource, history, slots);
+  const clocks = groups.includes('clock') ? await Promise.all(Array.from({ length: workers }, startClock)) : [];
+  const slots = Array.from({ length: workers }, (_, index) => {
+    return { index, seed, folder, kinds, store, break: options.break, env: clocks[index]?.env };
+  });
+  const scene = new Scene(stage, resource, history, slots, (slot, ms) => clocks[slot]?.set(ms));
   try {
     await scene.startWorkers();
     await strikeAll(scene, plan(random.fork('plan'), faultsOf(groups), length, workers), length);
@@ -60,7 +66,7 @@ export async function run(options: RunOptions): Promise<RunResult> {
     const facts: Facts = {
       lossy: groups.some(isLossy),
       fenced: await fencedTotals(resource.client()),
-      leftovers: await leftoversOf(scene),
+      leftovers: await leftoversOf(scene, EXPIRY + (groups.includes('clock-server') ? JUMP : 0)),
     };
     const entries = readHistory(folder);
     return { options, folder, history: entries, facts, violations: judge(entries, facts) };
@@ -81,8 +87,8 @@ async function strikeAll(scene: Scene, strikes: readonly Strike[], length: numbe
   await Promise.all(running);
 }
 
-async function leftoversOf({ stage, pidsOfKilled }: Scene): Promise<string[]> {
-  const end = performance.now() + EXPIRY;
+async function leftoversOf({ stage, pidsOfKilled }: Scene, within: number): Promise<string[]> {
+  const end = performance.now() + within;
   for (;;) {
     const leftovers = await stage.leftovers(pidsOfKilled);
     if (leftovers.length === 0 || performance.now() > end) return leftovers;

@@ -18,6 +18,8 @@ export class Scene {
     readonly resource: RedisServer,
     readonly history: HistoryWriter,
     slots: readonly SlotOptions[],
+    /** says by how many ms the wall clock of a worker is wrong, where it can be */
+    readonly setClock: (slot: number, ms: number) => void,
   ) {
     this.slots = slots.map((options) => new Slot(options, stage, resource, history));
   }

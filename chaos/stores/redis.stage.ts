@@ -1,65 +1,92 @@
 import type { Redis } from 'ioredis';
-import { startProxy, type TcpProxy } from '../../test/support/tcp-proxy.js';
-import { startRedis, type RedisServer } from '../../test/support/redis-server.js';
+import type { RedisServer } from '../../test/support/redis-server.js';
+import type { TcpProxy } from '../../test/support/tcp-proxy.js';
 import { leftoversOf } from './redis.leftovers.js';
 import type { RedisPlace } from './redis.worker.js';
-import type { Stage, StageOptions } from './store.js';
-
-export const groups = ['process', 'net', 'server'];
+import type { Stage } from './store.js';
 
 /** The rights of the workers' user when no fault takes some away. */
-export const ALL_RIGHTS = ['on', '>secret', '~*', '&*', '+@all'];
+export const ALL_RIGHTS = ['on', '>secret', 'allkeys', 'allchannels', '+@all'];
+/** The master's name at the sentinel. */
+export const MASTER = 'chaos';
 
-export async function startStage({ groups: wanted, slots, random }: StageOptions): Promise<RedisStage> {
-  const persists = wanted.includes('restart');
-  const args = ['--enable-debug-command', 'yes', ...(persists ? ['--appendonly', 'yes', '--appendfsync', 'always'] : [])];
-  const server = await startRedis({ port: 'free', args });
-  const proxies: TcpProxy[] = [];
-  const stage = new RedisStage(server, proxies, random.chance(0.4) ? 'chaos:' : '');
-  await stage.prepare(server);
-  for (let slot = 0; slot < slots; slot++) {
-    const jitter = random.fork(`proxy ${slot}`);
-    proxies.push(await startProxy({ port: server.port! }, () => jitter.next()));
-  }
-  return stage;
+export interface RedisStageParts {
+  master: RedisServer;
+  replica?: RedisServer;
+  sentinel?: RedisServer;
+  proxies: TcpProxy[];
+  keyPrefix: string;
+  /** says by how many ms the clocks of the servers are wrong */
+  setClock?: (ms: number) => void;
 }
 
+/** Redis servers, and a proxy for each worker before the one that is the master. */
 export class RedisStage implements Stage {
-  /** a connection of the controller's own, which no proxy stands before */
-  admin: Redis;
+  master: RedisServer;
+  replica: RedisServer | undefined;
+  readonly proxies: TcpProxy[];
+  private readonly admins = new Map<RedisServer, Redis>();
 
-  constructor(
-    public server: RedisServer,
-    readonly proxies: TcpProxy[],
-    private readonly keyPrefix: string,
-  ) {
-    this.admin = server.client();
+  constructor(private readonly parts: RedisStageParts) {
+    this.master = parts.master;
+    this.replica = parts.replica;
+    this.proxies = parts.proxies;
   }
 
-  /** ACLs are not replicated: each server needs the user. */
-  async prepare(server: RedisServer): Promise<void> {
-    const client = server.client();
-    await client.call('ACL', 'SETUSER', 'worker', ...ALL_RIGHTS);
-    client.disconnect();
+  /** A connection of the controller's own, which no proxy stands before. */
+  admin(server = this.master): Redis {
+    let admin = this.admins.get(server);
+    if (!admin) this.admins.set(server, (admin = server.client()));
+    return admin;
+  }
+
+  get sentinel(): RedisServer {
+    return this.parts.sentinel!;
+  }
+
+  setClock(ms: number): void {
+    this.parts.setClock?.(ms);
+  }
+
+  /** Asks all servers: ACLs and settings are not replicated. */
+  async onEach(...command: [string, ...string[]]): Promise<void> {
+    for (const server of [this.master, this.replica]) if (server) await this.admin(server).call(...command);
+  }
+
+  /** A restarted server knows its users no more, and a replica of it is to be one again. */
+  async restored(): Promise<void> {
+    await this.onEach('ACL', 'SETUSER', 'worker', ...ALL_RIGHTS);
+  }
+
+  /** From now on new connections lead to the other server. */
+  moveAddress(): void {
+    for (const proxy of this.proxies) proxy.moveTo({ port: this.replica!.port! });
+  }
+
+  /** The replica has become the master. */
+  swap(): void {
+    [this.master, this.replica] = [this.replica!, this.master];
   }
 
   place(slot: number): RedisPlace {
-    const { keyPrefix } = this;
-    const login = { username: 'worker', password: 'secret' };
-    return { connection: { ...this.proxies[slot]!.connection, ...login, ...(keyPrefix === '' ? {} : { keyPrefix }) } };
+    const { keyPrefix, sentinel } = this.parts;
+    const options = { username: 'worker', password: 'secret', ...(keyPrefix === '' ? {} : { keyPrefix }) };
+    if (!sentinel) return { connection: { ...this.proxies[slot]!.connection, ...options } };
+    return { connection: options, sentinels: { name: MASTER, sentinels: [{ host: '127.0.0.1', port: sentinel.port! }] } };
   }
 
   async heal(): Promise<void> {
-    await this.server.resume();
+    this.setClock(0);
+    await this.master.resume();
     await Promise.all(this.proxies.map((proxy) => proxy.heal()));
   }
 
   async leftovers(pidsOfKilled: ReadonlySet<number>): Promise<string[]> {
-    return leftoversOf(this.admin, pidsOfKilled);
+    return leftoversOf(this.admin(), pidsOfKilled);
   }
 
   async stop(): Promise<void> {
     await Promise.all(this.proxies.map((proxy) => proxy.close()));
-    await this.server.stop();
+    await Promise.all([this.parts.sentinel, this.replica, this.master].map((server) => server?.stop()));
   }
 }

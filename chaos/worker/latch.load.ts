@@ -1,5 +1,6 @@
 import type { CountDownLatch } from '../../lib/core.js';
 import type { Context, OpenLocks } from './context.js';
+import { LATCH } from './keys.js';
 import { describe, outcomeOf } from './outcome.js';
 
 /** Done by any worker that takes it. */
@@ -22,7 +23,7 @@ export async function callLatch(context: Context, open: OpenLocks, caller: numbe
 /** Sets a latch again and again, as long as all is well. */
 async function setLatch(context: Context, open: OpenLocks): Promise<void> {
   const { random, resource, stopping } = context;
-  const key = `latch-${context.nextId()}`;
+  const key = `${LATCH}${context.nextId()}`;
   for (let round = 1; round === 1 || (random.chance(0.7) && !stopping.aborted); round++) {
     const count = random.int(1, 5);
     if ((await change(context, open, 'set', key, round, count)) !== 'true') return;

@@ -1,11 +1,12 @@
 import { Call } from './call.js';
 import type { Context, OpenLocks } from './context.js';
+import { KEYS as ALL_KEYS } from './keys.js';
 import { lengthOfSection, writeSection } from './section.js';
 import { chooseTerms, question } from './terms.js';
 import { withAbort } from './with-abort.js';
 
 /** Single locks of the first one are taken too. */
-const KEYS = ['multi-mixed-a', 'multi-mixed-b', 'multi-mixed-c'];
+const { multi: KEYS } = ALL_KEYS;
 
 /** Takes two or three keys together, named in any order, or one of them alone. */
 export async function callMulti(context: Context, open: OpenLocks): Promise<void> {

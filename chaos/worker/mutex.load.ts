@@ -1,11 +1,12 @@
 import type { AcquireOptions, Lease } from '../../lib/core.js';
 import { Call } from './call.js';
 import type { Context, OpenLocks } from './context.js';
+import { KEYS as ALL_KEYS } from './keys.js';
 import { lengthOfSection, writeSection } from './section.js';
 import { chooseTerms, question, type Terms } from './terms.js';
 import { withAbort } from './with-abort.js';
 
-const KEYS = ['mutex-quick-a', 'mutex-quick-b', 'mutex-slow-a', 'mutex-slow-b'];
+const { mutex: KEYS } = ALL_KEYS;
 
 /** One call of a caller of mutexes: by `using`, re-entrant or not, by a bare lease, or by one try; aborted now and then. */
 export async function callMutex(context: Context, open: OpenLocks): Promise<void> {

@@ -1,11 +1,12 @@
 import type { AcquireOptions, Lease, ReadWriteLock } from '../../lib/core.js';
 import { Call } from './call.js';
 import type { Context, OpenLocks } from './context.js';
+import { KEYS as ALL_KEYS } from './keys.js';
 import { lengthOfSection, shareSection, writeSection } from './section.js';
 import { chooseTerms, question } from './terms.js';
 import { withAbort } from './with-abort.js';
 
-const KEYS = ['rw-quick', 'rw-slow'];
+const { readWrite: KEYS } = ALL_KEYS;
 
 /** Readers, writers, and writers that go on as readers: these read under their own write lock and give that one back first. */
 export async function callReadWrite(context: Context, open: OpenLocks): Promise<void> {
