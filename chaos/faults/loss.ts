@@ -18,7 +18,6 @@ export const lossFaults: Fault[] = [
     await master.kill();
     await scene.pause(duration);
     await master.restart();
-    await redisOf(scene).restored();
   }),
   loss('failover that loses writes', async (scene, { duration }) => {
     const stage = redisOf(scene);

@@ -13,7 +13,6 @@ export const restartFaults: Fault[] = [
       await master.kill();
       await scene.pause(duration);
       await master.restart();
-      await redisOf(scene).restored();
     },
   },
 ];

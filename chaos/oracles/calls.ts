@@ -58,7 +58,8 @@ export function claimsOf(calls: readonly CallStory[]): Claim[] {
   for (const call of calls) {
     const { asked, granted, releasing, signal } = call;
     granted?.leases.forEach(({ key, token, remaining }, i) => {
-      const validUntil = Math.max(granted.t + remaining, ...call.claims.map(({ t, remaining }) => t + (remaining[i] ?? 0)));
+      const valid = call.claims.filter((claim) => claim.remaining[i]! > 0);
+      const validUntil = Math.max(granted.t + remaining, ...valid.map((claim) => claim.t + claim.remaining[i]!));
       const to = Math.min(validUntil, releasing?.t ?? Infinity, isLoss(signal) ? signal.t : Infinity);
       if (to > granted.t) claims.push({ from: granted.t, to, validUntil, key, token, asked, call });
     });

@@ -25,8 +25,8 @@ export const earlyLoss: Oracle = (history, { lossy }) => {
   });
 };
 
-/** When its `maxHold` is over, if it has one. */
+/** When its `maxHold` is over at the earliest, if it has one: it counts from the grant, of which the caller hears later. */
 function endOfHold(call: CallStory | undefined): number {
   const maxHold = call?.asked.maxHold ?? Infinity;
-  return call?.granted ? call.granted.t + maxHold - SLACK : Infinity;
+  return call ? call.asked.t + maxHold - SLACK : Infinity;
 }

@@ -1,4 +1,6 @@
+import type { Entry } from '../history/entry.js';
 import { select } from '../history/read.js';
+import type { Leftover } from '../stores/store.js';
 import type { Oracle, Violation } from './oracle.js';
 import { Standstills } from './windows.js';
 
@@ -19,8 +21,19 @@ export const nothingLeft: Oracle = (history, { leftovers }) => {
     ...resources.map((what) => violation(t, `${w} still has ${what}`)),
     ...listeners.map((what) => violation(t, `${w}: the lent client still has listeners of ${what}`)),
   ]);
-  return [...late, ...inWorkers, ...leftovers.map((line) => violation(end, `the store still has ${line}`))];
+  const refused = refusedOwners(history);
+  const inStore = ({ key, what, owners }: Leftover): Violation[] => {
+    if (owners?.every((owner) => refused.has(owner))) return [];
+    return [{ ...violation(end, `the store still has ${what}`), key }];
+  };
+  return [...late, ...inWorkers, ...leftovers.flatMap(inStore)];
 };
+
+/** Whose request to leave was refused for want of rights: nothing else can take them out of a queue. */
+function refusedOwners(history: readonly Entry[]): Set<string> {
+  const refusals = select(history, 'event').filter(({ name, detail }) => name === 'unknown' && detail.includes('NOPERM'));
+  return new Set(refusals.flatMap(({ detail }) => / of (\S+): /.exec(detail)?.[1] ?? []));
+}
 
 function violation(at: number, what: string): Violation {
   return { oracle: 'nothing left', guarantee: 'G7', at, what };

@@ -1,4 +1,5 @@
 import type { Entry, Kind } from '../history/entry.js';
+import type { Leftover } from '../stores/store.js';
 import type { FencedTotals } from '../worker/fenced-counter.js';
 
 export const ORACLES = ['overlap', 'lost update', 'fence', 'tokens', 'early loss', 'liveness', 'latch', 'nothing left', 'trouble'] as const;
@@ -9,8 +10,8 @@ export interface Facts {
   /** The store was made to forget, or its clock jumped: then only what the fencing token guards must be right. */
   lossy: boolean;
   fenced: FencedTotals[];
-  /** what was left in the store, a line for each */
-  leftovers: string[];
+  /** what was left in the store */
+  leftovers: Leftover[];
 }
 
 export interface Violation {

@@ -13,6 +13,7 @@ import { judge } from '../oracles/all.js';
 import type { Facts, Violation } from '../oracles/oracle.js';
 import { Random } from '../random.js';
 import { stores } from '../stores.js';
+import type { Leftover } from '../stores/store.js';
 import { fencedTotals } from '../worker/fenced-counter.js';
 import { Scene } from './scene.js';
 
@@ -87,7 +88,7 @@ async function strikeAll(scene: Scene, strikes: readonly Strike[], length: numbe
   await Promise.all(running);
 }
 
-async function leftoversOf({ stage, pidsOfKilled }: Scene, within: number): Promise<string[]> {
+async function leftoversOf({ stage, pidsOfKilled }: Scene, within: number): Promise<Leftover[]> {
   const end = performance.now() + within;
   for (;;) {
     const leftovers = await stage.leftovers(pidsOfKilled);

@@ -9,7 +9,7 @@ const AROUND = { before: 1_500, after: 300 };
 const MOST_LINES = 60;
 const MOST_VIOLATIONS = 12;
 
-export function tellFailure({ history, violations, options, facts }: RunResult): void {
+export function tellFailure({ history, violations, options }: RunResult): void {
   const start = history[0]?.t ?? 0;
   for (const [oracle, found] of groupBy(violations, ({ oracle }) => oracle)) {
     console.log(`\nFAILED ${oracle}: ${found.length}`);
@@ -18,7 +18,6 @@ export function tellFailure({ history, violations, options, facts }: RunResult):
     }
     tellAround(history, found[0]!, start);
   }
-  if (facts.leftovers.length > 0) console.log(facts.leftovers.join('\n'));
   const { seed, length, kinds, groups } = options;
   console.log(
     `\nrepeat: npm run chaos -- --seed ${seed} --minutes ${length / 60_000} --kind ${kinds.join(',')} --faults ${groups.join(',') || 'none'}`,

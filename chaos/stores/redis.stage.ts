@@ -3,7 +3,7 @@ import type { RedisServer } from '../../test/support/redis-server.js';
 import type { TcpProxy } from '../../test/support/tcp-proxy.js';
 import { leftoversOf } from './redis.leftovers.js';
 import type { RedisPlace } from './redis.worker.js';
-import type { Stage } from './store.js';
+import type { Leftover, Stage } from './store.js';
 
 /** The rights of the workers' user when no fault takes some away. */
 export const ALL_RIGHTS = ['on', '>secret', 'allkeys', 'allchannels', '+@all'];
@@ -53,11 +53,6 @@ export class RedisStage implements Stage {
     for (const server of [this.master, this.replica]) if (server) await this.admin(server).call(...command);
   }
 
-  /** A restarted server knows its users no more, and a replica of it is to be one again. */
-  async restored(): Promise<void> {
-    await this.onEach('ACL', 'SETUSER', 'worker', ...ALL_RIGHTS);
-  }
-
   /** From now on new connections lead to the other server. */
   moveAddress(): void {
     for (const proxy of this.proxies) proxy.moveTo({ port: this.replica!.port! });
@@ -81,7 +76,7 @@ export class RedisStage implements Stage {
     await Promise.all(this.proxies.map((proxy) => proxy.heal()));
   }
 
-  async leftovers(pidsOfKilled: ReadonlySet<number>): Promise<string[]> {
+  async leftovers(pidsOfKilled: ReadonlySet<number>): Promise<Leftover[]> {
     return leftoversOf(this.admin(), pidsOfKilled);
   }
 

@@ -14,6 +14,7 @@ export async function startStage({ groups: wanted, slots, random }: StageOptions
   const needs = (...names: string[]): boolean => names.some((name) => wanted.includes(name));
   const clock = needs('clock-server') ? await startClock() : undefined;
   const args = ['--enable-debug-command', 'yes', '--repl-diskless-sync-delay', '0'];
+  args.push('--user', 'worker', ...ALL_RIGHTS);
   if (needs('restart')) args.push('--appendonly', 'yes', '--appendfsync', 'always');
   const start = (): Promise<RedisServer> => startRedis({ port: 'free', args, env: clock?.env });
   const master = await start();
@@ -26,9 +27,7 @@ export async function startStage({ groups: wanted, slots, random }: StageOptions
     proxies.push(await startProxy({ port: master.port! }, () => jitter.next()));
   }
   const keyPrefix = random.chance(0.4) ? 'chaos:' : '';
-  const stage = new RedisStage({ master, replica, sentinel, proxies, keyPrefix, setClock: clock?.set });
-  await stage.onEach('ACL', 'SETUSER', 'worker', ...ALL_RIGHTS);
-  return stage;
+  return new RedisStage({ master, replica, sentinel, proxies, keyPrefix, setClock: clock?.set });
 }
 
 /** Makes one server the replica of the other, and waits until it has all data. */

@@ -23,14 +23,21 @@ function own(store: OpenedStore['store']): OpenedStore {
 
 /** The settings that the guarantees ask of a lent client: it reconnects soon, and notices a silent connection. */
 function lent(options: RedisOptions, requestTimeout: number): OpenedStore {
+  let isLeaving = false;
   const client = new Redis({
     ...options,
     retryStrategy: (times) => Math.min(50 * times, 400),
     socketTimeout: requestTimeout,
     connectTimeout: requestTimeout,
     maxLoadingRetryTime: 300,
-    reconnectOnError: (error) => error.message.startsWith('READONLY'),
+    // Once for each connection: ioredis adds a listener for each reply for which it is told to reconnect.
+    reconnectOnError(error) {
+      const isFirst = error.message.startsWith('READONLY') && !isLeaving;
+      isLeaving ||= isFirst;
+      return isFirst;
+    },
   });
+  client.on('close', () => (isLeaving = false));
   client.on('error', () => undefined);
   const before = countListeners(client);
   return {

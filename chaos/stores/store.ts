@@ -22,6 +22,14 @@ export interface StageOptions {
   random: Random;
 }
 
+/** A key that is left and must not be. */
+export interface Leftover {
+  key: string;
+  what: string;
+  /** of a queue: the owners that stand in it though their processes have closed their locks */
+  owners?: string[];
+}
+
 /** The servers of one run, and the ways to them. */
 export interface Stage {
   /** where the worker of this slot finds the store; JSON */
@@ -30,8 +38,7 @@ export interface Stage {
   readonly proxies: readonly TcpProxy[];
   /** ends all faults */
   heal(): Promise<void>;
-  /** what is left in the store and must not be: a line for each */
-  leftovers(pidsOfKilled: ReadonlySet<number>): Promise<string[]>;
+  leftovers(pidsOfKilled: ReadonlySet<number>): Promise<Leftover[]>;
   stop(): Promise<void>;
 }
 

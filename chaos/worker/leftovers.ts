@@ -1,7 +1,7 @@
 import type { HistoryWriter } from '../history/writer.js';
 
-/** A socket needs some turns to close. */
-const PATIENCE = 1_500;
+/** ms: a socket needs some turns to close, and ioredis keeps a timer for its `disconnectTimeout`, two seconds, after a connection that is gone. */
+const PATIENCE = 2_500;
 
 /** The handles, timers and requests that keep this process alive, each kind with its number. */
 export function resources(): Map<string, number> {

@@ -1,4 +1,4 @@
-import { Locks, type LockEvents } from '../../lib/core.js';
+import { Locks } from '../../lib/core.js';
 import { breakStore } from '../breaks.js';
 import type { HistoryWriter } from '../history/writer.js';
 import type { Random } from '../random.js';
@@ -42,6 +42,6 @@ export async function openStores(order: WorkerOrder, random: Random, history: Hi
 function listen(locks: Locks, history: HistoryWriter): void {
   const note = (name: string, key: string, detail = ''): void => history.write({ e: 'event', name, key, detail });
   locks.on('lost', ({ key, owner, error }) => note('lost', key, `${owner}: ${error.message}`));
-  locks.on('unknown', ({ key, operation, error }: LockEvents['unknown']) => note('unknown', key, `${operation}: ${error.message}`));
+  locks.on('unknown', ({ key, owner, operation, error }) => note('unknown', key, `${operation} of ${owner}: ${error.message}`));
   locks.on('lag', ({ key, lag }) => note('lag', key, `${Math.round(lag)} ms`));
 }
