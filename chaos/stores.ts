@@ -9,5 +9,6 @@ interface StoreUnderTest {
 
 /** The stores that can be tested, by name. */
 export const stores: Record<string, StoreUnderTest | undefined> = {
-  redis: { stage: () => import('./stores/redis.start.js'), worker: () => import('./stores/redis.worker.js') },
+  redis: { stage: () => import('./stores/redis/start.js'), worker: () => import('./stores/redis/worker.js') },
+  memory: { stage: () => import('./stores/memory/stage.js'), worker: () => import('./stores/memory/worker.js') },
 };

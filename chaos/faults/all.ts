@@ -1,32 +1,11 @@
+import type { Stage } from '../stores/store.js';
 import { clockFaults } from './clock.js';
-import { failoverFaults } from './failover.js';
 import type { Fault } from './fault.js';
-import { lossFaults } from './loss.js';
-import { memoryFaults } from './memory.js';
 import { netFaults } from './net.js';
 import { processFaults } from './process.js';
-import { restartFaults } from './restart.js';
-import { rightsFaults } from './rights.js';
-import { sentinelFaults } from './sentinel.js';
-import { serverFaults } from './server.js';
 
-export const FAULTS: readonly Fault[] = [
-  ...processFaults,
-  ...netFaults,
-  ...serverFaults,
-  ...rightsFaults,
-  ...memoryFaults,
-  ...restartFaults,
-  ...failoverFaults,
-  ...sentinelFaults,
-  ...clockFaults,
-  ...lossFaults,
-];
-
-export function faultsOf(groups: readonly string[]): Fault[] {
-  return FAULTS.filter(({ group }) => groups.includes(group));
-}
-
-export function faultNamed(name: string): Fault {
-  return FAULTS.find((fault) => fault.name === name)!;
+/** The faults of these groups that a stage can be put through: those of any store, and its own. */
+export function faultsOf(groups: readonly string[], stage: Stage): Fault[] {
+  const all = [...processFaults, ...(stage.proxies.length > 0 ? netFaults : []), ...clockFaults, ...stage.faults];
+  return all.filter(({ group, forgets }) => groups.includes(group) && (stage.isShared || forgets !== true));
 }

@@ -14,7 +14,7 @@ export function isLossy(group: string): boolean {
 export interface Strike {
   /** ms after the beginning */
   at: number;
-  fault: string;
+  fault: Fault;
   /** the worker that it hits, if it hits one */
   slot: number;
   /** ms until it is healed */
@@ -28,6 +28,8 @@ export interface Fault {
   readonly group: Group;
   /** It hits the server or all workers: one at a time. */
   readonly isWide?: boolean;
+  /** A store in the memory of the worker is gone with it. */
+  readonly forgets?: boolean;
   /** ms: shortest and longest */
   readonly duration: readonly [number, number];
   /** Strikes, and resolves when it is healed. */

@@ -5,6 +5,7 @@ export const processFaults: Fault[] = [
   {
     name: 'worker killed',
     group: 'process',
+    forgets: true,
     duration: [0, 0],
     strike: (scene, { slot }) => scene.replaceWorker(slot),
   },

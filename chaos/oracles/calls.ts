@@ -45,6 +45,7 @@ export interface Claim {
   validUntil: number;
   key: string;
   token: number | null;
+  owner: string;
   asked: Asked & { t: number; w: string };
   call: CallStory;
 }
@@ -57,11 +58,11 @@ export function claimsOf(calls: readonly CallStory[]): Claim[] {
   const claims: Claim[] = [];
   for (const call of calls) {
     const { asked, granted, releasing, signal } = call;
-    granted?.leases.forEach(({ key, token, remaining }, i) => {
+    granted?.leases.forEach(({ key, token, owner, remaining }, i) => {
       const valid = call.claims.filter((claim) => claim.remaining[i]! > 0);
       const validUntil = Math.max(granted.t + remaining, ...valid.map((claim) => claim.t + claim.remaining[i]!));
       const to = Math.min(validUntil, releasing?.t ?? Infinity, isLoss(signal) ? signal.t : Infinity);
-      if (to > granted.t) claims.push({ from: granted.t, to, validUntil, key, token, asked, call });
+      if (to > granted.t) claims.push({ from: granted.t, to, validUntil, key, token, owner, asked, call });
     });
   }
   return claims.sort((a, b) => a.from - b.from);

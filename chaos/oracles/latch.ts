@@ -27,15 +27,18 @@ export const latch: Oracle = (history, { lossy }) => {
 
 function judgeAwait({ asked, answer }: Operation, ofKey: readonly Operation[], history: readonly Entry[]): Violation[] {
   if (asked.op !== 'await') return [];
-  const needed = ofKey.reduce((sum, { asked: { op, round, count } }) => sum + (op === 'set' && round <= asked.round ? count : 0), 0);
+  const sets = ofKey.filter(({ asked: { op } }) => op === 'set').map(({ asked: set }) => set);
+  const sumOf = (matches: (set: Said<'latch'>) => boolean): number => sets.filter(matches).reduce((sum, { count }) => sum + count, 0);
   const downs = ofKey.filter(({ asked: { op } }) => op === 'down');
   if (answer?.result === 'open') {
     const begun = downs.filter(({ asked: { t } }) => t < answer.t).length;
+    const needed = sumOf(({ round }) => round <= asked.round);
     if (begun >= needed) return [];
     return [violation(asked, 'G1', answer.t, `${asked.id} goes on after ${begun} of ${needed} counts`)];
   }
   const done = downs.flatMap(({ answer: down }) => (down && /^\d+$/.test(down.result) ? [down.t] : [])).sort((a, b) => a - b);
-  const opened = done[needed - 1];
+  // It may have come when the latch was set anew already.
+  const opened = done[sumOf(({ round, t }) => round <= asked.round || t < asked.t) - 1];
   if (opened === undefined) return [];
   // One that was killed, or whose locks were closed, waits no more.
   const gone = history.find(

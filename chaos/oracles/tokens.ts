@@ -2,8 +2,9 @@ import { callsOf, claimsOf, groupBy, type Claim } from './calls.js';
 import type { Facts, Oracle, Violation } from './oracle.js';
 
 /**
- * Tokens are safe integers that grow from one holding of a key to the next. Who asked after another one had its grant came later for sure. Where
- * claims exclude each other and the store forgets nothing, the order of the grants is known too.
+ * Tokens are safe integers that grow from one holding of a key to the next. Where claims exclude each other and the store forgets nothing, that is
+ * the order in which callers hear of their grants. Elsewhere it is only known that an owner which was asked for after a grant came later: callers
+ * of one process may share an owner, and one that the store has forgotten goes on giving its tokens away until its process hears of it.
  */
 export const tokens: Oracle = (history, facts) => {
   const byKey = groupBy(claimsOf(callsOf(history)), ({ key }) => key);
@@ -13,10 +14,12 @@ export const tokens: Oracle = (history, facts) => {
 function tokensOfKey(claims: readonly Claim[], { lossy }: Facts): Violation[] {
   const violations: Violation[] = [];
   const largest = new Largest();
+  const born = new Map<string, number>();
+  for (const { owner, asked } of claims) born.set(owner, Math.min(born.get(owner) ?? Infinity, asked.t));
   for (const claim of claims) {
-    const { token, asked } = claim;
+    const { token, asked, owner } = claim;
     if (!Number.isSafeInteger(token)) violations.push(violation(claim, `${asked.id} has the token ${token}`));
-    const time = !lossy && asked.mode === 'alone' ? claim.from : asked.t;
+    const time = !lossy && asked.mode === 'alone' ? claim.from : born.get(owner)!;
     const before = largest.before(time, claim);
     // Readers have the token of the last write.
     const isSmall = before && (asked.mode === 'read' ? token! < before.token! : token! <= before.token!);

@@ -11,9 +11,12 @@ export const HELP = `npm run chaos -- [options]
                      default: all that a lease can survive; 'none': no fault
   --store <name>     default: redis
   --workers <n>      processes; default: 5
+  --each             each group of faults in a run of its own
   --break <name>     breaks the store on purpose, see breaks.ts
   --prove            runs each break, or the one of --break, and requires that its oracle sees it
-  --keep             keeps the folder of the history also when all is well`;
+  --ci               a fixed list of runs, four minutes in all
+  --report <file>    writes the results as JSON
+  --keep             keeps the folders of the histories also when all is well`;
 
 export interface Flags {
   seed: string;
@@ -23,7 +26,10 @@ export interface Flags {
   store: string;
   workers: number;
   break?: string;
+  report?: string;
+  each: boolean;
   prove: boolean;
+  ci: boolean;
   keep: boolean;
 }
 
@@ -32,29 +38,29 @@ export function readFlags(args = process.argv.slice(2)): Flags | 'help' {
   const { values } = parseArgs({
     args,
     options: {
-      seed: { type: 'string' },
+      seed: { type: 'string', default: String(Math.floor(Math.random() * 1_000_000_000)) },
       minutes: { type: 'string', default: '1' },
       kind: { type: 'string', default: KINDS.join(',') },
       faults: { type: 'string', default: SURVIVABLE.join(',') },
       store: { type: 'string', default: 'redis' },
       workers: { type: 'string', default: '5' },
       break: { type: 'string' },
+      report: { type: 'string' },
+      each: { type: 'boolean', default: false },
       prove: { type: 'boolean', default: false },
+      ci: { type: 'boolean', default: false },
       keep: { type: 'boolean', default: false },
       help: { type: 'boolean', default: false },
     },
   });
   if (values.help) return 'help';
+  const { kind, faults, minutes, workers, ...others } = values;
   return {
-    seed: values.seed ?? String(Math.floor(Math.random() * 1_000_000_000)),
-    minutes: positive('minutes', values.minutes),
-    kinds: namesOf('kind', values.kind, KINDS),
-    groups: values.faults === 'none' ? [] : namesOf('faults', values.faults, GROUPS),
-    store: values.store,
-    workers: positive('workers', values.workers),
-    break: values.break,
-    prove: values.prove,
-    keep: values.keep,
+    ...others,
+    minutes: positive('minutes', minutes),
+    kinds: namesOf('kind', kind, KINDS),
+    groups: faults === 'none' ? [] : namesOf('faults', faults, GROUPS),
+    workers: positive('workers', workers),
   };
 }
 

@@ -52,14 +52,15 @@ export async function run(options: RunOptions): Promise<RunResult> {
   const { startStage } = await stores[store]!.stage();
   const stage = await startStage({ groups, slots: workers, random: random.fork('stage') });
   const resource = await startRedis();
-  const clocks = groups.includes('clock') ? await Promise.all(Array.from({ length: workers }, startClock)) : [];
-  const slots = Array.from({ length: workers }, (_, index) => {
+  const count = stage.isShared ? workers : 1;
+  const clocks = groups.includes('clock') ? await Promise.all(Array.from({ length: count }, startClock)) : [];
+  const slots = Array.from({ length: count }, (_, index) => {
     return { index, seed, folder, kinds, store, break: options.break, env: clocks[index]?.env };
   });
   const scene = new Scene(stage, resource, history, slots, (slot, ms) => clocks[slot]?.set(ms));
   try {
     await scene.startWorkers();
-    await strikeAll(scene, plan(random.fork('plan'), faultsOf(groups), length, workers), length);
+    await strikeAll(scene, plan(random.fork('plan'), faultsOf(groups, stage), length, count), length);
     await stage.heal();
     history.write({ e: 'calm' });
     await scene.pause(QUIET);

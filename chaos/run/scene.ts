@@ -1,6 +1,5 @@
 import type { Child } from '../../test/support/child.js';
 import type { RedisServer } from '../../test/support/redis-server.js';
-import { faultNamed } from '../faults/all.js';
 import type { Strike } from '../faults/fault.js';
 import type { HistoryWriter } from '../history/writer.js';
 import type { Stage } from '../stores/store.js';
@@ -72,7 +71,7 @@ export class Scene {
 
   /** Never rejects: a fault that could not be made is noted. Those that concern all workers come one after the other. */
   strike(n: number, strike: Strike): Promise<void> {
-    const fault = faultNamed(strike.fault);
+    const { fault } = strike;
     const act = async (): Promise<void> => {
       const { name, group } = fault;
       this.history.write({

@@ -1,56 +1,62 @@
 import type { Entry } from '../history/entry.js';
 import { select } from '../history/read.js';
-import { groupBy } from '../oracles/calls.js';
+import { callsOf, groupBy } from '../oracles/calls.js';
 import type { Violation } from '../oracles/oracle.js';
-import type { RunResult } from './run.js';
+import type { RunOptions, RunResult } from './run.js';
 
 /** ms of history that is shown before and after a violation */
-const AROUND = { before: 1_500, after: 300 };
-const MOST_LINES = 60;
-const MOST_VIOLATIONS = 12;
+const AROUND = { before: 3_000, after: 500 };
+const MOST_LINES = 40;
+const MOST_VIOLATIONS = 6;
+const LONGEST_LINE = 240;
 
-export function tellFailure({ history, violations, options }: RunResult): void {
+/** Each oracle that failed, with what it found and the history of the first key; the seed, and how to repeat the run. */
+export function tellFailure({ history, violations, options, folder }: RunResult): void {
   const start = history[0]?.t ?? 0;
-  for (const [oracle, found] of groupBy(violations, ({ oracle }) => oracle)) {
+  for (const [oracle, found] of groupBy(violations, (violation) => violation.oracle)) {
     console.log(`\nFAILED ${oracle}: ${found.length}`);
     for (const { key, at, what, guarantee } of found.slice(0, MOST_VIOLATIONS)) {
-      console.log(`  ${seconds(at - start)} ${guarantee} ${key ?? ''}: ${what}`);
+      console.log(`  ${seconds(at - start)} ${guarantee}${key === undefined ? '' : ` ${key}`}: ${what.slice(0, 1_000)}`);
     }
     tellAround(history, found[0]!, start);
   }
-  const { seed, length, kinds, groups } = options;
-  console.log(
-    `\nrepeat: npm run chaos -- --seed ${seed} --minutes ${length / 60_000} --kind ${kinds.join(',')} --faults ${groups.join(',') || 'none'}`,
-  );
+  console.log(`\nrepeat:  ${commandOf(options)}\nhistory: ${folder}`);
 }
 
-function tellAround(history: readonly Entry[], { key, at }: Violation, start: number): void {
+export function commandOf({ seed, length, kinds, groups, store, workers, break: broken }: RunOptions): string {
+  const flags = [`--seed ${seed}`, `--minutes ${length / 60_000}`, `--kind ${kinds.join(',')}`, `--faults ${groups.join(',') || 'none'}`];
+  flags.push(`--store ${store}`, `--workers ${workers}`);
+  if (broken !== undefined) flags.push(`--break ${broken}`);
+  return `npm run chaos -- ${flags.join(' ')}`;
+}
+
+function tellAround(history: readonly Entry[], { key, at, what }: Violation, start: number): void {
   if (key === undefined) return;
-  const ids = new Set(
-    select(history, 'asked')
-      .filter(({ keys }) => keys.includes(key))
-      .map(({ id }) => id),
-  );
-  const lines = history.filter(({ t }) => t > at - AROUND.before && t < at + AROUND.after).filter((entry) => isAbout(entry, key, ids));
+  const shown = new Set(callsOf(history).flatMap(({ asked, granted }) => (asked.keys.includes(key) && granted ? [asked.id] : [])));
+  for (const [id] of what.matchAll(/\bw\d+\.\d+-\d+\b/g)) shown.add(id);
+  const lines = history.filter(({ t }) => t > at - AROUND.before && t < at + AROUND.after).filter((entry) => isAbout(entry, key, shown));
   const near = lines.findIndex(({ t }) => t >= at);
-  const first = Math.max(0, near - (2 * MOST_LINES) / 3);
+  const first = Math.max(0, near - Math.round(0.75 * MOST_LINES));
   for (const entry of lines.slice(first, first + MOST_LINES)) console.log(`    ${lineOf(entry, start)}`);
 }
 
-function isAbout(entry: Entry, key: string, ids: ReadonlySet<string>): boolean {
-  if (entry.e === 'claim') return false;
-  if ('id' in entry) return ids.has(entry.id);
-  return entry.e === 'event' ? entry.key.endsWith(key) : ['fault', 'healed', 'killed', 'trouble', 'lag', 'calm'].includes(entry.e);
+function isAbout(entry: Entry, key: string, shown: ReadonlySet<string>): boolean {
+  if (entry.e === 'claim' || entry.e === 'fenced') return false;
+  if (entry.e === 'latch') return entry.key === key;
+  if ('id' in entry) return shown.has(entry.id);
+  if (entry.e === 'lag') return entry.ms > 100;
+  return entry.e === 'event' ? entry.key.endsWith(key) : ['fault', 'healed', 'killed', 'trouble', 'calm'].includes(entry.e);
 }
 
 function lineOf({ t, w, e, ...rest }: Entry, start: number): string {
-  return `${seconds(t - start)} ${w.padEnd(6)} ${e.padEnd(9)} ${JSON.stringify(rest).slice(0, 220)}`;
+  const words = Object.entries(rest).map(([name, value]) => `${name}=${typeof value === 'string' ? value : JSON.stringify(value)}`);
+  return `${seconds(t - start)} ${w.padEnd(6)} ${e.padEnd(9)} ${words.join(' ').slice(0, LONGEST_LINE)}`;
 }
 
-const seconds = (ms: number): string => `${(ms / 1_000).toFixed(4).padStart(9)} s`;
+const seconds = (ms: number): string => `${(ms / 1_000).toFixed(3).padStart(8)} s`;
 
-export function tellSuccess({ history }: RunResult): void {
-  const granted = select(history, 'granted').length;
-  const faults = [...groupBy(select(history, 'fault'), ({ name }) => name)].map(([name, all]) => `${name} ×${all.length}`);
-  console.log(`ok: ${granted} holdings, ${select(history, 'wrote').length} updates; ${faults.join(', ') || 'no faults'}`);
+/** What was done, in a few lines. */
+export function tellSuccess({ history, options }: RunResult): void {
+  const faults = [...groupBy(select(history, 'fault'), ({ name }) => name)].map(([name, all]) => `${name} ×${all.length}`).sort();
+  console.log(`ok  ${options.groups.join(', ') || 'no faults'}: ${faults.join(', ')}`);
 }

@@ -1,5 +1,6 @@
 import type { LockStore } from '../../lib/core.js';
 import type { TcpProxy } from '../../test/support/tcp-proxy.js';
+import type { Fault } from '../faults/fault.js';
 import type { Random } from '../random.js';
 
 export interface OpenedStore {
@@ -32,6 +33,10 @@ export interface Leftover {
 
 /** The servers of one run, and the ways to them. */
 export interface Stage {
+  /** whether several workers share the store */
+  readonly isShared: boolean;
+  /** what can happen to its servers */
+  readonly faults: readonly Fault[];
   /** where the worker of this slot finds the store; JSON */
   place(slot: number): unknown;
   /** one for each slot, where the store is asked by TCP */
@@ -44,6 +49,4 @@ export interface Stage {
 
 export interface StageModule {
   startStage(options: StageOptions): Promise<Stage>;
-  /** the fault groups that this store can be put through */
-  readonly groups: readonly string[];
 }

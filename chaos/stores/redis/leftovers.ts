@@ -1,5 +1,5 @@
 import type { Redis } from 'ioredis';
-import type { Leftover } from './store.js';
+import type { Leftover } from '../store.js';
 
 /** Each key that is neither a fencing token, nor a latch that expires, nor a queue in which only killed processes stand. */
 export async function leftoversOf(redis: Redis, pidsOfKilled: ReadonlySet<number>): Promise<Leftover[]> {

@@ -1,9 +1,10 @@
 import type { Redis } from 'ioredis';
-import type { RedisServer } from '../../test/support/redis-server.js';
-import type { TcpProxy } from '../../test/support/tcp-proxy.js';
-import { leftoversOf } from './redis.leftovers.js';
-import type { RedisPlace } from './redis.worker.js';
-import type { Leftover, Stage } from './store.js';
+import type { RedisServer } from '../../../test/support/redis-server.js';
+import type { TcpProxy } from '../../../test/support/tcp-proxy.js';
+import { redisFaults } from './faults/all.js';
+import { leftoversOf } from './leftovers.js';
+import type { RedisPlace } from './worker.js';
+import type { Leftover, Stage } from '../store.js';
 
 /** The rights of the workers' user when no fault takes some away. */
 export const ALL_RIGHTS = ['on', '>secret', 'allkeys', 'allchannels', '+@all'];
@@ -22,6 +23,8 @@ export interface RedisStageParts {
 
 /** Redis servers, and a proxy for each worker before the one that is the master. */
 export class RedisStage implements Stage {
+  readonly isShared = true;
+  readonly faults = redisFaults;
   master: RedisServer;
   replica: RedisServer | undefined;
   readonly proxies: TcpProxy[];

@@ -1,8 +1,8 @@
-import type { Scene } from '../run/scene.js';
-import { follow } from '../stores/redis.start.js';
-import { KEYS } from '../worker/keys.js';
-import type { Fault, Strike } from './fault.js';
-import { redisOf } from './redis.js';
+import type { Scene } from '../../../run/scene.js';
+import { follow } from '../follow.js';
+import { KEYS } from '../../../worker/keys.js';
+import type { Fault, Strike } from '../../../faults/fault.js';
+import { redisOf } from './stage-of.js';
 
 /** The store forgets what it was told. Then two may hold a key, and only the fencing token helps. */
 export const lossFaults: Fault[] = [

@@ -1,7 +1,7 @@
 import { Redis, type RedisOptions } from 'ioredis';
-import { redisStore } from '../../lib/stores/redis/redis.store.js';
-import type { Random } from '../random.js';
-import type { OpenedStore } from './store.js';
+import { redisStore } from '../../../lib/stores/redis/redis.store.js';
+import type { Random } from '../../random.js';
+import type { OpenedStore } from '../store.js';
 
 export interface RedisPlace {
   connection: RedisOptions;

@@ -1,13 +1,10 @@
-import { startRedis, type RedisServer } from '../../test/support/redis-server.js';
-import { startSentinel } from '../../test/support/redis-sentinel.js';
-import { eventually } from '../../test/support/eventually.js';
-import { startProxy, type TcpProxy } from '../../test/support/tcp-proxy.js';
-import { startClock } from '../clock/clock.js';
-import { GROUPS } from '../faults/fault.js';
-import { ALL_RIGHTS, MASTER, RedisStage } from './redis.stage.js';
-import type { StageOptions } from './store.js';
-
-export const groups: readonly string[] = GROUPS;
+import { startRedis, type RedisServer } from '../../../test/support/redis-server.js';
+import { startSentinel } from '../../../test/support/redis-sentinel.js';
+import { startProxy, type TcpProxy } from '../../../test/support/tcp-proxy.js';
+import { startClock } from '../../clock/clock.js';
+import { follow } from './follow.js';
+import { ALL_RIGHTS, MASTER, RedisStage } from './stage.js';
+import type { StageOptions } from '../store.js';
 
 /** Starts what the groups of faults need, and no more. */
 export async function startStage({ groups: wanted, slots, random }: StageOptions): Promise<RedisStage> {
@@ -28,12 +25,4 @@ export async function startStage({ groups: wanted, slots, random }: StageOptions
   }
   const keyPrefix = random.chance(0.4) ? 'chaos:' : '';
   return new RedisStage({ master, replica, sentinel, proxies, keyPrefix, setClock: clock?.set });
-}
-
-/** Makes one server the replica of the other, and waits until it has all data. */
-export async function follow(replica: RedisServer, master: RedisServer): Promise<void> {
-  const client = replica.client();
-  await client.replicaof('127.0.0.1', master.port!);
-  await eventually(async () => /master_link_status:up/.test(await client.info('replication')), { within: 10_000 });
-  client.disconnect();
 }

@@ -1,5 +1,5 @@
-import type { Fault } from './fault.js';
-import { redisOf } from './redis.js';
+import type { Fault } from '../../../faults/fault.js';
+import { redisOf } from './stage-of.js';
 
 /** The server is killed, and comes back with all that it had answered for: `appendfsync always`. */
 export const restartFaults: Fault[] = [

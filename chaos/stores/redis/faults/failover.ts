@@ -1,8 +1,8 @@
-import { eventually } from '../../test/support/eventually.js';
-import type { Scene } from '../run/scene.js';
-import type { RedisStage } from '../stores/redis.stage.js';
-import type { Fault, Strike } from './fault.js';
-import { redisOf } from './redis.js';
+import { eventually } from '../../../../test/support/eventually.js';
+import type { Scene } from '../../../run/scene.js';
+import type { RedisStage } from '../stage.js';
+import type { Fault, Strike } from '../../../faults/fault.js';
+import { redisOf } from './stage-of.js';
 
 /** The replica becomes the master, and nothing is lost. The workers' address moves; what is open stays for a while, and is cut then. */
 export const failoverFaults: Fault[] = [

@@ -1,8 +1,8 @@
-import { eventually } from '../../test/support/eventually.js';
-import { MASTER } from '../stores/redis.stage.js';
+import { eventually } from '../../../../test/support/eventually.js';
+import { MASTER } from '../stage.js';
 import { caughtUp } from './failover.js';
-import type { Fault } from './fault.js';
-import { redisOf } from './redis.js';
+import type { Fault } from '../../../faults/fault.js';
+import { redisOf } from './stage-of.js';
 
 /**
  * A sentinel promotes the replica. The old master goes on until the sentinel has made it a replica, and what it is told meanwhile would be lost. So it

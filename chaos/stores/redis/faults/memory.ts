@@ -1,5 +1,5 @@
-import type { Fault } from './fault.js';
-import { redisOf } from './redis.js';
+import type { Fault } from '../../../faults/fault.js';
+import { redisOf } from './stage-of.js';
 
 /** The server takes no more data for a while. */
 export const memoryFaults: Fault[] = [

@@ -1,5 +1,5 @@
-import type { Scene } from '../run/scene.js';
-import { RedisStage } from '../stores/redis.stage.js';
+import type { Scene } from '../../../run/scene.js';
+import { RedisStage } from '../stage.js';
 
 /** The stage of a fault that only Redis has. */
 export function redisOf({ stage }: Scene): RedisStage {

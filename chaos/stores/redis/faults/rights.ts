@@ -1,6 +1,6 @@
-import { PATTERNS } from '../worker/keys.js';
-import type { Fault, Strike } from './fault.js';
-import { redisOf } from './redis.js';
+import { PATTERNS } from '../../../worker/keys.js';
+import type { Fault, Strike } from '../../../faults/fault.js';
+import { redisOf } from './stage-of.js';
 
 /** The workers' user may not do something for a while. */
 export const rightsFaults: Fault[] = [
