@@ -33,8 +33,7 @@ function judgeAwait({ asked, answer }: Operation, ofKey: readonly Operation[], h
   if (answer?.result === 'open') {
     const begun = downs.filter(({ asked: { t } }) => t < answer.t).length;
     const needed = sumOf(({ round }) => round <= asked.round);
-    if (begun >= needed) return [];
-    return [violation(asked, 'G1', answer.t, `${asked.id} goes on after ${begun} of ${needed} counts`)];
+    if (begun < needed) return [violation(asked, 'G1', answer.t, `${asked.id} goes on after ${begun} of ${needed} counts`)];
   }
   const done = downs.flatMap(({ answer: down }) => (down && /^\d+$/.test(down.result) ? [down.t] : [])).sort((a, b) => a - b);
   // It may have come when the latch was set anew already.

@@ -22,7 +22,7 @@ function tokensOfKey(claims: readonly Claim[], { lossy }: Facts): Violation[] {
     const time = !lossy && asked.mode === 'alone' ? claim.from : born.get(owner)!;
     const before = largest.before(time, claim);
     // Readers have the token of the last write.
-    const isSmall = before && (asked.mode === 'read' ? token! < before.token! : token! <= before.token!);
+    const isSmall = token !== null && before && (asked.mode === 'read' ? token < before.token! : token <= before.token!);
     if (isSmall) violations.push(violation(claim, `${asked.id} has the token ${token}, but ${before.asked.id} had ${before.token} before`));
     largest.add(claim);
   }

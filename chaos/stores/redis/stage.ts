@@ -85,6 +85,6 @@ export class RedisStage implements Stage {
 
   async stop(): Promise<void> {
     await Promise.all(this.proxies.map((proxy) => proxy.close()));
-    await Promise.all([this.parts.sentinel, this.replica, this.master].map((server) => server?.stop()));
+    await Promise.all([this.parts.sentinel?.stop(), this.replica?.stop(), this.master.stop()]);
   }
 }
