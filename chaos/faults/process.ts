@@ -25,9 +25,6 @@ export const processFaults: Fault[] = [
     name: 'event loop blocked',
     group: 'process',
     duration: [100, 2_500],
-    async strike(scene, { slot, duration }) {
-      scene.tell(slot, { type: 'busy', ms: duration });
-      await scene.pause(duration);
-    },
+    strike: (scene, { slot, duration }) => scene.blockWorker(slot, duration),
   },
 ];

@@ -46,7 +46,10 @@ function judgeAwait({ asked, answer }: Operation, ofKey: readonly Operation[], h
   const end = answer?.t ?? (gone ?? history.at(-1)!).t;
   const bound = 2 * asked.retryInterval + SLACK;
   const faults = timesOf(history, () => true, RECOVERY);
-  const late = without({ from: Math.max(opened, asked.t), to: end }, faults).find(({ from, to }) => to - from > bound);
+  const standstills = new Standstills(history);
+  const late = without({ from: Math.max(opened, asked.t), to: end }, faults).find(
+    ({ from, to }) => to > standstills.putOff(asked.w, from, from + bound),
+  );
   return late ? [violation(asked, 'G8', late.from + bound, `${asked.id} does not go on after the last count`)] : [];
 }
 

@@ -3,13 +3,14 @@ import type { RedisServer } from '../../test/support/redis-server.js';
 import type { Strike } from '../faults/fault.js';
 import type { HistoryWriter } from '../history/writer.js';
 import type { Stage } from '../stores/store.js';
-import type { FromWorker, ToWorker } from '../worker/order.js';
+import type { FromWorker } from '../worker/order.js';
 import { Slot, type SlotOptions } from './slot.js';
 
 /** The running system that faults strike: a stage with its servers, and workers in slots. */
 export class Scene {
   private readonly slots: Slot[];
   private wide: Promise<void> = Promise.resolve();
+  private readonly blocked = new WeakMap<object, Promise<void>>();
   private readonly pauses = new Set<() => void>();
 
   constructor(
@@ -44,9 +45,16 @@ export class Scene {
     await this.slots[slot]!.replace();
   }
 
-  tell(slot: number, message: ToWorker): void {
+  /** One after the other: a worker that is blocked hears of the next one when it is free again. */
+  async blockWorker(slot: number, ms: number): Promise<void> {
     const worker = this.worker(slot);
-    if (worker.running) worker.send(message);
+    const block = async (): Promise<void> => {
+      if (worker.running) worker.send({ type: 'busy', ms });
+      await this.pause(ms);
+    };
+    const blocked = (this.blocked.get(worker) ?? Promise.resolve()).then(block);
+    this.blocked.set(worker, blocked);
+    await blocked;
   }
 
   async stopWorker(slot: number, duration: number): Promise<void> {
