@@ -29,7 +29,9 @@ const server = await startRedis();
 const resource = await startRedis();
 const admin = server.client();
 const lent = new Redis(server.connection);
-const all = [redisStore({ client: lent }), redisStore({ options: { ...server.connection } })].map((store) => new Locks(store, { logger: false }));
+const all = [redisStore({ client: lent }), redisStore({ options: { ...server.connection } })].map(
+  (store) => new Locks(store, { logger: false }),
+);
 const phases = [
   { title: `${flags.cycles} cycles`, samples: await cycles(Number(flags.cycles), Number(flags.keys)) },
   { title: `${flags.minutes} min mixed`, samples: await mixed(Number(flags.minutes) * 60) },

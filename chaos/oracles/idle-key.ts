@@ -36,6 +36,7 @@ function idleTimes(key: string, calls: readonly CallStory[], world: World): Viol
   const busy = calls.filter(({ granted }) => granted).map(busySpan);
   const waits = calls.map((call) => ({ call, from: call.asked.t, to: endOfWait(call, world.end) }));
   return without({ from: calls[0]!.asked.t, to: world.end }, [...busy, ...world.faults]).flatMap((idle) => {
+    if (idle.to - idle.from <= SLACK) return [];
     // One that waits through all of the time, however others come and go.
     for (const { call, from, to } of waits) {
       const start = Math.max(idle.from, from);

@@ -30,7 +30,7 @@ export function without({ from, to }: Span, others: readonly Span[]): Span[] {
   return left;
 }
 
-/** For how long each worker stood still, as it measured itself. */
+/** For how long each worker stood still, and the controller, through whose proxies all replies go: as they measured themselves. */
 export class Standstills {
   private readonly spans = new Map<string, Span[]>();
 
@@ -38,14 +38,16 @@ export class Standstills {
     for (const entry of history) {
       if (entry.e !== 'lag') continue;
       const spans = this.spans.get(entry.w) ?? [];
-      this.spans.set(entry.w, [...spans, { from: entry.t - entry.ms, to: entry.t }]);
+      spans.push({ from: entry.t - entry.ms, to: entry.t });
+      this.spans.set(entry.w, spans);
     }
   }
 
   /** The deadline of something that began at `from`, put off by all standstills before it. */
   putOff(worker: string, from: number, deadline: number): number {
     let late = deadline;
-    for (const span of this.spans.get(worker) ?? []) if (span.to > from && span.from <= late) late += span.to - span.from;
+    const spans = [...(this.spans.get(worker) ?? []), ...(this.spans.get('chaos') ?? [])].sort((a, b) => a.from - b.from);
+    for (const span of spans) if (span.to > from && span.from <= late) late += span.to - span.from;
     return late;
   }
 }

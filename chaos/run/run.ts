@@ -7,6 +7,7 @@ import { faultsOf } from '../faults/all.js';
 import { isLossy, type Group, type Strike } from '../faults/fault.js';
 import { plan } from '../faults/plan.js';
 import type { Entry, Kind } from '../history/entry.js';
+import { LagWatch } from '../history/lag-watch.js';
 import { readHistory } from '../history/read.js';
 import { HistoryWriter } from '../history/writer.js';
 import { judge } from '../oracles/all.js';
@@ -58,6 +59,7 @@ export async function run(options: RunOptions): Promise<RunResult> {
     return { index, seed, folder, kinds, store, break: options.break, env: clocks[index]?.env };
   });
   const scene = new Scene(stage, resource, history, slots, (slot, ms) => clocks[slot]?.set(ms));
+  const lag = new LagWatch(history);
   try {
     await scene.startWorkers();
     await strikeAll(scene, plan(random.fork('plan'), faultsOf(groups, stage), length, count), length);
@@ -73,6 +75,7 @@ export async function run(options: RunOptions): Promise<RunResult> {
     const entries = readHistory(folder);
     return { options, folder, history: entries, facts, violations: judge(entries, facts) };
   } finally {
+    lag.stop();
     await scene.stop();
     history.close();
   }

@@ -32,7 +32,7 @@ export async function takeSample(at: number, admin: Redis, lent: Redis): Promise
     heap: process.memoryUsage().heapUsed / 2 ** 20,
     handles: process.getActiveResourcesInfo().length,
     listeners: lent.eventNames().reduce((sum, name) => sum + lent.listenerCount(name), 0),
-    subscriptions: (channels).length,
+    subscriptions: channels.length,
     keys: keys - latches.length,
   };
 }

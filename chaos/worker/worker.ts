@@ -1,12 +1,12 @@
 // One process that uses the locks: what it does is in the loads, what it notes is its history.
 import { Redis } from 'ioredis';
 import { join } from 'node:path';
+import { LagWatch } from '../history/lag-watch.js';
 import { HistoryWriter } from '../history/writer.js';
 import { Random } from '../random.js';
 import { openStores } from './open.js';
 import { Context } from './context.js';
 import { FencedCounter } from './fenced-counter.js';
-import { LagWatch } from './lag.js';
 import { noteLeftovers, resources } from './leftovers.js';
 import { runLoads } from './loads.js';
 import type { ToWorker, WorkerOrder } from './order.js';

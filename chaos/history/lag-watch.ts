@@ -1,5 +1,5 @@
-import { now } from '../history/clock.js';
-import type { HistoryWriter } from '../history/writer.js';
+import { now } from './clock.js';
+import type { HistoryWriter } from './writer.js';
 
 const EVERY = 20;
 /** Smaller ones explain nothing. */
