@@ -20,6 +20,8 @@ export interface StartRedisOptions {
   password?: string;
   /** more arguments, for example `['--maxmemory', '2mb']` */
   args?: string[];
+  /** of the server's process; not in a container */
+  env?: NodeJS.ProcessEnv;
   /** text of a configuration file, which the server may rewrite */
   config?: string;
 }
@@ -87,7 +89,7 @@ export class RedisServer {
 
   async start(): Promise<void> {
     const { command, args, container } = this.launch.kind === 'local' ? this.#local(this.launch) : this.#docker(this.launch);
-    const process = await startGuarded({ command, args, container, folder: this.#folder });
+    const process = await startGuarded({ command, args, container, folder: this.#folder, env: this.options.env });
     this.#process = process;
     await eventually(() => (process.running ? this.#ready() : undefined), { within: 15_000, every: 5 });
     if (!process.running) throw new Error(`redis-server ended with status ${await process.exited}:\n${process.log()}`);

@@ -37,18 +37,21 @@ export class ProxyLink {
     private readonly upstream: Socket,
     private readonly traffic: Traffic,
     onGone: () => void,
+    random: () => number,
   ) {
     this.#requests = new Pipe(
       client,
       upstream,
       () => traffic.requests,
       (frame) => this.#onRequest(frame),
+      random,
     );
     this.#replies = new Pipe(
       upstream,
       client,
       () => traffic.replies,
       (frame) => this.#onReply(frame),
+      random,
     );
     for (const socket of [client, upstream]) {
       socket.setNoDelay(true);
@@ -71,6 +74,11 @@ export class ProxyLink {
     this.#replies.stop();
     this.client.resetAndDestroy();
     this.upstream.destroy();
+  }
+
+  /** The server still gets what the client has sent, when it is due. */
+  resetClient(): void {
+    this.client.resetAndDestroy();
   }
 
   #onRequest(frame: Buffer): boolean {
@@ -103,6 +111,7 @@ class Pipe {
     private readonly way: () => Way,
     /** answers whether to forward it */
     private readonly onFrame: (frame: Buffer) => boolean,
+    private readonly random: () => number,
   ) {
     source.on('data', (bytes: Buffer) => this.#onBytes(bytes));
     source.once('close', (failed: boolean) => this.#enqueue(() => this.#end(failed)));
@@ -143,7 +152,7 @@ class Pipe {
   #enqueue(deliver: () => void): void {
     const { delay, jitter } = this.way();
     const before = this.#queue.at(-1)?.due ?? 0;
-    this.#queue.push({ due: Math.max(before, performance.now() + delay + Math.random() * jitter), deliver });
+    this.#queue.push({ due: Math.max(before, performance.now() + delay + this.random() * jitter), deliver });
     this.#deliverDue();
   }
 

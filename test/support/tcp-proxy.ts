@@ -20,9 +20,10 @@ export interface ReplyLossOptions {
 /**
  * A proxy of its own before a RESP server, whose faults are switched while it runs. Faults add up until `heal`.
  * It forwards whole requests and replies only, and a connection that has lost bytes never carries later ones in their place.
+ * @param random decides about jitter
  */
-export async function startProxy(target: ProxyTarget): Promise<TcpProxy> {
-  const proxy = new TcpProxy(target, await freePort());
+export async function startProxy(target: ProxyTarget, random = Math.random): Promise<TcpProxy> {
+  const proxy = new TcpProxy(target, await freePort(), random);
   await proxy.listen();
   return proxy;
 }
@@ -33,8 +34,9 @@ export class TcpProxy {
   readonly #traffic: Traffic = passing();
 
   constructor(
-    private readonly target: ProxyTarget,
+    private target: ProxyTarget,
     readonly port: number,
+    private readonly random = Math.random,
   ) {}
 
   /** options for ioredis */
@@ -85,6 +87,25 @@ export class TcpProxy {
     if (direction !== 'requests') Object.assign(this.#traffic.replies, { delay: ms, jitter });
   }
 
+  /**
+   * Holds back what clients send, resets the clients after `hold` milliseconds, and gives the server what they had sent `late` milliseconds after that.
+   * Resolves when the clients are reset; new ones are welcome, unless refused.
+   */
+  async cutLate({ hold, late }: { hold: number; late: number }): Promise<void> {
+    const { requests } = this.#traffic;
+    const delay = requests.delay;
+    requests.delay = hold + late;
+    const links = [...this.#links];
+    await new Promise((resolve) => setTimeout(resolve, hold));
+    for (const link of links) link.resetClient();
+    requests.delay = delay;
+  }
+
+  /** Connections that are made from now on lead there; those that are open stay where they are. */
+  moveTo(target: ProxyTarget): void {
+    this.target = target;
+  }
+
   /** New connections get ECONNREFUSED; those that are open go on. */
   refuse(): void {
     const server = this.#server;
@@ -119,7 +140,7 @@ export class TcpProxy {
   }
 
   #join(client: Socket): void {
-    const link = new ProxyLink(client, connect(this.target), this.#traffic, () => this.#links.delete(link));
+    const link = new ProxyLink(client, connect(this.target), this.#traffic, () => this.#links.delete(link), this.random);
     this.#links.add(link);
   }
 }

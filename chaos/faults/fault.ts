@@ -1,0 +1,37 @@
+import type { Scene } from '../run/scene.js';
+
+export const SURVIVABLE = ['process', 'net', 'server', 'rights', 'memory', 'restart', 'failover', 'sentinel', 'clock'] as const;
+/** The store forgets, or its clock jumps: only the fencing token helps. */
+export const FENCE_ONLY = ['loss', 'clock-server'] as const;
+export const GROUPS = [...SURVIVABLE, ...FENCE_ONLY] as const;
+export type Group = (typeof GROUPS)[number];
+
+export function isLossy(group: string): boolean {
+  return (FENCE_ONLY as readonly string[]).includes(group);
+}
+
+/** One fault at one time, as the seed plans it. */
+export interface Strike {
+  /** ms after the beginning */
+  at: number;
+  fault: Fault;
+  /** the worker that it hits, if it hits one */
+  slot: number;
+  /** ms until it is healed */
+  duration: number;
+  /** from 0 to 1: whatever else the fault has to choose */
+  extent: number;
+}
+
+export interface Fault {
+  readonly name: string;
+  readonly group: Group;
+  /** It hits the server or all workers: one at a time. */
+  readonly isWide?: boolean;
+  /** A store in the memory of the worker is gone with it. */
+  readonly forgets?: boolean;
+  /** ms: shortest and longest */
+  readonly duration: readonly [number, number];
+  /** Strikes, and resolves when it is healed. */
+  strike(scene: Scene, strike: Strike): Promise<void>;
+}

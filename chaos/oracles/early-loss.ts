@@ -1,0 +1,32 @@
+import { select } from '../history/read.js';
+import { callsOf, claimsOf, isLoss, type CallStory } from './calls.js';
+import type { Oracle, Violation } from './oracle.js';
+
+/** ms by which a timer may be early */
+const SLACK = 5;
+
+/** G4, G6: as long as the store forgets nothing, a lease is not lost before its end: neither by a renewal's answer nor by a release's. */
+export const earlyLoss: Oracle = (history, { lossy }) => {
+  if (lossy) return [];
+  const closing = new Map(select(history, 'closing').map(({ w, t }) => [w, t]));
+  const calls = callsOf(history);
+  const byId = new Map(calls.map((call) => [call.asked.id, call]));
+  return claimsOf(calls).flatMap(({ key, validUntil, asked, call }): Violation[] => {
+    const { signal, releasing, released } = call;
+    // The limit of the outermost call is one of all that re-enter its lease.
+    const limit = Math.min(closing.get(asked.w) ?? Infinity, endOfHold(call), endOfHold(byId.get(asked.chain)));
+    const lost = isLoss(signal) && signal.t < limit ? signal : undefined;
+    const refused = released && !released.ours && (releasing?.t ?? released.t) < limit ? released : undefined;
+    const loss = lost ?? refused;
+    if (!loss || loss.t >= validUntil - SLACK) return [];
+    const why = loss.e === 'signal' ? loss.reason : 'its release is answered "not ours"';
+    const what = `${asked.id} loses its lease ${(validUntil - loss.t).toFixed(0)} ms before its end: ${why}`;
+    return [{ oracle: 'early loss', guarantee: 'G4', kind: asked.kind, key, at: loss.t, what }];
+  });
+};
+
+/** When its `maxHold` is over at the earliest, if it has one: it counts from the grant, of which the caller hears later. */
+function endOfHold(call: CallStory | undefined): number {
+  const maxHold = call?.asked.maxHold ?? Infinity;
+  return call ? call.asked.t + maxHold - SLACK : Infinity;
+}

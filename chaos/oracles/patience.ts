@@ -1,0 +1,37 @@
+import type { Entry } from '../history/entry.js';
+import { select } from '../history/read.js';
+import { callsOf, type CallStory } from './calls.js';
+import type { Oracle } from './oracle.js';
+import { Standstills } from './windows.js';
+
+/** ms by which a call may end late on a loaded machine, beside the standstills that its worker measured */
+const SLACK = 300;
+
+/** G9: a call has its answer when its patience and one requestTimeout are over, and at once when it is aborted. */
+export const patience: Oracle = (history) => {
+  const standstills = new Standstills(history);
+  const closing = new Map(select(history, 'closing').map(({ w, t }) => [w, t]));
+  const lastSeen = lastTimes(history);
+  return callsOf(history).flatMap((call) => {
+    const { asked } = call;
+    const deadline = standstills.putOff(asked.w, asked.t, deadlineOf(call, closing.get(asked.w)) + SLACK);
+    const end = call.granted?.t ?? call.ended?.t ?? Infinity;
+    // A killed worker that was stopped before has nothing to say.
+    if (end <= deadline || (lastSeen.get(asked.w) ?? 0) <= deadline) return [];
+    const late = end === Infinity ? 'never' : `${(end - deadline).toFixed(0)} ms too late`;
+    const patience = asked.patience === null ? 'endless patience' : `a patience of ${asked.patience} ms`;
+    const what = `${asked.id} with ${patience}${call.aborting ? ', aborted,' : ''} has its answer ${late}`;
+    return [{ oracle: 'liveness' as const, guarantee: 'G9', kind: asked.kind, key: asked.keys[0], at: deadline, what }];
+  });
+};
+
+function deadlineOf({ asked, aborting }: CallStory, closing: number | undefined): number {
+  const own = asked.patience === null ? Infinity : asked.t + asked.patience + asked.requestTimeout;
+  return Math.min(own, aborting?.t ?? Infinity, closing === undefined ? Infinity : Math.max(closing, asked.t) + asked.requestTimeout);
+}
+
+function lastTimes(history: readonly Entry[]): Map<string, number> {
+  const times = new Map<string, number>();
+  for (const { w, t } of history) times.set(w, t);
+  return times;
+}

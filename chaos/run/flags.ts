@@ -1,0 +1,78 @@
+import { parseArgs } from 'node:util';
+import { GROUPS, SURVIVABLE, type Group } from '../faults/fault.js';
+import { KINDS, type Kind } from '../history/entry.js';
+
+export const HELP = `npm run chaos -- [options]
+
+  --seed <text>      repeats a run; default: a random one, which is printed
+  --minutes <n>      default: 1
+  --kind <names>     with commas: ${KINDS.join(',')}; default: all
+  --faults <names>   with commas: ${GROUPS.join(',')};
+                     default: all that a lease can survive; 'none': no fault
+  --store <name>     default: redis
+  --workers <n>      processes; default: 5
+  --each             each group of faults in a run of its own
+  --break <name>     breaks the store on purpose, see breaks.ts
+  --prove            runs each break, or the one of --break, and requires that its oracle sees it
+  --ci               a fixed list of runs, four minutes in all
+  --report <file>    writes the results as JSON
+  --keep             keeps the folders of the histories also when all is well`;
+
+export interface Flags {
+  seed: string;
+  minutes: number;
+  kinds: Kind[];
+  groups: Group[];
+  store: string;
+  workers: number;
+  break?: string;
+  report?: string;
+  each: boolean;
+  prove: boolean;
+  ci: boolean;
+  keep: boolean;
+}
+
+/** @throws {Error} that says which flag is wrong. */
+export function readFlags(args = process.argv.slice(2)): Flags | 'help' {
+  const { values } = parseArgs({
+    args,
+    options: {
+      seed: { type: 'string', default: String(Math.floor(Math.random() * 1_000_000_000)) },
+      minutes: { type: 'string', default: '1' },
+      kind: { type: 'string', default: KINDS.join(',') },
+      faults: { type: 'string', default: SURVIVABLE.join(',') },
+      store: { type: 'string', default: 'redis' },
+      workers: { type: 'string', default: '5' },
+      break: { type: 'string' },
+      report: { type: 'string' },
+      each: { type: 'boolean', default: false },
+      prove: { type: 'boolean', default: false },
+      ci: { type: 'boolean', default: false },
+      keep: { type: 'boolean', default: false },
+      help: { type: 'boolean', default: false },
+    },
+  });
+  if (values.help) return 'help';
+  const { kind, faults, minutes, workers, ...others } = values;
+  return {
+    ...others,
+    minutes: positive('minutes', minutes),
+    kinds: namesOf('kind', kind, KINDS),
+    groups: faults === 'none' ? [] : namesOf('faults', faults, GROUPS),
+    workers: positive('workers', workers),
+  };
+}
+
+function positive(flag: string, text: string): number {
+  const value = Number(text);
+  if (!(value > 0)) throw new Error(`--${flag} must be a number above 0, not ${text}`);
+  return value;
+}
+
+function namesOf<T extends string>(flag: string, text: string, known: readonly T[]): T[] {
+  const names = text.split(',');
+  const unknown = names.filter((name) => !(known as readonly string[]).includes(name));
+  if (unknown.length > 0) throw new Error(`--${flag}: unknown ${unknown.join(', ')}; known are ${known.join(', ')}`);
+  return known.filter((name) => names.includes(name));
+}

@@ -1,0 +1,30 @@
+import type { Redis } from 'ioredis';
+import type { Leftover } from '../store.js';
+
+/** Each key that is neither a fencing token, nor a `minHold`, nor a latch, which all expire, nor a queue in which only killed processes stand. */
+export async function leftoversOf(redis: Redis, pidsOfKilled: ReadonlySet<number>): Promise<Leftover[]> {
+  const leftovers = await Promise.all((await redis.keys('*')).sort().map((key) => leftoverOf(redis, key, pidsOfKilled)));
+  return leftovers.filter((leftover) => leftover !== undefined);
+}
+
+async function leftoverOf(redis: Redis, key: string, pidsOfKilled: ReadonlySet<number>): Promise<Leftover | undefined> {
+  const left = await redis.pttl(key);
+  if (left === -2) return undefined;
+  if (left === -1) return { key, what: `${key}, which never expires` };
+  if (/:fence$|\bkept:|latch-/.test(key)) return undefined;
+  const type = await redis.type(key);
+  if (!key.endsWith(':queue')) return { key, what: `${key}: a ${type} for ${left} ms: ${await valueOf(redis, key, type)}` };
+  const owners = (await redis.zrange(key, '0', '-1')).map((place) => place.split('\n')[0]!);
+  const alive = owners.filter((owner) => !pidsOfKilled.has(pidOf(owner)));
+  return alive.length === 0 ? undefined : { key, what: `${key}: places of live processes: ${alive.join(', ')}`, owners: alive };
+}
+
+async function valueOf(redis: Redis, key: string, type: string): Promise<string> {
+  if (type === 'string') return (await redis.get(key)) ?? '';
+  return type === 'zset' ? (await redis.zrange(key, '0', '-1', 'WITHSCORES')).join(' ') : '';
+}
+
+/** An owner is `app@host:pid:uuid`. */
+function pidOf(owner: string): number {
+  return Number(/:(\d+):[0-9a-f-]{36}/.exec(owner)?.[1]);
+}

@@ -1,0 +1,57 @@
+import { Redis, type RedisOptions } from 'ioredis';
+import { redisStore } from '../../../lib/stores/redis/redis.store.js';
+import type { Random } from '../../random.js';
+import type { OpenedStore } from '../store.js';
+
+export interface RedisPlace {
+  connection: RedisOptions;
+  sentinels?: { name: string; sentinels: { host: string; port: number }[] };
+}
+
+/** A store over a client of its own or over one that the worker lends it, with RESP 2 or 3. */
+export function open(place: unknown, random: Random): OpenedStore {
+  const { connection, sentinels } = place as RedisPlace;
+  const requestTimeout = random.pick([300, 600, 1_000]);
+  const options: RedisOptions = { ...connection, protocol: random.pick([2, 3]) };
+  if (sentinels) return own(redisStore({ ...sentinels, options, requestTimeout }));
+  return random.chance(0.5) ? own(redisStore({ options, requestTimeout })) : lent(options, requestTimeout);
+}
+
+function own(store: OpenedStore['store']): OpenedStore {
+  return { store, listeners: () => [], closeLent: async () => undefined };
+}
+
+/** The settings that the guarantees ask of a lent client: it reconnects soon, and notices a silent connection. */
+function lent(options: RedisOptions, requestTimeout: number): OpenedStore {
+  let isLeaving = false;
+  const client = new Redis({
+    ...options,
+    retryStrategy: (times) => Math.min(50 * times, 400),
+    socketTimeout: requestTimeout,
+    connectTimeout: requestTimeout,
+    maxLoadingRetryTime: 300,
+    // Once for each connection: ioredis adds a listener for each reply for which it is told to reconnect.
+    reconnectOnError(error) {
+      const isFirst = error.message.startsWith('READONLY') && !isLeaving;
+      isLeaving ||= isFirst;
+      return isFirst;
+    },
+  });
+  client.on('close', () => (isLeaving = false));
+  client.on('error', () => undefined);
+  const before = countListeners(client);
+  return {
+    store: redisStore({ client, requestTimeout }),
+    listeners() {
+      const after = countListeners(client);
+      return [...after].filter(([name, count]) => count > (before.get(name) ?? 0)).map(([name, count]) => `${name} ×${count}`);
+    },
+    async closeLent() {
+      client.disconnect();
+    },
+  };
+}
+
+function countListeners(client: Redis): Map<string, number> {
+  return new Map(client.eventNames().map((name) => [String(name), client.listenerCount(name)]));
+}

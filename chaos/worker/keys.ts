@@ -1,0 +1,14 @@
+/** The keys of all loads: `quick` and `slow` say how long leases are. */
+export const KEYS = {
+  mutex: ['mutex-quick-a', 'mutex-quick-b', 'mutex-slow-a', 'mutex-slow-b'],
+  readWrite: ['rw-quick', 'rw-slow'],
+  semaphore: ['sem-quick', 'sem-slow'],
+  multi: ['multi-mixed-a', 'multi-mixed-b', 'multi-mixed-c'],
+  leader: ['chief-leader'],
+};
+
+/** What the name of each latch begins with. */
+export const LATCH = 'latch-';
+
+/** A pattern for each, that matches the key with whatever stands before it and what belongs to it. */
+export const PATTERNS: readonly string[] = [...Object.values(KEYS).flat(), LATCH].map((key) => `*${key}*`);

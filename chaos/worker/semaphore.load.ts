@@ -1,0 +1,27 @@
+import { Call } from './call.js';
+import type { Context, OpenLocks } from './context.js';
+import { lengthOfSection, shareSection } from './section.js';
+import { chooseTerms, question } from './terms.js';
+import { withAbort } from './with-abort.js';
+
+/** Of the second key the number of permits changes: whoever asks last says it, so only the largest number is a limit. */
+const KEYS = { 'sem-quick': [3], 'sem-slow': [2, 4, 5] };
+
+/** Takes some permits of a semaphore. */
+export async function callSemaphore(context: Context, open: OpenLocks): Promise<void> {
+  const { random } = context;
+  const key = random.pick(Object.keys(KEYS) as (keyof typeof KEYS)[]);
+  const permits = random.pick(KEYS[key]);
+  const count = random.int(1, Math.min(permits, 3));
+  const terms = chooseTerms(context, key);
+  const asked = { ...question('semaphore', [key], 'permits', terms, open), count, permits: Math.max(...KEYS[key]) };
+  const call = new Call(context, asked);
+  await withAbort(context, call, terms, async (options) => {
+    await open.locks.semaphore(key, { permits, count }).using(async (lease) => {
+      call.granted(lease);
+      await shareSection(context, call, lease, lengthOfSection(context, terms.keyTimeout));
+      call.releasing();
+    }, options);
+    call.released(true);
+  });
+}
