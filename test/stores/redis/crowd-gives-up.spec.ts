@@ -15,7 +15,10 @@ interface Internals {
   readonly queues: { readonly shared: Map<unknown, Sized>; readonly own: Sized; readonly idle: Sized };
   readonly runtime: { readonly held: Sized; readonly background: Sized; readonly acquiring: number; readonly onChange: unknown[] };
   readonly store: LockStore & {
-    mutex: { wakeUps: { listeners: Sized; places: Sized }; requests: { connection: { open: Sized; unsent: Sized } } };
+    mutex: {
+      wakeUps: { listeners: Sized; places: Record<'places' | 'refused' | 'holders', Sized> };
+      requests: { connection: { open: Sized; unsent: Sized } };
+    };
   };
 }
 
@@ -30,7 +33,7 @@ function memory(locks: Locks): Record<string, number> {
     leases: runtime.held.size,
     'clean-up': runtime.background.size,
     acquires: runtime.acquiring + runtime.onChange.length,
-    places: wakeUps.places.size,
+    places: wakeUps.places.places.size + wakeUps.places.refused.size + wakeUps.places.holders.size,
     'wake-ups': wakeUps.listeners.size,
     requests: connection.open.size + connection.unsent.size,
   };

@@ -51,8 +51,11 @@ describe('after 1,000 keys were taken and given back, and others given up', () =
 describe('the inbox of a store', () => {
   const setting = useRedis();
   const knownTo = ({ store }: Locks) => {
-    const { listeners, places } = store.mutex.wakeUps as unknown as Record<'listeners' | 'places', Map<string, unknown>>;
-    return [listeners.size, places.size];
+    const { listeners, places } = store.mutex.wakeUps as unknown as {
+      listeners: Map<string, unknown>;
+      places: { places: Map<string, unknown> };
+    };
+    return [listeners.size, places.places.size];
   };
 
   it('knows those who wait, and nobody who waits no more (G7)', async () => {
