@@ -107,6 +107,18 @@ describe('the fencing tokens of a key', () => {
     await lease.release();
   });
 
+  it('have their end moved later by a renewal, never nearer (G2)', async () => {
+    const pool = () => setting.own(undefined, { fenceTimeout: 300 }).semaphore(KEY, { permits: 2 });
+    const renewed = await pool().acquire({ keyTimeout: 90 });
+    const long = await pool().acquire({ keyTimeout: 60_000 });
+    const start = performance.now();
+    while (performance.now() < start + 600) {
+      expect(await setting.redis.pttl(FENCE)).toBeGreaterThan(60_000);
+      await pause(20);
+    }
+    expect(await Promise.all([renewed.release(), long.release()])).toEqual([true, true]);
+  });
+
   it('have a name that a key with a hash tag must not take', async () => {
     const locks = setting.own();
     for (const key of ['{order}:fence', '{order}:queue', 'a{order}b:fence']) {

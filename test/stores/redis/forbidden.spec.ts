@@ -67,6 +67,8 @@ describe.each(KINDS)('a server that is full', (_kind, lockOf) => {
     await expect(setting.redis.set('x', '1')).rejects.toThrow('OOM');
     await pause(3 * KEY_TIMEOUT);
     expect(lost).not.toHaveBeenCalled();
+    // By itself: behind a release that freed memory the server would allow what it refuses first.
+    expect(await leases.pop()!.release()).toBe(true);
     expect(await Promise.all([...leases, ...beside].map((lease) => lease.release()))).not.toContain(false);
     const left = await setting.redis.pttl('c');
     expect(left).toBeGreaterThan(0);

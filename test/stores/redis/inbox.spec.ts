@@ -45,24 +45,33 @@ describe('an inbox', () => {
     await (await waiting).release();
   });
 
-  describe('in which nothing arrives', () => {
+  describe('that opens at another server', () => {
     let elsewhere: RedisServer;
     beforeAll(async () => {
       elsewhere = await startRedis({ port: 'free' });
     });
     afterAll(() => elsewhere.stop());
 
-    it('has its waiters poll, with one warning, and is opened later when messages arrive (G8)', async () => {
+    /** Locks whose inbox is opened at the other server. */
+    function misled() {
       const client = setting.client();
       const duplicate = client.duplicate.bind(client);
       let subscriber: Redis | undefined;
       client.duplicate = (options) => (subscriber = duplicate({ ...options, host: '127.0.0.1', port: elsewhere.port, path: undefined }));
       setting.finally(() => subscriber?.disconnect());
       const logger = { warn: jest.fn(), error: jest.fn() };
-      const locks = setting.locks({ client }, { logger });
+      return { locks: setting.locks({ client }, { logger }), logger, subscriber: () => subscriber! };
+    }
+
+    const hasWarned = ({ logger }: ReturnType<typeof misled>) =>
+      eventually(() => expect(logger.warn).toHaveBeenCalledWith(expect.stringMatching(/poll.*do not arrive/s)), { within: 10_000 });
+
+    it('where nothing arrives has its waiters poll, with one warning, and is opened later when messages arrive (G8)', async () => {
+      const opened = misled();
+      const { locks, logger, subscriber } = opened;
       let holder = await setting.own().acquire(KEY, woken);
       let waiting = turnOf(locks.acquire(KEY, { ...woken, retryInterval: 300 }));
-      await eventually(() => expect(logger.warn).toHaveBeenCalledWith(expect.stringMatching(/poll.*do not arrive/s)), { within: 10_000 });
+      await hasWarned(opened);
       let start = performance.now();
       await holder.release();
       const turn = await waiting;
@@ -73,7 +82,7 @@ describe('an inbox', () => {
       waiting = turnOf(locks.acquire(KEY, woken));
       await queued(setting, KEY, 1);
       expect(await subscribers(setting)).toBe(0);
-      Object.assign(subscriber!.options, { port: setting.server.port });
+      Object.assign(subscriber().options, { port: setting.server.port });
       await eventually(() => inboxOf(locks).isOpen, { within: 10_000 });
       await eventually(async () => expect((await setting.redis.zrange(`{${KEY}}:queue`, '0', '-1'))[0]).toContain(inboxOf(locks).inbox));
       start = performance.now();
@@ -82,6 +91,26 @@ describe('an inbox', () => {
       expect(at - start).toBeLessThan(AT_ONCE);
       await lease.release();
       expect(logger.warn).toHaveBeenCalledTimes(1);
+    });
+
+    it('which is a replica, where all messages arrive, has its waiters poll: the master takes them for gone (G8)', async () => {
+      const replica = elsewhere.client();
+      setting.finally(async () => {
+        await replica.replicaof('NO', 'ONE');
+        replica.disconnect();
+      });
+      await replica.replicaof('127.0.0.1', setting.server.port!);
+      await eventually(async () => expect(await replica.info('replication')).toMatch(/master_link_status:up/), { within: 10_000 });
+      const opened = misled();
+      const holder = await setting.own().acquire(KEY, woken);
+      const waiting = turnOf(opened.locks.acquire(KEY, { ...woken, retryInterval: 300 }));
+      await hasWarned(opened);
+      expect(inboxOf(opened.locks).isOpen).toBe(false);
+      const start = performance.now();
+      await holder.release();
+      const { lease, at } = await waiting;
+      expect(at - start).toBeLessThan(2 * 300 + AT_ONCE);
+      await lease.release();
     });
   });
 });
