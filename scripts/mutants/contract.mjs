@@ -65,7 +65,7 @@ export const CONTRACT_MUTANTS = [
     guarantee: 'G2',
     what: 'redis: the last token is not remembered',
     file: `${LUA}/acquire.lua`,
-    from: "call('SET', fence, tokens == '1' and token or string.format('%.0f', token + tokens - 1), 'PX', ARGV[2])",
+    from: "call('SET', fence, block, 'PX', math.max(ARGV[2], 2 * ttl))",
     to: '',
     spec: redis,
     test: 'G2',
