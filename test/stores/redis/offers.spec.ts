@@ -64,21 +64,24 @@ describe.each([MUTEX, WRITE_LOCK, SEMAPHORE_OF_ONE])('an offer of a $name', (kin
     expect(await setting.keys()).toEqual([`{${KEY}}:fence`]);
   });
 
-  it('to a waiter that had given up before a late request of its own came is given back at once (G6, G8)', async () => {
-    const holder = await lockOf(setting.own()).acquire(woken);
-    const locks = setting.own();
+  const late = 'to a waiter that had given up before a late request of its own came is given back at once';
+  it.each(['', 'shop:'])(`${late} (keyPrefix "%s") (G6, G8)`, async (prefix) => {
+    const open = () => setting.own({ ...setting.server.connection, keyPrefix: prefix });
+    const places = `${prefix}{${prefix}${KEY}}:queue`;
+    const holder = await lockOf(open()).acquire(woken);
+    const locks = open();
     const caller = new AbortController();
     const waiting = rejection(lockOf(locks).acquire({ ...woken, signal: caller.signal }));
-    await queued(setting, KEY, 1);
-    const [place] = await setting.redis.zrange(QUEUE, '0', '0');
+    await queued(setting, KEY, 1, prefix);
+    const [place] = await setting.redis.zrange(places, '0', '0');
     caller.abort();
     await waiting;
-    await queued(setting, KEY, 0);
+    await queued(setting, KEY, 0, prefix);
     // As the server knows it, but that the offer lasts longer than this test.
-    await setting.redis.zadd(QUEUE, 1, place!.replace('\n1000', '\n60000'));
+    await setting.redis.zadd(places, 1, place!.replace('\n1000', '\n60000'));
     const start = performance.now();
     await holder.release();
-    await eventually(async () => expect(await setting.keys()).toEqual([`{${KEY}}:fence`]), { within: AT_ONCE });
+    await eventually(async () => expect(await setting.keys()).toEqual([`${prefix}{${prefix}${KEY}}:fence`]), { within: AT_ONCE });
     expect(performance.now() - start).toBeLessThan(AT_ONCE);
   });
 
