@@ -15,7 +15,8 @@ export const REDIS_MUTANTS = [
     file: `${lua}acquire.lua`,
     from: 'since or string.format',
     to: 'string.format',
-    spec: spec('model'),
+    spec: spec('late-inbox'),
+    test: 'a mutex that queued before its inbox was open keeps its turn when it opens',
   },
   {
     guarantee: 'G7',

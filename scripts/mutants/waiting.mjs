@@ -255,6 +255,15 @@ export const WAITING_MUTANTS = [
   },
   {
     guarantee: 'G8',
+    what: 'redis: the keyPrefix is left on the key that is given back',
+    file: wakeUps,
+    from: 'this.giveBack(this.withoutPrefix(key), owner)',
+    to: 'this.giveBack(key, owner)',
+    spec: spec('offers'),
+    test: 'had given up before a late request',
+  },
+  {
+    guarantee: 'G8',
     what: 'redis: who has given up is not known to be done',
     file: places,
     from: 'if (this.places.delete(owner) && !this.holders.has(owner)) this.finish(owner);',
