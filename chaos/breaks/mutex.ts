@@ -57,7 +57,7 @@ export const mutexBreaks: Record<string, Break> = {
       async acquire(request) {
         if (asked.has(request.owner)) return { granted: false, remaining: 60_000, holder: 'nobody', ahead: 1 };
         asked.add(request.owner);
-        return driver.acquire({ ...request, queue: false, isReady: undefined });
+        return driver.acquire({ ...request, queue: false });
       },
     };
   }),

@@ -65,7 +65,7 @@ export const CONTRACT_MUTANTS = [
     guarantee: 'G2',
     what: 'redis: the last token is not remembered',
     file: `${LUA}/acquire.lua`,
-    from: "call('SET', fence, block, 'PX', math.max(ARGV[2], 2 * ttl))",
+    from: "call('SET', fence, block, 'PX', fenceTime(ARGV[2], ttl))",
     to: '',
     spec: redis,
     test: 'G2',

@@ -41,7 +41,7 @@ export const ENGINE_MUTANTS = [
     guarantee: 'G2',
     what: 'a fencing token is given twice',
     file: 'lib/stores/redis/lua/mutex/acquire.lua',
-    from: "call('SET', fence, block, 'PX', math.max(ARGV[2], 2 * ttl))",
+    from: "call('SET', fence, block, 'PX', fenceTime(ARGV[2], ttl))",
     to: "token = '1'",
     spec: REDIS,
   },

@@ -143,7 +143,7 @@ export class RedisWakeUps implements WakeUps {
     const times = this.deafTimes++ - MOST_DEAF_TIMES;
     if (times < 0) return subscriber.disconnect(true);
     subscriber.disconnect();
-    if (times === 0) warn(cannotWake('messages to the channel do not arrive'));
+    if (times === 0) warn(cannotWake('messages to the channel do not arrive from the server that has the locks'));
     this.refused();
     this.retry = after(Math.min(FIRST_PAUSE * 2 ** times, LONGEST_PAUSE), () => {
       outside(() => subscriber.connect()).catch(() => undefined);

@@ -101,6 +101,14 @@ describe('the fencing tokens of a key', () => {
     expect(await lease.release()).toBe(true);
   });
 
+  it('are not forgotten under a long lease because of a short one beside it (G2)', async () => {
+    const pool = setting.own(undefined, { fenceTimeout: 300 }).semaphore(KEY, { permits: 2 });
+    const long = await pool.acquire({ keyTimeout: 60_000, reentrant: false });
+    await (await pool.acquire({ keyTimeout: 90, reentrant: false })).release();
+    expect(await setting.redis.pttl(FENCE)).toBeGreaterThan(60_000);
+    await long.release();
+  });
+
   it('outlast a lease that is longer than fenceTimeout (G2)', async () => {
     const lease = await setting.own(undefined, { fenceTimeout: 100 }).acquire(KEY, { keyTimeout: 60_000 });
     expect(await setting.redis.pttl(FENCE)).toBeGreaterThan(60_000);

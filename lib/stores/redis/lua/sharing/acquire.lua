@@ -48,7 +48,7 @@ return answerAll(#KEYS / 3, function(i)
     if isQueue then leave(queue, place) end
     local last = tonumber(call('GET', fence) or 0)
     local token = tokens == '0' and last > 0 and last or math.max(last + 1, micros)
-    call('SET', fence, string.format('%.0f', token + math.max(tokens, 1) - 1), 'PX', fenceTime(ARGV[2], ttl))
+    call('SET', fence, string.format('%.0f', token + math.max(tokens, 1) - 1), 'PX', fenceTime(math.max(ARGV[2], call('PTTL', fence)), ttl))
     return string.format('%.0f', token)
   end
   -- A waiter asks every half minute or more often: who does not ask for a minute is gone.
