@@ -11,7 +11,12 @@ export const earlyLoss: Oracle = (history, { lossy }) => {
   const closing = new Map(select(history, 'closing').map(({ w, t }) => [w, t]));
   const calls = callsOf(history);
   const byId = new Map(calls.map((call) => [call.asked.id, call]));
-  return claimsOf(calls).flatMap(({ key, validUntil, asked, call }): Violation[] => {
+  const claims = claimsOf(calls);
+  // Of several leases that were taken together the first end is that of all.
+  const ends = new Map<string, number>();
+  for (const { asked, validUntil } of claims) ends.set(asked.id, Math.min(ends.get(asked.id) ?? Infinity, validUntil));
+  return claims.flatMap(({ key, asked, call }): Violation[] => {
+    const validUntil = ends.get(asked.id)!;
     const { signal, releasing, released } = call;
     // The limit of the outermost call is one of all that re-enter its lease.
     const limit = Math.min(closing.get(asked.w) ?? Infinity, endOfHold(call), endOfHold(byId.get(asked.chain)));

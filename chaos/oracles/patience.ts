@@ -14,8 +14,10 @@ export const patience: Oracle = (history) => {
   const lastSeen = lastTimes(history);
   return callsOf(history).flatMap((call) => {
     const { asked } = call;
-    const deadline = standstills.putOff(asked.w, asked.t, deadlineOf(call, closing.get(asked.w)) + SLACK);
     const end = call.granted?.t ?? call.ended?.t ?? Infinity;
+    const promised = deadlineOf(call, closing.get(asked.w)) + SLACK;
+    if (end <= promised) return [];
+    const deadline = standstills.putOff(asked.w, asked.t, promised);
     // A killed worker that was stopped before has nothing to say.
     if (end <= deadline || (lastSeen.get(asked.w) ?? 0) <= deadline) return [];
     const late = end === Infinity ? 'never' : `${(end - deadline).toFixed(0)} ms too late`;
