@@ -168,8 +168,7 @@ export class Locks {
     return this.mutex(key).using(work, options);
   }
 
-  /** Listens; the returned function stops listening. A listener runs inside the lock's own work: be quick. Of `acquired`,
-   * `waiting` and `timeout` it runs in the async context of the call that asked for the key. */
+  /** Listens; the returned function stops listening. A listener runs inside the lock's own work: be quick. */
   on<E extends keyof LockEvents>(event: E, listener: LockListener<E>): () => void {
     return this.events.on(event, listener);
   }

@@ -1,6 +1,9 @@
 import type { LockError, LockLostError } from './errors.js';
 
-/** What a {@link Locks} tells its listeners. Times are milliseconds. */
+/**
+ * What a {@link Locks} tells its listeners. Times are milliseconds. Listeners of `acquired`, `waiting` and `timeout` run in the async context of the
+ * call that asked for the key.
+ */
 export interface LockEvents {
   /** A key was taken: at the store, by so many requests, or (`attempts` 0) from another caller of this process. */
   acquired: { key: string; owner: string; fencingToken: number | null; waited: number; attempts: number };
