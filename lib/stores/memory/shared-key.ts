@@ -74,16 +74,17 @@ export class SharedKey {
   /** From now on until then; what is repeated brings no end nearer. */
   take(owner: string, endsAt: number): void {
     const hold = this.holds.get(owner);
-    if (!hold?.isOffer) return this.prolong(owner, endsAt);
-    hold.isOffer = false;
-    hold.endsAt = endsAt;
+    if (hold?.isOffer) hold.endsAt = endsAt;
     this.soonest = Math.min(this.soonest, endsAt);
+    this.prolong(owner, endsAt);
   }
 
   /** Never nearer. */
   prolong(owner: string, endsAt: number): void {
     const hold = this.holds.get(owner);
-    if (hold) hold.endsAt = Math.max(hold.endsAt, endsAt);
+    if (!hold) return;
+    hold.isOffer = false;
+    hold.endsAt = Math.max(hold.endsAt, endsAt);
   }
 
   /** Returns how much it was; `undefined`: nothing. */
