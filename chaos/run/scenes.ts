@@ -29,4 +29,4 @@ export const CI_SCENES: readonly { seed: string; groups: Group[] }[] = [
 ];
 
 /** ms: with starting and ending, all of them take four minutes. */
-export const CI_LENGTH = 22_000;
+export const CI_LENGTH = 17_000;

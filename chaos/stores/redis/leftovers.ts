@@ -14,9 +14,9 @@ async function leftoverOf(redis: Redis, key: string, pidsOfKilled: ReadonlySet<n
   if (/:fence$|\bkept:|latch-/.test(key)) return undefined;
   const type = await redis.type(key);
   if (!key.endsWith(':queue')) return { key, what: `${key}: a ${type} for ${left} ms: ${await valueOf(redis, key, type)}` };
-  const owners = (await redis.zrange(key, '0', '-1')).map((place) => place.split('\n')[0]!);
-  const alive = owners.filter((owner) => !pidsOfKilled.has(pidOf(owner)));
-  return alive.length === 0 ? undefined : { key, what: `${key}: places of live processes: ${alive.join(', ')}`, owners: alive };
+  const places = (await redis.zrange(key, '0', '-1')).filter((place) => !pidsOfKilled.has(pidOf(place)));
+  const owners = places.map((place) => place.split('\n')[0]!);
+  return places.length === 0 ? undefined : { key, what: `${key}: places of live processes: ${JSON.stringify(places)}`, owners };
 }
 
 async function valueOf(redis: Redis, key: string, type: string): Promise<string> {

@@ -1,4 +1,5 @@
 import type { Redis } from 'ioredis';
+import { eventually } from '../../../test/support/eventually.js';
 import type { RedisServer } from '../../../test/support/redis-server.js';
 import type { TcpProxy } from '../../../test/support/tcp-proxy.js';
 import { redisFaults } from './faults/all.js';
@@ -66,6 +67,13 @@ export class RedisStage implements Stage {
     [this.master, this.replica] = [this.replica!, this.master];
   }
 
+  /** A master that a sentinel has failed over must not take writes before it is a replica. */
+  async settle(): Promise<void> {
+    const replica = this.admin(this.replica);
+    await eventually(async () => (await replica.info('replication')).includes('role:slave'), { within: 30_000, every: 50 });
+    await this.onEach('CONFIG', 'SET', 'min-replicas-to-write', '0');
+  }
+
   place(slot: number): RedisPlace {
     const { keyPrefix, sentinel } = this.parts;
     const options = { username: 'worker', password: 'secret', ...(keyPrefix === '' ? {} : { keyPrefix }) };
@@ -76,6 +84,7 @@ export class RedisStage implements Stage {
   async heal(): Promise<void> {
     this.setClock(0);
     await this.master.resume();
+    if (this.parts.sentinel) await this.settle();
     await Promise.all(this.proxies.map((proxy) => proxy.heal()));
   }
 

@@ -18,6 +18,8 @@ export async function startStage({ groups: wanted, slots, random }: StageOptions
   const replica = needs('failover', 'sentinel', 'loss') ? await start() : undefined;
   if (replica) await follow(replica, master);
   const sentinel = needs('sentinel') ? await startSentinel({ name: MASTER, master, downAfter: 1_500 }) : undefined;
+  // By itself it looks every ten seconds, so that one failover would last as long as the whole run.
+  await sentinel?.client().call('SENTINEL', 'DEBUG', 'INFO-PERIOD', '300', 'PUBLISH-PERIOD', '300');
   const proxies: TcpProxy[] = [];
   for (let slot = 0; slot < slots && !sentinel; slot++) {
     const jitter = random.fork(`proxy ${slot}`);

@@ -16,11 +16,10 @@ export const sentinelFaults: Fault[] = [
     duration: [0, 1_000],
     async strike(scene, { duration }) {
       const stage = redisOf(scene);
-      await readyToFollow(stage);
-      await stage.admin().config('SET', 'min-replicas-to-write', '9');
-      await caughtUp(stage);
-      await eventually(() => stage.admin(stage.sentinel).call('SENTINEL', 'FAILOVER', MASTER), { within: 20_000, every: 200 });
-      await eventually(() => hasRole(stage, 'master'), { within: 15_000 });
+      await stage.settle();
+      await eventually(() => isReady(stage), { within: 30_000, every: 50 });
+      await eventually(() => promote(stage), { within: 30_000, every: 500 });
+      await eventually(() => isMaster(stage), { within: 15_000 });
       stage.swap();
       await scene.pause(duration);
     },
@@ -33,12 +32,31 @@ export const sentinelFaults: Fault[] = [
   },
 ];
 
-/** The sentinel makes the old master a replica some seconds after the failover; until then it must not take writes. */
-async function readyToFollow(stage: RedisStage): Promise<void> {
-  await eventually(() => hasRole(stage, 'slave'), { within: 20_000, every: 50 });
-  await stage.admin(stage.replica).config('SET', 'min-replicas-to-write', '0');
+/** The sentinel knows of one master and of one replica that follows it. */
+async function isReady(stage: RedisStage): Promise<boolean> {
+  const sentinel = stage.admin(stage.sentinel);
+  const [, flags] = fieldsOf((await sentinel.call('SENTINEL', 'MASTER', MASTER)) as string[]).find(([name]) => name === 'flags')!;
+  const replicas = ((await sentinel.call('SENTINEL', 'REPLICAS', MASTER)) as string[][]).map((fields) => new Map(fieldsOf(fields)));
+  const isFollowed = replicas.some((replica) => replica.get('flags') === 'slave' && replica.get('master-link-status') === 'ok');
+  return flags === 'master' && isFollowed;
 }
 
-async function hasRole(stage: RedisStage, role: 'master' | 'slave'): Promise<boolean> {
-  return (await stage.admin(stage.replica).info('replication')).includes(`role:${role}`);
+/** A sentinel that is not ready for it says so: then the master takes writes again until the next try. */
+async function promote(stage: RedisStage): Promise<void> {
+  await stage.admin().config('SET', 'min-replicas-to-write', '9');
+  try {
+    await caughtUp(stage);
+    await stage.admin(stage.sentinel).call('SENTINEL', 'FAILOVER', MASTER);
+  } catch (error) {
+    await stage.admin().config('SET', 'min-replicas-to-write', '0');
+    throw error;
+  }
+}
+
+function fieldsOf(flat: readonly string[]): [string, string][] {
+  return flat.flatMap((name, i): [string, string][] => (i % 2 === 0 ? [[name, flat[i + 1]!]] : []));
+}
+
+async function isMaster(stage: RedisStage): Promise<boolean> {
+  return (await stage.admin(stage.replica).info('replication')).includes('role:master');
 }
