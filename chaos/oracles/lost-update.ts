@@ -15,13 +15,14 @@ type Write = Said<'wrote'>;
 export const lostUpdate: Oracle = (history, { lossy }) => {
   if (lossy) return [];
   const byKey = groupBy(select(history, 'wrote'), ({ key }) => key);
-  return [...byKey.values()].flatMap(lostOfKey);
+  const kinds = new Map(select(history, 'asked').map(({ id, kind }) => [id, kind]));
+  return [...byKey.values()].flatMap(lostOfKey).map(({ id, ...violation }) => ({ ...violation, kind: kinds.get(id) }));
 };
 
-function lostOfKey(writes: readonly Write[]): Violation[] {
+function lostOfKey(writes: readonly Write[]): (Violation & { id: string })[] {
   const late = writes.filter((write) => !isJudged(write));
   const seen = new Map<string, Write>();
-  const violations: Violation[] = [];
+  const violations: (Violation & { id: string })[] = [];
   for (const write of writes.filter(isJudged)) {
     // Which of the late writes can this one have seen? Where that is not clear, it is left out.
     if (late.some(({ t, done }) => write.readAt >= t && write.readAt <= done)) continue;
@@ -30,7 +31,7 @@ function lostOfKey(writes: readonly Write[]): Violation[] {
     const other = seen.get(version);
     if (other && other.id !== write.id) {
       const what = `${write.id} and ${other.id} both wrote ${write.read + 1}, ${(write.t - other.t).toFixed(1)} ms apart: one update is lost`;
-      violations.push({ oracle: 'lost update', guarantee: 'G2', key: write.key, at: write.t, what });
+      violations.push({ id: write.id, oracle: 'lost update', guarantee: 'G2', key: write.key, at: write.t, what });
     }
     seen.set(version, write);
   }
