@@ -164,6 +164,26 @@ describe('the proxy before a redis-server', () => {
     expect(await client.client('ID')).toBe(id);
   });
 
+  it('resets a client, and gives the server later what it had sent', async () => {
+    const cut = proxy.cutLate({ hold: 50, late: 300 });
+    const call = watch(client.set('late', '1'));
+    await cut;
+    await eventually(() => expect(call.outcome).toBeInstanceOf(Error));
+    expect(await direct.exists('late')).toBe(0);
+    await recovers();
+    await isSet('late');
+  });
+
+  it('leads new connections elsewhere, and leaves the open ones where they are', async () => {
+    const other = await startRedis();
+    await other.client().set('where', 'other');
+    await direct.set('where', 'here');
+    proxy.moveTo(other.connection);
+    expect(await client.get('where')).toBe('here');
+    expect(await connect().get('where')).toBe('other');
+    await other.stop();
+  });
+
   it('tells the client when the server dies', async () => {
     const other = await startRedis({ port: 'free' });
     const before = await startProxy(other.connection);
