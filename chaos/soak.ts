@@ -8,6 +8,7 @@ import { parseArgs } from 'node:util';
 import { Locks } from '../lib/core.js';
 import { redisStore } from '../lib/stores/redis/redis.store.js';
 import { startRedis } from '../test/support/redis-server.js';
+import { KINDS, type Kind } from './history/entry.js';
 import { startMixedLoad } from './soak/mixed.js';
 import { plot } from './soak/plot.js';
 import { takeSample, type Sample } from './soak/sample.js';
@@ -23,6 +24,7 @@ const { values: flags } = parseArgs({
     keys: { type: 'string', default: '10000' },
     minutes: { type: 'string', default: '30' },
     seed: { type: 'string', default: '1' },
+    kind: { type: 'string', default: KINDS.join(',') },
   },
 });
 const server = await startRedis();
@@ -42,7 +44,7 @@ await Promise.all([server.stop(), resource.stop()]);
 
 const results = fileURLToPath(new URL('results/', import.meta.url));
 mkdirSync(results, { recursive: true });
-writeFileSync(join(results, 'soak.svg'), plot(phases));
+if (flags.kind === KINDS.join(',')) writeFileSync(join(results, 'soak.svg'), plot(phases));
 const verdicts = phases.flatMap(({ title, samples }) => judgeSamples(samples).map((verdict) => ({ title, ...verdict })));
 console.table(verdicts.map(({ mean, growth, ...rest }) => ({ ...rest, mean: Number(mean.toFixed(2)), growth: Number(growth.toFixed(2)) })));
 process.exit(verdicts.every(({ isFlat }) => isFlat) ? 0 : 1);
@@ -67,7 +69,7 @@ async function cycles(count: number, keys: number): Promise<Sample[]> {
 
 async function mixed(seconds: number): Promise<Sample[]> {
   const folder = mkdtempSync(join(tmpdir(), 'soak-'));
-  const load = startMixedLoad(flags.seed, folder, resource.client(), all);
+  const load = startMixedLoad(flags.seed, flags.kind.split(',') as Kind[], folder, resource.client(), all);
   const samples: Sample[] = [];
   const start = performance.now();
   for (let i = 1; i <= SAMPLES; i++) {
