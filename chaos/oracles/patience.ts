@@ -29,7 +29,9 @@ export const patience: Oracle = (history) => {
 
 function deadlineOf({ asked, aborting }: CallStory, closing: number | undefined): number {
   const own = asked.patience === null ? Infinity : asked.t + asked.patience + asked.requestTimeout;
-  return Math.min(own, aborting?.t ?? Infinity, closing === undefined ? Infinity : Math.max(closing, asked.t) + asked.requestTimeout);
+  // A candidate whose last term was lost gives that back before it ends.
+  const aborted = aborting ? aborting.t + (asked.kind === 'leader' ? asked.requestTimeout : 0) : Infinity;
+  return Math.min(own, aborted, closing === undefined ? Infinity : Math.max(closing, asked.t) + asked.requestTimeout);
 }
 
 function lastTimes(history: readonly Entry[]): Map<string, number> {
