@@ -179,7 +179,7 @@ describe('a server that refuses for now', () => {
 
       const restarted = server.restart();
       await eventually(async () => (await redis.info('persistence')).includes('loading:1'));
-      const call = locks.acquire(KEY, { waitTimeout: Infinity, retryInterval: 50 });
+      const call = locks.acquire(KEY, { keyTimeout: 30_000, waitTimeout: Infinity, retryInterval: 50 });
       const { error } = await outcomeOf(impatient.acquire(KEY, { waitTimeout: 100, retryInterval: 50 }));
       expect((await redis.info('persistence')).includes('loading:1')).toBe(true);
       expect(error).toBeInstanceOf(StoreError);
