@@ -6,6 +6,8 @@ import type { OracleName } from '../oracles/oracle.js';
 export interface Break {
   readonly expects: OracleName;
   readonly kinds: readonly Kind[];
+  /** ms of load, where the usual time is too short for it to show */
+  readonly length?: number;
   wrap(store: LockStore): LockStore;
 }
 

@@ -22,10 +22,10 @@ export const mutexBreaks: Record<string, Break> = {
     },
   })),
   /** A renewal is said to be done, and nobody was asked. */
-  'renews-nothing': mutexes('overlap', () => ({
-    renew: async (batch) => batch.map(() => 'renewed' as const),
-    extend: undefined,
-  })),
+  'renews-nothing': {
+    ...mutexes('overlap', () => ({ renew: async (batch) => batch.map(() => 'renewed' as const), extend: undefined })),
+    length: 15_000,
+  },
   /** The unguarded counter sees it too. */
   'loses-updates': mutexes('lost update', (driver) => ({
     acquire: async (request) => granted(await driver.acquire(request)),
