@@ -45,6 +45,13 @@ describe('a call', () => {
     expect(found(patience, story)).toHaveLength(1);
   });
 
+  it('that is aborted may give back its last term first, if it is a candidate', () => {
+    const story = new Story();
+    const id = story.ask(0, { kind: 'leader' });
+    story.add(100, { e: 'aborting', id }).add(900, { e: 'ended', id, outcome: 'aborted', error: '' });
+    expect(found(patience, story)).toEqual([]);
+  });
+
   it('of a killed process is not waited for', () => {
     const story = new Story();
     story.ask(0, { patience: 1_000 });
