@@ -30,7 +30,7 @@ const exportStar = {
   selector: 'ExportAllDeclaration',
   message: 'Name what is exported: a barrel that says `export *` hides what the package promises.',
 };
-const monotonic = 'Time inside a process is monotonic: take it from core/clock.ts.';
+const monotonic = 'Time inside a process is monotonic: take it from core/util/clock.ts.';
 const bareBuiltins = builtinModules.map((name) => ({ name, message: `Write node:${name}: no package can stand in for that.` }));
 
 export default defineConfig(

@@ -1,5 +1,5 @@
 export { Locks, type LocksOptions } from './locks.js';
-export type { LocalQueueOptions } from './core/local-queues.js';
+export type { LocalQueueOptions } from './core/waiting/lock-queues.js';
 export { CountDownLatch, type CountDownLatchOptions, type LatchCallOptions } from './primitives/count-down-latch.js';
 export { LeaseLock } from './primitives/lease-lock.js';
 export { Mutex } from './primitives/mutex.js';
@@ -21,12 +21,12 @@ export {
   type RunOptions,
   type Term,
 } from './primitives/leader-election.js';
-export { Lease } from './core/lease.js';
-export { currentLease } from './core/holds.js';
-export type { AcquireOptions, OnTimeout, TimeoutContext, UsingOptions } from './core/options.js';
-export type { LockEvents, LockListener, LockLogger } from './core/events.js';
-export type { LatchChange, LatchDriver, LatchLook, LatchOperation, LatchState } from './core/latch.js';
-export type { LockStore } from './core/store.js';
+export { Lease } from './core/holding/lease.js';
+export { currentLease } from './core/holding/call-chain.js';
+export type { AcquireOptions, OnTimeout, TimeoutContext, UsingOptions } from './core/model/options.js';
+export type { LockEvents, LockListener, LockLogger } from './core/model/events.js';
+export type { LatchChange, LatchDriver, LatchLook, LatchOperation, LatchState } from './core/store/latch-driver.js';
+export type { LockStore } from './core/store/lock-store.js';
 export type {
   AcquireReply,
   AcquireRequest,
@@ -39,7 +39,7 @@ export type {
   Share,
   Tenancy,
   WakeUps,
-} from './core/driver.js';
+} from './core/store/lease-driver.js';
 export {
   LockAbortedError,
   LockConfigError,
@@ -50,4 +50,4 @@ export {
   StoreError,
   UnsupportedPrimitiveError,
   type LockErrorCode,
-} from './core/errors.js';
+} from './core/model/errors.js';

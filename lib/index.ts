@@ -18,7 +18,7 @@ export type {
 } from './nest/distributed-lock.options.js';
 export type { KeyFunction, KeyParts, LockableMethod, LockableResult, ParamPath } from './nest/lockable-method.js';
 export { Locks, type LocksOptions } from './locks.js';
-export type { LocalQueueOptions } from './core/local-queues.js';
+export type { LocalQueueOptions } from './core/waiting/lock-queues.js';
 export { CountDownLatch, type CountDownLatchOptions, type LatchCallOptions } from './primitives/count-down-latch.js';
 export { LeaseLock } from './primitives/lease-lock.js';
 export { Mutex } from './primitives/mutex.js';
@@ -34,11 +34,11 @@ export {
   type RunOptions,
   type Term,
 } from './primitives/leader-election.js';
-export { Lease } from './core/lease.js';
-export { currentLease } from './core/holds.js';
-export type { AcquireOptions, OnTimeout, TimeoutContext, UsingOptions } from './core/options.js';
-export type { LockEvents, LockListener, LockLogger } from './core/events.js';
-export type { LockStore } from './core/store.js';
+export { Lease } from './core/holding/lease.js';
+export { currentLease } from './core/holding/call-chain.js';
+export type { AcquireOptions, OnTimeout, TimeoutContext, UsingOptions } from './core/model/options.js';
+export type { LockEvents, LockListener, LockLogger } from './core/model/events.js';
+export type { LockStore } from './core/store/lock-store.js';
 export {
   LockAbortedError,
   LockConfigError,
@@ -49,4 +49,4 @@ export {
   StoreError,
   UnsupportedPrimitiveError,
   type LockErrorCode,
-} from './core/errors.js';
+} from './core/model/errors.js';

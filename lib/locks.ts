@@ -1,9 +1,9 @@
-import { after } from './core/clock.js';
-import { LockConfigError, LockLostError, UnsupportedPrimitiveError } from './core/errors.js';
-import { LockEventEmitter, type LockEvents, type LockListener, type LockLogger } from './core/events.js';
-import { checkKey } from './core/key.js';
-import { Latches } from './core/latches.js';
-import type { Lease } from './core/lease.js';
+import { after } from './core/util/clock.js';
+import { LockConfigError, LockLostError, UnsupportedPrimitiveError } from './core/model/errors.js';
+import { LockEventEmitter, type LockEvents, type LockListener, type LockLogger } from './core/model/events.js';
+import { checkKey } from './core/model/key.js';
+import { Latches } from './core/latch/latches.js';
+import type { Lease } from './core/holding/lease.js';
 import {
   checkOptions,
   completeOptions,
@@ -11,10 +11,10 @@ import {
   type AcquireOptions,
   type ResolvedOptions,
   type UsingOptions,
-} from './core/options.js';
-import { LocalQueues, localQueueLimits, type LocalQueueOptions } from './core/local-queues.js';
-import { LockRuntime } from './core/runtime.js';
-import type { LockStore } from './core/store.js';
+} from './core/model/options.js';
+import { LockQueues, localQueueLimits, type LocalQueueOptions } from './core/waiting/lock-queues.js';
+import { Lifecycle } from './core/holding/lifecycle.js';
+import type { LockStore } from './core/store/lock-store.js';
 import { CountDownLatch, type CountDownLatchOptions } from './primitives/count-down-latch.js';
 import type { LeaseLock, NoOptions, OnTimeoutResult } from './primitives/lease-lock.js';
 import { LeaderElection, type LeaderElectionOptions } from './primitives/leader-election.js';
@@ -49,8 +49,8 @@ export class Locks {
   private readonly defaults: ResolvedOptions;
   private readonly shutdownTimeout: number;
   private readonly events: LockEventEmitter;
-  private readonly runtime: LockRuntime;
-  private readonly queues: LocalQueues;
+  private readonly runtime: Lifecycle;
+  private readonly queues: LockQueues;
   private readonly latches: Latches;
   private closing: Promise<void> | undefined;
 
@@ -70,8 +70,8 @@ export class Locks {
     this.defaults = completeOptions(options.defaults ?? {});
     this.shutdownTimeout = options.shutdownTimeout ?? 10_000;
     this.events = new LockEventEmitter(options.logger ?? CONSOLE);
-    this.runtime = new LockRuntime(this.events, store.requestTimeout);
-    this.queues = new LocalQueues(this.runtime, localQueueLimits(options.localQueue, 'Locks'));
+    this.runtime = new Lifecycle(this.events, store.requestTimeout);
+    this.queues = new LockQueues(this.runtime, localQueueLimits(options.localQueue, 'Locks'));
     this.latches = new Latches(this.runtime);
     users.set(store, (users.get(store) ?? 0) + 1);
   }

@@ -1,6 +1,6 @@
 import 'reflect-metadata';
 import { Inject } from '@nestjs/common';
-import { LockConfigError } from '../core/errors.js';
+import { LockConfigError } from '../core/model/errors.js';
 import type { ReadLock as ReadSide, WriteLock as WriteSide } from '../primitives/read-write-lock.js';
 import type { Semaphore as SemaphoreLock } from '../primitives/semaphore.js';
 import { assertParentheses, targetOf } from './decorator-target.js';

@@ -11,7 +11,7 @@ import {
 } from '@nestjs/common';
 import { BaseExceptionFilter, HttpAdapterHost } from '@nestjs/core';
 import { throwError } from 'rxjs';
-import { LockAbortedError, LockError, LockTimeoutError, QuorumError, StoreError } from '../core/errors.js';
+import { LockAbortedError, LockError, LockTimeoutError, QuorumError, StoreError } from '../core/model/errors.js';
 
 /** Seconds. Most locks are released by then, and most clients wait that long. */
 const RETRY_AFTER = '1';

@@ -1,7 +1,7 @@
 import { type CallHandler, type ExecutionContext, Inject, Injectable, type NestInterceptor } from '@nestjs/common';
 import { isObservable, Observable, Subject, type Subscriber } from 'rxjs';
 import { takeUntil } from 'rxjs/operators';
-import type { Lease } from '../core/lease.js';
+import type { Lease } from '../core/holding/lease.js';
 import { lossOf, resultOnTimeout } from '../primitives/lease-lock.js';
 import { DEFINITION } from './distributed-lock.tokens.js';
 import type { ReturnKind } from './distributed-lock.options.js';

@@ -1,5 +1,5 @@
 import { isObservable, Observable, type Subscription } from 'rxjs';
-import { LockAbortedError, LockConfigError } from '../core/errors.js';
+import { LockAbortedError, LockConfigError } from '../core/model/errors.js';
 import { adopterOf, wasAdopted } from './adoption.js';
 import type { DistributedLockInterceptor } from './distributed-lock.interceptor.js';
 import type { ReturnKind } from './distributed-lock.options.js';

@@ -1,9 +1,9 @@
 import type { ModuleMetadata, Type } from '@nestjs/common';
-import { LockConfigError } from '../core/errors.js';
-import type { LockLogger } from '../core/events.js';
-import type { LocalQueueOptions } from '../core/local-queues.js';
-import { checkOptions, USING_OPTIONS, type UsingOptions } from '../core/options.js';
-import type { LockStore } from '../core/store.js';
+import { LockConfigError } from '../core/model/errors.js';
+import type { LockLogger } from '../core/model/events.js';
+import type { LocalQueueOptions } from '../core/waiting/lock-queues.js';
+import { checkOptions, USING_OPTIONS, type UsingOptions } from '../core/model/options.js';
+import type { LockStore } from '../core/store/lock-store.js';
 import { checkReadWriteOptions, type ReadWriteLockOptions } from '../primitives/read-write-lock.js';
 import { checkSemaphoreOptions, type SemaphoreOptions } from '../primitives/semaphore.js';
 import type { LockKind } from './lock-kind.js';

@@ -1,10 +1,10 @@
-import { onAbort } from '../core/abort.js';
-import { idle } from '../core/clock.js';
-import { LockAbortedError, LockConfigError, LockLostError, LockTimeoutError } from '../core/errors.js';
-import { heldLease, runHolding } from '../core/holds.js';
-import type { Lease } from '../core/lease.js';
-import type { ResolvedOptions } from '../core/options.js';
-import { outside } from '../core/outside.js';
+import { onAbort } from '../core/util/abort.js';
+import { idle } from '../core/util/clock.js';
+import { LockAbortedError, LockConfigError, LockLostError, LockTimeoutError } from '../core/model/errors.js';
+import { heldLease, runHolding } from '../core/holding/call-chain.js';
+import type { Lease } from '../core/holding/lease.js';
+import type { ResolvedOptions } from '../core/model/options.js';
+import { detached } from '../core/util/detached.js';
 import type { Locks } from '../locks.js';
 import type { LockDefinition } from './lock-definition.js';
 import type { MethodLock } from './method-lock.js';
@@ -51,7 +51,7 @@ export class LeaderCandidate implements MethodLock {
     if (this.isStanding) return;
     this.isStanding = true;
     // A candidate of a module that is loaded late begins during a call. It must not belong to the call chain of that call.
-    void outside(() => this.campaign());
+    void detached(() => this.campaign());
   }
 
   /** The lock of one call. */

@@ -1,4 +1,4 @@
-import { LockConfigError } from '../core/errors.js';
+import { LockConfigError } from '../core/model/errors.js';
 import type { AnyDecoratorOptions, ReturnKind } from './distributed-lock.options.js';
 import type { LockKind } from './lock-kind.js';
 

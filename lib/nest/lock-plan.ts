@@ -1,6 +1,6 @@
-import { LockConfigError, UnsupportedPrimitiveError } from '../core/errors.js';
-import { log, type LockLogger } from '../core/events.js';
-import { defined, resolveOptions, USING_OPTIONS, type ResolvedOptions, type UsingOptions } from '../core/options.js';
+import { LockConfigError, UnsupportedPrimitiveError } from '../core/model/errors.js';
+import { log, type LockLogger } from '../core/model/events.js';
+import { defined, resolveOptions, USING_OPTIONS, type ResolvedOptions, type UsingOptions } from '../core/model/options.js';
 import type { Locks } from '../locks.js';
 import type { DistributedLockOptions, ReturnKind } from './distributed-lock.options.js';
 import type { LeaderCandidate } from './leader-candidate.js';

@@ -7,9 +7,9 @@ import {
   type OnApplicationShutdown,
 } from '@nestjs/common';
 import { ModulesContainer } from '@nestjs/core';
-import { LockConfigError } from '../core/errors.js';
-import { completeOptions, defined } from '../core/options.js';
-import { log } from '../core/events.js';
+import { LockConfigError } from '../core/model/errors.js';
+import { completeOptions, defined } from '../core/model/options.js';
+import { log } from '../core/model/events.js';
 import { Locks } from '../locks.js';
 import { checkModuleOptions, type DistributedLockModuleOptions } from './distributed-lock.options.js';
 import { DEFAULT_NAME } from './distributed-lock.tokens.js';

@@ -1,4 +1,4 @@
-import { LockConfigError } from '../core/errors.js';
+import { LockConfigError } from '../core/model/errors.js';
 import type { LockDefinition } from './lock-definition.js';
 import { DECORATORS, type LockKind } from './lock-kind.js';
 import type { LockPlan } from './lock-plan.js';

@@ -1,5 +1,5 @@
 import { type BeforeApplicationShutdown, Inject, Injectable, type OnApplicationBootstrap } from '@nestjs/common';
-import { after } from '../core/clock.js';
+import { after } from '../core/util/clock.js';
 import { LockRegistry } from './lock-registry.js';
 
 /** Milliseconds. Many apps enable their shutdown hooks after they begin to listen, so the check waits. */

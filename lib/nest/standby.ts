@@ -1,9 +1,9 @@
 import { type INestApplicationContext, Logger } from '@nestjs/common';
 import { inspect } from 'node:util';
-import { onAbort } from '../core/abort.js';
-import { LockAbortedError, LockConfigError } from '../core/errors.js';
-import { checkOptions } from '../core/options.js';
-import { outside } from '../core/outside.js';
+import { onAbort } from '../core/util/abort.js';
+import { LockAbortedError, LockConfigError } from '../core/model/errors.js';
+import { checkOptions } from '../core/model/options.js';
+import { detached } from '../core/util/detached.js';
 import type { Locks } from '../locks.js';
 import type { LeaderElection, LeaderElectionOptions, Term } from '../primitives/leader-election.js';
 import { StandbyApp } from './standby-app.js';
@@ -63,7 +63,7 @@ export function runStandby<App extends INestApplicationContext>(options: Standby
   const end = (): void => stop.abort();
   const forget = signal && onAbort(signal, end);
   if (signal?.aborted) end();
-  const done = outside(() => serve(options, election, stop.signal)).finally(forget);
+  const done = detached(() => serve(options, election, stop.signal)).finally(forget);
   return {
     done,
     isLeader: () => election.isLeader(),

@@ -1,10 +1,10 @@
 import { inspect } from 'node:util';
-import { LockConfigError } from '../core/errors.js';
-import type { LatchDriver } from '../core/latch.js';
-import type { Latches } from '../core/latches.js';
-import { checkOptions, resolveOptions, type AcquireOptions, type ResolvedOptions } from '../core/options.js';
-import { patienceOf } from '../core/patience.js';
-import type { CallSettings } from '../core/patient-call.js';
+import { LockConfigError } from '../core/model/errors.js';
+import type { LatchDriver } from '../core/store/latch-driver.js';
+import type { Latches } from '../core/latch/latches.js';
+import { checkOptions, resolveOptions, type AcquireOptions, type ResolvedOptions } from '../core/model/options.js';
+import { patienceOf } from '../core/waiting/backoff.js';
+import type { CallSettings } from '../core/latch/latch-request.js';
 
 export interface CountDownLatchOptions {
   /**

@@ -1,9 +1,9 @@
-import { onAbort } from '../core/abort.js';
-import { abortedBy, LockAbortedError, LockConfigError, LockLostError } from '../core/errors.js';
-import type { LockEventEmitter } from '../core/events.js';
-import type { Lease } from '../core/lease.js';
-import { checkOptions, defined, type ResolvedOptions } from '../core/options.js';
-import type { LockRuntime } from '../core/runtime.js';
+import { onAbort } from '../core/util/abort.js';
+import { abortedBy, LockAbortedError, LockConfigError, LockLostError } from '../core/model/errors.js';
+import type { LockEventEmitter } from '../core/model/events.js';
+import type { Lease } from '../core/holding/lease.js';
+import { checkOptions, defined, type ResolvedOptions } from '../core/model/options.js';
+import type { Lifecycle } from '../core/holding/lifecycle.js';
 import type { Mutex } from './mutex.js';
 
 export interface LeaderElectionOptions {
@@ -58,7 +58,7 @@ export class LeaderElection {
   /** @internal Use {@link Locks.leaderElection}. */
   constructor(
     private readonly mutex: Mutex,
-    private readonly runtime: LockRuntime,
+    private readonly runtime: Lifecycle,
     defaults: ResolvedOptions,
     options: LeaderElectionOptions,
   ) {

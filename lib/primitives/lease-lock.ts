@@ -1,4 +1,4 @@
-import { LockLostError, LockTimeoutError } from '../core/errors.js';
+import { LockLostError, LockTimeoutError } from '../core/model/errors.js';
 import {
   ACQUIRE_OPTIONS,
   checkOptions,
@@ -7,7 +7,7 @@ import {
   type AcquireOptions,
   type ResolvedOptions,
   type UsingOptions,
-} from '../core/options.js';
+} from '../core/model/options.js';
 
 declare const NONE: unique symbol;
 

@@ -1,8 +1,8 @@
-import { onAbort, untilAborted } from '../core/abort.js';
-import { after, now } from '../core/clock.js';
-import { LockAbortedError, unanswered } from '../core/errors.js';
-import type { Lease } from '../core/lease.js';
-import type { ResolvedOptions } from '../core/options.js';
+import { onAbort, untilAborted } from '../core/util/abort.js';
+import { after, now } from '../core/util/clock.js';
+import { LockAbortedError, unanswered } from '../core/model/errors.js';
+import type { Lease } from '../core/holding/lease.js';
+import type { ResolvedOptions } from '../core/model/options.js';
 
 /**
  * One caller's try to have several locks. All that it asks for ends by its patience and one `requestTimeout`, however many requests that takes, and

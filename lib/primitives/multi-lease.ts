@@ -1,5 +1,5 @@
-import { LockLostError } from '../core/errors.js';
-import type { Lease } from '../core/lease.js';
+import { LockLostError } from '../core/model/errors.js';
+import type { Lease } from '../core/holding/lease.js';
 
 /** One holding of several keys, or of one: it is what all of its leases are. It can be disposed of by `await using`. */
 export class MultiLease implements AsyncDisposable {

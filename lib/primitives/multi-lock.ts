@@ -1,10 +1,10 @@
-import { onAbort, untilAborted } from '../core/abort.js';
-import { after, now } from '../core/clock.js';
-import { abortedBy, isTransient, LockConfigError, LockLostError, LockTimeoutError, stopped, type LockError } from '../core/errors.js';
-import { runHolding } from '../core/holds.js';
-import type { Lease } from '../core/lease.js';
-import type { ResolvedOptions } from '../core/options.js';
-import { patienceOf, pollDelay } from '../core/patience.js';
+import { onAbort, untilAborted } from '../core/util/abort.js';
+import { after, now } from '../core/util/clock.js';
+import { abortedBy, LockConfigError, LockLostError, LockTimeoutError, stopped, type LockError } from '../core/model/errors.js';
+import { runHolding } from '../core/holding/call-chain.js';
+import type { Lease } from '../core/holding/lease.js';
+import type { ResolvedOptions } from '../core/model/options.js';
+import { patienceOf, pollDelay } from '../core/waiting/backoff.js';
 import { LeaseLock } from './lease-lock.js';
 import { MultiCall } from './multi-call.js';
 import { MultiLease } from './multi-lease.js';
@@ -57,7 +57,7 @@ export class MultiLock extends LeaseLock<MultiLease> {
         for (const group of this.groups) leases.push(...(await this.takeGroup(group, call)));
         const failure = this.size > 1 ? await begin(leases, call.options, this.key) : undefined;
         if (!failure) return new MultiLease(leases);
-        if (now() >= call.deadline || !(failure instanceof LockLostError || isTransient(failure))) throw failure;
+        if (now() >= call.deadline || !(failure instanceof LockLostError || failure.transient)) throw failure;
       } catch (error) {
         await call.giveBack(leases);
         throw error;
@@ -76,7 +76,7 @@ export class MultiLock extends LeaseLock<MultiLease> {
       const refusal = await this.tryOthers(group, leases, call);
       if (!refusal) return group.map((lock) => leases.get(lock) as Lease);
       await call.giveBack(leases.values());
-      if (now() >= call.deadline || !(refusal.error instanceof LockTimeoutError || isTransient(refusal.error))) throw refusal.error;
+      if (now() >= call.deadline || !(refusal.error instanceof LockTimeoutError || refusal.error.transient)) throw refusal.error;
       first = refusal.lock;
       // Others may be after the same ones from the other end.
       await this.pause(round, call);

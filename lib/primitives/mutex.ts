@@ -1,13 +1,13 @@
-import type { CheckReply, LeaseDriver } from '../core/driver.js';
-import { asStoreError } from '../core/errors.js';
-import type { LocalQueues } from '../core/local-queues.js';
-import type { ResolvedOptions } from '../core/options.js';
+import type { CheckReply, LeaseDriver } from '../core/store/lease-driver.js';
+import { asStoreError } from '../core/model/errors.js';
+import type { LockQueues } from '../core/waiting/lock-queues.js';
+import type { ResolvedOptions } from '../core/model/options.js';
 import { StoreLock } from './store-lock.js';
 
 /** One holder at a time, in all processes that share the store. */
 export class Mutex extends StoreLock {
   /** @internal Use {@link Locks.mutex}. */
-  constructor(queues: LocalQueues, driver: LeaseDriver, key: string, defaults: ResolvedOptions) {
+  constructor(queues: LockQueues, driver: LeaseDriver, key: string, defaults: ResolvedOptions) {
     super(queues, driver, key, defaults);
   }
 

@@ -1,9 +1,9 @@
 import { inspect } from 'node:util';
-import type { LeaseDriver, Share } from '../core/driver.js';
-import { LockConfigError } from '../core/errors.js';
-import { heldLease } from '../core/holds.js';
-import type { LocalQueues } from '../core/local-queues.js';
-import { checkOptions, type ResolvedOptions } from '../core/options.js';
+import type { LeaseDriver, Share } from '../core/store/lease-driver.js';
+import { LockConfigError } from '../core/model/errors.js';
+import { heldLease } from '../core/holding/call-chain.js';
+import type { LockQueues } from '../core/waiting/lock-queues.js';
+import { checkOptions, type ResolvedOptions } from '../core/model/options.js';
 import { StoreLock } from './store-lock.js';
 
 /** Who goes first of those who wait: whoever came first, the readers or the writers. */
@@ -27,7 +27,7 @@ export class ReadWriteLock {
   readonly write: WriteLock;
 
   /** @internal Use {@link Locks.readWriteLock}. */
-  constructor(queues: LocalQueues, drivers: Drivers, key: string, defaults: ResolvedOptions, options: ReadWriteLockOptions) {
+  constructor(queues: LockQueues, drivers: Drivers, key: string, defaults: ResolvedOptions, options: ReadWriteLockOptions) {
     const { policy = 'fair' } = checkReadWriteOptions(options, `Lock "${key}"`);
     this.read = new ReadLock(queues, drivers, key, defaults, policy === 'writers' ? 1 : 0);
     this.write = new WriteLock(queues, drivers, key, defaults, policy === 'readers' ? 1 : 0);
@@ -37,7 +37,7 @@ export class ReadWriteLock {
 /** What both sides have in common: they are two ways to hold one key. */
 abstract class Side extends StoreLock {
   constructor(
-    queues: LocalQueues,
+    queues: LockQueues,
     protected readonly drivers: Drivers,
     private readonly side: 'read' | 'write',
     key: string,
@@ -59,7 +59,7 @@ abstract class Side extends StoreLock {
 /** The side of a {@link ReadWriteLock} that many hold at a time. Its fencing token is that of the last write. */
 export class ReadLock extends Side {
   /** @internal */
-  constructor(queues: LocalQueues, drivers: Drivers, key: string, defaults: ResolvedOptions, rank: 0 | 1) {
+  constructor(queues: LockQueues, drivers: Drivers, key: string, defaults: ResolvedOptions, rank: 0 | 1) {
     super(queues, drivers, 'read', key, defaults, rank);
   }
 
@@ -73,7 +73,7 @@ export class ReadLock extends Side {
 /** The side of a {@link ReadWriteLock} that one holds alone. */
 export class WriteLock extends Side {
   /** @internal */
-  constructor(queues: LocalQueues, drivers: Drivers, key: string, defaults: ResolvedOptions, rank: 0 | 1) {
+  constructor(queues: LockQueues, drivers: Drivers, key: string, defaults: ResolvedOptions, rank: 0 | 1) {
     super(queues, drivers, 'write', key, defaults, rank);
   }
 

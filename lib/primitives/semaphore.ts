@@ -1,9 +1,9 @@
 import { inspect } from 'node:util';
-import type { LeaseDriver, Share } from '../core/driver.js';
-import { LockConfigError } from '../core/errors.js';
-import type { Lease } from '../core/lease.js';
-import type { LocalQueues } from '../core/local-queues.js';
-import { checkOptions, type ResolvedOptions } from '../core/options.js';
+import type { LeaseDriver, Share } from '../core/store/lease-driver.js';
+import { LockConfigError } from '../core/model/errors.js';
+import type { Lease } from '../core/holding/lease.js';
+import type { LockQueues } from '../core/waiting/lock-queues.js';
+import { checkOptions, type ResolvedOptions } from '../core/model/options.js';
 import { StoreLock } from './store-lock.js';
 
 export interface SemaphoreOptions {
@@ -25,7 +25,7 @@ export class Semaphore extends StoreLock {
   private readonly count: number;
 
   /** @internal Use {@link Locks.semaphore}. */
-  constructor(queues: LocalQueues, driver: LeaseDriver, key: string, defaults: ResolvedOptions, options: SemaphoreOptions) {
+  constructor(queues: LockQueues, driver: LeaseDriver, key: string, defaults: ResolvedOptions, options: SemaphoreOptions) {
     super(queues, driver, key, defaults);
     const { permits, count = 1 } = checkSemaphoreOptions(options, `Semaphore "${key}"`);
     this.permits = permits;

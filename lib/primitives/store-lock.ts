@@ -1,16 +1,16 @@
-import type { LeaseDriver, Share } from '../core/driver.js';
-import { abortedBy } from '../core/errors.js';
-import { heldLease, runHolding } from '../core/holds.js';
-import type { Lease } from '../core/lease.js';
-import type { LocalQueues } from '../core/local-queues.js';
-import type { ResolvedOptions } from '../core/options.js';
-import { patienceOf } from '../core/patience.js';
+import type { LeaseDriver, Share } from '../core/store/lease-driver.js';
+import { abortedBy } from '../core/model/errors.js';
+import { heldLease, runHolding } from '../core/holding/call-chain.js';
+import type { Lease } from '../core/holding/lease.js';
+import type { LockQueues } from '../core/waiting/lock-queues.js';
+import type { ResolvedOptions } from '../core/model/options.js';
+import { patienceOf } from '../core/waiting/backoff.js';
 import { LeaseLock, type AnyLease } from './lease-lock.js';
 
 /** A lock that is one key at one store. */
 export abstract class StoreLock extends LeaseLock<Lease> {
   protected constructor(
-    private readonly queues: LocalQueues,
+    private readonly queues: LockQueues,
     protected readonly driver: LeaseDriver,
     key: string,
     defaults: ResolvedOptions,

@@ -9,7 +9,7 @@ export const CONTRACT_MUTANTS = [
   {
     guarantee: 'G1',
     what: 'the body starts though the lease ran out since the grant',
-    file: 'lib/core/holds.ts',
+    file: 'lib/core/holding/call-chain.ts',
     from: '  lease.assertHeld();\n',
     to: '',
     spec: memory,
@@ -73,7 +73,7 @@ export const CONTRACT_MUTANTS = [
   {
     guarantee: 'G2',
     what: 'a lease is not renewed',
-    file: 'lib/core/tenure.ts',
+    file: 'lib/core/holding/tenure.ts',
     from: 'predecessor ? predecessor.renewAt : this.sentAt + this.ttl / 3;',
     to: 'Infinity;',
     spec: memory,
@@ -83,7 +83,7 @@ export const CONTRACT_MUTANTS = [
   {
     guarantee: 'G3',
     what: 'a renewal counts from the reply',
-    file: 'lib/core/tenure.ts',
+    file: 'lib/core/holding/tenure.ts',
     from: 'this.sentAt = Math.max(this.sentAt, sentAt);',
     to: 'this.sentAt = now();',
     spec: memory,
@@ -92,7 +92,7 @@ export const CONTRACT_MUTANTS = [
   {
     guarantee: 'G3',
     what: 'validity is the whole keyTimeout',
-    file: 'lib/core/clock.ts',
+    file: 'lib/core/util/clock.ts',
     from: 'return ttl - Math.max(2, ttl / 100);',
     to: 'return ttl;',
     spec: memory,
@@ -101,7 +101,7 @@ export const CONTRACT_MUTANTS = [
   {
     guarantee: 'G3',
     what: 'remaining never says 0',
-    file: 'lib/core/tenure.ts',
+    file: 'lib/core/holding/tenure.ts',
     from: 'return Math.max(0, this.validUntil - time);',
     to: 'return Math.max(1, this.validUntil - time);',
     spec: memory,
@@ -110,7 +110,7 @@ export const CONTRACT_MUTANTS = [
   {
     guarantee: 'G3',
     what: 'the end is noticed with the next renewal',
-    file: 'lib/core/watchdog.ts',
+    file: 'lib/core/holding/watchdog.ts',
     from: 'if (time >= tenure.validUntil) {',
     to: 'if (time >= tenure.validUntil + 1000) {',
     spec: memory,
@@ -120,7 +120,7 @@ export const CONTRACT_MUTANTS = [
   {
     guarantee: 'G4',
     what: 'renewal stops after one that got no answer',
-    file: 'lib/core/watchdog.ts',
+    file: 'lib/core/holding/watchdog.ts',
     from: 'tenure.renewAt = time + Math.max(tenure.ttl / 3, SHORTEST_PAUSE);',
     to: 'tenure.renewAt = Infinity;',
     spec: memory,
@@ -129,7 +129,7 @@ export const CONTRACT_MUTANTS = [
   {
     guarantee: 'G4',
     what: 'a reply that says lost is ignored',
-    file: 'lib/core/tenure.ts',
+    file: 'lib/core/holding/tenure.ts',
     from: "if (reply === 'lost') return this.lose(",
     to: "if (reply === 'lost') return void (",
     spec: memory,
@@ -138,7 +138,7 @@ export const CONTRACT_MUTANTS = [
   {
     guarantee: 'G4',
     what: 'a release that found another owner is no loss',
-    file: 'lib/core/tenure.ts',
+    file: 'lib/core/holding/tenure.ts',
     from: "return reply === 'released';",
     to: 'return true;',
     spec: memory,
@@ -175,7 +175,7 @@ export const CONTRACT_MUTANTS = [
   {
     guarantee: 'G5',
     what: 'an owner id is used again',
-    file: 'lib/core/owner.ts',
+    file: 'lib/core/model/owner.ts',
     from: 'return `${PROCESS}:${randomUUID()}`;',
     to: 'void randomUUID;\n  return PROCESS;',
     spec: memory,
@@ -194,7 +194,7 @@ export const CONTRACT_MUTANTS = [
   {
     guarantee: 'G6',
     what: 'a release without an answer is not repeated',
-    file: 'lib/core/tenure.ts',
+    file: 'lib/core/holding/tenure.ts',
     from: 'this.releaseLater(this.releaseFailed(cause));',
     to: 'this.releaseFailed(cause);',
     spec: memory,
@@ -203,8 +203,8 @@ export const CONTRACT_MUTANTS = [
   {
     guarantee: 'G6',
     what: 'a give-up is not repeated',
-    file: 'lib/core/repeat.ts',
-    from: 'if (!isTransient(explain(cause)) || now() >= end) return;',
+    file: 'lib/core/util/retry.ts',
+    from: 'if (!explain(cause).transient || now() >= end) return;',
     to: 'return void explain(cause);',
     spec: memory,
     test: 'G6',
@@ -212,7 +212,7 @@ export const CONTRACT_MUTANTS = [
   {
     guarantee: 'G6',
     what: 'the driver may send an abandoned acquire again',
-    file: 'lib/core/acquire.ts',
+    file: 'lib/core/waiting/contender.ts',
     from: 'abandoned: this.isAbandoned,',
     to: 'abandoned: () => false,',
     spec: memory,
@@ -258,7 +258,7 @@ export const CONTRACT_MUTANTS = [
   {
     guarantee: 'G7',
     what: 'a waiter stays in the list of its signal',
-    file: 'lib/core/patient-caller.ts',
+    file: 'lib/core/waiting/caller.ts',
     from: 'this.forgetSignal?.();',
     to: '',
     spec: memory,
@@ -267,7 +267,7 @@ export const CONTRACT_MUTANTS = [
   {
     guarantee: 'G7',
     what: 'of the waiters that share a signal only the last one hears it',
-    file: 'lib/core/abort.ts',
+    file: 'lib/core/util/abort.ts',
     from: 'const callbacks = listeners.get(signal) ?? listenTo(signal);',
     to: 'const callbacks = listenTo(signal);',
     spec: 'test/core/abort.spec.ts',
@@ -275,7 +275,7 @@ export const CONTRACT_MUTANTS = [
   {
     guarantee: 'G7',
     what: 'a released lease stays in its call chain',
-    file: 'lib/core/holds.ts',
+    file: 'lib/core/holding/call-chain.ts',
     from: '    hold.lease = undefined;\n',
     to: '',
     spec: memory,
@@ -284,7 +284,7 @@ export const CONTRACT_MUTANTS = [
   {
     guarantee: 'G7',
     what: 'the watchdog outlives a release',
-    file: 'lib/core/tenure.ts',
+    file: 'lib/core/holding/tenure.ts',
     from: '    watchdog.remove(this);\n    if (isPassedOn)',
     to: '    if (isPassedOn)',
     spec: memory,
@@ -293,7 +293,7 @@ export const CONTRACT_MUTANTS = [
   {
     guarantee: 'G7',
     what: 'the watchdog keeps the process alive',
-    file: 'lib/core/watchdog.ts',
+    file: 'lib/core/holding/watchdog.ts',
     from: '() => this.tick()).unref();',
     to: '() => this.tick());',
     spec: 'test/core/watchdog.spec.ts',
@@ -302,7 +302,7 @@ export const CONTRACT_MUTANTS = [
   {
     guarantee: 'G7',
     what: 'the timer of a maxHold stays',
-    file: 'lib/core/lease.ts',
+    file: 'lib/core/holding/lease.ts',
     from: '      if (this.limit) clearTimeout(this.limit);\n',
     to: '',
     spec: memory,
@@ -330,7 +330,7 @@ export const CONTRACT_MUTANTS = [
   {
     guarantee: 'G9',
     what: 'patience counts tries',
-    file: 'lib/core/local-queue.ts',
+    file: 'lib/core/waiting/lock-queue.ts',
     from: 'if (waiter.isOverdue) this.remove',
     to: 'if (waiter.isOverdue || (this.contender?.attempts ?? 0) >= 3) this.remove',
     spec: memory,
@@ -339,7 +339,7 @@ export const CONTRACT_MUTANTS = [
   {
     guarantee: 'G9',
     what: 'an abort waits for the next try',
-    file: 'lib/core/local-queue.ts',
+    file: 'lib/core/waiting/lock-queue.ts',
     from: '() => this.abandon(waiter, abortedBy(signal, this.key))',
     to: '() => void ((waiter.isLate = true) && abortedBy)',
     spec: 'test/primitives/mutex.spec.ts',
@@ -347,8 +347,8 @@ export const CONTRACT_MUTANTS = [
   {
     guarantee: 'G9',
     what: 'a transient error ends the wait',
-    file: 'lib/core/acquire.ts',
-    from: 'if (isTransient(error)) return this.retry(error);',
+    file: 'lib/core/waiting/contender.ts',
+    from: 'if (error.transient) return this.retry(error);',
     to: '',
     spec: memory,
     test: 'G9 .*outage',
@@ -356,8 +356,8 @@ export const CONTRACT_MUTANTS = [
   {
     guarantee: 'G9',
     what: 'a refusal is asked again',
-    file: 'lib/core/acquire.ts',
-    from: 'if (isTransient(error)) return this.retry(error);',
+    file: 'lib/core/waiting/contender.ts',
+    from: 'if (error.transient) return this.retry(error);',
     to: 'return this.retry(error);',
     spec: memory,
     test: 'G1 .*refuses',
@@ -365,23 +365,23 @@ export const CONTRACT_MUTANTS = [
   {
     guarantee: 'G9',
     what: 'patience is drawn from 0 to 1',
-    file: 'lib/core/patience.ts',
+    file: 'lib/core/waiting/backoff.ts',
     from: 'patience += retryInterval * (1 + random());',
     to: 'patience += retryInterval * random();',
-    spec: 'test/core/patience.spec.ts',
+    spec: 'test/core/backoff.spec.ts',
   },
   {
     guarantee: 'G9',
     what: 'retryCount is one more',
-    file: 'lib/core/patience.ts',
+    file: 'lib/core/waiting/backoff.ts',
     from: 'const draws = retryCount - 1;',
     to: 'const draws = retryCount;',
-    spec: 'test/core/patience.spec.ts',
+    spec: 'test/core/backoff.spec.ts',
   },
   {
     guarantee: 'G9',
     what: 'a long delay fires at once',
-    file: 'lib/core/clock.ts',
+    file: 'lib/core/util/clock.ts',
     from: 'Math.min(Math.ceil(Math.max(delay, 0)), LONGEST_DELAY)',
     to: 'Math.ceil(Math.max(delay, 0)) + 0 * LONGEST_DELAY',
     spec: 'test/core/clock.spec.ts',
@@ -389,7 +389,7 @@ export const CONTRACT_MUTANTS = [
   {
     guarantee: 'G9',
     what: 'an outage is contention',
-    file: 'lib/core/local-queue.ts',
+    file: 'lib/core/waiting/lock-queue.ts',
     from: 'if (isOutage) return ownCopyOf(outcome);',
     to: '',
     spec: memory,
@@ -398,7 +398,7 @@ export const CONTRACT_MUTANTS = [
   {
     guarantee: 'G9',
     what: 'a release of a lost lease waits for the store',
-    file: 'lib/core/tenure.ts',
+    file: 'lib/core/holding/tenure.ts',
     from: 'this.runtime.ended(last);\n      return Promise.resolve(false);',
     to: 'return this.tryRelease().then(() => false, ignore as () => false);',
     spec: memory,
@@ -444,7 +444,7 @@ export const CONTRACT_MUTANTS = [
   {
     guarantee: 'G10',
     what: 'a failed release replaces the result',
-    file: 'lib/core/tenure.ts',
+    file: 'lib/core/holding/tenure.ts',
     from: 'this.releaseLater(this.releaseFailed(cause));\n        this.runtime.ended(last);\n        return true;',
     to: 'this.runtime.ended(last);\n        throw this.releaseFailed(cause);',
     spec: memory,
@@ -453,7 +453,7 @@ export const CONTRACT_MUTANTS = [
   {
     guarantee: 'G10',
     what: 'a logger that throws breaks the lock',
-    file: 'lib/core/events.ts',
+    file: 'lib/core/model/events.ts',
     from: '} catch {\n    // Nobody is left to tell.',
     to: '} catch (error) {\n    throw error;',
     spec: 'test/core/events.spec.ts',
@@ -471,7 +471,7 @@ export const CONTRACT_MUTANTS = [
   {
     guarantee: 'G2',
     what: 'an inner call gives the key back',
-    file: 'lib/core/tenure.ts',
+    file: 'lib/core/holding/tenure.ts',
     from: 'if (this.held.length === 0) return this.release(held, time);',
     to: 'if (this.held.length >= 0) return this.release(held, time);',
     spec: memory,
@@ -480,7 +480,7 @@ export const CONTRACT_MUTANTS = [
   {
     guarantee: 'G2',
     what: 'a key of another namespace or store is re-entered',
-    file: 'lib/core/lease.ts',
+    file: 'lib/core/holding/lease.ts',
     from: 'return this.tenure.driver === driver && this.tenure.key === key;',
     to: 'return this.tenure.key === key;',
     spec: 'test/primitives/mutex.spec.ts',
@@ -488,7 +488,7 @@ export const CONTRACT_MUTANTS = [
   {
     guarantee: 'minHold',
     what: 'a re-entrant minHold is not kept by the store',
-    file: 'lib/core/tenure.ts',
+    file: 'lib/core/holding/tenure.ts',
     from: 'if (now() + minHold > this.keepUntil && minHold > this.remaining()) await this.renew(Math.max(this.ttl, minHold));',
     to: '',
     spec: memory,
@@ -506,7 +506,7 @@ export const CONTRACT_MUTANTS = [
   {
     guarantee: 'minHold',
     what: 'a release forgets the minHold',
-    file: 'lib/core/tenure.ts',
+    file: 'lib/core/holding/tenure.ts',
     from: 'keepFor: Math.ceil(Math.max(0, keepUntil - now()))',
     to: 'keepFor: 0 * keepUntil',
     spec: memory,
@@ -515,7 +515,7 @@ export const CONTRACT_MUTANTS = [
   {
     guarantee: 'minHold',
     what: 'the store is asked for keyTimeout only',
-    file: 'lib/core/acquire.ts',
+    file: 'lib/core/waiting/contender.ts',
     from: 'ttl: Math.max(wish.ttl, wish.minHold),',
     to: 'ttl: wish.ttl,',
     spec: memory,
@@ -524,7 +524,7 @@ export const CONTRACT_MUTANTS = [
   {
     guarantee: 'maxHold',
     what: 'renewal goes on after maxHold',
-    file: 'lib/core/tenure.ts',
+    file: 'lib/core/holding/tenure.ts',
     from: 'if (this.limit || (this.held.length > 0 && this.held.every(({ lease }) => lease.isOver))) this.renewAt = Infinity;',
     to: '',
     spec: memory,
@@ -534,7 +534,7 @@ export const CONTRACT_MUTANTS = [
   {
     guarantee: 'maxHold',
     what: 'an inner maxHold ends the outer lease',
-    file: 'lib/core/lease.ts',
+    file: 'lib/core/holding/lease.ts',
     from: 'this.tenure.reachedLimit(reason, this.isFirst);',
     to: 'this.tenure.reachedLimit(reason, true || this.isFirst);',
     spec: memory,
@@ -543,7 +543,7 @@ export const CONTRACT_MUTANTS = [
   {
     guarantee: 'Shutdown',
     what: 'a waiter waits on',
-    file: 'lib/core/local-queues.ts',
+    file: 'lib/core/waiting/lock-queues.ts',
     from: 'onAbort(runtime.stopping, () => this.each((queue) => queue.stop()));',
     to: 'void onAbort;',
     spec: 'test/primitives/mutex.spec.ts',
@@ -551,7 +551,7 @@ export const CONTRACT_MUTANTS = [
   {
     guarantee: 'Shutdown',
     what: 'a body that outlives close() succeeds',
-    file: 'lib/core/lease.ts',
+    file: 'lib/core/holding/lease.ts',
     from: '    this.answer = ended.then(() => false);\n',
     to: '',
     spec: memory,

@@ -2,7 +2,7 @@
 const memory = 'test/stores/memory.contract.spec.ts';
 const multi = 'test/stores/memory.multi-lock.spec.ts';
 const deadlines = 'test/primitives/deadlines.spec.ts';
-const queue = 'lib/core/local-queue.ts';
+const queue = 'lib/core/waiting/lock-queue.ts';
 
 export const CORE_MUTANTS = [
   // Deadlines
@@ -36,7 +36,7 @@ export const CORE_MUTANTS = [
   {
     guarantee: 'G9',
     what: 'a wait for a latch lasts as long as its last look',
-    file: 'lib/core/latch-watch.ts',
+    file: 'lib/core/latch/latch-watch.ts',
     from: 'waiter.grant(this.runtime.requestTimeout, () => this.remove(waiter, unanswered(this.key)));',
     to: '',
     spec: deadlines,
@@ -73,7 +73,7 @@ export const CORE_MUTANTS = [
   {
     guarantee: 'G4',
     what: 'a yield that finds the key lost is not told',
-    file: 'lib/core/acquire.ts',
+    file: 'lib/core/waiting/contender.ts',
     from: "if (reply.yielded === 'lost' && this.attempts === 1) this.yields?.lose(LOST_BEFORE);",
     to: '',
     spec: memory,
@@ -83,7 +83,7 @@ export const CORE_MUTANTS = [
   {
     guarantee: 'G4',
     what: 'a repeated yield counts as a loss',
-    file: 'lib/core/acquire.ts',
+    file: 'lib/core/waiting/contender.ts',
     from: "reply.yielded === 'lost' && this.attempts === 1",
     to: "reply.yielded === 'lost'",
     spec: memory,
@@ -101,7 +101,7 @@ export const CORE_MUTANTS = [
   {
     guarantee: 'G4',
     what: 'a request for more turns that finds the key lost is not told to whom the lease was passed on',
-    file: 'lib/core/turns.ts',
+    file: 'lib/core/holding/turns.ts',
     from: "tenure.settleRenewal(reply === 'lost' ? 'lost' : 'renewed', sentAt);",
     to: "if (reply !== 'lost') tenure.settleRenewal('renewed', sentAt);",
     spec: memory,
@@ -149,7 +149,7 @@ export const CORE_MUTANTS = [
   {
     guarantee: 'G9',
     what: 'too few votes end a patient wait',
-    file: 'lib/core/errors.ts',
+    file: 'lib/core/model/errors.ts',
     from: 'override readonly transient = true;',
     to: 'override readonly transient = false as boolean;',
     spec: memory,
@@ -158,7 +158,7 @@ export const CORE_MUTANTS = [
   {
     guarantee: 'Events',
     what: 'an event counts as heard when its last listener has left',
-    file: 'lib/core/events.ts',
+    file: 'lib/core/model/events.ts',
     from: 'return (this.listeners.get(event)?.size ?? 0) > 0;',
     to: 'return this.listeners.has(event);',
     spec: 'test/core/events.spec.ts',
@@ -167,7 +167,7 @@ export const CORE_MUTANTS = [
   {
     guarantee: 'G4',
     what: 'a renewal that fails while the lease is passed on is not tried again soon',
-    file: 'lib/core/watchdog.ts',
+    file: 'lib/core/holding/watchdog.ts',
     from: 'for (const { succession } of batch) {\n        const tenure = succession.current;',
     to: 'for (const tenure of batch) {',
     spec: 'test/core/watchdog.spec.ts',
@@ -177,7 +177,7 @@ export const CORE_MUTANTS = [
   {
     guarantee: 'keyTimeout',
     what: 'a keyTimeout under 10 ms is taken',
-    file: 'lib/core/options.ts',
+    file: 'lib/core/model/options.ts',
     from: 'keyTimeout: integerFrom(10),',
     to: 'keyTimeout: integerFrom(1),',
     spec: 'test/core/options.spec.ts',
@@ -187,7 +187,7 @@ export const CORE_MUTANTS = [
   {
     guarantee: 'Waiting',
     what: 'those who wait behind a holder of their process look after it as often as their retryInterval says',
-    file: 'lib/core/lookout.ts',
+    file: 'lib/core/holding/lookout.ts',
     from: 'Math.max(lookInterval, SHORTEST_PAUSE)',
     to: 'Math.max(lookInterval, 0 * SHORTEST_PAUSE)',
     spec: 'test/primitives/mutex.spec.ts',
@@ -196,7 +196,7 @@ export const CORE_MUTANTS = [
   {
     guarantee: 'G7',
     what: 'queues that nobody uses stay when the locks are closed',
-    file: 'lib/core/local-queues.ts',
+    file: 'lib/core/waiting/lock-queues.ts',
     from: 'for (const queue of this.idle) this.forget(queue);',
     to: '',
     spec: memory,
@@ -205,7 +205,7 @@ export const CORE_MUTANTS = [
   {
     guarantee: 'G7',
     what: 'the queue of a holder stays when the locks are closed',
-    file: 'lib/core/local-queues.ts',
+    file: 'lib/core/waiting/lock-queues.ts',
     from: 'if (this.runtime.closed.aborted) return this.forget(queue);',
     to: '',
     spec: memory,
@@ -224,10 +224,10 @@ export const CORE_MUTANTS = [
   {
     guarantee: 'Contexts',
     what: 'timers keep the context of the call that imported the package',
-    file: 'lib/core/outside.ts',
+    file: 'lib/core/util/detached.ts',
     from: "if (CONTEXT.includes(slot.description ?? ''))",
     to: "if (CONTEXT.includes(slot.description ?? '') && CONTEXT.length === 0)",
-    spec: 'test/core/outside.spec.ts',
+    spec: 'test/core/detached.spec.ts',
     test: 'keeps nothing',
   },
   {
@@ -242,7 +242,7 @@ export const CORE_MUTANTS = [
   {
     guarantee: 'Contexts',
     what: 'a signal aborts in the context of the call that found the lease lost',
-    file: 'lib/core/lease.ts',
+    file: 'lib/core/holding/lease.ts',
     from: 'this.context?.(() => this.controller?.abort(this.abortReason));',
     to: 'void this.context;\n    this.controller?.abort(this.abortReason);',
     spec: memory,

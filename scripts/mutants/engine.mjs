@@ -8,7 +8,7 @@ export const ENGINE_MUTANTS = [
   {
     guarantee: 'G1',
     what: 'a grant that came after its lease had run out counts',
-    file: 'lib/core/acquire.ts',
+    file: 'lib/core/waiting/contender.ts',
     from: 'if (now() >= this.sentAt + validity(wish.ttl)) {',
     to: 'if (now() < 0) {',
     spec: MEMORY,
@@ -48,7 +48,7 @@ export const ENGINE_MUTANTS = [
   {
     guarantee: 'G2',
     what: 'a lease is passed on with the same fencing token',
-    file: 'lib/core/turns.ts',
+    file: 'lib/core/holding/turns.ts',
     from: 'this.nextToken = token + 1',
     to: 'this.nextToken = token',
     spec: MEMORY,
@@ -57,7 +57,7 @@ export const ENGINE_MUTANTS = [
   {
     guarantee: 'G2',
     what: 'a lease is passed on though it is near its end',
-    file: 'lib/core/local-queue.ts',
+    file: 'lib/core/waiting/lock-queue.ts',
     from: 'tenure.isRenewed && tenure.validUntil - time >= validity(tenure.ttl) / 2',
     to: 'tenure.isRenewed && validity(1) < now()',
     spec: MEMORY,
@@ -75,7 +75,7 @@ export const ENGINE_MUTANTS = [
   {
     guarantee: 'G3',
     what: 'validity counts from the reply instead of from the request',
-    file: 'lib/core/tenure.ts',
+    file: 'lib/core/holding/tenure.ts',
     from: 'this.validUntil = this.sentAt + validity(this.ttl);\n    this.renewAt = ',
     to: 'this.validUntil = this.grantedAt + validity(this.ttl);\n    this.renewAt = ',
     spec: MEMORY,
@@ -83,7 +83,7 @@ export const ENGINE_MUTANTS = [
   {
     guarantee: 'G3',
     what: 'assertHeld() believes what it last heard',
-    file: 'lib/core/lease.ts',
+    file: 'lib/core/holding/lease.ts',
     from: 'if (this.remaining() > 0) return;',
     to: 'if (this.remaining() > 0 || !this.tenure.loss) return;',
     spec: MEMORY,
@@ -91,7 +91,7 @@ export const ENGINE_MUTANTS = [
   {
     guarantee: 'G4',
     what: 'a renewal without an answer counts as a loss',
-    file: 'lib/core/watchdog.ts',
+    file: 'lib/core/holding/watchdog.ts',
     from: 'if (this.tenures.has(tenure)) this.retry(tenure, cause);',
     to: 'if (this.tenures.has(tenure)) tenure.expire();',
     spec: MEMORY,
@@ -99,7 +99,7 @@ export const ENGINE_MUTANTS = [
   {
     guarantee: 'G4',
     what: 'renewal ends for good after one error',
-    file: 'lib/core/watchdog.ts',
+    file: 'lib/core/holding/watchdog.ts',
     from: 'if (this.tenures.has(tenure)) this.retry(tenure, cause);',
     to: 'tenure.renewAt = Infinity;',
     spec: MEMORY,
@@ -107,7 +107,7 @@ export const ENGINE_MUTANTS = [
   {
     guarantee: 'G4',
     what: 'a lost lease does not send the next one to the store',
-    file: 'lib/core/tenure.ts',
+    file: 'lib/core/holding/tenure.ts',
     from: "events.emit('lost', { key: this.key, owner: this.owner, error });\n    this.line.left(this);",
     to: "events.emit('lost', { key: this.key, owner: this.owner, error });",
     spec: MEMORY,
@@ -134,7 +134,7 @@ export const ENGINE_MUTANTS = [
   {
     guarantee: 'G6',
     what: 'a give-up sends no release behind its acquire',
-    file: 'lib/core/acquire.ts',
+    file: 'lib/core/waiting/contender.ts',
     from: 'if (this.mayBeKnown) void this.giveUp(',
     to: 'if (!owner) void this.giveUp(',
     spec: MEMORY,
@@ -143,7 +143,7 @@ export const ENGINE_MUTANTS = [
   {
     guarantee: 'G6',
     what: 'a release without an answer counts as a loss',
-    file: 'lib/core/tenure.ts',
+    file: 'lib/core/holding/tenure.ts',
     from: 'this.releaseLater(this.releaseFailed(cause));\n        this.runtime.ended(last);\n        return true;',
     to: 'this.releaseLater(this.releaseFailed(cause));\n        this.runtime.ended(last);\n        return false;',
     spec: MEMORY,
@@ -160,7 +160,7 @@ export const ENGINE_MUTANTS = [
   {
     guarantee: 'G7',
     what: 'a released lease stays on the list of those held',
-    file: 'lib/core/runtime.ts',
+    file: 'lib/core/holding/lifecycle.ts',
     from: 'this.held.delete(held);',
     to: '',
     spec: MEMORY,
@@ -169,7 +169,7 @@ export const ENGINE_MUTANTS = [
   {
     guarantee: 'G7',
     what: "a caller's signal keeps its listener",
-    file: 'lib/core/abort.ts',
+    file: 'lib/core/util/abort.ts',
     from: 'if (callbacks.delete(callback) && callbacks.size === 0) forget(signal);',
     to: 'callbacks.delete(callback);',
     spec: MEMORY,
@@ -186,7 +186,7 @@ export const ENGINE_MUTANTS = [
   {
     guarantee: 'G7',
     what: 'the queues of all keys stay',
-    file: 'lib/core/local-queues.ts',
+    file: 'lib/core/waiting/lock-queues.ts',
     from: 'if (idle.size > MOST_IDLE) this.forget(oldest);',
     to: 'void [MOST_IDLE, oldest];',
     spec: MEMORY,
@@ -205,7 +205,7 @@ export const ENGINE_MUTANTS = [
   {
     guarantee: 'G8',
     what: 'a wake-up is ignored',
-    file: 'lib/core/acquire.ts',
+    file: 'lib/core/waiting/contender.ts',
     from: 'wakeUps?.listen(this.owner, (askIn) => this.woken(askIn))',
     to: 'wakeUps?.listen(this.owner, () => void this.woken)',
     spec: MEMORY,
@@ -215,7 +215,7 @@ export const ENGINE_MUTANTS = [
   {
     guarantee: 'G8',
     what: 'a waiter does not look by itself',
-    file: 'lib/core/acquire.ts',
+    file: 'lib/core/waiting/contender.ts',
     from: 'this.timer = after(Math.min(this.asksAt, this.offerEndsAt) - now(), () => {',
     to: 'this.timer = after(2 ** 30, () => {',
     spec: MEMORY,
@@ -234,7 +234,7 @@ export const ENGINE_MUTANTS = [
   {
     guarantee: 'G8',
     what: 'a key is passed on more than 32 times while another process waits',
-    file: 'lib/core/turns.ts',
+    file: 'lib/core/holding/turns.ts',
     from: 'this.left--;',
     to: '',
     spec: MEMORY,
@@ -243,7 +243,7 @@ export const ENGINE_MUTANTS = [
   {
     guarantee: 'G8',
     what: 'the place in the queue is lost when the first one gives up',
-    file: 'lib/core/local-queue.ts',
+    file: 'lib/core/waiting/lock-queue.ts',
     from: 'if (waiter !== first) return;',
     to: 'if (waiter !== first) return;\n    if (this.contender && this.waiting.size > 0) {\n      this.contender.cancel();\n      this.contend();\n    }',
     spec: MEMORY,
@@ -252,7 +252,7 @@ export const ENGINE_MUTANTS = [
   {
     guarantee: 'G9',
     what: 'a waiter sleeps past the end of its patience',
-    file: 'lib/core/patient-caller.ts',
+    file: 'lib/core/waiting/caller.ts',
     from: 'const left = deadline - now();',
     to: 'const left = deadline - now() + 2_000;',
     spec: MEMORY,
@@ -261,7 +261,7 @@ export const ENGINE_MUTANTS = [
   {
     guarantee: 'G9',
     what: 'an abort waits for the request under way',
-    file: 'lib/core/local-queue.ts',
+    file: 'lib/core/waiting/lock-queue.ts',
     from: 'if (signal) waiter.listen(signal, () => this.abandon(',
     to: 'if (signal) waiter.listen(signal, () => this.contender?.isWaiting !== false && this.abandon(',
     spec: MEMORY,
@@ -270,7 +270,7 @@ export const ENGINE_MUTANTS = [
   {
     guarantee: 'G9',
     what: 'only the first one’s patience ends',
-    file: 'lib/core/local-queue.ts',
+    file: 'lib/core/waiting/lock-queue.ts',
     from: 'waiter.limit(() => this.deadline(waiter));',
     to: 'if (waiter === this.waiting.first) waiter.limit(() => this.deadline(waiter));',
     spec: MEMORY,
@@ -288,7 +288,7 @@ export const ENGINE_MUTANTS = [
   {
     guarantee: 'G10',
     what: 'a listener that fails breaks the lock',
-    file: 'lib/core/events.ts',
+    file: 'lib/core/model/events.ts',
     from: 'void this.tell(event, hear as Listener<Events[E]>, payload);',
     to: '(hear as Listener<Events[E]>)(payload);',
     spec: MEMORY,
@@ -298,7 +298,7 @@ export const ENGINE_MUTANTS = [
   {
     guarantee: 'Shutdown',
     what: 'stopWaiting calls off only the first of those who wait for a key',
-    file: 'lib/core/local-queue.ts',
+    file: 'lib/core/waiting/lock-queue.ts',
     from: 'for (const waiter of this.waiting) this.remove(waiter, stopped(this.key));',
     to: 'for (const waiter of this.waiting) if (waiter === this.waiting.first) { this.remove(waiter, stopped(this.key)); break; }',
     spec: MEMORY,
@@ -317,7 +317,7 @@ export const ENGINE_MUTANTS = [
   {
     guarantee: 'G8',
     what: 'an inbox that nobody reaches is not opened anew',
-    file: 'lib/core/acquire.ts',
+    file: 'lib/core/waiting/contender.ts',
     from: 'if (this.hasInbox) this.contest.driver.wakeUps?.check?.();',
     to: '',
     spec: 'test/stores/redis/wake-ups.spec.ts',
@@ -326,7 +326,7 @@ export const ENGINE_MUTANTS = [
   {
     guarantee: 'G7',
     what: 'a lease is passed on to one whose wait a listener has called off',
-    file: 'lib/core/local-queue.ts',
+    file: 'lib/core/waiting/lock-queue.ts',
     from: '    const time = tenure.tellReleased() ? now() : endedAt;\n    const next = this.waiting.first;\n    if (!next) return false;',
     to: '    const next = this.waiting.first as Waiter;\n    const time = tenure.tellReleased() ? now() : endedAt;',
     spec: 'test/stores/memory.contract.spec.ts',

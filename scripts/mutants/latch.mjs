@@ -3,8 +3,8 @@ const memory = 'test/stores/memory.count-down-latch.spec.ts';
 const redis = 'test/stores/redis.count-down-latch.spec.ts';
 const spec = (name) => `test/stores/redis/count-down-latch${name}.spec.ts`;
 const lua = (verb) => `lib/stores/redis/lua/count-down-latch/${verb}.lua`;
-const watch = 'lib/core/latch-watch.ts';
-const call = 'lib/core/patient-call.ts';
+const watch = 'lib/core/latch/latch-watch.ts';
+const call = 'lib/core/latch/latch-request.ts';
 const MEMORY = 'lib/stores/memory/count-down-latch.driver.ts';
 /** Milliseconds for a test of a second or two that would wait half a minute for what the mutant does not do. */
 const SOON = 12_000;
@@ -59,7 +59,7 @@ export const LATCH_MUTANTS = [
   {
     guarantee: 'G6',
     what: 'each repeat is an operation of its own',
-    file: 'lib/core/latches.ts',
+    file: 'lib/core/latch/latches.ts',
     from: '(abandoned) => send(operation, abandoned), ttl)',
     to: '(abandoned) => send({ ...operation, number: operation.number + performance.now() }, abandoned), ttl)',
     spec: memory,
@@ -68,7 +68,7 @@ export const LATCH_MUTANTS = [
   {
     guarantee: 'G6',
     what: 'two changes at a time share a line',
-    file: 'lib/core/operations.ts',
+    file: 'lib/core/latch/operation-ids.ts',
     from: 'this.free.pop() ?? this.lines++',
     to: '0',
     spec: memory,
@@ -234,7 +234,7 @@ export const LATCH_MUTANTS = [
   {
     guarantee: 'G7',
     what: 'a patience that is not needed any more goes on',
-    file: 'lib/core/patient-caller.ts',
+    file: 'lib/core/waiting/caller.ts',
     from: 'clearTimeout(this.timer);\n    this.forgetSignal?.();',
     to: 'this.forgetSignal?.();',
     spec: memory,
@@ -243,7 +243,7 @@ export const LATCH_MUTANTS = [
   {
     guarantee: 'G7',
     what: 'the caller’s signal is listened to for ever',
-    file: 'lib/core/patient-caller.ts',
+    file: 'lib/core/waiting/caller.ts',
     from: 'clearTimeout(this.timer);\n    this.forgetSignal?.();',
     to: 'clearTimeout(this.timer);',
     spec: memory,
@@ -252,7 +252,7 @@ export const LATCH_MUTANTS = [
   {
     guarantee: 'G7',
     what: 'each change has a line of its own for ever',
-    file: 'lib/core/operations.ts',
+    file: 'lib/core/latch/operation-ids.ts',
     from: 'this.free.pop() ?? this.lines++',
     to: 'this.last',
     spec: spec('.server'),
@@ -309,7 +309,7 @@ export const LATCH_MUTANTS = [
     guarantee: 'G9',
     what: 'a refusal is waited out',
     file: watch,
-    from: 'const isFinal = !isTransient(error);',
+    from: 'const isFinal = !error.transient;',
     to: 'const isFinal = false;',
     spec: memory,
     test: 'a wait for a latch ends at once, whatever the patience',
@@ -337,7 +337,7 @@ export const LATCH_MUTANTS = [
   {
     guarantee: 'G9',
     what: 'who waits is not called off when the locks are closed',
-    file: 'lib/core/latches.ts',
+    file: 'lib/core/latch/latches.ts',
     from: 'onAbort(runtime.stopping, () => this.each((watch) => watch.stop()));',
     to: '',
     spec: memory,

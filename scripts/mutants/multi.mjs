@@ -194,7 +194,7 @@ export const MULTI_MUTANTS = [
   {
     guarantee: 'G7',
     what: 'a second one who asks to hear of a release is the only one',
-    file: 'lib/core/lease.ts',
+    file: 'lib/core/holding/lease.ts',
     from: 'this.released = released\n      ?',
     to: 'this.released = false\n      ?',
     spec: leader,
@@ -213,7 +213,7 @@ export const MULTI_MUTANTS = [
   {
     guarantee: 'G10',
     what: 'a lease over its maxHold says that nobody renewed it',
-    file: 'lib/core/lease.ts',
+    file: 'lib/core/holding/lease.ts',
     from: 'this.abortReason instanceof LockLostError ? this.abortReason : ',
     to: '',
     spec: 'test/stores/memory.contract.spec.ts',
@@ -222,7 +222,7 @@ export const MULTI_MUTANTS = [
   {
     guarantee: 'G7',
     what: 'a standby that began without an inbox asks for ever',
-    file: 'lib/core/acquire.ts',
+    file: 'lib/core/waiting/contender.ts',
     from: 'this.hasInbox ||= queue',
     to: 'this.hasInbox ||= queue && this.attempts < 2',
     spec: unit,
@@ -405,10 +405,10 @@ export const MULTI_MUTANTS = [
   {
     guarantee: 'G7',
     what: 'a call chain that has released a lease keeps it in memory',
-    file: 'lib/core/holds.ts',
+    file: 'lib/core/holding/call-chain.ts',
     from: 'hold.shown = undefined;',
     to: '',
-    spec: 'test/core/holds.spec.ts',
+    spec: 'test/core/call-chain.spec.ts',
   },
   {
     guarantee: 'G1',
@@ -423,7 +423,7 @@ export const MULTI_MUTANTS = [
     guarantee: 'minHold',
     what: 'a key of a multi-lock that cannot be kept ends the wait for all',
     file: MULTI,
-    from: 'failure instanceof LockLostError || isTransient(failure)',
+    from: 'failure instanceof LockLostError || failure.transient',
     to: 'failure instanceof LockLostError',
     spec: multiOnRedis,
     test: 'minHold',
@@ -431,7 +431,7 @@ export const MULTI_MUTANTS = [
   {
     guarantee: 'minHold',
     what: 'a multi-lock that keeps some keys, and fails for another, gives none back',
-    file: 'lib/core/lease.ts',
+    file: 'lib/core/holding/lease.ts',
     from: '    return this.tenure.cover(minHold);',
     to: '    return this.tenure.cover(minHold).finally(() => this.keepUntil(now() + minHold));',
     spec: multiOnRedis,

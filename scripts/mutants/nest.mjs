@@ -212,7 +212,7 @@ export const NEST_MUTANTS = [
   {
     guarantee: 'nest',
     what: 'a default waitTimeout beats an own retryCount',
-    file: 'lib/core/options.ts',
+    file: 'lib/core/model/options.ts',
     from: 'own.waitTimeout ?? (own.retryCount === undefined ? defaults.waitTimeout : undefined)',
     to: 'own.waitTimeout ?? defaults.waitTimeout',
     spec: 'test/nest/option-defaults.spec.ts',
@@ -292,7 +292,7 @@ export const NEST_MUTANTS = [
   {
     guarantee: 'nest',
     what: 'unknown options are accepted',
-    file: 'lib/core/options.ts',
+    file: 'lib/core/model/options.ts',
     from: 'if (!known.includes(name)) throw',
     to: "if (name === '') throw",
     spec: 'test/nest/option-errors.spec.ts',
@@ -396,7 +396,7 @@ export const NEST_MUTANTS = [
   {
     guarantee: 'nest',
     what: 'a chain holds what it has released',
-    file: 'lib/core/holds.ts',
+    file: 'lib/core/holding/call-chain.ts',
     from: '    hold.lease = undefined;',
     to: '',
     spec: 'test/nest/current-lease.spec.ts',
@@ -440,7 +440,7 @@ export const NEST_MUTANTS = [
   {
     guarantee: 'shutdown',
     what: 'a method that outlived shutdownTimeout passes as good',
-    file: 'lib/core/lease.ts',
+    file: 'lib/core/holding/lease.ts',
     from: 'this.answer = ended.then(() => false);',
     to: 'this.answer = ended;',
     spec: 'test/nest/shutdown.spec.ts',

@@ -152,7 +152,7 @@ export const REDIS_MUTANTS = [
   {
     guarantee: 'G6',
     what: 'each try has an owner of its own',
-    file: 'lib/core/acquire.ts',
+    file: 'lib/core/waiting/contender.ts',
     from: 'owner: this.owner,\n      ttl: Math.max',
     to: 'owner: createOwner(),\n      ttl: Math.max',
     spec: spec('lost-replies'),
@@ -161,7 +161,7 @@ export const REDIS_MUTANTS = [
   {
     guarantee: 'G7',
     what: 'who gives up a place in a queue sends no leave',
-    file: 'lib/core/acquire.ts',
+    file: 'lib/core/waiting/contender.ts',
     from: 'this.mayBeKnown = isQueued;',
     to: 'this.mayBeKnown = false;',
     spec: spec('nothing-left'),
@@ -169,7 +169,7 @@ export const REDIS_MUTANTS = [
   {
     guarantee: 'G3',
     what: 'a lease is believed for ever',
-    file: 'lib/core/tenure.ts',
+    file: 'lib/core/holding/tenure.ts',
     from: 'return Math.max(0, this.validUntil - time);',
     to: 'return this.ttl;',
     spec: spec('dead-holder'),
@@ -178,7 +178,7 @@ export const REDIS_MUTANTS = [
   {
     guarantee: 'G3',
     what: 'the watchdog does not end what has run out',
-    file: 'lib/core/watchdog.ts',
+    file: 'lib/core/holding/watchdog.ts',
     from: 'tenure.expire();\n',
     to: '',
     spec: spec('dead-holder'),
@@ -187,7 +187,7 @@ export const REDIS_MUTANTS = [
   {
     guarantee: 'G4',
     what: 'a renewal without an answer is a loss',
-    file: 'lib/core/watchdog.ts',
+    file: 'lib/core/holding/watchdog.ts',
     from: 'if (this.tenures.has(tenure)) this.retry(tenure, cause);',
     to: "tenure.settleRenewal('lost', sentAt);",
     spec: spec('outage'),
@@ -196,7 +196,7 @@ export const REDIS_MUTANTS = [
   {
     guarantee: 'G4',
     what: 'a node that hangs delays the renewals at the others',
-    file: 'lib/core/watchdog.ts',
+    file: 'lib/core/holding/watchdog.ts',
     from: 'start += size) void this.renew',
     to: 'start += size) if (start === 0) void this.renew',
     spec: spec('cluster-nodes'),
@@ -430,7 +430,7 @@ export const REDIS_MUTANTS = [
   {
     guarantee: 'G7',
     what: 'a release without an answer is not repeated',
-    file: 'lib/core/tenure.ts',
+    file: 'lib/core/holding/tenure.ts',
     from: 'this.releaseLater(this.releaseFailed(cause));',
     to: 'void this.releaseFailed(cause);',
     spec: spec('outage'),

@@ -1,7 +1,7 @@
 // As in contract.mjs: what a process may pass on by itself, and for how long.
 const memory = 'test/stores/memory.contract.spec.ts';
 const redis = 'test/stores/redis.contract.spec.ts';
-const turns = 'lib/core/turns.ts';
+const turns = 'lib/core/holding/turns.ts';
 const lua = 'lib/stores/redis/lua/mutex/extend.lua';
 const extending = 'the driver extends a tenure';
 
@@ -108,7 +108,7 @@ export const TURNS_MUTANTS = [
   {
     guarantee: 'G8',
     what: 'turns of a process that yields for one caller are one',
-    file: 'lib/core/local-queue.ts',
+    file: 'lib/core/waiting/lock-queue.ts',
     from: 'this.waiting.size > 1 || this.turns ?',
     to: 'this.waiting.size > 1 ?',
     spec: memory,
@@ -117,7 +117,7 @@ export const TURNS_MUTANTS = [
   {
     guarantee: 'G8',
     what: 'turns are remembered when nobody wants the key',
-    file: 'lib/core/local-queue.ts',
+    file: 'lib/core/waiting/lock-queue.ts',
     from: '    this.turns = undefined;\n',
     to: '',
     spec: memory,
@@ -126,7 +126,7 @@ export const TURNS_MUTANTS = [
   {
     guarantee: 'G2',
     what: 'a listener that releases the lease again loses it to two',
-    file: 'lib/core/lease.ts',
+    file: 'lib/core/holding/lease.ts',
     from: '      this.hasEnded = true;\n      if (this.limit) clearTimeout(this.limit);\n      this.released?.();\n      this.answer = this.tenure.remove(this.held);',
     to: '      if (this.limit) clearTimeout(this.limit);\n      this.released?.();\n      this.answer = this.tenure.remove(this.held);\n      this.hasEnded = true;',
     spec: memory,
@@ -135,7 +135,7 @@ export const TURNS_MUTANTS = [
   {
     guarantee: 'G1',
     what: 'a call chain holds a key while its release is told',
-    file: 'lib/core/lease.ts',
+    file: 'lib/core/holding/lease.ts',
     from: '      this.released?.();\n      this.answer = this.tenure.remove(this.held);',
     to: '      this.answer = this.tenure.remove(this.held);\n      this.released?.();',
     spec: memory,
@@ -144,7 +144,7 @@ export const TURNS_MUTANTS = [
   {
     guarantee: 'G3',
     what: 'the time of a release counts however long listeners take',
-    file: 'lib/core/local-queue.ts',
+    file: 'lib/core/waiting/lock-queue.ts',
     from: 'tenure.tellReleased() ? now() : endedAt',
     to: 'tenure.tellReleased() ? endedAt : endedAt',
     spec: memory,

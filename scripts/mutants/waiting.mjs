@@ -2,10 +2,10 @@
 const memory = 'test/stores/memory.contract.spec.ts';
 const redis = 'test/stores/redis.contract.spec.ts';
 const spec = (name) => `test/stores/redis/${name}.spec.ts`;
-const acquire = 'lib/core/acquire.ts';
-const queue = 'lib/core/local-queue.ts';
-const queues = 'lib/core/local-queues.ts';
-const tenure = 'lib/core/tenure.ts';
+const acquire = 'lib/core/waiting/contender.ts';
+const queue = 'lib/core/waiting/lock-queue.ts';
+const queues = 'lib/core/waiting/lock-queues.ts';
+const tenure = 'lib/core/holding/tenure.ts';
 const batch = 'lib/stores/redis/redis.batch.ts';
 const wakeUps = 'lib/stores/redis/redis.wakeups.ts';
 const places = 'lib/stores/redis/redis.places.ts';
@@ -71,7 +71,7 @@ export const WAITING_MUTANTS = [
   {
     guarantee: 'G1',
     what: 'options that are inherited are not checked',
-    file: 'lib/core/options.ts',
+    file: 'lib/core/model/options.ts',
     from: 'for (const name of known) {',
     to: 'for (const name of Object.keys(options)) {',
     spec: 'test/core/options.spec.ts',
@@ -100,7 +100,7 @@ export const WAITING_MUTANTS = [
   {
     guarantee: 'G8',
     what: 'a waiter does not look when the lease of the holder ends',
-    file: 'lib/core/patience.ts',
+    file: 'lib/core/waiting/backoff.ts',
     from: 'return remaining < 0 ? longest : Math.min(longest, remaining + 1);',
     to: 'return longest;',
     spec: memory,
@@ -200,7 +200,7 @@ export const WAITING_MUTANTS = [
     guarantee: 'G8',
     what: 'redis: an inbox in which nothing arrives is never tried again',
     file: wakeUps,
-    from: 'outside(() => subscriber.connect()).catch(() => undefined);',
+    from: 'detached(() => subscriber.connect()).catch(() => undefined);',
     to: 'void subscriber;',
     spec: spec('inbox'),
     test: 'where nothing arrives',
@@ -524,7 +524,7 @@ export const WAITING_MUTANTS = [
   {
     guarantee: 'G7',
     what: 'the timer of a waiter stays',
-    file: 'lib/core/patient-caller.ts',
+    file: 'lib/core/waiting/caller.ts',
     from: 'this.isOver = true;\n    if (this.timer) clearTimeout(this.timer);',
     to: 'this.isOver = true;',
     spec: memory,
@@ -616,7 +616,7 @@ export const WAITING_MUTANTS = [
   {
     guarantee: 'G8',
     what: 'a key is passed on for longer than 50 ms while another process waits',
-    file: 'lib/core/turns.ts',
+    file: 'lib/core/holding/turns.ts',
     from: 'this.left <= 0 || time >= this.endsAt',
     to: 'this.left <= 0',
     spec: memory,
@@ -653,7 +653,7 @@ export const WAITING_MUTANTS = [
   {
     guarantee: 'G4',
     what: 'those who wait behind a holder of their process do not look after its key',
-    file: 'lib/core/lookout.ts',
+    file: 'lib/core/holding/lookout.ts',
     from: 'const isDue = now() >= this.lastSign + pause;',
     to: 'const isDue = now() < 0;',
     spec: memory,

@@ -1,8 +1,8 @@
 import { type Lease, LeaseLock, LockTimeoutError, type Locks, type Mutex, type Term } from 'nestjs-distributed-lock/core';
-import type { ResolvedOptions } from '../../lib/core/options.js';
-import { patienceOf } from '../../lib/core/patience.js';
-import type { LockRuntime } from '../../lib/core/runtime.js';
-import { runHolding } from '../../lib/core/holds.js';
+import type { ResolvedOptions } from '../../lib/core/model/options.js';
+import { patienceOf } from '../../lib/core/waiting/backoff.js';
+import type { Lifecycle } from '../../lib/core/holding/lifecycle.js';
+import { runHolding } from '../../lib/core/holding/call-chain.js';
 import { LeaderElection } from '../../lib/primitives/leader-election.js';
 import { gate } from './gate.js';
 import { MUTEX, type Kind } from './kinds.js';
@@ -18,7 +18,7 @@ class LeaderLock extends LeaseLock<Lease> {
   }
 
   take(options: ResolvedOptions, _guardsBody: boolean): Promise<Lease> {
-    const { runtime } = this.locks as unknown as { runtime: LockRuntime };
+    const { runtime } = this.locks as unknown as { runtime: Lifecycle };
     const { keyTimeout, retryInterval, maxHold } = options;
     const election = new LeaderElection(this.mutex, runtime, options, { keyTimeout, retryInterval, maxHold });
     return new Promise((resolve, reject) => {

@@ -1,5 +1,5 @@
 import { getEventListeners } from 'node:events';
-import { onAbort, untilAborted } from '../../lib/core/abort.js';
+import { onAbort, untilAborted } from '../../lib/core/util/abort.js';
 
 describe('callbacks of a signal', () => {
   const listeners = (signal: AbortSignal) => getEventListeners(signal, 'abort').length;

@@ -1,4 +1,4 @@
-import { after, idle, now, validity } from '../../lib/core/clock.js';
+import { after, idle, now, validity } from '../../lib/core/util/clock.js';
 
 const DAY = 86_400_000;
 

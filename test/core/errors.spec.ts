@@ -8,7 +8,7 @@ import {
   StoreError,
   UnsupportedPrimitiveError,
 } from 'nestjs-distributed-lock/core';
-import { asStoreError, isTransient } from '../../lib/core/errors.js';
+import { asStoreError } from '../../lib/core/model/errors.js';
 
 const key = 'order:42';
 const cause = new Error('ECONNREFUSED');
@@ -108,15 +108,15 @@ describe('what a driver rejects with', () => {
       expect(error).toBeInstanceOf(StoreError);
       expect(error.cause).toBe(fault);
       expect(error.message).toContain(key);
-      expect(isTransient(error)).toBe(false);
+      expect(error.transient).toBe(false);
     },
   );
 
   it('may be mended by asking again only if it says so', () => {
-    expect(isTransient(new QuorumError('m', { votes: [] }))).toBe(true);
+    expect(new QuorumError('m', { votes: [] }).transient).toBe(true);
     expect(new LockTimeoutError('m').transient).toBe(false);
-    expect(isTransient(new StoreError('m', { transient: true }))).toBe(true);
-    expect(isTransient(new StoreError('m', { transient: false }))).toBe(false);
-    expect(isTransient(new LockConfigError('m'))).toBe(false);
+    expect(new StoreError('m', { transient: true }).transient).toBe(true);
+    expect(new StoreError('m', { transient: false }).transient).toBe(false);
+    expect(new LockConfigError('m').transient).toBe(false);
   });
 });

@@ -1,5 +1,5 @@
-import { LockEventEmitter, type LockLogger } from '../../lib/core/events.js';
-import { LockTimeoutError } from '../../lib/core/errors.js';
+import { LockEventEmitter, type LockLogger } from '../../lib/core/model/events.js';
+import { LockTimeoutError } from '../../lib/core/model/errors.js';
 
 const released = { key: 'k', owner: 'o', held: 1 };
 

@@ -1,6 +1,6 @@
 import { Locks, LockConfigError } from 'nestjs-distributed-lock/core';
 import { memoryStore } from 'nestjs-distributed-lock/memory';
-import { checkKey } from '../../lib/core/key.js';
+import { checkKey } from '../../lib/core/model/key.js';
 
 const good = [
   'a',

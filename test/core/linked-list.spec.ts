@@ -1,4 +1,4 @@
-import { LinkedEntry, LinkedList } from '../../lib/core/linked-list.js';
+import { LinkedEntry, LinkedList } from '../../lib/core/util/linked-list.js';
 
 class Entry extends LinkedEntry<Entry> {
   constructor(readonly name: string) {

@@ -1,7 +1,7 @@
 import { LockConfigError, LockLostError, Locks, type LocksOptions, type UsingOptions } from 'nestjs-distributed-lock/core';
 import { memoryStore } from 'nestjs-distributed-lock/memory';
 import { redisStore, type RedisStoreOptions } from 'nestjs-distributed-lock/redis';
-import { checkOptions, completeOptions, resolveOptions } from '../../lib/core/options.js';
+import { checkOptions, completeOptions, resolveOptions } from '../../lib/core/model/options.js';
 
 const notIntegers = [1.5, -1, NaN, Infinity, -Infinity, 2 ** 53, '500', null, true, {}, 5n];
 const notPositive = [...notIntegers, 0];

@@ -1,5 +1,5 @@
 import { hostname } from 'node:os';
-import { createOwner } from '../../lib/core/owner.js';
+import { createOwner } from '../../lib/core/model/owner.js';
 
 describe('an owner id', () => {
   it('says which app, host and process holds the key', () => {

@@ -1,7 +1,7 @@
-import type { LeaseDriver, RenewRequest } from '../../lib/core/driver.js';
-import { StoreError } from '../../lib/core/errors.js';
-import { LinkedEntry } from '../../lib/core/linked-list.js';
-import { type Renewable, Watchdog } from '../../lib/core/watchdog.js';
+import type { LeaseDriver, RenewRequest } from '../../lib/core/store/lease-driver.js';
+import { StoreError } from '../../lib/core/model/errors.js';
+import { LinkedEntry } from '../../lib/core/util/linked-list.js';
+import { type Renewable, Watchdog } from '../../lib/core/holding/watchdog.js';
 
 type Reply = 'renewed' | 'lost';
 

@@ -3,7 +3,7 @@ import { Socket } from 'node:net';
 import { Readable } from 'node:stream';
 import { runInNewContext } from 'node:vm';
 import { of } from 'rxjs';
-import { LockConfigError } from '../../lib/core/errors.js';
+import { LockConfigError } from '../../lib/core/model/errors.js';
 import { LOCK_KEY, checkParamLockPaths, digestArguments, encodeKeyParts } from '../../lib/nest/lock-key.js';
 
 class Dto {

@@ -3,7 +3,7 @@ import { DistributedLock } from 'nestjs-distributed-lock';
 import * as core from 'nestjs-distributed-lock/core';
 import { existsSync } from 'node:fs';
 import { basename, join } from 'node:path';
-import { completeOptions, USING_OPTIONS } from '../../lib/core/options.js';
+import { completeOptions, USING_OPTIONS } from '../../lib/core/model/options.js';
 import { anchorsOf, blocksOf, documents, filesIn, linksOf, read, regionsOf, ROOT, sectionsOf, tableWith } from './markdown.js';
 
 const sources = [...filesIn('test/readme'), ...filesIn('test/integrations')].filter((file) => file.endsWith('.ts'));

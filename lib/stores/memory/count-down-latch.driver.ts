@@ -1,6 +1,6 @@
-import { after, now } from '../../core/clock.js';
-import type { Tenancy } from '../../core/driver.js';
-import type { LatchChange, LatchDriver, LatchLook, LatchOperation, LatchState } from '../../core/latch.js';
+import { after, now } from '../../core/util/clock.js';
+import type { Tenancy } from '../../core/store/lease-driver.js';
+import type { LatchChange, LatchDriver, LatchLook, LatchOperation, LatchState } from '../../core/store/latch-driver.js';
 import type { MemoryWakeUps } from './memory.wakeups.js';
 import { otherKind } from './shared-keys.js';
 

@@ -1,4 +1,4 @@
-import type { LockStore } from '../../core/store.js';
+import type { LockStore } from '../../core/store/lock-store.js';
 import { MemoryCountDownLatchDriver } from './count-down-latch.driver.js';
 import { MemoryTokens } from './memory.tokens.js';
 import { MemoryWakeUps } from './memory.wakeups.js';

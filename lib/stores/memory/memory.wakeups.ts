@@ -1,4 +1,4 @@
-import type { WakeUps } from '../../core/driver.js';
+import type { WakeUps } from '../../core/store/lease-driver.js';
 
 /** Within a process a callback is all it takes. */
 export class MemoryWakeUps implements WakeUps {

@@ -1,4 +1,4 @@
-import { after, now } from '../../core/clock.js';
+import { after, now } from '../../core/util/clock.js';
 import type {
   AcquireReply,
   AcquireRequest,
@@ -9,8 +9,8 @@ import type {
   ReleaseRequest,
   RenewRequest,
   Tenancy,
-} from '../../core/driver.js';
-import { keptBy, ownerOf } from '../../core/owner.js';
+} from '../../core/store/lease-driver.js';
+import { keptBy, ownerOf } from '../../core/model/owner.js';
 import type { MemoryTokens } from './memory.tokens.js';
 import type { MemoryWakeUps } from './memory.wakeups.js';
 import { otherKind } from './shared-keys.js';

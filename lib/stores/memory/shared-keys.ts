@@ -1,5 +1,5 @@
-import { after, now } from '../../core/clock.js';
-import { LockConfigError } from '../../core/errors.js';
+import { after, now } from '../../core/util/clock.js';
+import { LockConfigError } from '../../core/model/errors.js';
 import type { MemoryTokens } from './memory.tokens.js';
 import { SharedKey, type SharedKind } from './shared-key.js';
 

@@ -1,4 +1,4 @@
-import type { Share } from '../../core/driver.js';
+import type { Share } from '../../core/store/lease-driver.js';
 
 /** One who waits. */
 export interface Place {

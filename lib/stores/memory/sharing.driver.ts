@@ -1,4 +1,4 @@
-import { now } from '../../core/clock.js';
+import { now } from '../../core/util/clock.js';
 import type {
   AcquireReply,
   AcquireRequest,
@@ -8,8 +8,8 @@ import type {
   RenewRequest,
   Share,
   Tenancy,
-} from '../../core/driver.js';
-import { keptBy, ownerOf } from '../../core/owner.js';
+} from '../../core/store/lease-driver.js';
+import { keptBy, ownerOf } from '../../core/model/owner.js';
 import type { MemoryWakeUps } from './memory.wakeups.js';
 import type { SharedKey, SharedKind } from './shared-key.js';
 import type { SharedKeys } from './shared-keys.js';

@@ -1,6 +1,6 @@
-import type { Tenancy } from '../../core/driver.js';
-import type { StoreError } from '../../core/errors.js';
-import type { LatchChange, LatchDriver, LatchLook, LatchState } from '../../core/latch.js';
+import type { Tenancy } from '../../core/store/lease-driver.js';
+import type { StoreError } from '../../core/model/errors.js';
+import type { LatchChange, LatchDriver, LatchLook, LatchState } from '../../core/store/latch-driver.js';
 import { scripts } from './lua.scripts.js';
 import type { RedisConnection } from './redis.connection.js';
 import { refusalOf } from './redis.keys.js';

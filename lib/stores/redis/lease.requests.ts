@@ -1,7 +1,7 @@
-import { now } from '../../core/clock.js';
-import type { AcquireReply, AcquireRequest, CheckReply, ReleaseRequest, RenewReply, RenewRequest } from '../../core/driver.js';
-import type { LockError } from '../../core/errors.js';
-import { ownerOf } from '../../core/owner.js';
+import { now } from '../../core/util/clock.js';
+import type { AcquireReply, AcquireRequest, CheckReply, ReleaseRequest, RenewReply, RenewRequest } from '../../core/store/lease-driver.js';
+import type { LockError } from '../../core/model/errors.js';
+import { ownerOf } from '../../core/model/owner.js';
 import { scripts } from './lua.scripts.js';
 import { RedisBatch } from './redis.batch.js';
 import { isForbidden, type RedisConnection } from './redis.connection.js';

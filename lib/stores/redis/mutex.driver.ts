@@ -9,7 +9,7 @@ import type {
   RenewReply,
   RenewRequest,
   Tenancy,
-} from '../../core/driver.js';
+} from '../../core/store/lease-driver.js';
 import { holderOf, LeaseRequests, stateOf } from './lease.requests.js';
 import { scripts } from './lua.scripts.js';
 import type { RedisConnection } from './redis.connection.js';

@@ -1,4 +1,4 @@
-import { StoreError } from '../../core/errors.js';
+import { StoreError } from '../../core/model/errors.js';
 import { isForbidden, storeErrorOf, unsent, type RedisConnection } from './redis.connection.js';
 import { refusalOf } from './redis.keys.js';
 import { listOf } from './redis.replies.js';

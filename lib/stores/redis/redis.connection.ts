@@ -1,7 +1,7 @@
-import { after, now } from '../../core/clock.js';
-import { StoreError } from '../../core/errors.js';
-import { LinkedList, type Linked } from '../../core/linked-list.js';
-import { outside } from '../../core/outside.js';
+import { after, now } from '../../core/util/clock.js';
+import { StoreError } from '../../core/model/errors.js';
+import { LinkedList, type Linked } from '../../core/util/linked-list.js';
+import { detached } from '../../core/util/detached.js';
 
 type Listener = (...args: unknown[]) => void;
 
@@ -133,7 +133,7 @@ export class RedisConnection {
       if (!this.isOwned) client.on('error', this.onError);
     }
     this.unsent.add(request);
-    if (client.status === 'wait') outside(() => client.connect()).catch(this.onError);
+    if (client.status === 'wait') detached(() => client.connect()).catch(this.onError);
   }
 
   private stopWaiting(request: Pending): void {

@@ -1,4 +1,4 @@
-import { LockConfigError, type StoreError } from '../../core/errors.js';
+import { LockConfigError, type StoreError } from '../../core/model/errors.js';
 import { storeErrorOf, type RedisConnection } from './redis.connection.js';
 
 /**

@@ -1,8 +1,8 @@
 import { randomUUID } from 'node:crypto';
-import { after, now } from '../../core/clock.js';
-import type { WakeUps } from '../../core/driver.js';
-import { StoreError } from '../../core/errors.js';
-import { outside } from '../../core/outside.js';
+import { after, now } from '../../core/util/clock.js';
+import type { WakeUps } from '../../core/store/lease-driver.js';
+import { StoreError } from '../../core/model/errors.js';
+import { detached } from '../../core/util/detached.js';
 import { RedisPlaces } from './redis.places.js';
 import { storeErrorOf, type RedisClient, type RedisConnection } from './redis.connection.js';
 
@@ -39,7 +39,7 @@ export class RedisWakeUps implements WakeUps {
     // A message of a Cluster says nothing of who has heard it, and its client listens in other ways: waiters poll there.
     this.opening ??= this.connection.client.isCluster
       ? Promise.resolve()
-      : outside(() => this.subscribe(warn)).catch((error: unknown) => warn(cannotWake((error as Error).message)));
+      : detached(() => this.subscribe(warn)).catch((error: unknown) => warn(cannotWake((error as Error).message)));
     return this.opening;
   }
 
@@ -146,7 +146,7 @@ export class RedisWakeUps implements WakeUps {
     if (times === 0) warn(cannotWake('messages to the channel do not arrive from the server that has the locks'));
     this.refused();
     this.retry = after(Math.min(FIRST_PAUSE * 2 ** times, LONGEST_PAUSE), () => {
-      outside(() => subscriber.connect()).catch(() => undefined);
+      detached(() => subscriber.connect()).catch(() => undefined);
     }).unref();
   }
 

@@ -8,8 +8,8 @@ import type {
   RenewRequest,
   Share,
   Tenancy,
-} from '../../core/driver.js';
-import type { LockStore } from '../../core/store.js';
+} from '../../core/store/lease-driver.js';
+import type { LockStore } from '../../core/store/lock-store.js';
 import { holderOf, LeaseRequests, stateOf } from './lease.requests.js';
 import { scripts } from './lua.scripts.js';
 import type { RedisConnection } from './redis.connection.js';

@@ -1,8 +1,8 @@
-import type { CallSettings } from './patient-call.js';
-import { PatientCaller } from './patient-caller.js';
+import type { CallSettings } from './latch-request.js';
+import { Caller } from '../waiting/caller.js';
 
 /** One caller who waits for a latch. */
-export class LatchWaiter extends PatientCaller<CallSettings> {
+export class LatchWaiter extends Caller<CallSettings> {
   /** The number of the look that is the last one for it; none is yet. */
   lastLook = Infinity;
 

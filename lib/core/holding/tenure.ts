@@ -1,9 +1,9 @@
-import { now, validity } from './clock.js';
-import type { LeaseDriver, RenewReply, Share } from './driver.js';
-import { asStoreError, isTransient, LockLostError, type LockError } from './errors.js';
-import { LinkedEntry } from './linked-list.js';
-import { repeatUntilAnswered } from './repeat.js';
-import type { HeldLease, LockRuntime, OpenLease } from './runtime.js';
+import { now, validity } from '../util/clock.js';
+import type { LeaseDriver, RenewReply, Share } from '../store/lease-driver.js';
+import { asStoreError, LockLostError, type LockError } from '../model/errors.js';
+import { LinkedEntry } from '../util/linked-list.js';
+import { retryUntilAnswered } from '../util/retry.js';
+import type { HeldLease, Lifecycle, OpenLease } from './lifecycle.js';
 import { watchdog, type Renewable } from './watchdog.js';
 
 export interface TenureOptions {
@@ -59,7 +59,7 @@ export class Tenure extends LinkedEntry<Renewable> implements Renewable {
   private held: readonly HeldLease[] = [];
 
   constructor(
-    readonly runtime: LockRuntime,
+    readonly runtime: Lifecycle,
     private readonly line: Line,
     options: TenureOptions,
     predecessor?: Tenure,
@@ -232,9 +232,9 @@ export class Tenure extends LinkedEntry<Renewable> implements Renewable {
 
   /** What a repeated release finds says nothing: an earlier one may have been applied. */
   private releaseLater(error: LockError): void {
-    if (!isTransient(error)) return;
+    if (!error.transient) return;
     this.runtime.inBackground(
-      repeatUntilAnswered(
+      retryUntilAnswered(
         () => this.tryRelease(),
         now() + this.ttl,
         (cause) => this.releaseFailed(cause),

@@ -14,6 +14,6 @@ for (const slot of Object.getOwnPropertySymbols(nowhere)) {
  * Runs the work outside of every call chain. A timer or a socket keeps the chain in which it was made, with all that hangs on it; those that
  * outlive the call that happens to make them are made here.
  */
-export function outside<T>(work: () => T): T {
+export function detached<T>(work: () => T): T {
   return nowhere.runInAsyncScope(work);
 }

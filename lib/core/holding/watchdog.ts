@@ -1,7 +1,7 @@
-import { after, now } from './clock.js';
-import type { LeaseDriver } from './driver.js';
-import { asStoreError, type LockError } from './errors.js';
-import { LinkedList, type Linked } from './linked-list.js';
+import { after, now } from '../util/clock.js';
+import type { LeaseDriver } from '../store/lease-driver.js';
+import { asStoreError, type LockError } from '../model/errors.js';
+import { LinkedList, type Linked } from '../util/linked-list.js';
 
 const SHORTEST_PAUSE = 20;
 const LONGEST_PAUSE = 1000;

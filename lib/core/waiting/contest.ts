@@ -1,6 +1,6 @@
-import type { AcquireReply, LeaseDriver, Share } from './driver.js';
-import type { LockError } from './errors.js';
-import type { LockRuntime } from './runtime.js';
+import type { AcquireReply, LeaseDriver, Share } from '../store/lease-driver.js';
+import type { LockError } from '../model/errors.js';
+import type { Lifecycle } from '../holding/lifecycle.js';
 
 export type Taken = Extract<AcquireReply, { granted: false }>;
 
@@ -32,7 +32,7 @@ export interface Grant {
 
 /** On whose behalf a contender asks. It cancels the contender when nobody waits any more. */
 export interface Contest {
-  readonly runtime: LockRuntime;
+  readonly runtime: Lifecycle;
   readonly driver: LeaseDriver;
   readonly key: string;
   wish(): Wish;

@@ -1,21 +1,21 @@
-import { Contender } from './acquire.js';
-import { now, validity } from './clock.js';
+import { Contender } from './contender.js';
+import { now, validity } from '../util/clock.js';
 import type { Contest, Grant, Taken, Wish } from './contest.js';
-import type { LeaseDriver } from './driver.js';
-import { abortedBy, closed, LockError, LockTimeoutError, ownCopyOf, stopped, unanswered } from './errors.js';
-import { Lease } from './lease.js';
-import { LinkedEntry, LinkedList } from './linked-list.js';
-import { Lookout, type Watchers } from './lookout.js';
-import type { LockRuntime } from './runtime.js';
-import { Tenure } from './tenure.js';
-import { Turns, type TurnLimits } from './turns.js';
+import type { LeaseDriver } from '../store/lease-driver.js';
+import { abortedBy, closed, LockError, LockTimeoutError, ownCopyOf, stopped, unanswered } from '../model/errors.js';
+import { Lease } from '../holding/lease.js';
+import { LinkedEntry, LinkedList } from '../util/linked-list.js';
+import { Lookout, type Watchers } from '../holding/lookout.js';
+import type { Lifecycle } from '../holding/lifecycle.js';
+import { Tenure } from '../holding/tenure.js';
+import { Turns, type TurnLimits } from '../holding/turns.js';
 import { Waiter, type AcquireSettings } from './waiter.js';
 
 /**
  * Those of this process who want one key. Only one of them at a time has business with the store: it contends for all, and what it gets
  * passes from one to the next without a request, within the limits.
  */
-export class LocalQueue extends LinkedEntry<LocalQueue> implements Contest, Watchers {
+export class LockQueue extends LinkedEntry<LockQueue> implements Contest, Watchers {
   private readonly waiting = new LinkedList<Waiter>();
   private contender: Contender | undefined;
   holder: Tenure | undefined;
@@ -26,11 +26,11 @@ export class LocalQueue extends LinkedEntry<LocalQueue> implements Contest, Watc
   private readonly lookout = new Lookout(this);
 
   constructor(
-    readonly runtime: LockRuntime,
+    readonly runtime: Lifecycle,
     readonly driver: LeaseDriver,
     readonly key: string,
     private readonly limits: TurnLimits,
-    private readonly onIdle: (queue: LocalQueue) => void,
+    private readonly onIdle: (queue: LockQueue) => void,
   ) {
     super();
   }

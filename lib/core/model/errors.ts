@@ -168,8 +168,3 @@ export function stopped(key: string, cause?: LockError): LockAbortedError {
 export function closed(key: string): LockAbortedError {
   return new LockAbortedError(`The call for "${key}" was called off: the locks are closed.`, { key, reason: 'shutdown' });
 }
-
-/** Whether the store may answer if it is asked again. */
-export function isTransient(error: LockError): boolean {
-  return error.transient;
-}

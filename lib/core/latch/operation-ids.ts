@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto';
-import type { LatchOperation } from './latch.js';
+import type { LatchOperation } from '../store/latch-driver.js';
 
 /**
  * Gives each change of a latch an id of its own, in as few lines as there are changes at a time: so a store has little to remember, however
@@ -7,7 +7,7 @@ import type { LatchOperation } from './latch.js';
  *
  * After "Implementing Linearizability at Large Scale and Low Latency" (RIFL, Lee et al., SOSP 2015), without its leases.
  */
-export class Operations {
+export class OperationIds {
   private readonly name = randomUUID();
   private free: number[] = [];
   private lines = 0;

@@ -1,10 +1,10 @@
-import { after, now, validity } from './clock.js';
+import { after, now, validity } from '../util/clock.js';
 import type { Contest, Taken, Wish } from './contest.js';
-import type { AcquireReply, AcquireRequest, LeaseDriver } from './driver.js';
-import { asStoreError, isTransient, LockConfigError, StoreError, type LockError } from './errors.js';
-import { createOwner } from './owner.js';
-import { pollDelay, queuedDelay, turnDelay } from './patience.js';
-import { repeatUntilAnswered } from './repeat.js';
+import type { AcquireReply, AcquireRequest, LeaseDriver } from '../store/lease-driver.js';
+import { asStoreError, LockConfigError, StoreError, type LockError } from '../model/errors.js';
+import { createOwner } from '../model/owner.js';
+import { pollDelay, queuedDelay, turnDelay } from './backoff.js';
+import { retryUntilAnswered } from '../util/retry.js';
 
 /** A third of a second or so, in which an inbox can be opened. */
 const VAIN_ATTEMPTS = 5;
@@ -161,7 +161,7 @@ export class Contender {
     if (this.isOver) return;
     this.isAsking = false;
     if (error instanceof LockConfigError || (error instanceof StoreError && error.isUnsent)) this.mayBeKnown = wasKnown;
-    if (isTransient(error)) return this.retry(error);
+    if (error.transient) return this.retry(error);
     this.cancel();
     this.contest.failed(error);
   }
@@ -207,7 +207,7 @@ export class Contender {
     send: (driver: LeaseDriver, key: string) => Promise<unknown>,
   ): Promise<void> {
     const { runtime, driver, key } = this.contest;
-    const givingUp = repeatUntilAnswered(
+    const givingUp = retryUntilAnswered(
       () => send(driver, key),
       end,
       (cause) => {

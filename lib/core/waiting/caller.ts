@@ -1,8 +1,8 @@
-import { onAbort } from './abort.js';
-import { after, now } from './clock.js';
+import { onAbort } from '../util/abort.js';
+import { after, now } from '../util/clock.js';
 
 /** One caller who waits, until its patience ends or its signal aborts. */
-export class PatientCaller<Settings extends { readonly patience: number }> {
+export class Caller<Settings extends { readonly patience: number }> {
   readonly startedAt = now();
   isOver = false;
   private timer: NodeJS.Timeout | undefined;

@@ -1,23 +1,22 @@
-import { after, now } from './clock.js';
+import { after, now } from '../util/clock.js';
 import {
   abortedBy,
   asStoreError,
   closed,
-  isTransient,
   LockError,
   LockLostError,
   LockTimeoutError,
   ownCopyOf,
   stopped,
   unanswered,
-} from './errors.js';
-import type { LatchDriver, LatchState } from './latch.js';
+} from '../model/errors.js';
+import type { LatchDriver, LatchState } from '../store/latch-driver.js';
 import { LatchWaiter } from './latch-waiter.js';
-import { createOwner } from './owner.js';
-import { pollDelay, queuedDelay } from './patience.js';
-import { sent, type CallSettings } from './patient-call.js';
-import { repeatUntilAnswered } from './repeat.js';
-import type { LockRuntime } from './runtime.js';
+import { createOwner } from '../model/owner.js';
+import { pollDelay, queuedDelay } from '../waiting/backoff.js';
+import { sent, type CallSettings } from './latch-request.js';
+import { retryUntilAnswered } from '../util/retry.js';
+import type { Lifecycle } from '../holding/lifecycle.js';
 
 /** Milliseconds for which a place is given up again and again where it is not known when the latch, and the place with it, expires. */
 const LEAVING = 60_000;
@@ -43,7 +42,7 @@ export class LatchWatch {
   private forgetWakeUps: (() => void) | undefined;
 
   constructor(
-    private readonly runtime: LockRuntime,
+    private readonly runtime: Lifecycle,
     private readonly driver: LatchDriver,
     private readonly key: string,
     private readonly onIdle: () => void,
@@ -129,7 +128,7 @@ export class LatchWatch {
 
   private unanswered(look: number, error: LockError): void {
     if (this.isOver) return;
-    const isFinal = !isTransient(error);
+    const isFinal = !error.transient;
     for (const waiter of [...this.waiters]) {
       if (waiter.firstLook > look) continue;
       if (isFinal) this.remove(waiter, ownCopyOf(error));
@@ -195,7 +194,7 @@ export class LatchWatch {
 
   private leave(): Promise<void> {
     const { runtime, driver, key, owner } = this;
-    const leaving = repeatUntilAnswered(
+    const leaving = retryUntilAnswered(
       () => sent(() => driver.leave({ key, owner })),
       this.seen?.endsAt ?? now() + LEAVING,
       (cause) => {

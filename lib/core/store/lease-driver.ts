@@ -1,4 +1,4 @@
-import type { LockError } from './errors.js';
+import type { LockError } from '../model/errors.js';
 
 /** One owner's business with one key at a store. */
 export interface Tenancy {

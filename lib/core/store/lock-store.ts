@@ -1,5 +1,5 @@
-import type { LeaseDriver } from './driver.js';
-import type { LatchDriver } from './latch.js';
+import type { LeaseDriver } from './lease-driver.js';
+import type { LatchDriver } from './latch-driver.js';
 
 /** A place where locks live, such as `redisStore()` or `memoryStore()`. It offers a driver for each kind of lock that it can hold. */
 export interface LockStore {

@@ -11,7 +11,7 @@ describe('what outlives the call that happens to make it', () => {
   const chain = new AsyncLocalStorage<string>();
 
   it('keeps nothing of that call, nor of the one that first imported the package', async () => {
-    const { after } = await importedInside(chain, () => import('../../lib/core/clock.js'));
+    const { after } = await importedInside(chain, () => import('../../lib/core/util/clock.js'));
     const later = new AsyncLocalStorage<string>();
     const seen = await chain.run('the call that makes it', () =>
       later.run('by another storage', () => new Promise((resolve) => after(1, () => resolve([chain.getStore(), later.getStore()])))),
@@ -20,11 +20,11 @@ describe('what outlives the call that happens to make it', () => {
   });
 
   it('is made at once, with its result or error, and the call goes on in its own context', async () => {
-    const { outside } = await importedInside(chain, () => import('../../lib/core/outside.js'));
+    const { detached } = await importedInside(chain, () => import('../../lib/core/util/detached.js'));
     chain.run('the call', () => {
-      expect(outside(() => [chain.getStore(), 'made'])).toEqual([undefined, 'made']);
+      expect(detached(() => [chain.getStore(), 'made'])).toEqual([undefined, 'made']);
       expect(() =>
-        outside(() => {
+        detached(() => {
           throw new Error('not made');
         }),
       ).toThrow('not made');

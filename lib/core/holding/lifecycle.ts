@@ -1,6 +1,6 @@
-import { LockAbortedError, type LockLostError } from './errors.js';
-import type { LockEventEmitter } from './events.js';
-import { LinkedEntry, LinkedList } from './linked-list.js';
+import { LockAbortedError, type LockLostError } from '../model/errors.js';
+import type { LockEventEmitter } from '../model/events.js';
+import { LinkedEntry, LinkedList } from '../util/linked-list.js';
 
 /** What the runtime knows of a lease that nobody has released yet. */
 export interface OpenLease {
@@ -21,7 +21,7 @@ export class HeldLease extends LinkedEntry<HeldLease> {
 }
 
 /** What all locks over one store share: who holds, what still runs in the background, and whether they are being closed. */
-export class LockRuntime {
+export class Lifecycle {
   readonly held = new LinkedList<HeldLease>();
   private readonly background = new Set<Promise<void>>();
   private readonly stop = new AbortController();

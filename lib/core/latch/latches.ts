@@ -1,24 +1,24 @@
-import { onAbort } from './abort.js';
-import { abortedBy } from './errors.js';
-import type { LatchDriver, LatchOperation } from './latch.js';
+import { onAbort } from '../util/abort.js';
+import { abortedBy } from '../model/errors.js';
+import type { LatchDriver, LatchOperation } from '../store/latch-driver.js';
 import { LatchWatch } from './latch-watch.js';
-import { Operations } from './operations.js';
-import { PatientCall, type CallSettings } from './patient-call.js';
-import type { LockRuntime } from './runtime.js';
+import { OperationIds } from './operation-ids.js';
+import { LatchRequest, type CallSettings } from './latch-request.js';
+import type { Lifecycle } from '../holding/lifecycle.js';
 
 /** All that is under way with the latches of one {@link Locks}. */
 export class Latches {
-  private readonly operations = new Operations();
+  private readonly operations = new OperationIds();
   private readonly watches = new Map<LatchDriver, Map<string, LatchWatch>>();
 
-  constructor(private readonly runtime: LockRuntime) {
+  constructor(private readonly runtime: Lifecycle) {
     onAbort(runtime.stopping, () => this.each((watch) => watch.stop()));
     onAbort(runtime.closed, () => this.each((watch) => watch.close()));
   }
 
   /** Asks something that may be asked again. */
   ask<T>(key: string, settings: CallSettings, send: (abandoned: () => boolean) => Promise<T>): Promise<T> {
-    return new PatientCall(this.runtime, key, settings, send).run();
+    return new LatchRequest(this.runtime, key, settings, send).run();
   }
 
   /** Asks for a change, which is made once. The store remembers it for `ttl` milliseconds. */
@@ -29,7 +29,7 @@ export class Latches {
     send: (operation: LatchOperation, abandoned: () => boolean) => Promise<T>,
   ): Promise<T> {
     return this.operations.run((operation) =>
-      new PatientCall(this.runtime, key, settings, (abandoned) => send(operation, abandoned), ttl).run(),
+      new LatchRequest(this.runtime, key, settings, (abandoned) => send(operation, abandoned), ttl).run(),
     );
   }
 

@@ -1,9 +1,9 @@
 import { AsyncLocalStorage } from 'node:async_hooks';
-import { untilAborted } from './abort.js';
-import { after, now } from './clock.js';
-import type { LeaseDriver, Share } from './driver.js';
-import { abortedBy, LockLostError, type LockAbortedError } from './errors.js';
-import type { HeldLease, OpenLease } from './runtime.js';
+import { untilAborted } from '../util/abort.js';
+import { after, now } from '../util/clock.js';
+import type { LeaseDriver, Share } from '../store/lease-driver.js';
+import { abortedBy, LockLostError, type LockAbortedError } from '../model/errors.js';
+import type { HeldLease, OpenLease } from './lifecycle.js';
 import type { Tenure } from './tenure.js';
 
 /**

@@ -1,6 +1,6 @@
-import { now } from './clock.js';
-import type { ExtendReply } from './driver.js';
-import { asStoreError } from './errors.js';
+import { now } from '../util/clock.js';
+import type { ExtendReply } from '../store/lease-driver.js';
+import { asStoreError } from '../model/errors.js';
 import type { Tenure } from './tenure.js';
 
 /** How many holders in a row, and for how many milliseconds, a process keeps a key that others may want. */

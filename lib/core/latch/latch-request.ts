@@ -1,8 +1,8 @@
-import { onAbort } from './abort.js';
-import { after, now } from './clock.js';
-import { abortedBy, asStoreError, closed, isTransient, stopped, type LockError } from './errors.js';
-import { pollDelay } from './patience.js';
-import type { LockRuntime } from './runtime.js';
+import { onAbort } from '../util/abort.js';
+import { after, now } from '../util/clock.js';
+import { abortedBy, asStoreError, closed, stopped, type LockError } from '../model/errors.js';
+import { pollDelay } from '../waiting/backoff.js';
+import type { Lifecycle } from '../holding/lifecycle.js';
 
 export interface CallSettings {
   /** Milliseconds for which to ask again where the store does not answer; 0: one try. */
@@ -12,7 +12,7 @@ export interface CallSettings {
 }
 
 /** One caller's request that the store answers whatever it finds: it is sent again only where there is no answer. */
-export class PatientCall<T> {
+export class LatchRequest<T> {
   private readonly startedAt = now();
   private readonly forget: (() => void)[] = [];
   private attempts = 0;
@@ -27,7 +27,7 @@ export class PatientCall<T> {
    * @param knownFor milliseconds for which the store knows a repeat for what it is: none is sent after half of them, since it takes its time.
    */
   constructor(
-    private readonly runtime: LockRuntime,
+    private readonly runtime: Lifecycle,
     private readonly key: string,
     private readonly settings: CallSettings,
     private readonly send: (abandoned: () => boolean) => Promise<T>,
@@ -72,7 +72,7 @@ export class PatientCall<T> {
     this.isAsking = false;
     const { patience, retryInterval } = this.settings;
     const left = Math.min(patience, this.knownFor / 2) - (now() - this.startedAt);
-    if (!isTransient(error) || left <= 0) return this.fail(error);
+    if (!error.transient || left <= 0) return this.fail(error);
     if (this.runtime.stopping.aborted) return this.fail(stopped(this.key, error));
     this.timer = after(Math.min(pollDelay(this.attempts, retryInterval, -1), left), () => this.ask());
   }

@@ -1,5 +1,5 @@
 import { AsyncLocalStorage } from 'node:async_hooks';
-import type { LeaseDriver } from './driver.js';
+import type { LeaseDriver } from '../store/lease-driver.js';
 import type { Lease } from './lease.js';
 
 /** A lease that this call chain holds, and the ones around it. */

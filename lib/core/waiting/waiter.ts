@@ -1,9 +1,9 @@
 import { AsyncLocalStorage } from 'node:async_hooks';
-import type { Share } from './driver.js';
-import { heldKeys } from './holds.js';
-import type { Lease } from './lease.js';
-import type { Linked, LinkedList } from './linked-list.js';
-import { PatientCaller } from './patient-caller.js';
+import type { Share } from '../store/lease-driver.js';
+import { heldKeys } from '../holding/call-chain.js';
+import type { Lease } from '../holding/lease.js';
+import type { Linked, LinkedList } from '../util/linked-list.js';
+import { Caller } from './caller.js';
 
 /** What one caller asks for. */
 export interface AcquireSettings {
@@ -23,7 +23,7 @@ export interface AcquireSettings {
 }
 
 /** One caller who waits. It ends with a lease, or with why there is none. */
-export class Waiter extends PatientCaller<AcquireSettings> implements Linked<Waiter> {
+export class Waiter extends Caller<AcquireSettings> implements Linked<Waiter> {
   /** What its call chain holds already. */
   readonly holding = heldKeys();
   isWaiting = false;

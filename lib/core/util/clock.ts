@@ -1,4 +1,4 @@
-import { outside } from './outside.js';
+import { detached } from './detached.js';
 
 /** Node fires a timer with a longer delay at once. */
 const LONGEST_DELAY = 2 ** 31 - 1;
@@ -15,7 +15,7 @@ export function validity(ttl: number): number {
 
 /** `setTimeout` for a delay of any length, in whole milliseconds, never early; a delay beyond 24 days ends after 24 days. */
 export function after(delay: number, callback: () => void): NodeJS.Timeout {
-  return outside(() => setTimeout(callback, Math.min(Math.ceil(Math.max(delay, 0)), LONGEST_DELAY)));
+  return detached(() => setTimeout(callback, Math.min(Math.ceil(Math.max(delay, 0)), LONGEST_DELAY)));
 }
 
 /** Resolves after `delay` milliseconds. It does not keep the process alive. */

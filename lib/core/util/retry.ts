@@ -1,5 +1,4 @@
 import { idle, now } from './clock.js';
-import { isTransient, type LockError } from './errors.js';
 
 const FIRST_PAUSE = 50;
 const LONGEST_PAUSE = 1000;
@@ -10,17 +9,17 @@ const LONGEST_PAUSE = 1000;
  *
  * @param explain tells of a failure, and says what it is.
  */
-export async function repeatUntilAnswered(
+export async function retryUntilAnswered(
   work: () => Promise<unknown>,
   end: number,
-  explain: (cause: unknown) => LockError,
+  explain: (cause: unknown) => { readonly transient: boolean },
 ): Promise<void> {
   for (let pause = FIRST_PAUSE; ; pause = Math.min(2 * pause, LONGEST_PAUSE)) {
     try {
       await work();
       return;
     } catch (cause) {
-      if (!isTransient(explain(cause)) || now() >= end) return;
+      if (!explain(cause).transient || now() >= end) return;
     }
     await idle(pause);
   }

@@ -1,5 +1,5 @@
-import { after, now } from './clock.js';
-import { type LockError, LockLostError } from './errors.js';
+import { after, now } from '../util/clock.js';
+import { type LockError, LockLostError } from '../model/errors.js';
 import type { Tenure } from './tenure.js';
 
 /** Each look is a request, and a release within the process needs none to be found. */

@@ -1,4 +1,4 @@
-import { patienceOf, pollDelay, turnDelay } from '../../lib/core/patience.js';
+import { patienceOf, pollDelay, turnDelay } from '../../lib/core/waiting/backoff.js';
 
 const least = () => 0;
 const most = () => 1;

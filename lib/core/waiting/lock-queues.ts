@@ -1,12 +1,12 @@
-import { onAbort } from './abort.js';
-import type { LeaseDriver } from './driver.js';
-import { LockConfigError } from './errors.js';
-import type { Lease } from './lease.js';
-import { LinkedList } from './linked-list.js';
-import { LocalQueue } from './local-queue.js';
-import { defined } from './options.js';
-import type { LockRuntime } from './runtime.js';
-import type { TurnLimits } from './turns.js';
+import { onAbort } from '../util/abort.js';
+import type { LeaseDriver } from '../store/lease-driver.js';
+import { LockConfigError } from '../model/errors.js';
+import type { Lease } from '../holding/lease.js';
+import { LinkedList } from '../util/linked-list.js';
+import { LockQueue } from './lock-queue.js';
+import { defined } from '../model/options.js';
+import type { Lifecycle } from '../holding/lifecycle.js';
+import type { TurnLimits } from '../holding/turns.js';
 import type { AcquireSettings } from './waiter.js';
 
 /** How long the callers of one process may pass a key on among themselves while another process waits for it. */
@@ -41,15 +41,15 @@ export function localQueueLimits(options: LocalQueueOptions = {}, where: string)
 const MOST_IDLE = 1000;
 
 /** The queues of all keys of one {@link Locks}. */
-export class LocalQueues {
-  private readonly shared = new Map<LeaseDriver, Map<string, LocalQueue>>();
+export class LockQueues {
+  private readonly shared = new Map<LeaseDriver, Map<string, LockQueue>>();
   /** Of the shared ones those that nobody uses, the one that was used last at the end. */
-  private readonly idle = new LinkedList<LocalQueue>();
+  private readonly idle = new LinkedList<LockQueue>();
   /** Those of a single caller: a fair one, or one who takes a share, has a place of its own at the store; one with a single try waits for nobody. */
-  private readonly own = new Set<LocalQueue>();
+  private readonly own = new Set<LockQueue>();
 
   constructor(
-    readonly runtime: LockRuntime,
+    readonly runtime: Lifecycle,
     private readonly limits: TurnLimits,
   ) {
     onAbort(runtime.stopping, () => this.each((queue) => queue.stop()));
@@ -67,37 +67,37 @@ export class LocalQueues {
     for (const queue of this.idle) this.forget(queue);
   }
 
-  private ownQueue(driver: LeaseDriver, key: string): LocalQueue {
-    const queue = new LocalQueue(this.runtime, driver, key, this.limits, (idle) => this.own.delete(idle));
+  private ownQueue(driver: LeaseDriver, key: string): LockQueue {
+    const queue = new LockQueue(this.runtime, driver, key, this.limits, (idle) => this.own.delete(idle));
     this.own.add(queue);
     return queue;
   }
 
-  private sharedQueue(driver: LeaseDriver, key: string): LocalQueue {
+  private sharedQueue(driver: LeaseDriver, key: string): LockQueue {
     let queues = this.shared.get(driver);
-    if (!queues) this.shared.set(driver, (queues = new Map<string, LocalQueue>()));
+    if (!queues) this.shared.set(driver, (queues = new Map<string, LockQueue>()));
     let queue = queues.get(key);
     if (queue) this.idle.delete(queue);
-    else queues.set(key, (queue = new LocalQueue(this.runtime, driver, key, this.limits, (idle) => this.keep(idle))));
+    else queues.set(key, (queue = new LockQueue(this.runtime, driver, key, this.limits, (idle) => this.keep(idle))));
     return queue;
   }
 
-  private keep(queue: LocalQueue): void {
+  private keep(queue: LockQueue): void {
     const { idle } = this;
     if (this.runtime.closed.aborted) return this.forget(queue);
     // A listener that hears of a timeout may have wanted the key, and no more.
     if (idle.has(queue)) return;
     idle.add(queue);
-    const oldest = idle.first as LocalQueue;
+    const oldest = idle.first as LockQueue;
     if (idle.size > MOST_IDLE) this.forget(oldest);
   }
 
-  private forget(queue: LocalQueue): void {
+  private forget(queue: LockQueue): void {
     this.idle.delete(queue);
     this.shared.get(queue.driver)?.delete(queue.key);
   }
 
-  private each(act: (queue: LocalQueue) => void): void {
+  private each(act: (queue: LockQueue) => void): void {
     for (const queues of [this.own, ...[...this.shared.values()].map((byKey) => byKey.values())])
       for (const queue of [...queues]) act(queue);
   }
