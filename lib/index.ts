@@ -1,11 +1,11 @@
-export { DistributedLock, ReadLock, Semaphore, WriteLock, type LockDecorator } from './nest/distributed-lock.decorator.js';
-export { LeaderOnly } from './nest/leader-only.decorator.js';
-export { runStandby, type Standby, type StandbyOptions } from './nest/standby.js';
+export { DistributedLock, ReadLock, Semaphore, WriteLock, type LockDecorator } from './nest/decorators/distributed-lock.decorator.js';
+export { LeaderOnly } from './nest/decorators/leader-only.decorator.js';
+export { runStandby, type Standby, type StandbyOptions } from './nest/standby/standby.js';
 export { DistributedLockModule } from './nest/distributed-lock.module.js';
-export { DistributedLockInterceptor } from './nest/distributed-lock.interceptor.js';
+export { DistributedLockInterceptor } from './nest/aspect/distributed-lock.interceptor.js';
 export { LockExceptionFilter } from './nest/distributed-lock.filter.js';
 export { InjectLocks, locksToken } from './nest/distributed-lock.tokens.js';
-export { LOCK_KEY } from './nest/lock-key.js';
+export { LOCK_KEY } from './nest/key/lock-key.js';
 export type {
   DistributedLockModuleAsyncOptions,
   DistributedLockModuleOptions,
@@ -16,7 +16,7 @@ export type {
   ReturnKind,
   SemaphoreDecoratorOptions,
 } from './nest/distributed-lock.options.js';
-export type { KeyFunction, KeyParts, LockableMethod, LockableResult, ParamPath } from './nest/lockable-method.js';
+export type { KeyFunction, KeyParts, LockableMethod, LockableResult, ParamPath } from './nest/decorators/lockable-method.js';
 export { Locks, type LocksOptions } from './locks.js';
 export type { LocalQueueOptions } from './core/waiting/lock-queues.js';
 export { CountDownLatch, type CountDownLatchOptions, type LatchCallOptions } from './primitives/count-down-latch.js';

@@ -1,8 +1,8 @@
 import { type DynamicModule, Global, Module, type Provider } from '@nestjs/common';
 import { DiscoveryModule } from '@nestjs/core';
 import { Locks } from '../locks.js';
-import { LockExplorer } from './distributed-lock.explorer.js';
-import { DistributedLockInterceptor } from './distributed-lock.interceptor.js';
+import { LockExplorer } from './boot/distributed-lock.explorer.js';
+import { DistributedLockInterceptor } from './aspect/distributed-lock.interceptor.js';
 import {
   checkAsyncOptions,
   checkModuleOptions,
@@ -12,7 +12,7 @@ import {
 } from './distributed-lock.options.js';
 import { DEFAULT_NAME, INTERCEPTOR, locksToken } from './distributed-lock.tokens.js';
 import { LockRegistry } from './lock-registry.js';
-import { ShutdownAdvice } from './shutdown-advice.js';
+import { ShutdownAdvice } from './boot/shutdown-advice.js';
 
 /** The providers that an app has once, no matter how many stores it registers. */
 @Global()

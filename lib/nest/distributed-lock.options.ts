@@ -6,9 +6,9 @@ import { checkOptions, USING_OPTIONS, type UsingOptions } from '../core/model/op
 import type { LockStore } from '../core/store/lock-store.js';
 import { checkReadWriteOptions, type ReadWriteLockOptions } from '../primitives/read-write-lock.js';
 import { checkSemaphoreOptions, type SemaphoreOptions } from '../primitives/semaphore.js';
-import type { LockKind } from './lock-kind.js';
-import { checkParamLockPaths } from './lock-key.js';
-import type { KeyFunction, LockableMethod, ParamPath } from './lockable-method.js';
+import type { LockKind } from './decorators/lock-kind.js';
+import { checkParamLockPaths } from './key/lock-key.js';
+import type { KeyFunction, LockableMethod, ParamPath } from './decorators/lockable-method.js';
 
 export type ReturnKind = 'promise' | 'observable' | 'iterable';
 

@@ -13,10 +13,10 @@ import { log } from '../core/model/events.js';
 import { Locks } from '../locks.js';
 import { checkModuleOptions, type DistributedLockModuleOptions } from './distributed-lock.options.js';
 import { DEFAULT_NAME } from './distributed-lock.tokens.js';
-import { LeaderCandidates } from './leader-candidates.js';
-import type { LockDefinition } from './lock-definition.js';
-import { naming, planLock, planTerm, usingOptionsOf, type LockPlan, type Registered } from './lock-plan.js';
-import { LockUses } from './lock-uses.js';
+import { LeaderCandidates } from './leader/leader-candidates.js';
+import type { LockDefinition } from './decorators/lock-definition.js';
+import { naming, planLock, planTerm, usingOptionsOf, type LockPlan, type Registered } from './aspect/lock-plan.js';
+import { LockUses } from './boot/lock-uses.js';
 
 const SLOT = Symbol.for('nestjs-distributed-lock:stores');
 const shared = globalThis as { [SLOT]?: WeakMap<object, Map<string, Registered>> };

@@ -16,7 +16,7 @@ export const ENGINE_MUTANTS = [
   {
     guarantee: 'G1',
     what: 'an instance that Nest did not make runs unlocked',
-    file: 'lib/nest/distributed-lock.join-point.ts',
+    file: 'lib/nest/aspect/distributed-lock.join-point.ts',
     from: 'const proceed = (): unknown => method.apply(target, args);',
     to: 'const proceed = (): unknown => method.apply(target, args);\n    if (!(target as Injected | undefined)?.[INTERCEPTOR_PROPERTY]) return proceed();',
     spec: 'test/nest/decorator-instances.spec.ts',

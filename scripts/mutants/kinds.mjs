@@ -11,7 +11,7 @@ export const KIND_MUTANTS = [
   {
     guarantee: 'G1',
     what: 'before the bootstrap a call for the leader is skipped instead of refused',
-    file: 'lib/nest/leader-candidate.ts',
+    file: 'lib/nest/leader/leader-candidate.ts',
     from: '    if (this.isStanding) return this;',
     to: '    return this;',
     spec: 'test/nest/leader-early.spec.ts',
@@ -19,7 +19,7 @@ export const KIND_MUTANTS = [
   {
     guarantee: 'nest',
     what: 'an app stands for election without the retryInterval of its methods',
-    file: 'lib/nest/leader-candidate.ts',
+    file: 'lib/nest/leader/leader-candidate.ts',
     from: "const SHARED = ['keyTimeout', 'retryInterval'] as const;",
     to: "const SHARED = ['keyTimeout'] as const;",
     spec: 'test/nest/leader-only.spec.ts',
@@ -28,7 +28,7 @@ export const KIND_MUTANTS = [
   {
     guarantee: 'G1',
     what: 'what is not the leader runs under a lock of its own',
-    file: 'lib/nest/leader-candidate.ts',
+    file: 'lib/nest/leader/leader-candidate.ts',
     from: '    throw new LockTimeoutError(`This app',
     to: '    if (guardsBody) return this.locks.acquire(`${this.key}-else`);\n    throw new LockTimeoutError(`This app',
     spec: 'test/nest/leader-only.spec.ts',
@@ -36,7 +36,7 @@ export const KIND_MUTANTS = [
   {
     guarantee: 'G2',
     what: '@ReadLock takes the write lock',
-    file: 'lib/nest/lock-plan.ts',
+    file: 'lib/nest/aspect/lock-plan.ts',
     from: '{ policy })[kind]',
     to: '{ policy }).write',
     spec: 'test/nest/sharing.spec.ts',
@@ -45,7 +45,7 @@ export const KIND_MUTANTS = [
   {
     guarantee: 'G2',
     what: '@WriteLock takes a read lock',
-    file: 'lib/nest/lock-plan.ts',
+    file: 'lib/nest/aspect/lock-plan.ts',
     from: '{ policy })[kind]',
     to: '{ policy }).read',
     spec: 'test/nest/sharing.spec.ts',
@@ -54,7 +54,7 @@ export const KIND_MUTANTS = [
   {
     guarantee: 'G2',
     what: 'one key as two kinds of lock passes at boot',
-    file: 'lib/nest/lock-uses.ts',
+    file: 'lib/nest/boot/lock-uses.ts',
     from: '    if (made !== MADE[kind]) {',
     to: "    if (made === '') {",
     spec: 'test/nest/kinds-at-boot.spec.ts',
@@ -62,7 +62,7 @@ export const KIND_MUTANTS = [
   {
     guarantee: 'G10',
     what: 'onLost of @LeaderOnly is not heard',
-    file: 'lib/nest/lock-plan.ts',
+    file: 'lib/nest/aspect/lock-plan.ts',
     from: 'const { onLost = complete.onLost } = definition.options;',
     to: 'const { onLost } = complete;',
     spec: 'test/nest/leader-terms.spec.ts',
@@ -70,7 +70,7 @@ export const KIND_MUTANTS = [
   {
     guarantee: 'nest',
     what: 'the policy is not heard',
-    file: 'lib/nest/lock-plan.ts',
+    file: 'lib/nest/aspect/lock-plan.ts',
     from: 'locks.readWriteLock(key, { policy })',
     to: 'locks.readWriteLock(key, {})',
     spec: 'test/nest/sharing.spec.ts',
@@ -79,7 +79,7 @@ export const KIND_MUTANTS = [
   {
     guarantee: 'nest',
     what: 'the count of permits is not heard',
-    file: 'lib/nest/lock-plan.ts',
+    file: 'lib/nest/aspect/lock-plan.ts',
     from: '{ permits, count });',
     to: '{ permits });',
     spec: 'test/nest/sharing.spec.ts',
@@ -88,7 +88,7 @@ export const KIND_MUTANTS = [
   {
     guarantee: 'nest',
     what: 'keys with parts of different sorts count as one',
-    file: 'lib/nest/lock-uses.ts',
+    file: 'lib/nest/boot/lock-uses.ts',
     from: 'const id = `${parts} ${key}`;',
     to: 'const id = key;',
     spec: 'test/nest/kinds-at-boot.spec.ts',
@@ -104,7 +104,7 @@ export const KIND_MUTANTS = [
   {
     guarantee: 'nest',
     what: 'a store without a kind of lock is refused without a word on the method',
-    file: 'lib/nest/lock-plan.ts',
+    file: 'lib/nest/aspect/lock-plan.ts',
     from: '    if (cause instanceof UnsupportedPrimitiveError) throw',
     to: '    if (cause === undefined) throw',
     spec: 'test/nest/kinds-at-boot.spec.ts',
@@ -112,7 +112,7 @@ export const KIND_MUTANTS = [
   {
     guarantee: 'nest',
     what: 'a default of onTimeout makes standbys throw',
-    file: 'lib/nest/lock-plan.ts',
+    file: 'lib/nest/aspect/lock-plan.ts',
     from: "onLost, onTimeout: 'skip' }",
     to: 'onLost }',
     spec: 'test/nest/leader-only.spec.ts',
@@ -120,7 +120,7 @@ export const KIND_MUTANTS = [
   {
     guarantee: 'nest',
     what: 'a call in a lost term rejects instead of being skipped',
-    file: 'lib/nest/leader-candidate.ts',
+    file: 'lib/nest/leader/leader-candidate.ts',
     from: '      if (!(error instanceof LockLostError)) throw error;',
     to: '      throw error;',
     spec: 'test/nest/leader-terms.spec.ts',
@@ -128,7 +128,7 @@ export const KIND_MUTANTS = [
   {
     guarantee: 'nest',
     what: 'each method stands for election by itself',
-    file: 'lib/nest/leader-candidates.ts',
+    file: 'lib/nest/leader/leader-candidates.ts',
     from: 'ofStore.get(election) ?? new LeaderCandidate',
     to: 'new LeaderCandidate',
     spec: 'test/nest/leader-only.spec.ts',
@@ -136,7 +136,7 @@ export const KIND_MUTANTS = [
   {
     guarantee: 'nest',
     what: 'methods of one election may differ in its options',
-    file: 'lib/nest/leader-candidate.ts',
+    file: 'lib/nest/leader/leader-candidate.ts',
     from: 'if (other ? other.value === value : !this.isStanding) {',
     to: 'if (this.key) {',
     spec: 'test/nest/leader-only.spec.ts',
@@ -144,7 +144,7 @@ export const KIND_MUTANTS = [
   {
     guarantee: 'nest',
     what: 'the options of an election are not heard',
-    file: 'lib/nest/leader-candidate.ts',
+    file: 'lib/nest/leader/leader-candidate.ts',
     from: 'this.locks.leaderElection(this.name, options)',
     to: 'this.locks.leaderElection(this.name, options && {})',
     spec: 'test/nest/leader-only.spec.ts',
@@ -152,7 +152,7 @@ export const KIND_MUTANTS = [
   {
     guarantee: 'nest',
     what: 'a module that is loaded late never stands for election',
-    file: 'lib/nest/leader-candidates.ts',
+    file: 'lib/nest/leader/leader-candidates.ts',
     from: '    if (this.areStanding) candidate.stand();',
     to: '',
     spec: 'test/nest/leader-only.spec.ts',
@@ -160,7 +160,7 @@ export const KIND_MUTANTS = [
   {
     guarantee: 'nest',
     what: 'a candidate that was refused stands no more',
-    file: 'lib/nest/leader-candidate.ts',
+    file: 'lib/nest/leader/leader-candidate.ts',
     from: '        await idle(RETRY);',
     to: '        return void RETRY;',
     spec: 'test/nest/leader-only.spec.ts',
@@ -168,7 +168,7 @@ export const KIND_MUTANTS = [
   {
     guarantee: 'shutdown',
     what: 'a closing leader aborts the methods that run',
-    file: 'lib/nest/leader-candidate.ts',
+    file: 'lib/nest/leader/leader-candidate.ts',
     from: 'return await this.term.reenter(guardsBody, options)',
     to: 'return await this.term.reenter(false, options)',
     spec: 'test/nest/leader-terms.spec.ts',
@@ -176,7 +176,7 @@ export const KIND_MUTANTS = [
   {
     guarantee: 'shutdown',
     what: 'a method that may end on a closing leader cannot call another one',
-    file: 'lib/nest/leader-candidate.ts',
+    file: 'lib/nest/leader/leader-candidate.ts',
     from: '    if (held) return held.reenter(guardsBody, options);',
     to: '    void held;',
     spec: 'test/nest/leader-terms.spec.ts',

@@ -3,7 +3,7 @@ export const NEST_MUTANTS = [
   {
     guarantee: 'G1',
     what: 'an outage lets the body run',
-    file: 'lib/nest/distributed-lock.interceptor.ts',
+    file: 'lib/nest/aspect/distributed-lock.interceptor.ts',
     from: '      return this.giveUp(error);',
     to: "      if ((error as { code?: string }).code === 'LOCK_STORE') return void next.handle().subscribe(subscriber);\n      return this.giveUp(error);",
     spec: 'test/nest/on-timeout.spec.ts',
@@ -11,7 +11,7 @@ export const NEST_MUTANTS = [
   {
     guarantee: 'G1',
     what: 'skip runs the body without its lock',
-    file: 'lib/nest/distributed-lock.interceptor.ts',
+    file: 'lib/nest/aspect/distributed-lock.interceptor.ts',
     from: '      return this.giveUp(error);',
     to: "      if (plan.options.onTimeout === 'skip') return void next.handle().subscribe(subscriber);\n      return this.giveUp(error);",
     spec: 'test/nest/on-timeout.spec.ts',
@@ -19,7 +19,7 @@ export const NEST_MUTANTS = [
   {
     guarantee: 'G1',
     what: 'an instance made with new runs unlocked',
-    file: 'lib/nest/distributed-lock.join-point.ts',
+    file: 'lib/nest/aspect/distributed-lock.join-point.ts',
     from: '  if (interceptor) return interceptor;',
     to: '  if (interceptor) return interceptor;\n  if (target) return { intercept: (_: unknown, next: { handle(): unknown }) => next.handle() } as never;',
     spec: 'test/nest/decorator-instances.spec.ts',
@@ -27,7 +27,7 @@ export const NEST_MUTANTS = [
   {
     guarantee: 'G1',
     what: 'a method without its instance runs unlocked',
-    file: 'lib/nest/distributed-lock.join-point.ts',
+    file: 'lib/nest/aspect/distributed-lock.join-point.ts',
     from: '  if (target === undefined || target === null)\n    throw',
     to: '  if (target === undefined || target === null) return { intercept: (_: unknown, next: { handle(): unknown }) => next.handle() } as never;\n  if (target === 5 as never)\n    throw',
     spec: 'test/nest/decorator-instances.spec.ts',
@@ -35,7 +35,7 @@ export const NEST_MUTANTS = [
   {
     guarantee: 'G1',
     what: 'a class asks for no interceptor, so nobody notices that forRoot is missing',
-    file: 'lib/nest/distributed-lock.decorator.ts',
+    file: 'lib/nest/decorators/distributed-lock.decorator.ts',
     from: '    injectOnce(target);',
     to: '',
     spec: 'test/nest/module-errors.spec.ts',
@@ -43,7 +43,7 @@ export const NEST_MUTANTS = [
   {
     guarantee: 'G1',
     what: 'a method under a decorator without parentheses runs unlocked',
-    file: 'lib/nest/distributed-lock.decorator.ts',
+    file: 'lib/nest/decorators/distributed-lock.decorator.ts',
     from: '  assertParentheses(args, kind);',
     to: '',
     spec: 'test/nest/parentheses.spec.ts',
@@ -51,7 +51,7 @@ export const NEST_MUTANTS = [
   {
     guarantee: 'G1',
     what: 'a class under a decorator without parentheses has no locks',
-    file: 'lib/nest/decorator-target.ts',
+    file: 'lib/nest/decorators/decorator-target.ts',
     from: " || 'prototype' in target)",
     to: ')',
     spec: 'test/nest/parentheses.spec.ts',
@@ -59,7 +59,7 @@ export const NEST_MUTANTS = [
   {
     guarantee: 'G1',
     what: 'a sync method that was not known runs as if it were locked',
-    file: 'lib/nest/locked-return.ts',
+    file: 'lib/nest/aspect/returns/locked-return.ts',
     from: "    if (!isThenable(result)) throw wrongReturn(result, where, 'promise');",
     to: '    if (!isThenable(result)) return (subscriber.next(result), subscriber.complete());',
     spec: 'test/nest/decorator-basics.spec.ts',
@@ -67,7 +67,7 @@ export const NEST_MUTANTS = [
   {
     guarantee: 'G1',
     what: 'a sync method that is known is accepted',
-    file: 'lib/nest/lock-definition.ts',
+    file: 'lib/nest/decorators/lock-definition.ts',
     from: "  if (known === 'sync') {",
     to: "  if (known === 'sync' && where === '') {",
     spec: 'test/nest/method-errors.spec.ts',
@@ -75,7 +75,7 @@ export const NEST_MUTANTS = [
   {
     guarantee: 'G1',
     what: 'a subscriber that left while it waited is served all the same',
-    file: 'lib/nest/distributed-lock.interceptor.ts',
+    file: 'lib/nest/aspect/distributed-lock.interceptor.ts',
     from: '    this.abort?.abort();',
     to: '',
     spec: 'test/nest/observables.spec.ts',
@@ -83,7 +83,7 @@ export const NEST_MUTANTS = [
   {
     guarantee: 'G1',
     what: 'a store that is not registered is found out at the call only',
-    file: 'lib/nest/distributed-lock.explorer.ts',
+    file: 'lib/nest/boot/distributed-lock.explorer.ts',
     from: '        this.registry.planOf(definition);',
     to: '',
     spec: 'test/nest/module-errors.spec.ts',
@@ -91,7 +91,7 @@ export const NEST_MUTANTS = [
   {
     guarantee: 'G2',
     what: 'an Observable goes on when its subscriber has left',
-    file: 'lib/nest/distributed-lock.interceptor.ts',
+    file: 'lib/nest/aspect/distributed-lock.interceptor.ts',
     from: '    this.left?.next();',
     to: '',
     spec: 'test/nest/observables.spec.ts',
@@ -100,7 +100,7 @@ export const NEST_MUTANTS = [
   {
     guarantee: 'G10',
     what: 'a result whose lease was lost passes as good',
-    file: 'lib/nest/distributed-lock.interceptor.ts',
+    file: 'lib/nest/aspect/distributed-lock.interceptor.ts',
     from: 'const loss = lossOf(lease, await lease.release(), this.plan.options, this.last);',
     to: 'const loss = ((_: boolean): Error | undefined => undefined)(await lease.release());',
     spec: 'test/nest/option-effects.spec.ts',
@@ -108,7 +108,7 @@ export const NEST_MUTANTS = [
   {
     guarantee: 'G10',
     what: 'LockLostError has no result',
-    file: 'lib/nest/distributed-lock.interceptor.ts',
+    file: 'lib/nest/aspect/distributed-lock.interceptor.ts',
     from: '            this.last = value;',
     to: '',
     spec: 'test/nest/option-effects.spec.ts',
@@ -116,7 +116,7 @@ export const NEST_MUTANTS = [
   {
     guarantee: 'G10',
     what: 'an iterable whose lease was lost ends as if it were not',
-    file: 'lib/nest/locked-iterable.ts',
+    file: 'lib/nest/aspect/returns/locked-iterable.ts',
     from: '    if (step.done) await this.end(step.value);',
     to: '    if (step.done) await this.end(step.value).catch(() => undefined);',
     spec: 'test/nest/iterables.spec.ts',
@@ -124,7 +124,7 @@ export const NEST_MUTANTS = [
   {
     guarantee: 'nest',
     what: 'method code runs outside of the call chain',
-    file: 'lib/nest/distributed-lock.interceptor.ts',
+    file: 'lib/nest/aspect/distributed-lock.interceptor.ts',
     from: 'lock.holding(lease, () =>',
     to: '((_: unknown, work: () => unknown) => work())(lease, () =>',
     spec: 'test/nest/current-lease.spec.ts',
@@ -132,7 +132,7 @@ export const NEST_MUTANTS = [
   {
     guarantee: 'nest',
     what: 'a generator runs in the call chain of its reader',
-    file: 'lib/nest/locked-iterable.ts',
+    file: 'lib/nest/aspect/returns/locked-iterable.ts',
     from: 'step = await this.inside(() => ask(iterator));',
     to: 'step = await ask(iterator);',
     spec: 'test/nest/iterable-readers.spec.ts',
@@ -140,7 +140,7 @@ export const NEST_MUTANTS = [
   {
     guarantee: 'nest',
     what: 'the interceptor bound to a controller locks once more',
-    file: 'lib/nest/distributed-lock.interceptor.ts',
+    file: 'lib/nest/aspect/distributed-lock.interceptor.ts',
     from: "if (context.getType<string>() !== 'method') return next.handle();",
     to: "if (context.getType<string>() !== 'method' && !Reflect.getMetadata(DEFINITION, context.getHandler())) return next.handle();",
     spec: 'test/nest/controllers.spec.ts',
@@ -148,7 +148,7 @@ export const NEST_MUTANTS = [
   {
     guarantee: 'nest',
     what: 'instances of factories and values are not adopted',
-    file: 'lib/nest/distributed-lock.explorer.ts',
+    file: 'lib/nest/boot/distributed-lock.explorer.ts',
     from: '      if (isObject(instance)) this.adopt(instance);',
     to: '      if (isObject(instance)) this.check(prototypeOf(instance));',
     spec: 'test/nest/providers.spec.ts',
@@ -156,7 +156,7 @@ export const NEST_MUTANTS = [
   {
     guarantee: 'nest',
     what: 'what factories make later is not adopted',
-    file: 'lib/nest/distributed-lock.explorer.ts',
+    file: 'lib/nest/boot/distributed-lock.explorer.ts',
     from: '      if (wrapper.inject && !this.factories.has(wrapper)) this.adoptFrom(wrapper);',
     to: '',
     spec: 'test/nest/providers.spec.ts',
@@ -164,7 +164,7 @@ export const NEST_MUTANTS = [
   {
     guarantee: 'nest',
     what: 'what async factories make later is not adopted',
-    file: 'lib/nest/distributed-lock.explorer.ts',
+    file: 'lib/nest/boot/distributed-lock.explorer.ts',
     from: 'return made instanceof Promise ? made.then((instance: unknown) => this.adopt(instance)) : this.adopt(made);',
     to: 'return this.adopt(made);',
     spec: 'test/nest/providers.spec.ts',
@@ -172,7 +172,7 @@ export const NEST_MUTANTS = [
   {
     guarantee: 'nest',
     what: 'what transient factories have made is not adopted',
-    file: 'lib/nest/distributed-lock.explorer.ts',
+    file: 'lib/nest/boot/distributed-lock.explorer.ts',
     from: '    for (const made of factory.getStaticTransientInstances()) this.adopt(made?.instance);',
     to: '',
     spec: 'test/nest/providers.spec.ts',
@@ -180,7 +180,7 @@ export const NEST_MUTANTS = [
   {
     guarantee: 'nest',
     what: 'the check at boot triggers getters',
-    file: 'lib/nest/distributed-lock.explorer.ts',
+    file: 'lib/nest/boot/distributed-lock.explorer.ts',
     from: 'Reflect.getOwnPropertyDescriptor(prototype, method)?.value',
     to: '(prototype as Record<PropertyKey, unknown>)[method]',
     spec: 'test/nest/method-errors.spec.ts',
@@ -196,7 +196,7 @@ export const NEST_MUTANTS = [
   {
     guarantee: 'nest',
     what: 'a default key beats an own paramLock',
-    file: 'lib/nest/lock-plan.ts',
+    file: 'lib/nest/aspect/lock-plan.ts',
     from: 'own.key ?? own.paramLock ?? defaults.key ?? defaults.paramLock',
     to: 'own.key ?? defaults.key ?? own.paramLock ?? defaults.paramLock',
     spec: 'test/nest/option-defaults.spec.ts',
@@ -204,7 +204,7 @@ export const NEST_MUTANTS = [
   {
     guarantee: 'nest',
     what: 'defaults beat own options',
-    file: 'lib/nest/lock-plan.ts',
+    file: 'lib/nest/aspect/lock-plan.ts',
     from: '    ...defaults,\n    ...own,',
     to: '    ...own,\n    ...defaults,',
     spec: 'test/nest/option-defaults.spec.ts',
@@ -228,7 +228,7 @@ export const NEST_MUTANTS = [
   {
     guarantee: 'nest',
     what: 'a default of returns is not heard',
-    file: 'lib/nest/lock-plan.ts',
+    file: 'lib/nest/aspect/lock-plan.ts',
     from: "returns ?? defaults.returns ?? 'promise'",
     to: "returns ?? 'promise'",
     spec: 'test/nest/option-defaults.spec.ts',
@@ -236,7 +236,7 @@ export const NEST_MUTANTS = [
   {
     guarantee: 'nest',
     what: 'the key lacks its -locks',
-    file: 'lib/nest/lock-plan.ts',
+    file: 'lib/nest/aspect/lock-plan.ts',
     from: "lockAt(prefix + value + partOf(parts, args) + '-locks')",
     to: 'lockAt(prefix + value + partOf(parts, args))',
     spec: 'test/nest/decorator-keys.spec.ts',
@@ -244,7 +244,7 @@ export const NEST_MUTANTS = [
   {
     guarantee: 'nest',
     what: 'a wrong key is not found at boot',
-    file: 'lib/nest/lock-plan.ts',
+    file: 'lib/nest/aspect/lock-plan.ts',
     from: '  naming(where, () => lockAt(`${prefix + value}-locks`));',
     to: '',
     spec: 'test/nest/option-errors.spec.ts',
@@ -252,7 +252,7 @@ export const NEST_MUTANTS = [
   {
     guarantee: 'nest',
     what: 'an empty key is not found at boot',
-    file: 'lib/nest/lock-plan.ts',
+    file: 'lib/nest/aspect/lock-plan.ts',
     from: "  if (prefix + value === '')",
     to: "  if (prefix + value === 'never')",
     spec: 'test/nest/option-errors.spec.ts',
@@ -260,7 +260,7 @@ export const NEST_MUTANTS = [
   {
     guarantee: 'nest',
     what: 'a key that is too long does not name its method',
-    file: 'lib/nest/lock-plan.ts',
+    file: 'lib/nest/aspect/lock-plan.ts',
     from: 'lockOf: (args) => naming(where, () => ',
     to: 'lockOf: (args) => ((_where: string, work: () => MethodLock) => work())(where, () => ',
     spec: 'test/nest/decorator-keys.spec.ts',
@@ -276,7 +276,7 @@ export const NEST_MUTANTS = [
   {
     guarantee: 'nest',
     what: 'decorator options are not checked',
-    file: 'lib/nest/distributed-lock.decorator.ts',
+    file: 'lib/nest/decorators/distributed-lock.decorator.ts',
     from: '    checkDecoratorOptions(options, where, kind);',
     to: '',
     spec: 'test/nest/option-errors.spec.ts',
@@ -300,7 +300,7 @@ export const NEST_MUTANTS = [
   {
     guarantee: 'nest',
     what: 'a static method is accepted',
-    file: 'lib/nest/decorator-target.ts',
+    file: 'lib/nest/decorators/decorator-target.ts',
     from: "  if (typeof target === 'function') throw",
     to: "  if (typeof target === 'undefined') throw",
     spec: 'test/nest/method-errors.spec.ts',
@@ -308,7 +308,7 @@ export const NEST_MUTANTS = [
   {
     guarantee: 'nest',
     what: 'a contradiction of returns is accepted',
-    file: 'lib/nest/lock-definition.ts',
+    file: 'lib/nest/decorators/lock-definition.ts',
     from: '  if (returns && known !== returns) {',
     to: '  if (returns && known === undefined) {',
     spec: 'test/nest/method-errors.spec.ts',
@@ -316,7 +316,7 @@ export const NEST_MUTANTS = [
   {
     guarantee: 'nest',
     what: 'a declared type beats the option returns',
-    file: 'lib/nest/lock-definition.ts',
+    file: 'lib/nest/decorators/lock-definition.ts',
     from: ' ?? returns ?? kindOfType(declared);',
     to: ' ?? kindOfType(declared) ?? returns;',
     spec: 'test/nest/declared-types.spec.ts',
@@ -324,7 +324,7 @@ export const NEST_MUTANTS = [
   {
     guarantee: 'nest',
     what: 'a return type from import type counts as sync',
-    file: 'lib/nest/lock-definition.ts',
+    file: 'lib/nest/decorators/lock-definition.ts',
     from: ' || declared === Function) return undefined;',
     to: ') return undefined;',
     spec: 'test/nest/declared-types.spec.ts',
@@ -332,7 +332,7 @@ export const NEST_MUTANTS = [
   {
     guarantee: 'nest',
     what: 'an upper lock does not know what the lower one knows',
-    file: 'lib/nest/lock-definition.ts',
+    file: 'lib/nest/decorators/lock-definition.ts',
     from: 'const known = ofLower ?? KINDS',
     to: 'const known = KINDS',
     spec: 'test/nest/decorator-instances.spec.ts',
@@ -340,7 +340,7 @@ export const NEST_MUTANTS = [
   {
     guarantee: 'nest',
     what: 'metadata from below is lost',
-    file: 'lib/nest/distributed-lock.join-point.ts',
+    file: 'lib/nest/aspect/distributed-lock.join-point.ts',
     from: '    Reflect.defineMetadata(key, Reflect.getOwnMetadata(key, method), joinPoint);',
     to: '',
     spec: 'test/nest/controllers.spec.ts',
@@ -348,7 +348,7 @@ export const NEST_MUTANTS = [
   {
     guarantee: 'nest',
     what: 'name and length are lost',
-    file: 'lib/nest/distributed-lock.join-point.ts',
+    file: 'lib/nest/aspect/distributed-lock.join-point.ts',
     from: '  copyProperties(method, joinPoint);',
     to: '',
     spec: 'test/nest/decorator-basics.spec.ts',
@@ -356,7 +356,7 @@ export const NEST_MUTANTS = [
   {
     guarantee: 'nest',
     what: 'onTimeout is not told on what instance',
-    file: 'lib/nest/distributed-lock.interceptor.ts',
+    file: 'lib/nest/aspect/distributed-lock.interceptor.ts',
     from: 'target: call.target, method: definition.method',
     to: 'target: undefined, method: definition.method',
     spec: 'test/nest/on-timeout.spec.ts',
@@ -364,7 +364,7 @@ export const NEST_MUTANTS = [
   {
     guarantee: 'nest',
     what: 'a fallback Observable is a value',
-    file: 'lib/nest/distributed-lock.interceptor.ts',
+    file: 'lib/nest/aspect/distributed-lock.interceptor.ts',
     from: "if (plan.returns === 'observable' && isObservable(result))",
     to: "if (plan.returns === 'promise' && isObservable(result))",
     spec: 'test/nest/observables.spec.ts',
@@ -372,7 +372,7 @@ export const NEST_MUTANTS = [
   {
     guarantee: 'nest',
     what: 'what promises of an interceptor hold is lost',
-    file: 'lib/nest/distributed-lock.join-point.ts',
+    file: 'lib/nest/aspect/distributed-lock.join-point.ts',
     from: '(stream) => (inner = stream.subscribe(subscriber)),',
     to: '() => subscriber.complete(),',
     spec: 'test/nest/interceptor.spec.ts',
@@ -380,7 +380,7 @@ export const NEST_MUTANTS = [
   {
     guarantee: 'nest',
     what: 'the context of a call has another handler',
-    file: 'lib/nest/distributed-lock.join-point.ts',
+    file: 'lib/nest/aspect/distributed-lock.join-point.ts',
     from: 'new MethodExecutionContext(target, joinPoint, args)',
     to: 'new MethodExecutionContext(target, method, args)',
     spec: 'test/nest/interceptor.spec.ts',
@@ -515,7 +515,7 @@ export const NEST_MUTANTS = [
   {
     guarantee: 'types',
     what: 'a sync method compiles',
-    file: 'lib/nest/lockable-method.ts',
+    file: 'lib/nest/decorators/lockable-method.ts',
     from: 'PromiseLike<unknown> | Observable<unknown> | AsyncIterable<unknown>;',
     to: 'unknown;\nexport type Unused = Observable<unknown>;',
     spec: 'test/types/compile.spec.ts',
@@ -523,7 +523,7 @@ export const NEST_MUTANTS = [
   {
     guarantee: 'types',
     what: 'a key function fits any method',
-    file: 'lib/nest/lockable-method.ts',
+    file: 'lib/nest/decorators/lockable-method.ts',
     from: 'Key extends KeyFunction<Args>',
     to: 'Key extends KeyFunction<never[]>',
     spec: 'test/types/compile.spec.ts',
@@ -539,7 +539,7 @@ export const NEST_MUTANTS = [
   {
     guarantee: 'nest',
     what: 'an override without its lock is not warned about',
-    file: 'lib/nest/lock-advice.ts',
+    file: 'lib/nest/boot/lock-advice.ts',
     from: '  return inherited && adviceOnOverride(prototype, method, current, inherited);',
     to: '  return undefined;',
     spec: 'test/nest/advice.spec.ts',
@@ -547,7 +547,7 @@ export const NEST_MUTANTS = [
   {
     guarantee: 'nest',
     what: 'a transaction around the lock is not warned about',
-    file: 'lib/nest/lock-advice.ts',
+    file: 'lib/nest/boot/lock-advice.ts',
     from: 'joinPoint === current ? undefined : ',
     to: 'joinPoint ? undefined : ',
     spec: 'test/nest/advice.spec.ts',
@@ -555,7 +555,7 @@ export const NEST_MUTANTS = [
   {
     guarantee: 'nest',
     what: 'instances that come after the boot are not adopted',
-    file: 'lib/nest/adoption.ts',
+    file: 'lib/nest/boot/adoption.ts',
     from: '  if (!lastOpen(instance)) exploreAll();',
     to: '',
     spec: 'test/integrations/lazy.spec.ts',
@@ -563,7 +563,7 @@ export const NEST_MUTANTS = [
   {
     guarantee: 'nest',
     what: 'an instance of two apps is dead once the later one closes',
-    file: 'lib/nest/adoption.ts',
+    file: 'lib/nest/boot/adoption.ts',
     from: 'const enrolment = lastOpen(instance) ?? ',
     to: 'const enrolment = adopted.get(instance)?.at(-1) ?? ',
     spec: 'test/integrations/two-apps.spec.ts',
@@ -571,7 +571,7 @@ export const NEST_MUTANTS = [
   {
     guarantee: 'shutdown',
     what: 'an instance of two apps is dead while the later one closes',
-    file: 'lib/nest/adoption.ts',
+    file: 'lib/nest/boot/adoption.ts',
     from: 'const enrolment = lastOpen(instance) ?? ',
     to: 'const enrolment = ',
     spec: 'test/nest/closed-apps.spec.ts',
@@ -580,7 +580,7 @@ export const NEST_MUTANTS = [
   {
     guarantee: 'G7',
     what: 'a shared instance keeps closed apps in memory',
-    file: 'lib/nest/adoption.ts',
+    file: 'lib/nest/boot/adoption.ts',
     from: '    this.adopter = undefined;',
     to: '',
     spec: 'test/nest/closed-apps.spec.ts',
@@ -589,7 +589,7 @@ export const NEST_MUTANTS = [
   {
     guarantee: 'shutdown',
     what: 'a shared instance lets go of an app whose methods still run',
-    file: 'lib/nest/distributed-lock.explorer.ts',
+    file: 'lib/nest/boot/distributed-lock.explorer.ts',
     from: '      await this.registry.onApplicationShutdown();',
     to: '',
     spec: 'test/nest/closed-apps.spec.ts',
@@ -598,7 +598,7 @@ export const NEST_MUTANTS = [
   {
     guarantee: 'G1',
     what: 'an automatic mock stands in for the lock',
-    file: 'lib/nest/distributed-lock.join-point.ts',
+    file: 'lib/nest/aspect/distributed-lock.join-point.ts',
     from: '&& !answersAnything(result)',
     to: '',
     spec: 'test/integrations/testing-module.spec.ts',
@@ -614,7 +614,7 @@ export const NEST_MUTANTS = [
   {
     guarantee: 'nest',
     what: 'a decorator above the lock hides it from what factories make',
-    file: 'lib/nest/distributed-lock.explorer.ts',
+    file: 'lib/nest/boot/distributed-lock.explorer.ts',
     from: 'definitionOf(joinPointOf(prototype, method) ?? current)',
     to: 'definitionOf(current)',
     spec: 'test/nest/advice.spec.ts',

@@ -1,5 +1,5 @@
-const APP = 'lib/nest/standby-app.ts';
-const STANDBY = 'lib/nest/standby.ts';
+const APP = 'lib/nest/standby/standby-app.ts';
+const STANDBY = 'lib/nest/standby/standby.ts';
 const spec = 'test/nest/standby.spec.ts';
 const failures = 'test/nest/standby-failures.spec.ts';
 const stale = { guarantee: 'G1', spec };

@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { isDeepStrictEqual } from 'node:util';
-import { digestArguments, encodeKeyParts } from '../../lib/nest/lock-key.js';
+import { digestArguments, encodeKeyParts } from '../../lib/nest/key/lock-key.js';
 
 const all = (args: unknown[]) => digestArguments(args, true);
 

@@ -4,7 +4,7 @@ import { Readable } from 'node:stream';
 import { runInNewContext } from 'node:vm';
 import { of } from 'rxjs';
 import { LockConfigError } from '../../lib/core/model/errors.js';
-import { LOCK_KEY, checkParamLockPaths, digestArguments, encodeKeyParts } from '../../lib/nest/lock-key.js';
+import { LOCK_KEY, checkParamLockPaths, digestArguments, encodeKeyParts } from '../../lib/nest/key/lock-key.js';
 
 class Dto {
   constructor(

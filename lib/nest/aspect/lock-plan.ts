@@ -1,11 +1,11 @@
-import { LockConfigError, UnsupportedPrimitiveError } from '../core/model/errors.js';
-import { log, type LockLogger } from '../core/model/events.js';
-import { defined, resolveOptions, USING_OPTIONS, type ResolvedOptions, type UsingOptions } from '../core/model/options.js';
-import type { Locks } from '../locks.js';
-import type { DistributedLockOptions, ReturnKind } from './distributed-lock.options.js';
-import type { LeaderCandidate } from './leader-candidate.js';
-import type { LockDefinition } from './lock-definition.js';
-import { digestArguments, encodeKeyParts } from './lock-key.js';
+import { LockConfigError, UnsupportedPrimitiveError } from '../../core/model/errors.js';
+import { log, type LockLogger } from '../../core/model/events.js';
+import { defined, resolveOptions, USING_OPTIONS, type ResolvedOptions, type UsingOptions } from '../../core/model/options.js';
+import type { Locks } from '../../locks.js';
+import type { DistributedLockOptions, ReturnKind } from '../distributed-lock.options.js';
+import type { LeaderCandidate } from '../leader/leader-candidate.js';
+import type { LockDefinition } from '../decorators/lock-definition.js';
+import { digestArguments, encodeKeyParts } from '../key/lock-key.js';
 import type { MethodLock } from './method-lock.js';
 
 /** A store of an app, with the options of its module. */

@@ -1,12 +1,12 @@
 import { isObservable, Observable, type Subscription } from 'rxjs';
-import { LockAbortedError, LockConfigError } from '../core/model/errors.js';
-import { adopterOf, wasAdopted } from './adoption.js';
+import { LockAbortedError, LockConfigError } from '../../core/model/errors.js';
+import { adopterOf, wasAdopted } from '../boot/adoption.js';
 import type { DistributedLockInterceptor } from './distributed-lock.interceptor.js';
-import type { ReturnKind } from './distributed-lock.options.js';
-import { DEFINITION, INTERCEPTOR_PROPERTY } from './distributed-lock.tokens.js';
-import type { LockDefinition } from './lock-definition.js';
-import { LockedIterable } from './locked-iterable.js';
-import { lockedObservable, lockedPromise, type OpenCall } from './locked-return.js';
+import type { ReturnKind } from '../distributed-lock.options.js';
+import { DEFINITION, INTERCEPTOR_PROPERTY } from '../distributed-lock.tokens.js';
+import type { LockDefinition } from '../decorators/lock-definition.js';
+import { LockedIterable } from './returns/locked-iterable.js';
+import { lockedObservable, lockedPromise, type OpenCall } from './returns/locked-return.js';
 import { MethodExecutionContext } from './method-context.js';
 
 export type Method = (this: unknown, ...args: unknown[]) => unknown;

@@ -1,8 +1,8 @@
 import { type INestApplicationContext, Logger } from '@nestjs/common';
 import type { Server } from 'node:http';
-import { onAbort } from '../core/util/abort.js';
-import { after } from '../core/util/clock.js';
-import type { Term } from '../primitives/leader-election.js';
+import { onAbort } from '../../core/util/abort.js';
+import { after } from '../../core/util/clock.js';
+import type { Term } from '../../primitives/leader-election.js';
 
 /** Minimum time in milliseconds that a closing app has left after its connections were cut. */
 const GRACE = 1_000;

@@ -1,13 +1,13 @@
-import { onAbort } from '../core/util/abort.js';
-import { idle } from '../core/util/clock.js';
-import { LockAbortedError, LockConfigError, LockLostError, LockTimeoutError } from '../core/model/errors.js';
-import { heldLease, runHolding } from '../core/holding/call-chain.js';
-import type { Lease } from '../core/holding/lease.js';
-import type { ResolvedOptions } from '../core/model/options.js';
-import { detached } from '../core/util/detached.js';
-import type { Locks } from '../locks.js';
-import type { LockDefinition } from './lock-definition.js';
-import type { MethodLock } from './method-lock.js';
+import { onAbort } from '../../core/util/abort.js';
+import { idle } from '../../core/util/clock.js';
+import { LockAbortedError, LockConfigError, LockLostError, LockTimeoutError } from '../../core/model/errors.js';
+import { heldLease, runHolding } from '../../core/holding/call-chain.js';
+import type { Lease } from '../../core/holding/lease.js';
+import type { ResolvedOptions } from '../../core/model/options.js';
+import { detached } from '../../core/util/detached.js';
+import type { Locks } from '../../locks.js';
+import type { LockDefinition } from '../decorators/lock-definition.js';
+import type { MethodLock } from '../aspect/method-lock.js';
 
 /** Milliseconds until the next campaign after the store refused the request. Its configuration may have been corrected by then. */
 const RETRY = 1_000;

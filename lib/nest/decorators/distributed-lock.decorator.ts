@@ -1,18 +1,18 @@
 import 'reflect-metadata';
 import { Inject } from '@nestjs/common';
-import { LockConfigError } from '../core/model/errors.js';
-import type { ReadLock as ReadSide, WriteLock as WriteSide } from '../primitives/read-write-lock.js';
-import type { Semaphore as SemaphoreLock } from '../primitives/semaphore.js';
+import { LockConfigError } from '../../core/model/errors.js';
+import type { ReadLock as ReadSide, WriteLock as WriteSide } from '../../primitives/read-write-lock.js';
+import type { Semaphore as SemaphoreLock } from '../../primitives/semaphore.js';
 import { assertParentheses, targetOf } from './decorator-target.js';
-import { createJoinPoint, definitionOf, recordJoinPoint } from './distributed-lock.join-point.js';
+import { createJoinPoint, definitionOf, recordJoinPoint } from '../aspect/distributed-lock.join-point.js';
 import {
   checkDecoratorOptions,
   type AnyDecoratorOptions,
   type DistributedLockOptions,
   type ReadWriteDecoratorOptions,
   type SemaphoreDecoratorOptions,
-} from './distributed-lock.options.js';
-import { INTERCEPTOR, INTERCEPTOR_PROPERTY } from './distributed-lock.tokens.js';
+} from '../distributed-lock.options.js';
+import { INTERCEPTOR, INTERCEPTOR_PROPERTY } from '../distributed-lock.tokens.js';
 import { returnKindOf } from './lock-definition.js';
 import { DECORATORS, type LockKind } from './lock-kind.js';
 import type { KeyFunction, Lockable, LockableMethod, ParamPath } from './lockable-method.js';

@@ -1,7 +1,7 @@
-import { LockConfigError } from '../core/model/errors.js';
-import type { LockDefinition } from './lock-definition.js';
-import { DECORATORS, type LockKind } from './lock-kind.js';
-import type { LockPlan } from './lock-plan.js';
+import { LockConfigError } from '../../core/model/errors.js';
+import type { LockDefinition } from '../decorators/lock-definition.js';
+import { DECORATORS, type LockKind } from '../decorators/lock-kind.js';
+import type { LockPlan } from '../aspect/lock-plan.js';
 
 /** The kind of lock by the kind of decorator. Readers and writers share one kind of lock. */
 const MADE: Record<Exclude<LockKind, 'leader'>, string> = {

@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto';
 import { types } from 'node:util';
-import { LockConfigError } from '../core/model/errors.js';
+import { LockConfigError } from '../../core/model/errors.js';
 
 /**
  * Name of the method by which a class says what its instances are locked by, as overriding `hashCode` does in Java. It returns a string,

@@ -1,5 +1,5 @@
-import type { DistributedLockInterceptor } from './distributed-lock.interceptor.js';
-import { INTERCEPTOR_PROPERTY } from './distributed-lock.tokens.js';
+import type { DistributedLockInterceptor } from '../aspect/distributed-lock.interceptor.js';
+import { INTERCEPTOR_PROPERTY } from '../distributed-lock.tokens.js';
 
 /** An app that may have instances into which Nest does not inject properties: those of factories and values. */
 export interface Adopter {

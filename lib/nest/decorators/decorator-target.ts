@@ -1,4 +1,4 @@
-import { LockConfigError } from '../core/model/errors.js';
+import { LockConfigError } from '../../core/model/errors.js';
 import { DECORATORS, type LockKind } from './lock-kind.js';
 
 /** The shortest correct form of each decorator. */

@@ -1,11 +1,11 @@
 import { type INestApplicationContext, Logger } from '@nestjs/common';
 import { inspect } from 'node:util';
-import { onAbort } from '../core/util/abort.js';
-import { LockAbortedError, LockConfigError } from '../core/model/errors.js';
-import { checkOptions } from '../core/model/options.js';
-import { detached } from '../core/util/detached.js';
-import type { Locks } from '../locks.js';
-import type { LeaderElection, LeaderElectionOptions, Term } from '../primitives/leader-election.js';
+import { onAbort } from '../../core/util/abort.js';
+import { LockAbortedError, LockConfigError } from '../../core/model/errors.js';
+import { checkOptions } from '../../core/model/options.js';
+import { detached } from '../../core/util/detached.js';
+import type { Locks } from '../../locks.js';
+import type { LeaderElection, LeaderElectionOptions, Term } from '../../primitives/leader-election.js';
 import { StandbyApp } from './standby-app.js';
 
 export interface StandbyOptions<App extends INestApplicationContext = INestApplicationContext> extends LeaderElectionOptions {

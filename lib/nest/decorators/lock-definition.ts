@@ -1,5 +1,5 @@
-import { LockConfigError } from '../core/model/errors.js';
-import type { AnyDecoratorOptions, ReturnKind } from './distributed-lock.options.js';
+import { LockConfigError } from '../../core/model/errors.js';
+import type { AnyDecoratorOptions, ReturnKind } from '../distributed-lock.options.js';
 import type { LockKind } from './lock-kind.js';
 
 /** The lock of a decorated method. It is metadata of the join point. */

@@ -1,6 +1,6 @@
 import { AsyncLocalStorage } from 'node:async_hooks';
 import { isObservable, Observable } from 'rxjs';
-import { LockConfigError } from '../core/model/errors.js';
+import { LockConfigError } from '../../../core/model/errors.js';
 
 /** Returns an Observable that runs the call under its lock when it is subscribed to. `handle` calls the method, and returns its result as an Observable. */
 export type OpenCall = (handle: () => Observable<unknown>) => Observable<unknown>;

@@ -1,7 +1,7 @@
 import { types } from 'node:util';
-import { definitionOf, joinPointOf } from './distributed-lock.join-point.js';
-import type { LockDefinition } from './lock-definition.js';
-import { DECORATORS } from './lock-kind.js';
+import { definitionOf, joinPointOf } from '../aspect/distributed-lock.join-point.js';
+import type { LockDefinition } from '../decorators/lock-definition.js';
+import { DECORATORS } from '../decorators/lock-kind.js';
 
 /** A startup warning about one method: legal code that is probably a mistake. */
 export interface Advice {

@@ -1,13 +1,13 @@
 import { type CallHandler, type ExecutionContext, Inject, Injectable, type NestInterceptor } from '@nestjs/common';
 import { isObservable, Observable, Subject, type Subscriber } from 'rxjs';
 import { takeUntil } from 'rxjs/operators';
-import type { Lease } from '../core/holding/lease.js';
-import { lossOf, resultOnTimeout } from '../primitives/lease-lock.js';
-import { DEFINITION } from './distributed-lock.tokens.js';
-import type { ReturnKind } from './distributed-lock.options.js';
-import type { LockDefinition } from './lock-definition.js';
+import type { Lease } from '../../core/holding/lease.js';
+import { lossOf, resultOnTimeout } from '../../primitives/lease-lock.js';
+import { DEFINITION } from '../distributed-lock.tokens.js';
+import type { ReturnKind } from '../distributed-lock.options.js';
+import type { LockDefinition } from '../decorators/lock-definition.js';
 import type { LockPlan } from './lock-plan.js';
-import { LockRegistry } from './lock-registry.js';
+import { LockRegistry } from '../lock-registry.js';
 import type { MethodExecutionContext } from './method-context.js';
 import type { MethodLock } from './method-lock.js';
 

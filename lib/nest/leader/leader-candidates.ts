@@ -1,5 +1,5 @@
-import type { Locks } from '../locks.js';
-import type { LockDefinition } from './lock-definition.js';
+import type { Locks } from '../../locks.js';
+import type { LockDefinition } from '../decorators/lock-definition.js';
 import { LeaderCandidate } from './leader-candidate.js';
 
 /** An app's candidates: one for each pair of election and store that its methods use. They campaign from bootstrap to shutdown. */

@@ -1,6 +1,6 @@
 import { type BeforeApplicationShutdown, Inject, Injectable, type OnApplicationBootstrap } from '@nestjs/common';
-import { after } from '../core/util/clock.js';
-import { LockRegistry } from './lock-registry.js';
+import { after } from '../../core/util/clock.js';
+import { LockRegistry } from '../lock-registry.js';
 
 /** Milliseconds. Many apps enable their shutdown hooks after they begin to listen, so the check waits. */
 const GRACE = 1_000;

@@ -1,10 +1,10 @@
 import { Inject, Injectable, type OnApplicationShutdown, type OnModuleInit } from '@nestjs/common';
 import { DiscoveryService, LazyModuleLoader } from '@nestjs/core';
 import { adopt, type Adopter, Enrolment } from './adoption.js';
-import { DistributedLockInterceptor } from './distributed-lock.interceptor.js';
-import { definitionOf, joinPointOf } from './distributed-lock.join-point.js';
+import { DistributedLockInterceptor } from '../aspect/distributed-lock.interceptor.js';
+import { definitionOf, joinPointOf } from '../aspect/distributed-lock.join-point.js';
 import { adviceOn } from './lock-advice.js';
-import { LockRegistry } from './lock-registry.js';
+import { LockRegistry } from '../lock-registry.js';
 
 /** Checks every decorated method at boot, and adopts instances from factories and values, into which Nest injects nothing. */
 @Injectable()

@@ -1,4 +1,4 @@
-import { LockConfigError } from '../core/model/errors.js';
+import { LockConfigError } from '../../core/model/errors.js';
 import { canonicalForm, sha256 } from './canonical-form.js';
 
 export { LOCK_KEY } from './canonical-form.js';

@@ -1,5 +1,5 @@
 import { decorate, type LockDecorator } from './distributed-lock.decorator.js';
-import type { LeaderOnlyOptions } from './distributed-lock.options.js';
+import type { LeaderOnlyOptions } from '../distributed-lock.options.js';
 
 /**
  * Runs the method only on the leader of an election. On other instances a call resolves to `undefined` at once, an Observable completes, and an
