@@ -95,10 +95,10 @@ export abstract class LeaseLock<L extends AnyLease> {
     try {
       result = await this.holding(lease, () => work(lease));
     } catch (error) {
-      await lease.release();
+      await releaseOf(lease, resolved);
       throw error;
     }
-    const loss = lossOf(lease, await lease.release(), resolved, result);
+    const loss = lossOf(lease, await releaseOf(lease, resolved), result);
     if (loss) throw loss;
     return result;
   }
@@ -140,9 +140,15 @@ export async function resultOnTimeout(
   return onTimeout === 'skip' ? undefined : onTimeout({ key: error.key ?? '', ...call, error });
 }
 
+/** Gives back the lease of a body that has ended. Whoever ignores a loss does not wait for the store's answer: it tells nothing else. */
+export function releaseOf(lease: AnyLease, { onLost }: ResolvedOptions): Promise<boolean> | true {
+  const released = lease.release();
+  return onLost === 'ignore' ? true : released;
+}
+
 /** The error of a body that succeeded under a lease that its release found lost. */
-export function lossOf(lease: AnyLease, wasOurs: boolean, options: ResolvedOptions, result: unknown): LockLostError | undefined {
-  if (wasOurs || options.onLost === 'ignore') return undefined;
+export function lossOf(lease: AnyLease, wasOurs: boolean, result: unknown): LockLostError | undefined {
+  if (wasOurs) return undefined;
   const message = `The lease of "${lease.key}" was lost while the work ran: another may have worked at the same time.`;
   return new LockLostError(message, { key: lease.key, result, cause: lease.loss });
 }

@@ -281,7 +281,7 @@ export const ENGINE_MUTANTS = [
     guarantee: 'G10',
     what: 'a lost lease replaces the error of the body',
     file: 'lib/primitives/lease-lock.ts',
-    from: 'await lease.release();\n      throw error;',
+    from: 'await releaseOf(lease, resolved);\n      throw error;',
     to: "if (!(await lease.release())) throw new LockLostError('lost');\n      throw error;",
     spec: MEMORY,
   },

@@ -101,7 +101,7 @@ export const NEST_MUTANTS = [
     guarantee: 'G10',
     what: 'a result whose lease was lost passes as good',
     file: 'lib/nest/aspect/distributed-lock.interceptor.ts',
-    from: 'const loss = lossOf(lease, await lease.release(), this.plan.options, this.last);',
+    from: 'const loss = lossOf(lease, await releaseOf(lease, this.plan.options), this.last);',
     to: 'const loss = ((_: boolean): Error | undefined => undefined)(await lease.release());',
     spec: 'test/nest/option-effects.spec.ts',
   },

@@ -1,6 +1,7 @@
 import { type Lease, type LockEvents, LockLostError, type Locks } from 'nestjs-distributed-lock/core';
 import { eventually } from '../support/eventually.js';
 import { firstTurnAfterStandingStill } from './event-loop.js';
+import { gate } from './gate.js';
 import type { Kind } from './kinds.js';
 import { locksOpener, type MakeStore, type Misbehaviour } from './open-locks.js';
 import { rejection } from './rejection.js';
@@ -91,6 +92,29 @@ export function resultsContract(makeStore: MakeStore, kind: Kind): void {
       });
       expect(result).toBe('done');
     });
+
+    // The end of a term is what an election waits for.
+    if (!kind.isElected) {
+      it.each(['a result', 'an error'])('%s before the store has answered the release, where a loss is to be ignored', async (what) => {
+        const answer = gate();
+        const locks = open({ misbehaving: (real) => ({ release: (request) => answer.passed.then(() => real.release(request)) }) });
+        const key = newKey();
+        const work = async (): Promise<string> => {
+          if (what === 'an error') throw new Error('404');
+          return 'done';
+        };
+        const outcome = locks.using(key, work, { onLost: 'ignore' }).catch((error: Error) => error.message);
+        expect(await outcome).toBe(what === 'an error' ? '404' : 'done');
+        // Closing waits for the answer.
+        let isClosed = false;
+        const closing = locks.close().then(() => (isClosed = true));
+        await new Promise(setImmediate);
+        expect(isClosed).toBe(false);
+        answer.open();
+        await closing;
+        expect(await open().tryAcquire(key)).not.toBeNull();
+      });
+    }
 
     it.each([
       ['an error', new Error('A fault of the listener.')],

@@ -56,6 +56,20 @@ describe('keyTimeout', () => {
   });
 });
 
+describe('onLost', () => {
+  it('ignore: the call does not wait for the reply to its release', async () => {
+    const { run, store } = await bootJob({ onLost: 'ignore' });
+    const gate = new Gate();
+    const released = jest.spyOn(store.mutex, 'release').mockImplementation(async () => {
+      await gate.pass();
+      return 'released';
+    });
+    expect(await run()).toBe('done');
+    expect(released).toHaveBeenCalledTimes(1);
+    gate.open();
+  });
+});
+
 describe('patience', () => {
   it.each<[string, DistributedLockOptions, number]>([
     ['one try with retryCount: 1', { retryCount: 1 }, 0],

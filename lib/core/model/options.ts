@@ -42,7 +42,10 @@ export type OnTimeout = 'throw' | 'skip' | ((context: TimeoutContext) => unknown
 export interface UsingOptions extends AcquireOptions {
   /** Default `'throw'`. */
   onTimeout?: OnTimeout;
-  /** When the lease was lost while the work ran and the work succeeded: reject with {@link LockLostError}, or ignore it. Default `'throw'`. */
+  /**
+   * When the lease was lost while the work ran and the work succeeded: reject with {@link LockLostError}, or ignore it. Where it is ignored, the
+   * call does not wait for the reply to its release, which is sent at once; `close()` waits for it. Default `'throw'`.
+   */
   onLost?: 'throw' | 'ignore';
 }
 

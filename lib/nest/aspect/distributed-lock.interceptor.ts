@@ -2,7 +2,7 @@ import { type CallHandler, type ExecutionContext, Inject, Injectable, type NestI
 import { isObservable, Observable, Subject, type Subscriber } from 'rxjs';
 import { takeUntil } from 'rxjs/operators';
 import type { Lease } from '../../core/holding/lease.js';
-import { lossOf, resultOnTimeout } from '../../primitives/lease-lock.js';
+import { lossOf, releaseOf, resultOnTimeout } from '../../primitives/lease-lock.js';
 import { DEFINITION } from '../distributed-lock.tokens.js';
 import type { ReturnKind } from '../distributed-lock.options.js';
 import type { LockDefinition } from '../decorators/lock-definition.js';
@@ -115,12 +115,12 @@ class GuardedCall {
   }
 
   private async fail(lease: Lease, error: unknown): Promise<void> {
-    await lease.release();
+    await releaseOf(lease, this.plan.options);
     this.subscriber.error(error);
   }
 
   private async complete(lease: Lease): Promise<void> {
-    const loss = lossOf(lease, await lease.release(), this.plan.options, this.last);
+    const loss = lossOf(lease, await releaseOf(lease, this.plan.options), this.last);
     if (loss) this.subscriber.error(loss);
     else this.subscriber.complete();
   }
