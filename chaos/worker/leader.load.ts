@@ -22,6 +22,7 @@ export async function callLeader(context: Context, open: OpenLocks): Promise<voi
   const caller = new AbortController();
   let standing: Call | undefined = stand();
   let led: Call | undefined;
+  let last: Term | undefined;
   let hasResigned = false;
   const lose = (): void => {
     standing?.aborting();
@@ -31,8 +32,9 @@ export async function callLeader(context: Context, open: OpenLocks): Promise<voi
   const resigns = random.chance(0.3);
   const length = random.int(5, 700);
 
-  async function lead(term: Term): Promise<string> {
+  async function lead(term: Term): Promise<void> {
     led = standing!;
+    last = term;
     standing = undefined;
     led.granted(term);
     for (const end = performance.now() + length; performance.now() < end && !term.signal.aborted;) {
@@ -44,12 +46,12 @@ export async function callLeader(context: Context, open: OpenLocks): Promise<voi
     led.releasing();
     // It stands again if its term was lost.
     if (!caller.signal.aborted && !hasResigned) standing = stand();
-    return 'done';
   }
 
   try {
-    const result = await election.run(lead, { signal: caller.signal });
-    if (result === 'done') led?.released(true);
+    await election.run(lead, { signal: caller.signal });
+    // Asked again, it gives its first answer.
+    if (await last?.release()) led?.released(true);
     standing?.withdrawn();
   } catch (error) {
     if (standing) standing.failed(error);

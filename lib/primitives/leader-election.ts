@@ -42,7 +42,7 @@ export interface LeaderEvents {
   revoked: Term;
 }
 
-type Settled<T> = { readonly value: T } | { readonly error: unknown };
+type Work = (term: Term) => unknown;
 
 /**
  * One candidate for the leadership of all that campaign for one name: at most one of them leads at a time. The others stand by in the order in
@@ -75,18 +75,17 @@ export class LeaderElection {
   }
 
   /**
-   * Stands for election, through outages too, and calls the work once elected. What the work returns while it leads is the result, also when it
-   * was asked to end; its errors come through as they are. The term is given back first.
+   * Campaigns, through outages too, and calls the work once elected. Resolves when the work has ended while it led, also if it was asked to end, or
+   * when {@link resign} ended the campaign; errors of the work come through as they are. The term is given back first.
    *
-   * A term that ends before its work does (lost, or over its `maxHold`) aborts the term's signal. When the work has ended, the candidate stands again
-   * and calls it anew; what it came to under the term that ended is dropped, with a warning if it is a result or an error of its own.
+   * A term that ends before its work does (lost, or over its `maxHold`) aborts the term's signal. When the work has ended, the candidate campaigns again
+   * and calls it anew; an error of the work under the term that had ended is logged as a warning.
    *
-   * @returns `undefined` when {@link resign} ended it and no result came of it.
-   * @throws {LockAbortedError} when `signal` or the closing of the locks ended it and no result came of it.
+   * @throws {LockAbortedError} when `signal` or the closing of the locks ended the campaign, or the work, which heeded its term's signal.
    * @throws {StoreError} where no retry helps, such as a missing permission.
    * @throws {LockConfigError} when it runs already, or an option is wrong.
    */
-  async run<T>(work: (term: Term) => T | PromiseLike<T>, options: RunOptions = {}): Promise<T | undefined> {
+  async run(work: Work, options: RunOptions = {}): Promise<void> {
     checkOptions(options, this.where, ['signal']);
     if (this.candidacy) throw new LockConfigError(`${this.where} runs already. Another candidate is another leaderElection().`, this.mutex);
     const stop = new AbortController();
@@ -94,7 +93,7 @@ export class LeaderElection {
     const running = this.stand(work, stop.signal);
     this.candidacy = { stop, ended: running.catch(() => undefined) };
     try {
-      return await running;
+      await running;
     } finally {
       this.candidacy = undefined;
       for (const each of forget) each();
@@ -147,15 +146,13 @@ export class LeaderElection {
     return forget;
   }
 
-  private async stand<T>(work: (term: Term) => T | PromiseLike<T>, stop: AbortSignal): Promise<T | undefined> {
+  private async stand(work: Work, stop: AbortSignal): Promise<void> {
     while (!stop.aborted) {
       const lease = await this.elected(stop);
-      const result = lease && (await this.lead(lease, work, stop));
-      if (result) return result.value;
+      if (lease && (await this.lead(lease, work, stop))) return;
     }
     const reason = stop.reason as LockAbortedError;
-    if (reason.reason === 'resigned') return undefined;
-    throw reason;
+    if (reason.reason !== 'resigned') throw reason;
   }
 
   /** Waits for months if need be; `undefined` when it is called off. */
@@ -168,22 +165,28 @@ export class LeaderElection {
     }
   }
 
-  /** Resolves to nothing when the term ended without a result that counts. */
-  private async lead<T>(lease: Lease, work: (term: Term) => T | PromiseLike<T>, stop: AbortSignal): Promise<{ value: T } | undefined> {
+  /** Whether the work has ended while it led. */
+  private async lead(lease: Lease, work: Work, stop: AbortSignal): Promise<boolean> {
     const { signal } = lease;
-    if (stop.aborted || signal.aborted || lease.remaining() === 0) return void (await lease.release());
+    if (stop.aborted || signal.aborted || lease.remaining() === 0) {
+      await lease.release();
+      return false;
+    }
     const term: Term = Object.assign(lease, { since: timeOf(lease.fencingToken) });
     const forgetStop = onAbort(stop, () => term.abort(stop.reason as LockAbortedError));
-    const settled = await this.rule(term, work);
+    const failure = await this.rule(term, work);
     forgetStop();
     const wasOurs = await term.release();
-    if (!wasOurs || signal.reason instanceof LockLostError) return this.drop(settled, signal);
-    if ('value' in settled) return settled;
-    if (isFrom(signal, settled.error)) return undefined;
-    throw settled.error;
+    const isLost = !wasOurs || signal.reason instanceof LockLostError;
+    if (!failure) return !isLost;
+    if (isFrom(signal, failure.error)) return false;
+    if (!isLost) throw failure.error;
+    this.runtime.events.warn(() => `The work of a term of "${this.key}" failed when the term had ended: ${String(failure.error)}`);
+    return false;
   }
 
-  private async rule<T>(term: Term, work: (term: Term) => T | PromiseLike<T>): Promise<Settled<T>> {
+  /** Resolves to the error of the work, if it fails. */
+  private async rule(term: Term, work: Work): Promise<{ readonly error: unknown } | undefined> {
     this.term = term;
     const revoke = (): void => {
       if (this.term !== term) return;
@@ -199,18 +202,11 @@ export class LeaderElection {
     try {
       // A listener may have called it off.
       term.signal.throwIfAborted();
-      return { value: await this.mutex.holding(term, () => work(term)) };
+      await this.mutex.holding(term, () => work(term));
+      return undefined;
     } catch (error) {
       return { error };
     }
-  }
-
-  private drop(settled: Settled<unknown>, signal: AbortSignal): undefined {
-    const { events } = this.runtime;
-    const dropped = `What the work of a term of "${this.key}" came to is dropped, since the term had ended before it:`;
-    if ('error' in settled) {
-      if (!isFrom(signal, settled.error)) events.warn(() => `${dropped} ${String(settled.error)}`);
-    } else if (settled.value !== undefined) events.warn(`${dropped} a result.`);
   }
 }
 
