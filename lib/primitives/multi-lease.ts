@@ -1,9 +1,11 @@
+import { onAbort } from '../core/util/abort.js';
 import { LockLostError } from '../core/model/errors.js';
 import type { Lease } from '../core/holding/lease.js';
 
 /** One holding of several keys, or of one: it is what all of its leases are. It can be disposed of by `await using`. */
 export class MultiLease implements AsyncDisposable {
-  private firstLoss: AbortSignal | undefined;
+  private controller: AbortController | undefined;
+  private forget: readonly (() => void)[] = [];
 
   /** @internal They come from {@link MultiLock}. */
   constructor(
@@ -29,9 +31,13 @@ export class MultiLease implements AsyncDisposable {
 
   /** Aborts as soon as one of the leases is lost, or `maxHold` is over; its reason is a {@link LockLostError}. */
   get signal(): AbortSignal {
-    const signals = this.leases.map(({ signal }) => signal);
-    this.firstLoss ??= signals.length === 1 ? signals[0] : AbortSignal.any(signals);
-    return this.firstLoss as AbortSignal;
+    if (this.controller) return this.controller.signal;
+    // Not by AbortSignal.any: up to Node 22 a signal that somebody listens to stays in memory for good.
+    const controller = (this.controller = new AbortController());
+    const lost = ({ signal }: Lease): void => controller.abort(signal.reason);
+    for (const lease of this.leases) if (lease.signal.aborted) lost(lease);
+    if (!controller.signal.aborted) this.forget = this.leases.map((lease) => onAbort(lease.signal, () => lost(lease)));
+    return controller.signal;
   }
 
   /** @internal */
@@ -72,6 +78,7 @@ export class MultiLease implements AsyncDisposable {
    */
   async release(): Promise<boolean> {
     const answers = await Promise.all(this.leases.map((lease) => lease.release()));
+    for (const forget of this.forget) forget();
     return answers.every((wasOurs) => wasOurs);
   }
 

@@ -78,8 +78,8 @@ export const SHARING_MUTANTS = [
     guarantee: 'G2',
     what: 'redis: several permits count as one when they are given back',
     file: `${lua}holders.lua`,
-    from: 'lock.taken = lock.taken - permits\n',
-    to: 'lock.taken = lock.taken - 1\n',
+    from: 'lock.taken - permits, true\n',
+    to: 'lock.taken - 1, true\n',
     spec: spec('sharing.model'),
   },
   {

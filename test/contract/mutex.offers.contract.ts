@@ -6,10 +6,9 @@ export function offersContract(makeStore: MakeStore, kind: Kind): void {
   describe('the driver offers a key', () => {
     const { newKey, driver: newDriver } = locksOpener(makeStore, kind);
 
-    /** Of a, who releases, to b, who can be woken and waits for a lease of so many milliseconds. */
+    /** Of a, who releases, to b, who waits for a lease of so many milliseconds. */
     async function offered(queuedFor: number) {
       const driver = newDriver();
-      await driver.wakeUps?.open(() => undefined);
       const key = newKey();
       const acquire = (owner: string, ttl: number) => driver.acquire({ key, owner, ttl, tokens: 1, queue: true, abandoned: () => false });
       await acquire('a', 20_000);

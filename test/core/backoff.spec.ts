@@ -80,12 +80,24 @@ describe('the pause before a waiter asks again', () => {
 
 describe('the pause before a queued waiter asks whether its turn has come', () => {
   it('is short at first, and at the head always', () => {
-    expect(turnDelay(0, 1)).toBeLessThanOrEqual(20);
-    for (const attempt of [1, 2, 10, 1e9]) expect(turnDelay(0, attempt)).toBeLessThanOrEqual(100);
+    expect(turnDelay(0, 1, 60_000)).toBeLessThanOrEqual(20);
+    for (const attempt of [1, 2, 10, 1e9]) expect(turnDelay(0, attempt, 60_000)).toBeLessThanOrEqual(100);
+  });
+
+  it('finds an offer of a short lease before it ends', () => {
+    for (const ahead of [0, 1, 50]) expect(turnDelay(ahead, 9, 60)).toBeLessThanOrEqual(30);
+    expect(turnDelay(0, 9, 10)).toBe(10);
   });
 
   it('is longer further behind, and with each try, but shorter than an offer lasts', () => {
-    const pauses = [turnDelay(0, 1), turnDelay(1, 1), turnDelay(2, 1), turnDelay(2, 2), turnDelay(2, 9), turnDelay(1e6, 1e6)];
+    const pauses = [
+      turnDelay(0, 1, 60_000),
+      turnDelay(1, 1, 60_000),
+      turnDelay(2, 1, 60_000),
+      turnDelay(2, 2, 60_000),
+      turnDelay(2, 9, 60_000),
+      turnDelay(1e6, 1e6, 60_000),
+    ];
     expect(pauses).toEqual([...pauses].sort((a, b) => a - b));
     expect(pauses.at(-1)).toBeLessThan(1_000);
   });

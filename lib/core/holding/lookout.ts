@@ -17,17 +17,22 @@ export interface Watchers {
 /** Looks now and then, whoever waits behind a holder of this process, whether the store still knows it. */
 export class Lookout {
   private timer: NodeJS.Timeout | undefined;
+  private looksAt = 0;
   private lookedAt = 0;
   private isLooking = false;
 
   constructor(private readonly watchers: Watchers) {}
 
-  /** Looks when the time has come, again and again while anybody waits. */
+  /** Looks when the time has come, again and again while anybody waits. Who waits first now may want it sooner than the one before. */
   begin(): void {
     const { holder, lookInterval } = this.watchers;
-    if (!holder || lookInterval === undefined || this.timer) return;
+    if (!holder || lookInterval === undefined) return;
     const pause = Math.max(lookInterval, SHORTEST_PAUSE);
-    this.timer = after(this.lastSign + pause - now(), () => {
+    const looksAt = this.lastSign + pause;
+    if (this.timer && this.looksAt <= looksAt) return;
+    clearTimeout(this.timer);
+    this.looksAt = looksAt;
+    this.timer = after(looksAt - now(), () => {
       this.timer = undefined;
       const isDue = now() >= this.lastSign + pause;
       void (isDue ? this.look() : Promise.resolve()).then(() => this.begin());

@@ -101,17 +101,17 @@ export class Watchdog {
       batch.forEach((tenure, index) => {
         const reply = replies[index] ?? 'lost';
         if (typeof reply === 'string') tenure.settleRenewal(reply, sentAt);
-        else if (this.tenures.has(tenure)) this.retry(tenure, reply);
+        else this.retry(tenure, reply);
       });
     } catch (cause) {
-      for (const { succession } of batch) {
-        const tenure = succession.current;
-        if (this.tenures.has(tenure)) this.retry(tenure, cause);
-      }
+      for (const tenure of batch) this.retry(tenure, cause);
     }
   }
 
-  private retry(tenure: Renewable, cause: unknown): void {
+  /** The lease may have passed to the next caller meanwhile. */
+  private retry({ succession }: Renewable, cause: unknown): void {
+    const tenure = succession.current;
+    if (!this.tenures.has(tenure)) return;
     const pause = Math.min(Math.max(tenure.ttl / 10, SHORTEST_PAUSE), LONGEST_PAUSE);
     if (tenure.renewAt < Infinity) tenure.renewAt = Math.min(tenure.renewAt, now() + pause);
     tenure.noticeUnknown('renew', asStoreError(cause, tenure.key));

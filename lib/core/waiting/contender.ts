@@ -152,8 +152,10 @@ export class Contender {
   /** A message never grants the key: we ask, now or when the offer to another waiter has ended. */
   private woken(askIn: number | undefined): void {
     if (askIn === undefined) return this.ask();
-    // Only the last one counts: what was offered before has been taken, or has ended.
-    this.offerEndsAt = now() + askIn + 1;
+    const end = now() + askIn + 1;
+    // Of a mutex only the last offer counts: the one before has been taken, or has ended. Of a shared key several may stand.
+    const isFirst = !this.contest.driver.isShared || this.offerEndsAt <= now();
+    this.offerEndsAt = isFirst ? end : Math.min(this.offerEndsAt, end);
     if (!this.isOver && !this.isAsking) this.askLater();
   }
 
@@ -192,11 +194,11 @@ export class Contender {
     });
   }
 
-  private delayAfter(outcome: Taken | LockError, { retryInterval }: Wish): number {
+  private delayAfter(outcome: Taken | LockError, { retryInterval, ttl }: Wish): number {
     if (!('granted' in outcome)) return pollDelay(this.attempts, retryInterval, -1);
     if (!this.isQueued) return pollDelay(this.attempts, retryInterval, outcome.remaining);
     if (this.hasInbox && this.contest.driver.wakeUps?.isOpen) return queuedDelay(retryInterval, outcome.remaining);
-    return turnDelay(outcome.ahead, this.attempts);
+    return turnDelay(outcome.ahead, this.attempts, ttl);
   }
 
   /** @param end when there is nothing left to give up. */

@@ -191,7 +191,7 @@ export class LockQueue extends LinkedEntry<LockQueue> implements Contest, Watche
     const { first } = this.waiting;
     if (waiter !== first && (this.holder || this.outcome)) return this.remove(waiter, this.reasonAtTheEnd(waiter));
     waiter.isLate = this.isAnyLate = true;
-    waiter.grant(this.runtime.requestTimeout, () => this.remove(waiter, this.reasonAtTheEnd(waiter)));
+    waiter.grant(this.runtime.requestTimeout, () => this.remove(waiter, this.reasonAtTheEnd(waiter, true)));
     if (this.holder) void this.lookout.look().then(() => this.holder && this.remove(waiter, this.reasonAtTheEnd(waiter)));
     else if (waiter === first && waiter.settings.patience > 0) this.contender?.ask();
   }
@@ -200,10 +200,7 @@ export class LockQueue extends LinkedEntry<LockQueue> implements Contest, Watche
   private abandon(waiter: Waiter, error: LockError): void {
     const { first } = this.waiting;
     this.remove(waiter, error);
-    if (waiter !== first) return;
-    this.lookout.end();
-    this.lookout.begin();
-    if (this.contender?.isWaiting) this.contender.ask();
+    if (waiter === first && this.contender?.isWaiting) this.contender.ask();
   }
 
   private remove(waiter: Waiter, error: LockError): void {
@@ -218,6 +215,7 @@ export class LockQueue extends LinkedEntry<LockQueue> implements Contest, Watche
       waiter.inContext(() => this.runtime.events.emit('timeout', { key: this.key, waited: waiter.waited, attempts }));
     }
     if (this.waiting.size === 0) this.lookout.end();
+    else this.lookout.begin();
     if (!this.holder && !this.contender && this.waiting.size === 0) this.rest();
     this.runtime.acquireEnds();
     waiter.reject(error);
@@ -235,13 +233,15 @@ export class LockQueue extends LinkedEntry<LockQueue> implements Contest, Watche
     this.onIdle(this);
   }
 
-  private reasonAtTheEnd(waiter: Waiter): LockError {
+  /** @param isAtTheLatest the request that it was given time for has no answer, however its silence is measured. */
+  private reasonAtTheEnd(waiter: Waiter, isAtTheLatest = false): LockError {
     const { key, outcome } = this;
     const isOutage = outcome instanceof LockError && !(this.holder && this.lookout.isOutdatedFor(this.holder));
     if (isOutage) return ownCopyOf(outcome);
     const isKnown = this.holder ?? outcome ?? this.turns;
     const asked = this.holder ? this.lookout : this.contender;
-    if (!isKnown || (asked?.silence ?? 0) >= this.runtime.requestTimeout) return unanswered(key);
+    const silence = asked?.silence ?? 0;
+    if (!isKnown || silence >= this.runtime.requestTimeout || (isAtTheLatest && silence > 0)) return unanswered(key);
     const holder = this.holder?.owner ?? (outcome as Taken | undefined)?.holder ?? undefined;
     const by = holder ? `held by ${holder}` : 'taken';
     return new LockTimeoutError(`Could not acquire "${key}" within ${Math.round(waiter.waited)} ms: it is ${by}.`, { key, holder });

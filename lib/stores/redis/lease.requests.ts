@@ -126,9 +126,15 @@ export class LeaseRequests {
     const period = this.fenceTimeout / 3;
     const due = batch.filter(({ ttl }) => Math.floor(time / period) !== Math.floor((time - ttl) / period));
     if (due.length === 0) return;
+    this.keepTogether(due).catch((error: unknown) => {
+      // Without an answer, a later renewal does it.
+      if (due.length > 1 && isForbidden(error)) for (const one of due) this.keepTogether([one]).catch(() => undefined);
+    });
+  }
+
+  private keepTogether(due: readonly RenewRequest[]): Promise<unknown> {
     const keysAndArgs = [...due.map(({ key }) => this.beside(key, 'fence')), ...due.map(({ ttl }) => Math.max(this.fenceTimeout, 2 * ttl))];
-    // Without an answer, the next renewal does it.
-    this.ask(KEEP_FENCES, due.length, keysAndArgs).catch(() => undefined);
+    return this.ask(KEEP_FENCES, due.length, keysAndArgs);
   }
 
   private flushSoon(): void {

@@ -1,5 +1,5 @@
-/** Milliseconds that a waiter has to take the lock that it is offered. */
-const OFFER = 1000;
+/** Most milliseconds that a waiter has to take the lock that it is offered. */
+const LONGEST_OFFER = 1000;
 /** Owners of which we know that they are done with, so that an offer to one is a mistake. */
 const MOST_DONE = 1000;
 
@@ -15,8 +15,7 @@ export class RedisPlaces {
 
   /** The place is the same whenever the owner asks, but that it names the inbox once there is one. */
   placeOf(owner: string, inbox: string, ttl: number, holding: readonly string[]): string {
-    const offer = inbox === '' ? OFFER : Math.min(ttl, OFFER);
-    const known = this.places.get(owner) ?? [owner, inbox, offer, ...holding].join('\n');
+    const known = this.places.get(owner) ?? [owner, inbox, Math.min(ttl, LONGEST_OFFER), ...holding].join('\n');
     const place = inbox === '' ? known : known.replace('\n\n', `\n${inbox}\n`);
     this.places.set(owner, place);
     return place;

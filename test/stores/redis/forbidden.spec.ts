@@ -74,5 +74,11 @@ describe.each(KINDS)('a server that is full', (_kind, lockOf) => {
     expect(left).toBeGreaterThan(0);
     expect(left).toBeLessThanOrEqual(2_500);
     expect(await setting.redis.exists('a', 'b')).toBe(0);
+    // What is not ours is lost, and no outage.
+    const other = await setting.redis.config('SET', 'maxmemory', 0).then(() => lockOf(setting.own(), 'd').acquire({ keyTimeout: 30_000 }));
+    await setting.redis.config('SET', 'maxmemory', 1);
+    for (const driver of [locks.store.mutex, locks.store.readWriteLock!.write, locks.store.semaphore!])
+      expect(await driver.release({ key: 'd', owner: 'nobody', keepFor: 0 })).toBe('lost');
+    expect(await other.release()).toBe(true);
   });
 });

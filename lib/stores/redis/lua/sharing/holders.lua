@@ -16,14 +16,14 @@ local function permitsOf(lock, holder) return lock.taken == 1 and 1 or -(call('Z
 -- To be written down by `close`.
 local function hold(lock, holder, permits, ms)
   local news, last = lock.news, #lock.news
-  lock.taken, lock.new[holder] = lock.taken + permits, true
+  lock.taken, lock.new[holder], lock.isChanged = lock.taken + permits, true, true
   news[last + 1], news[last + 2] = now + ms, holder
   if permits + 0 > 1 then news[last + 3], news[last + 4] = -permits, '\n' .. holder end
 end
 
 local function drop(lock, holder)
   local permits = permitsOf(lock, holder)
-  lock.taken = lock.taken - permits
+  lock.taken, lock.isChanged = lock.taken - permits, true
   call('ZREM', lock.key, holder, '\n' .. holder)
   return permits
 end

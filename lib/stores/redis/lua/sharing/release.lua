@@ -26,6 +26,7 @@ return answerAll(#KEYS / 2, function(i)
   serve(lock, queue)
   -- Waiters know of a later end only.
   if isOurs and keep ~= '0' then tellNext(queue, key, '', keep) end
-  close(lock, name)
+  -- A full server refuses to begin with this, and nothing has changed.
+  if lock.isChanged then close(lock, name) end
   return (isOurs or call('ZSCORE', key, kept)) and 1 or 0
 end)
