@@ -43,6 +43,7 @@ export class RedisConnection {
   private readonly unsent = new Set<Pending>();
   private timer: NodeJS.Timeout | undefined;
   private isListening = false;
+  private isClosed = false;
   private lastError: unknown;
 
   constructor(
@@ -70,14 +71,14 @@ export class RedisConnection {
           if (isAbandoned()) return request.fail(unsent('The request was abandoned before it was sent.'));
           send().then(
             (value) => {
-              this.open.delete(request);
+              this.ended(request);
               resolve(value);
             },
             (cause: unknown) => request.fail(storeErrorOf(cause)),
           );
         },
         fail: (error) => {
-          this.open.delete(request);
+          this.ended(request);
           this.stopWaiting(request);
           reject(error);
         },
@@ -102,9 +103,8 @@ export class RedisConnection {
       client.on('error', () => undefined);
       client.off('error', this.onError);
     }
-    client.off('close', this.onClose);
-    client.off('-node', this.onClose);
-    this.isListening = false;
+    this.isClosed = true;
+    this.stopListening();
     clearTimeout(this.timer);
     this.timer = undefined;
     for (const request of this.open) request.fail(closed());
@@ -122,6 +122,18 @@ export class RedisConnection {
     this.client.on('close', this.onClose);
     // A Cluster client sends again by itself what a node did not answer: it shows that only by this.
     if (this.client.isCluster) this.client.on('-node', this.onClose);
+  }
+
+  private stopListening(): void {
+    this.client.off('close', this.onClose);
+    this.client.off('-node', this.onClose);
+    this.isListening = false;
+  }
+
+  /** What is still given up in the background once the store is closed leaves no listener at a client that lives on. */
+  private ended(request: Pending): void {
+    this.open.delete(request);
+    if (this.isClosed && this.open.size === 0) this.stopListening();
   }
 
   private wait(request: Pending): void {

@@ -48,6 +48,27 @@ describe('after 1,000 keys were taken and given back, and others given up', () =
   });
 });
 
+describe('a client that is lent to a store', () => {
+  const setting = useRedis();
+
+  it('keeps no listener of it, also where a release is repeated when the locks are closed (G7)', async () => {
+    const proxy = await setting.proxy();
+    const client = setting.client(proxy.connection);
+    await client.ping();
+    const listeners = () => ['close', 'ready', 'end', 'error', '-node'].map((event) => client.listenerCount(event));
+    const before = listeners();
+    const locks = setting.locks({ client, requestTimeout: 100 });
+    await locks.acquire('key', { keyTimeout: 5_000 });
+    proxy.dropReplies();
+    proxy.dropRequests();
+    await locks.close();
+    expect(await setting.redis.exists('key')).toBe(1);
+    await proxy.heal();
+    await eventually(async () => (await setting.redis.exists('key')) === 0, { within: 4_000 });
+    await eventually(() => expect(listeners()).toEqual(before));
+  });
+});
+
 describe('the inbox of a store', () => {
   const setting = useRedis();
   const knownTo = ({ store }: Locks) => {
