@@ -31,6 +31,8 @@ export class MultiLease implements AsyncDisposable {
 
   /** Aborts as soon as one of the leases is lost, or `maxHold` is over; its reason is a {@link LockLostError}. */
   get signal(): AbortSignal {
+    const [first, ...others] = this.leases;
+    if (first && others.length === 0) return first.signal;
     if (this.controller) return this.controller.signal;
     // Not by AbortSignal.any: up to Node 22 a signal that somebody listens to stays in memory for good.
     const controller = (this.controller = new AbortController());
