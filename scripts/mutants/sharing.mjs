@@ -347,15 +347,6 @@ export const SHARING_MUTANTS = [
   },
   {
     guarantee: 'G8',
-    what: 'redis: a confirmed offer of a share keeps its length, however short the lease',
-    file: `${lua}acquire.lua`,
-    from: 'held - now > offered + 0 and math.max(held, now + ttl) or now + ttl',
-    to: 'math.max(held, now + ttl)',
-    spec: spec('offers'),
-    test: 'a write lock that is confirmed',
-  },
-  {
-    guarantee: 'G8',
     what: 'redis: those who come next are not told of a minHold of a share',
     file: `${lua}release.lua`,
     from: "if isOurs and keep ~= '0' then tellNext(queue, key, '', keep) end",

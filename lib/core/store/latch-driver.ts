@@ -1,7 +1,7 @@
 import type { Tenancy, WakeUps } from './lease-driver.js';
 
 /**
- * What makes a change count once, however often it is sent. OperationIds of one line follow one another: a store needs to remember the last one
+ * What makes a change count once, however often it is sent. Operations of one line follow one another: a store needs to remember the last one
  * of each line only, for as long as the latch of its change lives.
  */
 export interface LatchOperation {

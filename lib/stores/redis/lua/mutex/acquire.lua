@@ -33,9 +33,8 @@ local function acquire(lock, fence, queue, owner, ttl, tokens, place, yields)
   local holder = not isIdle and call('GET', lock)
   local wasYielded = yields ~= '' and holder == yields
   if holder == owner then
-    local left, _, _, offered = call('PTTL', lock), match(place, PLACE)
-    -- An offer may last longer than the lease by which it is confirmed; nothing else is made shorter.
-    if left > tonumber(offered or 0) then ttl = math.max(ttl, left) end
+    -- Never nearer: a request that comes late must not shorten the lease. An offer does not last longer than its waiter's first lease would.
+    ttl = math.max(ttl, call('PTTL', lock))
   elseif wasYielded or not (isIdle or holder) then
     holder = offer(lock, queue, owner)
     if holder == '' then call('DEL', lock) end

@@ -17,7 +17,7 @@ end
 return answerAll(#KEYS / 3, function(i)
   local key, fence, queue = KEYS[3 * i - 2], KEYS[3 * i - 1], KEYS[3 * i]
   local owner, ttl, tokens, permits, place, stays, rank, beside = unpack(ARGV, 8 * i - 5, 8 * i + 2)
-  local _, _, offered, count, kind = match(place, PLACE)
+  local _, _, _, count, kind = match(place, PLACE)
   local other, first, minus = kindOf(key, queue)
   if other and other ~= kind then error('WRONGTYPE ' .. kind .. ': ' .. other) end
   local name, lock, isQueue = kind .. ' ' .. permits, open(key, minus or -1, permits), call('EXISTS', queue) == 1
@@ -26,8 +26,7 @@ return answerAll(#KEYS / 3, function(i)
   local own = beside ~= '' and call('ZSCORE', key, beside) and permitsOf(lock, beside) or 0
   local isGuest = false
   if held then
-    -- An offer may last longer than the lease by which it is confirmed; nothing else is made shorter.
-    call('ZADD', key, held - now > offered + 0 and math.max(held, now + ttl) or now + ttl, owner)
+    call('ZADD', key, math.max(held, now + ttl), owner)
   elseif (own > 0 or not isQueue) and lock.taken - own + count <= lock.permits then
     hold(lock, owner, count, ttl)
   elseif (isQueue or stays == '1') and not call('ZSCORE', queue, place) then
