@@ -1,6 +1,7 @@
 import ts from 'typescript';
 import { DistributedLock, LockConfigError } from 'nestjs-distributed-lock';
 import { boot } from './boot.js';
+import { refusalOf } from './refusal.js';
 
 /** As a caller without types sees it. */
 const Lock = DistributedLock as unknown as (options?: object) => MethodDecorator & PropertyDecorator & ClassDecorator & ParameterDecorator;
@@ -205,13 +206,3 @@ describe('the class of a locked method', () => {
     expect(acquired).toEqual(['Shop.buy-locks']);
   });
 });
-
-function refusalOf(act: () => unknown): string {
-  try {
-    act();
-  } catch (error) {
-    expect(error).toBeInstanceOf(LockConfigError);
-    return (error as LockConfigError).message;
-  }
-  throw new Error('was not refused');
-}

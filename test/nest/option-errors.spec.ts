@@ -11,6 +11,7 @@ import {
 } from 'nestjs-distributed-lock';
 import { memoryStore } from 'nestjs-distributed-lock/memory';
 import { boot } from './boot.js';
+import { refusalOf } from './refusal.js';
 
 type Untyped = (...args: unknown[]) => MethodDecorator;
 const Permit = Semaphore as unknown as Untyped;
@@ -208,13 +209,3 @@ describe('a wrong key', () => {
     expect(error).toHaveProperty('message', expect.stringMatching(/@DistributedLock\(\) on Shop\.buy: .*\bkey\b/));
   });
 });
-
-function refusalOf(act: () => unknown): string {
-  try {
-    act();
-  } catch (error) {
-    expect(error).toBeInstanceOf(LockConfigError);
-    return (error as LockConfigError).message;
-  }
-  throw new Error('was not refused');
-}

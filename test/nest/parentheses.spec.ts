@@ -1,5 +1,6 @@
 import { LockConfigError } from 'nestjs-distributed-lock';
 import { COMPILERS, run } from './compiled.js';
+import { refusalOf } from './refusal.js';
 
 const imports = `import { DistributedLock, LeaderOnly, ReadLock, Semaphore, WriteLock } from 'nestjs-distributed-lock';\n`;
 const DECORATORS = ['DistributedLock', 'ReadLock', 'WriteLock', 'Semaphore', 'LeaderOnly'];
@@ -80,13 +81,3 @@ describe.each(COMPILERS)('compiled by $name', ({ legacy, standard }) => {
     });
   });
 });
-
-function refusalOf(act: () => unknown): string {
-  try {
-    act();
-  } catch (error) {
-    expect(error).toBeInstanceOf(LockConfigError);
-    return (error as LockConfigError).message;
-  }
-  throw new Error('was not refused');
-}
