@@ -1,5 +1,5 @@
 import ts from 'typescript';
-import { DistributedLock, LockConfigError } from 'nestjs-distributed-lock';
+import { DistributedLock } from 'nestjs-distributed-lock';
 import { boot } from './boot.js';
 import { refusalOf } from './refusal.js';
 

@@ -1,4 +1,3 @@
-import { LockConfigError } from 'nestjs-distributed-lock';
 import { COMPILERS, run } from './compiled.js';
 import { refusalOf } from './refusal.js';
 
