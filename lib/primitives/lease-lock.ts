@@ -6,6 +6,7 @@ import {
   USING_OPTIONS,
   type AcquireOptions,
   type ResolvedOptions,
+  type TimeoutContext,
   type UsingOptions,
 } from '../core/model/options.js';
 
@@ -84,23 +85,7 @@ export abstract class LeaseLock<L extends AnyLease> {
     options?: O,
   ): Promise<T | OnTimeoutResult<O>> {
     checkOptions(options, `Lock "${this.key}"`, USING_OPTIONS);
-    const resolved = resolveOptions(this.defaults, options);
-    let lease: L;
-    try {
-      lease = await this.take(resolved, true);
-    } catch (error) {
-      return (await resultOnTimeout(error, resolved, { args: [], target: undefined, method: undefined })) as OnTimeoutResult<O>;
-    }
-    let result: T;
-    try {
-      result = await this.holding(lease, () => work(lease));
-    } catch (error) {
-      await releaseOf(lease, resolved);
-      throw error;
-    }
-    const loss = lossOf(lease, await releaseOf(lease, resolved), result);
-    if (loss) throw loss;
-    return result;
+    return (await runUnder(this, resolveOptions(this.defaults, options), work, NO_CALL)) as T | OnTimeoutResult<O>;
   }
 
   /**
@@ -129,11 +114,41 @@ export abstract class LeaseLock<L extends AnyLease> {
   abstract holding<T>(lease: L, work: () => T): T;
 }
 
+/** The call on whose behalf a lock is taken, for `onTimeout`. */
+export type GuardedCall = Pick<TimeoutContext, 'args' | 'target' | 'method'>;
+
+const NO_CALL: GuardedCall = { args: [], target: undefined, method: undefined };
+
+/** Runs the work while a lease of the lock is held. Resolves to the result of the work, or to what `onTimeout` makes of a timeout. */
+export async function runUnder<L extends AnyLease>(
+  lock: Pick<LeaseLock<L>, 'take' | 'holding'>,
+  options: ResolvedOptions,
+  work: (lease: L) => unknown,
+  call: GuardedCall,
+): Promise<unknown> {
+  let lease: L;
+  try {
+    lease = await lock.take(options, true);
+  } catch (error) {
+    return resultOnTimeout(error, options, call);
+  }
+  let result: unknown;
+  try {
+    result = await lock.holding(lease, () => work(lease));
+  } catch (error) {
+    await releaseOf(lease, options);
+    throw error;
+  }
+  const loss = lossOf(lease, await releaseOf(lease, options), result);
+  if (loss) throw loss;
+  return result;
+}
+
 /** What a call resolves to that did not get its lock; anything but a timeout is thrown on. */
 export async function resultOnTimeout(
   error: unknown,
   options: ResolvedOptions,
-  call: { args: readonly unknown[]; target: unknown; method: string | symbol | undefined },
+  call: GuardedCall,
 ): Promise<unknown> {
   const { onTimeout } = options;
   if (!(error instanceof LockTimeoutError) || onTimeout === 'throw') throw error;
