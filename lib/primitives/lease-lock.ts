@@ -145,11 +145,7 @@ export async function runUnder<L extends AnyLease>(
 }
 
 /** What a call resolves to that did not get its lock; anything but a timeout is thrown on. */
-export async function resultOnTimeout(
-  error: unknown,
-  options: ResolvedOptions,
-  call: GuardedCall,
-): Promise<unknown> {
+export async function resultOnTimeout(error: unknown, options: ResolvedOptions, call: GuardedCall): Promise<unknown> {
   const { onTimeout } = options;
   if (!(error instanceof LockTimeoutError) || onTimeout === 'throw') throw error;
   return onTimeout === 'skip' ? undefined : onTimeout({ key: error.key ?? '', ...call, error });
