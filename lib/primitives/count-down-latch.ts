@@ -57,7 +57,7 @@ export class CountDownLatch {
     if (!Number.isSafeInteger(count) || count < 0) {
       throw new LockConfigError(`Latch "${key}": the count must be a whole number of at least 0, not ${inspect(count)}.`, { key });
     }
-    return this.latches.change(key, settings, ttl, (operation, abandoned) => driver.trySetCount({ key, ttl, count, operation, abandoned }));
+    return this.latches.change(key, settings, ttl, (operation) => driver.trySetCount({ key, ttl, count, operation }));
   }
 
   /**
@@ -71,7 +71,7 @@ export class CountDownLatch {
   async countDown(options?: LatchCallOptions): Promise<number> {
     const { key, driver, timeToLive: ttl } = this;
     const settings = this.settings(options);
-    return this.latches.change(key, settings, ttl, (operation, abandoned) => driver.countDown({ key, ttl, operation, abandoned }));
+    return this.latches.change(key, settings, ttl, (operation) => driver.countDown({ key, ttl, operation }));
   }
 
   /**
@@ -81,7 +81,7 @@ export class CountDownLatch {
    */
   async getCount(options?: LatchCallOptions): Promise<number> {
     const { key, driver } = this;
-    const look = (abandoned: () => boolean) => driver.look({ key, owner: '', queue: false, abandoned });
+    const look = () => driver.look({ key, owner: '', queue: false });
     return (await this.latches.ask(key, this.settings(options), look))?.count ?? 0;
   }
 

@@ -17,11 +17,10 @@ export function latchDriverContract(makeStore: MakeStore): void {
       key = newKey();
     });
 
-    const abandoned = () => false;
     const next = (line: string) => ({ line, number: ++last });
-    const set = (count: number, operation = next('a'), ttl = 20_000) => driver.trySetCount({ key, count, ttl, operation, abandoned });
-    const down = (operation = next('a'), ttl = 20_000) => driver.countDown({ key, ttl, operation, abandoned });
-    const look = (owner = 'a', queue = false) => driver.look({ key, owner, queue, abandoned });
+    const set = (count: number, operation = next('a'), ttl = 20_000) => driver.trySetCount({ key, count, ttl, operation });
+    const down = (operation = next('a'), ttl = 20_000) => driver.countDown({ key, ttl, operation });
+    const look = (owner = 'a', queue = false) => driver.look({ key, owner, queue });
     const count = async () => (await look())?.count;
 
     it('knows no latch that was never set, and none by having counted it down', async () => {

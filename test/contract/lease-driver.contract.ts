@@ -17,7 +17,7 @@ export function leaseDriverContract(makeStore: MakeStore, kind: Kind): void {
     });
 
     const acquire = (owner: string, request: Partial<AcquireRequest> = {}) =>
-      driver.acquire({ key, owner, ttl: 20_000, tokens: 1, queue: false, abandoned: () => false, ...request });
+      driver.acquire({ key, owner, ttl: 20_000, tokens: 1, queue: false, ...request });
     const renew = async (owner: string, ttl = 20_000) => (await driver.renew([{ key, owner, ttl }]))[0];
     const release = (owner: string, keepFor = 0) => driver.release({ key, owner, keepFor });
     const leave = (owner: string) => driver.leave({ key, owner });
@@ -81,7 +81,7 @@ export function leaseDriverContract(makeStore: MakeStore, kind: Kind): void {
       it('of a renewal, each lease of a batch by itself', async () => {
         const other = newKey();
         await acquire('a');
-        await driver.acquire({ key: other, owner: 'b', ttl: 500, tokens: 1, queue: false, abandoned: () => false });
+        await driver.acquire({ key: other, owner: 'b', ttl: 500, tokens: 1, queue: false });
         const batch = [
           { key, owner: 'b', ttl: 60_000 },
           { key: other, owner: 'b', ttl: 60_000 },

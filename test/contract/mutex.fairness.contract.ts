@@ -68,7 +68,7 @@ export function fairnessContract(makeStore: MakeStore, kind: Kind): void {
     });
 
     it('wait about a second for one ahead that is dead, not for ever', async () => {
-      const dead = { key, owner: 'dead', ttl: 60_000, tokens: 1, queue: true, abandoned: () => false };
+      const dead = { key, owner: 'dead', ttl: 60_000, tokens: 1, queue: true };
       expect(await driver().acquire(dead)).toMatchObject({ granted: false });
       const next = await begin('next', { fair: true });
       await holder.release();

@@ -149,7 +149,7 @@ export function handOverContract(makeStore: MakeStore, kind: Kind): void {
     });
 
     it('when the lease of a holder that died has run out', async () => {
-      await driver().acquire({ key, owner: 'dead', ttl: 500, tokens: 1, queue: false, abandoned: () => false });
+      await driver().acquire({ key, owner: 'dead', ttl: 500, tokens: 1, queue: false });
       const next = await waiter();
       await expectSoon(next.lease, 500 + 1_000 + SLACK);
     });
@@ -167,7 +167,7 @@ export function handOverContract(makeStore: MakeStore, kind: Kind): void {
 
     it('after a second for one ahead that does not take what it is offered', async () => {
       const holder = await open().acquire(key, woken);
-      const dead = { key, owner: 'dead', ttl: 60_000, tokens: 1, queue: true, abandoned: () => false };
+      const dead = { key, owner: 'dead', ttl: 60_000, tokens: 1, queue: true };
       expect(await driver().acquire(dead)).toMatchObject({ granted: false });
       const next = await waiter({ retryInterval: 100 });
       await holder.release();

@@ -10,7 +10,7 @@ export function offersContract(makeStore: MakeStore, kind: Kind): void {
     async function offered(queuedFor: number) {
       const driver = newDriver();
       const key = newKey();
-      const acquire = (owner: string, ttl: number) => driver.acquire({ key, owner, ttl, tokens: 1, queue: true, abandoned: () => false });
+      const acquire = (owner: string, ttl: number) => driver.acquire({ key, owner, ttl, tokens: 1, queue: true });
       await acquire('a', 20_000);
       await acquire('b', queuedFor);
       await driver.release({ key, owner: 'a', keepFor: 0 });

@@ -26,7 +26,7 @@ export function turnsContract(makeStore: MakeStore, kind: Kind): void {
     });
 
     const acquire = async (owner: string, { ttl = 20_000, tokens = 1, queue = false } = {}): Promise<number> => {
-      const reply = await driver.acquire({ key, owner, ttl, tokens, queue, abandoned: () => false });
+      const reply = await driver.acquire({ key, owner, ttl, tokens, queue });
       return reply.granted ? reply.token! : 0;
     };
     const extend = (owner: string, ttl = 20_000) => driver.extend!({ key, owner, ttl, tokens: 5 });

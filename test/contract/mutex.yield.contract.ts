@@ -27,7 +27,7 @@ export function yieldContract(makeStore: MakeStore, kind: Kind): void {
 
   describe('the driver says of the owner that a request gives up for', () => {
     const acquire = (owner: string, request: Partial<AcquireRequest> = {}) =>
-      driver().acquire({ key, owner, ttl: 20_000, tokens: 1, queue: true, abandoned: () => false, ...request });
+      driver().acquire({ key, owner, ttl: 20_000, tokens: 1, queue: true, ...request });
 
     it('nothing where none is named', async () => {
       expect((await acquire('a')).yielded).toBeUndefined();

@@ -18,7 +18,7 @@ export function readWriteDriverContract(makeStore: MakeStore): void {
     });
 
     const ask = (side: 'read' | 'write', owner: string, request: Partial<AcquireRequest> = {}) =>
-      drivers[side].acquire({ key, owner, ttl: 20_000, tokens: 1, queue: false, abandoned: () => false, ...request });
+      drivers[side].acquire({ key, owner, ttl: 20_000, tokens: 1, queue: false, ...request });
     const read = (owner: string, request?: Partial<AcquireRequest>) => ask('read', owner, request);
     const write = (owner: string, request?: Partial<AcquireRequest>) => ask('write', owner, request);
     const beside = (writer: string) => ({ share: { count: 1, permits: Infinity, rank: 0, beside: writer } as const });

@@ -26,7 +26,6 @@ export function semaphoreDriverContract(makeStore: MakeStore): void {
         ttl: 20_000,
         tokens: 1,
         queue: false,
-        abandoned: () => false,
         share: { count, permits, rank: 0 },
         ...request,
       });

@@ -63,7 +63,7 @@ async function working(method: 'work' | 'workOn' = 'work') {
 async function depose(jobs: Jobs, store: LockStore) {
   const { owner = '' } = jobs.lease ?? {};
   await store.mutex.release({ key: KEY, owner, keepFor: 0 });
-  const stranger = { key: KEY, owner: 'stranger', ttl: 60_000, tokens: 1, queue: false, abandoned: () => false };
+  const stranger = { key: KEY, owner: 'stranger', ttl: 60_000, tokens: 1, queue: false };
   expect(await store.mutex.acquire(stranger)).toMatchObject({ granted: true });
   await jobs.lease?.renew().catch(() => undefined);
   return () => store.mutex.release({ key: KEY, owner: 'stranger', keepFor: 0 });

@@ -9,7 +9,7 @@ mutexContract('memory', () => store, remains);
 leaderElectionContract('memory', () => store, remains);
 
 it('the memory store forgets what has run out, though nobody asks after it', async () => {
-  const dead = { owner: 'dead', ttl: 10, tokens: 1, queue: false, abandoned: () => false };
+  const dead = { owner: 'dead', ttl: 10, tokens: 1, queue: false };
   await store.mutex.acquire({ ...dead, key: 'forgotten' });
   await store.semaphore!.acquire({ ...dead, key: 'forgotten permit', share: { count: 1, permits: 1, rank: 0 } });
   expect(remains()).toEqual(expect.arrayContaining(['forgotten', 'forgotten permit']));

@@ -13,7 +13,7 @@ countDownLatchContract(
 
 it('the memory store forgets latches that have expired, though nobody asks after them', async () => {
   const operation = { line: 'line', number: 1 };
-  await store.countDownLatch!.trySetCount({ key: 'forgotten', ttl: 10, count: 1, operation, abandoned: () => false });
+  await store.countDownLatch!.trySetCount({ key: 'forgotten', ttl: 10, count: 1, operation });
   expect(latches.has('forgotten')).toBe(true);
   await eventually(() => !latches.has('forgotten'));
 });

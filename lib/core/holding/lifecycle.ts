@@ -1,6 +1,11 @@
-import { LockAbortedError, type LockLostError } from '../model/errors.js';
+import { asStoreError, LockAbortedError, type LockError, type LockLostError } from '../model/errors.js';
 import type { LockEventEmitter } from '../model/events.js';
+import type { Tenancy } from '../store/lease-driver.js';
+import { idle, now } from '../util/clock.js';
 import { LinkedEntry, LinkedList } from '../util/linked-list.js';
+
+const FIRST_PAUSE = 50;
+const LONGEST_PAUSE = 1000;
 
 /** What the runtime knows of a lease that nobody has released yet. */
 export interface OpenLease {
@@ -23,7 +28,7 @@ export class HeldLease extends LinkedEntry<HeldLease> {
 /** What all locks over one store share: who holds, what still runs in the background, and whether they are being closed. */
 export class Lifecycle {
   readonly held = new LinkedList<HeldLease>();
-  private readonly background = new Set<Promise<void>>();
+  private cleaningUp = 0;
   private readonly stop = new AbortController();
   private readonly end = new AbortController();
   private acquiring = 0;
@@ -84,18 +89,64 @@ export class Lifecycle {
     return this.when(() => this.acquiring === 0 && ![...this.held].some(({ lease }) => lease.guardsBody));
   }
 
-  /** Keeps account of clean-up that nobody waits for. */
-  inBackground(work: Promise<void>): void {
-    const tracked = work.finally(() => {
-      this.background.delete(tracked);
+  /** Counts clean-up that nobody waits for, so that {@link quiet} can wait for it. */
+  inBackground(work: Promise<unknown>): void {
+    const ended = (): void => {
+      this.cleaningUp--;
       this.changed();
-    });
-    this.background.add(tracked);
+    };
+    this.cleaningUp++;
+    work.then(ended, ended);
+  }
+
+  /**
+   * Gives up in the background what an owner may have at the store: again and again until the store has answered, no repetition can help, or `end` has
+   * come (on the monotonic clock), when nothing is left to give up. The promise never rejects.
+   *
+   * @param first what the first try waits for.
+   */
+  giveUp(
+    operation: 'leave' | 'release',
+    tenancy: Tenancy,
+    end: number,
+    send: () => Promise<unknown>,
+    first?: Promise<void>,
+  ): Promise<void> {
+    const givingUp = this.repeat(operation, tenancy, end, send, first);
+    this.inBackground(givingUp);
+    return givingUp;
+  }
+
+  /** A request got no answer: whether it was applied is unknown. */
+  unknown(operation: 'renew' | 'leave' | 'release', { key, owner }: Tenancy, cause: unknown): LockError {
+    const error = asStoreError(cause, key);
+    this.events.debug(`Could not ${operation} "${key}": ${error.message}`);
+    this.events.emit('unknown', { key, owner, operation, error });
+    return error;
+  }
+
+  private async repeat(
+    operation: 'leave' | 'release',
+    tenancy: Tenancy,
+    end: number,
+    send: () => Promise<unknown>,
+    first?: Promise<void>,
+  ): Promise<void> {
+    if (first) await first;
+    for (let pause = FIRST_PAUSE; ; pause = Math.min(2 * pause, LONGEST_PAUSE)) {
+      try {
+        await send();
+        return;
+      } catch (cause) {
+        if (!this.unknown(operation, tenancy, cause).transient || now() >= end) return;
+      }
+      await idle(pause);
+    }
   }
 
   /** Resolves when nothing is sent to the store any more. */
   quiet(): Promise<void> {
-    return this.when(() => this.acquiring === 0 && this.background.size === 0);
+    return this.when(() => this.acquiring === 0 && this.cleaningUp === 0);
   }
 
   private async when(isSo: () => boolean): Promise<void> {

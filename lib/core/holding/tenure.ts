@@ -1,8 +1,7 @@
 import { now, validity } from '../util/clock.js';
-import type { LeaseDriver, RenewReply, Share } from '../store/lease-driver.js';
-import { asStoreError, LockLostError, type LockError } from '../model/errors.js';
+import type { LeaseDriver, Share } from '../store/lease-driver.js';
+import { asStoreError, LockLostError } from '../model/errors.js';
 import { LinkedEntry } from '../util/linked-list.js';
-import { retryUntilAnswered } from '../util/retry.js';
 import type { HeldLease, Lifecycle, OpenLease } from './lifecycle.js';
 import { watchdog, type Renewable } from './watchdog.js';
 
@@ -115,14 +114,13 @@ export class Tenure extends LinkedEntry<Renewable> implements Renewable {
     if (this.loss) throw this.loss;
     if (!this.isRenewed) throw new LockLostError(`The lease of "${this.key}" is renewed no more: maxHold is over.`, { key: this.key });
     const sentAt = now();
-    let reply: RenewReply | undefined;
+    let reply: 'renewed' | 'lost' | undefined;
     try {
-      [reply = 'lost'] = await this.driver.renew([{ key: this.key, owner: this.owner, ttl }]);
-      if (typeof reply !== 'string') throw reply;
+      reply = await this.driver.renew([{ key: this.key, owner: this.owner, ttl }])[0];
     } catch (cause) {
       throw asStoreError(cause, this.key);
     }
-    this.settleRenewal(reply, sentAt);
+    this.settleRenewal(reply ?? 'lost', sentAt);
     if (this.loss) throw this.loss as LockLostError;
   }
 
@@ -162,10 +160,8 @@ export class Tenure extends LinkedEntry<Renewable> implements Renewable {
     this.runtime.events.emit('lag', { lag, keyTimeout: this.ttl, key: this.key });
   }
 
-  noticeUnknown(operation: 'renew' | 'release', error: LockError): void {
-    const { events } = this.runtime;
-    events.debug(`Could not ${operation} "${this.key}", trying again: ${error.message}`);
-    events.emit('unknown', { key: this.key, owner: this.owner, operation, error });
+  noticeUnknown(operation: 'renew' | 'release', cause: unknown): void {
+    this.runtime.unknown(operation, this, cause);
   }
 
   lose(why: string): void {
@@ -184,8 +180,7 @@ export class Tenure extends LinkedEntry<Renewable> implements Renewable {
     this.isReleased = true;
     if (this.loss) {
       // Nobody waits for it: a renewal without an answer may have kept the key ours at the store.
-      const moot = (): void => undefined;
-      this.runtime.inBackground(this.tryRelease().then(moot, moot));
+      this.runtime.inBackground(this.tryRelease());
       this.runtime.ended(last);
       return Promise.resolve(false);
     }
@@ -205,7 +200,7 @@ export class Tenure extends LinkedEntry<Renewable> implements Renewable {
         return reply === 'released';
       },
       (cause: unknown) => {
-        this.releaseLater(this.releaseFailed(cause));
+        this.releaseLater(cause);
         this.runtime.ended(last);
         return true;
       },
@@ -231,20 +226,8 @@ export class Tenure extends LinkedEntry<Renewable> implements Renewable {
   }
 
   /** What a repeated release finds says nothing: an earlier one may have been applied. */
-  private releaseLater(error: LockError): void {
-    if (!error.transient) return;
-    this.runtime.inBackground(
-      retryUntilAnswered(
-        () => this.tryRelease(),
-        now() + this.ttl,
-        (cause) => this.releaseFailed(cause),
-      ),
-    );
-  }
-
-  private releaseFailed(cause: unknown): LockError {
-    const error = asStoreError(cause, this.key);
-    this.noticeUnknown('release', error);
-    return error;
+  private releaseLater(cause: unknown): void {
+    if (!this.runtime.unknown('release', this, cause).transient) return;
+    void this.runtime.giveUp('release', this, now() + this.ttl, () => this.tryRelease());
   }
 }

@@ -85,27 +85,26 @@ export class Watchdog {
       firstEnd = Math.min(firstEnd, tenure.validUntil);
     }
     if (shortest && lag > shortest.ttl / 3) shortest.noticeLag(lag);
-    for (const [driver, tenures] of due) {
-      // Each batch by itself: a node that does not answer must not make the others' answers late.
-      const size = driver.largestBatch ?? tenures.length;
-      for (let start = 0; start < tenures.length; start += size) void this.renew(driver, tenures.slice(start, start + size), time);
-    }
+    for (const [driver, tenures] of due) this.renew(driver, tenures, time);
     // Thousands of leases fall due at as many instants: gather a twentieth of the shortest one into a tick.
     const pause = shortest ? shortest.ttl / 20 : 0;
     this.tickBy(Math.min(firstEnd, Math.max(firstRenewal, time + pause)));
   }
 
-  private async renew(driver: LeaseDriver, batch: readonly Renewable[], sentAt: number): Promise<void> {
+  private renew(driver: LeaseDriver, batch: readonly Renewable[], sentAt: number): void {
+    let replies: readonly Promise<'renewed' | 'lost'>[];
     try {
-      const replies = await driver.renew(batch.map(({ key, owner, ttl }) => ({ key, owner, ttl })));
-      batch.forEach((tenure, index) => {
-        const reply = replies[index] ?? 'lost';
-        if (typeof reply === 'string') tenure.settleRenewal(reply, sentAt);
-        else this.retry(tenure, reply);
-      });
-    } catch (cause) {
-      for (const tenure of batch) this.retry(tenure, cause);
+      replies = driver.renew(batch.map(({ key, owner, ttl }) => ({ key, owner, ttl })));
+    } catch (fault) {
+      for (const tenure of batch) this.retry(tenure, fault);
+      return;
     }
+    batch.forEach((tenure, index) => {
+      (replies[index] ?? Promise.resolve('lost' as const)).then(
+        (reply) => tenure.settleRenewal(reply, sentAt),
+        (cause: unknown) => this.retry(tenure, cause),
+      );
+    });
   }
 
   /** The lease may have passed to the next caller meanwhile. */

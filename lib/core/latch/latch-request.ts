@@ -23,14 +23,13 @@ export class LatchRequest<T> {
   private reject!: (error: LockError) => void;
 
   /**
-   * @param send sends nothing more once the function that it is given returns true.
    * @param knownFor milliseconds for which the store knows a repeat for what it is: none is sent after half of them, since it takes its time.
    */
   constructor(
     private readonly runtime: Lifecycle,
     private readonly key: string,
     private readonly settings: CallSettings,
-    private readonly send: (abandoned: () => boolean) => Promise<T>,
+    private readonly send: () => Promise<T>,
     private readonly knownFor = Infinity,
   ) {}
 
@@ -59,12 +58,10 @@ export class LatchRequest<T> {
     }
   }
 
-  private readonly isAbandoned = (): boolean => this.isOver;
-
   private ask(): void {
     this.attempts++;
     this.isAsking = true;
-    sent(() => this.send(this.isAbandoned)).then(this.resolve, (cause: unknown) => this.unanswered(asStoreError(cause, this.key)));
+    sent(() => this.send()).then(this.resolve, (cause: unknown) => this.unanswered(asStoreError(cause, this.key)));
   }
 
   private unanswered(error: LockError): void {

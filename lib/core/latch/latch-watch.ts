@@ -15,7 +15,6 @@ import { LatchWaiter } from './latch-waiter.js';
 import { createOwner } from '../model/owner.js';
 import { pollDelay, queuedDelay } from '../waiting/backoff.js';
 import { sent, type CallSettings } from './latch-request.js';
-import { retryUntilAnswered } from '../util/retry.js';
 import type { Lifecycle } from '../holding/lifecycle.js';
 
 /** Milliseconds for which a place is given up again and again where it is not known when the latch, and the place with it, expires. */
@@ -74,8 +73,6 @@ export class LatchWatch {
     for (const waiter of [...this.waiters]) this.remove(waiter, closed(this.key));
   }
 
-  private readonly isAbandoned = (): boolean => this.isOver;
-
   /** Also while another look is under way: whoever has just come cannot go by that one. Those who come together look together. */
   private look(): void {
     if (this.isDue || this.isOver) return;
@@ -101,7 +98,7 @@ export class LatchWatch {
       this.lastPlaced = look;
       this.forgetWakeUps ??= driver.wakeUps?.listen(owner, () => this.look());
     }
-    sent(() => driver.look({ key, owner, queue, abandoned: this.isAbandoned })).then(
+    sent(() => driver.look({ key, owner, queue })).then(
       (state) => this.answered(look, state),
       (cause: unknown) => this.unanswered(look, asStoreError(cause, key)),
     );
@@ -194,17 +191,8 @@ export class LatchWatch {
 
   private leave(): Promise<void> {
     const { runtime, driver, key, owner } = this;
-    const leaving = retryUntilAnswered(
-      () => sent(() => driver.leave({ key, owner })),
-      this.seen?.endsAt ?? now() + LEAVING,
-      (cause) => {
-        const error = asStoreError(cause, key);
-        runtime.events.emit('unknown', { key, owner, operation: 'leave', error });
-        return error;
-      },
-    );
-    runtime.inBackground(leaving);
-    return leaving;
+    const end = this.seen?.endsAt ?? now() + LEAVING;
+    return runtime.giveUp('leave', { key, owner }, end, () => sent(() => driver.leave({ key, owner })));
   }
 }
 

@@ -17,20 +17,13 @@ export class Latches {
   }
 
   /** Asks something that may be asked again. */
-  ask<T>(key: string, settings: CallSettings, send: (abandoned: () => boolean) => Promise<T>): Promise<T> {
+  ask<T>(key: string, settings: CallSettings, send: () => Promise<T>): Promise<T> {
     return new LatchRequest(this.runtime, key, settings, send).run();
   }
 
   /** Asks for a change, which is made once. The store remembers it for `ttl` milliseconds. */
-  change<T>(
-    key: string,
-    settings: CallSettings,
-    ttl: number,
-    send: (operation: LatchOperation, abandoned: () => boolean) => Promise<T>,
-  ): Promise<T> {
-    return this.operations.run((operation) =>
-      new LatchRequest(this.runtime, key, settings, (abandoned) => send(operation, abandoned), ttl).run(),
-    );
+  change<T>(key: string, settings: CallSettings, ttl: number, send: (operation: LatchOperation) => Promise<T>): Promise<T> {
+    return this.operations.run((operation) => new LatchRequest(this.runtime, key, settings, () => send(operation), ttl).run());
   }
 
   async await(driver: LatchDriver, key: string, settings: CallSettings): Promise<void> {

@@ -15,14 +15,11 @@ export interface LatchChange {
   /** Milliseconds for which the store remembers the latch, and this operation, from now on at least. */
   readonly ttl: number;
   readonly operation: LatchOperation;
-  /** True once the caller has given up: the driver then sends nothing more for this change. */
-  readonly abandoned: () => boolean;
 }
 
 export interface LatchLook extends Tenancy {
   /** Note the owner as one to be woken by {@link WakeUps} when the latch is counted down, if it is not yet. */
   readonly queue: boolean;
-  readonly abandoned: () => boolean;
 }
 
 /** What a store knows of a latch. */
@@ -50,6 +47,6 @@ export interface LatchDriver {
   countDown(change: LatchChange): Promise<number>;
   /** `undefined`: there is no latch. */
   look(look: LatchLook): Promise<LatchState | undefined>;
-  /** Forgets one who was noted to wait. Sent behind the look that it abandons. */
+  /** Forgets an owner that was noted to wait. Sent once its look has settled. */
   leave(tenancy: Tenancy): Promise<void>;
 }

@@ -7,8 +7,6 @@ export interface PatienceOptions {
 
 const FIRST_POLL = 10;
 const SLOWEST_TURN = 500;
-/** A store forgets a queue that nobody asks after for a minute. */
-const LONGEST_REST = 30_000;
 const SLOWEST_AT_HEAD = 50;
 // By the law of large numbers the sum of so many draws is their mean.
 const MOST_DRAWS = 1000;
@@ -42,9 +40,10 @@ export function pollDelay(attempt: number, retryInterval: number, remaining: num
  * Milliseconds until a queued waiter that is woken looks by itself: a wake-up may get lost, a holder die, and the classic recipe wakes nobody.
  *
  * @param remaining milliseconds that the holder's lease has left; negative: unknown.
+ * @param placeLifetime milliseconds for which the store keeps a place that nobody asks for.
  */
-export function queuedDelay(retryInterval: number, remaining: number): number {
-  const longest = Math.min(2 * retryInterval, LONGEST_REST);
+export function queuedDelay(retryInterval: number, remaining: number, placeLifetime = Infinity): number {
+  const longest = Math.min(2 * retryInterval, placeLifetime / 2);
   return remaining < 0 ? longest : Math.min(longest, remaining + 1);
 }
 

@@ -4,13 +4,10 @@ import type { AcquireReply, AcquireRequest, LeaseDriver } from '../store/lease-d
 import { asStoreError, LockConfigError, StoreError, type LockError } from '../model/errors.js';
 import { createOwner } from '../model/owner.js';
 import { pollDelay, queuedDelay, turnDelay } from './backoff.js';
-import { retryUntilAnswered } from '../util/retry.js';
 
 /** A third of a second or so, in which an inbox can be opened. */
 const VAIN_ATTEMPTS = 5;
 const LOST_BEFORE = 'the request that passed it on found that it belonged to somebody else or to nobody';
-/** Milliseconds for which a store remembers a place in a queue that nobody asks after. */
-const QUEUE_LIFE = 60_000;
 
 /**
  * Asks the store for a key under one owner, again and again, until it is granted or called off. The only acquire loop: every kind of lock
@@ -36,14 +33,14 @@ export class Contender {
   private asksAt = Infinity;
   private offerEndsAt = Infinity;
   private forgetWakeUps: (() => void) | undefined;
+  /** Called off while a request was under way. */
+  private settled: (() => void) | undefined;
 
   /** @param yields the tenure that our first request gives up, if any. */
   constructor(
     private readonly contest: Contest,
     private yields?: { readonly owner: string; readonly ttl: number; lose(why: string): void },
   ) {}
-
-  private readonly isAbandoned = (): boolean => this.isOver;
 
   get isWaiting(): boolean {
     return !this.isAsking;
@@ -79,19 +76,27 @@ export class Contender {
     );
   }
 
-  /** Nobody wants the key any more: what the store may know of us is given up, right behind the request under way. */
+  /** Nobody wants the key any more. What the store may know of us is given up once the request under way has settled. */
   cancel(): void {
     if (this.isOver) return;
     this.isOver = true;
     clearTimeout(this.timer);
+    if (!this.isAsking) this.giveUpAll();
+    else this.contest.runtime.inBackground(new Promise<void>((resolve) => (this.settled = resolve)));
+  }
+
+  private giveUpAll(): void {
     const { owner, yields, forgetWakeUps = noop } = this;
+    const { runtime, driver, key } = this.contest;
     // What the store's client knows of our place in the queue is needed until it has left.
-    const end = this.sentAt + (this.isQueued ? Math.max(this.sentTtl, QUEUE_LIFE) : this.sentTtl);
-    if (this.mayBeKnown) void this.giveUp('leave', owner, end, (driver, key) => driver.leave({ key, owner })).finally(forgetWakeUps);
+    const end = this.sentAt + (this.isQueued ? Math.max(this.sentTtl, driver.placeLifetime) : this.sentTtl);
+    if (this.mayBeKnown) void runtime.giveUp('leave', { key, owner }, end, () => driver.leave({ key, owner })).finally(forgetWakeUps);
     else forgetWakeUps();
-    if (!yields) return;
-    const release = (driver: LeaseDriver, key: string) => driver.release({ key, owner: yields.owner, keepFor: 0 });
-    void this.giveUp('release', yields.owner, this.sentAt + yields.ttl, release);
+    if (yields) {
+      const tenancy = { key, owner: yields.owner };
+      void runtime.giveUp('release', tenancy, this.sentAt + yields.ttl, () => driver.release({ ...tenancy, keepFor: 0 }));
+    }
+    this.settled?.();
   }
 
   private send(driver: LeaseDriver, request: AcquireRequest): Promise<AcquireReply> {
@@ -106,8 +111,7 @@ export class Contender {
     // A free key is taken in one step; only for one that is taken do we begin to listen, and to queue. A fair place counts from the first
     // request, also where nothing can wake it yet.
     const isContended = this.attempts > 0 || this.yields !== undefined;
-    // Who cannot be woken would never find free what others queue for.
-    const mayQueue = wish.fair || (isContended && wakeUps !== undefined && (wakeUps.isOpen || this.attempts >= VAIN_ATTEMPTS));
+    const mayQueue = wish.fair || (isContended && (!wakeUps || wakeUps.isOpen || this.attempts >= VAIN_ATTEMPTS));
     const queue = wish.isPatient && (this.isQueued || mayQueue);
     if (queue && !this.isQueued) {
       this.isQueued = true;
@@ -123,20 +127,17 @@ export class Contender {
       holding: wish.holding,
       share: wish.share,
       yields: this.yields?.owner,
-      abandoned: this.isAbandoned,
     };
   }
 
   private answered(reply: AcquireReply, wish: Wish, isQueued: boolean): void {
     // Of a repeated one, an earlier try may have been applied.
     if (reply.yielded === 'lost' && this.attempts === 1) this.yields?.lose(LOST_BEFORE);
-    if (this.isOver) return;
     this.isAsking = false;
     this.yields = undefined;
-    if (!reply.granted) {
-      this.mayBeKnown = isQueued;
-      return this.retry(reply);
-    }
+    if (!reply.granted) this.mayBeKnown = isQueued;
+    if (this.isOver) return this.giveUpAll();
+    if (!reply.granted) return this.retry(reply);
     if (now() >= this.sentAt + validity(wish.ttl)) {
       // Asked for again under the same owner, it is refreshed.
       const { key } = this.contest;
@@ -160,9 +161,9 @@ export class Contender {
   }
 
   private unanswered(error: LockError, wasKnown: boolean): void {
-    if (this.isOver) return;
     this.isAsking = false;
     if (error instanceof LockConfigError || (error instanceof StoreError && error.isUnsent)) this.mayBeKnown = wasKnown;
+    if (this.isOver) return this.giveUpAll();
     if (error.transient) return this.retry(error);
     this.cancel();
     this.contest.failed(error);
@@ -197,29 +198,9 @@ export class Contender {
   private delayAfter(outcome: Taken | LockError, { retryInterval, ttl }: Wish): number {
     if (!('granted' in outcome)) return pollDelay(this.attempts, retryInterval, -1);
     if (!this.isQueued) return pollDelay(this.attempts, retryInterval, outcome.remaining);
-    if (this.hasInbox && this.contest.driver.wakeUps?.isOpen) return queuedDelay(retryInterval, outcome.remaining);
+    if (this.hasInbox && this.contest.driver.wakeUps?.isOpen)
+      return queuedDelay(retryInterval, outcome.remaining, this.contest.driver.placeLifetime);
     return turnDelay(outcome.ahead, this.attempts, ttl);
-  }
-
-  /** @param end when there is nothing left to give up. */
-  private giveUp(
-    operation: 'leave' | 'release',
-    owner: string,
-    end: number,
-    send: (driver: LeaseDriver, key: string) => Promise<unknown>,
-  ): Promise<void> {
-    const { runtime, driver, key } = this.contest;
-    const givingUp = retryUntilAnswered(
-      () => send(driver, key),
-      end,
-      (cause) => {
-        const error = asStoreError(cause, key);
-        runtime.events.emit('unknown', { key, owner, operation, error });
-        return error;
-      },
-    );
-    runtime.inBackground(givingUp);
-    return givingUp;
   }
 }
 

@@ -36,6 +36,7 @@ interface Place {
 
 /** The mutex in the memory of one process; it answers as the Redis scripts do, step by step. */
 export class MemoryMutexDriver implements LeaseDriver {
+  readonly placeLifetime = Infinity;
   private readonly entries = new Map<string, Entry>();
   private readonly queues = new Map<string, Place[]>();
   private sweeper: NodeJS.Timeout | undefined;
@@ -73,15 +74,17 @@ export class MemoryMutexDriver implements LeaseDriver {
     return Promise.resolve({ granted: true, token, yielded });
   }
 
-  renew(batch: readonly RenewRequest[]): Promise<readonly ('renewed' | 'lost')[]> {
-    return Promise.resolve(
-      batch.map(({ key, owner, ttl }) => {
-        const entry = this.live(key);
-        if (entry?.owner !== owner) return 'lost';
-        entry.endsAt = Math.max(entry.endsAt, now() + ttl);
-        return 'renewed';
-      }),
-    );
+  timeOf(token: number): Date {
+    return new Date(token / 1000);
+  }
+
+  renew(batch: readonly RenewRequest[]): readonly Promise<'renewed' | 'lost'>[] {
+    return batch.map(async ({ key, owner, ttl }) => {
+      const entry = this.live(key);
+      if (entry?.owner !== owner) return 'lost';
+      entry.endsAt = Math.max(entry.endsAt, now() + ttl);
+      return 'renewed';
+    });
   }
 
   extend({ key, owner, ttl, tokens }: ExtendRequest): Promise<ExtendReply> {

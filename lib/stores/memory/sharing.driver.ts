@@ -20,6 +20,7 @@ const ALL_OF_IT: Share = { count: Infinity, permits: Infinity, rank: 0 };
 
 /** A kind of lock that several may hold, in the memory of one process; it answers as the Redis scripts do, step by step. */
 export class MemorySharingDriver implements LeaseDriver {
+  readonly placeLifetime = Infinity;
   readonly isShared = true;
 
   constructor(
@@ -52,15 +53,13 @@ export class MemorySharingDriver implements LeaseDriver {
     return { granted: false, remaining: Math.max(-1, endsAt - now()), holder: ownerOf(holder), ahead };
   }
 
-  renew(batch: readonly RenewRequest[]): Promise<readonly ('renewed' | 'lost')[]> {
-    return Promise.resolve(
-      batch.map(({ key: name, owner, ttl }) => {
-        const key = this.keys.find(name, this.kind);
-        if (key?.endOf(owner) === undefined) return 'lost';
-        key.prolong(owner, now() + ttl);
-        return 'renewed';
-      }),
-    );
+  renew(batch: readonly RenewRequest[]): readonly Promise<'renewed' | 'lost'>[] {
+    return batch.map(async ({ key: name, owner, ttl }) => {
+      const key = this.keys.find(name, this.kind);
+      if (key?.endOf(owner) === undefined) return 'lost';
+      key.prolong(owner, now() + ttl);
+      return 'renewed';
+    });
   }
 
   release({ key: name, owner, keepFor }: ReleaseRequest): Promise<'released' | 'lost'> {

@@ -20,16 +20,16 @@ export class RedisCountDownLatchDriver implements LatchDriver {
     readonly wakeUps: RedisWakeUps,
   ) {}
 
-  async trySetCount({ key, ttl, operation, count, abandoned }: LatchChange & { readonly count: number }): Promise<boolean> {
-    return isYes(await this.run(TRY_SET_COUNT, key, [ttl, operation.line, operation.number, count], abandoned));
+  async trySetCount({ key, ttl, operation, count }: LatchChange & { readonly count: number }): Promise<boolean> {
+    return isYes(await this.run(TRY_SET_COUNT, key, [ttl, operation.line, operation.number, count]));
   }
 
-  async countDown({ key, ttl, operation, abandoned }: LatchChange): Promise<number> {
-    return integerOf(await this.run(COUNT_DOWN, key, [ttl, operation.line, operation.number], abandoned));
+  async countDown({ key, ttl, operation }: LatchChange): Promise<number> {
+    return integerOf(await this.run(COUNT_DOWN, key, [ttl, operation.line, operation.number]));
   }
 
-  async look({ key, owner, queue, abandoned }: LatchLook): Promise<LatchState | undefined> {
-    const reply = listOf(await this.run(LOOK, key, [queue ? owner : '', this.wakeUps.inbox], abandoned));
+  async look({ key, owner, queue }: LatchLook): Promise<LatchState | undefined> {
+    const reply = listOf(await this.run(LOOK, key, [queue ? owner : '', this.wakeUps.inbox]));
     if (reply.length === 0) return undefined;
     const [count, id, round, remaining] = listOf(reply, 4);
     return { count: integerOf(count), id: textOf(id), round: integerOf(round), remaining: millisecondsOf(remaining) };
@@ -39,15 +39,10 @@ export class RedisCountDownLatchDriver implements LatchDriver {
     await this.run(LEAVE, key, [owner]);
   }
 
-  private async run(script: RedisScript, key: string, args: (string | number)[], abandoned?: () => boolean): Promise<unknown> {
+  private async run(script: RedisScript, key: string, args: (string | number)[]): Promise<unknown> {
     const keysAndArgs = [key, ...args];
     try {
-      return await script.run(
-        this.connection,
-        () => 1,
-        () => keysAndArgs,
-        abandoned,
-      );
+      return await script.run(this.connection, 1, keysAndArgs);
     } catch (error) {
       const { transient, cause } = error as StoreError;
       // What a missing answer has for a cause may be a trouble of long ago.

@@ -1,6 +1,5 @@
 import { now } from '../../core/util/clock.js';
-import type { AcquireReply, AcquireRequest, CheckReply, ReleaseRequest, RenewReply, RenewRequest } from '../../core/store/lease-driver.js';
-import type { LockError } from '../../core/model/errors.js';
+import type { AcquireReply, AcquireRequest, CheckReply, ReleaseRequest, RenewRequest } from '../../core/store/lease-driver.js';
 import { ownerOf } from '../../core/model/owner.js';
 import { scripts } from './lua.scripts.js';
 import { RedisBatch } from './redis.batch.js';
@@ -12,6 +11,8 @@ import type { RedisWakeUps } from './redis.wakeups.js';
 
 type Argument = string | number;
 
+/** Milliseconds for which the scripts keep a queue that nobody asks for. */
+export const PLACE_LIFETIME = 60_000;
 /** Locks that are taken or given back in one request: a fraction of a millisecond's work of the server. */
 const LARGEST_BATCH = 64;
 /** Renewing is cheap. */
@@ -51,7 +52,7 @@ export class LeaseRequests {
   }
 
   /** @param args those of the script, behind the owner. A request that yields is sent now, with what was to go at the end of the turn: others wait for it. */
-  async acquire({ key, owner, yields, abandoned }: AcquireRequest, args: readonly Argument[]): Promise<AcquireReply> {
+  async acquire({ key, owner, yields }: AcquireRequest, args: readonly Argument[]): Promise<AcquireReply> {
     const left = this.wakeUps.places.refusedPlaceOf(owner);
     if (left !== undefined) {
       // One after the other: a script that the server does not know is sent again, and the release would take back what the acquire has got.
@@ -61,7 +62,7 @@ export class LeaseRequests {
     this.flushSoon();
     const keys = [key, this.beside(key, 'fence'), this.beside(key, 'queue')];
     const decode = yields === undefined ? acquireReplyOf : yieldReplyOf;
-    const replied = this.acquires.add(keys, [owner, ...args], decode, abandoned);
+    const replied = this.acquires.add(keys, [owner, ...args], decode);
     if (yields !== undefined) {
       this.wakeUps.places.released(yields);
       this.flush();
@@ -82,23 +83,18 @@ export class LeaseRequests {
     }
   }
 
-  async renew(batch: readonly RenewRequest[]): Promise<readonly RenewReply[]> {
+  renew(batch: readonly RenewRequest[]): readonly Promise<'renewed' | 'lost'>[] {
     this.keepFences(batch);
-    try {
-      return await this.renewTogether(batch);
-    } catch (error) {
-      if (batch.length === 1 || !isForbidden(error)) throw error;
-      const alone = batch.map((one) => this.renewTogether([one]).catch((refusal: LockError): RenewReply[] => [refusal]));
-      return (await Promise.all(alone)).flat();
-    }
+    const { largestRenewal } = this;
+    if (batch.length <= largestRenewal) return this.renewTogether(batch);
+    const parts: Promise<'renewed' | 'lost'>[] = [];
+    for (let start = 0; start < batch.length; start += largestRenewal)
+      parts.push(...this.renewTogether(batch.slice(start, start + largestRenewal)));
+    return parts;
   }
 
   ask(script: RedisScript, keyCount: number, keysAndArgs: readonly Argument[]): Promise<unknown> {
-    return script.run(
-      this.connection,
-      () => keyCount,
-      () => keysAndArgs,
-    );
+    return script.run(this.connection, keyCount, keysAndArgs);
   }
 
   /** @throws {LockConfigError} if the key itself looks like one of these. */
@@ -111,10 +107,18 @@ export class LeaseRequests {
     return this.releases.add([key, this.beside(key, 'queue')], args, (reply) => (isYes(reply) ? 'released' : 'lost'));
   }
 
-  private async renewTogether(batch: readonly RenewRequest[]): Promise<RenewReply[]> {
+  private renewTogether(batch: readonly RenewRequest[]): readonly Promise<'renewed' | 'lost'>[] {
     const keysAndArgs = [...batch.map(({ key }) => key), ...batch.flatMap(({ owner, ttl }) => [owner, ttl])];
-    const replies = listOf(await this.ask(this.renewing, batch.length, keysAndArgs), batch.length);
-    return replies.map((reply) => (isYes(reply) ? 'renewed' : 'lost'));
+    const replies = this.ask(this.renewing, batch.length, keysAndArgs).then((reply) => listOf(reply, batch.length));
+    return batch.map(async (one, index) => {
+      try {
+        return isYes((await replies)[index]) ? 'renewed' : 'lost';
+      } catch (error) {
+        // The others must not suffer from a key that the user may not use.
+        if (batch.length === 1 || !isForbidden(error)) throw error;
+        return this.renewTogether([one])[0] as Promise<'renewed' | 'lost'>;
+      }
+    });
   }
 
   /**
@@ -171,4 +175,9 @@ function acquireReplyOf(reply: unknown): AcquireReply {
 function yieldReplyOf(reply: unknown): AcquireReply {
   const [wasHeld, outcome] = listOf(reply, 2);
   return { ...acquireReplyOf(outcome), yielded: isYes(wasHeld) ? 'released' : 'lost' };
+}
+
+/** Tokens are the microseconds of the server's clock, unless that was set back. */
+export function timeOf(token: number): Date {
+  return new Date(token / 1000);
 }

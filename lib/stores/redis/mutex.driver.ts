@@ -6,11 +6,10 @@ import type {
   ExtendRequest,
   LeaseDriver,
   ReleaseRequest,
-  RenewReply,
   RenewRequest,
   Tenancy,
 } from '../../core/store/lease-driver.js';
-import { holderOf, LeaseRequests, stateOf } from './lease.requests.js';
+import { holderOf, LeaseRequests, PLACE_LIFETIME, stateOf, timeOf } from './lease.requests.js';
 import { scripts } from './lua.scripts.js';
 import type { RedisConnection } from './redis.connection.js';
 import { integerOf, listOf, millisecondsOf } from './redis.replies.js';
@@ -22,7 +21,7 @@ const CHECK = new RedisScript(scripts.mutex.check);
 
 /** The mutex on Redis: a plain string, so that whoever uses the classic `SET key value NX PX` recipe and we exclude each other. */
 export class RedisMutexDriver implements LeaseDriver {
-  readonly largestBatch: number;
+  readonly placeLifetime = PLACE_LIFETIME;
   private readonly requests: LeaseRequests;
 
   constructor(
@@ -31,7 +30,6 @@ export class RedisMutexDriver implements LeaseDriver {
     readonly wakeUps: RedisWakeUps,
   ) {
     this.requests = new LeaseRequests(connection, scripts.mutex, fenceTimeout, wakeUps);
-    this.largestBatch = this.requests.largestRenewal;
   }
 
   async acquire(request: AcquireRequest): Promise<AcquireReply> {
@@ -40,7 +38,11 @@ export class RedisMutexDriver implements LeaseDriver {
     return this.requests.acquire(request, [ttl, tokens, place, yields]);
   }
 
-  renew(batch: readonly RenewRequest[]): Promise<readonly RenewReply[]> {
+  timeOf(token: number): Date {
+    return timeOf(token);
+  }
+
+  renew(batch: readonly RenewRequest[]): readonly Promise<'renewed' | 'lost'>[] {
     return this.requests.renew(batch);
   }
 

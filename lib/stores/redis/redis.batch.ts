@@ -1,5 +1,5 @@
 import { StoreError } from '../../core/model/errors.js';
-import { isForbidden, storeErrorOf, unsent, type RedisConnection } from './redis.connection.js';
+import { isForbidden, storeErrorOf, type RedisConnection } from './redis.connection.js';
 import { refusalOf } from './redis.keys.js';
 import { listOf } from './redis.replies.js';
 import type { RedisScript } from './redis.script.js';
@@ -9,7 +9,6 @@ type Argument = string | number;
 interface Entry {
   readonly keys: readonly string[];
   readonly args: readonly Argument[];
-  readonly isAbandoned: (() => boolean) | undefined;
   readonly decode: (reply: unknown) => unknown;
   readonly resolve: (value: unknown) => void;
   readonly reject: (error: unknown) => void;
@@ -38,9 +37,9 @@ export class RedisBatch {
    *
    * @param decode throws what the caller is rejected with, if the reply is none.
    */
-  add<T>(keys: readonly string[], args: readonly Argument[], decode: (reply: unknown) => T, isAbandoned?: () => boolean): Promise<T> {
+  add<T>(keys: readonly string[], args: readonly Argument[], decode: (reply: unknown) => T): Promise<T> {
     return new Promise<unknown>((resolve, reject) => {
-      this.entries.push({ keys, args, isAbandoned, decode, resolve, reject });
+      this.entries.push({ keys, args, decode, resolve, reject });
     }) as Promise<T>;
   }
 
@@ -53,25 +52,17 @@ export class RedisBatch {
   }
 
   private send(entries: readonly Entry[]): void {
-    let sent = entries;
-    const isAbandoned = (): boolean => {
-      sent = withoutAbandoned(sent);
-      return sent.length === 0;
-    };
-    const keysAndArgs = (): Argument[] => {
-      const flat: Argument[] = [];
-      for (const { keys } of sent) for (const key of keys) flat.push(key);
-      flat.push(...this.head);
-      for (const { args } of sent) for (const arg of args) flat.push(arg);
-      return flat;
-    };
-    const keyCount = (): number => sent.reduce((count, { keys }) => count + keys.length, 0);
+    const keysAndArgs: Argument[] = [];
+    for (const { keys } of entries) for (const key of keys) keysAndArgs.push(key);
+    const keyCount = keysAndArgs.length;
+    keysAndArgs.push(...this.head);
+    for (const { args } of entries) for (const arg of args) keysAndArgs.push(arg);
     this.script
-      .run(this.connection, keyCount, keysAndArgs, isAbandoned)
-      .then((replies) => listOf(replies, sent.length))
+      .run(this.connection, keyCount, keysAndArgs)
+      .then((replies) => listOf(replies, entries.length))
       .then(
-        (replies) => sent.forEach((entry, index) => settle(entry, replies[index])),
-        (error: unknown) => this.failed(sent, error),
+        (replies) => entries.forEach((entry, index) => settle(entry, replies[index])),
+        (error: unknown) => this.failed(entries, error),
       );
   }
 
@@ -89,12 +80,4 @@ function settle({ keys, decode, resolve, reject }: Entry, reply: unknown): void 
   } catch (error) {
     reject(error instanceof StoreError ? error : storeErrorOf(error));
   }
-}
-
-/** Whoever gave up has sent its leave by now, and must not be asked for behind that. */
-function withoutAbandoned(entries: readonly Entry[]): readonly Entry[] {
-  if (!entries.some(({ isAbandoned }) => isAbandoned?.())) return entries;
-  const gone = entries.filter(({ isAbandoned }) => isAbandoned?.());
-  for (const { reject } of gone) reject(unsent('The request was abandoned before it was sent.'));
-  return entries.filter((entry) => !gone.includes(entry));
 }

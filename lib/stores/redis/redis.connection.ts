@@ -33,8 +33,6 @@ interface Pending extends Linked<Pending> {
   fail(error: StoreError): void;
 }
 
-const never = (): boolean => false;
-
 /** Sends requests over one client: each is answered or rejected in time, and nothing is queued for a server that is away. */
 export class RedisConnection {
   /** In the order of their ends, since all may take equally long. */
@@ -59,17 +57,16 @@ export class RedisConnection {
   /**
    * Sends now if the client is connected, so that requests arrive in the order of the calls; else as soon as it is.
    *
-   * @param isAbandoned nothing is sent any more once it returns true.
+   * @param send must send nothing more once the function that it is given returns true.
    * @throws {StoreError} within requestTimeout; whether the request was applied is then unknown.
    */
-  request<T>(send: () => Promise<T>, isAbandoned = never): Promise<T> {
+  request<T>(send: (isOver: () => boolean) => Promise<T>): Promise<T> {
     return new Promise<T>((resolve, reject) => {
       const request: Pending = {
         endsAt: now() + this.requestTimeout,
         dispatch: () => {
           this.stopWaiting(request);
-          if (isAbandoned()) return request.fail(unsent('The request was abandoned before it was sent.'));
-          send().then(
+          send(() => request.list === undefined).then(
             (value) => {
               this.ended(request);
               resolve(value);

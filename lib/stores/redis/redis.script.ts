@@ -9,22 +9,17 @@ export class RedisScript {
     this.sha = createHash('sha1').update(source).digest('hex');
   }
 
-  /** As {@link RedisConnection.request}; how much to send is asked each time it is sent. The reply is what the client gives, and is to be checked. */
-  run(
-    connection: RedisConnection,
-    keyCount: () => number,
-    keysAndArgs: () => readonly (string | number)[],
-    isAbandoned?: () => boolean,
-  ): Promise<unknown> {
-    return connection.request(async () => {
+  /** As {@link RedisConnection.request}. The reply is what the client gives, and is to be checked. */
+  run(connection: RedisConnection, keyCount: number, keysAndArgs: readonly (string | number)[]): Promise<unknown> {
+    return connection.request(async (isOver) => {
       const { client } = connection;
       try {
-        return await client.evalsha(this.sha, keyCount(), ...keysAndArgs());
+        return await client.evalsha(this.sha, keyCount, ...keysAndArgs);
       } catch (error) {
-        // Whoever gave up has sent its leave by now: an acquire behind that would be an orphan.
-        if (!String((error as Error | undefined)?.message).startsWith('NOSCRIPT') || isAbandoned?.()) throw error;
-        return await client.eval(this.source, keyCount(), ...keysAndArgs());
+        // The caller of a request that is over may have asked for its opposite since.
+        if (!String((error as Error | undefined)?.message).startsWith('NOSCRIPT') || isOver()) throw error;
+        return await client.eval(this.source, keyCount, ...keysAndArgs);
       }
-    }, isAbandoned);
+    });
   }
 }

@@ -4,13 +4,12 @@ import type {
   CheckReply,
   LeaseDriver,
   ReleaseRequest,
-  RenewReply,
   RenewRequest,
   Share,
   Tenancy,
 } from '../../core/store/lease-driver.js';
 import type { LockStore } from '../../core/store/lock-store.js';
-import { holderOf, LeaseRequests, stateOf } from './lease.requests.js';
+import { holderOf, LeaseRequests, PLACE_LIFETIME, stateOf } from './lease.requests.js';
 import { scripts } from './lua.scripts.js';
 import type { RedisConnection } from './redis.connection.js';
 import { listOf, millisecondsOf } from './redis.replies.js';
@@ -25,8 +24,8 @@ const ALL_OF_IT: Share = { count: Infinity, permits: Infinity, rank: 0 };
 
 /** A kind of lock that several hold at a time, on Redis: a sorted set of its holders; see lua/sharing/holders.lua. */
 class RedisSharingDriver implements LeaseDriver {
+  readonly placeLifetime = PLACE_LIFETIME;
   readonly isShared = true;
-  readonly largestBatch: number;
 
   /** @param side which of the two drivers of read/write locks. */
   constructor(
@@ -34,9 +33,7 @@ class RedisSharingDriver implements LeaseDriver {
     readonly wakeUps: RedisWakeUps,
     private readonly kind: 'read/write lock' | 'semaphore',
     private readonly side?: 'read' | 'write',
-  ) {
-    this.largestBatch = requests.largestRenewal;
-  }
+  ) {}
 
   async acquire(request: AcquireRequest): Promise<AcquireReply> {
     const { owner, ttl, tokens, queue, holding = [], share = ALL_OF_IT } = request;
@@ -51,7 +48,7 @@ class RedisSharingDriver implements LeaseDriver {
     return this.requests.acquire(request, [ttl, drawn, permits, place, queue ? 1 : '', rank, beside]);
   }
 
-  renew(batch: readonly RenewRequest[]): Promise<readonly RenewReply[]> {
+  renew(batch: readonly RenewRequest[]): readonly Promise<'renewed' | 'lost'>[] {
     return this.requests.renew(batch);
   }
 

@@ -75,7 +75,6 @@ class Play {
         tokens,
         queue,
         share,
-        abandoned: () => false,
       });
       const expected = this.model.acquire({ key, caller, ttl, queue, count, permits, rank: rank[key], beside: own });
       if (!reply.granted) {

@@ -115,7 +115,6 @@ describe('many shares', () => {
         ttl: 60_000,
         tokens: 1,
         queue: false,
-        abandoned: () => false,
         share: { count: 1, permits: 3, rank: 0 },
       });
     for (let time = 0; time < 2; time++) {
@@ -129,7 +128,7 @@ describe('many shares', () => {
   it('are offered to 256 waiters in one step of the server, so that it is there for others, and to more by each who confirms', async () => {
     const { store } = setting.own();
     const { read, write } = store.readWriteLock!;
-    const request = { key: KEY, ttl: 60_000, tokens: 1, queue: true, abandoned: () => false };
+    const request = { key: KEY, ttl: 60_000, tokens: 1, queue: true };
     await write.acquire({ ...request, owner: 'writer', share: { count: Infinity, permits: Infinity, rank: 0 } });
     const ask = (n: number) => read.acquire({ ...request, owner: `reader ${n}`, share: { count: 1, permits: Infinity, rank: 0 } });
     await Promise.all(Array.from({ length: 600 }, (_, n) => ask(n)));

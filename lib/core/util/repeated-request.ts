@@ -1,0 +1,78 @@
+import { after, now } from './clock.js';
+
+/** Sends a request again and again, one at a time, until it is stopped. */
+export abstract class RepeatedRequest<Reply> {
+  attempts = 0;
+  /** When the last one was sent, on the monotonic clock. */
+  sentAt = 0;
+  isAsking = false;
+  /** Resolves when the outcome of the request under way has been dealt with. */
+  settled: Promise<void> = Promise.resolve();
+  private phase: 'idle' | 'due' | 'stopped' = 'idle';
+  private timer: NodeJS.Timeout | undefined;
+
+  get isStopped(): boolean {
+    return this.phase === 'stopped';
+  }
+
+  /** Milliseconds since the request under way was sent; 0: there is none. */
+  get silence(): number {
+    return this.isAsking ? now() - this.sentAt : 0;
+  }
+
+  /** Asks now, or again when the request under way has been answered. */
+  ask(): void {
+    if (this.isStopped) return;
+    if (this.isAsking) {
+      this.phase = 'due';
+      return;
+    }
+    clearTimeout(this.timer);
+    this.phase = 'idle';
+    this.isAsking = true;
+    this.attempts++;
+    this.sentAt = now();
+    this.settled = this.sent().then(
+      (reply) => {
+        this.isAsking = false;
+        this.answered(reply);
+      },
+      (cause: unknown) => {
+        this.isAsking = false;
+        this.unanswered(cause);
+      },
+    );
+  }
+
+  /** Asks after so many milliseconds; at once if {@link ask} was called while the last request was under way. */
+  askIn(delay: number, before?: () => void): void {
+    if (this.isStopped || this.isAsking) return;
+    if (this.phase === 'due') return this.ask();
+    clearTimeout(this.timer);
+    this.timer = after(delay, () => {
+      before?.();
+      this.ask();
+    });
+  }
+
+  stop(): void {
+    this.phase = 'stopped';
+    clearTimeout(this.timer);
+  }
+
+  protected abstract send(): Promise<Reply>;
+
+  /** Also called for a request that was under way when it was stopped, as {@link unanswered} is. */
+  protected abstract answered(reply: Reply): void;
+
+  protected abstract unanswered(cause: unknown): void;
+
+  /** A driver that throws has rejected. */
+  private sent(): Promise<Reply> {
+    try {
+      return this.send();
+    } catch (fault) {
+      return Promise.reject(fault);
+    }
+  }
+}
