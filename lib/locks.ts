@@ -1,27 +1,52 @@
-import { after } from './core/util/clock.js';
+import { Lifecycle } from './core/holding/lifecycle.js';
+import { watchdog } from './core/holding/watchdog.js';
+import { Latches } from './core/latch/latches.js';
+import { checkOptions, defined, integerFrom, ofType, without } from './core/model/check-options.js';
 import { LockConfigError, LockLostError, UnsupportedPrimitiveError } from './core/model/errors.js';
 import { LockEventEmitter, type LockEvents, type LockListener, type LockLogger } from './core/model/events.js';
 import { checkKey } from './core/model/key.js';
-import { Latches } from './core/latch/latches.js';
-import type { Lease } from './core/holding/lease.js';
-import {
-  checkOptions,
-  completeOptions,
-  USING_OPTIONS,
-  type AcquireOptions,
-  type ResolvedOptions,
-  type UsingOptions,
-} from './core/model/options.js';
-import { LockQueues, localQueueLimits, type LocalQueueOptions } from './core/waiting/lock-queues.js';
-import { Lifecycle } from './core/holding/lifecycle.js';
+import type { Lease } from './core/model/lease.js';
+import { completeOptions, USING_CHECKS, type AcquireOptions, type ResolvedOptions, type UsingOptions } from './core/model/options.js';
 import type { LockStore } from './core/store/lock-store.js';
+import { after } from './core/util/clock.js';
+import { processWide } from './core/util/process-wide.js';
+import { LockQueues } from './core/waiting/lock-queues.js';
 import { CountDownLatch, type CountDownLatchOptions } from './primitives/count-down-latch.js';
-import type { LeaseLock, NoOptions, OnTimeoutResult } from './primitives/lease-lock.js';
+import { KeyLock } from './primitives/key-lock.js';
+import {
+  checkSemaphoreOptions,
+  mutexKind,
+  READ_WRITE_CHECKS,
+  readKind,
+  semaphoreKind,
+  writeKind,
+  type Kind,
+  type ReadWriteLockOptions,
+  type SemaphoreOptions,
+} from './primitives/kinds.js';
 import { LeaderElection, type LeaderElectionOptions } from './primitives/leader-election.js';
+import type { Lock, NoOptions, OnTimeoutResult } from './primitives/lock.js';
+import type { MultiLease } from './primitives/multi-lease.js';
 import { MultiLock } from './primitives/multi-lock.js';
-import { Mutex } from './primitives/mutex.js';
-import { ReadWriteLock, type ReadWriteLockOptions } from './primitives/read-write-lock.js';
-import { Semaphore, type SemaphoreOptions } from './primitives/semaphore.js';
+
+/** How long the callers of one process may pass a key on among themselves while another process waits for it. */
+export interface LocalQueueOptions {
+  /** How many holders in a row, from 1. As many fencing tokens are reserved at a time. Default 32. */
+  handOvers?: number;
+  /** Milliseconds from the first grant. A longer hold is not cut short. Default 50. */
+  time?: number;
+}
+
+/** Many readers or one writer, in all processes that share the store. */
+export interface ReadWriteLock {
+  /**
+   * The side that many hold at a time. Its fencing token is that of the last write. Under its own write lock a call chain may read too, and keep the
+   * read lock when it gives the write lock back (downgrade).
+   */
+  readonly read: Lock;
+  /** The side that one holds alone. A call chain that only reads must not ask for it: it would wait for itself. */
+  readonly write: Lock;
+}
 
 export interface LocksOptions {
   /** Put before every key. Default: nothing. */
@@ -38,10 +63,21 @@ export interface LocksOptions {
 
 const CONSOLE: LockLogger = { warn: (message) => console.warn(message), error: (message) => console.error(message) };
 
-const SLOT = Symbol.for('nestjs-distributed-lock:users');
-const shared = globalThis as { [SLOT]?: WeakMap<LockStore, number> };
-/** How many {@link Locks} use a store, of any copy of this package: the last one that closes, closes it. */
-const users = (shared[SLOT] ??= new WeakMap<LockStore, number>());
+/** More tokens at a time would outrun the clock that they follow. */
+const MOST_HAND_OVERS = 1_000_000;
+const LOCAL_QUEUE_CHECKS = { handOvers: integerFrom(1, MOST_HAND_OVERS), time: integerFrom(0, MOST_HAND_OVERS) };
+const isLogger = (value: object): boolean => 'warn' in value && 'error' in value;
+const LOCKS_CHECKS = {
+  namespace: ofType('string'),
+  defaults: ofType('object'),
+  logger: (value: unknown) =>
+    value === false || isLogger(Object(value) as object) ? undefined : 'an object with the methods warn and error, or false',
+  shutdownTimeout: integerFrom(0),
+  localQueue: ofType('object'),
+};
+
+/** How many {@link Locks} use a store: the last one that closes, closes it. */
+const users = processWide('users', () => new WeakMap<LockStore, number>());
 
 /** All locks of one store. Build one for each store and keep it: `await locks.using('order:42', async (lease) => …)`. */
 export class Locks {
@@ -52,6 +88,7 @@ export class Locks {
   private readonly runtime: Lifecycle;
   private readonly queues: LockQueues;
   private readonly latches: Latches;
+  private readonly mutexKind: Kind;
   private closing: Promise<void> | undefined;
 
   /**
@@ -71,7 +108,8 @@ export class Locks {
     this.shutdownTimeout = options.shutdownTimeout ?? 10_000;
     this.events = new LockEventEmitter(options.logger ?? CONSOLE);
     this.runtime = new Lifecycle(this.events, store.requestTimeout);
-    this.queues = new LockQueues(this.runtime, localQueueLimits(options.localQueue, 'Locks'));
+    this.queues = new LockQueues(this.runtime, { handOvers: 32, time: 50, ...defined(options.localQueue ?? {}) });
+    this.mutexKind = mutexKind(store.mutex);
     this.latches = new Latches(this.runtime);
     users.set(store, (users.get(store) ?? 0) + 1);
   }
@@ -82,8 +120,8 @@ export class Locks {
    * @param key 1–512 characters, no control characters, braces only as one hash tag.
    * @throws {LockConfigError} when the key is wrong.
    */
-  mutex(key: string): Mutex {
-    return new Mutex(this.queues, this.store.mutex, this.fullKey(key), this.defaults);
+  mutex(key: string): Lock {
+    return this.lock(this.mutexKind, key);
   }
 
   /**
@@ -95,7 +133,9 @@ export class Locks {
    */
   readWriteLock(key: string, options: ReadWriteLockOptions = {}): ReadWriteLock {
     const drivers = this.offered(this.store.readWriteLock, 'read/write locks');
-    return new ReadWriteLock(this.queues, drivers, this.fullKey(key), this.defaults, options);
+    checkOptions(options, `Lock "${key}"`, READ_WRITE_CHECKS);
+    const { policy } = options;
+    return { read: this.lock(readKind(drivers, policy), key), write: this.lock(writeKind(drivers, policy), key) };
   }
 
   /**
@@ -105,8 +145,10 @@ export class Locks {
    * @throws {LockConfigError} when the key or an option is wrong.
    * @throws {UnsupportedPrimitiveError} when the store has no semaphores.
    */
-  semaphore(key: string, options: SemaphoreOptions): Semaphore {
-    return new Semaphore(this.queues, this.offered(this.store.semaphore, 'semaphores'), this.fullKey(key), this.defaults, options);
+  semaphore(key: string, options: SemaphoreOptions): Lock {
+    const driver = this.offered(this.store.semaphore, 'semaphores');
+    checkSemaphoreOptions(options, `Semaphore "${key}"`);
+    return this.lock(semaphoreKind(driver, options), key);
   }
 
   /**
@@ -128,7 +170,7 @@ export class Locks {
    * @throws {LockConfigError} when the name or an option is wrong.
    */
   leaderElection(name: string, options: LeaderElectionOptions = {}): LeaderElection {
-    const mutex = this.mutex(`${checkKey(name, "A leader election's name")}-leader`);
+    const mutex = this.lock(this.mutexKind, `${checkKey(name, "A leader election's name")}-leader`);
     return new LeaderElection(mutex, this.runtime, this.defaults, options);
   }
 
@@ -139,13 +181,13 @@ export class Locks {
    *   twice is one.
    * @throws {LockConfigError} when there is none, a key is wrong, or two of them cannot be held at the same time.
    */
-  multiLock(locks: readonly (string | LeaseLock<Lease> | MultiLock)[]): MultiLock {
+  multiLock(locks: readonly (string | Lock)[]): Lock<MultiLease> {
     if (typeof locks?.map !== 'function') throw new LockConfigError('A multi-lock is made of a list of keys and locks.');
-    const all = locks.map((lock) => (isLock(lock) ? lock : this.mutex(lock)));
+    const all = locks.map((lock) => (typeof lock === 'string' ? this.lock(this.mutexKind, lock) : takeable(lock)));
     return new MultiLock(all, this.defaults);
   }
 
-  /** {@link Mutex.acquire} */
+  /** {@link Lock.acquire} of the mutex with this key. */
   acquire(key: string, options?: AcquireOptions): Promise<Lease> {
     try {
       return this.mutex(key).acquire(options);
@@ -154,12 +196,12 @@ export class Locks {
     }
   }
 
-  /** {@link Mutex.tryAcquire} */
+  /** {@link Lock.tryAcquire} of the mutex with this key. */
   async tryAcquire(key: string, options?: AcquireOptions): Promise<Lease | null> {
     return this.mutex(key).tryAcquire(options);
   }
 
-  /** {@link Mutex.using} */
+  /** {@link Lock.using} of the mutex with this key. */
   async using<T, const O extends UsingOptions = NoOptions>(
     key: string,
     work: (lease: Lease) => T | PromiseLike<T>,
@@ -187,6 +229,10 @@ export class Locks {
     return this.closing;
   }
 
+  private lock(kind: Kind, key: string): KeyLock {
+    return new KeyLock(this.queues, kind, this.fullKey(key), this.defaults);
+  }
+
   private fullKey(key: string): string {
     checkKey(key);
     return this.namespace === '' ? key : checkKey(this.namespace + key);
@@ -202,8 +248,8 @@ export class Locks {
     await within(this.shutdownTimeout, this.runtime.drained());
     this.runtime.close();
     this.queues.close();
-    const held = [...this.runtime.held];
-    await Promise.all(held.map(({ lease }) => lease.revoke(new LockLostError('The lease was released because the locks were closed.'))));
+    const held = watchdog.tenuresOf(this.runtime).flatMap(({ turn }) => turn.leases);
+    await Promise.all(held.map((lease) => lease.revoke(new LockLostError('The lease was released because the locks were closed.'))));
     // Clean-up under way may fail with a broken connection and go out once more over the next one.
     await within(3 * this.store.requestTimeout, this.runtime.quiet());
     const others = (users.get(this.store) ?? 1) - 1;
@@ -212,9 +258,10 @@ export class Locks {
   }
 }
 
-/** Also one of another copy of this package. */
-function isLock<L extends object>(value: string | L): value is L {
-  return typeof value === 'object' && value !== null && 'take' in value;
+/** The locks of any copy of this package can be taken. */
+function takeable(lock: Lock): KeyLock | MultiLock {
+  if (typeof lock === 'object' && lock !== null && 'take' in lock) return lock as KeyLock | MultiLock;
+  throw new LockConfigError(`A multi-lock is made of keys and locks, not of ${typeof lock}.`);
 }
 
 async function within(timeout: number, work: Promise<void>): Promise<void> {
@@ -224,25 +271,11 @@ async function within(timeout: number, work: Promise<void>): Promise<void> {
   clearTimeout(timer);
 }
 
-const LOCKS_OPTIONS = ['namespace', 'defaults', 'logger', 'shutdownTimeout', 'localQueue'];
-
 /** @throws {LockConfigError} naming the option. */
 function checkLocksOptions(options: LocksOptions): void {
-  if (typeof options !== 'object' || options === null) throw new LockConfigError('Locks: the options must be an object.');
-  const unknown = Object.keys(options).find((name) => !LOCKS_OPTIONS.includes(name));
-  if (unknown !== undefined) throw new LockConfigError(`Locks: unknown option "${unknown}".`);
-  const { namespace = '', defaults, logger = false, shutdownTimeout = 0 } = options;
-  if (typeof namespace !== 'string') throw new LockConfigError('Locks: "namespace" must be a string.');
+  checkOptions(options ?? null, 'Locks', LOCKS_CHECKS);
+  const { namespace = '', defaults, localQueue } = options;
   if (namespace !== '') checkKey(`${namespace}key`, 'Locks: a key with this "namespace"');
-  if (logger && (typeof logger.warn !== 'function' || typeof logger.error !== 'function')) {
-    throw new LockConfigError('Locks: "logger" must have the methods warn and error, or be false.');
-  }
-  if (!Number.isSafeInteger(shutdownTimeout) || shutdownTimeout < 0) {
-    throw new LockConfigError(`Locks: "shutdownTimeout" must be a whole number of at least 0, not ${String(shutdownTimeout)}.`);
-  }
-  checkOptions(
-    defaults,
-    'Locks: "defaults"',
-    USING_OPTIONS.filter((name) => name !== 'signal'),
-  );
+  checkOptions(defaults, 'Locks: "defaults"', without(USING_CHECKS, 'signal'));
+  checkOptions(localQueue, 'Locks: "localQueue"', LOCAL_QUEUE_CHECKS);
 }

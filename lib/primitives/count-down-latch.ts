@@ -2,7 +2,8 @@ import { inspect } from 'node:util';
 import { LockConfigError } from '../core/model/errors.js';
 import type { LatchDriver } from '../core/store/latch-driver.js';
 import type { Latches } from '../core/latch/latches.js';
-import { checkOptions, resolveOptions, type AcquireOptions, type ResolvedOptions } from '../core/model/options.js';
+import { checkOptions, integerFrom, only } from '../core/model/check-options.js';
+import { ACQUIRE_CHECKS, resolveOptions, type AcquireOptions, type ResolvedOptions } from '../core/model/options.js';
 import { patienceOf } from '../core/waiting/backoff.js';
 import type { CallSettings } from '../core/latch/latch-request.js';
 
@@ -17,7 +18,8 @@ export interface CountDownLatchOptions {
 /** How long to wait, and what calls it off; as for a lock. Default: what the {@link Locks} say. */
 export type LatchCallOptions = Pick<AcquireOptions, 'retryCount' | 'retryInterval' | 'waitTimeout' | 'signal'>;
 
-const CALL_OPTIONS = ['retryCount', 'retryInterval', 'waitTimeout', 'signal'];
+const CALL_CHECKS = only(ACQUIRE_CHECKS, 'retryCount', 'retryInterval', 'waitTimeout', 'signal');
+const LATCH_CHECKS = { timeToLive: integerFrom(1) };
 const HOUR = 3_600_000;
 
 /**
@@ -29,7 +31,6 @@ const HOUR = 3_600_000;
 export class CountDownLatch {
   private readonly timeToLive: number;
 
-  /** @internal Use {@link Locks.countDownLatch}. */
   constructor(
     private readonly latches: Latches,
     private readonly driver: LatchDriver,
@@ -38,8 +39,8 @@ export class CountDownLatch {
     private readonly defaults: ResolvedOptions,
     options: CountDownLatchOptions,
   ) {
-    const { timeToLive = HOUR } = checkLatchOptions(options, `Latch "${key}"`);
-    this.timeToLive = timeToLive;
+    checkOptions(options, `Latch "${key}"`, LATCH_CHECKS);
+    this.timeToLive = options.timeToLive ?? HOUR;
   }
 
   /**
@@ -99,19 +100,9 @@ export class CountDownLatch {
   }
 
   private settings(options: LatchCallOptions | undefined): CallSettings {
-    checkOptions(options, `Latch "${this.key}"`, CALL_OPTIONS);
-    const { signal, ...rest } = resolveOptions(this.defaults, options);
-    const { retryCount, retryInterval, waitTimeout } = rest;
-    return { patience: patienceOf({ retryCount, retryInterval, waitTimeout }), retryInterval, signal };
+    checkOptions(options, `Latch "${this.key}"`, CALL_CHECKS);
+    const resolved = resolveOptions(this.defaults, options);
+    const { retryInterval, signal } = resolved;
+    return { patience: patienceOf(resolved), retryInterval, signal };
   }
-}
-
-/** @throws {LockConfigError} naming the option. */
-function checkLatchOptions(options: CountDownLatchOptions, where: string): CountDownLatchOptions {
-  checkOptions(options, where, ['timeToLive']);
-  const { timeToLive = HOUR } = options;
-  if (!Number.isSafeInteger(timeToLive) || timeToLive < 1) {
-    throw new LockConfigError(`${where}: "timeToLive" must be a whole number of at least 1, not ${inspect(timeToLive)}.`);
-  }
-  return options;
 }

@@ -1,10 +1,12 @@
 import { onAbort } from '../core/util/abort.js';
 import { abortedBy, LockAbortedError, LockConfigError, LockLostError } from '../core/model/errors.js';
 import type { LockEventEmitter } from '../core/model/events.js';
-import type { Lease } from '../core/holding/lease.js';
-import { checkOptions, defined, type ResolvedOptions } from '../core/model/options.js';
+import type { HeldLease } from '../core/holding/held-lease.js';
+import { checkOptions, defined, only } from '../core/model/check-options.js';
+import type { Lease } from '../core/model/lease.js';
+import { ACQUIRE_CHECKS, type ResolvedOptions } from '../core/model/options.js';
 import type { Lifecycle } from '../core/holding/lifecycle.js';
-import type { Mutex } from './mutex.js';
+import type { KeyLock } from './key-lock.js';
 
 export interface LeaderElectionOptions {
   /** Lease length of a term, milliseconds, from 10: a leader that dies is succeeded within it and a second. Default that of the {@link Locks}. */
@@ -42,7 +44,11 @@ export interface LeaderEvents {
   revoked: Term;
 }
 
+const ELECTION_CHECKS = only(ACQUIRE_CHECKS, 'keyTimeout', 'retryInterval', 'maxHold');
+const RUN_CHECKS = only(ACQUIRE_CHECKS, 'signal');
+
 type Work = (term: Term) => unknown;
+type HeldTerm = Term & HeldLease;
 
 /**
  * One candidate for the leadership of all that campaign for one name: at most one of them leads at a time. The others stand by in the order in
@@ -55,15 +61,14 @@ export class LeaderElection {
   private candidacy: { readonly stop: AbortController; readonly ended: Promise<unknown> } | undefined;
   private term: Term | undefined;
 
-  /** @internal Use {@link Locks.leaderElection}. */
   constructor(
-    private readonly mutex: Mutex,
+    private readonly mutex: KeyLock,
     private readonly runtime: Lifecycle,
     defaults: ResolvedOptions,
     options: LeaderElectionOptions,
   ) {
     this.where = `Leader election "${mutex.key}"`;
-    checkOptions(options, this.where, ['keyTimeout', 'retryInterval', 'maxHold']);
+    checkOptions(options, this.where, ELECTION_CHECKS);
     const { keyTimeout, retryInterval, maxHold } = { ...defaults, maxHold: undefined, ...defined(options) };
     this.terms = { ...defaults, keyTimeout, retryInterval, maxHold, minHold: 0, fair: true, waitTimeout: Infinity };
     this.events = runtime.events.forOther<LeaderEvents>();
@@ -86,7 +91,7 @@ export class LeaderElection {
    * @throws {LockConfigError} when it runs already, or an option is wrong.
    */
   async run(work: Work, options: RunOptions = {}): Promise<void> {
-    checkOptions(options, this.where, ['signal']);
+    checkOptions(options, this.where, RUN_CHECKS);
     if (this.candidacy) throw new LockConfigError(`${this.where} runs already. Another candidate is another leaderElection().`, this.mutex);
     const stop = new AbortController();
     const forget = this.stopWith(stop, options.signal);
@@ -114,7 +119,7 @@ export class LeaderElection {
   async leader(): Promise<Leader | null> {
     this.runtime.assertOpen(this.key);
     const { holder, token } = await this.mutex.check();
-    return holder === null ? null : { owner: holder, since: timeOf(token), fencingToken: token };
+    return holder === null ? null : { owner: holder, since: this.timeOf(token), fencingToken: token };
   }
 
   /**
@@ -131,6 +136,10 @@ export class LeaderElection {
   /** Listens; the returned function stops listening. Be quick: the work begins, or hears of its end, after that. */
   on<E extends keyof LeaderEvents>(event: E, listener: (term: Term) => unknown): () => void {
     return this.events.on(event, listener);
+  }
+
+  private timeOf(token: number | null): Date | null {
+    return (token !== null && this.mutex.kind.driver.timeOf?.(token)) || null;
   }
 
   private stopWith(stop: AbortController, signal: AbortSignal | undefined): (() => void)[] {
@@ -156,7 +165,7 @@ export class LeaderElection {
   }
 
   /** Waits for months if need be; `undefined` when it is called off. */
-  private async elected(stop: AbortSignal): Promise<Lease | undefined> {
+  private async elected(stop: AbortSignal): Promise<HeldLease | undefined> {
     try {
       return await this.mutex.take({ ...this.terms, signal: stop }, true);
     } catch (error) {
@@ -166,13 +175,13 @@ export class LeaderElection {
   }
 
   /** Whether the work has ended while it led. */
-  private async lead(lease: Lease, work: Work, stop: AbortSignal): Promise<boolean> {
+  private async lead(lease: HeldLease, work: Work, stop: AbortSignal): Promise<boolean> {
     const { signal } = lease;
     if (stop.aborted || signal.aborted || lease.remaining() === 0) {
       await lease.release();
       return false;
     }
-    const term: Term = Object.assign(lease, { since: timeOf(lease.fencingToken) });
+    const term: HeldTerm = Object.assign(lease, { since: this.timeOf(lease.fencingToken) });
     const forgetStop = onAbort(stop, () => term.abort(stop.reason as LockAbortedError));
     const failure = await this.rule(term, work);
     forgetStop();
@@ -186,7 +195,7 @@ export class LeaderElection {
   }
 
   /** Resolves to the error of the work, if it fails. */
-  private async rule(term: Term, work: Work): Promise<{ readonly error: unknown } | undefined> {
+  private async rule(term: HeldTerm, work: Work): Promise<{ readonly error: unknown } | undefined> {
     this.term = term;
     const revoke = (): void => {
       if (this.term !== term) return;
@@ -215,9 +224,4 @@ function isFrom({ aborted, reason }: AbortSignal, error: unknown): boolean {
   // By its shape: Node's own errors may be of another realm.
   const { cause, name } = Object(error) as { cause?: unknown; name?: unknown };
   return aborted && (error === reason || cause === reason || name === 'AbortError');
-}
-
-/** Tokens are the microseconds of the store's clock at the grant. */
-function timeOf(token: number | null): Date | null {
-  return token === null ? null : new Date(token / 1000);
 }

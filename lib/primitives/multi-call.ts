@@ -1,7 +1,7 @@
 import { onAbort, untilAborted } from '../core/util/abort.js';
 import { after, now } from '../core/util/clock.js';
 import { LockAbortedError, unanswered } from '../core/model/errors.js';
-import type { Lease } from '../core/holding/lease.js';
+import type { Lease } from '../core/model/lease.js';
 import type { ResolvedOptions } from '../core/model/options.js';
 
 /**

@@ -2,12 +2,13 @@ import { onAbort, untilAborted } from '../core/util/abort.js';
 import { after, now } from '../core/util/clock.js';
 import { abortedBy, LockConfigError, LockLostError, LockTimeoutError, stopped, type LockError } from '../core/model/errors.js';
 import { runHolding } from '../core/holding/call-chain.js';
-import type { Lease } from '../core/holding/lease.js';
+import type { HeldLease } from '../core/holding/held-lease.js';
 import type { ResolvedOptions } from '../core/model/options.js';
 import { patienceOf, pollDelay } from '../core/waiting/backoff.js';
-import { LeaseLock } from './lease-lock.js';
+import type { KeyLock } from './key-lock.js';
+import { LockBase } from './lock.js';
 import { MultiCall } from './multi-call.js';
-import { MultiLease } from './multi-lease.js';
+import { HeldLeases } from './multi-lease.js';
 
 /**
  * Several locks as one: all of them or none, of one store or of many.
@@ -16,13 +17,12 @@ import { MultiLease } from './multi-lease.js';
  * the same key at different stores have no such order: one of them is waited for, and the others are only tried; where one is refused, all of that key
  * are given back, and that one is waited for first.
  */
-export class MultiLock extends LeaseLock<MultiLease> {
+export class MultiLock extends LockBase<HeldLeases> {
   /** By key; several in a row are of the same key at different stores. */
-  private readonly groups: readonly (readonly LeaseLock<Lease>[])[];
+  private readonly groups: readonly (readonly KeyLock[])[];
   private readonly size: number;
 
-  /** @internal Use {@link Locks.multiLock}. */
-  constructor(given: readonly (LeaseLock<Lease> | MultiLock)[], defaults: ResolvedOptions) {
+  constructor(given: readonly (KeyLock | MultiLock)[], defaults: ResolvedOptions) {
     const each = given.flatMap((lock) => (lock instanceof MultiLock ? lock.groups.flat() : [lock]));
     const locks = withoutDuplicates(each).sort((a, b) => (a.key < b.key ? -1 : a.key > b.key ? 1 : 0));
     super(locks.map(({ key }) => key).join(', '), defaults);
@@ -31,10 +31,9 @@ export class MultiLock extends LeaseLock<MultiLease> {
     this.groups = [...new Set(locks.map(({ key }) => key))].map((key) => locks.filter((lock) => lock.key === key));
   }
 
-  /** @internal */
-  async take(options: ResolvedOptions, guardsBody: boolean): Promise<MultiLease> {
-    const deadline = now() + patienceOf({ ...options, waitTimeout: options.waitTimeout });
-    const requestTimeout = Math.max(...this.groups.flat().map((lock) => lock.requestTimeout));
+  async take(options: ResolvedOptions, guardsBody: boolean): Promise<HeldLeases> {
+    const deadline = now() + patienceOf(options);
+    const requestTimeout = Math.max(...this.groups.flat().map((lock) => lock.queues.runtime.requestTimeout));
     const call = new MultiCall(this.key, options, guardsBody, deadline, requestTimeout);
     try {
       return await this.takeAll(call);
@@ -45,18 +44,17 @@ export class MultiLock extends LeaseLock<MultiLease> {
     }
   }
 
-  /** @internal */
-  holding<T>(lease: MultiLease, work: () => T): T {
-    return lease.leases.reduceRight((inner, each) => () => runHolding(each, inner, lease as unknown as Lease), work)();
+  holding<T>(lease: HeldLeases, work: () => T): T {
+    return lease.leases.reduceRight((inner, each) => () => runHolding(each, inner, lease), work)();
   }
 
-  private async takeAll(call: MultiCall): Promise<MultiLease> {
+  private async takeAll(call: MultiCall): Promise<HeldLeases> {
     for (let round = 1; ; round++) {
-      const leases: Lease[] = [];
+      const leases: HeldLease[] = [];
       try {
         for (const group of this.groups) leases.push(...(await this.takeGroup(group, call)));
         const failure = this.size > 1 ? await begin(leases, call.options, this.key) : undefined;
-        if (!failure) return new MultiLease(leases);
+        if (!failure) return new HeldLeases(leases);
         if (now() >= call.deadline || !(failure instanceof LockLostError || failure.transient)) throw failure;
       } catch (error) {
         await call.giveBack(leases);
@@ -68,13 +66,13 @@ export class MultiLock extends LeaseLock<MultiLease> {
   }
 
   /** Resolves to a lease of each, in their order. */
-  private async takeGroup(group: readonly LeaseLock<Lease>[], call: MultiCall): Promise<Lease[]> {
-    let [first] = group as readonly [LeaseLock<Lease>];
+  private async takeGroup(group: readonly KeyLock[], call: MultiCall): Promise<HeldLease[]> {
+    let [first] = group as readonly [KeyLock];
     for (let round = 1; ; round++) {
-      const leases = new Map<LeaseLock<Lease>, Lease>();
+      const leases = new Map<KeyLock, HeldLease>();
       leases.set(first, await first.take(this.optionsOf(call), call.guardsBody));
       const refusal = await this.tryOthers(group, leases, call);
-      if (!refusal) return group.map((lock) => leases.get(lock) as Lease);
+      if (!refusal) return group.map((lock) => leases.get(lock) as HeldLease);
       await call.giveBack(leases.values());
       if (now() >= call.deadline || !(refusal.error instanceof LockTimeoutError || refusal.error.transient)) throw refusal.error;
       first = refusal.lock;
@@ -84,10 +82,10 @@ export class MultiLock extends LeaseLock<MultiLease> {
   }
 
   private async tryOthers(
-    group: readonly LeaseLock<Lease>[],
-    leases: Map<LeaseLock<Lease>, Lease>,
+    group: readonly KeyLock[],
+    leases: Map<KeyLock, HeldLease>,
     call: MultiCall,
-  ): Promise<{ lock: LeaseLock<Lease>; error: LockError } | undefined> {
+  ): Promise<{ lock: KeyLock; error: LockError } | undefined> {
     for (const lock of group) {
       if (leases.has(lock)) continue;
       try {
@@ -104,7 +102,7 @@ export class MultiLock extends LeaseLock<MultiLease> {
   /** @throws {LockAbortedError} when the locks of one of them are being closed, which must not wait for us. */
   private async pause(round: number, { options, deadline }: MultiCall): Promise<void> {
     const { retryInterval, signal } = options;
-    const stops = this.groups.flat().flatMap(({ stopping }) => stopping ?? []);
+    const stops = this.groups.flat().map(({ queues }) => queues.runtime.stopping);
     await idleUntil(Math.min(pollDelay(round, retryInterval, -1), deadline - now()), signal ? [signal, ...stops] : stops);
     if (stops.some(({ aborted }) => aborted)) throw stopped(this.key);
   }
@@ -121,7 +119,7 @@ export class MultiLock extends LeaseLock<MultiLease> {
  *
  * @returns why one of them is not held, or cannot be kept. It may have been lost while the others were waited for.
  */
-async function begin(leases: readonly Lease[], options: ResolvedOptions, key: string): Promise<LockError | undefined> {
+async function begin(leases: readonly HeldLease[], options: ResolvedOptions, key: string): Promise<LockError | undefined> {
   const start = now();
   const { minHold, signal } = options;
   try {
@@ -136,8 +134,8 @@ async function begin(leases: readonly Lease[], options: ResolvedOptions, key: st
 }
 
 /** @throws {LockConfigError} where two of them cannot be held at the same time. */
-function withoutDuplicates(given: readonly LeaseLock<Lease>[]): LeaseLock<Lease>[] {
-  const locks: LeaseLock<Lease>[] = [];
+function withoutDuplicates(given: readonly KeyLock[]): KeyLock[] {
+  const locks: KeyLock[] = [];
   for (const lock of given) {
     const relations = locks.map((other) => lock.relationTo(other));
     if (relations.includes('rival')) {

@@ -1,20 +1,19 @@
 import { AsyncLocalStorage } from 'node:async_hooks';
 import type { LeaseDriver } from '../store/lease-driver.js';
-import type { Lease } from './lease.js';
+import type { Lease } from '../model/lease.js';
+import { processWide } from '../util/process-wide.js';
+import type { HeldLease } from './held-lease.js';
 
 /** A lease that this call chain holds, and the ones around it. */
 interface Hold {
-  /** Empty once it is released: a promise or a timer made under it may keep this for as long as it lives itself. */
-  lease: Lease | undefined;
-  /** What the chain sees of it: itself, or all that it was taken together with. */
+  /** `undefined` once it is released: a promise or a timer that was made under it may keep this object for long. */
+  lease: HeldLease | undefined;
+  /** What {@link currentLease} gives: the lease, or the multi-lease that it is part of. */
   shown: Lease | undefined;
   outer: Hold | undefined;
 }
 
-const SLOT = Symbol.for('nestjs-distributed-lock:holds');
-const shared = globalThis as { [SLOT]?: AsyncLocalStorage<Hold | undefined> };
-// On globalThis, so that two copies of this package in one process know each other's holds.
-const chain = (shared[SLOT] ??= new AsyncLocalStorage<Hold | undefined>());
+const chain = processWide('holds', () => new AsyncLocalStorage<Hold | undefined>());
 
 const NOTHING: readonly string[] = [];
 
@@ -24,7 +23,7 @@ const NOTHING: readonly string[] = [];
  * @param shown what {@link currentLease} gives, where it is not this lease.
  * @throws {LockLostError} if the lease ran out before the work could begin.
  */
-export function runHolding<T>(lease: Lease, work: () => T, shown = lease): T {
+export function runHolding<T>(lease: HeldLease, work: () => T, shown: Lease = lease): T {
   lease.assertHeld();
   const hold: Hold = { lease, shown, outer: innermost(chain.getStore()) };
   lease.onRelease(() => {
@@ -41,9 +40,10 @@ export function currentLease(): Lease | undefined {
 }
 
 /** The lease under which this call chain holds the key. */
-export function heldLease(driver: LeaseDriver, key: string): Lease | undefined {
+export function heldLease(driver: LeaseDriver, key: string): HeldLease | undefined {
   for (let hold = innermost(chain.getStore()); hold; hold = innermost(hold.outer)) {
-    if (hold.lease?.isOf(driver, key)) return hold.lease;
+    const tenure = hold.lease?.turn.tenure;
+    if (tenure?.key === key && tenure.driver === driver) return hold.lease;
   }
   return undefined;
 }
@@ -57,7 +57,7 @@ export function heldKeys(): readonly string[] {
   return keys;
 }
 
-// What a chain has released it no longer holds.
+/** Skips what has been released. */
 function innermost(hold: Hold | undefined): Hold | undefined {
   while (hold && !hold.lease) hold = hold.outer;
   return hold;

@@ -1,37 +1,18 @@
-import { asStoreError, LockAbortedError, type LockError, type LockLostError } from '../model/errors.js';
+import { asStoreError, LockAbortedError, type LockError } from '../model/errors.js';
 import type { LockEventEmitter } from '../model/events.js';
 import type { Tenancy } from '../store/lease-driver.js';
 import { idle, now } from '../util/clock.js';
-import { LinkedEntry, LinkedList } from '../util/linked-list.js';
 
 const FIRST_PAUSE = 50;
 const LONGEST_PAUSE = 1000;
 
-/** What the runtime knows of a lease that nobody has released yet. */
-export interface OpenLease {
-  /** Whether a body runs under it, as opposed to a bare lease that its holder releases. */
-  readonly guardsBody: boolean;
-  /** Whether its `maxHold` is over. */
-  readonly isOver: boolean;
-  abort(reason: LockLostError): void;
-  /** Releases it over its holder's head: for the holder it is lost. */
-  revoke(reason: LockLostError): Promise<void>;
-}
-
-/** A lease among those that are held. */
-export class HeldLease extends LinkedEntry<HeldLease> {
-  constructor(readonly lease: OpenLease) {
-    super();
-  }
-}
-
-/** What all locks over one store share: who holds, what still runs in the background, and whether they are being closed. */
+/** What all locks over one store share: their events, what is under way, and whether they are being closed. */
 export class Lifecycle {
-  readonly held = new LinkedList<HeldLease>();
   private cleaningUp = 0;
   private readonly stop = new AbortController();
   private readonly end = new AbortController();
   private acquiring = 0;
+  private bodies = 0;
   private onChange: (() => void)[] = [];
 
   constructor(
@@ -64,17 +45,6 @@ export class Lifecycle {
     if (this.end.signal.aborted) throw new LockAbortedError(`Cannot acquire "${key}": the locks are closed.`, { key, reason: 'shutdown' });
   }
 
-  opened(lease: OpenLease): HeldLease {
-    const held = new HeldLease(lease);
-    this.held.add(held);
-    return held;
-  }
-
-  ended(held: HeldLease): void {
-    this.held.delete(held);
-    this.changed();
-  }
-
   acquireBegins(): void {
     this.acquiring++;
   }
@@ -84,18 +54,34 @@ export class Lifecycle {
     this.changed();
   }
 
-  /** Resolves when no guarded body runs any more and none is about to. */
-  drained(): Promise<void> {
-    return this.when(() => this.acquiring === 0 && ![...this.held].some(({ lease }) => lease.guardsBody));
+  /** A body runs under a lease, which is released when it ends. */
+  bodyBegins(): void {
+    this.bodies++;
   }
 
-  /** Counts clean-up that nobody waits for, so that {@link quiet} can wait for it. */
-  inBackground(work: Promise<unknown>): void {
-    const ended = (): void => {
-      this.cleaningUp--;
-      this.changed();
-    };
+  bodyEnds(): void {
+    this.bodies--;
+    this.changed();
+  }
+
+  /** A release or another clean-up is under way, for which {@link quiet} waits. */
+  cleanUpBegins(): void {
     this.cleaningUp++;
+  }
+
+  cleanUpEnds(): void {
+    this.cleaningUp--;
+    this.changed();
+  }
+
+  /** Resolves when no body runs any more and none is about to. */
+  drained(): Promise<void> {
+    return this.when(() => this.acquiring === 0 && this.bodies === 0);
+  }
+
+  inBackground(work: Promise<unknown>): void {
+    const ended = (): void => this.cleanUpEnds();
+    this.cleanUpBegins();
     work.then(ended, ended);
   }
 

@@ -1,5 +1,5 @@
-import { inspect } from 'node:util';
-import { LockConfigError, type LockTimeoutError } from './errors.js';
+import { defined, instanceLike, integerFrom, oneOf, without, type Check } from './check-options.js';
+import type { LockTimeoutError } from './errors.js';
 
 /** How to take and keep a lease. All times are whole milliseconds. */
 export interface AcquireOptions {
@@ -63,59 +63,26 @@ const DEFAULTS: ResolvedOptions = {
   onLost: 'throw',
 };
 
-type Check = (value: unknown) => string | undefined;
+const DURATION = integerFrom(0);
 
-function integerFrom(least: number): Check {
-  return (value) => (Number.isSafeInteger(value) && (value as number) >= least ? undefined : `a whole number of at least ${least}`);
-}
-
-function oneOf(...values: unknown[]): Check {
-  return (value) => (values.includes(value) ? undefined : values.map((one) => JSON.stringify(one)).join(' or '));
-}
-
-const CHECKS: Record<keyof UsingOptions, Check> = {
-  // Of a shorter one 2 ms for the drift of clocks are too large a part, and a renewal each third of it too many requests.
+/** What the options of `using` must be. */
+export const USING_CHECKS = {
+  // Of a shorter lease, 2 ms for the drift of clocks are too large a part, and a renewal each third of it too many requests.
   keyTimeout: integerFrom(10),
   retryCount: integerFrom(0),
   retryInterval: integerFrom(1),
-  waitTimeout: (value) => (value === Infinity ? undefined : integerFrom(0)(value) && 'a whole number of at least 0, or Infinity'),
+  waitTimeout: (value) => (value === Infinity || !DURATION(value) ? undefined : 'a whole number of at least 0, or Infinity'),
   reentrant: oneOf(true, false),
   fair: oneOf(true, false),
-  minHold: integerFrom(0),
+  minHold: DURATION,
   maxHold: integerFrom(1),
-  signal: (value) => (isAbortSignal(value) ? undefined : 'an AbortSignal'),
-  onTimeout: (value) => (typeof value === 'function' ? undefined : oneOf('throw', 'skip')(value) && '"throw", "skip" or a function'),
+  signal: instanceLike('an AbortSignal', 'aborted', 'addEventListener'),
+  onTimeout: (value) =>
+    typeof value === 'function' || value === 'throw' || value === 'skip' ? undefined : '"throw", "skip" or a function',
   onLost: oneOf('throw', 'ignore'),
-};
+} as const satisfies Record<keyof UsingOptions, Check>;
 
-function isAbortSignal(value: unknown): boolean {
-  return typeof value === 'object' && value !== null && 'aborted' in value && 'addEventListener' in value;
-}
-
-/** The names of the options of `using`; those of `acquire` are all but `onTimeout` and `onLost`. */
-export const USING_OPTIONS = Object.keys(CHECKS) as readonly (keyof UsingOptions)[];
-export const ACQUIRE_OPTIONS = USING_OPTIONS.filter((name) => name !== 'onTimeout' && name !== 'onLost');
-
-/**
- * Checks names and values; an option that is `undefined` counts as not given.
- *
- * @param where what the options belong to, for the message.
- * @throws {LockConfigError} naming the option.
- */
-export function checkOptions(options: unknown, where: string, known: readonly string[] = USING_OPTIONS): void {
-  if (options === undefined) return;
-  if (typeof options !== 'object' || options === null) throw new LockConfigError(`${where}: the options must be an object.`);
-  for (const name of Object.keys(options)) {
-    if (!known.includes(name)) throw new LockConfigError(`${where}: unknown option "${name}".`);
-  }
-  // Also those that it inherits.
-  for (const name of known) {
-    const value: unknown = options[name as keyof typeof options];
-    if (value === undefined) continue;
-    const expected = CHECKS[name as keyof UsingOptions]?.(value);
-    if (expected !== undefined) throw new LockConfigError(`${where}: "${name}" must be ${expected}, not ${inspect(value)}.`);
-  }
-}
+export const ACQUIRE_CHECKS = without(USING_CHECKS, 'onTimeout', 'onLost');
 
 /** Complete options of a {@link Locks}, from its defaults and ours. */
 export function completeOptions(defaults: UsingOptions): ResolvedOptions {
@@ -139,11 +106,4 @@ export function resolveOptions(defaults: ResolvedOptions, own: UsingOptions | un
     onTimeout: own.onTimeout ?? defaults.onTimeout,
     onLost: own.onLost ?? defaults.onLost,
   };
-}
-
-/** Without the options that are `undefined`. */
-export function defined<T extends object>(options: T): T {
-  const result = { ...options };
-  for (const name of Object.keys(result) as (keyof T)[]) if (result[name] === undefined) delete result[name];
-  return result;
 }

@@ -1,9 +1,4 @@
-/** How the caller said how long it will wait; see {@link AcquireOptions}. */
-export interface PatienceOptions {
-  retryCount: number;
-  retryInterval: number;
-  waitTimeout: number | undefined;
-}
+import type { ResolvedOptions } from '../model/options.js';
 
 const FIRST_POLL = 10;
 const SLOWEST_TURN = 500;
@@ -12,7 +7,7 @@ const SLOWEST_AT_HEAD = 50;
 const MOST_DRAWS = 1000;
 
 /** Milliseconds that a caller waits in all: `waitTimeout`, else the sum of `retryCount - 1` draws from 1–2 × `retryInterval`. */
-export function patienceOf(options: PatienceOptions, random = Math.random): number {
+export function patienceOf(options: Pick<ResolvedOptions, 'retryCount' | 'retryInterval' | 'waitTimeout'>, random = Math.random): number {
   const { retryCount, retryInterval, waitTimeout } = options;
   if (waitTimeout !== undefined) return waitTimeout;
   if (retryCount === 0) return Infinity;

@@ -1,91 +1,94 @@
-import { Contender } from './contender.js';
-import { now, validity } from '../util/clock.js';
-import type { Contest, Grant, Taken, Wish } from './contest.js';
-import type { LeaseDriver } from '../store/lease-driver.js';
-import { abortedBy, closed, LockError, LockTimeoutError, ownCopyOf, stopped, unanswered } from '../model/errors.js';
-import { Lease } from '../holding/lease.js';
-import { LinkedEntry, LinkedList } from '../util/linked-list.js';
-import { Lookout, type Watchers } from '../holding/lookout.js';
+import type { LockQueues } from './lock-queues.js';
+import { HeldLease } from '../holding/held-lease.js';
 import type { Lifecycle } from '../holding/lifecycle.js';
 import { Tenure } from '../holding/tenure.js';
-import { Turns, type TurnLimits } from '../holding/turns.js';
-import { Waiter, type AcquireSettings } from './waiter.js';
+import { abortedBy, closed, LockError, LockTimeoutError, ownCopyOf, stopped, unanswered } from '../model/errors.js';
+import type { LeaseDriver } from '../store/lease-driver.js';
+import { now } from '../util/clock.js';
+import { LinkedEntry, LinkedList } from '../util/linked-list.js';
+import { Contender, type Taken } from './contender.js';
+import { Waiter, type Wish } from './waiter.js';
 
 /**
- * Those of this process who want one key. Only one of them at a time has business with the store: it contends for all, and what it gets
- * passes from one to the next without a request, within the limits.
+ * The callers of this process that want one key. Only as many contenders ask the store as callers may hold the key side by side: one, but for a
+ * semaphore. What they get passes from one caller to the next without a request, within the limits.
  */
-export class LockQueue extends LinkedEntry<LockQueue> implements Contest, Watchers {
+export class LockQueue extends LinkedEntry<LockQueue> {
+  readonly runtime: Lifecycle;
+  /** Whether a caller of this process had the key, and others have waited since: more will come. */
+  isInUse = false;
   private readonly waiting = new LinkedList<Waiter>();
-  private contender: Contender | undefined;
-  holder: Tenure | undefined;
+  private readonly contenders: Contender[] = [];
+  private readonly holders: Tenure[] = [];
+  /** Why the key was not granted when a contender asked last. */
   private outcome: Taken | LockError | undefined;
-  private turns: Turns | undefined;
-  /** Whether any waiter may be. */
   private isAnyLate = false;
-  private readonly lookout = new Lookout(this);
 
+  /**
+   * @param id of the queue among those of the driver; `undefined`: of a single caller.
+   * @param places how many callers may hold the key side by side.
+   */
   constructor(
-    readonly runtime: Lifecycle,
+    private readonly queues: LockQueues,
     readonly driver: LeaseDriver,
     readonly key: string,
-    private readonly limits: TurnLimits,
-    private readonly onIdle: (queue: LockQueue) => void,
+    readonly id: string | undefined,
+    private readonly places: number,
   ) {
     super();
+    this.runtime = queues.runtime;
   }
 
-  join(settings: AcquireSettings): Promise<Lease> {
+  join(wish: Wish): Promise<HeldLease> {
     return new Promise((resolve, reject) => {
-      const waiter = new Waiter(settings, resolve, reject);
+      const waiter = new Waiter(wish, resolve, reject);
       this.runtime.acquireBegins();
       this.waiting.add(waiter);
-      const { signal } = settings;
+      const { signal } = wish.options;
       if (signal) waiter.listen(signal, () => this.abandon(waiter, abortedBy(signal, this.key)));
-      if (!this.holder && !this.contender) return this.contend();
-      this.wait(waiter);
-      this.lookout.begin();
+      if (this.mayContend) this.contend();
+      else this.wait(waiter);
     });
   }
 
-  /** The locks are being closed: nobody may wait any more, though what is under way may yet succeed. */
+  /** The locks are being closed: nobody may wait any more, though a request under way may yet succeed. */
   stop(): void {
-    if (this.contender && !this.contender.isWaiting) return;
+    if (this.contenders.some(({ isAsking }) => isAsking)) return;
     for (const waiter of this.waiting) this.remove(waiter, stopped(this.key));
   }
 
-  /** The locks are closed: what is under way is called off. */
+  /** The locks are closed: requests under way are called off. */
   close(): void {
     for (const waiter of this.waiting) this.remove(waiter, closed(this.key));
   }
 
-  wish(): Wish {
-    const { settings, holding } = this.waiting.first as Waiter;
-    const { ttl, minHold, retryInterval, patience, fair, share } = settings;
-    // Where others have just had it, more will come.
-    const tokens = this.waiting.size > 1 || this.turns ? this.limits.handOvers : 1;
-    return { ttl, minHold, retryInterval, isPatient: patience > 0, fair, tokens, holding, share };
+  /** The waiter for which the contenders ask. */
+  get first(): Waiter {
+    return this.waiting.first as Waiter;
   }
 
-  isWanted({ ttl, minHold }: Wish): boolean {
-    const { settings } = this.waiting.first as Waiter;
-    return settings.ttl === ttl && settings.minHold === minHold;
+  /** How many tokens to reserve. */
+  get tokens(): number {
+    return this.waiting.size > 1 || this.isInUse ? this.queues.limits.handOvers : 1;
   }
 
-  granted({ owner, wish, token, sentAt, isContested }: Grant): void {
-    const { attempts } = this.contender as Contender;
-    this.contender = undefined;
+  granted(contender: Contender, token: number | null): void {
+    const { runtime, driver, key, first } = this;
+    const { owner, attempts, sentAt, reserved } = contender;
+    const { share, options } = first.settings;
+    this.contenders.splice(this.contenders.indexOf(contender), 1);
     this.outcome = undefined;
-    this.turns = new Turns(this.limits, wish.tokens, token, isContested);
-    const { key, driver, runtime } = this;
-    const { ttl, minHold, share } = wish;
-    const fencingToken = this.turns.take();
-    const tenure = new Tenure(runtime, this, { key, owner, driver, ttl, minHold, fencingToken, share, sentAt, grantedAt: now() });
-    this.give(this.waiting.first as Waiter, tenure, attempts);
+    this.isInUse = true;
+    const grant = { owner, ttl: options.keyTimeout, share, sentAt, token, tokens: reserved, isContested: attempts > 1 };
+    const tenure = new Tenure(runtime, driver, key, grant, this.queues.limits, this.onEnd);
+    this.holders.push(tenure);
+    this.give(first, tenure, now(), options.minHold, attempts);
     if (this.isAnyLate) this.removeLate();
     if (runtime.stopping.aborted) this.stop();
+    this.contendForAll();
   }
 
+  /** The key is taken, or the store gave no answer; it is asked again. */
   refused(outcome: Taken | LockError): void {
     this.outcome = outcome;
     const isStopping = this.runtime.stopping.aborted;
@@ -96,80 +99,72 @@ export class LockQueue extends LinkedEntry<LockQueue> implements Contest, Watche
     }
   }
 
-  failed(error: LockError): void {
-    this.contender = undefined;
+  /** No further try can help. */
+  failed(contender: Contender, error: LockError): void {
+    this.contenders.splice(this.contenders.indexOf(contender), 1);
     for (const waiter of this.waiting) this.remove(waiter, ownCopyOf(error));
   }
 
+  private readonly onEnd = (tenure: Tenure, turnEndedAt?: number): boolean => {
+    if (turnEndedAt !== undefined) return this.passOn(tenure, turnEndedAt);
+    const index = this.holders.indexOf(tenure);
+    if (index < 0) return false;
+    this.holders.splice(index, 1);
+    this.contendForAll();
+    this.restIfIdle();
+    return false;
+  };
+
   /**
-   * The holder's last lease is released. The key passes to the next one here, without the store or by one request that offers it to others
-   * first; `false`: nobody here waits, or it must go back to the store by itself.
+   * A turn has ended. The key passes to the next caller here, without the store or by one request that offers it to others first; `false`: nobody
+   * here waits, or it must go back to the store by itself.
    */
-  passOn(tenure: Tenure, endedAt: number): boolean {
-    if (this.holder !== tenure || this.waiting.size === 0 || tenure.keepUntil > endedAt) return false;
-    // Those who listen may take their time, and may call off the next one's wait.
-    const time = tenure.tellReleased() ? now() : endedAt;
-    const next = this.waiting.first;
-    if (!next) return false;
-    this.outcome = undefined;
-    if (this.turns && this.mayPassTo(next, tenure, this.turns, time)) {
-      const successor = tenure.handOver(this.turns.take(), time);
-      this.give(next, successor, 0);
-      if (this.waiting.size > 0) this.turns.extend(successor);
-    } else {
-      this.free();
-      this.contend(tenure);
+  private passOn(tenure: Tenure, endedAt: number): boolean {
+    if (this.waiting.size === 0 || tenure.turn.keepUntil > endedAt) return false;
+    // Listeners may take their time, and may call off the wait of the next caller.
+    const time = tenure.turn.tellReleased() ? now() : endedAt;
+    if (this.waiting.size === 0) return false;
+    const { options } = this.first.settings;
+    // A minHold outlives the process only if the store knows of it.
+    if (options.keyTimeout === tenure.ttl && options.minHold === 0 && tenure.mayPassOn(time)) {
+      this.outcome = undefined;
+      this.give(this.first, tenure, time, 0, 0);
+      if (this.waiting.size > 0) tenure.extendSoon();
+      return true;
     }
+    // Of several holders each gives its own part back, and the contenders ask for more.
+    if (this.driver.isShared) return false;
+    tenure.stop();
+    this.holders.pop();
+    this.contend(tenure);
     return true;
   }
 
-  /** The tenure is over at the store, or soon will be: the next one here asks for one of its own. */
-  left(tenure: Tenure): void {
-    if (this.holder !== tenure) return;
-    this.free();
-    if (this.waiting.size > 0) this.contend();
-    else this.rest();
-  }
-
-  get lookInterval(): number | undefined {
-    const { first } = this.waiting;
-    return first && 2 * first.settings.retryInterval;
-  }
-
-  looked(outage: LockError | undefined): void {
-    this.outcome = outage;
-  }
-
-  /** Nobody here holds the key: there is nothing to look after. */
-  private free(): void {
-    this.holder = undefined;
-    this.lookout.end();
+  private get mayContend(): boolean {
+    const { length } = this.contenders;
+    return length < this.waiting.size && length + this.holders.length < this.places;
   }
 
   private contend(yields?: Tenure): void {
-    this.contender = new Contender(this, yields);
-    this.contender.ask();
+    const contender = new Contender(this, yields);
+    this.contenders.push(contender);
+    contender.ask();
   }
 
-  private mayPassTo({ settings }: Waiter, tenure: Tenure, turns: Turns, time: number): boolean {
-    if (turns.areOver(time)) return false;
-    // A minHold outlives the process only if the store knows of it.
-    return (
-      settings.ttl === tenure.ttl && settings.minHold === 0 && tenure.isRenewed && tenure.validUntil - time >= validity(tenure.ttl) / 2
-    );
+  private contendForAll(): void {
+    while (this.mayContend) this.contend();
   }
 
-  private give(waiter: Waiter, tenure: Tenure, attempts: number): void {
-    const { key, owner, fencingToken } = tenure;
-    this.holder = tenure;
+  private give(waiter: Waiter, tenure: Tenure, time: number, minHold: number, attempts: number): void {
     this.waiting.delete(waiter);
     waiter.end();
-    if (this.waiting.size > 0) this.lookout.begin();
-    else this.lookout.end();
-    const { guardsBody, maxHold } = waiter.settings;
-    const lease = new Lease(tenure, guardsBody, maxHold, true);
+    const { key, owner } = tenure;
+    const turn = tenure.beginTurn(time, minHold);
+    const { guardsBody, options } = waiter.settings;
+    const lease = new HeldLease(turn, guardsBody, options.maxHold);
     const { events } = this.runtime;
     if (events.isHeard('acquired')) {
+      const { fencingToken } = turn;
       waiter.inContext(() => events.emit('acquired', { key, owner, fencingToken, waited: waiter.waited, attempts }));
     }
     this.runtime.acquireEnds();
@@ -186,37 +181,37 @@ export class LockQueue extends LinkedEntry<LockQueue> implements Contest, Watche
     if (waiter.settings.patience > 0) events.emit('waiting', { key: this.key });
   }
 
-  /** The first one has one last look, since the last one may be long ago. Nobody waits for an answer for longer than a requestTimeout. */
+  /** The first waiter has one last look, since the last one may be long ago. It waits for the answer for a requestTimeout at most. */
   private deadline(waiter: Waiter): void {
-    const { first } = this.waiting;
-    if (waiter !== first && (this.holder || this.outcome)) return this.remove(waiter, this.reasonAtTheEnd(waiter));
+    const { first, holders, contenders } = this;
+    if (waiter !== first && (holders.length > 0 || this.outcome)) return this.remove(waiter, this.reasonAtTheEnd(waiter));
     waiter.isLate = this.isAnyLate = true;
     waiter.grant(this.runtime.requestTimeout, () => this.remove(waiter, this.reasonAtTheEnd(waiter, true)));
-    if (this.holder) void this.lookout.look().then(() => this.holder && this.remove(waiter, this.reasonAtTheEnd(waiter)));
-    else if (waiter === first && waiter.settings.patience > 0) this.contender?.ask();
+    if (waiter !== first || waiter.settings.patience === 0) return;
+    if (contenders[0]) return contenders[0].ask();
+    const ended = (): void => {
+      if (this.holders.length > 0) this.remove(waiter, this.reasonAtTheEnd(waiter));
+    };
+    holders[0]?.renew().then(ended, ended);
   }
 
-  /** The next one has waited by the retryInterval of the first, and goes on by its own. */
+  /** The next waiter goes on by its own retryInterval. */
   private abandon(waiter: Waiter, error: LockError): void {
-    const { first } = this.waiting;
+    const { first } = this;
     this.remove(waiter, error);
-    if (waiter === first && this.contender?.isWaiting) this.contender.ask();
+    const [contender] = this.contenders;
+    if (waiter === first && contender && !contender.isAsking) contender.ask();
   }
 
   private remove(waiter: Waiter, error: LockError): void {
     if (!this.waiting.delete(waiter)) return;
     waiter.end();
-    const attempts = this.contender?.attempts ?? 0;
-    if (this.waiting.size === 0 && this.contender) {
-      this.contender.cancel();
-      this.contender = undefined;
-    }
+    const attempts = this.contenders[0]?.attempts ?? 0;
+    while (this.contenders.length > this.waiting.size) this.contenders.pop()?.cancel();
     if (error instanceof LockTimeoutError) {
       waiter.inContext(() => this.runtime.events.emit('timeout', { key: this.key, waited: waiter.waited, attempts }));
     }
-    if (this.waiting.size === 0) this.lookout.end();
-    else this.lookout.begin();
-    if (!this.holder && !this.contender && this.waiting.size === 0) this.rest();
+    this.restIfIdle();
     this.runtime.acquireEnds();
     waiter.reject(error);
   }
@@ -226,24 +221,25 @@ export class LockQueue extends LinkedEntry<LockQueue> implements Contest, Watche
     for (const waiter of this.waiting) if (waiter.isLate) this.remove(waiter, this.reasonAtTheEnd(waiter));
   }
 
-  /** Nobody has it, nobody wants it. */
-  private rest(): void {
+  private restIfIdle(): void {
+    if (this.waiting.size > 0 || this.holders.length > 0) return;
     this.outcome = undefined;
-    this.turns = undefined;
-    this.onIdle(this);
+    this.isInUse = false;
+    this.queues.rest(this);
   }
 
-  /** @param isAtTheLatest the request that it was given time for has no answer, however its silence is measured. */
+  /** @param isAtTheLatest its requestTimeout is over: no answer under way counts any more. */
   private reasonAtTheEnd(waiter: Waiter, isAtTheLatest = false): LockError {
-    const { key, outcome } = this;
-    const isOutage = outcome instanceof LockError && !(this.holder && this.lookout.isOutdatedFor(this.holder));
-    if (isOutage) return ownCopyOf(outcome);
-    const isKnown = this.holder ?? outcome ?? this.turns;
-    const asked = this.holder ? this.lookout : this.contender;
-    const silence = asked?.silence ?? 0;
+    const { key } = this;
+    const [contender] = this.contenders;
+    const holder = contender ? undefined : this.holders[0];
+    const outcome = holder ? holder.outage : this.outcome;
+    if (outcome instanceof LockError) return ownCopyOf(outcome);
+    const silence = (holder ?? contender)?.silence ?? 0;
+    const isKnown = holder ?? outcome ?? this.isInUse;
     if (!isKnown || silence >= this.runtime.requestTimeout || (isAtTheLatest && silence > 0)) return unanswered(key);
-    const holder = this.holder?.owner ?? (outcome as Taken | undefined)?.holder ?? undefined;
-    const by = holder ? `held by ${holder}` : 'taken';
-    return new LockTimeoutError(`Could not acquire "${key}" within ${Math.round(waiter.waited)} ms: it is ${by}.`, { key, holder });
+    const owner = (holder ?? this.holders[0])?.owner ?? outcome?.holder ?? undefined;
+    const by = owner ? `held by ${owner}` : 'taken';
+    return new LockTimeoutError(`Could not acquire "${key}" within ${Math.round(waiter.waited)} ms: it is ${by}.`, { key, holder: owner });
   }
 }

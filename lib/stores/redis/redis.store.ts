@@ -1,7 +1,7 @@
 import { Cluster, Redis, type ClusterNode, type ClusterOptions, type RedisOptions } from 'ioredis';
 import { now } from '../../core/util/clock.js';
 import { LockConfigError } from '../../core/model/errors.js';
-import { defined } from '../../core/model/options.js';
+import { defined } from '../../core/model/check-options.js';
 import type { LockStore } from '../../core/store/lock-store.js';
 import { RedisCountDownLatchDriver } from './count-down-latch.driver.js';
 import { RedisMutexDriver } from './mutex.driver.js';

@@ -1,9 +1,10 @@
 import { LockLostError, LockTimeoutError } from '../core/model/errors.js';
+import { checkOptions } from '../core/model/check-options.js';
+import type { Lease } from '../core/model/lease.js';
 import {
-  ACQUIRE_OPTIONS,
-  checkOptions,
+  ACQUIRE_CHECKS,
   resolveOptions,
-  USING_OPTIONS,
+  USING_CHECKS,
   type AcquireOptions,
   type ResolvedOptions,
   type TimeoutContext,
@@ -26,22 +27,10 @@ export type OnTimeoutResult<O> = typeof NONE extends keyof O
 
 type ResultOf<T> = T extends 'skip' ? undefined : T extends (...args: never[]) => infer R ? Awaited<R> : never;
 
-/** What every kind of lease can do, as far as its lock needs it. */
-export interface AnyLease {
+/** What all kinds of lock offer. */
+export interface Lock<L extends Lease = Lease> {
+  /** The key as the store knows it, namespace included; of a multi-lock all keys, joined by `', '`. */
   readonly key: string;
-  /** @internal */
-  readonly loss: unknown;
-  release(): Promise<boolean>;
-}
-
-/** What all kinds of lock have in common: they give a lease, for oneself or for the time of a piece of work. */
-export abstract class LeaseLock<L extends AnyLease> {
-  protected constructor(
-    /** The key as the store knows it, namespace included. */
-    readonly key: string,
-    /** @internal */
-    protected readonly defaults: ResolvedOptions,
-  ) {}
 
   /**
    * Waits for the key and takes it. The lease is renewed until it is released.
@@ -52,26 +41,10 @@ export abstract class LeaseLock<L extends AnyLease> {
    * @throws {LockLostError} when this call chain holds the key by a lease that is lost.
    * @throws {LockConfigError} when an option is wrong.
    */
-  acquire(options?: AcquireOptions): Promise<L> {
-    // Not `async`: each promise more is one more turn until the caller has its lease.
-    try {
-      checkOptions(options, `Lock "${this.key}"`, ACQUIRE_OPTIONS);
-      return this.take(resolveOptions(this.defaults, options), false);
-    } catch (error) {
-      return Promise.reject(error);
-    }
-  }
+  acquire(options?: AcquireOptions): Promise<L>;
 
   /** As {@link acquire}, but tries once and resolves to `null` where the key is taken. */
-  async tryAcquire(options?: AcquireOptions): Promise<L | null> {
-    checkOptions(options, `Lock "${this.key}"`, ACQUIRE_OPTIONS);
-    try {
-      return await this.acquire({ ...options, waitTimeout: 0 });
-    } catch (error) {
-      if (error instanceof LockTimeoutError) return null;
-      throw error;
-    }
-  }
+  tryAcquire(options?: AcquireOptions): Promise<L | null>;
 
   /**
    * Runs the work under the key, and in a call chain that may take the key again. The work's result or error comes through as it is.
@@ -80,48 +53,70 @@ export abstract class LeaseLock<L extends AnyLease> {
    * @throws {LockLostError} with the work's `result`, when the lease was lost meanwhile and the work succeeded, unless `onLost` is `'ignore'`. Its
    *   `cause` says how.
    */
+  using<T, const O extends UsingOptions = NoOptions>(work: (lease: L) => T | PromiseLike<T>, options?: O): Promise<T | OnTimeoutResult<O>>;
+}
+
+/** A lease, with why it is no longer held. */
+export interface LosableLease extends Lease {
+  readonly loss: unknown;
+}
+
+/** What a lock must be able to do for {@link runUnder}. */
+export interface Guard<L extends LosableLease> {
+  /** A lease by options that are checked and complete. It may also throw: a promise more costs as much as the rest of it. */
+  take(options: ResolvedOptions, guardsBody: boolean): Promise<L>;
+  /** Runs the work in a call chain that holds this lease. */
+  holding<T>(lease: L, work: () => T): T;
+}
+
+/** The part that all locks have in common. */
+export abstract class LockBase<L extends LosableLease> implements Lock<L>, Guard<L> {
+  protected constructor(
+    readonly key: string,
+    protected readonly defaults: ResolvedOptions,
+  ) {}
+
+  abstract take(options: ResolvedOptions, guardsBody: boolean): Promise<L>;
+
+  abstract holding<T>(lease: L, work: () => T): T;
+
+  acquire(options?: AcquireOptions): Promise<L> {
+    // Not `async`: each promise more is one more turn until the caller has its lease.
+    try {
+      checkOptions(options, `Lock "${this.key}"`, ACQUIRE_CHECKS);
+      return this.take(resolveOptions(this.defaults, options), false);
+    } catch (error) {
+      return Promise.reject(error);
+    }
+  }
+
+  async tryAcquire(options?: AcquireOptions): Promise<L | null> {
+    checkOptions(options, `Lock "${this.key}"`, ACQUIRE_CHECKS);
+    try {
+      return await this.acquire({ ...options, waitTimeout: 0 });
+    } catch (error) {
+      if (error instanceof LockTimeoutError) return null;
+      throw error;
+    }
+  }
+
   async using<T, const O extends UsingOptions = NoOptions>(
     work: (lease: L) => T | PromiseLike<T>,
     options?: O,
   ): Promise<T | OnTimeoutResult<O>> {
-    checkOptions(options, `Lock "${this.key}"`, USING_OPTIONS);
+    checkOptions(options, `Lock "${this.key}"`, USING_CHECKS);
     return (await runUnder(this, resolveOptions(this.defaults, options), work, NO_CALL)) as T | OnTimeoutResult<O>;
   }
-
-  /**
-   * A lease by options that are checked and complete. Not `async`, for a promise costs as much as the rest of it: it may throw, too.
-   *
-   * @internal
-   */
-  abstract take(options: ResolvedOptions, guardsBody: boolean): Promise<L>;
-
-  /** @internal How it stands to another lock: is it one by two objects, or one that cannot be held together with it? */
-  relationTo(other: LeaseLock<AnyLease>): 'same' | 'rival' | 'other' {
-    return this === (other as unknown) ? 'same' : 'other';
-  }
-
-  /** @internal Aborts when nobody may wait any more. */
-  get stopping(): AbortSignal | undefined {
-    return undefined;
-  }
-
-  /** @internal Milliseconds within which its store answers a request. */
-  get requestTimeout(): number {
-    return 0;
-  }
-
-  /** @internal Runs the work in a call chain that holds this lease. */
-  abstract holding<T>(lease: L, work: () => T): T;
 }
 
-/** The call on whose behalf a lock is taken, for `onTimeout`. */
+/** The call for which a lock is taken, as `onTimeout` sees it. */
 export type GuardedCall = Pick<TimeoutContext, 'args' | 'target' | 'method'>;
 
 const NO_CALL: GuardedCall = { args: [], target: undefined, method: undefined };
 
 /** Runs the work while a lease of the lock is held. Resolves to the result of the work, or to what `onTimeout` makes of a timeout. */
-export async function runUnder<L extends AnyLease>(
-  lock: Pick<LeaseLock<L>, 'take' | 'holding'>,
+export async function runUnder<L extends LosableLease>(
+  lock: Guard<L>,
   options: ResolvedOptions,
   work: (lease: L) => unknown,
   call: GuardedCall,
@@ -144,21 +139,20 @@ export async function runUnder<L extends AnyLease>(
   return result;
 }
 
-/** What a call resolves to that did not get its lock; anything but a timeout is thrown on. */
-export async function resultOnTimeout(error: unknown, options: ResolvedOptions, call: GuardedCall): Promise<unknown> {
-  const { onTimeout } = options;
+/** What a call resolves to that did not get its lock; any error but a timeout is thrown on. */
+export async function resultOnTimeout(error: unknown, { onTimeout }: ResolvedOptions, call: GuardedCall): Promise<unknown> {
   if (!(error instanceof LockTimeoutError) || onTimeout === 'throw') throw error;
   return onTimeout === 'skip' ? undefined : onTimeout({ key: error.key ?? '', ...call, error });
 }
 
-/** Gives back the lease of a body that has ended. Whoever ignores a loss does not wait for the store's answer: it tells nothing else. */
-export function releaseOf(lease: AnyLease, { onLost }: ResolvedOptions): Promise<boolean> | true {
+/** Gives back the lease of a body that has ended. A call that ignores a loss does not wait for the reply, which would only tell of that. */
+export function releaseOf(lease: Lease, { onLost }: ResolvedOptions): Promise<boolean> | true {
   const released = lease.release();
   return onLost === 'ignore' ? true : released;
 }
 
 /** The error of a body that succeeded under a lease that its release found lost. */
-export function lossOf(lease: AnyLease, wasOurs: boolean, result: unknown): LockLostError | undefined {
+export function lossOf(lease: LosableLease, wasOurs: boolean, result: unknown): LockLostError | undefined {
   if (wasOurs) return undefined;
   const message = `The lease of "${lease.key}" was lost while the work ran: another may have worked at the same time.`;
   return new LockLostError(message, { key: lease.key, result, cause: lease.loss });

@@ -1,0 +1,161 @@
+import { AsyncLocalStorage } from 'node:async_hooks';
+import { abortedBy, LockLostError, type LockAbortedError } from '../model/errors.js';
+import type { Lease } from '../model/lease.js';
+import { untilAborted } from '../util/abort.js';
+import { after, now } from '../util/clock.js';
+import type { Turn } from './turn.js';
+
+/** How long a lease is kept, milliseconds. */
+export interface HoldTimes {
+  readonly minHold: number;
+  readonly maxHold?: number;
+}
+
+/** A lease of a local holder. A turn has one, and one more for each re-entrant call. */
+export class HeldLease implements Lease {
+  /** Whether `maxHold` is over. */
+  isOver = false;
+  private isReleased = false;
+  private answer: Promise<boolean> | undefined;
+  private controller: AbortController | undefined;
+  /** The async context in which `signal` was first read: its listeners run there, and not in the call that finds the lease lost. */
+  private context: (<T>(work: () => T) => T) | undefined;
+  private abortReason: unknown;
+  private limit: NodeJS.Timeout | undefined;
+  private released: (() => void) | undefined;
+  /** The `maxHold` of the first lease ends the turn; that of a re-entrant one only ends its own lease. */
+  private readonly isFirst: boolean;
+
+  /** @param guardsBody whether a body runs under it, for which `close()` waits. A bare lease is released by its holder. */
+  constructor(
+    readonly turn: Turn,
+    private readonly guardsBody: boolean,
+    maxHold: number | undefined,
+  ) {
+    this.isFirst = turn.leases.length === 0;
+    if (guardsBody) turn.tenure.runtime.bodyBegins();
+    turn.add(this);
+    if (maxHold !== undefined) this.limitTo(now() + maxHold);
+  }
+
+  get key(): string {
+    return this.turn.tenure.key;
+  }
+
+  get owner(): string {
+    return this.turn.tenure.owner;
+  }
+
+  get fencingToken(): number | null {
+    return this.turn.fencingToken;
+  }
+
+  get signal(): AbortSignal {
+    if (!this.controller) {
+      this.controller = new AbortController();
+      this.context = AsyncLocalStorage.snapshot();
+      if (this.abortReason !== undefined) this.controller.abort(this.abortReason);
+    }
+    return this.controller.signal;
+  }
+
+  remaining(): number {
+    return this.isReleased ? 0 : this.turn.remaining();
+  }
+
+  assertHeld(): void {
+    if (this.remaining() > 0) return;
+    if (!this.isReleased) this.turn.tenure.expire();
+    throw this.turn.loss ?? new LockLostError(`The lease of "${this.key}" has been released.`, { key: this.key });
+  }
+
+  async renew(): Promise<void> {
+    this.assertHeld();
+    await this.turn.tenure.renew();
+  }
+
+  release(): Promise<boolean> {
+    if (!this.isReleased) {
+      this.isReleased = true;
+      clearTimeout(this.limit);
+      this.released?.();
+      if (this.guardsBody) this.turn.tenure.runtime.bodyEnds();
+      this.answer = this.turn.remove(this);
+    }
+    // A listener that is called during the release may release again, before there is an answer.
+    return this.answer ?? Promise.resolve().then(() => this.answer as Promise<boolean>);
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.release();
+  }
+
+  /** Calls back when the lease is released, before the store is asked. */
+  onRelease(callback: () => void): void {
+    const { released } = this;
+    this.released = released
+      ? () => {
+          released();
+          callback();
+        }
+      : callback;
+  }
+
+  /** Why it is no longer held. */
+  get loss(): unknown {
+    // A lease that was called off by other means than its maxHold may be lost all the same.
+    return this.abortReason instanceof LockLostError ? this.abortReason : (this.turn.loss ?? this.abortReason);
+  }
+
+  /** Makes the store keep the key for so long, whatever happens to this process. */
+  cover(minHold: number): Promise<void> {
+    return this.turn.cover(minHold);
+  }
+
+  /** Counts its `minHold`, which is covered, and its `maxHold` from that time. */
+  begin({ minHold, maxHold }: HoldTimes, time: number): void {
+    this.turn.keepUntil = Math.max(this.turn.keepUntil, time + minHold);
+    if (maxHold !== undefined) this.limitTo(time + maxHold);
+  }
+
+  /** Releases it while its holder still works: for the holder it is lost. */
+  async revoke(reason: LockLostError): Promise<void> {
+    if (this.isReleased) return;
+    this.abort(reason);
+    const released = this.release();
+    this.answer = released.then(() => false);
+    await released;
+  }
+
+  /** A lease of the same turn, for a re-entrant call. */
+  async reenter(guardsBody: boolean, { minHold, maxHold, signal }: HoldTimes & { signal?: AbortSignal }): Promise<HeldLease> {
+    this.assertHeld();
+    const lease = new HeldLease(this.turn, guardsBody, maxHold);
+    const start = now();
+    try {
+      await untilAborted(this.cover(minHold), signal);
+      if (signal?.aborted) throw abortedBy(signal, this.key);
+      lease.assertHeld();
+      lease.begin({ minHold }, start);
+    } catch (error) {
+      await lease.release();
+      throw error;
+    }
+    return lease;
+  }
+
+  abort(reason: LockLostError | LockAbortedError): void {
+    this.abortReason ??= reason;
+    this.context?.(() => this.controller?.abort(this.abortReason));
+  }
+
+  private limitTo(end: number): void {
+    this.limit = after(end - now(), () => {
+      if (now() < end) return this.limitTo(end);
+      const reason = new LockLostError(`"${this.key}" was held for maxHold: its lease runs out.`, { key: this.key });
+      this.isOver = true;
+      this.abort(reason);
+      this.turn.reachedLimit(reason, this.isFirst);
+    }).unref();
+  }
+}

@@ -1,0 +1,80 @@
+import type { LockLostError } from '../model/errors.js';
+import { now } from '../util/clock.js';
+import type { HeldLease } from './held-lease.js';
+import type { Tenure } from './tenure.js';
+
+const NONE: readonly HeldLease[] = [];
+
+/** One local caller's part of a tenure: its fencing token, its limits and its leases. It ends with the last of the leases. */
+export class Turn {
+  leases: readonly HeldLease[] = NONE;
+  /** Why the key is no longer ours. */
+  loss: LockLostError | undefined;
+  private isEnded = false;
+  private limit: LockLostError | undefined;
+  private isTold = false;
+
+  /** @param keepUntil on the monotonic clock: a release before that does not free the key. The store knows of it. */
+  constructor(
+    readonly tenure: Tenure,
+    readonly fencingToken: number | null,
+    private readonly grantedAt: number,
+    public keepUntil: number,
+  ) {}
+
+  /** Milliseconds for which the key is surely still ours. */
+  remaining(time = now()): number {
+    return this.isEnded || this.loss ? 0 : Math.max(0, this.tenure.validUntil - time);
+  }
+
+  add(lease: HeldLease): void {
+    this.leases = this.leases.length === 0 ? [lease] : [...this.leases, lease];
+    if (this.limit) lease.abort(this.limit);
+  }
+
+  /** Ends one lease; true if the key was ours until then. */
+  remove(lease: HeldLease): Promise<boolean> {
+    const time = now();
+    this.leases = this.leases.length === 1 ? NONE : this.leases.filter((other) => other !== lease);
+    if (this.remaining(time) === 0) this.tenure.expire();
+    if (this.leases.length === 0) {
+      this.isEnded = true;
+      return this.tenure.endTurn(time);
+    }
+    this.stopIfAllAreOver();
+    return Promise.resolve(!this.loss);
+  }
+
+  /** Makes the store keep the key for so long. */
+  async cover(minHold: number): Promise<void> {
+    const { tenure } = this;
+    if (now() + minHold > this.keepUntil && minHold > this.remaining()) await tenure.renew(Math.max(tenure.ttl, minHold));
+  }
+
+  lost(reason: LockLostError): void {
+    this.loss = reason;
+    for (const lease of this.leases) lease.abort(reason);
+  }
+
+  /** The `maxHold` of a lease is over. If that ends them all, all are aborted, and the key runs out. */
+  reachedLimit(reason: LockLostError, endsAll: boolean): void {
+    if (endsAll) {
+      this.limit ??= reason;
+      for (const lease of this.leases) lease.abort(reason);
+    }
+    this.stopIfAllAreOver();
+  }
+
+  /** Tells the listeners, once. Returns whether there are any. */
+  tellReleased(): boolean {
+    const { key, owner, runtime } = this.tenure;
+    if (this.isTold || !runtime.events.isHeard('released')) return false;
+    this.isTold = true;
+    runtime.events.emit('released', { key, owner, held: now() - this.grantedAt });
+    return true;
+  }
+
+  private stopIfAllAreOver(): void {
+    if (this.limit || (this.leases.length > 0 && this.leases.every(({ isOver }) => isOver))) this.tenure.renewAt = Infinity;
+  }
+}

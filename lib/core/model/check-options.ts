@@ -1,0 +1,65 @@
+import { inspect } from 'node:util';
+import { LockConfigError } from './errors.js';
+
+/** What an option must be, for the message, if the value is not that. */
+export type Check = (value: unknown) => string | undefined;
+
+/** The options that are known, with what each must be. */
+export type Checks = Readonly<Record<string, Check>>;
+
+export function integerFrom(least: number, most = Infinity): Check {
+  const expected = most === Infinity ? `a whole number of at least ${least}` : `a whole number from ${least} to ${most}`;
+  return (value) => (Number.isSafeInteger(value) && (value as number) >= least && (value as number) <= most ? undefined : expected);
+}
+
+export function oneOf(...values: unknown[]): Check {
+  const names = values.map((value) => JSON.stringify(value));
+  const expected = [names.slice(0, -1).join(', '), ...names.slice(-1)].join(' or ');
+  return (value) => (values.includes(value) ? undefined : expected);
+}
+
+export function instanceLike(what: string, ...properties: string[]): Check {
+  const fits = (value: unknown): boolean => typeof value === 'object' && value !== null && properties.every((name) => name in value);
+  return (value) => (fits(value) ? undefined : what);
+}
+
+export function ofType(type: 'string' | 'function' | 'object'): Check {
+  return (value) => (typeof value === type && value !== null ? undefined : `${type === 'object' ? 'an' : 'a'} ${type}`);
+}
+
+/**
+ * Checks names and values; an option that is `undefined` counts as not given.
+ *
+ * @param where what the options belong to, for the message.
+ * @param required an option that must be given.
+ * @throws {LockConfigError} naming the option.
+ */
+export function checkOptions(options: unknown, where: string, checks: Checks, required?: string): void {
+  if (options === undefined && required === undefined) return;
+  if (typeof options !== 'object' || options === null) throw new LockConfigError(`${where}: the options must be an object.`);
+  for (const name of Object.keys(options)) {
+    if (!(name in checks)) throw new LockConfigError(`${where}: unknown option "${name}".`);
+  }
+  // Also inherited ones.
+  for (const name in checks) {
+    const value: unknown = options[name as keyof typeof options];
+    const expected = value === undefined && name !== required ? undefined : checks[name]?.(value);
+    if (expected !== undefined) throw new LockConfigError(`${where}: "${name}" must be ${expected}, not ${inspect(value)}.`);
+  }
+}
+
+/** Some of the checks. */
+export function only(checks: Checks, ...names: string[]): Checks {
+  return Object.fromEntries(Object.entries(checks).filter(([name]) => names.includes(name)));
+}
+
+export function without(checks: Checks, ...names: string[]): Checks {
+  return Object.fromEntries(Object.entries(checks).filter(([name]) => !names.includes(name)));
+}
+
+/** Without the options that are `undefined`. */
+export function defined<T extends object>(options: T): T {
+  const result = { ...options };
+  for (const name of Object.keys(result) as (keyof T)[]) if (result[name] === undefined) delete result[name];
+  return result;
+}

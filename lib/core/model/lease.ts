@@ -1,0 +1,42 @@
+/**
+ * One holding of one key. It is renewed until it is released, lost, or held for `maxHold`.
+ *
+ * It can be disposed of by `await using`.
+ */
+export interface Lease extends AsyncDisposable {
+  /** The key as the store knows it, namespace included. */
+  readonly key: string;
+
+  /** The random id under which the store knows the holder. */
+  readonly owner: string;
+
+  /**
+   * A safe integer that only grows from one holding of a key to the next; `null` where the store cannot promise that. Send it along with each
+   * write, and let the resource refuse a smaller one than it has seen.
+   */
+  readonly fencingToken: number | null;
+
+  /** Aborts when the lease is lost or `maxHold` is over; its reason is a {@link LockLostError}. */
+  readonly signal: AbortSignal;
+
+  /** Milliseconds for which the key is surely still ours; 0 when the lease is lost or released. */
+  remaining(): number;
+
+  /** @throws {LockLostError} if the lease is lost, run out or released. */
+  assertHeld(): void;
+
+  /**
+   * Renews now, for a whole `keyTimeout`. The watchdog does so by itself.
+   *
+   * @throws {LockLostError} if the lease is lost, released or over its `maxHold`.
+   * @throws {StoreError} if the store gave no answer: the key stays ours for {@link remaining} ms.
+   */
+  renew(): Promise<void>;
+
+  /**
+   * Gives the key back. It never rejects: where the store gives no answer it is asked again in the background until the lease has run out.
+   *
+   * @returns `false` if the key was no longer ours. Repeated calls get the first answer.
+   */
+  release(): Promise<boolean>;
+}

@@ -1,0 +1,57 @@
+import { heldLease, runHolding } from '../core/holding/call-chain.js';
+import type { HeldLease } from '../core/holding/held-lease.js';
+import { abortedBy, asStoreError } from '../core/model/errors.js';
+import type { ResolvedOptions } from '../core/model/options.js';
+import type { CheckReply } from '../core/store/lease-driver.js';
+import { patienceOf } from '../core/waiting/backoff.js';
+import type { LockQueues } from '../core/waiting/lock-queues.js';
+import type { Kind } from './kinds.js';
+import { LockBase } from './lock.js';
+
+/** A lock of one key at one store. */
+export class KeyLock extends LockBase<HeldLease> {
+  constructor(
+    readonly queues: LockQueues,
+    readonly kind: Kind,
+    key: string,
+    defaults: ResolvedOptions,
+  ) {
+    super(key, defaults);
+  }
+
+  take(options: ResolvedOptions, guardsBody: boolean): Promise<HeldLease> {
+    const { key, kind, queues } = this;
+    const { signal, reentrant } = options;
+    if (signal?.aborted) throw abortedBy(signal, key);
+    const held = reentrant ? kind.held(key) : undefined;
+    if (held) return held.reenter(guardsBody, options);
+    queues.runtime.assertOpen(key);
+    const { driver, places } = kind;
+    const wish = { options, patience: patienceOf(options), share: kind.share(key, reentrant), guardsBody };
+    return queues.acquire(driver, key, places > 1 ? `${key}\n${kind.amount}` : key, places, wish);
+  }
+
+  holding<T>(lease: HeldLease, work: () => T): T {
+    return runHolding(lease, work);
+  }
+
+  /** How it stands to another lock: they are one, or cannot be held together, or have nothing to do with each other. */
+  relationTo({ key, kind }: KeyLock): 'same' | 'rival' | 'other' {
+    if (key !== this.key || kind.group !== this.kind.group) return 'other';
+    return kind.amount === this.kind.amount ? 'same' : 'rival';
+  }
+
+  /** What the store knows of the key. */
+  async check(): Promise<CheckReply> {
+    try {
+      return await this.kind.driver.check({ key: this.key, owner: 'nobody' });
+    } catch (cause) {
+      throw asStoreError(cause, this.key);
+    }
+  }
+
+  /** Whether this call chain holds the key. */
+  get isHeldHere(): boolean {
+    return heldLease(this.kind.driver, this.key) !== undefined;
+  }
+}
