@@ -23,7 +23,7 @@ export const mutexBreaks: Record<string, Break> = {
   })),
   /** A renewal is said to be done, and nobody was asked. */
   'renews-nothing': {
-    ...mutexes('overlap', () => ({ renew: async (batch) => batch.map(() => 'renewed' as const), extend: undefined })),
+    ...mutexes('overlap', () => ({ renew: (batch) => batch.map(async () => 'renewed'), extend: undefined })),
     length: 15_000,
   },
   /** The unguarded counter sees it too. */
@@ -45,7 +45,7 @@ export const mutexBreaks: Record<string, Break> = {
   })),
   /** A renewal says now and then that a lease is lost which is not. */
   'loses-early': mutexes('early loss', (driver) => ({
-    renew: async (batch) => (await driver.renew(batch)).map((reply) => (times++ % 3 === 0 ? 'lost' : reply)),
+    renew: (batch) => driver.renew(batch).map((reply) => (times++ % 3 === 0 ? reply.then(() => 'lost') : reply)),
   })),
   /** Who gives up stays in the queue. */
   'never-leaves': mutexes('nothing left', () => ({ leave: async () => undefined })),

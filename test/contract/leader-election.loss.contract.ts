@@ -5,6 +5,7 @@ import { candidate, elected, untilToldToEnd } from './candidates.js';
 import { gate } from './gate.js';
 import { locksOpener, type MakeStore } from './open-locks.js';
 import { rejection } from './rejection.js';
+import { renewing } from './renewing.js';
 
 const terms = { keyTimeout: 60_000, retryInterval: 60_000 };
 
@@ -109,7 +110,9 @@ export function leaderLossContract(makeStore: MakeStore): void {
     });
 
     it('that cannot be renewed ends by its validity, before another one can lead (G3)', async () => {
-      const cut = open({ misbehaving: () => ({ renew: () => new Promise(() => undefined) }) }).leaderElection(name, { keyTimeout: 500 });
+      const cut = open({ misbehaving: () => ({ renew: renewing(() => new Promise(() => undefined)) }) }).leaderElection(name, {
+        keyTimeout: 500,
+      });
       const times: number[] = [];
       cut.on('revoked', () => times.push(performance.now()));
       const old = candidate(cut);

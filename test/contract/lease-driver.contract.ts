@@ -88,7 +88,7 @@ export function leaseDriverContract(makeStore: MakeStore, kind: Kind): void {
           { key: newKey(), owner: 'a', ttl: 60_000 },
           { key, owner: 'a', ttl: 60_000 },
         ];
-        expect(await driver.renew(batch)).toEqual(['lost', 'renewed', 'lost', 'renewed']);
+        expect(await Promise.all(driver.renew(batch))).toEqual(['lost', 'renewed', 'lost', 'renewed']);
         expect((await driver.check({ key: other, owner: 'b' })).remaining).toBeGreaterThan(30_000);
         expect(await remaining()).toBeGreaterThan(30_000);
       });

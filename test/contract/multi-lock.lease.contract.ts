@@ -4,6 +4,7 @@ import { eventually } from '../support/eventually.js';
 import { gate } from './gate.js';
 import { locksOpener, type MakeStore } from './open-locks.js';
 import { rejection } from './rejection.js';
+import { renewalBy, renewing } from './renewing.js';
 import { outage } from './store-failures.js';
 
 const long = { keyTimeout: 60_000, retryInterval: 60_000 };
@@ -89,7 +90,7 @@ export function multiLeaseContract(makeStore: MakeStore): void {
     });
 
     it('is renewed as a whole: one store without an answer is no loss', async () => {
-      const shaky = open({ misbehaving: () => ({ renew: () => Promise.reject(outage()) }) });
+      const shaky = open({ misbehaving: () => ({ renew: renewing(() => Promise.reject(outage())) }) });
       const lease = await locks.multiLock([a, shaky.mutex(b)]).acquire();
       expect(await rejection(lease.renew())).toBeInstanceOf(StoreError);
       lease.assertHeld();
@@ -210,7 +211,7 @@ export function multiLeaseContract(makeStore: MakeStore): void {
     it('by minHold keeps none where one of them cannot be kept: they are taken anew, or given back', async () => {
       let failures = 2;
       const shaky = open({
-        misbehaving: (real) => ({ renew: (batch) => (failures-- > 0 ? Promise.reject(outage()) : real.renew(batch)) }),
+        misbehaving: (real) => ({ renew: renewing((request) => (failures-- > 0 ? Promise.reject(outage()) : renewalBy(real, request))) }),
       });
       const lock = locks.multiLock([a, shaky.mutex(b)]);
       const minHold = 60_000;

@@ -4,6 +4,7 @@ import { eventually } from '../support/eventually.js';
 import { waits } from './candidates.js';
 import { locksOpener, type MakeStore } from './open-locks.js';
 import { rejection } from './rejection.js';
+import { renewing } from './renewing.js';
 import { SharedCounter } from './shared-counter.js';
 import { outage, refusal } from './store-failures.js';
 
@@ -102,7 +103,7 @@ export function multiLockTakingContract(makeStore: MakeStore, remains: () => Pro
       const shaky = open({
         misbehaving: (real) => ({
           acquire: (request) => (tries++, real.acquire(request)),
-          renew: () => Promise.reject(outage()),
+          renew: renewing(() => Promise.reject(outage())),
         }),
       });
       // What cannot be kept for so long is given back, and tried again ever later: after a second and more, by then.

@@ -76,11 +76,11 @@ export function cleanupContract(makeStore: MakeStore, kind: Kind, remains: () =>
     });
 
     it('in memory, of hundreds who waited for a key of another process, and got it or gave up', async () => {
-      const contenders = new GarbageCount();
+      const requests = new GarbageCount();
       const waiters = open({
         misbehaving: (real) => ({
           acquire(request) {
-            contenders.add(request.abandoned);
+            requests.add(request);
             return real.acquire(request);
           },
         }),
@@ -94,7 +94,7 @@ export function cleanupContract(makeStore: MakeStore, kind: Kind, remains: () =>
         await (await next).release();
       };
       for (let done = 0; done < 300; done += 100) await Promise.all(Array.from({ length: 100 }, cycle));
-      await eventually(async () => expect(await contenders.reachable()).toBeLessThan(10));
+      await eventually(async () => expect(await requests.reachable()).toBeLessThan(10));
     });
 
     it('in memory, no queue of a key that nobody wants any more', async () => {

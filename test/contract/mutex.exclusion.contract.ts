@@ -3,6 +3,7 @@ import { type Lease, LockLostError } from 'nestjs-distributed-lock/core';
 import { eventually } from '../support/eventually.js';
 import type { Kind } from './kinds.js';
 import { locksOpener, type MakeStore } from './open-locks.js';
+import { renewing } from './renewing.js';
 import { SharedCounter } from './shared-counter.js';
 
 export function exclusionContract(makeStore: MakeStore, kind: Kind): void {
@@ -81,7 +82,7 @@ export function exclusionContract(makeStore: MakeStore, kind: Kind): void {
     it('grow when a lease has run out, and when the Locks and their store are closed and opened again', async () => {
       const key = newKey();
       const tokens = [await tokenOf(key)];
-      const lost = open({ misbehaving: () => ({ renew: async (batch) => batch.map(() => 'lost'), release: async () => 'lost' }) });
+      const lost = open({ misbehaving: () => ({ renew: renewing(async () => 'lost'), release: async () => 'lost' }) });
       tokens.push(await tokenOf(key, (lease) => eventually(() => lease.remaining() === 0), lost));
       tokens.push(await tokenOf(key));
       const closing = open();
@@ -106,7 +107,7 @@ export function exclusionContract(makeStore: MakeStore, kind: Kind): void {
   describe("G5 nobody releases or renews another's lease", () => {
     /** A lease whose key ran out at the store without its knowledge, and the one that came after. */
     async function expiredAndNext(key: string) {
-      const deaf = open({ misbehaving: () => ({ renew: async (batch) => batch.map(() => 'renewed') }) });
+      const deaf = open({ misbehaving: () => ({ renew: renewing(async () => 'renewed') }) });
       const expired = await deaf.acquire(key, { keyTimeout: 200 });
       await expired.renew();
       const next = await open().acquire(key, { keyTimeout: 5_000, waitTimeout: 5_000 });
@@ -123,7 +124,9 @@ export function exclusionContract(makeStore: MakeStore, kind: Kind): void {
 
     it('an expired owner cannot renew the next lease for itself', async () => {
       const key = newKey();
-      const expired = await open({ misbehaving: () => ({ renew: () => new Promise(() => undefined) }) }).acquire(key, { keyTimeout: 200 });
+      const expired = await open({ misbehaving: () => ({ renew: renewing(() => new Promise(() => undefined)) }) }).acquire(key, {
+        keyTimeout: 200,
+      });
       await eventually(() => expired.remaining() === 0);
       const next = await open().acquire(key, { keyTimeout: 5_000, waitTimeout: 5_000 });
       await expect(expired.renew()).rejects.toBeInstanceOf(LockLostError);

@@ -5,6 +5,7 @@ import { gate } from './gate.js';
 import type { Kind } from './kinds.js';
 import { locksOpener, type MakeStore } from './open-locks.js';
 import { rejection } from './rejection.js';
+import { renewalBy, renewing } from './renewing.js';
 
 export function holdingContract(makeStore: MakeStore, kind: Kind): void {
   const { open, newKey, driver } = locksOpener(makeStore, kind);
@@ -111,7 +112,7 @@ export function holdingContract(makeStore: MakeStore, kind: Kind): void {
 
     it('cannot be prolonged by a renewal that comes late', async () => {
       const late = gate();
-      const slow = open({ misbehaving: (real) => ({ renew: (batch) => late.passed.then(() => real.renew(batch)) }) });
+      const slow = open({ misbehaving: (real) => ({ renew: renewing((request) => late.passed.then(() => renewalBy(real, request))) }) });
       const lease = await slow.acquire(key, options);
       const renewal = lease.renew();
       await lease.release();
@@ -121,7 +122,7 @@ export function holdingContract(makeStore: MakeStore, kind: Kind): void {
     });
 
     it('keeps the key though the holder dies with a lease that is shorter', async () => {
-      const dying = open({ misbehaving: () => ({ renew: () => new Promise(() => undefined) }) });
+      const dying = open({ misbehaving: () => ({ renew: renewing(() => new Promise(() => undefined)) }) });
       const { owner } = await dying.acquire(key, { keyTimeout: 50, minHold: 20_000 });
       const { state, remaining } = await driver(locks).check({ key, owner });
       expect(state).toBe('held');

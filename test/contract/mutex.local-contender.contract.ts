@@ -6,6 +6,7 @@ import { gate } from './gate.js';
 import type { Kind } from './kinds.js';
 import { locksOpener, type MakeStore } from './open-locks.js';
 import { rejection } from './rejection.js';
+import { renewalBy, renewing } from './renewing.js';
 import { outage, refusal } from './store-failures.js';
 
 /** For what a busy machine adds. */
@@ -119,7 +120,7 @@ export function localContenderContract(makeStore: MakeStore, kind: Kind): void {
       let isAway = false;
       const locks = open({
         requestTimeout: REQUEST_TIMEOUT,
-        misbehaving: (real) => ({ renew: (batch) => (isAway ? silent() : real.renew(batch)) }),
+        misbehaving: (real) => ({ renew: renewing((request) => (isAway ? silent() : renewalBy(real, request))) }),
       });
       const holder = await locks.acquire(key, { keyTimeout: 60_000 });
       isAway = true;

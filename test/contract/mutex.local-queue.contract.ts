@@ -4,6 +4,7 @@ import { eventually } from '../support/eventually.js';
 import { gate } from './gate.js';
 import type { Kind } from './kinds.js';
 import { locksOpener, type MakeStore, type OpenOptions } from './open-locks.js';
+import { renewing } from './renewing.js';
 
 /** For what a busy machine adds. */
 const SLACK = 1_000;
@@ -216,12 +217,12 @@ export function localQueueContract(makeStore: MakeStore, kind: Kind): void {
       const answer = gate();
       let renewals = 0;
       const { holder, next } = await two({ keyTimeout: 3_000 }, () => ({
-        async renew(batch) {
-          if (++renewals > 1) return batch.map(() => 'renewed');
+        renew: renewing(async () => {
+          if (++renewals > 1) return 'renewed';
           asked.open();
           await answer.passed;
-          return batch.map(() => 'lost');
-        },
+          return 'lost';
+        }),
       }));
       await asked.passed;
       await holder.release();

@@ -4,6 +4,7 @@ import { eventually } from '../support/eventually.js';
 import type { Kind } from './kinds.js';
 import { locksOpener, type MakeStore, type Misbehaviour } from './open-locks.js';
 import { rejection } from './rejection.js';
+import { renewing } from './renewing.js';
 import { outage, refusal } from './store-failures.js';
 
 /** For what a busy machine adds. */
@@ -174,7 +175,7 @@ export function patienceContract(makeStore: MakeStore, kind: Kind): void {
     }, 5_000);
 
     it('does not wait a whole retryInterval for a dead holder whose lease ends sooner', async () => {
-      await open({ misbehaving: () => ({ renew: () => new Promise(() => undefined) }) }).acquire(key, { keyTimeout: 300 });
+      await open({ misbehaving: () => ({ renew: renewing(() => new Promise(() => undefined)) }) }).acquire(key, { keyTimeout: 300 });
       const { elapsed } = await timed(() => locks.acquire(key, { waitTimeout: Infinity, retryInterval: 60_000 }));
       expect(elapsed).toBeLessThan(300 + SLACK);
     });
@@ -205,7 +206,7 @@ export function patienceContract(makeStore: MakeStore, kind: Kind): void {
     it('and not at all when the lease was lost before', async () => {
       const away = open({
         requestTimeout: 50,
-        misbehaving: () => ({ renew: async (batch) => batch.map(() => 'lost'), release: () => new Promise(() => undefined) }),
+        misbehaving: () => ({ renew: renewing(async () => 'lost'), release: () => new Promise(() => undefined) }),
       });
       const lease = await away.acquire(newKey());
       await rejection(lease.renew());

@@ -5,6 +5,7 @@ import { gate } from './gate.js';
 import type { Kind } from './kinds.js';
 import { locksOpener, type MakeStore } from './open-locks.js';
 import { rejection } from './rejection.js';
+import { renewing } from './renewing.js';
 
 export function reentrancyContract(makeStore: MakeStore, kind: Kind): void {
   describe('a call chain that holds a key', () => {
@@ -170,7 +171,7 @@ export function reentrancyContract(makeStore: MakeStore, kind: Kind): void {
     });
 
     it('does not wait for the store when a caller aborts that takes it again for a longer minHold', async () => {
-      const silent = open({ misbehaving: () => ({ renew: () => new Promise(() => undefined) }) });
+      const silent = open({ misbehaving: () => ({ renew: renewing(() => new Promise(() => undefined)) }) });
       const body = jest.fn();
       await silent.using(
         key,

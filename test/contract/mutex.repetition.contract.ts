@@ -1,28 +1,37 @@
 import { setTimeout as pause } from 'node:timers/promises';
-import { type LeaseDriver, LockAbortedError, StoreError } from 'nestjs-distributed-lock/core';
+import { type AcquireReply, type LeaseDriver, LockAbortedError, StoreError } from 'nestjs-distributed-lock/core';
 import { eventually } from '../support/eventually.js';
 import { gate } from './gate.js';
 import type { Kind } from './kinds.js';
 import { locksOpener, type MakeStore, type Misbehaviour } from './open-locks.js';
 import { rejection } from './rejection.js';
+import { renewalBy, renewing } from './renewing.js';
 import { outage } from './store-failures.js';
 
 type Verb = 'acquire' | 'renew' | 'release' | 'leave';
 
+function changing(verb: Verb, change: <T>(send: () => Promise<T>) => Promise<T>): Misbehaviour {
+  return (real) => {
+    if (verb === 'renew') return { renew: renewing((request) => change(() => renewalBy(real, request))) };
+    return { [verb]: (request: never) => change<unknown>(() => real[verb](request)) };
+  };
+}
+
 /** The first `times` requests of this kind are applied, and their replies are lost. */
 function losingReplies(verb: Verb, times = 1): Misbehaviour {
-  return (real) => ({
-    [verb]: async (request: never) => {
-      const reply: unknown = await real[verb](request);
-      if (times-- > 0) throw outage();
-      return reply;
-    },
+  return changing(verb, async (send) => {
+    const reply = await send();
+    if (times-- > 0) throw outage();
+    return reply;
   });
 }
 
 /** The first `times` requests of this kind do not reach the store. */
 function losingRequests(verb: Verb, times = 1): Misbehaviour {
-  return (real) => ({ [verb]: (request: never) => (times-- > 0 ? Promise.reject(outage()) : real[verb](request)) });
+  return changing(verb, async (send) => {
+    if (times-- > 0) throw outage();
+    return send();
+  });
 }
 
 /** Writes down which verbs were sent, in order. */
@@ -117,7 +126,7 @@ export function repetitionContract(makeStore: MakeStore, kind: Kind): void {
       const arrived = gate();
       const locks = open({
         misbehaving: (real) => ({
-          renew: (batch) => late.passed.then(() => real.renew(batch)).finally(() => arrived.open()),
+          renew: renewing((request) => late.passed.then(() => renewalBy(real, request)).finally(() => arrived.open())),
         }),
       });
       const lost: unknown[] = [];
@@ -131,27 +140,42 @@ export function repetitionContract(makeStore: MakeStore, kind: Kind): void {
       expect(lost).toEqual([]);
     });
 
-    it('a give-up sends its leave behind the acquire that it abandons, and forbids the driver to send that again', async () => {
+    it.each([
+      ['is granted', async (send: () => Promise<AcquireReply>) => send()],
+      ['fails', async (send: () => Promise<AcquireReply>) => send().then(() => Promise.reject(outage()))],
+    ])('a give-up rejects its caller at once, and sends its leave when the acquire under way %s', async (_how, settle) => {
       const sent: string[] = [];
       const answer = gate();
-      let abandoned = () => false;
-      const slow: Misbehaviour = (real) => ({
-        acquire(request) {
-          abandoned = () => request.abandoned();
-          return Promise.all([real.acquire(request), answer.passed]).then(([reply]) => reply);
-        },
-      });
+      const slow: Misbehaviour = (real) => ({ acquire: (request) => answer.passed.then(() => settle(() => real.acquire(request))) });
       const locks = open({ misbehaving: recording(sent, slow) });
       const caller = new AbortController();
       const call = rejection(locks.acquire(key, { ...options, signal: caller.signal }));
       await eventually(() => sent.length === 1);
-      expect(abandoned()).toBe(false);
       caller.abort();
       expect(await call).toBeInstanceOf(LockAbortedError);
-      expect(abandoned()).toBe(true);
+      await pause(50);
+      expect(sent).toEqual(['acquire']);
+      answer.open();
+      await eventually(() => sent.length === 2);
       expect(sent).toEqual(['acquire', 'leave']);
       await eventually(isFree);
+    });
+
+    it('a give-up sends no leave when the acquire under way finds nothing to leave', async () => {
+      const holder = await open().acquire(key, options);
+      const sent: string[] = [];
+      const answer = gate();
+      const slow: Misbehaviour = (real) => ({ acquire: (request) => answer.passed.then(() => real.acquire(request)) });
+      const locks = open({ misbehaving: recording(sent, slow) });
+      const caller = new AbortController();
+      const call = rejection(locks.acquire(key, { ...options, signal: caller.signal }));
+      await eventually(() => sent.length === 1);
+      caller.abort();
+      await call;
       answer.open();
+      await locks.close();
+      expect(sent).toEqual(['acquire']);
+      await holder.release();
     });
 
     it('a give-up whose leave gets no answer is repeated until the key is free', async () => {

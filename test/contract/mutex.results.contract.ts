@@ -5,6 +5,7 @@ import { gate } from './gate.js';
 import type { Kind } from './kinds.js';
 import { locksOpener, type MakeStore, type Misbehaviour } from './open-locks.js';
 import { rejection } from './rejection.js';
+import { renewing } from './renewing.js';
 import { outage, refusal } from './store-failures.js';
 
 /** Every release fails, in one way or another. */
@@ -198,7 +199,7 @@ export function resultsContract(makeStore: MakeStore, kind: Kind): void {
 
     it('tell of each request whose outcome is unknown', async () => {
       const failing = open({
-        misbehaving: () => ({ renew: () => Promise.reject(outage()), release: () => Promise.reject(outage()) }),
+        misbehaving: () => ({ renew: renewing(() => Promise.reject(outage())), release: () => Promise.reject(outage()) }),
         requestTimeout: 50,
       });
       const told = listen(failing);

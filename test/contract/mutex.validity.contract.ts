@@ -6,6 +6,7 @@ import { gate } from './gate.js';
 import type { Kind } from './kinds.js';
 import { locksOpener, type MakeStore } from './open-locks.js';
 import { rejection } from './rejection.js';
+import { renewalBy, renewing } from './renewing.js';
 import { outage, refusal } from './store-failures.js';
 
 const validity = (keyTimeout: number) => keyTimeout - Math.max(2, keyTimeout / 100);
@@ -33,7 +34,7 @@ export function validityContract(makeStore: MakeStore, kind: Kind): void {
     });
 
     it('aborts the signal on the first turn of the event loop after, whatever the store says', async () => {
-      const locks = open({ misbehaving: () => ({ renew: () => new Promise(() => undefined) }) });
+      const locks = open({ misbehaving: () => ({ renew: renewing(() => new Promise(() => undefined)) }) });
       const lease = await locks.acquire(newKey(), { keyTimeout: 100 });
       const { signal } = lease;
       await firstTurnAfterStandingStill(150);
@@ -53,7 +54,7 @@ export function validityContract(makeStore: MakeStore, kind: Kind): void {
 
     it('does not come back to life by a renewal whose answer comes after the end', async () => {
       const answer = gate();
-      const locks = open({ misbehaving: (real) => ({ renew: (batch) => answer.passed.then(() => real.renew(batch)) }) });
+      const locks = open({ misbehaving: (real) => ({ renew: renewing((request) => answer.passed.then(() => renewalBy(real, request))) }) });
       const lease = await locks.acquire(newKey(), { keyTimeout: 150 });
       const renewal = rejection(lease.renew());
       await eventually(() => lease.remaining() === 0);
@@ -89,12 +90,12 @@ export function validityContract(makeStore: MakeStore, kind: Kind): void {
             await pause(50);
             return reply;
           },
-          async renew(batch) {
+          renew: renewing(async (request) => {
             sentAt = performance.now();
-            const reply = await real.renew(batch);
+            const reply = await renewalBy(real, request);
             await pause(50);
             return reply;
-          },
+          }),
         }),
       });
       const calledAt = performance.now();
@@ -117,7 +118,9 @@ export function validityContract(makeStore: MakeStore, kind: Kind): void {
     it('through renewals that fail for a while, which it tells as unknown', async () => {
       const fixed = performance.now() + 500;
       const locks = open({
-        misbehaving: (real) => ({ renew: (batch) => (performance.now() < fixed ? Promise.reject(outage()) : real.renew(batch)) }),
+        misbehaving: (real) => ({
+          renew: renewing((request) => (performance.now() < fixed ? Promise.reject(outage()) : renewalBy(real, request))),
+        }),
       });
       const unknown: string[] = [];
       locks.on('unknown', ({ operation }) => unknown.push(operation));
@@ -137,7 +140,9 @@ export function validityContract(makeStore: MakeStore, kind: Kind): void {
     it('without waiting for a renewal that is never answered', async () => {
       let renewals = 0;
       const locks = open({
-        misbehaving: (real) => ({ renew: (batch) => (++renewals === 1 ? new Promise(() => undefined) : real.renew(batch)) }),
+        misbehaving: (real) => ({
+          renew: renewing((request) => (++renewals === 1 ? new Promise(() => undefined) : renewalBy(real, request))),
+        }),
       });
       const lease = await locks.acquire(newKey(), { keyTimeout: 900 });
       await pause(1_000);
@@ -150,7 +155,7 @@ export function validityContract(makeStore: MakeStore, kind: Kind): void {
       ['are refused', refusal],
       ['break the driver', () => new TypeError('A fault of the driver.')],
     ])('and not less when all renewals %s', async (_how, failure) => {
-      const locks = open({ misbehaving: () => ({ renew: () => Promise.reject(failure()) }) });
+      const locks = open({ misbehaving: () => ({ renew: renewing(() => Promise.reject(failure())) }) });
       const start = performance.now();
       const lease = await locks.acquire(newKey(), { keyTimeout: 300 });
       const end = new Promise<number>((resolve) => lease.signal.addEventListener('abort', () => resolve(performance.now())));
@@ -191,7 +196,7 @@ export function validityContract(makeStore: MakeStore, kind: Kind): void {
     });
 
     it('holds on when the caller’s own renewal gets no answer', async () => {
-      const locks = open({ misbehaving: () => ({ renew: () => Promise.reject(outage()) }) });
+      const locks = open({ misbehaving: () => ({ renew: renewing(() => Promise.reject(outage())) }) });
       const lease = await locks.acquire(newKey(), { keyTimeout: 5_000 });
       await expect(lease.renew()).rejects.toBeInstanceOf(StoreError);
       lease.assertHeld();

@@ -54,8 +54,9 @@ function altered(store: LockStore, kind: Kind, misbehaving: Misbehaviour = () =>
 }
 
 function verbsOf(driver: LeaseDriver): LeaseDriver {
-  const { isShared, wakeUps, extend } = driver;
+  const { isShared, placeLifetime, wakeUps, extend } = driver;
   return {
+    placeLifetime,
     acquire: (request) => driver.acquire(request),
     renew: (batch) => driver.renew(batch),
     release: (request) => driver.release(request),

@@ -4,6 +4,7 @@ import { eventually } from '../support/eventually.js';
 import { sideOf } from './kinds.js';
 import { locksOpener, type LocksOpener, type MakeStore } from './open-locks.js';
 import { Places, type Call } from './places.js';
+import { renewing } from './renewing.js';
 import { TornRecord } from './torn-record.js';
 
 const patient = { keyTimeout: 60_000, waitTimeout: Infinity, retryInterval: 60_000 };
@@ -165,7 +166,7 @@ export function readWriteExclusionContract(makeStore: MakeStore): void {
         .read.acquire({ keyTimeout });
 
     it('is a holder of its own: one that is lost takes no other along, and the key is free only without all', async () => {
-      const lost = await acquire(60_000, { renew: async (batch) => batch.map(() => 'lost') });
+      const lost = await acquire(60_000, { renew: renewing(async () => 'lost') });
       const kept = await acquire(60_000);
       const writer = open().readWriteLock(key).write;
       await lost.renew().catch(() => undefined);
@@ -178,7 +179,7 @@ export function readWriteExclusionContract(makeStore: MakeStore): void {
     });
 
     it('that is renewed outlives one that died, whose end lets no writer in', async () => {
-      const dying = await acquire(300, { renew: () => new Promise(() => undefined) });
+      const dying = await acquire(300, { renew: renewing(() => new Promise(() => undefined)) });
       const living = await acquire(300);
       await eventually(() => dying.remaining() === 0);
       await pause(200);

@@ -3,6 +3,7 @@ import { eventually } from '../support/eventually.js';
 import { MUTEX } from './kinds.js';
 import { locksOpener, type MakeStore } from './open-locks.js';
 import { rejection } from './rejection.js';
+import { renewing } from './renewing.js';
 
 type Maker = (locks: Locks, key: string) => LeaseLock<Lease>;
 
@@ -45,7 +46,7 @@ export function keyKindsContract(makeStore: MakeStore): void {
 
     it('is a lost lease for a holder whose key has become another kind', async () => {
       const key = newKey();
-      const deaf = open({ misbehaving: () => ({ renew: async (batch) => batch.map(() => 'renewed') }) });
+      const deaf = open({ misbehaving: () => ({ renew: renewing(async () => 'renewed') }) });
       const lease = await deaf.mutex(key).acquire({ keyTimeout: 150 });
       let next: Lease | undefined;
       await eventually(async () => (next = await open().semaphore(key, { permits: 1 }).acquire({ waitTimeout: 0 })) !== undefined);

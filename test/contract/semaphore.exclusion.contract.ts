@@ -6,6 +6,7 @@ import { semaphoreOf } from './kinds.js';
 import { locksOpener, type MakeStore } from './open-locks.js';
 import { Places, type Call } from './places.js';
 import { rejection } from './rejection.js';
+import { renewing } from './renewing.js';
 
 const patient = { keyTimeout: 60_000, waitTimeout: Infinity, retryInterval: 60_000 };
 
@@ -63,7 +64,7 @@ export function semaphoreExclusionContract(makeStore: MakeStore): void {
     });
 
     it('when holders die: their permits come free with their leases, no sooner, and others keep theirs', async () => {
-      const dying = open({ misbehaving: () => ({ renew: () => new Promise(() => undefined) }) });
+      const dying = open({ misbehaving: () => ({ renew: renewing(() => new Promise(() => undefined)) }) });
       const living = await open().mutex(key).acquire({ keyTimeout: 60_000 });
       const dead = [await dying.acquire(key, { keyTimeout: 400 }), await dying.acquire(key, { keyTimeout: 400 })];
       expect(await open().tryAcquire(key)).toBeNull();

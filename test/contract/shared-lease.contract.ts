@@ -5,6 +5,7 @@ import { gate } from './gate.js';
 import type { Kind } from './kinds.js';
 import { locksOpener, type MakeStore } from './open-locks.js';
 import { rejection } from './rejection.js';
+import { renewalBy, renewing } from './renewing.js';
 import { sharedWaitingContract } from './shared-lease.waiting.contract.js';
 import { outage } from './store-failures.js';
 
@@ -89,7 +90,9 @@ export function sharedLeaseContract(makeStore: MakeStore, kind: Kind, whole: Kin
       it('for as long as the body runs, through renewals that fail for a while', async () => {
         const fixed = performance.now() + 400;
         const locks = open({
-          misbehaving: (real) => ({ renew: (batch) => (performance.now() < fixed ? Promise.reject(outage()) : real.renew(batch)) }),
+          misbehaving: (real) => ({
+            renew: renewing((request) => (performance.now() < fixed ? Promise.reject(outage()) : renewalBy(real, request))),
+          }),
         });
         await locks.using(
           key,
@@ -103,7 +106,9 @@ export function sharedLeaseContract(makeStore: MakeStore, kind: Kind, whole: Kin
       });
 
       it('no longer than its lease, when it is not renewed', async () => {
-        const lease = await open({ misbehaving: () => ({ renew: () => new Promise(() => undefined) }) }).acquire(key, { keyTimeout: 200 });
+        const lease = await open({ misbehaving: () => ({ renew: renewing(() => new Promise(() => undefined)) }) }).acquire(key, {
+          keyTimeout: 200,
+        });
         await eventually(() => lease.signal.aborted);
         expect(() => lease.assertHeld()).toThrow(LockLostError);
         await eventually(isFree);

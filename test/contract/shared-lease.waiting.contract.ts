@@ -5,6 +5,7 @@ import { gate } from './gate.js';
 import type { Kind } from './kinds.js';
 import { locksOpener, type MakeStore, type OpenOptions } from './open-locks.js';
 import { rejection } from './rejection.js';
+import { renewing } from './renewing.js';
 import { outage } from './store-failures.js';
 
 /** For what a busy machine adds. */
@@ -76,7 +77,9 @@ export function sharedWaitingContract(makeStore: MakeStore, kind: Kind, whole: K
       });
 
       it('get in when the lease of one that died has run out', async () => {
-        await alone.open({ misbehaving: () => ({ renew: () => new Promise(() => undefined) }) }).acquire(key, { keyTimeout: 400 });
+        await alone
+          .open({ misbehaving: () => ({ renew: renewing(() => new Promise(() => undefined)) }) })
+          .acquire(key, { keyTimeout: 400 });
         await soon((await waiter()).lease, 400 + 1_000 + SLACK);
       });
 

@@ -38,6 +38,7 @@ describe('a candidate whose inbox does not open', () => {
     const store: LockStore = {
       ...real,
       mutex: {
+        placeLifetime: mutex.placeLifetime,
         acquire(request) {
           asked.push(request.owner);
           return mutex.acquire(request);

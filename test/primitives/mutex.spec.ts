@@ -1,5 +1,6 @@
 import { type LeaseDriver, LockAbortedError, Locks, type LockStore, LockTimeoutError } from 'nestjs-distributed-lock/core';
 import { memoryStore } from 'nestjs-distributed-lock/memory';
+import { renewing } from '../contract/renewing.js';
 
 const DAY = 86_400_000;
 const never = () => new Promise<never>(() => undefined);
@@ -8,13 +9,14 @@ const never = () => new Promise<never>(() => undefined);
 function timelessStore(): LockStore {
   const holders = new Map<string, string>();
   const mutex: LeaseDriver = {
+    placeLifetime: Infinity,
     async acquire({ key, owner }) {
       const holder = holders.get(key);
       if (holder !== undefined) return { granted: false, remaining: -1, holder, ahead: 0 };
       holders.set(key, owner);
       return { granted: true, token: 1 };
     },
-    renew: async (batch) => batch.map(() => 'renewed'),
+    renew: renewing(async () => 'renewed'),
     release: async ({ key }) => (holders.delete(key) ? 'released' : 'lost'),
     leave: async () => undefined,
     check: async () => ({ state: 'free', remaining: 0, holder: null, token: null }),
@@ -90,7 +92,7 @@ describe('a mutex in the course of time', () => {
   });
 
   it('is free a second after its holder died unless that said otherwise', async () => {
-    jest.spyOn(store.mutex, 'renew').mockImplementation(never);
+    jest.spyOn(store.mutex, 'renew').mockImplementation(renewing(never));
     await locks.acquire('key');
     await pass(998);
     expect(await locks.tryAcquire('key')).toBeNull();

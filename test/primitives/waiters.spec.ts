@@ -4,6 +4,7 @@ import { getEventListeners } from 'node:events';
 import { gate } from '../contract/gate.js';
 import { rejection } from '../contract/rejection.js';
 import { eventually } from '../support/eventually.js';
+import { renewing } from '../contract/renewing.js';
 
 const KEY = 'order:42';
 const TAKEN: AcquireReply = { granted: false, remaining: 60_000, holder: 'app@host:1:other', ahead: 0 };
@@ -38,7 +39,7 @@ describe('the store that answers once, and then no more, is an outage and not co
   it('behind a holder of the same process', async () => {
     const never = new Promise<never>(() => undefined);
     for (let i = 0; i < calls; i++) {
-      const locks = locksOver('mutex', () => ({ renew: () => never }), 20);
+      const locks = locksOver('mutex', () => ({ renew: renewing(() => never) }), 20);
       const lease = await locks.acquire(KEY, { keyTimeout: 60_000 });
       expect(await rejection(locks.acquire(KEY, { waitTimeout: 10 + (i % 5), retryInterval: 5_000 }))).toBeInstanceOf(StoreError);
       await lease.release();

@@ -1,0 +1,13 @@
+import type { LeaseDriver, RenewRequest } from 'nestjs-distributed-lock/core';
+
+type Renewal = Promise<'renewed' | 'lost'>;
+
+/** A driver's `renew` that answers each lease of a batch by itself. */
+export function renewing(answer: (request: RenewRequest) => Renewal): LeaseDriver['renew'] {
+  return (batch) => batch.map((request) => answer(request));
+}
+
+/** What the driver answers for one lease. */
+export function renewalBy(driver: LeaseDriver, request: RenewRequest): Renewal {
+  return driver.renew([request])[0] as Renewal;
+}
