@@ -28,7 +28,7 @@ export class KeyLock extends LockBase<HeldLease> {
     queues.runtime.assertOpen(key);
     const { driver, places } = kind;
     const wish = { options, patience: patienceOf(options), share: kind.share(key, reentrant), guardsBody };
-    return queues.acquire(driver, key, places > 1 ? `${key}\n${kind.amount}` : key, places, wish);
+    return queues.acquire(driver, key, kind.amount === 'all' ? key : `${key}\n${kind.amount}`, places, wish);
   }
 
   holding<T>(lease: HeldLease, work: () => T): T {

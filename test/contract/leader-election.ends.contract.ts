@@ -3,6 +3,7 @@ import { LockAbortedError, LockConfigError, type LeaderElection, type Locks, typ
 import { eventually } from '../support/eventually.js';
 import { candidate, elected, untilToldToEnd, waits } from './candidates.js';
 import { gate } from './gate.js';
+import { heldBy } from './held-by.js';
 import { locksOpener, type MakeStore } from './open-locks.js';
 import { rejection } from './rejection.js';
 
@@ -246,8 +247,7 @@ export function leaderEndsContract(makeStore: MakeStore, remains: () => Promise<
       expect(removed).toHaveBeenCalledTimes(added.mock.calls.length);
       await ruler.election.resign();
       await election.run(() => undefined);
-      const { held } = (locks as unknown as { runtime: { held: Set<unknown> } }).runtime;
-      expect(held.size).toBe(0);
+      expect(heldBy(locks)).toBe(0);
       await eventually(async () => expect((await remains()).filter((entry) => entry.includes(name))).toEqual([]));
     });
   });

@@ -2,6 +2,7 @@ import { setTimeout as pause } from 'node:timers/promises';
 import { LockAbortedError, LockConfigError, LockTimeoutError, Locks, StoreError } from 'nestjs-distributed-lock/core';
 import { eventually } from '../support/eventually.js';
 import { waits } from './candidates.js';
+import { heldBy } from './held-by.js';
 import { locksOpener, type MakeStore } from './open-locks.js';
 import { rejection } from './rejection.js';
 import { renewing } from './renewing.js';
@@ -152,9 +153,8 @@ export function multiLockTakingContract(makeStore: MakeStore, remains: () => Pro
       }
       await holder.release();
       await locks.multiLock([a, b, c]).using(() => undefined);
-      const { held } = (locks as unknown as { runtime: { held: Set<unknown> } }).runtime;
       await eventually(async () => {
-        expect(held.size).toBe(0);
+        expect(heldBy(locks)).toBe(0);
         expect((await remains()).filter((entry) => entry.includes(prefix))).toEqual([]);
       });
     });

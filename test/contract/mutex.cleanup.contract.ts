@@ -129,19 +129,19 @@ export function cleanupContract(makeStore: MakeStore, kind: Kind, remains: () =>
     });
 
     it('in memory, of those to whom a lease was passed on, while somebody still has it', async () => {
-      const tenures = new GarbageCount();
+      const turns = new GarbageCount();
       const kept: Lease[] = [];
       const key = newKey();
       const options = { keyTimeout: 60_000, waitTimeout: Infinity };
       const note = (lease: Lease): void => {
         // That of a multi-lock is made of others.
         const { leases: [one] = [lease] } = lease as unknown as { leases?: readonly Lease[] };
-        tenures.add((one as unknown as { tenure: object }).tenure);
+        turns.add((one as unknown as { turn: object }).turn);
         if (kept.length < 5) kept.push(lease);
       };
       await Promise.all(Array.from({ length: 100 }, () => locks.using(key, note, options)));
-      await eventually(async () => expect(await tenures.reachable()).toBeLessThan(10));
-      expect(kept.map(({ isReleased }) => isReleased)).toEqual(Array(5).fill(true));
+      await eventually(async () => expect(await turns.reachable()).toBeLessThan(10));
+      expect(kept.map((lease) => lease.remaining())).toEqual(Array(5).fill(0));
     });
 
     it('in memory, one queue of a key that was wanted by who hears of a time-out, for that moment only', async () => {

@@ -67,11 +67,11 @@ export function localQueueContract(makeStore: MakeStore, kind: Kind): void {
     });
 
     it.each([
-      [{ handOvers: 0 }, /"localQueue".handOvers must be a whole number from 1/],
-      [{ handOvers: 1.5 }, /handOvers must be/],
-      [{ time: -1 }, /time must be a whole number from 0/],
-      [{ time: Infinity }, /time must be/],
-      [{ turns: 3 }, /has an unknown option "turns"/],
+      [{ handOvers: 0 }, /"localQueue": "handOvers" must be a whole number from 1 to/],
+      [{ handOvers: 1.5 }, /"handOvers" must be/],
+      [{ time: -1 }, /"time" must be a whole number from 0/],
+      [{ time: Infinity }, /"time" must be/],
+      [{ turns: 3 }, /unknown option "turns"/],
       [null, /must be an object/],
     ])('refuses bounds that make no sense: %p', (localQueue, message) => {
       expect(() => open({ localQueue: localQueue as never })).toThrow(message);

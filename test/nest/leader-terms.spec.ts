@@ -126,7 +126,7 @@ describe('a term that is lost', () => {
 
   it('skips calls as soon as its lease has run out, though nobody has noticed yet', async () => {
     const { jobs, call } = await working('workOn');
-    const tenure = (jobs.lease as unknown as { tenure: { validUntil: number } }).tenure;
+    const { tenure } = (jobs.lease as unknown as { turn: { tenure: { validUntil: number } } }).turn;
     tenure.validUntil = 0;
     expect(await jobs.run()).toBeUndefined();
     jobs.gate.open();

@@ -6,6 +6,9 @@ import type { Lifecycle } from './lifecycle.js';
 import { Turn } from './turn.js';
 import { watchdog } from './watchdog.js';
 
+/** Each renewal is a request, and none is needed to find a release within the process. */
+const SHORTEST_PACE = 100;
+
 /** How many holders in a row, and for how many milliseconds, a process keeps a key that others may want. */
 export type TurnLimits = Readonly<Record<'handOvers' | 'time', number>>;
 
@@ -39,6 +42,8 @@ export class Tenure extends LinkedEntry<Tenure> {
   /** When to renew it next; `Infinity`: never again. */
   renewAt: number;
   turn!: Turn;
+  /** Milliseconds between two renewals. */
+  pace: number;
   /** The error of the last renewal; `undefined`: the store knows the owner. */
   outage: LockError | undefined;
   /** When the first renewal was sent that has no answer yet; 0: none is under way. */
@@ -68,7 +73,8 @@ export class Tenure extends LinkedEntry<Tenure> {
     this.share = share;
     this.sentAt = sentAt;
     this.validUntil = sentAt + validity(ttl);
-    this.renewAt = sentAt + ttl / 3;
+    this.pace = ttl / 3;
+    this.renewAt = sentAt + this.pace;
     this.nextToken = token;
     this.turnsLeft = tokens;
     this.turnsEndAt = now() + limits.time;
@@ -86,6 +92,17 @@ export class Tenure extends LinkedEntry<Tenure> {
     this.turnsLeft--;
     if (token !== null) this.nextToken = token + 1;
     return (this.turn = new Turn(this, token, time, time + minHold));
+  }
+
+  /**
+   * Callers wait here behind the holder, the first of them with this retryInterval, in milliseconds; `undefined`: nobody waits. They rely on the renewals
+   * to find a key that was deleted, or a store that is away.
+   */
+  watch(retryInterval = Infinity): void {
+    this.pace = Math.min(this.ttl / 3, Math.max(2 * retryInterval, SHORTEST_PACE));
+    if (this.renewAt === Infinity || this.renewAt <= this.sentAt + this.pace) return;
+    this.renewAt = this.sentAt + this.pace;
+    watchdog.tickBy(this.renewAt);
   }
 
   /** Whether the next caller may have a turn without a request. */
@@ -166,7 +183,7 @@ export class Tenure extends LinkedEntry<Tenure> {
     this.sentAt = Math.max(this.sentAt, sentAt);
     this.validUntil = this.sentAt + validity(this.ttl);
     if (now() >= this.validUntil) return this.expire();
-    if (this.renewAt < Infinity) this.renewAt = sentAt + this.ttl / 3;
+    if (this.renewAt < Infinity) this.renewAt = sentAt + this.pace;
   }
 
   unanswered(cause: unknown): LockError {

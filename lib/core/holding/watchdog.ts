@@ -34,7 +34,8 @@ export class Watchdog {
     return [...this.tenures].filter((tenure) => tenure.runtime === runtime);
   }
 
-  private tickBy(time: number): void {
+  /** Looks after the tenures at that time at the latest. */
+  tickBy(time: number): void {
     if (time >= this.tickAt) {
       // A test that throws its fake clock away takes the timer with it.
       const isGone = this.tickAt < Infinity && now() - this.firesAt > LATEST;
@@ -56,8 +57,10 @@ export class Watchdog {
     let firstRenewal = Infinity;
     let firstEnd = Infinity;
     let shortest: Tenure | undefined;
+    let pace = 0;
     for (const tenure of this.tenures) {
       if (!shortest || tenure.ttl < shortest.ttl) shortest = tenure;
+      pace = Math.min(pace || tenure.pace, tenure.pace);
       if (time >= tenure.validUntil) {
         tenure.expire();
         continue;
@@ -67,16 +70,15 @@ export class Watchdog {
         if (batch) batch.push(tenure);
         else due.set(tenure.driver, [tenure]);
         // A reply can be lost on a connection that stays open: ask again without waiting for it.
-        tenure.renewAt = time + Math.max(tenure.ttl / 3, SHORTEST_PAUSE);
+        tenure.renewAt = time + Math.max(tenure.pace, SHORTEST_PAUSE);
       }
       firstRenewal = Math.min(firstRenewal, tenure.renewAt);
       firstEnd = Math.min(firstEnd, tenure.validUntil);
     }
     if (shortest && lag > shortest.ttl / 3) noticeLag(lag, shortest);
     for (const [driver, tenures] of due) this.renew(driver, tenures);
-    // Thousands of leases fall due at as many instants: gather a twentieth of the shortest one into a tick.
-    const pause = shortest ? shortest.ttl / 20 : 0;
-    this.tickBy(Math.min(firstEnd, Math.max(firstRenewal, time + pause)));
+    // Thousands of leases fall due at as many instants: a tick gathers those of a seventh of the shortest pace.
+    this.tickBy(Math.min(firstEnd, Math.max(firstRenewal, time + pace / 7)));
   }
 
   private renew(driver: LeaseDriver, tenures: readonly Tenure[]): void {

@@ -46,8 +46,9 @@ export class LockQueue extends LinkedEntry<LockQueue> {
       this.waiting.add(waiter);
       const { signal } = wish.options;
       if (signal) waiter.listen(signal, () => this.abandon(waiter, abortedBy(signal, this.key)));
-      if (this.mayContend) this.contend();
-      else this.wait(waiter);
+      if (this.mayContend) return this.contend();
+      this.wait(waiter);
+      this.watchHolders();
     });
   }
 
@@ -158,6 +159,7 @@ export class LockQueue extends LinkedEntry<LockQueue> {
   private give(waiter: Waiter, tenure: Tenure, time: number, minHold: number, attempts: number): void {
     this.waiting.delete(waiter);
     waiter.end();
+    this.watchHolders();
     const { key, owner } = tenure;
     const turn = tenure.beginTurn(time, minHold);
     const { guardsBody, options } = waiter.settings;
@@ -211,9 +213,14 @@ export class LockQueue extends LinkedEntry<LockQueue> {
     if (error instanceof LockTimeoutError) {
       waiter.inContext(() => this.runtime.events.emit('timeout', { key: this.key, waited: waiter.waited, attempts }));
     }
+    this.watchHolders();
     this.restIfIdle();
     this.runtime.acquireEnds();
     waiter.reject(error);
+  }
+
+  private watchHolders(): void {
+    for (const holder of this.holders) holder.watch(this.waiting.first?.settings.options.retryInterval);
   }
 
   private removeLate(): void {
