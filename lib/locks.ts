@@ -1,6 +1,6 @@
 import { Lifecycle } from './core/holding/lifecycle.js';
 import { watchdog } from './core/holding/watchdog.js';
-import { Latches } from './core/latch/latches.js';
+import { LatchCalls } from './core/latch/latch-calls.js';
 import { checkOptions, defined, integerFrom, ofType, without } from './core/model/check-options.js';
 import { LockConfigError, LockLostError, UnsupportedPrimitiveError } from './core/model/errors.js';
 import { LockEventEmitter, type LockEvents, type LockListener, type LockLogger } from './core/model/events.js';
@@ -87,7 +87,7 @@ export class Locks {
   private readonly events: LockEventEmitter;
   private readonly runtime: Lifecycle;
   private readonly queues: LockQueues;
-  private readonly latches: Latches;
+  private latches: LatchCalls | undefined;
   private readonly mutexKind: Kind;
   private closing: Promise<void> | undefined;
 
@@ -110,7 +110,6 @@ export class Locks {
     this.runtime = new Lifecycle(this.events, store.requestTimeout);
     this.queues = new LockQueues(this.runtime, { handOvers: 32, time: 50, ...defined(options.localQueue ?? {}) });
     this.mutexKind = mutexKind(store.mutex);
-    this.latches = new Latches(this.runtime);
     users.set(store, (users.get(store) ?? 0) + 1);
   }
 
@@ -159,8 +158,8 @@ export class Locks {
    * @throws {UnsupportedPrimitiveError} when the store has no latches.
    */
   countDownLatch(key: string, options: CountDownLatchOptions = {}): CountDownLatch {
-    const driver = this.offered(this.store.countDownLatch, 'count-down latches');
-    return new CountDownLatch(this.latches, driver, this.fullKey(key), this.defaults, options);
+    this.latches ??= new LatchCalls(this.runtime, this.offered(this.store.countDownLatch, 'count-down latches'));
+    return new CountDownLatch(this.latches, this.fullKey(key), this.defaults, options);
   }
 
   /**

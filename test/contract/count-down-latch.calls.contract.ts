@@ -100,19 +100,16 @@ export function latchCallsContract(makeStore: MakeStore): void {
       }
     });
 
-    it('tells the store that it has given up, so that nothing is sent any more', async () => {
-      const abandoned: (() => boolean)[] = [];
-      const locks = open({
-        misbehaving: () => ({
-          [verb]: (request: { abandoned: () => boolean }) => (abandoned.push(request.abandoned), new Promise(() => undefined)),
-        }),
-      });
+    it('is not sent again when a request that was under way when the signal aborted fails', async () => {
+      const failure = gate();
+      const { latch } = latchWith(() => failure.passed.then(failing));
       const caller = new AbortController();
-      const calling = rejection(call(locks.countDownLatch(key), { signal: caller.signal }));
-      expect(abandoned.map((isIt) => isIt())).toEqual([false]);
+      const calling = rejection(call(latch, { waitTimeout: Infinity, retryInterval: 1, signal: caller.signal }));
       caller.abort();
-      await calling;
-      expect(abandoned.map((isIt) => isIt())).toEqual([true]);
+      expect(await calling).toBeInstanceOf(LockAbortedError);
+      failure.open();
+      await pause(50);
+      expect(asked).toBe(1);
     });
 
     it('no longer asks again when nobody may wait any more, and is called off then', async () => {

@@ -190,8 +190,6 @@ export function latchCountingContract(makeStore: MakeStore): void {
     await eventually(() => latch.trySetCount(1), { every: 5 });
     expect(performance.now() - start).toBeGreaterThan(100);
     await latch.countDown();
-    await eventually(
-      async () => (await open().store.countDownLatch!.look({ key, owner: '', queue: false })) === undefined,
-    );
+    await eventually(async () => (await open().store.countDownLatch!.look({ key, owner: '', queue: false })) === undefined);
   });
 }

@@ -1,7 +1,8 @@
 import { getEventListeners } from 'node:events';
 import { setTimeout as pause } from 'node:timers/promises';
-import { type Locks, LockTimeoutError, StoreError } from 'nestjs-distributed-lock/core';
+import { LockAbortedError, type Locks, LockTimeoutError, StoreError } from 'nestjs-distributed-lock/core';
 import { eventually } from '../support/eventually.js';
+import { gate } from './gate.js';
 import { latchOpener, type LatchMisbehaviour } from './open-latches.js';
 import type { MakeStore } from './open-locks.js';
 import { rejection } from './rejection.js';
@@ -28,8 +29,7 @@ export function latchPatienceContract(makeStore: MakeStore, waitersOf: (key: str
   });
   const wait = (options: object, of = locks) => rejection(of.countDownLatch(key).await(options));
   const noted = (count: number) => eventually(async () => (await waitersOf(key)).length === count, { within: 10_000 });
-  const watches = (of = locks) => (of as unknown as { latches: { watches: Map<unknown, Map<string, unknown>> } }).latches.watches;
-  const watched = (of = locks) => [...watches(of).values()].reduce((sum, { size }) => sum + size, 0);
+  const watched = (of = locks) => (of as unknown as { latches: { watches: Map<string, unknown> } }).latches.watches.size;
 
   describe('G9 a wait for a latch', () => {
     it('ends with its patience', async () => {
@@ -81,6 +81,34 @@ export function latchPatienceContract(makeStore: MakeStore, waitersOf: (key: str
       expect(result).toMatchObject({ code: 'LOCK_STORE', key });
       expect(elapsed).toBeGreaterThanOrEqual(Math.max(waitTimeout, 200) - 2);
       expect(elapsed).toBeLessThan(waitTimeout + 200 + SLACK);
+    });
+
+    it('that begins while a look is under way is answered by the next one, which is sent when that has settled', async () => {
+      const replies = [gate(), gate()];
+      let looks = 0;
+      const away = open({
+        misbehaving: (real) => ({
+          async look(look) {
+            const reply = replies[looks++]!;
+            const state = await real.look(look);
+            await reply.passed;
+            return state;
+          },
+        }),
+      });
+      const ended = jest.fn();
+      const first = wait({ waitTimeout: 0 }, away);
+      const others = [wait({ waitTimeout: 0 }, away), wait({ waitTimeout: 0 }, away)].map((each) => each.then(ended));
+      await pause(50);
+      expect(looks).toBe(1);
+      replies[0]!.open();
+      expect(await first).toBeInstanceOf(LockTimeoutError);
+      await eventually(() => looks === 2);
+      expect(ended).not.toHaveBeenCalled();
+      replies[1]!.open();
+      await Promise.all(others);
+      expect(ended.mock.calls).toEqual([[expect.any(LockTimeoutError)], [expect.any(LockTimeoutError)]]);
+      expect(looks).toBe(2);
     });
 
     it('ends with an error of its own for each', async () => {
@@ -207,6 +235,37 @@ export function latchPatienceContract(makeStore: MakeStore, waitersOf: (key: str
       await noted(0);
       expect(unknown).toHaveBeenCalledTimes(2);
       expect(unknown).toHaveBeenCalledWith(expect.objectContaining({ key, operation: 'leave' }));
+    });
+
+    it.each(['an answer', 'an outage'])('a place is given up after the look under way has settled, by %s', async (end) => {
+      const sent: string[] = [];
+      const [looked, reply] = [gate(), gate()];
+      const away = open({
+        misbehaving: (real) => ({
+          async look(look) {
+            sent.push('look');
+            const state = await real.look(look);
+            if (!look.queue) return state;
+            looked.open();
+            await reply.passed;
+            sent.push('settled');
+            if (end === 'an outage') throw outage();
+            return state;
+          },
+          leave: (of) => (sent.push('leave'), real.leave(of)),
+        }),
+      });
+      const caller = new AbortController();
+      const waiting = wait({ ...forEver, signal: caller.signal }, away);
+      await looked.passed;
+      caller.abort();
+      expect(await waiting).toBeInstanceOf(LockAbortedError);
+      await pause(50);
+      expect([sent.includes('leave'), (await waitersOf(key)).length]).toEqual([false, 1]);
+      reply.open();
+      await noted(0);
+      expect(sent.slice(-3)).toEqual(['look', 'settled', 'leave']);
+      expect(watched(away)).toBe(0);
     });
 
     it('no timer, and no place of one who was let go on', async () => {
