@@ -15,7 +15,7 @@ export interface CallSettings {
 /** One caller's request, which ends with the first answer of the store. It is sent again only if there was no answer. */
 export class LatchRequest<T> extends RepeatedRequest<T> {
   private readonly startedAt = now();
-  private resolve!: (value: T) => void;
+  protected answered!: (reply: T) => void;
   private reject!: (error: LockError) => void;
 
   /** @param knownFor milliseconds for which the store recognises a repeat. None is sent after half of them, because it takes time to arrive. */
@@ -36,7 +36,7 @@ export class LatchRequest<T> extends RepeatedRequest<T> {
     runtime.assertOpen(key);
     runtime.acquireBegins();
     const result = new Promise<T>((resolve, reject) => {
-      this.resolve = resolve;
+      this.answered = resolve;
       this.reject = reject;
     });
     const forget = [
@@ -52,10 +52,6 @@ export class LatchRequest<T> extends RepeatedRequest<T> {
       for (const each of forget) each();
       runtime.acquireEnds();
     }
-  }
-
-  protected answered(reply: T): void {
-    this.resolve(reply);
   }
 
   protected unanswered(cause: unknown): void {

@@ -98,6 +98,7 @@ export class LatchWatch extends RepeatedRequest<LatchState | undefined> {
       else if (waiter.isOverdue) this.remove(waiter, notCountedDown(this.key, waiter, state));
       else if (this.runtime.stopping.aborted) this.remove(waiter, stopped(this.key));
     }
+    this.looking = [];
     const { wakeUps } = this.driver;
     const remaining = state?.remaining ?? -1;
     if (this.mayBeNoted && wakeUps?.isOpen) this.askIn(queuedDelay(this.retryInterval, remaining), () => wakeUps.check?.());
@@ -112,6 +113,7 @@ export class LatchWatch extends RepeatedRequest<LatchState | undefined> {
       if (!error.transient || waiter.isOverdue) this.remove(waiter, ownCopyOf(error));
       else if (this.runtime.stopping.aborted) this.remove(waiter, stopped(this.key, error));
     }
+    this.looking = [];
     this.askIn(pollDelay(this.attempts, this.retryInterval, -1));
   }
 

@@ -1,24 +1,24 @@
 import type { Tenancy, WakeUps } from './lease-driver.js';
 
 /**
- * What makes a change count once, however often it is sent. Operations of one line follow one another: a store needs to remember the last one
- * of each line only, for as long as the latch of its change lives.
+ * The id of a change, by which the store knows a repeat. Operations of one line follow one another: a store remembers only the last one of each
+ * line, for as long as the latch lives.
  */
 export interface LatchOperation {
   readonly line: string;
-  /** Larger than that of any operation before it in its line. What comes with a smaller one than the last comes late, and changes nothing. */
+  /** It grows within a line. An operation whose number is smaller than the last one's has arrived late, and changes nothing. */
   readonly number: number;
 }
 
 export interface LatchChange {
   readonly key: string;
-  /** Milliseconds for which the store remembers the latch, and this operation, from now on at least. */
+  /** For how many milliseconds from now on, at least, the store remembers the latch and this operation. */
   readonly ttl: number;
   readonly operation: LatchOperation;
 }
 
 export interface LatchLook extends Tenancy {
-  /** Note the owner as one to be woken by {@link WakeUps} when the latch is counted down, if it is not yet. */
+  /** If the latch is not counted down yet: note the owner, to be woken by {@link WakeUps} when it is. */
   readonly queue: boolean;
 }
 
@@ -26,9 +26,9 @@ export interface LatchLook extends Tenancy {
 export interface LatchState {
   /** 0: counted down. */
   readonly count: number;
-  /** Another one for each latch of this key: one that expires, and is set again, is another one. */
+  /** Differs for each latch of this key: one that is set after another has expired is a new latch. */
   readonly id: string;
-  /** How often this latch has been set: since it is set anew only when it is counted down, an earlier round was. */
+  /** How often this latch has been set. It is set again only when it is counted down, so all earlier rounds were counted down. */
   readonly round: number;
   /** Milliseconds until it expires; negative: unknown. */
   readonly remaining: number;
@@ -41,12 +41,12 @@ export interface LatchState {
 export interface LatchDriver {
   /** Without it, waiters ask again and again. */
   readonly wakeUps?: WakeUps;
-  /** Sets the count of a latch that is counted down, or of a new one: true, also when it is repeated. False: there is one that is not. */
+  /** Sets the count of a new latch, or of one that is counted down: true, also for a repeat. False: there is one that is not counted down. */
   trySetCount(change: LatchChange & { readonly count: number }): Promise<boolean>;
-  /** Counts down by one, and wakes all who wait at 0. Resolves to the count that is left, 0 where there is no latch. */
+  /** Counts down by one; at 0 it wakes all noted owners. Resolves to the count that is left; 0 if there is no latch. */
   countDown(change: LatchChange): Promise<number>;
   /** `undefined`: there is no latch. */
   look(look: LatchLook): Promise<LatchState | undefined>;
-  /** Forgets an owner that was noted to wait. Sent once its look has settled. */
+  /** Forgets a noted owner. It is sent after the owner's last look has settled. */
   leave(tenancy: Tenancy): Promise<void>;
 }
