@@ -2,10 +2,9 @@ import {
   Locks,
   type Lease,
   type LeaseDriver,
-  type LeaseLock,
+  type Lock,
   type LocksOptions,
   type LockStore,
-  type Mutex,
   type ReadWritePolicy,
   type Share,
 } from 'nestjs-distributed-lock/core';
@@ -13,7 +12,7 @@ import {
 /** A kind of lock. If one holds it alone, it promises what the mutex does. */
 export interface Kind {
   readonly name: string;
-  lockOf(locks: Locks, key: string): LeaseLock<Lease>;
+  lockOf(locks: Locks, key: string): Lock;
   /** Where its requests go. */
   driverOf(store: LockStore): LeaseDriver;
   /** The store with another driver in that place. */
@@ -57,7 +56,7 @@ export function semaphoreOf(permits: number, count = 1): Kind {
 export const MULTI_LOCK: Kind = {
   ...MUTEX,
   name: 'multi-lock of one',
-  lockOf: (locks, key) => locks.multiLock([key]) as unknown as LeaseLock<Lease>,
+  lockOf: (locks, key) => locks.multiLock([key]) as unknown as Lock,
 };
 
 export const WRITE_LOCK = sideOf('write');

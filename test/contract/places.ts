@@ -1,4 +1,4 @@
-import type { Lease, LeaseLock, Locks, UsingOptions } from 'nestjs-distributed-lock/core';
+import type { Lease, Lock, Locks, UsingOptions } from 'nestjs-distributed-lock/core';
 import { gate } from './gate.js';
 import type { LocksOpener } from './open-locks.js';
 import { outside } from './outside.js';
@@ -25,7 +25,7 @@ export class Places {
     { open }: LocksOpener,
     key: string,
     options: UsingOptions = {},
-    lockOf: (locks: Locks) => LeaseLock<Lease> = (locks) => locks.mutex(key),
+    lockOf: (locks: Locks) => Lock = (locks) => locks.mutex(key),
   ): Promise<Call> {
     const [placed, end] = [gate(), gate()];
     const locks = open({

@@ -1,11 +1,11 @@
-import { LockConfigError, type Lease, type LeaseLock, type Locks } from 'nestjs-distributed-lock/core';
+import { LockConfigError, type Lease, type Lock, type Locks } from 'nestjs-distributed-lock/core';
 import { eventually } from '../support/eventually.js';
 import { MUTEX } from './kinds.js';
 import { locksOpener, type MakeStore } from './open-locks.js';
 import { rejection } from './rejection.js';
 import { renewing } from './renewing.js';
 
-type Maker = (locks: Locks, key: string) => LeaseLock<Lease>;
+type Maker = (locks: Locks, key: string) => Lock;
 
 /** Each kind by the word for it that an error must have. */
 const KINDS: readonly [name: string, word: RegExp, lockOf: Maker][] = [

@@ -5,7 +5,7 @@ import {
   WriteLock,
   type DistributedLockOptions,
   type Lease,
-  type LeaseLock,
+  type Lock,
   type LockableMethod,
   type LockDecorator,
   type Locks,
@@ -19,7 +19,7 @@ export interface Kind {
   readonly name: string;
   readonly lock: (options?: DistributedLockOptions) => LockDecorator<LockableMethod>;
   /** What makes a call wait that locks this key. */
-  blockerOf(locks: Locks, key: string): LeaseLock<Lease>;
+  blockerOf(locks: Locks, key: string): Lock;
   /** What holds a key that is locked so. */
   driverOf(store: LockStore): LeaseDriver;
 }

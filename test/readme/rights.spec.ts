@@ -1,5 +1,5 @@
 // The Redis user of docs/waiting.md, on a real server.
-import { LockConfigError, type Locks, type Lease, type LeaseLock } from 'nestjs-distributed-lock/core';
+import { LockConfigError, type Locks, type Lease, type Lock } from 'nestjs-distributed-lock/core';
 import { eventually } from '../support/eventually.js';
 import { useRedis } from '../stores/redis/setting.js';
 import { read } from './markdown.js';
@@ -34,7 +34,7 @@ describe('the user of the docs has the rights that', () => {
     expect(await setting.redis.acl('LOG')).toEqual([]); // nor was any command refused
   });
 
-  it.each<[string, (locks: Locks) => LeaseLock<Lease>]>([
+  it.each<[string, (locks: Locks) => Lock]>([
     ['a mutex', (locks) => locks.mutex(KEY)],
     ['a read lock', (locks) => locks.readWriteLock(KEY, { policy: 'writers' }).read],
     ['a write lock', (locks) => locks.readWriteLock(KEY).write],

@@ -1,4 +1,4 @@
-import { LockConfigError, type Lease, type LeaseLock, type Locks } from 'nestjs-distributed-lock/core';
+import { LockConfigError, type Lease, type Lock, type Locks } from 'nestjs-distributed-lock/core';
 import { setTimeout as pause } from 'node:timers/promises';
 import { eventually } from '../../support/eventually.js';
 import type { LockerMessage } from './locker.child.js';
@@ -7,7 +7,7 @@ import { useRedis } from './setting.js';
 const KEY = 'order:42';
 const FENCE = `{${KEY}}:fence`;
 const HOUR = 3_600_000;
-const LEASES: [string, (locks: Locks) => LeaseLock<Lease>][] = [
+const LEASES: [string, (locks: Locks) => Lock][] = [
   ['mutex', (locks) => locks.mutex(KEY)],
   ['write lock', (locks) => locks.readWriteLock(KEY).write],
   ['semaphore', (locks) => locks.semaphore(KEY, { permits: 2 })],

@@ -1,10 +1,10 @@
-import { StoreError, type Lease, type LeaseLock, type Locks } from 'nestjs-distributed-lock/core';
+import { StoreError, type Lease, type Lock, type Locks } from 'nestjs-distributed-lock/core';
 import { setTimeout as pause } from 'node:timers/promises';
 import { useRedis } from './setting.js';
 
 const KEY_TIMEOUT = 600;
 
-const KINDS: [string, (locks: Locks, key: string) => LeaseLock<Lease>][] = [
+const KINDS: [string, (locks: Locks, key: string) => Lock][] = [
   ['mutexes', (locks, key) => locks.mutex(key)],
   ['write locks', (locks, key) => locks.readWriteLock(key).write],
   ['semaphores', (locks, key) => locks.semaphore(key, { permits: 2 })],

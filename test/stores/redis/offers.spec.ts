@@ -1,4 +1,4 @@
-import type { Lease, LeaseLock, Locks } from 'nestjs-distributed-lock/core';
+import type { Lease, Lock, Locks } from 'nestjs-distributed-lock/core';
 import { setTimeout as pause } from 'node:timers/promises';
 import { MUTEX, SEMAPHORE_OF_ONE, WRITE_LOCK, type Kind } from '../../contract/kinds.js';
 import { rejection } from '../../contract/rejection.js';
@@ -16,7 +16,7 @@ const placeOf = (kind: Kind, owner: string, inbox: string, offer: number): strin
 
 describe.each([MUTEX, WRITE_LOCK, SEMAPHORE_OF_ONE])('an offer of a $name', (kind) => {
   const setting = useRedis();
-  const lockOf = (locks: Locks, key = KEY): LeaseLock<Lease> => kind.lockOf(locks, key);
+  const lockOf = (locks: Locks, key = KEY): Lock => kind.lockOf(locks, key);
 
   it('to a process that hangs is known to the next one, which asks when it ends (G8)', async () => {
     const holder = await lockOf(setting.own()).acquire(woken);

@@ -2,7 +2,7 @@ import { execFileSync } from 'node:child_process';
 import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import type { Lease, LeaseLock, Locks } from 'nestjs-distributed-lock/core';
+import type { Lease, Lock, Locks } from 'nestjs-distributed-lock/core';
 import { eventually } from '../../support/eventually.js';
 import { freePort } from '../../support/free-port.js';
 import { startClusterNode } from '../../support/redis-cluster.js';
@@ -199,7 +199,7 @@ describe('a user who', () => {
     expect(await setting.keys()).toEqual([`{${KEY}}:fence`]);
   });
 
-  it.each<[string, (locks: Locks) => LeaseLock<Lease>]>([
+  it.each<[string, (locks: Locks) => Lock]>([
     ['a mutex', (locks) => locks.mutex(KEY)],
     ['a write lock', (locks) => locks.readWriteLock(KEY).write],
     ['a semaphore', (locks) => locks.semaphore(KEY, { permits: 1 })],
