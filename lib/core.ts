@@ -1,7 +1,8 @@
-export { Locks, type LocalQueueOptions, type LocksOptions, type ReadWriteLock } from './locks.js';
+export { Locks } from './locks.js';
+export type { LocalQueueOptions, LocksOptions } from './core/model/locks-options.js';
 export type { CountDownLatch, CountDownLatchOptions, LatchCallOptions } from './primitives/count-down-latch.js';
 export type { Lock } from './primitives/lock.js';
-export type { ReadWriteLockOptions, ReadWritePolicy, SemaphoreOptions } from './primitives/kinds.js';
+export type { ReadWriteLock, ReadWriteLockOptions, ReadWritePolicy, SemaphoreOptions } from './primitives/kinds.js';
 export type { MultiLease } from './primitives/multi-lease.js';
 export type { LeaderElection, Leader, LeaderElectionOptions, LeaderEvents, RunOptions, Term } from './primitives/leader-election.js';
 export type { Lease } from './core/model/lease.js';

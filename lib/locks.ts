@@ -1,18 +1,19 @@
 import { Lifecycle } from './core/holding/lifecycle.js';
 import { watchdog } from './core/holding/watchdog.js';
 import { LatchCalls } from './core/latch/latch-calls.js';
-import { checkOptions, defined, integerFrom, ofType, without } from './core/model/check-options.js';
+import { checkOptions, defined } from './core/model/check-options.js';
 import { LockConfigError, LockLostError, UnsupportedPrimitiveError } from './core/model/errors.js';
 import { LockEventEmitter, type LockEvents, type LockListener, type LockLogger } from './core/model/events.js';
 import { checkKey } from './core/model/key.js';
 import type { Lease } from './core/model/lease.js';
-import { completeOptions, USING_CHECKS, type AcquireOptions, type ResolvedOptions, type UsingOptions } from './core/model/options.js';
+import { checkLocksOptions, type LocksOptions } from './core/model/locks-options.js';
+import { completeOptions, type AcquireOptions, type ResolvedOptions, type UsingOptions } from './core/model/options.js';
 import type { LockStore } from './core/store/lock-store.js';
 import { after } from './core/util/clock.js';
 import { processWide } from './core/util/process-wide.js';
 import { LockQueues } from './core/waiting/lock-queues.js';
 import { CountDownLatch, type CountDownLatchOptions } from './primitives/count-down-latch.js';
-import { KeyLock } from './primitives/key-lock.js';
+import { KeyLock, takeable } from './primitives/key-lock.js';
 import {
   checkSemaphoreOptions,
   mutexKind,
@@ -21,6 +22,7 @@ import {
   semaphoreKind,
   writeKind,
   type Kind,
+  type ReadWriteLock,
   type ReadWriteLockOptions,
   type SemaphoreOptions,
 } from './primitives/kinds.js';
@@ -29,52 +31,7 @@ import type { Lock, NoOptions, OnTimeoutResult } from './primitives/lock.js';
 import type { MultiLease } from './primitives/multi-lease.js';
 import { MultiLock } from './primitives/multi-lock.js';
 
-/** How long the callers of one process may pass a key on among themselves while another process waits for it. */
-export interface LocalQueueOptions {
-  /** How many holders in a row, from 1. As many fencing tokens are reserved at a time. Default 32. */
-  handOvers?: number;
-  /** Milliseconds from the first grant. A longer hold is not cut short. Default 50. */
-  time?: number;
-}
-
-/** Many readers or one writer, in all processes that share the store. */
-export interface ReadWriteLock {
-  /**
-   * The side that many hold at a time. Its fencing token is that of the last write. Under its own write lock a call chain may read too, and keep the
-   * read lock when it gives the write lock back (downgrade).
-   */
-  readonly read: Lock;
-  /** The side that one holds alone. A call chain that only reads must not ask for it: it would wait for itself. */
-  readonly write: Lock;
-}
-
-export interface LocksOptions {
-  /** Put before every key. Default: nothing. */
-  namespace?: string;
-  /** For every lock that does not say otherwise; a `signal` is no default. */
-  defaults?: Omit<UsingOptions, 'signal'>;
-  /** Where lost leases, failed listeners and a lagging event loop are told. Default: the console; `false`: nowhere. */
-  logger?: LockLogger | false;
-  /** Milliseconds for which {@link Locks.close} waits for running work. Default 10,000. */
-  shutdownTimeout?: number;
-  /** Default: 32 hand-overs or 50 ms. */
-  localQueue?: LocalQueueOptions;
-}
-
 const CONSOLE: LockLogger = { warn: (message) => console.warn(message), error: (message) => console.error(message) };
-
-/** More tokens at a time would outrun the clock that they follow. */
-const MOST_HAND_OVERS = 1_000_000;
-const LOCAL_QUEUE_CHECKS = { handOvers: integerFrom(1, MOST_HAND_OVERS), time: integerFrom(0, MOST_HAND_OVERS) };
-const isLogger = (value: object): boolean => 'warn' in value && 'error' in value;
-const LOCKS_CHECKS = {
-  namespace: ofType('string'),
-  defaults: ofType('object'),
-  logger: (value: unknown) =>
-    value === false || isLogger(Object(value) as object) ? undefined : 'an object with the methods warn and error, or false',
-  shutdownTimeout: integerFrom(0),
-  localQueue: ofType('object'),
-};
 
 /** How many {@link Locks} use a store: the last one that closes, closes it. */
 const users = processWide('users', () => new WeakMap<LockStore, number>());
@@ -169,7 +126,7 @@ export class Locks {
    * @throws {LockConfigError} when the name or an option is wrong.
    */
   leaderElection(name: string, options: LeaderElectionOptions = {}): LeaderElection {
-    const mutex = this.lock(this.mutexKind, `${checkKey(name, "A leader election's name")}-leader`);
+    const mutex = takeable(this.mutex(`${checkKey(name, "A leader election's name")}-leader`));
     return new LeaderElection(mutex, this.runtime, this.defaults, options);
   }
 
@@ -182,7 +139,7 @@ export class Locks {
    */
   multiLock(locks: readonly (string | Lock)[]): Lock<MultiLease> {
     if (typeof locks?.map !== 'function') throw new LockConfigError('A multi-lock is made of a list of keys and locks.');
-    const all = locks.map((lock) => (typeof lock === 'string' ? this.lock(this.mutexKind, lock) : takeable(lock)));
+    const all = locks.map((lock) => takeable(typeof lock === 'string' ? this.mutex(lock) : lock));
     return new MultiLock(all, this.defaults);
   }
 
@@ -257,24 +214,9 @@ export class Locks {
   }
 }
 
-/** The locks of any copy of this package can be taken. */
-function takeable(lock: Lock): KeyLock | MultiLock {
-  if (typeof lock === 'object' && lock !== null && 'take' in lock) return lock as KeyLock | MultiLock;
-  throw new LockConfigError(`A multi-lock is made of keys and locks, not of ${typeof lock}.`);
-}
-
 async function within(timeout: number, work: Promise<void>): Promise<void> {
   let timer: NodeJS.Timeout | undefined;
   const end = new Promise<void>((resolve) => (timer = after(timeout, resolve)));
   await Promise.race([work, end]);
   clearTimeout(timer);
-}
-
-/** @throws {LockConfigError} naming the option. */
-function checkLocksOptions(options: LocksOptions): void {
-  checkOptions(options ?? null, 'Locks', LOCKS_CHECKS);
-  const { namespace = '', defaults, localQueue } = options;
-  if (namespace !== '') checkKey(`${namespace}key`, 'Locks: a key with this "namespace"');
-  checkOptions(defaults, 'Locks: "defaults"', without(USING_CHECKS, 'signal'));
-  checkOptions(localQueue, 'Locks: "localQueue"', LOCAL_QUEUE_CHECKS);
 }

@@ -1,12 +1,13 @@
+import { inspect } from 'node:util';
 import { heldLease, runHolding } from '../core/holding/call-chain.js';
 import type { HeldLease } from '../core/holding/held-lease.js';
-import { abortedBy, asStoreError } from '../core/model/errors.js';
+import { abortedBy, asStoreError, LockConfigError } from '../core/model/errors.js';
 import type { ResolvedOptions } from '../core/model/options.js';
 import type { CheckReply } from '../core/store/lease-driver.js';
 import { patienceOf } from '../core/waiting/backoff.js';
 import type { LockQueues } from '../core/waiting/lock-queues.js';
 import type { Kind } from './kinds.js';
-import { LockBase } from './lock.js';
+import { LockBase, type Lock } from './lock.js';
 
 /** A lock of one key at one store. */
 export class KeyLock extends LockBase<HeldLease> {
@@ -54,4 +55,10 @@ export class KeyLock extends LockBase<HeldLease> {
   get isHeldHere(): boolean {
     return heldLease(this.kind.driver, this.key) !== undefined;
   }
+}
+
+/** What is behind the interface of a lock: the locks of any copy of this package can be taken. */
+export function takeable(lock: Lock): KeyLock {
+  if (typeof lock === 'object' && lock !== null && 'take' in lock) return lock as KeyLock;
+  throw new LockConfigError(`A multi-lock is made of keys and locks, not of ${inspect(lock)}.`);
 }

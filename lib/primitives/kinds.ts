@@ -3,6 +3,7 @@ import type { HeldLease } from '../core/holding/held-lease.js';
 import { checkOptions, integerFrom, oneOf } from '../core/model/check-options.js';
 import { LockConfigError } from '../core/model/errors.js';
 import type { LeaseDriver, Share } from '../core/store/lease-driver.js';
+import type { Lock } from './lock.js';
 
 /** What makes a lock a mutex, a read lock, a write lock or a semaphore. */
 export interface Kind {
@@ -32,6 +33,17 @@ export interface ReadWriteLockOptions {
 }
 
 type Drivers = Readonly<Record<'read' | 'write', LeaseDriver>>;
+
+/** Many readers or one writer, in all processes that share the store. */
+export interface ReadWriteLock {
+  /**
+   * The side that many hold at a time. Its fencing token is that of the last write. Under its own write lock a call chain may read too, and keep the
+   * read lock when it gives the write lock back (downgrade).
+   */
+  readonly read: Lock;
+  /** The side that one holds alone. A call chain that only reads must not ask for it: it would wait for itself. */
+  readonly write: Lock;
+}
 
 /** The side of a read/write lock that many hold at a time. Its fencing token is that of the last write. */
 export function readKind(drivers: Drivers, policy: ReadWritePolicy | undefined): Kind {
@@ -108,7 +120,7 @@ export function semaphoreKind(driver: LeaseDriver, { permits, count = 1 }: Semap
 
 export const READ_WRITE_CHECKS = { policy: oneOf('fair', 'readers', 'writers') };
 
-const SEMAPHORE_CHECKS = { permits: integerFrom(1, MOST_PERMITS), count: integerFrom(1) };
+export const SEMAPHORE_CHECKS = { permits: integerFrom(1, MOST_PERMITS), count: integerFrom(1) };
 
 /** @throws {LockConfigError} naming the option. */
 export function checkSemaphoreOptions(options: SemaphoreOptions, where: string): void {

@@ -1,6 +1,5 @@
 import {
   Locks,
-  type Lease,
   type LeaseDriver,
   type Lock,
   type LocksOptions,
@@ -56,7 +55,7 @@ export function semaphoreOf(permits: number, count = 1): Kind {
 export const MULTI_LOCK: Kind = {
   ...MUTEX,
   name: 'multi-lock of one',
-  lockOf: (locks, key) => locks.multiLock([key]) as unknown as Lock,
+  lockOf: (locks, key) => locks.multiLock([key]),
 };
 
 export const WRITE_LOCK = sideOf('write');
@@ -72,9 +71,9 @@ export class LocksOfKind extends Locks {
     super(store, options);
   }
 
-  override mutex(key: string): Mutex {
+  override mutex(key: string): Lock {
     // The kind itself may be made of mutexes.
     const plain = Object.create(this, { mutex: { value: super.mutex } }) as Locks;
-    return this.kind.lockOf(plain, key) as Mutex;
+    return this.kind.lockOf(plain, key);
   }
 }

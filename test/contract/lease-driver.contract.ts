@@ -18,7 +18,7 @@ export function leaseDriverContract(makeStore: MakeStore, kind: Kind): void {
 
     const acquire = (owner: string, request: Partial<AcquireRequest> = {}) =>
       driver.acquire({ key, owner, ttl: 20_000, tokens: 1, queue: false, ...request });
-    const renew = async (owner: string, ttl = 20_000) => (await driver.renew([{ key, owner, ttl }]))[0];
+    const renew = async (owner: string, ttl = 20_000) => driver.renew([{ key, owner, ttl }])[0];
     const release = (owner: string, keepFor = 0) => driver.release({ key, owner, keepFor });
     const leave = (owner: string) => driver.leave({ key, owner });
     const check = async (owner: string) => (await driver.check({ key, owner })).state;

@@ -1,4 +1,4 @@
-import type { Lease, Lock, Locks, UsingOptions } from 'nestjs-distributed-lock/core';
+import type { Lock, Locks, UsingOptions } from 'nestjs-distributed-lock/core';
 import { gate } from './gate.js';
 import type { LocksOpener } from './open-locks.js';
 import { outside } from './outside.js';

@@ -50,7 +50,7 @@ export function readWriteExclusionContract(makeStore: MakeStore): void {
     it('gives a reader the token of the last write, and each writer a larger one', async () => {
       const locks = open();
       const { read, write } = locks.readWriteLock(key);
-      const tokenOf = (lock: typeof read | typeof write) => lock.using((lease) => lease.fencingToken!, patient);
+      const tokenOf = (lock: typeof read) => lock.using((lease) => lease.fencingToken!, patient);
       const tokens: number[] = [];
       for (let round = 0; round < 10; round++) {
         tokens.push(await tokenOf(write));

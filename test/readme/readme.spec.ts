@@ -3,7 +3,7 @@ import { DistributedLock } from 'nestjs-distributed-lock';
 import * as core from 'nestjs-distributed-lock/core';
 import { existsSync } from 'node:fs';
 import { basename, join } from 'node:path';
-import { completeOptions, USING_OPTIONS } from '../../lib/core/model/options.js';
+import { completeOptions, USING_CHECKS } from '../../lib/core/model/options.js';
 import { anchorsOf, blocksOf, documents, filesIn, linksOf, read, regionsOf, ROOT, sectionsOf, tableWith } from './markdown.js';
 
 const sources = [...filesIn('test/readme'), ...filesIn('test/integrations')].filter((file) => file.endsWith('.ts'));
@@ -50,7 +50,7 @@ describe('the tables of the README', () => {
     const rows = tableWith('README.md', 'option');
     const names = rows.flatMap(([option = '']) => codeIn(option));
     const own = ['prefix', 'value', 'paramLock', 'key', 'returns', 'store'];
-    expect(names.sort()).toEqual([...own, ...USING_OPTIONS.filter((name) => name !== 'signal')].sort());
+    expect(names.sort()).toEqual([...own, ...Object.keys(USING_CHECKS).filter((name) => name !== 'signal')].sort());
     for (const name of names) expect(() => decorate({ [name]: undefined })).not.toThrow();
 
     const defaults = new Map<string, unknown>(Object.entries(completeOptions({})));

@@ -1,5 +1,5 @@
 // The Redis user of docs/waiting.md, on a real server.
-import { LockConfigError, type Locks, type Lease, type Lock } from 'nestjs-distributed-lock/core';
+import { LockConfigError, type Locks, type Lock } from 'nestjs-distributed-lock/core';
 import { eventually } from '../support/eventually.js';
 import { useRedis } from '../stores/redis/setting.js';
 import { read } from './markdown.js';

@@ -191,9 +191,7 @@ export class Tenure extends LinkedEntry<Tenure> {
     return (this.outage = asStoreError(cause, this.key));
   }
 
-  /**
-   * Asks for more hand-overs and tokens in good time, unless others queue: so no caller waits for the answer. To be called when a turn has begun.
-   */
+  /** To be called when a turn has begun: asks for more hand-overs and tokens in good time, unless others queue. */
   extendSoon(): void {
     const { handOvers, time } = this.limits;
     if (!this.mayExtend || (this.turnsLeft > handOvers / 4 && this.turnsEndAt - now() > time / 4)) return;

@@ -86,7 +86,7 @@ export class LockQueue extends LinkedEntry<LockQueue> {
     this.give(first, tenure, now(), options.minHold, attempts);
     if (this.isAnyLate) this.removeLate();
     if (runtime.stopping.aborted) this.stop();
-    this.contendForAll();
+    while (this.mayContend) this.contend();
   }
 
   /** The key is taken, or the store gave no answer; it is asked again. */
@@ -111,7 +111,7 @@ export class LockQueue extends LinkedEntry<LockQueue> {
     const index = this.holders.indexOf(tenure);
     if (index < 0) return false;
     this.holders.splice(index, 1);
-    this.contendForAll();
+    while (this.mayContend) this.contend();
     this.restIfIdle();
     return false;
   };
@@ -150,10 +150,6 @@ export class LockQueue extends LinkedEntry<LockQueue> {
     const contender = new Contender(this, yields);
     this.contenders.push(contender);
     contender.ask();
-  }
-
-  private contendForAll(): void {
-    while (this.mayContend) this.contend();
   }
 
   private give(waiter: Waiter, tenure: Tenure, time: number, minHold: number, attempts: number): void {

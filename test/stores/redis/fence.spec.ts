@@ -1,4 +1,4 @@
-import { LockConfigError, type Lease, type Lock, type Locks } from 'nestjs-distributed-lock/core';
+import { LockConfigError, type Lock, type Locks } from 'nestjs-distributed-lock/core';
 import { setTimeout as pause } from 'node:timers/promises';
 import { eventually } from '../../support/eventually.js';
 import type { LockerMessage } from './locker.child.js';

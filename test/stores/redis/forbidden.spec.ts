@@ -1,4 +1,4 @@
-import { StoreError, type Lease, type Lock, type Locks } from 'nestjs-distributed-lock/core';
+import { StoreError, type Lock, type Locks } from 'nestjs-distributed-lock/core';
 import { setTimeout as pause } from 'node:timers/promises';
 import { useRedis } from './setting.js';
 

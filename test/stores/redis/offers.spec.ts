@@ -1,4 +1,4 @@
-import type { Lease, Lock, Locks } from 'nestjs-distributed-lock/core';
+import type { Lock, Locks } from 'nestjs-distributed-lock/core';
 import { setTimeout as pause } from 'node:timers/promises';
 import { MUTEX, SEMAPHORE_OF_ONE, WRITE_LOCK, type Kind } from '../../contract/kinds.js';
 import { rejection } from '../../contract/rejection.js';

@@ -1,0 +1,47 @@
+import { checkOptions, integerFrom, ofType, without } from './check-options.js';
+import type { LockLogger } from './events.js';
+import { checkKey } from './key.js';
+import { USING_CHECKS, type UsingOptions } from './options.js';
+
+/** How long the callers of one process may pass a key on among themselves while another process waits for it. */
+export interface LocalQueueOptions {
+  /** How many holders in a row, from 1. As many fencing tokens are reserved at a time. Default 32. */
+  handOvers?: number;
+  /** Milliseconds from the first grant. A longer hold is not cut short. Default 50. */
+  time?: number;
+}
+
+export interface LocksOptions {
+  /** Put before every key. Default: nothing. */
+  namespace?: string;
+  /** For every lock that does not say otherwise; a `signal` is no default. */
+  defaults?: Omit<UsingOptions, 'signal'>;
+  /** Where lost leases, failed listeners and a lagging event loop are told. Default: the console; `false`: nowhere. */
+  logger?: LockLogger | false;
+  /** Milliseconds for which {@link Locks.close} waits for running work. Default 10,000. */
+  shutdownTimeout?: number;
+  /** Default: 32 hand-overs or 50 ms. */
+  localQueue?: LocalQueueOptions;
+}
+
+/** More tokens at a time would outrun the clock that they follow. */
+const MOST_HAND_OVERS = 1_000_000;
+const LOCAL_QUEUE_CHECKS = { handOvers: integerFrom(1, MOST_HAND_OVERS), time: integerFrom(0, MOST_HAND_OVERS) };
+const isLogger = (value: object): boolean => 'warn' in value && 'error' in value;
+const LOCKS_CHECKS = {
+  namespace: ofType('string'),
+  defaults: ofType('object'),
+  logger: (value: unknown) =>
+    value === false || isLogger(Object(value) as object) ? undefined : 'an object with the methods warn and error, or false',
+  shutdownTimeout: integerFrom(0),
+  localQueue: ofType('object'),
+};
+
+/** @throws {LockConfigError} naming the option. */
+export function checkLocksOptions(options: LocksOptions): void {
+  checkOptions(options ?? null, 'Locks', LOCKS_CHECKS);
+  const { namespace = '', defaults, localQueue } = options;
+  if (namespace !== '') checkKey(`${namespace}key`, 'Locks: a key with this "namespace"');
+  checkOptions(defaults, 'Locks: "defaults"', without(USING_CHECKS, 'signal'));
+  checkOptions(localQueue, 'Locks: "localQueue"', LOCAL_QUEUE_CHECKS);
+}
