@@ -1,7 +1,10 @@
+/** Between two samples it is interpolated: the median of two numbers is their mean. */
 export function quantile(samples, q) {
   if (samples.length === 0) return undefined;
   const sorted = Float64Array.from(samples).sort();
-  return sorted[Math.floor(q * (sorted.length - 1))];
+  const at = q * (sorted.length - 1);
+  const below = Math.floor(at);
+  return sorted[below] + (sorted[Math.ceil(at)] - sorted[below]) * (at - below);
 }
 
 export const median = (samples) => quantile(samples, 0.5);
