@@ -5,6 +5,7 @@ import { fileURLToPath } from 'node:url';
 import { parseArgs } from 'node:util';
 import { impostor, lineup, OURS } from './contestants/lineup.mjs';
 import { Bench } from './measure/bench.mjs';
+import { refuseIfBusy } from './measure/busy.mjs';
 import { describeMachine } from './measure/machine.mjs';
 import { startRedis } from './measure/redis.mjs';
 import { sum } from './measure/statistics.mjs';
@@ -16,11 +17,12 @@ const WORKLOADS = ['w1', 'w2', 'w3', 'w4', 'w5', 'w6', 'w7', 'w8'];
 
 const HELP = `npm run bench -- [${WORKLOADS.join('] [')}] [options]
 
-  --quick          smaller and fewer rounds: shows that everything works, and no more
+  --quick          to judge a change: fewer rounds against those that the goals name, up to a minute for each workload; writes nothing
   --rounds <n>     rounds of each table
-  --only <names>   these contestants, with commas: ${lineup.map(({ name }) => name).join(',')}
-  --retry <ms>     one delay between two tries for all who poll
-  --no-give-up     waits until the cap for those who are far from done (W6)
+  --only <names>   these contestants, separated by commas: ${lineup.map(({ name }) => name).join(',')}
+  --retry <ms>     one delay between two tries for all that poll
+  --no-give-up     waits until the cap for those that are far from done (W6)
+  --busy           measures on a busy machine, too, and says so in the results
   --check          runs a contestant that locks nothing, and fails unless each workload catches it; writes nothing`;
 
 const { values: flags, positionals } = parseArgs({
@@ -31,6 +33,7 @@ const { values: flags, positionals } = parseArgs({
     only: { type: 'string' },
     retry: { type: 'string' },
     'no-give-up': { type: 'boolean', default: false },
+    busy: { type: 'boolean', default: false },
     check: { type: 'boolean', default: false },
     help: { type: 'boolean', default: false },
   },
@@ -42,9 +45,10 @@ if (flags.help || unknown.length > 0) {
   process.exit(unknown.length > 0 ? 1 : 0);
 }
 
-// Whatever was started ends on exit, which a signal alone does not cause.
+// A signal alone would leave the started processes behind.
 for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP']) process.once(signal, () => process.exit(1));
 installContestants();
+if (!flags.check) await refuseIfBusy();
 const redis = await startRedis();
 const started = performance.now();
 let isCaught = true;
@@ -55,7 +59,7 @@ process.exit(isCaught ? 0 : 1);
 
 async function measure(workload) {
   const begun = performance.now();
-  const machine = describeMachine(redis);
+  const machine = await describeMachine(redis);
   const { title, run } = await import(`./workloads/${workload}.mjs`);
   const bench = new Bench({
     redis,
@@ -72,10 +76,10 @@ async function measure(workload) {
   const { tables, quick } = bench;
   for (const table of tables) console.log(`\n${tableOf(table)}`);
   console.log(goalsOf(judge(tables, quick)));
-  await write(workload, { workload, title, quick, machine, retry: bench.retry, tables });
+  if (!quick) await write(workload, { workload, title, machine, retry: bench.retry, tables });
 }
 
-/** What cannot find a contestant that locks nothing would find nobody. */
+/** A workload that does not catch a contestant that locks nothing checks nothing. */
 function check(tables) {
   for (const { id, network, rows } of tables) {
     const overlaps = sum(rows[0].rounds.map((round) => round.overlaps ?? 0));
@@ -86,10 +90,11 @@ function check(tables) {
 
 function contestants(workload) {
   if (flags.check) return [impostor];
-  const only = flags.only?.split(',') ?? lineup.map(({ name }) => name);
+  const all = lineup.filter(({ quick }) => !flags.quick || quick?.includes(workload)).map(({ name }) => name);
+  const only = flags.only?.split(',') ?? all;
   const missing = only.filter((name) => !lineup.some((contestant) => contestant.name === name));
   if (missing.length > 0) throw new Error(`Unknown contestant ${missing.join(', ')}.`);
-  return lineup.filter(({ name, only: its }) => (name === OURS || only.includes(name)) && (!its || its.includes(workload)));
+  return lineup.filter(({ name }) => name === OURS || only.includes(name));
 }
 
 function numberOf(name) {
@@ -99,7 +104,7 @@ function numberOf(name) {
   return value;
 }
 
-/** The others are no dependency of this package: only who runs this gets them. */
+/** The others are no dependencies of this package, so the first run installs them. */
 function installContestants() {
   const folder = fileURLToPath(new URL('contestants/', import.meta.url));
   if (existsSync(`${folder}node_modules`)) return;

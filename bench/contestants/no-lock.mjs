@@ -13,9 +13,7 @@ export function open({ port }) {
     reading: locked,
     writing: locked,
     permitted: (key, _permits, ttl, work) => locked(key, ttl, work),
-    async hold() {
-      return () => undefined;
-    },
+    async hold() {},
     close: () => client.disconnect(),
   };
 }

@@ -29,7 +29,7 @@ export function open({ port, retryDelay }) {
     async hold(key, ttl) {
       const lock = mutex(key, ttl);
       await lock.acquire();
-      return () => lock.release();
+      return lock;
     },
     close: () => client.disconnect(),
   };

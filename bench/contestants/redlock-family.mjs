@@ -20,8 +20,7 @@ export function openWith(Redlock, name, { port, retryDelay }) {
     // Only `using` renews.
     hold: (key, ttl) =>
       new Promise((resolve, reject) => {
-        const used = redlock.using([key], ttl, settings, () => new Promise((end) => resolve(() => (end(), used))));
-        used.catch(reject);
+        redlock.using([key], ttl, settings, () => new Promise((end) => resolve(end))).catch(reject);
       }),
     close: () => client.disconnect(),
   };

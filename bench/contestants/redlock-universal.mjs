@@ -22,8 +22,9 @@ export function open({ port, retryDelay }) {
     // Only `using` renews.
     hold: (key, ttl) =>
       new Promise((resolve, reject) => {
-        const used = lockOf(key, ttl).using(() => new Promise((end) => resolve(() => (end(), used))));
-        used.catch(reject);
+        lockOf(key, ttl)
+          .using(() => new Promise((end) => resolve(end)))
+          .catch(reject);
       }),
     close: () => client.disconnect(),
   };

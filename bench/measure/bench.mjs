@@ -1,7 +1,7 @@
 // What a workload is given: the contestants by turns in several rounds, on a server that is emptied for each.
-import { RAW, retryDelayFor } from '../contestants/lineup.mjs';
+import { isPeer, lineup, RAW, retryDelayFor } from '../contestants/lineup.mjs';
 import { clock } from './clock.mjs';
-import { keepOn } from './cores.mjs';
+import { pin } from './cores.mjs';
 import { withCrew } from './crew.mjs';
 import { openNetwork } from './network.mjs';
 import { overlaps } from './oracle.mjs';
@@ -15,7 +15,7 @@ export class Bench {
     Object.assign(this, settings);
   }
 
-  /** `full` as it is, or what is enough to see that everything works. */
+  /** `full`, or what is enough with `--quick`. */
   sized(full, quick) {
     return this.quick ? quick : full;
   }
@@ -35,15 +35,20 @@ export class Bench {
    *
    * @param {object} table
    * @param {(contestant) => Promise<object>} table.measure the numbers of one round.
-   * @param {(round: Map<string, object>) => void} [table.relate] adds what compares them within the round.
+   * @param {((round: Map<string, object>) => void)[]} [table.relate] each adds what compares them within the round.
+   * @param {boolean} [table.peersOnce] the other libraries take part in the first round only, because no goal needs more of them.
    */
-  async compare({ id, title, rounds, columns, chart, measure, relate, contestants = this.contestants }) {
+  async compare({ id, title, rounds, columns, chart, measure, relate = [], peersOnce = false, canTakePart = () => true }) {
     const { network, log } = this;
     const count = this.rounds ?? rounds;
+    const contestants = this.contestants.filter(
+      (contestant) => (!contestant.only || contestant.only.some((prefix) => id.startsWith(prefix))) && canTakePart(contestant),
+    );
     const results = new Map(contestants.map((contestant) => [contestant.name, { version: '', rounds: [] }]));
     log(`${id}: ${title}, ${network.name}`);
     for (let round = 0; round < count; round++) {
       for (const contestant of turn(contestants, round)) {
+        if (round > 0 && peersOnce && isPeer(contestant.name)) continue;
         const result = results.get(contestant.name);
         const numbers = await measure(contestant).catch((error) => ({ error: firstLine(error) }));
         result.version ||= numbers.version;
@@ -51,28 +56,33 @@ export class Bench {
         result.rounds.push(numbers);
         log(`  round ${round + 1} of ${count}  ${contestant.name.padEnd(24)} ${say(columns, numbers)}`);
       }
-      relate?.(new Map([...results].map(([name, result]) => [name, result.rounds[round]])));
+      for (const add of relate) add(new Map([...results].map(([name, result]) => [name, result.rounds[round]])));
     }
     const rows = [...results].map(([contestant, result]) => ({ contestant, ...result, median: medians(result.rounds) }));
-    this.tables.push({ id, title, network: network.name, roundTrip: network.roundTrip, rounds: count, columns, chart, rows });
+    this.tables.push({ id, title, network: network.name, roundTrip: network.roundTrip, rounds: count, columns, chart, rows, peersOnce });
   }
 
   /**
-   * A crew of fresh processes, with warm code; `use` adds to what is known of it. `apart`: the server has a core of its own meanwhile. `rivals`: they
-   * are to contend for a key, and have done so before.
+   * Calls `use` with a crew of fresh processes whose code is warm. `cores`: where they and the server run. `rivals`: they will contend for a key, so
+   * they do that during the warm-up, too.
    */
-  withCrew(contestant, { callers = 1, size = 1, warmUp, apart = false, rivals = false }, use) {
+  withCrew(contestant, { callers = 1, size = 1, warmUp, cores = 'anywhere', rivals = false }, use) {
     const retryDelay = this.retry ?? retryDelayFor(callers, contestant);
     return withCrew({ contestant, port: this.network.port, size, retryDelay }, async (crew) => {
-      keepOn(apart ? 'server' : 'all', this.redis.pid);
-      if (apart) for (const pid of crew.pids) keepOn('callers', pid);
+      pin(cores, this.redis.pid, crew.pids);
       const warm = await crew.ask('warmUp', { count: warmUp ?? (this.network.name === 'loopback' ? 500 : 50) });
       if (rivals) await crew.ask('loop', { key: 'warm-up', callers: 25, ms: 0, duration: this.sized(1000, 300), startAt: clock() + 50 });
-      // Only now: what a killed process had sent may arrive after its end.
+      // Here, because what a killed process had sent may arrive after its end.
       await this.redis.empty();
       const numbers = await use(crew, sum(warm.map(({ bare }) => bare)) / warm.length);
       return { version: crew.version, ...numbers };
     });
+  }
+
+  /** A crew of the contestant and one of raw, for a workload that lets them take turns. */
+  withRaw(contestant, options, use) {
+    const raw = lineup.find(({ name }) => name === RAW);
+    return this.withCrew(raw, options, (rawCrew) => this.withCrew(contestant, options, (crew) => use(crew, rawCrew)));
   }
 
   /** The same task for all of the crew, with what it cost. */
@@ -83,9 +93,19 @@ export class Bench {
   }
 
   async cost(answers) {
-    const server = await this.redis.usage();
+    const { cpu: serverCpu, commands, took } = await this.redis.usage();
     const total = (name) => sum(answers.map((answer) => answer[name]));
-    return { requests: total('requests'), cpu: total('cpu'), stray: total('stray'), serverCpu: server.cpu, commands: server.commands };
+    const sent = answers.flatMap((answer) => Object.entries(answer.sent));
+    return {
+      requests: sum(sent.map(([, count]) => count)),
+      user: total('user'),
+      cpu: total('cpu'),
+      stray: total('stray'),
+      serverCpu,
+      // The time of a script contains that of the commands it calls, so only what clients sent is added up.
+      commandTime: sum(sent.map(([name, count]) => count * (took[name] ?? 0))),
+      commands,
+    };
   }
 }
 
@@ -103,10 +123,10 @@ export const waitsOf = (answers, q) =>
     q,
   );
 
-/** Adds how many times raw's number each one's is. */
-export const againstRaw = (name, as) => (round) => {
-  const raw = round.get(RAW)?.[name];
-  for (const numbers of round.values()) numbers[as] = numbers[name] / raw;
+/** Adds ratios to the numbers of one contestant in the same round. `ratios`: the name of each, and of what it is made. */
+export const against = (contestant, ratios) => (round) => {
+  const base = round.get(contestant);
+  for (const numbers of round.values()) for (const [ratio, name] of Object.entries(ratios)) numbers[ratio] = numbers[name] / base?.[name];
 };
 
 /** Another one begins in each round, and every other round goes backwards. */
@@ -116,7 +136,7 @@ function turn(contestants, round) {
   return round % 2 ? order.reverse() : order;
 }
 
-/** The line that says it, of a message or of what a process printed at its end. */
+/** The telling line of a message, or of what a process printed at its end. */
 function firstLine(error) {
   const lines = String(error?.message ?? error).split('\n');
   return lines.find((line) => /^\w*Error\b/.test(line)) ?? lines[0];

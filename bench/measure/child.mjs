@@ -1,6 +1,6 @@
 // One process of one contestant: does the tasks that it is asked to, and says with each what it asked of Redis and what CPU it took.
 import { Redis } from 'ioredis';
-import { countRequests, requests } from '../contestants/requests.mjs';
+import { countRequests, sent } from '../contestants/requests.mjs';
 import { tasks } from './tasks.mjs';
 
 // Ours takes this copy of ioredis, the others that of contestants/.
@@ -20,10 +20,11 @@ async function answer(task, options) {
     contestant = await open(options);
     return contestant.version;
   }
-  const before = { requests: requests.count, cpu: process.cpuUsage(), stray };
+  const before = { sent: { ...sent }, cpu: process.cpuUsage(), stray };
   const value = await tasks[task](contestant, options);
   const { user, system } = process.cpuUsage(before.cpu);
-  return { ...value, requests: requests.count - before.requests, cpu: (user + system) / 1000, stray: stray - before.stray };
+  const requests = Object.fromEntries(Object.entries(sent).map(([name, count]) => [name, count - (before.sent[name] ?? 0)]));
+  return { ...value, sent: requests, user: user / 1000, cpu: (user + system) / 1000, stray: stray - before.stray };
 }
 
 process.on('message', ({ id, task, options }) => {

@@ -5,7 +5,7 @@ import { fileURLToPath } from 'node:url';
 
 const program = fileURLToPath(new URL('child.mjs', import.meta.url));
 
-/** Milliseconds after which whoever has not answered is ended. The longest measurement takes half of it. */
+/** Milliseconds after which a crew that has not answered is ended. The longest measurement takes half of it. */
 const LIMIT = 180_000;
 
 /** Runs `use` with a crew that is ready, and ends it afterwards, whatever it is doing. */
@@ -14,7 +14,7 @@ export async function withCrew({ contestant, port, size = 1, retryDelay }, use) 
   let timer;
   const late = new Promise((_, reject) => (timer = setTimeout(() => reject(new Error(`No answer within ${LIMIT / 1000} s`)), LIMIT)));
   try {
-    const [version] = await Promise.all(members.map((member) => member.ask('open', { port, retryDelay })));
+    const [version] = await Promise.all(members.map((member) => member.ask('open', { port, retryDelay, as: contestant.as })));
     return await Promise.race([use(new Crew(members, version)), late]);
   } finally {
     clearTimeout(timer);

@@ -1,13 +1,20 @@
-import { cpus, loadavg, release, totalmem, type } from 'node:os';
+import { cpus, release, totalmem, type } from 'node:os';
+import { measureBusy } from './busy.mjs';
+import { canPin } from './cores.mjs';
 
 /** What was measured on. */
-export const describeMachine = (redis) => ({
-  date: new Date().toISOString(),
-  cpu: cpus()[0].model.trim(),
-  cores: cpus().length,
-  memory: Math.round(totalmem() / 2 ** 30),
-  system: `${type()} ${release()}`,
-  node: process.versions.node,
-  redis: redis.version,
-  load: loadavg()[0].toFixed(1),
-});
+export async function describeMachine(redis) {
+  const { share, isBusy } = await measureBusy();
+  return {
+    date: new Date().toISOString(),
+    cpu: cpus()[0].model.trim(),
+    cores: cpus().length,
+    memory: Math.round(totalmem() / 2 ** 30),
+    system: `${type()} ${release()}`,
+    node: process.versions.node,
+    redis: redis.version,
+    canPin,
+    busy: share,
+    isBusy,
+  };
+}

@@ -56,14 +56,17 @@ class RedisServer {
     this.cpuBefore = await this.#cpu();
   }
 
-  /** Since `reset`: calls of each command, of scripts and in scripts, without ours; CPU in milliseconds. */
+  /** Since `reset`: CPU in milliseconds; calls of each command, of clients and in scripts, without ours; microseconds that a call of it took. */
   async usage() {
     const cpu = (await this.#cpu()) - this.cpuBefore;
     const commands = {};
-    for (const [, name, calls] of (await this.client.info('commandstats')).matchAll(/^cmdstat_([^:]+):calls=(\d+)/gm)) {
-      if (!OWN.test(name)) commands[name] = Number(calls);
+    const took = {};
+    for (const [, name, calls, usec] of (await this.client.info('commandstats')).matchAll(/^cmdstat_([^:]+):calls=(\d+),usec=(\d+)/gm)) {
+      if (OWN.test(name)) continue;
+      commands[name] = Number(calls);
+      took[name] = usec / calls;
     }
-    return { cpu, commands, calls: Object.values(commands).reduce((total, calls) => total + calls, 0) };
+    return { cpu, commands, took };
   }
 
   /** How many of these keys exist. */

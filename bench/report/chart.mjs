@@ -31,7 +31,7 @@ export function chartOf({ title, network, chart, rows, rounds }) {
 }
 
 function bar({ contestant, median, rounds }, { key }, place, top) {
-  const ours = contestant === 'ours';
+  const ours = contestant.startsWith('ours');
   const middle = top + STEP / 2;
   const end = place(median[key]);
   const dots = rounds

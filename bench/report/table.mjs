@@ -6,17 +6,29 @@ const cells = (values) => `| ${values.join(' | ')} |`;
 const number = (value, digits = 0) =>
   Number.isFinite(value) ? value.toFixed(digits).replace(/^\d{4,}/, (whole) => whole.replace(/\B(?=(\d{3})+$)/g, ',')) : '–';
 
-export function tableOf({ title, network, roundTrip, columns, rows, rounds }) {
+/** The median, and between which numbers the rounds were. */
+function spread({ median, rounds }, key, digits) {
+  const all = rounds.map((round) => round[key]).filter(Number.isFinite);
+  const [least, most] = [Math.min(...all), Math.max(...all)].map((value) => number(value, digits));
+  return least === most || all.length === 0 ? number(median[key], digits) : `${number(median[key], digits)} (${least}–${most})`;
+}
+
+export function tableOf({ title, network, roundTrip, columns, rows, rounds, peersOnce }) {
   return [
     `### ${title}`,
     '',
-    `${network}, round trip of a PING ${roundTrip.toFixed(2)} ms; medians of ${rounds} ${rounds === 1 ? 'round' : 'rounds'}`,
+    `${network}, round trip of a PING ${roundTrip.toFixed(2)} ms; ${roundsOf(rounds, peersOnce)}`,
     '',
     cells(['', 'version', ...columns.map((column) => column.title)]),
     `|---|---|${columns.map(() => '---:|').join('')}`,
     ...rows.map((row) => cells([row.contestant, row.version, ...columns.map((column) => cellOf(row, column))])),
     '',
     ...remarks(rows),
+  ].join('\n');
+}
+
+export const detailsOf = ({ columns, rows }) =>
+  [
     '<details><summary>Every round</summary>',
     '',
     cells(['', 'round', ...columns.map((column) => column.title)]),
@@ -29,11 +41,13 @@ export function tableOf({ title, network, roundTrip, columns, rows, rounds }) {
     '',
     ...commandsOf(rows),
   ].join('\n');
-}
 
-/** What must not happen is summed up over the rounds: a median would hide it. */
+const roundsOf = (rounds, peersOnce) =>
+  rounds === 1 ? '1 round' : `median of ${rounds} rounds (least–most)${peersOnce ? '; the other libraries have one' : ''}`;
+
+/** What must not happen is added up over the rounds, because a median would hide it. */
 const cellOf = (row, { key, digits, total }) =>
-  total ? number(sum(row.rounds.map((round) => round[key] ?? 0)), 0) : number(row.median[key], digits);
+  total ? number(sum(row.rounds.map((round) => round[key] ?? 0)), 0) : spread(row, key, digits);
 
 function remarks(rows) {
   const lines = rows.flatMap(({ contestant, rounds }) => {
@@ -77,13 +91,13 @@ export function goalsOf(goals) {
   return [
     '## Goals',
     '',
-    'On loopback, medians of this run.',
+    'Median of the rounds (least–most). `peers`: the medians of the other libraries, from the least to the most.',
     '',
     cells(['', 'goal', 'ours', 'peers', '']),
     '|---|---:|---:|---:|---|',
-    ...goals.map(({ name, text, ours, range, met, digits, isSmaller }) => {
-      const others = range ? `${number(range[0], digits)}–${number(range[1], digits)}` : '–';
-      return cells([name, text, number(ours, digits), others, isSmaller ? 'smaller with --quick' : met ? 'met' : '**missed**']);
+    ...goals.map(({ name, text, key, row, range, met, digits, isSmaller }) => {
+      const others = range ? [...new Set(range.map((value) => number(value, digits)))].join('–') : '–';
+      return cells([name, text, spread(row, key, digits), others, isSmaller ? 'smaller with --quick' : met ? 'met' : '**missed**']);
     }),
     '',
   ].join('\n');

@@ -1,15 +1,16 @@
 // results/<workload>.json keeps everything; the page and the charts are made from it.
 import { mkdir, readdir, readFile, rm, writeFile } from 'node:fs/promises';
 import { fileURLToPath } from 'node:url';
+import { percent } from '../measure/busy.mjs';
 import { chartOf } from './chart.mjs';
 import { judge } from './goals.mjs';
-import { goalsOf, tableOf } from './table.mjs';
+import { detailsOf, goalsOf, tableOf } from './table.mjs';
 
 const folder = fileURLToPath(new URL('../results/', import.meta.url));
 
 const fileOf = ({ id, network }) => `${id}${network === 'loopback' ? '' : `-${network.replace(' ', '')}`}.svg`;
 
-/** Replaces what an earlier run said of these workloads; what it said of the others stays. */
+/** Replaces the results of this workload; those of the others stay. */
 export async function write(workload, run) {
   await mkdir(folder, { recursive: true });
   for (const file of await readdir(folder)) if (file.startsWith(`${workload}-`) && file.endsWith('.svg')) await rm(folder + file);
@@ -26,25 +27,23 @@ const rounded = (_key, value) => (typeof value === 'number' ? Number(value.toPre
 async function page() {
   const files = (await readdir(folder)).filter((file) => /^w\d\.json$/.test(file)).sort();
   const runs = await Promise.all(files.map(async (file) => JSON.parse(await readFile(folder + file, 'utf8'))));
-  const machines = new Set(runs.map(({ machine, quick }) => describe(machine, quick)));
-  const isOne = machines.size === 1;
   return [
     '# Results',
     '',
     'Written by `npm run bench`; [what the workloads and columns mean](../README.md). Compare within a table only: its rounds were run by turns.',
     '',
-    ...(isOne ? [...machines, ''] : []),
-    goalsOf(runs.flatMap(({ tables, quick }) => judge(tables, quick))),
-    ...runs.flatMap(({ title, tables, machine, quick }) => [
+    goalsOf(runs.flatMap(({ tables }) => judge(tables))),
+    ...runs.flatMap(({ title, tables, machine }) => [
       `## ${title}`,
       '',
-      ...(isOne ? [] : [describe(machine, quick), '']),
-      ...tables.flatMap((table) => [`![${table.chart.title}](${fileOf(table)})`, '', tableOf(table)]),
+      describe(machine),
+      '',
+      ...tables.flatMap((table) => [`![${table.chart.title}](${fileOf(table)})`, '', tableOf(table), detailsOf(table)]),
     ]),
   ].join('\n');
 }
 
-const describe = ({ date, cpu, cores, memory, system, node, redis, load }, quick) =>
-  `${date.slice(0, 10)}, ${cpu}, ${cores} cores, ${memory} GB, ${system}, Node ${node}, Redis ${redis}; load before the run ${load}${
-    quick ? '; **a quick run: too small for conclusions**' : ''
-  }.`;
+const describe = ({ date, cpu, cores, memory, system, node, redis, canPin, busy, isBusy }) =>
+  `${date.slice(0, 10)}, ${cpu}, ${cores} cores, ${memory} GB, ${system}, Node ${node}, Redis ${redis}; ${percent(busy)} of the CPU in use before the run${
+    isBusy ? ': **a busy machine**' : ''
+  }${canPin ? '' : '; no `taskset`, so that no process had a core of its own'}.`;

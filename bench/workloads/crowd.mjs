@@ -2,11 +2,12 @@
 import { overlapsOf, waitsOf } from '../measure/bench.mjs';
 import { failing, overlapping, requestsPerSection } from './columns.mjs';
 
-export const crowd = (bench, { id, callers, rounds, cap, giveUp, rivals, more = [] }) =>
+export const crowd = (bench, { id, callers, rounds, cap, giveUp, rivals, peersOnce, more = [] }) =>
   bench.compare({
     id,
     title: `${callers} callers of one process on one key, one section of 1 ms each, ${cap / 1000} s at most`,
     rounds,
+    peersOnce,
     columns: [
       { key: 'done', title: `done of ${callers}` },
       { key: 'elapsed', title: 'ms' },

@@ -1,49 +1,45 @@
 // A lone caller: acquire and release of a free key, again and again; and one waiter that is woken by a release in another process.
-import { againstRaw, overlapsOf, probed } from '../measure/bench.mjs';
+import { isPeer } from '../contestants/lineup.mjs';
+import { against, overlapsOf } from '../measure/bench.mjs';
 import { sleep } from '../measure/clock.mjs';
 import { roundTripAfterPause } from '../measure/network.mjs';
 import { quantile } from '../measure/statistics.mjs';
 import { overlapping } from './columns.mjs';
+import { comparePairs } from './pairs.mjs';
 
 export const title = 'W1: a lone caller, a lone waiter';
 
 export async function run(bench) {
   await bench.on('loopback', async () => {
-    await lone(bench, bench.sized(5, 1), 2000, bench.sized(10_000, 2000));
-    await woken(bench, bench.sized(3, 1), bench.sized(25, 10));
+    await lone(bench, { rounds: bench.sized(5, 3), slices: bench.sized(20, 8), count: 1000, warmUp: bench.sized(10_000, 5000) });
+    await woken(bench, bench.sized(5, 1), bench.sized(25, 10));
   });
   await bench.on('1 ms', async () => {
-    await lone(bench, bench.sized(2, 1), 150, 150);
-    await woken(bench, bench.sized(2, 1), 15);
+    await lone(bench, { rounds: bench.sized(5, 1), slices: 4, count: 50, warmUp: 150, canTakePart: ({ name }) => !isPeer(name) });
+    if (!bench.quick) await woken(bench, 2, 15);
   });
 }
 
-const lone = (bench, rounds, count, warmUp) =>
-  bench.compare({
+const lone = (bench, { rounds, slices, count, warmUp, canTakePart }) =>
+  comparePairs(bench, {
     id: 'w1-lone',
-    title: `one caller, ${count} × acquire + release of a free key`,
+    title: `one caller, ${slices} × ${count} × acquire + release of a free key; client and server on one core`,
     rounds,
+    canTakePart,
     columns: [
       { key: 'p50', title: 'p50 µs', digits: 1 },
       { key: 'p99', title: 'p99 µs', digits: 1 },
-      { key: 'ratio', title: 'p50 ÷ raw', digits: 3 },
-      { key: 'requestsPerPair', title: 'requests per pair', digits: 2 },
-      overlapping,
     ],
+    key: 'p50',
     chart: { key: 'p50', title: 'acquire + release of a free key, p50', unit: 'µs' },
-    relate: againstRaw('p50', 'ratio'),
-    measure: (contestant) =>
-      bench.withCrew(contestant, { warmUp, apart: true }, async (crew) => {
-        const { answers, ...cost } = await bench.measured(crew, 'pairs', { count });
-        const [{ took }] = answers;
-        return {
-          p50: quantile(took, 0.5),
-          p99: quantile(took, 0.99),
-          requestsPerPair: cost.requests / count,
-          ...cost,
-          overlaps: await probed(crew),
-        };
-      }),
+    relate: [against('redlock', { overRedlock: 'ratio' }), against('murlock', { overMurlock: 'ratio' })],
+    crew: { warmUp, cores: 'together' },
+    slices,
+    slice: async (crew) => {
+      const { answers, ...cost } = await bench.measured(crew, 'pairs', { count });
+      const [{ took }] = answers;
+      return { pairs: count, p50: quantile(took, 0.5), p99: quantile(took, 0.99), ...cost };
+    },
   });
 
 const woken = (bench, rounds, count) =>
@@ -51,6 +47,7 @@ const woken = (bench, rounds, count) =>
     id: 'w1-woken',
     title: `one process holds, one waits: from the release to the waiter's section, ${count} times`,
     rounds,
+    peersOnce: true,
     columns: [
       { key: 'p50', title: 'p50 ms', digits: 3 },
       { key: 'p99', title: 'p99 ms', digits: 3 },

@@ -1,45 +1,31 @@
 // 256 callers in one process, each on a key of its own: what the lock costs when nobody waits.
-import { againstRaw, probed } from '../measure/bench.mjs';
-import { overlapping } from './columns.mjs';
+import { comparePairs } from './pairs.mjs';
 
 export const title = 'W2: 256 callers on distinct keys';
 
 const CALLERS = 256;
-/** Milliseconds in which most of what runs is compiled. */
-const WARM_UP = 2000;
 
 export async function run(bench) {
-  await bench.on('loopback', () => distinct(bench, bench.sized(5, 1)));
+  await bench.on('loopback', () => distinct(bench, bench.sized(5, 3)));
   await bench.on('1 ms', () => distinct(bench, 1));
 }
 
 const distinct = (bench, rounds) =>
-  bench.compare({
+  comparePairs(bench, {
     id: 'w2-distinct',
-    title: `${CALLERS} callers, a key each`,
+    title: `${CALLERS} callers, a key each; the server on a core of its own`,
     rounds,
-    columns: [
-      { key: 'perSecond', title: 'pairs/s' },
-      { key: 'ratio', title: '÷ raw', digits: 2 },
-      { key: 'cpuPerPair', title: 'CPU µs per pair', digits: 1 },
-      { key: 'serverCpuPerPair', title: 'server CPU µs per pair', digits: 1 },
-      { key: 'requestsPerPair', title: 'requests per pair', digits: 2 },
-      overlapping,
-    ],
+    peersOnce: true,
+    columns: [{ key: 'perSecond', title: 'pairs/s' }],
+    key: 'perSecond',
     chart: { key: 'perSecond', title: '256 callers, a key each: pairs of acquire + release', unit: 'pairs/s', more: true },
-    relate: againstRaw('perSecond', 'ratio'),
-    measure: (contestant) =>
-      bench.withCrew(contestant, { apart: true }, async (crew) => {
-        await crew.ask('distinct', { callers: CALLERS, duration: bench.sized(WARM_UP, 300) });
-        const { answers, ...cost } = await bench.measured(crew, 'distinct', { callers: CALLERS, duration: bench.sized(1000, 500) });
-        const [{ done, elapsed }] = answers;
-        return {
-          perSecond: (done / elapsed) * 1000,
-          cpuPerPair: (cost.cpu / done) * 1000,
-          serverCpuPerPair: (cost.serverCpu / done) * 1000,
-          requestsPerPair: cost.requests / done,
-          ...cost,
-          overlaps: await probed(crew),
-        };
-      }),
+    crew: { cores: 'apart' },
+    // Two seconds, in which most of what runs is compiled.
+    prepare: (crew) => crew.ask('distinct', { callers: CALLERS, duration: 2000 }),
+    slices: 10,
+    slice: async (crew) => {
+      const { answers, ...cost } = await bench.measured(crew, 'distinct', { callers: CALLERS, duration: 200 });
+      const [{ done, elapsed }] = answers;
+      return { pairs: done, perSecond: (done / elapsed) * 1000, ...cost };
+    },
   });
