@@ -56,7 +56,8 @@ export class Bench {
         result.rounds.push(numbers);
         log(`  round ${round + 1} of ${count}  ${contestant.name.padEnd(24)} ${say(columns, numbers)}`);
       }
-      for (const add of relate) add(new Map([...results].map(([name, result]) => [name, result.rounds[round]])));
+      const measured = [...results].map(([name, result]) => [name, result.rounds[round]]).filter(([, numbers]) => numbers);
+      for (const add of relate) add(new Map(measured));
     }
     const rows = [...results].map(([contestant, result]) => ({ contestant, ...result, median: medians(result.rounds) }));
     this.tables.push({ id, title, network: network.name, roundTrip: network.roundTrip, rounds: count, columns, chart, rows, peersOnce });
