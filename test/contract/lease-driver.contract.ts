@@ -3,6 +3,7 @@ import type { AcquireRequest, LeaseDriver } from 'nestjs-distributed-lock/core';
 import { eventually } from '../support/eventually.js';
 import type { Kind } from './kinds.js';
 import { locksOpener, type MakeStore } from './open-locks.js';
+import { renewalBy } from './renewing.js';
 
 /** What every driver of an exclusive lock promises to the engine above it. */
 export function leaseDriverContract(makeStore: MakeStore, kind: Kind): void {
@@ -18,7 +19,7 @@ export function leaseDriverContract(makeStore: MakeStore, kind: Kind): void {
 
     const acquire = (owner: string, request: Partial<AcquireRequest> = {}) =>
       driver.acquire({ key, owner, ttl: 20_000, tokens: 1, queue: false, ...request });
-    const renew = async (owner: string, ttl = 20_000) => driver.renew([{ key, owner, ttl }])[0];
+    const renew = (owner: string, ttl = 20_000) => renewalBy(driver, { key, owner, ttl });
     const release = (owner: string, keepFor = 0) => driver.release({ key, owner, keepFor });
     const leave = (owner: string) => driver.leave({ key, owner });
     const check = async (owner: string) => (await driver.check({ key, owner })).state;
