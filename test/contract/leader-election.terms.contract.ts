@@ -2,7 +2,7 @@ import { setTimeout as pause } from 'node:timers/promises';
 import { currentLease, type LeaderElection, LockConfigError, type Locks, StoreError, type Term } from 'nestjs-distributed-lock/core';
 import { eventually } from '../support/eventually.js';
 import { candidate, elected, waits } from './candidates.js';
-import { locksOpener, type MakeStore } from './open-locks.js';
+import { locksOpener, type MakeStore, where } from './open-locks.js';
 import { rejection } from './rejection.js';
 import { SharedCounter } from './shared-counter.js';
 import { outage, refusal } from './store-failures.js';
@@ -11,7 +11,7 @@ const terms = { keyTimeout: 60_000, retryInterval: 60_000 };
 
 export function leaderTermsContract(makeStore: MakeStore): void {
   describe('a leader', () => {
-    const { open, newKey } = locksOpener(makeStore);
+    const { open, newKey, driver } = locksOpener(makeStore);
     let name: string;
     let locks: Locks;
     let election: LeaderElection;
@@ -57,23 +57,25 @@ export function leaderTermsContract(makeStore: MakeStore): void {
       expect(await isFree()).toBe(true);
     });
 
-    it.each([
-      ['again and again', 50, async (requests: () => number) => void (await eventually(() => requests() > 10))],
-      ['no more', 60_000, async (requests: () => number) => (await pause(1_000), expect(requests()).toBeLessThanOrEqual(3))],
-    ])(
-      'is looked after by its standbys every two retryIntervals: %s within a second where that is %d ms',
-      async (_how, retryInterval, watch) => {
-        const leader = candidate(election);
-        await elected(leader);
-        let requests = 0;
-        const others = open({ misbehaving: (real) => ({ acquire: (request) => (requests++, real.acquire(request)) }) });
-        const waiting = waits(others);
-        const standby = candidate(others.leaderElection(name, { ...terms, retryInterval }));
-        await waiting;
-        await watch(() => requests);
-        await Promise.all([standby, leader].map(({ election: each }) => each.resign()));
-      },
-    );
+    where(makeStore, 'wakeUps', () => {
+      it.each([
+        ['again and again', 50, async (requests: () => number) => void (await eventually(() => requests() > 10))],
+        ['no more', 60_000, async (requests: () => number) => (await pause(1_000), expect(requests()).toBeLessThanOrEqual(3))],
+      ])(
+        'is looked after by its standbys every two retryIntervals: %s within a second where that is %d ms',
+        async (_how, retryInterval, watch) => {
+          const leader = candidate(election);
+          await elected(leader);
+          let requests = 0;
+          const others = open({ misbehaving: (real) => ({ acquire: (request) => (requests++, real.acquire(request)) }) });
+          const waiting = waits(others);
+          const standby = candidate(others.leaderElection(name, { ...terms, retryInterval }));
+          await waiting;
+          await watch(() => requests);
+          await Promise.all([standby, leader].map(({ election: each }) => each.resign()));
+        },
+      );
+    });
 
     it('has a term that is its lease', async () => {
       const before = Date.now();
@@ -83,9 +85,9 @@ export function leaderTermsContract(makeStore: MakeStore): void {
         expect(term.remaining()).toBeGreaterThan(30_000);
         term.assertHeld();
         expect(currentLease()).toBe(term);
-        expect(term.since).toEqual(new Date(term.fencingToken! / 1000));
+        expect(term.since).toEqual(driver().timeOf?.(term.fencingToken!) ?? null);
         // Server and test share a machine, and so a clock.
-        expect(Math.abs(+term.since! - before)).toBeLessThan(5_000);
+        if (term.since) expect(Math.abs(+term.since - before)).toBeLessThan(5_000);
       });
     });
 

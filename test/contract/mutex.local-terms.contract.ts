@@ -59,7 +59,10 @@ export function localTermsContract(makeStore: MakeStore, kind: Kind): void {
       await eventually(() => order.length === 3);
       await holder.release();
       await Promise.all(calls);
-      expect(order.slice(1)).toEqual(['late LockTimeoutError', 'later LockTimeoutError', 'first', 'second', 'third']);
+      const served = order.splice(3);
+      expect(order.slice(1)).toEqual(['late LockTimeoutError', 'later LockTimeoutError']);
+      // Who is not fair may be overtaken, where each has a place of its own at the store.
+      expect(kind.share ? served.sort() : served).toEqual(['first', 'second', 'third']);
     });
 
     it('keep the key for their own minHold, and for no other’s', async () => {
@@ -69,16 +72,20 @@ export function localTermsContract(makeStore: MakeStore, kind: Kind): void {
         { minHold: 300, isKept: true },
       ];
       const holder = await locks.acquire(key, patient);
-      const leases = order.map(({ minHold }) => locks.acquire(key, { ...patient, minHold }));
-      await holder.release();
-      for (const [index, { isKept }] of order.entries()) {
-        const lease = await leases[index]!;
-        const start = performance.now();
+      const holds: { isKept: boolean; at: number }[] = [];
+      const hold = async (waiting: Promise<Lease>, isKept: boolean) => {
+        const lease = await waiting;
+        holds.push({ isKept, at: performance.now() });
         await lease.release();
-        const next = await (leases[index + 1] ?? locks.acquire(key, patient));
-        if (isKept) expect(performance.now() - start).toBeGreaterThanOrEqual(290);
-        else expect(performance.now() - start).toBeLessThan(290);
-        if (!leases[index + 1]) await next.release();
+      };
+      const calls = order.map(({ minHold, isKept }) => hold(locks.acquire(key, { ...patient, minHold }), isKept));
+      await holder.release();
+      await Promise.all(calls);
+      await hold(locks.acquire(key, patient), false);
+      for (const [index, { isKept, at }] of holds.slice(0, -1).entries()) {
+        const gap = holds[index + 1]!.at - at;
+        if (isKept) expect(gap).toBeGreaterThanOrEqual(290);
+        else expect(gap).toBeLessThan(290);
       }
     });
 

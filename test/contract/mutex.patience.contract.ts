@@ -184,7 +184,8 @@ export function patienceContract(makeStore: MakeStore, kind: Kind): void {
       await holdKey();
       await rejection(locks.acquire(key, { waitTimeout: 600, retryInterval: 200 }));
       expect(attempts[0]).toBeGreaterThan(2);
-      expect(attempts[0]).toBeLessThan(12);
+      // At the head of a queue that wakes nobody it asks every 50 ms.
+      expect(attempts[0]).toBeLessThan(18);
     });
   });
 

@@ -1,7 +1,7 @@
 import { setTimeout as pause } from 'node:timers/promises';
 import { type ExtendReply, type ExtendRequest, type Lease, type LeaseDriver, LockLostError } from 'nestjs-distributed-lock/core';
 import type { Kind } from './kinds.js';
-import { locksOpener, type MakeStore } from './open-locks.js';
+import { locksOpener, type MakeStore, where } from './open-locks.js';
 import { outage } from './store-failures.js';
 
 /** How often a key may pass from one caller to the next in a process while another process waits. */
@@ -16,59 +16,61 @@ const patient = { keyTimeout: 60_000, waitTimeout: Infinity, retryInterval: 60_0
 export function turnsContract(makeStore: MakeStore, kind: Kind): void {
   const { open, newKey, driver: newDriver } = locksOpener(makeStore, kind);
 
-  describe('the driver extends a tenure', () => {
-    let driver: LeaseDriver;
-    let key: string;
+  where(makeStore, 'extend', () => {
+    describe('the driver extends a tenure', () => {
+      let driver: LeaseDriver;
+      let key: string;
 
-    beforeEach(() => {
-      driver = newDriver();
-      key = newKey();
-    });
+      beforeEach(() => {
+        driver = newDriver();
+        key = newKey();
+      });
 
-    const acquire = async (owner: string, { ttl = 20_000, tokens = 1, queue = false } = {}): Promise<number> => {
-      const reply = await driver.acquire({ key, owner, ttl, tokens, queue });
-      return reply.granted ? reply.token! : 0;
-    };
-    const extend = (owner: string, ttl = 20_000) => driver.extend!({ key, owner, ttl, tokens: 5 });
-    const look = (owner = 'a') => driver.check({ key, owner });
+      const acquire = async (owner: string, { ttl = 20_000, tokens = 1, queue = false } = {}): Promise<number> => {
+        const reply = await driver.acquire({ key, owner, ttl, tokens, queue });
+        return reply.granted ? reply.token! : 0;
+      };
+      const extend = (owner: string, ttl = 20_000) => driver.extend!({ key, owner, ttl, tokens: 5 });
+      const look = (owner = 'a') => driver.check({ key, owner });
 
-    it('with tokens beyond all that were reserved, and before all that will be', async () => {
-      const reserved = 2_000_000;
-      const first = await acquire('a', { tokens: reserved });
-      const { token } = (await extend('a')) as { token: number };
-      expect(token).toBeGreaterThanOrEqual(first + reserved);
-      expect(Number.isSafeInteger(token)).toBe(true);
-      expect(await look()).toMatchObject({ state: 'held', token: token + 4 });
-      await driver.release({ key, owner: 'a', keepFor: 0 });
-      expect(await acquire('b')).toBeGreaterThan(token + 4);
-    });
+      it('with tokens beyond all that were reserved, and before all that will be', async () => {
+        const reserved = 2_000_000;
+        const first = await acquire('a', { tokens: reserved });
+        const { token } = (await extend('a')) as { token: number };
+        expect(token).toBeGreaterThanOrEqual(first + reserved);
+        expect(Number.isSafeInteger(token)).toBe(true);
+        expect(await look()).toMatchObject({ state: 'held', token: token + 4 });
+        await driver.release({ key, owner: 'a', keepFor: 0 });
+        expect(await acquire('b')).toBeGreaterThan(token + 4);
+      });
 
-    it('to a later end, never to a nearer one', async () => {
-      await acquire('a', { ttl: 30_000 });
-      await extend('a', 100);
-      expect((await look()).remaining).toBeGreaterThan(20_000);
-      await extend('a', 60_000);
-      expect((await look()).remaining).toBeGreaterThan(30_000);
-    });
+      it('to a later end, never to a nearer one', async () => {
+        await acquire('a', { ttl: 30_000 });
+        await extend('a', 100);
+        expect((await look()).remaining).toBeGreaterThan(20_000);
+        await extend('a', 60_000);
+        expect((await look()).remaining).toBeGreaterThan(30_000);
+      });
 
-    it('without more tokens while others queue', async () => {
-      const first = await acquire('a', { ttl: 500 });
-      await acquire('b', { queue: true });
-      expect(await extend('a')).toBe('wanted');
-      expect(await look()).toMatchObject({ state: 'held', token: first });
-      expect((await look()).remaining).toBeGreaterThan(10_000);
-      await driver.leave({ key, owner: 'b' });
-      expect(await extend('a')).toEqual({ token: expect.any(Number) });
-    });
+      it('without more tokens while others queue', async () => {
+        const first = await acquire('a', { ttl: 500 });
+        await acquire('b', { queue: true });
+        expect(await extend('a')).toBe('wanted');
+        expect(await look()).toMatchObject({ state: 'held', token: first });
+        expect((await look()).remaining).toBeGreaterThan(10_000);
+        await driver.leave({ key, owner: 'b' });
+        expect(await extend('a')).toEqual({ token: expect.any(Number) });
+      });
 
-    it('for its owner only, and not when it is over', async () => {
-      expect(await extend('a')).toBe('lost');
-      expect((await look()).state).toBe('free');
-      await acquire('a');
-      expect(await extend('b')).toBe('lost');
-      await driver.release({ key, owner: 'a', keepFor: 20_000 });
-      expect(await extend('a', 60_000)).toBe('lost');
-      expect((await look()).remaining).toBeLessThanOrEqual(20_000);
+      it('for its owner only, and not when it is over', async () => {
+        expect(await extend('a')).toBe('lost');
+        expect((await look()).state).toBe('free');
+        await acquire('a');
+        expect(await extend('b')).toBe('lost');
+        await driver.release({ key, owner: 'a', keepFor: 20_000 });
+        expect(await extend('a', 60_000)).toBe('lost');
+        expect((await look()).remaining).toBeLessThanOrEqual(20_000);
+      });
     });
   });
 
@@ -118,42 +120,44 @@ export function turnsContract(makeStore: MakeStore, kind: Kind): void {
       return owners.size;
     }
 
-    it.each([
-      ['number', BY_NUMBER],
-      ['time', BY_TIME],
-    ])('asks for more turns before they are over by their %s, so that nobody waits for the answer', async (_what, limits) => {
-      const tenures = await tenuresOf(limits, (real, request) => real.extend!(request));
-      // That of the first one, who came when nobody waited, and that of all others; one more wherever the machine stood still for too long.
-      expect(tenures).toBeLessThanOrEqual(4);
-      expect(replies.length).toBeGreaterThanOrEqual(3);
-    });
-
-    it('counts the turns of an answer from when it asked', async () => {
-      let asked = 0;
-      let turns = 0;
-      let most = 0;
-      const locks = open({
-        misbehaving: (real) => ({
-          async extend(request) {
-            // Of one answer only: another would come before its turns are over.
-            if (asked++ > 0) return 'wanted';
-            turns = 0;
-            const reply = await real.extend!(request);
-            await pause(5);
-            return reply;
-          },
-        }),
-        localQueue: { handOvers: TURNS, time: 60_000 },
+    where(makeStore, 'extend', () => {
+      it.each([
+        ['number', BY_NUMBER],
+        ['time', BY_TIME],
+      ])('asks for more turns before they are over by their %s, so that nobody waits for the answer', async (_what, limits) => {
+        const tenures = await tenuresOf(limits, (real, request) => real.extend!(request));
+        // That of the first one, who came when nobody waited, and that of all others; one more wherever the machine stood still for too long.
+        expect(tenures).toBeLessThanOrEqual(4);
+        expect(replies.length).toBeGreaterThanOrEqual(3);
       });
-      locks.on('acquired', ({ attempts }) => (turns = attempts > 0 ? 1 : turns + 1));
-      const key = newKey();
-      const work = async (): Promise<void> => {
-        most = Math.max(most, turns);
-        await pause(1);
-      };
-      await Promise.all(Array.from({ length: CALLERS }, () => locks.using(key, work, patient)));
-      expect(most).toBeGreaterThanOrEqual(TURNS / 2);
-      expect(most).toBeLessThanOrEqual(TURNS);
+
+      it('counts the turns of an answer from when it asked', async () => {
+        let asked = 0;
+        let turns = 0;
+        let most = 0;
+        const locks = open({
+          misbehaving: (real) => ({
+            async extend(request) {
+              // Of one answer only: another would come before its turns are over.
+              if (asked++ > 0) return 'wanted';
+              turns = 0;
+              const reply = await real.extend!(request);
+              await pause(5);
+              return reply;
+            },
+          }),
+          localQueue: { handOvers: TURNS, time: 60_000 },
+        });
+        locks.on('acquired', ({ attempts }) => (turns = attempts > 0 ? 1 : turns + 1));
+        const key = newKey();
+        const work = async (): Promise<void> => {
+          most = Math.max(most, turns);
+          await pause(1);
+        };
+        await Promise.all(Array.from({ length: CALLERS }, () => locks.using(key, work, patient)));
+        expect(most).toBeGreaterThanOrEqual(TURNS / 2);
+        expect(most).toBeLessThanOrEqual(TURNS);
+      });
     });
 
     it.each([

@@ -2,7 +2,7 @@ import type { AcquireRequest, Locks, LockEvents } from 'nestjs-distributed-lock/
 import { eventually } from '../support/eventually.js';
 import { gate } from './gate.js';
 import type { Kind } from './kinds.js';
-import { locksOpener, type MakeStore, type OpenOptions } from './open-locks.js';
+import { locksOpener, type MakeStore, type OpenOptions, where } from './open-locks.js';
 import { outage } from './store-failures.js';
 
 const patient = { keyTimeout: 60_000, waitTimeout: Infinity, retryInterval: 60_000 };
@@ -104,31 +104,33 @@ export function yieldContract(makeStore: MakeStore, kind: Kind): void {
       await (await fourth).release();
     });
 
-    it('by a request for more turns, which ends the lease of the one who has it by then', async () => {
-      const asked = gate();
-      const answer = gate();
-      const locks = openHeard({
-        localQueue: { time: 60_000, handOvers: 4 },
-        misbehaving: (real) => ({
-          async extend(request) {
-            asked.open();
-            await answer.passed;
-            return real.extend!(request);
-          },
-        }),
+    where(makeStore, 'extend', () => {
+      it('by a request for more turns, which ends the lease of the one who has it by then', async () => {
+        const asked = gate();
+        const answer = gate();
+        const locks = openHeard({
+          localQueue: { time: 60_000, handOvers: 4 },
+          misbehaving: (real) => ({
+            async extend(request) {
+              asked.open();
+              await answer.passed;
+              return real.extend!(request);
+            },
+          }),
+        });
+        const first = await locks.acquire(key, patient);
+        const others = Array.from({ length: 6 }, () => locks.acquire(key, patient));
+        await first.release();
+        for (const lease of others.slice(0, 2)) await (await lease).release();
+        await asked.passed;
+        const present = await others[2]!;
+        await deleteKeyOf(present.owner);
+        answer.open();
+        await eventually(() => present.signal.aborted);
+        expect(losses.map(({ owner }) => owner)).toEqual([present.owner]);
+        expect(await present.release()).toBe(false);
+        for (const lease of others.slice(3)) await (await lease).release();
       });
-      const first = await locks.acquire(key, patient);
-      const others = Array.from({ length: 6 }, () => locks.acquire(key, patient));
-      await first.release();
-      for (const lease of others.slice(0, 2)) await (await lease).release();
-      await asked.passed;
-      const present = await others[2]!;
-      await deleteKeyOf(present.owner);
-      answer.open();
-      await eventually(() => present.signal.aborted);
-      expect(losses.map(({ owner }) => owner)).toEqual([present.owner]);
-      expect(await present.release()).toBe(false);
-      for (const lease of others.slice(3)) await (await lease).release();
     });
   });
 }

@@ -1,8 +1,20 @@
 import type { LeaseDriver, Locks, LocksOptions, LockStore } from 'nestjs-distributed-lock/core';
 import { LocksOfKind, MUTEX, type Kind } from './kinds.js';
 
+/** What a driver may offer and the engine can do without. */
+export type Extra = 'wakeUps' | 'extend';
+
 /** Opens the store under test once more, onto the same data. */
-export type MakeStore = () => LockStore;
+export interface MakeStore {
+  (): LockStore;
+  /** What its drivers do not offer. */
+  readonly without?: readonly Extra[];
+}
+
+/** Tests of what only some drivers offer. */
+export function where(makeStore: MakeStore, extra: Extra, tests: () => void): void {
+  if (!makeStore.without?.includes(extra)) tests();
+}
 
 /** What a driver does otherwise than the real one, which it gets to pass things on to. */
 export type Misbehaviour = (real: LeaseDriver) => Partial<LeaseDriver>;
@@ -54,7 +66,7 @@ function altered(store: LockStore, kind: Kind, misbehaving: Misbehaviour = () =>
 }
 
 function verbsOf(driver: LeaseDriver): LeaseDriver {
-  const { isShared, placeLifetime, wakeUps, extend } = driver;
+  const { isShared, placeLifetime, wakeUps, extend, timeOf } = driver;
   return {
     placeLifetime,
     acquire: (request) => driver.acquire(request),
@@ -63,6 +75,7 @@ function verbsOf(driver: LeaseDriver): LeaseDriver {
     leave: (tenancy) => driver.leave(tenancy),
     check: (tenancy) => driver.check(tenancy),
     ...(extend && { extend: (request) => extend.call(driver, request) }),
+    ...(timeOf && { timeOf: (token) => timeOf.call(driver, token) }),
     ...(isShared && { isShared }),
     ...(wakeUps && { wakeUps }),
   };
