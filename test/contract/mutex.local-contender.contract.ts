@@ -77,7 +77,7 @@ export function localContenderContract(makeStore: MakeStore, kind: Kind): void {
       await eventually(() => places === 1);
       caller.abort();
       await first;
-      await eventually(() => places.size === 2);
+      await eventually(() => places === 2);
       const start = performance.now();
       await holder.release();
       await (await second).release();
