@@ -110,7 +110,7 @@ export function cleanupContract(makeStore: MakeStore, kind: Kind, remains: () =>
         rejection(others.acquire(key, { waitTimeout: 30, keyTimeout: 60_000 })),
       ]);
       // One for the holder and those behind it, where such queue in the process.
-      const [all, held] = kind.share ? [8, 2] : [6, 1];
+      const [all, held] = kind.isAlone ? [8, 2] : [6, 1];
       expect(queues()).toBe(all);
       await Promise.all(waiting);
       expect(queues()).toBe(held);
@@ -156,14 +156,14 @@ export function cleanupContract(makeStore: MakeStore, kind: Kind, remains: () =>
       });
       expect(await rejection(others.acquire(key, { waitTimeout: 20 }))).toBeInstanceOf(LockTimeoutError);
       expect(await again[0]).toBeInstanceOf(LockAbortedError);
-      await eventually(() => expect(queuesOf(others)).toEqual({ used: 0, kept: kind.share ? 0 : 1 }));
+      await eventually(() => expect(queuesOf(others)).toEqual({ used: 0, kept: kind.isAlone ? 0 : 1 }));
       await holder.release();
     });
 
     it('in memory, no more than a thousand queues for the next callers of their keys', async () => {
       const others = open();
       await Promise.all(Array.from({ length: 1_200 }, async () => (await others.acquire(newKey(), { keyTimeout: 60_000 })).release()));
-      expect(queuesOf(others)).toEqual({ used: 0, kept: kind.share ? 0 : 1_000 });
+      expect(queuesOf(others)).toEqual({ used: 0, kept: kind.isAlone ? 0 : 1_000 });
     });
 
     it('in memory, when each call sets the timer of the next one inside its body', async () => {

@@ -57,12 +57,13 @@ export function mutexContractOf(kind: Kind, name: string, makeStore: MakeStore, 
     localTermsContract(makeStore, kind);
     localOutageContract(makeStore, kind);
     shutdownContract(makeStore, kind);
-    // Callers of a key that could be shared have each a place of their own at the store. So nothing passes between those of one process, and
-    // none asks on behalf of others.
-    if (kind.share) return;
+    // The callers of one process wait for each other, and one of them asks the store for all.
+    if (kind.isAlone) return;
     localQueueContract(makeStore, kind);
     localContenderContract(makeStore, kind);
     listenersContract(makeStore, kind);
+    // Requests that a driver of shared keys has not.
+    if (kind.share) return;
     turnsContract(makeStore, kind);
     yieldContract(makeStore, kind); // G4
   });

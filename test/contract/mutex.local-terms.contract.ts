@@ -62,7 +62,7 @@ export function localTermsContract(makeStore: MakeStore, kind: Kind): void {
       const served = order.splice(3);
       expect(order.slice(1)).toEqual(['late LockTimeoutError', 'later LockTimeoutError']);
       // Who is not fair may be overtaken, where each has a place of its own at the store.
-      expect(kind.share ? served.sort() : served).toEqual(['first', 'second', 'third']);
+      expect(kind.isAlone ? served.sort() : served).toEqual(['first', 'second', 'third']);
     });
 
     it('keep the key for their own minHold, and for no other’s', async () => {

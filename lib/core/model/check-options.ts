@@ -38,7 +38,7 @@ export function checkOptions(options: unknown, where: string, checks: Checks, re
   if (options === undefined && required === undefined) return;
   if (typeof options !== 'object' || options === null) throw new LockConfigError(`${where}: the options must be an object.`);
   for (const name of Object.keys(options)) {
-    if (!(name in checks)) throw new LockConfigError(`${where}: unknown option "${name}".`);
+    if (!Object.hasOwn(checks, name)) throw new LockConfigError(`${where}: unknown option "${name}".`);
   }
   // Also inherited ones.
   for (const name in checks) {

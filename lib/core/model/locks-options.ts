@@ -30,11 +30,11 @@ const LOCAL_QUEUE_CHECKS = { handOvers: integerFrom(1, MOST_HAND_OVERS), time: i
 const isLogger = (value: object): boolean => 'warn' in value && 'error' in value;
 const LOCKS_CHECKS = {
   namespace: ofType('string'),
-  defaults: ofType('object'),
+  defaults: () => undefined,
   logger: (value: unknown) =>
     value === false || isLogger(Object(value) as object) ? undefined : 'an object with the methods warn and error, or false',
   shutdownTimeout: integerFrom(0),
-  localQueue: ofType('object'),
+  localQueue: () => undefined,
 };
 
 /** @throws {LockConfigError} naming the option. */

@@ -48,7 +48,7 @@ export class LockQueue extends LinkedEntry<LockQueue> {
       if (signal) waiter.listen(signal, () => this.abandon(waiter, abortedBy(signal, this.key)));
       if (this.mayContend) return this.contend();
       this.wait(waiter);
-      this.watchHolders();
+      this.adapt();
     });
   }
 
@@ -155,7 +155,7 @@ export class LockQueue extends LinkedEntry<LockQueue> {
   private give(waiter: Waiter, tenure: Tenure, time: number, minHold: number, attempts: number): void {
     this.waiting.delete(waiter);
     waiter.end();
-    this.watchHolders();
+    this.adapt();
     const { key, owner } = tenure;
     const turn = tenure.beginTurn(time, minHold);
     const { guardsBody, options } = waiter.settings;
@@ -205,17 +205,18 @@ export class LockQueue extends LinkedEntry<LockQueue> {
     if (!this.waiting.delete(waiter)) return;
     waiter.end();
     const attempts = this.contenders[0]?.attempts ?? 0;
-    while (this.contenders.length > this.waiting.size) this.contenders.pop()?.cancel();
+    this.adapt();
     if (error instanceof LockTimeoutError) {
       waiter.inContext(() => this.runtime.events.emit('timeout', { key: this.key, waited: waiter.waited, attempts }));
     }
-    this.watchHolders();
     this.restIfIdle();
     this.runtime.acquireEnds();
     waiter.reject(error);
   }
 
-  private watchHolders(): void {
+  /** A caller has left: each contender asks for another one, and the holders are renewed as the first one wishes. */
+  private adapt(): void {
+    while (this.contenders.length > this.waiting.size) this.contenders.pop()?.cancel();
     for (const holder of this.holders) holder.watch(this.waiting.first?.settings.options.retryInterval);
   }
 
