@@ -32,9 +32,9 @@ export const ENGINE_MUTANTS = [
   {
     guarantee: 'G2',
     what: 'memory grants a key that another holds',
-    file: 'lib/stores/memory/mutex.driver.ts',
-    from: 'if (entry && entry.owner !== owner) {',
-    to: 'if (entry && entry.owner === undefined) {',
+    file: 'lib/stores/memory/lease.driver.ts',
+    from: 'record.taken - own + count <= record.permits',
+    to: 'count <= record.permits',
     spec: MEMORY,
   },
   {
@@ -225,9 +225,9 @@ export const ENGINE_MUTANTS = [
   {
     guarantee: 'G8',
     what: 'an offer in memory lasts for ever',
-    file: 'lib/stores/memory/mutex.driver.ts',
-    from: 'endsAt: now() + offer,',
-    to: 'endsAt: offer * Infinity,',
+    file: 'lib/stores/memory/lease.driver.ts',
+    from: 'time + head.offer',
+    to: 'head.offer * Infinity',
     spec: MEMORY,
     test: 'the driver hands .*about a second',
   },

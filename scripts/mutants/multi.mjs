@@ -247,9 +247,9 @@ export const MULTI_MUTANTS = [
   {
     guarantee: 'G2',
     what: 'memory: a check tells the first of the tokens that were reserved',
-    file: 'lib/stores/memory/mutex.driver.ts',
-    from: 'token: token + tokens - 1',
-    to: 'token',
+    file: 'lib/stores/memory/lease.driver.ts',
+    from: 'hold.token = token + count - 1;',
+    to: 'hold.token = token;',
     spec: leader,
     test: 'the last of the tokens that were reserved',
   },

@@ -18,9 +18,9 @@ export const TURNS_MUTANTS = [
   {
     guarantee: 'G8',
     what: 'memory: more turns are given while others queue',
-    file: 'lib/stores/memory/mutex.driver.ts',
-    from: "if (this.queues.has(key)) return Promise.resolve('wanted');",
-    to: '',
+    file: 'lib/stores/memory/lease.driver.ts',
+    from: "record?.queue?.head ? 'wanted' :",
+    to: "record === null ? 'wanted' :",
     spec: memory,
     test: extending,
   },

@@ -10,7 +10,7 @@ const batch = 'lib/stores/redis/redis.batch.ts';
 const wakeUps = 'lib/stores/redis/redis.wakeups.ts';
 const places = 'lib/stores/redis/redis.places.ts';
 const driver = 'lib/stores/redis/mutex.driver.ts';
-const MEMORY = 'lib/stores/memory/mutex.driver.ts';
+const MEMORY = 'lib/stores/memory/lease.driver.ts';
 const acquireLua = 'lib/stores/redis/lua/mutex/acquire.lua';
 const releaseLua = 'lib/stores/redis/lua/mutex/release.lua';
 const offerLua = 'lib/stores/redis/lua/mutex/offer.lua';
@@ -25,8 +25,8 @@ export const WAITING_MUTANTS = [
     guarantee: 'G8',
     what: 'memory: no wake-up is sent',
     file: MEMORY,
-    from: 'this.leaveQueue(key, owner);\n    this.wakeUps.wake(owner);',
-    to: 'this.leaveQueue(key, owner);',
+    from: 'if (head.owner !== asker) this.wakeUps.wake(head.owner);',
+    to: '',
     spec: memory,
     test: 'G8 .*at once on a release.*fair: false',
     timeout: SOON,
@@ -161,8 +161,8 @@ export const WAITING_MUTANTS = [
     guarantee: 'G8',
     what: 'memory: the next waiter is not told of a minHold',
     file: MEMORY,
-    from: 'if (head !== undefined) this.wakeUps.wake(head.owner, keepFor);',
-    to: 'void head;',
+    from: 'if (isKept && record.queue?.head) this.wakeUps.wake(record.queue.head.owner, keepFor);',
+    to: '',
     spec: memory,
     test: 'G8 .*minHold',
     timeout: SOON,
@@ -355,8 +355,8 @@ export const WAITING_MUTANTS = [
     guarantee: 'G8',
     what: 'memory: a newcomer overtakes the queue of a key that ran out',
     file: MEMORY,
-    from: 'if (head !== undefined && head.owner !== owner) entry = this.offer(key, head);',
-    to: 'void head;',
+    from: 'const isNext = own > 0 || !record.queue?.head;',
+    to: 'const isNext = true;',
     spec: memory,
     test: 'the driver hands .*runs out too',
   },
@@ -402,15 +402,6 @@ export const WAITING_MUTANTS = [
     to: 'forgetWakeUps();\n    if (this.mayBeKnown) void this.giveUp(',
     spec: spec('fair'),
     test: 'lets a waiter go',
-  },
-  {
-    guarantee: 'G7',
-    what: 'memory: queues that are empty stay',
-    file: MEMORY,
-    from: 'if (queue.length === 0) this.queues.delete(key);',
-    to: '',
-    spec: memory,
-    test: 'G7 .*at the store',
   },
   // What is kept in memory
   {
@@ -626,8 +617,8 @@ export const WAITING_MUTANTS = [
     guarantee: 'G8',
     what: 'memory: a process that yields a key takes it back before others',
     file: MEMORY,
-    from: 'if (head !== undefined && head.owner !== owner) entry',
-    to: 'if (head !== undefined && head.owner !== owner && yields === undefined) entry',
+    from: 'const isNext = own > 0 || !record.queue?.head;',
+    to: 'const isNext = own > 0 || yields !== undefined || !record.queue?.head;',
     spec: memory,
     test: 'shares with a process that wants as much',
   },
