@@ -59,7 +59,7 @@ describe('a waiter', () => {
       },
     }));
     const pool = locks.semaphore(KEY, { permits: 1 });
-    const held = await pool.acquire({ keyTimeout: 60_000 });
+    const held = await new Locks(locks.store).semaphore(KEY, { permits: 1 }).acquire({ keyTimeout: 60_000 });
     const waiting = pool.acquire({ keyTimeout: 60_000, waitTimeout: 60_000, retryInterval: 30_000, reentrant: false });
     const wakeUps = locks.store.semaphore!.wakeUps as unknown as { wake(owner: string, askIn?: number): void };
     await eventually(() => asked === 3);

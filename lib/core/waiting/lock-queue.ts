@@ -133,10 +133,8 @@ export class LockQueue extends LinkedEntry<LockQueue> {
       if (this.waiting.size > 0) tenure.extendSoon();
       return true;
     }
-    // Of several holders each gives its own part back, and the contenders ask for more.
-    if (this.driver.isShared) return false;
     tenure.stop();
-    this.holders.pop();
+    this.holders.splice(this.holders.indexOf(tenure), 1);
     this.contend(tenure);
     return true;
   }

@@ -5,25 +5,21 @@ import { CALLERS, PROCESSES, type Disturbance } from '../redis/model.steps.js';
 import type { Caller } from '../redis/mutex.model.js';
 import { SharingModel, WHOLE } from '../redis/sharing.model.js';
 import { KEYS, steps, WISHES, type Key, type OwnStep } from '../redis/sharing.steps.js';
-import { memoryAndRemains } from './setting.js';
+import { memoryAndRemains, recordsOf } from './setting.js';
 
 const OFFER = 1_000;
 /** That steps ask with. */
 const MOST_PERMITS = 5;
 
-/** What the test reaches into, to let a lease run out at once and to see who has what. */
-interface Internals {
-  keys: Map<string, { holds: Map<string, { count: number; endsAt: number }>; soonest: number }>;
-}
-
-const rounded = (left: number) => (left <= OFFER ? OFFER : Math.round(left / 20_000 + 0.4) * 20_000);
+const rounded = (left: number) => (Math.round(left) <= OFFER ? OFFER : Math.round(left / 20_000 + 0.4) * 20_000);
+/** As the engine asks for it. */
 const infinite = (count: number) => (count === WHOLE ? Infinity : count);
 
 /** Plays the steps, but those of connections, in the memory store and in the model of what Redis does, and compares after each. */
 class Play {
   readonly model = new SharingModel(KEYS, OFFER, false);
   private readonly setting = memoryAndRemains();
-  private readonly shared = (this.setting.store.semaphore as unknown as { keys: Internals }).keys;
+  private readonly records = recordsOf(this.setting.store);
   private readonly woken: string[] = [];
   private readonly again: (() => Promise<void>)[] = [];
   private readonly lastTokens = new Map<string, number>();
@@ -113,7 +109,7 @@ class Play {
     const caller = this.callerOf(key, by);
     return async () => {
       const expected = this.model.renew(key, caller, ttl) ? 'renewed' : 'lost';
-      expect(await this.driverOf(key).renew([{ key, owner: caller.owner, ttl }])[0]).toBe(expected);
+      expect(await Promise.all(this.driverOf(key).renew([{ key, owner: caller.owner, ttl }]))).toEqual([expected]);
     };
   }
 
@@ -127,9 +123,9 @@ class Play {
     const holders = [...this.model.at(key).holders.keys()];
     for (const holder of all ? holders : holders.slice(which, which + 1)) {
       this.model.expire(key, holder);
-      const shared = this.shared.keys.get(key)!;
-      shared.holds.get(holder)!.endsAt = 0;
-      shared.soonest = 0;
+      const record = this.records.get(key)!;
+      record.holds.find(({ owner }) => owner === holder)!.endsAt = 0;
+      record.soonest = 0;
     }
   }
 
@@ -149,13 +145,11 @@ class Play {
     const offers = this.model.said.splice(0).flatMap(([, text]) => / is offered to (.*)/.exec(text)?.[1] ?? []);
     expect(this.woken.splice(0)).toEqual(offers);
     for (const [key, { holders, queue }] of this.model.locks) {
-      const holds = [...(this.shared.keys.get(key)?.holds ?? [])].filter(([, { endsAt }]) => endsAt > 0);
-      const seen = holds.map(([owner, { count, endsAt }]) => [owner, { count, ttl: rounded(endsAt - performance.now()) }]);
-      expect(new Map(seen as [string, object][])).toEqual(
-        new Map([...holders].map(([owner, { count, ttl }]) => [owner, { count: infinite(count), ttl }])),
-      );
-      const line = (this.shared.keys.get(key) as { queue?: { line: { owner: string }[] } } | undefined)?.queue?.line ?? [];
-      expect(line.map(({ owner }) => owner)).toEqual(queue.map(({ caller }) => caller.owner));
+      const record = this.records.get(key);
+      const holds = (record?.holds ?? []).filter(({ endsAt }) => endsAt > 0);
+      const seen = holds.map(({ owner, count, endsAt }) => [owner, { count, ttl: rounded(endsAt - performance.now()) }] as const);
+      expect(new Map<string, object>(seen)).toEqual(new Map([...holders].map(([owner, { count, ttl }]) => [owner, { count, ttl }])));
+      expect((record?.queue?.line ?? []).map(({ owner }) => owner)).toEqual(queue.map(({ caller }) => caller.owner));
       // G2: one has the whole key at most, and nobody more permits than the most that there were. Which readers are with a writer says the model.
       const counts = [...holders.values()].map(({ count }) => count);
       expect(counts.filter((count) => count === WHOLE).length).toBeLessThanOrEqual(1);
