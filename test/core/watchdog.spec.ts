@@ -1,7 +1,10 @@
-import type { LeaseDriver, RenewRequest } from '../../lib/core/store/lease-driver.js';
-import { StoreError } from '../../lib/core/model/errors.js';
+import { Lifecycle } from '../../lib/core/holding/lifecycle.js';
+import type { Tenure } from '../../lib/core/holding/tenure.js';
+import { Watchdog } from '../../lib/core/holding/watchdog.js';
+import { asStoreError, StoreError, type LockError } from '../../lib/core/model/errors.js';
+import { LockEventEmitter } from '../../lib/core/model/events.js';
+import type { RenewRequest } from '../../lib/core/store/lease-driver.js';
 import { LinkedEntry } from '../../lib/core/util/linked-list.js';
-import { type Renewable, Watchdog } from '../../lib/core/holding/watchdog.js';
 
 type Reply = 'renewed' | 'lost';
 
@@ -11,62 +14,64 @@ class RenewingDriver {
   answer: (batch: readonly RenewRequest[]) => Promise<readonly Reply[]> = async (batch) => batch.map(() => 'renewed');
 
   renew(batch: readonly RenewRequest[]): readonly Promise<Reply>[] {
-    this.batches.push(batch);
+    this.batches.push(batch.map(({ key, owner, ttl }) => ({ key, owner, ttl })));
     const replies = this.answer(batch);
-    return batch.map(async (_, index) => (await replies)[index] as Reply);
-  }
-
-  get asLeaseDriver(): LeaseDriver {
-    return this as unknown as LeaseDriver;
+    return batch.map(async (_, index) => (await replies)[index]!);
   }
 }
 
 let owners = 0;
 
-/** What a tenure is to the watchdog, and a record of what it was told. */
-class FakeTenure extends LinkedEntry<Renewable> implements Renewable {
+/** What a tenure is to the watchdog, and a record of what happened to it. */
+class FakeTenure extends LinkedEntry<Tenure> {
   readonly key = 'key';
   readonly owner = `owner ${++owners}`;
-  readonly driver: LeaseDriver;
+  readonly runtime = new Lifecycle(new LockEventEmitter(false), 1_000);
+  readonly pace: number;
   validUntil: number;
   renewAt: number;
   readonly replies: Reply[] = [];
   readonly lags: number[] = [];
-  readonly unknown: unknown[] = [];
+  readonly unknown: LockError[] = [];
   expiredAt: number | undefined;
-  readonly succession: { current: FakeTenure } = { current: this };
 
   constructor(
     private readonly watchdog: Watchdog,
-    driver: RenewingDriver,
+    readonly driver: RenewingDriver,
     readonly ttl: number,
     sentAt = performance.now(),
   ) {
     super();
-    this.driver = driver.asLeaseDriver;
+    this.pace = ttl / 3;
     this.validUntil = sentAt + ttl;
-    this.renewAt = sentAt + ttl / 3;
-    watchdog.add(this);
+    this.renewAt = sentAt + this.pace;
+    this.runtime.events.on('lag', ({ lag }) => this.lags.push(lag));
+    this.runtime.events.on('unknown', ({ error }) => this.unknown.push(error));
+    watchdog.add(this.asTenure);
   }
 
-  settleRenewal(reply: Reply, sentAt: number): void {
+  get asTenure(): Tenure {
+    return this as unknown as Tenure;
+  }
+
+  asks(): void {
+    // A tenure measures the silence of its store.
+  }
+
+  answered(reply: Reply, sentAt: number): void {
     this.replies.push(reply);
-    if (reply === 'lost') return this.watchdog.remove(this);
+    if (reply === 'lost') return this.watchdog.remove(this.asTenure);
     this.validUntil = sentAt + this.ttl;
-    this.renewAt = sentAt + this.ttl / 3;
+    this.renewAt = sentAt + this.pace;
+  }
+
+  unanswered(cause: unknown): LockError {
+    return asStoreError(cause, this.key);
   }
 
   expire(): void {
     this.expiredAt = performance.now();
-    this.watchdog.remove(this);
-  }
-
-  noticeLag(lag: number): void {
-    this.lags.push(lag);
-  }
-
-  noticeUnknown(_operation: 'renew', error: unknown): void {
-    this.unknown.push(error);
+    this.watchdog.remove(this.asTenure);
   }
 }
 
@@ -105,23 +110,6 @@ describe('the watchdog', () => {
     expect(others.batches.map((batch) => batch.length)).toEqual([500]);
     expect(jest.getTimerCount()).toBe(1);
     for (const tenure of tenures) expect(tenure.replies).toEqual(['renewed']);
-  });
-
-  it('tells of a renewal that fails the one who has got the lease meanwhile, and soon tries again', async () => {
-    let fail!: (error: Error) => void;
-    driver.answer = () => new Promise((_resolve, reject) => (fail = reject));
-    const tenure = new FakeTenure(watchdog, driver, 30_000);
-    await pass(11_600);
-    expect(driver.batches).toHaveLength(1);
-    const successor = new FakeTenure(watchdog, driver, 30_000);
-    Object.assign(successor, { renewAt: tenure.renewAt, validUntil: tenure.validUntil });
-    watchdog.remove(tenure);
-    tenure.succession.current = successor;
-    fail(outage());
-    await pass(2_600);
-    expect(successor.unknown).toHaveLength(1);
-    expect(tenure.unknown).toEqual([]);
-    expect(driver.batches).toHaveLength(2);
   });
 
   it('gathers thousands of leases that fall due at as many instants into few batches, and loses none', async () => {
@@ -233,7 +221,7 @@ describe('the watchdog', () => {
 
   it('leaves leases alone that were removed, also when a renewal was under way', async () => {
     driver.answer = async () => {
-      watchdog.remove(tenure);
+      watchdog.remove(tenure.asTenure);
       throw outage();
     };
     const tenure = new FakeTenure(watchdog, driver, 900);
@@ -244,7 +232,7 @@ describe('the watchdog', () => {
 
   it('rests when there is nothing to renew', async () => {
     const tenures = Array.from({ length: 10 }, () => new FakeTenure(watchdog, driver, 900));
-    for (const tenure of tenures) watchdog.remove(tenure);
+    for (const tenure of tenures) watchdog.remove(tenure.asTenure);
     await pass(1_000);
     expect(driver.batches).toEqual([]);
     expect(jest.getTimerCount()).toBe(0);
@@ -333,7 +321,7 @@ describe('the watchdog', () => {
     const before = ticking();
     const tenure = new FakeTenure(watchdog, driver, 900);
     const during = ticking();
-    watchdog.remove(tenure);
+    watchdog.remove(tenure.asTenure);
     expect(during).toBe(before);
   });
 });
