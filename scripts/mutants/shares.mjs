@@ -30,7 +30,7 @@ export const SHARE_MUTANTS = [
     from: 'record.taken - own + count <= record.permits',
     to: '(count < ALL ? record.taken - own + count <= record.permits : record.taken < ALL)',
     spec: memory,
-    test: 'keeps a record whole',
+    test: 'readers together, and no writer with them',
     timeout: SOON,
   },
   {
@@ -306,7 +306,7 @@ export const SHARE_MUTANTS = [
     guarantee: 'G8',
     what: 'memory: the key is free at the end of its body, whatever the minHold',
     file: DRIVER,
-    from: 'if (isKept) record.put(keptBy(owner), hold.count, time + keepFor);',
+    from: 'record.put(keptBy(owner), hold.count, time + keepFor);',
     to: '',
     spec: memory,
     test: 'minHold',

@@ -74,7 +74,10 @@ export class MemoryLeaseDriver implements LeaseDriver {
     const wasHeld = record.taken > 0;
     const hold = record.drop(owner);
     const isKept = hold !== undefined && keepFor > 0;
-    if (isKept) record.put(keptBy(owner), hold.count, time + keepFor);
+    if (isKept) {
+      record.drop(keptBy(owner));
+      record.put(keptBy(owner), hold.count, time + keepFor);
+    }
     // A waiter of a key that has run out asks for it by itself.
     if (wasHeld) this.serve(record, time);
     // Waiters know of a later end only.

@@ -52,8 +52,8 @@ export class LockRecord {
     return this.isIdle;
   }
 
+  /** For an owner that holds nothing. */
   put(owner: string, count: number, endsAt: number): void {
-    this.drop(owner);
     const hold = { owner, count, endsAt, token: null };
     if (this.first) (this.others ??= new Map<string, Hold>()).set(owner, hold);
     else this.first = hold;
