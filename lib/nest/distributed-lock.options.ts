@@ -1,17 +1,11 @@
 import type { ModuleMetadata, Type } from '@nestjs/common';
 import { LockConfigError } from '../core/model/errors.js';
 import type { LockLogger } from '../core/model/events.js';
-import { checkOptions, ofType, oneOf, only, without, type Checks } from '../core/model/check-options.js';
-import { USING_CHECKS, type UsingOptions } from '../core/model/options.js';
+import type { LocalQueueOptions } from '../core/waiting/lock-queues.js';
+import { checkOptions, USING_OPTIONS, type UsingOptions } from '../core/model/options.js';
 import type { LockStore } from '../core/store/lock-store.js';
-import type { LocalQueueOptions } from '../core/model/locks-options.js';
-import {
-  checkSemaphoreOptions,
-  READ_WRITE_CHECKS,
-  SEMAPHORE_CHECKS,
-  type ReadWriteLockOptions,
-  type SemaphoreOptions,
-} from '../primitives/kinds.js';
+import { checkReadWriteOptions, type ReadWriteLockOptions } from '../primitives/read-write-lock.js';
+import { checkSemaphoreOptions, type SemaphoreOptions } from '../primitives/semaphore.js';
 import type { LockKind } from './decorators/lock-kind.js';
 import { checkParamLockPaths } from './key/lock-key.js';
 import type { KeyFunction, LockableMethod, ParamPath } from './decorators/lockable-method.js';
@@ -95,69 +89,65 @@ export interface DistributedLockModuleAsyncOptions extends Pick<ModuleMetadata, 
   useExisting?: Type<DistributedLockOptionsFactory>;
 }
 
-const pathProblem = (paths: unknown): string | undefined => {
-  if (typeof paths === 'boolean') return undefined;
-  try {
-    checkParamLockPaths(paths);
-    return undefined;
-  } catch (error) {
-    return `true or a list of paths (${(error as Error).message.replace(/\.$/, '')})`;
-  }
-};
-
-const RETURNS = oneOf('promise', 'observable', 'iterable');
-const LOCK_CHECKS = {
-  ...without(USING_CHECKS, 'signal'),
-  prefix: ofType('string'),
-  value: ofType('string'),
-  paramLock: pathProblem,
-  key: ofType('function'),
-  returns: RETURNS,
-  store: ofType('string'),
-};
-const READ_WRITE = { ...LOCK_CHECKS, ...READ_WRITE_CHECKS };
-const CHECKS: Record<LockKind, Checks> = {
-  mutex: LOCK_CHECKS,
-  read: READ_WRITE,
-  write: READ_WRITE,
-  semaphore: { ...LOCK_CHECKS, ...SEMAPHORE_CHECKS },
-  leader: { ...only(USING_CHECKS, 'keyTimeout', 'retryInterval', 'onLost'), returns: RETURNS, store: ofType('string') },
+const RETURN_KINDS: readonly unknown[] = ['promise', 'observable', 'iterable'];
+const ASPECT_OPTIONS = ['prefix', 'value', 'paramLock', 'key', 'returns', 'store'];
+const LOCK_OPTIONS = [...USING_OPTIONS.filter((name) => name !== 'signal'), ...ASPECT_OPTIONS];
+const OPTIONS: Record<LockKind, readonly string[]> = {
+  mutex: LOCK_OPTIONS,
+  read: [...LOCK_OPTIONS, 'policy'],
+  write: [...LOCK_OPTIONS, 'policy'],
+  semaphore: [...LOCK_OPTIONS, 'permits', 'count'],
+  leader: ['keyTimeout', 'retryInterval', 'onLost', 'returns', 'store'],
 };
 
 /** @throws {LockConfigError} naming `where` and the option. */
 export function checkDecoratorOptions(options: AnyDecoratorOptions, where: string, kind: LockKind): void {
-  checkOptions(options, where, CHECKS[kind]);
-  const { key, paramLock, permits, count } = options;
-  if (key !== undefined && paramLock) {
-    throw new LockConfigError(`${where}: "key" and "paramLock" both say which arguments take part in the key: give one.`);
+  checkOptions(options, where, OPTIONS[kind]);
+  const fail = (problem: string): never => {
+    throw new LockConfigError(`${where}: ${problem}.`);
+  };
+  const { prefix, value, paramLock, key, returns, store } = options;
+  for (const [name, text] of Object.entries({ prefix, value, store })) {
+    if (text !== undefined && typeof text !== 'string') fail(`"${name}" must be a string, not ${typeof text}`);
   }
-  if (kind === 'semaphore') checkSemaphoreOptions({ permits: permits as number, count }, where);
+  if (key !== undefined && typeof key !== 'function') fail('"key" must be a function of the arguments');
+  if (key !== undefined && paramLock) fail('"key" and "paramLock" both say which arguments take part in the key: give one');
+  if (paramLock !== undefined && typeof paramLock !== 'boolean') {
+    try {
+      checkParamLockPaths(paramLock);
+    } catch (error) {
+      fail(`"paramLock" is wrong: ${(error as Error).message.replace(/\.$/, '')}`);
+    }
+  }
+  if (returns !== undefined && !RETURN_KINDS.includes(returns)) fail('"returns" must be "promise", "observable" or "iterable"');
+  if (kind === 'semaphore') checkSemaphoreOptions({ permits: options.permits as number, count: options.count }, where);
+  else checkReadWriteOptions({ policy: options.policy }, where);
 }
 
-const NAME = (value: unknown): string | undefined => (typeof value === 'string' && value !== '' ? undefined : 'a string that is not empty');
-const ANYTHING = (): undefined => undefined;
-const ASYNC_CHECKS = { name: NAME, imports: ANYTHING, inject: ANYTHING, useFactory: ANYTHING, useClass: ANYTHING, useExisting: ANYTHING };
-const MODULE_CHECKS = {
-  store: ANYTHING,
-  name: NAME,
-  namespace: ANYTHING,
-  defaults: ANYTHING,
-  shutdownTimeout: ANYTHING,
-  logger: ANYTHING,
-  localQueue: ANYTHING,
-};
+const ASYNC_OPTIONS = ['name', 'imports', 'inject', 'useFactory', 'useClass', 'useExisting'];
+const MODULE_OPTIONS = ['store', 'name', 'namespace', 'defaults', 'shutdownTimeout', 'logger', 'localQueue'];
 
 /** @throws {LockConfigError} naming the option; {@link Locks} checks the rest. */
 export function checkModuleOptions(options: DistributedLockModuleOptions): void {
-  checkOptions(options ?? null, 'DistributedLockModule.forRoot', MODULE_CHECKS);
+  checkNames(options, MODULE_OPTIONS, 'forRoot');
   if (options.defaults !== undefined) checkDecoratorOptions(options.defaults, 'DistributedLockModule: "defaults"', 'mutex');
 }
 
 /** @throws {LockConfigError} naming the option. */
 export function checkAsyncOptions(options: DistributedLockModuleAsyncOptions): void {
-  const where = 'DistributedLockModule.forRootAsync';
-  checkOptions(options ?? null, where, ASYNC_CHECKS);
+  checkNames(options, ASYNC_OPTIONS, 'forRootAsync');
   const ways = [options.useFactory, options.useClass, options.useExisting].filter((way) => way !== undefined);
-  if (ways.length === 1 && typeof ways[0] === 'function') return;
-  throw new LockConfigError(`${where}: give exactly one of useFactory, useClass and useExisting.`);
+  if (ways.length !== 1 || typeof ways[0] !== 'function') {
+    throw new LockConfigError('DistributedLockModule.forRootAsync: give exactly one of useFactory, useClass and useExisting.');
+  }
+}
+
+function checkNames(options: { name?: string }, known: readonly string[], method: string): void {
+  const where = `DistributedLockModule.${method}`;
+  if (typeof options !== 'object' || options === null) throw new LockConfigError(`${where}: the options must be an object.`);
+  const unknown = Object.keys(options).find((name) => !known.includes(name));
+  if (unknown !== undefined) throw new LockConfigError(`${where}: unknown option "${unknown}".`);
+  if (options.name !== undefined && (typeof options.name !== 'string' || options.name === '')) {
+    throw new LockConfigError(`${where}: "name" must be a string that is not empty.`);
+  }
 }

@@ -8,8 +8,7 @@ import {
 } from '@nestjs/common';
 import { ModulesContainer } from '@nestjs/core';
 import { LockConfigError } from '../core/model/errors.js';
-import { defined } from '../core/model/check-options.js';
-import { completeOptions } from '../core/model/options.js';
+import { completeOptions, defined } from '../core/model/options.js';
 import { log } from '../core/model/events.js';
 import { Locks } from '../locks.js';
 import { checkModuleOptions, type DistributedLockModuleOptions } from './distributed-lock.options.js';

@@ -1,8 +1,8 @@
 import { type CallHandler, type ExecutionContext, Inject, Injectable, type NestInterceptor } from '@nestjs/common';
 import { isObservable, Observable, Subject, type Subscriber } from 'rxjs';
 import { takeUntil } from 'rxjs/operators';
-import type { HeldLease } from '../../core/holding/held-lease.js';
-import { lossOf, releaseOf, resultOnTimeout } from '../../primitives/lock.js';
+import type { Lease } from '../../core/holding/lease.js';
+import { lossOf, releaseOf, resultOnTimeout } from '../../primitives/lease-lock.js';
 import { DEFINITION } from '../distributed-lock.tokens.js';
 import type { ReturnKind } from '../distributed-lock.options.js';
 import type { LockDefinition } from '../decorators/lock-definition.js';
@@ -41,7 +41,7 @@ export class DistributedLockInterceptor implements NestInterceptor {
 class GuardedCall {
   private readonly abort: AbortController | undefined;
   private left: Subject<void> | undefined;
-  private lease: HeldLease | undefined;
+  private lease: Lease | undefined;
   private last: unknown;
   private isOver = false;
 
@@ -58,7 +58,7 @@ class GuardedCall {
   async run(next: CallHandler): Promise<void> {
     const { plan, subscriber } = this;
     let lock: MethodLock;
-    let lease: HeldLease;
+    let lease: Lease;
     try {
       lock = plan.lockOf(this.call.getArgs());
       lease = await lock.take({ ...plan.options, signal: this.abort?.signal }, true);
@@ -114,12 +114,12 @@ class GuardedCall {
     }
   }
 
-  private async fail(lease: HeldLease, error: unknown): Promise<void> {
+  private async fail(lease: Lease, error: unknown): Promise<void> {
     await releaseOf(lease, this.plan.options);
     this.subscriber.error(error);
   }
 
-  private async complete(lease: HeldLease): Promise<void> {
+  private async complete(lease: Lease): Promise<void> {
     const loss = lossOf(lease, await releaseOf(lease, this.plan.options), this.last);
     if (loss) this.subscriber.error(loss);
     else this.subscriber.complete();

@@ -1,8 +1,6 @@
 import { LockConfigError, UnsupportedPrimitiveError } from '../../core/model/errors.js';
 import { log, type LockLogger } from '../../core/model/events.js';
-import { defined } from '../../core/model/check-options.js';
-import { resolveOptions, USING_CHECKS, type ResolvedOptions, type UsingOptions } from '../../core/model/options.js';
-import { takeable } from '../../primitives/key-lock.js';
+import { defined, resolveOptions, USING_OPTIONS, type ResolvedOptions, type UsingOptions } from '../../core/model/options.js';
 import type { Locks } from '../../locks.js';
 import type { DistributedLockOptions, ReturnKind } from '../distributed-lock.options.js';
 import type { LeaderCandidate } from '../leader/leader-candidate.js';
@@ -79,14 +77,14 @@ function outward({ returns }: LockDefinition, { defaults, logger }: Registered):
 
 /** The options of a decorator that the lock itself takes. */
 export function usingOptionsOf(options: DistributedLockOptions): UsingOptions {
-  return Object.fromEntries(Object.entries(options).filter(([name]) => name in USING_CHECKS));
+  return Object.fromEntries(Object.entries(options).filter(([name]) => (USING_OPTIONS as readonly string[]).includes(name)));
 }
 
 function lockMaker({ kind, options }: LockDefinition, locks: Locks): (key: string) => MethodLock {
   const { policy, permits = 1, count } = options;
-  if (kind === 'read' || kind === 'write') return (key) => takeable(locks.readWriteLock(key, { policy })[kind]);
-  if (kind === 'semaphore') return (key) => takeable(locks.semaphore(key, { permits, count }));
-  return (key) => takeable(locks.mutex(key));
+  if (kind === 'read' || kind === 'write') return (key) => locks.readWriteLock(key, { policy })[kind];
+  if (kind === 'semaphore') return (key) => locks.semaphore(key, { permits, count });
+  return (key) => locks.mutex(key);
 }
 
 type Parts = DistributedLockOptions['key'] | DistributedLockOptions['paramLock'];

@@ -1,5 +1,5 @@
-import type { HeldLease } from '../../core/holding/held-lease.js';
-import type { Guard } from '../../primitives/lock.js';
+import type { Lease } from '../../core/holding/lease.js';
+import type { LeaseLock } from '../../primitives/lease-lock.js';
 
 /** The lock of a call, of any kind. The method runs while the call holds a lease of it. */
-export type MethodLock = Guard<HeldLease>;
+export type MethodLock = Pick<LeaseLock<Lease>, 'take' | 'holding'>;
