@@ -6,7 +6,6 @@ import { checkOptions, USING_OPTIONS, type UsingOptions } from '../core/model/op
 import type { LockStore } from '../core/store/lock-store.js';
 import { checkReadWriteOptions, type ReadWriteLockOptions } from '../primitives/read-write-lock.js';
 import { checkSemaphoreOptions, type SemaphoreOptions } from '../primitives/semaphore.js';
-import type { LockKind } from './decorators/lock-kind.js';
 import { checkParamLockPaths } from './key/lock-key.js';
 import type { KeyFunction, LockableMethod, ParamPath } from './decorators/lockable-method.js';
 
@@ -91,14 +90,23 @@ export interface DistributedLockModuleAsyncOptions extends Pick<ModuleMetadata, 
 
 const RETURN_KINDS: readonly unknown[] = ['promise', 'observable', 'iterable'];
 const ASPECT_OPTIONS = ['prefix', 'value', 'paramLock', 'key', 'returns', 'store'];
-const LOCK_OPTIONS = [...USING_OPTIONS.filter((name) => name !== 'signal'), ...ASPECT_OPTIONS];
-const OPTIONS: Record<LockKind, readonly string[]> = {
+const CORE_OPTIONS = USING_OPTIONS.filter((name) => name !== 'signal');
+const LOCK_OPTIONS = [...CORE_OPTIONS, ...ASPECT_OPTIONS];
+const OPTIONS = {
   mutex: LOCK_OPTIONS,
   read: [...LOCK_OPTIONS, 'policy'],
   write: [...LOCK_OPTIONS, 'policy'],
   semaphore: [...LOCK_OPTIONS, 'permits', 'count'],
   leader: ['keyTimeout', 'retryInterval', 'onLost', 'returns', 'store'],
 };
+
+/** Each has a decorator. */
+export type LockKind = keyof typeof OPTIONS;
+
+/** The options of a decorator that the lock itself takes. */
+export function coreOptionsOf(options: DistributedLockOptions): UsingOptions {
+  return Object.fromEntries(CORE_OPTIONS.map((name) => [name, options[name]]));
+}
 
 /** @throws {LockConfigError} naming `where` and the option. */
 export function checkDecoratorOptions(options: AnyDecoratorOptions, where: string, kind: LockKind): void {

@@ -10,9 +10,6 @@ export const INTERCEPTOR_PROPERTY = Symbol.for(
   'A lock such as @DistributedLock() found, but DistributedLockModule.forRoot() is not imported',
 );
 
-/** Metadata of a join point: its {@link LockDefinition}. */
-export const DEFINITION = 'nestjs-distributed-lock:definition';
-
 export const DEFAULT_NAME = 'default';
 
 /** The injection token of a store's {@link Locks}. */

@@ -8,20 +8,19 @@ import {
 } from '@nestjs/common';
 import { ModulesContainer } from '@nestjs/core';
 import { LockConfigError } from '../core/model/errors.js';
-import { completeOptions, defined } from '../core/model/options.js';
+import { completeOptions } from '../core/model/options.js';
+import { processWide } from '../core/util/process-wide.js';
 import { log } from '../core/model/events.js';
 import { Locks } from '../locks.js';
-import { checkModuleOptions, type DistributedLockModuleOptions } from './distributed-lock.options.js';
+import { checkModuleOptions, coreOptionsOf, type DistributedLockModuleOptions } from './distributed-lock.options.js';
 import { DEFAULT_NAME } from './distributed-lock.tokens.js';
 import { LeaderCandidates } from './leader/leader-candidates.js';
 import type { LockDefinition } from './decorators/lock-definition.js';
-import { naming, planLock, planTerm, usingOptionsOf, type LockPlan, type Registered } from './aspect/lock-plan.js';
+import { planLock, type LockPlan, type Registered } from './aspect/lock-plan.js';
 import { LockUses } from './boot/lock-uses.js';
 
-const SLOT = Symbol.for('nestjs-distributed-lock:stores');
-const shared = globalThis as { [SLOT]?: WeakMap<object, Map<string, Registered>> };
-/** On globalThis, because a feature library with its own copy of this package may register a store in the same app. */
-const storesOf = (shared[SLOT] ??= new WeakMap<object, Map<string, Registered>>());
+/** The stores of each app. A feature library with its own copy of this package may register a store in the same app. */
+const storesOf = processWide('stores', () => new WeakMap<object, Map<string, Registered>>());
 
 /** The stores of one app, by name. */
 @Injectable()
@@ -45,9 +44,9 @@ export class LockRegistry implements OnApplicationBootstrap, BeforeApplicationSh
     }
     if (this.stores.has(name)) throw new LockConfigError(`DistributedLockModule: two stores are registered under the name "${name}".`);
     const { store, namespace = '', defaults = {}, shutdownTimeout, localQueue, logger = new Logger('DistributedLock') } = options;
-    const locks = new Locks(store, { namespace, defaults: usingOptionsOf(defaults), shutdownTimeout, localQueue, logger });
-    const complete = completeOptions(usingOptionsOf(defaults));
-    this.stores.set(name, { locks, logger, defaults: defined(defaults), complete, namespace });
+    const ofLocks = coreOptionsOf(defaults);
+    const locks = new Locks(store, { namespace, defaults: ofLocks, shutdownTimeout, localQueue, logger });
+    this.stores.set(name, { locks, logger, defaults, complete: completeOptions(ofLocks), namespace });
     return locks;
   }
 
@@ -83,14 +82,7 @@ export class LockRegistry implements OnApplicationBootstrap, BeforeApplicationSh
     const name = definition.options.store ?? this.stores.get(DEFAULT_NAME)?.defaults.store ?? DEFAULT_NAME;
     const registered = this.stores.get(name);
     if (!registered) throw new LockConfigError(`${definition.where}: no store is registered under the name "${name}".`);
-    if (definition.kind === 'leader') {
-      const warn = (message: string): void => log(registered.logger, 'warn', message);
-      return planTerm(
-        definition,
-        registered,
-        naming(definition.where, () => this.candidates.of(definition, registered.locks, warn)),
-      );
-    }
+    if (definition.kind === 'leader') return this.candidates.planFor(definition, registered);
     const plan = planLock(definition, registered);
     const advice = this.uses.add(definition, registered.locks.store, plan);
     if (advice) plan.log('warn', advice);

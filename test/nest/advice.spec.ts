@@ -36,27 +36,8 @@ class Base {
 }
 
 describe('an override of a locked method', () => {
-  it('without a lock of its own is warned about, by class and method', async () => {
+  it('without a lock of its own is a detail, by class and method: nobody can know whether it calls its parent', async () => {
     class Shop extends Base {
-      override async buy() {}
-    }
-    const { warnings } = await adviceFor(Shop);
-    expect(warnings).toEqual([expect.stringMatching(/^Shop\.buy overrides Base\.buy without its @DistributedLock\(\): it runs unlocked/)]);
-  });
-
-  it('is found below a class in between, and told once for however many classes', async () => {
-    class Between extends Base {
-      override async buy() {}
-    }
-    class First extends Between {}
-    class Second extends Between {}
-    const { warnings } = await adviceFor(First, Second);
-    expect(warnings).toEqual([expect.stringContaining('Between.buy overrides Base.buy')]);
-  });
-
-  it('is fine with a lock of its own, by calling the method of its parent, or where nothing was locked', async () => {
-    class Own extends Base {
-      @DistributedLock()
       override async buy() {}
     }
     class Calling extends Base {
@@ -64,36 +45,65 @@ describe('an override of a locked method', () => {
         await super.buy();
       }
     }
+    const { warnings, details } = await adviceFor(Shop, Calling);
+    expect(warnings).toEqual([]);
+    expect(details).toEqual([
+      expect.stringMatching(
+        /^Shop\.buy overrides Base\.buy without its @DistributedLock\(\): only what it calls by way of super is locked/,
+      ),
+      expect.stringMatching(/^Calling\.buy overrides Base\.buy without its @DistributedLock\(\)/),
+    ]);
+  });
+
+  it('is found below a class in between, and named once for all classes', async () => {
+    class Between extends Base {
+      override async buy() {}
+    }
+    class First extends Between {}
+    class Second extends Between {}
+    const { details } = await adviceFor(First, Second);
+    expect(details).toEqual([expect.stringContaining('Between.buy overrides Base.buy')]);
+  });
+
+  it('is compared with the lock that it replaces', async () => {
+    class Own extends Base {
+      @DistributedLock()
+      override async buy() {}
+    }
+    class Last extends Own {
+      override async buy() {}
+    }
+    const { details } = await adviceFor(Last);
+    expect(details).toEqual([expect.stringContaining('Last.buy overrides Own.buy')]);
+  });
+
+  it('is fine with a lock of its own, or where nothing was locked', async () => {
+    class Own extends Base {
+      @DistributedLock()
+      override async buy() {}
+    }
     class Other extends Base {
       async sell() {}
     }
-    expect(await adviceFor(Own, Calling, Other)).toMatchObject({ warnings: [], details: [] });
+    expect(await adviceFor(Own, Other)).toMatchObject({ warnings: [], details: [] });
   });
 });
 
 describe('a decorator above the lock', () => {
-  it.each([
-    ['nestjs-cls', ClsTransactional],
-    ['typeorm-transactional', Transactional],
-  ])('that opens a transaction is warned about: %s', async (_name, transactional) => {
+  it.each<[string, MethodDecorator]>([
+    ['@Transactional() of nestjs-cls', ClsTransactional()],
+    ['@Transactional() of typeorm-transactional', Transactional()],
+    ['one that keeps the metadata', Traced(true)],
+    ['one that keeps no metadata', Traced(false)],
+  ])('is a detail that says what it means for a transaction: %s', async (_name, decorator) => {
     class Shop {
-      @transactional()
-      @DistributedLock()
-      async buy() {}
-    }
-    const { warnings } = await adviceFor(Shop);
-    expect(warnings).toEqual([expect.stringMatching(/Shop\.buy: another decorator above it wraps .* before the commit/)]);
-  });
-
-  it.each([true, false])('that does something else is a detail: it keeps the metadata %p', async (keep) => {
-    class Shop {
-      @Traced(keep)
+      @decorator
       @DistributedLock()
       async buy() {}
     }
     const { warnings, details } = await adviceFor(Shop);
     expect(warnings).toEqual([]);
-    expect(details).toEqual([expect.stringMatching(/Shop\.buy: another decorator above it wraps/)]);
+    expect(details).toEqual([expect.stringMatching(/Shop\.buy: another decorator above it wraps .* committed after the release/)]);
   });
 
   it('is not looked for below the lock, nor where it only leaves metadata', async () => {

@@ -1,12 +1,12 @@
 import { LockConfigError, UnsupportedPrimitiveError } from '../../core/model/errors.js';
 import { log, type LockLogger } from '../../core/model/events.js';
-import { defined, resolveOptions, USING_OPTIONS, type ResolvedOptions, type UsingOptions } from '../../core/model/options.js';
+import { resolveOptions, type ResolvedOptions } from '../../core/model/options.js';
+import type { Lease } from '../../core/holding/lease.js';
 import type { Locks } from '../../locks.js';
+import type { LeaseLock } from '../../primitives/lease-lock.js';
 import type { DistributedLockOptions, ReturnKind } from '../distributed-lock.options.js';
-import type { LeaderCandidate } from '../leader/leader-candidate.js';
 import type { LockDefinition } from '../decorators/lock-definition.js';
 import { digestArguments, encodeKeyParts } from '../key/lock-key.js';
-import type { MethodLock } from './method-lock.js';
 
 /** A store of an app, with the options of its module. */
 export interface Registered {
@@ -17,6 +17,9 @@ export interface Registered {
   readonly complete: ResolvedOptions;
   readonly namespace: string;
 }
+
+/** The lock of a call, of any kind. The method runs while the call holds a lease of it. */
+export type MethodLock = Pick<LeaseLock<Lease>, 'take' | 'holding'>;
 
 /** How one decorated method locks in this app: its own options, completed by the app's defaults. */
 export interface LockPlan {
@@ -39,45 +42,29 @@ export interface LockPlan {
 export function planLock(definition: LockDefinition, registered: Registered): LockPlan {
   const { locks, defaults, complete, namespace } = registered;
   const { where, className, method } = definition;
-  const own = defined(definition.options);
+  const own = definition.options;
+  const { prefix = defaults.prefix ?? '', value = defaults.value ?? `${className}.${nameOf(method)}` } = own;
+  if (prefix + value === '') throw new LockConfigError(`${where}: the key is empty: give a "prefix" or a "value".`);
   // `key` and `paramLock` exclude each other, so a method that sets one of them ignores the defaults of both.
   const parts = own.key ?? own.paramLock ?? defaults.key ?? defaults.paramLock;
-  const { prefix = '', value = `${className}.${typeof method === 'symbol' ? (method.description ?? '') : method}` } = {
-    ...defaults,
-    ...own,
-  };
-  if (prefix + value === '') throw new LockConfigError(`${where}: the key is empty: give a "prefix" or a "value".`);
   const lockAt = lockMaker(definition, locks);
-  naming(where, () => lockAt(`${prefix + value}-locks`));
+  const lock = naming(where, () => lockAt(`${prefix + value}-locks`));
   return {
-    options: resolveOptions(complete, usingOptionsOf(own)),
+    options: resolveOptions(complete, own),
     ...outward(definition, registered),
     key: `${namespace}${prefix}${value}${parts ? '-…' : ''}-locks`,
     parts: kindOfParts(parts),
-    lockOf: (args) => naming(where, () => lockAt(prefix + value + partOf(parts, args) + '-locks')),
+    lockOf: parts ? (args) => naming(where, () => lockAt(prefix + value + partOf(parts, args) + '-locks')) : () => lock,
   };
 }
 
-/** The plan of a method that only the leader runs. Other instances skip it. */
-export function planTerm(definition: LockDefinition, registered: Registered, candidate: LeaderCandidate): LockPlan {
-  const { complete } = registered;
-  const { onLost = complete.onLost } = definition.options;
-  return {
-    options: { ...complete, onLost, onTimeout: 'skip' },
-    ...outward(definition, registered),
-    key: candidate.key,
-    parts: 'none',
-    lockOf: () => candidate.lockFor(definition),
-  };
+function nameOf(method: string | symbol): string {
+  return typeof method === 'symbol' ? (method.description ?? '') : method;
 }
 
-function outward({ returns }: LockDefinition, { defaults, logger }: Registered): Pick<LockPlan, 'returns' | 'log'> {
+/** What is the same for all kinds of lock. */
+export function outward({ returns }: LockDefinition, { defaults, logger }: Registered): Pick<LockPlan, 'returns' | 'log'> {
   return { returns: returns ?? defaults.returns ?? 'promise', log: (level, message) => log(logger, level, message) };
-}
-
-/** The options of a decorator that the lock itself takes. */
-export function usingOptionsOf(options: DistributedLockOptions): UsingOptions {
-  return Object.fromEntries(Object.entries(options).filter(([name]) => (USING_OPTIONS as readonly string[]).includes(name)));
 }
 
 function lockMaker({ kind, options }: LockDefinition, locks: Locks): (key: string) => MethodLock {
@@ -90,15 +77,13 @@ function lockMaker({ kind, options }: LockDefinition, locks: Locks): (key: strin
 type Parts = DistributedLockOptions['key'] | DistributedLockOptions['paramLock'];
 
 function kindOfParts(parts: Parts): LockPlan['parts'] {
-  if (parts === undefined || parts === false) return 'none';
+  if (!parts) return 'none';
   if (typeof parts === 'function') return 'key';
   return parts === true ? 'all' : 'paths';
 }
 
-function partOf(parts: Parts, args: readonly unknown[]): string {
-  if (parts === undefined || parts === false) return '';
-  if (typeof parts === 'function') return `-${encodeKeyParts(parts(...args))}`;
-  return `-${digestArguments(args, parts)}`;
+function partOf(parts: Exclude<Parts, undefined | false>, args: readonly unknown[]): string {
+  return `-${typeof parts === 'function' ? encodeKeyParts(parts(...args)) : digestArguments(args, parts)}`;
 }
 
 /** Adds the name of the method to the messages of errors. */

@@ -1,18 +1,25 @@
 import { Inject, Injectable, type OnApplicationShutdown, type OnModuleInit } from '@nestjs/common';
 import { DiscoveryService, LazyModuleLoader } from '@nestjs/core';
-import { adopt, type Adopter, Enrolment } from './adoption.js';
 import { DistributedLockInterceptor } from '../aspect/distributed-lock.interceptor.js';
-import { definitionOf, joinPointOf } from '../aspect/distributed-lock.join-point.js';
-import { adviceOn } from './lock-advice.js';
+import { DECORATORS, type LockDefinition, type LockedMethod, lockedMethodsOf } from '../decorators/lock-definition.js';
+import { INTERCEPTOR_PROPERTY } from '../distributed-lock.tokens.js';
 import { LockRegistry } from '../lock-registry.js';
+import { adopt, type Adopter, beginGrowth, Enrolment } from './late-instances.js';
+
+type LockedMethods = ReadonlyMap<string | symbol, LockedMethod>;
+type Provider = ReturnType<DiscoveryService['getProviders']>[number];
+
+const NONE: LockedMethods = new Map();
 
 /** Checks every decorated method at boot, and adopts instances from factories and values, into which Nest injects nothing. */
 @Injectable()
 export class LockExplorer implements Adopter, OnModuleInit, OnApplicationShutdown {
-  private readonly checked = new WeakMap<object, boolean>();
-  private readonly factories = new WeakSet<object>();
-  // Begins here and not in onModuleInit: hooks of earlier modules, and tests that run no hooks, may call an instance of a factory before that.
+  /** By prototype, those of its parents included. */
+  private readonly checked = new WeakMap<object, LockedMethods>();
+  private readonly wrapped = new WeakSet<Provider>();
   private readonly enrolment = new Enrolment(this);
+  // Begins here and not in onModuleInit: hooks of earlier modules, and tests that run no hooks, may call an instance of a factory before that.
+  private readonly endBoot = beginGrowth(this);
 
   constructor(
     @Inject(DiscoveryService) private readonly discovery: DiscoveryService,
@@ -22,37 +29,51 @@ export class LockExplorer implements Adopter, OnModuleInit, OnApplicationShutdow
   ) {}
 
   onModuleInit(): void {
-    this.explore();
+    this.settle();
+    this.endBoot();
     const load = this.loader.load.bind(this.loader);
     this.loader.load = async (...args) => {
-      const module = await load(...args);
-      this.explore();
-      return module;
+      const endLoad = beginGrowth(this);
+      try {
+        const module = await load(...args);
+        this.settle();
+        return module;
+      } finally {
+        endLoad();
+      }
     };
   }
 
   async onApplicationShutdown(): Promise<void> {
-    this.enrolment.leave();
+    this.endBoot();
+    this.enrolment.isOpen = false;
     try {
       // A method that is still running may call other locked methods of its instance.
       await this.registry.onApplicationShutdown();
     } finally {
-      this.enrolment.end();
+      this.enrolment.adopter = undefined;
     }
   }
 
   explore(): void {
-    for (const wrapper of [...this.discovery.getProviders(), ...this.discovery.getControllers()]) {
-      const instance = wrapper.instance as unknown;
+    for (const { instance, metatype } of this.providers()) {
       if (isObject(instance)) this.adopt(instance);
-      else this.check((wrapper.metatype as { prototype?: unknown } | null)?.prototype);
-      if (wrapper.inject && !this.factories.has(wrapper)) this.adoptFrom(wrapper);
+      else this.locksOf((metatype as { prototype?: unknown } | null)?.prototype);
     }
   }
 
-  /** A request-scoped factory creates its instances later; a transient one has already created several. */
-  private adoptFrom(factory: { metatype: unknown; getStaticTransientInstances(): ({ instance?: unknown } | undefined)[] }): void {
-    this.factories.add(factory);
+  /** All providers are there, and Nest knows of each whether it is made once or for each request. */
+  private settle(): void {
+    this.explore();
+    for (const provider of this.providers()) {
+      if (provider.inject && (provider.isTransient || !provider.isDependencyTreeStatic())) this.wrap(provider);
+    }
+  }
+
+  /** Nest keeps the instances of such a factory where nobody else finds them, and has no hook for them: they must be caught as they are made. */
+  private wrap(factory: Provider): void {
+    if (this.wrapped.has(factory)) return;
+    this.wrapped.add(factory);
     for (const made of factory.getStaticTransientInstances()) this.adopt(made?.instance);
     const make = factory.metatype as (...args: unknown[]) => unknown;
     factory.metatype = (...args: unknown[]): unknown => {
@@ -62,36 +83,59 @@ export class LockExplorer implements Adopter, OnModuleInit, OnApplicationShutdow
   }
 
   private adopt(instance: unknown): unknown {
-    if (isObject(instance) && this.check(prototypeOf(instance))) adopt(instance, this.enrolment);
+    const isForeign = isObject(instance) && this.locksOf(prototypeOf(instance)).size > 0 && !(INTERCEPTOR_PROPERTY in instance);
+    if (isForeign) adopt(instance, this.enrolment);
     return instance;
   }
 
-  /** Whether a class has any locked method. Reads only its prototypes, because reading the fields of an instance could run getters. */
-  private check(prototype: unknown): boolean {
-    if (!isObject(prototype) || prototype === Object.prototype) return false;
-    let isLocked = this.checked.get(prototype);
-    if (isLocked === undefined) {
-      const isParentLocked = this.check(prototypeOf(prototype));
-      isLocked = this.checkOwn(prototype) || isParentLocked;
-      this.checked.set(prototype, isLocked);
+  /** Checks a class the first time. Reads only its prototypes, because reading the fields of an instance could run getters. */
+  private locksOf(prototype: unknown): LockedMethods {
+    if (!isObject(prototype)) return NONE;
+    let locks = this.checked.get(prototype);
+    if (!locks) {
+      const inherited = this.locksOf(prototypeOf(prototype));
+      const own = lockedMethodsOf(prototype) ?? NONE;
+      for (const locked of own.values()) this.check(prototype, locked);
+      for (const [method, { definition }] of inherited) if (!own.has(method)) this.checkOverride(prototype, definition);
+      locks = own.size > 0 ? new Map([...inherited, ...own]) : inherited;
+      this.checked.set(prototype, locks);
     }
-    return isLocked;
+    return locks;
   }
 
-  private checkOwn(prototype: object): boolean {
-    let isLocked = false;
-    for (const method of Reflect.ownKeys(prototype)) {
-      // Read from the descriptor, so that a getter does not run.
-      const current: unknown = Reflect.getOwnPropertyDescriptor(prototype, method)?.value;
-      for (let definition = definitionOf(joinPointOf(prototype, method) ?? current); definition; definition = definition.inner) {
-        this.registry.planOf(definition);
-        isLocked = true;
-      }
-      const advice = adviceOn(prototype, method, current);
-      if (advice) this.registry.planOf(advice.definition).log(advice.level, advice.message);
-    }
-    return isLocked;
+  private check(prototype: object, { definition, joinPoint }: LockedMethod): void {
+    for (let lock: LockDefinition | undefined = definition; lock; lock = lock.inner) this.registry.planOf(lock);
+    if (ownFunction(prototype, definition.method) === joinPoint) return;
+    this.debug(
+      definition,
+      `${definition.where}: another decorator above it wraps the method, and works outside of the lock: a transaction that it opens, for one, is ` +
+        `committed after the release. To have it inside, write ${DECORATORS[definition.kind]} above it.`,
+    );
   }
+
+  private checkOverride(prototype: object, definition: LockDefinition): void {
+    const { method, className, kind } = definition;
+    if (!ownFunction(prototype, method)) return;
+    this.debug(
+      definition,
+      `${prototype.constructor.name}.${String(method)} overrides ${className}.${String(method)} without its ${DECORATORS[kind]}: ` +
+        'only what it calls by way of super is locked.',
+    );
+  }
+
+  private debug(definition: LockDefinition, message: string): void {
+    this.registry.planOf(definition).log('debug', message);
+  }
+
+  private providers(): Provider[] {
+    return [...this.discovery.getProviders(), ...this.discovery.getControllers()];
+  }
+}
+
+/** Read from the descriptor, so that a getter does not run. */
+function ownFunction(prototype: object, method: string | symbol): unknown {
+  const value: unknown = Reflect.getOwnPropertyDescriptor(prototype, method)?.value;
+  return typeof value === 'function' ? value : undefined;
 }
 
 /** `null` also for a proxy that throws. */

@@ -1,6 +1,6 @@
 import { LockConfigError } from '../../core/model/errors.js';
-import type { LockDefinition } from '../decorators/lock-definition.js';
-import { DECORATORS, type LockKind } from '../decorators/lock-kind.js';
+import { DECORATORS, type LockDefinition } from '../decorators/lock-definition.js';
+import type { LockKind } from '../distributed-lock.options.js';
 import type { LockPlan } from '../aspect/lock-plan.js';
 
 /** The kind of lock by the kind of decorator. Readers and writers share one kind of lock. */

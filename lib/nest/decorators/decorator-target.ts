@@ -1,5 +1,6 @@
 import { LockConfigError } from '../../core/model/errors.js';
-import { DECORATORS, type LockKind } from './lock-kind.js';
+import type { LockKind } from '../distributed-lock.options.js';
+import { DECORATORS, type Method } from './lock-definition.js';
 
 /** The shortest correct form of each decorator. */
 const EXAMPLES: Record<LockKind, string> = {
@@ -11,7 +12,7 @@ const EXAMPLES: Record<LockKind, string> = {
 /** The method that a decorator was applied to. */
 export interface DecoratorTarget {
   readonly className: string;
-  readonly original: unknown;
+  readonly original: Method;
   /** For messages: the decorator, the class and the method. */
   readonly where: string;
 }
@@ -48,7 +49,7 @@ export function targetOf(decorator: string, target: object, method: string | sym
   if (typeof original !== 'function') {
     throw new LockConfigError(`${where}: only methods can be locked, not getters, setters, fields or parameters.`);
   }
-  return { className, original, where };
+  return { className, original: original as Method, where };
 }
 
 function isDecoratorCall([target, method, descriptor]: readonly unknown[]): boolean {

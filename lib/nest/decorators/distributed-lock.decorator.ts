@@ -4,17 +4,17 @@ import { LockConfigError } from '../../core/model/errors.js';
 import type { ReadLock as ReadSide, WriteLock as WriteSide } from '../../primitives/read-write-lock.js';
 import type { Semaphore as SemaphoreLock } from '../../primitives/semaphore.js';
 import { assertParentheses, targetOf } from './decorator-target.js';
-import { createJoinPoint, definitionOf, recordJoinPoint } from '../aspect/distributed-lock.join-point.js';
+import { createJoinPoint } from '../aspect/distributed-lock.join-point.js';
 import {
   checkDecoratorOptions,
   type AnyDecoratorOptions,
   type DistributedLockOptions,
+  type LockKind,
   type ReadWriteDecoratorOptions,
   type SemaphoreDecoratorOptions,
 } from '../distributed-lock.options.js';
 import { INTERCEPTOR, INTERCEPTOR_PROPERTY } from '../distributed-lock.tokens.js';
-import { returnKindOf } from './lock-definition.js';
-import { DECORATORS, type LockKind } from './lock-kind.js';
+import { DECORATORS, type LockDefinition, lockedMethodsOf, recordLockedMethod, returnKindOf } from './lock-definition.js';
 import type { KeyFunction, Lockable, LockableMethod, ParamPath } from './lockable-method.js';
 
 /** Metadata of a class into which the interceptor is already injected, by itself or by its parent. */
@@ -115,15 +115,25 @@ export function decorate(
     if (kind === 'leader' && (typeof election !== 'string' || election === '')) {
       throw new LockConfigError(`${where}: the name of the election must be a string that is not empty.`);
     }
-    const { prefix = 'a', value = 'a' } = options;
-    if (prefix + value === '') throw new LockConfigError(`${where}: the key is empty: give a "prefix" or a "value".`);
+    if (options.prefix === '' && options.value === '') {
+      throw new LockConfigError(`${where}: the key is empty: give a "prefix" or a "value".`);
+    }
+    const lower = lockedMethodsOf(target)?.get(method);
     const declared: unknown = Reflect.getMetadata('design:returntype', target, method);
-    const inner = definitionOf(original);
-    const returns = returnKindOf(original as object, declared, options.returns, where, inner?.returns);
-    const definition = { kind, where, className, method, options, election: election as string | undefined, returns, inner };
-    const joinPoint = createJoinPoint(original as LockableMethod, definition);
+    const definition: LockDefinition = {
+      kind,
+      where,
+      className,
+      method,
+      original,
+      options,
+      election: election as string | undefined,
+      returns: returnKindOf(original, declared, options.returns, where, lower),
+      inner: lower?.definition,
+    };
+    const joinPoint = createJoinPoint(definition);
     descriptor.value = joinPoint as typeof descriptor.value;
-    recordJoinPoint(target, method, joinPoint);
+    recordLockedMethod(target, { definition, joinPoint });
     injectOnce(target);
   };
 }

@@ -1,14 +1,27 @@
 import { LockConfigError } from '../../core/model/errors.js';
-import type { AnyDecoratorOptions, ReturnKind } from '../distributed-lock.options.js';
-import type { LockKind } from './lock-kind.js';
+import { processWide } from '../../core/util/process-wide.js';
+import type { AnyDecoratorOptions, LockKind, ReturnKind } from '../distributed-lock.options.js';
 
-/** The lock of a decorated method. It is metadata of the join point. */
+/** The names of the decorators in messages, by the kind of lock that they take. */
+export const DECORATORS: Readonly<Record<LockKind, string>> = {
+  mutex: '@DistributedLock()',
+  read: '@ReadLock()',
+  write: '@WriteLock()',
+  semaphore: '@Semaphore()',
+  leader: '@LeaderOnly()',
+};
+
+export type Method = (this: unknown, ...args: unknown[]) => unknown;
+
+/** The lock of a decorated method. */
 export interface LockDefinition {
   readonly kind: LockKind;
   /** For messages: the decorator, the class and the method. */
   readonly where: string;
   readonly className: string;
   readonly method: string | symbol;
+  /** The method without this lock. */
+  readonly original: Method;
   readonly options: AnyDecoratorOptions;
   /** The name of the election of {@link LeaderOnly}. */
   readonly election?: string;
@@ -18,6 +31,25 @@ export interface LockDefinition {
   readonly inner: LockDefinition | undefined;
 }
 
+/** A definition, and the function that took the place of the method. */
+export interface LockedMethod {
+  readonly definition: LockDefinition;
+  readonly joinPoint: Method;
+}
+
+const lockedMethods = processWide('join-points', () => new WeakMap<object, Map<string | symbol, LockedMethod>>());
+
+/** The locked methods of a class, but not those of its parents; of several locks on one method, the uppermost. */
+export function lockedMethodsOf(prototype: object): ReadonlyMap<string | symbol, LockedMethod> | undefined {
+  return lockedMethods.get(prototype);
+}
+
+export function recordLockedMethod(prototype: object, locked: LockedMethod): void {
+  const known = lockedMethods.get(prototype);
+  if (known) known.set(locked.definition.method, locked);
+  else lockedMethods.set(prototype, new Map([[locked.definition.method, locked]]));
+}
+
 const KINDS: Record<string, ReturnKind | 'sync'> = {
   AsyncFunction: 'promise',
   AsyncGeneratorFunction: 'iterable',
@@ -25,19 +57,21 @@ const KINDS: Record<string, ReturnKind | 'sync'> = {
 };
 
 /**
- * What a method returns: known from its kind of function, else from the option `returns`, else from its declared type; else `undefined`.
+ * What a method returns: known from its kind of function, else from the option `returns`, else from a lock below, else from its declared type;
+ * else `undefined`.
  *
- * @param ofLower the return kind of a lock below on the same method.
+ * @param lower the lock of the next decorator below. Between the two there may be other decorators.
  * @throws {LockConfigError} if it is known to be sync, or is a kind of function that does not return what `returns` says.
  */
 export function returnKindOf(
-  method: object,
+  method: Method,
   declared: unknown,
   returns: ReturnKind | undefined,
   where: string,
-  ofLower?: ReturnKind,
+  lower: LockedMethod | undefined,
 ): ReturnKind | undefined {
-  const known = ofLower ?? KINDS[method.constructor.name] ?? returns ?? kindOfType(declared);
+  const ofLower = lower?.definition.returns;
+  const known = (lower?.joinPoint === method ? ofLower : KINDS[method.constructor.name]) ?? returns ?? ofLower ?? kindOfType(declared);
   if (known === 'sync') {
     throw new LockConfigError(
       `${where}: the method is synchronous. A lock can only be waited for by one that returns a Promise, an Observable or an async iterable.`,

@@ -7,7 +7,7 @@ import type { ResolvedOptions } from '../../core/model/options.js';
 import { detached } from '../../core/util/detached.js';
 import type { Locks } from '../../locks.js';
 import type { LockDefinition } from '../decorators/lock-definition.js';
-import type { MethodLock } from '../aspect/method-lock.js';
+import type { MethodLock } from '../aspect/lock-plan.js';
 
 /** Milliseconds until the next campaign after the store refused the request. Its configuration may have been corrected by then. */
 const RETRY = 1_000;

@@ -1,3 +1,5 @@
+import { log } from '../../core/model/events.js';
+import { naming, outward, type LockPlan, type Registered } from '../aspect/lock-plan.js';
 import type { Locks } from '../../locks.js';
 import type { LockDefinition } from '../decorators/lock-definition.js';
 import { LeaderCandidate } from './leader-candidate.js';
@@ -7,21 +9,38 @@ export class LeaderCandidates {
   private readonly candidates = new Map<Locks, Map<string, LeaderCandidate>>();
   private areStanding = false;
 
-  /** @throws {LockConfigError} if the name makes no key, or methods of one election differ in its options. */
-  of(definition: LockDefinition, locks: Locks, warn: (message: string) => void): LeaderCandidate {
-    const { election = '' } = definition;
-    const ofStore = this.candidates.get(locks) ?? new Map<string, LeaderCandidate>();
-    this.candidates.set(locks, ofStore);
-    const candidate = ofStore.get(election) ?? new LeaderCandidate(locks, election, warn);
-    candidate.join(definition);
-    ofStore.set(election, candidate);
-    // The module of this method was loaded after the bootstrap.
-    if (this.areStanding) candidate.stand();
-    return candidate;
+  /**
+   * The plan of a method that only the leader runs. Other instances skip it.
+   *
+   * @throws {LockConfigError} if the name makes no key, or methods of one election differ in its options.
+   */
+  planFor(definition: LockDefinition, registered: Registered): LockPlan {
+    const { where, options } = definition;
+    const { complete } = registered;
+    const candidate = naming(where, () => this.candidateFor(definition, registered));
+    return {
+      options: { ...complete, onLost: options.onLost ?? complete.onLost, onTimeout: 'skip' },
+      ...outward(definition, registered),
+      key: candidate.key,
+      parts: 'none',
+      lockOf: () => candidate.lockFor(definition),
+    };
   }
 
   stand(): void {
     this.areStanding = true;
     for (const ofStore of this.candidates.values()) for (const candidate of ofStore.values()) candidate.stand();
+  }
+
+  private candidateFor(definition: LockDefinition, { locks, logger }: Registered): LeaderCandidate {
+    const { election = '' } = definition;
+    const ofStore = this.candidates.get(locks) ?? new Map<string, LeaderCandidate>();
+    this.candidates.set(locks, ofStore);
+    const candidate = ofStore.get(election) ?? new LeaderCandidate(locks, election, (message) => log(logger, 'warn', message));
+    candidate.join(definition);
+    ofStore.set(election, candidate);
+    // The module of this method was loaded after the bootstrap.
+    if (this.areStanding) candidate.stand();
+    return candidate;
   }
 }

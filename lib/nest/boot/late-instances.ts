@@ -1,5 +1,5 @@
+import { processWide } from '../../core/util/process-wide.js';
 import type { DistributedLockInterceptor } from '../aspect/distributed-lock.interceptor.js';
-import { INTERCEPTOR_PROPERTY } from '../distributed-lock.tokens.js';
 
 /** An app that may have instances into which Nest does not inject properties: those of factories and values. */
 export interface Adopter {
@@ -8,48 +8,38 @@ export interface Adopter {
   explore(): void;
 }
 
-const SLOT = Symbol.for('nestjs-distributed-lock:adopted');
-interface Adoption {
+const { adopted, growing } = processWide('adopted', () => ({
   /** The apps of an instance from a factory or a value, in the order in which they adopted it. */
-  readonly adopted: WeakMap<object, readonly Enrolment[]>;
-  /** The open apps. The references are weak because a test may never close its app. */
-  readonly open: Set<WeakRef<Enrolment>>;
-}
-const { adopted, open } = ((globalThis as { [SLOT]?: Adoption })[SLOT] ??= { adopted: new WeakMap(), open: new Set() });
+  adopted: new WeakMap<object, readonly Enrolment[]>(),
+  /** The apps to which instances are being added. The references are weak because a boot may never end. */
+  growing: new Set<WeakRef<Adopter>>(),
+}));
 
 /** The link from instances to an app. An instance may outlive the app, so the link is cut when the app has closed. */
 export class Enrolment {
   /** False once the app begins to close. From then on an instance that another open app also has is locked in that app. */
   isOpen = true;
-  private readonly entry = new WeakRef(this);
 
   /** @param adopter `undefined` when the app has closed. */
-  constructor(public adopter: Adopter | undefined) {
-    open.add(this.entry);
-  }
-
-  /** The app begins to close. */
-  leave(): void {
-    this.isOpen = false;
-    open.delete(this.entry);
-  }
-
-  /** The app has closed. */
-  end(): void {
-    this.adopter = undefined;
-  }
+  constructor(public adopter: Adopter | undefined) {}
 }
 
-/** Makes the app lock the calls of an instance that Nest did not create itself. */
+/** Until the returned function is called, a call of an unknown instance looks for it in this app: it may come before the boot is over. */
+export function beginGrowth(adopter: Adopter): () => void {
+  const entry = new WeakRef(adopter);
+  growing.add(entry);
+  return () => growing.delete(entry);
+}
+
+/** Makes the app lock the calls of an instance that Nest did not inject into. */
 export function adopt(instance: object, enrolment: Enrolment): void {
-  if (INTERCEPTOR_PROPERTY in instance) return;
   const known = (adopted.get(instance) ?? []).filter(({ adopter }) => adopter);
   if (!known.includes(enrolment)) adopted.set(instance, [...known, enrolment]);
 }
 
 /** The interceptor of the last open app that has the instance. If all of its apps are closing, the one of the last of them. */
 export function adopterOf(instance: object): DistributedLockInterceptor | undefined {
-  if (!lastOpen(instance)) exploreAll();
+  if (!lastOpen(instance)) exploreGrowing();
   const enrolment = lastOpen(instance) ?? adopted.get(instance)?.findLast(({ adopter }) => adopter);
   return enrolment?.adopter?.interceptor;
 }
@@ -63,15 +53,15 @@ function lastOpen(instance: object): Enrolment | undefined {
   return adopted.get(instance)?.findLast(({ isOpen }) => isOpen);
 }
 
-/** An instance may be created after the boot, or be called before the boot is over. Errors of other apps must not fail this call. */
-function exploreAll(): void {
-  for (const entry of open) {
-    const enrolment = entry.deref();
-    if (!enrolment) open.delete(entry);
+/** Errors of other apps must not fail this call. */
+function exploreGrowing(): void {
+  for (const entry of growing) {
+    const adopter = entry.deref();
+    if (!adopter) growing.delete(entry);
     try {
-      enrolment?.adopter?.explore();
+      adopter?.explore();
     } catch {
-      // The boot of that app has reported the error.
+      // The boot of that app reports the error.
     }
   }
 }

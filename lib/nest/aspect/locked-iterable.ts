@@ -1,6 +1,7 @@
 import { AsyncLocalStorage } from 'node:async_hooks';
 import { Observable, type Subscriber, type Subscription } from 'rxjs';
-import { type OpenCall, wrongReturn } from './locked-return.js';
+import type { MethodCall } from './method-call.js';
+import { openCall } from './open-call.js';
 
 type Step = IteratorResult<unknown, unknown>;
 
@@ -22,11 +23,7 @@ export class LockedIterable implements AsyncGenerator<unknown, unknown, unknown>
   private callOff: () => void = () => undefined;
   private isOver = false;
 
-  constructor(
-    private readonly open: OpenCall,
-    private readonly proceed: () => unknown,
-    private readonly where: string,
-  ) {}
+  constructor(private readonly call: MethodCall) {}
 
   [Symbol.asyncIterator](): this {
     return this;
@@ -68,7 +65,7 @@ export class LockedIterable implements AsyncGenerator<unknown, unknown, unknown>
     return new Promise((resolve, reject) => {
       this.callOff = resolve;
       this.settled = new Promise((settle, fail) => {
-        this.subscription = this.open(() => this.iteration(resolve)).subscribe({
+        this.subscription = openCall(this.call, { handle: () => this.iteration(resolve) }).subscribe({
           // Without an iterator, the value is the result of `onTimeout`.
           next: (value) => (this.iterator ??= itemsOf(value)),
           error: fail,
@@ -82,11 +79,9 @@ export class LockedIterable implements AsyncGenerator<unknown, unknown, unknown>
   /** The interceptor holds the lock while it is subscribed to this. */
   private iteration(begun: () => void): Observable<unknown> {
     return new Observable((holder) => {
-      const result = this.proceed();
-      if (typeof result !== 'object' || result === null || !(Symbol.asyncIterator in result))
-        throw wrongReturn(result, this.where, 'iterable');
+      const items = this.call.proceed() as AsyncIterable<unknown>;
       this.inside = AsyncLocalStorage.snapshot();
-      this.iterator = (result as AsyncIterable<unknown>)[Symbol.asyncIterator]();
+      this.iterator = items[Symbol.asyncIterator]();
       this.holder = holder;
       begun();
     });
