@@ -12,19 +12,12 @@ import {
 } from './distributed-lock.options.js';
 import { DEFAULT_NAME, INTERCEPTOR, locksToken } from './distributed-lock.tokens.js';
 import { LockRegistry } from './lock-registry.js';
-import { ShutdownAdvice } from './boot/shutdown-advice.js';
 
 /** The providers that an app has once, no matter how many stores it registers. */
 @Global()
 @Module({
   imports: [DiscoveryModule],
-  providers: [
-    LockRegistry,
-    LockExplorer,
-    ShutdownAdvice,
-    DistributedLockInterceptor,
-    { provide: INTERCEPTOR, useExisting: DistributedLockInterceptor },
-  ],
+  providers: [LockRegistry, LockExplorer, DistributedLockInterceptor, { provide: INTERCEPTOR, useExisting: DistributedLockInterceptor }],
   exports: [LockRegistry, DistributedLockInterceptor, INTERCEPTOR],
 })
 class DistributedLockCoreModule {}

@@ -114,10 +114,11 @@ export function checkDecoratorOptions(options: AnyDecoratorOptions, where: strin
   const fail = (problem: string): never => {
     throw new LockConfigError(`${where}: ${problem}.`);
   };
-  const { prefix, value, paramLock, key, returns, store } = options;
-  for (const [name, text] of Object.entries({ prefix, value, store })) {
+  for (const name of ['prefix', 'value', 'store'] as const) {
+    const text: unknown = options[name];
     if (text !== undefined && typeof text !== 'string') fail(`"${name}" must be a string, not ${typeof text}`);
   }
+  const { paramLock, key, returns, policy } = options;
   if (key !== undefined && typeof key !== 'function') fail('"key" must be a function of the arguments');
   if (key !== undefined && paramLock) fail('"key" and "paramLock" both say which arguments take part in the key: give one');
   if (paramLock !== undefined && typeof paramLock !== 'boolean') {
@@ -129,7 +130,7 @@ export function checkDecoratorOptions(options: AnyDecoratorOptions, where: strin
   }
   if (returns !== undefined && !RETURN_KINDS.includes(returns)) fail('"returns" must be "promise", "observable" or "iterable"');
   if (kind === 'semaphore') checkSemaphoreOptions({ permits: options.permits as number, count: options.count }, where);
-  else checkReadWriteOptions({ policy: options.policy }, where);
+  else if (policy !== undefined) checkReadWriteOptions({ policy }, where);
 }
 
 const ASYNC_OPTIONS = ['name', 'imports', 'inject', 'useFactory', 'useClass', 'useExisting'];

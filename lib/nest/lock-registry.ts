@@ -9,6 +9,7 @@ import {
 import { ModulesContainer } from '@nestjs/core';
 import { LockConfigError } from '../core/model/errors.js';
 import { completeOptions } from '../core/model/options.js';
+import { after } from '../core/util/clock.js';
 import { processWide } from '../core/util/process-wide.js';
 import { log } from '../core/model/events.js';
 import { Locks } from '../locks.js';
@@ -22,6 +23,9 @@ import { LockUses } from './boot/lock-uses.js';
 /** The stores of each app. A feature library with its own copy of this package may register a store in the same app. */
 const storesOf = processWide('stores', () => new WeakMap<object, Map<string, Registered>>());
 
+/** Milliseconds. Many apps enable their shutdown hooks after they begin to listen, so the check for them waits. */
+const GRACE = 1_000;
+
 /** The stores of one app, by name. */
 @Injectable()
 export class LockRegistry implements OnApplicationBootstrap, BeforeApplicationShutdown, OnApplicationShutdown {
@@ -29,6 +33,7 @@ export class LockRegistry implements OnApplicationBootstrap, BeforeApplicationSh
   private readonly plans = new WeakMap<LockDefinition, LockPlan>();
   private readonly uses = new LockUses();
   private readonly candidates = new LeaderCandidates();
+  private signalCheck: NodeJS.Timeout | undefined;
 
   constructor(@Inject(ModulesContainer) app: ModulesContainer) {
     this.stores = storesOf.get(app) ?? new Map<string, Registered>();
@@ -60,22 +65,28 @@ export class LockRegistry implements OnApplicationBootstrap, BeforeApplicationSh
     return plan;
   }
 
-  /** Logs to the logger of the first store. */
-  log(level: 'warn' | 'debug', message: string): void {
-    const [first] = this.stores.values();
-    log(first?.logger ?? false, level, message);
-  }
-
   onApplicationBootstrap(): void {
     this.candidates.stand();
+    this.signalCheck = after(GRACE, () => this.checkSignals()).unref();
   }
 
   beforeApplicationShutdown(): void {
+    clearTimeout(this.signalCheck);
     for (const { locks } of this.stores.values()) locks.stopWaiting();
   }
 
   async onApplicationShutdown(): Promise<void> {
     await Promise.all([...this.stores.values()].map(({ locks }) => locks.close()));
+  }
+
+  private checkSignals(): void {
+    if (process.listenerCount('SIGTERM') + process.listenerCount('SIGINT') > 0) return;
+    const [first] = this.stores.values();
+    log(
+      first?.logger ?? false,
+      'debug',
+      'Nothing listens to SIGTERM: locks that are held then stay taken for their keyTimeout. Call app.enableShutdownHooks() to have them drained and released.',
+    );
   }
 
   private plan(definition: LockDefinition): LockPlan {
@@ -85,7 +96,7 @@ export class LockRegistry implements OnApplicationBootstrap, BeforeApplicationSh
     if (definition.kind === 'leader') return this.candidates.planFor(definition, registered);
     const plan = planLock(definition, registered);
     const advice = this.uses.add(definition, registered.locks.store, plan);
-    if (advice) plan.log('warn', advice);
+    if (advice) log(plan.logger, 'warn', advice);
     return plan;
   }
 }

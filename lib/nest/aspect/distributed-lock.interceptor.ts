@@ -4,7 +4,7 @@ import { runUnder } from '../../primitives/lease-lock.js';
 import type { LockDefinition } from '../decorators/lock-definition.js';
 import type { ReturnKind } from '../distributed-lock.options.js';
 import { LockRegistry } from '../lock-registry.js';
-import { LockedSubscription } from './locked-subscription.js';
+import { lockedObservable } from './locked-observable.js';
 import type { MethodCall } from './method-call.js';
 
 /**
@@ -20,16 +20,12 @@ export class DistributedLockInterceptor implements NestInterceptor {
     if (context.getType<string>() !== 'method') return next.handle();
     const call = context as MethodCall;
     const plan = this.registry.planOf(call.definition);
-    if (call.returns !== 'promise') {
-      return new Observable((subscriber) => {
-        const subscription = new LockedSubscription(plan, call, subscriber);
-        void subscription.run(next);
-        return () => subscription.cancel();
-      });
-    }
+    const runLocked = (work: () => unknown, signal?: AbortSignal): Promise<unknown> =>
+      runUnder(plan.lockOf(call.getArgs()), signal ? { ...plan.options, signal } : plan.options, work, call.forTimeout);
+    if (call.returns === 'observable') return lockedObservable(runLocked, next);
     // An interceptor that wraps this one may pass another handler.
     const work = () => (next === call ? call.proceed() : lastValueFrom(next.handle(), { defaultValue: undefined }));
-    return new LockedPromise(() => runUnder(plan.lockOf(call.getArgs()), plan.options, work, call.forTimeout));
+    return new LockedPromise((signal) => runLocked(work, signal));
   }
 
   /** The return kind of a method for which neither the function nor its declared type says it. */
@@ -38,9 +34,14 @@ export class DistributedLockInterceptor implements NestInterceptor {
   }
 }
 
-/** The locked call of a method that returns a promise. The join point runs it without a subscription, which would cost more than the lock. */
+/** A locked call that ends with a promise. The join point runs it without a subscription, which would cost as much as the lock. */
 export class LockedPromise extends Observable<unknown> {
-  constructor(readonly run: () => Promise<unknown>) {
-    super((subscriber) => from(run()).subscribe(subscriber));
+  /** @param run its signal ends the wait for the lock */
+  constructor(readonly run: (signal?: AbortSignal) => Promise<unknown>) {
+    super((subscriber) => {
+      const abort = new AbortController();
+      from(run(abort.signal)).subscribe(subscriber);
+      return () => abort.abort();
+    });
   }
 }

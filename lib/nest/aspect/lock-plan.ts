@@ -1,5 +1,5 @@
 import { LockConfigError, UnsupportedPrimitiveError } from '../../core/model/errors.js';
-import { log, type LockLogger } from '../../core/model/events.js';
+import type { LockLogger } from '../../core/model/events.js';
 import { resolveOptions, type ResolvedOptions } from '../../core/model/options.js';
 import type { Lease } from '../../core/holding/lease.js';
 import type { Locks } from '../../locks.js';
@@ -31,8 +31,7 @@ export interface LockPlan {
   readonly parts: 'none' | 'key' | 'all' | 'paths';
   /** The lock of a call with these arguments. */
   lockOf(args: readonly unknown[]): MethodLock;
-  /** Logs to the logger of the store. */
-  log(level: 'warn' | 'debug', message: string): void;
+  readonly logger: LockLogger | false;
 }
 
 /**
@@ -40,8 +39,8 @@ export interface LockPlan {
  * @throws {UnsupportedPrimitiveError} if the store has no such locks.
  */
 export function planLock(definition: LockDefinition, registered: Registered): LockPlan {
-  const { locks, defaults, complete, namespace } = registered;
-  const { where, className, method } = definition;
+  const { locks, logger, defaults, complete, namespace } = registered;
+  const { where, className, method, returns } = definition;
   const own = definition.options;
   const { prefix = defaults.prefix ?? '', value = defaults.value ?? `${className}.${nameOf(method)}` } = own;
   if (prefix + value === '') throw new LockConfigError(`${where}: the key is empty: give a "prefix" or a "value".`);
@@ -51,7 +50,8 @@ export function planLock(definition: LockDefinition, registered: Registered): Lo
   const lock = naming(where, () => lockAt(`${prefix + value}-locks`));
   return {
     options: resolveOptions(complete, own),
-    ...outward(definition, registered),
+    returns: returns ?? defaults.returns ?? 'promise',
+    logger,
     key: `${namespace}${prefix}${value}${parts ? '-…' : ''}-locks`,
     parts: kindOfParts(parts),
     lockOf: parts ? (args) => naming(where, () => lockAt(prefix + value + partOf(parts, args) + '-locks')) : () => lock,
@@ -60,11 +60,6 @@ export function planLock(definition: LockDefinition, registered: Registered): Lo
 
 function nameOf(method: string | symbol): string {
   return typeof method === 'symbol' ? (method.description ?? '') : method;
-}
-
-/** What is the same for all kinds of lock. */
-export function outward({ returns }: LockDefinition, { defaults, logger }: Registered): Pick<LockPlan, 'returns' | 'log'> {
-  return { returns: returns ?? defaults.returns ?? 'promise', log: (level, message) => log(logger, level, message) };
 }
 
 function lockMaker({ kind, options }: LockDefinition, locks: Locks): (key: string) => MethodLock {

@@ -1,5 +1,5 @@
 import { AsyncLocalStorage } from 'node:async_hooks';
-import { Observable, type Subscriber, type Subscription } from 'rxjs';
+import { defer, type Subscription } from 'rxjs';
 import type { MethodCall } from './method-call.js';
 import { openCall } from './open-call.js';
 
@@ -14,7 +14,8 @@ type Step = IteratorResult<unknown, unknown>;
 export class LockedIterable implements AsyncGenerator<unknown, unknown, unknown> {
   private iterator: AsyncIterator<unknown> | undefined;
   private inside: <T>(work: () => T) => T = (work) => work();
-  private holder: Subscriber<unknown> | undefined;
+  /** Ends the iteration for the interceptor, which then releases the lock. */
+  private finish: ((result: unknown) => void) | undefined;
   private subscription: Subscription | undefined;
   private opening: Promise<void> | undefined;
   /** Settles when the lock is released. */
@@ -65,9 +66,11 @@ export class LockedIterable implements AsyncGenerator<unknown, unknown, unknown>
     return new Promise((resolve, reject) => {
       this.callOff = resolve;
       this.settled = new Promise((settle, fail) => {
-        this.subscription = openCall(this.call, { handle: () => this.iteration(resolve) }).subscribe({
+        this.subscription = openCall(this.call, { handle: () => defer(() => this.iteration(resolve)) }).subscribe({
           // Without an iterator, the value is the result of `onTimeout`.
-          next: (value) => (this.iterator ??= itemsOf(value)),
+          next: (value) => {
+            if (value !== undefined) this.iterator ??= itemsOf(value);
+          },
           error: fail,
           complete: settle,
         });
@@ -76,13 +79,14 @@ export class LockedIterable implements AsyncGenerator<unknown, unknown, unknown>
     });
   }
 
-  /** The interceptor holds the lock while it is subscribed to this. */
-  private iteration(begun: () => void): Observable<unknown> {
-    return new Observable((holder) => {
+  /** The interceptor holds the lock until this settles. */
+  private iteration(begun: () => void): Promise<unknown> {
+    return new Promise((resolve) => {
+      if (this.isOver) return resolve(undefined);
       const items = this.call.proceed() as AsyncIterable<unknown>;
       this.inside = AsyncLocalStorage.snapshot();
       this.iterator = items[Symbol.asyncIterator]();
-      this.holder = holder;
+      this.finish = resolve;
       begun();
     });
   }
@@ -95,7 +99,7 @@ export class LockedIterable implements AsyncGenerator<unknown, unknown, unknown>
       step = await this.inside(() => ask(iterator));
     } catch (error) {
       this.isOver = true;
-      this.holder?.error(error);
+      this.finish?.(Promise.reject(error));
       await this.settled.catch(() => undefined);
       throw error;
     }
@@ -105,8 +109,7 @@ export class LockedIterable implements AsyncGenerator<unknown, unknown, unknown>
 
   private async end(result: unknown): Promise<void> {
     this.isOver = true;
-    this.holder?.next(result);
-    this.holder?.complete();
+    this.finish?.(result);
     await this.settled;
   }
 }

@@ -1,10 +1,11 @@
 import { Inject, Injectable, type OnApplicationShutdown, type OnModuleInit } from '@nestjs/common';
 import { DiscoveryService, LazyModuleLoader } from '@nestjs/core';
+import { log } from '../../core/model/events.js';
 import { DistributedLockInterceptor } from '../aspect/distributed-lock.interceptor.js';
 import { DECORATORS, type LockDefinition, type LockedMethod, lockedMethodsOf } from '../decorators/lock-definition.js';
 import { INTERCEPTOR_PROPERTY } from '../distributed-lock.tokens.js';
 import { LockRegistry } from '../lock-registry.js';
-import { adopt, type Adopter, beginGrowth, Enrolment } from './late-instances.js';
+import { adopt, type AppLink, beginGrowth } from './late-instances.js';
 
 type LockedMethods = ReadonlyMap<string | symbol, LockedMethod>;
 type Provider = ReturnType<DiscoveryService['getProviders']>[number];
@@ -13,20 +14,22 @@ const NONE: LockedMethods = new Map();
 
 /** Checks every decorated method at boot, and adopts instances from factories and values, into which Nest injects nothing. */
 @Injectable()
-export class LockExplorer implements Adopter, OnModuleInit, OnApplicationShutdown {
+export class LockExplorer implements OnModuleInit, OnApplicationShutdown {
   /** By prototype, those of its parents included. */
   private readonly checked = new WeakMap<object, LockedMethods>();
   private readonly wrapped = new WeakSet<Provider>();
-  private readonly enrolment = new Enrolment(this);
+  private readonly link: AppLink;
   // Begins here and not in onModuleInit: hooks of earlier modules, and tests that run no hooks, may call an instance of a factory before that.
   private readonly endBoot = beginGrowth(this);
 
   constructor(
     @Inject(DiscoveryService) private readonly discovery: DiscoveryService,
     @Inject(LockRegistry) private readonly registry: LockRegistry,
-    @Inject(DistributedLockInterceptor) readonly interceptor: DistributedLockInterceptor,
+    @Inject(DistributedLockInterceptor) interceptor: DistributedLockInterceptor,
     @Inject(LazyModuleLoader) private readonly loader: LazyModuleLoader,
-  ) {}
+  ) {
+    this.link = { interceptor, isOpen: true };
+  }
 
   onModuleInit(): void {
     this.settle();
@@ -46,12 +49,12 @@ export class LockExplorer implements Adopter, OnModuleInit, OnApplicationShutdow
 
   async onApplicationShutdown(): Promise<void> {
     this.endBoot();
-    this.enrolment.isOpen = false;
+    this.link.isOpen = false;
     try {
       // A method that is still running may call other locked methods of its instance.
       await this.registry.onApplicationShutdown();
     } finally {
-      this.enrolment.adopter = undefined;
+      this.link.interceptor = undefined;
     }
   }
 
@@ -84,7 +87,7 @@ export class LockExplorer implements Adopter, OnModuleInit, OnApplicationShutdow
 
   private adopt(instance: unknown): unknown {
     const isForeign = isObject(instance) && this.locksOf(prototypeOf(instance)).size > 0 && !(INTERCEPTOR_PROPERTY in instance);
-    if (isForeign) adopt(instance, this.enrolment);
+    if (isForeign) adopt(instance, this.link);
     return instance;
   }
 
@@ -124,7 +127,7 @@ export class LockExplorer implements Adopter, OnModuleInit, OnApplicationShutdow
   }
 
   private debug(definition: LockDefinition, message: string): void {
-    this.registry.planOf(definition).log('debug', message);
+    log(this.registry.planOf(definition).logger, 'debug', message);
   }
 
   private providers(): Provider[] {

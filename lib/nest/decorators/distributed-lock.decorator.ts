@@ -14,7 +14,7 @@ import {
   type SemaphoreDecoratorOptions,
 } from '../distributed-lock.options.js';
 import { INTERCEPTOR, INTERCEPTOR_PROPERTY } from '../distributed-lock.tokens.js';
-import { DECORATORS, type LockDefinition, lockedMethodsOf, recordLockedMethod, returnKindOf } from './lock-definition.js';
+import { DECORATORS, lockedMethodsOf, recordLockedMethod, returnKindOf } from './lock-definition.js';
 import type { KeyFunction, Lockable, LockableMethod, ParamPath } from './lockable-method.js';
 
 /** Metadata of a class into which the interceptor is already injected, by itself or by its parent. */
@@ -119,26 +119,19 @@ export function decorate(
       throw new LockConfigError(`${where}: the key is empty: give a "prefix" or a "value".`);
     }
     const lower = lockedMethodsOf(target)?.get(method);
-    const declared: unknown = Reflect.getMetadata('design:returntype', target, method);
-    const definition: LockDefinition = {
-      kind,
-      where,
-      className,
-      method,
-      original,
-      options,
-      election: election as string | undefined,
-      returns: returnKindOf(original, declared, options.returns, where, lower),
-      inner: lower?.definition,
-    };
+    const declared = (): unknown => Reflect.getMetadata('design:returntype', target, method);
+    const returns = returnKindOf(original, declared, options.returns, where, lower);
+    const inner = lower?.definition;
+    const definition = { kind, where, className, method, original, options, election: election as string | undefined, returns, inner };
     const joinPoint = createJoinPoint(definition);
     descriptor.value = joinPoint as typeof descriptor.value;
+    if (!lockedMethodsOf(target)) injectInto(target);
     recordLockedMethod(target, { definition, joinPoint });
-    injectOnce(target);
   };
 }
 
-function injectOnce(target: object): void {
+/** Has the interceptor injected, once for a class and its subclasses. */
+function injectInto(target: object): void {
   const { constructor } = target;
   if (Reflect.hasMetadata(INJECTED, constructor)) return;
   Reflect.defineMetadata(INJECTED, true, constructor);

@@ -60,18 +60,19 @@ const KINDS: Record<string, ReturnKind | 'sync'> = {
  * What a method returns: known from its kind of function, else from the option `returns`, else from a lock below, else from its declared type;
  * else `undefined`.
  *
+ * @param declared reads the declared type from its metadata, which is slow.
  * @param lower the lock of the next decorator below. Between the two there may be other decorators.
  * @throws {LockConfigError} if it is known to be sync, or is a kind of function that does not return what `returns` says.
  */
 export function returnKindOf(
   method: Method,
-  declared: unknown,
+  declared: () => unknown,
   returns: ReturnKind | undefined,
   where: string,
   lower: LockedMethod | undefined,
 ): ReturnKind | undefined {
   const ofLower = lower?.definition.returns;
-  const known = (lower?.joinPoint === method ? ofLower : KINDS[method.constructor.name]) ?? returns ?? ofLower ?? kindOfType(declared);
+  const known = (lower?.joinPoint === method ? ofLower : KINDS[method.constructor.name]) ?? returns ?? ofLower ?? kindOfType(declared());
   if (known === 'sync') {
     throw new LockConfigError(
       `${where}: the method is synchronous. A lock can only be waited for by one that returns a Promise, an Observable or an async iterable.`,

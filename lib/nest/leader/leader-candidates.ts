@@ -1,5 +1,5 @@
 import { log } from '../../core/model/events.js';
-import { naming, outward, type LockPlan, type Registered } from '../aspect/lock-plan.js';
+import { naming, type LockPlan, type Registered } from '../aspect/lock-plan.js';
 import type { Locks } from '../../locks.js';
 import type { LockDefinition } from '../decorators/lock-definition.js';
 import { LeaderCandidate } from './leader-candidate.js';
@@ -15,12 +15,13 @@ export class LeaderCandidates {
    * @throws {LockConfigError} if the name makes no key, or methods of one election differ in its options.
    */
   planFor(definition: LockDefinition, registered: Registered): LockPlan {
-    const { where, options } = definition;
-    const { complete } = registered;
+    const { where, options, returns } = definition;
+    const { complete, defaults, logger } = registered;
     const candidate = naming(where, () => this.candidateFor(definition, registered));
     return {
       options: { ...complete, onLost: options.onLost ?? complete.onLost, onTimeout: 'skip' },
-      ...outward(definition, registered),
+      returns: returns ?? defaults.returns ?? 'promise',
+      logger,
       key: candidate.key,
       parts: 'none',
       lockOf: () => candidate.lockFor(definition),
