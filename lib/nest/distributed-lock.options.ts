@@ -7,15 +7,15 @@ import type { LockStore } from '../core/store/lock-store.js';
 import { checkReadWriteOptions, type ReadWriteLockOptions } from '../primitives/read-write-lock.js';
 import { checkSemaphoreOptions, type SemaphoreOptions } from '../primitives/semaphore.js';
 import { checkParamLockPaths } from './key/lock-key.js';
-import type { KeyFunction, LockableMethod, ParamPath } from './decorators/lockable-method.js';
+import type { KeyOf, LockableMethod, PathOf } from './decorators/lockable-method.js';
 
 export type ReturnKind = 'promise' | 'observable' | 'iterable';
 
 /** Options of {@link DistributedLock}. All times are whole milliseconds. */
 export interface DistributedLockOptions<
   M extends LockableMethod = LockableMethod,
-  Key = KeyFunction<Parameters<M>>,
-  Path extends string = ParamPath<Parameters<M>>,
+  Key = KeyOf<M>,
+  Path extends string = PathOf<M>,
 > extends Omit<UsingOptions, 'signal'> {
   /** Default `''`. The key is `prefix + value + part + '-locks'`. */
   prefix?: string;
@@ -36,19 +36,11 @@ export interface DistributedLockOptions<
 }
 
 /** Options of {@link ReadLock} and {@link WriteLock}. */
-export interface ReadWriteDecoratorOptions<
-  M extends LockableMethod = LockableMethod,
-  Key = KeyFunction<Parameters<M>>,
-  Path extends string = ParamPath<Parameters<M>>,
->
+export interface ReadWriteDecoratorOptions<M extends LockableMethod = LockableMethod, Key = KeyOf<M>, Path extends string = PathOf<M>>
   extends DistributedLockOptions<M, Key, Path>, ReadWriteLockOptions {}
 
 /** Options of {@link Semaphore}. */
-export interface SemaphoreDecoratorOptions<
-  M extends LockableMethod = LockableMethod,
-  Key = KeyFunction<Parameters<M>>,
-  Path extends string = ParamPath<Parameters<M>>,
->
+export interface SemaphoreDecoratorOptions<M extends LockableMethod = LockableMethod, Key = KeyOf<M>, Path extends string = PathOf<M>>
   extends DistributedLockOptions<M, Key, Path>, SemaphoreOptions {}
 
 /** Options of {@link LeaderOnly}. Methods of the same election that set `keyTimeout` or `retryInterval` must set the same value. */

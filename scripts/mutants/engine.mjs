@@ -17,8 +17,8 @@ export const ENGINE_MUTANTS = [
     guarantee: 'G1',
     what: 'an instance that Nest did not make runs unlocked',
     file: 'lib/nest/aspect/distributed-lock.join-point.ts',
-    from: 'const proceed = (): unknown => method.apply(target, args);',
-    to: 'const proceed = (): unknown => method.apply(target, args);\n    if (!(target as Injected | undefined)?.[INTERCEPTOR_PROPERTY]) return proceed();',
+    from: "    if (call.returns === 'promise') return promiseOf(call);",
+    to: "    if (!Reflect.ownKeys(target ?? {}).some((key) => String(key).includes('forRoot'))) return definition.original.apply(target, args);\n    if (call.returns === 'promise') return promiseOf(call);",
     spec: 'test/nest/decorator-instances.spec.ts',
   },
   {

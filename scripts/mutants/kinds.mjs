@@ -62,9 +62,9 @@ export const KIND_MUTANTS = [
   {
     guarantee: 'G10',
     what: 'onLost of @LeaderOnly is not heard',
-    file: 'lib/nest/aspect/lock-plan.ts',
-    from: 'const { onLost = complete.onLost } = definition.options;',
-    to: 'const { onLost } = complete;',
+    file: 'lib/nest/leader/leader-candidates.ts',
+    from: 'onLost: options.onLost ?? complete.onLost, ',
+    to: '',
     spec: 'test/nest/leader-terms.spec.ts',
   },
   {
@@ -97,7 +97,7 @@ export const KIND_MUTANTS = [
     guarantee: 'nest',
     what: 'nobody is told of different numbers of permits',
     file: 'lib/nest/lock-registry.ts',
-    from: "    if (advice) plan.log('warn', advice);",
+    from: "    if (advice) log(plan.logger, 'warn', advice);\n",
     to: '',
     spec: 'test/nest/kinds-at-boot.spec.ts',
   },
@@ -112,9 +112,9 @@ export const KIND_MUTANTS = [
   {
     guarantee: 'nest',
     what: 'a default of onTimeout makes standbys throw',
-    file: 'lib/nest/aspect/lock-plan.ts',
-    from: "onLost, onTimeout: 'skip' }",
-    to: 'onLost }',
+    file: 'lib/nest/leader/leader-candidates.ts',
+    from: ", onTimeout: 'skip' }",
+    to: ' }',
     spec: 'test/nest/leader-only.spec.ts',
   },
   {

@@ -24,7 +24,7 @@ export function createJoinPoint(definition: LockDefinition): Method {
   return joinPoint;
 }
 
-/** Not `async`, because a promise around the call's own would cost as much as the call. */
+/** Not `async`, because that would make one more promise for each call. */
 function promiseOf(call: MethodCall): Promise<unknown> {
   try {
     const opened = openCall(call, call);

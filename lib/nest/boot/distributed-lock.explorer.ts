@@ -32,14 +32,14 @@ export class LockExplorer implements OnModuleInit, OnApplicationShutdown {
   }
 
   onModuleInit(): void {
-    this.settle();
+    this.explore(true);
     this.endBoot();
     const load = this.loader.load.bind(this.loader);
     this.loader.load = async (...args) => {
       const endLoad = beginGrowth(this);
       try {
         const module = await load(...args);
-        this.settle();
+        this.explore(true);
         return module;
       } finally {
         endLoad();
@@ -58,22 +58,20 @@ export class LockExplorer implements OnModuleInit, OnApplicationShutdown {
     }
   }
 
-  explore(): void {
-    for (const { instance, metatype } of this.providers()) {
+  /** @param isComplete all providers are there, and Nest knows of each whether it is made once or for each request. */
+  explore(isComplete = false): void {
+    for (const provider of [...this.discovery.getProviders(), ...this.discovery.getControllers()]) {
+      const instance: unknown = provider.instance;
       if (isObject(instance)) this.adopt(instance);
-      else this.locksOf((metatype as { prototype?: unknown } | null)?.prototype);
+      else this.locksOf((provider.metatype as { prototype?: unknown } | null)?.prototype);
+      if (isComplete && provider.inject && (provider.isTransient || !provider.isDependencyTreeStatic())) this.wrap(provider);
     }
   }
 
-  /** All providers are there, and Nest knows of each whether it is made once or for each request. */
-  private settle(): void {
-    this.explore();
-    for (const provider of this.providers()) {
-      if (provider.inject && (provider.isTransient || !provider.isDependencyTreeStatic())) this.wrap(provider);
-    }
-  }
-
-  /** Nest keeps the instances of such a factory where nobody else finds them, and has no hook for them: they must be caught as they are made. */
+  /**
+   * Only for factories of request or transient scope: Nest keeps their instances where nobody can look them up, and has no hook for them. So they
+   * are adopted as they are made.
+   */
   private wrap(factory: Provider): void {
     if (this.wrapped.has(factory)) return;
     this.wrapped.add(factory);
@@ -107,31 +105,21 @@ export class LockExplorer implements OnModuleInit, OnApplicationShutdown {
   }
 
   private check(prototype: object, { definition, joinPoint }: LockedMethod): void {
+    const { where, method, kind } = definition;
     for (let lock: LockDefinition | undefined = definition; lock; lock = lock.inner) this.registry.planOf(lock);
-    if (ownFunction(prototype, definition.method) === joinPoint) return;
-    this.debug(
-      definition,
-      `${definition.where}: another decorator above it wraps the method, and works outside of the lock: a transaction that it opens, for one, is ` +
-        `committed after the release. To have it inside, write ${DECORATORS[definition.kind]} above it.`,
-    );
+    if (ownFunction(prototype, method) === joinPoint) return;
+    const message =
+      `${where}: another decorator above it wraps the method, and works outside of the lock: a transaction that it opens, for one, is ` +
+      `committed after the release. To have it inside, write ${DECORATORS[kind]} above it.`;
+    log(this.registry.planOf(definition).logger, 'debug', message);
   }
 
   private checkOverride(prototype: object, definition: LockDefinition): void {
     const { method, className, kind } = definition;
     if (!ownFunction(prototype, method)) return;
-    this.debug(
-      definition,
-      `${prototype.constructor.name}.${String(method)} overrides ${className}.${String(method)} without its ${DECORATORS[kind]}: ` +
-        'only what it calls by way of super is locked.',
-    );
-  }
-
-  private debug(definition: LockDefinition, message: string): void {
+    const override = `${prototype.constructor.name}.${String(method)} overrides ${className}.${String(method)}`;
+    const message = `${override} without its ${DECORATORS[kind]}: only what it calls by way of super is locked.`;
     log(this.registry.planOf(definition).logger, 'debug', message);
-  }
-
-  private providers(): Provider[] {
-    return [...this.discovery.getProviders(), ...this.discovery.getControllers()];
   }
 }
 

@@ -15,13 +15,13 @@ import {
 } from '../distributed-lock.options.js';
 import { INTERCEPTOR, INTERCEPTOR_PROPERTY } from '../distributed-lock.tokens.js';
 import { DECORATORS, lockedMethodsOf, recordLockedMethod, returnKindOf } from './lock-definition.js';
-import type { KeyFunction, Lockable, LockableMethod, ParamPath } from './lockable-method.js';
+import type { KeyOf, Lockable, LockableMethod, PathOf } from './lockable-method.js';
 
 /** Metadata of a class into which the interceptor is already injected, by itself or by its parent. */
 const INJECTED = 'nestjs-distributed-lock:injected';
 
 /** Compiles only on methods that can wait for a lock and have the parameters that the options refer to. */
-export type LockDecorator<M extends LockableMethod = LockableMethod, Key = KeyFunction<Parameters<M>>, Path extends string = string> = <T>(
+export type LockDecorator<M extends LockableMethod = LockableMethod, Key = KeyOf<M>, Path extends string = string> = <T>(
   target: object,
   method: string | symbol,
   descriptor: TypedPropertyDescriptor<T> & Lockable<T, M, Key, Path>,
@@ -40,8 +40,8 @@ export type LockDecorator<M extends LockableMethod = LockableMethod, Key = KeyFu
  */
 export function DistributedLock<
   M extends LockableMethod = LockableMethod,
-  Key extends KeyFunction<Parameters<M>> = KeyFunction<Parameters<M>>,
-  Path extends ParamPath<Parameters<M>> = ParamPath<Parameters<M>>,
+  Key extends KeyOf<M> = KeyOf<M>,
+  Path extends PathOf<M> = PathOf<M>,
 >(options?: DistributedLockOptions<M, Key, Path>): LockDecorator<M, Key, Path>;
 export function DistributedLock(...args: unknown[]): LockDecorator {
   return decorate('mutex', args, args[0]);
@@ -54,11 +54,9 @@ export function DistributedLock(...args: unknown[]): LockDecorator {
  * @throws {LockConfigError} as {@link DistributedLock}; at boot, if the key is also used as another kind of lock.
  * @throws {UnsupportedPrimitiveError} at boot, if the store has no such locks.
  */
-export function ReadLock<
-  M extends LockableMethod = LockableMethod,
-  Key extends KeyFunction<Parameters<M>> = KeyFunction<Parameters<M>>,
-  Path extends ParamPath<Parameters<M>> = ParamPath<Parameters<M>>,
->(options?: ReadWriteDecoratorOptions<M, Key, Path>): LockDecorator<M, Key, Path>;
+export function ReadLock<M extends LockableMethod = LockableMethod, Key extends KeyOf<M> = KeyOf<M>, Path extends PathOf<M> = PathOf<M>>(
+  options?: ReadWriteDecoratorOptions<M, Key, Path>,
+): LockDecorator<M, Key, Path>;
 export function ReadLock(...args: unknown[]): LockDecorator {
   return decorate('read', args, args[0]);
 }
@@ -68,25 +66,16 @@ export function ReadLock(...args: unknown[]): LockDecorator {
  *
  * @throws as {@link ReadLock}.
  */
-export function WriteLock<
-  M extends LockableMethod = LockableMethod,
-  Key extends KeyFunction<Parameters<M>> = KeyFunction<Parameters<M>>,
-  Path extends ParamPath<Parameters<M>> = ParamPath<Parameters<M>>,
->(options?: ReadWriteDecoratorOptions<M, Key, Path>): LockDecorator<M, Key, Path>;
-export function WriteLock(...args: unknown[]): LockDecorator {
-  return decorate('write', args, args[0]);
-}
+export const WriteLock: typeof ReadLock = (...args: unknown[]) => decorate('write', args, args[0]);
 
 /**
  * As {@link DistributedLock}, but as many calls as the key has `permits` run at the same time, over all processes.
  *
  * @throws as {@link ReadLock}.
  */
-export function Semaphore<
-  M extends LockableMethod = LockableMethod,
-  Key extends KeyFunction<Parameters<M>> = KeyFunction<Parameters<M>>,
-  Path extends ParamPath<Parameters<M>> = ParamPath<Parameters<M>>,
->(options: SemaphoreDecoratorOptions<M, Key, Path>): LockDecorator<M, Key, Path>;
+export function Semaphore<M extends LockableMethod = LockableMethod, Key extends KeyOf<M> = KeyOf<M>, Path extends PathOf<M> = PathOf<M>>(
+  options: SemaphoreDecoratorOptions<M, Key, Path>,
+): LockDecorator<M, Key, Path>;
 export function Semaphore(...args: unknown[]): LockDecorator {
   return decorate('semaphore', args, args[0]);
 }

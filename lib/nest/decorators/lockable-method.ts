@@ -9,11 +9,14 @@ export type LockableMethod = (...args: any[]) => LockableResult;
 export type KeyParts = string | number | readonly (string | number)[];
 
 export type KeyFunction<Args extends readonly unknown[]> = (...args: Args) => KeyParts;
+export type KeyOf<M extends LockableMethod> = KeyFunction<Parameters<M>>;
 
 /** The paths of `paramLock` for parameters of these types: `'0'`, `'0.id'`. Rest parameters and paths of more than two properties are not checked. */
 export type ParamPath<Args extends readonly unknown[]> = number extends Args['length']
   ? string
   : { [Index in keyof Args & `${number}`]: Index | `${Index}${PathIn<Args[Index], 2>}` }[keyof Args & `${number}`];
+
+export type PathOf<M extends LockableMethod> = ParamPath<Parameters<M>>;
 
 type AnyFunction = (...args: never[]) => unknown;
 type Leaf = string | number | bigint | boolean | symbol | null | undefined | Date | AnyFunction;
