@@ -16,8 +16,7 @@ import { LockAbortedError, LockError, LockTimeoutError, QuorumError, StoreError 
 /** Seconds. Most locks are released by then, and most clients wait that long. */
 const RETRY_AFTER = '1';
 
-/** Nest's HttpStatus has this code only since version 11. */
-const LOCKED = 423;
+const LOCKED = 423; // Nest's HttpStatus has it only since version 11.
 
 /** The methods that responses of Express and Fastify have in common. */
 interface HttpReply {
@@ -52,15 +51,15 @@ export class LockExceptionFilter implements ExceptionFilter {
     const type = host.getType<string>();
     const answer = answerTo(error);
     if (type === 'rpc') return throwError(() => messageOf(answer));
-    if (type === 'ws') return void tell(host.switchToWs().getClient<WsClient>(), messageOf(answer));
+    if (type === 'ws') return tell(host.switchToWs().getClient<WsClient>(), messageOf(answer));
     // For GraphQL an exception filter returns the error, and the resolver fails with it.
     if (type === 'graphql') return answer ?? error;
     if (type !== 'http') return error;
     const reply = host.switchToHttp().getResponse<HttpReply>();
     if (answer && !reply.headersSent && !reply.sent) reply.header('Retry-After', RETRY_AFTER);
-    if (this.host) new BaseExceptionFilter(this.host.httpAdapter).catch(answer ?? error, host);
-    else send(reply, answer ?? new InternalServerErrorException(undefined, { cause: error }));
-    return undefined;
+    if (this.host) return new BaseExceptionFilter(this.host.httpAdapter).catch(answer ?? error, host);
+    const failure = answer ?? new InternalServerErrorException(undefined, { cause: error });
+    return void reply.status(failure.getStatus()).send(failure.getResponse());
   }
 }
 
@@ -73,10 +72,6 @@ function messageOf(answer: HttpException | undefined): object {
 function tell(client: WsClient, data: object): void {
   if (typeof client.readyState === 'number') client.send(JSON.stringify({ event: 'exception', data }));
   else client.emit('exception', data);
-}
-
-function send(reply: HttpReply, error: HttpException): void {
-  reply.status(error.getStatus()).send(error.getResponse());
 }
 
 // The messages do not contain the key, because it may contain data that the client must not see.

@@ -74,7 +74,7 @@ export interface DistributedLockModuleAsyncOptions extends Pick<ModuleMetadata, 
   /** As in {@link DistributedLockModuleOptions}. It stands here because it must be known before the factory runs. */
   name?: string;
   inject?: unknown[];
-  // eslint-disable-next-line @typescript-eslint/no-explicit-any -- Nest passes whatever `inject` names
+  // eslint-disable-next-line @typescript-eslint/no-explicit-any -- the types of what `inject` names
   useFactory?: (...args: any[]) => DistributedLockModuleOptions | Promise<DistributedLockModuleOptions>;
   useClass?: Type<DistributedLockOptionsFactory>;
   useExisting?: Type<DistributedLockOptionsFactory>;
@@ -145,9 +145,7 @@ export function checkAsyncOptions(options: DistributedLockModuleAsyncOptions): v
 
 function checkNames(options: { name?: string }, known: readonly string[], method: string): void {
   const where = `DistributedLockModule.${method}`;
-  if (typeof options !== 'object' || options === null) throw new LockConfigError(`${where}: the options must be an object.`);
-  const unknown = Object.keys(options).find((name) => !known.includes(name));
-  if (unknown !== undefined) throw new LockConfigError(`${where}: unknown option "${unknown}".`);
+  checkOptions(options ?? null, where, known);
   if (options.name !== undefined && (typeof options.name !== 'string' || options.name === '')) {
     throw new LockConfigError(`${where}: "name" must be a string that is not empty.`);
   }

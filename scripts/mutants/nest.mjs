@@ -103,7 +103,7 @@ export const NEST_MUTANTS = [
     file: 'lib/nest/aspect/locked-observable.ts',
     from: '            last = value;\n',
     to: '',
-    spec: 'test/nest/option-effects.spec.ts',
+    spec: 'test/nest/observables.spec.ts',
   },
   {
     guarantee: 'G10',
@@ -594,5 +594,21 @@ export const NEST_MUTANTS = [
     from: 'storesOf.get(app) ?? new Map<string, Registered>()',
     to: 'new Map<string, Registered>()',
     spec: 'test/nest/copies.spec.ts',
+  },
+  {
+    guarantee: 'nest',
+    what: 'every factory of the app is rewritten',
+    file: 'lib/nest/boot/distributed-lock.explorer.ts',
+    from: '(provider.isTransient || !provider.isDependencyTreeStatic())',
+    to: 'Boolean(provider)',
+    spec: 'test/nest/providers.spec.ts',
+  },
+  {
+    guarantee: 'nest',
+    what: 'an unknown instance is looked for at each call',
+    file: 'lib/nest/boot/distributed-lock.explorer.ts',
+    from: '    this.explore(true);\n    this.endBoot();\n',
+    to: '    this.explore(true);\n',
+    spec: 'test/nest/decorator-instances.spec.ts',
   },
 ];

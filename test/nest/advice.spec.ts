@@ -49,7 +49,7 @@ describe('an override of a locked method', () => {
     expect(warnings).toEqual([]);
     expect(details).toEqual([
       expect.stringMatching(
-        /^Shop\.buy overrides Base\.buy without its @DistributedLock\(\): only what it calls by way of super is locked/,
+        /^Shop\.buy overrides Base\.buy without its @DistributedLock\(\): only its calls of the parent's method are locked/,
       ),
       expect.stringMatching(/^Calling\.buy overrides Base\.buy without its @DistributedLock\(\)/),
     ]);

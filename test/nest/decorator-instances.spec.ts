@@ -1,3 +1,4 @@
+import { DiscoveryService } from '@nestjs/core';
 import { DistributedLock, LockConfigError } from 'nestjs-distributed-lock';
 import { boot } from './boot.js';
 import { Tally } from './tally.js';
@@ -110,6 +111,13 @@ describe('a locked method without a lock to take', () => {
     await expect(stock.reduce()).rejects.toThrow(/Stock\.reduce: .*not made by Nest.*instead of calling `new`/);
     await expect(stock.reduce()).rejects.toBeInstanceOf(LockConfigError);
     expect(stock.steps).toEqual([]);
+  });
+
+  it('does not look through the app for an unknown instance once the boot is over', async () => {
+    const { app } = await boot({ providers: [Stock] });
+    const list = jest.spyOn(app.get(DiscoveryService, { strict: false }), 'getProviders');
+    await expect(new Stock().reduce()).rejects.toBeInstanceOf(LockConfigError);
+    expect(list).not.toHaveBeenCalled();
   });
 
   it('rejects, and does not run, while the instance is under construction', async () => {

@@ -187,8 +187,10 @@ describe('the class of a locked method', () => {
         return 'bought';
       }
     }
+    class Closed extends Shop {}
+    Object.defineProperty(Closed.prototype, 'buy', { get: () => seen.push('override') });
     const plain = Object.defineProperty(new Shop(), 'own', { enumerable: true, get: () => seen.push('own') });
-    const { app } = await boot({ providers: [Shop, { provide: 'plain', useValue: plain }] });
+    const { app } = await boot({ providers: [Shop, Closed, { provide: 'plain', useValue: plain }] });
     expect(seen).toEqual([]);
     expect(await app.get<Shop>('plain').buy()).toBe('bought');
   });

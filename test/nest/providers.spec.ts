@@ -1,5 +1,5 @@
 import { Global, Inject, Injectable, Module, Scope, type OnApplicationBootstrap, type OnModuleInit } from '@nestjs/common';
-import { LazyModuleLoader, ModuleRef } from '@nestjs/core';
+import { DiscoveryService, LazyModuleLoader, ModuleRef } from '@nestjs/core';
 import { Test } from '@nestjs/testing';
 import { DistributedLock, DistributedLockModule } from 'nestjs-distributed-lock';
 import { memoryStore } from 'nestjs-distributed-lock/memory';
@@ -87,6 +87,20 @@ describe('a locked method of a provider', () => {
     const stocks = await Promise.all([app.resolve<Stock>('stock'), app.resolve<Stock>('stock')]);
     expect(stocks[0]).not.toBe(stocks[1]);
     await crowd(stocks);
+  });
+
+  it('is locked on what a factory makes of a provider of request scope', async () => {
+    const { app } = await boot({ providers: [RequestStock, { provide: 'stock', inject: [RequestStock], useFactory: () => new Stock() }] });
+    const stocks = await Promise.all([app.resolve<Stock>('stock'), app.resolve<Stock>('stock')]);
+    expect(stocks[0]).not.toBe(stocks[1]);
+    await crowd(stocks);
+  });
+
+  it('leaves alone a factory whose instance is made once', async () => {
+    const useFactory = () => new Stock();
+    const { app } = await boot({ providers: [{ provide: 'made', useFactory }] });
+    const made = app.get(DiscoveryService, { strict: false }).getProviders();
+    expect(made.find(({ name }) => name === 'made')?.metatype).toBe(useFactory);
   });
 
   it('is locked on what a transient factory made for another provider', async () => {

@@ -47,7 +47,7 @@ function interceptorOf(target: object | undefined | null, definition: LockDefini
 }
 
 function answersAnything(result: object): boolean {
-  return (result as Record<symbol, unknown>)[Symbol('unheard of')] !== undefined;
+  return (result as Record<symbol, unknown>)[Symbol('no interceptor knows this')] !== undefined;
 }
 
 /** An automatic mock either has no `intercept` method, or returns an object that has every property. */

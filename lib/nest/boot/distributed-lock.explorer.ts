@@ -69,8 +69,8 @@ export class LockExplorer implements OnModuleInit, OnApplicationShutdown {
   }
 
   /**
-   * Only for factories of request or transient scope: Nest keeps their instances where nobody can look them up, and has no hook for them. So they
-   * are adopted as they are made.
+   * Only for factories of request or transient scope: Nest keeps their instances in a map that cannot be listed, and has no hook for new
+   * ones. So they are adopted as they are made.
    */
   private wrap(factory: Provider): void {
     if (this.wrapped.has(factory)) return;
@@ -118,7 +118,7 @@ export class LockExplorer implements OnModuleInit, OnApplicationShutdown {
     const { method, className, kind } = definition;
     if (!ownFunction(prototype, method)) return;
     const override = `${prototype.constructor.name}.${String(method)} overrides ${className}.${String(method)}`;
-    const message = `${override} without its ${DECORATORS[kind]}: only what it calls by way of super is locked.`;
+    const message = `${override} without its ${DECORATORS[kind]}: only its calls of the parent's method are locked.`;
     log(this.registry.planOf(definition).logger, 'debug', message);
   }
 }

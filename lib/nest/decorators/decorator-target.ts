@@ -1,6 +1,6 @@
 import { LockConfigError } from '../../core/model/errors.js';
 import type { LockKind } from '../distributed-lock.options.js';
-import { DECORATORS, type Method } from './lock-definition.js';
+import { DECORATORS, type LockDefinition, type Method } from './lock-definition.js';
 
 /** The shortest correct form of each decorator. */
 const EXAMPLES: Record<LockKind, string> = {
@@ -8,14 +8,6 @@ const EXAMPLES: Record<LockKind, string> = {
   semaphore: '@Semaphore({ permits: 5 })',
   leader: "@LeaderOnly('jobs')",
 };
-
-/** The method that a decorator was applied to. */
-export interface DecoratorTarget {
-  readonly className: string;
-  readonly original: Method;
-  /** For messages: the decorator, the class and the method. */
-  readonly where: string;
-}
 
 /**
  * Without parentheses the compiler passes the method to the factory, ignores the decorator that it returns, and the method runs unlocked.
@@ -31,10 +23,17 @@ export function assertParentheses(args: readonly unknown[], kind: LockKind): voi
 }
 
 /**
+ * The method that a decorator was applied to. For messages, `where` names the decorator, the class and the method.
+ *
  * @param decorator as messages name it.
  * @throws {LockConfigError} unless it is a method of instances, decorated by a legacy decorator.
  */
-export function targetOf(decorator: string, target: object, method: string | symbol | undefined, descriptor: unknown): DecoratorTarget {
+export function targetOf(
+  decorator: string,
+  target: object,
+  method: string | symbol | undefined,
+  descriptor: unknown,
+): Pick<LockDefinition, 'className' | 'original' | 'where'> {
   if (isStandardContext(method)) {
     throw new LockConfigError(`${decorator} needs legacy decorators, as Nest does: set "experimentalDecorators" in tsconfig.json.`);
   }

@@ -4,7 +4,7 @@ import { LockConfigError } from '../../core/model/errors.js';
 
 /**
  * Name of the method by which a class says what its instances are locked by, as overriding `hashCode` does in Java. It returns a string,
- * number, bigint or boolean, or arrays and records of these. Instances that return equal values share their lock, whatever their class.
+ * number, bigint or boolean, or arrays and records of these. Instances that return equal values share their lock, also across classes.
  *
  * @example class Product { [LOCK_KEY]() { return this.sku; } }
  */

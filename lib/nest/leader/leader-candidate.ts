@@ -35,14 +35,13 @@ export class LeaderCandidate implements MethodLock {
   join({ where, options }: LockDefinition): void {
     for (const option of SHARED) {
       const value = options[option];
-      if (value === undefined) continue;
       const other = this.said.get(option);
-      if (other ? other.value === value : !this.isStanding) {
-        this.said.set(option, { value, where });
-        continue;
+      if (value === undefined || value === other?.value) continue;
+      if (other || this.isStanding) {
+        const why = other ? `${other.where} says ${other.value}` : 'it has begun without';
+        throw new LockConfigError(`${where}: "${option}" is ${value}, but it belongs to the election "${this.name}", and ${why}.`);
       }
-      const why = other ? `${other.where} says ${other.value}` : 'it has begun without';
-      throw new LockConfigError(`${where}: "${option}" is ${value}, but it belongs to the election "${this.name}", and ${why}.`);
+      this.said.set(option, { value, where });
     }
   }
 
