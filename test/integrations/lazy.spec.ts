@@ -4,6 +4,8 @@ import { Test } from '@nestjs/testing';
 import { DistributedLockModule } from 'nestjs-distributed-lock';
 import { memoryStore } from 'nestjs-distributed-lock/memory';
 import { boot, start } from '../nest/boot.js';
+import { Gate } from '../nest/gate.js';
+import { eventually } from '../support/eventually.js';
 import { COUNT_KEY, Counter, expectOneAtATime, keysSeen } from './counter.js';
 import { way } from './place.js';
 
@@ -46,6 +48,30 @@ way('Containers', 'a module that is loaded lazily', () => {
     const booted = await boot({});
     const lazy = await booted.app.get(LazyModuleLoader).load(() => LazyModule);
     await expectOneAtATime(booted, await lazy.resolve<Counter>('made'), await lazy.resolve<Counter>('made'));
+  });
+
+  it('is locked on what a factory makes of a provider of request scope, while another module is loaded', async () => {
+    const gate = new Gate();
+    @Module({
+      providers: [
+        RequestCounter,
+        { provide: 'slow', useFactory: () => gate.pass() },
+        { provide: 'made', inject: ['slow', RequestCounter], useFactory: () => new Counter() },
+      ],
+    })
+    class SlowModule {}
+    @Module({})
+    class QuickModule {}
+    const booted = await boot({});
+    const loader = booted.app.get(LazyModuleLoader);
+    const loading = loader.load(() => SlowModule);
+    await eventually(() => gate.arrived === 1);
+    await loader.load(() => QuickModule);
+    gate.open();
+    const slow = await loading;
+    const counters = await Promise.all([slow.resolve<Counter>('made'), slow.resolve<Counter>('made')]);
+    expect(counters[0]).not.toBe(counters[1]);
+    await expectOneAtATime(booted, ...counters);
   });
 });
 

@@ -18,9 +18,11 @@ export class LockExplorer implements OnModuleInit, OnApplicationShutdown {
   /** By prototype, those of its parents included. */
   private readonly checked = new WeakMap<object, LockedMethods>();
   private readonly wrapped = new WeakSet<Provider>();
+  /** The boot, and modules that are being loaded lazily. */
+  private growths = 0;
   private readonly link: AppLink;
   // Begins here and not in onModuleInit: hooks of earlier modules, and tests that run no hooks, may call an instance of a factory before that.
-  private readonly endBoot = beginGrowth(this);
+  private readonly endBoot = this.grow();
 
   constructor(
     @Inject(DiscoveryService) private readonly discovery: DiscoveryService,
@@ -32,18 +34,13 @@ export class LockExplorer implements OnModuleInit, OnApplicationShutdown {
   }
 
   onModuleInit(): void {
-    this.explore(true);
     this.endBoot();
+    this.explore();
     const load = this.loader.load.bind(this.loader);
     this.loader.load = async (...args) => {
-      const endLoad = beginGrowth(this);
-      try {
-        const module = await load(...args);
-        this.explore(true);
-        return module;
-      } finally {
-        endLoad();
-      }
+      const module = await load(...args).finally(this.grow());
+      this.explore();
+      return module;
     };
   }
 
@@ -58,14 +55,27 @@ export class LockExplorer implements OnModuleInit, OnApplicationShutdown {
     }
   }
 
-  /** @param isComplete all providers are there, and Nest knows of each whether it is made once or for each request. */
-  explore(isComplete = false): void {
+  explore(): void {
     for (const provider of [...this.discovery.getProviders(), ...this.discovery.getControllers()]) {
       const instance: unknown = provider.instance;
       if (isObject(instance)) this.adopt(instance);
       else this.locksOf((provider.metatype as { prototype?: unknown } | null)?.prototype);
-      if (isComplete && provider.inject && (provider.isTransient || !provider.isDependencyTreeStatic())) this.wrap(provider);
+      if (provider.inject && (provider.scope || this.dependsOnRequest(provider))) this.wrap(provider);
     }
+  }
+
+  private grow(): () => void {
+    const end = beginGrowth(this);
+    this.growths++;
+    return () => {
+      this.growths--;
+      end();
+    };
+  }
+
+  /** Not while anything is being loaded: Nest 10 keeps its first answer for good, which is wrong while the dependencies are not known. */
+  private dependsOnRequest(provider: Provider): boolean {
+    return this.growths === 0 && !provider.isDependencyTreeStatic();
   }
 
   /**
