@@ -137,8 +137,8 @@ export const KIND_MUTANTS = [
     guarantee: 'nest',
     what: 'methods of one election may differ in its options',
     file: 'lib/nest/leader/leader-candidate.ts',
-    from: 'if (other ? other.value === value : !this.isStanding) {',
-    to: 'if (this.key) {',
+    from: 'if (value === undefined || value === other?.value) continue;',
+    to: 'if (value === undefined || other) continue;',
     spec: 'test/nest/leader-only.spec.ts',
   },
   {
