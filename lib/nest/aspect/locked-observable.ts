@@ -1,6 +1,8 @@
 import type { CallHandler } from '@nestjs/common';
 import { AsyncLocalStorage } from 'node:async_hooks';
-import { fromEvent, isObservable, Observable, takeUntil } from 'rxjs';
+import { fromEvent, isObservable, Observable } from 'rxjs';
+// RxJS 7.1 has operators only here.
+import { takeUntil } from 'rxjs/operators';
 
 /** Runs the work under the lock of the call. The signal ends the wait for the lock. */
 type RunLocked = (work: () => Promise<unknown>, signal: AbortSignal) => Promise<unknown>;

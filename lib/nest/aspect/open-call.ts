@@ -1,5 +1,6 @@
 import type { CallHandler } from '@nestjs/common';
-import { concatAll, from, isObservable, Observable } from 'rxjs';
+import { from, isObservable, Observable } from 'rxjs';
+import { concatAll } from 'rxjs/operators';
 import { LockAbortedError, LockConfigError } from '../../core/model/errors.js';
 import { adopterOf, wasAdopted } from '../boot/late-instances.js';
 import type { LockDefinition } from '../decorators/lock-definition.js';
