@@ -17,24 +17,14 @@ export type {
   SemaphoreDecoratorOptions,
 } from './nest/distributed-lock.options.js';
 export type { KeyFunction, KeyParts, LockableMethod, LockableResult, ParamPath } from './nest/decorators/lockable-method.js';
-export { Locks, type LocksOptions } from './locks.js';
-export type { LocalQueueOptions } from './core/waiting/lock-queues.js';
-export { CountDownLatch, type CountDownLatchOptions, type LatchCallOptions } from './primitives/count-down-latch.js';
-export { LeaseLock } from './primitives/lease-lock.js';
-export { Mutex } from './primitives/mutex.js';
-export { ReadWriteLock, type ReadWriteLockOptions, type ReadWritePolicy } from './primitives/read-write-lock.js';
-export type { SemaphoreOptions } from './primitives/semaphore.js';
-export { MultiLock } from './primitives/multi-lock.js';
-export { MultiLease } from './primitives/multi-lease.js';
-export {
-  LeaderElection,
-  type Leader,
-  type LeaderElectionOptions,
-  type LeaderEvents,
-  type RunOptions,
-  type Term,
-} from './primitives/leader-election.js';
-export { Lease } from './core/holding/lease.js';
+export { Locks } from './locks.js';
+export type { LocalQueueOptions, LocksOptions } from './core/model/locks-options.js';
+export type { CountDownLatch, CountDownLatchOptions, LatchCallOptions } from './primitives/count-down-latch.js';
+export type { Lock } from './primitives/lock.js';
+export type { ReadWriteLock, ReadWriteLockOptions, ReadWritePolicy, SemaphoreOptions } from './primitives/kinds.js';
+export type { MultiLease } from './primitives/multi-lease.js';
+export type { LeaderElection, Leader, LeaderElectionOptions, LeaderEvents, RunOptions, Term } from './primitives/leader-election.js';
+export type { Lease } from './core/model/lease.js';
 export { currentLease } from './core/holding/call-chain.js';
 export type { AcquireOptions, OnTimeout, TimeoutContext, UsingOptions } from './core/model/options.js';
 export type { LockEvents, LockListener, LockLogger } from './core/model/events.js';

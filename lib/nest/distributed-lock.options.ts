@@ -1,11 +1,17 @@
 import type { ModuleMetadata, Type } from '@nestjs/common';
 import { LockConfigError } from '../core/model/errors.js';
 import type { LockLogger } from '../core/model/events.js';
-import type { LocalQueueOptions } from '../core/waiting/lock-queues.js';
-import { checkOptions, USING_OPTIONS, type UsingOptions } from '../core/model/options.js';
+import { checkOptions, ofType, oneOf, only, without, type Check } from '../core/model/check-options.js';
+import type { LocalQueueOptions } from '../core/model/locks-options.js';
+import { USING_CHECKS, type UsingOptions } from '../core/model/options.js';
 import type { LockStore } from '../core/store/lock-store.js';
-import { checkReadWriteOptions, type ReadWriteLockOptions } from '../primitives/read-write-lock.js';
-import { checkSemaphoreOptions, type SemaphoreOptions } from '../primitives/semaphore.js';
+import {
+  checkSemaphoreOptions,
+  READ_WRITE_CHECKS,
+  SEMAPHORE_CHECKS,
+  type ReadWriteLockOptions,
+  type SemaphoreOptions,
+} from '../primitives/kinds.js';
 import { checkParamLockPaths } from './key/lock-key.js';
 import type { KeyOf, LockableMethod, PathOf } from './decorators/lockable-method.js';
 
@@ -80,73 +86,69 @@ export interface DistributedLockModuleAsyncOptions extends Pick<ModuleMetadata, 
   useExisting?: Type<DistributedLockOptionsFactory>;
 }
 
-const RETURN_KINDS: readonly unknown[] = ['promise', 'observable', 'iterable'];
-const ASPECT_OPTIONS = ['prefix', 'value', 'paramLock', 'key', 'returns', 'store'];
-const CORE_OPTIONS = USING_OPTIONS.filter((name) => name !== 'signal');
-const LOCK_OPTIONS = [...CORE_OPTIONS, ...ASPECT_OPTIONS];
-const OPTIONS = {
-  mutex: LOCK_OPTIONS,
-  read: [...LOCK_OPTIONS, 'policy'],
-  write: [...LOCK_OPTIONS, 'policy'],
-  semaphore: [...LOCK_OPTIONS, 'permits', 'count'],
-  leader: ['keyTimeout', 'retryInterval', 'onLost', 'returns', 'store'],
+const PATHS: Check = (paths) => {
+  if (typeof paths === 'boolean') return undefined;
+  try {
+    return void checkParamLockPaths(paths);
+  } catch (error) {
+    return `true or a list of paths (${(error as Error).message.replace(/\.$/, '')})`;
+  }
+};
+const CORE_CHECKS = without(USING_CHECKS, 'signal');
+const RETURNS = oneOf('promise', 'observable', 'iterable');
+const STRING = ofType('string');
+const LOCK_CHECKS = {
+  ...CORE_CHECKS,
+  prefix: STRING,
+  value: STRING,
+  store: STRING,
+  paramLock: PATHS,
+  key: ofType('function'),
+  returns: RETURNS,
+};
+const CHECKS = {
+  mutex: LOCK_CHECKS,
+  read: { ...LOCK_CHECKS, ...READ_WRITE_CHECKS },
+  write: { ...LOCK_CHECKS, ...READ_WRITE_CHECKS },
+  semaphore: { ...LOCK_CHECKS, ...SEMAPHORE_CHECKS },
+  leader: { ...only(USING_CHECKS, 'keyTimeout', 'retryInterval', 'onLost'), returns: RETURNS, store: STRING },
 };
 
 /** Each has a decorator. */
-export type LockKind = keyof typeof OPTIONS;
+export type LockKind = keyof typeof CHECKS;
 
 /** The options of a decorator that the lock itself takes. */
 export function coreOptionsOf(options: DistributedLockOptions): UsingOptions {
-  return Object.fromEntries(CORE_OPTIONS.map((name) => [name, options[name]]));
+  return Object.fromEntries(Object.entries(options).filter(([name]) => name in CORE_CHECKS));
 }
 
 /** @throws {LockConfigError} naming `where` and the option. */
 export function checkDecoratorOptions(options: AnyDecoratorOptions, where: string, kind: LockKind): void {
-  checkOptions(options, where, OPTIONS[kind]);
-  const fail = (problem: string): never => {
-    throw new LockConfigError(`${where}: ${problem}.`);
-  };
-  for (const name of ['prefix', 'value', 'store'] as const) {
-    const text: unknown = options[name];
-    if (text !== undefined && typeof text !== 'string') fail(`"${name}" must be a string, not ${typeof text}`);
+  checkOptions(options, where, CHECKS[kind]);
+  const { key, paramLock, permits, count } = options;
+  if (key !== undefined && paramLock) {
+    throw new LockConfigError(`${where}: "key" and "paramLock" both say which arguments take part in the key: give one.`);
   }
-  const { paramLock, key, returns, policy } = options;
-  if (key !== undefined && typeof key !== 'function') fail('"key" must be a function of the arguments');
-  if (key !== undefined && paramLock) fail('"key" and "paramLock" both say which arguments take part in the key: give one');
-  if (paramLock !== undefined && typeof paramLock !== 'boolean') {
-    try {
-      checkParamLockPaths(paramLock);
-    } catch (error) {
-      fail(`"paramLock" is wrong: ${(error as Error).message.replace(/\.$/, '')}`);
-    }
-  }
-  if (returns !== undefined && !RETURN_KINDS.includes(returns)) fail('"returns" must be "promise", "observable" or "iterable"');
-  if (kind === 'semaphore') checkSemaphoreOptions({ permits: options.permits as number, count: options.count }, where);
-  else if (policy !== undefined) checkReadWriteOptions({ policy }, where);
+  if (kind === 'semaphore') checkSemaphoreOptions({ permits: permits as number, count }, where);
 }
 
-const ASYNC_OPTIONS = ['name', 'imports', 'inject', 'useFactory', 'useClass', 'useExisting'];
-const MODULE_OPTIONS = ['store', 'name', 'namespace', 'defaults', 'shutdownTimeout', 'logger', 'localQueue'];
+const NAME: Check = (value) => (typeof value === 'string' && value !== '' ? undefined : 'a string that is not empty');
+/** Checked elsewhere. */
+const ANY: Check = () => undefined;
+const ASYNC_CHECKS = { name: NAME, imports: ANY, inject: ANY, useFactory: ANY, useClass: ANY, useExisting: ANY };
+const MODULE_CHECKS = { name: NAME, store: ANY, namespace: ANY, defaults: ANY, shutdownTimeout: ANY, logger: ANY, localQueue: ANY };
 
 /** @throws {LockConfigError} naming the option; {@link Locks} checks the rest. */
 export function checkModuleOptions(options: DistributedLockModuleOptions): void {
-  checkNames(options, MODULE_OPTIONS, 'forRoot');
+  checkOptions(options ?? null, 'DistributedLockModule.forRoot', MODULE_CHECKS);
   if (options.defaults !== undefined) checkDecoratorOptions(options.defaults, 'DistributedLockModule: "defaults"', 'mutex');
 }
 
 /** @throws {LockConfigError} naming the option. */
 export function checkAsyncOptions(options: DistributedLockModuleAsyncOptions): void {
-  checkNames(options, ASYNC_OPTIONS, 'forRootAsync');
+  const where = 'DistributedLockModule.forRootAsync';
+  checkOptions(options ?? null, where, ASYNC_CHECKS);
   const ways = [options.useFactory, options.useClass, options.useExisting].filter((way) => way !== undefined);
-  if (ways.length !== 1 || typeof ways[0] !== 'function') {
-    throw new LockConfigError('DistributedLockModule.forRootAsync: give exactly one of useFactory, useClass and useExisting.');
-  }
-}
-
-function checkNames(options: { name?: string }, known: readonly string[], method: string): void {
-  const where = `DistributedLockModule.${method}`;
-  checkOptions(options ?? null, where, known);
-  if (options.name !== undefined && (typeof options.name !== 'string' || options.name === '')) {
-    throw new LockConfigError(`${where}: "name" must be a string that is not empty.`);
-  }
+  if (ways.length === 1 && typeof ways[0] === 'function') return;
+  throw new LockConfigError(`${where}: give exactly one of useFactory, useClass and useExisting.`);
 }

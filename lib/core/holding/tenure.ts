@@ -21,6 +21,7 @@ export interface Grant {
   readonly share: Share | undefined;
   /** When the request was sent: validity counts from there, since the store began to count later. */
   readonly sentAt: number;
+  readonly grantedAt: number;
   /** How many fencing tokens were reserved, and the first of them. */
   readonly tokens: number;
   readonly token: number | null;
@@ -63,7 +64,7 @@ export class Tenure extends LinkedEntry<Tenure> {
     readonly runtime: Lifecycle,
     readonly driver: LeaseDriver,
     readonly key: string,
-    { owner, ttl, share, sentAt, tokens, token, isContested }: Grant,
+    { owner, ttl, share, sentAt, grantedAt, tokens, token, isContested }: Grant,
     private readonly limits: TurnLimits,
     private readonly onEnd: (tenure: Tenure, turnEndedAt?: number) => boolean,
   ) {
@@ -77,7 +78,7 @@ export class Tenure extends LinkedEntry<Tenure> {
     this.renewAt = sentAt + this.pace;
     this.nextToken = token;
     this.turnsLeft = tokens;
-    this.turnsEndAt = now() + limits.time;
+    this.turnsEndAt = grantedAt + limits.time;
     this.mayExtend = tokens > 1 && !isContested && driver.extend !== undefined;
     watchdog.add(this);
   }
@@ -115,12 +116,12 @@ export class Tenure extends LinkedEntry<Tenure> {
   endTurn(time: number): Promise<boolean> {
     if (this.loss) {
       // A renewal without an answer may have kept the key ours at the store.
-      this.runtime.inBackground(this.sendRelease());
+      this.runtime.inBackground(this.sendRelease(time));
       return Promise.resolve(false);
     }
     if (this.onEnd(this, time)) return Promise.resolve(true);
     this.stop();
-    const releasing = this.sendRelease();
+    const releasing = this.sendRelease(time);
     this.runtime.cleanUpBegins();
     this.onEnd(this);
     return releasing.then(
@@ -238,10 +239,10 @@ export class Tenure extends LinkedEntry<Tenure> {
     this.mayExtend = true;
   }
 
-  private sendRelease(): Promise<'released' | 'lost'> {
+  private sendRelease(time = now()): Promise<'released' | 'lost'> {
     const { key, owner } = this;
     try {
-      return this.driver.release({ key, owner, keepFor: Math.ceil(Math.max(0, this.turn.keepUntil - now())) });
+      return this.driver.release({ key, owner, keepFor: Math.ceil(Math.max(0, this.turn.keepUntil - time)) });
     } catch (fault) {
       return Promise.reject(fault);
     }

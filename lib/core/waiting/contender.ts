@@ -89,7 +89,8 @@ export class Contender extends RepeatedRequest<AcquireReply> {
     if (this.isStopped) return;
     if (!reply.granted) return this.retry(reply);
     const { queue, asked, sentAt } = this;
-    if (now() >= sentAt + validity(asked.keyTimeout)) {
+    const time = now();
+    if (time >= sentAt + validity(asked.keyTimeout)) {
       // Asked for again under the same owner, the lease is refreshed.
       const { key } = queue;
       const late = `The store granted "${key}" only after the ${asked.keyTimeout} ms of its lease.`;
@@ -100,7 +101,7 @@ export class Contender extends RepeatedRequest<AcquireReply> {
     if (options.keyTimeout !== asked.keyTimeout || options.minHold !== asked.minHold) return this.ask();
     this.stop();
     this.stopListening?.();
-    queue.granted(this, reply.token);
+    queue.granted(this, reply.token, time);
   }
 
   protected unanswered(cause: unknown): void {

@@ -73,17 +73,17 @@ export class LockQueue extends LinkedEntry<LockQueue> {
     return this.waiting.size > 1 || this.isInUse ? this.queues.limits.handOvers : 1;
   }
 
-  granted(contender: Contender, token: number | null): void {
+  granted(contender: Contender, token: number | null, time: number): void {
     const { runtime, driver, key, first } = this;
     const { owner, attempts, sentAt, reserved } = contender;
     const { share, options } = first.settings;
     this.contenders.splice(this.contenders.indexOf(contender), 1);
     this.outcome = undefined;
     this.isInUse = true;
-    const grant = { owner, ttl: options.keyTimeout, share, sentAt, token, tokens: reserved, isContested: attempts > 1 };
+    const grant = { owner, ttl: options.keyTimeout, share, sentAt, grantedAt: time, token, tokens: reserved, isContested: attempts > 1 };
     const tenure = new Tenure(runtime, driver, key, grant, this.queues.limits, this.onEnd);
     this.holders.push(tenure);
-    this.give(first, tenure, now(), options.minHold, attempts);
+    this.give(first, tenure, time, options.minHold, attempts);
     if (this.isAnyLate) this.removeLate();
     if (runtime.stopping.aborted) this.stop();
     while (this.mayContend) this.contend();

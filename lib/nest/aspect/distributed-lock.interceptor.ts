@@ -1,6 +1,6 @@
 import { type CallHandler, type ExecutionContext, Inject, Injectable, type NestInterceptor } from '@nestjs/common';
 import { from, lastValueFrom, Observable } from 'rxjs';
-import { runUnder } from '../../primitives/lease-lock.js';
+import { runUnder } from '../../primitives/lock.js';
 import type { LockDefinition } from '../decorators/lock-definition.js';
 import type { ReturnKind } from '../distributed-lock.options.js';
 import { LockRegistry } from '../lock-registry.js';

@@ -1,9 +1,10 @@
 import { LockConfigError, UnsupportedPrimitiveError } from '../../core/model/errors.js';
 import type { LockLogger } from '../../core/model/events.js';
 import { resolveOptions, type ResolvedOptions } from '../../core/model/options.js';
-import type { Lease } from '../../core/holding/lease.js';
+import type { HeldLease } from '../../core/holding/held-lease.js';
 import type { Locks } from '../../locks.js';
-import type { LeaseLock } from '../../primitives/lease-lock.js';
+import { takeable } from '../../primitives/key-lock.js';
+import type { Guard } from '../../primitives/lock.js';
 import type { DistributedLockOptions, ReturnKind } from '../distributed-lock.options.js';
 import type { LockDefinition } from '../decorators/lock-definition.js';
 import { digestArguments, encodeKeyParts } from '../key/lock-key.js';
@@ -19,7 +20,7 @@ export interface Registered {
 }
 
 /** The lock of a call, of any kind. The method runs while the call holds a lease of it. */
-export type MethodLock = Pick<LeaseLock<Lease>, 'take' | 'holding'>;
+export type MethodLock = Guard<HeldLease>;
 
 /** How one decorated method locks in this app: its own options, completed by the app's defaults. */
 export interface LockPlan {
@@ -64,9 +65,9 @@ function nameOf(method: string | symbol): string {
 
 function lockMaker({ kind, options }: LockDefinition, locks: Locks): (key: string) => MethodLock {
   const { policy, permits = 1, count } = options;
-  if (kind === 'read' || kind === 'write') return (key) => locks.readWriteLock(key, { policy })[kind];
-  if (kind === 'semaphore') return (key) => locks.semaphore(key, { permits, count });
-  return (key) => locks.mutex(key);
+  if (kind === 'read' || kind === 'write') return (key) => takeable(locks.readWriteLock(key, { policy })[kind]);
+  if (kind === 'semaphore') return (key) => takeable(locks.semaphore(key, { permits, count }));
+  return (key) => takeable(locks.mutex(key));
 }
 
 type Parts = DistributedLockOptions['key'] | DistributedLockOptions['paramLock'];

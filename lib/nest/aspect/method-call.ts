@@ -1,7 +1,7 @@
 import type { CallHandler, ExecutionContext, Type } from '@nestjs/common';
 import { defer, isObservable, type Observable, type ObservableInput } from 'rxjs';
 import { LockConfigError } from '../../core/model/errors.js';
-import type { GuardedCall } from '../../primitives/lease-lock.js';
+import type { GuardedCall } from '../../primitives/lock.js';
 import type { LockDefinition, Method } from '../decorators/lock-definition.js';
 import type { ReturnKind } from '../distributed-lock.options.js';
 

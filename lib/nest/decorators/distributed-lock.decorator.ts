@@ -1,8 +1,6 @@
 import 'reflect-metadata';
 import { Inject } from '@nestjs/common';
 import { LockConfigError } from '../../core/model/errors.js';
-import type { ReadLock as ReadSide, WriteLock as WriteSide } from '../../primitives/read-write-lock.js';
-import type { Semaphore as SemaphoreLock } from '../../primitives/semaphore.js';
 import { assertParentheses, targetOf } from './decorator-target.js';
 import { createJoinPoint } from '../aspect/distributed-lock.join-point.js';
 import {
@@ -79,11 +77,6 @@ export function Semaphore<M extends LockableMethod = LockableMethod, Key extends
 export function Semaphore(...args: unknown[]): LockDecorator {
   return decorate('semaphore', args, args[0]);
 }
-
-// As values these names are the decorators. As types they are the locks that Locks returns; the classes of the locks are in the entry `./core`.
-export type ReadLock = ReadSide;
-export type WriteLock = WriteSide;
-export type Semaphore = SemaphoreLock;
 
 /**
  * Common to all decorators: checks everything that is known when the class is defined, and replaces the method by a join point.

@@ -2,7 +2,7 @@ import { onAbort } from '../../core/util/abort.js';
 import { idle } from '../../core/util/clock.js';
 import { LockAbortedError, LockConfigError, LockLostError, LockTimeoutError } from '../../core/model/errors.js';
 import { heldLease, runHolding } from '../../core/holding/call-chain.js';
-import type { Lease } from '../../core/holding/lease.js';
+import type { HeldLease } from '../../core/holding/held-lease.js';
 import type { ResolvedOptions } from '../../core/model/options.js';
 import { detached } from '../../core/util/detached.js';
 import type { Locks } from '../../locks.js';
@@ -19,7 +19,7 @@ const SHARED = ['keyTimeout', 'retryInterval'] as const;
 export class LeaderCandidate implements MethodLock {
   readonly key: string;
   private readonly said = new Map<string, { value: number; where: string }>();
-  private term: Lease | undefined;
+  private term: HeldLease | undefined;
   private isStanding = false;
 
   /** @throws {LockConfigError} when the name makes no key. */
@@ -63,7 +63,7 @@ export class LeaderCandidate implements MethodLock {
     );
   }
 
-  async take({ signal }: ResolvedOptions, guardsBody: boolean): Promise<Lease> {
+  async take({ signal }: ResolvedOptions, guardsBody: boolean): Promise<HeldLease> {
     // A minHold would delay the next leader. A maxHold would end the whole term.
     const options = { minHold: 0, signal };
     const held = heldLease(this.locks.store.mutex, this.key);
@@ -76,7 +76,7 @@ export class LeaderCandidate implements MethodLock {
     throw new LockTimeoutError(`This app does not lead "${this.name}".`, { key: this.key });
   }
 
-  holding<T>(lease: Lease, work: () => T): T {
+  holding<T>(lease: HeldLease, work: () => T): T {
     return runHolding(lease, work);
   }
 
@@ -85,7 +85,7 @@ export class LeaderCandidate implements MethodLock {
     const election = this.locks.leaderElection(this.name, options);
     for (;;) {
       try {
-        await election.run((term) => this.lead(term));
+        await election.run(() => this.lead());
       } catch (error) {
         if (error instanceof LockAbortedError) return;
         this.warn(`This app cannot stand for election as "${this.name}", and tries again: ${String(error)}`);
@@ -95,7 +95,8 @@ export class LeaderCandidate implements MethodLock {
   }
 
   /** Resolves when the term is over or the locks are closing. The term is not released while methods still run under it. */
-  private lead(term: Lease): Promise<void> {
+  private lead(): Promise<void> {
+    const term = heldLease(this.locks.store.mutex, this.key) as HeldLease;
     this.term = term;
     return new Promise((resolve) => {
       onAbort(term.signal, () => {

@@ -1,8 +1,8 @@
 import { type INestApplicationContext, Logger } from '@nestjs/common';
-import { inspect } from 'node:util';
 import { onAbort } from '../../core/util/abort.js';
 import { LockAbortedError, LockConfigError } from '../../core/model/errors.js';
-import { checkOptions } from '../../core/model/options.js';
+import { checkOptions, integerFrom, ofType, only } from '../../core/model/check-options.js';
+import { ACQUIRE_CHECKS } from '../../core/model/options.js';
 import { detached } from '../../core/util/detached.js';
 import type { Locks } from '../../locks.js';
 import type { LeaderElection, LeaderElectionOptions, Term } from '../../primitives/leader-election.js';
@@ -45,7 +45,15 @@ export interface Standby {
   stop(): Promise<void>;
 }
 
-const OPTIONS = ['locks', 'name', 'create', 'prepare', 'start', 'signal', 'shutdownTimeout', 'keyTimeout', 'retryInterval', 'maxHold'];
+const CHECKS = {
+  ...only(ACQUIRE_CHECKS, 'signal', 'keyTimeout', 'retryInterval', 'maxHold'),
+  locks: ofType('object'),
+  name: ofType('string'),
+  create: ofType('function'),
+  prepare: ofType('function'),
+  start: ofType('function'),
+  shutdownTimeout: integerFrom(0),
+};
 
 /**
  * Runs a Nest app in the leader of several processes, and keeps it ready to start in the others: each process builds its container and opens its
@@ -127,14 +135,9 @@ function assertIdle(app: INestApplicationContext): void {
 
 function checkStandbyOptions<App extends INestApplicationContext>(options: StandbyOptions<App>): void {
   if (options === undefined) throw new LockConfigError('runStandby: the options must be an object.');
-  checkOptions(options, 'runStandby', OPTIONS);
-  const { locks, create, prepare, start, shutdownTimeout = 0 } = options;
-  if (typeof locks?.leaderElection !== 'function')
+  checkOptions(options, 'runStandby', CHECKS);
+  if (typeof options.locks?.leaderElection !== 'function') {
     throw new LockConfigError('runStandby: "locks" must be a Locks, and not that of the app.');
-  for (const [name, value] of Object.entries({ create, start, prepare: prepare ?? start })) {
-    if (typeof value !== 'function') throw new LockConfigError(`runStandby: "${name}" must be a function, not ${inspect(value)}.`);
   }
-  if (!Number.isSafeInteger(shutdownTimeout) || shutdownTimeout < 0) {
-    throw new LockConfigError(`runStandby: "shutdownTimeout" must be a whole number of at least 0, not ${inspect(shutdownTimeout)}.`);
-  }
+  for (const required of ['create', 'start']) checkOptions(options, 'runStandby', CHECKS, required);
 }
