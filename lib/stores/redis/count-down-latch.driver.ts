@@ -1,52 +1,48 @@
-import type { Tenancy } from '../../core/store/lease-driver.js';
-import type { StoreError } from '../../core/model/errors.js';
 import type { LatchChange, LatchDriver, LatchLook, LatchState } from '../../core/store/latch-driver.js';
+import type { Tenancy } from '../../core/store/lease-driver.js';
 import { scripts } from './lua.scripts.js';
 import type { RedisConnection } from './redis.connection.js';
-import { refusalOf } from './redis.keys.js';
 import { integerOf, isYes, listOf, millisecondsOf, textOf } from './redis.replies.js';
 import { RedisScript } from './redis.script.js';
 import type { RedisWakeUps } from './redis.wakeups.js';
 
-const TRY_SET_COUNT = new RedisScript(scripts.latch.trySetCount);
-const COUNT_DOWN = new RedisScript(scripts.latch.countDown);
-const LOOK = new RedisScript(scripts.latch.look);
-const LEAVE = new RedisScript(scripts.latch.leave);
-
 /** The count-down latch on Redis: one hash, with all that belongs to it, so that all of it expires together. */
 export class RedisCountDownLatchDriver implements LatchDriver {
+  private readonly sets: RedisScript;
+  private readonly counts: RedisScript;
+  private readonly looks: RedisScript;
+  private readonly leaves: RedisScript;
+
   constructor(
-    private readonly connection: RedisConnection,
+    connection: RedisConnection,
     readonly wakeUps: RedisWakeUps,
-  ) {}
-
-  async trySetCount({ key, ttl, operation, count }: LatchChange & { readonly count: number }): Promise<boolean> {
-    return isYes(await this.run(TRY_SET_COUNT, key, [ttl, operation.line, operation.number, count]));
+  ) {
+    this.sets = new RedisScript(connection, scripts.latch.trySetCount);
+    this.counts = new RedisScript(connection, scripts.latch.countDown);
+    this.looks = new RedisScript(connection, scripts.latch.look);
+    this.leaves = new RedisScript(connection, scripts.latch.leave);
   }
 
-  async countDown({ key, ttl, operation }: LatchChange): Promise<number> {
-    return integerOf(await this.run(COUNT_DOWN, key, [ttl, operation.line, operation.number]));
+  trySetCount({ key, ttl, operation, count }: LatchChange & { readonly count: number }): Promise<boolean> {
+    return this.sets.ask(key, [ttl, operation.line, operation.number, count], isYes);
   }
 
-  async look({ key, owner, queue }: LatchLook): Promise<LatchState | undefined> {
-    const reply = listOf(await this.run(LOOK, key, [queue ? owner : '', this.wakeUps.inbox]));
-    if (reply.length === 0) return undefined;
-    const [count, id, round, remaining] = listOf(reply, 4);
-    return { count: integerOf(count), id: textOf(id), round: integerOf(round), remaining: millisecondsOf(remaining) };
+  countDown({ key, ttl, operation }: LatchChange): Promise<number> {
+    return this.counts.ask(key, [ttl, operation.line, operation.number], integerOf);
+  }
+
+  look({ key, owner, queue }: LatchLook): Promise<LatchState | undefined> {
+    return this.looks.ask(key, [queue ? owner : '', this.wakeUps.inbox], stateOf);
   }
 
   async leave({ key, owner }: Tenancy): Promise<void> {
-    await this.run(LEAVE, key, [owner]);
+    await this.leaves.ask(key, [owner], isYes);
   }
+}
 
-  private async run(script: RedisScript, key: string, args: (string | number)[]): Promise<unknown> {
-    const keysAndArgs = [key, ...args];
-    try {
-      return await script.run(this.connection, 1, keysAndArgs);
-    } catch (error) {
-      const { transient, cause } = error as StoreError;
-      // What a missing answer has for a cause may be a trouble of long ago.
-      throw !transient && cause instanceof Error ? refusalOf(key, cause) : error;
-    }
-  }
+function stateOf(reply: unknown): LatchState | undefined {
+  const fields = listOf(reply);
+  if (fields.length === 0) return undefined;
+  const [count, id, round, remaining] = listOf(fields, 4);
+  return { count: integerOf(count), id: textOf(id), round: integerOf(round), remaining: millisecondsOf(remaining) };
 }

@@ -1,175 +1,127 @@
-import { now } from '../../core/util/clock.js';
-import type { AcquireReply, AcquireRequest, CheckReply, ReleaseRequest, RenewRequest } from '../../core/store/lease-driver.js';
 import { ownerOf } from '../../core/model/owner.js';
+import type { AcquireReply, AcquireRequest, CheckReply, ReleaseRequest, RenewRequest, Tenancy } from '../../core/store/lease-driver.js';
+import { now } from '../../core/util/clock.js';
 import { scripts } from './lua.scripts.js';
-import { RedisBatch } from './redis.batch.js';
-import { isForbidden, type RedisConnection } from './redis.connection.js';
-import { keyBeside } from './redis.keys.js';
+import type { RedisConnection } from './redis.connection.js';
+import { keyBeside, withFenceAndQueue, withQueue } from './redis.keys.js';
+import type { RedisPlaces } from './redis.places.js';
 import { integerOf, isYes, listOf, millisecondsOf, textOf, unexpected } from './redis.replies.js';
-import { RedisScript } from './redis.script.js';
-import type { RedisWakeUps } from './redis.wakeups.js';
+import { RedisScript, type Argument } from './redis.script.js';
 
-type Argument = string | number;
-
-/** Milliseconds for which the scripts keep a queue that nobody asks for. */
-export const PLACE_LIFETIME = 60_000;
 /** Locks that are taken or given back in one request: a fraction of a millisecond's work of the server. */
 const LARGEST_BATCH = 64;
 /** Renewing is cheap. */
 const LARGEST_RENEWAL = 256;
 const STATES: readonly CheckReply['state'][] = ['held', 'queued', 'taken', 'free'];
-const KEEP_FENCES = new RedisScript(scripts.keepFences);
-
-/** The scripts of one set, in Lua. Acquire and release get first whether PUBSUB tells who listens to an inbox; acquire then for how long to keep the fence. */
-export type LeaseScripts = Readonly<Record<'acquire' | 'renew' | 'release', string>>;
 
 /**
  * What the drivers of one set of scripts ask of the server. All that is taken or given back within a turn of the event loop goes together, what is
- * given back first: who gives up an acquire of the same turn has taken it out of its batch, and others may want the key.
+ * given back first, since others may want the key.
  */
 export class LeaseRequests {
-  readonly largestRenewal: number;
-  private readonly acquires: RedisBatch;
-  private readonly releases: RedisBatch;
-  private readonly renewing: RedisScript;
+  private readonly acquires: RedisScript;
+  private readonly releases: RedisScript;
+  private readonly renewals: RedisScript;
+  private readonly checks: RedisScript;
+  private readonly fences: RedisScript;
   private isFlushing = false;
 
   constructor(
     readonly connection: RedisConnection,
-    sources: LeaseScripts,
-    private readonly fenceTimeout: number,
-    private readonly wakeUps: RedisWakeUps,
+    sources: Readonly<Record<'acquire' | 'renew' | 'release' | 'check', string>>,
+    readonly fenceTimeout: number,
+    private readonly places: RedisPlaces,
   ) {
     const { isCluster } = connection.client;
     // Two keys of a Cluster seldom share a slot.
-    const largest = isCluster ? 1 : LARGEST_BATCH;
-    this.largestRenewal = isCluster ? 1 : LARGEST_RENEWAL;
-    // On Cluster a node knows only who listens at itself.
-    const countsReceivers = isCluster ? '0' : '1';
-    this.acquires = new RedisBatch(connection, new RedisScript(sources.acquire), [countsReceivers, fenceTimeout], largest);
-    this.releases = new RedisBatch(connection, new RedisScript(sources.release), [countsReceivers], largest);
-    this.renewing = new RedisScript(sources.renew);
+    const [few, many] = isCluster ? [1, 1] : [LARGEST_BATCH, LARGEST_RENEWAL];
+    this.acquires = new RedisScript(connection, sources.acquire, withFenceAndQueue, few);
+    this.releases = new RedisScript(connection, sources.release, withQueue, few);
+    this.renewals = new RedisScript(connection, sources.renew, undefined, many);
+    this.checks = new RedisScript(connection, sources.check, withFenceAndQueue);
+    this.fences = new RedisScript(connection, scripts.keepFences, undefined, many);
   }
 
-  /** @param args those of the script, behind the owner. A request that yields is sent now, with what was to go at the end of the turn: others wait for it. */
-  async acquire({ key, owner, yields }: AcquireRequest, args: readonly Argument[]): Promise<AcquireReply> {
-    const left = this.wakeUps.places.refusedPlaceOf(owner);
-    if (left !== undefined) {
-      // One after the other: a script that the server does not know is sent again, and the release would take back what the acquire has got.
-      await this.sendRelease(key, [owner, 0, left]);
-      this.wakeUps.places.hasLeft(owner);
-    }
+  /** @param args those of the script. A request that yields is sent now, with what was to go at the end of the turn: others wait for it. */
+  acquire(request: AcquireRequest, args: Argument[]): Promise<AcquireReply> {
+    const { key, owner, yields } = request;
+    const { places } = this;
+    const left = places.refusedPlaceOf(owner);
+    if (left !== undefined) return this.acquireAnew(request, args, left);
     this.flushSoon();
-    const keys = [key, this.beside(key, 'fence'), this.beside(key, 'queue')];
-    const decode = yields === undefined ? acquireReplyOf : yieldReplyOf;
-    const replied = this.acquires.add(keys, [owner, ...args], decode);
+    const replied = this.acquires.add(key, args, yields === undefined ? acquireReplyOf : yieldReplyOf);
     if (yields !== undefined) {
-      this.wakeUps.places.released(yields);
+      places.released(yields);
       this.flush();
     }
-    const reply = await replied;
-    if (reply.granted) this.wakeUps.places.granted(owner);
-    return reply;
+    if (!places.isKnown(owner)) return replied;
+    return replied.then((reply) => {
+      if (reply.granted) places.granted(owner);
+      return reply;
+    });
   }
 
-  /** @param place in the queue, to leave too; '': none. */
-  async release({ key, owner, keepFor }: ReleaseRequest, place: string): Promise<'released' | 'lost'> {
-    this.wakeUps.places.released(owner);
-    try {
-      return await this.sendRelease(key, [owner, keepFor, place]);
-    } finally {
-      // Of an acquire before this the reply may have come meanwhile.
-      this.wakeUps.places.released(owner);
-    }
+  release({ key, owner, keepFor }: ReleaseRequest): Promise<'released' | 'lost'> {
+    this.places.released(owner);
+    return this.sendRelease(key, owner, keepFor, this.places.knownPlaceOf(owner));
   }
 
   renew(batch: readonly RenewRequest[]): readonly Promise<'renewed' | 'lost'>[] {
     this.keepFences(batch);
-    const { largestRenewal } = this;
-    if (batch.length <= largestRenewal) return this.renewTogether(batch);
-    const parts: Promise<'renewed' | 'lost'>[] = [];
-    for (let start = 0; start < batch.length; start += largestRenewal)
-      parts.push(...this.renewTogether(batch.slice(start, start + largestRenewal)));
-    return parts;
+    const replies = batch.map(({ key, owner, ttl }) => this.renewals.add(key, [owner, ttl], renewReplyOf));
+    this.renewals.flush();
+    return replies;
   }
 
-  ask(script: RedisScript, keyCount: number, keysAndArgs: readonly Argument[]): Promise<unknown> {
-    return script.run(this.connection, keyCount, keysAndArgs);
+  check({ key, owner }: Tenancy): Promise<CheckReply> {
+    return this.checks.ask(key, [owner, this.places.knownPlaceOf(owner)], checkReplyOf);
   }
 
-  /** @throws {LockConfigError} if the key itself looks like one of these. */
-  beside(key: string, what: 'fence' | 'queue'): string {
-    return keyBeside(key, what, this.connection);
+  /** One after the other: a script that the server does not know is sent again, and the release would take back what the acquire has got. */
+  private async acquireAnew(request: AcquireRequest, args: Argument[], left: string): Promise<AcquireReply> {
+    await this.sendRelease(request.key, request.owner, 0, left);
+    this.places.hasLeft(request.owner);
+    return this.acquire(request, args);
   }
 
-  private sendRelease(key: string, args: readonly Argument[]): Promise<'released' | 'lost'> {
+  /** @param place in the queue, to leave too; '': none. */
+  private sendRelease(key: string, owner: string, keepFor: number, place: string): Promise<'released' | 'lost'> {
     this.flushSoon();
-    return this.releases.add([key, this.beside(key, 'queue')], args, (reply) => (isYes(reply) ? 'released' : 'lost'));
-  }
-
-  private renewTogether(batch: readonly RenewRequest[]): readonly Promise<'renewed' | 'lost'>[] {
-    const keysAndArgs = [...batch.map(({ key }) => key), ...batch.flatMap(({ owner, ttl }) => [owner, ttl])];
-    const replies = this.ask(this.renewing, batch.length, keysAndArgs).then((reply) => listOf(reply, batch.length));
-    return batch.map(async (one, index) => {
-      try {
-        return isYes((await replies)[index]) ? 'renewed' : 'lost';
-      } catch (error) {
-        // The others must not suffer from a key that the user may not use.
-        if (batch.length === 1 || !isForbidden(error)) throw error;
-        return this.renewTogether([one])[0] as Promise<'renewed' | 'lost'>;
-      }
-    });
+    return this.releases.add(key, [keepFor === 0 && place === '' ? owner : `${owner}\n${keepFor}\n${place}`], releaseReplyOf);
   }
 
   /**
    * A fence that ran out under a lease would be forgotten with its last token. Each lease is renewed several times within its length: three times in
-   * the life of a fence is one of these times chosen to keep the fence too.
+   * the life of a fence is one of these times chosen to keep the fence too. Without an answer, a later renewal does it.
    */
   private keepFences(batch: readonly RenewRequest[]): void {
     const time = now();
     const period = this.fenceTimeout / 3;
-    const due = batch.filter(({ ttl }) => Math.floor(time / period) !== Math.floor((time - ttl) / period));
-    if (due.length === 0) return;
-    this.keepTogether(due).catch((error: unknown) => {
-      // Without an answer, a later renewal does it.
-      if (due.length > 1 && isForbidden(error)) for (const one of due) this.keepTogether([one]).catch(() => undefined);
-    });
-  }
-
-  private keepTogether(due: readonly RenewRequest[]): Promise<unknown> {
-    const keysAndArgs = [...due.map(({ key }) => this.beside(key, 'fence')), ...due.map(({ ttl }) => Math.max(this.fenceTimeout, 2 * ttl))];
-    return this.ask(KEEP_FENCES, due.length, keysAndArgs);
+    for (const { key, ttl } of batch) {
+      if (Math.floor(time / period) === Math.floor((time - ttl) / period)) continue;
+      const fence = keyBeside(key, 'fence', this.connection.keyPrefix);
+      this.fences.add(fence, [Math.max(this.fenceTimeout, 2 * ttl)], integerOf).catch(() => undefined);
+    }
+    this.fences.flush();
   }
 
   private flushSoon(): void {
     if (this.isFlushing) return;
     this.isFlushing = true;
-    process.nextTick(() => {
-      this.isFlushing = false;
-      this.flush();
-    });
+    process.nextTick(() => this.flush());
   }
 
   private flush(): void {
+    this.isFlushing = false;
     this.releases.flush();
     this.acquires.flush();
   }
 }
 
-export function holderOf(reply: unknown): string | null {
-  return ownerOf(textOf(reply));
-}
-
-export function stateOf(reply: unknown): CheckReply['state'] {
-  const state = STATES.find((one) => one === reply);
-  if (!state) throw unexpected(reply);
-  return state;
-}
-
 function acquireReplyOf(reply: unknown): AcquireReply {
-  if (typeof reply === 'string') return { granted: true, token: integerOf(reply) };
+  if (!Array.isArray(reply)) return { granted: true, token: integerOf(reply) };
   const [remaining, holder, ahead] = listOf(reply, 3);
-  return { granted: false, remaining: millisecondsOf(remaining), holder: holderOf(holder), ahead: integerOf(ahead) };
+  return { granted: false, remaining: millisecondsOf(remaining), holder: ownerOf(textOf(holder)), ahead: integerOf(ahead) };
 }
 
 function yieldReplyOf(reply: unknown): AcquireReply {
@@ -177,7 +129,22 @@ function yieldReplyOf(reply: unknown): AcquireReply {
   return { ...acquireReplyOf(outcome), yielded: isYes(wasHeld) ? 'released' : 'lost' };
 }
 
-/** Tokens are the microseconds of the server's clock, unless that was set back. */
-export function timeOf(token: number): Date {
-  return new Date(token / 1000);
+function releaseReplyOf(reply: unknown): 'released' | 'lost' {
+  return isYes(reply) ? 'released' : 'lost';
+}
+
+function renewReplyOf(reply: unknown): 'renewed' | 'lost' {
+  return isYes(reply) ? 'renewed' : 'lost';
+}
+
+function checkReplyOf(reply: unknown): CheckReply {
+  const [word, remaining, holder, token] = listOf(reply);
+  const state = STATES.find((one) => one === word);
+  if (!state) throw unexpected(word);
+  return {
+    state,
+    remaining: millisecondsOf(remaining),
+    holder: ownerOf(textOf(holder ?? '')),
+    token: token === undefined || token === '' ? null : integerOf(token),
+  };
 }

@@ -1,24 +1,10 @@
 import { lua } from './lua.generated.js';
 
-const OFFERING = lua['inbox'] + lua['mutex/offer'];
-const SERVING = lua['inbox'] + lua['sharing/holders'] + lua['sharing/answers'];
+const OFFERING = lua['prelude'] + lua['mutex/offer'];
 const READING = lua['count-down-latch/read'];
 
 /** Each script as it is sent: what it shares with others stands before it. */
 export const scripts = {
-  mutex: {
-    acquire: OFFERING + lua['mutex/acquire'],
-    release: OFFERING + lua['mutex/release'],
-    renew: lua['mutex/renew'],
-    extend: lua['mutex/extend'],
-    check: lua['mutex/check'],
-  },
-  sharing: {
-    acquire: SERVING + lua['sharing/acquire'],
-    release: SERVING + lua['sharing/release'],
-    renew: lua['sharing/renew'],
-    check: lua['sharing/check'],
-  },
   latch: {
     trySetCount: READING + lua['count-down-latch/try-set-count'],
     countDown: READING + lua['count-down-latch/count-down'],
@@ -27,3 +13,24 @@ export const scripts = {
   },
   keepFences: lua['keep-fences'],
 } as const;
+
+/** @param fenceTimeout milliseconds. A constant of the scripts, since each argument costs time. */
+export function leaseScripts(fenceTimeout: number) {
+  const fences = `local FENCE_TIMEOUT = '${fenceTimeout}'\n`;
+  const sharing = fences + lua['tokens'] + lua['prelude'] + lua['sharing/holders'];
+  return {
+    mutex: {
+      acquire: fences + lua['mutex/acquire-free'] + lua['tokens'] + OFFERING + lua['mutex/acquire'],
+      release: lua['mutex/release-unqueued'] + OFFERING + lua['mutex/release'],
+      renew: lua['mutex/renew'],
+      extend: fences + lua['tokens'] + lua['mutex/extend'],
+      check: lua['mutex/check'],
+    },
+    sharing: {
+      acquire: sharing + lua['sharing/acquire'],
+      release: sharing + lua['sharing/release'],
+      renew: lua['sharing/renew'],
+      check: lua['sharing/check'],
+    },
+  };
+}

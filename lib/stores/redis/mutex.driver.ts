@@ -1,77 +1,42 @@
-import type {
-  AcquireReply,
-  AcquireRequest,
-  CheckReply,
-  ExtendReply,
-  ExtendRequest,
-  LeaseDriver,
-  ReleaseRequest,
-  RenewRequest,
-  Tenancy,
-} from '../../core/store/lease-driver.js';
-import { holderOf, LeaseRequests, PLACE_LIFETIME, stateOf, timeOf } from './lease.requests.js';
-import { scripts } from './lua.scripts.js';
+import type { AcquireReply, AcquireRequest, ExtendReply, ExtendRequest } from '../../core/store/lease-driver.js';
+import { RedisLeaseDriver } from './lease.driver.js';
+import { LeaseRequests } from './lease.requests.js';
+import { leaseScripts } from './lua.scripts.js';
 import type { RedisConnection } from './redis.connection.js';
-import { integerOf, listOf, millisecondsOf } from './redis.replies.js';
+import { withFenceAndQueue } from './redis.keys.js';
+import { integerOf } from './redis.replies.js';
 import { RedisScript } from './redis.script.js';
 import type { RedisWakeUps } from './redis.wakeups.js';
 
-const EXTEND = new RedisScript(scripts.mutex.extend);
-const CHECK = new RedisScript(scripts.mutex.check);
-
 /** The mutex on Redis: a plain string, so that whoever uses the classic `SET key value NX PX` recipe and we exclude each other. */
-export class RedisMutexDriver implements LeaseDriver {
-  readonly placeLifetime = PLACE_LIFETIME;
-  private readonly requests: LeaseRequests;
+export class RedisMutexDriver extends RedisLeaseDriver {
+  private readonly extensions: RedisScript;
 
-  constructor(
-    connection: RedisConnection,
-    private readonly fenceTimeout: number,
-    readonly wakeUps: RedisWakeUps,
-  ) {
-    this.requests = new LeaseRequests(connection, scripts.mutex, fenceTimeout, wakeUps);
+  constructor(connection: RedisConnection, fenceTimeout: number, wakeUps: RedisWakeUps) {
+    const sources = leaseScripts(fenceTimeout).mutex;
+    super(new LeaseRequests(connection, sources, fenceTimeout, wakeUps.places), wakeUps);
+    this.extensions = new RedisScript(connection, sources.extend, withFenceAndQueue);
   }
 
-  async acquire(request: AcquireRequest): Promise<AcquireReply> {
-    const { owner, ttl, tokens, queue, holding = [], yields = '' } = request;
+  acquire(request: AcquireRequest): Promise<AcquireReply> {
+    const { owner, ttl, tokens, floor = 0, queue, holding, yields = '' } = request;
+    const isPlain = tokens === 1 && floor === 0 && !queue && yields === '' && 2 * ttl <= this.requests.fenceTimeout;
+    if (isPlain) return this.requests.acquire(request, [owner, ttl]);
     const place = queue ? this.wakeUps.placeOf(owner, ttl, holding) : '';
-    return this.requests.acquire(request, [ttl, tokens, place, yields]);
+    return this.requests.acquire(request, [owner, [ttl, tokens, floor, yields, place].join('\n')]);
   }
 
+  /** Tokens are the microseconds of the server's clock, unless that was set back. */
   timeOf(token: number): Date {
-    return timeOf(token);
+    return new Date(token / 1000);
   }
 
-  renew(batch: readonly RenewRequest[]): readonly Promise<'renewed' | 'lost'>[] {
-    return this.requests.renew(batch);
+  extend({ key, owner, ttl, tokens }: ExtendRequest): Promise<ExtendReply> {
+    return this.extensions.ask(key, [owner, ttl, tokens], extendReplyOf);
   }
+}
 
-  async extend({ key, owner, ttl, tokens }: ExtendRequest): Promise<ExtendReply> {
-    const { requests, fenceTimeout } = this;
-    const keys = [key, requests.beside(key, 'fence'), requests.beside(key, 'queue')];
-    const reply = await requests.ask(EXTEND, 3, [...keys, owner, ttl, tokens, fenceTimeout]);
-    if (reply === null) return 'lost';
-    return reply === '' ? 'wanted' : { token: integerOf(reply) };
-  }
-
-  async release(request: ReleaseRequest): Promise<'released' | 'lost'> {
-    return this.requests.release(request, '');
-  }
-
-  async leave({ key, owner }: Tenancy): Promise<void> {
-    await this.requests.release({ key, owner, keepFor: 0 }, this.wakeUps.places.knownPlaceOf(owner));
-  }
-
-  async check({ key, owner }: Tenancy): Promise<CheckReply> {
-    const { requests } = this;
-    const keys = [key, requests.beside(key, 'queue'), requests.beside(key, 'fence')];
-    const reply = await requests.ask(CHECK, 3, [...keys, owner, this.wakeUps.places.knownPlaceOf(owner)]);
-    const [state, remaining, holder = '', token = ''] = listOf(reply);
-    return {
-      state: stateOf(state),
-      remaining: millisecondsOf(remaining),
-      holder: holderOf(holder),
-      token: token === '' ? null : integerOf(token),
-    };
-  }
+function extendReplyOf(reply: unknown): ExtendReply {
+  if (reply === null) return 'lost';
+  return reply === '' ? 'wanted' : { token: integerOf(reply) };
 }

@@ -1,6 +1,5 @@
-import { after, now } from '../../core/util/clock.js';
 import { StoreError } from '../../core/model/errors.js';
-import { LinkedList, type Linked } from '../../core/util/linked-list.js';
+import { RequestDeadlines, type TimedRequest } from '../../core/store/request-deadlines.js';
 import { detached } from '../../core/util/detached.js';
 
 type Listener = (...args: unknown[]) => void;
@@ -27,19 +26,23 @@ export interface RedisClient {
   off(event: string, listener: Listener): unknown;
 }
 
-interface Pending extends Linked<Pending> {
-  readonly endsAt: number;
-  dispatch(): void;
-  fail(error: StoreError): void;
+/** One request over a {@link RedisConnection}, which calls `answered` or `failed` once, in time. */
+export interface RedisRequest extends TimedRequest<RedisRequest> {
+  isSent: boolean;
+  /** @param isWhole the server does not know the script: send its text. */
+  send(client: RedisClient, isWhole: boolean): Promise<unknown>;
+  /** @param reply what the client gives: it is to be checked. */
+  answered(reply: unknown): void;
+  /** Whether the request was applied is unknown, unless the error `isUnsent`. */
+  failed(error: StoreError): void;
 }
 
 /** Sends requests over one client: each is answered or rejected in time, and nothing is queued for a server that is away. */
 export class RedisConnection {
-  /** In the order of their ends, since all may take equally long. */
-  private readonly open = new LinkedList<Pending>();
-  /** Those of them that were not sent yet. */
-  private readonly unsent = new Set<Pending>();
-  private timer: NodeJS.Timeout | undefined;
+  readonly keyPrefix: string;
+  private readonly requests: RequestDeadlines<RedisRequest>;
+  /** Those that were not sent yet. */
+  private readonly unsent = new Set<RedisRequest>();
   private isListening = false;
   private isClosed = false;
   private lastError: unknown;
@@ -49,45 +52,26 @@ export class RedisConnection {
     readonly requestTimeout: number,
     private readonly isOwned: boolean,
   ) {
+    this.keyPrefix = client.options?.keyPrefix ?? '';
+    this.requests = new RequestDeadlines(requestTimeout, (request) => this.fail(request, this.timedOut(!request.isSent)));
     this.listen();
     // Without a listener ioredis prints each error. Of a client that is not ours, that is its owner's business.
     if (isOwned) client.on('error', this.onError);
   }
 
-  /**
-   * Sends now if the client is connected, so that requests arrive in the order of the calls; else as soon as it is.
-   *
-   * @param send must send nothing more once the function that it is given returns true.
-   * @throws {StoreError} within requestTimeout; whether the request was applied is then unknown.
-   */
-  request<T>(send: (isOver: () => boolean) => Promise<T>): Promise<T> {
-    return new Promise<T>((resolve, reject) => {
-      const request: Pending = {
-        endsAt: now() + this.requestTimeout,
-        dispatch: () => {
-          this.stopWaiting(request);
-          send(() => request.list === undefined).then(
-            (value) => {
-              this.ended(request);
-              resolve(value);
-            },
-            (cause: unknown) => request.fail(storeErrorOf(cause)),
-          );
-        },
-        fail: (error) => {
-          this.ended(request);
-          this.stopWaiting(request);
-          reject(error);
-        },
-        list: undefined,
-        previous: undefined,
-        next: undefined,
-      };
-      this.listen();
-      this.open.add(request);
-      this.timer ??= after(this.requestTimeout, this.onTimer).unref();
-      if (this.isReady) request.dispatch();
-      else this.wait(request);
+  /** Sends now if the client is connected, so that requests arrive in the order of the calls; else as soon as it is. */
+  send(request: RedisRequest): void {
+    this.listen();
+    this.requests.begin(request);
+    if (this.isReady) this.dispatch(request);
+    else this.wait(request);
+  }
+
+  /** A request that is no script. @throws {StoreError} within requestTimeout. */
+  request(send: (client: RedisClient) => Promise<unknown>): Promise<unknown> {
+    return new Promise((answered, failed) => {
+      const unlisted = { list: undefined, previous: undefined, next: undefined };
+      this.send({ send, answered, failed, endsAt: 0, isSent: false, ...unlisted });
     });
   }
 
@@ -102,9 +86,8 @@ export class RedisConnection {
     }
     this.isClosed = true;
     this.stopListening();
-    clearTimeout(this.timer);
-    this.timer = undefined;
-    for (const request of this.open) request.fail(closed());
+    this.requests.stop();
+    for (const request of this.requests.open) this.fail(request, closed());
   }
 
   private get isReady(): boolean {
@@ -127,15 +110,42 @@ export class RedisConnection {
     this.isListening = false;
   }
 
-  /** What is still given up in the background once the store is closed leaves no listener at a client that lives on. */
-  private ended(request: Pending): void {
-    this.open.delete(request);
-    if (this.isClosed && this.open.size === 0) this.stopListening();
+  private dispatch(request: RedisRequest, isWhole = false): void {
+    request.isSent = true;
+    let sending: Promise<unknown>;
+    try {
+      sending = request.send(this.client, isWhole);
+    } catch (fault) {
+      return this.fail(request, storeErrorOf(fault));
+    }
+    sending.then(
+      (reply) => {
+        if (this.end(request)) request.answered(reply);
+      },
+      (cause: unknown) => {
+        // Not for a request that is over: its caller may have asked for the opposite since.
+        const isUnknown = !isWhole && request.list && String((cause as Error | undefined)?.message).startsWith('NOSCRIPT');
+        if (isUnknown) this.dispatch(request, true);
+        else this.fail(request, storeErrorOf(cause));
+      },
+    );
   }
 
-  private wait(request: Pending): void {
+  private fail(request: RedisRequest, error: StoreError): void {
+    if (this.end(request)) request.failed(error);
+  }
+
+  /** False: it was over already. What is given up in the background once the store is closed leaves no listener at a client that lives on. */
+  private end(request: RedisRequest): boolean {
+    if (!this.requests.end(request)) return false;
+    if (!request.isSent) this.stopWaiting(request);
+    if (this.isClosed && this.requests.open.size === 0) this.stopListening();
+    return true;
+  }
+
+  private wait(request: RedisRequest): void {
     const { client } = this;
-    if (client.status === 'end') return request.fail(closed());
+    if (client.status === 'end') return this.fail(request, closed());
     if (this.unsent.size === 0) {
       client.on('ready', this.onReady);
       client.on('end', this.onEnd);
@@ -145,28 +155,12 @@ export class RedisConnection {
     if (client.status === 'wait') detached(() => client.connect()).catch(this.onError);
   }
 
-  private stopWaiting(request: Pending): void {
+  private stopWaiting(request: RedisRequest): void {
     if (!this.unsent.delete(request) || this.unsent.size > 0) return;
     this.client.off('ready', this.onReady);
     this.client.off('end', this.onEnd);
     if (!this.isOwned) this.client.off('error', this.onError);
   }
-
-  /** One timer for all: a timer of its own would cost a request as much as the rest of it. */
-  private readonly onTimer = (): void => {
-    // After a stall of the event loop the replies may be here already: they are read before this runs.
-    setImmediate(() => {
-      this.timer = undefined;
-      for (const request of this.open) {
-        const left = request.endsAt - now();
-        if (left > 0) {
-          this.timer = after(left, this.onTimer).unref();
-          return;
-        }
-        request.fail(this.timedOut(this.unsent.has(request)));
-      }
-    });
-  };
 
   private timedOut(isUnsent: boolean): StoreError {
     const cause = this.lastError;
@@ -176,28 +170,32 @@ export class RedisConnection {
 
   private readonly onReady = (): void => {
     this.lastError = undefined;
-    for (const request of [...this.unsent]) request.dispatch();
+    for (const request of [...this.unsent]) {
+      this.stopWaiting(request);
+      this.dispatch(request);
+    }
   };
 
-  private readonly onEnd = (): void => {
-    for (const request of [...this.unsent]) request.fail(closed());
-  };
+  private readonly onEnd = (): void => this.failUnsent(closed());
 
   private readonly onClose = (): void => {
     const error = new StoreError('The connection to Redis broke before the reply came.', { transient: true, cause: this.lastError });
-    for (const request of this.open) if (!this.unsent.has(request)) request.fail(error);
+    for (const request of this.requests.open) if (request.isSent) this.fail(request, error);
   };
 
   /** A refused log-in is not mended by waiting for the next one. */
   private readonly onError = (cause: unknown): void => {
     this.lastError = cause;
     const error = storeErrorOf(cause);
-    if (error.transient) return;
-    for (const request of [...this.unsent]) request.fail(error);
+    if (!error.transient) this.failUnsent(error);
   };
+
+  private failUnsent(error: StoreError): void {
+    for (const request of [...this.unsent]) this.fail(request, error);
+  }
 }
 
-export function unsent(message: string, cause?: unknown): StoreError {
+function unsent(message: string, cause?: unknown): StoreError {
   return new StoreError(message, { transient: true, isUnsent: true, cause });
 }
 

@@ -23,12 +23,12 @@ export class RedisPlaces {
 
   /** Empty: it has no place. */
   knownPlaceOf(owner: string): string {
+    if (this.places.size === 0 && this.refused.size === 0) return '';
     return this.refused.get(owner) ?? this.places.get(owner) ?? '';
   }
 
   /** The place that it has to leave before it asks for another one. */
   refusedPlaceOf(owner: string): string | undefined {
-    // There are hardly ever any, and the look would have each owner hashed.
     return this.refused.size > 0 ? this.refused.get(owner) : undefined;
   }
 
@@ -45,9 +45,14 @@ export class RedisPlaces {
     }
   }
 
-  /** The owner has the key. */
+  /** Whether the owner has waited. There are hardly ever any who have, and the look would have each owner hashed. */
+  isKnown(owner: string): boolean {
+    return this.places.size > 0 && this.places.has(owner);
+  }
+
+  /** One that has waited has the key. */
   granted(owner: string): void {
-    if (this.places.size > 0 && this.places.has(owner)) this.holders.add(owner);
+    this.holders.add(owner);
   }
 
   /** The owner gives the key back, and is never used again. */

@@ -10,7 +10,8 @@ const KEY = 'order:42';
 interface Inbox {
   readonly inbox: string;
   readonly isOpen: boolean;
-  readonly subscriber: Redis & { stream: { pause(): void } };
+  /** A new one each time that it breaks. */
+  readonly connection: { readonly client: Redis & { stream: { pause(): void } } };
 }
 const inboxOf = ({ store }: Locks): Inbox => store.mutex.wakeUps as unknown as Inbox;
 
@@ -20,13 +21,13 @@ describe('an inbox', () => {
   it('whose connection is half open is found by its own message, and opened anew (G8)', async () => {
     const locks = setting.borrowed();
     await expectWoken(setting, setting.own(), locks, 'other');
-    const broken = inboxOf(locks).subscriber.stream;
+    const broken = inboxOf(locks).connection.client.stream;
     const holder = await setting.own().acquire(KEY, woken);
     const waiting = locks.acquire(KEY, { ...woken, retryInterval: 50 });
     await queued(setting, KEY, 1);
     // The server still counts it as a listener, and nothing is read there.
     broken.pause();
-    await eventually(() => inboxOf(locks).subscriber.stream !== broken && inboxOf(locks).isOpen, { within: 3_000 + SLACK });
+    await eventually(() => inboxOf(locks).connection.client.stream !== broken && inboxOf(locks).isOpen, { within: 3_000 + SLACK });
     await holder.release();
     await (await waiting).release();
     await expectWoken(setting, setting.own(), locks, KEY);
@@ -36,8 +37,8 @@ describe('an inbox', () => {
     await setting.client().psubscribe('*');
     const locks = setting.own();
     await expectWoken(setting, setting.own(), locks, 'other');
-    const { inbox, subscriber } = inboxOf(locks);
-    await subscriber.unsubscribe(inbox);
+    const { inbox, connection } = inboxOf(locks);
+    await connection.client.unsubscribe(inbox);
     const holder = await setting.own().acquire(KEY, woken);
     const waiting = locks.acquire(KEY, { ...woken, retryInterval: 20 });
     await eventually(async () => ((await setting.redis.pubsub('NUMSUB', inbox)) as [string, number])[1] === 1);
@@ -56,11 +57,10 @@ describe('an inbox', () => {
     function misled() {
       const client = setting.client();
       const duplicate = client.duplicate.bind(client);
-      let subscriber: Redis | undefined;
-      client.duplicate = (options) => (subscriber = duplicate({ ...options, host: '127.0.0.1', port: elsewhere.port, path: undefined }));
-      setting.finally(() => subscriber?.disconnect());
+      const where = { host: '127.0.0.1', port: elsewhere.port, path: undefined };
+      client.duplicate = (options) => duplicate({ ...options, ...where });
       const logger = { warn: jest.fn(), error: jest.fn() };
-      return { locks: setting.locks({ client }, { logger }), logger, subscriber: () => subscriber! };
+      return { locks: setting.locks({ client }, { logger }), logger, where };
     }
 
     const hasWarned = ({ logger }: ReturnType<typeof misled>) =>
@@ -68,7 +68,7 @@ describe('an inbox', () => {
 
     it('where nothing arrives has its waiters poll, with one warning, and is opened later when messages arrive (G8)', async () => {
       const opened = misled();
-      const { locks, logger, subscriber } = opened;
+      const { locks, logger, where } = opened;
       let holder = await setting.own().acquire(KEY, woken);
       let waiting = turnOf(locks.acquire(KEY, { ...woken, retryInterval: 300 }));
       await hasWarned(opened);
@@ -82,7 +82,7 @@ describe('an inbox', () => {
       waiting = turnOf(locks.acquire(KEY, woken));
       await queued(setting, KEY, 1);
       expect(await subscribers(setting)).toBe(0);
-      Object.assign(subscriber().options, { port: setting.server.port });
+      where.port = setting.server.port;
       await eventually(() => inboxOf(locks).isOpen, { within: 10_000 });
       await eventually(async () => expect((await setting.redis.zrange(`{${KEY}}:queue`, '0', '-1'))[0]).toContain(inboxOf(locks).inbox));
       start = performance.now();

@@ -1,26 +1,23 @@
 import type { Redis } from 'ioredis';
-import { scripts } from '../../../lib/stores/redis/lua.scripts.js';
+import { leaseScripts } from '../../../lib/stores/redis/lua.scripts.js';
 import type { Ear } from './model.ear.js';
 import { CALLERS, KEYS, steps, type OwnStep } from './model.steps.js';
 import { MutexModel, type Caller, type ExpectedReply } from './mutex.model.js';
-import { playsLikeItsModel, ScriptPlay, type Parts } from './script.play.js';
+import { playsLikeItsModel, repliesOf, ScriptPlay, type Parts } from './script.play.js';
 
 const OFFER = 20_000;
+const scripts = leaseScripts(3_600_000).mutex;
 const STRANGER = 'a stranger';
 
 class MutexPlay extends ScriptPlay<MutexModel, OwnStep> {
   private readonly lastTokens = new Map<string, number>();
   /** First and last ones that were given in this step. */
-  private blocks: { key: string; first: number; last: number }[] = [];
+  private blocks: { key: string; first: number; last: number; floor: number }[] = [];
   /** Who has been told that a key is theirs, and has not given it up since: the server is not asked. */
   private readonly believing = new Map<string, Set<string>>(KEYS.map((key) => [key, new Set()]));
 
-  constructor(
-    redis: Redis,
-    ear: Ear,
-    private readonly countsReceivers: boolean,
-  ) {
-    super(redis, ear, new MutexModel(KEYS, OFFER, countsReceivers));
+  constructor(redis: Redis, ear: Ear) {
+    super(redis, ear, new MutexModel(KEYS, OFFER));
   }
 
   protected async play(step: OwnStep): Promise<void> {
@@ -37,39 +34,38 @@ class MutexPlay extends ScriptPlay<MutexModel, OwnStep> {
       if (isOurs) await this.redis.del(step.key);
       if (isOurs) this.model.vanish(step.key);
       this.believing.get(step.key)!.delete(STRANGER);
-    } else await this.send(scripts.mutex[step.type], this[step.type](step as never));
+    } else await this.send(scripts[step.type], this[step.type](step as never));
   }
 
   private acquire({ batch }: StepOf<'acquire'>): Parts {
-    const requests = batch.map(({ yields, ...given }) => {
-      const request = { ...given, caller: this.present(given.caller) };
+    const requests = batch.map(({ yields, ahead, ...given }) => {
+      const floor = ahead ? Math.max(Date.now() * 1000, this.lastTokens.get(given.key) ?? 0) + 5_000_000 : 0;
+      const request = { ...given, caller: this.present(given.caller), floor };
       // Of one that has given it up too, and stays until its minHold is over: that must not end by a late request.
       const holder = yields === 'holder' ? (this.model.locks.get(request.key)!.holding?.owner ?? '') : '';
       return { ...request, yields: yields === 'stranger' ? 'nobody:knows' : holder === request.caller.owner ? '' : holder };
     });
-    const args = requests.flatMap(({ caller, ttl, tokens, queue, yields }) => [
-      caller.owner,
-      ttl,
-      tokens,
-      queue ? placeOf(caller) : '',
-      yields,
-    ]);
+    const args = requests.flatMap(({ caller, ttl, tokens, floor, queue, yields }) => {
+      const isPlain = tokens === 1 && floor === 0 && !queue && yields === '';
+      return [caller.owner, isPlain ? ttl : [ttl, tokens, floor, yields, queue ? placeOf(caller) : ''].join('\n')];
+    });
     return [
       requests.flatMap(({ key }) => [key, `{${key}}:fence`, `{${key}}:queue`]),
-      [Number(this.countsReceivers), 3_600_000, ...args],
-      (replies) => {
+      args,
+      (reply) => {
+        const replies = repliesOf(reply, requests);
         for (const [index, request] of requests.entries()) {
-          const { key, caller, tokens, yields } = request;
+          const { key, caller, tokens, yields, floor } = request;
           const before = this.model.valueOf(key);
-          const given = (replies as unknown[])[index];
-          const [wasHeld, reply] = (yields === '' ? [0, given] : given) as [0 | 1, string | [number, string, number]];
+          const given = replies[index];
+          const [wasHeld, reply] = (yields === '' ? [0, given] : given) as [0 | 1, number | [number, string, number]];
           expect(wasHeld).toBe(Number(yields !== '' && before === yields));
-          expect(typeof reply === 'string' ? 'granted' : shown(reply)).toEqual(this.model.acquire(request));
+          expect(typeof reply === 'number' ? 'granted' : shown(reply)).toEqual(this.model.acquire(request));
           const holders = this.believing.get(key)!;
           if (before === yields) holders.delete(yields);
-          if (typeof reply !== 'string') continue;
+          if (typeof reply !== 'number') continue;
           holders.add(caller.owner);
-          this.granted(key, Number(reply), tokens);
+          this.granted(key, reply, tokens, floor);
         }
       },
     ];
@@ -82,16 +78,15 @@ class MutexPlay extends ScriptPlay<MutexModel, OwnStep> {
     });
     return [
       requests.flatMap(({ key }) => [key, `{${key}}:queue`]),
-      [
-        Number(this.countsReceivers),
-        ...requests.flatMap(({ caller, keepFor, leaves }) => [caller.owner, keepFor, leaves ? placeOf(caller) : '']),
-      ],
-      (replies) => {
+      requests.map(({ caller, keepFor, leaves }) =>
+        keepFor === 0 && !leaves ? caller.owner : [caller.owner, keepFor, leaves ? placeOf(caller) : ''].join('\n'),
+      ),
+      (reply) => {
         const expected = requests.map(({ key, caller, keepFor, leaves }) => {
           this.believing.get(key)!.delete(caller.owner);
           return leaves ? this.model.leave(key, caller) : this.model.release(key, caller, keepFor);
         });
-        expect(replies).toEqual(expected);
+        expect(repliesOf(reply, requests)).toEqual(expected);
       },
     ];
   }
@@ -101,7 +96,7 @@ class MutexPlay extends ScriptPlay<MutexModel, OwnStep> {
     return [
       requests.map(({ key }) => key),
       requests.flatMap(({ caller, ttl }) => [caller.owner, ttl]),
-      (replies) => expect(replies).toEqual(requests.map(({ key, caller, ttl }) => this.model.renew(key, caller, ttl))),
+      (reply) => expect(repliesOf(reply, requests)).toEqual(requests.map(({ key, caller, ttl }) => this.model.renew(key, caller, ttl))),
     ];
   }
 
@@ -109,25 +104,26 @@ class MutexPlay extends ScriptPlay<MutexModel, OwnStep> {
     const caller = this.callerOf(key, by);
     return [
       [key, `{${key}}:fence`, `{${key}}:queue`],
-      [caller.owner, ttl, tokens, 3_600_000],
+      [caller.owner, ttl, tokens],
       (reply) => {
         const token = Number(reply ?? '');
         expect(reply === null ? 'lost' : token === 0 ? 'wanted' : 'extended').toBe(this.model.extend(key, caller, ttl));
         if (token === 0) return;
-        this.granted(key, token, tokens);
+        this.granted(key, token, tokens, 0);
       },
     ];
   }
 
-  private granted(key: string, token: number, tokens: number): void {
+  private granted(key: string, token: number, tokens: number, floor: number): void {
     expect(Number.isSafeInteger(token)).toBe(true);
-    this.blocks.push({ key, first: token, last: token + tokens - 1 });
+    this.blocks.push({ key, first: token, last: token + tokens - 1, floor });
   }
 
   /** G2: tokens only grow, and no two grants have one in common. */
   private async compareTokens(): Promise<void> {
-    for (const { key, first, last } of this.blocks.sort((a, b) => a.first - b.first)) {
+    for (const { key, first, last, floor } of this.blocks.sort((a, b) => a.first - b.first)) {
       expect(first).toBeGreaterThan(this.lastTokens.get(key) ?? 0);
+      expect(first).toBeGreaterThanOrEqual(floor);
       this.lastTokens.set(key, last);
     }
     this.blocks = [];
@@ -136,7 +132,7 @@ class MutexPlay extends ScriptPlay<MutexModel, OwnStep> {
   private check({ key, caller: given }: StepOf<'check'>): Parts {
     const caller = this.present(given);
     return [
-      [key, `{${key}}:queue`, `{${key}}:fence`],
+      [key, `{${key}}:fence`, `{${key}}:queue`],
       [caller.owner, placeOf(caller)],
       (reply) => {
         const [state, , ...holding] = reply as [string, number, string?, string?];
@@ -185,5 +181,5 @@ const rounded = (left: number): number => Math.ceil(left / 20_000) * 20_000;
 const shown = ([left, holder, ahead]: [number, string, number]): ExpectedReply => ({ holder, ahead, ttl: rounded(left) });
 
 describe('the scripts of the mutex, whatever comes after whatever', () => {
-  playsLikeItsModel(steps, (redis, ear, countsReceivers) => new MutexPlay(redis, ear, countsReceivers));
+  playsLikeItsModel(steps, (redis, ear) => new MutexPlay(redis, ear));
 });

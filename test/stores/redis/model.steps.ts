@@ -35,7 +35,13 @@ export const disturbances: fc.WeightedArbitrary<Disturbance>[] = [
 export type OwnStep =
   | {
       type: 'acquire';
-      batch: readonly (ByCaller & { ttl: number; tokens: number; queue: boolean; yields: 'nobody' | 'holder' | 'stranger' })[];
+      batch: readonly (ByCaller & {
+        ttl: number;
+        tokens: number;
+        ahead: boolean;
+        queue: boolean;
+        yields: 'nobody' | 'holder' | 'stranger';
+      })[];
     }
   | { type: 'release'; batch: readonly (OnKey & { by: Caller | 'holder'; keepFor: number; leaves: boolean })[] }
   | { type: 'renew'; batch: readonly (OnKey & { by: Caller | 'holder'; ttl: number })[] }
@@ -63,7 +69,8 @@ export const steps: fc.Arbitrary<(OwnStep | Disturbance)[]> = fc.array(
             key,
             caller,
             ttl,
-            tokens: fc.constantFrom(1, 32),
+            tokens: fc.constantFrom(1, 1, 32),
+            ahead: fc.constantFrom(false, false, false, true),
             queue: fc.boolean(),
             yields: fc.constantFrom('nobody', 'nobody', 'holder', 'stranger'),
           }),

@@ -49,11 +49,9 @@ export class MutexModel {
   /** What was said since the last look: `[inbox, text]`. */
   said: [string, string][] = [];
 
-  /** @param countsReceivers whether the server can tell that nobody listens to an inbox. */
   constructor(
     keys: readonly string[],
     private readonly offerTtl: number,
-    private readonly countsReceivers: boolean,
   ) {
     this.locks = new Map(keys.map((key) => [key, new Lock()]));
   }
@@ -140,7 +138,7 @@ export class MutexModel {
     for (let head = lock.queue.shift(); head; head = lock.queue.shift()) {
       const { owner, inbox } = head;
       if (owner === asker?.owner) return false;
-      if (this.countsReceivers && inbox !== '' && !this.listening.has(inbox)) continue;
+      if (inbox !== '' && !this.listening.has(inbox)) continue;
       lock.holding = { owner, isKept: false, ttl: this.offerTtl };
       this.say(inbox, `${key} is offered to ${owner}`);
       this.sayNext(key, inbox, this.offerTtl);

@@ -2,7 +2,7 @@ import type { Redis, RedisOptions } from 'ioredis';
 import { Locks, type Lease, type LocksOptions } from 'nestjs-distributed-lock/core';
 import { redisStore, type RedisStoreOptions } from 'nestjs-distributed-lock/redis';
 import { createHash } from 'node:crypto';
-import { scripts } from '../../../lib/stores/redis/lua.scripts.js';
+import { leaseScripts } from '../../../lib/stores/redis/lua.scripts.js';
 import { forkChild, type Child, type ChildMessage } from '../../support/child.js';
 import { startRedis, type RedisServer, type StartRedisOptions } from '../../support/redis-server.js';
 import { startProxy, type ProxyTarget, type TcpProxy } from '../../support/tcp-proxy.js';
@@ -85,14 +85,17 @@ export function useRedis(options?: StartRedisOptions): Setting {
   return setting;
 }
 
+/** As a store sends them by default. */
+const scripts = leaseScripts(3_600_000).mutex;
+
 /** The name by which the server knows a script of the mutex. */
 export function shaOf(verb: 'acquire' | 'renew' | 'release'): string {
-  return createHash('sha1').update(scripts.mutex[verb]).digest('hex');
+  return createHash('sha1').update(scripts[verb]).digest('hex');
 }
 
 /** So that each request is one command, and none is asked again with the script's text. */
-export async function loadScripts(redis: Redis, verbs = Object.keys(scripts.mutex) as (keyof typeof scripts.mutex)[]): Promise<void> {
-  for (const verb of verbs) await redis.script('LOAD', scripts.mutex[verb]);
+export async function loadScripts(redis: Redis, verbs = Object.keys(scripts) as (keyof typeof scripts)[]): Promise<void> {
+  for (const verb of verbs) await redis.script('LOAD', scripts[verb]);
 }
 
 /** Until when the lease claims to be held: grows with each renewal. */

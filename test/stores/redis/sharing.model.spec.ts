@@ -1,11 +1,13 @@
 import type { Redis } from 'ioredis';
-import { scripts } from '../../../lib/stores/redis/lua.scripts.js';
+import { leaseScripts } from '../../../lib/stores/redis/lua.scripts.js';
 import type { Ear } from './model.ear.js';
 import { CALLERS } from './model.steps.js';
 import type { Caller } from './mutex.model.js';
-import { playsLikeItsModel, ScriptPlay, type Parts } from './script.play.js';
+import { playsLikeItsModel, repliesOf, ScriptPlay, type Parts } from './script.play.js';
 import { SharingModel, WHOLE, type ExpectedReply, type SharingRequest } from './sharing.model.js';
 import { KEYS, KINDS, OFFER, placeOf, steps, WISHES, type Key, type OwnStep } from './sharing.steps.js';
+
+const scripts = leaseScripts(3_600_000).sharing;
 
 class SharingPlay extends ScriptPlay<SharingModel, OwnStep> {
   /** The largest number of permits that was asked with: who was offered his when there were more may keep it when there are fewer. */
@@ -14,12 +16,8 @@ class SharingPlay extends ScriptPlay<SharingModel, OwnStep> {
   /** What whom was told to hold, who has not given it up since: the server is not asked. */
   private readonly believing = new Map<string, Map<string, { count: number; beside: string }>>(KEYS.map((key) => [key, new Map()]));
 
-  constructor(
-    redis: Redis,
-    ear: Ear,
-    private readonly countsReceivers: boolean,
-  ) {
-    super(redis, ear, new SharingModel(KEYS, OFFER, countsReceivers));
+  constructor(redis: Redis, ear: Ear) {
+    super(redis, ear, new SharingModel(KEYS, OFFER, true));
   }
 
   /** Everybody gives up, and whatever is kept runs out. */
@@ -32,7 +30,7 @@ class SharingPlay extends ScriptPlay<SharingModel, OwnStep> {
   }
 
   protected async play(step: OwnStep): Promise<void> {
-    if (step.type !== 'expire') return this.send(scripts.sharing[step.type], this[step.type](step as never));
+    if (step.type !== 'expire') return this.send(scripts[step.type], this[step.type](step as never));
     const holders = [...this.model.at(step.key).holders.keys()];
     for (const holder of step.all ? holders : holders.slice(step.which, step.which + 1)) await this.expire(step.key, holder);
   }
@@ -48,8 +46,9 @@ class SharingPlay extends ScriptPlay<SharingModel, OwnStep> {
   }
 
   private acquire({ batch }: StepOf<'acquire'>): Parts {
-    const requests = batch.map(({ beside, permits, ...given }) => {
-      const request = { ...given, caller: this.present(given.caller) };
+    const requests = batch.map(({ beside, permits, ahead, ...given }) => {
+      const floor = ahead ? Math.max(Date.now() * 1000, this.lastTokens.get(given.key) ?? 0) + 5_000_000 : 0;
+      const request = { ...given, caller: this.present(given.caller), floor };
       const { key, caller } = request;
       const { writes, rank, permits: count } = WISHES.get(caller)!;
       const holder = [...this.model.at(key).holders.keys()].find((name) => name !== caller.owner) ?? '';
@@ -57,25 +56,28 @@ class SharingPlay extends ScriptPlay<SharingModel, OwnStep> {
       const share = key === 'doc' ? { permits: WHOLE, count: writes ? WHOLE : 1 } : { permits, count };
       return { ...request, ...share, tokens: key === 'doc' && !writes ? 0 : request.tokens, rank: rank[key], beside: own };
     });
-    const args = requests.flatMap(({ key, caller, ttl, tokens, queue, permits, rank, beside }) => {
-      return [caller.owner, ttl, tokens, permits, placeOf(key, caller), queue ? 1 : '', rank, beside];
+    const args = requests.flatMap(({ key, caller, ttl, tokens, floor, queue, permits, rank, beside }) => {
+      return [caller.owner, ttl, tokens, floor, permits, placeOf(key, caller), queue ? 1 : '', rank, beside];
     });
     return [
       requests.flatMap(({ key }) => [key, `{${key}}:fence`, `{${key}}:queue`]),
-      [Number(this.countsReceivers), 3_600_000, ...args],
-      (replies) => {
+      args,
+      (given) => {
+        const replies = repliesOf(given, requests) as (number | [number, string, number])[];
         for (const [index, request] of requests.entries()) {
-          const reply = (replies as (string | [number, string, number])[])[index]!;
+          const reply = replies[index]!;
           const expected = this.model.acquire(request);
           this.most.set(request.key, Math.max(request.permits, this.most.get(request.key) ?? 0));
-          expect(typeof reply === 'string' ? 'granted' : shown(reply, expected)).toEqual(expected);
-          if (typeof reply === 'string') this.granted(request, Number(reply));
+          expect(typeof reply === 'number' ? 'granted' : shown(reply, expected)).toEqual(expected);
+          if (typeof reply === 'number') this.granted(request, reply);
         }
       },
     ];
   }
 
-  private granted({ key, caller: { owner }, count, beside, tokens }: SharingRequest & { tokens: number }, token: number): void {
+  private granted(request: SharingRequest & { tokens: number; floor: number }, token: number): void {
+    const { key, caller, count, beside, tokens, floor } = request;
+    const { owner } = caller;
     const believing = this.believing.get(key)!;
     // G2, by what they were told.
     const others = [...believing].filter(([name, other]) => name !== owner && name !== beside && other.beside !== owner);
@@ -85,7 +87,8 @@ class SharingPlay extends ScriptPlay<SharingModel, OwnStep> {
       believing.set(owner, { count, beside });
     }
     const last = this.lastTokens.get(key) ?? 0;
-    if (tokens === 0 && last > 0) expect(token).toBe(last);
+    expect(token).toBeGreaterThanOrEqual(floor);
+    if (tokens === 0 && last > 0) expect(token).toBe(Math.max(last, floor));
     else expect(token).toBeGreaterThan(last);
     expect(Number.isSafeInteger(token)).toBe(true);
     this.lastTokens.set(key, token + Math.max(tokens, 1) - 1);
@@ -95,18 +98,16 @@ class SharingPlay extends ScriptPlay<SharingModel, OwnStep> {
     const requests = batch.map(({ by, ...request }) => ({ ...request, caller: this.callerOf(request.key, by) }));
     return [
       requests.flatMap(({ key }) => [key, `{${key}}:queue`]),
-      [
-        Number(this.countsReceivers),
-        ...requests.flatMap(({ key, caller, keepFor, leaves }) =>
-          leaves ? [caller.owner, 0, placeOf(key, caller)] : [caller.owner, keepFor, ''],
-        ),
-      ],
-      (replies) => {
+      requests.map(({ key, caller, keepFor, leaves }) => {
+        if (leaves) return [caller.owner, 0, placeOf(key, caller)].join('\n');
+        return keepFor === 0 ? caller.owner : [caller.owner, keepFor, ''].join('\n');
+      }),
+      (reply) => {
         const expected = requests.map(({ key, caller, keepFor, leaves }) => {
           this.believing.get(key)!.delete(caller.owner);
           return leaves ? this.model.leave(key, caller) : this.model.release(key, caller, keepFor);
         });
-        expect(replies).toEqual(expected);
+        expect(repliesOf(reply, requests)).toEqual(expected);
       },
     ];
   }
@@ -116,14 +117,14 @@ class SharingPlay extends ScriptPlay<SharingModel, OwnStep> {
     return [
       requests.map(({ key }) => key),
       requests.flatMap(({ caller, ttl }) => [caller.owner, ttl]),
-      (replies) => expect(replies).toEqual(requests.map(({ key, caller, ttl }) => this.model.renew(key, caller, ttl))),
+      (reply) => expect(repliesOf(reply, requests)).toEqual(requests.map(({ key, caller, ttl }) => this.model.renew(key, caller, ttl))),
     ];
   }
 
   private check({ key, caller: given }: StepOf<'check'>): Parts {
     const caller = this.present(given);
     return [
-      [key, `{${key}}:queue`],
+      [key, `{${key}}:fence`, `{${key}}:queue`],
       [caller.owner, placeOf(key, caller)],
       (reply) => expect((reply as [string])[0]).toBe(this.model.check(key, caller)),
     ];
@@ -188,5 +189,5 @@ function shown([left, holder, ahead]: [number, string, number], expected: Expect
 }
 
 describe('the scripts of locks that several hold, whatever comes after whatever', () => {
-  playsLikeItsModel(steps, (redis, ear, countsReceivers) => new SharingPlay(redis, ear, countsReceivers));
+  playsLikeItsModel(steps, (redis, ear) => new SharingPlay(redis, ear));
 });

@@ -34,6 +34,8 @@ export type OwnStep =
         caller: Caller;
         ttl: number;
         tokens: number;
+        /** The first token is to be larger than the clock and any before. */
+        ahead: boolean;
         queue: boolean;
         permits: number;
         beside: 'nobody' | 'holder' | 'stranger';
@@ -64,6 +66,7 @@ const stepsWith = (permits: fc.Arbitrary<number>): fc.Arbitrary<(OwnStep | Distu
               caller,
               ttl,
               tokens: fc.constantFrom(1, 32),
+              ahead: fc.constantFrom(false, false, false, true),
               queue: fc.boolean(),
               permits,
               beside: fc.constantFrom('nobody', 'nobody', 'nobody', 'holder', 'stranger'),

@@ -57,9 +57,9 @@ describe('an inbox that nobody says is broken', () => {
     const locks = setting.own();
     await expectWoken(setting, setting.own(), locks, KEY);
     const wakeUps: unknown = locks.store.mutex.wakeUps;
-    const { inbox, subscriber } = wakeUps as { inbox: string; subscriber: { unsubscribe(channel: string): Promise<unknown> } };
+    const { inbox, connection } = wakeUps as { inbox: string; connection: { client: { unsubscribe(channel: string): Promise<unknown> } } };
     // As after a fail-over: connected, and to nobody who speaks.
-    await subscriber.unsubscribe(inbox);
+    await connection.client.unsubscribe(inbox);
     expect(await inboxes(setting)).not.toContain(inbox);
     const holder = await setting.own().acquire(KEY, woken);
     const waiting = locks.acquire(KEY, { ...woken, retryInterval: 20 });

@@ -1,5 +1,5 @@
--- What comes before acquire.lua and release.lua, with ../inbox.lua.
--- A queue is a zset of places by microseconds. A place: owner, inbox ('': none), ms that an offer lasts, keys that its call chain holds; a line each.
+-- What comes before acquire.lua and release.lua, with ../prelude.lua.
+-- A place ends with the keys that its call chain holds, a line each.
 local PLACE = '^([^\n]*)\n([^\n]*)\n(%d+)'
 
 -- Offers the free lock to the first waiter that is not known to be gone: for a moment, to confirm by asking again. Returns the owner that has it;

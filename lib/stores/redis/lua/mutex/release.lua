@@ -1,10 +1,10 @@
--- Gives locks back: to the first waiter, which is offered it, or to nobody. Safe to repeat after a minHold. Behind offer.lua.
+-- Gives locks back: to the first waiter, which is offered it, or to nobody. Safe to repeat after a minHold. Behind release-unqueued.lua and offer.lua.
 -- KEYS  for each: lock, queue
--- ARGV  1 as in inbox.lua; then for each: owner, ms to keep the lock taken yet, place in the queue to leave too ('': none; see offer.lua)
+-- ARGV  for each: owner, or, a line each: owner, ms to keep the lock taken yet, place in the queue to leave too ('': none)
 -- Reply for each: 1 released, 0 not this owner's, or an error
-local function release(lock, queue, owner, keep, place)
-  -- It may be there yet as one without an inbox.
-  if place ~= '' then call('ZREM', queue, place, (string.gsub(place, '\n[^\n]*', '\n', 1))) end
+return answerAll(replies, #KEYS / 2, function(i)
+  local lock, queue, owner, keep, place = KEYS[2 * i - 1], KEYS[2 * i], termsOf(ARGV[i])
+  if place ~= '' then leave(queue, place) end
   local holder = redis.pcall('GET', lock)
   -- A key of another type is not this owner's. Any other failure tells nothing.
   if type(holder) == 'table' then return string.find(holder.err, 'WRONGTYPE') and 0 or holder end
@@ -20,17 +20,4 @@ local function release(lock, queue, owner, keep, place)
     call('DEL', lock)
   end
   return 1
-end
-
-local replies = {}
-for i = 1, #KEYS / 2 do
-  local done, reply = pcall(release, KEYS[2 * i - 1], KEYS[2 * i], unpack(ARGV, 3 * i - 1, 3 * i + 1))
-  if not done or type(reply) == 'table' then
-    local problem = type(reply) == 'table' and reply.err or reply
-    reply = redis.error_reply(match(problem, '%u+ .*') or problem)
-    -- As in acquire.lua.
-    if not string.find(problem, 'WRONGTYPE') then return reply end
-  end
-  replies[i] = reply
-end
-return replies
+end)

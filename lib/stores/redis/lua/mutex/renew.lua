@@ -15,4 +15,4 @@ for i, key in ipairs(KEYS) do
     replies[i] = 0
   end
 end
-return replies
+return #replies == 1 and replies[1] or replies

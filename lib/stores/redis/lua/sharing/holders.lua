@@ -1,16 +1,12 @@
--- What comes before acquire.lua and release.lua, with ../inbox.lua and answers.lua.
--- A lock is a zset: its holders by the ends of their leases in ms; '\n' and a holder by minus its permits, where it has several; before
--- them all kind and permits of the lock, such as 'semaphore 10', by minus one more than are taken. It expires with its last lease.
--- A queue is a zset of places by microseconds, 2^52 later for rank 1. A place: owner, inbox ('': none), ms that an offer lasts, permits
--- and kind of lock, keys that its call chain holds; a line each.
-local time = call('TIME')
-local micros = time[1] * 1000000 + time[2]
-local now = math.floor(micros / 1000)
+-- What comes before acquire.lua and release.lua, with ../prelude.lua and ../tokens.lua.
+-- A lock is a sorted set of all who hold it. A semaphore of 10 permits, of which "b" has three and "a" one (ZRANGE key 0 -1 WITHSCORES):
+--   semaphore 10   -5               kind of lock, and its permits: minus one more than are taken, so that it is always the first
+--   \n b           -3               (a line break, then the owner) minus the permits of an owner that has several
+--   a              1763812345000    when the lease of "a" ends, ms
+--   b              1763812349000    when the lease of "b" ends, ms
+-- It expires with the last lease. A place goes on with the permits and the kind of lock that are waited for, such as '3 semaphore', and ends with
+-- the keys that its call chain holds, a line each.
 local PLACE = '^([^\n]*)\n([^\n]*)\n(%d+)\n(%d+) ([^\n]+)'
-
--- The place of who had no inbox yet.
-local function deafOf(place) return (string.gsub(place, '\n[^\n]*', '\n', 1)) end
-local function leave(queue, place) return call('ZREM', queue, place, deafOf(place)) end
 
 local function permitsOf(lock, holder) return lock.taken == 1 and 1 or -(call('ZSCORE', lock.key, '\n' .. holder) or -1) end
 -- To be written down by `close`.
@@ -65,4 +61,14 @@ local function close(lock, name)
   if lock.taken == 0 then return call('DEL', lock.key) end
   call('ZADD', lock.key, -1 - lock.taken, name, unpack(lock.news))
   call('PEXPIREAT', lock.key, tonumber(call('ZREVRANGE', lock.key, 0, 0, 'WITHSCORES')[2]))
+end
+
+-- What kind of lock the key is, if any, and its first member.
+local function kindOf(key, queue)
+  local first = redis.pcall('ZRANGE', key, 0, 0, 'WITHSCORES')
+  if first.err and redis.pcall('HEXISTS', key, 'latch') == 1 then return 'count-down latch' end
+  if first.err then return type(redis.pcall('GET', key)) == 'string' and 'mutex' or error(first.err) end
+  if first[1] then return first[2] + 0 < 0 and match(first[1], '^(.*) %d+$') or 'data', first[1], first[2] end
+  local place = call('ZRANGE', queue, 0, 0)[1]
+  return place and (select(5, match(place, PLACE)) or 'mutex')
 end

@@ -1,11 +1,9 @@
 -- Gives shares back: to the waiters that they suffice for, which are offered them. Safe to repeat after a minHold. Behind holders.lua.
 -- KEYS  for each: lock, queue
--- ARGV  1 as in inbox.lua; then for each: owner, ms to keep the share taken yet, place in the queue to
---       leave too ('': none)
+-- ARGV  for each: owner, or, a line each: owner, ms to keep the share taken yet, place in the queue to leave too ('': none)
 -- Reply for each: 1 released, 0 not this owner's, or an error
-return answerAll(#KEYS / 2, function(i)
-  local key, queue = KEYS[2 * i - 1], KEYS[2 * i]
-  local owner, keep, place = unpack(ARGV, 3 * i - 1, 3 * i + 1)
+return answerAll({}, #KEYS / 2, function(i)
+  local key, queue, owner, keep, place = KEYS[2 * i - 1], KEYS[2 * i], termsOf(ARGV[i])
   if place ~= '' then leave(queue, place) end
   local first = redis.pcall('ZRANGE', key, 0, 0, 'WITHSCORES')
   if first.err and not string.find(first.err, 'WRONGTYPE') then return first end

@@ -1,0 +1,54 @@
+import { after, now } from '../util/clock.js';
+import { LinkedList, type Linked } from '../util/linked-list.js';
+
+export interface TimedRequest<T extends Linked<T>> extends Linked<T> {
+  /** On the monotonic clock; set by {@link RequestDeadlines.begin}. */
+  endsAt: number;
+}
+
+/**
+ * The requests of a store that have no answer yet, and an end for each of them. One timer serves all: a timer of its own would cost a request
+ * as much as the rest of it.
+ */
+export class RequestDeadlines<T extends TimedRequest<T>> {
+  /** In the order of their ends, since all may take equally long. */
+  readonly open = new LinkedList<T>();
+  private timer: NodeJS.Timeout | undefined;
+
+  /** @param late is called for each request that did not {@link end} in time, and ends it. */
+  constructor(
+    readonly requestTimeout: number,
+    private readonly late: (request: T) => void,
+  ) {}
+
+  begin(request: T): void {
+    request.endsAt = now() + this.requestTimeout;
+    this.open.add(request);
+    this.timer ??= after(this.requestTimeout, this.onTimer).unref();
+  }
+
+  /** False: it was over already. */
+  end(request: T): boolean {
+    return this.open.delete(request);
+  }
+
+  stop(): void {
+    clearTimeout(this.timer);
+    this.timer = undefined;
+  }
+
+  private readonly onTimer = (): void => {
+    // After a stall of the event loop the replies may be here already: they are read before this runs.
+    setImmediate(() => {
+      this.timer = undefined;
+      for (const request of this.open) {
+        const left = request.endsAt - now();
+        if (left > 0) {
+          this.timer ??= after(left, this.onTimer).unref();
+          return;
+        }
+        this.late(request);
+      }
+    });
+  };
+}
