@@ -4,7 +4,7 @@ import ts from 'typescript';
 
 const root = join(__dirname, '../..');
 const imports = `
-import { Locks, DistributedLock, LeaderOnly, ReadLock, Semaphore, WriteLock, type UsingOptions } from 'nestjs-distributed-lock';
+import { Locks, DistributedLock, LeaderOnly, ReadLock, Semaphore, WriteLock, type Lock, type ReadWriteLock, type UsingOptions } from 'nestjs-distributed-lock';
 import { memoryStore } from 'nestjs-distributed-lock/memory';
 const locks = new Locks(memoryStore());
 const five = async () => 5;
@@ -17,8 +17,8 @@ const accepted: Record<string, string> = {
     'class Shop { @DistributedLock({ key: (sku: string) => sku }) async buy(_sku: string) {} }',
   'any decorator with its options':
     'class Shop { @ReadLock({ policy: "readers" }) @WriteLock({ value: "a" }) @Semaphore({ permits: 2, count: 1 }) @LeaderOnly("shop", { keyTimeout: 5000 }) async buy() {} }',
-  'locks as types that have the names of decorators':
-    'const permit: Semaphore = locks.semaphore("a", { permits: 2 }); const { read, write }: { read: ReadLock; write: WriteLock } = locks.readWriteLock("b"); void [permit.permits, read, write];',
+  'locks of all kinds as one type':
+    'const permit: Lock = locks.semaphore("a", { permits: 2 }); const { read, write }: ReadWriteLock = locks.readWriteLock("b"); void [permit.key, read, write];',
   'a result without onTimeout': 'const result: Promise<number> = locks.using("key", five);',
   "a result with 'skip' that may be undefined":
     'const result: Promise<number | undefined> = locks.using("key", five, { onTimeout: "skip" });',

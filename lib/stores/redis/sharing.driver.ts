@@ -25,7 +25,7 @@ class RedisSharingDriver extends RedisLeaseDriver {
   }
 
   acquire(request: AcquireRequest): Promise<AcquireReply> {
-    const { owner, ttl, tokens, floor = 0, queue, holding = [], share = ALL_OF_IT } = request;
+    const { owner, ttl, tokens, floor = 0, queue, holding = [], share = ALL_OF_IT, yields } = request;
     const { count, permits: all, rank, beside = '' } = share;
     const permits = Math.min(all, WHOLE);
     const needs = [`${Math.min(count, permits)} ${this.kind}`, ...holding];
@@ -34,7 +34,20 @@ class RedisSharingDriver extends RedisLeaseDriver {
       : this.wakeUps.places.knownPlaceOf(owner) || [owner, '', 1, ...needs].join('\n');
     // Readers get the last write's token.
     const drawn = this.side === 'read' ? 0 : tokens;
-    return this.requests.acquire(request, [owner, ttl, drawn, floor, permits, place, queue ? 1 : '', rank, beside]);
+    // What is released goes first.
+    const yielded = yields === undefined ? undefined : this.release({ key: request.key, owner: yields, keepFor: 0 });
+    const reply = this.requests.acquire({ ...request, yields: undefined }, [
+      owner,
+      ttl,
+      drawn,
+      floor,
+      permits,
+      place,
+      queue ? 1 : '',
+      rank,
+      beside,
+    ]);
+    return yielded ? Promise.all([reply, yielded]).then(([acquired, released]) => ({ ...acquired, yielded: released })) : reply;
   }
 }
 

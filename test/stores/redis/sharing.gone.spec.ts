@@ -39,10 +39,11 @@ describe('of those who share a key, a process that was killed while it waited fo
   it('with a crowd of callers is passed over at once with the release, though nobody of it goes on (G8)', async () => {
     const [child] = await lockers(setting, 1);
     const one = { permits: 1 };
-    const held = await lockOf(one).acquire(woken);
-    for (let i = 0; i < CROWD; i++) child!.send({ type: 'acquire', key: KEY, as: one, options: wokenChild });
+    // Each of them has a place of its own.
+    const held = await lockOf(one).acquire({ ...woken, fair: true });
+    for (let i = 0; i < CROWD; i++) child!.send({ type: 'acquire', key: KEY, as: one, options: { ...wokenChild, fair: true } });
     await queued(setting, KEY, CROWD);
-    const next = turnOf(lockOf(one).acquire(woken));
+    const next = turnOf(lockOf(one).acquire({ ...woken, fair: true }));
     await queued(setting, KEY, CROWD + 1);
     await child!.kill();
     const start = performance.now();
