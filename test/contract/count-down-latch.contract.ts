@@ -3,7 +3,7 @@ import { latchCountingContract } from './count-down-latch.counting.contract.js';
 import { latchDriverContract } from './count-down-latch.driver.contract.js';
 import { latchPatienceContract } from './count-down-latch.patience.contract.js';
 import { latchWaitingContract } from './count-down-latch.waiting.contract.js';
-import type { MakeStore } from './open-locks.js';
+import { type MakeStore, where } from './open-locks.js';
 
 /**
  * Everything that a count-down latch promises, on one store.
@@ -16,7 +16,9 @@ export function countDownLatchContract(name: string, makeStore: MakeStore, waite
     latchDriverContract(makeStore);
     latchCountingContract(makeStore); // G6
     latchCallsContract(makeStore); // G9
-    latchWaitingContract(makeStore, waitersOf); // G7 G8
-    latchPatienceContract(makeStore, waitersOf); // G7 G9
+    where(makeStore, 'wakeUps', () => {
+      latchWaitingContract(makeStore, waitersOf); // G7 G8
+      latchPatienceContract(makeStore, waitersOf); // G7 G9
+    });
   });
 }

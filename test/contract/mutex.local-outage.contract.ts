@@ -38,11 +38,15 @@ export function localOutageContract(makeStore: MakeStore, kind: Kind): void {
     it('end by their patience though the request on behalf of the first one is under way', async () => {
       const sent = gate();
       const answer = gate();
+      // The requests of both are under way where each has a place of its own at the store: the first comes first.
+      let last: Promise<unknown> = answer.passed;
       const slow = open({
         misbehaving: (real) => ({
           acquire(request) {
             sent.open();
-            return answer.passed.then(() => real.acquire(request));
+            const reply = last.then(() => real.acquire(request));
+            last = reply;
+            return reply;
           },
         }),
       });

@@ -186,9 +186,9 @@ export function localQueueContract(makeStore: MakeStore, kind: Kind): void {
         misbehaving: (real) => ({
           async acquire(request) {
             const reply = await real.acquire(request);
-            if (isSlow) await pause(1_200);
+            if (!isSlow || !reply.granted) return reply;
             isSlow = false;
-            return reply;
+            return pause(1_200, reply);
           },
         }),
       });

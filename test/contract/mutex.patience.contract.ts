@@ -1,6 +1,7 @@
 import { setTimeout as pause } from 'node:timers/promises';
 import { LockAbortedError, type LockError, LockTimeoutError, type Locks, QuorumError, StoreError } from 'nestjs-distributed-lock/core';
 import { eventually } from '../support/eventually.js';
+import { gate } from './gate.js';
 import type { Kind } from './kinds.js';
 import { locksOpener, type MakeStore, type Misbehaviour } from './open-locks.js';
 import { rejection } from './rejection.js';
@@ -165,13 +166,15 @@ export function patienceContract(makeStore: MakeStore, kind: Kind): void {
     });
 
     it('ends at once when the signal aborts while a request is under way', async () => {
-      const away = open({ misbehaving: () => ({ acquire: () => new Promise(() => undefined) }) });
+      const answer = gate();
+      const away = open({ misbehaving: () => ({ acquire: () => answer.passed.then(() => Promise.reject(outage())) }) });
       const caller = new AbortController();
       const waiting = rejection(away.acquire(key, { signal: caller.signal }));
       caller.abort();
       const { result, elapsed } = await timed(() => waiting);
       expect(result).toBeInstanceOf(LockAbortedError);
       expect(elapsed).toBeLessThan(SLACK);
+      answer.open();
     }, 5_000);
 
     it('does not wait a whole retryInterval for a dead holder whose lease ends sooner', async () => {

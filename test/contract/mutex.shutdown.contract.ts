@@ -98,14 +98,16 @@ export function shutdownContract(makeStore: MakeStore, kind: Kind): void {
       const end = gate();
       const inner = newKey();
       const states: string[] = [];
+      const started = gate();
       const call = patient.using(key, async (lease) => {
+        started.open();
         await end.passed;
         await patient.using(inner, () => states.push('free key'));
         await patient.using(key, () => states.push('own key'));
         states.push(lease.signal.aborted ? 'aborted' : 'held');
         return 'done';
       });
-      await eventually(async () => !(await isFree()));
+      await started.passed;
       const closed = patient.close().then(() => states.push('closed'));
       await pause(50);
       end.open();

@@ -70,6 +70,28 @@ describe('a waiter', () => {
     await (await waiting).release();
   });
 
+  it('for a permit that is passed on in its process leaves the one that is asked for it, and takes no other (G2, G7)', async () => {
+    const answer = gate();
+    const owners = new Set<string>();
+    const locks = locksOver('semaphore', (real) => ({
+      async acquire(request) {
+        owners.add(request.owner);
+        if (owners.size > 2) await answer.passed;
+        return real.acquire(request);
+      },
+    }));
+    const pool = locks.semaphore(KEY, { permits: 4 });
+    const holders = await Promise.all([pool.acquire(), pool.acquire()]);
+    const waiting = [pool.acquire(), pool.acquire()];
+    // The second one, who came when others waited, may pass its permit on.
+    await holders[1].release();
+    await waiting[0];
+    expect(owners.size).toBe(4);
+    answer.open();
+    for (const lease of [holders[0], ...waiting]) await (await lease).release();
+    await eventually(async () => (await locks.semaphore(KEY, { permits: 4, count: 4 }).tryAcquire()) !== null, { within: 1_000 });
+  });
+
   it('behind a holder of its process looks by its own retryInterval once the one before it has given up (G8)', async () => {
     let renewals = 0;
     const locks = locksOver('mutex', (real) => ({

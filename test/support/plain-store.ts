@@ -1,4 +1,3 @@
-import { setTimeout as pause } from 'node:timers/promises';
 import {
   LockConfigError,
   type AcquireReply,
@@ -11,6 +10,7 @@ import {
   type Share,
   type Tenancy,
 } from 'nestjs-distributed-lock/core';
+import { PlainLatchDriver, step, type PlainLatch } from './plain-latches.js';
 
 type Kind = 'mutex' | 'read/write lock' | 'semaphore';
 
@@ -31,14 +31,6 @@ interface Place {
 const WHOLE: Share = { count: Infinity, permits: Infinity, rank: 0 };
 const LONGEST_OFFER = 1_000;
 const PLACE_LIFETIME = 5_000;
-
-/** Each request is applied after a moment and answered after another one: in any order. */
-async function step<Reply>(apply: (time: number) => Reply): Promise<Reply> {
-  await pause(Math.random() * 4);
-  const reply = apply(performance.now());
-  await pause(Math.random() * 4);
-  return reply;
-}
 
 /** Who has how much of one key, and who waits for it. */
 class PlainKey {
@@ -90,6 +82,7 @@ export class PlainData {
   readonly keys = new Map<string, PlainKey>();
   /** The last token of each key: a counter. */
   readonly tokens = new Map<string, number>();
+  readonly latches = new Map<string, PlainLatch>();
 
   find(name: string, time: number, kind?: Kind): PlainKey | undefined {
     const key = this.keys.get(name);
@@ -99,10 +92,21 @@ export class PlainData {
   }
 
   open(name: string, time: number, kind: Kind): PlainKey {
+    this.assertKind(name, time, kind);
     const key = this.find(name, time) ?? new PlainKey(kind);
-    if (key.kind !== kind) throw new LockConfigError(`"${name}" is in use as a ${key.kind}: it cannot be a ${kind}.`, { key: name });
     this.keys.set(name, key);
     return key;
+  }
+
+  findLatch(name: string, time: number): PlainLatch | undefined {
+    const latch = this.latches.get(name);
+    if (latch && latch.endsAt <= time) this.latches.delete(name);
+    return this.latches.get(name);
+  }
+
+  assertKind(name: string, time: number, wanted: Kind | 'count-down latch'): void {
+    const kind = this.find(name, time)?.kind ?? (this.findLatch(name, time) ? 'count-down latch' : wanted);
+    if (kind !== wanted) throw new LockConfigError(`"${name}" is in use as a ${kind}: it cannot be a ${wanted}.`, { key: name });
   }
 
   /** Names of the keys that are held or waited for. */
@@ -221,6 +225,7 @@ export function plainStore(data: PlainData): LockStore {
     mutex: driver('mutex'),
     readWriteLock: { read: driver('read/write lock'), write: driver('read/write lock') },
     semaphore: driver('semaphore'),
+    countDownLatch: new PlainLatchDriver(data),
     close: () => Promise.resolve(),
   };
 }
