@@ -71,6 +71,14 @@ export function leaseDriverContract(makeStore: MakeStore, kind: Kind): void {
       });
     });
 
+    it('reserves tokens from a floor on, where the request has one, and goes on from there', async () => {
+      const floor = (await tokenOf('a')) + 1_000_000_000;
+      await release('a');
+      expect(await tokenOf('b', { floor, tokens: 5 })).toBeGreaterThanOrEqual(floor);
+      await release('b');
+      expect(await tokenOf('c')).toBeGreaterThanOrEqual(floor + 5);
+    });
+
     describe('G5 compares the owner', () => {
       it('of a release', async () => {
         await acquire('a');
