@@ -65,7 +65,11 @@ export function handOverContract(makeStore: MakeStore, kind: Kind): void {
         const caller = new AbortController();
         const options = { ...woken, keyTimeout: isSame ? woken.keyTimeout : 30_000, signal: caller.signal };
         // With two who wait, tokens for hand-overs are reserved.
-        const calls = [locks.acquire(key, options), locks.acquire(key, options)].map(rejection);
+        const calls = [locks.acquire(key, options), locks.acquire(key, options)].map(async (call) => {
+          if (!kind.isAlone) return rejection(call);
+          // A place of its own at the store may be served before the holder hears of its release.
+          return call.then((lease) => lease.release()).catch(() => undefined);
+        });
         locks.on('released', () => caller.abort());
         expect(await holder.release()).toBe(true);
         await Promise.all(calls);

@@ -2,6 +2,7 @@ import { setTimeout as pause } from 'node:timers/promises';
 import { StoreError } from 'nestjs-distributed-lock/core';
 import { end } from './call-end.js';
 import type { Kind } from './kinds.js';
+import { oneByOne } from './one-by-one.js';
 import { locksOpener, type MakeStore } from './open-locks.js';
 import { gate } from './gate.js';
 import { outage } from './store-failures.js';
@@ -38,18 +39,7 @@ export function localOutageContract(makeStore: MakeStore, kind: Kind): void {
     it('end by their patience though the request on behalf of the first one is under way', async () => {
       const sent = gate();
       const answer = gate();
-      // The requests of both are under way where each has a place of its own at the store: the first comes first.
-      let last: Promise<unknown> = answer.passed;
-      const slow = open({
-        misbehaving: (real) => ({
-          acquire(request) {
-            sent.open();
-            const reply = last.then(() => real.acquire(request));
-            last = reply;
-            return reply;
-          },
-        }),
-      });
+      const slow = open({ misbehaving: oneByOne(answer.passed, () => sent.open()) });
       const body = gate();
       const first = slow.using(key, () => body.passed, { waitTimeout: Infinity });
       await sent.passed;

@@ -3,6 +3,7 @@ import type { Lease, Locks } from 'nestjs-distributed-lock/core';
 import { eventually } from '../support/eventually.js';
 import { gate } from './gate.js';
 import type { Kind } from './kinds.js';
+import { oneByOne } from './one-by-one.js';
 import { locksOpener, type MakeStore } from './open-locks.js';
 import { rejection } from './rejection.js';
 
@@ -92,14 +93,7 @@ export function localTermsContract(makeStore: MakeStore, kind: Kind): void {
     it('are called off by stopWaiting behind one whose request is under way, which is granted', async () => {
       const sent = gate();
       const answer = gate();
-      const slow = open({
-        misbehaving: (real) => ({
-          acquire(request) {
-            sent.open();
-            return answer.passed.then(() => real.acquire(request));
-          },
-        }),
-      });
+      const slow = open({ misbehaving: oneByOne(answer.passed, () => sent.open()) });
       const first = slow.acquire(key, patient);
       const second = rejection(slow.acquire(key, patient));
       await sent.passed;
