@@ -22,7 +22,7 @@ export async function send(order: string): Promise<string> {
 // #endregion
 
 // #region several-permits
-/** A bulk call counts as two for the partner: it gets both permits or waits, and small ones that come later do not pass it. */
+/** A bulk call counts as two for the partner: it takes both permits together, or waits. */
 const bulk = locks.semaphore('partner-api', { permits: 3, count: 2 });
 
 export async function sendAll(orders: string[]): Promise<string> {

@@ -1,5 +1,6 @@
 import { getEventListeners } from 'node:events';
 import type { Locks, LockStore } from 'nestjs-distributed-lock/core';
+import { heldBy } from '../../contract/held-by.js';
 import { eventually } from '../../support/eventually.js';
 import { useRedis, type Setting } from './setting.js';
 import { inboxes, queued, subscribers, woken } from './waiting.js';
@@ -13,11 +14,11 @@ interface Sized {
 /** What the engine remembers, by the names of its private parts. */
 interface Internals {
   readonly queues: { readonly shared: Map<unknown, Sized>; readonly own: Sized; readonly idle: Sized };
-  readonly runtime: { readonly held: Sized; readonly background: Sized; readonly acquiring: number; readonly onChange: unknown[] };
+  readonly runtime: { readonly bodies: number; readonly cleaningUp: number; readonly acquiring: number; readonly onChange: unknown[] };
   readonly store: LockStore & {
     mutex: {
       wakeUps: { listeners: Sized; places: Record<'places' | 'refused' | 'holders', Sized> };
-      requests: { connection: { open: Sized; unsent: Sized } };
+      requests: { connection: { requests: { open: Sized }; unsent: Sized } };
     };
   };
 }
@@ -30,12 +31,12 @@ function memory(locks: Locks): Record<string, number> {
   return {
     'local queues': [...queues.shared.values()].reduce((sum, { size }) => sum + size, -queues.idle.size),
     'queues of one': queues.own.size,
-    leases: runtime.held.size,
-    'clean-up': runtime.background.size,
+    leases: heldBy(locks) + runtime.bodies,
+    'clean-up': runtime.cleaningUp,
     acquires: runtime.acquiring + runtime.onChange.length,
     places: wakeUps.places.places.size + wakeUps.places.refused.size + wakeUps.places.holders.size,
     'wake-ups': wakeUps.listeners.size,
-    requests: connection.open.size + connection.unsent.size,
+    requests: connection.requests.open.size + connection.unsent.size,
   };
 }
 
