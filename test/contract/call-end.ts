@@ -4,10 +4,10 @@ export interface End {
   took: number;
 }
 
-/** Waits for it, and does not reject. */
-export async function end(call: Promise<unknown>): Promise<End> {
+/** Begins the call and waits for it. Does not reject. */
+export async function end(call: () => Promise<unknown>): Promise<End> {
   const start = performance.now();
-  const error = await call.then(
+  const error = await call().then(
     () => undefined,
     (reason: unknown) => reason,
   );

@@ -129,7 +129,7 @@ export function localContenderContract(makeStore: MakeStore, kind: Kind): void {
       const holder = await locks.acquire(key, { keyTimeout: 60_000 });
       isAway = true;
       const patience = [500, 100, 300];
-      const ends = await Promise.all(patience.map((waitTimeout) => end(locks.acquire(key, { waitTimeout, retryInterval: 20 }))));
+      const ends = await Promise.all(patience.map((waitTimeout) => end(() => locks.acquire(key, { waitTimeout, retryInterval: 20 }))));
       for (const [index, { error, took }] of ends.entries()) {
         expect((error as { code: string }).code).toMatch(/^LOCK_(STORE|TIMEOUT)$/);
         expect(took).toBeLessThan(patience[index]! + REQUEST_TIMEOUT + SLACK);
@@ -143,7 +143,7 @@ export function localContenderContract(makeStore: MakeStore, kind: Kind): void {
       const locks = open({
         misbehaving: () => ({ acquire: ({ owner }) => (calls.push(owner), pause(50).then(() => Promise.reject(refusal()))) }),
       });
-      const ends = await Promise.all(Array.from({ length: 20 }, () => end(locks.acquire(key, { waitTimeout: Infinity }))));
+      const ends = await Promise.all(Array.from({ length: 20 }, () => end(() => locks.acquire(key, { waitTimeout: Infinity }))));
       for (const { error, took } of ends) {
         expect(error).toMatchObject({ code: 'LOCK_STORE' });
         expect(took).toBeLessThan(SLACK);

@@ -24,7 +24,7 @@ export function localOutageContract(makeStore: MakeStore, kind: Kind): void {
     it('each end by their own patience and one requestTimeout in an outage, with a StoreError of their own', async () => {
       const away = open({ requestTimeout: REQUEST_TIMEOUT, misbehaving: () => ({ acquire: silent }) });
       const patience = [1_500, 50, 600, 0, 100, 1_000, 300];
-      const ends = await Promise.all(patience.map((waitTimeout) => end(away.acquire(key, { waitTimeout, retryInterval: 20 }))));
+      const ends = await Promise.all(patience.map((waitTimeout) => end(() => away.acquire(key, { waitTimeout, retryInterval: 20 }))));
       for (const [index, { error, took }] of ends.entries()) {
         expect(error).toBeInstanceOf(StoreError);
         expect(error).toMatchObject({ code: 'LOCK_STORE', key });
@@ -43,7 +43,7 @@ export function localOutageContract(makeStore: MakeStore, kind: Kind): void {
       const body = gate();
       const first = slow.using(key, () => body.passed, { waitTimeout: Infinity });
       await sent.passed;
-      const impatient = end(slow.acquire(key, { waitTimeout: 50 }));
+      const impatient = end(() => slow.acquire(key, { waitTimeout: 50 }));
       await pause(150);
       answer.open();
       const { error, took } = await Promise.race([impatient, pause(2_000, { error: 'it waits for the body', took: Infinity })]);
