@@ -100,7 +100,7 @@ export class LeaseRequests {
     for (const { key, ttl } of batch) {
       if (Math.floor(time / period) === Math.floor((time - ttl) / period)) continue;
       const fence = keyBeside(key, 'fence', this.connection.keyPrefix);
-      this.fences.add(fence, [Math.max(this.fenceTimeout, 2 * ttl)], integerOf).catch(() => undefined);
+      this.fences.add(fence, ['', Math.max(this.fenceTimeout, 2 * ttl)], renewReplyOf).catch(() => undefined);
     }
     this.fences.flush();
   }

@@ -11,7 +11,7 @@ export const scripts = {
     look: READING + lua['count-down-latch/look'],
     leave: lua['count-down-latch/leave'],
   },
-  keepFences: lua['keep-fences'],
+  keepFences: lua['mutex/renew'],
 } as const;
 
 /** @param fenceTimeout milliseconds. A constant of the scripts, since each argument costs time. */

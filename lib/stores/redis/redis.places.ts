@@ -3,7 +3,7 @@ const LONGEST_OFFER = 1000;
 /** Owners of which we know that they are done with, so that an offer to one is a mistake. */
 const MOST_DONE = 1000;
 
-/** How the queues at the server know the waiters of this process; see lua/mutex/offer.lua. */
+/** How the queues at the server know the waiters of this process; see lua/prelude.lua. */
 export class RedisPlaces {
   private readonly places = new Map<string, string>();
   /** Places that name the inbox after it was refused: their owners leave them, and take others. */
