@@ -84,6 +84,10 @@ describe('the pause before a queued waiter asks whether its turn has come', () =
     for (const attempt of [1, 2, 10, 1e9]) expect(turnDelay(0, attempt, 60_000)).toBeLessThanOrEqual(100);
   });
 
+  it('is short near the head too: a queue moves no faster than its waiters find out', () => {
+    for (const ahead of [1, 2, 3]) expect(turnDelay(ahead, 1e9, 60_000)).toBeLessThanOrEqual(50 * (1 + ahead));
+  });
+
   it('finds an offer of a short lease before it ends', () => {
     for (const ahead of [0, 1, 50]) expect(turnDelay(ahead, 9, 60)).toBeLessThanOrEqual(30);
     expect(turnDelay(0, 9, 10)).toBe(10);
