@@ -193,7 +193,9 @@ export function turnsContract(makeStore: MakeStore, kind: Kind): void {
 
     it('gets the key anew when it is told that the tenure is lost', async () => {
       const losses: unknown[] = [];
-      const locks = open({ misbehaving: () => ({ extend: () => Promise.resolve('lost' as const) }) });
+      // The budget of the second tenure suffices, however slow the machine is.
+      const localQueue = { handOvers: TURNS, time: 60_000 };
+      const locks = open({ localQueue, misbehaving: () => ({ extend: () => Promise.resolve('lost' as const) }) });
       locks.on('lost', ({ error }) => losses.push(error));
       const key = newKey();
       // The store knows better: the next one waits until the lease has run out there.

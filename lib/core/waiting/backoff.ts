@@ -45,5 +45,5 @@ export function queuedDelay(retryInterval: number, remaining: number, placeLifet
 /** Milliseconds until a queued waiter that nobody wakes asks whether its turn has come: soon at the head, later behind, within what an offer lasts. */
 export function turnDelay(ahead: number, attempt: number, ttl: number): number {
   const delay = FIRST_POLL * (1 + ahead) * 2 ** Math.min(attempt - 1, 6);
-  return Math.min(delay, ahead === 0 ? SLOWEST_AT_HEAD : SLOWEST_TURN, Math.max(FIRST_POLL, ttl / 2));
+  return Math.min(delay, SLOWEST_AT_HEAD * (1 + ahead), SLOWEST_TURN, Math.max(FIRST_POLL, ttl / 2));
 }
