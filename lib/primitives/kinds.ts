@@ -58,6 +58,8 @@ export function readKind(drivers: Drivers, policy: ReadWritePolicy | undefined):
     share(key, reentrant) {
       const written = reentrant ? heldLease(write, key) : undefined;
       written?.assertHeld();
+      // The next writer must not get the key while we read on.
+      written?.turn.tenure.keep();
       return { count: 1, permits: Infinity, rank, beside: written?.owner };
     },
   };
@@ -71,7 +73,8 @@ export function writeKind(drivers: Drivers, policy: ReadWritePolicy | undefined)
     driver: write,
     group: drivers,
     amount: 'write',
-    places: 0,
+    // Readers that go first must not wait for several writers in turn.
+    places: rank === 1 ? 0 : 1,
     held: (key) => heldLease(write, key),
     share(key) {
       if (!heldLease(read, key)) return { count: Infinity, permits: Infinity, rank };

@@ -40,7 +40,7 @@ export function sideOf(side: 'read' | 'write', policy: ReadWritePolicy = 'fair')
     driverOf: ({ readWriteLock }) => readWriteLock![side],
     withDriver: (store, driver) => ({ ...store, readWriteLock: { ...store.readWriteLock!, [side]: driver } }),
     share: { count: side === 'read' ? 1 : Infinity, permits: Infinity, rank: isLast ? 1 : 0 },
-    isAlone: true,
+    isAlone: side === 'read' || isLast,
   };
 }
 

@@ -55,6 +55,7 @@ export class Tenure extends LinkedEntry<Tenure> {
   private turnsLeft: number;
   private turnsEndAt: number;
   private mayExtend: boolean;
+  private isKept = false;
 
   /**
    * @param onEnd called with the time when a turn has ended: true if the next caller took over, or takes the key for itself. Called without a time when
@@ -106,9 +107,14 @@ export class Tenure extends LinkedEntry<Tenure> {
     watchdog.tickBy(this.renewAt);
   }
 
+  /** It is not passed on any more. */
+  keep(): void {
+    this.isKept = true;
+  }
+
   /** Whether the next caller may have a turn without a request. */
   mayPassOn(time: number): boolean {
-    const isValid = this.renewAt < Infinity && this.validUntil - time >= validity(this.ttl) / 2;
+    const isValid = !this.isKept && this.renewAt < Infinity && this.validUntil - time >= validity(this.ttl) / 2;
     return isValid && this.turnsLeft > 0 && time < this.turnsEndAt;
   }
 

@@ -142,7 +142,7 @@ export class Contender extends RepeatedRequest<AcquireReply> {
     void wakeUps
       .open((message) => queue.runtime.events.warn(message))
       .then(() => {
-        if (wakeUps.isOpen && !this.isQueued && !this.isAsking) this.ask();
+        if (wakeUps.isOpen && this.place !== 'woken' && !this.isAsking) this.ask();
       });
   }
 
