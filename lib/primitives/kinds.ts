@@ -59,7 +59,7 @@ export function readKind(drivers: Drivers, policy: ReadWritePolicy | undefined):
       const written = reentrant ? heldLease(write, key) : undefined;
       written?.assertHeld();
       // The next writer must not get the key while we read on.
-      written?.turn.tenure.keep();
+      if (written) written.turn.tenure.isKept = true;
       return { count: 1, permits: Infinity, rank, beside: written?.owner };
     },
   };

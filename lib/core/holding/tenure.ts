@@ -43,6 +43,8 @@ export class Tenure extends LinkedEntry<Tenure> {
   /** When to renew it next; `Infinity`: never again. */
   renewAt: number;
   turn!: Turn;
+  /** Whether it is not passed on any more. */
+  isKept = false;
   /** Milliseconds between two renewals. */
   pace: number;
   /** The error of the last renewal; `undefined`: the store knows the owner. */
@@ -55,7 +57,6 @@ export class Tenure extends LinkedEntry<Tenure> {
   private turnsLeft: number;
   private turnsEndAt: number;
   private mayExtend: boolean;
-  private isKept = false;
 
   /**
    * @param onEnd called with the time when a turn has ended: true if the next caller took over, or takes the key for itself. Called without a time when
@@ -105,11 +106,6 @@ export class Tenure extends LinkedEntry<Tenure> {
     if (this.renewAt === Infinity || this.renewAt <= this.sentAt + this.pace) return;
     this.renewAt = this.sentAt + this.pace;
     watchdog.tickBy(this.renewAt);
-  }
-
-  /** It is not passed on any more. */
-  keep(): void {
-    this.isKept = true;
   }
 
   /** Whether the next caller may have a turn without a request. */
@@ -215,8 +211,7 @@ export class Tenure extends LinkedEntry<Tenure> {
     const { key, owner } = this;
     const { events } = this.runtime;
     watchdog.remove(this);
-    const error = new LockLostError(`The lease of "${key}" was lost: ${why}.`, { key });
-    this.loss = error;
+    const error = (this.loss = new LockLostError(`The lease of "${key}" was lost: ${why}.`, { key }));
     this.turn.lost(error);
     events.warn(error.message);
     events.emit('lost', { key, owner, error });

@@ -1,13 +1,12 @@
 import type { LockLostError } from '../model/errors.js';
 import { now } from '../util/clock.js';
+import { added, emptyList, removed } from '../util/short-list.js';
 import type { HeldLease } from './held-lease.js';
 import type { Tenure } from './tenure.js';
 
-const NONE: readonly HeldLease[] = [];
-
 /** One local caller's part of a tenure: its fencing token, its limits and its leases. It ends with the last of the leases. */
 export class Turn {
-  leases: readonly HeldLease[] = NONE;
+  leases = emptyList<HeldLease>();
   /** Why the key is no longer ours. */
   loss: LockLostError | undefined;
   private isEnded = false;
@@ -28,14 +27,14 @@ export class Turn {
   }
 
   add(lease: HeldLease): void {
-    this.leases = this.leases.length === 0 ? [lease] : [...this.leases, lease];
+    this.leases = added(this.leases, lease);
     if (this.limit) lease.abort(this.limit);
   }
 
   /** Ends one lease; true if the key was ours until then. */
   remove(lease: HeldLease): Promise<boolean> {
     const time = now();
-    this.leases = this.leases.length === 1 ? NONE : this.leases.filter((other) => other !== lease);
+    this.leases = removed(this.leases, lease);
     if (this.remaining(time) === 0) this.tenure.expire();
     if (this.leases.length === 0) {
       this.isEnded = true;

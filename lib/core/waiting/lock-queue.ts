@@ -6,6 +6,7 @@ import { abortedBy, closed, LockError, LockTimeoutError, ownCopyOf, stopped, una
 import type { LeaseDriver } from '../store/lease-driver.js';
 import { now } from '../util/clock.js';
 import { LinkedEntry, LinkedList } from '../util/linked-list.js';
+import { added, emptyList, removed } from '../util/short-list.js';
 import { Contender, type Taken } from './contender.js';
 import { Waiter, type Wish } from './waiter.js';
 
@@ -18,8 +19,8 @@ export class LockQueue extends LinkedEntry<LockQueue> {
   /** Whether a caller of this process had the key, and others have waited since: more will come. */
   isInUse = false;
   private readonly waiting = new LinkedList<Waiter>();
-  private readonly contenders: Contender[] = [];
-  private readonly holders: Tenure[] = [];
+  private contenders = emptyList<Contender>();
+  private holders = emptyList<Tenure>();
   /** Why the key was not granted when a contender asked last. */
   private outcome: Taken | LockError | undefined;
   private isAnyLate = false;
@@ -68,7 +69,6 @@ export class LockQueue extends LinkedEntry<LockQueue> {
     return this.waiting.first as Waiter;
   }
 
-  /** How many tokens to reserve. */
   get tokens(): number {
     return this.waiting.size > 1 || this.isInUse ? this.queues.limits.handOvers : 1;
   }
@@ -77,12 +77,12 @@ export class LockQueue extends LinkedEntry<LockQueue> {
     const { runtime, driver, key, first } = this;
     const { owner, attempts, sentAt, reserved } = contender;
     const { share, options } = first.settings;
-    this.contenders.splice(this.contenders.indexOf(contender), 1);
+    this.contenders = removed(this.contenders, contender);
     this.outcome = undefined;
     this.isInUse = true;
     const grant = { owner, ttl: options.keyTimeout, share, sentAt, grantedAt: time, token, tokens: reserved, isContested: attempts > 1 };
     const tenure = new Tenure(runtime, driver, key, grant, this.queues.limits, this.onEnd);
-    this.holders.push(tenure);
+    this.holders = added(this.holders, tenure);
     this.give(first, tenure, time, options.minHold, attempts);
     if (this.isAnyLate) this.removeLate();
     if (runtime.stopping.aborted) this.stop();
@@ -102,15 +102,14 @@ export class LockQueue extends LinkedEntry<LockQueue> {
 
   /** No further try can help. */
   failed(contender: Contender, error: LockError): void {
-    this.contenders.splice(this.contenders.indexOf(contender), 1);
+    this.contenders = removed(this.contenders, contender);
     for (const waiter of this.waiting) this.remove(waiter, ownCopyOf(error));
   }
 
   private readonly onEnd = (tenure: Tenure, turnEndedAt?: number): boolean => {
     if (turnEndedAt !== undefined) return this.passOn(tenure, turnEndedAt);
-    const index = this.holders.indexOf(tenure);
-    if (index < 0) return false;
-    this.holders.splice(index, 1);
+    if (!this.holders.includes(tenure)) return false;
+    this.holders = removed(this.holders, tenure);
     while (this.mayContend) this.contend();
     this.restIfIdle();
     return false;
@@ -134,7 +133,7 @@ export class LockQueue extends LinkedEntry<LockQueue> {
       return true;
     }
     tenure.stop();
-    this.holders.splice(this.holders.indexOf(tenure), 1);
+    this.holders = removed(this.holders, tenure);
     this.contend(tenure);
     return true;
   }
@@ -146,7 +145,7 @@ export class LockQueue extends LinkedEntry<LockQueue> {
 
   private contend(yields?: Tenure): void {
     const contender = new Contender(this, yields);
-    this.contenders.push(contender);
+    this.contenders = added(this.contenders, contender);
     contender.ask();
   }
 
@@ -214,7 +213,11 @@ export class LockQueue extends LinkedEntry<LockQueue> {
 
   /** A caller has left: each contender asks for another one, and the holders are renewed as the first one wishes. */
   private adapt(): void {
-    while (this.contenders.length > this.waiting.size) this.contenders.pop()?.cancel();
+    while (this.contenders.length > this.waiting.size) {
+      const last = this.contenders.at(-1) as Contender;
+      this.contenders = removed(this.contenders, last);
+      last.cancel();
+    }
     for (const holder of this.holders) holder.watch(this.waiting.first?.settings.options.retryInterval);
   }
 
@@ -240,7 +243,7 @@ export class LockQueue extends LinkedEntry<LockQueue> {
     const silence = (holder ?? contender)?.silence ?? 0;
     const isKnown = holder ?? outcome ?? this.isInUse;
     if (!isKnown || silence >= this.runtime.requestTimeout || (isAtTheLatest && silence > 0)) return unanswered(key);
-    const owner = (holder ?? this.holders[0])?.owner ?? outcome?.holder ?? undefined;
+    const owner = this.holders[0]?.owner ?? outcome?.holder ?? undefined;
     const by = owner ? `held by ${owner}` : 'taken';
     return new LockTimeoutError(`Could not acquire "${key}" within ${Math.round(waiter.waited)} ms: it is ${by}.`, { key, holder: owner });
   }

@@ -43,7 +43,7 @@ describe('of those who share a key, a process that was killed while it waited fo
     const held = await lockOf(one).acquire({ ...woken, fair: true });
     for (let i = 0; i < CROWD; i++) child!.send({ type: 'acquire', key: KEY, as: one, options: { ...wokenChild, fair: true } });
     await queued(setting, KEY, CROWD);
-    const inboxes = async () => (await setting.redis.zrange(`{${KEY}}:queue`, 0, -1)).map((place) => place.split('\n')[1]);
+    const inboxes = async () => (await setting.redis.zrange(`{${KEY}}:queue`, '0', '-1')).map((place) => place.split('\n')[1]);
     await eventually(async () => expect(await inboxes()).not.toContain(''));
     const next = turnOf(lockOf(one).acquire({ ...woken, fair: true }));
     await queued(setting, KEY, CROWD + 1);

@@ -1,0 +1,16 @@
+/** A list of hardly ever more than one entry. It is replaced and not changed: an array that grows reserves room for sixteen more. */
+export type ShortList<T> = readonly T[];
+
+const EMPTY: ShortList<never> = [];
+
+export function emptyList<T>(): ShortList<T> {
+  return EMPTY;
+}
+
+export function added<T>(list: ShortList<T>, entry: T): ShortList<T> {
+  return list.length === 0 ? [entry] : [...list, entry];
+}
+
+export function removed<T>(list: ShortList<T>, entry: T): ShortList<T> {
+  return list.length === 1 && list[0] === entry ? EMPTY : list.filter((other) => other !== entry);
+}
