@@ -208,13 +208,12 @@ export class Tenure extends LinkedEntry<Tenure> {
 
   lose(why: string): void {
     if (this.loss) return;
-    const { key, owner } = this;
-    const { events } = this.runtime;
+    const { key, owner, runtime } = this;
     watchdog.remove(this);
     const error = (this.loss = new LockLostError(`The lease of "${key}" was lost: ${why}.`, { key }));
     this.turn.lost(error);
-    events.warn(error.message);
-    events.emit('lost', { key, owner, error });
+    runtime.events.warn(error.message);
+    runtime.events.emit('lost', { key, owner, error });
     this.onEnd(this);
   }
 

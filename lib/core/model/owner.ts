@@ -5,7 +5,8 @@ const PROCESS = `${process.env['npm_package_name'] ?? 'node'}@${hostname()}:${pr
 
 /** A new owner id, `app@host:pid:uuid`. One tenure has one, and it is never used again: only so is "it is ours already" safe to answer. */
 export function createOwner(): string {
-  return `${PROCESS}:${randomUUID()}`;
+  // Joined, since V8 keeps the parts of what is concatenated: the twenty of a UUID take five times its room.
+  return [PROCESS, randomUUID()].join(':');
 }
 
 const KEPT = 'kept:';
