@@ -169,13 +169,17 @@ class SharingPlay extends ScriptPlay<SharingModel, OwnStep> {
 
 type StepOf<T extends OwnStep['type']> = Extract<OwnStep, { type: T }>;
 
+const PERMITS = 'permits:';
+
 function parsed(members: string[]) {
   const pairs = Array.from({ length: members.length / 2 }, (_, i) => [members[2 * i]!, Number(members[2 * i + 1])] as const);
   const [first = ['', 0] as const, ...others] = pairs;
   return {
     first,
-    ends: new Map(others.filter(([name]) => !name.startsWith('\n'))),
-    counts: new Map(others.filter(([name]) => name.startsWith('\n')).map(([name, minus]) => [name.slice(1), -minus] as const)),
+    ends: new Map(others.filter(([name]) => !name.startsWith(PERMITS))),
+    counts: new Map(
+      others.filter(([name]) => name.startsWith(PERMITS)).map(([name, minus]) => [name.slice(PERMITS.length), -minus] as const),
+    ),
   };
 }
 

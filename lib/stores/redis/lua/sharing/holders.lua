@@ -1,26 +1,27 @@
 -- What comes before acquire.lua and release.lua, with ../prelude.lua and ../tokens.lua.
--- A lock is a sorted set of all who hold it. A semaphore of 10 permits, of which "b" has three and "a" one (ZRANGE key 0 -1 WITHSCORES):
+-- A lock is a sorted set, which expires with the last lease. A semaphore of 10 permits, of which "b" has three and "a" one:
+--   > ZRANGE key 0 -1 WITHSCORES
 --   semaphore 10   -5               kind of lock, and its permits: minus one more than are taken, so that it is always the first
---   \n b           -3               (a line break, then the owner) minus the permits of an owner that has several
+--   permits:b      -3               minus the permits of an owner that has several
 --   a              1763812345000    when the lease of "a" ends, ms
 --   b              1763812349000    when the lease of "b" ends, ms
--- It expires with the last lease. A place goes on with the permits and the kind of lock that are waited for, such as '3 semaphore', and ends with
+-- (All in one key expires, or is evicted, at once; a hash beside it would cost 8 % more, measured.) A place goes on with the permits and the kind of lock that are waited for, such as '3 semaphore', and ends with
 -- the keys that its call chain holds, a line each.
 local PLACE = '^([^\n]*)\n([^\n]*)\n(%d+)\n(%d+) ([^\n]+)'
 
-local function permitsOf(lock, holder) return lock.taken == 1 and 1 or -(call('ZSCORE', lock.key, '\n' .. holder) or -1) end
+local function permitsOf(lock, holder) return lock.taken == 1 and 1 or -(call('ZSCORE', lock.key, 'permits:' .. holder) or -1) end
 -- To be written down by `close`.
 local function hold(lock, holder, permits, ms)
   local news, last = lock.news, #lock.news
   lock.taken, lock.new[holder], lock.isChanged = lock.taken + permits, true, true
   news[last + 1], news[last + 2] = now + ms, holder
-  if permits + 0 > 1 then news[last + 3], news[last + 4] = -permits, '\n' .. holder end
+  if permits + 0 > 1 then news[last + 3], news[last + 4] = -permits, 'permits:' .. holder end
 end
 
 local function drop(lock, holder)
   local permits = permitsOf(lock, holder)
   lock.taken, lock.isChanged = lock.taken - permits, true
-  call('ZREM', lock.key, holder, '\n' .. holder)
+  call('ZREM', lock.key, holder, 'permits:' .. holder)
   return permits
 end
 
