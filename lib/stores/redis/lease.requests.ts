@@ -1,7 +1,7 @@
 import { ownerOf } from '../../core/model/owner.js';
 import type { AcquireReply, AcquireRequest, CheckReply, ReleaseRequest, RenewRequest, Tenancy } from '../../core/store/lease-driver.js';
 import { now } from '../../core/util/clock.js';
-import { scripts } from './lua.scripts.js';
+import { scripts, type LeaseScripts } from './lua.scripts.js';
 import type { RedisConnection } from './redis.connection.js';
 import { keyBeside, withFenceAndQueue, withQueue } from './redis.keys.js';
 import type { RedisPlaces } from './redis.places.js';
@@ -28,7 +28,7 @@ export class LeaseRequests {
 
   constructor(
     readonly connection: RedisConnection,
-    sources: Readonly<Record<'acquire' | 'renew' | 'release' | 'check', string>>,
+    sources: LeaseScripts,
     readonly fenceTimeout: number,
     private readonly places: RedisPlaces,
   ) {

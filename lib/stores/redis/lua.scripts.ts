@@ -14,8 +14,11 @@ export const scripts = {
   keepFences: lua['mutex/renew'],
 } as const;
 
+/** What each kind of lock has. */
+export type LeaseScripts = Readonly<Record<'acquire' | 'release' | 'renew' | 'check', string>>;
+
 /** @param fenceTimeout milliseconds. A constant of the scripts, since each argument costs time. */
-export function leaseScripts(fenceTimeout: number) {
+export function leaseScripts(fenceTimeout: number): { mutex: LeaseScripts & { readonly extend: string }; sharing: LeaseScripts } {
   const fences = `local FENCE_TIMEOUT = '${fenceTimeout}'\n`;
   const sharing = fences + lua['tokens'] + lua['prelude'] + lua['sharing/holders'];
   return {

@@ -214,8 +214,3 @@ export function storeErrorOf(cause: unknown): StoreError {
   const isFinal = name === 'ReplyError' ? !PASSING.test(text) : REFUSED.test(text) || text.includes('subscriber mode');
   return new StoreError(`Redis: ${text}`, { transient: !isFinal, cause });
 }
-
-/** The user may not do this, or not with one of these keys. */
-export function isForbidden(error: unknown): boolean {
-  return error instanceof StoreError && /\bNOPERM\b/.test(error.message);
-}
