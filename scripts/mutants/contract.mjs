@@ -64,9 +64,9 @@ export const CONTRACT_MUTANTS = [
   {
     guarantee: 'G2',
     what: 'redis: the last token is not remembered',
-    file: `${LUA}/acquire.lua`,
-    from: "call('SET', fence, block, 'PX', fenceTime(ARGV[2], ttl))",
-    to: '',
+    file: 'lib/stores/redis/lua/mutex/acquire-free.lua',
+    from: "ask('SET', fence, token, 'PX', FENCE_TIMEOUT, 'GET')",
+    to: "ask('GET', fence)",
     spec: redis,
     test: 'G2',
   },

@@ -239,7 +239,7 @@ export const MULTI_MUTANTS = [
     guarantee: 'G2',
     what: 'redis: a check knows no token',
     file: 'lib/stores/redis/lua/mutex/check.lua',
-    from: "reply[4] = redis.call('GET', KEYS[3]) or ''",
+    from: "reply[4] = redis.call('GET', KEYS[2]) or ''",
     to: "reply[4] = ''",
     spec: 'test/stores/redis.contract.spec.ts',
     test: 'who has it, and by which token',

@@ -1,7 +1,6 @@
 // Locks that several hold, on Redis.
 const lua = 'lib/stores/redis/lua/sharing/';
 const driver = 'lib/stores/redis/sharing.driver.ts';
-const keys = 'lib/stores/redis/redis.keys.ts';
 const spec = (name) => `test/stores/redis/${name}.spec.ts`;
 const redis = 'test/stores/redis.sharing.spec.ts';
 /** Milliseconds that a test may take where nothing comes. */
@@ -10,34 +9,10 @@ const SOON = 15_000;
 export const SHARING_MUTANTS = [
   {
     guarantee: 'G8',
-    what: 'redis: whoever has an inbox at last goes to the end of the line for a share',
-    file: `${lua}acquire.lua`,
-    from: 'since or math.max',
-    to: 'math.max',
-    spec: spec('sharing.model'),
-  },
-  {
-    guarantee: 'G7',
-    what: 'redis: whoever has an inbox at last waits twice for a share',
-    file: `${lua}acquire.lua`,
-    from: "if since then call('ZREM', queue, deafOf(place)) end",
-    to: '',
-    spec: spec('sharing.model'),
-  },
-  {
-    guarantee: 'G7',
-    what: 'redis: a place for a share that named no inbox yet is not left',
-    file: `${lua}holders.lua`,
-    from: "call('ZREM', queue, place, deafOf(place))",
-    to: "call('ZREM', queue, place)",
-    spec: spec('late-inbox'),
-  },
-  {
-    guarantee: 'G8',
     what: 'redis: whoever asks in passing, and has an inbox at last, loses its place',
-    file: `${lua}acquire.lua`,
-    from: "stays ~= '1' and not since",
-    to: "stays ~= '1'",
+    file: 'lib/stores/redis/lua/prelude.lua',
+    from: 'return not since',
+    to: 'return true',
     spec: spec('sharing.model'),
   },
   {
@@ -94,9 +69,9 @@ export const SHARING_MUTANTS = [
   {
     guarantee: 'G2',
     what: 'redis: readers before the first write get different tokens',
-    file: `${lua}acquire.lua`,
-    from: "call('SET', fence, string.format('%.0f', token + math.max(tokens, 1) - 1), 'PX', fenceTime(math.max(ARGV[2], call('PTTL', fence)), ttl))",
-    to: "if tokens ~= '0' then call('SET', fence, string.format('%.0f', token + math.max(tokens, 1) - 1), 'PX', fenceTime(math.max(ARGV[2], call('PTTL', fence)), ttl)) end",
+    file: 'lib/stores/redis/lua/tokens.lua',
+    from: "redis.call('SET', fence, string.format('%.0f', token + math.max(tokens, 1) - 1), 'PX', string.format('%.0f', keep))",
+    to: "if tokens ~= '0' then redis.call('SET', fence, string.format('%.0f', token + tokens - 1), 'PX', string.format('%.0f', keep)) end",
     spec: redis,
     test: 'before the first write',
   },
@@ -112,7 +87,7 @@ export const SHARING_MUTANTS = [
   {
     guarantee: 'G2',
     what: 'redis: a foreign sorted set is taken for a lock',
-    file: `${lua}acquire.lua`,
+    file: 'lib/stores/redis/lua/sharing/holders.lua',
     from: "return first[2] + 0 < 0 and match(first[1], '^(.*) %d+$') or 'data'",
     to: "return match(first[1], '^(.*) %d+$') or 'data'",
     spec: spec('sharing.forms'),
@@ -122,15 +97,15 @@ export const SHARING_MUTANTS = [
     guarantee: 'G2',
     what: 'redis: the mutex does not say which other kind of lock its key is',
     file: 'lib/stores/redis/lua/mutex/acquire.lua',
-    from: "other and 'WRONGTYPE mutex: ' .. other or match",
-    to: 'match',
+    from: "error(other and 'WRONGTYPE mutex: ' .. other or holder.err)",
+    to: 'error(holder.err)',
     spec: redis,
     test: 'asked for as a mutex',
   },
   {
     guarantee: 'G2',
     what: 'redis: what queues for another kind of lock is not looked at',
-    file: `${lua}acquire.lua`,
+    file: 'lib/stores/redis/lua/sharing/holders.lua',
     from: "return place and (select(5, match(place, PLACE)) or 'mutex')",
     to: 'return nil',
     spec: spec('sharing.forms'),
@@ -139,7 +114,7 @@ export const SHARING_MUTANTS = [
   {
     guarantee: 'G2',
     what: 'redis: one kind of lock in the place of another is an outage',
-    file: keys,
+    file: 'lib/stores/redis/redis.script.ts',
     from: 'if (wanted === undefined) return',
     to: 'if (wanted !== found) return',
     spec: redis,
@@ -225,8 +200,8 @@ export const SHARING_MUTANTS = [
   {
     guarantee: 'G7',
     what: 'redis: how many permits one had stays behind',
-    file: `${lua}holders.lua`,
-    from: "call('ZREM', lock.key, holder, '\\n' .. holder)",
+    file: 'lib/stores/redis/lua/sharing/holders.lua',
+    from: "call('ZREM', lock.key, holder, 'permits:' .. holder)",
     to: "call('ZREM', lock.key, holder)",
     spec: spec('sharing.model'),
   },
@@ -275,19 +250,11 @@ export const SHARING_MUTANTS = [
   {
     guarantee: 'G8',
     what: 'redis: nobody goes first, whatever the policy',
-    file: `${lua}acquire.lua`,
+    file: 'lib/stores/redis/lua/prelude.lua',
     from: 'rank * 2 ^ 52 + micros',
     to: 'micros',
     spec: spec('starving'),
     test: 'where it should|\\(writers\\)|\\(readers\\)',
-  },
-  {
-    guarantee: 'G8',
-    what: 'redis: shares are served in any order',
-    file: `${lua}acquire.lua`,
-    from: 'math.max(last + 1, rank * 2 ^ 52 + micros)',
-    to: '(rank + 1) * 2 ^ 52 - micros',
-    spec: spec('sharing.model'),
   },
   {
     guarantee: 'G8',

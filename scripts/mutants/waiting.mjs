@@ -6,16 +6,12 @@ const acquire = 'lib/core/waiting/contender.ts';
 const queue = 'lib/core/waiting/lock-queue.ts';
 const queues = 'lib/core/waiting/lock-queues.ts';
 const tenure = 'lib/core/holding/tenure.ts';
-const batch = 'lib/stores/redis/redis.batch.ts';
 const wakeUps = 'lib/stores/redis/redis.wakeups.ts';
 const places = 'lib/stores/redis/redis.places.ts';
-const driver = 'lib/stores/redis/mutex.driver.ts';
 const MEMORY = 'lib/stores/memory/lease.driver.ts';
 const acquireLua = 'lib/stores/redis/lua/mutex/acquire.lua';
 const releaseLua = 'lib/stores/redis/lua/mutex/release.lua';
 const offerLua = 'lib/stores/redis/lua/mutex/offer.lua';
-const inboxLua = 'lib/stores/redis/lua/inbox.lua';
-const requests = 'lib/stores/redis/lease.requests.ts';
 /** Milliseconds for a test of a second or two that would wait half a minute for what the mutant does not do. */
 const SOON = 12_000;
 
@@ -34,9 +30,9 @@ export const WAITING_MUTANTS = [
   {
     guarantee: 'G8',
     what: 'redis: wake-ups are not heard',
-    file: wakeUps,
-    from: 'if (wake) wake(askIn === undefined ? undefined : Number(askIn));',
-    to: 'if (wake) void askIn;',
+    file: 'lib/core/store/inbox.ts',
+    from: 'wake?.(askIn);',
+    to: 'void askIn;',
     spec: spec('wake-ups'),
     test: 'its own client is woken',
     timeout: SOON,
@@ -81,8 +77,8 @@ export const WAITING_MUTANTS = [
     guarantee: 'G7',
     what: 'redis: a place that names a refused inbox stays',
     file: 'lib/stores/redis/lease.requests.ts',
-    from: 'if (left !== undefined) {',
-    to: 'if (left === owner) {',
+    from: 'if (left !== undefined) return',
+    to: 'if (left === owner) return',
     spec: spec('wake-ups-clients'),
     test: 'leaves no place behind',
     timeout: SOON,
@@ -110,7 +106,7 @@ export const WAITING_MUTANTS = [
   {
     guarantee: 'G8',
     what: 'redis: nobody looks when the inbox is connected again',
-    file: wakeUps,
+    file: 'lib/core/store/inbox.ts',
     from: 'for (const wake of [...this.listeners.values()]) wake();',
     to: '',
     spec: spec('wake-ups'),
@@ -120,9 +116,9 @@ export const WAITING_MUTANTS = [
   {
     guarantee: 'G8',
     what: 'redis: the inbox counts as open while it is away',
-    file: wakeUps,
-    from: 'if (this.subscriber === subscriber) this.isOpen = false;',
-    to: '',
+    file: 'lib/core/store/inbox.ts',
+    from: '      this.isOpen = false;\n      let pause',
+    to: '      let pause',
     spec: spec('wake-ups-clients'),
     test: 'has those who begin to wait ask',
     timeout: SOON,
@@ -130,9 +126,9 @@ export const WAITING_MUTANTS = [
   {
     guarantee: 'G8',
     what: 'redis: an inbox whose first try got no answer is given up',
-    file: wakeUps,
-    from: 'if (transient) return again();',
-    to: 'if (transient) return subscriber.disconnect();',
+    file: 'lib/core/store/inbox.ts',
+    from: ' || error.transient) return',
+    to: ') return',
     spec: spec('wake-ups'),
     test: 'first try at it got no answer',
     timeout: SOON,
@@ -140,8 +136,8 @@ export const WAITING_MUTANTS = [
   {
     guarantee: 'G8',
     what: 'redis: a client that cannot be duplicated is not warned about',
-    file: wakeUps,
-    from: '.catch((error: unknown) => warn(cannotWake((error as Error).message)))',
+    file: 'lib/core/store/inbox.ts',
+    from: '.catch((error: unknown) => giveUp((error as Error).message))',
     to: '.catch(() => undefined)',
     spec: spec('wake-ups-clients'),
     test: 'cannot be duplicated',
@@ -180,18 +176,18 @@ export const WAITING_MUTANTS = [
   {
     guarantee: 'G8',
     what: 'redis: an inbox counts as open before its own message has arrived',
-    file: wakeUps,
-    from: 'return Number((count as unknown[])[1]) > 0 && (await arrived);',
-    to: 'void arrived;\n      return Number((count as unknown[])[1]) > 0;',
+    file: 'lib/core/store/inbox.ts',
+    from: 'return (await this.echo(echo)) && (await arrived);',
+    to: 'void arrived;\n      return await this.echo(echo);',
     spec: spec('inbox'),
     test: 'half open',
   },
   {
     guarantee: 'G8',
     what: 'redis: an inbox counts as open of which the server does not know',
-    file: wakeUps,
-    from: 'return Number((count as unknown[])[1]) > 0 && (await arrived);',
-    to: 'void count;\n      return await arrived;',
+    file: 'lib/core/store/inbox.ts',
+    from: 'return (await this.echo(echo)) && (await arrived);',
+    to: 'await this.echo(echo);\n      return await arrived;',
     spec: spec('inbox'),
     test: 'which is a replica',
     timeout: SOON,
@@ -199,9 +195,9 @@ export const WAITING_MUTANTS = [
   {
     guarantee: 'G8',
     what: 'redis: an inbox in which nothing arrives is never tried again',
-    file: wakeUps,
-    from: 'detached(() => subscriber.connect()).catch(() => undefined);',
-    to: 'void subscriber;',
+    file: 'lib/core/store/inbox.ts',
+    from: '      await idle(pause);\n',
+    to: '      if (vainly >= 0) return;\n      await idle(pause);\n',
     spec: spec('inbox'),
     test: 'where nothing arrives',
   },
@@ -218,7 +214,7 @@ export const WAITING_MUTANTS = [
   {
     guarantee: 'G8',
     what: 'redis: who listens to a pattern counts as a waiter',
-    file: inboxLua,
+    file: 'lib/stores/redis/lua/prelude.lua',
     from: "redis.pcall('PUBSUB', 'NUMSUB', inbox)[2] == 0",
     to: "redis.pcall('PUBLISH', inbox, '') == 0",
     spec: spec('offers'),
@@ -238,7 +234,7 @@ export const WAITING_MUTANTS = [
   {
     guarantee: 'G8',
     what: 'redis: one step of the server looks through a queue of any length',
-    file: inboxLua,
+    file: 'lib/stores/redis/lua/prelude.lua',
     from: 'local MOST_GONE = 1000',
     to: 'local MOST_GONE = 1e9',
     spec: spec('offers'),
@@ -247,18 +243,18 @@ export const WAITING_MUTANTS = [
   {
     guarantee: 'G8',
     what: 'redis: what is offered to an owner that is done is not given back',
-    file: wakeUps,
-    from: 'this.places.isDone(owner)) this.giveBack(this.withoutPrefix(key), owner);',
-    to: 'this.places.isDone(owner)) return;',
+    file: 'lib/stores/redis/redis.wakeups.ts',
+    from: 'if (this.places.isDone(owner)) this',
+    to: "if (this.places.isDone(owner) && key === '') this",
     spec: spec('offers'),
     test: 'given back at once',
   },
   {
     guarantee: 'G8',
     what: 'redis: the keyPrefix is left on the key that is given back',
-    file: wakeUps,
-    from: 'this.giveBack(this.withoutPrefix(key), owner)',
-    to: 'this.giveBack(key, owner)',
+    file: 'lib/stores/redis/redis.wakeups.ts',
+    from: 'key.slice(this.redis.keyPrefix.length)',
+    to: 'key',
     spec: spec('offers'),
     test: 'had given up before a late request',
   },
@@ -283,8 +279,8 @@ export const WAITING_MUTANTS = [
   {
     guarantee: 'G2',
     what: 'redis: a message that comes late takes the key from its holder',
-    file: requests,
-    from: 'if (reply.granted) this.wakeUps.places.granted(owner);',
+    file: 'lib/stores/redis/lease.requests.ts',
+    from: 'if (reply.granted) places.granted(owner);',
     to: '',
     spec: spec('offers'),
     test: 'takes nothing away',
@@ -292,9 +288,9 @@ export const WAITING_MUTANTS = [
   {
     guarantee: 'G8',
     what: 'redis: who has no inbox counts as dead',
-    file: inboxLua,
-    from: "ARGV[1] == '1' and inbox ~= '' and",
-    to: "ARGV[1] == '1' and",
+    file: 'lib/stores/redis/lua/prelude.lua',
+    from: "return inbox ~= '' and redis",
+    to: 'return redis',
     spec: spec('model'),
   },
   {
@@ -345,9 +341,9 @@ export const WAITING_MUTANTS = [
   {
     guarantee: 'G8',
     what: 'redis: a newcomer overtakes the queue of a key that ran out',
-    file: acquireLua,
-    from: 'elseif wasYielded or not (isIdle or holder) then',
-    to: 'elseif wasYielded then',
+    file: 'lib/stores/redis/lua/mutex/acquire.lua',
+    from: "  elseif wasYielded or not holder and call('EXISTS', queue) == 1 then\n",
+    to: '  elseif wasYielded then\n',
     spec: redis,
     test: 'the driver hands .*runs out too',
   },
@@ -363,8 +359,8 @@ export const WAITING_MUTANTS = [
   {
     guarantee: 'G6',
     what: 'redis: who joins the queue again gets another place',
-    file: acquireLua,
-    from: "if call('ZSCORE', queue, place) then return end",
+    file: 'lib/stores/redis/lua/prelude.lua',
+    from: "if call('ZSCORE', queue, place) then return false end",
     to: "call('ZREM', queue, place)",
     spec: redis,
     test: 'G6 .*one place',
@@ -372,9 +368,9 @@ export const WAITING_MUTANTS = [
   {
     guarantee: 'G8',
     what: 'redis: a place counts from the clock alone',
-    file: acquireLua,
-    from: "string.format('%.0f', math.max(last + 1, micros))",
-    to: "string.format('%.0f', micros)",
+    file: 'lib/stores/redis/lua/prelude.lua',
+    from: 'math.max(last + 1, rank * 2 ^ 52 + micros)',
+    to: 'rank * 2 ^ 52 + micros',
     spec: spec('model'),
   },
   {
@@ -388,9 +384,9 @@ export const WAITING_MUTANTS = [
   {
     guarantee: 'G7',
     what: 'redis: who gives up leaves without its place',
-    file: driver,
-    from: 'this.wakeUps.places.knownPlaceOf(owner));\n  }',
-    to: "'');\n  }",
+    file: 'lib/stores/redis/lease.requests.ts',
+    from: 'keepFor, this.places.knownPlaceOf(owner))',
+    to: "keepFor, '')",
     spec: redis,
     test: 'the driver hands .*past those who gave up',
   },
@@ -443,9 +439,9 @@ export const WAITING_MUTANTS = [
   {
     guarantee: 'G7',
     what: 'redis: who waits no more is listened for',
-    file: wakeUps,
-    from: 'this.listeners.delete(owner);',
-    to: '',
+    file: 'lib/core/store/inbox.ts',
+    from: 'return () => this.listeners.delete(owner);',
+    to: 'return () => undefined;',
     spec: spec('nothing-left'),
     test: 'nobody who waits no more',
   },
@@ -524,8 +520,8 @@ export const WAITING_MUTANTS = [
   {
     guarantee: 'G7',
     what: 'redis: the inbox stays open after the close',
-    file: wakeUps,
-    from: 'this.subscriber?.disconnect();',
+    file: 'lib/core/store/inbox.ts',
+    from: 'this.connection?.close();',
     to: '',
     spec: spec('wake-ups'),
     test: 'its own client opens with the first wait',
@@ -533,7 +529,7 @@ export const WAITING_MUTANTS = [
   {
     guarantee: 'G7',
     what: 'redis: a store that is closed with a borrowed client opens no inbox again',
-    file: wakeUps,
+    file: 'lib/core/store/inbox.ts',
     from: 'this.opening = undefined;\n',
     to: '',
     spec: spec('wake-ups'),
@@ -607,9 +603,9 @@ export const WAITING_MUTANTS = [
   {
     guarantee: 'G8',
     what: 'redis: a process that yields a key takes it back before others',
-    file: acquireLua,
-    from: 'elseif wasYielded or not (isIdle or holder) then\n    holder = offer(lock, queue, owner)',
-    to: 'elseif wasYielded then holder = nil\n  elseif not (isIdle or holder) then\n    holder = offer(lock, queue, owner)',
+    file: 'lib/stores/redis/lua/mutex/acquire.lua',
+    from: "  elseif wasYielded or not holder and call('EXISTS', queue) == 1 then\n",
+    to: "  elseif wasYielded then\n    holder = false\n  elseif not holder and call('EXISTS', queue) == 1 then\n",
     spec: redis,
     test: 'shares with a process that wants as much',
   },
@@ -722,46 +718,20 @@ export const WAITING_MUTANTS = [
   },
   // Batches
   {
-    guarantee: 'G6',
-    what: 'redis: an acquire that was abandoned is sent with its batch',
-    file: batch,
-    from: 'if (!entries.some(({ isAbandoned }) => isAbandoned?.())) return entries;',
-    to: 'if (!entries.every(({ isAbandoned }) => isAbandoned?.())) return entries;',
-    spec: spec('nothing-left'),
-  },
-  {
-    guarantee: 'G6',
-    what: 'redis: an acquire that was abandoned after NOSCRIPT is sent with its batch',
-    file: batch,
-    from: 'let sent = entries;\n    const isAbandoned = (): boolean => {\n      sent = withoutAbandoned(sent);',
-    to: 'let sent = entries;\n    let isSent = false;\n    const isAbandoned = (): boolean => {\n      if (!isSent) sent = withoutAbandoned(sent);\n      isSent = true;',
-    spec: spec('give-up'),
-    test: 'before the server knows its script',
-  },
-  {
     guarantee: 'G9',
     what: 'redis: an acquire that fails makes its batch fail',
-    file: acquireLua,
-    from: 'local done, reply = pcall(acquire, KEYS',
-    to: 'local done, reply = true, acquire(KEYS',
-    spec: spec('batches'),
-    test: 'another one fails',
-  },
-  {
-    guarantee: 'G6',
-    what: 'redis: a release that fails makes its batch fail',
-    file: releaseLua,
-    from: 'local done, reply = pcall(release, KEYS',
-    to: 'local done, reply = true, release(KEYS',
+    file: 'lib/stores/redis/lua/prelude.lua',
+    from: 'local done, reply = pcall(answer, i)',
+    to: 'local done, reply = true, answer(i)',
     spec: spec('batches'),
     test: 'another one fails',
   },
   {
     guarantee: 'G9',
     what: 'redis: an error in a batch counts as a reply',
-    file: batch,
-    from: 'if (reply instanceof Error) reject(refusalOf(keys[0] as string, reply));',
-    to: 'if (reply === undefined) reject(refusalOf(keys[0] as string, reply));',
+    file: 'lib/stores/redis/redis.script.ts',
+    from: 'if (reply instanceof Error) reject(refusalOf(key, storeErrorOf(reply)));',
+    to: 'if (reply === undefined) reject(reply);',
     spec: spec('batches'),
     test: 'another one fails',
   },
