@@ -67,8 +67,8 @@ export const CONTRACT_MUTANTS = [
     file: 'lib/stores/redis/lua/mutex/acquire-free.lua',
     from: "ask('SET', fence, token, 'PX', FENCE_TIMEOUT, 'GET')",
     to: "ask('GET', fence)",
-    spec: redis,
-    test: 'G2',
+    spec: 'test/stores/redis/fence.spec.ts',
+    test: 'grow from one holder to the next',
   },
   {
     guarantee: 'G2',

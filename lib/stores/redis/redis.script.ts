@@ -132,10 +132,9 @@ function isForbidden({ message }: StoreError): boolean {
 const OTHER_KIND =
   /WRONGTYPE (mutex|read\/write lock|semaphore|count-down latch): (mutex|read\/write lock|semaphore|count-down latch)( \d+)?$/;
 
-/** A key that is used as two kinds of lock is a mistake in the program. The cause of a missing answer may be a trouble of long ago. */
+/** A key that is used as two kinds of lock is a mistake in the program. */
 function refusalOf(key: string, error: StoreError): StoreError | LockConfigError {
-  const { transient, cause } = error;
-  const [, wanted, found] = (!transient && cause instanceof Error && OTHER_KIND.exec(cause.message)) || [];
+  const [, wanted, found] = OTHER_KIND.exec(error.message) ?? [];
   if (wanted === undefined) return error;
-  return new LockConfigError(`"${key}" is in use as a ${found}: it cannot be a ${wanted} at the same time.`, { key, cause });
+  return new LockConfigError(`"${key}" is in use as a ${found}: it cannot be a ${wanted} at the same time.`, { key, cause: error.cause });
 }

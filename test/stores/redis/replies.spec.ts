@@ -46,6 +46,7 @@ describe('a reply that no script gives', () => {
     ['a list of the wrong length', ['1', '2', '3', '4', '5', '6', '7']],
     ['a list of a text', ['NaN']],
     ['a list of a number that is too large', ['9007199254740993']],
+    ['a number that is too large', '9007199254740993'],
     ['a list of nothing', [null]],
     ['a list of lists', [[[]]]],
     ['an object', {}],
