@@ -30,9 +30,9 @@ export const WAITING_MUTANTS = [
   {
     guarantee: 'G8',
     what: 'redis: wake-ups are not heard',
-    file: 'lib/core/store/inbox.ts',
-    from: 'wake?.(askIn);',
-    to: 'void askIn;',
+    file: 'lib/stores/redis/redis.wakeups.ts',
+    from: 'if (this.wake(owner, askIn === undefined ? undefined : Number(askIn)) ||',
+    to: 'if ((key === undefined && this.wake(owner, Number(askIn))) ||',
     spec: spec('wake-ups'),
     test: 'its own client is woken',
     timeout: SOON,
