@@ -9,7 +9,7 @@ import type { Lease } from './core/model/lease.js';
 import { checkLocksOptions, type LocksOptions } from './core/model/locks-options.js';
 import { completeOptions, type AcquireOptions, type ResolvedOptions, type UsingOptions } from './core/model/options.js';
 import type { LockStore } from './core/store/lock-store.js';
-import { after } from './core/util/clock.js';
+import { isSettledWithin } from './core/util/clock.js';
 import { processWide } from './core/util/process-wide.js';
 import { LockQueues } from './core/waiting/lock-queues.js';
 import { CountDownLatch, type CountDownLatchOptions } from './primitives/count-down-latch.js';
@@ -18,9 +18,8 @@ import {
   checkSemaphoreOptions,
   mutexKind,
   READ_WRITE_CHECKS,
-  readKind,
+  readWriteKinds,
   semaphoreKind,
-  writeKind,
   type Kind,
   type ReadWriteLock,
   type ReadWriteLockOptions,
@@ -33,10 +32,10 @@ import { MultiLock } from './primitives/multi-lock.js';
 
 const CONSOLE: LockLogger = { warn: (message) => console.warn(message), error: (message) => console.error(message) };
 
-/** How many {@link Locks} use a store: the last one that closes, closes it. */
+/** How many {@link Locks} use a store. The last one that is closed closes it. */
 const users = processWide('users', () => new WeakMap<LockStore, number>());
 
-/** All locks of one store. Build one for each store and keep it: `await locks.using('order:42', async (lease) => …)`. */
+/** The locks of one store: `await locks.using('order:42', async (lease) => …)`. Create one for each store, and keep it. */
 export class Locks {
   private readonly namespace: string;
   private readonly defaults: ResolvedOptions;
@@ -71,7 +70,7 @@ export class Locks {
   }
 
   /**
-   * The lock with this key; nothing is asked of the store yet.
+   * The lock with this key. No request is sent.
    *
    * @param key 1–512 characters, no control characters, braces only as one hash tag.
    * @throws {LockConfigError} when the key is wrong.
@@ -81,7 +80,7 @@ export class Locks {
   }
 
   /**
-   * The read and the write lock with this key; nothing is asked of the store yet.
+   * The read and the write lock with this key. No request is sent.
    *
    * @param key as for {@link mutex}.
    * @throws {LockConfigError} when the key or an option is wrong.
@@ -90,12 +89,12 @@ export class Locks {
   readWriteLock(key: string, options: ReadWriteLockOptions = {}): ReadWriteLock {
     const drivers = this.offered(this.store.readWriteLock, 'read/write locks');
     checkOptions(options, `Lock "${key}"`, READ_WRITE_CHECKS);
-    const { policy } = options;
-    return { read: this.lock(readKind(drivers, policy), key), write: this.lock(writeKind(drivers, policy), key) };
+    const { read, write } = readWriteKinds(drivers, options.policy);
+    return { read: this.lock(read, key), write: this.lock(write, key) };
   }
 
   /**
-   * The semaphore with this key; nothing is asked of the store yet.
+   * The semaphore with this key. No request is sent.
    *
    * @param key as for {@link mutex}.
    * @throws {LockConfigError} when the key or an option is wrong.
@@ -108,7 +107,7 @@ export class Locks {
   }
 
   /**
-   * The count-down latch with this key; nothing is asked of the store yet.
+   * The count-down latch with this key. No request is sent.
    *
    * @param key as for {@link mutex}.
    * @throws {LockConfigError} when the key or an option is wrong.
@@ -120,7 +119,7 @@ export class Locks {
   }
 
   /**
-   * A candidate for the leadership of this name, whose key is `<name>-leader`; nothing is asked of the store yet. Each call makes another one.
+   * A new candidate for the leadership of this name. Its key is `<name>-leader`. No request is sent.
    *
    * @param name as a key for {@link mutex}.
    * @throws {LockConfigError} when the name or an option is wrong.
@@ -131,11 +130,10 @@ export class Locks {
   }
 
   /**
-   * Several locks as one, all or none; nothing is asked of the stores yet.
+   * Several locks as one, all or none. No request is sent.
    *
-   * @param locks keys as for {@link mutex}, and locks of these or of other {@link Locks}: mutexes, read and write locks, semaphores. The same lock
-   *   twice is one.
-   * @throws {LockConfigError} when there is none, a key is wrong, or two of them cannot be held at the same time.
+   * @param locks keys as for {@link mutex}, and locks of any {@link Locks}: mutexes, read and write locks, semaphores. Duplicates are ignored.
+   * @throws {LockConfigError} when the list is empty, a key is wrong, or two locks cannot be held at the same time.
    */
   multiLock(locks: readonly (string | Lock)[]): Lock<MultiLease> {
     if (typeof locks?.map !== 'function') throw new LockConfigError('A multi-lock is made of a list of keys and locks.');
@@ -166,19 +164,19 @@ export class Locks {
     return this.mutex(key).using(work, options);
   }
 
-  /** Listens; the returned function stops listening. A listener runs inside the lock's own work: be quick. */
+  /** Adds a listener; the returned function removes it. Listeners are called synchronously and should be quick. */
   on<E extends keyof LockEvents>(event: E, listener: LockListener<E>): () => void {
     return this.events.on(event, listener);
   }
 
-  /** From now on nobody waits: waiters reject with {@link LockAbortedError}. Free keys and re-entrant calls are still given. */
+  /** From now on no call waits: waiters reject with {@link LockAbortedError}. Free keys and re-entrant calls still succeed. */
   stopWaiting(): void {
     this.runtime.stopWaiting();
   }
 
   /**
-   * Stops waiting, waits up to `shutdownTimeout` for running work, aborts and releases what is still held, and closes the store, but no client
-   * that you made yourself. Nothing can be acquired any more.
+   * Stops waiting, waits up to `shutdownTimeout` for running work, aborts and releases what is still held, and closes the store, but no client that
+   * was passed in. No key can be acquired any more.
    */
   close(): Promise<void> {
     this.closing ??= this.shutDown();
@@ -201,22 +199,15 @@ export class Locks {
 
   private async shutDown(): Promise<void> {
     this.stopWaiting();
-    await within(this.shutdownTimeout, this.runtime.drained());
+    await isSettledWithin(this.shutdownTimeout, this.runtime.drained());
     this.runtime.close();
     this.queues.close();
     const held = watchdog.tenuresOf(this.runtime).flatMap(({ turn }) => turn.leases);
     await Promise.all(held.map((lease) => lease.revoke(new LockLostError('The lease was released because the locks were closed.'))));
-    // Clean-up under way may fail with a broken connection and go out once more over the next one.
-    await within(3 * this.store.requestTimeout, this.runtime.quiet());
+    // Clean-up under way may fail with a broken connection, and is sent once more over the next one.
+    await isSettledWithin(3 * this.store.requestTimeout, this.runtime.quiet());
     const others = (users.get(this.store) ?? 1) - 1;
     users.set(this.store, others);
     if (others === 0) await this.store.close();
   }
-}
-
-async function within(timeout: number, work: Promise<void>): Promise<void> {
-  let timer: NodeJS.Timeout | undefined;
-  const end = new Promise<void>((resolve) => (timer = after(timeout, resolve)));
-  await Promise.race([work, end]);
-  clearTimeout(timer);
 }

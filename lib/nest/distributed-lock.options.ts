@@ -1,7 +1,7 @@
 import type { ModuleMetadata, Type } from '@nestjs/common';
 import { LockConfigError } from '../core/model/errors.js';
 import type { LockLogger } from '../core/model/events.js';
-import { checkOptions, ofType, oneOf, only, without, type Check } from '../core/model/check-options.js';
+import { checkOptions, ofType, oneOf, only, type Check } from '../core/model/check-options.js';
 import type { LocalQueueOptions } from '../core/model/locks-options.js';
 import { USING_CHECKS, type UsingOptions } from '../core/model/options.js';
 import type { LockStore } from '../core/store/lock-store.js';
@@ -94,7 +94,7 @@ const PATHS: Check = (paths) => {
     return `true or a list of paths (${(error as Error).message.replace(/\.$/, '')})`;
   }
 };
-const CORE_CHECKS = without(USING_CHECKS, 'signal');
+const { signal: _signal, ...CORE_CHECKS } = USING_CHECKS;
 const RETURNS = oneOf('promise', 'observable', 'iterable');
 const STRING = ofType('string');
 const LOCK_CHECKS = {

@@ -24,11 +24,14 @@ export class KeyLock extends LockBase<HeldLease> {
     const { key, kind, queues } = this;
     const { signal, reentrant } = options;
     if (signal?.aborted) throw abortedBy(signal, key);
-    const held = reentrant ? kind.held(key) : undefined;
-    if (held) return held.reenter(guardsBody, options);
+    const held = reentrant ? heldLease(kind.driver, key) : undefined;
+    if (held) {
+      kind.checkReentry?.(held);
+      return held.reenter(guardsBody, options);
+    }
     queues.runtime.assertOpen(key);
     const { driver, places } = kind;
-    const wish = { options, patience: patienceOf(options), share: kind.share(key, reentrant), guardsBody };
+    const wish = { options, patience: patienceOf(options), share: kind.share?.(key, reentrant), guardsBody };
     return queues.acquire(driver, key, kind.amount === 'all' ? key : `${key}\n${kind.amount}`, places, wish);
   }
 
@@ -36,7 +39,7 @@ export class KeyLock extends LockBase<HeldLease> {
     return runHolding(lease, work);
   }
 
-  /** How it stands to another lock: they are one, or cannot be held together, or have nothing to do with each other. */
+  /** `'same'`: both are one lock; `'rival'`: one call chain cannot hold both; `'other'`: they are independent. */
   relationTo({ key, kind }: KeyLock): 'same' | 'rival' | 'other' {
     if (key !== this.key || kind.group !== this.kind.group) return 'other';
     return kind.amount === this.kind.amount ? 'same' : 'rival';
@@ -57,7 +60,7 @@ export class KeyLock extends LockBase<HeldLease> {
   }
 }
 
-/** What is behind the interface of a lock: the locks of any copy of this package can be taken. */
+/** The lock behind the public interface. It may come from another copy of this package. */
 export function takeable(lock: Lock): KeyLock {
   if (typeof lock === 'object' && lock !== null && 'take' in lock) return lock as KeyLock;
   throw new LockConfigError(`A multi-lock is made of keys and locks, not of ${inspect(lock)}.`);

@@ -1,5 +1,5 @@
 import { onAbort } from '../core/util/abort.js';
-import { abortedBy, LockAbortedError, LockConfigError, LockLostError } from '../core/model/errors.js';
+import { abortedBy, LockAbortedError, LockConfigError, LockLostError, stopped } from '../core/model/errors.js';
 import type { LockEventEmitter } from '../core/model/events.js';
 import type { HeldLease } from '../core/holding/held-lease.js';
 import { checkOptions, defined, only } from '../core/model/check-options.js';
@@ -9,28 +9,28 @@ import type { Lifecycle } from '../core/holding/lifecycle.js';
 import type { KeyLock } from './key-lock.js';
 
 export interface LeaderElectionOptions {
-  /** Lease length of a term, milliseconds, from 10: a leader that dies is succeeded within it and a second. Default that of the {@link Locks}. */
+  /** Lease length of a term, milliseconds, from 10. After a leader dies, another one is elected within this and a second. Default that of the {@link Locks}. */
   keyTimeout?: number;
-  /** A standby looks by itself after two of these at the latest, milliseconds: a wake-up may get lost. Default that of the {@link Locks}. */
+  /** A standby asks after two of these at the latest, milliseconds, because a wake-up can be lost. Default that of the {@link Locks}. */
   retryInterval?: number;
-  /** The longest term, milliseconds: then its signal aborts, and the leader goes to the end of the line. Default: no limit. */
+  /** The longest term, milliseconds. Then its signal aborts, and the leader goes to the end of the queue. Default: no limit. */
   maxHold?: number;
 }
 
 export interface RunOptions {
-  /** Calls the candidate off: a standby at once, a leader by its term's signal. */
+  /** Ends the candidacy: of a standby at once, of a leader by the signal of its term. */
   signal?: AbortSignal;
 }
 
-/** One reign. It is the lease of the key `<name>-leader`, and `currentLease()` inside its work. */
+/** The time in which a candidate leads. It is the lease of the key `<name>-leader`, and `currentLease()` inside the work. */
 export interface Term extends Lease {
-  /** When the store granted it, by the store's clock; `null` where the store's tokens do not tell. */
+  /** When the store granted it, by the store's clock; `null` if the store cannot tell. */
   readonly since: Date | null;
 }
 
-/** Who leads, as the store knows it. */
+/** The leader, according to the store. */
 export interface Leader {
-  /** `app@host:pid:uuid`: the `owner` of its term. */
+  /** The `owner` of its term: `app@host:pid:uuid`. */
   readonly owner: string;
   /** As {@link Term.since}. */
   readonly since: Date | null;
@@ -38,9 +38,9 @@ export interface Leader {
 }
 
 export interface LeaderEvents {
-  /** A term begins: its work is about to be called. */
+  /** A term begins. The work is called after the listeners. */
   elected: Term;
-  /** A term is over, or ends: it is lost, over its `maxHold`, resigned, called off, or its work is done. Once for each `elected`. */
+  /** A term ends: it is lost, `maxHold` is over, the candidate resigns or is aborted, or the work has ended. Once for each `elected`. */
   revoked: Term;
 }
 
@@ -48,12 +48,8 @@ const ELECTION_CHECKS = only(ACQUIRE_CHECKS, 'keyTimeout', 'retryInterval', 'max
 const RUN_CHECKS = only(ACQUIRE_CHECKS, 'signal');
 
 type Work = (term: Term) => unknown;
-type HeldTerm = Term & HeldLease;
 
-/**
- * One candidate for the leadership of all that campaign for one name: at most one of them leads at a time. The others stand by in the order in
- * which they came.
- */
+/** One of the candidates for a name. At most one of them leads at a time; the others stand by, in the order of their arrival. */
 export class LeaderElection {
   private readonly events: LockEventEmitter<LeaderEvents>;
   private readonly terms: ResolvedOptions;
@@ -80,14 +76,14 @@ export class LeaderElection {
   }
 
   /**
-   * Campaigns, through outages too, and calls the work once elected. Resolves when the work has ended while it led, also if it was asked to end, or
-   * when {@link resign} ended the campaign; errors of the work come through as they are. The term is given back first.
+   * Campaigns until it is elected, also during outages, and then calls the work. It releases the term and resolves when the work has ended while it led,
+   * or when {@link resign} has ended the campaign. An error of the work is passed on unchanged.
    *
-   * A term that ends before its work does (lost, or over its `maxHold`) aborts the term's signal. When the work has ended, the candidate campaigns again
-   * and calls it anew; an error of the work under the term that had ended is logged as a warning.
+   * If the term ends before the work (it is lost, or its `maxHold` is over), the term's signal aborts. When the work has ended, the candidate campaigns
+   * again, and calls the work again. An error of the work after the end of its term is logged as a warning.
    *
-   * @throws {LockAbortedError} when `signal` or the closing of the locks ended the campaign, or the work, which heeded its term's signal.
-   * @throws {StoreError} where no retry helps, such as a missing permission.
+   * @throws {LockAbortedError} when `signal` or the closing of the locks ended the campaign, or ended the work by the term's signal.
+   * @throws {StoreError} if no retry can help, such as a missing permission.
    * @throws {LockConfigError} when it runs already, or an option is wrong.
    */
   async run(work: Work, options: RunOptions = {}): Promise<void> {
@@ -105,13 +101,13 @@ export class LeaderElection {
     }
   }
 
-  /** Whether the present term is ours, and nothing has asked it to end: synchronous, and never true of a lease that has run out. */
+  /** Whether this candidate leads. Synchronous, and never true for an expired lease, or after the term's signal has aborted. */
   isLeader(): boolean {
     return this.term !== undefined && this.term.remaining() > 0;
   }
 
   /**
-   * Asks the store who leads. While the key passes on, for a second at most, it is the standby to whom it is offered.
+   * Asks the store who leads. Between two leaders, for one second at most, it is the standby that is offered the key.
    *
    * @throws {StoreError} when the store does not answer.
    * @throws {LockAbortedError} when the locks are closed.
@@ -123,9 +119,9 @@ export class LeaderElection {
   }
 
   /**
-   * Ends {@link run}: a standby leaves the line, a leader's term aborts its signal and is given back when its work has ended.
+   * Ends {@link run}: a standby leaves the queue; a leader's signal aborts, and its term is released when the work has ended.
    *
-   * @returns when that is so; at once inside the work itself, which would wait for its own end.
+   * @returns when that is done; inside the work at once, because it would wait for its own end.
    */
   async resign(): Promise<void> {
     const { candidacy } = this;
@@ -133,7 +129,7 @@ export class LeaderElection {
     if (!this.mutex.isHeldHere) await candidacy?.ended;
   }
 
-  /** Listens; the returned function stops listening. Be quick: the work begins, or hears of its end, after that. */
+  /** Adds a listener; the returned function removes it. Listeners are called before the work, and should be quick. */
   on<E extends keyof LeaderEvents>(event: E, listener: (term: Term) => unknown): () => void {
     return this.events.on(event, listener);
   }
@@ -142,36 +138,27 @@ export class LeaderElection {
     return (token !== null && this.mutex.kind.driver.timeOf?.(token)) || null;
   }
 
+  /** Ends the candidacy with these reasons. Returns how to forget the signals. */
   private stopWith(stop: AbortController, signal: AbortSignal | undefined): (() => void)[] {
-    const { key } = this;
-    const { stopping } = this.runtime;
-    const on = (cause: AbortSignal, reason: () => LockAbortedError): (() => void) => {
-      if (cause.aborted) stop.abort(reason());
-      return onAbort(cause, () => stop.abort(reason()));
+    const { key, runtime } = this;
+    const on = (cause: AbortSignal, end: () => void): (() => void) => {
+      if (cause.aborted) end();
+      return onAbort(cause, end);
     };
-    const closing = `The candidate for "${key}" is called off: the locks are being closed.`;
-    const forget = [on(stopping, () => new LockAbortedError(closing, { key, reason: 'shutdown' }))];
-    if (signal) forget.push(on(signal, () => abortedBy(signal, key)));
+    const forget = [on(runtime.stopping, () => stop.abort(stopped(key)))];
+    if (signal) forget.push(on(signal, () => stop.abort(abortedBy(signal, key))));
     return forget;
   }
 
   private async stand(work: Work, stop: AbortSignal): Promise<void> {
     while (!stop.aborted) {
-      const lease = await this.elected(stop);
+      const lease = await this.mutex.take({ ...this.terms, signal: stop }, true).catch((error: unknown) => {
+        if (!stop.aborted) throw error;
+      });
       if (lease && (await this.lead(lease, work, stop))) return;
     }
     const reason = stop.reason as LockAbortedError;
     if (reason.reason !== 'resigned') throw reason;
-  }
-
-  /** Waits for months if need be; `undefined` when it is called off. */
-  private async elected(stop: AbortSignal): Promise<HeldLease | undefined> {
-    try {
-      return await this.mutex.take({ ...this.terms, signal: stop }, true);
-    } catch (error) {
-      if (stop.aborted) return undefined;
-      throw error;
-    }
   }
 
   /** Whether the work has ended while it led. */
@@ -181,7 +168,7 @@ export class LeaderElection {
       await lease.release();
       return false;
     }
-    const term: HeldTerm = Object.assign(lease, { since: this.timeOf(lease.fencingToken) });
+    const term = Object.assign(lease, { since: this.timeOf(lease.fencingToken) });
     const forgetStop = onAbort(stop, () => term.abort(stop.reason as LockAbortedError));
     const failure = await this.rule(term, work);
     forgetStop();
@@ -195,7 +182,7 @@ export class LeaderElection {
   }
 
   /** Resolves to the error of the work, if it fails. */
-  private async rule(term: HeldTerm, work: Work): Promise<{ readonly error: unknown } | undefined> {
+  private async rule(term: Term & HeldLease, work: Work): Promise<{ readonly error: unknown } | undefined> {
     this.term = term;
     const revoke = (): void => {
       if (this.term !== term) return;
@@ -209,7 +196,7 @@ export class LeaderElection {
     });
     this.events.emit('elected', term);
     try {
-      // A listener may have called it off.
+      // A listener may have aborted it.
       term.signal.throwIfAborted();
       await this.mutex.holding(term, () => work(term));
       return undefined;
@@ -219,9 +206,9 @@ export class LeaderElection {
   }
 }
 
-/** Whether this is how work ends that heeds the signal. */
+/** Whether the work has ended with this error because the signal aborted. */
 function isFrom({ aborted, reason }: AbortSignal, error: unknown): boolean {
-  // By its shape: Node's own errors may be of another realm.
+  // Not by `instanceof`: Node's own errors may come from another realm.
   const { cause, name } = Object(error) as { cause?: unknown; name?: unknown };
   return aborted && (error === reason || cause === reason || name === 'AbortError');
 }

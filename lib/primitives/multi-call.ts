@@ -1,58 +1,52 @@
-import { onAbort, untilAborted } from '../core/util/abort.js';
-import { after, now } from '../core/util/clock.js';
 import { LockAbortedError, unanswered } from '../core/model/errors.js';
 import type { Lease } from '../core/model/lease.js';
 import type { ResolvedOptions } from '../core/model/options.js';
+import { untilAborted } from '../core/util/abort.js';
+import { patienceOf } from '../core/waiting/backoff.js';
+import { Caller } from '../core/waiting/caller.js';
 
 /**
- * One caller's try to have several locks. All that it asks for ends by its patience and one `requestTimeout`, however many requests that takes, and
- * at once when the caller's signal aborts.
+ * One caller's attempt to take several locks. All of its requests end when its patience and one `requestTimeout` are over, or at once when its signal
+ * aborts.
  */
-export class MultiCall {
+export class MultiCall extends Caller<{ readonly patience: number }> {
   /** The caller's, with a signal that ends all that is under way. */
-  readonly options: ResolvedOptions;
-  private readonly over = new AbortController();
+  readonly options: ResolvedOptions & { readonly signal: AbortSignal };
   private isLate = false;
-  private timer: NodeJS.Timeout | undefined;
-  private readonly forgetSignal: (() => void) | undefined;
 
   constructor(
-    private readonly key: string,
     options: ResolvedOptions,
     readonly guardsBody: boolean,
-    /** On the monotonic clock. */
-    readonly deadline: number,
     requestTimeout: number,
   ) {
+    super({ patience: patienceOf(options) });
+    const over = new AbortController();
     const { signal } = options;
-    this.options = { ...options, signal: this.over.signal };
-    if (signal?.aborted) this.over.abort(signal.reason);
-    else this.forgetSignal = signal && onAbort(signal, () => this.over.abort(signal.reason));
-    if (deadline < Infinity) this.endAt(deadline + requestTimeout);
+    this.options = { ...options, signal: over.signal };
+    if (signal?.aborted) over.abort(signal.reason);
+    else if (signal) this.listen(signal, () => over.abort(signal.reason));
+    this.limit(() => {
+      this.grant(requestTimeout, () => {
+        this.isLate = true;
+        over.abort();
+      });
+    });
   }
 
-  /** Waits until they are given back, or until nobody waits any more: another try of anybody would find them taken. */
+  /** Milliseconds of patience that are left. */
+  get left(): number {
+    return Math.max(0, this.settings.patience - this.waited);
+  }
+
+  /** Releases the leases, and waits for the replies while the caller waits: until then another try would find the keys taken. */
   async giveBack(leases: Iterable<Lease>): Promise<void> {
     const released = Promise.all([...leases].map((lease) => lease.release()));
-    const { signal } = this.over;
+    const { signal } = this.options;
     if (!signal.aborted) await untilAborted(released, signal);
   }
 
   /** Why there is no lease. */
-  reasonOf(error: unknown): unknown {
-    return this.isLate && error instanceof LockAbortedError && error.reason === 'signal' ? unanswered(this.key) : error;
-  }
-
-  end(): void {
-    clearTimeout(this.timer);
-    this.forgetSignal?.();
-  }
-
-  private endAt(time: number): void {
-    this.timer = after(time - now(), () => {
-      if (now() < time) return this.endAt(time);
-      this.isLate = true;
-      this.over.abort();
-    });
+  reasonOf(error: unknown, key: string): unknown {
+    return this.isLate && error instanceof LockAbortedError && error.reason === 'signal' ? unanswered(key) : error;
   }
 }

@@ -5,11 +5,11 @@ import { onAbort } from '../core/util/abort.js';
 import type { LosableLease } from './lock.js';
 
 /**
- * One holding of several keys, or of one: it is what all of its leases are. `key` and `owner` are those of the leases, joined by `', '`; `fencingToken` is
- * `null` unless there is one key, since each lease has its own; `remaining()` is the shortest; `release()` gives all keys back.
+ * One holding of one or several keys. `key` and `owner` are those of all leases, joined by `', '`; `fencingToken` is `null` unless there is one key,
+ * because each lease has its own; `remaining()` is the shortest; `release()` gives all keys back.
  */
 export interface MultiLease extends Lease {
-  /** One for each key, in the order in which they were taken: sorted by key. */
+  /** One for each key, in the order of the keys. */
   readonly leases: readonly Lease[];
 }
 
@@ -34,11 +34,11 @@ export class HeldLeases implements MultiLease, LosableLease {
   get signal(): AbortSignal {
     if (this.single) return this.single.signal;
     if (this.controller) return this.controller.signal;
-    // Not by AbortSignal.any: up to Node 22 a signal with a listener stays in memory for good.
+    // Not AbortSignal.any: up to Node 22 a signal with a listener stays in memory.
     const controller = (this.controller = new AbortController());
-    const lost = ({ signal }: Lease): void => controller.abort(signal.reason);
-    for (const lease of this.leases) if (lease.signal.aborted) lost(lease);
-    if (!controller.signal.aborted) this.stopListening = this.leases.map((lease) => onAbort(lease.signal, () => lost(lease)));
+    const lost = this.leases.find(({ signal }) => signal.aborted);
+    if (lost) controller.abort(lost.signal.reason);
+    else this.stopListening = this.leases.map(({ signal }) => onAbort(signal, () => controller.abort(signal.reason)));
     return controller.signal;
   }
 

@@ -1,44 +1,42 @@
-import { onAbort, untilAborted } from '../core/util/abort.js';
-import { after, now } from '../core/util/clock.js';
-import { abortedBy, LockConfigError, LockLostError, LockTimeoutError, stopped, type LockError } from '../core/model/errors.js';
 import { runHolding } from '../core/holding/call-chain.js';
 import type { HeldLease } from '../core/holding/held-lease.js';
+import { abortedBy, LockConfigError, LockLostError, LockTimeoutError, stopped, type LockError } from '../core/model/errors.js';
 import type { ResolvedOptions } from '../core/model/options.js';
-import { patienceOf, pollDelay } from '../core/waiting/backoff.js';
+import { onAbort, untilAborted } from '../core/util/abort.js';
+import { after, now } from '../core/util/clock.js';
+import { pollDelay } from '../core/waiting/backoff.js';
 import type { KeyLock } from './key-lock.js';
 import { LockBase } from './lock.js';
 import { MultiCall } from './multi-call.js';
 import { HeldLeases } from './multi-lease.js';
 
 /**
- * Several locks as one: all of them or none, of one store or of many.
+ * Several locks as one, all or none, of one store or of several.
  *
- * They are taken in the order of their keys, whatever the order in which they were given, so that no two multi-locks wait for each other. Locks of
- * the same key at different stores have no such order: one of them is waited for, and the others are only tried; where one is refused, all of that key
- * are given back, and that one is waited for first.
+ * They are taken in the order of their keys, so that no two multi-locks wait for each other. Locks of the same key at different stores have no such
+ * order. It waits for one of them and only tries the others. If one of those is refused, it releases all locks of that key, and then waits for the
+ * refused one first.
  */
 export class MultiLock extends LockBase<HeldLeases> {
-  /** By key; several in a row are of the same key at different stores. */
+  /** By key. The locks of a group have the same key at different stores. */
   private readonly groups: readonly (readonly KeyLock[])[];
-  private readonly size: number;
+  private readonly all: readonly KeyLock[];
 
   constructor(given: readonly (KeyLock | MultiLock)[], defaults: ResolvedOptions) {
-    const each = given.flatMap((lock) => (lock instanceof MultiLock ? lock.groups.flat() : [lock]));
-    const locks = withoutDuplicates(each).sort((a, b) => (a.key < b.key ? -1 : a.key > b.key ? 1 : 0));
+    const locks = withoutDuplicates(given.flatMap((lock) => (lock instanceof MultiLock ? lock.all : [lock])));
+    locks.sort((a, b) => (a.key < b.key ? -1 : a.key > b.key ? 1 : 0));
     super(locks.map(({ key }) => key).join(', '), defaults);
     if (locks.length === 0) throw new LockConfigError('A multi-lock needs at least one key.');
-    this.size = locks.length;
+    this.all = locks;
     this.groups = [...new Set(locks.map(({ key }) => key))].map((key) => locks.filter((lock) => lock.key === key));
   }
 
   async take(options: ResolvedOptions, guardsBody: boolean): Promise<HeldLeases> {
-    const deadline = now() + patienceOf(options);
-    const requestTimeout = Math.max(...this.groups.flat().map((lock) => lock.queues.runtime.requestTimeout));
-    const call = new MultiCall(this.key, options, guardsBody, deadline, requestTimeout);
+    const call = new MultiCall(options, guardsBody, Math.max(...this.all.map(({ queues }) => queues.runtime.requestTimeout)));
     try {
       return await this.takeAll(call);
     } catch (error) {
-      throw call.reasonOf(error);
+      throw call.reasonOf(error, this.key);
     } finally {
       call.end();
     }
@@ -53,9 +51,9 @@ export class MultiLock extends LockBase<HeldLeases> {
       const leases: HeldLease[] = [];
       try {
         for (const group of this.groups) leases.push(...(await this.takeGroup(group, call)));
-        const failure = this.size > 1 ? await begin(leases, call.options, this.key) : undefined;
+        const failure = this.all.length > 1 ? await begin(leases, call.options, this.key) : undefined;
         if (!failure) return new HeldLeases(leases);
-        if (now() >= call.deadline || !(failure instanceof LockLostError || failure.transient)) throw failure;
+        if (call.isOverdue || !(failure instanceof LockLostError || failure.transient)) throw failure;
       } catch (error) {
         await call.giveBack(leases);
         throw error;
@@ -74,9 +72,9 @@ export class MultiLock extends LockBase<HeldLeases> {
       const refusal = await this.tryOthers(group, leases, call);
       if (!refusal) return group.map((lock) => leases.get(lock) as HeldLease);
       await call.giveBack(leases.values());
-      if (now() >= call.deadline || !(refusal.error instanceof LockTimeoutError || refusal.error.transient)) throw refusal.error;
+      if (call.isOverdue || !(refusal.error instanceof LockTimeoutError || refusal.error.transient)) throw refusal.error;
       first = refusal.lock;
-      // Others may be after the same ones from the other end.
+      // Another multi-lock may take the same locks in another order.
       await this.pause(round, call);
     }
   }
@@ -91,7 +89,7 @@ export class MultiLock extends LockBase<HeldLeases> {
       try {
         leases.set(lock, await lock.take({ ...this.optionsOf(call), waitTimeout: 0 }, call.guardsBody));
       } catch (error) {
-        // Only who holds it can tell that two stores lead to one place.
+        // If one of our own leases is in the way, both stores lead to the same place.
         const isOurs = error instanceof LockTimeoutError && [...leases.values()].some(({ owner }) => error.holder === owner);
         return { lock, error: isOurs ? waitsForItself(lock.key) : (error as LockError) };
       }
@@ -100,22 +98,22 @@ export class MultiLock extends LockBase<HeldLeases> {
   }
 
   /** @throws {LockAbortedError} when the locks of one of them are being closed, which must not wait for us. */
-  private async pause(round: number, { options, deadline }: MultiCall): Promise<void> {
+  private async pause(round: number, { options, left }: MultiCall): Promise<void> {
     const { retryInterval, signal } = options;
-    const stops = this.groups.flat().map(({ queues }) => queues.runtime.stopping);
-    await idleUntil(Math.min(pollDelay(round, retryInterval, -1), deadline - now()), signal ? [signal, ...stops] : stops);
+    const stops = this.all.map(({ queues }) => queues.runtime.stopping);
+    await idleUntil(Math.min(pollDelay(round, retryInterval, -1), left), [signal, ...stops]);
     if (stops.some(({ aborted }) => aborted)) throw stopped(this.key);
   }
 
-  /** Of one of several: what is left of the patience. How long it is kept counts from when all are held. */
-  private optionsOf({ options, deadline }: MultiCall): ResolvedOptions {
-    const waitTimeout = Math.max(0, deadline - now());
-    return this.size === 1 ? { ...options, waitTimeout } : { ...options, waitTimeout, minHold: 0, maxHold: undefined };
+  /** For one of several locks: with the patience that is left, and without the times that count from when all are held. */
+  private optionsOf({ options, left }: MultiCall): ResolvedOptions {
+    const own = { ...options, waitTimeout: left };
+    return this.all.length === 1 ? own : { ...own, minHold: 0, maxHold: undefined };
   }
 }
 
 /**
- * How long they are kept counts from now, if they are kept at all: a `minHold` of some would keep out whoever tries again.
+ * `minHold` and `maxHold` count from when all are held: a `minHold` of some would delay other callers for nothing.
  *
  * @returns why one of them is not held, or cannot be kept. It may have been lost while the others were waited for.
  */
@@ -123,7 +121,7 @@ async function begin(leases: readonly HeldLease[], options: ResolvedOptions, key
   const start = now();
   const { minHold, signal } = options;
   try {
-    await untilAborted(Promise.all(leases.map((lease) => lease.cover(minHold))), signal);
+    await untilAborted(Promise.all(leases.map((lease) => lease.turn.cover(minHold))), signal);
     if (signal?.aborted) return abortedBy(signal, key);
     for (const lease of leases) lease.assertHeld();
   } catch (error) {
@@ -133,14 +131,12 @@ async function begin(leases: readonly HeldLease[], options: ResolvedOptions, key
   return undefined;
 }
 
-/** @throws {LockConfigError} where two of them cannot be held at the same time. */
+/** @throws {LockConfigError} if two of them cannot be held at the same time. */
 function withoutDuplicates(given: readonly KeyLock[]): KeyLock[] {
   const locks: KeyLock[] = [];
   for (const lock of given) {
     const relations = locks.map((other) => lock.relationTo(other));
-    if (relations.includes('rival')) {
-      throw waitsForItself(lock.key);
-    }
+    if (relations.includes('rival')) throw waitsForItself(lock.key);
     if (!relations.includes('same')) locks.push(lock);
   }
   return locks;
@@ -150,7 +146,7 @@ function waitsForItself(key: string): LockConfigError {
   return new LockConfigError(`A multi-lock holds "${key}" in two ways, or by two stores that are one: it would wait for itself.`, { key });
 }
 
-/** Ends as soon as one of the signals aborts, too. */
+/** Ends early when one of the signals aborts. */
 function idleUntil(delay: number, signals: readonly AbortSignal[]): Promise<void> {
   return new Promise((resolve) => {
     const end = (): void => {

@@ -6,9 +6,9 @@ import type { HeldLease } from './held-lease.js';
 
 /** A lease that this call chain holds, and the ones around it. */
 interface Hold {
-  /** `undefined` once it is released: a promise or a timer that was made under it may keep this object for long. */
+  /** `undefined` after its release: a promise or a timer that was made under the lease may keep this object in memory. */
   lease: HeldLease | undefined;
-  /** What {@link currentLease} gives: the lease, or the multi-lease that it is part of. */
+  /** What {@link currentLease} returns: the lease, or the multi-lease that it is part of. */
   shown: Lease | undefined;
   outer: Hold | undefined;
 }
@@ -18,10 +18,10 @@ const chain = processWide('holds', () => new AsyncLocalStorage<Hold | undefined>
 const NOTHING: readonly string[] = [];
 
 /**
- * Runs the work in a call chain that holds this lease, from the work's first line on.
+ * Runs the work in a call chain that holds this lease.
  *
- * @param shown what {@link currentLease} gives, where it is not this lease.
- * @throws {LockLostError} if the lease ran out before the work could begin.
+ * @param shown what {@link currentLease} returns.
+ * @throws {LockLostError} if the lease has ended before the work begins.
  */
 export function runHolding<T>(lease: HeldLease, work: () => T, shown: Lease = lease): T {
   lease.assertHeld();
@@ -34,7 +34,7 @@ export function runHolding<T>(lease: HeldLease, work: () => T, shown: Lease = le
   return chain.run(hold, work);
 }
 
-/** The innermost lease that this call chain holds, of a multi-lock all of it; `undefined` outside of every locked call. */
+/** The innermost lease that this call chain holds; of a multi-lock, the lease of all its keys. `undefined` outside of every locked call. */
 export function currentLease(): Lease | undefined {
   return innermost(chain.getStore())?.shown;
 }
@@ -57,7 +57,7 @@ export function heldKeys(): readonly string[] {
   return keys;
 }
 
-/** Skips what has been released. */
+/** The innermost hold that is not released. */
 function innermost(hold: Hold | undefined): Hold | undefined {
   while (hold && !hold.lease) hold = hold.outer;
   return hold;

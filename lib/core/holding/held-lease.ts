@@ -1,32 +1,29 @@
 import { AsyncLocalStorage } from 'node:async_hooks';
 import { abortedBy, LockLostError, type LockAbortedError } from '../model/errors.js';
 import type { Lease } from '../model/lease.js';
+import type { ResolvedOptions } from '../model/options.js';
 import { untilAborted } from '../util/abort.js';
 import { after, now } from '../util/clock.js';
 import type { Turn } from './turn.js';
 
-/** How long a lease is kept, milliseconds. */
-export interface HoldTimes {
-  readonly minHold: number;
-  readonly maxHold?: number;
-}
+type HoldTimes = Pick<ResolvedOptions, 'minHold' | 'maxHold' | 'signal'>;
 
 /** A lease of a local holder. A turn has one, and one more for each re-entrant call. */
 export class HeldLease implements Lease {
-  /** Whether `maxHold` is over. */
+  /** Whether its `maxHold` is over. */
   isOver = false;
   private isReleased = false;
   private answer: Promise<boolean> | undefined;
   private controller: AbortController | undefined;
-  /** The async context in which `signal` was first read: its listeners run there, and not in the call that finds the lease lost. */
+  /** The async context in which `signal` was first read. Its listeners run there, not in the call that finds the lease lost. */
   private context: (<T>(work: () => T) => T) | undefined;
   private abortReason: unknown;
   private limit: NodeJS.Timeout | undefined;
   private released: (() => void) | undefined;
-  /** The `maxHold` of the first lease ends the turn; that of a re-entrant one only ends its own lease. */
+  /** The `maxHold` of the first lease ends the turn, that of a re-entrant one only its own lease. */
   private readonly isFirst: boolean;
 
-  /** @param guardsBody whether a body runs under it, for which `close()` waits. A bare lease is released by its holder. */
+  /** @param guardsBody whether a body runs under the lease, for which `close()` waits. */
   constructor(
     readonly turn: Turn,
     private readonly guardsBody: boolean,
@@ -82,7 +79,7 @@ export class HeldLease implements Lease {
       if (this.guardsBody) this.turn.tenure.runtime.bodyEnds();
       this.answer = this.turn.remove(this);
     }
-    // A listener that is called during the release may release again, before there is an answer.
+    // A listener that is called during the release may release again, before `answer` is set.
     return this.answer ?? Promise.resolve().then(() => this.answer as Promise<boolean>);
   }
 
@@ -90,7 +87,7 @@ export class HeldLease implements Lease {
     await this.release();
   }
 
-  /** Calls back when the lease is released, before the store is asked. */
+  /** The callback runs when the lease is released, before the store is asked. */
   onRelease(callback: () => void): void {
     const { released } = this;
     this.released = released
@@ -103,22 +100,17 @@ export class HeldLease implements Lease {
 
   /** Why it is no longer held. */
   get loss(): unknown {
-    // A lease that was called off by other means than its maxHold may be lost all the same.
+    // A lease that was aborted by other means than its maxHold can be lost as well.
     return this.abortReason instanceof LockLostError ? this.abortReason : (this.turn.loss ?? this.abortReason);
   }
 
-  /** Makes the store keep the key for so long, whatever happens to this process. */
-  cover(minHold: number): Promise<void> {
-    return this.turn.cover(minHold);
-  }
-
-  /** Counts its `minHold`, which is covered, and its `maxHold` from that time. */
+  /** `minHold`, which is covered, and `maxHold` count from this time. */
   begin({ minHold, maxHold }: HoldTimes, time: number): void {
     this.turn.keepUntil = Math.max(this.turn.keepUntil, time + minHold);
     if (maxHold !== undefined) this.limitTo(time + maxHold);
   }
 
-  /** Releases it while its holder still works: for the holder it is lost. */
+  /** Releases the lease while its holder still works: for the holder it is lost. */
   async revoke(reason: LockLostError): Promise<void> {
     if (this.isReleased) return;
     this.abort(reason);
@@ -128,12 +120,12 @@ export class HeldLease implements Lease {
   }
 
   /** A lease of the same turn, for a re-entrant call. */
-  async reenter(guardsBody: boolean, { minHold, maxHold, signal }: HoldTimes & { signal?: AbortSignal }): Promise<HeldLease> {
+  async reenter(guardsBody: boolean, { minHold, maxHold, signal }: HoldTimes): Promise<HeldLease> {
     this.assertHeld();
     const lease = new HeldLease(this.turn, guardsBody, maxHold);
     const start = now();
     try {
-      await untilAborted(this.cover(minHold), signal);
+      await untilAborted(this.turn.cover(minHold), signal);
       if (signal?.aborted) throw abortedBy(signal, this.key);
       lease.assertHeld();
       lease.begin({ minHold }, start);
@@ -152,7 +144,7 @@ export class HeldLease implements Lease {
   private limitTo(end: number): void {
     this.limit = after(end - now(), () => {
       if (now() < end) return this.limitTo(end);
-      const reason = new LockLostError(`"${this.key}" was held for maxHold: its lease runs out.`, { key: this.key });
+      const reason = new LockLostError(`"${this.key}" was held for maxHold, and is not renewed any more.`, { key: this.key });
       this.isOver = true;
       this.abort(reason);
       this.turn.reachedLimit(reason, this.isFirst);

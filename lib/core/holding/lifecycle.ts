@@ -8,11 +8,15 @@ const LONGEST_PAUSE = 1000;
 
 /** What all locks over one store share: their events, what is under way, and whether they are being closed. */
 export class Lifecycle {
-  private cleaningUp = 0;
   private readonly stop = new AbortController();
   private readonly end = new AbortController();
+  /** Aborts when callers must not wait any more. Free keys are still granted. */
+  readonly stopping = this.stop.signal;
+  /** Aborts when nothing is granted any more. */
+  readonly closed = this.end.signal;
   private acquiring = 0;
   private bodies = 0;
+  private cleaningUp = 0;
   private onChange: (() => void)[] = [];
 
   constructor(
@@ -21,28 +25,17 @@ export class Lifecycle {
     readonly requestTimeout: number,
   ) {}
 
-  /** Aborts when nobody may wait any more; free keys are still given. */
-  get stopping(): AbortSignal {
-    return this.stop.signal;
-  }
-
-  /** Aborts when nothing is given any more. */
-  get closed(): AbortSignal {
-    return this.end.signal;
-  }
-
   stopWaiting(): void {
     this.stop.abort();
   }
 
-  /** From now on nothing is given. */
   close(): void {
     this.stopWaiting();
     this.end.abort();
   }
 
   assertOpen(key: string): void {
-    if (this.end.signal.aborted) throw new LockAbortedError(`Cannot acquire "${key}": the locks are closed.`, { key, reason: 'shutdown' });
+    if (this.closed.aborted) throw new LockAbortedError(`Cannot acquire "${key}": the locks are closed.`, { key, reason: 'shutdown' });
   }
 
   acquireBegins(): void {
@@ -54,7 +47,6 @@ export class Lifecycle {
     this.changed();
   }
 
-  /** A body runs under a lease, which is released when it ends. */
   bodyBegins(): void {
     this.bodies++;
   }
@@ -64,7 +56,6 @@ export class Lifecycle {
     this.changed();
   }
 
-  /** A release or another clean-up is under way, for which {@link quiet} waits. */
   cleanUpBegins(): void {
     this.cleaningUp++;
   }
@@ -74,7 +65,7 @@ export class Lifecycle {
     this.changed();
   }
 
-  /** Resolves when no body runs any more and none is about to. */
+  /** Resolves when no body runs and no key is being acquired. */
   drained(): Promise<void> {
     return this.when(() => this.acquiring === 0 && this.bodies === 0);
   }
@@ -86,24 +77,33 @@ export class Lifecycle {
   }
 
   /**
-   * Gives up in the background what an owner may have at the store: again and again until the store has answered, no repetition can help, or `end` has
-   * come (on the monotonic clock), when nothing is left to give up. The promise never rejects.
+   * Gives up in the background what an owner may have at the store. It is sent again until the store answers, no retry can help, or `end` (on the
+   * monotonic clock) has come, when everything has expired. The promise never rejects.
    *
    * @param first what the first try waits for.
    */
-  giveUp(
+  async giveUp(
     operation: 'leave' | 'release',
     tenancy: Tenancy,
     end: number,
     send: () => Promise<unknown>,
     first?: Promise<void>,
   ): Promise<void> {
-    const givingUp = this.repeat(operation, tenancy, end, send, first);
-    this.inBackground(givingUp);
-    return givingUp;
+    this.cleanUpBegins();
+    if (first) await first;
+    for (let pause = FIRST_PAUSE; ; pause = Math.min(2 * pause, LONGEST_PAUSE)) {
+      try {
+        await send();
+        break;
+      } catch (cause) {
+        if (!this.unknown(operation, tenancy, cause).transient || now() >= end) break;
+      }
+      await idle(pause);
+    }
+    this.cleanUpEnds();
   }
 
-  /** A request got no answer: whether it was applied is unknown. */
+  /** A request got no answer. Whether it was applied is unknown. */
   unknown(operation: 'renew' | 'leave' | 'release', { key, owner }: Tenancy, cause: unknown): LockError {
     const error = asStoreError(cause, key);
     this.events.debug(`Could not ${operation} "${key}": ${error.message}`);
@@ -111,26 +111,7 @@ export class Lifecycle {
     return error;
   }
 
-  private async repeat(
-    operation: 'leave' | 'release',
-    tenancy: Tenancy,
-    end: number,
-    send: () => Promise<unknown>,
-    first?: Promise<void>,
-  ): Promise<void> {
-    if (first) await first;
-    for (let pause = FIRST_PAUSE; ; pause = Math.min(2 * pause, LONGEST_PAUSE)) {
-      try {
-        await send();
-        return;
-      } catch (cause) {
-        if (!this.unknown(operation, tenancy, cause).transient || now() >= end) return;
-      }
-      await idle(pause);
-    }
-  }
-
-  /** Resolves when nothing is sent to the store any more. */
+  /** Resolves when no request to the store is under way. */
   quiet(): Promise<void> {
     return this.when(() => this.acquiring === 0 && this.cleaningUp === 0);
   }

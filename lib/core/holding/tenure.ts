@@ -1,15 +1,15 @@
 import { asStoreError, LockLostError, type LockError } from '../model/errors.js';
-import type { ExtendReply, LeaseDriver, Share } from '../store/lease-driver.js';
+import type { LeaseDriver, Share } from '../store/lease-driver.js';
 import { now, validity } from '../util/clock.js';
 import { LinkedEntry } from '../util/linked-list.js';
 import type { Lifecycle } from './lifecycle.js';
 import { Turn } from './turn.js';
 import { watchdog } from './watchdog.js';
 
-/** Each renewal is a request, and none is needed to find a release within the process. */
+/** Milliseconds. A renewal is a request, and the callers of this process learn of a release without one. */
 const SHORTEST_PACE = 100;
 
-/** How many holders in a row, and for how many milliseconds, a process keeps a key that others may want. */
+/** How many holders of this process may have a key in a row, and for how many milliseconds, before it goes back to the store. */
 export type TurnLimits = Readonly<Record<'handOvers' | 'time', number>>;
 
 /** What a store has granted. */
@@ -19,25 +19,25 @@ export interface Grant {
   readonly ttl: number;
   /** What is held of a key that several may hold. */
   readonly share: Share | undefined;
-  /** When the request was sent: validity counts from there, since the store began to count later. */
+  /** When the request was sent. Validity counts from then, because the store began to count later. */
   readonly sentAt: number;
   readonly grantedAt: number;
   /** How many fencing tokens were reserved, and the first of them. */
   readonly tokens: number;
   readonly token: number | null;
-  /** Whether others are known to want the key. */
+  /** Whether the first request found the key taken. */
   readonly isContested: boolean;
 }
 
 /**
- * One owner id at the store, from its grant to its release or loss. The callers of this process have it in turn, each with a fencing token from the
- * block that was reserved, until the budget of hand-overs and time is used up.
+ * One owner id at the store, from its grant to its release or loss. The callers of this process have it one after the other, each with a fencing
+ * token of the block that was reserved, until the limits are reached.
  */
 export class Tenure extends LinkedEntry<Tenure> {
   readonly owner: string;
   readonly ttl: number;
   readonly share: Share | undefined;
-  /** When the last request was sent by which the store knew this owner. */
+  /** When the last request was sent that the store answered with a grant or a renewal. */
   sentAt: number;
   validUntil: number;
   /** When to renew it next; `Infinity`: never again. */
@@ -47,7 +47,7 @@ export class Tenure extends LinkedEntry<Tenure> {
   isKept = false;
   /** Milliseconds between two renewals. */
   pace: number;
-  /** The error of the last renewal; `undefined`: the store knows the owner. */
+  /** The error of the last renewal; `undefined`: it succeeded. */
   outage: LockError | undefined;
   /** When the first renewal was sent that has no answer yet; 0: none is under way. */
   private askedAt = 0;
@@ -59,8 +59,8 @@ export class Tenure extends LinkedEntry<Tenure> {
   private mayExtend: boolean;
 
   /**
-   * @param onEnd called with the time when a turn has ended: true if the next caller took over, or takes the key for itself. Called without a time when
-   *   the tenure is over at the store, or soon will be.
+   * @param onEnd called with a time when a turn has ended; it returns whether the next caller takes care of the key. Called without a time when the
+   *   tenure has ended.
    */
   constructor(
     readonly runtime: Lifecycle,
@@ -85,7 +85,7 @@ export class Tenure extends LinkedEntry<Tenure> {
     watchdog.add(this);
   }
 
-  /** Milliseconds since a renewal was sent that has no answer yet. */
+  /** Milliseconds since a renewal was sent that has no answer yet; 0: none is under way. */
   get silence(): number {
     return this.askedAt === 0 ? 0 : now() - this.askedAt;
   }
@@ -98,8 +98,9 @@ export class Tenure extends LinkedEntry<Tenure> {
   }
 
   /**
-   * Callers wait here behind the holder, the first of them with this retryInterval, in milliseconds; `undefined`: nobody waits. They rely on the renewals
-   * to find a key that was deleted, or a store that is away.
+   * Callers of this process that wait for the holder learn by its renewals that the key was deleted, or that the store is away.
+   *
+   * @param retryInterval of the first of them, in milliseconds; `undefined`: no caller waits.
    */
   watch(retryInterval = Infinity): void {
     this.pace = Math.min(this.ttl / 3, Math.max(2 * retryInterval, SHORTEST_PACE));
@@ -108,16 +109,16 @@ export class Tenure extends LinkedEntry<Tenure> {
     watchdog.tickBy(this.renewAt);
   }
 
-  /** Whether the next caller may have a turn without a request. */
+  /** Whether the next caller may take over without a request. */
   mayPassOn(time: number): boolean {
     const isValid = !this.isKept && this.renewAt < Infinity && this.validUntil - time >= validity(this.ttl) / 2;
     return isValid && this.turnsLeft > 0 && time < this.turnsEndAt;
   }
 
-  /** The last lease of the turn has been released. Resolves to whether the key was ours until then. */
+  /** The last lease of the turn was released. Resolves to whether the key was ours until then. */
   endTurn(time: number): Promise<boolean> {
     if (this.loss) {
-      // A renewal without an answer may have kept the key ours at the store.
+      // A renewal without an answer may have been applied, so that the store still has this owner.
       this.runtime.inBackground(this.sendRelease(time));
       return Promise.resolve(false);
     }
@@ -134,7 +135,7 @@ export class Tenure extends LinkedEntry<Tenure> {
         return reply === 'released';
       },
       (cause: unknown) => {
-        // What a repeated release finds says nothing: an earlier one may have been applied.
+        // The answer to a repeated release says nothing, because an earlier one may have been applied.
         const { runtime } = this;
         if (runtime.unknown('release', this, cause).transient) {
           void runtime.giveUp('release', this, now() + this.ttl, () => this.sendRelease());
@@ -145,7 +146,7 @@ export class Tenure extends LinkedEntry<Tenure> {
     );
   }
 
-  /** It is not renewed any more: it is released, or given up by the request of the next caller. */
+  /** Ends the renewals: the key is released, or given up by the next caller's request. */
   stop(): void {
     this.isReleased = true;
     watchdog.remove(this);
@@ -194,7 +195,7 @@ export class Tenure extends LinkedEntry<Tenure> {
     return (this.outage = asStoreError(cause, this.key));
   }
 
-  /** To be called when a turn has begun: asks for more hand-overs and tokens in good time, unless others queue. */
+  /** To be called when a turn has begun. Before the limits are reached, it asks for new ones, which the store refuses if others queue. */
   extendSoon(): void {
     const { handOvers, time } = this.limits;
     if (!this.mayExtend || (this.turnsLeft > handOvers / 4 && this.turnsEndAt - now() > time / 4)) return;
@@ -222,21 +223,18 @@ export class Tenure extends LinkedEntry<Tenure> {
     const isOver = turnsLeft <= 0 || now() >= this.turnsEndAt || now() >= this.validUntil;
     if (isOver || isReleased || loss || renewAt === Infinity || this.runtime.closed.aborted) return;
     const sentAt = this.asks(now());
-    let reply: ExtendReply | undefined;
     try {
-      reply = await driver.extend?.({ key, owner, ttl, tokens: limits.handOvers });
+      const reply = (await driver.extend?.({ key, owner, ttl, tokens: limits.handOvers })) ?? 'wanted';
+      this.answered(reply === 'lost' ? 'lost' : 'renewed', sentAt);
+      if (typeof reply === 'string') return;
+      // The new limits count from the request.
+      this.turnsLeft += limits.handOvers - turnsLeft;
+      this.turnsEndAt = sentAt + limits.time;
+      this.nextToken = reply.token;
+      this.mayExtend = true;
     } catch (cause) {
-      // The store is asked again when this budget is used up.
       this.runtime.unknown('renew', this, this.unanswered(cause));
     }
-    if (!reply) return;
-    this.answered(reply === 'lost' ? 'lost' : 'renewed', sentAt);
-    if (typeof reply === 'string') return;
-    // The new budget counts from when it was asked for.
-    this.turnsLeft += limits.handOvers - turnsLeft;
-    this.turnsEndAt = sentAt + limits.time;
-    this.nextToken = reply.token;
-    this.mayExtend = true;
   }
 
   private sendRelease(time = now()): Promise<'released' | 'lost'> {

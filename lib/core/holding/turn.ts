@@ -4,7 +4,7 @@ import { added, emptyList, removed } from '../util/short-list.js';
 import type { HeldLease } from './held-lease.js';
 import type { Tenure } from './tenure.js';
 
-/** One local caller's part of a tenure: its fencing token, its limits and its leases. It ends with the last of the leases. */
+/** One local caller's part of a tenure. It ends with the last of its leases: the caller's own, and one for each re-entrant call. */
 export class Turn {
   leases = emptyList<HeldLease>();
   /** Why the key is no longer ours. */
@@ -13,7 +13,7 @@ export class Turn {
   private limit: LockLostError | undefined;
   private isTold = false;
 
-  /** @param keepUntil on the monotonic clock: a release before that does not free the key. The store knows of it. */
+  /** @param keepUntil end of the `minHold`, on the monotonic clock: a release before that does not free the key. */
   constructor(
     readonly tenure: Tenure,
     readonly fencingToken: number | null,
@@ -21,7 +21,7 @@ export class Turn {
     public keepUntil: number,
   ) {}
 
-  /** Milliseconds for which the key is surely still ours. */
+  /** Milliseconds for which the key is surely ours. */
   remaining(time = now()): number {
     return this.isEnded || this.loss ? 0 : Math.max(0, this.tenure.validUntil - time);
   }
@@ -31,7 +31,7 @@ export class Turn {
     if (this.limit) lease.abort(this.limit);
   }
 
-  /** Ends one lease; true if the key was ours until then. */
+  /** Ends one lease. Resolves to whether the key was ours until then. */
   remove(lease: HeldLease): Promise<boolean> {
     const time = now();
     this.leases = removed(this.leases, lease);
@@ -44,7 +44,7 @@ export class Turn {
     return Promise.resolve(!this.loss);
   }
 
-  /** Makes the store keep the key for so long. */
+  /** Makes the store keep the key for so many milliseconds, even if this process dies. */
   async cover(minHold: number): Promise<void> {
     const { tenure } = this;
     if (now() + minHold > this.keepUntil && minHold > this.remaining()) await tenure.renew(Math.max(tenure.ttl, minHold));
@@ -55,7 +55,7 @@ export class Turn {
     for (const lease of this.leases) lease.abort(reason);
   }
 
-  /** The `maxHold` of a lease is over. If that ends them all, all are aborted, and the key runs out. */
+  /** The `maxHold` of a lease is over. */
   reachedLimit(reason: LockLostError, endsAll: boolean): void {
     if (endsAll) {
       this.limit ??= reason;
@@ -64,7 +64,7 @@ export class Turn {
     this.stopIfAllAreOver();
   }
 
-  /** Tells the listeners, once. Returns whether there are any. */
+  /** Emits `released`, once. Returns whether a listener was called. */
   tellReleased(): boolean {
     const { key, owner, runtime } = this.tenure;
     if (this.isTold || !runtime.events.isHeard('released')) return false;

@@ -9,10 +9,10 @@ const LONGEST_PAUSE = 1000;
 const LATEST = 50;
 
 /**
- * Renews every tenure of the process when a third of its length has gone, a batch for each driver and tick, and ends those whose validity
- * is over. One timer serves all; it does not keep the process alive.
+ * Renews every tenure of the process when a third of its length is over, in one batch for each driver and tick, and ends those whose validity is
+ * over. One timer serves all. It does not keep the process alive.
  *
- * A renewal without an answer is neither a success nor a loss: it is tried again until the validity ends.
+ * A renewal without an answer is neither a success nor a loss. It is sent again until the validity ends.
  */
 export class Watchdog {
   private readonly tenures = new LinkedList<Tenure>();
@@ -25,7 +25,7 @@ export class Watchdog {
     this.tickBy(Math.min(tenure.renewAt, tenure.validUntil));
   }
 
-  /** The timer stays, and ends with its next tick: setting it anew for each short hold would cost more than the rest of the hold. */
+  /** The timer stays until its next tick: a new timer for each short hold would cost more than the rest of the hold. */
   remove(tenure: Tenure): void {
     this.tenures.delete(tenure);
   }
@@ -34,16 +34,16 @@ export class Watchdog {
     return [...this.tenures].filter((tenure) => tenure.runtime === runtime);
   }
 
-  /** Looks after the tenures at that time at the latest. */
+  /** The next tick comes at this time at the latest. */
   tickBy(time: number): void {
     if (time >= this.tickAt) {
-      // A test that throws its fake clock away takes the timer with it.
+      // The timer is gone if a test has thrown its fake clock away.
       const isGone = this.tickAt < Infinity && now() - this.firesAt > LATEST;
       if (!isGone) return;
     }
     const current = now();
     clearTimeout(this.timer);
-    // What was due before it was added says nothing about the event loop.
+    // A tenure that was due before it was added does not show that the event loop lagged.
     if (time < this.tickAt) this.tickAt = Math.max(time, current);
     this.firesAt = Math.max(this.tickAt, current);
     this.timer = after(this.firesAt - current, () => this.tick()).unref();
@@ -69,7 +69,7 @@ export class Watchdog {
         const batch = due.get(tenure.driver);
         if (batch) batch.push(tenure);
         else due.set(tenure.driver, [tenure]);
-        // A reply can be lost on a connection that stays open: ask again without waiting for it.
+        // A reply can be lost on a connection that stays open. So the next renewal does not wait for it.
         tenure.renewAt = time + Math.max(tenure.pace, SHORTEST_PAUSE);
       }
       firstRenewal = Math.min(firstRenewal, tenure.renewAt);
@@ -77,7 +77,7 @@ export class Watchdog {
     }
     if (shortest && lag > shortest.ttl / 3) noticeLag(lag, shortest);
     for (const [driver, tenures] of due) this.renew(driver, tenures);
-    // Thousands of leases fall due at as many instants: a tick gathers those of a seventh of the shortest pace.
+    // A tick gathers the renewals of a seventh of the shortest pace. Else thousands of leases would need as many ticks.
     this.tickBy(Math.min(firstEnd, Math.max(firstRenewal, time + pace / 7)));
   }
 

@@ -1,7 +1,7 @@
 import { inspect } from 'node:util';
 import { LockConfigError } from './errors.js';
 
-/** What an option must be, for the message, if the value is not that. */
+/** Returns what the option must be, for the message; `undefined`: the value is that. */
 export type Check = (value: unknown) => string | undefined;
 
 /** The options that are known, with what each must be. */
@@ -16,11 +16,6 @@ export function oneOf(...values: unknown[]): Check {
   const names = values.map((value) => JSON.stringify(value));
   const expected = [names.slice(0, -1).join(', '), ...names.slice(-1)].join(' or ');
   return (value) => (values.includes(value) ? undefined : expected);
-}
-
-export function instanceLike(what: string, ...properties: string[]): Check {
-  const fits = (value: unknown): boolean => typeof value === 'object' && value !== null && properties.every((name) => name in value);
-  return (value) => (fits(value) ? undefined : what);
 }
 
 export function ofType(type: 'string' | 'function' | 'object'): Check {
@@ -48,13 +43,8 @@ export function checkOptions(options: unknown, where: string, checks: Checks, re
   }
 }
 
-/** Some of the checks. */
 export function only(checks: Checks, ...names: string[]): Checks {
   return Object.fromEntries(Object.entries(checks).filter(([name]) => names.includes(name)));
-}
-
-export function without(checks: Checks, ...names: string[]): Checks {
-  return Object.fromEntries(Object.entries(checks).filter(([name]) => !names.includes(name)));
 }
 
 /** Without the options that are `undefined`. */

@@ -8,24 +8,24 @@ export interface LockErrorOptions {
   cause?: unknown;
 }
 
-// Two copies of this package can meet in one process (an ESM app and a CommonJS feature library), so `instanceof` goes by this brand and not by the prototype.
+// Two copies of this package can meet in one process (an ESM app and a CommonJS feature library), so `instanceof` goes by this brand, not by the prototype.
 const BRAND = Symbol.for('nestjs-distributed-lock:error');
 
 function isBranded(value: unknown): value is LockError {
   return typeof value === 'object' && value !== null && BRAND in value;
 }
 
-/** Whatever goes wrong with a lock, as opposed to with the work that it guards. */
+/** An error of a lock, as opposed to one of the work that it guards. */
 export abstract class LockError extends Error {
   abstract override readonly name: string;
   abstract readonly code: LockErrorCode;
   readonly key: string | undefined;
-  /** Whether asking again may help. A wait ends at once by an error that is not transient. */
+  /** Whether another try may help. An error that is not transient ends a wait at once. */
   declare readonly transient: boolean;
 
-  constructor(message: string, options: LockErrorOptions = {}) {
-    super(message, 'cause' in options ? { cause: options.cause } : undefined);
-    this.key = options.key;
+  constructor(message: string, { key, cause }: LockErrorOptions = {}) {
+    super(message, cause === undefined ? undefined : { cause });
+    this.key = key;
     Object.defineProperty(this, BRAND, { value: true });
     Object.defineProperty(this, 'transient', { value: false, writable: true, configurable: true });
   }
@@ -37,12 +37,12 @@ export abstract class LockError extends Error {
   }
 }
 
-/** The patience of a caller ended while another held the key. Contention, never an outage. */
+/** The caller's patience ended while another holder had the key. Contention, never an outage. */
 export class LockTimeoutError extends LockError {
   static readonly code = 'LOCK_TIMEOUT';
   override readonly name = 'LockTimeoutError';
   readonly code = 'LOCK_TIMEOUT';
-  /** The owner id of who held the key, where that is known. */
+  /** The owner id of the holder, where that is known. */
   readonly holder: string | undefined;
 
   constructor(message: string, options: LockErrorOptions & { holder?: string } = {}) {
@@ -51,12 +51,12 @@ export class LockTimeoutError extends LockError {
   }
 }
 
-/** The wait was called off: by the caller's `signal`, by a leader's `resign`, or because the locks are being closed. `cause` is the signal's reason. */
+/** The wait was aborted: by the caller's `signal`, by a leader's `resign`, or because the locks are being closed. `cause` is the signal's reason. */
 export class LockAbortedError extends LockError {
   static readonly code = 'LOCK_ABORTED';
   override readonly name = 'LockAbortedError';
   readonly code = 'LOCK_ABORTED';
-  /** Who called it off. */
+  /** What aborted it. */
   readonly reason: 'signal' | 'shutdown' | 'resigned';
 
   constructor(message: string, options: LockErrorOptions & { reason: LockAbortedError['reason'] }) {
@@ -84,7 +84,7 @@ export class StoreError extends LockError {
   static readonly code = 'LOCK_STORE';
   override readonly name = 'StoreError';
   readonly code = 'LOCK_STORE';
-  /** Whether asking again may help. `false` (no permission, a key of another type…) ends a wait at once. */
+  /** Whether another try may help. `false` (no permission, a key of another type…) ends a wait at once. */
   override readonly transient: boolean;
   /** Whether the request never left, so that it was surely not applied. */
   readonly isUnsent: boolean;
@@ -118,53 +118,45 @@ export class UnsupportedPrimitiveError extends LockError {
   readonly code = 'LOCK_UNSUPPORTED';
 }
 
-/** The lock is used wrongly: an option, a key or an argument that no retry will mend. */
+/** An option, a key or an argument is wrong. No retry can help. */
 export class LockConfigError extends LockError {
   static readonly code = 'LOCK_CONFIG';
   override readonly name = 'LockConfigError';
   readonly code = 'LOCK_CONFIG';
 }
 
-/** What a driver rejected with, as a {@link LockError}. Anything else than one is a fault of the driver, which no retry mends. */
+/** What a driver rejected with, as a {@link LockError}. Any other error is a fault of the driver, which no retry can help. */
 export function asStoreError(cause: unknown, key: string): LockError {
-  if (cause instanceof StoreError && cause.key === undefined) {
-    const { message, transient, isUnsent } = cause;
-    return new StoreError(message, { key, cause: cause.cause, transient, isUnsent });
-  }
+  if (cause instanceof StoreError && cause.key === undefined) return ownCopyOf(cause, key);
   if (cause instanceof LockError) return cause;
-  return new StoreError(`The store failed for "${key}": ${cause instanceof Error ? cause.message : String(cause)}`, {
-    key,
-    cause,
-    transient: false,
-  });
+  const message = cause instanceof Error ? cause.message : String(cause);
+  return new StoreError(`The store failed for "${key}": ${message}`, { key, cause, transient: false });
 }
 
-/** One of its own for each of several callers whom the same outage keeps waiting. */
-export function ownCopyOf(error: LockError): LockError {
-  const { message, key, cause } = error;
+/** Several callers may wait in the same outage. Each of them rejects with an error of its own. */
+export function ownCopyOf(error: LockError, key = error.key): LockError {
+  const { message, cause } = error;
   if (error instanceof QuorumError) return new QuorumError(message, { key, cause, votes: error.votes });
   if (!(error instanceof StoreError)) return error;
   const { transient, isUnsent } = error;
   return new StoreError(message, { key, cause, transient, isUnsent });
 }
 
-/** A call has waited for its `requestTimeout` longer than it would, and the store has not answered. */
+/** The caller's patience and one `requestTimeout` more are over, and the store has not answered. */
 export function unanswered(key: string): StoreError {
   return new StoreError(`The store did not answer in time for "${key}".`, { key, transient: true });
 }
 
-/** The caller's own signal called the wait off. */
 export function abortedBy(signal: AbortSignal, key: string): LockAbortedError {
   return new LockAbortedError(`The wait for "${key}" was aborted.`, { key, reason: 'signal', cause: signal.reason });
 }
 
-/** Nobody may wait any more. */
+/** For calls that would have to wait after `stopWaiting()`. */
 export function stopped(key: string, cause?: LockError): LockAbortedError {
-  const options = { key, reason: 'shutdown' as const };
-  return new LockAbortedError(`Cannot wait for "${key}": the locks are being closed.`, cause ? { ...options, cause } : options);
+  return new LockAbortedError(`Cannot wait for "${key}": the locks are being closed.`, { key, reason: 'shutdown', cause });
 }
 
-/** Nothing is asked of the store any more. */
+/** For calls under way when the locks are closed. */
 export function closed(key: string): LockAbortedError {
   return new LockAbortedError(`The call for "${key}" was called off: the locks are closed.`, { key, reason: 'shutdown' });
 }

@@ -1,11 +1,11 @@
 import type { LockError, LockLostError } from './errors.js';
 
 /**
- * What a {@link Locks} tells its listeners. Times are milliseconds. Listeners of `acquired`, `waiting` and `timeout` run in the async context of the
- * call that asked for the key.
+ * The events of a {@link Locks}. Times are milliseconds. Listeners of `acquired`, `waiting` and `timeout` run in the async context of the call that
+ * asked for the key.
  */
 export interface LockEvents {
-  /** A key was taken: at the store, by so many requests, or (`attempts` 0) from another caller of this process. */
+  /** A key was taken: at the store, after `attempts` requests, or (`attempts` 0) from another caller of this process. */
   acquired: { key: string; owner: string; fencingToken: number | null; waited: number; attempts: number };
   /** A caller found the key taken, and waits for it. */
   waiting: { key: string };
@@ -15,13 +15,13 @@ export interface LockEvents {
   timeout: { key: string; waited: number; attempts: number };
   /** A lease ended before its holder did. */
   lost: { key: string; owner: string; error: LockLostError };
-  /** A renewal, a release or a give-up got no answer: it is repeated until it does or the lease has ended. */
+  /** A renewal, a release or a give-up got no answer. It is repeated until it gets one, or the lease has ended. */
   unknown: { key: string; owner: string; operation: 'renew' | 'release' | 'leave'; error: LockError };
   /** The event loop stood still for more than a third of the `keyTimeout` of a lease that it should renew. */
   lag: { lag: number; keyTimeout: number; key: string };
 }
 
-/** Where the engine writes what an operator should know. Nest's `Logger` and `console` both are one. */
+/** The engine writes messages for operators to it. Nest's `Logger` and `console` both fit. */
 export interface LockLogger {
   warn(message: string): void;
   error(message: string): void;
@@ -32,13 +32,13 @@ export type LockListener<E extends keyof LockEvents> = (event: LockEvents[E]) =>
 
 type Listener<Payload> = (payload: Payload) => unknown;
 
-/** Tells listeners and the logger. One that fails cannot break a lock. */
+/** Calls listeners and the logger. One that fails cannot break a lock. */
 export class LockEventEmitter<Events extends object = LockEvents> {
   private readonly listeners = new Map<keyof Events, Set<{ hear: (event: never) => unknown }>>();
 
   constructor(private readonly logger: LockLogger | false) {}
 
-  /** For other events, which are told to the same logger. */
+  /** An emitter of other events with the same logger. */
   forOther<Others extends object>(): LockEventEmitter<Others> {
     return new LockEventEmitter<Others>(this.logger);
   }
@@ -50,7 +50,7 @@ export class LockEventEmitter<Events extends object = LockEvents> {
     return () => void listeners.delete(entry);
   }
 
-  /** Whether anybody listens, for those who would rather not gather what to tell. */
+  /** Whether the event has listeners. If not, its payload need not be made. */
   isHeard(event: keyof Events): boolean {
     return (this.listeners.get(event)?.size ?? 0) > 0;
   }
@@ -78,11 +78,11 @@ export class LockEventEmitter<Events extends object = LockEvents> {
   }
 }
 
-/** A broken logger must not break a lock, nor an error whose text cannot be made. */
+/** A logger that throws, or a message that cannot be made, must not break a lock. */
 export function log(logger: LockLogger | false, level: keyof LockLogger, message: string | (() => string)): void {
   try {
     if (logger) logger[level]?.(typeof message === 'string' ? message : message());
   } catch {
-    // Nobody is left to tell.
+    // There is no other place to report it to.
   }
 }

@@ -1,14 +1,14 @@
 import { LockConfigError } from './errors.js';
 
 const LONGEST = 512;
-/** What most keys are made of. */
+/** Most keys match it, which saves the other checks. */
 const PLAIN = new RegExp(`^[ -z|~]{1,${LONGEST}}$`);
 
 /**
  * Returns the key if it is one: 1–512 characters, none of them a control character, braces only as one Redis Cluster hash tag.
  *
- * @param subject what the message is about.
- * @throws {LockConfigError} that says what is wrong with it.
+ * @param subject begins the message.
+ * @throws {LockConfigError} if it is wrong.
  */
 export function checkKey(key: unknown, subject = "A lock's key"): string {
   const problem = problemOf(key);

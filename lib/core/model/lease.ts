@@ -1,7 +1,5 @@
 /**
- * One holding of one key. It is renewed until it is released, lost, or held for `maxHold`.
- *
- * It can be disposed of by `await using`.
+ * One holding of one key. It is renewed until it is released, lost, or held for `maxHold`. It works with `await using`.
  */
 export interface Lease extends AsyncDisposable {
   /** The key as the store knows it, namespace included. */
@@ -11,8 +9,8 @@ export interface Lease extends AsyncDisposable {
   readonly owner: string;
 
   /**
-   * A safe integer that only grows from one holding of a key to the next; `null` where the store cannot promise that. Send it along with each
-   * write, and let the resource refuse a smaller one than it has seen.
+   * A safe integer that only grows from one holding of a key to the next; `null` where the store cannot promise that. Send it with each write, and
+   * let the resource refuse tokens that are smaller than the last one.
    */
   readonly fencingToken: number | null;
 
@@ -26,15 +24,15 @@ export interface Lease extends AsyncDisposable {
   assertHeld(): void;
 
   /**
-   * Renews now, for a whole `keyTimeout`. The watchdog does so by itself.
+   * Renews now, for a whole `keyTimeout`. The watchdog does this without being asked.
    *
-   * @throws {LockLostError} if the lease is lost, released or over its `maxHold`.
-   * @throws {StoreError} if the store gave no answer: the key stays ours for {@link remaining} ms.
+   * @throws {LockLostError} if the lease is lost or released, or its `maxHold` is over.
+   * @throws {StoreError} if the store gave no answer: the lease stays valid for {@link remaining} ms.
    */
   renew(): Promise<void>;
 
   /**
-   * Gives the key back. It never rejects: where the store gives no answer it is asked again in the background until the lease has run out.
+   * Gives the key back. It never rejects: if the store gives no answer, it is asked again in the background until the lease has run out.
    *
    * @returns `false` if the key was no longer ours. Repeated calls get the first answer.
    */

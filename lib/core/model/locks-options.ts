@@ -1,4 +1,4 @@
-import { checkOptions, integerFrom, ofType, without } from './check-options.js';
+import { checkOptions, integerFrom, ofType } from './check-options.js';
 import type { LockLogger } from './events.js';
 import { checkKey } from './key.js';
 import { USING_CHECKS, type UsingOptions } from './options.js';
@@ -12,11 +12,11 @@ export interface LocalQueueOptions {
 }
 
 export interface LocksOptions {
-  /** Put before every key. Default: nothing. */
+  /** Put before every key. Default `''`. */
   namespace?: string;
-  /** For every lock that does not say otherwise; a `signal` is no default. */
+  /** For all options that a lock leaves out. A `signal` cannot be a default. */
   defaults?: Omit<UsingOptions, 'signal'>;
-  /** Where lost leases, failed listeners and a lagging event loop are told. Default: the console; `false`: nowhere. */
+  /** It is warned about lost leases, failed listeners and a lagging event loop. `false`: none. Default: the console. */
   logger?: LockLogger | false;
   /** Milliseconds for which {@link Locks.close} waits for running work. Default 10,000. */
   shutdownTimeout?: number;
@@ -24,15 +24,17 @@ export interface LocksOptions {
   localQueue?: LocalQueueOptions;
 }
 
-/** More tokens at a time would outrun the clock that they follow. */
+/** Tokens follow a clock. More of them at a time would get ahead of it. */
 const MOST_HAND_OVERS = 1_000_000;
 const LOCAL_QUEUE_CHECKS = { handOvers: integerFrom(1, MOST_HAND_OVERS), time: integerFrom(0, MOST_HAND_OVERS) };
-const isLogger = (value: object): boolean => 'warn' in value && 'error' in value;
+const { signal: _signal, ...DEFAULTS_CHECKS } = USING_CHECKS;
 const LOCKS_CHECKS = {
   namespace: ofType('string'),
   defaults: () => undefined,
   logger: (value: unknown) =>
-    value === false || isLogger(Object(value) as object) ? undefined : 'an object with the methods warn and error, or false',
+    value === false || ('warn' in Object(value) && 'error' in Object(value))
+      ? undefined
+      : 'an object with the methods warn and error, or false',
   shutdownTimeout: integerFrom(0),
   localQueue: () => undefined,
 };
@@ -42,6 +44,6 @@ export function checkLocksOptions(options: LocksOptions): void {
   checkOptions(options ?? null, 'Locks', LOCKS_CHECKS);
   const { namespace = '', defaults, localQueue } = options;
   if (namespace !== '') checkKey(`${namespace}key`, 'Locks: a key with this "namespace"');
-  checkOptions(defaults, 'Locks: "defaults"', without(USING_CHECKS, 'signal'));
+  checkOptions(defaults, 'Locks: "defaults"', DEFAULTS_CHECKS);
   checkOptions(localQueue, 'Locks: "localQueue"', LOCAL_QUEUE_CHECKS);
 }

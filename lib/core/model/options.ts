@@ -1,32 +1,32 @@
-import { defined, instanceLike, integerFrom, oneOf, without, type Check } from './check-options.js';
+import { defined, integerFrom, oneOf, type Check } from './check-options.js';
 import type { LockTimeoutError } from './errors.js';
 
 /** How to take and keep a lease. All times are whole milliseconds. */
 export interface AcquireOptions {
   /**
-   * Lease length, from 10. The lease counts as valid for so long less 1 %, at least 2 ms, from before its request was sent. The watchdog renews it
-   * for as long as it is held. Choose it well above the longest pause of the process. Default 1000.
+   * Lease length, from 10. The lease is valid for this time less 1 % (at least 2 ms), counted from before its request was sent. The watchdog renews
+   * it while it is held. Choose it well above the longest pause of the process. Default 1000.
    */
   keyTimeout?: number;
   /** Tries; 1: one try, no waiting; 0: wait until acquired. Default 3. */
   retryCount?: number;
   /** Patience is the sum of `retryCount - 1` draws from 1–2 × this, drawn once. Default 500. */
   retryInterval?: number;
-  /** Patience, instead of the two above. 0: one try; `Infinity`: for ever. */
+  /** Patience, instead of the two above. 0: one try; `Infinity`: no limit. */
   waitTimeout?: number;
   /** The same call chain may take its own key again. Default true. */
   reentrant?: boolean;
   /** First come, first served, across processes. Default false. */
   fair?: boolean;
-  /** The key stays taken at least so long after it was taken, also when the process dies. Default: not kept. */
+  /** The key stays taken for at least this time after it was taken, also when the process dies. Default 0. */
   minHold?: number;
-  /** After so long the lease's signal aborts and it is renewed no more. Default: no limit. */
+  /** After this time the lease's signal aborts, and the lease is not renewed any more. Default: no limit. */
   maxHold?: number;
-  /** Calls the wait off: the acquire rejects at once with a {@link LockAbortedError}. */
+  /** Ends the wait: the acquire rejects at once with a {@link LockAbortedError}. */
   signal?: AbortSignal;
 }
 
-/** What an `onTimeout` function is told. `args`, `target` and `method` belong to a decorated method and are empty elsewhere. */
+/** The argument of an `onTimeout` function. `args`, `target` and `method` are those of a decorated method, and empty elsewhere. */
 export interface TimeoutContext {
   key: string;
   args: readonly unknown[];
@@ -65,9 +65,8 @@ const DEFAULTS: ResolvedOptions = {
 
 const DURATION = integerFrom(0);
 
-/** What the options of `using` must be. */
-export const USING_CHECKS = {
-  // Of a shorter lease, 2 ms for the drift of clocks are too large a part, and a renewal each third of it too many requests.
+export const ACQUIRE_CHECKS = {
+  // Of a shorter lease, the 2 ms for the drift of clocks would be too large a part.
   keyTimeout: integerFrom(10),
   retryCount: integerFrom(0),
   retryInterval: integerFrom(1),
@@ -76,15 +75,16 @@ export const USING_CHECKS = {
   fair: oneOf(true, false),
   minHold: DURATION,
   maxHold: integerFrom(1),
-  signal: instanceLike('an AbortSignal', 'aborted', 'addEventListener'),
+  signal: (value) => ('aborted' in Object(value) && 'addEventListener' in Object(value) ? undefined : 'an AbortSignal'),
+} as const satisfies Record<keyof AcquireOptions, Check>;
+
+export const USING_CHECKS = {
+  ...ACQUIRE_CHECKS,
   onTimeout: (value) =>
     typeof value === 'function' || value === 'throw' || value === 'skip' ? undefined : '"throw", "skip" or a function',
   onLost: oneOf('throw', 'ignore'),
 } as const satisfies Record<keyof UsingOptions, Check>;
 
-export const ACQUIRE_CHECKS = without(USING_CHECKS, 'onTimeout', 'onLost');
-
-/** Complete options of a {@link Locks}, from its defaults and ours. */
 export function completeOptions(defaults: UsingOptions): ResolvedOptions {
   return { ...DEFAULTS, ...defined(defaults) };
 }
@@ -92,7 +92,7 @@ export function completeOptions(defaults: UsingOptions): ResolvedOptions {
 /** The caller's options over the complete ones of its {@link Locks}. A caller's own `retryCount` beats a default `waitTimeout`. */
 export function resolveOptions(defaults: ResolvedOptions, own: UsingOptions | undefined): ResolvedOptions {
   if (own === undefined) return defaults;
-  // One by one, always in the same order: for each lock that is taken, spreading and deleting would cost more than the rest of it.
+  // One by one, always in the same order: to spread and delete them would cost more than the rest of an acquire.
   return {
     keyTimeout: own.keyTimeout ?? defaults.keyTimeout,
     retryCount: own.retryCount ?? defaults.retryCount,

@@ -3,7 +3,7 @@ import { hostname } from 'node:os';
 
 const PROCESS = `${process.env['npm_package_name'] ?? 'node'}@${hostname()}:${process.pid}`;
 
-/** A new owner id, `app@host:pid:uuid`. One tenure has one, and it is never used again: only so is "it is ours already" safe to answer. */
+/** A new owner id, `app@host:pid:uuid`. Each tenure has its own. An id that was used again could get a key that an earlier tenure had. */
 export function createOwner(): string {
   // Joined, since V8 keeps the parts of what is concatenated: the twenty of a UUID take five times its room.
   return [PROCESS, randomUUID()].join(':');
@@ -11,12 +11,12 @@ export function createOwner(): string {
 
 const KEPT = 'kept:';
 
-/** Who has a key from an owner's release to the end of its minHold, as a store writes it. */
+/** What a store writes as the holder from an owner's release to the end of its minHold. */
 export function keptBy(owner: string): string {
   return KEPT + owner;
 }
 
-/** The owner id of a holder as a store writes it; `null`: there is none. */
+/** The owner id in what a store writes as the holder; `null`: there is none. */
 export function ownerOf(holder: string | null | undefined): string | null {
   return (holder?.startsWith(KEPT) ? holder.slice(KEPT.length) : holder) || null;
 }

@@ -1,34 +1,33 @@
 import type { Tenancy, WakeUps } from './lease-driver.js';
 
 /**
- * The id of a change, by which the store knows a repeat. Operations of one line follow one another: a store remembers only the last one of each
- * line, for as long as the latch lives.
+ * The id of a change, by which the store recognises a repeat. The operations of one line follow one another, so that a store only remembers the last
+ * one of each line, while the latch lives.
  */
 export interface LatchOperation {
   readonly line: string;
-  /** It grows within a line. An operation whose number is smaller than the last one's has arrived late, and changes nothing. */
+  /** It grows within a line. An operation with a smaller number than the last one has arrived late, and changes nothing. */
   readonly number: number;
 }
 
 export interface LatchChange {
   readonly key: string;
-  /** For how many milliseconds from now on, at least, the store remembers the latch and this operation. */
+  /** Milliseconds for which the store remembers the latch and this operation, at least. */
   readonly ttl: number;
   readonly operation: LatchOperation;
 }
 
 export interface LatchLook extends Tenancy {
-  /** If the latch is not counted down yet: note the owner, to be woken by {@link WakeUps} when it is. */
+  /** Whether to remember the owner, if the latch is not counted down yet. {@link WakeUps} wake it when it is. */
   readonly queue: boolean;
 }
 
-/** What a store knows of a latch. */
 export interface LatchState {
   /** 0: counted down. */
   readonly count: number;
-  /** Differs for each latch of this key: one that is set after another has expired is a new latch. */
+  /** A latch that is set after another of the same key has expired has another id. */
   readonly id: string;
-  /** How often this latch has been set. It is set again only when it is counted down, so all earlier rounds were counted down. */
+  /** How often this latch has been set. All earlier rounds were counted down, because only then it can be set again. */
   readonly round: number;
   /** Milliseconds until it expires; negative: unknown. */
   readonly remaining: number;
@@ -43,10 +42,10 @@ export interface LatchDriver {
   readonly wakeUps?: WakeUps;
   /** Sets the count of a new latch, or of one that is counted down: true, also for a repeat. False: there is one that is not counted down. */
   trySetCount(change: LatchChange & { readonly count: number }): Promise<boolean>;
-  /** Counts down by one; at 0 it wakes all noted owners. Resolves to the count that is left; 0 if there is no latch. */
+  /** Counts down by one; at 0 it wakes all remembered owners. Resolves to the count that is left; 0 if there is no latch. */
   countDown(change: LatchChange): Promise<number>;
   /** `undefined`: there is no latch. */
   look(look: LatchLook): Promise<LatchState | undefined>;
-  /** Forgets a noted owner. It is sent after the owner's last look has settled. */
+  /** Forgets an owner. It is sent after the owner's last look has settled. */
   leave(tenancy: Tenancy): Promise<void>;
 }

@@ -1,24 +1,24 @@
-/** One owner's business with one key at a store. */
+/** An owner and a key at a store. */
 export interface Tenancy {
   readonly key: string;
   /** See {@link createOwner}. */
   readonly owner: string;
 }
 
-/** How much of a key is asked for, where several may hold it at a time. */
+/** How much of a key is asked for, where several may hold it at the same time. */
 export interface Share {
   /** Permits to take; `Infinity`: the whole key, alone. */
   readonly count: number;
-  /** How many permits there are, from this request on; `Infinity`: any number, while nobody has the whole key. */
+  /** How many permits there are, from this request on; `Infinity`: no limit, unless a holder has the whole key. */
   readonly permits: number;
-  /** In the queue, rank 0 goes before rank 1, however late it comes. */
+  /** In the queue, rank 0 always goes before rank 1. */
   readonly rank: 0 | 1;
-  /** An owner whose hold of the whole key is not in the way: the caller's own write lock, under which it reads. */
+  /** An owner that may hold the whole key at the same time: the caller's own write lock, under which it reads. */
   readonly beside?: string;
 }
 
 export interface AcquireRequest extends Tenancy {
-  /** Milliseconds after which the key frees itself unless it is renewed. */
+  /** Milliseconds after which the key is free, unless it is renewed. */
   readonly ttl: number;
   /** How many fencing tokens to reserve. */
   readonly tokens: number;
@@ -34,28 +34,25 @@ export interface AcquireRequest extends Tenancy {
   readonly yields?: string;
 }
 
-/** Whether an owner that a request yields still had the key. After a repeated request it says nothing. */
-interface Yielded {
+export type AcquireReply = {
+  /** Whether the owner that the request yields had the key until then. The answer to a repeated request says nothing. */
   readonly yielded?: 'released' | 'lost';
-}
-
-export type AcquireReply = Yielded &
-  (
-    | {
-        readonly granted: true;
-        /** First token of the reserved block; `null` where the store cannot promise that tokens grow. */
-        readonly token: number | null;
-      }
-    | {
-        readonly granted: false;
-        /** Milliseconds that the holder's lease has left; negative: unknown. */
-        readonly remaining: number;
-        /** The holder's owner id; `null`: unknown. */
-        readonly holder: string | null;
-        /** How many queued waiters come first. */
-        readonly ahead: number;
-      }
-  );
+} & (
+  | {
+      readonly granted: true;
+      /** First token of the reserved block; `null` where the store cannot promise that tokens grow. */
+      readonly token: number | null;
+    }
+  | {
+      readonly granted: false;
+      /** Milliseconds until the holder's lease ends, if it is not renewed; negative: unknown. */
+      readonly remaining: number;
+      /** The holder's owner id; `null`: unknown. */
+      readonly holder: string | null;
+      /** How many queued waiters come first. */
+      readonly ahead: number;
+    }
+);
 
 export interface RenewRequest extends Tenancy {
   readonly ttl: number;
@@ -70,30 +67,30 @@ export interface ExtendRequest extends RenewRequest {
 export type ExtendReply = 'lost' | 'wanted' | { readonly token: number | null };
 
 export interface ReleaseRequest extends Tenancy {
-  /** Keep the key taken for so many milliseconds more. 0: free it now. */
+  /** Milliseconds for which the key stays taken; 0: it is free at once. */
   readonly keepFor: number;
 }
 
-/** How a store wakes a queued owner that is offered its key. */
+/** Messages by which a store wakes a queued owner that it offers the key. */
 export interface WakeUps {
-  /** Whether it can do so now. It may not have begun, be out of reach for a while, or not be allowed to. */
+  /** Whether messages arrive now. They may not have begun, be interrupted, or not be permitted. */
   readonly isOpen: boolean;
-  /** Begins to listen, once however often it is called. Resolves when it listens, or when it is clear that it cannot for now; never rejects. */
+  /** Begins to listen; repeated calls do nothing. Resolves when it listens, or when it is clear that it cannot for now. Never rejects. */
   open(warn: (message: string) => void): Promise<void>;
-  /** A waiter was not woken for long, and asks by itself. Verify that messages still arrive. */
+  /** A waiter asks although no message came for long. Verify that messages still arrive. */
   check?(): void;
   /**
-   * Calls back when the owner may have been offered its key, also before it is known to wait; or with the milliseconds after which it should ask,
-   * because another waiter has been offered the key for so long. The returned function stops listening.
+   * Calls back when the owner may have been offered its key, even before it has a place; or with the milliseconds after which it should ask, because
+   * the key was offered to another waiter until then. The returned function stops listening.
    */
   listen(owner: string, wake: (askIn?: number) => void): () => void;
 }
 
-/** What the store knows of an owner and a key; `remaining` as in {@link AcquireReply}. */
+/** The state of a key for an owner; `remaining` as in {@link AcquireReply}. */
 export interface CheckReply {
   readonly state: 'held' | 'queued' | 'taken' | 'free';
   readonly remaining: number;
-  /** The owner id of who holds the key or is offered it, one of them where several do; `null`: nobody. */
+  /** The owner that holds the key or is offered it, one of them if there are several; `null`: none. */
   readonly holder: string | null;
   /** The last fencing token that was reserved, while the key is held; `null`: unknown. */
   readonly token: number | null;
@@ -108,21 +105,21 @@ export interface CheckReply {
 export interface LeaseDriver {
   /** Whether several owners may hold a key at a time, each its {@link Share}. */
   readonly isShared?: boolean;
-  /** Milliseconds for which the store keeps a place in a queue that its owner does not ask for. Waiters ask at least twice as often. */
+  /** Milliseconds for which the store keeps a place in a queue after the last request for it. Waiters ask at least twice as often. */
   readonly placeLifetime: number;
-  /** Without it, queued waiters ask by themselves: often at the head, less often behind. */
+  /** Without it, queued waiters ask from time to time: often at the head, less often behind. */
   readonly wakeUps?: WakeUps;
-  /** When a token was given, by the store's clock. Only where tokens are times. */
+  /** When a token was reserved, by the store's clock. Only for tokens that are times. */
   timeOf?(token: number): Date;
-  /** Takes the key, or refreshes it where it is this owner's already (the reply to an earlier try was lost), or says who has it. */
+  /** Takes the key, or refreshes it if this owner has it (the reply to an earlier try was lost), or answers who has it. */
   acquire(request: AcquireRequest): Promise<AcquireReply>;
-  /** Pushes ends later; never brings one nearer, never revives a released key. Answers each by itself: a slow node delays its own leases only. */
+  /** Moves ends later, never earlier; never revives a released key. Each renewal has its own reply, so that a slow node delays only its own leases. */
   renew(batch: readonly RenewRequest[]): readonly Promise<'renewed' | 'lost'>[];
-  /** Renews, and reserves more tokens unless others queue. Without it, a process that has used its tokens up asks for the key anew. */
+  /** Renews, and reserves more tokens unless others queue. Without it, a process that has used its tokens up acquires the key again. */
   extend?(request: ExtendRequest): Promise<ExtendReply>;
   /** Gives the key back, to the head of the queue if there is one. `'lost'`: it was not this owner's. */
   release(request: ReleaseRequest): Promise<'released' | 'lost'>;
-  /** Gives up an acquire that has settled: leaves the queue, and releases the key in case that it was granted. */
+  /** Gives up an acquire that has settled: leaves the queue, and releases the key if it was granted. */
   leave(tenancy: Tenancy): Promise<void>;
   /** Looks without a change. */
   check(tenancy: Tenancy): Promise<CheckReply>;

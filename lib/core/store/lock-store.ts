@@ -1,7 +1,7 @@
 import type { LeaseDriver } from './lease-driver.js';
 import type { LatchDriver } from './latch-driver.js';
 
-/** A place where locks live, such as `redisStore()` or `memoryStore()`. It offers a driver for each kind of lock that it can hold. */
+/** A backend, such as `redisStore()` or `memoryStore()`. It has a driver for each kind of lock that it supports. */
 export interface LockStore {
   /** For messages: `'redis'`, `'memory'`… */
   readonly name: string;
@@ -11,6 +11,6 @@ export interface LockStore {
   readonly readWriteLock?: Readonly<Record<'read' | 'write', LeaseDriver>>;
   readonly semaphore?: LeaseDriver;
   readonly countDownLatch?: LatchDriver;
-  /** Ends what the store opened itself. A client that the user passed in stays open. */
+  /** Closes what the store has opened. A client that the user passed in stays open. */
   close(): Promise<void>;
 }

@@ -1,7 +1,7 @@
 import { after, now } from '../util/clock.js';
-import { LinkedList, type Linked } from '../util/linked-list.js';
+import { LinkedList, type LinkedEntry } from '../util/linked-list.js';
 
-export interface TimedRequest<T extends Linked<T>> extends Linked<T> {
+export interface TimedRequest<T extends LinkedEntry<T>> extends LinkedEntry<T> {
   /** On the monotonic clock; set by {@link RequestDeadlines.begin}. */
   endsAt: number;
 }

@@ -3,8 +3,8 @@ type Callback = () => void;
 const listeners = new WeakMap<AbortSignal, Set<Callback>>();
 
 /**
- * Calls back once when the signal aborts; the returned function forgets the callback. However many callers share a signal, it carries
- * one listener: Node warns of a leak at the eleventh.
+ * Calls back once when the signal aborts; the returned function forgets the callback. All callers that share a signal share one listener, because
+ * Node warns of a leak at the eleventh.
  */
 export function onAbort(signal: AbortSignal, callback: Callback): () => void {
   const callbacks = listeners.get(signal) ?? listenTo(signal);

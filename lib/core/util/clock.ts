@@ -3,24 +3,32 @@ import { detached } from './detached.js';
 /** Node fires a timer with a longer delay at once. */
 const LONGEST_DELAY = 2 ** 31 - 1;
 
-/** Milliseconds on the monotonic clock: wall clocks jump, and a deadline must not. */
+/** Milliseconds on the monotonic clock. Wall clocks jump. */
 export function now(): number {
   return performance.now();
 }
 
-/** For how many of its `ttl` milliseconds a lease counts as valid: the rest covers the drift between our clock and the store's. */
+/** Milliseconds for which a lease of `ttl` milliseconds is valid. The rest covers the drift between our clock and the store's. */
 export function validity(ttl: number): number {
   return ttl - Math.max(2, ttl / 100);
 }
 
-/** `setTimeout` for a delay of any length, in whole milliseconds, never early; a delay beyond 24 days ends after 24 days. */
+/** `setTimeout` in whole milliseconds, never early, outside of every call chain. A delay of more than 24 days ends after 24 days. */
 export function after(delay: number, callback: () => void): NodeJS.Timeout {
   return detached(() => setTimeout(callback, Math.min(Math.ceil(Math.max(delay, 0)), LONGEST_DELAY)));
 }
 
 /** Resolves after `delay` milliseconds. It does not keep the process alive. */
 export function idle(delay: number): Promise<void> {
-  return new Promise((resolve) => {
-    after(delay, resolve).unref();
-  });
+  return new Promise((resolve) => void after(delay, resolve).unref());
+}
+
+/** Whether the work settles within so many milliseconds. */
+export async function isSettledWithin(timeout: number, work: Promise<unknown>): Promise<boolean> {
+  let timer: NodeJS.Timeout | undefined;
+  const end = new Promise<false>((resolve) => (timer = after(timeout, () => resolve(false))));
+  const settled = (): boolean => true;
+  const isSettled = await Promise.race([work.then(settled, settled), end]);
+  clearTimeout(timer);
+  return isSettled;
 }

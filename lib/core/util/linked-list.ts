@@ -1,25 +1,15 @@
-/** What a {@link LinkedList} notes on an entry, which is in one list at most. */
-export interface Linked<T extends Linked<T>> {
+/** An entry of a {@link LinkedList}. It is in one list at most. */
+export abstract class LinkedEntry<T extends LinkedEntry<T>> {
   list: LinkedList<T> | undefined;
   previous: T | undefined;
-  next: T | undefined;
-}
-
-/** Not in a list yet. */
-export abstract class LinkedEntry<T extends Linked<T>> implements Linked<T> {
-  /** @internal */
-  list: LinkedList<T> | undefined;
-  /** @internal */
-  previous: T | undefined;
-  /** @internal */
   next: T | undefined;
 }
 
 /**
- * Entries that come and go all the time, in the order in which they came. A `Set` copies its table for every few hundred of them: the old tables
- * outlive what they list, which the garbage collector then carries along, and its first one is found ever later where the first ones leave.
+ * Entries that come and go all the time, in the order of arrival. A `Set` copies its table for every few hundred of them, and the old tables keep
+ * the entries in memory for longer. To find its first entry takes longer, the more of the first ones have left.
  */
-export class LinkedList<T extends Linked<T>> implements Iterable<T> {
+export class LinkedList<T extends LinkedEntry<T>> implements Iterable<T> {
   first: T | undefined;
   size = 0;
   private last: T | undefined;
@@ -37,7 +27,7 @@ export class LinkedList<T extends Linked<T>> implements Iterable<T> {
     return entry.list === this;
   }
 
-  /** Whether it was there. */
+  /** Returns whether it was there. */
   delete(entry: T): boolean {
     if (entry.list !== this) return false;
     const { previous, next } = entry;
@@ -50,7 +40,7 @@ export class LinkedList<T extends Linked<T>> implements Iterable<T> {
     return true;
   }
 
-  /** As they are now: while it is gone through, some may leave. */
+  /** The entries of now: some may leave during the loop. */
   [Symbol.iterator](): Iterator<T> {
     const all: T[] = [];
     for (let entry = this.first; entry; entry = entry.next) all.push(entry);

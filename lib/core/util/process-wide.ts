@@ -1,5 +1,5 @@
 /**
- * A value that all copies of this package in one process share: a feature library may bring its own copy.
+ * A value that all copies of this package in one process share. A feature library may bring its own copy.
  *
  * @param name must never change, because copies of different versions may meet.
  */

@@ -3,10 +3,10 @@ import { after, now } from './clock.js';
 /** Sends a request again and again, one at a time, until it is stopped. */
 export abstract class RepeatedRequest<Reply> {
   attempts = 0;
-  /** When the last one was sent, on the monotonic clock. */
+  /** When the last request was sent, on the monotonic clock. */
   sentAt = 0;
   isAsking = false;
-  /** Resolves when the outcome of the request under way has been dealt with. */
+  /** Resolves after {@link answered} or {@link unanswered} was called for the request under way. */
   settled: Promise<void> = Promise.resolve();
   private phase: 'idle' | 'due' | 'stopped' = 'idle';
   private timer: NodeJS.Timeout | undefined;
@@ -62,16 +62,16 @@ export abstract class RepeatedRequest<Reply> {
 
   protected abstract send(): Promise<Reply>;
 
-  /** Also called for a request that was under way when it was stopped, as {@link unanswered} is. */
+  /** As {@link unanswered}, it is also called for a request that was under way at the time of {@link stop}. */
   protected abstract answered(reply: Reply): void;
 
   protected abstract unanswered(cause: unknown): void;
 
-  /** A driver that throws has rejected. */
   private sent(): Promise<Reply> {
     try {
       return this.send();
     } catch (fault) {
+      // A driver should reject, not throw.
       return Promise.reject(fault);
     }
   }

@@ -10,20 +10,20 @@ import type { LockQueue } from './lock-queue.js';
 
 export type Taken = Extract<AcquireReply, { granted: false }>;
 
-/** About a third of a second, in which an inbox can be opened. */
+/** So many attempts take about a third of a second. In that time an inbox can be opened. */
 const VAIN_ATTEMPTS = 5;
 const LOST_BEFORE = 'the request that passed it on found that it belonged to somebody else or to nobody';
 
 /**
- * What the store may know of a contender: nothing; perhaps something, since a request has no answer; a place in the queue that nothing can wake; a
- * place that names our inbox.
+ * What the store may know of a contender: nothing; perhaps something, because a request has no answer; a place in the queue without wake-ups; a place
+ * that our inbox is woken for.
  */
 type Place = 'none' | 'perhaps' | 'silent' | 'woken';
 
 /**
- * Asks the store for a key under one owner, again and again, until the key is granted or nobody wants it any more. All kinds of lock acquire by this.
+ * Asks the store for a key under one owner until it is granted or no caller wants it any more. All kinds of lock are acquired by it.
  *
- * It is woken when the key is offered to it, and also asks by itself: messages get lost, holders die, and the classic recipe wakes nobody.
+ * It asks when the store offers it the key, and also from time to time: messages can be lost, holders can die, and a plain DEL sends no message.
  */
 export class Contender extends RepeatedRequest<AcquireReply> {
   readonly owner = createOwner();
@@ -33,12 +33,12 @@ export class Contender extends RepeatedRequest<AcquireReply> {
   private placeBefore: Place = 'none';
   /** The options of the last request. */
   private asked!: ResolvedOptions;
-  /** When to ask next; and when an offer to another waiter ends, of which we heard since we last asked. */
+  /** When to ask next, and when the offer to another waiter ends that was reported since the last request. */
   private asksAt = Infinity;
   private offerEndsAt = Infinity;
   private stopListening: (() => void) | undefined;
 
-  /** @param yields a tenure that the first request gives up. */
+  /** @param yields a tenure that its first request gives up. */
   constructor(
     private readonly queue: LockQueue,
     private yields?: Tenure,
@@ -46,7 +46,7 @@ export class Contender extends RepeatedRequest<AcquireReply> {
     super();
   }
 
-  /** Nobody wants the key any more. What the store may know of us is given up once the request under way has settled. */
+  /** No caller wants the key any more. What the store may know of us is given up when the request under way has settled. */
   cancel(): void {
     this.stop();
     if (this.isAsking) this.queue.runtime.inBackground(this.settled.then(() => this.giveUp()));
@@ -57,7 +57,7 @@ export class Contender extends RepeatedRequest<AcquireReply> {
     const { driver, key, first, isInUse, tokens } = this.queue;
     const { wakeUps } = driver;
     const { options, patience, share } = first.settings;
-    // A free key is taken in one step; only for one that is taken do we listen and queue. A fair place counts from the first request.
+    // A free key is taken without a queue and an inbox. A fair caller has its place from the first request on.
     const isContended = this.attempts > 1 || isInUse;
     const mayQueue = options.fair || (isContended && (!wakeUps || wakeUps.isOpen || this.attempts > VAIN_ATTEMPTS));
     const queue = patience > 0 && (this.isQueued || mayQueue);
@@ -82,7 +82,7 @@ export class Contender extends RepeatedRequest<AcquireReply> {
   }
 
   protected answered(reply: AcquireReply): void {
-    // Of a repeated request, an earlier try may have been applied.
+    // If this is a retry, an earlier try may have been applied.
     if (reply.yielded === 'lost' && this.attempts === 1) this.yields?.lose(LOST_BEFORE);
     this.yields = undefined;
     if (!reply.granted && !this.isQueued) this.place = 'none';
@@ -91,12 +91,12 @@ export class Contender extends RepeatedRequest<AcquireReply> {
     const { queue, asked, sentAt } = this;
     const time = now();
     if (time >= sentAt + validity(asked.keyTimeout)) {
-      // Asked for again under the same owner, the lease is refreshed.
+      // The next request refreshes the lease, because it has the same owner.
       const { key } = queue;
       const late = `The store granted "${key}" only after the ${asked.keyTimeout} ms of its lease.`;
       return this.retry(new StoreError(late, { key, transient: true }));
     }
-    // The waiter that is the first now may want the key for another time.
+    // The first waiter may be another one now, which wants other times.
     const { options } = queue.first.settings;
     if (options.keyTimeout !== asked.keyTimeout || options.minHold !== asked.minHold) return this.ask();
     this.stop();
@@ -117,11 +117,11 @@ export class Contender extends RepeatedRequest<AcquireReply> {
     return this.place === 'silent' || this.place === 'woken';
   }
 
-  /** A message never grants the key: we ask, now or when the offer to another waiter has ended. */
+  /** A message does not grant the key: we ask, now or when the offer to another waiter has ended. */
   private woken(askIn: number | undefined): void {
     if (askIn === undefined) return this.ask();
     const end = now() + askIn + 1;
-    // Of a mutex only the last offer counts: the one before was taken, or has ended. Of a shared key several may stand.
+    // A mutex is offered to one waiter at a time, so the last message counts. A shared key can be offered to several.
     const isFirst = !this.queue.driver.isShared || this.offerEndsAt <= now();
     this.offerEndsAt = isFirst ? end : Math.min(this.offerEndsAt, end);
     this.askLater();
@@ -133,7 +133,7 @@ export class Contender extends RepeatedRequest<AcquireReply> {
     queue.refused(outcome);
     if (this.isStopped) return;
     const isTaken = 'granted' in outcome;
-    // A key that was not free at once is worth a place in the queue.
+    // Once the key was found taken, a place in the queue is worth a request.
     const mayQueueNow = isTaken && !this.isQueued && queue.first.settings.patience > 0 && (!wakeUps || wakeUps.isOpen);
     if (mayQueueNow) return this.ask();
     this.asksAt = now() + this.delayAfter(outcome);
@@ -173,7 +173,7 @@ export class Contender extends RepeatedRequest<AcquireReply> {
       const end = sentAt + (this.isQueued ? Math.max(ttl, driver.placeLifetime) : ttl);
       await runtime.giveUp('leave', { key, owner }, end, () => driver.leave({ key, owner }));
     }
-    // What the store's client knows of our place is needed until it has left.
+    // The client's inbox needs to know our owner until it has left.
     this.stopListening?.();
   }
 }

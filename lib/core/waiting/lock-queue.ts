@@ -11,12 +11,12 @@ import { Contender, type Taken } from './contender.js';
 import { Waiter, type Wish } from './waiter.js';
 
 /**
- * The callers of this process that want one key. Only as many contenders ask the store as callers may hold the key side by side: one, but for a
- * semaphore. What they get passes from one caller to the next without a request, within the limits.
+ * The callers of this process that want one key. As many contenders ask the store as callers may hold the key at the same time: one, except for a
+ * semaphore. Within the limits, the key passes from one caller to the next without a request.
  */
 export class LockQueue extends LinkedEntry<LockQueue> {
   readonly runtime: Lifecycle;
-  /** Whether a caller of this process had the key, and others have waited since: more will come. */
+  /** Whether a caller of this process has had the key since the queue was idle: more are likely to come. */
   isInUse = false;
   private readonly waiting = new LinkedList<Waiter>();
   private contenders = emptyList<Contender>();
@@ -26,8 +26,8 @@ export class LockQueue extends LinkedEntry<LockQueue> {
   private isAnyLate = false;
 
   /**
-   * @param id of the queue among those of the driver; `undefined`: of a single caller.
-   * @param places how many callers may hold the key side by side.
+   * @param id of the queue among those of the driver; `undefined`: it is for a single caller.
+   * @param places how many callers may hold the key at the same time.
    */
   constructor(
     private readonly queues: LockQueues,
@@ -53,18 +53,18 @@ export class LockQueue extends LinkedEntry<LockQueue> {
     });
   }
 
-  /** The locks are being closed: nobody may wait any more, though a request under way may yet succeed. */
+  /** The locks are being closed: callers must not wait any more, but a request under way may succeed. */
   stop(): void {
     if (this.contenders.some(({ isAsking }) => isAsking)) return;
     for (const waiter of this.waiting) this.remove(waiter, stopped(this.key));
   }
 
-  /** The locks are closed: requests under way are called off. */
+  /** The locks are closed: no request under way counts any more. */
   close(): void {
     for (const waiter of this.waiting) this.remove(waiter, closed(this.key));
   }
 
-  /** The waiter for which the contenders ask. */
+  /** The waiter that gets the key next. */
   get first(): Waiter {
     return this.waiting.first as Waiter;
   }
@@ -86,7 +86,6 @@ export class LockQueue extends LinkedEntry<LockQueue> {
     this.give(first, tenure, time, options.minHold, attempts);
     if (this.isAnyLate) this.removeLate();
     if (runtime.stopping.aborted) this.stop();
-    while (this.mayContend) this.contend();
   }
 
   /** The key is taken, or the store gave no answer; it is asked again. */
@@ -116,16 +115,16 @@ export class LockQueue extends LinkedEntry<LockQueue> {
   };
 
   /**
-   * A turn has ended. The key passes to the next caller here, without the store or by one request that offers it to others first; `false`: nobody
-   * here waits, or it must go back to the store by itself.
+   * A turn has ended. The key passes to the next caller, without a request or by one that offers it to other processes first; `false`: no caller waits,
+   * or the key has a `minHold`.
    */
   private passOn(tenure: Tenure, endedAt: number): boolean {
     if (this.waiting.size === 0 || tenure.turn.keepUntil > endedAt) return false;
-    // Listeners may take their time, and may call off the wait of the next caller.
+    // Listeners can take long, and can abort the next caller.
     const time = tenure.turn.tellReleased() ? now() : endedAt;
     if (this.waiting.size === 0) return false;
     const { options } = this.first.settings;
-    // A minHold outlives the process only if the store knows of it.
+    // A minHold needs a request: the store must keep the key even if this process dies.
     if (options.keyTimeout === tenure.ttl && options.minHold === 0 && tenure.mayPassOn(time)) {
       this.outcome = undefined;
       this.give(this.first, tenure, time, 0, 0);
@@ -166,7 +165,7 @@ export class LockQueue extends LinkedEntry<LockQueue> {
     waiter.resolve(lease);
   }
 
-  /** From the first time that the key was found taken. */
+  /** Begins the caller's patience, when the key was found taken for the first time. */
   private wait(waiter: Waiter): void {
     if (waiter.isWaiting || waiter.isOver) return;
     waiter.isWaiting = true;
@@ -176,7 +175,7 @@ export class LockQueue extends LinkedEntry<LockQueue> {
     if (waiter.settings.patience > 0) events.emit('waiting', { key: this.key });
   }
 
-  /** The first waiter has one last look, since the last one may be long ago. It waits for the answer for a requestTimeout at most. */
+  /** For the first waiter the store is asked once more, because the last request may be long ago. It waits for one requestTimeout at most. */
   private deadline(waiter: Waiter): void {
     const { first, holders, contenders } = this;
     if (waiter !== first && (holders.length > 0 || this.outcome)) return this.remove(waiter, this.reasonAtTheEnd(waiter));
@@ -190,7 +189,7 @@ export class LockQueue extends LinkedEntry<LockQueue> {
     holders[0]?.renew().then(ended, ended);
   }
 
-  /** The next waiter goes on by its own retryInterval. */
+  /** The contender asks at once, to go on with the retryInterval of the next waiter. */
   private abandon(waiter: Waiter, error: LockError): void {
     const { first } = this;
     this.remove(waiter, error);
@@ -211,7 +210,7 @@ export class LockQueue extends LinkedEntry<LockQueue> {
     waiter.reject(error);
   }
 
-  /** A caller has left: each contender asks for another one, and the holders are renewed as the first one wishes. */
+  /** To be called when the callers have changed: cancels contenders without a caller, and sets how often the holders are renewed. */
   private adapt(): void {
     while (this.contenders.length > this.waiting.size) {
       const last = this.contenders.at(-1) as Contender;
@@ -233,7 +232,7 @@ export class LockQueue extends LinkedEntry<LockQueue> {
     this.queues.rest(this);
   }
 
-  /** @param isAtTheLatest its requestTimeout is over: no answer under way counts any more. */
+  /** @param isAtTheLatest its last requestTimeout is over, too. */
   private reasonAtTheEnd(waiter: Waiter, isAtTheLatest = false): LockError {
     const { key } = this;
     const [contender] = this.contenders;

@@ -7,13 +7,13 @@ import { LinkedList } from '../util/linked-list.js';
 import { LockQueue } from './lock-queue.js';
 import type { Wish } from './waiter.js';
 
-/** Idle queues are kept for the next caller of their key: to make and to forget one costs as much as the rest of an acquire. */
+/** Idle queues are kept for the next caller of their key: a new queue costs as much as the rest of an acquire. */
 const MOST_IDLE = 1000;
 
 /** The queues of all keys of one {@link Locks}. */
 export class LockQueues {
   private readonly shared = new Map<LeaseDriver, Map<string, LockQueue>>();
-  /** The shared queues that nobody uses; the one that was used last is at the end. */
+  /** The shared queues without callers and holders. The one that was used last is at the end. */
   private readonly idle = new LinkedList<LockQueue>();
   /** The queues of a single caller. */
   private readonly own = new Set<LockQueue>();
@@ -27,10 +27,10 @@ export class LockQueues {
 
   /**
    * @param id of the queue that the caller shares with others of this process.
-   * @param places how many of them may hold the key side by side; 0: each caller asks the store by itself.
+   * @param places how many of them may hold the key at the same time; 0: each caller has a queue of its own.
    */
   acquire(driver: LeaseDriver, key: string, id: string, places: number, wish: Wish): Promise<HeldLease> {
-    // A fair caller has a place of its own at the store. A single try waits for nobody, nor may anybody wait after the stop.
+    // A fair caller has a place of its own at the store. A single try does not wait for others, and after the stop no caller may.
     const isAlone = places === 0 || wish.options.fair || wish.patience === 0 || this.runtime.stopping.aborted;
     return (isAlone ? this.ownQueue(driver, key) : this.sharedQueue(driver, key, id, places)).join(wish);
   }
@@ -40,11 +40,11 @@ export class LockQueues {
     for (const queue of this.idle) this.forget(queue);
   }
 
-  /** Nobody has the key by this queue, nor wants it. */
+  /** The queue has neither callers nor holders. */
   rest(queue: LockQueue): void {
     if (queue.id === undefined) return void this.own.delete(queue);
     if (this.runtime.closed.aborted) return this.forget(queue);
-    // A listener of a timeout may have taken the key and given it back.
+    // A `timeout` listener may have taken the key and released it.
     if (this.idle.has(queue)) return;
     this.idle.add(queue);
     if (this.idle.size > MOST_IDLE) this.forget(this.idle.first as LockQueue);

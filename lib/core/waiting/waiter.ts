@@ -3,7 +3,7 @@ import { heldKeys } from '../holding/call-chain.js';
 import type { HeldLease } from '../holding/held-lease.js';
 import type { ResolvedOptions } from '../model/options.js';
 import type { Share } from '../store/lease-driver.js';
-import type { Linked, LinkedList } from '../util/linked-list.js';
+import type { LinkedEntry, LinkedList } from '../util/linked-list.js';
 import { Caller } from './caller.js';
 
 /** What one caller asks for. */
@@ -11,18 +11,18 @@ export interface Wish {
   readonly options: ResolvedOptions;
   /** Milliseconds to wait; 0: one try. */
   readonly patience: number;
-  /** How much of a key that several may hold. */
+  /** How much it wants of a key that several may hold. */
   readonly share: Share | undefined;
   /** Whether a body runs under the lease. */
   readonly guardsBody: boolean;
 }
 
-/** A caller that waits. It ends with a lease, or with the reason why there is none. */
-export class Waiter extends Caller<Wish> implements Linked<Waiter> {
-  /** The keys that its call chain holds already. */
+/** A caller that waits for a lease. */
+export class Waiter extends Caller<Wish> implements LinkedEntry<Waiter> {
+  /** The keys that its call chain holds. */
   readonly holding = heldKeys();
   isWaiting = false;
-  /** Its patience is over; it only waits for the request under way. */
+  /** Its patience is over. It waits only for the request under way. */
   isLate = false;
   list: LinkedList<Waiter> | undefined;
   previous: Waiter | undefined;
@@ -37,7 +37,7 @@ export class Waiter extends Caller<Wish> implements Linked<Waiter> {
     super(wish);
   }
 
-  /** {@link inContext} will run its work in the async context of now: that of the call that waits, not of one that ends its wait. */
+  /** {@link inContext} then runs work in the current async context, that of the call that waits, not in that of the call that ends its wait. */
   keepContext(): void {
     this.context = AsyncLocalStorage.snapshot();
   }

@@ -1,7 +1,7 @@
 import { type INestApplicationContext, Logger } from '@nestjs/common';
 import type { Server } from 'node:http';
 import { onAbort } from '../../core/util/abort.js';
-import { after } from '../../core/util/clock.js';
+import { isSettledWithin } from '../../core/util/clock.js';
 import type { Term } from '../../primitives/leader-election.js';
 
 /** Minimum time in milliseconds that a closing app has left after its connections were cut. */
@@ -20,12 +20,8 @@ export class StandbyApp<App extends INestApplicationContext> {
 
   /** Resolves when the term is over. Rejects if the start failed before that. */
   async lead(term: Term, start: (app: App, term: Term) => unknown): Promise<void> {
-    const over = new Promise<void>((resolve) => {
-      onAbort(term.signal, () => {
-        this.stopListening();
-        resolve();
-      });
-    });
+    const over = new Promise<void>((resolve) => onAbort(term.signal, resolve));
+    onAbort(term.signal, () => this.stopListening());
     const starting = (async () => start(this.app, term))();
     this.starting = starting.catch((error: unknown) => {
       const { signal } = term;
@@ -74,13 +70,4 @@ export class StandbyApp<App extends INestApplicationContext> {
     // Only apps that can serve HTTP have one.
     return (this.app as { getHttpServer?(): Server | undefined }).getHttpServer?.();
   }
-}
-
-async function isSettledWithin(timeout: number, work: Promise<unknown>): Promise<boolean> {
-  let timer: NodeJS.Timeout | undefined;
-  const end = new Promise<false>((resolve) => (timer = after(timeout, () => resolve(false))));
-  const settled = () => true;
-  const isSettled = await Promise.race([work.then(settled, settled), end]);
-  clearTimeout(timer);
-  return isSettled;
 }

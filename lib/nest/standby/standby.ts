@@ -47,7 +47,8 @@ export interface Standby {
 
 const CHECKS = {
   ...only(ACQUIRE_CHECKS, 'signal', 'keyTimeout', 'retryInterval', 'maxHold'),
-  locks: ofType('object'),
+  locks: (value: unknown) =>
+    typeof (Object(value) as Locks).leaderElection === 'function' ? undefined : 'a Locks, and not that of the app',
   name: ofType('string'),
   create: ofType('function'),
   prepare: ofType('function'),
@@ -134,10 +135,5 @@ function assertIdle(app: INestApplicationContext): void {
 }
 
 function checkStandbyOptions<App extends INestApplicationContext>(options: StandbyOptions<App>): void {
-  if (options === undefined) throw new LockConfigError('runStandby: the options must be an object.');
-  checkOptions(options, 'runStandby', CHECKS);
-  if (typeof options.locks?.leaderElection !== 'function') {
-    throw new LockConfigError('runStandby: "locks" must be a Locks, and not that of the app.');
-  }
-  for (const required of ['create', 'start']) checkOptions(options, 'runStandby', CHECKS, required);
+  for (const required of ['locks', 'create', 'start']) checkOptions(options, 'runStandby', CHECKS, required);
 }
