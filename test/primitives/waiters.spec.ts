@@ -1,6 +1,7 @@
 import { Locks, StoreError, type AcquireReply, type LeaseDriver } from 'nestjs-distributed-lock/core';
 import { memoryStore } from 'nestjs-distributed-lock/memory';
 import { getEventListeners } from 'node:events';
+import { setTimeout as pause } from 'node:timers/promises';
 import { gate } from '../contract/gate.js';
 import { rejection } from '../contract/rejection.js';
 import { eventually } from '../support/eventually.js';
@@ -108,6 +109,27 @@ describe('a waiter', () => {
     await eventually(() => renewals > before + 1, { within: 5_000 });
     await lease.release();
     await (await second).release();
+  });
+});
+
+describe('the renewals for which callers wait', () => {
+  it('are not sent once more for each caller that comes while one has no answer', async () => {
+    let renewals = 0;
+    const never = new Promise<never>(() => undefined);
+    const locks = locksOver('mutex', () => ({ renew: renewing(() => (renewals++, never)) }), 60_000);
+    const lease = await locks.acquire(KEY, { keyTimeout: 60_000 });
+    const caller = new AbortController();
+    const options = { keyTimeout: 60_000, waitTimeout: 60_000, retryInterval: 200, signal: caller.signal };
+    const waiting = [rejection(locks.acquire(KEY, options))];
+    await eventually(() => renewals === 1, { within: 5_000 });
+    for (let i = 0; i < 100; i++) {
+      waiting.push(rejection(locks.acquire(KEY, options)));
+      await pause(2);
+    }
+    expect(renewals).toBeLessThan(4);
+    caller.abort();
+    await Promise.all(waiting);
+    await lease.release();
   });
 });
 

@@ -37,8 +37,6 @@ export class Tenure extends LinkedEntry<Tenure> {
   readonly owner: string;
   readonly ttl: number;
   readonly share: Share | undefined;
-  /** When the last request was sent that the store answered with a grant or a renewal. */
-  sentAt: number;
   validUntil: number;
   /** When to renew it next; `Infinity`: never again. */
   renewAt: number;
@@ -51,6 +49,8 @@ export class Tenure extends LinkedEntry<Tenure> {
   outage: LockError | undefined;
   /** When the first renewal was sent that has no answer yet; 0: none is under way. */
   private askedAt = 0;
+  /** When the last request was sent, answered or not. */
+  private triedAt: number;
   private loss: LockLostError | undefined;
   private isReleased = false;
   private nextToken: number | null;
@@ -74,7 +74,7 @@ export class Tenure extends LinkedEntry<Tenure> {
     this.owner = owner;
     this.ttl = ttl;
     this.share = share;
-    this.sentAt = sentAt;
+    this.triedAt = sentAt;
     this.validUntil = sentAt + validity(ttl);
     this.pace = ttl / 3;
     this.renewAt = sentAt + this.pace;
@@ -104,8 +104,9 @@ export class Tenure extends LinkedEntry<Tenure> {
    */
   watch(retryInterval = Infinity): void {
     this.pace = Math.min(this.ttl / 3, Math.max(2 * retryInterval, SHORTEST_PACE));
-    if (this.renewAt === Infinity || this.renewAt <= this.sentAt + this.pace) return;
-    this.renewAt = this.sentAt + this.pace;
+    const next = this.triedAt + this.pace;
+    if (this.renewAt === Infinity || this.renewAt <= next) return;
+    this.renewAt = next;
     watchdog.tickBy(this.renewAt);
   }
 
@@ -175,6 +176,7 @@ export class Tenure extends LinkedEntry<Tenure> {
 
   /** A renewal was sent. */
   asks(sentAt: number): number {
+    this.triedAt = sentAt;
     if (this.askedAt === 0) this.askedAt = sentAt;
     return sentAt;
   }
@@ -184,8 +186,7 @@ export class Tenure extends LinkedEntry<Tenure> {
     if (this.isReleased || this.loss) return;
     if (reply === 'lost') return this.lose('the store says that it belongs to somebody else or to nobody');
     this.outage = undefined;
-    this.sentAt = Math.max(this.sentAt, sentAt);
-    this.validUntil = this.sentAt + validity(this.ttl);
+    this.validUntil = Math.max(this.validUntil, sentAt + validity(this.ttl));
     if (now() >= this.validUntil) return this.expire();
     if (this.renewAt < Infinity) this.renewAt = sentAt + this.pace;
   }
