@@ -77,6 +77,7 @@ async function checkFiles(installed) {
   for (const file of packed) {
     const text = await readFile(join(installed, file), 'utf8');
     assert.ok(!text.includes(root), `${file} tells the folder that it was built in`);
+    assert.ok(!file.endsWith('.d.ts') || !text.includes('@internal'), `${file} publishes a member that is for the library alone`);
   }
 }
 

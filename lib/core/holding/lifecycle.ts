@@ -11,9 +11,9 @@ export class Lifecycle {
   private readonly stop = new AbortController();
   private readonly end = new AbortController();
   /** Aborts when callers must not wait any more. Free keys are still granted. */
-  readonly stopping = this.stop.signal;
+  readonly stopping: AbortSignal = this.stop.signal;
   /** Aborts when nothing is granted any more. */
-  readonly closed = this.end.signal;
+  readonly closed: AbortSignal = this.end.signal;
   private acquiring = 0;
   private bodies = 0;
   private cleaningUp = 0;
