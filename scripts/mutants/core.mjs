@@ -8,15 +8,6 @@ export const CORE_MUTANTS = [
   // Deadlines
   {
     guarantee: 'G9',
-    what: 'the look at a holder of the process outlives it',
-    file: queue,
-    from: 'this.holder = undefined;\n    this.lookout.end();',
-    to: 'this.holder = undefined;',
-    spec: deadlines,
-    test: 'passed the key on to another one',
-  },
-  {
-    guarantee: 'G9',
     what: 'a waiter whose patience is over waits for the store for as long as that takes',
     file: queue,
     from: 'waiter.grant(this.runtime.requestTimeout, () => this.remove(waiter, this.reasonAtTheEnd(waiter, true)));',
@@ -46,8 +37,8 @@ export const CORE_MUTANTS = [
     guarantee: 'G9',
     what: 'a multi-lock waits for one requestTimeout a key',
     file: 'lib/primitives/multi-call.ts',
-    from: 'if (deadline < Infinity) this.endAt(deadline + requestTimeout);',
-    to: '',
+    from: '        this.isLate = true;\n        over.abort();\n',
+    to: '        this.isLate = true;\n',
     spec: deadlines,
     test: 'one of several keys at the end',
   },
@@ -98,16 +89,6 @@ export const CORE_MUTANTS = [
     spec: memory,
     test: 'that it had it no more',
   },
-  {
-    guarantee: 'G4',
-    what: 'a request for more turns that finds the key lost is not told to whom the lease was passed on',
-    file: 'lib/core/holding/turns.ts',
-    from: "tenure.settleRenewal(reply === 'lost' ? 'lost' : 'renewed', sentAt);",
-    to: "if (reply !== 'lost') tenure.settleRenewal('renewed', sentAt);",
-    spec: memory,
-    test: 'by a request for more turns',
-    timeout: 12_000,
-  },
   // Offers
   {
     guarantee: 'keyTimeout',
@@ -146,15 +127,6 @@ export const CORE_MUTANTS = [
     spec: 'test/core/events.spec.ts',
     test: 'as long as one of them listens',
   },
-  {
-    guarantee: 'G4',
-    what: 'a renewal that fails while the lease is passed on is not tried again soon',
-    file: 'lib/core/holding/watchdog.ts',
-    from: 'private retry({ succession }: Renewable, cause: unknown): void {\n    const tenure = succession.current;',
-    to: 'private retry(tenure: Renewable, cause: unknown): void {',
-    spec: 'test/core/watchdog.spec.ts',
-    test: 'has got the lease meanwhile',
-  },
   // Options
   {
     guarantee: 'keyTimeout',
@@ -169,9 +141,9 @@ export const CORE_MUTANTS = [
   {
     guarantee: 'Waiting',
     what: 'those who wait behind a holder of their process look after it as often as their retryInterval says',
-    file: 'lib/core/holding/lookout.ts',
-    from: 'Math.max(lookInterval, SHORTEST_PAUSE)',
-    to: 'Math.max(lookInterval, 0 * SHORTEST_PAUSE)',
+    file: 'lib/core/holding/tenure.ts',
+    from: 'Math.max(2 * retryInterval, SHORTEST_PACE)',
+    to: '(2 * retryInterval + 0 * SHORTEST_PACE)',
     spec: 'test/primitives/mutex.spec.ts',
     test: 'looked after ten times',
   },
@@ -224,7 +196,7 @@ export const CORE_MUTANTS = [
   {
     guarantee: 'Contexts',
     what: 'a signal aborts in the context of the call that found the lease lost',
-    file: 'lib/core/holding/lease.ts',
+    file: 'lib/core/holding/held-lease.ts',
     from: 'this.context?.(() => this.controller?.abort(this.abortReason));',
     to: 'void this.context;\n    this.controller?.abort(this.abortReason);',
     spec: memory,

@@ -6,8 +6,6 @@ const RECORDS = 'lib/stores/memory/memory.records.ts';
 const QUEUE = 'lib/stores/memory/queue.ts';
 const TOKENS = 'lib/stores/memory/memory.tokens.ts';
 const tokens = 'test/stores/memory/tokens.spec.ts';
-const LOCK = 'lib/primitives/read-write-lock.ts';
-const SEMAPHORE = 'lib/primitives/semaphore.ts';
 const SOON = 10_000;
 
 // Keys that several hold, in memory, and the primitives over them.
@@ -114,9 +112,9 @@ export const SHARE_MUTANTS = [
   {
     guarantee: 'G2',
     what: 'the share of a call is not asked for',
-    file: 'lib/primitives/store-lock.ts',
-    from: 'patience, retryInterval, fair, share, signal, guardsBody',
-    to: 'patience, retryInterval, fair, signal, guardsBody',
+    file: 'lib/primitives/key-lock.ts',
+    from: 'share: kind.share?.(key, reentrant)',
+    to: 'share: undefined',
     spec: memory,
     test: 'by many at once',
     timeout: SOON,
@@ -124,9 +122,9 @@ export const SHARE_MUTANTS = [
   {
     guarantee: 'G2',
     what: 'a semaphore takes one permit, whatever it is asked for',
-    file: SEMAPHORE,
-    from: 'return { count: this.count, permits',
-    to: 'return { count: 1, permits',
+    file: 'lib/primitives/kinds.ts',
+    from: 'share: () => ({ count, permits',
+    to: 'share: () => ({ count: 1, permits',
     spec: memory,
     test: 'of callers who take one to five of seven',
     timeout: SOON,
@@ -135,8 +133,8 @@ export const SHARE_MUTANTS = [
   {
     guarantee: 'G3',
     what: 'one reads by a write lease that is lost',
-    file: LOCK,
-    from: '    written?.assertHeld();\n',
+    file: 'lib/primitives/kinds.ts',
+    from: 'written?.assertHeld();',
     to: '',
     spec: memory,
     test: 'cannot read by a write lease that is lost',
@@ -265,7 +263,7 @@ export const SHARE_MUTANTS = [
   {
     guarantee: 'G8',
     what: 'policy "readers" is "fair"',
-    file: LOCK,
+    file: 'lib/primitives/kinds.ts',
     from: "policy === 'readers' ? 1 : 0",
     to: '0',
     spec: memory,
@@ -275,7 +273,7 @@ export const SHARE_MUTANTS = [
   {
     guarantee: 'G8',
     what: 'policy "writers" is "fair"',
-    file: LOCK,
+    file: 'lib/primitives/kinds.ts',
     from: "policy === 'writers' ? 1 : 0",
     to: '0',
     spec: memory,
@@ -316,9 +314,9 @@ export const SHARE_MUTANTS = [
   {
     guarantee: 'G9',
     what: 'who reads and asks to write waits for itself',
-    file: LOCK,
-    from: 'if (!heldLease(this.drivers.read, this.key)) return',
-    to: 'if (this.key) return',
+    file: 'lib/primitives/kinds.ts',
+    from: 'if (!heldLease(read, key)) return',
+    to: 'if (key) return',
     spec: memory,
     test: 'is refused the write lock at once',
     timeout: SOON,
@@ -326,7 +324,7 @@ export const SHARE_MUTANTS = [
   {
     guarantee: 'G9',
     what: 'who writes and asks to read waits for itself',
-    file: LOCK,
+    file: 'lib/primitives/kinds.ts',
     from: 'beside: written?.owner',
     to: 'beside: undefined',
     spec: memory,
@@ -336,11 +334,20 @@ export const SHARE_MUTANTS = [
   {
     guarantee: 'G9',
     what: 'who has one permit and asks for two waits for itself',
-    file: SEMAPHORE,
-    from: 'if (!held || this.count <= (held.share?.count ?? 0)) return held;',
-    to: 'if (!held || this.count <= (held.share?.count ?? 0)) return held;\n    if (this.count) return undefined;',
+    file: 'lib/primitives/kinds.ts',
+    from: 'if (count <= has) return;',
+    to: 'if (count > 0) return;',
     spec: memory,
     test: 'is refused more at once',
     timeout: SOON,
+  },
+  {
+    guarantee: 'G2',
+    what: 'the next writer gets the key while its call chain reads on',
+    file: 'lib/primitives/kinds.ts',
+    from: 'if (written) written.turn.tenure.isKept = true;',
+    to: '',
+    spec: 'test/stores/memory.sharing.spec.ts',
+    test: 'next writer of its process',
   },
 ];

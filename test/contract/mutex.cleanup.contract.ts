@@ -1,8 +1,9 @@
 import { getEventListeners } from 'node:events';
 import { setImmediate as nextTurn, setTimeout as pause } from 'node:timers/promises';
-import { type Lease, type Locks, LockAbortedError, LockTimeoutError } from 'nestjs-distributed-lock/core';
+import { type Lease, type Locks, LockAbortedError, LockTimeoutError, type WakeUps } from 'nestjs-distributed-lock/core';
 import { eventually } from '../support/eventually.js';
 import { GarbageCount } from './garbage.js';
+import { heldBy } from './held-by.js';
 import type { Kind } from './kinds.js';
 import { locksOpener, type MakeStore } from './open-locks.js';
 import { rejection } from './rejection.js';
@@ -22,6 +23,25 @@ function queuesOf(locks: Locks): { used: number; kept: number } {
   const { own, shared, idle } = (locks as unknown as { queues: Queues }).queues;
   const all = [...shared.values()].reduce((size, byKey) => size + byKey.size, 0);
   return { used: own.size + all - idle.size, kept: idle.size };
+}
+
+/** Notes the owners that listen for wake-ups. */
+function noting(wakeUps: WakeUps, listening: Set<string>): WakeUps {
+  return {
+    get isOpen() {
+      return wakeUps.isOpen;
+    },
+    open: (warn) => wakeUps.open(warn),
+    check: () => wakeUps.check?.(),
+    listen(owner, wake) {
+      const forget = wakeUps.listen(owner, wake);
+      listening.add(owner);
+      return () => {
+        listening.delete(owner);
+        forget();
+      };
+    },
+  };
 }
 
 /** @param remains what there is at the store that does not expire by itself. */
@@ -58,6 +78,7 @@ export function cleanupContract(makeStore: MakeStore, kind: Kind, remains: () =>
         await locks.using(key, (lease) => leases.add(lease), { maxHold: 60_000, waitTimeout: Infinity });
       }
       await eventually(async () => expect(await leases.reachable()).toBeLessThan(10));
+      expect(heldBy(locks)).toBe(0);
     });
 
     it('in memory, after a thousand calls were given up by time-out or abort', async () => {
@@ -77,12 +98,14 @@ export function cleanupContract(makeStore: MakeStore, kind: Kind, remains: () =>
 
     it('in memory, of hundreds who waited for a key of another process, and got it or gave up', async () => {
       const requests = new GarbageCount();
+      const listening = new Set<string>();
       const waiters = open({
         misbehaving: (real) => ({
           acquire(request) {
             requests.add(request);
             return real.acquire(request);
           },
+          ...(real.wakeUps && { wakeUps: noting(real.wakeUps, listening) }),
         }),
       });
       const cycle = async () => {
@@ -95,6 +118,7 @@ export function cleanupContract(makeStore: MakeStore, kind: Kind, remains: () =>
       };
       for (let done = 0; done < 300; done += 100) await Promise.all(Array.from({ length: 100 }, cycle));
       await eventually(async () => expect(await requests.reachable()).toBeLessThan(10));
+      expect(listening.size).toBe(0);
     });
 
     it('in memory, no queue of a key that nobody wants any more', async () => {

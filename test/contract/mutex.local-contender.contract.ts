@@ -109,7 +109,10 @@ export function localContenderContract(makeStore: MakeStore, kind: Kind): void {
       answer.open();
       const lease = await second;
       const start = performance.now();
-      if ('keyTimeout' in own) expect(lease.remaining()).toBeGreaterThan(own.keyTimeout / 2);
+      if ('keyTimeout' in own) {
+        expect(lease.remaining()).toBeGreaterThan(own.keyTimeout / 2);
+        expect(requests.at(-1)!.ttl).toBe(own.keyTimeout);
+      }
       await lease.release();
       const other = await open().acquire(key, { ...patient, waitTimeout: 20_000 });
       if ('minHold' in own) expect(performance.now() - start).toBeGreaterThanOrEqual(own.minHold - 100);

@@ -66,6 +66,20 @@ export function readWriteReentrancyContract(makeStore: MakeStore): void {
       expect(await others()).toEqual(['write', 'read']);
     });
 
+    it('keeps the read lock when the next writer of its process waits for the write lock', async () => {
+      const first = await lock.write.acquire(patient);
+      const reading = outside(() => lock.write.using(() => lock.read.acquire(patient), patient));
+      const writing = outside(() => lock.write.acquire(patient));
+      let isIn = false;
+      void writing.then(() => (isIn = true));
+      await first.release();
+      const lease = await reading;
+      await lease.renew();
+      expect(isIn).toBe(false);
+      await lease.release();
+      await (await writing).release();
+    });
+
     it('lets in, when it keeps but the read lock, the readers who came before a writer', async () => {
       const places = new Places();
       const { reading, calls } = await lock.write.using(async () => {
