@@ -2,6 +2,7 @@ import { AsyncLocalStorage } from 'node:async_hooks';
 import type { LeaseDriver } from '../store/lease-driver.js';
 import type { Lease } from '../model/lease.js';
 import { processWide } from '../util/process-wide.js';
+import { added, emptyList } from '../util/short-list.js';
 import type { HeldLease } from './held-lease.js';
 
 /** A lease that this call chain holds, and the ones around it. */
@@ -14,8 +15,6 @@ interface Hold {
 }
 
 const chain = processWide('holds', () => new AsyncLocalStorage<Hold | undefined>());
-
-const NOTHING: readonly string[] = [];
 
 /**
  * Runs the work in a call chain that holds this lease.
@@ -50,10 +49,8 @@ export function heldLease(driver: LeaseDriver, key: string): HeldLease | undefin
 
 /** The keys that this call chain holds, the innermost first. */
 export function heldKeys(): readonly string[] {
-  let hold = innermost(chain.getStore());
-  if (!hold) return NOTHING;
-  const keys: string[] = [];
-  for (; hold; hold = innermost(hold.outer)) if (hold.lease) keys.push(hold.lease.key);
+  let keys = emptyList<string>();
+  for (let hold = innermost(chain.getStore()); hold; hold = innermost(hold.outer)) if (hold.lease) keys = added(keys, hold.lease.key);
   return keys;
 }
 

@@ -5,7 +5,7 @@ const PROCESS = `${process.env['npm_package_name'] ?? 'node'}@${hostname()}:${pr
 
 /** A new owner id, `app@host:pid:uuid`. Each tenure has its own. An id that was used again could get a key that an earlier tenure had. */
 export function createOwner(): string {
-  // Joined, since V8 keeps the parts of what is concatenated: the twenty of a UUID take five times its room.
+  // `join` makes a flat string. V8 would keep the parts of a concatenation, which for a UUID take five times the memory.
   return [PROCESS, randomUUID()].join(':');
 }
 

@@ -1,4 +1,4 @@
-/** A list of hardly ever more than one entry. It is replaced and not changed: an array that grows reserves room for sixteen more. */
+/** A list that rarely has more than one entry. Changes make a new list, because an array that grows reserves memory for sixteen more entries. */
 export type ShortList<T> = readonly T[];
 
 const EMPTY: ShortList<never> = [];
