@@ -314,7 +314,7 @@ export const CONTRACT_MUTANTS = [
     what: 'patience counts tries',
     file: 'lib/core/waiting/lock-queue.ts',
     from: 'if (waiter.isOverdue) this.remove',
-    to: 'if (waiter.isOverdue || (this.contender?.attempts ?? 0) >= 3) this.remove',
+    to: 'if (waiter.isOverdue || (this.contenders[0]?.attempts ?? 0) >= 3) this.remove',
     spec: memory,
     test: 'G9 .*time and not tries',
   },

@@ -263,7 +263,7 @@ export const ENGINE_MUTANTS = [
     what: 'an abort waits for the request under way',
     file: 'lib/core/waiting/lock-queue.ts',
     from: 'if (signal) waiter.listen(signal, () => this.abandon(',
-    to: 'if (signal) waiter.listen(signal, () => this.contender?.isWaiting !== false && this.abandon(',
+    to: 'if (signal) waiter.listen(signal, () => this.contenders[0]?.isAsking || this.abandon(',
     spec: MEMORY,
     test: 'G9 .*signal aborts while a request is under way',
   },
