@@ -3,7 +3,7 @@ import { Socket } from 'node:net';
 import { Readable } from 'node:stream';
 import { runInNewContext } from 'node:vm';
 import { of } from 'rxjs';
-import { LockConfigError } from '../../lib/core/model/errors.js';
+import { refusalOf as refusal } from './refusal.js';
 import { LOCK_KEY, checkParamLockPaths, digestArguments, encodeKeyParts } from '../../lib/nest/key/lock-key.js';
 
 class Dto {
@@ -49,15 +49,6 @@ class Basket extends Map<string, number> {
 
 const all = (...args: unknown[]) => digestArguments(args, true);
 const at = (paths: string[], ...args: unknown[]) => digestArguments(args, paths);
-const refusal = (act: () => unknown): string => {
-  try {
-    act();
-  } catch (error) {
-    expect(error).toBeInstanceOf(LockConfigError);
-    return (error as LockConfigError).message;
-  }
-  throw new Error('was not refused');
-};
 const bytes = (...values: number[]) => new Uint8Array(values);
 const named = <T extends object>(value: T) => Object.assign(value, { name: 'named' });
 const nested = (levels: number, value: unknown = 1): unknown => (levels === 0 ? value : [nested(levels - 1, value)]);
