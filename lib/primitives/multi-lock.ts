@@ -20,10 +20,10 @@ import { HeldLeases } from './multi-lease.js';
 export class MultiLock extends LockBase<HeldLeases> {
   /** By key. The locks of a group have the same key at different stores. */
   private readonly groups: readonly (readonly KeyLock[])[];
-  private readonly all: readonly KeyLock[];
+  readonly all: readonly KeyLock[];
 
   constructor(given: readonly (KeyLock | MultiLock)[], defaults: ResolvedOptions) {
-    const locks = withoutDuplicates(given.flatMap((lock) => (lock instanceof MultiLock ? lock.all : [lock])));
+    const locks = withoutDuplicates(given.flatMap((lock) => ('all' in lock ? lock.all : [lock])));
     locks.sort((a, b) => (a.key < b.key ? -1 : a.key > b.key ? 1 : 0));
     super(locks.map(({ key }) => key).join(', '), defaults);
     if (locks.length === 0) throw new LockConfigError('A multi-lock needs at least one key.');
