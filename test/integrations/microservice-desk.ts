@@ -90,7 +90,7 @@ export function deskOf(order: Order) {
 }
 
 // #region rpc-filter
-/** Says `BUSY` to a client whose lock was not to be had; without a filter it is told of an internal error. */
+/** Answers `BUSY` to a client whose lock was taken. Without a filter the client gets an internal error. */
 @Catch(LockError)
 export class BusyFilter extends BaseRpcExceptionFilter {
   override catch(error: LockError, host: ArgumentsHost): Observable<unknown> {

@@ -28,7 +28,7 @@ export class SweepJobs {
   constructor(@Inject(Outbox) private readonly outbox: Outbox) {}
 
   // #region interval-on-one-instance
-  /** Every instance has the interval; whoever comes while the key is kept skips. */
+  /** Every instance has the interval; a tick that comes while the key is kept is skipped. */
   @Interval('sweep', 10_000)
   @DistributedLock({ onTimeout: 'skip', retryCount: 1, minHold: 9_000, keyTimeout: 30_000 })
   async sweep(): Promise<void> {

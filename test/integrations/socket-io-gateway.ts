@@ -57,7 +57,7 @@ export function gatewayOf(order: Order) {
 }
 
 // #region ws-filter
-/** Says `BUSY` to a client whose lock was not to be had, and what Nest says for everything else. */
+/** Answers `BUSY` to a client whose lock was taken, and what Nest answers to all other errors. */
 @Catch()
 export class BusyWsFilter extends BaseWsExceptionFilter {
   override catch(error: unknown, host: ArgumentsHost): void {

@@ -19,9 +19,9 @@ describe('the engine without Nest', () => {
     expect(await setting.redis.keys('*')).toEqual(['{shop:order:42}:fence']);
   });
 
-  it('waits, or says that somebody else is at it', async () => {
+  it('waits, or says that somebody else is packing it', async () => {
     await setting.redis.set('shop:order:42', 'somebody else', 'PX', 30_000);
-    await expect(program.shipIfFree('42')).resolves.toBe('somebody else is at it');
+    await expect(program.shipIfFree('42')).resolves.toBe('somebody else is packing it');
     await expect(program.ship('42')).rejects.toThrow(LockTimeoutError);
   });
 

@@ -21,7 +21,7 @@ export async function shipByLease(order: string): Promise<string> {
 /** One try: `null` where somebody else has it. */
 export async function shipIfFree(order: string): Promise<string> {
   await using lease = await locks.tryAcquire(`order:${order}`);
-  return lease ? await pack(order, lease.fencingToken) : 'somebody else is at it';
+  return lease ? await pack(order, lease.fencingToken) : 'somebody else is packing it';
 }
 
 /** At the end of the program: waits for what runs, releases what is held, closes the connection. */
