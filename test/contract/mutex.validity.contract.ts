@@ -63,6 +63,24 @@ export function validityContract(makeStore: MakeStore, kind: Kind): void {
       expect(() => lease.assertHeld()).toThrow(LockLostError);
     });
 
+    it('does not come back to life by a later renewal whose answer is read after the end', async () => {
+      const answer = gate();
+      const locks = open({
+        misbehaving: (real) => ({
+          renew: renewing((request) => renewalBy(real, request).then((reply) => answer.passed.then(() => reply))),
+        }),
+      });
+      const lease = await locks.acquire(newKey(), { keyTimeout: 300 });
+      // By then the watchdog has sent a renewal.
+      await pause(200);
+      standStill(120);
+      expect(lease.remaining()).toBe(0);
+      answer.open();
+      for (let i = 0; i < 20; i++) await Promise.resolve();
+      expect(lease.remaining()).toBe(0);
+      expect(lease.signal.aborted).toBe(true);
+    });
+
     it('rejects the call of a body that settles after the end, with its result', async () => {
       const call = open().using(newKey(), () => standStill(150), { keyTimeout: 100 });
       await expect(call).rejects.toBeInstanceOf(LockLostError);

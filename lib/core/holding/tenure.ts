@@ -185,9 +185,10 @@ export class Tenure extends LinkedEntry<Tenure> {
     this.askedAt = 0;
     if (this.isReleased || this.loss) return;
     if (reply === 'lost') return this.lose('the store says that it belongs to somebody else or to nobody');
+    // Its end was visible already: a lease that is over does not come back, even if the store has renewed it.
+    if (now() >= this.validUntil) return this.expire();
     this.outage = undefined;
     this.validUntil = Math.max(this.validUntil, sentAt + validity(this.ttl));
-    if (now() >= this.validUntil) return this.expire();
     if (this.renewAt < Infinity) this.renewAt = sentAt + this.pace;
   }
 
