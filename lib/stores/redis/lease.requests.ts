@@ -68,7 +68,7 @@ export class LeaseRequests {
 
   renew(batch: readonly RenewRequest[]): readonly Promise<'renewed' | 'lost'>[] {
     this.keepFences(batch);
-    const replies = batch.map(({ key, owner, ttl }) => this.renewals.add(key, [owner, ttl], renewReplyOf));
+    const replies = batch.map(({ key, owner, ttl }) => this.renewals.add(key, [owner], renewReplyOf, [ttl]));
     this.renewals.flush();
     return replies;
   }
@@ -100,7 +100,7 @@ export class LeaseRequests {
     for (const { key, ttl } of batch) {
       if (Math.floor(time / period) === Math.floor((time - ttl) / period)) continue;
       const fence = keyBeside(key, 'fence', this.connection.keyPrefix);
-      this.fences.add(fence, ['', Math.max(this.fenceTimeout, 2 * ttl)], renewReplyOf).catch(() => undefined);
+      this.fences.add(fence, [''], renewReplyOf, [Math.max(this.fenceTimeout, 2 * ttl)]).catch(() => undefined);
     }
     this.fences.flush();
   }

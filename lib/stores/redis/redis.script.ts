@@ -1,17 +1,12 @@
 import { createHash } from 'node:crypto';
-import { LockConfigError, type StoreError } from '../../core/model/errors.js';
+import { LockConfigError, StoreError } from '../../core/model/errors.js';
 import { LinkedEntry } from '../../core/util/linked-list.js';
 import { storeErrorOf, type RedisClient, type RedisConnection, type RedisRequest } from './redis.connection.js';
 import { listOf } from './redis.replies.js';
 
 export type Argument = string | number;
 
-interface Call {
-  readonly key: string;
-  readonly decode: (reply: unknown) => unknown;
-  readonly resolve: (value: unknown) => void;
-  readonly reject: (error: unknown) => void;
-}
+const NONE: never[] = [];
 
 /** Lists the KEYS of a call. */
 export type KeysOf = (key: string, keyPrefix: string) => string[];
@@ -38,15 +33,18 @@ export class RedisScript {
    * Answered or rejected within requestTimeout, once {@link flush} has been called.
    *
    * @param decode throws what the caller is rejected with, if the reply is none.
+   * @param common stands before the arguments, once for all calls of a request.
    */
-  add<T>(key: string, args: Argument[], decode: (reply: unknown) => T): Promise<T> {
-    return new Promise<unknown>((resolve, reject) => {
-      const keys = this.keysOf(key, this.connection.keyPrefix);
-      const call: Call = { key, decode, resolve, reject };
-      const last = this.requests.at(-1);
-      if (last && last.calls.length < this.largest) last.add(keys, args, call);
-      else this.requests.push(new ScriptRequest(this, keys, args, [call]));
-    }) as Promise<T>;
+  add<T>(key: string, args: Argument[], decode: (reply: unknown) => T, common: Argument[] = NONE): Promise<T> {
+    const keys = this.keysOf(key, this.connection.keyPrefix);
+    let request = this.requests.at(-1);
+    if (request && request.size < this.largest && request.common[0] === common[0]) request.add(keys, args);
+    else this.requests.push((request = new ScriptRequest(this, keys, common, args)));
+    const index = request.size - 1;
+    return request.replies.then(
+      (replies) => decode(replyOf(key, replies[index])),
+      (error: StoreError) => replyOf(key, error) as T,
+    );
   }
 
   flush(): void {
@@ -67,60 +65,67 @@ export class RedisScript {
 class ScriptRequest extends LinkedEntry<RedisRequest> implements RedisRequest {
   endsAt = 0;
   isSent = false;
+  /** Of calls. */
+  size: number;
+  /** One for each call; an `Error` where it failed. */
+  readonly replies: Promise<readonly unknown[]>;
+  private settle!: { resolve(replies: readonly unknown[] | Promise<unknown[]>): void; reject(error: StoreError): void };
 
   constructor(
     private readonly script: RedisScript,
     private readonly keys: string[],
+    readonly common: Argument[],
     private readonly args: Argument[],
-    readonly calls: Call[],
+    size = 1,
   ) {
     super();
+    this.size = size;
+    this.replies = new Promise((resolve, reject) => (this.settle = { resolve, reject }));
   }
 
-  add(keys: readonly string[], args: readonly Argument[], call: Call): void {
+  add(keys: readonly string[], args: readonly Argument[]): void {
     this.keys.push(...keys);
     this.args.push(...args);
-    this.calls.push(call);
+    this.size++;
   }
 
   send(client: RedisClient, isWhole: boolean): Promise<unknown> {
-    const { keys, args, script } = this;
-    if (isWhole) return client.eval(script.source, keys.length, ...keys, ...args);
-    return client.evalsha(script.sha, keys.length, ...keys, ...args);
+    const { keys, common, args, script } = this;
+    if (isWhole) return client.eval(script.source, keys.length, ...keys, ...common, ...args);
+    return client.evalsha(script.sha, keys.length, ...keys, ...common, ...args);
   }
 
   answered(reply: unknown): void {
-    const { calls } = this;
-    let replies: readonly unknown[];
     try {
-      replies = calls.length === 1 ? [reply] : listOf(reply, calls.length);
+      this.settle.resolve(this.size === 1 ? [reply] : listOf(reply, this.size));
     } catch (error) {
-      return this.failed(error as StoreError);
+      this.settle.reject(error as StoreError);
     }
-    calls.forEach((call, index) => settle(call, replies[index]));
   }
 
   failed(error: StoreError): void {
-    const { calls } = this;
     // A key that the user may not use fails the whole request, before anything of it is done: the others must not suffer.
-    if (calls.length > 1 && isForbidden(error)) calls.forEach((_call, index) => this.script.connection.send(this.part(index)));
-    else for (const { key, reject } of calls) reject(refusalOf(key, error));
+    if (this.size > 1 && isForbidden(error))
+      this.settle.resolve(Promise.all(Array.from({ length: this.size }, (_, index) => this.sendAlone(index))));
+    else this.settle.reject(error);
   }
 
-  private part(index: number): ScriptRequest {
-    const { keys, args, calls, script } = this;
-    const one = <T>(all: readonly T[]): T[] => all.slice((index * all.length) / calls.length, ((index + 1) * all.length) / calls.length);
-    return new ScriptRequest(script, one(keys), one(args), one(calls));
+  private sendAlone(index: number): Promise<unknown> {
+    const { keys, common, args, size, script } = this;
+    const one = <T>(all: readonly T[]): T[] => all.slice((index * all.length) / size, ((index + 1) * all.length) / size);
+    const request = new ScriptRequest(script, one(keys), common, one(args));
+    script.connection.send(request);
+    return request.replies.then(
+      ([reply]) => reply,
+      (error: unknown) => error,
+    );
   }
 }
 
-function settle({ key, decode, resolve, reject }: Call, reply: unknown): void {
-  try {
-    if (reply instanceof Error) reject(refusalOf(key, storeErrorOf(reply)));
-    else resolve(decode(reply));
-  } catch (error) {
-    reject(error);
-  }
+/** @throws {StoreError | LockConfigError} if the reply is an error. */
+function replyOf(key: string, reply: unknown): unknown {
+  if (!(reply instanceof Error)) return reply;
+  throw refusalOf(key, reply instanceof StoreError ? reply : storeErrorOf(reply));
 }
 
 /** The user may not do this, or not with one of these keys. */

@@ -37,7 +37,7 @@ class Play {
     else if (step.type === 'check') await this.check(step.key, step.caller);
     else if (step.type === 'acquire') for (const one of step.batch) await this.send(this.acquire(one));
     else if (step.type === 'release') for (const one of step.batch) await this.send(this.release(one));
-    else if (step.type === 'renew') for (const one of step.batch) await this.send(this.renew(one));
+    else if (step.type === 'renew') for (const one of step.batch) await this.send(this.renew(one, step.ttl));
     await turn();
     this.compare();
   }
@@ -105,7 +105,7 @@ class Play {
     };
   }
 
-  private renew({ key, by, ttl }: BatchOf<'renew'>): () => Promise<void> {
+  private renew({ key, by }: BatchOf<'renew'>, ttl: number): () => Promise<void> {
     const caller = this.callerOf(key, by);
     return async () => {
       const expected = this.model.renew(key, caller, ttl) ? 'renewed' : 'lost';

@@ -91,12 +91,12 @@ class MutexPlay extends ScriptPlay<MutexModel, OwnStep> {
     ];
   }
 
-  private renew({ batch }: StepOf<'renew'>): Parts {
-    const requests = batch.map(({ key, by, ttl }) => ({ key, caller: this.callerOf(key, by), ttl }));
+  private renew({ ttl, batch }: StepOf<'renew'>): Parts {
+    const requests = batch.map(({ key, by }) => ({ key, caller: this.callerOf(key, by) }));
     return [
       requests.map(({ key }) => key),
-      requests.flatMap(({ caller, ttl }) => [caller.owner, ttl]),
-      (reply) => expect(repliesOf(reply, requests)).toEqual(requests.map(({ key, caller, ttl }) => this.model.renew(key, caller, ttl))),
+      [ttl, ...requests.map(({ caller }) => caller.owner)],
+      (reply) => expect(repliesOf(reply, requests)).toEqual(requests.map(({ key, caller }) => this.model.renew(key, caller, ttl))),
     ];
   }
 

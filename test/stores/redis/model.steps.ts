@@ -44,7 +44,7 @@ export type OwnStep =
       })[];
     }
   | { type: 'release'; batch: readonly (OnKey & { by: Caller | 'holder'; keepFor: number; leaves: boolean })[] }
-  | { type: 'renew'; batch: readonly (OnKey & { by: Caller | 'holder'; ttl: number })[] }
+  | { type: 'renew'; ttl: number; batch: readonly (OnKey & { by: Caller | 'holder' })[] }
   | ({ type: 'extend'; by: Caller | 'holder'; ttl: number; tokens: number } & OnKey)
   | ({ type: 'check' } & ByCaller)
   | ({ type: 'expire' } & OnKey)
@@ -84,7 +84,7 @@ export const steps: fc.Arbitrary<(OwnStep | Disturbance)[]> = fc.array(
         batch: batchOf(fc.record({ key, by, keepFor: fc.constantFrom(0, 0, 0, 20_000), leaves: fc.boolean() })),
       }),
     },
-    { weight: 2, arbitrary: fc.record({ type: of('renew'), batch: batchOf(fc.record({ key, by, ttl })) }) },
+    { weight: 2, arbitrary: fc.record({ type: of('renew'), ttl, batch: batchOf(fc.record({ key, by })) }) },
     { weight: 2, arbitrary: fc.record({ type: of('extend'), key, by, ttl, tokens: fc.constantFrom(1, 32) }) },
     { weight: 1, arbitrary: fc.record({ type: of('check'), key, caller }) },
     { weight: 2, arbitrary: fc.record({ type: of('expire'), key }) },

@@ -42,7 +42,7 @@ export type OwnStep =
       })[];
     }
   | { type: 'release'; batch: readonly (OnKey & { by: Caller | 'holder'; keepFor: number; leaves: boolean })[] }
-  | { type: 'renew'; batch: readonly (OnKey & { by: Caller | 'holder'; ttl: number })[] }
+  | { type: 'renew'; ttl: number; batch: readonly (OnKey & { by: Caller | 'holder' })[] }
   | ({ type: 'check'; caller: Caller } & OnKey)
   | ({ type: 'expire'; all: boolean; which: number } & OnKey);
 
@@ -81,7 +81,7 @@ const stepsWith = (permits: fc.Arbitrary<number>): fc.Arbitrary<(OwnStep | Distu
           batch: batchOf(fc.record({ key, by, keepFor: fc.constantFrom(0, 0, 0, 20_000), leaves: fc.boolean() })),
         }),
       },
-      { weight: 2, arbitrary: fc.record({ type: of('renew'), batch: batchOf(fc.record({ key, by, ttl })) }) },
+      { weight: 2, arbitrary: fc.record({ type: of('renew'), ttl, batch: batchOf(fc.record({ key, by })) }) },
       { weight: 1, arbitrary: fc.record({ type: of('check'), key, caller }) },
       { weight: 3, arbitrary: fc.record({ type: of('expire'), key, all: fc.boolean(), which: fc.nat(5) }) },
       ...disturbances,

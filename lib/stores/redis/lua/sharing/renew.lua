@@ -1,12 +1,12 @@
 -- Pushes the ends of many shares later, never nearer: an old request that is sent again must not shorten a lease.
 -- KEYS  the locks; see holders.lua
--- ARGV  owner and ttl ms of each
+-- ARGV  ttl ms, and the owner of each
 -- Reply for each: 1 renewed, 0 lost
-local time = redis.call('TIME')
+local ttl, time = tonumber(ARGV[1]), redis.call('TIME')
 local now = time[1] * 1000 + math.floor(time[2] / 1000)
 local replies = {}
 for i, key in ipairs(KEYS) do
-  local owner, ttl = ARGV[2 * i - 1], tonumber(ARGV[2 * i])
+  local owner = ARGV[i + 1]
   local ends = redis.pcall('ZSCORE', key, owner)
   -- A key of another type is not this owner's, and the rest of the batch is renewed. Any other failure tells nothing.
   if type(ends) == 'table' and not string.find(ends.err, 'WRONGTYPE') then return ends end
