@@ -18,7 +18,7 @@ import { DEFAULT_NAME } from './distributed-lock.tokens.js';
 import { LeaderCandidates } from './leader/leader-candidates.js';
 import type { LockDefinition } from './decorators/lock-definition.js';
 import { planLock, type LockPlan, type Registered } from './aspect/lock-plan.js';
-import { LockUses } from './boot/lock-uses.js';
+import { adviceOnName, LockUses } from './boot/lock-uses.js';
 
 /** The stores of each app. A feature library with its own copy of this package may register a store in the same app. */
 const storesOf = processWide('stores', () => new WeakMap<object, Map<string, Registered>>());
@@ -47,7 +47,12 @@ export class LockRegistry implements OnApplicationBootstrap, BeforeApplicationSh
         `DistributedLockModule: the name "${options.name}" must be given to forRootAsync() itself, beside the factory.`,
       );
     }
-    if (this.stores.has(name)) throw new LockConfigError(`DistributedLockModule: two stores are registered under the name "${name}".`);
+    if (this.stores.has(name)) {
+      throw new LockConfigError(
+        `DistributedLockModule: forRoot() is imported twice for the store "${name}". It is global: import it once, in the root module. ` +
+          'A second store needs a "name" of its own.',
+      );
+    }
     const { store, namespace = '', defaults = {}, shutdownTimeout, localQueue, logger = new Logger('DistributedLock') } = options;
     const ofLocks = coreOptionsOf(defaults);
     const locks = new Locks(store, { namespace, defaults: ofLocks, shutdownTimeout, localQueue, logger });
@@ -95,8 +100,9 @@ export class LockRegistry implements OnApplicationBootstrap, BeforeApplicationSh
     if (!registered) throw new LockConfigError(`${definition.where}: no store is registered under the name "${name}".`);
     if (definition.kind === 'leader') return this.candidates.planFor(definition, registered);
     const plan = planLock(definition, registered);
-    const advice = this.uses.add(definition, registered.locks.store, plan);
-    if (advice) log(plan.logger, 'warn', advice);
+    for (const advice of [this.uses.add(definition, registered.locks.store, plan), adviceOnName(definition, plan)]) {
+      if (advice) log(plan.logger, 'warn', advice);
+    }
     return plan;
   }
 }

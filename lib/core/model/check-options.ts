@@ -1,4 +1,5 @@
 import { inspect } from 'node:util';
+import { nearest } from '../util/nearest.js';
 import { LockConfigError } from './errors.js';
 
 /** Returns what the option must be, for the message; `undefined`: the value is that. */
@@ -33,7 +34,7 @@ export function checkOptions(options: unknown, where: string, checks: Checks, re
   if (options === undefined && required === undefined) return;
   if (typeof options !== 'object' || options === null) throw new LockConfigError(`${where}: the options must be an object.`);
   for (const name of Object.keys(options)) {
-    if (!Object.hasOwn(checks, name)) throw new LockConfigError(`${where}: unknown option "${name}".`);
+    if (!Object.hasOwn(checks, name)) throw unknownOption(name, where, Object.keys(checks));
   }
   // Also inherited ones.
   for (const name in checks) {
@@ -41,6 +42,12 @@ export function checkOptions(options: unknown, where: string, checks: Checks, re
     const expected = value === undefined && name !== required ? undefined : checks[name]?.(value);
     if (expected !== undefined) throw new LockConfigError(`${where}: "${name}" must be ${expected}, not ${inspect(value)}.`);
   }
+}
+
+/** An error that suggests the nearest known option. */
+export function unknownOption(name: string, where: string, known: readonly string[]): LockConfigError {
+  const meant = nearest(name, known);
+  return new LockConfigError(`${where}: unknown option "${name}".${meant === undefined ? '' : ` Did you mean "${meant}"?`}`);
 }
 
 export function only(checks: Checks, ...names: string[]): Checks {

@@ -1,7 +1,8 @@
+import { inspect } from 'node:util';
 import { Cluster, Redis, type ClusterNode, type ClusterOptions, type RedisOptions } from 'ioredis';
 import { now } from '../../core/util/clock.js';
 import { LockConfigError } from '../../core/model/errors.js';
-import { defined } from '../../core/model/check-options.js';
+import { defined, unknownOption } from '../../core/model/check-options.js';
 import type { LockStore } from '../../core/store/lock-store.js';
 import { RedisCountDownLatchDriver } from './count-down-latch.driver.js';
 import { RedisMutexDriver } from './mutex.driver.js';
@@ -45,7 +46,21 @@ export type RedisStoreOptions = RedisConnectionOptions & {
 };
 
 const SOURCES = ['url', 'client', 'options', 'cluster', 'sentinels'] as const;
-const OTHERS = ['name', 'clusterOptions', 'requestTimeout', 'fenceTimeout'];
+const NAMES: readonly string[] = [...SOURCES, 'name', 'clusterOptions', 'requestTimeout', 'fenceTimeout'];
+/** Options of ioredis, which people write beside ours. */
+const OF_CLIENT = [
+  'host',
+  'port',
+  'path',
+  'db',
+  'username',
+  'password',
+  'tls',
+  'family',
+  'keyPrefix',
+  'lazyConnect',
+  'maxRetriesPerRequest',
+];
 const HOUR = 3_600_000;
 /** Node and ioredis fire a longer timer at once. */
 const LONGEST = 2 ** 31 - 1;
@@ -137,13 +152,20 @@ function checkStoreOptions(given: RedisStoreOptions): RedisStoreOptions {
   const fail = (problem: string): never => {
     throw new LockConfigError(`redisStore: ${problem}.`);
   };
+  if (typeof given === 'string') fail('the options must be an object: redisStore({ url })');
   if (typeof given !== 'object' || given === null) fail('the options must be an object');
+  if ('evalsha' in given) fail('a client is passed as redisStore({ client })');
   const options = defined(given);
-  for (const name of Object.keys(options)) if (![...SOURCES, ...OTHERS].includes(name)) fail(`unknown option "${name}"`);
+  for (const name of Object.keys(options)) {
+    if (OF_CLIENT.includes(name)) fail(`"${name}" is an option of ioredis: write redisStore({ options: { ${name} } })`);
+    if (!NAMES.includes(name)) throw unknownOption(name, 'redisStore', NAMES);
+  }
   const sources = SOURCES.filter((name) => name in options && !(name === 'options' && 'sentinels' in options));
   if (sources.length !== 1) fail(`give exactly one of ${SOURCES.join(', ')}, not ${sources.join(' and ') || 'none'}`);
   if ('client' in options && typeof options.client?.evalsha !== 'function') fail('"client" must be an ioredis client');
-  if ('url' in options && typeof options.url !== 'string') fail('"url" must be a string');
+  if ('url' in options && (typeof options.url !== 'string' || options.url.trim() === '')) {
+    fail(`"url" must be a URL such as redis://localhost:6379, not ${inspect(options.url)}`);
+  }
   if ('cluster' in options && !isFilled(options.cluster)) fail('"cluster" must list at least one node');
   if ('sentinels' in options && !isFilled(options.sentinels)) fail('"sentinels" must list at least one sentinel');
   if ('sentinels' in options && typeof options.name !== 'string') fail('"name" must name the master that the sentinels watch');
