@@ -16,6 +16,7 @@ const wrong: Record<keyof UsingOptions, unknown[]> = {
   fair: ['yes', 0, 1, null],
   minHold: notIntegers,
   maxHold: notPositive,
+  label: [5, null, {}],
   signal: [{}, null, new AbortController(), 'signal'],
   onTimeout: ['run', true, null, 0],
   onLost: ['warn', true, null, () => undefined],
@@ -30,6 +31,7 @@ const right: Record<keyof UsingOptions, unknown[]> = {
   fair: [true, false],
   minHold: [0, 1],
   maxHold: [1, 2 ** 40],
+  label: ['', 'Stock.buy'],
   signal: [new AbortController().signal, AbortSignal.timeout(60_000)],
   onTimeout: ['throw', 'skip', () => 'instead'],
   onLost: ['throw', 'ignore'],
@@ -143,7 +145,7 @@ describe('the options of a call', () => {
 
   it('are the documented defaults where nobody says otherwise', () => {
     expect(resolve({})).toEqual({
-      keyTimeout: 1_000,
+      keyTimeout: 10_000,
       retryCount: 3,
       retryInterval: 500,
       reentrant: true,

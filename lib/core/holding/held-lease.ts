@@ -26,7 +26,7 @@ export class HeldLease implements Lease {
   /** @param guardsBody whether a body runs under the lease, for which `close()` waits. */
   constructor(
     readonly turn: Turn,
-    private readonly guardsBody: boolean,
+    readonly guardsBody: boolean,
     maxHold: number | undefined,
   ) {
     this.isFirst = turn.leases.length === 0;

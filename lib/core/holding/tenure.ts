@@ -82,7 +82,7 @@ export class Tenure extends LinkedEntry<Tenure> {
     this.turnsLeft = tokens;
     this.turnsEndAt = grantedAt + limits.time;
     this.mayExtend = tokens > 1 && !isContested && driver.extend !== undefined;
-    watchdog.add(this);
+    watchdog.add(this, grantedAt);
   }
 
   /** Milliseconds since a renewal was sent that has no answer yet; 0: none is under way. */
@@ -206,7 +206,7 @@ export class Tenure extends LinkedEntry<Tenure> {
   }
 
   expire(): void {
-    this.lose(`it was not renewed within its ${this.ttl} ms`);
+    this.lose(`it was not renewed within its ${this.ttl} ms${watchdog.reasonFor(this)}`);
   }
 
   lose(why: string): void {

@@ -3,6 +3,7 @@ import { now } from '../util/clock.js';
 import { added, emptyList, removed } from '../util/short-list.js';
 import type { HeldLease } from './held-lease.js';
 import type { Tenure } from './tenure.js';
+import { watchdog } from './watchdog.js';
 
 /** One local caller's part of a tenure. It ends with the last of its leases: the caller's own, and one for each re-entrant call. */
 export class Turn {
@@ -17,7 +18,7 @@ export class Turn {
   constructor(
     readonly tenure: Tenure,
     readonly fencingToken: number | null,
-    private readonly grantedAt: number,
+    readonly grantedAt: number,
     public keepUntil: number,
   ) {}
 
@@ -36,6 +37,7 @@ export class Turn {
     const time = now();
     this.leases = removed(this.leases, lease);
     if (this.remaining(time) === 0) this.tenure.expire();
+    watchdog.noticeStall(this.tenure, time);
     if (this.leases.length === 0) {
       this.isEnded = true;
       return this.tenure.endTurn(time);

@@ -7,6 +7,8 @@ import type { Tenure } from './tenure.js';
 const SHORTEST_PAUSE = 20;
 const LONGEST_PAUSE = 1000;
 const LATEST = 50;
+/** How often it is looked at, in milliseconds, whether the event loop stands still under a lease. */
+const lookAfter = (ttl: number): number => Math.max(ttl / 40, 5);
 
 /**
  * Renews every tenure of the process when a third of its length is over, in one batch for each driver and tick, and ends those whose validity is
@@ -19,10 +21,18 @@ export class Watchdog {
   private timer: NodeJS.Timeout | undefined;
   private tickAt = Infinity;
   private firesAt = Infinity;
+  /** When a tenure is to be renewed, or ends. */
+  private dueAt = Infinity;
+  private shortestTtl = Infinity;
+  /** When the event loop was last known to run. */
+  private seenAt = -Infinity;
+  private lastStall = { length: 0, end: -Infinity };
 
-  add(tenure: Tenure): void {
+  add(tenure: Tenure, time: number): void {
     this.tenures.add(tenure);
-    this.tickBy(Math.min(tenure.renewAt, tenure.validUntil));
+    this.shortestTtl = Math.min(this.shortestTtl, tenure.ttl);
+    this.dueAt = Math.min(this.dueAt, tenure.renewAt, tenure.validUntil);
+    this.wakeBy(Math.min(this.dueAt, time + lookAfter(tenure.ttl)));
   }
 
   /** The timer stays until its next tick: a new timer for each short hold would cost more than the rest of the hold. */
@@ -34,8 +44,13 @@ export class Watchdog {
     return [...this.tenures].filter((tenure) => tenure.runtime === runtime);
   }
 
-  /** The next tick comes at this time at the latest. */
+  /** Something is due at this time. */
   tickBy(time: number): void {
+    this.dueAt = Math.min(this.dueAt, time);
+    this.wakeBy(time);
+  }
+
+  private wakeBy(time: number): void {
     if (time >= this.tickAt) {
       // The timer is gone if a test has thrown its fake clock away.
       const isGone = this.tickAt < Infinity && now() - this.firesAt > LATEST;
@@ -43,16 +58,21 @@ export class Watchdog {
     }
     const current = now();
     clearTimeout(this.timer);
-    // A tenure that was due before it was added does not show that the event loop lagged.
-    if (time < this.tickAt) this.tickAt = Math.max(time, current);
+    this.tickAt = Math.min(this.tickAt, Math.max(time, current));
     this.firesAt = Math.max(this.tickAt, current);
     this.timer = after(this.firesAt - current, () => this.tick()).unref();
   }
 
   private tick(): void {
     const time = now();
-    const lag = time - this.tickAt;
     this.tickAt = Infinity;
+    if (time >= this.dueAt || time - this.seenAt >= this.shortestTtl / 3) this.work(time);
+    this.seenAt = time;
+    if (this.tenures.size > 0) this.wakeBy(Math.min(this.dueAt, time + lookAfter(this.shortestTtl)));
+    else this.dueAt = this.shortestTtl = Infinity;
+  }
+
+  private work(time: number): void {
     const due = new Map<LeaseDriver, Tenure[]>();
     let firstRenewal = Infinity;
     let firstEnd = Infinity;
@@ -78,10 +98,38 @@ export class Watchdog {
       firstEnd = Math.min(firstEnd, tenure.validUntil);
     }
     for (const tenure of over) tenure.expire();
-    if (shortest && lag > shortest.ttl / 3) noticeLag(lag, shortest);
-    for (const [driver, tenures] of due) this.renew(driver, tenures);
+    if (shortest) this.noticeStall(shortest, time);
+    this.shortestTtl = shortest?.ttl ?? Infinity;
     // A tick gathers the renewals of a seventh of the shortest pace. Else thousands of leases would need as many ticks.
-    this.tickBy(Math.min(firstEnd, Math.max(firstRenewal, time + pace / 7)));
+    this.dueAt = Math.min(firstEnd, Math.max(firstRenewal, time + pace / 7));
+    for (const [driver, tenures] of due) this.renew(driver, tenures);
+  }
+
+  /** Warns if the event loop has just stood still for a third of the lease. */
+  noticeStall(tenure: Tenure, time: number): void {
+    const { key, ttl, runtime } = tenure;
+    const length = this.stallOf(tenure, time);
+    if (length === 0) return;
+    this.seenAt = time;
+    this.lastStall = { length, end: time };
+    const tooLong = `The event loop stood still for ${Math.round(length)} ms, more than a third of the keyTimeout of ${ttl} ms of "${key}"`;
+    runtime.events.warn(`${tooLong}: leases may be lost. Use a longer keyTimeout, or move the work that blocks off this thread.`);
+    runtime.events.emit('lag', { lag: length, keyTimeout: ttl, key });
+  }
+
+  /** Why a lease that has just ended was not renewed, as the end of a sentence; empty: not because the event loop stood still. */
+  reasonFor(tenure: Tenure): string {
+    const time = now();
+    const { ttl } = tenure;
+    const { length, end } = this.lastStall;
+    const stall = this.stallOf(tenure, time) || (end > time - ttl && length >= ttl / 3 ? length : 0);
+    return stall === 0 ? '' : `, because the event loop stood still for ${Math.round(stall)} ms`;
+  }
+
+  /** For how many milliseconds the event loop has just stood still; 0: for less than a third of the lease. */
+  private stallOf({ ttl, turn }: Tenure, time: number): number {
+    const length = time - Math.max(this.seenAt, turn.grantedAt);
+    return length < ttl / 3 ? 0 : length;
   }
 
   private renew(driver: LeaseDriver, tenures: readonly Tenure[]): void {
@@ -110,12 +158,6 @@ export class Watchdog {
     tenure.runtime.unknown('renew', tenure, error);
     this.tickBy(tenure.renewAt);
   }
-}
-
-function noticeLag(lag: number, { key, ttl, runtime }: Tenure): void {
-  const tooLong = `The event loop stood still for ${Math.round(lag)} ms, more than a third of the keyTimeout of ${ttl} ms of "${key}"`;
-  runtime.events.warn(`${tooLong}: leases may be lost. Use a longer keyTimeout, or move the work that blocks off this thread.`);
-  runtime.events.emit('lag', { lag, keyTimeout: ttl, key });
 }
 
 /** The watchdog of this process. */

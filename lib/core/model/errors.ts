@@ -137,9 +137,17 @@ export function asStoreError(cause: unknown, key: string): LockError {
 export function ownCopyOf(error: LockError, key = error.key): LockError {
   const { message, cause } = error;
   if (error instanceof QuorumError) return new QuorumError(message, { key, cause, votes: error.votes });
+  if (error instanceof LockConfigError) return new LockConfigError(message, { key, cause });
   if (!(error instanceof StoreError)) return error;
   const { transient, isUnsent } = error;
   return new StoreError(message, { key, cause, transient, isUnsent });
+}
+
+/** Puts the caller's label before the message: the stack of an error that ends a wait shows no frame of the program. */
+export function nameCaller(error: LockError, label: string): void {
+  const { message } = error;
+  error.message = `${label}: ${message}`;
+  error.stack = error.stack?.replace(message, () => error.message);
 }
 
 /** The caller's patience and one `requestTimeout` more are over, and the store has not answered. */

@@ -1,11 +1,11 @@
-import { defined, integerFrom, oneOf, type Check } from './check-options.js';
+import { defined, integerFrom, ofType, oneOf, type Check } from './check-options.js';
 import type { LockTimeoutError } from './errors.js';
 
 /** How to take and keep a lease. All times are whole milliseconds. */
 export interface AcquireOptions {
   /**
    * Lease length, from 10. The lease is valid for this time less 1 % (at least 2 ms), counted from before its request was sent. The watchdog renews
-   * it while it is held. Choose it well above the longest pause of the process. Default 1000.
+   * it while it is held. Choose it well above the longest pause of the process. Default 10,000.
    */
   keyTimeout?: number;
   /** Tries; 1: one try, no waiting; 0: wait until acquired. Default 3. */
@@ -22,6 +22,8 @@ export interface AcquireOptions {
   minHold?: number;
   /** After this time the lease's signal aborts, and the lease is not renewed any more. Default: no limit. */
   maxHold?: number;
+  /** What errors call the caller, such as `'StockService.reduce'`: the stack of an error that ends a wait does not show it. Default: nothing. */
+  label?: string;
   /** Ends the wait: the acquire rejects at once with a {@link LockAbortedError}. */
   signal?: AbortSignal;
 }
@@ -53,7 +55,7 @@ export type ResolvedOptions = UsingOptions &
   Required<Pick<UsingOptions, 'keyTimeout' | 'retryCount' | 'retryInterval' | 'reentrant' | 'fair' | 'minHold' | 'onTimeout' | 'onLost'>>;
 
 const DEFAULTS: ResolvedOptions = {
-  keyTimeout: 1000,
+  keyTimeout: 10_000,
   retryCount: 3,
   retryInterval: 500,
   reentrant: true,
@@ -75,6 +77,7 @@ export const ACQUIRE_CHECKS = {
   fair: oneOf(true, false),
   minHold: DURATION,
   maxHold: integerFrom(1),
+  label: ofType('string'),
   signal: (value) => ('aborted' in Object(value) && 'addEventListener' in Object(value) ? undefined : 'an AbortSignal'),
 } as const satisfies Record<keyof AcquireOptions, Check>;
 
@@ -102,6 +105,7 @@ export function resolveOptions(defaults: ResolvedOptions, own: UsingOptions | un
     fair: own.fair ?? defaults.fair,
     minHold: own.minHold ?? defaults.minHold,
     maxHold: own.maxHold ?? defaults.maxHold,
+    label: own.label ?? defaults.label,
     signal: own.signal ?? defaults.signal,
     onTimeout: own.onTimeout ?? defaults.onTimeout,
     onLost: own.onLost ?? defaults.onLost,
