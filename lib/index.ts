@@ -1,4 +1,11 @@
-export { DistributedLock, ReadLock, Semaphore, WriteLock, type LockDecorator } from './nest/decorators/distributed-lock.decorator.js';
+export {
+  CronLock,
+  DistributedLock,
+  ReadLock,
+  Semaphore,
+  WriteLock,
+  type LockDecorator,
+} from './nest/decorators/distributed-lock.decorator.js';
 export { LeaderOnly } from './nest/decorators/leader-only.decorator.js';
 export { runStandby, type Standby, type StandbyOptions } from './nest/standby/standby.js';
 export { DistributedLockModule } from './nest/distributed-lock.module.js';
@@ -7,6 +14,7 @@ export { LockExceptionFilter } from './nest/distributed-lock.filter.js';
 export { InjectLocks, locksToken } from './nest/distributed-lock.tokens.js';
 export { LOCK_KEY } from './nest/key/lock-key.js';
 export type {
+  CronLockOptions,
   DistributedLockModuleAsyncOptions,
   DistributedLockModuleOptions,
   DistributedLockOptions,

@@ -203,6 +203,11 @@ export class Locks {
     this.runtime.close();
     this.queues.close();
     const held = watchdog.tenuresOf(this.runtime).flatMap(({ turn }) => turn.leases);
+    const bare = [...new Set(held.filter(({ guardsBody }) => !guardsBody).map(({ key }) => `"${key}"`))];
+    if (bare.length > 0)
+      this.events.warn(
+        `Closed while leases were held that nobody had released: ${bare.join(', ')}. Use \`await using\`, or release() in a finally.`,
+      );
     await Promise.all(held.map((lease) => lease.revoke(new LockLostError('The lease was released because the locks were closed.'))));
     // Clean-up under way may fail with a broken connection, and is sent once more over the next one.
     await isSettledWithin(3 * this.store.requestTimeout, this.runtime.quiet());

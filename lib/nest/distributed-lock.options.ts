@@ -1,9 +1,9 @@
 import type { ModuleMetadata, Type } from '@nestjs/common';
 import { LockConfigError } from '../core/model/errors.js';
 import type { LockLogger } from '../core/model/events.js';
-import { checkOptions, ofType, oneOf, only, type Check } from '../core/model/check-options.js';
+import { checkOptions, integerFrom, ofType, oneOf, only, type Check } from '../core/model/check-options.js';
 import type { LocalQueueOptions } from '../core/model/locks-options.js';
-import { USING_CHECKS, type UsingOptions } from '../core/model/options.js';
+import { USING_CHECKS, type OnTimeout, type UsingOptions } from '../core/model/options.js';
 import type { LockStore } from '../core/store/lock-store.js';
 import {
   checkSemaphoreOptions,
@@ -22,7 +22,8 @@ export interface DistributedLockOptions<
   M extends LockableMethod = LockableMethod,
   Key = KeyOf<M>,
   Path extends string = PathOf<M>,
-> extends Omit<UsingOptions, 'signal'> {
+  On extends OnTimeout = OnTimeout,
+> extends Omit<UsingOptions, 'signal' | 'onTimeout'> {
   /** Default `''`. The key is `prefix + value + part + '-locks'`. */
   prefix?: string;
   /** Default `'<DeclaringClass>.<method>'`. */
@@ -35,19 +36,46 @@ export interface DistributedLockOptions<
   paramLock?: boolean | readonly Path[];
   /** Builds the part of the key that depends on the arguments. Not together with `paramLock`. */
   key?: Key;
+  /**
+   * When the wait timeout is over: `'throw'` a {@link LockTimeoutError}; `'skip'` the call, which resolves to `undefined` (an Observable completes,
+   * an iterable ends); or resolve to what a function returns. Default `'throw'`.
+   */
+  onTimeout?: On;
   /** What the method returns. Needed if the method is not `async` and has no declared type that says it; wins over the declared type. */
   returns?: ReturnKind;
   /** Name of the registered store. Default `'default'`. */
   store?: string;
 }
 
+/** Options of {@link CronLock}. */
+export interface CronLockOptions<M extends LockableMethod = LockableMethod, Key = KeyOf<M>, Path extends string = PathOf<M>> extends Omit<
+  DistributedLockOptions<M, Key, Path>,
+  'waitTimeout' | 'retryCount' | 'retryInterval' | 'onTimeout' | 'minHold'
+> {
+  /**
+   * For so long after its start, no other instance runs the same tick: longer than the clocks of the instances differ, and shorter than the time
+   * between two ticks.
+   */
+  minHold: number;
+}
+
 /** Options of {@link ReadLock} and {@link WriteLock}. */
-export interface ReadWriteDecoratorOptions<M extends LockableMethod = LockableMethod, Key = KeyOf<M>, Path extends string = PathOf<M>>
-  extends DistributedLockOptions<M, Key, Path>, ReadWriteLockOptions {}
+export interface ReadWriteDecoratorOptions<
+  M extends LockableMethod = LockableMethod,
+  Key = KeyOf<M>,
+  Path extends string = PathOf<M>,
+  On extends OnTimeout = OnTimeout,
+>
+  extends DistributedLockOptions<M, Key, Path, On>, ReadWriteLockOptions {}
 
 /** Options of {@link Semaphore}. */
-export interface SemaphoreDecoratorOptions<M extends LockableMethod = LockableMethod, Key = KeyOf<M>, Path extends string = PathOf<M>>
-  extends DistributedLockOptions<M, Key, Path>, SemaphoreOptions {}
+export interface SemaphoreDecoratorOptions<
+  M extends LockableMethod = LockableMethod,
+  Key = KeyOf<M>,
+  Path extends string = PathOf<M>,
+  On extends OnTimeout = OnTimeout,
+>
+  extends DistributedLockOptions<M, Key, Path, On>, SemaphoreOptions {}
 
 /** Options of {@link LeaderOnly}. Methods of the same election that set `keyTimeout` or `retryInterval` must set the same value. */
 export type LeaderOnlyOptions = Pick<DistributedLockOptions, 'keyTimeout' | 'retryInterval' | 'onLost' | 'returns' | 'store'>;
@@ -106,8 +134,10 @@ const LOCK_CHECKS = {
   key: ofType('function'),
   returns: RETURNS,
 };
+const { waitTimeout: _wait, retryCount: _count, retryInterval: _interval, onTimeout: _on, ...CRON_CHECKS } = LOCK_CHECKS;
 const CHECKS = {
   mutex: LOCK_CHECKS,
+  cron: { ...CRON_CHECKS, minHold: integerFrom(1) },
   read: { ...LOCK_CHECKS, ...READ_WRITE_CHECKS },
   write: { ...LOCK_CHECKS, ...READ_WRITE_CHECKS },
   semaphore: { ...LOCK_CHECKS, ...SEMAPHORE_CHECKS },
@@ -124,7 +154,7 @@ export function coreOptionsOf(options: DistributedLockOptions): UsingOptions {
 
 /** @throws {LockConfigError} naming `where` and the option. */
 export function checkDecoratorOptions(options: AnyDecoratorOptions, where: string, kind: LockKind): void {
-  checkOptions(options, where, CHECKS[kind]);
+  checkOptions(options, where, CHECKS[kind], kind === 'cron' ? 'minHold' : undefined);
   const { key, paramLock, permits, count } = options;
   if (key !== undefined && paramLock) {
     throw new LockConfigError(`${where}: "key" and "paramLock" both say which arguments take part in the key: give one.`);

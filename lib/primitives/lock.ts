@@ -1,4 +1,4 @@
-import { LockLostError, LockTimeoutError } from '../core/model/errors.js';
+import { LockError, LockLostError, LockTimeoutError, nameCaller } from '../core/model/errors.js';
 import { checkOptions } from '../core/model/check-options.js';
 import type { Lease } from '../core/model/lease.js';
 import {
@@ -124,7 +124,9 @@ export async function runUnder<L extends LosableLease>(
   try {
     lease = await lock.take(options, true);
   } catch (error) {
-    const { onTimeout } = options;
+    const { onTimeout, label } = options;
+    // A loss is also the reason of a signal, and known to others.
+    if (label !== undefined && error instanceof LockError && !(error instanceof LockLostError)) nameCaller(error, label);
     if (!(error instanceof LockTimeoutError) || onTimeout === 'throw') throw error;
     return onTimeout === 'skip' ? undefined : onTimeout({ key: error.key ?? '', ...call, error });
   }
@@ -136,8 +138,9 @@ export async function runUnder<L extends LosableLease>(
     throw error;
   }
   if (await releaseOf(lease, options)) return result;
+  const { label } = options;
   const message = `The lease of "${lease.key}" was lost while the work ran: another may have worked at the same time.`;
-  throw new LockLostError(message, { key: lease.key, result, cause: lease.loss });
+  throw new LockLostError(label === undefined ? message : `${label}: ${message}`, { key: lease.key, result, cause: lease.loss });
 }
 
 /** A call that ignores a loss does not wait for the reply to its release, which would only report a loss. */

@@ -31,7 +31,7 @@ place('GraphQL', '@Query, with @Args, pipes and guards', (order) => {
   class StockResolver {
     readonly tally = new Tally();
 
-    @lockAmong(order, { value: 'stock', key: (id) => id, ...LONG }, Query(() => String))
+    @lockAmong(order, { value: 'stock', key: (id: string) => id, ...LONG }, Query(() => String))
     async stock(@Args('id', { type: () => String }, ParseIntPipe) id: number) {
       return `${id * 2} ${key()}`;
     }

@@ -60,7 +60,7 @@ class Wrap implements NestInterceptor {
 place('HTTP', '@Get with pipes on @Param and @Query, on Express and Fastify', (order) => {
   @Controller()
   class StockController {
-    @lockAmong(order, { value: 'stock', key: (id) => id, ...LONG }, Get('stock/:id'), HttpCode(202), Header('X-Shelf', 'top'))
+    @lockAmong(order, { value: 'stock', key: (id: string) => id, ...LONG }, Get('stock/:id'), HttpCode(202), Header('X-Shelf', 'top'))
     async one(@Param('id', ParseIntPipe) id: number, @Query('units', ParseIntPipe) units: number) {
       return { twice: id * 2, units, key: key() };
     }

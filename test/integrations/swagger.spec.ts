@@ -49,7 +49,7 @@ function stock(kind: Kind) {
   @Controller('stock')
   class StockController {
     @among(
-      { value: 'read', key: (id) => id },
+      { value: 'read', key: (id: string) => id },
       Get(':id'),
       ApiOperation({ summary: 'Reads', description: 'How many are left', operationId: 'readStock' }),
       ApiParam({ name: 'id', description: 'the number on the shelf' }),

@@ -4,7 +4,7 @@ import ts from 'typescript';
 
 const root = join(__dirname, '../..');
 const imports = `
-import { Locks, DistributedLock, LeaderOnly, ReadLock, Semaphore, WriteLock, type Lock, type ReadWriteLock, type UsingOptions } from 'nestjs-distributed-lock';
+import { CronLock, Locks, DistributedLock, LeaderOnly, ReadLock, Semaphore, WriteLock, type Lock, type OnTimeout, type ReadWriteLock, type UsingOptions } from 'nestjs-distributed-lock';
 import { memoryStore } from 'nestjs-distributed-lock/memory';
 const locks = new Locks(memoryStore());
 const five = async () => 5;
@@ -17,6 +17,14 @@ const accepted: Record<string, string> = {
     'class Shop { @DistributedLock({ key: (sku: string) => sku }) async buy(_sku: string) {} }',
   'any decorator with its options':
     'class Shop { @ReadLock({ policy: "readers" }) @WriteLock({ value: "a" }) @Semaphore({ permits: 2, count: 1 }) @LeaderOnly("shop", { keyTimeout: 5000 }) async buy() {} }',
+  "'skip' on methods that may return undefined":
+    'class Shop { @DistributedLock({ onTimeout: "skip" }) async buy() {} @DistributedLock<Shop["sell"]>({ onTimeout: "skip" }) async sell(): Promise<number | undefined> { return 5; } }',
+  "'skip' on a stream": 'class Shop { @DistributedLock({ onTimeout: "skip" }) async *list(): AsyncGenerator<number> { yield 5; } }',
+  'a choice of onTimeout that may skip':
+    'const onTimeout: OnTimeout = locks ? "skip" : "throw"; class Shop { @DistributedLock({ onTimeout }) async buy() { return 5; } }',
+  'a cron lock': 'class Shop { @CronLock({ minHold: 5000, value: "report" }) async report() {} }',
+  'a key function that declares no types and needs none':
+    'class Shop { @DistributedLock({ key: (sku, ...rest) => [String(sku), rest.length] }) async buy(_sku: string, _count: number) {} }',
   'locks of all kinds as one type':
     'const permit: Lock = locks.semaphore("a", { permits: 2 }); const { read, write }: ReadWriteLock = locks.readWriteLock("b"); void [permit.key, read, write];',
   'a result without onTimeout': 'const result: Promise<number> = locks.using("key", five);',
@@ -31,6 +39,30 @@ const refused: Record<string, [string, RegExp]> = {
   'a key function that takes something else than the method': [
     'class Shop { @DistributedLock({ key: (id: number) => id }) async buy(_sku: string) {} }',
     /key: its parameters are not those of this method/,
+  ],
+  'a key function that uses what it does not declare': [
+    'class Shop { @DistributedLock({ key: (order) => order.id }) async buy(_order: { id: number }) {} }',
+    /'order' is of type 'unknown'/,
+  ],
+  "'skip' on a method whose result is never undefined": [
+    'class Shop { @DistributedLock({ onTimeout: "skip" }) async buy() { return 5; } }',
+    /onTimeout: 'skip' resolves to undefined, which the result type of this method does not allow/,
+  ],
+  "'skip' on a named method whose result is never undefined": [
+    'class Shop { @DistributedLock<Shop["buy"]>({ onTimeout: "skip" }) async buy() { return 5; } }',
+    /'"skip"' is not assignable to type/,
+  ],
+  "'skip' on a semaphore whose result is never undefined": [
+    'class Shop { @Semaphore({ permits: 2, onTimeout: "skip" }) async buy() { return 5; } }',
+    /onTimeout: 'skip' resolves to undefined/,
+  ],
+  'a cron lock on a method with a result': [
+    'class Shop { @CronLock({ minHold: 5000 }) async report() { return 5; } }',
+    /onTimeout: 'skip' resolves to undefined/,
+  ],
+  'a cron lock that waits': [
+    'class Shop { @CronLock({ minHold: 5000, waitTimeout: 5 }) async report() {} }',
+    /'waitTimeout' does not exist/,
   ],
   'a path that leads nowhere': [
     'class Shop { @DistributedLock({ paramLock: ["0.id", "0.sku"] }) async buy(_order: { id: number }) {} }',

@@ -1,5 +1,6 @@
+import { inspect } from 'node:util';
 import { LockConfigError, UnsupportedPrimitiveError } from '../../core/model/errors.js';
-import type { LockLogger } from '../../core/model/events.js';
+import { log, type LockLogger } from '../../core/model/events.js';
 import { resolveOptions, type ResolvedOptions } from '../../core/model/options.js';
 import type { HeldLease } from '../../core/holding/held-lease.js';
 import type { Locks } from '../../locks.js';
@@ -7,6 +8,7 @@ import { takeable } from '../../primitives/key-lock.js';
 import type { Guard } from '../../primitives/lock.js';
 import type { DistributedLockOptions, ReturnKind } from '../distributed-lock.options.js';
 import type { LockDefinition } from '../decorators/lock-definition.js';
+import { cronGuard } from './cron-guard.js';
 import { digestArguments, encodeKeyParts } from '../key/lock-key.js';
 
 /** A store of an app, with the options of its module. */
@@ -26,6 +28,10 @@ export type MethodLock = Guard<HeldLease>;
 export interface LockPlan {
   readonly options: ResolvedOptions;
   readonly returns: ReturnKind;
+  /** `prefix + value`, after the namespace. */
+  readonly name: string;
+  /** Whether `value` was not given. */
+  readonly isNamedByClass: boolean;
   /** The key without the part that depends on the arguments. */
   readonly key: string;
   /** How the arguments are part of the key: not at all, by a `key` function, or by a digest of all of them or of the values at some paths. */
@@ -40,19 +46,23 @@ export interface LockPlan {
  * @throws {UnsupportedPrimitiveError} if the store has no such locks.
  */
 export function planLock(definition: LockDefinition, registered: Registered): LockPlan {
-  const { locks, logger, defaults, complete, namespace } = registered;
+  const { logger, defaults, complete, namespace } = registered;
   const { where, className, method, returns } = definition;
   const own = definition.options;
-  const { prefix = defaults.prefix ?? '', value = defaults.value ?? `${className}.${nameOf(method)}` } = own;
+  const path = `${className}.${nameOf(method)}`;
+  const { prefix = defaults.prefix ?? '', value = defaults.value ?? path } = own;
   if (prefix + value === '') throw new LockConfigError(`${where}: the key is empty: give a "prefix" or a "value".`);
   // `key` and `paramLock` exclude each other, so a method that sets one of them ignores the defaults of both.
   const parts = own.key ?? own.paramLock ?? defaults.key ?? defaults.paramLock;
-  const lockAt = lockMaker(definition, locks);
+  const lockAt = lockMaker(definition, registered, path);
   const lock = naming(where, () => lockAt(`${prefix + value}-locks`));
+  const options = resolveOptions(complete, own);
   return {
-    options: resolveOptions(complete, own),
+    options: { ...options, label: options.label ?? path },
     returns: returns ?? defaults.returns ?? 'promise',
     logger,
+    name: namespace + prefix + value,
+    isNamedByClass: (own.value ?? defaults.value) === undefined,
     key: `${namespace}${prefix}${value}${parts ? '-…' : ''}-locks`,
     parts: kindOfParts(parts),
     lockOf: parts ? (args) => naming(where, () => lockAt(prefix + value + partOf(parts, args) + '-locks')) : () => lock,
@@ -63,10 +73,11 @@ function nameOf(method: string | symbol): string {
   return typeof method === 'symbol' ? (method.description ?? '') : method;
 }
 
-function lockMaker({ kind, options }: LockDefinition, locks: Locks): (key: string) => MethodLock {
-  const { policy, permits = 1, count } = options;
+function lockMaker({ kind, options }: LockDefinition, { locks, logger }: Registered, path: string): (key: string) => MethodLock {
+  const { policy, permits = 1, count, label = path } = options;
   if (kind === 'read' || kind === 'write') return (key) => takeable(locks.readWriteLock(key, { policy })[kind]);
   if (kind === 'semaphore') return (key) => takeable(locks.semaphore(key, { permits, count }));
+  if (kind === 'cron') return (key) => cronGuard(takeable(locks.mutex(key)), label, (message) => log(logger, 'debug', message));
   return (key) => takeable(locks.mutex(key));
 }
 
@@ -79,16 +90,24 @@ function kindOfParts(parts: Parts): LockPlan['parts'] {
 }
 
 function partOf(parts: Exclude<Parts, undefined | false>, args: readonly unknown[]): string {
-  return `-${typeof parts === 'function' ? encodeKeyParts(parts(...args)) : digestArguments(args, parts)}`;
+  return `-${typeof parts === 'function' ? encodeKeyParts(partsBy(parts, args)) : digestArguments(args, parts)}`;
+}
+
+function partsBy(key: (...args: unknown[]) => unknown, args: readonly unknown[]): unknown {
+  try {
+    return key(...args);
+  } catch (cause) {
+    throw new LockConfigError(`key threw ${cause instanceof Error ? `${cause.name}: ${cause.message}` : inspect(cause)}`, { cause });
+  }
 }
 
 /** Adds the name of the method to the messages of errors. */
 export function naming<T>(where: string, work: () => T): T {
   try {
     return work();
-  } catch (cause) {
-    if (cause instanceof LockConfigError) throw new LockConfigError(`${where}: ${cause.message}`, { key: cause.key, cause });
-    if (cause instanceof UnsupportedPrimitiveError) throw new UnsupportedPrimitiveError(`${where}: ${cause.message}`, { cause });
-    throw cause;
+  } catch (error) {
+    if (error instanceof LockConfigError) throw new LockConfigError(`${where}: ${error.message}`, { key: error.key, cause: error.cause });
+    if (error instanceof UnsupportedPrimitiveError) throw new UnsupportedPrimitiveError(`${where}: ${error.message}`);
+    throw error;
   }
 }

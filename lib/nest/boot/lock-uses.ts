@@ -6,43 +6,90 @@ import type { LockPlan } from '../aspect/lock-plan.js';
 /** The kind of lock by the kind of decorator. Readers and writers share one kind of lock. */
 const MADE: Record<Exclude<LockKind, 'leader'>, string> = {
   mutex: 'a mutex',
+  cron: 'a mutex',
   read: 'a read/write lock',
   write: 'a read/write lock',
   semaphore: 'a semaphore',
 };
 
-/** Finds methods that use one key as different kinds of lock, as far as the keys are known at boot. */
+const BUILT: Record<LockPlan['parts'], string> = {
+  none: 'without its arguments',
+  key: 'by a "key" function',
+  all: 'by "paramLock" of all arguments',
+  paths: 'by "paramLock" of some arguments',
+};
+
+interface Use {
+  readonly definition: LockDefinition;
+  readonly plan: LockPlan;
+}
+
+/** Compares the methods that share a `prefix` and a `value`, as far as their keys are known at boot. */
 export class LockUses {
-  private readonly uses = new WeakMap<object, Map<string, LockDefinition>>();
+  private readonly uses = new WeakMap<object, Map<string, Use>>();
 
   /**
-   * @returns a startup warning, if semaphores of one key have different numbers of permits.
+   * @returns a startup warning, if the methods hardly can mean the same key, or do not agree how it is locked.
    * @throws {LockConfigError} if another method uses the key as another kind of lock.
    */
-  add(definition: LockDefinition, store: object, { key, parts }: LockPlan): string | undefined {
-    const { kind, where, options } = definition;
+  add(definition: LockDefinition, store: object, plan: LockPlan): string | undefined {
+    const { kind, where } = definition;
     if (kind === 'leader') return undefined;
     let uses = this.uses.get(store);
-    if (!uses) this.uses.set(store, (uses = new Map<string, LockDefinition>()));
-    // Keys whose parts are built in different ways are hardly ever equal.
-    const id = `${parts} ${key}`;
-    const other = uses.get(id);
+    if (!uses) this.uses.set(store, (uses = new Map<string, Use>()));
+    const other = uses.get(plan.name);
     if (!other) {
-      uses.set(id, definition);
+      uses.set(plan.name, { definition, plan });
       return undefined;
     }
-    const made = MADE[other.kind as keyof typeof MADE];
-    if (made !== MADE[kind]) {
-      throw new LockConfigError(
-        `${where}: the key "${key}" would be ${MADE[kind]}, but is ${made} by ${other.where}. One key is one kind of lock: ` +
-          `give ${DECORATORS[kind]} another "value" or "prefix".`,
-        { key },
+    const and = other.definition.where;
+    // Keys whose parts are built in different ways are hardly ever equal.
+    if (other.plan.parts !== plan.parts) {
+      return (
+        `${where}: the key "${plan.name}" is completed ${BUILT[plan.parts]} here, but ${BUILT[other.plan.parts]} by ${and}: ` +
+        'the two do not exclude each other. Build both in the same way, or give one of them another "value".'
       );
     }
-    if (kind !== 'semaphore' || options.permits === other.options.permits) return undefined;
-    return (
-      `${where}: "${key}" has ${options.permits} permits here, but ${other.options.permits} by ${other.where}: ` +
-      'it has as many as the last call said. Give both the same number.'
-    );
+    const made = MADE[other.definition.kind as keyof typeof MADE];
+    if (made !== MADE[kind]) {
+      throw new LockConfigError(
+        `${where}: the key "${plan.key}" would be ${MADE[kind]}, but is ${made} by ${and}. One key is one kind of lock: ` +
+          `give ${DECORATORS[kind]} another "value" or "prefix".`,
+        { key: plan.key },
+      );
+    }
+    return differenceOf({ definition, plan }, other);
   }
+}
+
+function differenceOf({ definition, plan }: Use, other: Use): string | undefined {
+  const [mine, its] = [settingsOf(definition, plan), settingsOf(other.definition, other.plan)];
+  const name = (Object.keys(mine) as (keyof typeof mine)[]).find((setting) => mine[setting] !== its[setting]);
+  if (name === undefined) return undefined;
+  const consequence = {
+    permits: 'it has as many as the last call said',
+    fair: 'calls that are not fair can overtake those that are',
+    policy: 'each call goes by its own',
+  }[name];
+  return (
+    `${definition.where}: "${plan.key}" has ${name} ${mine[name]} here, but ${its[name]} by ${other.definition.where}: ${consequence}. ` +
+    'Give both the same.'
+  );
+}
+
+function settingsOf({ kind, options }: LockDefinition, plan: LockPlan) {
+  return {
+    permits: kind === 'semaphore' ? options.permits : undefined,
+    fair: plan.options.fair,
+    policy: kind === 'read' || kind === 'write' ? (options.policy ?? 'fair') : undefined,
+  };
+}
+
+/** A bundler that minifies names gives `Stock` the name `t`, in the next build perhaps `n`: other instances then lock another key. */
+export function adviceOnName({ className, where }: LockDefinition, { name, isNamedByClass }: LockPlan): string | undefined {
+  if (!isNamedByClass || !/^(.{1,2}|[a-z_$]..)$/.test(className)) return undefined;
+  return (
+    `${where}: the key "${name}" contains the name of the class, which looks minified: another build may choose another name, and lock another key. ` +
+    'Give a "value", or have the bundler keep names.'
+  );
 }

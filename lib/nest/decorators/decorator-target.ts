@@ -5,6 +5,7 @@ import { DECORATORS, type LockDefinition, type Method } from './lock-definition.
 /** The shortest correct form of each decorator. */
 const EXAMPLES: Record<LockKind, string> = {
   ...DECORATORS,
+  cron: '@CronLock({ minHold: 60_000 })',
   semaphore: '@Semaphore({ permits: 5 })',
   leader: "@LeaderOnly('jobs')",
 };

@@ -1,11 +1,13 @@
 import 'reflect-metadata';
 import { Inject } from '@nestjs/common';
 import { LockConfigError } from '../../core/model/errors.js';
+import type { OnTimeout } from '../../core/model/options.js';
 import { assertParentheses, targetOf } from './decorator-target.js';
 import { createJoinPoint } from '../aspect/distributed-lock.join-point.js';
 import {
   checkDecoratorOptions,
   type AnyDecoratorOptions,
+  type CronLockOptions,
   type DistributedLockOptions,
   type LockKind,
   type ReadWriteDecoratorOptions,
@@ -13,16 +15,16 @@ import {
 } from '../distributed-lock.options.js';
 import { INTERCEPTOR, INTERCEPTOR_PROPERTY } from '../distributed-lock.tokens.js';
 import { DECORATORS, lockedMethodsOf, recordLockedMethod, returnKindOf } from './lock-definition.js';
-import type { KeyOf, Lockable, LockableMethod, PathOf } from './lockable-method.js';
+import type { KeyOf, Lockable, LockableMethod, OnTimeoutOf, PathOf } from './lockable-method.js';
 
 /** Metadata of a class into which the interceptor is already injected, by itself or by its parent. */
 const INJECTED = 'nestjs-distributed-lock:injected';
 
 /** Compiles only on methods that can wait for a lock and have the parameters that the options refer to. */
-export type LockDecorator<M extends LockableMethod = LockableMethod, Key = KeyOf<M>, Path extends string = string> = <T>(
+export type LockDecorator<M extends LockableMethod = LockableMethod, Key = KeyOf<M>, Path extends string = string, On = OnTimeout> = <T>(
   target: object,
   method: string | symbol,
-  descriptor: TypedPropertyDescriptor<T> & Lockable<T, M, Key, Path>,
+  descriptor: TypedPropertyDescriptor<T> & Lockable<T, M, Key, Path, On>,
 ) => void;
 
 /**
@@ -40,9 +42,26 @@ export function DistributedLock<
   M extends LockableMethod = LockableMethod,
   Key extends KeyOf<M> = KeyOf<M>,
   Path extends PathOf<M> = PathOf<M>,
->(options?: DistributedLockOptions<M, Key, Path>): LockDecorator<M, Key, Path>;
+  On extends OnTimeoutOf<M> = OnTimeoutOf<M>,
+>(options?: DistributedLockOptions<M, Key, Path, On>): LockDecorator<M, Key, Path, On>;
 export function DistributedLock(...args: unknown[]): LockDecorator {
   return decorate('mutex', args, args[0]);
+}
+
+/**
+ * For a tick that every instance of an app has (`@Cron`, `@Interval`): one of them runs it, the others skip it. It is {@link DistributedLock} with
+ * `waitTimeout: 0`, `onTimeout: 'skip'` and a `minHold`, which keeps the key after a quick job for an instance whose clock is behind. Who runs and
+ * who skips is logged at debug level.
+ *
+ * A call rejects as one of {@link DistributedLock}, but not with {@link LockTimeoutError}: it resolves to `undefined`.
+ *
+ * @throws {LockConfigError} as {@link DistributedLock}; also without `minHold`.
+ */
+export function CronLock<M extends LockableMethod = LockableMethod, Key extends KeyOf<M> = KeyOf<M>, Path extends PathOf<M> = PathOf<M>>(
+  options: CronLockOptions<M, Key, Path>,
+): LockDecorator<M, Key, Path, 'skip'>;
+export function CronLock(...args: unknown[]): LockDecorator {
+  return decorate('cron', args, args[0]);
 }
 
 /**
@@ -52,9 +71,12 @@ export function DistributedLock(...args: unknown[]): LockDecorator {
  * @throws {LockConfigError} as {@link DistributedLock}; at boot, if the key is also used as another kind of lock.
  * @throws {UnsupportedPrimitiveError} at boot, if the store has no such locks.
  */
-export function ReadLock<M extends LockableMethod = LockableMethod, Key extends KeyOf<M> = KeyOf<M>, Path extends PathOf<M> = PathOf<M>>(
-  options?: ReadWriteDecoratorOptions<M, Key, Path>,
-): LockDecorator<M, Key, Path>;
+export function ReadLock<
+  M extends LockableMethod = LockableMethod,
+  Key extends KeyOf<M> = KeyOf<M>,
+  Path extends PathOf<M> = PathOf<M>,
+  On extends OnTimeoutOf<M> = OnTimeoutOf<M>,
+>(options?: ReadWriteDecoratorOptions<M, Key, Path, On>): LockDecorator<M, Key, Path, On>;
 export function ReadLock(...args: unknown[]): LockDecorator {
   return decorate('read', args, args[0]);
 }
@@ -71,9 +93,12 @@ export const WriteLock: typeof ReadLock = (...args: unknown[]) => decorate('writ
  *
  * @throws as {@link ReadLock}.
  */
-export function Semaphore<M extends LockableMethod = LockableMethod, Key extends KeyOf<M> = KeyOf<M>, Path extends PathOf<M> = PathOf<M>>(
-  options: SemaphoreDecoratorOptions<M, Key, Path>,
-): LockDecorator<M, Key, Path>;
+export function Semaphore<
+  M extends LockableMethod = LockableMethod,
+  Key extends KeyOf<M> = KeyOf<M>,
+  Path extends PathOf<M> = PathOf<M>,
+  On extends OnTimeoutOf<M> = OnTimeoutOf<M>,
+>(options: SemaphoreDecoratorOptions<M, Key, Path, On>): LockDecorator<M, Key, Path, On>;
 export function Semaphore(...args: unknown[]): LockDecorator {
   return decorate('semaphore', args, args[0]);
 }
@@ -92,8 +117,8 @@ export function decorate(
   assertParentheses(args, kind);
   return (target, method, descriptor) => {
     const { className, original, where } = targetOf(DECORATORS[kind], target, method, descriptor);
-    const options = given as AnyDecoratorOptions;
-    checkDecoratorOptions(options, where, kind);
+    checkDecoratorOptions(given as AnyDecoratorOptions, where, kind);
+    const options: AnyDecoratorOptions = kind === 'cron' ? { ...(given as object), waitTimeout: 0, onTimeout: 'skip' } : (given as object);
     if (kind === 'leader' && (typeof election !== 'string' || election === '')) {
       throw new LockConfigError(`${where}: the name of the election must be a string that is not empty.`);
     }

@@ -5,6 +5,7 @@ import type { AnyDecoratorOptions, LockKind, ReturnKind } from '../distributed-l
 /** The names of the decorators in messages, by the kind of lock that they take. */
 export const DECORATORS: Readonly<Record<LockKind, string>> = {
   mutex: '@DistributedLock()',
+  cron: '@CronLock()',
   read: '@ReadLock()',
   write: '@WriteLock()',
   semaphore: '@Semaphore()',

@@ -1,15 +1,26 @@
 import type { Observable } from 'rxjs';
+import type { OnTimeout } from '../../core/model/options.js';
 
 /** What a locked method may return. A synchronous method could not wait for its lock. */
 export type LockableResult = PromiseLike<unknown> | Observable<unknown> | AsyncIterable<unknown>;
 
-// eslint-disable-next-line @typescript-eslint/no-explicit-any -- the one type that every method's parameters fit, and that leaves an untyped `key` function usable
+// eslint-disable-next-line @typescript-eslint/no-explicit-any -- the one type that every method's parameters fit
 export type LockableMethod = (...args: any[]) => LockableResult;
 
 export type KeyParts = string | number | readonly (string | number)[];
 
 export type KeyFunction<Args extends readonly unknown[]> = (...args: Args) => KeyParts;
-export type KeyOf<M extends LockableMethod> = KeyFunction<Parameters<M>>;
+
+/** Where the method is not known, the parameters of a `key` function are `unknown`, or what it declares: parameters of a method may be narrower. */
+type UntypedKey = { of(...args: unknown[]): KeyParts }['of'];
+export type KeyOf<M extends LockableMethod> = unknown[] extends Parameters<M> ? UntypedKey : KeyFunction<Parameters<M>>;
+
+/** A call that is skipped resolves to `undefined`, an Observable completes, an iterable ends. */
+type IsSkippable<T extends LockableMethod> =
+  ReturnType<T> extends PromiseLike<infer Result> ? (undefined extends Result ? true : false) : true;
+
+/** What `onTimeout` may be. */
+export type OnTimeoutOf<M extends LockableMethod> = IsSkippable<M> extends true ? OnTimeout : Exclude<OnTimeout, 'skip'>;
 
 /** The paths of `paramLock` for parameters of these types: `'0'`, `'0.id'`. Rest parameters and paths of more than two properties are not checked. */
 export type ParamPath<Args extends readonly unknown[]> = number extends Args['length']
@@ -47,11 +58,13 @@ type Shallower<Depth extends 0 | 1 | 2> = Depth extends 2 ? 1 : 0;
 /**
  * `unknown` if the method can be locked with these options. Otherwise a string type with the reason, which the compiler shows in its error.
  *
- * @typeParam T the method; M the type that the decorator was given for it, if any; Key, Path its own `key` and `paramLock`
+ * @typeParam T the method; M the type that the decorator was given for it, if any; Key, Path, On its own `key`, `paramLock` and `onTimeout`
  */
-export type Lockable<T, M extends LockableMethod, Key, Path extends string> = T extends LockableMethod
+export type Lockable<T, M extends LockableMethod, Key, Path extends string, On> = T extends LockableMethod
   ? unknown[] extends Parameters<M>
-    ? Fitting<Parameters<T>, Key, Path>
+    ? [On, IsSkippable<T>] extends ['skip', false]
+      ? "onTimeout: 'skip' resolves to undefined, which the result type of this method does not allow"
+      : Fitting<Parameters<T>, Key, Path>
     : KeyFunction<Parameters<M>> extends KeyFunction<Parameters<T>>
       ? unknown
       : 'The type given to the decorator is not the type of this method'

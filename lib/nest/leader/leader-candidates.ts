@@ -22,6 +22,8 @@ export class LeaderCandidates {
       options: { ...complete, onLost: options.onLost ?? complete.onLost, onTimeout: 'skip' },
       returns: returns ?? defaults.returns ?? 'promise',
       logger,
+      name: candidate.key,
+      isNamedByClass: false,
       key: candidate.key,
       parts: 'none',
       lockOf: () => candidate.lockFor(definition),

@@ -1,0 +1,95 @@
+import { DistributedLock, ReadLock, WriteLock, type DistributedLockOptions, type LockLogger } from 'nestjs-distributed-lock';
+import { boot } from './boot.js';
+
+type Options = DistributedLockOptions & { policy?: 'readers' | 'writers' | 'fair' };
+const lock = DistributedLock as (options: Options) => MethodDecorator;
+const read = ReadLock as (options: Options) => MethodDecorator;
+const write = WriteLock as (options: Options) => MethodDecorator;
+const sku = (of: unknown) => String(of);
+
+/** What an app warns about at its start. */
+async function warningsOf(provider: new () => unknown, defaults?: DistributedLockOptions): Promise<string[]> {
+  const warnings: string[] = [];
+  const logger: LockLogger = { warn: (message) => void warnings.push(message), error: (message) => void warnings.push(message) };
+  await boot({ providers: [provider] }, { logger, defaults });
+  return warnings;
+}
+
+function shopWith(first: MethodDecorator, second: MethodDecorator) {
+  class Shop {
+    @first
+    async one(_sku: string) {}
+    @second
+    async two(_sku: string) {}
+  }
+  return Shop;
+}
+
+describe('methods that share a prefix and a value', () => {
+  it.each<[string, Options, Options, RegExp]>([
+    [
+      'key and paramLock',
+      { key: sku },
+      { paramLock: true },
+      /is completed by "paramLock" of all arguments here, but by a "key" function by/,
+    ],
+    [
+      'key and nothing',
+      { key: sku },
+      {},
+      /is completed without its arguments here, but by a "key" function by @DistributedLock\(\) on Shop\.one/,
+    ],
+    ['paths and all arguments', { paramLock: ['0'] }, { paramLock: true }, /the two do not exclude each other/],
+    ['fair and not', { fair: true, key: sku }, { key: sku }, /"stock-…-locks" has fair false here, but true by/],
+  ])('are warned about once: %s', async (_what, first, second, message) => {
+    const shop = shopWith(lock({ value: 'stock', ...first }), lock({ value: 'stock', ...second }));
+    expect(await warningsOf(shop)).toEqual([expect.stringMatching(message)]);
+  });
+
+  it('are warned about where readers and writers differ in policy', async () => {
+    const shop = shopWith(read({ value: 'stock', policy: 'readers' }), write({ value: 'stock' }));
+    expect(await warningsOf(shop)).toEqual([
+      expect.stringMatching(/"stock-locks" has policy fair here, but readers by @ReadLock\(\) on Shop\.one/),
+    ]);
+  });
+
+  it.each<[string, Options, Options]>([
+    ['the same key function', { key: sku }, { key: (of) => `${String(of)}` }],
+    ['different times', { keyTimeout: 100, waitTimeout: 5 }, { keyTimeout: 200 }],
+    ['another value', { value: 'stocks', fair: true }, { key: sku }],
+  ])('are not warned about with %s', async (_what, first, second) => {
+    expect(await warningsOf(shopWith(lock({ value: 'stock', ...first }), lock({ value: 'stock', ...second })))).toEqual([]);
+  });
+
+  it('count the defaults of the module as their own options', async () => {
+    const shop = shopWith(lock({ value: 'stock', fair: true }), lock({ value: 'stock' }));
+    expect(await warningsOf(shop, { fair: true })).toEqual([]);
+  });
+});
+
+describe('a class whose name looks minified', () => {
+  /** As in a bundle, the class has the name when its method is decorated. */
+  function classNamed(name: string, options: Options): new () => unknown {
+    const named = {
+      [name]: class {
+        async buy() {}
+      },
+    }[name]!;
+    const descriptor = Object.getOwnPropertyDescriptor(named.prototype, 'buy')!;
+    lock(options)(named.prototype, 'buy', descriptor);
+    Object.defineProperty(named.prototype, 'buy', descriptor);
+    return named;
+  }
+
+  it.each(['t', 'Ab', '_a', 'e1', 'abc'])('is warned about where the key has its name: %s', async (name) => {
+    const warning = `the key "${name}.buy" contains the name of the class, which looks minified`;
+    expect(await warningsOf(classNamed(name, {}))).toEqual([expect.stringContaining(warning)]);
+  });
+
+  it.each<[string, string, Options]>([
+    ['with a value', 't', { value: 'stock' }],
+    ['under a usual name', 'Shop', {}],
+  ])('is not warned about %s', async (_what, name, options) => {
+    expect(await warningsOf(classNamed(name, options))).toEqual([]);
+  });
+});

@@ -1,0 +1,79 @@
+import { Cron, ScheduleModule, SchedulerRegistry } from '@nestjs/schedule';
+import { CronLock, currentLease, LockConfigError, type LockLogger, type LockStore } from 'nestjs-distributed-lock';
+import { memoryStore } from 'nestjs-distributed-lock/memory';
+import { eventually } from '../support/eventually.js';
+import { boot } from './boot.js';
+import { Gate } from './gate.js';
+import { refusalOf } from './refusal.js';
+
+const NEVER = '0 0 0 29 2 *';
+const KEY = 'Jobs.report-locks';
+
+class Jobs {
+  readonly gate = new Gate();
+  readonly runs: unknown[] = [];
+
+  @Cron(NEVER, { name: 'report' })
+  @CronLock({ minHold: 300, keyTimeout: 200 })
+  async report(): Promise<void> {
+    this.runs.push(currentLease()?.key);
+    await this.gate.pass();
+  }
+}
+
+async function bootJobs(store: LockStore) {
+  const details: string[] = [];
+  const logger: LockLogger = { warn: () => undefined, error: () => undefined, debug: (message) => void details.push(message) };
+  const { app, get } = await boot({ imports: [ScheduleModule.forRoot()], providers: [Jobs] }, { store, logger });
+  const job = app.get(SchedulerRegistry).getCronJob('report');
+  return { jobs: get(Jobs), tick: () => void job.fireOnTick(), details };
+}
+
+describe('@CronLock', () => {
+  it('runs a tick on one of two apps, skips it on the other, and says so at debug level', async () => {
+    const store = memoryStore();
+    const [first, second] = [await bootJobs(store), await bootJobs(store)];
+    first.tick();
+    await eventually(() => expect(first.jobs.runs).toEqual([KEY]));
+    second.tick();
+    await eventually(() => expect(second.details).toContainEqual(expect.stringMatching(/^Jobs\.report is skipped: \S+@\S+ has it\.$/)));
+    expect(first.details).toContain('Jobs.report runs here.');
+    expect(second.jobs.runs).toEqual([]);
+    first.jobs.gate.open();
+  });
+
+  it('runs a tick once on apps with skewed clocks: the key is kept after a quick job', async () => {
+    const store = memoryStore();
+    const [first, second] = [await bootJobs(store), await bootJobs(store)];
+    for (const { jobs } of [first, second]) jobs.gate.open();
+    first.tick();
+    await eventually(() => expect(first.jobs.runs).toEqual([KEY]));
+    const taken = async () => (await store.mutex.check({ key: KEY, owner: 'nobody' })).state === 'taken';
+    const startedAt = performance.now();
+    // The clock of the second app is behind: its tick comes when the job of the first is done.
+    second.tick();
+    await eventually(() => expect(second.details).toContainEqual(expect.stringContaining('is skipped')));
+    expect(await taken()).toBe(true);
+    await eventually(async () => !(await taken()));
+    expect(performance.now() - startedAt).toBeLessThan(5000);
+    second.tick();
+    await eventually(() => expect(second.jobs.runs).toEqual([KEY]));
+  });
+
+  it.each<[string, object | undefined, RegExp]>([
+    ['without options', undefined, /@CronLock\(\) on Shop\.buy: "minHold" must be a whole number of at least 1, not undefined/],
+    ['without minHold', {}, /@CronLock\(\) on Shop\.buy: "minHold" must be a whole number of at least 1, not undefined/],
+    ['with an option that it sets itself', { minHold: 5, waitTimeout: 5 }, /@CronLock\(\) on Shop\.buy: unknown option "waitTimeout"/],
+  ])('is refused %s', (_what, options, message) => {
+    const define = () => {
+      const decorator = (CronLock as (given?: object) => MethodDecorator)(options);
+      class Shop {
+        @decorator
+        async buy() {}
+      }
+      return Shop;
+    };
+    expect(define).toThrow(LockConfigError);
+    expect(refusalOf(define)).toMatch(message);
+  });
+});
