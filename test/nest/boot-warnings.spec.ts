@@ -1,3 +1,4 @@
+import { build } from 'esbuild';
 import { DistributedLock, ReadLock, WriteLock, type DistributedLockOptions, type LockLogger } from 'nestjs-distributed-lock';
 import { boot } from './boot.js';
 
@@ -91,5 +92,47 @@ describe('a class whose name looks minified', () => {
     ['under a usual name', 'Shop', {}],
   ])('is not warned about %s', async (_what, name, options) => {
     expect(await warningsOf(classNamed(name, options))).toEqual([]);
+  });
+});
+
+describe('a bundle with minified names', () => {
+  const SOURCE = `
+    import { DistributedLock } from 'nestjs-distributed-lock';
+    class StockService {
+      @DistributedLock({ keyTimeout: 5000 })
+      async reduce() {}
+    }
+    export const providers = [StockService];
+  `;
+
+  async function bundled(keepNames: boolean): Promise<(new () => { reduce(): Promise<void> })[]> {
+    const { outputFiles } = await build({
+      stdin: { contents: SOURCE, loader: 'ts', resolveDir: __dirname },
+      bundle: true,
+      minify: true,
+      keepNames,
+      write: false,
+      format: 'cjs',
+      platform: 'node',
+      external: ['nestjs-distributed-lock'],
+      tsconfigRaw: { compilerOptions: { experimentalDecorators: true } },
+    });
+    const module = { exports: {} as { providers: (new () => { reduce(): Promise<void> })[] } };
+    // eslint-disable-next-line @typescript-eslint/no-implied-eval -- it is the bundle of the source above
+    new Function('module', 'require', outputFiles[0]!.text)(module, () => ({ DistributedLock }));
+    return module.exports.providers;
+  }
+
+  it('has another default key, and is warned about', async () => {
+    const [stock] = await bundled(false);
+    expect(stock!.name).toHaveLength(1);
+    expect(await warningsOf(stock!)).toEqual([expect.stringContaining(`the key "${stock!.name}.reduce" contains the name of the class`)]);
+  });
+
+  it('has the key of the source where the bundler keeps names', async () => {
+    const [stock] = await bundled(true);
+    const { acquired, get } = await boot({ providers: [stock!] });
+    await get(stock!).reduce();
+    expect(acquired).toEqual(['StockService.reduce-locks']);
   });
 });
