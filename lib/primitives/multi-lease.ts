@@ -54,8 +54,8 @@ export class HeldLeases implements MultiLease, LosableLease {
     for (const lease of this.leases) lease.assertHeld();
   }
 
-  async renew(): Promise<void> {
-    const outcomes = await Promise.allSettled(this.leases.map((lease) => lease.renew()));
+  async renew(keyTimeout?: number): Promise<void> {
+    const outcomes = await Promise.allSettled(this.leases.map((lease) => lease.renew(keyTimeout)));
     const errors = outcomes.filter((outcome) => outcome.status === 'rejected').map(({ reason }) => reason as unknown);
     if (errors.length > 0) throw errors.find((error) => error instanceof LockLostError) ?? errors[0];
   }

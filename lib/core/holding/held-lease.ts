@@ -1,12 +1,16 @@
 import { AsyncLocalStorage } from 'node:async_hooks';
+import { checkOptions, only } from '../model/check-options.js';
 import { abortedBy, LockLostError, type LockAbortedError } from '../model/errors.js';
 import type { Lease } from '../model/lease.js';
-import type { ResolvedOptions } from '../model/options.js';
+import { ACQUIRE_CHECKS, type ResolvedOptions } from '../model/options.js';
 import { untilAborted } from '../util/abort.js';
 import { after, now } from '../util/clock.js';
 import type { Turn } from './turn.js';
 
 type HoldTimes = Pick<ResolvedOptions, 'minHold' | 'maxHold' | 'signal'>;
+type ReentryOptions = HoldTimes & Partial<Pick<ResolvedOptions, 'keyTimeout' | 'renew'>>;
+
+const RENEW_CHECKS = only(ACQUIRE_CHECKS, 'keyTimeout');
 
 /** A lease of a local holder. A turn has one, and one more for each re-entrant call. */
 export class HeldLease implements Lease {
@@ -66,9 +70,10 @@ export class HeldLease implements Lease {
     throw this.turn.loss ?? new LockLostError(`The lease of "${this.key}" has been released.`, { key: this.key });
   }
 
-  async renew(): Promise<void> {
+  async renew(keyTimeout?: number): Promise<void> {
+    checkOptions({ keyTimeout }, 'Lease.renew', RENEW_CHECKS);
     this.assertHeld();
-    await this.turn.tenure.renew();
+    await this.turn.tenure.renew(keyTimeout, keyTimeout !== undefined);
   }
 
   release(): Promise<boolean> {
@@ -120,9 +125,11 @@ export class HeldLease implements Lease {
   }
 
   /** A lease of the same turn, for a re-entrant call. */
-  async reenter(guardsBody: boolean, { minHold, maxHold, signal }: HoldTimes): Promise<HeldLease> {
+  async reenter(guardsBody: boolean, { minHold, maxHold, signal, renew, keyTimeout }: ReentryOptions): Promise<HeldLease> {
     this.assertHeld();
-    const lease = new HeldLease(this.turn, guardsBody, maxHold);
+    // The lease is renewed for its holder all the same.
+    const end = renew === false ? Math.min(maxHold ?? Infinity, keyTimeout ?? Infinity) : maxHold;
+    const lease = new HeldLease(this.turn, guardsBody, end);
     const start = now();
     try {
       await untilAborted(this.turn.cover(minHold), signal);

@@ -2,6 +2,7 @@ import { asStoreError, LockLostError, type LockError } from '../model/errors.js'
 import type { LeaseDriver, Share } from '../store/lease-driver.js';
 import { now, validity } from '../util/clock.js';
 import { LinkedEntry } from '../util/linked-list.js';
+import type { Grant, TurnLimits } from './grant.js';
 import type { Lifecycle } from './lifecycle.js';
 import { Turn } from './turn.js';
 import { watchdog } from './watchdog.js';
@@ -9,40 +10,24 @@ import { watchdog } from './watchdog.js';
 /** Milliseconds. A renewal is a request, and the callers of this process learn of a release without one. */
 const SHORTEST_PACE = 100;
 
-/** How many holders of this process may have a key in a row, and for how many milliseconds, before it goes back to the store. */
-export type TurnLimits = Readonly<Record<'handOvers' | 'time', number>>;
-
-/** What a store has granted. */
-export interface Grant {
-  readonly owner: string;
-  /** Lease length, milliseconds. */
-  readonly ttl: number;
-  /** What is held of a key that several may hold. */
-  readonly share: Share | undefined;
-  /** When the request was sent. Validity counts from then, because the store began to count later. */
-  readonly sentAt: number;
-  readonly grantedAt: number;
-  /** How many fencing tokens were reserved, and the first of them. */
-  readonly tokens: number;
-  readonly token: number | null;
-  /** Whether the first request found the key taken. */
-  readonly isContested: boolean;
-}
-
 /**
  * One owner id at the store, from its grant to its release or loss. The callers of this process have it one after the other, each with a fencing
  * token of the block that was reserved, until the limits are reached.
  */
 export class Tenure extends LinkedEntry<Tenure> {
   readonly owner: string;
-  readonly ttl: number;
+  ttl: number;
   readonly share: Share | undefined;
   validUntil: number;
-  /** When to renew it next; `Infinity`: never again. */
+  /** When to renew it next; `Infinity`: not any more, or never. */
   renewAt: number;
   turn!: Turn;
   /** Whether it is not passed on any more. */
   isKept = false;
+  /** Whether a `maxHold` is over. */
+  private isLimited = false;
+  /** See {@link watch}. */
+  private retryInterval = Infinity;
   /** Milliseconds between two renewals. */
   pace: number;
   /** The error of the last renewal; `undefined`: it succeeded. */
@@ -66,7 +51,7 @@ export class Tenure extends LinkedEntry<Tenure> {
     readonly runtime: Lifecycle,
     readonly driver: LeaseDriver,
     readonly key: string,
-    { owner, ttl, share, sentAt, grantedAt, tokens, token, isContested }: Grant,
+    { owner, ttl, renew, share, sentAt, grantedAt, tokens, token, isContested }: Grant,
     private readonly limits: TurnLimits,
     private readonly onEnd: (tenure: Tenure, turnEndedAt?: number) => boolean,
   ) {
@@ -77,7 +62,7 @@ export class Tenure extends LinkedEntry<Tenure> {
     this.triedAt = sentAt;
     this.validUntil = sentAt + validity(ttl);
     this.pace = ttl / 3;
-    this.renewAt = sentAt + this.pace;
+    this.renewAt = renew ? sentAt + this.pace : Infinity;
     this.nextToken = token;
     this.turnsLeft = tokens;
     this.turnsEndAt = grantedAt + limits.time;
@@ -103,6 +88,7 @@ export class Tenure extends LinkedEntry<Tenure> {
    * @param retryInterval of the first of them, in milliseconds; `undefined`: no caller waits.
    */
   watch(retryInterval = Infinity): void {
+    this.retryInterval = retryInterval;
     this.pace = Math.min(this.ttl / 3, Math.max(2 * retryInterval, SHORTEST_PACE));
     const next = this.triedAt + this.pace;
     if (this.renewAt === Infinity || this.renewAt <= next) return;
@@ -153,21 +139,32 @@ export class Tenure extends LinkedEntry<Tenure> {
     watchdog.remove(this);
   }
 
+  /** The `maxHold` of the turn is over. */
+  limit(): void {
+    this.isLimited = true;
+    this.renewAt = Infinity;
+  }
+
   /**
    * Asks the store for a whole `ttl` more.
    *
+   * @param isLasting whether that is the length from now on.
    * @throws {LockLostError | StoreError}
    */
-  async renew(ttl = this.ttl): Promise<void> {
+  async renew(ttl = this.ttl, isLasting = false): Promise<void> {
     if (now() >= this.validUntil) this.expire();
     if (this.loss) throw this.loss;
-    if (this.renewAt === Infinity) {
+    if (this.isLimited) {
       throw new LockLostError(`The lease of "${this.key}" is renewed no more: maxHold is over.`, { key: this.key });
     }
     const sentAt = this.asks(now());
     try {
       const reply = await this.driver.renew([{ key: this.key, owner: this.owner, ttl }])[0];
-      this.answered(reply ?? 'lost', sentAt);
+      if (isLasting && reply === 'renewed') {
+        this.ttl = ttl;
+        this.watch(this.retryInterval);
+      }
+      this.answered(reply ?? 'lost', sentAt, ttl);
     } catch (cause) {
       throw this.unanswered(cause);
     }
@@ -181,14 +178,15 @@ export class Tenure extends LinkedEntry<Tenure> {
     return sentAt;
   }
 
-  answered(reply: 'renewed' | 'lost', sentAt: number): void {
+  /** @param ttl what was asked for: the length may be another one now. */
+  answered(reply: 'renewed' | 'lost', sentAt: number, ttl: number): void {
     this.askedAt = 0;
     if (this.isReleased || this.loss) return;
     if (reply === 'lost') return this.lose('the store says that it belongs to somebody else or to nobody');
     // Its end was visible already: a lease that is over does not come back, even if the store has renewed it.
     if (now() >= this.validUntil) return this.expire();
     this.outage = undefined;
-    this.validUntil = Math.max(this.validUntil, sentAt + validity(this.ttl));
+    this.validUntil = Math.max(this.validUntil, sentAt + validity(Math.min(ttl, this.ttl)));
     if (this.renewAt < Infinity) this.renewAt = sentAt + this.pace;
   }
 
@@ -206,7 +204,8 @@ export class Tenure extends LinkedEntry<Tenure> {
   }
 
   expire(): void {
-    this.lose(`it was not renewed within its ${this.ttl} ms${watchdog.reasonFor(this)}`);
+    const isFixed = this.renewAt === Infinity && !this.isLimited;
+    this.lose(isFixed ? `its ${this.ttl} ms are over` : `it was not renewed within its ${this.ttl} ms${watchdog.reasonFor(this)}`);
   }
 
   lose(why: string): void {
@@ -227,7 +226,7 @@ export class Tenure extends LinkedEntry<Tenure> {
     const sentAt = this.asks(now());
     try {
       const reply = (await driver.extend?.({ key, owner, ttl, tokens: limits.handOvers })) ?? 'wanted';
-      this.answered(reply === 'lost' ? 'lost' : 'renewed', sentAt);
+      this.answered(reply === 'lost' ? 'lost' : 'renewed', sentAt, ttl);
       if (typeof reply === 'string') return;
       // The new limits count from the request.
       this.turnsLeft += limits.handOvers - turnsLeft;

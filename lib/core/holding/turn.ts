@@ -76,6 +76,6 @@ export class Turn {
   }
 
   private stopIfAllAreOver(): void {
-    if (this.limit || (this.leases.length > 0 && this.leases.every(({ isOver }) => isOver))) this.tenure.renewAt = Infinity;
+    if (this.limit || (this.leases.length > 0 && this.leases.every(({ isOver }) => isOver))) this.tenure.limit();
   }
 }

@@ -141,10 +141,11 @@ export class Watchdog {
       replies = tenures.map(() => Promise.reject(fault));
     }
     tenures.forEach((tenure, index) => {
+      const { ttl } = tenure;
       tenure.asks(sentAt);
       const reply = replies[index] ?? Promise.resolve('lost' as const);
       reply.then(
-        (answer) => tenure.answered(answer, sentAt),
+        (answer) => tenure.answered(answer, sentAt, ttl),
         (cause: unknown) => this.retry(tenure, cause),
       );
     });

@@ -24,12 +24,14 @@ export interface Lease extends AsyncDisposable {
   assertHeld(): void;
 
   /**
-   * Renews now, for a whole `keyTimeout`. The watchdog does this without being asked.
+   * Renews now, for a whole `keyTimeout`. The watchdog does this without being asked, except for a lease with `renew: false`.
    *
+   * @param keyTimeout another length from now on, in milliseconds, at least 10. A shorter one does not bring the present end nearer.
+   * @throws {LockConfigError} if it is wrong.
    * @throws {LockLostError} if the lease is lost or released, or its `maxHold` is over.
    * @throws {StoreError} if the store gave no answer: the lease stays valid for {@link remaining} ms.
    */
-  renew(): Promise<void>;
+  renew(keyTimeout?: number): Promise<void>;
 
   /**
    * Gives the key back. It never rejects: if the store gives no answer, it is asked again in the background until the lease has run out.

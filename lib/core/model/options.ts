@@ -20,6 +20,8 @@ export interface AcquireOptions {
   fair?: boolean;
   /** The key stays taken for at least this time after it was taken, also when the process dies. Default 0. */
   minHold?: number;
+  /** `false`: a fixed lease. It is not renewed, its signal aborts at its end, and the key is free then. Default true. */
+  renew?: boolean;
   /** After this time the lease's signal aborts, and the lease is not renewed any more. Default: no limit. */
   maxHold?: number;
   /** What errors call the caller, such as `'StockService.reduce'`: the stack of an error that ends a wait does not show it. Default: nothing. */
@@ -52,7 +54,9 @@ export interface UsingOptions extends AcquireOptions {
 }
 
 export type ResolvedOptions = UsingOptions &
-  Required<Pick<UsingOptions, 'keyTimeout' | 'retryCount' | 'retryInterval' | 'reentrant' | 'fair' | 'minHold' | 'onTimeout' | 'onLost'>>;
+  Required<
+    Pick<UsingOptions, 'keyTimeout' | 'retryCount' | 'retryInterval' | 'reentrant' | 'fair' | 'minHold' | 'renew' | 'onTimeout' | 'onLost'>
+  >;
 
 const DEFAULTS: ResolvedOptions = {
   keyTimeout: 10_000,
@@ -61,6 +65,7 @@ const DEFAULTS: ResolvedOptions = {
   reentrant: true,
   fair: false,
   minHold: 0,
+  renew: true,
   onTimeout: 'throw',
   onLost: 'throw',
 };
@@ -76,6 +81,7 @@ export const ACQUIRE_CHECKS = {
   reentrant: oneOf(true, false),
   fair: oneOf(true, false),
   minHold: DURATION,
+  renew: oneOf(true, false),
   maxHold: integerFrom(1),
   label: ofType('string'),
   signal: (value) => ('aborted' in Object(value) && 'addEventListener' in Object(value) ? undefined : 'an AbortSignal'),
@@ -104,6 +110,7 @@ export function resolveOptions(defaults: ResolvedOptions, own: UsingOptions | un
     reentrant: own.reentrant ?? defaults.reentrant,
     fair: own.fair ?? defaults.fair,
     minHold: own.minHold ?? defaults.minHold,
+    renew: own.renew ?? defaults.renew,
     maxHold: own.maxHold ?? defaults.maxHold,
     label: own.label ?? defaults.label,
     signal: own.signal ?? defaults.signal,

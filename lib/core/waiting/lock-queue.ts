@@ -80,7 +80,17 @@ export class LockQueue extends LinkedEntry<LockQueue> {
     this.contenders = removed(this.contenders, contender);
     this.outcome = undefined;
     this.isInUse = true;
-    const grant = { owner, ttl: options.keyTimeout, share, sentAt, grantedAt: time, token, tokens: reserved, isContested: attempts > 1 };
+    const grant = {
+      owner,
+      ttl: options.keyTimeout,
+      renew: options.renew,
+      share,
+      sentAt,
+      grantedAt: time,
+      token,
+      tokens: reserved,
+      isContested: attempts > 1,
+    };
     const tenure = new Tenure(runtime, driver, key, grant, this.queues.limits, this.onEnd);
     this.holders = added(this.holders, tenure);
     this.give(first, tenure, time, options.minHold, attempts);
@@ -125,7 +135,7 @@ export class LockQueue extends LinkedEntry<LockQueue> {
     if (this.waiting.size === 0) return false;
     const { options } = this.first.settings;
     // A minHold needs a request: the store must keep the key even if this process dies.
-    if (options.keyTimeout === tenure.ttl && options.minHold === 0 && tenure.mayPassOn(time)) {
+    if (options.keyTimeout === tenure.ttl && options.minHold === 0 && options.renew && tenure.mayPassOn(time)) {
       this.outcome = undefined;
       this.give(this.first, tenure, time, 0, 0);
       if (this.waiting.size > 0) tenure.extendSoon();
