@@ -6,6 +6,7 @@ import { LockConfigError, LockLostError, UnsupportedPrimitiveError } from './cor
 import { LockEventEmitter, type LockEvents, type LockListener, type LockLogger } from './core/model/events.js';
 import { checkKey } from './core/model/key.js';
 import type { Lease } from './core/model/lease.js';
+import { ownerIds } from './core/model/owner.js';
 import { checkLocksOptions, type LocksOptions } from './core/model/locks-options.js';
 import { completeOptions, type AcquireOptions, type ResolvedOptions, type UsingOptions } from './core/model/options.js';
 import type { LockStore } from './core/store/lock-store.js';
@@ -35,6 +36,16 @@ const CONSOLE: LockLogger = { warn: (message) => console.warn(message), error: (
 /** How many {@link Locks} use a store. The last one that is closed closes it. */
 const users = processWide('users', () => new WeakMap<LockStore, number>());
 
+/** Finds the key that a call of a decorated method takes. */
+export type KeyFinder = (
+  type: { readonly prototype: unknown; readonly name: string },
+  method: string | symbol,
+  args: readonly unknown[],
+) => string;
+
+/** Of each {@link Locks} of a Nest app. */
+export const keyFinders = processWide('key-finders', () => new WeakMap<Locks, KeyFinder>());
+
 /** The locks of one store: `await locks.using('order:42', async (lease) => …)`. Create one for each store, and keep it. */
 export class Locks {
   private readonly namespace: string;
@@ -63,7 +74,7 @@ export class Locks {
     this.defaults = completeOptions(options.defaults ?? {});
     this.shutdownTimeout = options.shutdownTimeout ?? 10_000;
     this.events = new LockEventEmitter(options.logger ?? CONSOLE);
-    this.runtime = new Lifecycle(this.events, store.requestTimeout);
+    this.runtime = new Lifecycle(this.events, store.requestTimeout, ownerIds(options.app));
     this.queues = new LockQueues(this.runtime, { handOvers: 32, time: 50, ...defined(options.localQueue ?? {}) });
     this.mutexKind = mutexKind(store.mutex);
     users.set(store, (users.get(store) ?? 0) + 1);
@@ -162,6 +173,22 @@ export class Locks {
     options?: O,
   ): Promise<T | OnTimeoutResult<O>> {
     return this.mutex(key).using(work, options);
+  }
+
+  /**
+   * The key that a call of a decorated method takes, namespace included: for scripts, tests and redis-cli. Only in a Nest app.
+   *
+   * @param args those of the call. Of several locks on the method, the uppermost one of this store counts.
+   * @throws {LockConfigError} if the method has no lock of this store, or its key cannot be made of these arguments.
+   */
+  keyOf<T extends object, M extends keyof T & (string | symbol)>(
+    type: abstract new (...args: never[]) => T,
+    method: M,
+    ...args: T[M] extends (...args: infer A) => unknown ? A : never
+  ): string {
+    const find = keyFinders.get(this);
+    if (!find) throw new LockConfigError('keyOf: only the Locks of a Nest app know decorated methods.');
+    return find(type, method, args);
   }
 
   /** Adds a listener; the returned function removes it. Listeners are called synchronously and should be quick. */

@@ -89,6 +89,8 @@ export interface DistributedLockModuleOptions {
   name?: string;
   /** Put before every key. Default: nothing. */
   namespace?: string;
+  /** What holders of this app are called, see {@link LocksOptions.app}. */
+  app?: string;
   /** Any decorator option, for all methods that do not set it themselves. */
   defaults?: DistributedLockOptions;
   /** How long a closing app waits for running methods, in milliseconds. Default 10,000. */
@@ -166,7 +168,16 @@ const NAME: Check = (value) => (typeof value === 'string' && value !== '' ? unde
 /** Checked elsewhere. */
 const ANY: Check = () => undefined;
 const ASYNC_CHECKS = { name: NAME, imports: ANY, inject: ANY, useFactory: ANY, useClass: ANY, useExisting: ANY };
-const MODULE_CHECKS = { name: NAME, store: ANY, namespace: ANY, defaults: ANY, shutdownTimeout: ANY, logger: ANY, localQueue: ANY };
+const MODULE_CHECKS = {
+  name: NAME,
+  store: ANY,
+  namespace: ANY,
+  app: ANY,
+  defaults: ANY,
+  shutdownTimeout: ANY,
+  logger: ANY,
+  localQueue: ANY,
+};
 
 /** @throws {LockConfigError} naming the option; {@link Locks} checks the rest. */
 export function checkModuleOptions(options: DistributedLockModuleOptions): void {

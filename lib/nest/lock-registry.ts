@@ -12,11 +12,11 @@ import { completeOptions } from '../core/model/options.js';
 import { after } from '../core/util/clock.js';
 import { processWide } from '../core/util/process-wide.js';
 import { log } from '../core/model/events.js';
-import { Locks } from '../locks.js';
+import { keyFinders, Locks, type KeyFinder } from '../locks.js';
 import { checkModuleOptions, coreOptionsOf, type DistributedLockModuleOptions } from './distributed-lock.options.js';
 import { DEFAULT_NAME } from './distributed-lock.tokens.js';
 import { LeaderCandidates } from './leader/leader-candidates.js';
-import type { LockDefinition } from './decorators/lock-definition.js';
+import { lockedMethodsOf, type LockDefinition } from './decorators/lock-definition.js';
 import { planLock, type LockPlan, type Registered } from './aspect/lock-plan.js';
 import { adviceOnName, LockUses } from './boot/lock-uses.js';
 
@@ -53,9 +53,10 @@ export class LockRegistry implements OnApplicationBootstrap, BeforeApplicationSh
           'A second store needs a "name" of its own.',
       );
     }
-    const { store, namespace = '', defaults = {}, shutdownTimeout, localQueue, logger = new Logger('DistributedLock') } = options;
+    const { store, namespace = '', app, defaults = {}, shutdownTimeout, localQueue, logger = new Logger('DistributedLock') } = options;
     const ofLocks = coreOptionsOf(defaults);
-    const locks = new Locks(store, { namespace, defaults: ofLocks, shutdownTimeout, localQueue, logger });
+    const locks = new Locks(store, { namespace, app, defaults: ofLocks, shutdownTimeout, localQueue, logger });
+    keyFinders.set(locks, (type, method, args) => this.keyOf(locks, type, method, args));
     this.stores.set(name, { locks, logger, defaults, complete: completeOptions(ofLocks), namespace });
     return locks;
   }
@@ -94,10 +95,24 @@ export class LockRegistry implements OnApplicationBootstrap, BeforeApplicationSh
     );
   }
 
-  private plan(definition: LockDefinition): LockPlan {
-    const name = definition.options.store ?? this.stores.get(DEFAULT_NAME)?.defaults.store ?? DEFAULT_NAME;
+  private keyOf(locks: Locks, { prototype, name }: Parameters<KeyFinder>[0], method: string | symbol, args: readonly unknown[]): string {
+    for (let at: unknown = prototype; typeof at === 'object' && at !== null; at = Object.getPrototypeOf(at)) {
+      for (let lock = lockedMethodsOf(at)?.get(method)?.definition; lock; lock = lock.inner) {
+        if (this.registeredFor(lock).locks === locks) return this.planOf(lock).keyOf(args);
+      }
+    }
+    throw new LockConfigError(`keyOf: ${name}.${String(method)} has no lock of this store.`);
+  }
+
+  private registeredFor({ options, where }: LockDefinition): Registered {
+    const name = options.store ?? this.stores.get(DEFAULT_NAME)?.defaults.store ?? DEFAULT_NAME;
     const registered = this.stores.get(name);
-    if (!registered) throw new LockConfigError(`${definition.where}: no store is registered under the name "${name}".`);
+    if (!registered) throw new LockConfigError(`${where}: no store is registered under the name "${name}".`);
+    return registered;
+  }
+
+  private plan(definition: LockDefinition): LockPlan {
+    const registered = this.registeredFor(definition);
     if (definition.kind === 'leader') return this.candidates.planFor(definition, registered);
     const plan = planLock(definition, registered);
     for (const advice of [this.uses.add(definition, registered.locks.store, plan), adviceOnName(definition, plan)]) {

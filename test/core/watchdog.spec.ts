@@ -26,7 +26,7 @@ let owners = 0;
 class FakeTenure extends LinkedEntry<Tenure> {
   readonly key = 'key';
   readonly owner = `owner ${++owners}`;
-  readonly runtime = new Lifecycle(new LockEventEmitter(false), 1_000);
+  readonly runtime = new Lifecycle(new LockEventEmitter(false), 1_000, () => 'owner');
   readonly pace: number;
   readonly turn: { readonly grantedAt: number };
   validUntil: number;

@@ -1,3 +1,4 @@
+import type { ResolvedOptions } from '../model/options.js';
 import type { Share } from '../store/lease-driver.js';
 
 /** How many holders of this process may have a key in a row, and for how many milliseconds, before it goes back to the store. */
@@ -6,10 +7,8 @@ export type TurnLimits = Readonly<Record<'handOvers' | 'time', number>>;
 /** What a store has granted. */
 export interface Grant {
   readonly owner: string;
-  /** Lease length, milliseconds. */
-  readonly ttl: number;
-  /** Whether the watchdog renews it. */
-  readonly renew: boolean;
+  /** Those of the first caller. */
+  readonly options: Pick<ResolvedOptions, 'keyTimeout' | 'renew'>;
   /** What is held of a key that several may hold. */
   readonly share: Share | undefined;
   /** When the request was sent. Validity counts from then, because the store began to count later. */

@@ -23,6 +23,8 @@ export class Lifecycle {
     readonly events: LockEventEmitter,
     /** Milliseconds within which the store answers each request, or rejects it. */
     readonly requestTimeout: number,
+    /** Makes a new owner id. */
+    readonly createOwner: () => string,
   ) {}
 
   stopWaiting(): void {

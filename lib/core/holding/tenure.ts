@@ -51,18 +51,18 @@ export class Tenure extends LinkedEntry<Tenure> {
     readonly runtime: Lifecycle,
     readonly driver: LeaseDriver,
     readonly key: string,
-    { owner, ttl, renew, share, sentAt, grantedAt, tokens, token, isContested }: Grant,
+    { owner, options, share, sentAt, grantedAt, tokens, token, isContested }: Grant,
     private readonly limits: TurnLimits,
     private readonly onEnd: (tenure: Tenure, turnEndedAt?: number) => boolean,
   ) {
     super();
     this.owner = owner;
-    this.ttl = ttl;
+    const ttl = (this.ttl = options.keyTimeout);
     this.share = share;
     this.triedAt = sentAt;
     this.validUntil = sentAt + validity(ttl);
     this.pace = ttl / 3;
-    this.renewAt = renew ? sentAt + this.pace : Infinity;
+    this.renewAt = options.renew ? sentAt + this.pace : Infinity;
     this.nextToken = token;
     this.turnsLeft = tokens;
     this.turnsEndAt = grantedAt + limits.time;

@@ -1,7 +1,6 @@
 import type { Lifecycle } from '../holding/lifecycle.js';
 import { abortedBy, asStoreError, closed, LockLostError, LockTimeoutError, ownCopyOf, stopped, unanswered } from '../model/errors.js';
 import type { LockError } from '../model/errors.js';
-import { createOwner } from '../model/owner.js';
 import type { LatchDriver, LatchState } from '../store/latch-driver.js';
 import type { WakeUps } from '../store/lease-driver.js';
 import { now } from '../util/clock.js';
@@ -32,7 +31,7 @@ class LatchWaiter extends Caller<CallSettings> {
  * it was sent, because the latch may have changed before the others came.
  */
 export class LatchWatch extends RepeatedRequest<LatchState | undefined> {
-  private readonly owner = createOwner();
+  private readonly owner: string;
   private readonly waiters = new Set<LatchWaiter>();
   /** Those that the look under way answers. */
   private looking: readonly LatchWaiter[] = [];
@@ -47,6 +46,7 @@ export class LatchWatch extends RepeatedRequest<LatchState | undefined> {
     private readonly onIdle: () => void,
   ) {
     super();
+    this.owner = runtime.createOwner();
   }
 
   join(settings: CallSettings): Promise<void> {

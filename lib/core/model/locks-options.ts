@@ -14,6 +14,8 @@ export interface LocalQueueOptions {
 export interface LocksOptions {
   /** Put before every key. Default `''`. */
   namespace?: string;
+  /** The first part of the owner ids, `app@host:pid:uuid`. Default: the name in the program's package.json. */
+  app?: string;
   /** For all options that a lock leaves out. A `signal` cannot be a default. */
   defaults?: Omit<UsingOptions, 'signal'>;
   /** It is warned about lost leases, failed listeners and a lagging event loop. `false`: none. Default: the console. */
@@ -28,8 +30,10 @@ export interface LocksOptions {
 const MOST_HAND_OVERS = 1_000_000;
 const LOCAL_QUEUE_CHECKS = { handOvers: integerFrom(1, MOST_HAND_OVERS), time: integerFrom(0, MOST_HAND_OVERS) };
 const { signal: _signal, ...DEFAULTS_CHECKS } = USING_CHECKS;
+const APP = /^[^\s\p{Cc}]{1,100}$/u;
 const LOCKS_CHECKS = {
   namespace: ofType('string'),
+  app: (value: unknown) => (typeof value === 'string' && APP.test(value) ? undefined : 'a name of 1–100 characters without spaces'),
   defaults: () => undefined,
   logger: (value: unknown) =>
     value === false || ('warn' in Object(value) && 'error' in Object(value))

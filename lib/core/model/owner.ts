@@ -1,12 +1,31 @@
 import { randomUUID } from 'node:crypto';
+import { readFileSync } from 'node:fs';
 import { hostname } from 'node:os';
+import { dirname, join } from 'node:path';
 
-const PROCESS = `${process.env['npm_package_name'] ?? 'node'}@${hostname()}:${process.pid}`;
+let defaultApp: string | undefined;
 
-/** A new owner id, `app@host:pid:uuid`. Each tenure has its own. An id that was used again could get a key that an earlier tenure had. */
-export function createOwner(): string {
+/** What makes owner ids, `app@host:pid:uuid`. Each tenure has its own. An id that was used again could get a key that an earlier tenure had. */
+export function ownerIds(app = (defaultApp ??= nameOfProgram())): () => string {
+  const process = `${app}@${hostname()}:${globalThis.process.pid}`;
   // `join` makes a flat string. V8 would keep the parts of a concatenation, which for a UUID take five times the memory.
-  return [PROCESS, randomUUID()].join(':');
+  return () => [process, randomUUID()].join(':');
+}
+
+/** The name in the package.json that npm has started, else in the one nearest to the program. */
+function nameOfProgram(): string {
+  const { npm_package_name: started } = process.env;
+  if (started !== undefined) return started;
+  for (let folder = dirname(process.argv[1] ?? '.'), parent; ; folder = parent) {
+    try {
+      const { name } = JSON.parse(readFileSync(join(folder, 'package.json'), 'utf8')) as { name?: unknown };
+      if (typeof name === 'string' && name !== '') return name;
+    } catch {
+      // None here, or none that can be read.
+    }
+    parent = dirname(folder);
+    if (parent === folder) return 'node';
+  }
 }
 
 const KEPT = 'kept:';

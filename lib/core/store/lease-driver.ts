@@ -1,7 +1,7 @@
 /** An owner and a key at a store. */
 export interface Tenancy {
   readonly key: string;
-  /** See {@link createOwner}. */
+  /** See {@link ownerIds}. */
   readonly owner: string;
 }
 

@@ -1,7 +1,6 @@
 import type { Tenure } from '../holding/tenure.js';
 import { asStoreError, LockConfigError, StoreError, type LockError } from '../model/errors.js';
 import type { ResolvedOptions } from '../model/options.js';
-import { createOwner } from '../model/owner.js';
 import type { AcquireReply } from '../store/lease-driver.js';
 import { now, validity } from '../util/clock.js';
 import { RepeatedRequest } from '../util/repeated-request.js';
@@ -26,7 +25,7 @@ type Place = 'none' | 'perhaps' | 'silent' | 'woken';
  * It asks when the store offers it the key, and also from time to time: messages can be lost, holders can die, and a plain DEL sends no message.
  */
 export class Contender extends RepeatedRequest<AcquireReply> {
-  readonly owner = createOwner();
+  readonly owner: string;
   /** How many tokens the last request reserved. */
   reserved = 0;
   private place: Place = 'none';
@@ -44,6 +43,7 @@ export class Contender extends RepeatedRequest<AcquireReply> {
     private yields?: Tenure,
   ) {
     super();
+    this.owner = queue.runtime.createOwner();
   }
 
   /** No caller wants the key any more. What the store may know of us is given up when the request under way has settled. */

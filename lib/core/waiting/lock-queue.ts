@@ -80,17 +80,7 @@ export class LockQueue extends LinkedEntry<LockQueue> {
     this.contenders = removed(this.contenders, contender);
     this.outcome = undefined;
     this.isInUse = true;
-    const grant = {
-      owner,
-      ttl: options.keyTimeout,
-      renew: options.renew,
-      share,
-      sentAt,
-      grantedAt: time,
-      token,
-      tokens: reserved,
-      isContested: attempts > 1,
-    };
+    const grant = { owner, options, share, sentAt, grantedAt: time, token, tokens: reserved, isContested: attempts > 1 };
     const tenure = new Tenure(runtime, driver, key, grant, this.queues.limits, this.onEnd);
     this.holders = added(this.holders, tenure);
     this.give(first, tenure, time, options.minHold, attempts);

@@ -36,6 +36,8 @@ export interface LockPlan {
   readonly key: string;
   /** How the arguments are part of the key: not at all, by a `key` function, or by a digest of all of them or of the values at some paths. */
   readonly parts: 'none' | 'key' | 'all' | 'paths';
+  /** The key of a call with these arguments, after the namespace. */
+  keyOf(args: readonly unknown[]): string;
   /** The lock of a call with these arguments. */
   lockOf(args: readonly unknown[]): MethodLock;
   readonly logger: LockLogger | false;
@@ -55,7 +57,8 @@ export function planLock(definition: LockDefinition, registered: Registered): Lo
   // `key` and `paramLock` exclude each other, so a method that sets one of them ignores the defaults of both.
   const parts = own.key ?? own.paramLock ?? defaults.key ?? defaults.paramLock;
   const lockAt = lockMaker(definition, registered, path);
-  const lock = naming(where, () => lockAt(`${prefix + value}-locks`));
+  const keyOf = (args: readonly unknown[]): string => `${prefix}${value}${parts ? partOf(parts, args) : ''}-locks`;
+  const lock = parts ? undefined : naming(where, () => lockAt(keyOf([])));
   const options = resolveOptions(complete, own);
   return {
     options: { ...options, label: options.label ?? path },
@@ -65,7 +68,8 @@ export function planLock(definition: LockDefinition, registered: Registered): Lo
     isNamedByClass: (own.value ?? defaults.value) === undefined,
     key: `${namespace}${prefix}${value}${parts ? '-…' : ''}-locks`,
     parts: kindOfParts(parts),
-    lockOf: parts ? (args) => naming(where, () => lockAt(prefix + value + partOf(parts, args) + '-locks')) : () => lock,
+    keyOf: (args) => naming(where, () => namespace + keyOf(args)),
+    lockOf: (args) => lock ?? naming(where, () => lockAt(keyOf(args))),
   };
 }
 

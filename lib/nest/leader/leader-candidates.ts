@@ -26,6 +26,7 @@ export class LeaderCandidates {
       isNamedByClass: false,
       key: candidate.key,
       parts: 'none',
+      keyOf: () => candidate.key,
       lockOf: () => candidate.lockFor(definition),
     };
   }
