@@ -17,7 +17,7 @@ describe('two copies of the package in one app', () => {
     const { app } = await boot({});
     const OtherRegistry = await registryOfAnotherCopy();
     const other = new OtherRegistry(app.get(ModulesContainer));
-    expect(() => other.register('default', { store: memoryStore() })).toThrow(/two stores are registered under the name "default"/);
+    expect(() => other.register('default', { store: memoryStore() })).toThrow(/imported twice for the store "default"/);
     const { LockRegistry } = await import('../../lib/nest/lock-registry.js');
     other.register('feature', { store: memoryStore() });
     expect(() => app.get(LockRegistry).register('feature', { store: memoryStore() })).toThrow(LockConfigError);

@@ -197,13 +197,17 @@ describe('a call whose key cannot be made', () => {
     expect([get(Stock).bodies, acquired]).toEqual([0, []]);
   });
 
-  it('rejects with the own error of a key function', async () => {
+  it('rejects with a LockConfigError whose cause is the error of a key function', async () => {
     const { get, acquired } = await boot({ providers: [Stock] });
     const error = new TypeError('no sku');
     const call = get(Stock).own(() => {
       throw error;
     });
-    expect(await call.catch((reason: unknown) => reason)).toBe(error);
+    await expect(call).rejects.toMatchObject({
+      name: 'LockConfigError',
+      message: '@DistributedLock() on Stock.own: key threw TypeError: no sku',
+      cause: error,
+    });
     expect([get(Stock).bodies, acquired]).toEqual([0, []]);
   });
 });

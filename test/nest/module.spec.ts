@@ -137,9 +137,10 @@ describe('DistributedLockModule', () => {
     const lose = async (said?: LockLogger | false) => {
       const { store, locks } = await boot({}, { logger: said });
       Logger.overrideLogger(said === undefined ? logger : false);
-      const { key, owner } = await locks.acquire('key');
+      const lease = await locks.acquire('key');
+      const { key, owner } = lease;
       await store.mutex.release({ key, owner, keepFor: 0 });
-      await locks.close();
+      await lease.release();
       return lines.splice(0);
     };
     expect(await lose()).toEqual([[expect.stringContaining('"key" was lost'), 'DistributedLock']]);
