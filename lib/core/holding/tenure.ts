@@ -24,11 +24,7 @@ export class Tenure extends LinkedEntry<Tenure> {
   turn!: Turn;
   /** Whether it is not passed on any more. */
   isKept = false;
-  /** Whether a `maxHold` is over. */
-  private isLimited = false;
-  /** See {@link watch}. */
-  private retryInterval = Infinity;
-  /** Milliseconds between two renewals. */
+  /** Milliseconds between two renewals; `Infinity`: the watchdog does not renew it. */
   pace: number;
   /** The error of the last renewal; `undefined`: it succeeded. */
   outage: LockError | undefined;
@@ -61,8 +57,8 @@ export class Tenure extends LinkedEntry<Tenure> {
     this.share = share;
     this.triedAt = sentAt;
     this.validUntil = sentAt + validity(ttl);
-    this.pace = ttl / 3;
-    this.renewAt = options.renew ? sentAt + this.pace : Infinity;
+    this.pace = options.renew ? ttl / 3 : Infinity;
+    this.renewAt = sentAt + this.pace;
     this.nextToken = token;
     this.turnsLeft = tokens;
     this.turnsEndAt = grantedAt + limits.time;
@@ -88,7 +84,7 @@ export class Tenure extends LinkedEntry<Tenure> {
    * @param retryInterval of the first of them, in milliseconds; `undefined`: no caller waits.
    */
   watch(retryInterval = Infinity): void {
-    this.retryInterval = retryInterval;
+    if (this.pace === Infinity) return;
     this.pace = Math.min(this.ttl / 3, Math.max(2 * retryInterval, SHORTEST_PACE));
     const next = this.triedAt + this.pace;
     if (this.renewAt === Infinity || this.renewAt <= next) return;
@@ -141,7 +137,6 @@ export class Tenure extends LinkedEntry<Tenure> {
 
   /** The `maxHold` of the turn is over. */
   limit(): void {
-    this.isLimited = true;
     this.renewAt = Infinity;
   }
 
@@ -154,15 +149,17 @@ export class Tenure extends LinkedEntry<Tenure> {
   async renew(ttl = this.ttl, isLasting = false): Promise<void> {
     if (now() >= this.validUntil) this.expire();
     if (this.loss) throw this.loss;
-    if (this.isLimited) {
+    if (this.renewAt === Infinity && this.pace < Infinity) {
       throw new LockLostError(`The lease of "${this.key}" is renewed no more: maxHold is over.`, { key: this.key });
     }
     const sentAt = this.asks(now());
     try {
       const reply = await this.driver.renew([{ key: this.key, owner: this.owner, ttl }])[0];
       if (isLasting && reply === 'renewed') {
+        // Callers that wait may have made the pace shorter than a third.
+        this.pace = this.pace < this.ttl / 3 ? Math.min(this.pace, ttl / 3) : (this.pace * ttl) / this.ttl;
         this.ttl = ttl;
-        this.watch(this.retryInterval);
+        watchdog.tickBy(sentAt + this.pace);
       }
       this.answered(reply ?? 'lost', sentAt, ttl);
     } catch (cause) {
@@ -204,8 +201,9 @@ export class Tenure extends LinkedEntry<Tenure> {
   }
 
   expire(): void {
-    const isFixed = this.renewAt === Infinity && !this.isLimited;
-    this.lose(isFixed ? `its ${this.ttl} ms are over` : `it was not renewed within its ${this.ttl} ms${watchdog.reasonFor(this)}`);
+    this.lose(
+      this.pace === Infinity ? `its ${this.ttl} ms are over` : `it was not renewed within its ${this.ttl} ms${watchdog.reasonFor(this)}`,
+    );
   }
 
   lose(why: string): void {
