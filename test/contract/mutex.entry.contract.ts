@@ -103,7 +103,7 @@ export function entryContract(makeStore: MakeStore, kind: Kind): void {
       const locks = open({
         misbehaving: (real) => ({
           async acquire(request) {
-            const reply = real.acquire(request);
+            const reply = await real.acquire(request);
             sent.open();
             await answer.passed;
             return reply;
@@ -115,9 +115,10 @@ export function entryContract(makeStore: MakeStore, kind: Kind): void {
       await sent.passed;
       caller.abort();
       expect(await call).toBeInstanceOf(LockAbortedError);
-      await eventually(isFree);
+      expect(await isFree()).toBe(false);
       answer.open();
-      await pause(20);
+      // Long before its lease is over.
+      await eventually(isFree);
     });
 
     it('not when the signal aborts with the grant in the same turn', async () => {

@@ -58,7 +58,7 @@ export function sharedLeaseContract(makeStore: MakeStore, kind: Kind, whole: Kin
         const slow = open({
           misbehaving: (real) => ({
             async acquire(request) {
-              const reply = real.acquire(request);
+              const reply = await real.acquire(request);
               sent.open();
               await answer.passed;
               return reply;
@@ -69,9 +69,10 @@ export function sharedLeaseContract(makeStore: MakeStore, kind: Kind, whole: Kin
         await sent.passed;
         caller.abort();
         expect(await call).toBeInstanceOf(LockAbortedError);
-        await eventually(isFree);
+        expect(await isFree()).toBe(false);
         answer.open();
-        await pause(20);
+        // Long before its lease is over.
+        await eventually(isFree);
       });
     });
 
