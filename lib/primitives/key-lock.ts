@@ -30,8 +30,8 @@ export class KeyLock extends LockBase<HeldLease> {
       return held.reenter(guardsBody, options);
     }
     queues.runtime.assertOpen(key);
-    const { driver, places } = kind;
-    const wish = { options, patience: patienceOf(options), share: kind.share?.(key, reentrant), guardsBody };
+    const { name, driver, places } = kind;
+    const wish = { kind: name, options, patience: patienceOf(options), share: kind.share?.(key, reentrant), guardsBody };
     return queues.acquire(driver, key, kind.amount === 'all' ? key : `${key}\n${kind.amount}`, places, wish);
   }
 

@@ -2,11 +2,13 @@ import { heldLease } from '../core/holding/call-chain.js';
 import type { HeldLease } from '../core/holding/held-lease.js';
 import { checkOptions, integerFrom, oneOf } from '../core/model/check-options.js';
 import { LockConfigError } from '../core/model/errors.js';
+import type { LockKindName } from '../core/model/events.js';
 import type { LeaseDriver, Share } from '../core/store/lease-driver.js';
 import type { Lock } from './lock.js';
 
 /** What makes a lock a mutex, a read lock, a write lock or a semaphore. */
 export interface Kind {
+  readonly name: LockKindName;
   readonly driver: LeaseDriver;
   /** Locks of the same group and key exclude each other, or share the key. */
   readonly group: object;
@@ -22,7 +24,7 @@ export interface Kind {
 
 /** One holder at a time, in all processes that share the store. */
 export function mutexKind(driver: LeaseDriver): Kind {
-  return { driver, group: driver, amount: 'all', places: 1 };
+  return { name: 'mutex', driver, group: driver, amount: 'all', places: 1 };
 }
 
 /** Which waiters go first: those that came first, the readers or the writers. */
@@ -50,6 +52,7 @@ export function readWriteKinds(drivers: Drivers, policy: ReadWritePolicy = 'fair
   const { read, write } = drivers;
   return {
     read: {
+      name: 'read',
       driver: read,
       group: drivers,
       amount: 'read',
@@ -63,6 +66,7 @@ export function readWriteKinds(drivers: Drivers, policy: ReadWritePolicy = 'fair
       },
     },
     write: {
+      name: 'write',
       driver: write,
       group: drivers,
       amount: 'write',
@@ -94,6 +98,7 @@ const MOST_PERMITS = 1_000_000;
 
 export function semaphoreKind(driver: LeaseDriver, { permits, count = 1 }: SemaphoreOptions): Kind {
   return {
+    name: 'semaphore',
     driver,
     group: driver,
     amount: `${count} of ${permits}`,

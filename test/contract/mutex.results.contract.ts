@@ -163,6 +163,7 @@ export function resultsContract(makeStore: MakeStore, kind: Kind): void {
       return told;
     }
     const time = expect.any(Number) as number;
+    const event = (key: string) => ({ key, kind: expect.any(String) as string, label: undefined });
 
     it('tell who took a key, how long it waited, and how long it held', async () => {
       const locks = open();
@@ -170,8 +171,8 @@ export function resultsContract(makeStore: MakeStore, kind: Kind): void {
       const key = newKey();
       const { owner, fencingToken } = await locks.using(key, (lease) => lease);
       expect(told).toEqual([
-        ['acquired', { key, owner, fencingToken, waited: time, attempts: 1 }],
-        ['released', { key, owner, held: time }],
+        ['acquired', { ...event(key), owner, fencingToken, waited: time, attempts: 1, via: 'free' }],
+        ['released', { ...event(key), owner, fencingToken, held: time }],
       ]);
     });
 
@@ -179,11 +180,11 @@ export function resultsContract(makeStore: MakeStore, kind: Kind): void {
     if (!kind.isElected) {
       it('tell of patience that ended', async () => {
         const key = newKey();
-        await open().acquire(key);
+        const { owner } = await open().acquire(key);
         const locks = open();
         const told = listen(locks);
         await locks.tryAcquire(key);
-        expect(told).toEqual([['timeout', { key, waited: time, attempts: 1 }]]);
+        expect(told).toEqual([['timeout', { ...event(key), waited: time, attempts: 1, holder: owner }]]);
       });
     }
 
@@ -194,7 +195,12 @@ export function resultsContract(makeStore: MakeStore, kind: Kind): void {
       await lose(lease);
       expect(await lease.release()).toBe(false);
       const { key, owner } = lease;
-      expect(told.slice(1)).toEqual([['lost', { key, owner, error: expect.any(LockLostError) as LockLostError }]]);
+      expect(told.slice(1)).toEqual([
+        [
+          'lost',
+          { ...event(key), owner, held: time, reason: 'taken', afterRelease: false, error: expect.any(LockLostError) as LockLostError },
+        ],
+      ]);
     });
 
     it('tell of each request whose outcome is unknown', async () => {

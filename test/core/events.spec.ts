@@ -1,7 +1,8 @@
 import { LockEventEmitter, type LockLogger } from '../../lib/core/model/events.js';
 import { LockTimeoutError } from '../../lib/core/model/errors.js';
 
-const released = { key: 'k', owner: 'o', held: 1 };
+const event = { key: 'k', kind: 'mutex', label: undefined } as const;
+const released = { ...event, owner: 'o', fencingToken: 1, held: 1 };
 
 describe('listeners', () => {
   it('hear what they listen to, in order, until they stop', () => {
@@ -49,7 +50,7 @@ describe('listeners', () => {
     events.on('timeout', () => {
       throw fault;
     });
-    expect(() => events.emit('timeout', { key: 'k', waited: 1, attempts: 1 })).not.toThrow();
+    expect(() => events.emit('timeout', { ...event, waited: 1, attempts: 1, holder: undefined })).not.toThrow();
   });
 
   it('that reject are logged too', async () => {
@@ -79,7 +80,7 @@ describe('listeners', () => {
     const events = new LockEventEmitter(false);
     const heard = jest.fn();
     for (let index = 0; index < 50; index++) events.on('acquired', heard);
-    events.emit('acquired', { key: 'k', owner: 'o', fencingToken: 1, waited: 0, attempts: 1 });
+    events.emit('acquired', { ...event, owner: 'o', fencingToken: 1, waited: 0, attempts: 1, via: 'free' });
     expect(heard).toHaveBeenCalledTimes(50);
     await new Promise(setImmediate);
     process.off('warning', warnings);
@@ -122,7 +123,7 @@ describe('a logger', () => {
     expect(() => {
       events.warn('w');
       events.debug('d');
-      events.emit('lost', { key: 'k', owner: 'o', error: undefined as never });
+      events.emit('lost', { ...event, owner: 'o', held: 1, reason: 'taken', afterRelease: false, error: undefined as never });
     }).not.toThrow();
   });
 });

@@ -1,3 +1,4 @@
+import type { LockKindName } from '../model/events.js';
 import type { ResolvedOptions } from '../model/options.js';
 import type { Share } from '../store/lease-driver.js';
 
@@ -7,6 +8,7 @@ export type TurnLimits = Readonly<Record<'handOvers' | 'time', number>>;
 /** What a store has granted. */
 export interface Grant {
   readonly owner: string;
+  readonly kind: LockKindName;
   /** Those of the first caller. */
   readonly options: Pick<ResolvedOptions, 'keyTimeout' | 'renew'>;
   /** What is held of a key that several may hold. */

@@ -1,4 +1,5 @@
 import { asStoreError, LockLostError, type LockError } from '../model/errors.js';
+import type { LockKindName } from '../model/events.js';
 import type { LeaseDriver, Share } from '../store/lease-driver.js';
 import { now, validity } from '../util/clock.js';
 import { LinkedEntry } from '../util/linked-list.js';
@@ -16,6 +17,7 @@ const SHORTEST_PACE = 100;
  */
 export class Tenure extends LinkedEntry<Tenure> {
   readonly owner: string;
+  readonly kind: LockKindName;
   ttl: number;
   readonly share: Share | undefined;
   validUntil: number;
@@ -47,12 +49,13 @@ export class Tenure extends LinkedEntry<Tenure> {
     readonly runtime: Lifecycle,
     readonly driver: LeaseDriver,
     readonly key: string,
-    { owner, options, share, sentAt, grantedAt, tokens, token, isContested }: Grant,
+    { owner, kind, options, share, sentAt, grantedAt, tokens, token, isContested }: Grant,
     private readonly limits: TurnLimits,
     private readonly onEnd: (tenure: Tenure, turnEndedAt?: number) => boolean,
   ) {
     super();
     this.owner = owner;
+    this.kind = kind;
     const ttl = (this.ttl = options.keyTimeout);
     this.share = share;
     this.triedAt = sentAt;
@@ -71,11 +74,11 @@ export class Tenure extends LinkedEntry<Tenure> {
     return this.askedAt === 0 ? 0 : now() - this.askedAt;
   }
 
-  beginTurn(time: number, minHold: number): Turn {
+  beginTurn(time: number, minHold: number, label: string | undefined): Turn {
     const token = this.nextToken;
     this.turnsLeft--;
     if (token !== null) this.nextToken = token + 1;
-    return (this.turn = new Turn(this, token, time, time + minHold));
+    return (this.turn = new Turn(this, token, time, time + minHold, label));
   }
 
   /**
@@ -112,7 +115,7 @@ export class Tenure extends LinkedEntry<Tenure> {
     this.onEnd(this);
     return releasing.then(
       (reply) => {
-        if (reply === 'lost') this.lose('the release found that it belonged to somebody else or to nobody');
+        if (reply === 'lost') this.lose('the release found that it belonged to somebody else or to nobody', 'taken');
         else this.turn.tellReleased();
         this.runtime.cleanUpEnds();
         return reply === 'released';
@@ -133,11 +136,6 @@ export class Tenure extends LinkedEntry<Tenure> {
   stop(): void {
     this.isReleased = true;
     watchdog.remove(this);
-  }
-
-  /** The `maxHold` of the turn is over. */
-  limit(): void {
-    this.renewAt = Infinity;
   }
 
   /**
@@ -179,9 +177,10 @@ export class Tenure extends LinkedEntry<Tenure> {
   answered(reply: 'renewed' | 'lost', sentAt: number, ttl: number): void {
     this.askedAt = 0;
     if (this.isReleased || this.loss) return;
-    if (reply === 'lost') return this.lose('the store says that it belongs to somebody else or to nobody');
+    if (reply === 'lost') return this.lose('the store says that it belongs to somebody else or to nobody', 'taken');
     // Its end was visible already: a lease that is over does not come back, even if the store has renewed it.
     if (now() >= this.validUntil) return this.expire();
+    this.turn.tellRenewed();
     this.outage = undefined;
     this.validUntil = Math.max(this.validUntil, sentAt + validity(Math.min(ttl, this.ttl)));
     if (this.renewAt < Infinity) this.renewAt = sentAt + this.pace;
@@ -201,19 +200,17 @@ export class Tenure extends LinkedEntry<Tenure> {
   }
 
   expire(): void {
-    this.lose(
-      this.pace === Infinity ? `its ${this.ttl} ms are over` : `it was not renewed within its ${this.ttl} ms${watchdog.reasonFor(this)}`,
-    );
+    this.lose(watchdog.reasonFor(this), 'expired');
   }
 
-  lose(why: string): void {
+  lose(why: string, reason: 'expired' | 'taken'): void {
     if (this.loss) return;
-    const { key, owner, runtime } = this;
+    const { key, turn, runtime } = this;
     watchdog.remove(this);
     const error = (this.loss = new LockLostError(`The lease of "${key}" was lost: ${why}.`, { key }));
-    this.turn.lost(error);
+    turn.lost(error);
     runtime.events.warn(error.message);
-    runtime.events.emit('lost', { key, owner, error });
+    turn.tellLost(reason, error);
     this.onEnd(this);
   }
 

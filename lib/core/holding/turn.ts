@@ -1,5 +1,6 @@
 import type { LockLostError } from '../model/errors.js';
-import { now } from '../util/clock.js';
+import type { LockEvent, LockEvents } from '../model/events.js';
+import { now, validity } from '../util/clock.js';
 import { added, emptyList, removed } from '../util/short-list.js';
 import type { HeldLease } from './held-lease.js';
 import type { Tenure } from './tenure.js';
@@ -12,7 +13,8 @@ export class Turn {
   loss: LockLostError | undefined;
   private isEnded = false;
   private limit: LockLostError | undefined;
-  private isTold = false;
+  /** Whether its key was given back or passed on, as far as is known. */
+  isTold = false;
 
   /** @param keepUntil end of the `minHold`, on the monotonic clock: a release before that does not free the key. */
   constructor(
@@ -20,7 +22,15 @@ export class Turn {
     readonly fencingToken: number | null,
     readonly grantedAt: number,
     public keepUntil: number,
+    /** Of the caller. */
+    readonly label: string | undefined,
   ) {}
+
+  /** What events tell of it. */
+  get event(): LockEvent & { readonly owner: string } {
+    const { key, kind, owner } = this.tenure;
+    return { key, kind, label: this.label, owner };
+  }
 
   /** Milliseconds for which the key is surely ours. */
   remaining(time = now()): number {
@@ -68,14 +78,27 @@ export class Turn {
 
   /** Emits `released`, once. Returns whether a listener was called. */
   tellReleased(): boolean {
-    const { key, owner, runtime } = this.tenure;
-    if (this.isTold || !runtime.events.isHeard('released')) return false;
+    const { runtime } = this.tenure;
+    if (this.isTold) return false;
     this.isTold = true;
-    runtime.events.emit('released', { key, owner, held: now() - this.grantedAt });
+    if (!runtime.events.isHeard('released')) return false;
+    runtime.events.emit('released', { ...this.event, fencingToken: this.fencingToken, held: now() - this.grantedAt });
     return true;
   }
 
+  tellRenewed(): void {
+    const { runtime, validUntil, ttl } = this.tenure;
+    if (!runtime.events.isHeard('renewed')) return;
+    runtime.events.emit('renewed', { ...this.event, margin: (validUntil - now()) / validity(ttl) });
+  }
+
+  tellLost(reason: LockEvents['lost']['reason'], error: LockLostError): void {
+    const { events } = this.tenure.runtime;
+    if (!events.isHeard('lost')) return;
+    events.emit('lost', { ...this.event, held: now() - this.grantedAt, reason, error, afterRelease: this.isTold });
+  }
+
   private stopIfAllAreOver(): void {
-    if (this.limit || (this.leases.length > 0 && this.leases.every(({ isOver }) => isOver))) this.tenure.limit();
+    if (this.limit || (this.leases.length > 0 && this.leases.every(({ isOver }) => isOver))) this.tenure.renewAt = Infinity;
   }
 }

@@ -117,13 +117,14 @@ export class Watchdog {
     runtime.events.emit('lag', { lag: length, keyTimeout: ttl, key });
   }
 
-  /** Why a lease that has just ended was not renewed, as the end of a sentence; empty: not because the event loop stood still. */
+  /** Why a lease has just ended by itself, as a part of a sentence. */
   reasonFor(tenure: Tenure): string {
     const time = now();
-    const { ttl } = tenure;
+    const { ttl, pace } = tenure;
+    if (pace === Infinity) return `its ${ttl} ms are over`;
     const { length, end } = this.lastStall;
     const stall = this.stallOf(tenure, time) || (end > time - ttl && length >= ttl / 3 ? length : 0);
-    return stall === 0 ? '' : `, because the event loop stood still for ${Math.round(stall)} ms`;
+    return `it was not renewed within its ${ttl} ms${stall === 0 ? '' : `, because the event loop stood still for ${Math.round(stall)} ms`}`;
   }
 
   /** For how many milliseconds the event loop has just stood still; 0: for less than a third of the lease. */

@@ -1,24 +1,57 @@
-import type { LockError, LockLostError } from './errors.js';
+import type { LockAbortedError, LockError, LockLostError } from './errors.js';
+
+/** What a lock is, for events. */
+export type LockKindName = 'mutex' | 'read' | 'write' | 'semaphore';
+
+/** What every event of a lock tells. */
+export interface LockEvent {
+  readonly key: string;
+  readonly kind: LockKindName;
+  /** The option `label` of the call; of a decorated method `'Class.method'`. */
+  readonly label: string | undefined;
+}
 
 /**
- * The events of a {@link Locks}. Times are milliseconds. Listeners of `acquired`, `waiting` and `timeout` run in the async context of the call that
- * asked for the key.
+ * The events of a {@link Locks}. Times are milliseconds. Listeners of `acquired`, `waiting`, `timeout`, `skipped` and `aborted` run in the async
+ * context of the call that asked for the key. Each `acquired` is followed by one `released`, or by one `lost` that is
+ * not `afterRelease`.
  */
 export interface LockEvents {
-  /** A key was taken: at the store, after `attempts` requests, or (`attempts` 0) from another caller of this process. */
-  acquired: { key: string; owner: string; fencingToken: number | null; waited: number; attempts: number };
+  /** A key was taken, after `attempts` requests: free, from the store after a wait, or from another caller of this process. */
+  acquired: LockEvent & {
+    readonly owner: string;
+    readonly fencingToken: number | null;
+    readonly waited: number;
+    readonly attempts: number;
+    readonly via: 'free' | 'store' | 'handover';
+  };
   /** A caller found the key taken, and waits for it. */
-  waiting: { key: string };
-  /** A key was given back. */
-  released: { key: string; owner: string; held: number };
-  /** A caller's patience ended. */
-  timeout: { key: string; waited: number; attempts: number };
-  /** A lease ended before its holder did. */
-  lost: { key: string; owner: string; error: LockLostError };
+  waiting: LockEvent;
+  /** A holder is done: the key was given back, or passed on. */
+  released: LockEvent & { readonly owner: string; readonly fencingToken: number | null; readonly held: number };
+  /** The key was passed on to another caller of this process, without a request: `label` released it, `to` acquired it. */
+  passedOn: LockEvent & { readonly owner: string; readonly to: string | undefined };
+  /** A caller's wait timeout was over. */
+  timeout: LockEvent & { readonly waited: number; readonly attempts: number; readonly holder: string | undefined };
+  /** A caller's wait timeout was over, and `onTimeout: 'skip'` let it go on without. It follows `timeout`. */
+  skipped: LockEvent & { readonly waited: number };
+  /** A caller's wait was called off by its signal or by a shutdown. */
+  aborted: LockEvent & { readonly waited: number; readonly reason: LockAbortedError['reason'] };
+  /** The store has renewed a lease. `margin`: the part of its validity that was left then; two thirds are normal. */
+  renewed: LockEvent & { readonly owner: string; readonly margin: number };
+  /** A lease ended before its holder did: it `expired`, or the store said that it was `taken`, by another owner or by a deletion. */
+  lost: LockEvent & {
+    readonly owner: string;
+    readonly held: number;
+    readonly reason: 'expired' | 'taken';
+    readonly error: LockLostError;
+    /** Whether its holder had released it before: a hand-over to another process found the loss. */
+    readonly afterRelease: boolean;
+  };
   /** A renewal, a release or a give-up got no answer. It is repeated until it gets one, or the lease has ended. */
-  unknown: { key: string; owner: string; operation: 'renew' | 'release' | 'leave'; error: LockError };
+  unknown: { readonly key: string; readonly owner: string; readonly operation: 'renew' | 'release' | 'leave'; readonly error: LockError };
   /** The event loop stood still for more than a third of the `keyTimeout` of a lease that it should renew. */
-  lag: { lag: number; keyTimeout: number; key: string };
+  lag: { readonly key: string; readonly lag: number; readonly keyTimeout: number };
 }
 
 /** The engine writes messages for operators to it. Nest's `Logger` and `console` both fit. */
@@ -47,18 +80,24 @@ export class LockEventEmitter<Events extends object = LockEvents> {
     const listeners = this.listeners.get(event) ?? new Set();
     const entry = { hear: listener };
     this.listeners.set(event, listeners.add(entry));
-    return () => void listeners.delete(entry);
+    return () => {
+      if (listeners.delete(entry) && listeners.size === 0) this.listeners.delete(event);
+    };
+  }
+
+  get isAnyHeard(): boolean {
+    return this.listeners.size > 0;
   }
 
   /** Whether the event has listeners. If not, its payload need not be made. */
   isHeard(event: keyof Events): boolean {
-    return (this.listeners.get(event)?.size ?? 0) > 0;
+    return this.listeners.has(event);
   }
 
   emit<E extends keyof Events>(event: E, payload: Events[E]): void {
     const listeners = this.listeners.get(event);
     if (!listeners) return;
-    for (const { hear } of listeners) void this.tell(event, hear as Listener<Events[E]>, payload);
+    for (const { hear } of listeners) this.tell(event, hear as Listener<Events[E]>, payload);
   }
 
   warn(message: string | (() => string)): void {
@@ -69,11 +108,13 @@ export class LockEventEmitter<Events extends object = LockEvents> {
     log(this.logger, 'debug', message);
   }
 
-  private async tell<E extends keyof Events>(event: E, listener: Listener<Events[E]>, payload: Events[E]): Promise<void> {
+  private tell<E extends keyof Events>(event: E, listener: Listener<Events[E]>, payload: Events[E]): void {
+    const failed = (error: unknown): void => log(this.logger, 'error', () => `A listener of "${String(event)}" failed: ${String(error)}`);
     try {
-      await listener(payload);
+      const result = listener(payload);
+      if (result instanceof Promise) result.catch(failed);
     } catch (error) {
-      log(this.logger, 'error', () => `A listener of "${String(event)}" failed: ${String(error)}`);
+      failed(error);
     }
   }
 }

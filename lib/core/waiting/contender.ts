@@ -83,7 +83,7 @@ export class Contender extends RepeatedRequest<AcquireReply> {
 
   protected answered(reply: AcquireReply): void {
     // If this is a retry, an earlier try may have been applied.
-    if (reply.yielded === 'lost' && this.attempts === 1) this.yields?.lose(LOST_BEFORE);
+    if (reply.yielded === 'lost' && this.attempts === 1) this.yields?.lose(LOST_BEFORE, 'taken');
     this.yields = undefined;
     if (!reply.granted && !this.isQueued) this.place = 'none';
     if (this.isStopped) return;

@@ -76,11 +76,11 @@ export class LockQueue extends LinkedEntry<LockQueue> {
   granted(contender: Contender, token: number | null, time: number): void {
     const { runtime, driver, key, first } = this;
     const { owner, attempts, sentAt, reserved } = contender;
-    const { share, options } = first.settings;
+    const { kind, share, options } = first.settings;
     this.contenders = removed(this.contenders, contender);
     this.outcome = undefined;
     this.isInUse = true;
-    const grant = { owner, options, share, sentAt, grantedAt: time, token, tokens: reserved, isContested: attempts > 1 };
+    const grant = { owner, kind, options, share, sentAt, grantedAt: time, token, tokens: reserved, isContested: attempts > 1 };
     const tenure = new Tenure(runtime, driver, key, grant, this.queues.limits, this.onEnd);
     this.holders = added(this.holders, tenure);
     this.give(first, tenure, time, options.minHold, attempts);
@@ -127,7 +127,10 @@ export class LockQueue extends LinkedEntry<LockQueue> {
     // A minHold needs a request: the store must keep the key even if this process dies.
     if (options.keyTimeout === tenure.ttl && options.minHold === 0 && options.renew && tenure.mayPassOn(time)) {
       this.outcome = undefined;
+      const { turn } = tenure;
       this.give(this.first, tenure, time, 0, 0);
+      const { events } = this.runtime;
+      if (events.isHeard('passedOn')) events.emit('passedOn', { ...turn.event, to: tenure.turn.label });
       if (this.waiting.size > 0) tenure.extendSoon();
       return true;
     }
@@ -152,14 +155,14 @@ export class LockQueue extends LinkedEntry<LockQueue> {
     this.waiting.delete(waiter);
     waiter.end();
     this.adapt();
-    const { key, owner } = tenure;
-    const turn = tenure.beginTurn(time, minHold);
     const { guardsBody, options } = waiter.settings;
+    const turn = tenure.beginTurn(time, minHold, options.label);
     const lease = new HeldLease(turn, guardsBody, options.maxHold);
     const { events } = this.runtime;
     if (events.isHeard('acquired')) {
-      const { fencingToken } = turn;
-      waiter.inContext(() => events.emit('acquired', { key, owner, fencingToken, waited: waiter.waited, attempts }));
+      const { fencingToken, event } = turn;
+      const via = attempts === 0 ? 'handover' : waiter.isWaiting ? 'store' : 'free';
+      waiter.inContext(() => events.emit('acquired', { ...event, fencingToken, waited: waiter.waited, attempts, via }));
     }
     this.runtime.acquireEnds();
     waiter.resolve(lease);
@@ -170,9 +173,9 @@ export class LockQueue extends LinkedEntry<LockQueue> {
     if (waiter.isWaiting || waiter.isOver) return;
     waiter.isWaiting = true;
     const { events } = this.runtime;
-    if (events.isHeard('acquired') || events.isHeard('timeout')) waiter.keepContext();
+    if (events.isAnyHeard) waiter.keepContext();
     waiter.limit(() => this.deadline(waiter));
-    if (waiter.settings.patience > 0) events.emit('waiting', { key: this.key });
+    if (waiter.settings.patience > 0 && events.isHeard('waiting')) events.emit('waiting', waiter.event(this.key));
   }
 
   /** For the first waiter the store is asked once more, because the last request may be long ago. It waits for one requestTimeout at most. */
@@ -202,9 +205,7 @@ export class LockQueue extends LinkedEntry<LockQueue> {
     waiter.end();
     const attempts = this.contenders[0]?.attempts ?? 0;
     this.adapt();
-    if (error instanceof LockTimeoutError) {
-      waiter.inContext(() => this.runtime.events.emit('timeout', { key: this.key, waited: waiter.waited, attempts }));
-    }
+    waiter.inContext(() => waiter.tellEnd(this.runtime.events, this.key, error, attempts));
     this.restIfIdle();
     this.runtime.acquireEnds();
     waiter.reject(error);

@@ -1,6 +1,8 @@
 import { AsyncLocalStorage } from 'node:async_hooks';
 import { heldKeys } from '../holding/call-chain.js';
 import type { HeldLease } from '../holding/held-lease.js';
+import { LockAbortedError, LockTimeoutError, type LockError } from '../model/errors.js';
+import type { LockEvent, LockEventEmitter, LockKindName } from '../model/events.js';
 import type { ResolvedOptions } from '../model/options.js';
 import type { Share } from '../store/lease-driver.js';
 import type { LinkedEntry, LinkedList } from '../util/linked-list.js';
@@ -8,6 +10,7 @@ import { Caller } from './caller.js';
 
 /** What one caller asks for. */
 export interface Wish {
+  readonly kind: LockKindName;
   readonly options: ResolvedOptions;
   /** Milliseconds to wait; 0: one try. */
   readonly patience: number;
@@ -35,6 +38,22 @@ export class Waiter extends Caller<Wish> implements LinkedEntry<Waiter> {
     readonly reject: (error: unknown) => void,
   ) {
     super(wish);
+  }
+
+  /** What events tell of it. */
+  event(key: string): LockEvent {
+    const { kind, options } = this.settings;
+    return { key, kind, label: options.label };
+  }
+
+  tellEnd(events: LockEventEmitter, key: string, error: LockError, attempts: number): void {
+    if (!events.isAnyHeard) return;
+    const { options, guardsBody } = this.settings;
+    const event = { ...this.event(key), waited: this.waited };
+    if (error instanceof LockTimeoutError) {
+      events.emit('timeout', { ...event, attempts, holder: error.holder });
+      if (options.onTimeout === 'skip' && guardsBody) events.emit('skipped', event);
+    } else if (error instanceof LockAbortedError) events.emit('aborted', { ...event, reason: error.reason });
   }
 
   /** {@link inContext} then runs work in the current async context, that of the call that waits, not in that of the call that ends its wait. */
