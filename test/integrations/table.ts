@@ -1,4 +1,4 @@
-import { filesIn, read } from '../readme/markdown.js';
+import { filesIn, read } from '../support/markdown.js';
 
 interface Row {
   group: string;

@@ -4,7 +4,7 @@ import * as core from 'nestjs-distributed-lock/core';
 import { existsSync } from 'node:fs';
 import { basename, join } from 'node:path';
 import { completeOptions, USING_CHECKS } from '../../lib/core/model/options.js';
-import { anchorsOf, blocksOf, documents, filesIn, linksOf, read, regionsOf, ROOT, sectionsOf, tableWith } from './markdown.js';
+import { anchorsOf, blocksOf, documents, filesIn, linksOf, read, regionsOf, ROOT, sectionsOf, tableWith } from '../support/markdown.js';
 
 const sources = [...filesIn('test/readme'), ...filesIn('test/integrations')].filter((file) => file.endsWith('.ts'));
 const regions = sources.flatMap(regionsOf);

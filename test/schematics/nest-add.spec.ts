@@ -1,7 +1,7 @@
 // `nest add nestjs-distributed-lock`, by the Nest CLI, on apps that the Nest CLI generates.
 import { cpSync } from 'node:fs';
 import { delimiter, join } from 'node:path';
-import { ROOT } from '../readme/markdown.js';
+import { ROOT } from '../support/markdown.js';
 import { type App, appIn, openWorkshop, type Workshop } from './workshop.js';
 
 /** What the Nest CLI runs for `nest new`, `nest generate` and `nest add`. */

@@ -3,7 +3,7 @@ import { cpSync, existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, 
 import { tmpdir } from 'node:os';
 import { delimiter, dirname, join } from 'node:path';
 import { promisify, stripVTControlCharacters } from 'node:util';
-import { ROOT } from '../readme/markdown.js';
+import { ROOT } from '../support/markdown.js';
 
 const execute = promisify(execFile);
 

@@ -3,7 +3,7 @@
 // library as it is packed.
 import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { delimiter, join } from 'node:path';
-import { blocksOf, read } from '../readme/markdown.js';
+import { blocksOf, read } from '../support/markdown.js';
 import { openWorkshop, type Workshop } from '../schematics/workshop.js';
 import { type RedisServer, startRedis } from '../support/redis-server.js';
 

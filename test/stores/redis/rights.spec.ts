@@ -1,8 +1,8 @@
 // The Redis user of docs/waiting.md, on a real server.
 import { LockConfigError, type Locks, type Lock } from 'nestjs-distributed-lock/core';
-import { eventually } from '../support/eventually.js';
-import { useRedis } from '../stores/redis/setting.js';
-import { read } from './markdown.js';
+import { eventually } from '../../support/eventually.js';
+import { useRedis } from './setting.js';
+import { read } from '../../support/markdown.js';
 
 const KEY = 'order:42';
 /** For what a busy machine adds. */
