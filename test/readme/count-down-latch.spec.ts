@@ -1,5 +1,5 @@
 // What docs/count-down-latch.md says, on a real server.
-import { Locks, LockAbortedError, LockConfigError, StoreError } from 'nestjs-distributed-lock/core';
+import { Locks, LockAbortedError } from 'nestjs-distributed-lock/core';
 import { redisStore } from 'nestjs-distributed-lock/redis';
 import { eventually } from '../support/eventually.js';
 import { NightlyImport } from './count-down-latch.js';
@@ -48,40 +48,7 @@ describe('the example', () => {
     caller.abort();
     expect(await calledOff).toBeInstanceOf(LockAbortedError);
     await setting.redis.pexpire('import:tuesday', 1);
-    const inboxes = (await setting.redis.pubsub('CHANNELS', 'nestjs-distributed-lock:inbox:*')) as string[];
-    // As a reconnection does, so that nobody need wait for the next look.
-    expect(inboxes.length).toBeGreaterThan(0);
-    await setting.redis.client('KILL', 'TYPE', 'PUBSUB');
+    expect(await setting.redis.client('KILL', 'TYPE', 'PUBSUB')).toBeGreaterThan(0); // a waiter that reconnects asks at once
     expect(await report).toBe('given up: nothing came in for an hour');
-  });
-});
-
-describe('the pitfalls', () => {
-  it('who waits before the count is set does not wait at all', async () => {
-    await openLocks().countDownLatch('early').await({ waitTimeout: 0 });
-  });
-
-  it('the default patience of a lock is short for a latch', async () => {
-    const latch = openLocks().countDownLatch('short');
-    await latch.trySetCount(1);
-    const start = performance.now();
-    await expect(latch.await()).rejects.toThrow('"short" was not counted down within');
-    expect(performance.now() - start).toBeGreaterThanOrEqual(1_000);
-    expect(performance.now() - start).toBeLessThan(2_000 + 1_000);
-  });
-
-  it('a second call of countDown is a second count', async () => {
-    const latch = openLocks().countDownLatch('twice');
-    await latch.trySetCount(3);
-    await latch.countDown();
-    expect(await latch.countDown()).toBe(1);
-  });
-
-  it('a key is one kind of lock, and a server that refuses is an error at once', async () => {
-    const locks = openLocks();
-    await locks.acquire('kind', { keyTimeout: 60_000 });
-    await expect(locks.countDownLatch('kind').trySetCount(1)).rejects.toThrow(LockConfigError);
-    await setting.redis.hset('data', 'field', 'value');
-    await expect(locks.countDownLatch('data').countDown()).rejects.toThrow(StoreError);
   });
 });

@@ -14,7 +14,7 @@ export class Product {
     readonly loadedAt: Date,
   ) {}
 
-  /** As Java's hashCode: what a lock on a product goes by. */
+  /** Like hashCode in Java: products with the same sku share a lock. */
   [LOCK_KEY](): string {
     return this.sku;
   }
@@ -30,19 +30,25 @@ export class OrderService {
     return 'all are here';
   }
 
-  /** shop-order-42-locks: a key that can be read, and used by others. */
+  /** shop-order-42-locks: a readable key, which other programs can use too. */
   @DistributedLock<OrderService['ship']>({ prefix: 'shop-', value: 'order', key: (order) => order.id })
   async ship(order: Order): Promise<string> {
     return `${order.id} is on its way`;
   }
 
-  /** shop-customer-<digest>-locks: a digest of what these paths lead to. */
-  @DistributedLock({ prefix: 'shop-', value: 'customer', paramLock: ['0.customer.id', '1'] })
+  /** shop-invoice-C%2D1-2030-locks: several parts, each percent-encoded. */
+  @DistributedLock<OrderService['invoice']>({ prefix: 'shop-', value: 'invoice', key: (order, year) => [order.customer.id, year] })
   async invoice(order: Order, year: number): Promise<string> {
     return `${order.customer.id} pays for ${year}`;
   }
 
-  /** shop-product-<digest>-locks: a digest of all arguments; equal values, equal key. */
+  /** shop-parcel-<digest>-locks: a digest of the values at these paths. */
+  @DistributedLock({ prefix: 'shop-', value: 'parcel', paramLock: ['0.customer.id', '1'] })
+  async pack(order: Order, box: number): Promise<string> {
+    return `${order.customer.id} gets box ${box}`;
+  }
+
+  /** shop-product-<digest>-locks: a digest of all arguments. */
   @DistributedLock({ prefix: 'shop-', value: 'product', paramLock: true })
   async reprice(product: Product): Promise<string> {
     return `${product.sku} has a new price`;

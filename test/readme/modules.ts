@@ -1,6 +1,5 @@
 import { Injectable, Module } from '@nestjs/common';
-import { APP_FILTER } from '@nestjs/core';
-import { DistributedLock, DistributedLockModule, InjectLocks, LockExceptionFilter, Locks } from 'nestjs-distributed-lock';
+import { DistributedLock, DistributedLockModule, InjectLocks, Locks } from 'nestjs-distributed-lock';
 import { memoryStore } from 'nestjs-distributed-lock/memory';
 import { redisStore } from 'nestjs-distributed-lock/redis';
 
@@ -21,7 +20,7 @@ export class ConfigModule {}
       useFactory: (config: Config) => ({
         store: redisStore({ url: config.redisUrl, requestTimeout: 500 }),
         namespace: 'shop:',
-        defaults: { keyTimeout: 10_000, waitTimeout: 5000 },
+        defaults: { keyTimeout: 20_000, waitTimeout: 5000 },
       }),
     }),
   ],
@@ -42,7 +41,7 @@ export class TwoStoresModule {}
 export class CacheService {
   constructor(@InjectLocks('local') private readonly locks: Locks) {}
 
-  /** One instance of the app at a time; the others do it too. */
+  /** One call at a time in this process; other instances warm up their own cache. */
   @DistributedLock({ store: 'local' })
   async warmUp(): Promise<string> {
     return 'warm';
@@ -52,9 +51,4 @@ export class CacheService {
     return this.locks.using(`cache:${name}`, async () => 'evicted');
   }
 }
-// #endregion
-
-// #region filter
-@Module({ providers: [{ provide: APP_FILTER, useClass: LockExceptionFilter }] })
-export class FilterModule {}
 // #endregion

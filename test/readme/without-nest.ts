@@ -4,28 +4,16 @@ const pack = async (order: string, fencingToken: number | null): Promise<string>
 import { Locks } from 'nestjs-distributed-lock/core';
 import { redisStore } from 'nestjs-distributed-lock/redis';
 
-const store = redisStore({ url: process.env.REDIS_URL ?? 'redis://localhost:6379' });
-export const locks = new Locks(store, { namespace: 'shop:', defaults: { keyTimeout: 10_000 } });
+export const locks = new Locks(redisStore({ url: process.env.REDIS_URL ?? 'redis://localhost:6379' }), { namespace: 'shop:' });
 
-/** Waits up to two seconds; rejects with a LockTimeoutError then. */
+/** Waits up to two seconds, then rejects with LockTimeoutError. */
 export async function ship(order: string): Promise<string> {
   return locks.using(`order:${order}`, async (lease) => pack(order, lease.fencingToken), { waitTimeout: 2000 });
 }
 
-/** The same with a bare lease, which the end of the block releases. */
-export async function shipByLease(order: string): Promise<string> {
-  await using lease = await locks.acquire(`order:${order}`, { waitTimeout: 2000 });
-  return await pack(order, lease.fencingToken);
-}
-
-/** One try: `null` where somebody else has it. */
+/** One try. The lease is released at the end of the block. */
 export async function shipIfFree(order: string): Promise<string> {
-  await using lease = await locks.tryAcquire(`order:${order}`);
-  return lease ? await pack(order, lease.fencingToken) : 'somebody else is packing it';
-}
-
-/** At the end of the program: waits for what runs, releases what is held, closes the connection. */
-export async function shutDown(): Promise<void> {
-  await locks.close();
+  await using lease = await locks.tryAcquire(`order:${order}`); // or acquire(), which waits
+  return lease ? await pack(order, lease.fencingToken) : 'another process is packing it';
 }
 // #endregion

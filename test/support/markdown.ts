@@ -26,7 +26,7 @@ export interface Link {
 
 const FENCE = /^ *```(\S*)\n(.*?)^ *```$/gms;
 
-/** README.md, and what is in docs. */
+/** README.md and the pages of docs. */
 export function documents(): string[] {
   return ['README.md', ...filesIn('docs').filter((file) => file.endsWith('.md'))];
 }
@@ -49,7 +49,7 @@ export function blocksOf(file: string): Block[] {
   }));
 }
 
-/** What stands between `// #region name` and `// #endregion`. */
+/** The text between `// #region name` and `// #endregion`. */
 export function regionsOf(file: string): Region[] {
   const regions = read(file).matchAll(/^ *\/\/ #region (\S+)\n(.*?)^ *\/\/ #endregion$/gms);
   return [...regions].map(([, name = '', body = '']) => ({ file, name, text: dedent(body) }));
@@ -78,34 +78,6 @@ export function anchorsOf(file: string): string[] {
       .replace(/[^\p{L}\p{N} _-]/gu, '')
       .replaceAll(' ', '-'),
   );
-}
-
-/** The sections of a file under headings of the second rank, by heading. */
-export function sectionsOf(file: string): Map<string, string> {
-  const [, ...sections] = read(file).split(/^## /m);
-  return new Map(sections.map((section) => [section.slice(0, section.indexOf('\n')), section]));
-}
-
-/** The cells of the first table that has this header in its first row. */
-export function tableWith(file: string, header: string): string[][] {
-  const lines = read(file).split('\n');
-  const start = lines.findIndex((line) => line.startsWith('|') && cellsOf(line).includes(header));
-  if (start < 0) throw new Error(`${file} has no table with the column "${header}".`);
-  const rest = lines.slice(start + 2);
-  return rest
-    .slice(
-      0,
-      rest.findIndex((line) => !line.startsWith('|')),
-    )
-    .map(cellsOf);
-}
-
-function cellsOf(row: string): string[] {
-  return row
-    .replaceAll('\\|', '\u0000')
-    .split('|')
-    .slice(1, -1)
-    .map((cell) => cell.replaceAll('\u0000', '|').trim());
 }
 
 function dedent(text: string): string {

@@ -2,19 +2,10 @@ type Row = Record<string, unknown>;
 
 const UPDATE = /^UPDATE \w+ SET (?<sets>.+) WHERE (?<conditions>.+)$/;
 const SET = /^(\w+) = \$(\d+)$/;
-const CONDITION = /^(\w+) (=|<=|<|>=|>) \$(\d+)$/;
-const COMPARE: Record<string, (left: never, right: never) => boolean> = {
-  '=': (left, right) => left === right,
-  '<': (left, right) => left < right,
-  '<=': (left, right) => left <= right,
-  '>': (left, right) => left > right,
-  '>=': (left, right) => left >= right,
-};
+const CONDITION = /^(\w+) (=|<=) \$(\d+)$/;
 
 /** One table of a database, which understands `UPDATE … SET column = $n, … WHERE column <= $n AND …`, and does what it says. */
 export class SqlTable {
-  readonly updates: string[] = [];
-
   constructor(readonly rows: Row[]) {}
 
   /** As the clients of PostgreSQL do: `rowCount` tells how many rows were changed. */
@@ -26,14 +17,13 @@ export class SqlTable {
     };
     const meets = conditions.split(' AND ').map((condition) => {
       const [, column = '', operator = '', number] = parse(CONDITION, condition);
-      return (row: Row) => COMPARE[operator]!(row[column] as never, valueOf(number) as never);
+      return (row: Row) => row[column] === valueOf(number) || (operator === '<=' && (row[column] as number) < (valueOf(number) as number));
     });
     const found = this.rows.filter((row) => meets.every((meet) => meet(row)));
     for (const set of sets.split(', ')) {
       const [, column = '', number] = parse(SET, set);
       for (const row of found) row[column] = valueOf(number);
     }
-    this.updates.push(text);
     return { rowCount: found.length };
   }
 }
