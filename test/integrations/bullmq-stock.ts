@@ -44,13 +44,13 @@ export class SalesProcessor extends WorkerHost {
 // #endregion
 
 // #region bullmq-retries
-/** A try that found the key taken counts as an attempt, and has its backoff. */
+/** A try that found the key taken counts as an attempt, with its backoff. */
 export const retries: JobsOptions = { attempts: 5, backoff: { type: 'exponential', delay: 50, jitter: 0.5 } };
 // #endregion
 
 // #region bullmq-delay
 @Processor('sales', { concurrency: 10 })
-export class PatientProcessor extends WorkerHost implements OnModuleDestroy {
+export class DelayingProcessor extends WorkerHost implements OnModuleDestroy {
   constructor(@Inject(Sales) private readonly sales: Sales) {
     super();
   }
@@ -60,17 +60,17 @@ export class PatientProcessor extends WorkerHost implements OnModuleDestroy {
       return await this.sell(job.data);
     } catch (error) {
       if (!(error instanceof LockTimeoutError || error instanceof LockAbortedError)) throw error;
-      await job.moveToDelayed(Date.now() + 1_000, token); // not begun, so this costs none of its attempts
+      await job.moveToDelayed(Date.now() + 1_000, token); // it has not started, so this uses no attempt
       throw new DelayedError();
     }
   }
 
-  @DistributedLock<PatientProcessor['sell']>({ value: 'sale', key: ({ sku }) => sku, keyTimeout: 10_000, waitTimeout: 0 })
+  @DistributedLock<DelayingProcessor['sell']>({ value: 'sale', key: ({ sku }) => sku, keyTimeout: 10_000, waitTimeout: 0 })
   async sell(sale: Sale): Promise<number> {
     return this.sales.sell(sale);
   }
 
-  /** The first step of a shutdown: no more jobs from here on; those that run go on. */
+  /** First step of a shutdown: take no more jobs. Running jobs continue. */
   async onModuleDestroy(): Promise<void> {
     await this.worker.pause(true);
   }

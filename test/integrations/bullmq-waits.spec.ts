@@ -5,7 +5,7 @@ import { Gate } from '../nest/gate.js';
 import { eventually } from '../support/eventually.js';
 import { startRedis, type RedisServer } from '../support/redis-server.js';
 import { bootQueue } from './bullmq-app.js';
-import { PatientProcessor, retries, Sales, SalesProcessor, type Sale } from './bullmq-stock.js';
+import { DelayingProcessor, retries, Sales, SalesProcessor, type Sale } from './bullmq-stock.js';
 
 const LONG = { keyTimeout: 60_000 };
 const APPLE = { sku: 'apple', units: 1 };
@@ -62,7 +62,7 @@ describe('a job that finds its key taken', () => {
   });
 
   it('is put off without costing an attempt where its processor says DelayedError', async () => {
-    const { locks, add, get, queue } = await bootQueue(server, [Sales, PatientProcessor]);
+    const { locks, add, get, queue } = await bootQueue(server, [Sales, DelayingProcessor]);
     get(Sales).gate.open();
     const lease = await locks.acquire('sale-apple-locks', LONG);
     const job = await add(APPLE);
@@ -171,14 +171,14 @@ describe('an app that closes with jobs in its queue', () => {
   });
 
   it('fails none of them in the other order where the processor pauses its worker and puts off what comes too late', async () => {
-    const { app, failed, sold } = await busy([PatientProcessor], true);
+    const { app, failed, sold } = await busy([DelayingProcessor], true);
     await app.close();
     expect(await failed()).toBe(0);
     expect(sold.length).toBeLessThan(500);
   });
 
   it('puts off a job that waits for its lock, where the processor says so', async () => {
-    class Waiting extends PatientProcessor {
+    class Waiting extends DelayingProcessor {
       @DistributedLock({ value: 'waiting', ...LONG, waitTimeout: Infinity })
       override async sell() {
         return 0;

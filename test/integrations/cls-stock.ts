@@ -20,13 +20,13 @@ export class ClsStockService {
   // #region transactions-joined
   @Transactional()
   async order(sku: string): Promise<void> {
-    await this.reduce(sku); // wrong: it joins this transaction, which is committed long after its lock was released
+    await this.reduce(sku); // wrong: it joins this transaction, which is committed after its lock is released
   }
 
   @DistributedLock({ value: 'stock', paramLock: ['0'], keyTimeout: 10_000, waitTimeout: 30_000 })
   @Transactional()
   async orderSafely(sku: string): Promise<void> {
-    await this.reduce(sku); // enters the same key again; the outer lock lasts until after the commit
+    await this.reduce(sku); // re-enters the same key; the outer lock is held until after the commit
   }
   // #endregion
 }

@@ -11,7 +11,7 @@ export class InvoiceListener {
   readonly invoices: string[] = [];
 
   // #region event-listener
-  /** Every instance that gets the event tries; an invoice is written by one of them at a time. */
+  /** Locks by order: one call at a time writes an invoice. */
   @OnEvent('order.placed', { suppressErrors: false })
   @DistributedLock<InvoiceListener['onOrderPlaced']>({
     value: 'invoice',
@@ -35,12 +35,12 @@ export class OrderDesk {
   constructor(@Inject(EventEmitter2) private readonly events: EventEmitter2) {}
 
   // #region event-emitter
-  /** emitAsync waits for the listeners, their locks included, and gives what they return. */
+  /** emitAsync waits for the listeners and their locks, and returns their results. */
   async submit(orderId: string): Promise<unknown[]> {
     try {
       return await this.events.emitAsync('order.placed', { orderId });
     } catch (error) {
-      if (error instanceof LockTimeoutError) return []; // somebody else is writing this invoice
+      if (error instanceof LockTimeoutError) return []; // another caller is writing this invoice
       throw error;
     }
   }

@@ -7,13 +7,13 @@ export class FeedService {
   readonly current: unknown[] = [];
 
   // #region streams-observable
-  /** Each subscription takes the lock, calls the method, and holds the lock until it ends. */
+  /** Each subscription acquires the lock, calls the method, and holds the lock until it ends. */
   @DistributedLock({ value: 'prices', keyTimeout: 10_000, waitTimeout: 5000 })
   prices(): Observable<number> {
     return from([1, 2, 3]);
   }
 
-  /** Without a declared type nobody can tell what comes back: say it. */
+  /** Without a declared return type, set `returns`. */
   @DistributedLock({ value: 'stock', keyTimeout: 10_000, returns: 'observable' })
   stock() {
     return of('apple', 'pear');

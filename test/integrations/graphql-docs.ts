@@ -45,7 +45,7 @@ export class StockResolver {
   // #endregion
 
   // #region graphql-field
-  /** Once for each shelf of the answer: a key of its own for each, or they queue up behind one another. */
+  /** Runs once per shelf of the response: one key per shelf, otherwise the fields wait for each other. */
   @ResolveField(() => Int)
   @DistributedLock<StockResolver['units']>({ value: 'stock', key: (shelf) => shelf.id, keyTimeout: 10_000, waitTimeout: 2000 })
   async units(@Parent() shelf: Shelf): Promise<number> {
@@ -54,7 +54,7 @@ export class StockResolver {
   // #endregion
 
   // #region graphql-subscription
-  /** One subscriber at a time, of all instances. The next one gets in when this one leaves. */
+  /** One subscriber at a time, across all instances. The next one starts when this one leaves. */
   @Subscription(() => Int, { resolve: (units: number) => units })
   @DistributedLock({ value: 'changes', returns: 'iterable', keyTimeout: 10_000, waitTimeout: Infinity })
   changes() {

@@ -37,7 +37,7 @@ async function serve(order: Order, providers: object[], store?: ReturnType<typeo
   return { ...served, resolver: served.get(resolver) };
 }
 
-place('GraphQL', 'contention and outage, told by the errors of the answer', (order) => {
+place('GraphQL', 'contention and outage, reported in the errors of the response', (order) => {
   it('answers the field with an error while another request is in, and runs nothing', async () => {
     const { query, resolver, acquired } = await serve(order, []);
     const first = query('mutation { buy }');

@@ -9,7 +9,7 @@ const buildReport = async () => `built under ${currentLease()?.key}`;
 // #region http-orders
 @Controller('orders')
 export class OrderController {
-  /** orders-42-locks: the pipe has made a number of it. */
+  /** Key: orders-42-locks. The pipe has converted the id to a number. */
   @Post(':id/items')
   @DistributedLock<OrderController['add']>({ value: 'orders', key: (id) => id, keyTimeout: 10_000, waitTimeout: 2000 })
   async add(@Param('id', ParseIntPipe) id: number, @Body('sku') sku: string): Promise<object> {
@@ -30,7 +30,7 @@ export class ReportController {
   @DistributedLock({ value: 'report', keyTimeout: 10_000 })
   async yearly(): Promise<StreamableFile> {
     const report = await buildReport(); // locked
-    return new StreamableFile(Readable.from(report)); // sent when the lock has been given back
+    return new StreamableFile(Readable.from(report)); // sent after the lock is released
   }
   // #endregion
 }

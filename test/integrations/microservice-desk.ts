@@ -106,14 +106,14 @@ export class BusyFilter extends BaseRpcExceptionFilter {
 export class StockController {
   readonly sales: string[] = [];
 
-  /** The client waits for its answer, so patience is shorter than the client's timeout. */
+  /** The client waits for the reply, so the wait timeout is shorter than the client's. */
   @MessagePattern('stock.reduce')
   @DistributedLock<StockController['reduce']>({ value: 'stock', key: ({ sku }) => sku, keyTimeout: 10_000, waitTimeout: 3_000 })
   async reduce(@Payload() { sku, units }: Sale): Promise<number> {
     return this.take(sku, units);
   }
 
-  /** Every instance hears of an event over Redis: one of them works on it, the others skip it. */
+  /** Over Redis every instance receives the event: one of them handles it, the others skip it. */
   @EventPattern('stock.sold')
   @DistributedLock<StockController['onSold']>({
     value: 'sold',

@@ -42,7 +42,7 @@ place('Microservices', '@EventPattern with a wildcard over Redis', (order) => {
   });
 });
 
-way('Microservices', 'an event that every instance hears of', () => {
+way('Microservices', 'an event that every instance receives', () => {
   it('is worked on by one of them', async () => {
     const store = memoryStore();
     const [first, second] = [

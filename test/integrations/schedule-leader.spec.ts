@@ -81,7 +81,7 @@ place('Schedules', '@Interval with @LeaderOnly', (order) => {
   });
 });
 
-way('Schedules', 'the leader is killed: another instance goes on within keyTimeout and a second', () => {
+way('Schedules', 'the leader is killed: another instance takes over within keyTimeout and a second', () => {
   const KEY_TIMEOUT = 1_000;
   const ticks = async () => (await redis.lrange('ticks', 0, -1)).map((line) => JSON.parse(line) as { pid: number; token: number });
 

@@ -1,6 +1,6 @@
 import { Inject, Injectable } from '@nestjs/common';
 import { Cron, Interval } from '@nestjs/schedule';
-import { currentLease, DistributedLock } from 'nestjs-distributed-lock';
+import { CronLock, currentLease } from 'nestjs-distributed-lock';
 
 /** Sends what the jobs below make. */
 export class Outbox {
@@ -16,7 +16,7 @@ export class DigestJobs {
   constructor(@Inject(Outbox) private readonly outbox: Outbox) {}
 
   @Cron('0 */5 * * * *', { name: 'digest' })
-  @DistributedLock({ onTimeout: 'skip', retryCount: 1, minHold: 60_000, keyTimeout: 30_000 })
+  @CronLock({ minHold: 60_000 })
   async sendDigest(): Promise<void> {
     await this.outbox.send('digest');
   }
@@ -28,9 +28,9 @@ export class SweepJobs {
   constructor(@Inject(Outbox) private readonly outbox: Outbox) {}
 
   // #region interval-on-one-instance
-  /** Every instance has the interval; a tick that comes while the key is kept is skipped. */
+  /** Every instance has this interval. A tick during the `minHold` is skipped. */
   @Interval('sweep', 10_000)
-  @DistributedLock({ onTimeout: 'skip', retryCount: 1, minHold: 9_000, keyTimeout: 30_000 })
+  @CronLock({ minHold: 9_000 })
   async sweep(): Promise<void> {
     await this.outbox.send('sweep');
   }

@@ -176,7 +176,7 @@ way('Streams', 'an async generator', () => {
   });
 });
 
-way('Streams', 'an Observable from a method that was taken for one with a promise: a clear error', () => {
+way('Streams', 'an Observable from a method that counts as one with a promise: a clear error', () => {
   it('names what to write, and the key is free again', async () => {
     @Controller()
     class Untyped {

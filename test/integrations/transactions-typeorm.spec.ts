@@ -54,7 +54,7 @@ way('Transactions', 'hooks of typeorm-transactional in a locked method', () => {
       const booted = await boot({ providers: [TypeOrmStockService, { provide: DataSource, useValue: database }] });
       logLocks(booted, log);
       await Promise.all([1, 2, 3].map(() => booted.get(TypeOrmStockService).reduce('apple')));
-      await eventually(() => booted.get(TypeOrmStockService).told.length === 3);
+      await eventually(() => booted.get(TypeOrmStockService).notified.length === 3);
       expect(await applesIn(database)).toBe(17);
       expect(log).toEqual(Array(3).fill(['acquired', 'BEGIN', 'COMMIT', 'released']).flat());
     } finally {

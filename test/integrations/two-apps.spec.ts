@@ -66,7 +66,7 @@ way('Two apps in one process', 'on the same store', () => {
   });
 });
 
-way('Two apps in one process', 'one instance, made by the first, a value in the second', () => {
+way('Two apps in one process', 'one instance, created by the first, a useValue in the second', () => {
   it('is locked at the store of the app that made it', async () => {
     const first = await boot({ providers: [Reporter] });
     const second = await boot({ providers: [{ provide: Reporter, useValue: first.get(Reporter) }] });
@@ -74,7 +74,7 @@ way('Two apps in one process', 'one instance, made by the first, a value in the 
   });
 });
 
-way('Two apps in one process', 'one instance that nobody made, a value in both', () => {
+way('Two apps in one process', 'one instance as a useValue in both', () => {
   const providers = () => [{ provide: Counter, useValue: new Counter() }];
 
   it('is locked at the store of the app that booted last, whichever app is asked for it', async () => {

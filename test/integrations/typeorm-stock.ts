@@ -5,7 +5,7 @@ import { runOnTransactionCommit, Transactional } from 'typeorm-transactional';
 
 @Injectable()
 export class TypeOrmStockService {
-  readonly told: string[] = [];
+  readonly notified: string[] = [];
   constructor(@Inject(DataSource) private readonly database: DataSource) {}
 
   // #region transactions-typeorm
@@ -15,7 +15,7 @@ export class TypeOrmStockService {
     const [row] = await this.database.query<{ units: number }[]>('SELECT units FROM stock WHERE sku = ?', [sku]);
     if (!row?.units) throw new Error('Sold out'); // rolled back; then the lock is released
     await this.database.query('UPDATE stock SET units = ? WHERE sku = ?', [row.units - 1, sku]);
-    runOnTransactionCommit(() => void this.told.push(`${sku} sold`));
+    runOnTransactionCommit(() => void this.notified.push(`${sku} sold`));
   } // committed; then the lock is released
   // #endregion
 }

@@ -1,25 +1,25 @@
 // #region count-down-latch
 import { type CountDownLatch, LockLostError, type Locks, LockTimeoutError } from 'nestjs-distributed-lock/core';
 
-/** The parts of a nightly import are loaded by whichever instance takes them; when all are in, one report is made. */
+/** Any instance can load the parts of a nightly import. When all are loaded, one report is made. */
 export class NightlyImport {
   constructor(
     private readonly locks: Locks,
     private readonly load: (part: string) => Promise<void>,
   ) {}
 
-  /** Before the parts are given out. `false`: another instance has begun this night already. */
+  /** Called before the parts are distributed. `false`: another instance has already begun this night. */
   async begin(night: string, parts: string[]): Promise<boolean> {
     return this.latch(night).trySetCount(parts.length);
   }
 
-  /** For each part, on any instance. The count is repeated for up to a minute where Redis does not answer, and made once. */
+  /** For each part, on any instance. If Redis does not answer, the request is repeated for up to a minute; it counts once. */
   async importPart(night: string, part: string): Promise<void> {
     await this.load(part);
     await this.latch(night).countDown({ waitTimeout: 60_000 });
   }
 
-  /** Where the report is made. It waits for two hours at most, or until the signal aborts. */
+  /** Waits for at most two hours, or until the signal aborts. */
   async report(night: string, signal?: AbortSignal): Promise<string> {
     try {
       await this.latch(night).await({ waitTimeout: 2 * 3_600_000, signal });
@@ -31,7 +31,7 @@ export class NightlyImport {
     }
   }
 
-  /** A key for each night. The latch is forgotten an hour after the last part. */
+  /** One key per night. The latch expires an hour after the last part. */
   private latch(night: string): CountDownLatch {
     return this.locks.countDownLatch(`import:${night}`, { timeToLive: 3_600_000 });
   }

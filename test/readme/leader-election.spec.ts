@@ -31,7 +31,7 @@ describe('the relay of docs/leader-election.md', () => {
     expect(sent.map(([message]) => message)).toEqual(['first', 'second']);
     const [first, second] = sent.map(([, token]) => token);
     expect(second).toBeGreaterThan(first!);
-    expect(log).toEqual([`leads with token ${first}`, 'leads no more', `leads with token ${second}`]);
+    expect(log).toEqual([`leads with token ${first}`, 'is not the leader any more', `leads with token ${second}`]);
     await b.relay.election.resign();
     await b.running;
     expect(await status(b.relay)).toBe('nobody leads');

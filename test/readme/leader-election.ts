@@ -3,7 +3,7 @@ import { Locks, type Term } from 'nestjs-distributed-lock/core';
 import { redisStore } from 'nestjs-distributed-lock/redis';
 import { setTimeout as pause } from 'node:timers/promises';
 
-/** What takes the messages. It refuses a smaller token than it has seen. */
+/** Receives the messages, and refuses a token that is smaller than the largest it has seen. */
 export interface Channel {
   send(message: string, token: number): Promise<void>;
 }
@@ -17,12 +17,12 @@ export class Relay {
     private readonly outbox: string[],
   ) {}
 
-  /** One instance relays, the others stand by. It returns when this one has resigned, or rejects when the locks are closed. */
+  /** One instance relays, the others are standbys. Returns when this one has resigned, or rejects when the locks are closed. */
   async run(): Promise<void> {
     await this.election.run((term) => this.lead(term));
   }
 
-  /** Called for each term. The signal aborts when the term is lost, and when it is to end: then this must return soon. */
+  /** Called for each term. The signal aborts when the term is lost or must end: then this must return soon. */
   private async lead(term: Term): Promise<void> {
     while (!term.signal.aborted) {
       const message = this.outbox.shift();
@@ -34,7 +34,7 @@ export class Relay {
 // #endregion
 
 // #region leader-observers
-/** For a health page: who leads, and since when, by the store; whether it is this one, without asking. */
+/** For a health page. Whether this instance leads needs no request; who leads, and since when, is asked from the store. */
 export async function status({ election }: Relay): Promise<string> {
   if (election.isLeader()) return 'leader';
   const leader = await election.leader();
@@ -44,7 +44,7 @@ export async function status({ election }: Relay): Promise<string> {
 export function watch({ election }: Relay, log: (line: string) => void): () => void {
   const forget = [
     election.on('elected', (term) => log(`leads with token ${term.fencingToken}`)),
-    election.on('revoked', () => log('leads no more')),
+    election.on('revoked', () => log('is not the leader any more')),
   ];
   return () => forget.forEach((each) => each());
 }

@@ -5,7 +5,7 @@ import { redisStore } from 'nestjs-distributed-lock/redis';
 export const locks = new Locks(redisStore({ url: process.env.REDIS_URL ?? 'redis://localhost:6379' }), { namespace: 'bank:' });
 const balances = new Map<string, number>();
 
-/** Nobody else touches any of these accounts meanwhile, however they are named and in whatever order. */
+/** No other transfer uses these accounts meanwhile, in whatever order they are named. */
 export async function transfer(from: string, to: string, amount: number): Promise<void> {
   await locks.multiLock([from, to]).using(
     async (lease) => {
@@ -23,7 +23,7 @@ export async function transfer(from: string, to: string, amount: number): Promis
 export { balances };
 
 // #region multi-lock-stores
-/** Locks of any kind and of several stores. The end of the block gives all of them back. */
+/** Locks of any kind and of several stores. All of them are released at the end of the block. */
 export async function audit(archive: Locks, account: string, check: (lease: MultiLease) => Promise<void>): Promise<boolean> {
   const lock = locks.multiLock([account, locks.readWriteLock('rates').read, archive.mutex('ledger')]);
   await using lease = await lock.tryAcquire({ keyTimeout: 10_000 });

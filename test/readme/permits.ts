@@ -13,7 +13,7 @@ import { redisStore } from 'nestjs-distributed-lock/redis';
 
 export const locks = new Locks(redisStore({ url: process.env.REDIS_URL ?? 'redis://localhost:6379' }));
 
-/** The partner allows three calls at a time, of all our processes together. */
+/** The partner allows three concurrent calls, from all our processes together. */
 const partner = locks.semaphore('partner-api', { permits: 3 });
 
 export async function send(order: string): Promise<string> {
@@ -22,7 +22,7 @@ export async function send(order: string): Promise<string> {
 // #endregion
 
 // #region several-permits
-/** A bulk call counts as two for the partner: it takes both permits together, or waits. */
+/** A bulk call counts as two: it acquires both permits together, or waits. */
 const bulk = locks.semaphore('partner-api', { permits: 3, count: 2 });
 
 export async function sendAll(orders: string[]): Promise<string> {

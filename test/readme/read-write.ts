@@ -21,12 +21,12 @@ const prices = new Map([
 ]);
 const { read, write } = locks.readWriteLock('prices');
 
-/** Any number at a time; none sees prices of which only some are new. */
+/** Any number at a time. None sees a partial update. */
 export async function total(basket: string[]): Promise<number> {
   return read.using(() => basket.reduce((sum, item) => sum + (prices.get(item) ?? 0), 0), { waitTimeout: 2000 });
 }
 
-/** One at a time, and nobody reads meanwhile. */
+/** One at a time, and no reader meanwhile. */
 export async function raise(percent: number): Promise<void> {
   await write.using(
     async (lease) => {
@@ -42,7 +42,7 @@ export async function raise(percent: number): Promise<void> {
 // #endregion
 
 // #region downgrade
-/** Writes, and then keeps only the read lock: others read while this one publishes, and nobody writes what it has not published yet. */
+/** Writes, then keeps only the read lock: others can read while this call publishes, but nobody can write. */
 export async function setPrice(item: string, price: number): Promise<void> {
   await using reading = await write.using(async () => {
     prices.set(item, price);

@@ -24,8 +24,8 @@ export class Orders {
   constructor(private readonly database: Database) {}
 
   async place(order: string): Promise<void> {
-    this.term.assertHeld(); // refuses, after a pause, what need not even be tried
-    await this.database.insert(order, this.term.fencingToken!); // the database refuses a token that is smaller than one it has seen
+    this.term.assertHeld(); // throws after a pause that was longer than the lease
+    await this.database.insert(order, this.term.fencingToken!); // the database refuses a token smaller than the largest it has seen
   }
 }
 // #endregion
@@ -49,7 +49,7 @@ import { Locks, runStandby, type Term } from 'nestjs-distributed-lock';
 import { redisStore } from 'nestjs-distributed-lock/redis';
 
 export async function main(): Promise<void> {
-  const locks = new Locks(redisStore({ url: process.env.REDIS_URL ?? 'redis://localhost:6379' })); // not the app's own
+  const locks = new Locks(redisStore({ url: process.env.REDIS_URL ?? 'redis://localhost:6379' })); // not those of the app's module
   const standby = runStandby({
     locks,
     name: 'orders',
@@ -62,7 +62,7 @@ export async function main(): Promise<void> {
     },
   });
   for (const signal of ['SIGTERM', 'SIGINT']) process.once(signal, () => void standby.stop());
-  await standby.done; // rejects when it cannot go on: let the process end, and its supervisor start it again
+  await standby.done; // rejects when it cannot continue: let the process end, and its supervisor restart it
   await locks.close();
 }
 // #endregion

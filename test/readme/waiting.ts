@@ -1,7 +1,7 @@
 import { Controller, Injectable, type OnModuleInit, Param, Post } from '@nestjs/common';
 import { APP_FILTER } from '@nestjs/core';
 import { Cron } from '@nestjs/schedule';
-import { DistributedLock, LockExceptionFilter, Locks } from 'nestjs-distributed-lock';
+import { CronLock, DistributedLock, LockExceptionFilter, Locks } from 'nestjs-distributed-lock';
 
 /** What the locked methods do: a test makes it slow. */
 export abstract class Work {
@@ -13,7 +13,7 @@ export class BasketController {
   constructor(private readonly work: Work) {}
 
   // #region patience-request
-  /** Somebody looks at the screen: two seconds, then 423 by LockExceptionFilter. */
+  /** A user waits for the response: two seconds, then LockExceptionFilter answers 423. */
   @Post(':id/order')
   @DistributedLock<BasketController['order']>({ value: 'basket', key: (id) => id, keyTimeout: 10_000, waitTimeout: 2000 })
   async order(@Param('id') id: string): Promise<string> {
@@ -27,16 +27,16 @@ export class NightShift {
   constructor(private readonly work: Work) {}
 
   // #region patience-cron
-  /** Another instance is at it already: nothing to do. */
+  /** One instance runs the tick, the others skip it. */
   @Cron('0 * * * *')
-  @DistributedLock({ value: 'report', keyTimeout: 10_000, waitTimeout: 0, onTimeout: 'skip', minHold: 60_000 })
+  @CronLock({ value: 'report', minHold: 60_000 })
   async report(): Promise<void> {
     await this.work.do('report');
   }
   // #endregion
 
   // #region patience-job
-  /** Four draws of 250 to 500 ms: 1 to 2 s in all. Then the job makes room for another one, and the queue tries it again later. */
+  /** Four random values of 250 to 500 ms: 1 to 2 s in total. Then the job fails, and the queue tries it again later. */
   @DistributedLock<NightShift['book']>({ value: 'stock', key: (sku) => sku, keyTimeout: 10_000, retryCount: 5, retryInterval: 250 })
   async book(sku: string): Promise<string> {
     return this.work.do(`book ${sku}`);
@@ -44,7 +44,7 @@ export class NightShift {
   // #endregion
 
   // #region patience-batch
-  /** Its turn comes sooner or later. Only a shutdown of the app ends the wait. */
+  /** Waits until it gets the lock. Only a shutdown of the app ends the wait. */
   @DistributedLock({ value: 'ledger', keyTimeout: 10_000, waitTimeout: Infinity })
   async closeBooks(): Promise<string> {
     return this.work.do('close books');
@@ -52,7 +52,7 @@ export class NightShift {
   // #endregion
 
   // #region fair
-  /** In the order in which they came, whichever instance they came to. */
+  /** Buyers are served in order of arrival, whichever instance they use. */
   @DistributedLock({ value: 'tickets', keyTimeout: 10_000, waitTimeout: 60_000, fair: true })
   async sellTicket(buyer: string): Promise<string> {
     return this.work.do(`ticket for ${buyer}`);
@@ -61,7 +61,7 @@ export class NightShift {
 }
 
 // #region patience-signal
-/** Waits for as long as the signal lets it. */
+/** Waits until the signal aborts. */
 export async function closeBooks(locks: Locks, work: () => Promise<string>, signal: AbortSignal): Promise<string> {
   return locks.using('ledger', work, { keyTimeout: 10_000, waitTimeout: Infinity, signal });
 }
@@ -80,7 +80,7 @@ export class WaitMetrics implements OnModuleInit {
     this.locks.on('acquired', ({ waited, attempts }) => {
       this.waits.push(waited); // milliseconds
       this.requests += attempts;
-      if (attempts === 0) this.handOvers++; // from another call of this process: no request
+      if (attempts === 0) this.handOvers++; // handed over by another call of this process, without a request
     });
   }
 }
