@@ -11,7 +11,7 @@ import { startRedis } from './measure/redis.mjs';
 import { sum } from './measure/statistics.mjs';
 import { judge } from './report/goals.mjs';
 import { goalsOf, tableOf } from './report/table.mjs';
-import { write } from './report/write.mjs';
+import { write, writePages } from './report/write.mjs';
 
 const WORKLOADS = ['w1', 'w2', 'w3', 'w4', 'w5', 'w6', 'w7', 'w8'];
 
@@ -23,6 +23,7 @@ const HELP = `npm run bench -- [${WORKLOADS.join('] [')}] [options]
   --retry <ms>     one delay between two tries for all that poll
   --no-give-up     waits until the cap for those that are far from done (W6)
   --busy           measures on a busy machine, too, and says so in the results
+  --report         measures nothing; writes the pages anew from the results that are there
   --check          runs a contestant that locks nothing, and fails unless each workload catches it; writes nothing`;
 
 const { values: flags, positionals } = parseArgs({
@@ -35,6 +36,7 @@ const { values: flags, positionals } = parseArgs({
     'no-give-up': { type: 'boolean', default: false },
     busy: { type: 'boolean', default: false },
     check: { type: 'boolean', default: false },
+    report: { type: 'boolean', default: false },
     help: { type: 'boolean', default: false },
   },
 });
@@ -43,6 +45,11 @@ const unknown = positionals.filter((name) => !WORKLOADS.includes(name));
 if (flags.help || unknown.length > 0) {
   console.log(unknown.length > 0 ? `Unknown workload ${unknown.join(', ')}.\n\n${HELP}` : HELP);
   process.exit(unknown.length > 0 ? 1 : 0);
+}
+
+if (flags.report) {
+  await writePages();
+  process.exit();
 }
 
 // A signal alone would leave the started processes behind.

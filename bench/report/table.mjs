@@ -1,4 +1,5 @@
 // Markdown: the medians, below them every round, and what the server was asked.
+import { isPeer, OURS } from '../contestants/lineup.mjs';
 import { sum } from '../measure/statistics.mjs';
 
 const cells = (values) => `| ${values.join(' | ')} |`;
@@ -86,12 +87,32 @@ function commandsOf(rows) {
   ];
 }
 
+/** One line for each chart, on loopback: ours beside the other libraries. */
+export function summaryOf(tables) {
+  const shown = tables.filter(({ network, rows }) => network === 'loopback' && rows.some(({ contestant }) => isPeer(contestant)));
+  const peers = [...new Set(shown.flatMap(({ rows }) => rows.map(({ contestant }) => contestant)))].filter(isPeer);
+  const valueOf = (rows, name, key) => {
+    const row = rows.find(({ contestant }) => contestant === name);
+    return row === undefined ? '–' : spread(row, key, digitsFor(row.median[key]));
+  };
+  return [
+    'Median of the rounds (least–most), on loopback.',
+    '',
+    cells(['', 'better', ...[OURS, ...peers]]),
+    `|---|---|${[OURS, ...peers].map(() => '---:|').join('')}`,
+    ...shown.map(({ chart, rows }) =>
+      cells([`${chart.title}, ${chart.unit}`, chart.more ? 'more' : 'less', ...[OURS, ...peers].map((name) => valueOf(rows, name, chart.key))]),
+    ),
+    '',
+  ].join('\n');
+}
+
+const digitsFor = (value) => (value >= 100 ? 0 : value >= 10 ? 1 : 2);
+
 export function goalsOf(goals) {
   if (goals.length === 0) return '';
   return [
-    '## Goals',
-    '',
-    'Median of the rounds (least–most). `peers`: the medians of the other libraries, from the least to the most.',
+    'Median of the rounds (least–most), on loopback unless the goal says otherwise. `peers`: the medians of the other libraries, from the least to the most.',
     '',
     cells(['', 'goal', 'ours', 'peers', '']),
     '|---|---:|---:|---:|---|',

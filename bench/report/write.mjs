@@ -1,10 +1,10 @@
-// results/<workload>.json keeps everything; the page and the charts are made from it.
+// results/<workload>.json keeps everything. The page for users, the goals of development and the charts are made from it.
 import { mkdir, readdir, readFile, rm, writeFile } from 'node:fs/promises';
 import { fileURLToPath } from 'node:url';
 import { percent } from '../measure/busy.mjs';
 import { chartOf } from './chart.mjs';
 import { judge } from './goals.mjs';
-import { detailsOf, goalsOf, tableOf } from './table.mjs';
+import { detailsOf, goalsOf, summaryOf, tableOf } from './table.mjs';
 
 const folder = fileURLToPath(new URL('../results/', import.meta.url));
 
@@ -19,20 +19,26 @@ export async function write(workload, run) {
     if (chart) await writeFile(folder + fileOf(table), chart);
   }
   await writeFile(`${folder}${workload}.json`, `${JSON.stringify(run, rounded)}\n`);
-  await writeFile(`${folder}README.md`, await page());
+  await writePages();
+}
+
+/** Makes the pages anew from the results that are there. */
+export async function writePages() {
+  const files = (await readdir(folder)).filter((file) => /^w\d\.json$/.test(file)).sort();
+  const runs = await Promise.all(files.map(async (file) => JSON.parse(await readFile(folder + file, 'utf8'))));
+  await writeFile(`${folder}README.md`, page(runs));
+  await writeFile(fileURLToPath(new URL('../goals.md', import.meta.url)), goals(runs));
 }
 
 const rounded = (_key, value) => (typeof value === 'number' ? Number(value.toPrecision(7)) : value);
 
-async function page() {
-  const files = (await readdir(folder)).filter((file) => /^w\d\.json$/.test(file)).sort();
-  const runs = await Promise.all(files.map(async (file) => JSON.parse(await readFile(folder + file, 'utf8'))));
-  return [
+const page = (runs) =>
+  [
     '# Results',
     '',
-    'Written by `npm run bench`; [what the workloads and columns mean](../README.md). Compare within a table only: its rounds were run by turns.',
+    'Written by `npm run bench`; [what the workloads and columns mean](../README.md). Compare within a line or a table only.',
     '',
-    goalsOf(runs.flatMap(({ tables }) => judge(tables))),
+    summaryOf(runs.flatMap(({ tables }) => tables)),
     ...runs.flatMap(({ title, tables, machine }) => [
       `## ${title}`,
       '',
@@ -41,7 +47,15 @@ async function page() {
       ...tables.flatMap((table) => [`![${table.chart.title}](${fileOf(table)})`, '', tableOf(table), detailsOf(table)]),
     ]),
   ].join('\n');
-}
+
+const goals = (runs) =>
+  [
+    '# Goals of development',
+    '',
+    'Written by `npm run bench` from the [results](results/README.md); `report/goals.mjs` lists the goals.',
+    '',
+    goalsOf(runs.flatMap(({ tables }) => judge(tables))),
+  ].join('\n');
 
 const describe = ({ date, cpu, cores, memory, system, node, redis, canPin, busy, isBusy }) =>
   `${date.slice(0, 10)}, ${cpu}, ${cores} cores, ${memory} GB, ${system}, Node ${node}, Redis ${redis}; ${percent(busy)} of the CPU in use before the run${

@@ -29,7 +29,7 @@ export function shared(bench, { id, title, kind, size, callers, writes = 0, perm
       failing,
       overlapping,
     ].filter(({ key }) => key !== (kind === 'permits' ? 'writeWaitP99' : 'waitRatio')),
-    chart: { key: 'perSecond', title: `${title}: sections`, unit: 'sections/s', more: true },
+    chart: { key: 'perSecond', title: `${title}, ${size} × ${callers} callers: sections`, unit: 'sections/s', more: true },
     canTakePart: ({ shares }) => shares?.includes(kind),
     relate: [against(rival, { ratio: 'perSecond' })],
     measure: (contestant) =>
