@@ -1,0 +1,110 @@
+// The site has no content of its own: its pages are README.md, docs/ and what else is listed here, as they are on GitHub.
+import { readdirSync, readFileSync } from 'node:fs';
+import { posix } from 'node:path';
+import { defineConfig } from 'vitepress';
+
+const root = new URL('../../', import.meta.url);
+const { name, description, repository } = JSON.parse(readFileSync(new URL('package.json', root), 'utf8'));
+const sources = `${repository.url.replace(/^git\+|\.git$/g, '')}/blob/main/`;
+const docs = readdirSync(new URL('docs/', root)).filter((file) => file.endsWith('.md'));
+const titleOf = (file) => /^# (.+)$/m.exec(readFileSync(new URL(file, root), 'utf8'))[1];
+
+const OUTLINE = {
+  Introduction: { Overview: 'README.md', Tutorial: 'docs/tutorial.md' },
+  Guide: {
+    Keys: 'docs/keys.md',
+    'Waiting and timeouts': 'docs/waiting.md#how-to-choose-a-wait-timeout',
+    Errors: 'docs/errors.md',
+    'Several stores': 'docs/configuration.md',
+    Testing: 'docs/testing.md',
+  },
+  Locks: {
+    'Read/write lock': 'docs/read-write-lock.md',
+    Semaphore: 'docs/semaphore.md',
+    'Multi-lock': 'docs/multi-lock.md',
+    'Count-down latch': 'docs/count-down-latch.md',
+    'Leader election': 'docs/leader-election.md',
+    '@LeaderOnly': 'docs/leader-only.md',
+    'Preloaded standby': 'docs/standby.md',
+  },
+  Integrations: {
+    'Where it works': 'docs/integrations.md',
+    HTTP: 'docs/http.md',
+    GraphQL: 'docs/graphql.md',
+    Crons: 'docs/cron.md',
+    Queues: 'docs/queues.md',
+    'Events, microservices, WebSockets': 'docs/messaging.md',
+    Streams: 'docs/streams.md',
+    Transactions: 'docs/transactions.md',
+  },
+  Operations: {
+    'Redis set-ups': 'docs/guarantees.md#which-redis-is-safe-for-what',
+    'Redis ACL and Cluster': 'docs/waiting.md#where-waiters-poll',
+    'When things fail': 'docs/guarantees.md#when-things-fail',
+    Metrics: 'docs/waiting.md#what-to-watch',
+    Troubleshooting: 'docs/troubleshooting.md',
+    Upgrading: 'docs/upgrading.md',
+  },
+  Reference: {
+    Options: 'docs/options.md',
+    Configuration: 'docs/configuration.md',
+    Errors: 'docs/errors.md',
+    Guarantees: 'docs/guarantees.md',
+    API: 'api/index.md',
+  },
+  Internals: {
+    'How a call waits': 'docs/waiting.md#how-a-call-waits',
+    Glossary: 'docs/glossary.md',
+    Benchmarks: 'bench/README.md',
+    Results: 'bench/results/README.md',
+    Contributing: 'CONTRIBUTING.md',
+    Security: 'SECURITY.md',
+    Changelog: 'CHANGELOG.md',
+  },
+  Migrating: Object.fromEntries(docs.filter((file) => file.startsWith('from-')).map((file) => [titleOf(`docs/${file}`), `docs/${file}`])),
+};
+
+const listed = Object.values(OUTLINE).flatMap((links) => Object.values(links).map((link) => link.split('#')[0]));
+const missing = docs.filter((file) => !listed.includes(`docs/${file}`));
+if (missing.length > 0) throw new Error(`Not in the outline of docs/.vitepress/config.mjs: ${missing.join(', ')}`);
+for (const file of new Set(listed)) titleOf(file);
+
+const isPage = (file) => listed.includes(file) || file.startsWith('api/') || file === 'bench/goals.md';
+const onSite = (link) => `/${link.replace(/^README\.md/, 'index.md')}`;
+
+/** Where a relative link of a page leads to: a page of the site, or a file in the repository. */
+function resolve(page, link) {
+  const [path, hash] = link.split('#');
+  const file = posix.join(posix.dirname(page), path);
+  const target = file + (hash === undefined ? '' : `#${hash}`);
+  return isPage(file) ? onSite(target) : sources + target;
+}
+
+export default defineConfig({
+  title: name,
+  description,
+  srcDir: '..',
+  outDir: '../dist/site',
+  cacheDir: '../.cache/vitepress',
+  srcExclude: ['!(README|CHANGELOG|CONTRIBUTING|SECURITY).md', '!(docs|api|bench)/**', 'bench/contestants/**'],
+  rewrites: { 'README.md': 'index.md' },
+  lastUpdated: false,
+  markdown: {
+    config: (md) => {
+      md.core.ruler.push('links', ({ tokens, env }) => {
+        for (const token of tokens.flatMap(({ children }) => children ?? [])) {
+          const link = token.type === 'link_open' ? token.attrGet('href') : undefined;
+          if (link && !/^(\w+:|[#/])/.test(link)) token.attrSet('href', resolve(env.relativePath, link));
+        }
+      });
+    },
+  },
+  themeConfig: {
+    search: { provider: 'local' },
+    outline: 'deep',
+    socialLinks: [{ icon: 'github', link: sources.replace('/blob/main/', '') }],
+    sidebar: Object.entries(OUTLINE)
+      .filter(([, links]) => Object.keys(links).length > 0)
+      .map(([text, links]) => ({ text, items: Object.entries(links).map(([title, link]) => ({ text: title, link: onSite(link) })) })),
+  },
+});
