@@ -15,6 +15,7 @@ import {
 import { checkParamLockPaths } from './key/lock-key.js';
 import type { KeyOf, LockableMethod, PathOf } from './decorators/lockable-method.js';
 
+/** What a locked method returns. */
 export type ReturnKind = 'promise' | 'observable' | 'iterable';
 
 /** Options of {@link DistributedLock}. All times are whole milliseconds. */
@@ -83,6 +84,7 @@ export type LeaderOnlyOptions = Pick<DistributedLockOptions, 'keyTimeout' | 'ret
 /** The options of all decorators together. */
 export interface AnyDecoratorOptions extends ReadWriteDecoratorOptions, Partial<SemaphoreOptions> {}
 
+/** Options of {@link DistributedLockModule.forRoot}. */
 export interface DistributedLockModuleOptions {
   store: LockStore;
   /** The name by which the option `store` of a decorator refers to this store. Default `'default'`. */
@@ -101,6 +103,7 @@ export interface DistributedLockModuleOptions {
   logger?: LockLogger | false;
 }
 
+/** A provider that makes the options for {@link DistributedLockModule.forRootAsync}. */
 export interface DistributedLockOptionsFactory {
   createDistributedLockOptions(): DistributedLockModuleOptions | Promise<DistributedLockModuleOptions>;
 }

@@ -6,6 +6,7 @@ import { checkOptions, integerFrom, only } from '../core/model/check-options.js'
 import { ACQUIRE_CHECKS, resolveOptions, type AcquireOptions, type ResolvedOptions } from '../core/model/options.js';
 import { patienceOf } from '../core/waiting/backoff.js';
 
+/** Options of {@link CountDownLatch}. */
 export interface CountDownLatchOptions {
   /**
    * Milliseconds, from 1, for which the store keeps the latch after each `trySetCount` and `countDown`; they never bring its end nearer.

@@ -30,6 +30,7 @@ export function mutexKind(driver: LeaseDriver): Kind {
 /** Which waiters go first: those that came first, the readers or the writers. */
 export type ReadWritePolicy = 'fair' | 'readers' | 'writers';
 
+/** Options of a read/write lock. */
 export interface ReadWriteLockOptions {
   /** Default `'fair'`: first come, first served. With the other two, a constant stream of one side keeps the other side out. */
   policy?: ReadWritePolicy;
@@ -84,6 +85,7 @@ export function readWriteKinds(drivers: Drivers, policy: ReadWritePolicy = 'fair
   };
 }
 
+/** Options of a semaphore. */
 export interface SemaphoreOptions {
   /**
    * How many permits there are, from 1. A request with another number changes it for all. Leases that exceed a smaller number are kept.

@@ -8,6 +8,7 @@ import { ACQUIRE_CHECKS, type ResolvedOptions } from '../core/model/options.js';
 import type { Lifecycle } from '../core/holding/lifecycle.js';
 import type { KeyLock } from './key-lock.js';
 
+/** Options of {@link LeaderElection}. */
 export interface LeaderElectionOptions {
   /** Lease length of a term, milliseconds, from 10. After a leader dies, another one is elected within this and a second. Default that of the {@link Locks}. */
   keyTimeout?: number;
@@ -17,6 +18,7 @@ export interface LeaderElectionOptions {
   maxHold?: number;
 }
 
+/** Options of {@link LeaderElection.run}. */
 export interface RunOptions {
   /** Ends the candidacy: of a standby at once, of a leader by the signal of its term. */
   signal?: AbortSignal;
@@ -37,6 +39,7 @@ export interface Leader {
   readonly fencingToken: number | null;
 }
 
+/** Events of {@link LeaderElection}. */
 export interface LeaderEvents {
   /** A term begins. The work is called after the listeners. */
   elected: Term;

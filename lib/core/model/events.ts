@@ -61,6 +61,7 @@ export interface LockLogger {
   debug?(message: string): void;
 }
 
+/** Called with the details of an event. */
 export type LockListener<E extends keyof LockEvents> = (event: LockEvents[E]) => unknown;
 
 type Listener<Payload> = (payload: Payload) => unknown;

@@ -11,6 +11,7 @@ export interface LocalQueueOptions {
   time?: number;
 }
 
+/** Options of {@link Locks}. */
 export interface LocksOptions {
   /** Put before every key. Default `''`. */
   namespace?: string;

@@ -10,6 +10,7 @@ export interface LatchOperation {
   readonly number: number;
 }
 
+/** A request that changes a latch. */
 export interface LatchChange {
   readonly key: string;
   /** Milliseconds for which the store remembers the latch and this operation, at least. */
@@ -17,11 +18,13 @@ export interface LatchChange {
   readonly operation: LatchOperation;
 }
 
+/** A request to read a latch and, if wanted, to be notified when its count reaches zero. */
 export interface LatchLook extends Tenancy {
   /** Whether to remember the owner, if the latch is not counted down yet. {@link WakeUps} wake it when it is. */
   readonly queue: boolean;
 }
 
+/** A latch as the store has it. */
 export interface LatchState {
   /** 0: counted down. */
   readonly count: number;

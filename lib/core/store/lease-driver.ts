@@ -17,6 +17,7 @@ export interface Share {
   readonly beside?: string;
 }
 
+/** A request for a key, or for a share of one. */
 export interface AcquireRequest extends Tenancy {
   /** Milliseconds after which the key is free, unless it is renewed. */
   readonly ttl: number;
@@ -34,6 +35,7 @@ export interface AcquireRequest extends Tenancy {
   readonly yields?: string;
 }
 
+/** The reply to an {@link AcquireRequest}: granted, or by whom and for how long the key is taken. */
 export type AcquireReply = {
   /** Whether the owner that the request yields had the key until then. The answer to a repeated request says nothing. */
   readonly yielded?: 'released' | 'lost';
@@ -54,10 +56,12 @@ export type AcquireReply = {
     }
 );
 
+/** A request to move the end of a lease later. */
 export interface RenewRequest extends Tenancy {
   readonly ttl: number;
 }
 
+/** A renewal that also reserves fencing tokens for the next callers of this process. */
 export interface ExtendRequest extends RenewRequest {
   /** How many fencing tokens to reserve. */
   readonly tokens: number;
@@ -66,6 +70,7 @@ export interface ExtendRequest extends RenewRequest {
 /** `'wanted'`: renewed, but others queue. Else the first token of a new block, as in {@link AcquireReply}. */
 export type ExtendReply = 'lost' | 'wanted' | { readonly token: number | null };
 
+/** A request to release a key. */
 export interface ReleaseRequest extends Tenancy {
   /** Milliseconds for which the key stays taken; 0: it is free at once. */
   readonly keepFor: number;

@@ -4,11 +4,14 @@ import type { OnTimeout } from '../../core/model/options.js';
 /** What a locked method may return. A synchronous method could not wait for its lock. */
 export type LockableResult = PromiseLike<unknown> | Observable<unknown> | AsyncIterable<unknown>;
 
+/** A method that can be locked: it returns a Promise, an Observable or an async iterable. */
 // eslint-disable-next-line @typescript-eslint/no-explicit-any -- the one type that every method's parameters fit
 export type LockableMethod = (...args: any[]) => LockableResult;
 
+/** The parts of a key that depend on the arguments. */
 export type KeyParts = string | number | readonly (string | number)[];
 
+/** Builds {@link KeyParts} from the arguments of a method. */
 export type KeyFunction<Args extends readonly unknown[]> = (...args: Args) => KeyParts;
 
 /** Where the method is not known, the parameters of a `key` function are `unknown`, or what it declares: parameters of a method may be narrower. */

@@ -8,6 +8,7 @@ import type { Locks } from '../../locks.js';
 import type { LeaderElection, LeaderElectionOptions, Term } from '../../primitives/leader-election.js';
 import { StandbyApp } from './standby-app.js';
 
+/** Options of {@link runStandby}. */
 export interface StandbyOptions<App extends INestApplicationContext = INestApplicationContext> extends LeaderElectionOptions {
   /** Not the `Locks` of the app itself: those are closed together with each container. */
   locks: Locks;

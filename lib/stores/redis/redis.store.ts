@@ -38,6 +38,7 @@ export type RedisConnectionOptions =
       options?: RedisOptions;
     };
 
+/** Options of {@link redisStore}. */
 export type RedisStoreOptions = RedisConnectionOptions & {
   /** Milliseconds that a single request may take, connecting included. Default 1000. */
   requestTimeout?: number;
