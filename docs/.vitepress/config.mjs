@@ -7,15 +7,29 @@ const root = new URL('../../', import.meta.url);
 const { name, description, repository } = JSON.parse(readFileSync(new URL('package.json', root), 'utf8'));
 const sources = `${repository.url.replace(/^git\+|\.git$/g, '')}/blob/main/`;
 const docs = readdirSync(new URL('docs/', root)).filter((file) => file.endsWith('.md'));
-const titleOf = (file) => /^# (.+)$/m.exec(readFileSync(new URL(file, root), 'utf8'))[1];
+const read = (file) => readFileSync(new URL(file, root), 'utf8');
+const titleOf = (file) => /^# (.+)$/m.exec(read(file))[1];
+/** As GitHub makes the anchor of a heading. */
+const slugify = (heading) =>
+  heading
+    .toLowerCase()
+    .replace(/[^\p{L}\p{N} _-]/gu, '')
+    .replaceAll(' ', '-');
 
 const OUTLINE = {
-  Introduction: { Overview: 'README.md', Tutorial: 'docs/tutorial.md' },
+  Introduction: {
+    Overview: 'README.md',
+    Install: 'README.md#install',
+    Tutorial: 'docs/tutorial.md',
+    Comparison: 'README.md#comparison',
+  },
   Guide: {
     Keys: 'docs/keys.md',
     'Waiting and timeouts': 'docs/waiting.md#how-to-choose-a-wait-timeout',
+    'Leases, fencing tokens, signals': 'docs/leases.md',
     Errors: 'docs/errors.md',
-    'Several stores': 'docs/configuration.md',
+    'Several stores': 'docs/configuration.md#several-stores',
+    'Without Nest': 'README.md#without-nest',
     Testing: 'docs/testing.md',
   },
   Locks: {
@@ -41,13 +55,15 @@ const OUTLINE = {
     'Redis set-ups': 'docs/guarantees.md#which-redis-is-safe-for-what',
     'Redis ACL and Cluster': 'docs/waiting.md#where-waiters-poll',
     'When things fail': 'docs/guarantees.md#when-things-fail',
-    Metrics: 'docs/waiting.md#what-to-watch',
+    'Events and metrics': 'docs/configuration.md#events',
+    Shutdown: 'docs/configuration.md#shutdown',
     Troubleshooting: 'docs/troubleshooting.md',
     Upgrading: 'docs/upgrading.md',
   },
   Reference: {
     Options: 'docs/options.md',
-    Configuration: 'docs/configuration.md',
+    'Module options': 'docs/configuration.md#the-module',
+    'Store options': 'docs/configuration.md#the-redis-store',
     Errors: 'docs/errors.md',
     Guarantees: 'docs/guarantees.md',
     API: 'api/index.md',
@@ -64,10 +80,14 @@ const OUTLINE = {
   Migrating: Object.fromEntries(docs.filter((file) => file.startsWith('from-')).map((file) => [titleOf(`docs/${file}`), `docs/${file}`])),
 };
 
-const listed = Object.values(OUTLINE).flatMap((links) => Object.values(links).map((link) => link.split('#')[0]));
-const missing = docs.filter((file) => !listed.includes(`docs/${file}`));
-if (missing.length > 0) throw new Error(`Not in the outline of docs/.vitepress/config.mjs: ${missing.join(', ')}`);
-for (const file of new Set(listed)) titleOf(file);
+const links = Object.values(OUTLINE).flatMap((group) => Object.values(group).map((link) => link.split('#')));
+const listed = links.map(([file]) => file);
+const headings = (file) => [...read(file).matchAll(/^#+ (.+)$/gm)].map(([, heading]) => slugify(heading));
+const problems = [
+  ...docs.filter((file) => !listed.includes(`docs/${file}`)).map((file) => `docs/${file} is not in it`),
+  ...links.filter(([file, anchor]) => anchor && !headings(file).includes(anchor)).map(([file, anchor]) => `no heading #${anchor} in ${file}`),
+];
+if (problems.length > 0) throw new Error(`The outline of docs/.vitepress/config.mjs: ${problems.join('; ')}.`);
 
 const isPage = (file) => listed.includes(file) || file.startsWith('api/') || file === 'bench/goals.md';
 const onSite = (link) => `/${link.replace(/^README\.md/, 'index.md')}`;
@@ -90,6 +110,7 @@ export default defineConfig({
   rewrites: { 'README.md': 'index.md' },
   lastUpdated: false,
   markdown: {
+    anchor: { slugify },
     config: (md) => {
       md.core.ruler.push('links', ({ tokens, env }) => {
         for (const token of tokens.flatMap(({ children }) => children ?? [])) {

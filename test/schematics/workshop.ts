@@ -36,7 +36,8 @@ export function appIn(workshop: Workshop, name: string): App {
   };
 }
 
-export async function openWorkshop(): Promise<Workshop> {
+/** @param packages to install from the registry; by default, those that are installed here are linked. */
+export async function openWorkshop(packages: readonly string[] = []): Promise<Workshop> {
   const folder = mkdtempSync(join(tmpdir(), 'workshop-'));
   const workshop: Workshop = {
     folder,
@@ -44,7 +45,8 @@ export async function openWorkshop(): Promise<Workshop> {
       run(command, args, cwd, { PATH: `${join(folder, 'node_modules/.bin')}${delimiter}${process.env.PATH ?? ''}`, ...env }),
     remove: () => rmSync(folder, { recursive: true, force: true }),
   };
-  linkPackages(join(folder, 'node_modules'));
+  if (packages.length === 0) linkPackages(join(folder, 'node_modules'));
+  else await installPackages(workshop, packages);
   await unpackLibrary(workshop, join(folder, 'node_modules/nestjs-distributed-lock'));
   return workshop;
 }
@@ -63,6 +65,11 @@ function linkPackages(modules: string): void {
   writeFileSync(join(vitest, 'globals.d.ts'), 'export {};');
 }
 
+async function installPackages(workshop: Workshop, packages: readonly string[]): Promise<void> {
+  writeFileSync(join(workshop.folder, 'package.json'), '{"private":true}');
+  await workshop.run('npm', ['install', '--no-audit', '--no-fund', ...packages]);
+}
+
 async function unpackLibrary(workshop: Workshop, target: string): Promise<void> {
   if (!existsSync(join(ROOT, 'dist/schematics/collection.json')))
     throw new Error('Run npm run build first: the library is tested as it is packed.');
@@ -79,7 +86,7 @@ async function run(command: string, args: string[], cwd: string, env: NodeJS.Pro
   const options = {
     cwd,
     env: { ...process.env, CI: 'true', ...env },
-    timeout: 60_000,
+    timeout: 120_000,
     maxBuffer: 2 ** 24,
   };
   const child = execute(command, args, options);
