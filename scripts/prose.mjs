@@ -18,7 +18,6 @@ const BETTER = {
   'strangers?': 'another caller',
   '(words|say|says|said) at boot|at boot,? (it|the app) says': 'startup warnings',
   'who waits?|those who|what came|those that wait': 'a waiter, callers that…, the result',
-  'side by side': 'concurrently',
   'g[io]ves? back|given back|giving back': 'releases',
   'anew|thereof|thereby|hereby|herewith|hence|thus|nay|shall': 'again, –',
 };
