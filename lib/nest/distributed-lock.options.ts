@@ -105,6 +105,7 @@ export interface DistributedLockModuleOptions {
 
 /** A provider that makes the options for {@link DistributedLockModule.forRootAsync}. */
 export interface DistributedLockOptionsFactory {
+  /** Called once, when the module is created. */
   createDistributedLockOptions(): DistributedLockModuleOptions | Promise<DistributedLockModuleOptions>;
 }
 

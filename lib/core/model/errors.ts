@@ -30,6 +30,7 @@ export abstract class LockError extends Error {
     Object.defineProperty(this, 'transient', { value: false, writable: true, configurable: true });
   }
 
+  /** Also true of an error from another copy of this package. */
   static override [Symbol.hasInstance](value: unknown): boolean {
     if (this === LockError) return isBranded(value);
     if (!Object.hasOwn(this, 'code')) return Function.prototype[Symbol.hasInstance].call(this, value);

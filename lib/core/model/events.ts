@@ -56,8 +56,11 @@ export interface LockEvents {
 
 /** The engine writes messages for operators to it. Nest's `Logger` and `console` both fit. */
 export interface LockLogger {
+  /** Lost leases, a blocked event loop, likely mistakes. */
   warn(message: string): void;
+  /** Errors that no caller receives. */
   error(message: string): void;
+  /** What a reader of logs needs only in search of a problem. */
   debug?(message: string): void;
 }
 

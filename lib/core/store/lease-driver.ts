@@ -1,7 +1,7 @@
 /** An owner and a key at a store. */
 export interface Tenancy {
   readonly key: string;
-  /** See {@link ownerIds}. */
+  /** The random id of one holding, `app@host:pid:uuid`. */
   readonly owner: string;
 }
 
