@@ -101,7 +101,11 @@ export function summaryOf(tables) {
     cells(['', 'better', ...[OURS, ...peers]]),
     `|---|---|${[OURS, ...peers].map(() => '---:|').join('')}`,
     ...shown.map(({ chart, rows }) =>
-      cells([`${chart.title}, ${chart.unit}`, chart.more ? 'more' : 'less', ...[OURS, ...peers].map((name) => valueOf(rows, name, chart.key))]),
+      cells([
+        `${chart.title}, ${chart.unit}`,
+        chart.more ? 'more' : 'less',
+        ...[OURS, ...peers].map((name) => valueOf(rows, name, chart.key)),
+      ]),
     ),
     '',
   ].join('\n');

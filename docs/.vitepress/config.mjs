@@ -85,7 +85,9 @@ const listed = links.map(([file]) => file);
 const headings = (file) => [...read(file).matchAll(/^#+ (.+)$/gm)].map(([, heading]) => slugify(heading));
 const problems = [
   ...docs.filter((file) => !listed.includes(`docs/${file}`)).map((file) => `docs/${file} is not in it`),
-  ...links.filter(([file, anchor]) => anchor && !headings(file).includes(anchor)).map(([file, anchor]) => `no heading #${anchor} in ${file}`),
+  ...links
+    .filter(([file, anchor]) => anchor && !headings(file).includes(anchor))
+    .map(([file, anchor]) => `no heading #${anchor} in ${file}`),
 ];
 if (problems.length > 0) throw new Error(`The outline of docs/.vitepress/config.mjs: ${problems.join('; ')}.`);
 
@@ -106,7 +108,7 @@ export default defineConfig({
   srcDir: '..',
   outDir: '../dist/site',
   cacheDir: '../.cache/vitepress',
-  srcExclude: ['!(README|CHANGELOG|CONTRIBUTING|SECURITY).md', '!(docs|api|bench)/**', 'bench/contestants/**'],
+  srcExclude: ['!(README|CHANGELOG|CONTRIBUTING|SECURITY).md', '!(docs|api|bench)/**/*', 'bench/contestants/**'],
   rewrites: { 'README.md': 'index.md' },
   lastUpdated: false,
   markdown: {
