@@ -47,8 +47,13 @@ export const mutexBreaks: Record<string, Break> = {
   'loses-early': mutexes('early loss', (driver) => ({
     renew: (batch) => driver.renew(batch).map((reply) => (times++ % 3 === 0 ? reply.then(() => 'lost') : reply)),
   })),
-  /** Who gives up stays in the queue. */
-  'never-leaves': mutexes('nothing left', () => ({ leave: async () => undefined })),
+  /** A key beside the lock stays for an hour. */
+  'leaves-a-key': mutexes('nothing left', (driver) => ({
+    async acquire(request) {
+      await driver.acquire({ ...request, key: `${request.key}:x`, ttl: 3_600_000, queue: false, yields: undefined });
+      return driver.acquire(request);
+    },
+  })),
   /** Who waits is neither woken nor asks again. */
   'lets-wait': mutexes('liveness', (driver) => {
     const asked = new Set<string>();
