@@ -1,4 +1,5 @@
-// Starts three instances of the leader sample, kills the leader with -9 twice and asks the third to step down, and shows who leads when.
+// Starts three instances of the leader sample, kills the leader with -9, freezes the next for longer than its lease, kills another, asks the last to step
+// down, and shows who leads when.
 // npm run demo:leader -- --key-timeout 3000
 import { judge } from './demo/leader-verdict.mjs';
 import { readLeaderOptions } from './demo/leader-options.mjs';
@@ -19,14 +20,14 @@ async function main(options, leftovers) {
     return false;
   }
   console.log(store.description);
-  if (options.build) build();
+  if (options.build) await build(leftovers);
   const { Stage } = await import('./demo/leader-stage.mjs');
   const stage = new Stage(store, options, leftovers);
   await stage.open();
   const changes = [];
   let failure;
   try {
-    for (const how of ['kill -9', 'kill -9', 'SIGTERM']) changes.push(await stage.change(how));
+    for (const how of ['kill -9', 'SIGSTOP', 'kill -9', 'SIGTERM']) changes.push(await stage.change(how));
   } catch (error) {
     failure = error; // the ledger may tell why
   }

@@ -8,7 +8,7 @@ import { legendOf, tableOf } from './demo/table.mjs';
 import { judge, rowOf, VERSIONS } from './demo/verdict.mjs';
 
 async function main(options, leftovers) {
-  if (options.build) build();
+  if (options.build) await build(leftovers);
   const store = await openStore(options, leftovers);
   console.log(store.description);
   const instances = store.isShared ? options.instances : 1;
@@ -24,9 +24,10 @@ async function main(options, leftovers) {
   return problems.length === 0;
 }
 
-async function openShops(instances, store, { work, naiveExpiry }, leftovers) {
+async function openShops(instances, store, { work, slowWork, naiveExpiry }, leftovers) {
   const { openShop } = await import('../test/e2e/shop.ts');
-  const env = { REDIS_URL: store.url, SHOP_NAMESPACE: store.namespace, WORK_MS: work, NAIVE_EXPIRY_MS: naiveExpiry };
+  const times = { WORK_MS: work, SLOW_WORK_MS: slowWork, NAIVE_EXPIRY_MS: naiveExpiry };
+  const env = { REDIS_URL: store.url, SHOP_NAMESPACE: store.namespace, ...times };
   const shops = Array.from({ length: instances }, () => {
     const opening = openShop(env);
     const end = (inHurry) => (shop) => (inHurry ? shop.kill() : shop.close());

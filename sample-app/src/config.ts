@@ -8,6 +8,8 @@ export const config = {
   namespace: process.env.SHOP_NAMESPACE ?? '',
   /** How long a sale takes, between looking at the shelf and writing down what is left. */
   work: wholeNumber('WORK_MS', 2),
+  /** How long one sale in twenty takes: a slow query, a garbage collection. Default: as long as the others. */
+  slowWork: wholeNumber('SLOW_WORK_MS', wholeNumber('WORK_MS', 2)),
   /** How long the naive lock lasts. */
   naiveExpiry: wholeNumber('NAIVE_EXPIRY_MS', 1000),
   /** Seconds between two stocktakes: a divisor of 60. */

@@ -1,6 +1,7 @@
 import { Redis } from 'ioredis';
 import { setTimeout as pause } from 'node:timers/promises';
 import { openInstance, readLedger, who } from '../../test/e2e/leaders.ts';
+import { eventually } from '../../test/support/eventually.ts';
 import { freePort } from '../../test/support/free-port.ts';
 import { Watch } from './leader-watch.mjs';
 
@@ -14,6 +15,7 @@ export class Stage {
   #start = performance.now();
   #surprises = [];
   #leaving = new Set();
+  #frozen = undefined;
 
   constructor(store, options, leftovers) {
     this.store = store;
@@ -29,27 +31,29 @@ export class Stage {
     for (const name of NAMES) await this.#launch(name, await freePort());
     this.watch = new Watch(
       who,
-      () => [...this.#instances].map(([name, { port }]) => [name, port]),
+      // A frozen instance gets no requests: a balancer would find that its health check fails.
+      () => [...this.#instances].filter(([name]) => name !== this.#frozen).map(([name, { port }]) => [name, port]),
       (line) => this.#say(line),
     );
     leftovers.add(() => this.watch.stop());
     await this.watch.firstAfter(performance.now(), undefined, PATIENCE);
   }
 
-  /** Ends the leader, and resolves with how long it took until another one was at work. */
+  /** Ends or freezes the leader, and resolves with how long it took until another one was at work. */
   async change(how) {
     await pause(this.options.keyTimeout); // a while of peace: the lease is renewed
     const { pid, name } = this.watch.answers.at(-1);
     const leader = this.#instances.get(name);
-    this.#leaving.add(pid);
+    if (how === 'SIGSTOP') this.#frozen = name;
+    else this.#leaving.add(pid);
     const at = await this.#serverTime();
     const start = performance.now();
     this.#say(`${how} of ${name} (pid ${pid})`);
-    leader.signal(how === 'SIGTERM' ? 'SIGTERM' : 'SIGKILL');
+    leader.signal(how === 'kill -9' ? 'SIGKILL' : how);
     const [answer, write] = await Promise.all([this.watch.firstAfter(start, pid, PATIENCE), this.#firstWriteAfter(at, pid)]);
-    const status = await leader.exited;
-    await this.#launch(name, leader.port);
-    return { how, from: name, to: answer.name, status, answer: answer.answered - start, write: (write.at - at) / 1000 };
+    const status = how === 'SIGSTOP' ? await this.#thaw(name, leader) : await leader.exited;
+    if (status !== undefined) await this.#launch(name, leader.port);
+    return { how, pid, from: name, to: answer.name, status, answer: answer.answered - start, write: (write.at - at) / 1000 };
   }
 
   /** Ends the watch; what has been seen. */
@@ -62,6 +66,17 @@ export class Stage {
   /** What the instances have said, for one who wonders. */
   logs() {
     return [...this.#instances].map(([name, instance]) => `${name} has said:\n${instance.log()}`).join('\n');
+  }
+
+  /** Lets a frozen leader go on where it stopped; resolves when it stands by anew. */
+  async #thaw(name, leader) {
+    await pause(this.options.keyTimeout); // its lease is over, whether another one leads or not
+    const { preloaded } = leader;
+    this.#say(`SIGCONT to ${name}: it is in the middle of its job, and goes on as if it still led`);
+    leader.signal('SIGCONT');
+    await eventually(() => leader.preloaded > preloaded, { within: PATIENCE });
+    this.#frozen = undefined;
+    this.#say(`${name} has noticed, and stands by`);
   }
 
   async #launch(name, port) {

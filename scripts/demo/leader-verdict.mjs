@@ -3,7 +3,9 @@ const MARGIN = 1_000;
 
 /** What the demo has shown, and why it does not show what it is to show; nothing of that if it does. */
 export function judge({ changes, entries, answers, surprises }, { keyTimeout }) {
-  const problems = [...surprises, ...ofTheLedger(entries), ...ofTheAnswers(answers)];
+  const frozen = changes.filter(({ how }) => how === 'SIGSTOP');
+  const fromTheLedger = ofTheLedger(entries, new Set(frozen.map(({ pid }) => pid)));
+  const problems = [...surprises, ...fromTheLedger, ...ofTheAnswers(answers)];
   const lines = ['change    from to  first answer  first write  at most'];
   for (const { how, from, to, status, answer, write } of changes) {
     const limit = how === 'SIGTERM' ? MARGIN : keyTimeout + MARGIN;
@@ -19,12 +21,22 @@ export function judge({ changes, entries, answers, surprises }, { keyTimeout }) 
   if (terms !== changes.length + 1)
     problems.push(`There were ${terms} terms in the ledger, not the ${changes.length + 1} of these changes.`);
   lines.push('', `The ledger: ${entries.length - refused} writes accepted, of ${terms} terms; ${refused} refused.`);
-  if (ofTheLedger(entries).length === 0) lines.push('By the ledger, no two leaders were at work at any instant.');
+  for (const { pid, from, to } of frozen) {
+    const late = entries.filter((entry) => entry.pid === pid && !entry.accepted).length;
+    if (late > 0)
+      lines.push(`${from} was frozen for longer than its lease, and wrote when ${to} led: the ledger has refused that, by its token.`);
+    else problems.push(`The ledger has refused no write of ${from}, though it was frozen in the middle of its job.`);
+  }
+  if (fromTheLedger.length === 0) lines.push('By the ledger, no two leaders have written at any instant.');
   return { lines, problems };
 }
 
-/** By the log of the fenced resource, in the order in which it was written to: what leaders say of themselves counts for nothing. */
-export function ofTheLedger(entries) {
+/**
+ * By the log of the fenced resource, in the order in which it was written to: what leaders say of themselves counts for nothing.
+ *
+ * @param frozen pids of those that were stopped for longer than their lease: their writes come late, and must be refused
+ */
+export function ofTheLedger(entries, frozen = new Set()) {
   const problems = [];
   const writers = new Map();
   let newest = 0;
@@ -37,12 +49,12 @@ export function ofTheLedger(entries) {
       problems.push(`Two processes, ${writers.get(token)} and ${pid}, wrote with one token, ${token}.`);
     writers.set(token, pid);
     if (token < newest) {
-      overlaps++;
+      if (!frozen.has(pid)) overlaps++;
       if (accepted) problems.push(`The ledger accepted token ${token} after ${newest}: its fence is broken.`);
     } else if (!accepted) problems.push(`The ledger refused token ${token}, though it had seen none that is newer.`);
     newest = Math.max(newest, token);
   }
-  // Nothing here stops a process for long, so no leader has an excuse.
+  // Nothing stops the others for long, so they have no excuse.
   if (overlaps > 0) {
     problems.push(
       `${overlaps} writes came from a leader after a newer one had written: two were at work at once. (The fence has refused them. A machine that stands ` +

@@ -1,4 +1,5 @@
-import { execFileSync } from 'node:child_process';
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
 import { fileURLToPath } from 'node:url';
 import { register } from 'tsx/esm/api';
 import { Leftovers } from './leftovers.mjs';
@@ -30,10 +31,15 @@ export async function runDemo(main) {
   }
 }
 
-/** The library and the sample app. */
-export function build() {
-  const npm = (...args) => execFileSync('npm', ['run', '--silent', ...args], { stdio: ['ignore', 2, 'inherit'] });
-  console.error('Building the library and the sample app…');
-  npm('build');
-  npm('build:sample');
+/** The library and the sample app, with a dot a second. */
+export async function build(leftovers) {
+  for (const [script, what] of Object.entries({ build: 'the library', 'build:sample': 'the sample app' })) {
+    process.stderr.write(`Building ${what} `);
+    const dots = setInterval(() => process.stderr.write('.'), 1_000);
+    const child = spawn('npm', ['run', '--silent', script], { stdio: ['ignore', 2, 'inherit'] });
+    leftovers.add(async () => child.kill());
+    const [code] = await once(child, 'exit').finally(() => clearInterval(dots));
+    process.stderr.write('\n');
+    if (code !== 0) throw new Error(`npm run ${script} has failed.`);
+  }
 }

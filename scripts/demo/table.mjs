@@ -20,13 +20,13 @@ export function tableOf(rows, instances) {
   return lines.map((line, index) => (rows[index - 1]?.version === 'local' && instances === 1 ? `${line}  *` : line)).join('\n');
 }
 
-export function legendOf(rows, instances, { shelves, work, naiveExpiry }) {
+export function legendOf(rows, instances, { shelves, work, slowWork, naiveExpiry }) {
   const stock = [...shelves.values()].reduce((sum, units) => sum + units, 0);
   const lines = [
-    `${stock} units of ${shelves.size} things were there to be sold, by ${instances} instance${instances > 1 ? 's' : ''}; a sale takes ${work} ms.`,
+    `${stock} units of ${shelves.size} things were there to be sold, by ${instances} instance${instances > 1 ? 's' : ''}; a sale takes ${work} ms, one in twenty ${slowWork} ms.`,
     'none   no lock',
     'local  a mutex in the process: each instance has its own',
-    `naive  SETNX with an expiry of ${naiveExpiry} ms, which the sale outlasts, deleted by anyone`,
+    `naive  SETNX with an expiry of ${naiveExpiry} ms: a slow sale outlasts it, and then deletes a lock that is no longer its own`,
     'lock   @DistributedLock',
   ];
   if (instances === 1) lines.push('*      right with one instance only, and there is only one here: two would oversell');

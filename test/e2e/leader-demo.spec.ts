@@ -40,12 +40,13 @@ describe('the demo of leaders', () => {
 
   afterAll(() => server.stop());
 
-  it('shows three changes of the leader in time and without an overlap, ends with 0, and leaves no key and no process', async () => {
+  it('shows four changes of the leader in time, a late write refused, ends with 0, and leaves no key and no process', async () => {
     const run = startDemo(QUICK, { REDIS_URL: urlOf(server) });
     const code = await run.ended;
     if (code !== 0) throw new Error(`It ended with ${String(code)}:\n${run.stdout}\n${run.stderr}`);
-    expect(run.stdout.match(/^(kill -9|SIGTERM) +[ABC] +[ABC] +\d+ ms +\d+ ms +\d+ ms$/gm)).toHaveLength(3);
-    expect(run.stdout).toMatch(/^The ledger: \d\d+ writes accepted, of 4 terms; 0 refused\.$/m);
+    expect(run.stdout.match(/^(kill -9|SIGSTOP|SIGTERM) +[ABC] +[ABC] +\d+ ms +\d+ ms +\d+ ms$/gm)).toHaveLength(4);
+    expect(run.stdout).toMatch(/^The ledger: \d\d+ writes accepted, of 5 terms; [1-9]\d* refused\.$/m);
+    expect(run.stdout).toMatch(/^[ABC] was frozen for longer than its lease, and wrote when [ABC] led: the ledger has refused that/m);
     const pids = pidsOf(run.stdout);
     expect(new Set(pids).size).toBe(6);
     expect(pids.filter(isAlive)).toEqual([]);
@@ -80,7 +81,7 @@ describe('the demo of leaders', () => {
 
   describe('judges a ledger', () => {
     type Entry = [token: number, pid: number, accepted: boolean, at: number];
-    let ofTheLedger: (entries: object[]) => string[];
+    let ofTheLedger: (entries: object[], frozen?: Set<number>) => string[];
     beforeAll(async () => ({ ofTheLedger } = (await import(resolve('scripts/demo/leader-verdict.mjs'))) as never));
     const judged = (...entries: Entry[]) =>
       ofTheLedger(entries.map(([token, pid, accepted, at]) => ({ token, pid, accepted, at }))).join('\n');
@@ -121,5 +122,14 @@ describe('the demo of leaders', () => {
         /clock/,
       ],
     ])('%s', (_, entries, verdict) => expect(judged(...entries)).toMatch(verdict));
+
+    it('excuses the late write of a leader that was frozen, but not a fence that lets it in', () => {
+      const story = (accepted: boolean) => [
+        { token: 2, pid: 8, accepted: true, at: 1 },
+        { token: 1, pid: 7, accepted, at: 2 },
+      ];
+      expect(ofTheLedger(story(false), new Set([7]))).toEqual([]);
+      expect(ofTheLedger(story(true), new Set([7]))).toEqual([expect.stringContaining('accepted token 1 after 2')]);
+    });
   });
 });

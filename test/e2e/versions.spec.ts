@@ -11,7 +11,7 @@ describe('three instances of the shop', () => {
 
   beforeAll(async () => {
     server = await startRedis();
-    shops = await openShops(3, server, { WORK_MS: 5, NAIVE_EXPIRY_MS: 2 });
+    shops = await openShops(3, server, { WORK_MS: 5, SLOW_WORK_MS: 40, NAIVE_EXPIRY_MS: 20 });
   });
 
   afterAll(async () => {
