@@ -28,7 +28,10 @@ describe.each([
     app.write('src/app.controller.ts', CONTROLLER);
     app.write('src/probe.ts', PROBE.replaceAll('%', suffix));
     await app.run('nest', ['build']);
-    expect(JSON.parse(await app.run('node', ['dist/probe.js']))).toEqual({ said: 'Hello', acquired: ['AppController.getHello-locks'] });
+    expect(JSON.parse(await app.run('node', ['dist/probe.js']))).toEqual({
+      said: 'Hello',
+      acquired: [`${type}:AppController.getHello-locks`],
+    });
   });
 });
 

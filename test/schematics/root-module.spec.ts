@@ -1,10 +1,10 @@
-// The lock module gets into the imports of a module class, and the file keeps its style.
+// The lock module gets into the imports of a module class and the filter into its providers, and the file keeps its style.
 import ts from 'typescript';
+import { addElement } from '../../scripts/schematics/nest-add/module-metadata.js';
 import { addLockModule } from '../../scripts/schematics/nest-add/root-module.js';
 
 const FOR_ROOT = 'DistributedLockModule.forRoot({ store: memoryStore() })';
-const NAMES = `import { DistributedLockModule } from 'nestjs-distributed-lock';
-import { memoryStore } from 'nestjs-distributed-lock/memory';`;
+const FILTER = '{ provide: APP_FILTER, useClass: LockExceptionFilter }';
 
 describe.each([
   ['without metadata', '@Module()', `@Module({\n  imports: [${FOR_ROOT}],\n})`],
@@ -48,34 +48,69 @@ describe.each([
 ])('a module class %s', (_, before, after) => {
   const source = fileOf(before);
 
-  it('has it in its imports', () => {
-    const result = addLockModule(ts, source, 'memory');
-    expect(result).toBe(fileOf(after, `\n${NAMES}`));
+  it('has an element more in its imports', () => {
+    const result = addElement(ts, source, 'imports', () => FOR_ROOT);
+    expect(result).toBe(fileOf(after));
     expect(mistakesIn(result)).toEqual([]);
   });
 
-  it('has it in its imports with Redis', () => {
-    const result = addLockModule(ts, source, 'redis');
+  it('has the lock module in its imports and the filter in its providers', () => {
+    const result = addLockModule(ts, source, { store: 'redis', namespace: 'shop:' });
     expect(mistakesIn(result)).toEqual([]);
-    expect(importedModules(result)).toContain(
-      "DistributedLockModule.forRoot({store:redisStore({url:process.env.REDIS_URL??'redis://localhost:6379',}),})",
+    expect(elementsOf(result, 'imports')).toContain(
+      "DistributedLockModule.forRoot({store:redisStore({url:process.env.REDIS_URL??'redis://localhost:6379',}),namespace:'shop:',})",
     );
+    expect(elementsOf(result, 'providers')).toContain(FILTER.replace(/\s/g, ''));
   });
+});
+
+it('a module that the Nest CLI has generated looks as if written by hand', () => {
+  const source = fileOf('@Module({\n  imports: [],\n  controllers: [AppController],\n  providers: [AppService],\n})');
+  expect(addLockModule(ts, source, { store: 'memory', namespace: 'shop:' })).toBe(
+    fileOf(
+      `@Module({
+  imports: [
+    DistributedLockModule.forRoot({ store: memoryStore(), namespace: 'shop:' }),
+  ],
+  controllers: [AppController],
+  providers: [
+    AppService,
+    { provide: APP_FILTER, useClass: LockExceptionFilter },
+  ],
+})`,
+      `
+import { APP_FILTER } from '@nestjs/core';
+import { DistributedLockModule, LockExceptionFilter } from 'nestjs-distributed-lock';
+import { memoryStore } from 'nestjs-distributed-lock/memory';`,
+    ),
+  );
 });
 
 describe('the style of the file', () => {
   it('is kept: quotes, ends of statements, ends of lines, tabs', () => {
     const source =
       'import { Module } from "@nestjs/common"\r\n\r\n@Module({\r\n\timports: [\r\n\t\tA,\r\n\t],\r\n})\r\nexport class AppModule {}\r\n';
-    const [head = '', tail = ''] = source.split('\t\tA,\r\n');
-    expect(addLockModule(ts, source, 'redis')).toBe(
-      head.replace(
-        'common"',
-        'common"\r\nimport { DistributedLockModule } from "nestjs-distributed-lock"\r\nimport { redisStore } from "nestjs-distributed-lock/redis"',
-      ) +
-        '\t\tA,\r\n\t\tDistributedLockModule.forRoot({\r\n\t\t\tstore: redisStore({\r\n\t\t\t\turl: process.env.REDIS_URL ?? "redis://localhost:6379",\r\n\t\t\t}),\r\n\t\t}),\r\n' +
-        tail,
-    );
+    expect(addLockModule(ts, source, { store: 'redis', namespace: 'shop:' }).split('\r\n')).toEqual([
+      'import { Module } from "@nestjs/common"',
+      'import { APP_FILTER } from "@nestjs/core"',
+      'import { DistributedLockModule, LockExceptionFilter } from "nestjs-distributed-lock"',
+      'import { redisStore } from "nestjs-distributed-lock/redis"',
+      '',
+      '@Module({',
+      `\tproviders: [${FILTER}],`,
+      '\timports: [',
+      '\t\tA,',
+      '\t\tDistributedLockModule.forRoot({',
+      '\t\t\tstore: redisStore({',
+      '\t\t\t\turl: process.env.REDIS_URL ?? "redis://localhost:6379",',
+      '\t\t\t}),',
+      '\t\t\tnamespace: "shop:",',
+      '\t\t}),',
+      '\t],',
+      '})',
+      'export class AppModule {}',
+      '',
+    ]);
   });
 
   it('does not hide a name that is imported already', () => {
@@ -83,30 +118,33 @@ describe('the style of the file', () => {
       '@Module({ imports: [] })',
       `\nimport { DistributedLock, DistributedLockModule } from 'nestjs-distributed-lock';`,
     );
-    expect(addLockModule(ts, source, 'memory').match(/import .*DistributedLockModule/g)).toHaveLength(1);
+    const result = addLockModule(ts, source, { store: 'memory' });
+    expect(result.match(/import .*DistributedLockModule/g)).toHaveLength(1);
+    expect(result).toContain("import { LockExceptionFilter } from 'nestjs-distributed-lock';");
   });
 
   it('puts the imports behind a remark on the last one', () => {
     const source = fileOf('@Module({ imports: [] })', ' // Nest');
-    expect(addLockModule(ts, source, 'memory')).toContain(`'@nestjs/common'; // Nest\n${NAMES}\n`);
+    expect(addLockModule(ts, source, { store: 'memory' })).toContain("'@nestjs/common'; // Nest\nimport { APP_FILTER }");
   });
 });
 
 it('the class is told by its name where a file has several', () => {
   const source = fileOf('@Module({ imports: [] })\nexport class Other {}\n\n@Module({ imports: [] })');
-  expect(addLockModule(ts, source, 'memory', 'AppModule')).toContain(
+  expect(addElement(ts, source, 'imports', () => FOR_ROOT, 'AppModule')).toContain(
     `Other {}\n\n@Module({ imports: [${FOR_ROOT}] })\nexport class AppModule`,
   );
-  expect(() => addLockModule(ts, source, 'memory')).toThrow('it has several classes with @Module()');
+  expect(() => addLockModule(ts, source, { store: 'memory' })).toThrow('it has several classes with @Module()');
 });
 
 it.each([
   ['@Module(metadata)', 'the argument of @Module() is not written out in place'],
   ['@Module({ imports })', 'the imports of @Module() are not an array written out in place'],
   ['@Module({ imports: [A].concat(B) })', 'the imports of @Module() are not an array written out in place'],
+  ['@Module({ providers })', 'the providers of @Module() are not an array written out in place'],
   ['@Injectable()', 'it has no class with @Module()'],
 ])('%s is not edited', (decorator, why) => {
-  expect(() => addLockModule(ts, fileOf(decorator), 'memory')).toThrow(why);
+  expect(() => addLockModule(ts, fileOf(decorator), { store: 'memory' })).toThrow(why);
 });
 
 function fileOf(decorator: string, imports = ''): string {
@@ -118,12 +156,16 @@ function mistakesIn(source: string): string[] {
   return diagnostics.map(({ messageText }) => ts.flattenDiagnosticMessageText(messageText, '\n'));
 }
 
-/** The elements of `imports`, without white space. */
-function importedModules(source: string): string[] {
+/** The elements of a list of the metadata, without white space. */
+function elementsOf(source: string, list: string): string[] {
   const file = ts.createSourceFile('module.ts', source, ts.ScriptTarget.Latest, true);
   const found: string[] = [];
   const visit = (node: ts.Node): void => {
-    if (ts.isPropertyAssignment(node) && /^'?imports'?$/.test(node.name.getText()) && ts.isArrayLiteralExpression(node.initializer)) {
+    if (
+      ts.isPropertyAssignment(node) &&
+      node.name.getText().replaceAll("'", '') === list &&
+      ts.isArrayLiteralExpression(node.initializer)
+    ) {
       found.push(...node.initializer.elements.map((element) => element.getText().replace(/\s/g, '')));
     }
     ts.forEachChild(node, visit);

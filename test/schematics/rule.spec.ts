@@ -33,6 +33,17 @@ describe('the root module', () => {
     expect(files['src/app.module.ts']).toBe(MODULE);
   });
 
+  it('gets the name in package.json as the namespace of its keys, and the filter', () => {
+    const { files } = run({ store: 'memory' }, { ...PROJECT, 'package.json': '{"name":"@acme/shop"}' });
+    expect(files['src/app.module.ts']).toContain("namespace: '@acme/shop:'");
+    expect(files['src/app.module.ts']).toContain('{ provide: APP_FILTER, useClass: LockExceptionFilter }');
+  });
+
+  it('gets no namespace where package.json has no name', () => {
+    const { files } = run({ store: 'memory' }, { ...PROJECT, 'package.json': '{}' });
+    expect(files['src/app.module.ts']).toContain('forRoot({ store: memoryStore() })');
+  });
+
   it('is the one in the file that is named by --module', () => {
     const { files } = run({ store: 'memory', module: 'src/other.module.ts' }, { ...PROJECT, 'src/other.module.ts': MODULE });
     expect(files['src/other.module.ts']).toContain('DistributedLockModule.forRoot');
@@ -43,12 +54,13 @@ describe('the root module', () => {
     const { files } = run(
       { store: 'memory', sourceRoot: 'apps/shop/src' },
       {
+        'package.json': '{"name":"shops"}',
         'apps/shop/src/shop.module.ts': MODULE.replace('AppModule', 'ShopModule'),
         'apps/shop/src/main.ts': MAIN.replaceAll('AppModule', 'ShopModule'),
         'apps/bank/src/bank.module.ts': MODULE.replace('AppModule', 'ShopModule'),
       },
     );
-    expect(files['apps/shop/src/shop.module.ts']).toContain('DistributedLockModule.forRoot');
+    expect(files['apps/shop/src/shop.module.ts']).toContain("forRoot({ store: memoryStore(), namespace: 'shop:' })");
     expect(files['apps/shop/src/main.ts']).toContain('app.enableShutdownHooks();');
     expect(files['apps/bank/src/bank.module.ts']).not.toContain('DistributedLockModule');
   });

@@ -4,7 +4,7 @@ import { createRequire } from 'node:module';
 import { dirname, join } from 'node:path';
 import { addShutdownHooks, rootModuleName } from './bootstrap.js';
 import { addDependency } from './dependencies.js';
-import { addLockModule, hasModuleClass, lockModuleToPaste, type StoreName } from './root-module.js';
+import { addLockModule, hasModuleClass, lockModuleToPaste, type Setup, type StoreName } from './root-module.js';
 import { type TypeScript, Unusual } from './source.js';
 
 export interface Options {
@@ -40,8 +40,9 @@ export function nestAdd(options: Options): (tree: Tree, context: Context) => voi
     if (present) context.logger.info(`DistributedLockModule is there already, in ${present.path.slice(1)}: left as it is.`);
     const main = sources.find(({ path }) => path === `/${join(sourceRoot, 'main.ts')}`);
     const typescript = compilerOf();
+    const setup = { store, namespace: namespaceOf(tree, sourceRoot) };
     if (!present)
-      attempt(context, () => addToModule(tree, typescript, { ...options, store, sourceRoot }, sources, main), lockModuleToPaste(store));
+      attempt(context, () => addToModule(tree, typescript, { ...options, sourceRoot }, setup, sources, main), lockModuleToPaste(setup));
     if (!present && store === 'redis') addIoredis(tree, context, options.skipInstall ?? false);
     if (!skipShutdownHooks)
       attempt(
@@ -62,7 +63,21 @@ function attempt(context: Context, edit: () => void, toPaste: string): void {
   }
 }
 
-function addToModule(tree: Tree, typescript: TypeScript | undefined, options: Options, sources: Source[], main: Source | undefined): void {
+/** The app's name, by package.json; in a monorepo of Nest it is the app's folder. */
+function namespaceOf(tree: Tree, sourceRoot: string): string | undefined {
+  const { name } = JSON.parse(tree.read('/package.json')?.toString() ?? '{}') as { name?: string };
+  const app = /^apps\/([^/]+)\//.exec(sourceRoot)?.[1] ?? name;
+  return app && `${app}:`;
+}
+
+function addToModule(
+  tree: Tree,
+  typescript: TypeScript | undefined,
+  options: Options,
+  setup: Setup,
+  sources: Source[],
+  main: Source | undefined,
+): void {
   if (!typescript) throw new Unusual('The root module was not changed: no TypeScript compiler is found from here');
   const className = (main && rootModuleName(typescript, main.text)) ?? 'AppModule';
   const given = options.module === undefined ? undefined : `/${join(options.module)}`;
@@ -83,7 +98,7 @@ function addToModule(tree: Tree, typescript: TypeScript | undefined, options: Op
     );
   tree.overwrite(
     module.path,
-    naming(module.path, () => addLockModule(typescript, module.text, options.store ?? 'redis', className)),
+    naming(module.path, () => addLockModule(typescript, module.text, setup, className)),
   );
 }
 
