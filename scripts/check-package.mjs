@@ -1,6 +1,6 @@
 // Packs the library and uses the tarball as its users do: plain Node, ESM and CommonJS, with and without Nest, oldest and newest peers.
 import assert from 'node:assert/strict';
-import { readdir, readFile, writeFile } from 'node:fs/promises';
+import { readdir, readFile, stat, writeFile } from 'node:fs/promises';
 import { dirname, join, relative, sep } from 'node:path';
 import { startRedis } from '../test/support/redis-server.ts';
 import { createApp, inTemporaryFolder, install, name, newestPeers, oldestPeers, pack, root, run, step, toInstall } from './packed.mjs';
@@ -36,7 +36,7 @@ await inTemporaryFolder('package', async (folder, servers) => {
 async function withoutNest(app, tarball) {
   await createApp(app, [tarball]);
   assert.deepEqual(await installedPackages(app), [name], 'the package must bring no dependency along');
-  await checkFiles(join(app, 'node_modules', name));
+  await checkFiles(join(app, 'node_modules', name), tarball);
   await runPrograms(app, 'core-memory');
 
   await install(app, toInstall({ ioredis: newestPeers.ioredis }));
@@ -54,31 +54,35 @@ async function withNest(app, tarball, peers, checks) {
   }
 }
 
-/** What is packed is what was built from lib, its sources for the source maps, and the papers: nothing else, and no path of this machine. */
-async function checkFiles(installed) {
-  const sources = await filesOf(join(root, 'lib'));
-  const built = sources.filter((file) => file.endsWith('.ts')).map((file) => file.slice(0, -'.ts'.length));
+/** What is packed is what was built from lib, and the documents: nothing else, and no path of this machine. */
+async function checkFiles(installed, tarball) {
+  const built = (await filesOf(join(root, 'lib'))).filter((file) => file.endsWith('.ts')).map((file) => file.slice(0, -'.ts'.length));
   const expected = [
-    ...['package.json', 'README.md', 'LICENSE', 'CHANGELOG.md', 'dist/cjs/package.json'],
-    ...sources.map((file) => `lib/${file}`),
+    ...['package.json', 'README.md', 'LICENSE', 'CHANGELOG.md', 'CONTRIBUTING.md', 'SECURITY.md', 'dist/cjs/package.json'],
+    ...(await filesOf(join(root, 'docs'))).filter((file) => file.endsWith('.md')).map((file) => `docs/${file}`),
     ...['collection.json', 'package.json', 'nest-add/schema.json'].map((file) => `dist/schematics/${file}`),
-    ...['bootstrap', 'dependencies', 'index', 'root-module', 'source'].map((file) => `dist/schematics/nest-add/${file}.js`),
-    ...['esm', 'cjs'].flatMap((build) =>
-      built.flatMap((file) => ['.js', '.js.map', '.d.ts', '.d.ts.map'].map((extension) => `dist/${build}/${file}${extension}`)),
+    ...['bootstrap', 'dependencies', 'index', 'module-metadata', 'root-module', 'source'].map(
+      (file) => `dist/schematics/nest-add/${file}.js`,
     ),
+    ...['esm', 'cjs'].flatMap((build) => built.flatMap((file) => [`dist/${build}/${file}.js`, `dist/${build}/${file}.d.ts`])),
   ];
   const packed = await filesOf(installed);
   assert.deepEqual(packed.sort(), expected.sort(), 'the tarball holds other files than it should');
-  assert.deepEqual(
-    packed.filter((file) => /\.(spec|test)\./.test(file)),
-    [],
-    'the tarball holds tests',
-  );
+  let bytes = 0;
   for (const file of packed) {
     const text = await readFile(join(installed, file), 'utf8');
+    bytes += Buffer.byteLength(text);
     assert.ok(!text.includes(root), `${file} tells the folder that it was built in`);
     assert.ok(!file.endsWith('.d.ts') || !text.includes('@internal'), `${file} publishes a member that is for the library alone`);
   }
+  const { scripts } = JSON.parse(await readFile(join(installed, 'package.json'), 'utf8'));
+  for (const script of ['preinstall', 'install', 'postinstall'])
+    assert.equal(scripts[script], undefined, `npm would run "${script}" at users`);
+  const readme = await readFile(join(installed, 'README.md'), 'utf8');
+  for (const [, page] of readme.matchAll(/\]\(((?:docs\/)?[\w-]+\.md)[#)]/g))
+    assert.ok(packed.includes(page), `README.md links ${page}, which is not packed`);
+  const size = (count) => `${(count / 1000).toFixed(0)} kB`;
+  console.log(`size    ${size((await stat(tarball)).size)} packed, ${size(bytes)} unpacked, ${packed.length} files`);
 }
 
 async function installedPackages(app) {
