@@ -34,7 +34,8 @@ const monotonic = 'Time inside a process is monotonic: take it from core/util/cl
 const bareBuiltins = builtinModules.map((name) => ({ name, message: `Write node:${name}: no package can stand in for that.` }));
 
 export default defineConfig(
-  globalIgnores(['**/dist/', '**/node_modules/', 'coverage/', '**/*.generated.ts']),
+  // The examples are compiled and run with the packed library: npm run check:examples.
+  globalIgnores(['**/dist/', '**/node_modules/', 'coverage/', 'examples/', '**/*.generated.ts']),
   { linterOptions: { reportUnusedDisableDirectives: 'error' } },
 
   js.configs.recommended,

@@ -75,27 +75,32 @@ export async function installedVersion(app, wanted) {
   return JSON.parse(await readFile(join(app, 'node_modules', wanted, 'package.json'), 'utf8')).version;
 }
 
-/** Resolves to what it wrote; rejects, with all of that, if it fails or does not end by itself. */
-export async function run(command, args, cwd, env = {}) {
+/** Starts a program, in a group of its own: what an npm or a test runner has started ends with it. `output` is what it has written so far. */
+export function start(command, args, cwd, env = {}) {
   if (isOver) throw new Error('The check was ended.');
-  // A group of its own: what an npm or a test runner has started ends with it.
   const child = spawn(command, args, { cwd, env: { ...process.env, ...env }, stdio: ['ignore', 'pipe', 'pipe'], detached: true });
   running.add(child);
-  let output = '';
-  for (const stream of [child.stdout, child.stderr]) stream.setEncoding('utf8').on('data', (text) => (output += text));
+  const program = { child, output: '', ended: once(child, 'close').finally(() => running.delete(child)) };
+  program.ended.catch(() => undefined); // for those that do not wait for it
+  for (const stream of [child.stdout, child.stderr]) stream.setEncoding('utf8').on('data', (text) => (program.output += text));
+  return program;
+}
+
+/** Resolves to what it wrote; rejects, with all of that, if it fails or does not end by itself. */
+export async function run(command, args, cwd, env = {}) {
+  const program = start(command, args, cwd, env);
   let isLate = false;
   const timer = setTimeout(() => {
     isLate = true;
-    killGroup(child);
+    killGroup(program.child);
   }, TIME_TO_END);
   try {
-    const [code, signal] = await once(child, 'close');
-    if (code === 0) return output;
+    const [code, signal] = await program.ended;
+    if (code === 0) return program.output;
     const why = isLate ? `It did not end within ${TIME_TO_END / 1000} seconds.` : `It ended with ${code ?? signal}.`;
-    throw new Error([[command, ...args].join(' '), why, output].filter(Boolean).join('\n'));
+    throw new Error([[command, ...args].join(' '), why, program.output].filter(Boolean).join('\n'));
   } finally {
     clearTimeout(timer);
-    running.delete(child);
   }
 }
 

@@ -1,0 +1,29 @@
+import { Processor, WorkerHost } from '@nestjs/bullmq';
+import type { OnApplicationShutdown } from '@nestjs/common';
+import type { Job } from 'bullmq';
+import { Redis } from 'ioredis';
+import { DistributedLock } from 'nestjs-distributed-lock';
+import { setTimeout as pause } from 'node:timers/promises';
+
+export interface Payment {
+  account: string;
+  amount: number;
+}
+
+@Processor('payments', { concurrency: 10 })
+export class PaymentProcessor extends WorkerHost implements OnApplicationShutdown {
+  private readonly redis = new Redis(process.env.REDIS_URL ?? 'redis://localhost:6379');
+
+  // Jobs of one account run one after the other, on whichever worker. Jobs of other accounts run beside them.
+  @DistributedLock<PaymentProcessor['process']>({ value: 'account', key: (job) => job.data.account, waitTimeout: 60_000 })
+  async process({ data: { account, amount } }: Job<Payment>): Promise<number> {
+    const balance = Number(await this.redis.get(`balance:${account}`));
+    await pause(20); // the bank
+    await this.redis.set(`balance:${account}`, balance + amount);
+    return balance + amount;
+  }
+
+  async onApplicationShutdown(): Promise<void> {
+    await this.redis.quit();
+  }
+}

@@ -1,0 +1,86 @@
+// Installs the examples with the packed library, and runs two instances of each. They use the Redis at REDIS_URL, else a private one.
+import assert from 'node:assert/strict';
+import { cp, readFile, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { eventually } from '../test/support/eventually.ts';
+import { startRedis } from '../test/support/redis-server.ts';
+import { inTemporaryFolder, install, name, pack, root, run, start, step } from './packed.mjs';
+
+const CHECKS = {
+  async 'quick-start'(open) {
+    const urls = await Promise.all([open(), open()].map((shop) => says(shop, /open at (\S+)/)));
+    const ask = (url, method, path, body) =>
+      fetch(`${url}/stock/${path}`, { method, body, headers: body && { 'content-type': 'application/json' } });
+    await ask(urls[0], 'PUT', 'apple', '{"units":20}');
+    const answers = await Promise.all(Array.from({ length: 30 }, (_, index) => ask(urls[index % 2], 'POST', 'apple/buy')));
+    const left = await Promise.all(answers.filter(({ ok }) => ok).map(async (answer) => (await answer.json()).left));
+    assert.deepEqual(left, [...new Set(left)], 'one apple was sold twice');
+    assert.equal(left.length, 20);
+    assert.equal(answers.filter(({ status }) => status === 409).length, 10);
+  },
+
+  async cron(open) {
+    const instances = [open(), open()];
+    const ticks = () => instances.flatMap(({ output }) => [...output.matchAll(/report of (\S+)/g)].map(([, time]) => Date.parse(time)));
+    await eventually(() => ticks().length >= 4, { within: 30_000 });
+    const numbers = ticks().map((time) => Math.round(time / 2_000));
+    assert.deepEqual(numbers, [...new Set(numbers)], 'one tick ran twice');
+  },
+
+  async leader(open) {
+    const instances = [open(), open()];
+    const leader = await Promise.any(
+      instances.map((instance) => says(instance, /Polled in term (\d+)/).then((term) => ({ instance, term }))),
+    );
+    const standby = instances.find((instance) => instance !== leader.instance);
+    assert.doesNotMatch(standby.output, /Polled/);
+    leader.instance.child.kill('SIGKILL');
+    assert.ok(Number(await says(standby, /Polled in term (\d+)/)) > Number(leader.term));
+  },
+
+  async bullmq(open) {
+    await Promise.all([open(), open()].map((worker) => says(worker, /(initialized)/)));
+    assert.equal(await says(open('dist/pay.js'), /(.*has.*)/), 'alice has 15, bob has 15');
+  },
+};
+
+await inTemporaryFolder('examples', async (folder, servers) => {
+  const tarball = await step('npm pack', () => pack(folder));
+  const redisUrl = process.env.REDIS_URL || (await step('a private redis-server', () => privateRedis(servers)));
+  const examples = join(folder, 'examples');
+  const isSource = (path) => !/[\\/](node_modules|dist)$/.test(path);
+  await cp(join(root, 'examples'), examples, { recursive: true, filter: isSource });
+  await writeFile(join(examples, 'package.json'), JSON.stringify({ private: true, workspaces: Object.keys(CHECKS) }));
+  for (const example of Object.keys(CHECKS)) await useTarball(join(examples, example, 'package.json'), tarball);
+  await step('npm install', () => install(examples, []));
+
+  for (const [example, check] of Object.entries(CHECKS)) {
+    const home = join(examples, example);
+    const instances = [];
+    const open = (program = 'dist/main.js') => {
+      instances.push(start(process.execPath, [program], home, { REDIS_URL: redisUrl, PORT: '0', NO_COLOR: '1' }));
+      return instances.at(-1);
+    };
+    await step(`${example}: npm run build`, () => run('npm', ['run', 'build'], home));
+    await step(`${example}: two instances`, () => check(open));
+    for (const { child, ended } of instances) await (child.kill(), ended);
+  }
+});
+
+async function privateRedis(servers) {
+  const server = await startRedis({ port: 'free' });
+  servers.push(server);
+  return `redis://127.0.0.1:${server.port}`;
+}
+
+async function useTarball(file, tarball) {
+  const manifest = JSON.parse(await readFile(file, 'utf8'));
+  await writeFile(file, JSON.stringify({ ...manifest, dependencies: { ...manifest.dependencies, [name]: `file:${tarball}` } }));
+}
+
+/** What an instance has written: the group of the pattern. */
+function says(instance, pattern) {
+  return eventually(() => pattern.exec(instance.output)?.[1] ?? assert.fail(`${pattern} is not in:\n${instance.output}`), {
+    within: 30_000,
+  });
+}
