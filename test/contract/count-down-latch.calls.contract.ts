@@ -1,15 +1,12 @@
 import { getEventListeners } from 'node:events';
-import { setTimeout as pause } from 'node:timers/promises';
 import { type CountDownLatch, LockAbortedError, type LatchCallOptions, StoreError } from 'nestjs-distributed-lock/core';
 import { eventually } from '../support/eventually.js';
 import { gate } from './gate.js';
 import { latchOpener, type LatchMisbehaviour } from './open-latches.js';
 import type { MakeStore } from './open-locks.js';
-import { rejection } from './rejection.js';
+import { rejection, timed } from './rejection.js';
 import { outage, refusal } from './store-failures.js';
-
-/** For what a busy machine adds. */
-const SLACK = 1_000;
+import { pause, SLACK } from '../support/time.js';
 
 /** Each call that the store answers whatever it finds, and the verb by which it asks. */
 const CALLS: [verb: 'trySetCount' | 'countDown' | 'look', call: (latch: CountDownLatch, options?: LatchCallOptions) => Promise<unknown>][] =
@@ -18,12 +15,6 @@ const CALLS: [verb: 'trySetCount' | 'countDown' | 'look', call: (latch: CountDow
     ['countDown', (latch, options) => latch.countDown(options)],
     ['look', (latch, options) => latch.getCount(options)],
   ];
-
-async function timed<T>(work: () => Promise<T>): Promise<{ result: T; elapsed: number }> {
-  const start = performance.now();
-  const result = await work();
-  return { result, elapsed: performance.now() - start };
-}
 
 export function latchCallsContract(makeStore: MakeStore): void {
   describe.each(CALLS)('G9 a call that asks the store for %s', (verb, call) => {
@@ -112,17 +103,6 @@ export function latchCallsContract(makeStore: MakeStore): void {
       expect(asked).toBe(1);
     });
 
-    it('no longer asks again when nobody may wait any more, and is called off then', async () => {
-      const { locks, latch } = latchWith(failing);
-      const waiting = rejection(call(latch, { waitTimeout: Infinity, retryInterval: 60_000 }));
-      await eventually(() => asked > 0);
-      await pause(50);
-      locks.stopWaiting();
-      expect(await waiting).toMatchObject({ name: 'LockAbortedError', reason: 'shutdown', key });
-      const later = await rejection(call(latch, { waitTimeout: Infinity }));
-      expect(later).toMatchObject({ name: 'LockAbortedError', reason: 'shutdown', cause: { name: 'StoreError' } });
-    });
-
     it('is still answered then, and waited for by close()', async () => {
       const [sent, answer] = [gate(), gate()];
       const { locks, latch } = latchWith(
@@ -142,13 +122,6 @@ export function latchCallsContract(makeStore: MakeStore): void {
       await calling;
       await closing;
       expect(await rejection(call(latch))).toMatchObject({ name: 'LockAbortedError', reason: 'shutdown' });
-    });
-
-    it('is called off by close() when the shutdownTimeout is over', async () => {
-      const { locks, latch } = latchWith(() => new Promise(() => undefined), { shutdownTimeout: 50 });
-      const calling = rejection(call(latch, { waitTimeout: Infinity }));
-      await locks.close();
-      expect(await calling).toMatchObject({ name: 'LockAbortedError', reason: 'shutdown', key });
     });
   });
 }

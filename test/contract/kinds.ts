@@ -18,10 +18,6 @@ export interface Kind {
   withDriver(store: LockStore, driver: LeaseDriver): LockStore;
   /** What its requests ask for, of a key that could be shared. */
   readonly share?: Share;
-  /** Its callers do not wait for each other in the process: each asks the store by itself. */
-  readonly isAlone?: boolean;
-  /** It is had by election: without patience or minHold, at a place of one's own, and closing asks it to end. */
-  readonly isElected?: boolean;
 }
 
 export const MUTEX: Kind = {
@@ -40,7 +36,6 @@ export function sideOf(side: 'read' | 'write', policy: ReadWritePolicy = 'fair')
     driverOf: ({ readWriteLock }) => readWriteLock![side],
     withDriver: (store, driver) => ({ ...store, readWriteLock: { ...store.readWriteLock!, [side]: driver } }),
     share: { count: side === 'read' ? 1 : Infinity, permits: Infinity, rank: isLast ? 1 : 0 },
-    isAlone: side === 'read' || isLast,
   };
 }
 

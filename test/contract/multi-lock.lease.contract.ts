@@ -1,4 +1,3 @@
-import { setTimeout as pause } from 'node:timers/promises';
 import { currentLease, type Lease, LockLostError, type Locks, LockTimeoutError, StoreError } from 'nestjs-distributed-lock/core';
 import { eventually } from '../support/eventually.js';
 import { gate } from './gate.js';
@@ -6,6 +5,7 @@ import { locksOpener, type MakeStore } from './open-locks.js';
 import { rejection } from './rejection.js';
 import { renewalBy, renewing } from './renewing.js';
 import { outage } from './store-failures.js';
+import { pause } from '../support/time.js';
 
 const long = { keyTimeout: 60_000, retryInterval: 60_000 };
 

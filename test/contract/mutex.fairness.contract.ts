@@ -6,7 +6,7 @@ import { locksOpener, type MakeStore } from './open-locks.js';
 
 export function fairnessContract(makeStore: MakeStore, kind: Kind): void {
   describe('fair waiters', () => {
-    const { open, newKey, driver } = locksOpener(makeStore, kind);
+    const { open, newKey } = locksOpener(makeStore, kind);
     let key: string;
     let holder: Lease;
     let order: string[];
@@ -57,27 +57,6 @@ export function fairnessContract(makeStore: MakeStore, kind: Kind): void {
       expect(order).toEqual(['first', 'last']);
     });
 
-    it('go on when the head of the queue gives up in the moment of its turn', async () => {
-      const caller = new AbortController();
-      const head = await begin('head', { fair: true, signal: caller.signal });
-      const next = await begin('next', { fair: true });
-      const release = holder.release();
-      caller.abort();
-      await Promise.all([release, head.settled, next.settled]);
-      expect(order.at(-1)).toBe('next');
-    });
-
-    it('wait about a second for one ahead that is dead, not for ever', async () => {
-      const dead = { key, owner: 'dead', ttl: 60_000, tokens: 1, queue: true };
-      expect(await driver().acquire(dead)).toMatchObject({ granted: false });
-      const next = await begin('next', { fair: true });
-      await holder.release();
-      const start = performance.now();
-      await next.settled;
-      expect(order).toEqual(['next']);
-      expect(performance.now() - start).toBeLessThan(4_000);
-    });
-
     it('are not overtaken by those who are not fair, nor by newcomers', async () => {
       const end = gate();
       const fair = await begin('fair', { fair: true }, () => end.passed);
@@ -88,16 +67,6 @@ export function fairnessContract(makeStore: MakeStore, kind: Kind): void {
       end.open();
       await Promise.all([unfair.settled, fair.settled]);
       expect(order).toEqual(['fair', 'unfair']);
-    });
-
-    it('wait like everybody until a minHold is over', async () => {
-      await holder.release();
-      const start = performance.now();
-      holder = await open().acquire(key, { minHold: 300 });
-      const fair = await begin('fair', { fair: true });
-      await holder.release();
-      await fair.settled;
-      expect(performance.now() - start).toBeGreaterThanOrEqual(298);
     });
   });
 }

@@ -1,16 +1,13 @@
-import { setTimeout as pause } from 'node:timers/promises';
-import { LockAbortedError, type AcquireRequest, StoreError } from 'nestjs-distributed-lock/core';
+import { LockAbortedError, type AcquireRequest } from 'nestjs-distributed-lock/core';
 import { eventually } from '../support/eventually.js';
-import { end } from './call-end.js';
 import { gate } from './gate.js';
 import type { Kind } from './kinds.js';
 import { locksOpener, type MakeStore } from './open-locks.js';
-import { rejection } from './rejection.js';
-import { renewalBy, renewing } from './renewing.js';
+import { rejection, timed } from './rejection.js';
+import { oneByOne } from './one-by-one.js';
 import { outage, refusal } from './store-failures.js';
+import { pause, SLACK } from '../support/time.js';
 
-/** For what a busy machine adds. */
-const SLACK = 1_000;
 const REQUEST_TIMEOUT = 200;
 const patient = { keyTimeout: 60_000, waitTimeout: Infinity, retryInterval: 60_000 };
 
@@ -123,22 +120,41 @@ export function localContenderContract(makeStore: MakeStore, kind: Kind): void {
   describe('G9 callers of one process who wait for one key', () => {
     const silent = () => pause(REQUEST_TIMEOUT).then(() => Promise.reject(outage()));
 
-    it('end by their patience behind a holder of their own when the store is away', async () => {
-      let isAway = false;
+    it('end by their patience though the request on behalf of the first one is under way', async () => {
+      const sent = gate();
+      const answer = gate();
+      const slow = open({ misbehaving: oneByOne(answer.passed, () => sent.open()) });
+      const body = gate();
+      const first = slow.using(key, () => body.passed, { waitTimeout: Infinity });
+      await sent.passed;
+      const impatient = timed(() => rejection(slow.acquire(key, { waitTimeout: 50 })));
+      await pause(150);
+      answer.open();
+      const { result: error, elapsed: took } = await Promise.race([impatient, pause(2_000, { result: 'none', elapsed: Infinity })]);
+      body.open();
+      await first;
+      expect(error).toMatchObject({ code: 'LOCK_TIMEOUT', key });
+      expect(took).toBeLessThan(150 + SLACK);
+    });
+
+    it('all get it when the outage ends in time, one after the other', async () => {
+      let isAway = true;
       const locks = open({
         requestTimeout: REQUEST_TIMEOUT,
-        misbehaving: (real) => ({ renew: renewing((request) => (isAway ? silent() : renewalBy(real, request))) }),
+        misbehaving: (real) => ({ acquire: (request) => (isAway ? silent() : real.acquire(request)) }),
       });
-      const holder = await locks.acquire(key, { keyTimeout: 60_000 });
-      isAway = true;
-      const patience = [500, 100, 300];
-      const ends = await Promise.all(patience.map((waitTimeout) => end(() => locks.acquire(key, { waitTimeout, retryInterval: 20 }))));
-      for (const [index, { error, took }] of ends.entries()) {
-        expect((error as { code: string }).code).toMatch(/^LOCK_(STORE|TIMEOUT)$/);
-        expect(took).toBeLessThan(patience[index]! + REQUEST_TIMEOUT + SLACK);
-      }
-      expect(ends[0]!.error).toBeInstanceOf(StoreError);
-      await holder.release();
+      let inside = 0;
+      let most = 0;
+      const body = async () => {
+        most = Math.max(most, ++inside);
+        await pause(1);
+        inside--;
+      };
+      const calls = Array.from({ length: 50 }, () => locks.using(key, body, { waitTimeout: 20_000, retryInterval: 20 }));
+      await pause(300);
+      isAway = false;
+      await Promise.all(calls);
+      expect(most).toBe(1);
     });
 
     it('are refused together when the store says that no retry helps', async () => {
@@ -146,8 +162,10 @@ export function localContenderContract(makeStore: MakeStore, kind: Kind): void {
       const locks = open({
         misbehaving: () => ({ acquire: ({ owner }) => (calls.push(owner), pause(50).then(() => Promise.reject(refusal()))) }),
       });
-      const ends = await Promise.all(Array.from({ length: 20 }, () => end(() => locks.acquire(key, { waitTimeout: Infinity }))));
-      for (const { error, took } of ends) {
+      const ends = await Promise.all(
+        Array.from({ length: 20 }, () => timed(() => rejection(locks.acquire(key, { waitTimeout: Infinity })))),
+      );
+      for (const { result: error, elapsed: took } of ends) {
         expect(error).toMatchObject({ code: 'LOCK_STORE' });
         expect(took).toBeLessThan(SLACK);
       }

@@ -1,5 +1,6 @@
+import type { AcquireRequest, LeaseDriver } from 'nestjs-distributed-lock/core';
 import type { Kind } from './kinds.js';
-import { locksOpener, type MakeStore } from './open-locks.js';
+import { locksOpener, type MakeStore, where } from './open-locks.js';
 
 /** How long a key stays taken that is offered to a waiter, and then taken by it. */
 export function offersContract(makeStore: MakeStore, kind: Kind): void {
@@ -52,6 +53,99 @@ export function offersContract(makeStore: MakeStore, kind: Kind): void {
       await acquire('b', 900);
       await acquire('b', 100);
       expect(await remaining()).toBeGreaterThan(400);
+    });
+  });
+}
+
+/** More turns for those who pass a key on, where nobody else wants it. */
+export function extendContract(makeStore: MakeStore, kind: Kind): void {
+  const { newKey, driver: newDriver } = locksOpener(makeStore, kind);
+
+  where(makeStore, 'extend', () => {
+    describe('the driver extends a tenure', () => {
+      let driver: LeaseDriver;
+      let key: string;
+
+      beforeEach(() => {
+        driver = newDriver();
+        key = newKey();
+      });
+
+      const acquire = async (owner: string, { ttl = 20_000, tokens = 1, queue = false } = {}): Promise<number> => {
+        const reply = await driver.acquire({ key, owner, ttl, tokens, queue });
+        return reply.granted ? reply.token! : 0;
+      };
+      const extend = (owner: string, ttl = 20_000) => driver.extend!({ key, owner, ttl, tokens: 5 });
+      const look = (owner = 'a') => driver.check({ key, owner });
+
+      it('with tokens beyond all that were reserved, and before all that will be', async () => {
+        const reserved = 2_000_000;
+        const first = await acquire('a', { tokens: reserved });
+        const { token } = (await extend('a')) as { token: number };
+        expect(token).toBeGreaterThanOrEqual(first + reserved);
+        expect(Number.isSafeInteger(token)).toBe(true);
+        expect(await look()).toMatchObject({ state: 'held', token: token + 4 });
+        await driver.release({ key, owner: 'a', keepFor: 0 });
+        expect(await acquire('b')).toBeGreaterThan(token + 4);
+      });
+
+      it('to a later end, never to a nearer one', async () => {
+        await acquire('a', { ttl: 30_000 });
+        await extend('a', 100);
+        expect((await look()).remaining).toBeGreaterThan(20_000);
+        await extend('a', 60_000);
+        expect((await look()).remaining).toBeGreaterThan(30_000);
+      });
+
+      it('without more tokens while others queue', async () => {
+        const first = await acquire('a', { ttl: 500 });
+        await acquire('b', { queue: true });
+        expect(await extend('a')).toBe('wanted');
+        expect(await look()).toMatchObject({ state: 'held', token: first });
+        expect((await look()).remaining).toBeGreaterThan(10_000);
+        await driver.leave({ key, owner: 'b' });
+        expect(await extend('a')).toEqual({ token: expect.any(Number) });
+      });
+
+      it('for its owner only, and not when it is over', async () => {
+        expect(await extend('a')).toBe('lost');
+        expect((await look()).state).toBe('free');
+        await acquire('a');
+        expect(await extend('b')).toBe('lost');
+        await driver.release({ key, owner: 'a', keepFor: 20_000 });
+        expect(await extend('a', 60_000)).toBe('lost');
+        expect((await look()).remaining).toBeLessThanOrEqual(20_000);
+      });
+    });
+  });
+}
+
+/** A request that queues again gives up what its process had. */
+export function yieldsContract(makeStore: MakeStore, kind: Kind): void {
+  const { newKey, driver: newDriver } = locksOpener(makeStore, kind);
+  let key: string;
+  beforeEach(() => (key = newKey()));
+
+  describe('the driver says of the owner that a request gives up for', () => {
+    const acquire = (owner: string, request: Partial<AcquireRequest> = {}) =>
+      newDriver().acquire({ key, owner, ttl: 20_000, tokens: 1, queue: true, ...request });
+
+    it('nothing where none is named', async () => {
+      expect((await acquire('a')).yielded).toBeUndefined();
+      expect((await acquire('b')).yielded).toBeUndefined();
+    });
+
+    it('that it had the key, whether that is granted or goes to others', async () => {
+      await acquire('a');
+      expect(await acquire('b', { yields: 'a' })).toMatchObject({ granted: true, yielded: 'released' });
+      await acquire('c');
+      expect(await acquire('d', { yields: 'b' })).toMatchObject({ granted: false, holder: 'c', yielded: 'released' });
+    });
+
+    it('that it had it no more, whether that is free, queued for or taken', async () => {
+      expect(await acquire('a', { yields: 'gone' })).toMatchObject({ granted: true, yielded: 'lost' });
+      expect(await acquire('b', { yields: 'gone' })).toMatchObject({ granted: false, holder: 'a', yielded: 'lost' });
+      expect(await acquire('c', { yields: 'gone', queue: false })).toMatchObject({ granted: false, holder: 'a', yielded: 'lost' });
     });
   });
 }

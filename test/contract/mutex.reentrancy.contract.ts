@@ -1,4 +1,3 @@
-import { setTimeout as pause } from 'node:timers/promises';
 import { currentLease, type Lease, LockAbortedError, LockLostError, LockTimeoutError, type Locks } from 'nestjs-distributed-lock/core';
 import { eventually } from '../support/eventually.js';
 import { gate } from './gate.js';
@@ -6,6 +5,7 @@ import type { Kind } from './kinds.js';
 import { locksOpener, type MakeStore } from './open-locks.js';
 import { rejection } from './rejection.js';
 import { renewing } from './renewing.js';
+import { pause } from '../support/time.js';
 
 export function reentrancyContract(makeStore: MakeStore, kind: Kind): void {
   describe('a call chain that holds a key', () => {

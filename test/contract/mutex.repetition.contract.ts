@@ -1,4 +1,3 @@
-import { setTimeout as pause } from 'node:timers/promises';
 import { type AcquireReply, type LeaseDriver, LockAbortedError, StoreError } from 'nestjs-distributed-lock/core';
 import { eventually } from '../support/eventually.js';
 import { gate } from './gate.js';
@@ -7,6 +6,7 @@ import { locksOpener, type MakeStore, type Misbehaviour } from './open-locks.js'
 import { rejection } from './rejection.js';
 import { renewalBy, renewing } from './renewing.js';
 import { outage } from './store-failures.js';
+import { pause } from '../support/time.js';
 
 type Verb = 'acquire' | 'renew' | 'release' | 'leave';
 
@@ -74,21 +74,6 @@ export function repetitionContract(makeStore: MakeStore, kind: Kind): void {
       const locks = open({ misbehaving: losingReplies('acquire') });
       expect(await rejection(locks.acquire(key, { ...options, waitTimeout: 0 }))).toBeInstanceOf(StoreError);
       await eventually(isFree);
-    });
-
-    it('a fair waiter whose reply is lost keeps one place in the queue', async () => {
-      const holder = await open().acquire(key, options);
-      const order: string[] = [];
-      const sent: string[] = [];
-      const first = open({ misbehaving: recording(sent, losingReplies('acquire')) });
-      const waiting = [first.using(key, () => order.push('first'), { ...options, fair: true })];
-      await eventually(() => sent.length >= 2);
-      waiting.push(open().using(key, () => order.push('second'), { ...options, fair: true }));
-      await pause(50);
-      await holder.release();
-      await Promise.all(waiting);
-      expect(order).toEqual(['first', 'second']);
-      expect(await isFree()).toBe(true);
     });
 
     it.each(losses)('a renewal whose %s are lost is repeated and no loss', async (_what, losing) => {

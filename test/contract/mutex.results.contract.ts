@@ -1,12 +1,12 @@
 import { type Lease, type LockEvents, LockLostError, type Locks } from 'nestjs-distributed-lock/core';
 import { eventually } from '../support/eventually.js';
-import { firstTurnAfterStandingStill } from './event-loop.js';
 import { gate } from './gate.js';
 import type { Kind } from './kinds.js';
 import { locksOpener, type MakeStore, type Misbehaviour } from './open-locks.js';
 import { rejection } from './rejection.js';
 import { renewing } from './renewing.js';
 import { outage, refusal } from './store-failures.js';
+import { firstTurnAfterStandingStill } from '../support/time.js';
 
 /** Every release fails, in one way or another. */
 const failingReleases: [string, Misbehaviour][] = [
@@ -94,28 +94,25 @@ export function resultsContract(makeStore: MakeStore, kind: Kind): void {
       expect(result).toBe('done');
     });
 
-    // The end of a term is what an election waits for.
-    if (!kind.isElected) {
-      it.each(['a result', 'an error'])('%s before the store has answered the release, where a loss is to be ignored', async (what) => {
-        const answer = gate();
-        const locks = open({ misbehaving: (real) => ({ release: (request) => answer.passed.then(() => real.release(request)) }) });
-        const key = newKey();
-        const work = async (): Promise<string> => {
-          if (what === 'an error') throw new Error('404');
-          return 'done';
-        };
-        const outcome = locks.using(key, work, { onLost: 'ignore' }).catch((error: Error) => error.message);
-        expect(await outcome).toBe(what === 'an error' ? '404' : 'done');
-        // Closing waits for the answer.
-        let isClosed = false;
-        const closing = locks.close().then(() => (isClosed = true));
-        await new Promise(setImmediate);
-        expect(isClosed).toBe(false);
-        answer.open();
-        await closing;
-        expect(await open().tryAcquire(key)).not.toBeNull();
-      });
-    }
+    it.each(['a result', 'an error'])('%s before the store has answered the release, where a loss is to be ignored', async (what) => {
+      const answer = gate();
+      const locks = open({ misbehaving: (real) => ({ release: (request) => answer.passed.then(() => real.release(request)) }) });
+      const key = newKey();
+      const work = async (): Promise<string> => {
+        if (what === 'an error') throw new Error('404');
+        return 'done';
+      };
+      const outcome = locks.using(key, work, { onLost: 'ignore' }).catch((error: Error) => error.message);
+      expect(await outcome).toBe(what === 'an error' ? '404' : 'done');
+      // Closing waits for the answer.
+      let isClosed = false;
+      const closing = locks.close().then(() => (isClosed = true));
+      await new Promise(setImmediate);
+      expect(isClosed).toBe(false);
+      answer.open();
+      await closing;
+      expect(await open().tryAcquire(key)).not.toBeNull();
+    });
 
     it.each([
       ['an error', new Error('A fault of the listener.')],
@@ -176,17 +173,14 @@ export function resultsContract(makeStore: MakeStore, kind: Kind): void {
       ]);
     });
 
-    // Who is elected has none.
-    if (!kind.isElected) {
-      it('tell of patience that ended', async () => {
-        const key = newKey();
-        const { owner } = await open().acquire(key);
-        const locks = open();
-        const told = listen(locks);
-        await locks.tryAcquire(key);
-        expect(told).toEqual([['timeout', { ...event(key), waited: time, attempts: 1, holder: owner }]]);
-      });
-    }
+    it('tell of patience that ended', async () => {
+      const key = newKey();
+      const { owner } = await open().acquire(key);
+      const locks = open();
+      const told = listen(locks);
+      await locks.tryAcquire(key);
+      expect(told).toEqual([['timeout', { ...event(key), waited: time, attempts: 1, holder: owner }]]);
+    });
 
     it('tell of a loss, once, and not that the key was given back', async () => {
       const locks = open();
@@ -230,23 +224,6 @@ export function resultsContract(makeStore: MakeStore, kind: Kind): void {
       await firstTurnAfterStandingStill(250);
       expect(lags).toEqual([{ lag: time, keyTimeout: 300, key }]);
       expect(lags[0]!.lag).toBeGreaterThan(100);
-    });
-
-    it('are told to nobody who stopped listening', async () => {
-      const locks = open();
-      const listener = jest.fn();
-      const stop = locks.on('acquired', listener);
-      await locks.using(newKey(), () => undefined);
-      stop();
-      await locks.using(newKey(), () => undefined);
-      expect(listener).toHaveBeenCalledTimes(1);
-    });
-
-    it('are not mixed up with those of other Locks', async () => {
-      const [one, other] = [open(), open()];
-      const told = listen(other);
-      await one.using(newKey(), () => undefined);
-      expect(told).toEqual([]);
     });
   });
 }

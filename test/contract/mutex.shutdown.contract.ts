@@ -1,4 +1,3 @@
-import { setTimeout as pause } from 'node:timers/promises';
 import {
   type AcquireReply,
   type Lease,
@@ -14,6 +13,7 @@ import type { Kind } from './kinds.js';
 import { locksOpener, type MakeStore } from './open-locks.js';
 import { rejection } from './rejection.js';
 import { outage } from './store-failures.js';
+import { pause } from '../support/time.js';
 
 export function shutdownContract(makeStore: MakeStore, kind: Kind): void {
   const { open, newKey } = locksOpener(makeStore, kind);
@@ -115,14 +115,6 @@ export function shutdownContract(makeStore: MakeStore, kind: Kind): void {
       await closed;
       expect(states).toEqual(['free key', 'own key', 'held', 'closed']);
       expect(await isFree()).toBe(true);
-    });
-
-    it('calls those off who wait', async () => {
-      await open().acquire(key, { keyTimeout: 60_000 });
-      const waiting = rejection(locks.acquire(key, { waitTimeout: Infinity, retryInterval: 60_000, fair: true }));
-      await pause(50);
-      await locks.close();
-      expect(await waiting).toMatchObject({ name: 'LockAbortedError', reason: 'shutdown' });
     });
 
     it('aborts bodies that do not end in time, releases their keys, and lets their calls say that the lease was lost', async () => {

@@ -1,8 +1,8 @@
-import { setTimeout as pause } from 'node:timers/promises';
 import { type ExtendReply, type ExtendRequest, type Lease, type LeaseDriver, LockLostError } from 'nestjs-distributed-lock/core';
 import type { Kind } from './kinds.js';
 import { locksOpener, type MakeStore, where } from './open-locks.js';
 import { outage } from './store-failures.js';
+import { pause } from '../support/time.js';
 
 /** How often a key may pass from one caller to the next in a process while another process waits. */
 const TURNS = 32;
@@ -14,65 +14,7 @@ const patient = { keyTimeout: 60_000, waitTimeout: Infinity, retryInterval: 60_0
 
 /** A process goes on passing a key on among its callers for as long as nobody else wants it, without a wait for the store. */
 export function turnsContract(makeStore: MakeStore, kind: Kind): void {
-  const { open, newKey, driver: newDriver } = locksOpener(makeStore, kind);
-
-  where(makeStore, 'extend', () => {
-    describe('the driver extends a tenure', () => {
-      let driver: LeaseDriver;
-      let key: string;
-
-      beforeEach(() => {
-        driver = newDriver();
-        key = newKey();
-      });
-
-      const acquire = async (owner: string, { ttl = 20_000, tokens = 1, queue = false } = {}): Promise<number> => {
-        const reply = await driver.acquire({ key, owner, ttl, tokens, queue });
-        return reply.granted ? reply.token! : 0;
-      };
-      const extend = (owner: string, ttl = 20_000) => driver.extend!({ key, owner, ttl, tokens: 5 });
-      const look = (owner = 'a') => driver.check({ key, owner });
-
-      it('with tokens beyond all that were reserved, and before all that will be', async () => {
-        const reserved = 2_000_000;
-        const first = await acquire('a', { tokens: reserved });
-        const { token } = (await extend('a')) as { token: number };
-        expect(token).toBeGreaterThanOrEqual(first + reserved);
-        expect(Number.isSafeInteger(token)).toBe(true);
-        expect(await look()).toMatchObject({ state: 'held', token: token + 4 });
-        await driver.release({ key, owner: 'a', keepFor: 0 });
-        expect(await acquire('b')).toBeGreaterThan(token + 4);
-      });
-
-      it('to a later end, never to a nearer one', async () => {
-        await acquire('a', { ttl: 30_000 });
-        await extend('a', 100);
-        expect((await look()).remaining).toBeGreaterThan(20_000);
-        await extend('a', 60_000);
-        expect((await look()).remaining).toBeGreaterThan(30_000);
-      });
-
-      it('without more tokens while others queue', async () => {
-        const first = await acquire('a', { ttl: 500 });
-        await acquire('b', { queue: true });
-        expect(await extend('a')).toBe('wanted');
-        expect(await look()).toMatchObject({ state: 'held', token: first });
-        expect((await look()).remaining).toBeGreaterThan(10_000);
-        await driver.leave({ key, owner: 'b' });
-        expect(await extend('a')).toEqual({ token: expect.any(Number) });
-      });
-
-      it('for its owner only, and not when it is over', async () => {
-        expect(await extend('a')).toBe('lost');
-        expect((await look()).state).toBe('free');
-        await acquire('a');
-        expect(await extend('b')).toBe('lost');
-        await driver.release({ key, owner: 'a', keepFor: 20_000 });
-        expect(await extend('a', 60_000)).toBe('lost');
-        expect((await look()).remaining).toBeLessThanOrEqual(20_000);
-      });
-    });
-  });
+  const { open, newKey } = locksOpener(makeStore, kind);
 
   describe('a process whose callers want a key that nobody else wants', () => {
     const replies: (ExtendReply | undefined)[] = [];

@@ -1,4 +1,4 @@
-import type { AcquireRequest, Locks, LockEvents } from 'nestjs-distributed-lock/core';
+import type { Locks, LockEvents } from 'nestjs-distributed-lock/core';
 import { eventually } from '../support/eventually.js';
 import { gate } from './gate.js';
 import type { Kind } from './kinds.js';
@@ -24,29 +24,6 @@ export function yieldContract(makeStore: MakeStore, kind: Kind): void {
     return locks;
   };
   const deleteKeyOf = (owner: string) => driver().release({ key, owner, keepFor: 0 });
-
-  describe('the driver says of the owner that a request gives up for', () => {
-    const acquire = (owner: string, request: Partial<AcquireRequest> = {}) =>
-      driver().acquire({ key, owner, ttl: 20_000, tokens: 1, queue: true, ...request });
-
-    it('nothing where none is named', async () => {
-      expect((await acquire('a')).yielded).toBeUndefined();
-      expect((await acquire('b')).yielded).toBeUndefined();
-    });
-
-    it('that it had the key, whether that is granted or goes to others', async () => {
-      await acquire('a');
-      expect(await acquire('b', { yields: 'a' })).toMatchObject({ granted: true, yielded: 'released' });
-      await acquire('c');
-      expect(await acquire('d', { yields: 'b' })).toMatchObject({ granted: false, holder: 'c', yielded: 'released' });
-    });
-
-    it('that it had it no more, whether that is free, queued for or taken', async () => {
-      expect(await acquire('a', { yields: 'gone' })).toMatchObject({ granted: true, yielded: 'lost' });
-      expect(await acquire('b', { yields: 'gone' })).toMatchObject({ granted: false, holder: 'a', yielded: 'lost' });
-      expect(await acquire('c', { yields: 'gone', queue: false })).toMatchObject({ granted: false, holder: 'a', yielded: 'lost' });
-    });
-  });
 
   describe('G4 a process hears of a key that the store has lost', () => {
     it('by the request that gives the turns of its callers up, and says so for the one who had the last of them', async () => {

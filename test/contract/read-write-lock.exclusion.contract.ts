@@ -1,11 +1,11 @@
-import { setTimeout as pause } from 'node:timers/promises';
-import type { LeaseDriver, ReadWritePolicy } from 'nestjs-distributed-lock/core';
+import type { ReadWritePolicy } from 'nestjs-distributed-lock/core';
 import { eventually } from '../support/eventually.js';
 import { sideOf } from './kinds.js';
 import { locksOpener, type LocksOpener, type MakeStore } from './open-locks.js';
 import { Places, type Call } from './places.js';
-import { renewing } from './renewing.js';
 import { TornRecord } from './torn-record.js';
+import { pause } from '../support/time.js';
+import { random } from '../support/random.js';
 
 const patient = { keyTimeout: 60_000, waitTimeout: Infinity, retryInterval: 60_000 };
 
@@ -104,20 +104,6 @@ export function readWriteExclusionContract(makeStore: MakeStore): void {
       waiting.end();
       await waiting.ended;
     });
-
-    it('a writer who gives up lets the readers behind it in, who need not wait for the reader before it', async () => {
-      const places = new Places();
-      const reader = await places.take('R1', sides.fair.R, key);
-      const caller = new AbortController();
-      const writer = await places.take('W', sides.fair.W, key, { signal: caller.signal });
-      const behind = await places.take('R2', sides.fair.R, key);
-      expect(places.entered).toEqual(['R1']);
-      caller.abort();
-      await eventually(() => places.entered.includes('R2'));
-      expect(await writer.ended).toMatchObject({ code: 'LOCK_ABORTED' });
-      for (const call of [reader, behind]) call.end();
-      await Promise.all([reader.ended, behind.ended]);
-    });
   });
 
   describe('policy "fair" starves neither side', () => {
@@ -130,7 +116,7 @@ export function readWriteExclusionContract(makeStore: MakeStore): void {
       let isOver = false;
       const section = () => {
         sections++;
-        return pause(1 + Math.random() * 3);
+        return pause(1 + random() * 3);
       };
       const run = async (n: number) => {
         while (!isOver) await all[n % 2]!.readWriteLock(key)[stream].using(section, { ...patient, fair });
@@ -160,38 +146,6 @@ export function readWriteExclusionContract(makeStore: MakeStore): void {
       { fair: false, most: STREAMS + 2 * 32 },
     ])('a reader gets in among writers who never stop, $fair', async ({ fair, most }) => {
       for (let round = 0; round < 5; round++) expect(await sectionsUntilIn('write', sides.fair.R, fair)).toBeLessThanOrEqual(most);
-    });
-  });
-
-  describe('each reader', () => {
-    const acquire = (keyTimeout: number, behaviour: Partial<LeaseDriver> = {}) =>
-      open({ misbehaving: () => behaviour })
-        .readWriteLock(key)
-        .read.acquire({ keyTimeout });
-
-    it('is a holder of its own: one that is lost takes no other along, and the key is free only without all', async () => {
-      const lost = await acquire(60_000, { renew: renewing(async () => 'lost') });
-      const kept = await acquire(60_000);
-      const writer = open().readWriteLock(key).write;
-      await lost.renew().catch(() => undefined);
-      expect(lost.remaining()).toBe(0);
-      await kept.renew();
-      expect(await lost.release()).toBe(false);
-      expect(await writer.tryAcquire()).toBeNull();
-      expect(await kept.release()).toBe(true);
-      expect(await writer.tryAcquire()).not.toBeNull();
-    });
-
-    it('that is renewed outlives one that died, whose end lets no writer in', async () => {
-      const dying = await acquire(300, { renew: renewing(() => new Promise(() => undefined)) });
-      const living = await acquire(300);
-      await eventually(() => dying.remaining() === 0);
-      await pause(200);
-      living.assertHeld();
-      const writer = open().readWriteLock(key).write;
-      expect(await writer.tryAcquire()).toBeNull();
-      await living.release();
-      expect(await writer.tryAcquire()).not.toBeNull();
     });
   });
 

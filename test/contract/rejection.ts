@@ -8,3 +8,10 @@ export async function rejection(promise: Promise<unknown>): Promise<unknown> {
   }
   throw new Error(`It should have rejected, and resolved to ${String(value)}.`);
 }
+
+/** What the work comes to, and how long it takes. */
+export async function timed<T>(work: () => Promise<T>): Promise<{ result: T; elapsed: number }> {
+  const start = performance.now();
+  const result = await work();
+  return { result, elapsed: performance.now() - start };
+}

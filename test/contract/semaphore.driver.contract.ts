@@ -60,14 +60,6 @@ export function semaphoreDriverContract(makeStore: MakeStore): void {
         expect(await ask('d')).toMatchObject(taken);
       });
 
-      it('all of them', async () => {
-        expect(await ask('a', { count: 3 })).toMatchObject(granted);
-        expect(await ask('b')).toMatchObject(taken);
-        await release('a');
-        await ask('b');
-        expect(await ask('a', { count: 3 })).toMatchObject(taken);
-      });
-
       it('each lease runs out alone, with all of its permits', async () => {
         await ask('short', { count: 2, ttl: 100 });
         await ask('long');

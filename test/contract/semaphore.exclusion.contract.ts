@@ -1,4 +1,3 @@
-import { setTimeout as pause } from 'node:timers/promises';
 import { LockTimeoutError, type Locks } from 'nestjs-distributed-lock/core';
 import { eventually } from '../support/eventually.js';
 import { waits } from './candidates.js';
@@ -7,7 +6,8 @@ import { semaphoreOf } from './kinds.js';
 import { locksOpener, type MakeStore } from './open-locks.js';
 import { Places, type Call } from './places.js';
 import { rejection } from './rejection.js';
-import { renewing } from './renewing.js';
+import { pause } from '../support/time.js';
+import { random } from '../support/random.js';
 
 const patient = { keyTimeout: 60_000, waitTimeout: Infinity, retryInterval: 60_000 };
 
@@ -26,7 +26,7 @@ class Room {
     this.most = Math.max(this.most, this.inside);
     if (this.inside >= this.size) this.full.open();
     await this.full.passed;
-    await pause(Math.random() * 2);
+    await pause(random() * 2);
     this.inside -= permits;
   }
 }
@@ -68,28 +68,6 @@ export function semaphoreExclusionContract(makeStore: MakeStore): void {
       expect(room.most).toBeGreaterThan(4);
       expect(room.entries + timeouts).toBe(400);
     });
-
-    it('when holders die: their permits come free with their leases, no sooner, and others keep theirs', async () => {
-      const dying = open({ misbehaving: () => ({ renew: renewing(() => new Promise(() => undefined)) }) });
-      const living = await open().mutex(key).acquire({ keyTimeout: 60_000 });
-      const dead = [await dying.acquire(key, { keyTimeout: 400 }), await dying.acquire(key, { keyTimeout: 400 })];
-      expect(await open().tryAcquire(key)).toBeNull();
-      const start = performance.now();
-      const next = await Promise.all([1, 2].map(() => open().acquire(key, { ...patient, retryInterval: 50 })));
-      expect(performance.now() - start).toBeGreaterThan(300);
-      for (const lease of dead) expect(lease.remaining()).toBe(0);
-      for (const lease of [living, ...next]) lease.assertHeld();
-      expect(await open().tryAcquire(key)).toBeNull();
-    });
-
-    it('gives each lease a token of its own, which grow as they come', async () => {
-      const tokens: number[] = [];
-      const locks = open();
-      await Promise.all(Array.from({ length: 30 }, () => locks.using(key, ({ fencingToken }) => void tokens.push(fencingToken!), patient)));
-      expect(new Set(tokens).size).toBe(30);
-      const later = await open().acquire(key);
-      expect(later.fencingToken).toBeGreaterThan(Math.max(...tokens));
-    });
   });
 
   describe('of those who wait', () => {
@@ -111,65 +89,10 @@ export function semaphoreExclusionContract(makeStore: MakeStore): void {
         for (const name of group) calls.get(name)!.end();
       }
     });
-
-    // Each of the two Locks has three permits or places ahead, and each of these serves 32 callers.
-    it.each([
-      { fair: true, most: 8 },
-      { fair: false, most: 2 * 3 * 32 },
-    ])('a caller that wants all is not passed for ever by a stream of those that want one (fair: $fair)', async ({ fair, most }) => {
-      const options = { ...patient, fair };
-      const all = [open(), open()];
-      let sections = 0;
-      let isOver = false;
-      const run = async (n: number) => {
-        while (!isOver) await all[n % 2]!.using(key, () => (sections++, pause(1 + Math.random() * 3)), options);
-      };
-      const streams = Array.from({ length: 8 }, (_, n) => run(n));
-      await eventually(() => sections > 24);
-      let before = Infinity;
-      const other = openers[2]!.open({
-        misbehaving: (real) => ({
-          acquire: (request) => real.acquire(request).finally(() => (before = request.queue ? Math.min(before, sections) : before)),
-        }),
-      });
-      const until = await other.using(key, () => sections, patient);
-      isOver = true;
-      await Promise.all(streams);
-      // Each of the stream may be in or ahead once, and comes behind with its next call.
-      expect(until - before).toBeLessThanOrEqual(most);
-    });
-
-    it('those behind get in at once when one who wants many gives up', async () => {
-      const places = new Places();
-      const caller = new AbortController();
-      const holder = await take(places, '2 holder');
-      const many = await take(places, '3 many', caller.signal);
-      const few = await take(places, '1 few');
-      expect(places.entered).toEqual(['2 holder']);
-      caller.abort();
-      await eventually(() => places.entered.includes('1 few'));
-      expect(await many.ended).toMatchObject({ code: 'LOCK_ABORTED' });
-      for (const call of [holder, few]) call.end();
-    });
   });
 
   describe('the number of permits', () => {
     const semaphore = (permits: number, count = 1, locks: Locks = open()) => locks.semaphore(key, { permits, count });
-
-    it('is what the one said who asked last: more let others in at once, fewer wait until it fits', async () => {
-      const holders = [await semaphore(2).acquire(patient), await semaphore(2).acquire(patient)];
-      expect(await semaphore(2).tryAcquire()).toBeNull();
-      holders.push((await semaphore(4).tryAcquire({ keyTimeout: 60_000 }))!, (await semaphore(4).tryAcquire({ keyTimeout: 60_000 }))!);
-      for (const lease of holders) lease.assertHeld();
-      expect(await semaphore(4).tryAcquire()).toBeNull();
-      for (const lease of holders.splice(0, 2)) await lease.release();
-      expect(await semaphore(2).tryAcquire()).toBeNull();
-      for (const lease of holders) await lease.renew();
-      await holders[0]!.release();
-      const last = await semaphore(2).tryAcquire();
-      last!.assertHeld();
-      expect(await semaphore(2).tryAcquire()).toBeNull();
-    });
 
     it('lets in who waits as soon as somebody else asks with more', async () => {
       const holder = await semaphore(1).acquire(patient);

@@ -1,4 +1,5 @@
-import { setTimeout as pause } from 'node:timers/promises';
+import { pause } from '../support/time.js';
+import { random } from '../support/random.js';
 
 /** A counter that nothing guards: whoever increments it while another does so loses an update. It also notices who was inside together. */
 export class SharedCounter {
@@ -9,7 +10,7 @@ export class SharedCounter {
   async increment(): Promise<void> {
     if (++this.inside > 1) this.overlaps++;
     const seen = this.value;
-    await pause(Math.random() * 2);
+    await pause(random() * 2);
     this.value = seen + 1;
     this.inside--;
   }

@@ -1,4 +1,5 @@
-import { setTimeout as pause } from 'node:timers/promises';
+import { pause } from '../support/time.js';
+import { random } from '../support/random.js';
 
 /** A record of two fields that belong together, and that nothing guards: who reads while another writes may see one new and one old. */
 export class TornRecord {
@@ -14,7 +15,7 @@ export class TornRecord {
   async read(): Promise<void> {
     this.mostReaders = Math.max(this.mostReaders, ++this.readers);
     const left = this.left;
-    await pause(Math.random() * 3);
+    await pause(random() * 3);
     if (left !== this.right || this.writers > 0) this.torn++;
     this.readers--;
   }
@@ -23,7 +24,7 @@ export class TornRecord {
     if (++this.writers > 1 || this.readers > 0) this.torn++;
     const value = this.left + 1;
     this.left = value;
-    await pause(Math.random() * 3);
+    await pause(random() * 3);
     if (this.left !== value) this.torn++;
     this.right = value;
     this.writes++;

@@ -74,12 +74,6 @@ describe('a LockError', () => {
     expect(new LockTimeoutError('m')).not.toBeInstanceOf(OutOfStock);
   });
 
-  it('without a cause has none', () => {
-    const error = new LockTimeoutError('m');
-    expect('cause' in error).toBe(false);
-    expect(error.key).toBeUndefined();
-  });
-
   it('carries what belongs to its kind', () => {
     expect(new LockLostError('m', { result: { id: 1 } }).result).toEqual({ id: 1 });
     expect(new LockAbortedError('m', { reason: 'signal' }).reason).toBe('signal');

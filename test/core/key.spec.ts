@@ -69,10 +69,6 @@ describe('Locks', () => {
     expect(() => new Locks(memoryStore(), { namespace }).mutex(key)).toThrow(LockConfigError);
   });
 
-  it('refuse an empty key, whatever the namespace', () => {
-    expect(() => new Locks(memoryStore(), { namespace: 'shop:' }).mutex('')).toThrow(/must not be empty/);
-  });
-
   it('put the namespace before the key, and nothing else', async () => {
     const lease = await new Locks(memoryStore(), { namespace: 'shop:' }).acquire('order:{42}');
     expect(lease.key).toBe('shop:order:{42}');

@@ -1,9 +1,8 @@
-import { type LeaseDriver, LockAbortedError, Locks, type LockStore, LockTimeoutError } from 'nestjs-distributed-lock/core';
+import { type LeaseDriver, Locks, type LockStore, LockTimeoutError } from 'nestjs-distributed-lock/core';
 import { memoryStore } from 'nestjs-distributed-lock/memory';
 import { renewing } from '../contract/renewing.js';
 
 const DAY = 86_400_000;
-const never = () => new Promise<never>(() => undefined);
 
 /** A store without a clock: what is granted stays until it is released. A real one would tick a million times in a month. */
 function timelessStore(): LockStore {
@@ -52,53 +51,6 @@ describe('a mutex in the course of time', () => {
     promise.then(settle, settle);
     return seen;
   }
-
-  it('is waited for between one and two seconds unless the caller says otherwise', async () => {
-    await locks.acquire('key', { keyTimeout: 60_000 });
-    const calls = Array.from({ length: 30 }, () => watch(locks.acquire('key')));
-    await pass(999);
-    expect(calls.filter(({ settled }) => settled)).toEqual([]);
-    await pass(1_010);
-    for (const { outcome } of calls) expect(outcome).toBeInstanceOf(LockTimeoutError);
-  });
-
-  it('is waited for no longer than patience lasts, however seldom the store is asked', async () => {
-    await locks.acquire('key', { keyTimeout: 600_000 });
-    const call = watch(locks.acquire('key', { waitTimeout: 50_000, retryInterval: 1_000_000 }));
-    await pass(49_999);
-    expect(call.settled).toBe(false);
-    await pass(2);
-    expect(call.outcome).toBeInstanceOf(LockTimeoutError);
-  });
-
-  it.each([false, true])('is given up at once when the signal aborts, however seldom the store is asked (fair: %p)', async (fair) => {
-    await locks.acquire('key', { keyTimeout: 600_000 });
-    const caller = new AbortController();
-    const call = watch(locks.acquire('key', { waitTimeout: Infinity, retryInterval: 1_000_000, fair, signal: caller.signal }));
-    await pass(50_000);
-    caller.abort();
-    await pass(0);
-    expect(call.outcome).toBeInstanceOf(LockAbortedError);
-  });
-
-  it('is given up at once when nobody may wait any more, however seldom the store is asked', async () => {
-    await locks.acquire('key', { keyTimeout: 600_000 });
-    const waiting = new Locks(store);
-    const call = watch(waiting.acquire('key', { waitTimeout: Infinity, retryInterval: 1_000_000 }));
-    await pass(50_000);
-    waiting.stopWaiting();
-    await pass(0);
-    expect(call.outcome).toBeInstanceOf(LockAbortedError);
-  });
-
-  it('is free ten seconds after its holder died unless that said otherwise', async () => {
-    jest.spyOn(store.mutex, 'renew').mockImplementation(renewing(never));
-    await locks.acquire('key');
-    await pass(9_998);
-    expect(await locks.tryAcquire('key')).toBeNull();
-    await pass(3);
-    expect(await locks.tryAcquire('key')).not.toBeNull();
-  });
 
   it('is held for as long as its holder wants, by one renewal for each third of the lease', async () => {
     const renew = jest.spyOn(store.mutex, 'renew');

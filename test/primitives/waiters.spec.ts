@@ -1,11 +1,11 @@
 import { Locks, StoreError, type AcquireReply, type LeaseDriver } from 'nestjs-distributed-lock/core';
 import { memoryStore } from 'nestjs-distributed-lock/memory';
 import { getEventListeners } from 'node:events';
-import { setTimeout as pause } from 'node:timers/promises';
 import { gate } from '../contract/gate.js';
 import { rejection } from '../contract/rejection.js';
 import { eventually } from '../support/eventually.js';
 import { renewing } from '../contract/renewing.js';
+import { pause } from '../support/time.js';
 
 const KEY = 'order:42';
 const TAKEN: AcquireReply = { granted: false, remaining: 60_000, holder: 'app@host:1:other', ahead: 0 };

@@ -1,26 +1,35 @@
+import '../support/virtual-time.js';
 import { Locks } from 'nestjs-distributed-lock/core';
-import { leaderElectionContract } from '../contract/leader-election.contract.js';
-import { mutexContract } from '../contract/mutex.contract.js';
+import { memoryStore } from 'nestjs-distributed-lock/memory';
+import { engineContract, storeContract } from '../contract/contracts.js';
 import { eventually } from '../support/eventually.js';
-import { memoryAndRemains } from './memory/setting.js';
+import { memoryAndRemains, recordsOf } from './memory/setting.js';
 
 const { store, remains } = memoryAndRemains();
+const records = recordsOf(store);
 
-mutexContract('memory', () => store, remains);
-leaderElectionContract('memory', () => store, remains);
+storeContract('memory', () => store);
+engineContract(
+  'memory',
+  () => store,
+  remains,
+  (key) => [...(records.get(key)?.waiters ?? [])],
+);
 
 it('the memory store forgets what has run out, though nobody asks after it', async () => {
   const dead = { owner: 'dead', ttl: 10, tokens: 1, queue: false };
   await store.mutex.acquire({ ...dead, key: 'forgotten' });
   await store.semaphore!.acquire({ ...dead, key: 'forgotten permit', share: { count: 1, permits: 1, rank: 0 } });
-  expect(remains()).toEqual(expect.arrayContaining(['forgotten', 'forgotten permit']));
+  await store.countDownLatch!.trySetCount({ key: 'forgotten latch', ttl: 10, count: 1, operation: { line: 'line', number: 1 } });
+  expect(remains()).toEqual(expect.arrayContaining(['forgotten', 'forgotten permit', 'forgotten latch']));
   await eventually(() => !remains().some((name) => name.startsWith('forgotten')));
 });
 
 it('the memory store listens for nobody who waits no more', async () => {
-  const { listeners } = store.mutex.wakeUps as unknown as { listeners: Map<string, unknown> };
-  const [locks, others] = [new Locks(store), new Locks(store)];
-  const holder = await locks.acquire('listened for');
+  const fresh = memoryStore();
+  const { listeners } = fresh.mutex.wakeUps as unknown as { listeners: Map<string, unknown> };
+  const [locks, others] = [new Locks(fresh), new Locks(fresh)];
+  const holder = await locks.acquire('listened for', { keyTimeout: 60_000 });
   const next = others.acquire('listened for', { fair: true, waitTimeout: 10_000 });
   await expect(others.acquire('listened for', { fair: true, waitTimeout: 20 })).rejects.toThrow();
   expect(listeners.size).toBeGreaterThan(0);

@@ -1,8 +1,11 @@
-import { leaderElectionContract } from '../contract/leader-election.contract.js';
-import { mutexContract } from '../contract/mutex.contract.js';
-import { redisAndRemains } from './redis/remains.js';
+import { redisStore } from 'nestjs-distributed-lock/redis';
+import { storeContract } from '../contract/contracts.js';
+import { startRedis, type RedisServer } from '../support/redis-server.js';
 
-const { makeStore, remains } = redisAndRemains();
+let server: RedisServer;
+beforeAll(async () => {
+  server = await startRedis();
+});
+afterAll(() => server.stop());
 
-mutexContract('redis', makeStore, remains);
-leaderElectionContract('redis', makeStore, remains);
+storeContract('redis', () => redisStore({ options: { path: server.path } }));

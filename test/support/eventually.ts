@@ -1,4 +1,4 @@
-import { setTimeout as pause } from 'node:timers/promises';
+import { pause } from './time.js';
 
 export interface EventuallyOptions {
   /** how long to keep trying, milliseconds */

@@ -1,6 +1,7 @@
-import { setTimeout as pause } from 'node:timers/promises';
 import type { LatchChange, LatchDriver, LatchLook, LatchOperation, LatchState } from 'nestjs-distributed-lock/core';
 import type { PlainData } from './plain-store.js';
+import { pause } from './time.js';
+import { random } from './random.js';
 
 interface Done {
   readonly number: number;
@@ -20,9 +21,9 @@ export interface PlainLatch {
 
 /** Each request is applied after a moment and answered after another one: in any order. */
 export async function step<Reply>(apply: (time: number) => Reply): Promise<Reply> {
-  await pause(Math.random() * 4);
+  await pause(random() * 4);
   const reply = apply(performance.now());
-  await pause(Math.random() * 4);
+  await pause(random() * 4);
   return reply;
 }
 

@@ -1,12 +1,14 @@
-import { countDownLatchContract } from '../contract/count-down-latch.contract.js';
-import { leaderElectionContract } from '../contract/leader-election.contract.js';
-import { mutexContract } from '../contract/mutex.contract.js';
+import './virtual-time.js';
+import { engineContract, storeContract } from '../contract/contracts.js';
 import { PlainData, plainStore } from './plain-store.js';
 
 const data = new PlainData();
 const makeStore = Object.assign(() => plainStore(data), { without: ['wakeUps', 'extend'] as const });
-const remains = () => data.remains();
 
-mutexContract('a plain store', makeStore, remains);
-leaderElectionContract('a plain store', makeStore, remains);
-countDownLatchContract('a plain store', makeStore, () => []);
+storeContract('a plain store', makeStore);
+engineContract(
+  'a plain store',
+  makeStore,
+  () => data.remains(),
+  () => [],
+);

@@ -3,6 +3,7 @@ import { type AcquireOptions, LockError, type Locks } from 'nestjs-distributed-l
 import { eventually } from '../../support/eventually.js';
 import { SLACK, useRedis } from './setting.js';
 import { killSubscribers } from './waiting.js';
+import { random } from '../../support/random.js';
 
 const KEYS = ['one', 'other'];
 const CALLERS = 40;
@@ -10,7 +11,7 @@ const CALLS = 12;
 /** Longer than all of it: whose lease has run out, nobody can count on here. */
 const KEY_TIMEOUT = 120_000;
 
-const oneOf = <T>(...choices: readonly T[]): T => choices[Math.floor(Math.random() * choices.length)]!;
+const oneOf = <T>(...choices: readonly T[]): T => choices[Math.floor(random() * choices.length)]!;
 
 describe('callers on all terms, in several stores, over connections and inboxes that break, with scripts that are forgotten', () => {
   const setting = useRedis();
@@ -30,7 +31,7 @@ describe('callers on all terms, in several stores, over connections and inboxes 
       expect(token).toBeGreaterThan(tokens.get(key) ?? 0);
       tokens.set(key, token);
       inside.set(key, 1);
-      await pause(Math.random() * 3);
+      await pause(random() * 3);
       inside.set(key, 0);
       served++;
     }
@@ -43,11 +44,11 @@ describe('callers on all terms, in several stores, over connections and inboxes 
         keyTimeout: oneOf(KEY_TIMEOUT, KEY_TIMEOUT, KEY_TIMEOUT / 2),
         waitTimeout: patience,
         retryInterval: oneOf(20, 500, 2_000),
-        fair: Math.random() < 0.2,
+        fair: random() < 0.2,
         minHold: oneOf(0, 0, 0, 0, 20),
         signal: caller.signal,
       };
-      if (Math.random() < 0.2) setTimeout(() => caller.abort(), Math.random() * 200);
+      if (random() < 0.2) setTimeout(() => caller.abort(), random() * 200);
       const start = performance.now();
       let error: unknown;
       let began = Infinity;
@@ -72,7 +73,7 @@ describe('callers on all terms, in several stores, over connections and inboxes 
     let isRunning = true;
     const trouble = (async () => {
       while (isRunning) {
-        await pause(Math.random() * 60);
+        await pause(random() * 60);
         const fault = oneOf(0, 1, 2, 3);
         if (fault === 0) proxy.cut();
         else if (fault === 1) await killSubscribers(setting);

@@ -47,16 +47,6 @@ describe('a client that is lent to a store', () => {
     expect(warned).not.toHaveBeenCalled();
   });
 
-  it('can serve several stores', async () => {
-    const client = setting.client();
-    const [one, other] = [setting.locks({ client }), setting.locks({ client })];
-    const lease = await one.acquire(KEY, patient);
-    expect(await other.tryAcquire(KEY)).toBeNull();
-    await other.close();
-    await lease.renew();
-    expect(await lease.release()).toBe(true);
-  });
-
   it('can be used by a store again after its close, within the same limits (G9)', async () => {
     const store = redisStore({ client: setting.client(), requestTimeout: 300 });
     const first = new Locks(store, { logger: false });
@@ -153,12 +143,6 @@ describe("a store's own client", () => {
     await new Promise((resolve) => setTimeout(resolve, 500)); // more than two requestTimeouts of nothing
     expect(new Set(((await setting.redis.client('LIST')) as string).match(/^id=\d+/gm))).toEqual(others);
     expect(await locks.using(KEY, () => 'result', patient)).toBe('result');
-  });
-
-  it('that never connected is closed too', async () => {
-    const locks = setting.own();
-    await locks.close();
-    await expect(locks.acquire(KEY)).rejects.toMatchObject({ name: 'LockAbortedError', reason: 'shutdown' });
   });
 });
 

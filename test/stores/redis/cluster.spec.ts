@@ -1,12 +1,11 @@
 import { Cluster, type ClusterOptions } from 'ioredis';
-import type { Locks } from 'nestjs-distributed-lock/core';
 import type { RedisStoreOptions } from 'nestjs-distributed-lock/redis';
 import { eventually } from '../../support/eventually.js';
 import { startClusterNode } from '../../support/redis-cluster.js';
 import type { RedisServer } from '../../support/redis-server.js';
 import { startProxy, type TcpProxy } from '../../support/tcp-proxy.js';
 import { usesEveryVerb } from './every-verb.js';
-import { endOf, loadScripts, outcomeOf, shaOf, SLACK, useRedis } from './setting.js';
+import { loadScripts, outcomeOf, SLACK, useRedis } from './setting.js';
 
 const KEY = 'order:42';
 const patient = { keyTimeout: 10_000, waitTimeout: 15_000 };
@@ -28,8 +27,6 @@ beforeEach(async () => {
 });
 
 const nodes = () => [{ host: '127.0.0.1', port: node.port! }];
-/** Leads every connection to the node through the proxy. */
-const throughProxy = (): ClusterOptions => ({ natMap: { [`127.0.0.1:${node.port}`]: proxy.connection } });
 
 const FORMS: Record<string, (options?: ClusterOptions) => RedisStoreOptions> = {
   cluster: (clusterOptions) => ({ cluster: nodes(), clusterOptions, requestTimeout: 1_000 }),
@@ -61,46 +58,6 @@ describe.each(Object.entries(FORMS))('a store made with %s', (_, form) => {
     const back = await outcomeOf(survivor);
     expect(back.took).toBeLessThan(1_000 + SLACK);
     await back.value!.release();
-  });
-
-  describe('when a request is applied, and its reply lost with the connection', () => {
-    let locks: Locks;
-    const lost = jest.fn();
-
-    beforeEach(async () => {
-      locks = setting.locks(form(throughProxy()));
-      lost.mockClear();
-      locks.on('lost', lost);
-      await locks.using('warm-up', () => undefined, patient);
-    });
-
-    it('which is an acquire: it is granted, to nobody else (G6)', async () => {
-      const loss = proxy.dropReplyTo(shaOf('acquire'));
-      const lease = await locks.acquire(KEY, patient);
-      expect(loss.lost).toBe(1);
-      expect(await setting.locks(form()).tryAcquire(KEY)).toBeNull();
-      expect(await lease.release()).toBe(true);
-      expect((await setting.locks(form()).acquire(KEY, patient)).fencingToken).toBeGreaterThan(lease.fencingToken!);
-    });
-
-    it('which is a renewal: the lease is not taken for lost (G4, G6)', async () => {
-      const lease = await locks.acquire(KEY, { ...patient, keyTimeout: 3_000 });
-      const loss = proxy.dropReplyTo(shaOf('renew'));
-      await eventually(() => loss.lost === 1);
-      const end = endOf(lease);
-      await eventually(() => endOf(lease) > end + 100);
-      expect(await lease.release()).toBe(true);
-      expect(lost).not.toHaveBeenCalled();
-    });
-
-    it('which is a release: the result comes through, with no false loss (G6, G10)', async () => {
-      const loss = proxy.dropReplyTo(shaOf('release'));
-      const { value, took } = await outcomeOf(locks.using(KEY, () => 'result', patient));
-      expect(value).toBe('result');
-      expect(took).toBeLessThan(1_000 + SLACK);
-      expect(loss.lost).toBe(1);
-      expect(lost).not.toHaveBeenCalled();
-    });
   });
 });
 

@@ -30,28 +30,6 @@ describe('a server that refuses', () => {
     for (const end of await Promise.all(waiting)) expect(end - start).toBeLessThan(2 * 250 + SLACK);
   });
 
-  it.each([
-    ['NOAUTH', () => ({ ...setting.server.connection, password: undefined })],
-    ['WRONGPASS', () => ({ ...setting.server.connection, password: 'guess' })],
-    ['NOPERM', () => as('app')],
-  ])('with %s ends each call at once, though its wait has no end (G9)', async (code, connection) => {
-    await allow('+@all', 'resetkeys', '~other:*');
-    const latch = setting.own(connection()).countDownLatch(KEY);
-    const forEver = { waitTimeout: Infinity };
-    for (const call of [
-      () => latch.trySetCount(1, forEver),
-      () => latch.countDown(forEver),
-      () => latch.getCount(forEver),
-      () => latch.await(forEver),
-    ]) {
-      const { error, took } = await outcomeOf<unknown>(call());
-      expect(error).toBeInstanceOf(StoreError);
-      expect(error).toMatchObject({ transient: false, message: expect.stringContaining(code) });
-      expect(took).toBeLessThan(1_000 + SLACK);
-    }
-    expect(await setting.keys()).toEqual([]);
-  });
-
   it('a log-in that is mended since is not taken for the cause of a later silence: the call asks again (G4, G9)', async () => {
     const user = (password: string) => setting.redis.acl('SETUSER', 'app', 'reset', 'on', `>${password}`, '~*', '&*', '+@all');
     await user('other');

@@ -1,8 +1,8 @@
 import { LockAbortedError, type Locks } from 'nestjs-distributed-lock/core';
 import { eventually } from '../../support/eventually.js';
-import { endOfWait, latchShaOf, loadLatchScripts, noted, waitersOf, wokenByCount } from './latches.js';
+import { endOfWait, latchShaOf, loadLatchScripts, noted, wokenByCount } from './latches.js';
 import { outcomeOf, useRedis, type Setting } from './setting.js';
-import { AT_ONCE, CLIENTS, inboxes, killSubscribers, subscribers } from './waiting.js';
+import { AT_ONCE, CLIENTS, killSubscribers } from './waiting.js';
 
 const KEY = 'imports';
 
@@ -29,55 +29,11 @@ describe('those who wait for a latch are woken at once', () => {
     }
     expect((await observer.redis.keys('*')).sort()).toEqual([KEY, 'imports:{42}'].map((key) => `${options.keyPrefix ?? ''}${key}`));
   });
-
-  it('also when the server has forgotten the scripts', async () => {
-    const locks = setting.own();
-    await locks.countDownLatch(KEY).trySetCount(2);
-    const waiting = endOfWait(setting.own(), KEY);
-    await noted(setting, KEY, 1);
-    for (const rest of [1, 0]) {
-      await setting.redis.script('FLUSH');
-      expect(await locks.countDownLatch(KEY).countDown()).toBe(rest);
-    }
-    const start = performance.now();
-    expect((await waiting) - start).toBeLessThan(AT_ONCE);
-  });
-
-  it('by the inbox of the store, which opens with the first wait for what is not counted down, once (G7)', async () => {
-    const locks = setting.own();
-    const latch = locks.countDownLatch(KEY);
-    await latch.await();
-    await latch.trySetCount(1);
-    await latch.getCount();
-    await latch.countDown();
-    await latch.await();
-    await latch.trySetCount(1);
-    await expect(latch.await({ waitTimeout: 0 })).rejects.toThrow('1 left');
-    expect([await subscribers(setting), await inboxes(setting)]).toEqual([0, []]);
-    await Promise.all(['a', 'b', 'c'].map((key) => locks.countDownLatch(key).trySetCount(1)));
-    const waiting = ['a', 'b', 'c'].map((key) => endOfWait(locks, key));
-    for (const key of ['a', 'b', 'c']) await noted(setting, key, 1);
-    expect([await subscribers(setting), (await inboxes(setting)).length]).toEqual([1, 1]);
-    await Promise.all(['a', 'b', 'c'].map((key) => locks.countDownLatch(key).countDown()));
-    await Promise.all(waiting);
-    await locks.close();
-    await eventually(async () => (await subscribers(setting)) === 0);
-  });
 });
 
 describe('a wake-up that is lost', () => {
   const setting = useRedis();
   const kill = () => killSubscribers(setting);
-
-  it('because the inbox breaks as soon as it listens, costs no more than the reconnection (G8)', async () => {
-    await setting.own().countDownLatch(KEY).trySetCount(1);
-    const waiting = endOfWait(setting.own(), KEY);
-    await eventually(async () => Number(await kill()) > 0, { every: 1 });
-    await noted(setting, KEY, 1);
-    const start = performance.now();
-    await setting.own().countDownLatch(KEY).countDown();
-    expect((await waiting) - start).toBeLessThan(AT_ONCE);
-  });
 
   it.each([
     ['well before', (count: () => Promise<number>) => kill().then(count)],
@@ -93,36 +49,6 @@ describe('a wake-up that is lost', () => {
       await both(() => latch.countDown());
       expect((await waiting) - start).toBeLessThan(AT_ONCE);
     }
-  });
-
-  it('while the inbox cannot come back costs two retryIntervals at most (G8)', async () => {
-    const proxy = await setting.proxy();
-    const latch = setting.own().countDownLatch(KEY);
-    await latch.trySetCount(1);
-    const waiting = endOfWait(setting.own(proxy.connection), KEY, { ...wokenByCount, retryInterval: 500 });
-    await noted(setting, KEY, 1);
-    proxy.refuse();
-    await kill();
-    const start = performance.now();
-    await latch.countDown();
-    expect((await waiting) - start).toBeLessThan(2 * 500 + AT_ONCE);
-  });
-
-  it('again and again holds up nobody through many rounds (G8)', async () => {
-    const stores = [setting.own(), setting.own(), setting.own()];
-    let isRunning = true;
-    const trouble = (async () => {
-      for (; isRunning; await new Promise((resolve) => setTimeout(resolve, 20))) await kill();
-    })();
-    for (let round = 0; round < 30; round++) {
-      expect(await stores[round % 3]!.countDownLatch(KEY).trySetCount(3)).toBe(true);
-      const waiting = stores.map((locks) => endOfWait(locks, KEY, { ...wokenByCount, retryInterval: 500 }));
-      await Promise.all(stores.map((locks) => locks.countDownLatch(KEY).countDown()));
-      await Promise.all(waiting);
-    }
-    isRunning = false;
-    await trouble;
-    await eventually(async () => (await waitersOf(setting, KEY)).length === 0);
   });
 });
 

@@ -152,23 +152,4 @@ describe('a thousand waiters of one process that all give up leave nothing behin
     await proxy.heal();
     await expectNothing(setting, held);
   });
-
-  it('in an outage that outlasts what they might have got', async () => {
-    const proxy = await setting.proxy();
-    await holdAll();
-    locks = setting.own(proxy.connection, { requestTimeout: 200 });
-    caller = new AbortController();
-    const calls = KEYS.map((key) => locks.acquire(key, { ...woken, keyTimeout: 500, signal: caller.signal }).catch(() => undefined));
-    for (const key of KEYS) await queued(setting, key, 1);
-    proxy.refuse();
-    proxy.cut();
-    caller.abort();
-    const start = performance.now();
-    await Promise.all(calls);
-    // The leases that they might have got are long over; their places in the queues are not.
-    await eventually(() => performance.now() - start > 1_500);
-    await proxy.heal();
-    await eventually(() => expect(memory(locks)).toEqual(nothing), { within: 10_000 });
-    for (const key of KEYS) await queued(setting, key, 0);
-  });
 });

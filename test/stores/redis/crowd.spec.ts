@@ -2,7 +2,7 @@ import { setTimeout as pause } from 'node:timers/promises';
 import { eventually } from '../../support/eventually.js';
 import type { CrowdArgs, CrowdMessage } from './crowd.child.js';
 import { useRedis } from './setting.js';
-import { queued, turnOf, woken } from './waiting.js';
+import { queued, woken } from './waiting.js';
 
 const KEY = 'order:42';
 /** How often a key may pass from one caller to the next in a process while another process waits. */
@@ -81,32 +81,7 @@ describe('many processes whose callers all want one key', () => {
     expect(served).toEqual(places.map((place) => place.split('\n')[0]));
     expect(await setting.redis.get('counter')).toBe('100');
   }, 90_000);
-
-  it('one of 3,000 lets another process have its turn within 32 of its own (G8)', async () => {
-    const [crowd] = await crowds(1, { callers: 3_000 });
-    const locks = setting.own();
-    crowd!.send({ type: 'go' });
-    await eventually(async () => (await setting.redis.llen('history')) > 50);
-    const passed = () => setting.redis.llen('history');
-    const waits: number[] = [];
-    while ((await passed()) < 2_500) {
-      const waiting = turnOf(locks.acquire(KEY, woken));
-      await eventually(async () => (await setting.redis.zcard(`{${KEY}}:queue`)) > 0 || (await isOurs(waiting)), { every: 1 });
-      const before = await passed();
-      const { lease } = await waiting;
-      waits.push((await passed()) - before);
-      await lease.release();
-      await pause(20);
-    }
-    expect(waits.length).toBeGreaterThan(5);
-    // Two more may get in while the test looks.
-    expect(Math.max(...waits)).toBeLessThanOrEqual(TURNS + 2);
-    await crowd!.waitFor('done', { within: 60_000 });
-    expect(await setting.redis.get('counter')).toBe('3000');
-  }, 90_000);
 });
-
-const isOurs = (waiting: Promise<unknown>): Promise<boolean> => Promise.race([waiting.then(() => true), Promise.resolve(false)]);
 
 describe('the classic recipe, SET key owner NX PX and compare-and-delete, while others queue', () => {
   const setting = useRedis();
@@ -139,22 +114,5 @@ describe('the classic recipe, SET key owner NX PX and compare-and-delete, while 
     expect(most).toBe(1);
     expect(ours).toBe(300);
     expect(await setting.keys()).toEqual([`{${KEY}}:fence`]);
-  });
-
-  it('keeps those who queue out, who find within two retryIntervals that it has gone (G2, G8)', async () => {
-    expect(await take('classic')).toBe(true);
-    const waiting = ['fair', 'first', 'second'].map((name) =>
-      turnOf(setting.own().acquire(KEY, { ...woken, retryInterval: 300, fair: name === 'fair' })),
-    );
-    await queued(setting, KEY, 3);
-    expect(await isOurs(Promise.race(waiting))).toBe(false);
-    const start = performance.now();
-    expect(await give('classic')).toBe(1);
-    const { lease, at } = await Promise.race(waiting);
-    expect(at - start).toBeLessThan(2 * 300 + 1_000);
-    expect(await take('classic')).toBe(false);
-    await lease.release();
-    expect(await take('classic')).toBe(false);
-    await Promise.all(waiting.map(async (one) => (await one).lease.release()));
   });
 });

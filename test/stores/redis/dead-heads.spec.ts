@@ -1,5 +1,4 @@
 import { setTimeout as pause } from 'node:timers/promises';
-import { eventually } from '../../support/eventually.js';
 import { SLACK, useRedis } from './setting.js';
 import { AT_ONCE, lockers, queued, turnOf, woken, wokenChild } from './waiting.js';
 
@@ -89,19 +88,6 @@ describe('a waiter behind others whose process', () => {
     hanging!.send({ type: 'release', key: KEY });
     const { lease } = await next;
     expect(lease.fencingToken).toBeGreaterThan(token);
-    await lease.release();
-  });
-
-  it('was killed in the moment of its turn gets the key within a second (G8)', async () => {
-    const { holder, children, next } = await line(1);
-    children[0]!.pause();
-    holder.send({ type: 'release', key: KEY });
-    await holder.waitFor('released');
-    await eventually(async () => (await setting.redis.pttl(KEY)) <= OFFER);
-    await children[0]!.kill();
-    const start = performance.now();
-    const { lease, at } = await next;
-    expect(at - start).toBeLessThan(OFFER + SLACK);
     await lease.release();
   });
 });

@@ -4,8 +4,12 @@ import { endOf, outcomeOf } from './setting.js';
 
 const patient = { keyTimeout: 10_000, waitTimeout: 15_000 };
 
-/** Grants, excludes, queues, leaves the queue, renews, hands over and releases, over two stores. */
+/** Grants, excludes, queues, leaves the queue, renews, hands over and releases, over two stores: a mutex, a read/write lock and permits. */
 export async function usesEveryVerb(locks: Locks, others: Locks, key: string): Promise<void> {
+  await Promise.all([usesMutex(locks, others, key), sharesByEveryVerb(locks, others, `${key}:order`)]);
+}
+
+async function usesMutex(locks: Locks, others: Locks, key: string): Promise<void> {
   const lost = jest.fn();
   locks.on('lost', lost);
   const lease = await locks.acquire(key, { ...patient, keyTimeout: 1_200 });
@@ -24,7 +28,7 @@ export async function usesEveryVerb(locks: Locks, others: Locks, key: string): P
 }
 
 /** The same of locks that several hold: readers and a writer, a downgrade, permits whose number changes. */
-export async function sharesByEveryVerb(locks: Locks, others: Locks, key: string): Promise<void> {
+async function sharesByEveryVerb(locks: Locks, others: Locks, key: string): Promise<void> {
   const lost = jest.fn();
   for (const each of [locks, others]) each.on('lost', lost);
   const [mine, theirs] = [locks.readWriteLock(key), others.readWriteLock(key)];
@@ -51,7 +55,7 @@ export async function sharesByEveryVerb(locks: Locks, others: Locks, key: string
   expect(await theirs.write.tryAcquire()).toBeNull();
   expect(await kept.release()).toBe(true);
 
-  const pool = key.replace('order', 'pool');
+  const pool = `${key}:pool`;
   const two = await locks.semaphore(pool, { permits: 2, count: 2 }).acquire(patient);
   const one = others.semaphore(pool, { permits: 2 }).acquire(patient);
   expect(await others.semaphore(pool, { permits: 2 }).tryAcquire()).toBeNull();

@@ -1,7 +1,6 @@
 import { LockConfigError, type Lock, type Locks } from 'nestjs-distributed-lock/core';
 import { setTimeout as pause } from 'node:timers/promises';
 import { eventually } from '../../support/eventually.js';
-import type { LockerMessage } from './locker.child.js';
 import { useRedis } from './setting.js';
 
 const KEY = 'order:42';
@@ -48,29 +47,6 @@ describe('the fencing tokens of a key', () => {
     const next = await token(locks);
     expect(next).toBeGreaterThan(last);
     expect(await token(locks)).toBeGreaterThan(next);
-  });
-
-  it('grow when a lease has expired', async () => {
-    const holder = await setting.fork<LockerMessage>('locker.child.ts', setting.server.connection);
-    await holder.waitFor('ready', { within: 30_000 });
-    holder.send({ type: 'acquire', key: KEY, options: { keyTimeout: 300 } });
-    const { token: lost } = await holder.waitFor('granted');
-    holder.pause();
-    expect(await token()).toBeGreaterThan(lost);
-  });
-
-  it('grow from process to process (G2)', async () => {
-    const connection = setting.server.connection;
-    const children = await Promise.all([1, 2, 3].map(() => setting.fork<LockerMessage>('locker.child.ts', connection)));
-    let last = 0;
-    for (const child of [...children, ...children]) {
-      child.send({ type: 'acquire', key: KEY, options: patient });
-      const { token: next } = await child.waitFor('granted', { within: 30_000 });
-      expect(next).toBeGreaterThan(last);
-      last = next;
-      child.send({ type: 'release', key: KEY });
-      expect(await child.waitFor('released')).toMatchObject({ answer: true });
-    }
   });
 
   it('are remembered for an hour after use, and then expire', async () => {

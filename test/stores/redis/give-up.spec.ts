@@ -92,21 +92,6 @@ describe('an acquire that is given up while its request is under way', () => {
     expect(await setting.keys()).toEqual([]);
     expect(await count('eval')).toBe(0);
   });
-
-  it('by the abort of its signal while it waits for another holder rejects at once, and leaves nothing (G7, G9)', async () => {
-    const locks = await connected('own');
-    const holder = await setting.own().acquire(KEY, { keyTimeout: KEY_TIMEOUT });
-    const caller = new AbortController();
-    const call = outcomeOf(locks.acquire(KEY, { waitTimeout: Infinity, retryInterval: 60_000, signal: caller.signal }));
-    await setting.redis.ping();
-    caller.abort();
-    const { error, took } = await call;
-    expect(error).toBeInstanceOf(LockAbortedError);
-    expect(took).toBeLessThan(SLACK);
-    await holder.release();
-    // The request under way may have got it a place, which is given up behind it.
-    await onlyTheFenceIsLeft();
-  });
 });
 
 describe('a grant whose answer is late', () => {

@@ -1,11 +1,5 @@
-import { rmSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
 import { candidate, elected } from '../../contract/candidates.js';
-import type { Child } from '../../support/child.js';
 import { eventually } from '../../support/eventually.js';
-import type { Findings, LeaderMessage } from './leader.child.js';
-import { judge, reigns, type Entry } from './reigns.js';
 import { useRedis } from './setting.js';
 import { AT_ONCE, killSubscribers, queued } from './waiting.js';
 
@@ -15,119 +9,6 @@ const KEY_TIMEOUT = 1_500;
 const mortal = { keyTimeout: KEY_TIMEOUT, retryInterval: 20_000 };
 /** Nothing runs out and nobody looks: only a message explains a change that comes soon. */
 const immortal = { keyTimeout: 60_000, retryInterval: 60_000 };
-
-describe('leaders that are processes of their own', () => {
-  const setting = useRedis();
-  const log = () => reigns.read(setting.redis);
-  const fork = (name: string, options: object) =>
-    setting.fork<LeaderMessage>('leader.child.ts', { connection: setting.server.connection, name, options });
-
-  async function forkAll<N extends string>(options: object, ...names: N[]): Promise<Record<N, Child<LeaderMessage>>> {
-    const children = await Promise.all(names.map((name) => fork(name, options)));
-    await Promise.all(children.map((child) => child.waitFor('ready', { within: 30_000 })));
-    return Object.fromEntries(names.map((name, index) => [name, children[index]!])) as Record<N, Child<LeaderMessage>>;
-  }
-
-  /** The first to lead, then the others in their order. */
-  async function standInOrder(...children: Child<LeaderMessage>[]): Promise<void> {
-    for (const [index, child] of children.entries()) {
-      child.send({ type: 'stand' });
-      if (index === 0) await child.waitFor('elected');
-      else await queued(setting, KEY, index);
-    }
-  }
-
-  /** The first entry of another leader than this one. */
-  const successor = (of: string, within = 10_000): Promise<Entry> =>
-    eventually(
-      async () => {
-        const last = (await log()).at(-1);
-        if (!last || last.leader === of) throw new Error(`${of} still leads`);
-        return (await log()).find(({ token }) => token === last.token)!;
-      },
-      { within },
-    );
-
-  const serverTime = async () => {
-    const [seconds, micros] = await setting.redis.time();
-    return Number(seconds) * 1_000 + Number(micros) / 1_000;
-  };
-
-  it('are two at a time where nobody elects them: the judge sees it', async () => {
-    const { a, b } = await forkAll(mortal, 'a', 'b');
-    a.send({ type: 'usurp' });
-    b.send({ type: 'usurp' });
-    await eventually(async () => expect(judge(await log()).late.length).toBeGreaterThan(10));
-  }, 60_000);
-
-  it('are killed twice, and within keyTimeout and a second the next one leads; never two at a time (G2, G8)', async () => {
-    const children: Record<string, Child<LeaderMessage>> = await forkAll(mortal, 'a', 'b', 'c');
-    for (const child of Object.values(children)) child.send({ type: 'stand' });
-    const leaders = [(await successor('nobody')).leader];
-    await queued(setting, KEY, 2);
-    for (const times of [1, 2]) {
-      const leader = leaders.at(-1)!;
-      // In the middle of its reign, at any moment between two renewals.
-      await new Promise((resolve) => setTimeout(resolve, Math.random() * KEY_TIMEOUT));
-      const killedAt = await serverTime();
-      await children[leader]!.kill();
-      const next = await successor(leader);
-      expect(next.at - killedAt).toBeLessThan(KEY_TIMEOUT + 1_000);
-      leaders.push(next.leader);
-      expect(new Set(leaders).size).toBe(times + 1);
-    }
-    children[leaders[2]!]!.send({ type: 'resign' });
-    expect(await children[leaders[2]!]!.waitFor('ended')).toMatchObject({ outcome: 'resigned' });
-    const { terms, late } = judge(await log());
-    expect(late).toEqual([]);
-    expect(terms.map(({ leader }) => leader)).toEqual(leaders);
-    expect((await setting.keys()).filter((key) => !key.startsWith('reigns'))).toEqual([`{${KEY}}:fence`]);
-  }, 60_000);
-
-  it('hand over at once when they resign, and nothing is lost in between (G8)', async () => {
-    const { a, b, c } = await forkAll(immortal, 'a', 'b', 'c');
-    await standInOrder(a, b, c);
-    for (const [leader, child] of Object.entries({ a, b })) {
-      const start = await serverTime();
-      child.send({ type: 'resign' });
-      expect((await successor(leader)).at - start).toBeLessThan(AT_ONCE);
-      await child.waitFor('ended');
-    }
-    const { terms, late } = judge(await log());
-    expect(late).toEqual([]);
-    expect(terms.map(({ leader }) => leader)).toEqual(['a', 'b', 'c']);
-  }, 60_000);
-
-  it('know on the first turn after a pause that their term is over, and the resource refuses what they write (G2, G3)', async () => {
-    const flag = join(tmpdir(), `frozen-${process.pid}`);
-    setting.finally(() => rmSync(flag, { force: true }));
-    const { a, b } = await forkAll(mortal, 'a', 'b');
-    await standInOrder(a, b);
-    a.send({ type: 'freeze', flag });
-    await a.waitFor('frozen');
-    a.pause();
-    const { token } = await b.waitFor('elected', { within: KEY_TIMEOUT + 10_000 });
-    await successor('a');
-    writeFileSync(flag, '');
-    a.resume();
-    expect(await a.waitFor('findings')).toEqual<Findings>({
-      type: 'findings',
-      isLeader: false,
-      remaining: 0,
-      assertHeld: 'LockLostError',
-      signalAborted: true,
-      write: 'refused',
-    });
-    await a.waitFor('revoked');
-    // It stands again, behind the one that leads.
-    await queued(setting, KEY, 1);
-    b.send({ type: 'resign' });
-    expect((await a.waitFor('elected')).token).toBeGreaterThan(token);
-    const { terms, late } = judge(await log());
-    expect(late.map(({ leader, outcome }) => `${leader} ${outcome}`)).toEqual(['a refused']);
-    expect(terms.map(({ leader }) => leader).slice(0, 2)).toEqual(['a', 'b']);
-  }, 60_000);
-});
 
 describe('a leader', () => {
   const setting = useRedis();
@@ -202,10 +83,12 @@ describe('a leader', () => {
 
   it('and its standbys do so too where they began while the server was away (G7, G8)', async () => {
     await setting.server.kill();
-    const elections = [setting.own(), setting.own()].map((locks) => locks.leaderElection('shop', immortal));
+    const stores = [setting.own(), setting.own()];
+    const asked = stores.map(({ store }) => jest.spyOn(store.mutex, 'acquire'));
+    const elections = stores.map((locks) => locks.leaderElection('shop', immortal));
     elections.forEach((election) => candidate(election));
-    // Until they have failed to open an inbox, and asked in vain many times.
-    await new Promise((resolve) => setTimeout(resolve, 1_500));
+    // By then they have failed to open an inbox, and have asked again.
+    await eventually(() => asked.every(({ mock }) => mock.calls.length > 3), { within: 20_000 });
     await setting.server.restart();
     await eventually(() => elections.some((election) => election.isLeader()), { within: 10_000 });
     await reachable(1);

@@ -7,8 +7,7 @@ import { forkChild, type Child, type ChildMessage } from '../../support/child.js
 import { startRedis, type RedisServer, type StartRedisOptions } from '../../support/redis-server.js';
 import { startProxy, type ProxyTarget, type TcpProxy } from '../../support/tcp-proxy.js';
 
-/** Milliseconds by which a loaded machine may be late. */
-export const SLACK = 2_500;
+export { SLACK } from '../../support/time.js';
 /** Milliseconds by which a call may seem to end too early: {@link outcomeOf} reads the clock only when the call has been sent. */
 export const HEAD_START = 100;
 

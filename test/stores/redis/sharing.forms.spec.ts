@@ -1,46 +1,10 @@
-import { Cluster, type RedisOptions } from 'ioredis';
 import { LockConfigError, StoreError } from 'nestjs-distributed-lock/core';
-import { startClusterNode } from '../../support/redis-cluster.js';
-import type { RedisServer } from '../../support/redis-server.js';
-import { sharesByEveryVerb } from './every-verb.js';
 import { outcomeOf, useRedis } from './setting.js';
 import { queued } from './waiting.js';
 
 const KEY = 'order:42';
 const patient = { keyTimeout: 60_000, waitTimeout: 15_000 };
 const setting = useRedis();
-
-describe.each<[string, RedisOptions]>([
-  ['RESP2', { protocol: 2 }],
-  ['RESP3', { protocol: 3 }],
-  ['a keyPrefix', { keyPrefix: 'app:' }],
-  ['a keyPrefix with a hash tag', { keyPrefix: '{app}:' }],
-  ['numbers as strings', { stringNumbers: true }],
-])('locks that several hold, over a client with %s', (_name, options) => {
-  it.each([KEY, 'order:{42}', '{order}'])('are shared, queued for, renewed and released: %p', async (key) => {
-    const client = () => ({ client: setting.client(options) });
-    await sharesByEveryVerb(setting.locks(client()), setting.locks(client()), key);
-    const names = await setting.keys();
-    expect(names.filter((name) => !name.endsWith(':fence'))).toEqual([]);
-    for (const name of names) expect(name.startsWith(options.keyPrefix ?? '') || name.includes(`{${options.keyPrefix}`)).toBe(true);
-  });
-});
-
-describe('locks that several hold, on a Cluster', () => {
-  let node: RedisServer;
-  beforeAll(async () => {
-    node = await startClusterNode();
-  });
-  afterAll(() => node.stop());
-
-  it.each([undefined, 'app:', '{app}:'])('are shared, queued for, renewed and released, with the keyPrefix %p', async (keyPrefix) => {
-    const nodes = [{ host: '127.0.0.1', port: node.port! }];
-    const client = new Cluster(nodes, { keyPrefix });
-    setting.finally(() => client.disconnect());
-    const [locks, others] = [setting.locks({ cluster: nodes, clusterOptions: { keyPrefix } }), setting.locks({ client })];
-    await Promise.all([KEY, 'order:{42}', '{order}'].map((key) => sharesByEveryVerb(locks, others, key)));
-  });
-});
 
 describe('a key whose data are no lock', () => {
   it.each<[string, () => Promise<unknown>, string]>([

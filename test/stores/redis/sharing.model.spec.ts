@@ -17,7 +17,7 @@ class SharingPlay extends ScriptPlay<SharingModel, OwnStep> {
   private readonly believing = new Map<string, Map<string, { count: number; beside: string }>>(KEYS.map((key) => [key, new Map()]));
 
   constructor(redis: Redis, ear: Ear) {
-    super(redis, ear, new SharingModel(KEYS, OFFER, true));
+    super(redis, ear, new SharingModel(KEYS, OFFER));
   }
 
   /** Everybody gives up, and whatever is kept runs out. */

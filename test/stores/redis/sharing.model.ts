@@ -45,11 +45,9 @@ export class SharingModel {
   /** What was said since the last look: `[inbox, text]`. */
   said: [string, string][] = [];
 
-  /** @param countsReceivers whether the server can tell that nobody listens to an inbox. */
   constructor(
     keys: readonly string[],
     private readonly offerTtl: number,
-    private readonly countsReceivers: boolean,
   ) {
     this.locks = new Map(keys.map((key) => [key, new SharedLock()]));
   }
@@ -135,7 +133,7 @@ export class SharingModel {
       const { caller, count } = head;
       const fits = lock.taken() + count <= lock.permits;
       const isAsker = caller.owner === asker?.owner;
-      const isGone = this.countsReceivers && !isAsker && caller.inbox !== '' && !this.listening.has(caller.inbox);
+      const isGone = !isAsker && caller.inbox !== '' && !this.listening.has(caller.inbox);
       // Where nothing is free it does not matter who is gone.
       if (!fits && (!isGone || lock.taken() >= lock.permits)) break;
       lock.queue.shift();

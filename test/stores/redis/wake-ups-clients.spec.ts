@@ -182,23 +182,6 @@ describe('a user who', () => {
     expect(logger.error).not.toHaveBeenCalled();
   });
 
-  it('loses the right to its channel while it waits takes a place that needs none (G8)', async () => {
-    await setting.redis.acl('SETUSER', 'app', 'reset', 'on', '>pass', '~*', '&*', '+@all');
-    const locks = setting.own({ ...setting.server.connection, username: 'app', password: 'pass' });
-    const holder = await setting.own().acquire(KEY, woken);
-    const waiting = locks.acquire(KEY, { ...woken, retryInterval: 300 });
-    const placesWithoutInbox = async () =>
-      (await setting.redis.zrange(`{${KEY}}:queue`, '0', '-1')).filter((place) => place.split('\n')[1] === '');
-    await queued(setting, KEY, 1);
-    expect(await placesWithoutInbox()).toEqual([]);
-    // It ends the connection of whoever listens there.
-    await setting.redis.acl('SETUSER', 'app', 'resetchannels');
-    await eventually(async () => (await placesWithoutInbox()).length === 1);
-    await holder.release();
-    await (await waiting).release();
-    expect(await setting.keys()).toEqual([`{${KEY}}:fence`]);
-  });
-
   it.each<[string, (locks: Locks) => Lock]>([
     ['a mutex', (locks) => locks.mutex(KEY)],
     ['a write lock', (locks) => locks.readWriteLock(KEY).write],
@@ -220,23 +203,6 @@ describe('a user who', () => {
     await holder.release();
     await Promise.all(calls);
     expect(order).toEqual([0, 1, 2]);
-    expect(await setting.keys()).toEqual([`{${KEY}}:fence`]);
-  });
-
-  it.each(Object.entries(rules))('%s is served first come, first served, with fair: true', async (_what, allowed) => {
-    await setting.redis.acl('SETUSER', 'app', 'reset', 'on', '>pass', '~*', ...allowed);
-    const app = { ...setting.server.connection, username: 'app', password: 'pass' };
-    const holder = await setting.own().acquire(KEY, woken);
-    const order: number[] = [];
-    const calls = [];
-    for (let i = 0; i < 6; i++) {
-      const locks = i % 3 === 0 ? setting.own() : setting.own(app);
-      calls.push(locks.using(KEY, () => order.push(i), { ...woken, retryInterval: 200, fair: true }));
-      await queued(setting, KEY, i + 1);
-    }
-    await holder.release();
-    await Promise.all(calls);
-    expect(order).toEqual([0, 1, 2, 3, 4, 5]);
     expect(await setting.keys()).toEqual([`{${KEY}}:fence`]);
   });
 });

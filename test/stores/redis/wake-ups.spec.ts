@@ -2,33 +2,12 @@ import { Locks } from 'nestjs-distributed-lock/core';
 import { redisStore } from 'nestjs-distributed-lock/redis';
 import { eventually } from '../../support/eventually.js';
 import { useRedis } from './setting.js';
-import { AT_ONCE, expectWoken, inboxes, killSubscribers, lockers, queued, subscribers, turnOf, woken, wokenChild } from './waiting.js';
+import { AT_ONCE, expectWoken, inboxes, killSubscribers, queued, subscribers, turnOf, woken } from './waiting.js';
 
 const KEY = 'order:42';
 
 describe('a waiter', () => {
   const setting = useRedis();
-
-  it('in another process is woken at once by a release, and so is one here by a release there (G8)', async () => {
-    const [child] = await lockers(setting, 1);
-    const locks = setting.own();
-    const holder = await locks.acquire(KEY, woken);
-    child!.send({ type: 'acquire', key: KEY, options: wokenChild });
-    await queued(setting, KEY, 1);
-    let start = performance.now();
-    await holder.release();
-    const { token } = await child!.waitFor('granted');
-    expect(performance.now() - start).toBeLessThan(AT_ONCE);
-    expect(token).toBeGreaterThan(holder.fencingToken!);
-    const waiting = turnOf(locks.acquire(KEY, woken));
-    await queued(setting, KEY, 1);
-    start = performance.now();
-    child!.send({ type: 'release', key: KEY });
-    const { lease, at } = await waiting;
-    expect(at - start).toBeLessThan(AT_ONCE);
-    await lease.release();
-    expect(await setting.keys()).toEqual([`{${KEY}}:fence`]);
-  });
 
   it.each(['own', 'borrowed'] as const)('of a store with its %s client is woken at once', async (whose) => {
     await expectWoken(setting, setting[whose](), setting[whose](), KEY);
@@ -125,20 +104,6 @@ describe('the inbox of a store', () => {
     expect((await waiting).at - start).toBeLessThan(AT_ONCE);
     expect(logger.warn).not.toHaveBeenCalled();
   });
-
-  it('stays on one connection while nothing is said', async () => {
-    const holder = await setting.own().acquire(KEY, woken);
-    const waiting = setting.own(undefined, { requestTimeout: 100 }).acquire(KEY, woken);
-    await queued(setting, KEY, 1);
-    const ids = async () =>
-      [...((await setting.redis.client('LIST', 'TYPE', 'PUBSUB')) as string).matchAll(/\bid=(\d+)/g)].map(([, id]) => id);
-    const before = await ids();
-    // Ten times what it may take to be found silent.
-    await new Promise((resolve) => setTimeout(resolve, 1_000));
-    expect(await ids()).toEqual(before);
-    await holder.release();
-    await waiting;
-  });
 });
 
 describe('a wake-up that is lost', () => {
@@ -195,30 +160,6 @@ describe('a wake-up that is lost', () => {
     await holder.release();
     expect((await waiting).at - start).toBeLessThan(2 * 500 + AT_ONCE);
   });
-
-  it('again and again breaks neither the order of many hand-overs nor exclusion (G2, G8)', async () => {
-    const stores = [setting.own(), setting.own(), setting.own()];
-    let isRunning = true;
-    const trouble = (async () => {
-      for (; isRunning; await new Promise((resolve) => setTimeout(resolve, 20))) await kill();
-    })();
-    let inside = 0;
-    let last = 0;
-    const body = async (token: number) => {
-      expect(++inside).toBe(1);
-      expect(token).toBeGreaterThan(last);
-      last = token;
-      await new Promise((resolve) => setTimeout(resolve, 2));
-      inside--;
-    };
-    const calls = Array.from({ length: 150 }, (_, i) =>
-      stores[i % 3]!.using(KEY, (lease) => body(lease.fencingToken!), { ...woken, retryInterval: 500, fair: i % 10 === 0 }),
-    );
-    await Promise.all(calls);
-    isRunning = false;
-    await trouble;
-    await eventually(async () => expect(await setting.keys()).toEqual([`{${KEY}}:fence`]));
-  });
 });
 
 describe('a server that is away while callers wait', () => {
@@ -243,20 +184,5 @@ describe('a server that is away while callers wait', () => {
       start = performance.now();
       expect(await turn.lease.release()).toBe(true);
     }
-  });
-
-  it('and one that hangs for a while goes on where it was (G2, G8)', async () => {
-    const holder = await setting.own().acquire(KEY, woken);
-    const waiting = turnOf(setting.own().acquire(KEY, woken));
-    await queued(setting, KEY, 1);
-    await setting.server.pause();
-    await new Promise((resolve) => setTimeout(resolve, 2_500));
-    await setting.server.resume();
-    const start = performance.now();
-    expect(await holder.release()).toBe(true);
-    const { lease, at } = await waiting;
-    expect(at - start).toBeLessThan(2_000);
-    await lease.release();
-    await eventually(async () => expect(await setting.keys()).toEqual([`{${KEY}}:fence`]));
   });
 });

@@ -1,0 +1,135 @@
+// Works with other processes on what nothing guards but a lock, if it is told to use it, and says what it saw.
+import { setImmediate as nextTurn, setTimeout as pause } from 'node:timers/promises';
+import { Redis, type RedisOptions } from 'ioredis';
+import { type Lease, Locks, type ReadWritePolicy } from 'nestjs-distributed-lock/core';
+import { redisStore } from 'nestjs-distributed-lock/redis';
+import { tellParent } from '../../support/child.js';
+
+export interface TogetherArgs {
+  connection: RedisOptions;
+  job: 'counter' | 'record' | 'room' | 'accounts';
+  guarded: boolean;
+  /** At a time, and calls of the whole process. */
+  callers: number;
+  calls: number;
+  keyTimeout?: number;
+  /** Of the record: every so many calls is a write. */
+  policy?: ReadWritePolicy;
+  writeEvery?: number;
+  /** Of the room. */
+  permits?: number;
+}
+export type TogetherMessage =
+  { type: 'ready' } | { type: 'done'; wrong: number; lost: number; served: number; most: number; rss: number; error?: string };
+
+const ACCOUNTS = ['anna', 'ben', 'cleo', 'dora', 'emil', 'fritz'];
+
+type Replies = [[null, unknown], [null, unknown], [null, unknown]];
+
+function start({ connection, job, guarded, callers, calls, keyTimeout = 20_000, policy, writeEvery = 1, permits = 1 }: TogetherArgs): void {
+  const redis = new Redis(connection);
+  const locks = new Locks(redisStore({ options: connection, requestTimeout: 10_000 }));
+  const options = { keyTimeout, waitTimeout: 90_000, retryInterval: 5_000 };
+  /** `wrong`: what a guard should keep from happening. `most`: inside at a time. */
+  const found = { wrong: 0, lost: 0, served: 0, most: 0 };
+  let lastToken = 0;
+  locks.on('lost', () => void found.lost++);
+
+  /** A token that is smaller than one that this process has seen; a reader's may be the same. */
+  function look(token: number | null, mayBeSame = false): void {
+    if (token === null) return;
+    if (token < lastToken || (token === lastToken && !mayBeSame)) found.wrong++;
+    lastToken = token;
+  }
+
+  async function count({ fencingToken }: Pick<Lease, 'fencingToken'>): Promise<void> {
+    look(fencingToken);
+    const [, read] = (await redis.pipeline().rpush('history', `in ${fencingToken}`).get('counter').exec())!;
+    for (let turns = Math.random() * 4; turns > 1; turns--) await nextTurn();
+    const next = Number(read![1]) + 1;
+    await redis.pipeline().set('counter', next).rpush('history', `out ${fencingToken}`).exec();
+  }
+
+  async function read({ fencingToken }: Pick<Lease, 'fencingToken'>): Promise<void> {
+    look(fencingToken, true);
+    found.most = Math.max(found.most, await redis.incr('readers'));
+    const one = await redis.hget('record', 'one');
+    await nextTurn();
+    const [[, two], [, writers]] = (await redis.pipeline().hget('record', 'two').get('writers').decr('readers').exec()) as Replies;
+    if (one !== two || Number(writers) > 0) found.wrong++;
+  }
+
+  async function write({ fencingToken }: Pick<Lease, 'fencingToken'>): Promise<void> {
+    look(fencingToken);
+    const [[, writers], [, readers], [, one]] = (await redis
+      .pipeline()
+      .incr('writers')
+      .get('readers')
+      .hget('record', 'one')
+      .exec()) as Replies;
+    if (Number(writers) > 1 || Number(readers) > 0) found.wrong++;
+    const next = Number(one) + 1;
+    await redis.hset('record', 'one', next);
+    await nextTurn();
+    await redis.pipeline().hset('record', 'two', next).decr('writers').exec();
+  }
+
+  async function visit({ fencingToken }: Pick<Lease, 'fencingToken'>): Promise<void> {
+    const [[, inside]] = (await redis.multi().incr('inside').rpush('history', `in ${fencingToken}`).exec()) as unknown as [[null, number]];
+    found.most = Math.max(found.most, inside);
+    await pause(1);
+    await redis.multi().decr('inside').rpush('history', `out ${fencingToken}`).exec();
+  }
+
+  /** Reads all, pauses, writes all. What was moved the server adds up by itself, right whoever comes between. */
+  async function transfer([from = '', ...to]: readonly string[]): Promise<void> {
+    const balances = (await redis.mget(from, ...to)).map(Number);
+    for (let turns = Math.random() * 4; turns > 1; turns--) await nextTurn();
+    const writing = redis.multi();
+    for (const [index, account] of [from, ...to].entries()) {
+      const change = index === 0 ? -to.length : 1;
+      writing.set(account, balances[index]! + change).incrby(`moved:${account}`, change);
+    }
+    await writing.exec();
+  }
+
+  async function once(index: number): Promise<void> {
+    const { read: reading, write: writing } = locks.readWriteLock('record:lock', { policy });
+    const unguarded = { fencingToken: null };
+    if (job === 'counter') await (guarded ? locks.using('count', count, options) : count(unguarded));
+    else if (job === 'room') await (guarded ? locks.semaphore('room', { permits }).using(visit, options) : visit(unguarded));
+    else if (job === 'record') {
+      const [lock, work] = index % writeEvery === 0 ? [writing, write] : [reading, read];
+      await (guarded ? lock.using(work, options) : work(unguarded));
+    } else {
+      const some = ACCOUNTS.map((account) => ({ account, place: Math.random() })).sort((a, b) => a.place - b.place);
+      const accounts = some.slice(0, 2 + Math.floor(Math.random() * 3)).map(({ account }) => account);
+      const work = () => transfer(accounts);
+      await (guarded ? locks.multiLock(accounts.map((account) => `lock:${account}`)).using(work, options) : work());
+    }
+    found.served++;
+  }
+
+  let left = calls;
+  const call = async () => {
+    while (left > 0) await once(--left);
+  };
+  process.once('message', () => {
+    const all = Promise.all(Array.from({ length: callers }, call)).then(
+      () => undefined,
+      (error: Error) => error.message,
+    );
+    void all.then(async (error) => {
+      const { rss } = process.memoryUsage();
+      await locks.close();
+      redis.disconnect();
+      tellParent({ type: 'done', ...found, rss, error });
+      process.disconnect();
+    });
+  });
+  void Promise.all([redis.ping(), locks.acquire('warm-up', { retryCount: 0 }).then((lease) => lease.release())]).then(() =>
+    tellParent({ type: 'ready' }),
+  );
+}
+
+start(JSON.parse(process.argv[2]!) as TogetherArgs);
