@@ -1,4 +1,4 @@
-// Works with other processes on what nothing guards but a lock, if it is told to use it, and says what it saw.
+// Works as it is told to, with other processes, on what nothing guards but a lock, if it is told to use it; says what it saw.
 import { setImmediate as nextTurn, setTimeout as pause } from 'node:timers/promises';
 import { Redis, type RedisOptions } from 'ioredis';
 import { type Lease, Locks, type ReadWritePolicy } from 'nestjs-distributed-lock/core';
@@ -26,7 +26,17 @@ const ACCOUNTS = ['anna', 'ben', 'cleo', 'dora', 'emil', 'fritz'];
 
 type Replies = [[null, unknown], [null, unknown], [null, unknown]];
 
-function start({ connection, job, guarded, callers, calls, keyTimeout = 20_000, policy, writeEvery = 1, permits = 1 }: TogetherArgs): void {
+async function work({
+  connection,
+  job,
+  guarded,
+  callers,
+  calls,
+  keyTimeout = 20_000,
+  policy,
+  writeEvery = 1,
+  permits = 1,
+}: TogetherArgs): Promise<void> {
   const redis = new Redis(connection);
   const locks = new Locks(redisStore({ options: connection, requestTimeout: 10_000 }));
   const options = { keyTimeout, waitTimeout: 90_000, retryInterval: 5_000 };
@@ -99,13 +109,13 @@ function start({ connection, job, guarded, callers, calls, keyTimeout = 20_000, 
     if (job === 'counter') await (guarded ? locks.using('count', count, options) : count(unguarded));
     else if (job === 'room') await (guarded ? locks.semaphore('room', { permits }).using(visit, options) : visit(unguarded));
     else if (job === 'record') {
-      const [lock, work] = index % writeEvery === 0 ? [writing, write] : [reading, read];
-      await (guarded ? lock.using(work, options) : work(unguarded));
+      const [lock, section] = index % writeEvery === 0 ? [writing, write] : [reading, read];
+      await (guarded ? lock.using(section, options) : section(unguarded));
     } else {
       const some = ACCOUNTS.map((account) => ({ account, place: Math.random() })).sort((a, b) => a.place - b.place);
       const accounts = some.slice(0, 2 + Math.floor(Math.random() * 3)).map(({ account }) => account);
-      const work = () => transfer(accounts);
-      await (guarded ? locks.multiLock(accounts.map((account) => `lock:${account}`)).using(work, options) : work());
+      const section = () => transfer(accounts);
+      await (guarded ? locks.multiLock(accounts.map((account) => `lock:${account}`)).using(section, options) : section());
     }
     found.served++;
   }
@@ -114,22 +124,16 @@ function start({ connection, job, guarded, callers, calls, keyTimeout = 20_000, 
   const call = async () => {
     while (left > 0) await once(--left);
   };
-  process.once('message', () => {
-    const all = Promise.all(Array.from({ length: callers }, call)).then(
-      () => undefined,
-      (error: Error) => error.message,
-    );
-    void all.then(async (error) => {
-      const { rss } = process.memoryUsage();
-      await locks.close();
-      redis.disconnect();
-      tellParent({ type: 'done', ...found, rss, error });
-      process.disconnect();
-    });
-  });
-  void Promise.all([redis.ping(), locks.acquire('warm-up', { retryCount: 0 }).then((lease) => lease.release())]).then(() =>
-    tellParent({ type: 'ready' }),
+  await locks.acquire('warm-up', { retryCount: 0 }).then((lease) => lease.release());
+  const error = await Promise.all(Array.from({ length: callers }, call)).then(
+    () => undefined,
+    (reason: Error) => reason.message,
   );
+  const { rss } = process.memoryUsage();
+  await locks.close();
+  redis.disconnect();
+  tellParent({ type: 'done', ...found, rss, error });
 }
 
-start(JSON.parse(process.argv[2]!) as TogetherArgs);
+process.on('message', (job: TogetherArgs) => void work(job));
+tellParent({ type: 'ready' });

@@ -1,4 +1,5 @@
 import { LockConfigError, type ReadWritePolicy } from 'nestjs-distributed-lock/core';
+import { type Child, forkChild } from '../../support/child.js';
 import { eventually } from '../../support/eventually.js';
 import { useRedis } from './setting.js';
 import type { TogetherArgs, TogetherMessage } from './together.child.js';
@@ -13,14 +14,25 @@ describe('4 processes', () => {
 
   type Job = Omit<TogetherArgs, 'connection' | 'calls'> & { calls: number };
 
+  const children: Child<TogetherMessage>[] = [];
+  afterAll(() => Promise.all(children.map((child) => child.kill())));
+
+  /** They are used again and again, but for those that were killed. */
+  async function processes(): Promise<void> {
+    const missing = Array.from({ length: PROCESSES - children.length }, () =>
+      forkChild<TogetherMessage>('test/stores/redis/together.child.ts'),
+    );
+    const fresh = await Promise.all(missing);
+    children.push(...fresh);
+    await Promise.all(fresh.map((child) => child.waitFor('ready', { within: 60_000 })));
+  }
+
   /** All of them together, and the sum of what they saw; `kills`: so many of them in the midst of it. */
   async function together(job: Job, { kills = 0, meanwhile = undefined as (() => Promise<unknown>) | undefined, odd = {} } = {}) {
     const { connection } = setting.server;
-    const given = (index: number) => ({ connection, ...job, calls: job.calls / PROCESSES, ...(index === 0 ? odd : {}) });
-    const fork = (_: unknown, index: number) => setting.fork<TogetherMessage>('together.child.ts', given(index));
-    const children = await Promise.all(Array.from({ length: PROCESSES }, fork));
-    await Promise.all(children.map((child) => child.waitFor('ready', { within: 30_000 })));
-    for (const child of children) child.send({ type: 'go' });
+    await processes();
+    for (const [index, child] of children.entries())
+      child.send({ connection, ...job, calls: job.calls / PROCESSES, ...(index === 0 ? odd : {}) });
     for (const victim of children.splice(0, kills)) {
       await eventually(async () => (await setting.redis.keys('lock:*')).length > 0);
       await victim.kill();
@@ -62,7 +74,7 @@ describe('4 processes', () => {
   });
 
   describe('that read and write a record of two fields, which nothing else guards', () => {
-    const CALLS = 4_000;
+    const CALLS = 2_000;
     const record = (guarded: boolean, policy: ReadWritePolicy = 'fair', writeEvery = 10): Job => ({
       job: 'record',
       callers: 6,
@@ -116,7 +128,7 @@ describe('4 processes', () => {
   });
 
   describe('that move money between 6 accounts, 2 to 4 at a time, in any order', () => {
-    const moving: Job = { job: 'accounts', callers: 4, calls: 2_000, guarded: true };
+    const moving: Job = { job: 'accounts', callers: 4, calls: 1_200, guarded: true };
 
     /** The accounts whose balance is not what was moved. */
     async function wrongAfter(job: Job, kills = 0): Promise<string[]> {
