@@ -4,7 +4,6 @@ import { candidate, elected, untilToldToEnd } from './candidates.js';
 import { gate } from './gate.js';
 import { locksOpener, type MakeStore } from './open-locks.js';
 import { rejection } from './rejection.js';
-import { renewing } from './renewing.js';
 import { pause, standStill } from '../support/time.js';
 
 const terms = { keyTimeout: 60_000, retryInterval: 60_000 };
@@ -106,22 +105,6 @@ export function leaderLossContract(makeStore: MakeStore): void {
       });
       await running;
       expect(seen).toEqual([false, 0, true]);
-    });
-
-    it('that cannot be renewed ends by its validity, before another one can lead (G3)', async () => {
-      const cut = open({ misbehaving: () => ({ renew: renewing(() => new Promise(() => undefined)) }) }).leaderElection(name, {
-        keyTimeout: 500,
-      });
-      const told: string[] = [];
-      cut.on('revoked', () => told.push('revoked'));
-      const old = candidate(cut);
-      await elected(old);
-      const election = locks.leaderElection(name, terms);
-      election.on('elected', () => told.push('elected'));
-      const next = candidate(election);
-      await elected(next);
-      expect(told).toEqual(['revoked', 'elected']);
-      expect(cut.isLeader()).toBe(false);
     });
 
     it('that ran out before its work could begin is none: nobody hears of it', async () => {

@@ -52,15 +52,6 @@ export function multiLeaseContract(makeStore: MakeStore): void {
       expect(lease.signal).toBe(only!.signal);
     });
 
-    it('ends with its block under await using', async () => {
-      {
-        await using lease = await locks.multiLock([a, b]).acquire();
-        lease.assertHeld();
-        expect(await isFree(b)).toBe(false);
-      }
-      expect([await isFree(a), await isFree(b)]).toEqual([true, true]);
-    });
-
     it.each([0, 1])('is lost with the first of them that is (the one at %p), and says so (G3)', async (which) => {
       const lease = await locks.multiLock([a, b]).acquire();
       const aborted = jest.fn();

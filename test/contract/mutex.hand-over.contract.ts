@@ -83,16 +83,6 @@ export function handOverContract(makeStore: MakeStore, kind: Kind): void {
       await holder.release();
     });
 
-    it('at once, one after the other, in the order in which they began to wait', async () => {
-      const holder = await open().acquire(key, woken);
-      const waiters = [await waiter(), await waiter(), await waiter(), await waiter()];
-      let last = holder;
-      for (const { lease } of waiters) {
-        await last.release();
-        last = await expectSoon(lease);
-      }
-    });
-
     it('at once when the one ahead gives up, whether before its turn or in the moment of it', async () => {
       const holder = await open().acquire(key, woken);
       const callers = [new AbortController(), new AbortController()];

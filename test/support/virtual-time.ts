@@ -19,7 +19,7 @@ const fakeTimeout = setTimeout;
 const { clock } = fakeTimeout as unknown as { clock: FakeClock };
 // As a real timer, it runs in the call chain in which it was set.
 const bound = (callback: () => void, delay?: number, ...args: []) => fakeTimeout(AsyncResource.bind(callback), delay, ...args);
-globalThis.setTimeout = Object.assign(bound, fakeTimeout) as typeof setTimeout;
+globalThis.setTimeout = Object.assign(bound, fakeTimeout) as unknown as typeof setTimeout;
 
 useSkip((milliseconds) => {
   const now = clock.now + milliseconds;
