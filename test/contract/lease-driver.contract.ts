@@ -166,12 +166,14 @@ export function leaseDriverContract(makeStore: MakeStore, kind: Kind): void {
         expect(await release('a')).toBe('lost');
       });
 
-      it('an acquire that does not wait: it leaves no place', async () => {
+      it('an acquire that does not wait: it leaves no place, also behind those who do', async () => {
         await acquire('a');
-        for (let times = 0; times < 2; times++) expect(await acquire('b')).toMatchObject(taken);
-        expect(await check('b')).toBe('taken');
+        await acquire('b', { queue: true });
+        for (let times = 0; times < 2; times++) expect(await acquire('c')).toMatchObject(taken);
+        expect(await check('c')).toBe('taken');
+        await leave('b');
         await release('a');
-        expect(await check('b')).toBe('free');
+        expect(await check('c')).toBe('free');
       });
 
       it('joining the queue: each owner has one place', async () => {

@@ -19,7 +19,7 @@ const fakeTimeout = setTimeout;
 const { clock } = fakeTimeout as unknown as { clock: FakeClock };
 // As a real timer, it runs in the call chain in which it was set.
 const bound = (callback: () => void, delay?: number, ...args: []) => fakeTimeout(AsyncResource.bind(callback), delay, ...args);
-globalThis.setTimeout = Object.assign(bound, fakeTimeout) as unknown as typeof setTimeout;
+globalThis.setTimeout = Object.assign(bound as unknown as typeof setTimeout, fakeTimeout);
 
 useSkip((milliseconds) => {
   const now = clock.now + milliseconds;
@@ -30,6 +30,15 @@ useSkip((milliseconds) => {
     clock.timerHeap.push(timer);
   }
   clock.now = now;
+});
+
+// What should come at once, and comes by the next look a minute later, takes no time here: so it is by this clock that a test must be done in time.
+const LONGEST_TEST = 8_000;
+let start: number;
+beforeEach(() => void (start = performance.now()));
+afterEach(() => {
+  const took = performance.now() - start;
+  if (took > LONGEST_TEST) throw new Error(`The test took ${took} ms of virtual time.`);
 });
 
 let isOver = false;

@@ -95,7 +95,7 @@ function isDisturbance(step: { readonly type: string }): step is Disturbance {
 }
 
 /** A fixed number: a machine that is too slow for them fails the test. */
-export const runs = () => ({ numRuns: 100, seed: printedSeed(), interruptAfterTimeLimit: 110_000, markInterruptAsFailure: true });
+export const runs = () => ({ numRuns: 200, seed: printedSeed(), interruptAfterTimeLimit: 110_000, markInterruptAsFailure: true });
 export const LONGEST_RUNS = 120_000;
 
 /** Plays many random series of steps. */
