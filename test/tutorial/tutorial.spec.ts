@@ -46,7 +46,8 @@ it('what is said to be installed and changed is', () => {
   const installs = readFileSync(join(workshop.folder, 'installs.txt'), 'utf8');
   expect(installs).toContain('nestjs-distributed-lock@latest');
   expect(readFileSync(join(folder, 'package.json'), 'utf8')).toContain('"ioredis"');
-  expect(readFileSync(join(folder, 'src/app.module.ts'), 'utf8')).toContain('redisStore(');
+  const module = readFileSync(join(folder, 'src/app.module.ts'), 'utf8');
+  for (const added of ['redisStore(', "namespace: 'shop", 'LockExceptionFilter']) expect(module).toContain(added);
   expect(readFileSync(join(folder, 'src/main.ts'), 'utf8')).toContain('app.enableShutdownHooks();');
 });
 
