@@ -6,19 +6,13 @@ import { redisStore } from 'nestjs-distributed-lock/redis';
 import { start } from '../nest/boot.js';
 import type { RedisServer } from '../support/redis-server.js';
 
-export interface QueueAppOptions {
-  queue?: string;
-  /** BullModule is imported before DistributedLockModule. */
-  isQueueFirst?: boolean;
-}
-
 /** A running app with one queue and its locks on one Redis; closed after the test. Its jobs are added by `add`. */
-export async function bootQueue(server: RedisServer, providers: object[], { queue: name = 'sales', isQueueFirst }: QueueAppOptions = {}) {
+export async function bootQueue(server: RedisServer, providers: object[], { isQueueFirst = false } = {}) {
   const lock = DistributedLockModule.forRoot({ store: redisStore({ options: server.connection }), logger: false });
-  const bull = [BullModule.forRoot({ connection: server.connection }), BullModule.registerQueue({ name })];
+  const bull = [BullModule.forRoot({ connection: server.connection }), BullModule.registerQueue({ name: 'sales' })];
   const imports = isQueueFirst ? [...bull, lock] : [lock, ...bull];
   const app = await start(Test.createTestingModule({ imports, providers: providers as never[] }));
-  const queue = app.get<Queue>(getQueueToken(name));
+  const queue = app.get<Queue>(getQueueToken('sales'));
   const locks = app.get(Locks);
   const acquired: string[] = [];
   locks.on('acquired', ({ key }) => void acquired.push(key));

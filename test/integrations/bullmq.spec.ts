@@ -1,16 +1,19 @@
 import { OnQueueEvent, OnWorkerEvent, Processor, QueueEventsHost, QueueEventsListener, WorkerHost } from '@nestjs/bullmq';
 import { Inject, Scope } from '@nestjs/common';
 import { REQUEST } from '@nestjs/core';
-import type { Job } from 'bullmq';
-import { currentLease, DistributedLock } from 'nestjs-distributed-lock';
+import type { Job, WorkerOptions } from 'bullmq';
+import { DistributedLock, type DistributedLockOptions } from 'nestjs-distributed-lock';
 import { Gate } from '../nest/gate.js';
+import { Tally } from '../nest/tally.js';
 import { eventually } from '../support/eventually.js';
 import { startRedis, type RedisServer } from '../support/redis-server.js';
 import { bootQueue } from './bullmq-app.js';
-import { Sales, SalesProcessor } from './bullmq-stock.js';
-import { lockAmong, place, way } from './place.js';
+import { DelayingProcessor, retries, Sales, SalesProcessor, type Sale } from './bullmq-stock.js';
+import { key, lockAmong, place, way } from './place.js';
 
 const LONG = { keyTimeout: 60_000 };
+const APPLE = { sku: 'apple', units: 1 };
+const SOLD = '1 apple under sale-apple-locks';
 
 let server: RedisServer;
 beforeAll(async () => {
@@ -19,8 +22,6 @@ beforeAll(async () => {
 afterEach(() => server.client().flushall());
 afterAll(() => server.stop());
 
-/** The key of the lock that the caller is in. */
-const key = () => currentLease()?.key;
 const isCompleted = (jobs: Job[]) => eventually(async () => (await Promise.all(jobs.map((job) => job.isCompleted()))).every(Boolean));
 
 way('Queues', 'process of a WorkerHost of BullMQ', () => {
@@ -35,36 +36,17 @@ way('Queues', 'process of a WorkerHost of BullMQ', () => {
   });
 
   it('is one after the other for one key, on several workers with concurrency, and beside it for another', async () => {
-    const stock = { left: 40, inside: 0, most: 0 };
-    const processorOf = () => {
-      @Processor('sales', { concurrency: 5 })
-      class Seller extends WorkerHost {
-        @DistributedLock<Seller['process']>({
-          ...LONG,
-          value: 'seller',
-          key: ({ data }) => data.sku,
-          waitTimeout: Infinity,
-          retryInterval: 10,
-        })
-        async process({ data }: Job<{ sku: string }>) {
-          if (data.sku === 'pear') return gate.pass();
-          stock.most = Math.max(stock.most, ++stock.inside);
-          const { left } = stock; // without the lock, two read the same number here
-          await new Promise((resolve) => setTimeout(resolve, 2));
-          stock.left = left - 1;
-          stock.inside--;
-        }
-      }
-      return Seller;
-    };
+    const tally = new Tally();
     const gate = new Gate();
+    const work = ({ data }: Job<Sale>) => (data.sku === 'pear' ? gate.pass() : tally.add());
+    const processorOf = () => sellerOf({ key: ({ data }: Job<Sale>) => data.sku, waitTimeout: Infinity }, { concurrency: 5 }, work);
     const apps = [await bootQueue(server, [processorOf()]), await bootQueue(server, [processorOf()])];
     const [{ add }] = apps as [(typeof apps)[0]];
     const pear = await add({ sku: 'pear' });
     await eventually(() => gate.arrived === 1);
     const apples = await Promise.all(Array.from({ length: 40 }, () => add({ sku: 'apple' })));
     await isCompleted(apples);
-    expect(stock).toEqual({ left: 0, inside: 0, most: 1 });
+    expect(tally).toMatchObject({ value: 40, most: 1 });
     for (const { acquired } of apps) expect(acquired.length).toBeGreaterThan(0);
     expect(apps.flatMap(({ acquired }) => acquired)).toHaveLength(41);
     gate.open();
@@ -87,21 +69,6 @@ way('Queues', 'process of a WorkerHost of BullMQ', () => {
     await isCompleted([await add({})]);
     expect(seen).toEqual([[true, 'Scoped.process-locks']]);
     expect(acquired).toEqual(['Scoped.process-locks']);
-  });
-
-  it('may be of an instance that a factory made', async () => {
-    @Processor('sales')
-    class Made extends WorkerHost {
-      @DistributedLock(LONG)
-      async process() {
-        return key();
-      }
-    }
-    const { add, acquired, queue } = await bootQueue(server, [{ provide: Made, useFactory: () => new Made() }]);
-    const job = await add({});
-    await isCompleted([job]);
-    expect((await queue.getJob(job.id!))?.returnvalue).toBe('Made.process-locks');
-    expect(acquired).toEqual(['Made.process-locks']);
   });
 
   it('takes jobs that were waiting before the app began, whichever module is imported first', async () => {
@@ -166,5 +133,182 @@ place('Queues', '@OnQueueEvent of BullMQ', (order) => {
     const ids = seen.map((entry) => (entry as [string, string])[0]);
     expect(seen).toEqual([...new Set(ids)].map((id) => [id, `Listener.added-${id}-locks`]));
     expect(apps.flatMap(({ acquired }) => acquired)).toHaveLength(seen.length);
+  });
+});
+
+/** Its jobs pass a gate, or do what the test says, under the lock `seller`. */
+function sellerOf(options: DistributedLockOptions, worker: Omit<WorkerOptions, 'connection'> = {}, work?: (job: Job<Sale>) => unknown) {
+  @Processor('sales', worker)
+  class Seller extends WorkerHost {
+    readonly gate = new Gate();
+    runs = 0;
+    inside = 0;
+    @DistributedLock({ ...LONG, value: 'seller', retryInterval: 20, ...options })
+    async process(job: Job<Sale>) {
+      this.runs++;
+      this.inside++;
+      await (work ? work(job) : this.gate.pass());
+      this.inside--;
+      return key();
+    }
+  }
+  return Seller;
+}
+
+describe('a job that finds its key taken', () => {
+  it('fails when patience ends, and is tried again by its attempts and backoff', async () => {
+    const Seller = sellerOf({ waitTimeout: 0 });
+    const { locks, add, get, queue } = await bootQueue(server, [Seller]);
+    get(Seller).gate.open();
+    const lease = await locks.acquire('seller-locks', LONG);
+    const job = await add({}, { ...retries, attempts: 50, backoff: { type: 'fixed', delay: 20 } });
+    await eventually(async () => (await queue.getJob(job.id!))!.attemptsMade > 1);
+    expect((await queue.getJob(job.id!))?.failedReason).toContain('seller-locks');
+    expect(get(Seller).runs).toBe(0);
+    await lease.release();
+    await eventually(() => job.isCompleted());
+    expect(get(Seller).runs).toBe(1);
+  });
+
+  it('is lost with onTimeout skip: it counts as completed, and was not run', async () => {
+    const Seller = sellerOf({ waitTimeout: 0, onTimeout: 'skip' });
+    const { locks, add, get } = await bootQueue(server, [Seller]);
+    await locks.acquire('seller-locks', LONG);
+    const job = await add({});
+    await eventually(() => job.isCompleted());
+    expect(get(Seller).runs).toBe(0);
+  });
+
+  it('is put off without costing an attempt where its processor says DelayedError', async () => {
+    const { locks, add, get, queue } = await bootQueue(server, [Sales, DelayingProcessor]);
+    get(Sales).gate.open();
+    const lease = await locks.acquire('sale-apple-locks', LONG);
+    const job = await add(APPLE);
+    await eventually(() => job.isDelayed());
+    expect(get(Sales).sold).toEqual([]);
+    await lease.release();
+    await eventually(() => job.isCompleted());
+    expect(await queue.getJob(job.id!)).toMatchObject({ attemptsMade: 1, returnvalue: 1 });
+    expect(get(Sales).sold).toEqual([SOLD]);
+  });
+
+  it('may wait for longer than the lockDuration of its worker: that is renewed meanwhile', async () => {
+    const Seller = sellerOf({ waitTimeout: Infinity }, { lockDuration: 600, stalledInterval: 100 });
+    const { locks, add, get, queue } = await bootQueue(server, [Seller]);
+    const stalled = jest.fn();
+    get(Seller).worker.on('stalled', stalled);
+    get(Seller).gate.open();
+    const lease = await locks.acquire('seller-locks', LONG);
+    const job = await add({});
+    await eventually(async () => Date.now() - ((await queue.getJob(job.id!))?.processedOn ?? Infinity) > 3 * 600);
+    expect(await job.isActive()).toBe(true);
+    await lease.release();
+    await eventually(() => job.isCompleted());
+    expect(get(Seller).runs).toBe(1);
+    expect(stalled).not.toHaveBeenCalled();
+  });
+});
+
+describe('a locked job', () => {
+  it('that BullMQ takes for stalled and gives to another worker is not run there until the first run has ended', async () => {
+    const [First, Second] = [
+      sellerOf({}, { lockDuration: 100, stalledInterval: 100, skipLockRenewal: true }),
+      sellerOf({ waitTimeout: Infinity }, { stalledInterval: 100 }),
+    ];
+    const first = await bootQueue(server, [First]);
+    const complaints: string[] = [];
+    first.get(First).worker.on('error', ({ message }) => complaints.push(message));
+    const job = await first.add({});
+    await eventually(() => first.get(First).runs === 1);
+
+    const second = await bootQueue(server, [Second]);
+    const acquire = jest.spyOn(second.locks.store.mutex, 'acquire');
+    await eventually(() => acquire.mock.calls.length > 2);
+    expect(second.get(Second).runs).toBe(0);
+    first.get(First).gate.open();
+    await eventually(() => second.get(Second).runs === 1);
+    expect(first.get(First).inside).toBe(0);
+    second.get(Second).gate.open();
+    await eventually(() => job.isCompleted());
+    await eventually(() => expect(complaints).toContainEqual(expect.stringMatching(/lock mismatch|missing lock/i)));
+  });
+
+  it('cannot be keyed by the whole job, which has no stable form; a path to its data can', async () => {
+    const Whole = sellerOf({ paramLock: true });
+    const whole = await bootQueue(server, [Whole]);
+    const refused = await whole.add({ sku: 'apple' });
+    await eventually(() => refused.isFailed());
+    expect((await whole.queue.getJob(refused.id!))?.failedReason).toMatch(/Seller\.process/);
+    expect(whole.get(Whole).runs).toBe(0);
+    await whole.app.close();
+
+    const Path = sellerOf({ paramLock: ['0.data.sku'] });
+    const path = await bootQueue(server, [Path]);
+    path.get(Path).gate.open();
+    const job = await path.add({ sku: 'apple' });
+    await eventually(() => job.isCompleted());
+    expect(path.acquired).toEqual([expect.stringMatching(/^seller-[0-9a-f]{32}-locks$/)]);
+  });
+
+  it('tells a locked event handler when it fails', async () => {
+    class NoSales extends Sales {
+      override async sell(): Promise<never> {
+        throw new Error('sold out');
+      }
+    }
+    const { add, get, acquired } = await bootQueue(server, [{ provide: Sales, useClass: NoSales }, SalesProcessor]);
+    await add(APPLE);
+    await eventually(() => get(Sales).failures.length > 0);
+    expect(get(Sales).failures).toEqual(['apple: sold out']);
+    expect(acquired).toEqual(['sale-apple-locks', 'sales-report-locks']);
+  });
+});
+
+describe('an app that closes with jobs in its queue', () => {
+  class SlowSales extends Sales {
+    override async sell(sale: Sale): Promise<number> {
+      await new Promise((resolve) => setTimeout(resolve, 10));
+      return super.sell(sale);
+    }
+  }
+  const busy = async (providers: object[], isQueueFirst: boolean) => {
+    const booted = await bootQueue(server, [{ provide: Sales, useClass: SlowSales }, ...providers], { isQueueFirst });
+    const { sold, gate } = booted.get(Sales);
+    gate.open();
+    await Promise.all(Array.from({ length: 500 }, (_, units) => booted.add({ sku: `sku-${units}`, units })));
+    await eventually(() => sold.length > 20);
+    const failed = () => server.client().zcard('bull:sales:failed');
+    return { ...booted, sold, failed };
+  };
+
+  it('fails none of them where the locks are imported before the queue, since they close after it', async () => {
+    const { app, failed, sold } = await busy([SalesProcessor], false);
+    await app.close();
+    expect(await failed()).toBe(0);
+    expect(sold.length).toBeLessThan(500);
+  });
+
+  it('fails none of them in the other order where the processor pauses its worker and puts off what comes too late', async () => {
+    const { app, failed, sold } = await busy([DelayingProcessor], true);
+    await app.close();
+    expect(await failed()).toBe(0);
+    expect(sold.length).toBeLessThan(500);
+  });
+
+  it('puts off a job that waits for its lock, where the processor says so', async () => {
+    class Waiting extends DelayingProcessor {
+      @DistributedLock({ value: 'waiting', ...LONG, waitTimeout: Infinity })
+      override async sell() {
+        return 0;
+      }
+    }
+    const { app, add, locks } = await bootQueue(server, [Sales, Waiting], { isQueueFirst: true });
+    const waits = new Promise((resolve) => locks.on('waiting', resolve));
+    await locks.acquire('waiting-locks', LONG);
+    await add(APPLE);
+    await waits;
+    await app.close();
+    expect(await server.client().zcard('bull:sales:delayed')).toBe(1);
+    expect(await server.client().zcard('bull:sales:failed')).toBe(0);
   });
 });

@@ -17,13 +17,14 @@ import {
   UseFilters,
   UseGuards,
   UseInterceptors,
+  UsePipes,
 } from '@nestjs/common';
 import { APP_FILTER, APP_GUARD, APP_INTERCEPTOR, APP_PIPE } from '@nestjs/core';
-import { currentLease, DistributedLock } from 'nestjs-distributed-lock';
+import { DistributedLock } from 'nestjs-distributed-lock';
 import { defer, lastValueFrom, Observable } from 'rxjs';
 import { boot, listen } from '../nest/boot.js';
 import { Counter, expectOneAtATime, PATIENT } from './counter.js';
-import { way } from './place.js';
+import { key, way } from './place.js';
 
 /** Each is locked itself, in the method that Nest calls or in one that this calls. */
 @Injectable()
@@ -60,6 +61,12 @@ class CountingMiddleware extends Counter implements NestMiddleware {
     next();
   }
 }
+@Module({})
+class WithMiddleware {
+  configure(consumer: MiddlewareConsumer) {
+    consumer.apply(CountingMiddleware).forRoutes(PlainController);
+  }
+}
 
 @Controller()
 class PlainController {
@@ -68,6 +75,12 @@ class PlainController {
     if (id === 'broken') throw new Error('broken');
     return { id };
   }
+}
+/** A controller with this decorator. */
+function controllerWith(decorator: ClassDecorator) {
+  @decorator
+  class Decorated extends PlainController {}
+  return { controllers: [Controller()(Decorated) ?? Decorated] };
 }
 
 /** Six requests at once to each of these controllers' routes; `'caught'` is the answer of the filter. */
@@ -79,16 +92,11 @@ async function proveRequests(metadata: Parameters<typeof boot>[0], id = 'a'): Pr
 }
 
 way('Enhancers', 'a guard', () => {
-  it('is locked as APP_GUARD', () => proveRequests({ providers: [{ provide: APP_GUARD, useClass: CountingGuard }] }));
-
-  it('is locked as APP_GUARD from a factory', () =>
-    proveRequests({ providers: [{ provide: APP_GUARD, useFactory: () => new CountingGuard() }] }));
-
-  it('is locked with @UseGuards', () => {
-    @UseGuards(CountingGuard)
-    class Guarded extends PlainController {}
-    return proveRequests({ controllers: [Controller()(Guarded) ?? Guarded] });
-  });
+  it.each<[string, Parameters<typeof boot>[0]]>([
+    ['as APP_GUARD', { providers: [{ provide: APP_GUARD, useClass: CountingGuard }] }],
+    ['as APP_GUARD from a factory', { providers: [{ provide: APP_GUARD, useFactory: () => new CountingGuard() }] }],
+    ['with @UseGuards', controllerWith(UseGuards(CountingGuard))],
+  ])('is locked %s', (_how, metadata) => proveRequests(metadata));
 
   it('may be locked in canActivate itself', async () => {
     const seen: unknown[] = [];
@@ -96,21 +104,18 @@ way('Enhancers', 'a guard', () => {
     class LockedGuard implements CanActivate {
       @DistributedLock({ value: 'guard', ...PATIENT })
       async canActivate(context: ExecutionContext) {
-        seen.push(currentLease()?.key);
+        seen.push(key());
         return context.switchToHttp().getRequest<{ url: string }>().url !== '/no';
       }
     }
-    const { app, acquired } = await boot({ controllers: [PlainController], providers: [{ provide: APP_GUARD, useClass: LockedGuard }] });
+    const { app, acquired } = await boot(controllerWith(UseGuards(LockedGuard)));
     const url = await listen(app);
-    expect([(await fetch(`${url}/yes`)).status, (await fetch(`${url}/no`)).status]).toEqual([200, 403]);
-    expect(seen).toEqual(['guard-locks', 'guard-locks']);
-    expect(acquired).toEqual(seen);
+    expect([(await fetch(`${url}/a`)).status, (await fetch(`${url}/no`)).status]).toEqual([200, 403]);
+    expect([seen, acquired]).toEqual([Array(2).fill('guard-locks'), Array(2).fill('guard-locks')]);
   });
 
   it('never runs unlocked where it is made with plain new', async () => {
-    @UseGuards(new CountingGuard())
-    class Guarded extends PlainController {}
-    const { app, acquired } = await boot({ controllers: [Controller()(Guarded) ?? Guarded] });
+    const { app, acquired } = await boot(controllerWith(UseGuards(new CountingGuard())));
     expect((await fetch(`${await listen(app)}/a`)).status).toBe(500);
     expect(acquired).toEqual([]);
   });
@@ -118,27 +123,12 @@ way('Enhancers', 'a guard', () => {
 
 way('Enhancers', 'a pipe', () => {
   it('is locked as APP_PIPE', () => proveRequests({ providers: [{ provide: APP_PIPE, useClass: CountingPipe }] }));
-
-  it('is locked at a parameter', () => {
-    @Controller()
-    class Piped {
-      @Get(':id')
-      get(@Param('id', CountingPipe) id: string) {
-        return { id };
-      }
-    }
-    return proveRequests({ controllers: [Piped] });
-  });
+  it('is locked with @UsePipes', () => proveRequests(controllerWith(UsePipes(CountingPipe))));
 });
 
 way('Enhancers', 'an interceptor', () => {
   it('is locked as APP_INTERCEPTOR', () => proveRequests({ providers: [{ provide: APP_INTERCEPTOR, useClass: CountingInterceptor }] }));
-
-  it('is locked with @UseInterceptors', () => {
-    @UseInterceptors(CountingInterceptor)
-    class Intercepted extends PlainController {}
-    return proveRequests({ controllers: [Controller()(Intercepted) ?? Intercepted] });
-  });
+  it('is locked with @UseInterceptors', () => proveRequests(controllerWith(UseInterceptors(CountingInterceptor))));
 
   it('may hold the lock in intercept itself, for as long as the handler runs', async () => {
     const seen: unknown[] = [];
@@ -148,13 +138,12 @@ way('Enhancers', 'an interceptor', () => {
       intercept(_context: ExecutionContext, next: CallHandler): Observable<unknown> {
         return defer(async () => {
           const result: unknown = await lastValueFrom(next.handle());
-          seen.push(currentLease()?.key);
+          seen.push(key());
           return result;
         });
       }
     }
-    const providers = [{ provide: APP_INTERCEPTOR, useClass: LockedInterceptor }];
-    const { app, acquired } = await boot({ controllers: [PlainController], providers });
+    const { app, acquired } = await boot(controllerWith(UseInterceptors(LockedInterceptor)));
     expect(await (await fetch(`${await listen(app)}/a`)).json()).toEqual({ id: 'a' });
     expect([seen, acquired]).toEqual([['around-locks'], ['around-locks']]);
   });
@@ -162,22 +151,9 @@ way('Enhancers', 'an interceptor', () => {
 
 way('Enhancers', 'an exception filter', () => {
   it('is locked as APP_FILTER', () => proveRequests({ providers: [{ provide: APP_FILTER, useClass: CountingFilter }] }, 'broken'));
-
-  it('is locked with @UseFilters', () => {
-    @UseFilters(CountingFilter)
-    class Filtered extends PlainController {}
-    return proveRequests({ controllers: [Controller()(Filtered) ?? Filtered] }, 'broken');
-  });
+  it('is locked with @UseFilters', () => proveRequests(controllerWith(UseFilters(CountingFilter)), 'broken'));
 });
 
 way('Enhancers', 'a middleware', () => {
-  it('is locked', () => {
-    @Module({})
-    class WithMiddleware {
-      configure(consumer: MiddlewareConsumer) {
-        consumer.apply(CountingMiddleware).forRoutes(PlainController);
-      }
-    }
-    return proveRequests({ imports: [WithMiddleware] });
-  });
+  it('is locked', () => proveRequests({ imports: [WithMiddleware] }));
 });

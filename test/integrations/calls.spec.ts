@@ -6,12 +6,10 @@ import {
   type OnModuleDestroy,
   type OnModuleInit,
 } from '@nestjs/common';
-import { currentLease, DistributedLock, LockConfigError, Locks } from 'nestjs-distributed-lock';
+import { DistributedLock, LockConfigError, Locks } from 'nestjs-distributed-lock';
 import { boot } from '../nest/boot.js';
 import { COUNT_KEY, Counter, expectOneAtATime, keysSeen, PATIENT } from './counter.js';
-import { way } from './place.js';
-
-const key = () => currentLease()?.key ?? 'none';
+import { key, way } from './place.js';
 
 way('Calls', 'by the class itself', () => {
   @Injectable()
@@ -28,27 +26,23 @@ way('Calls', 'by the class itself', () => {
     async inner() {
       return key();
     }
-    @DistributedLock<SelfCaller['countdown']>({ key: () => 'all', ...PATIENT })
+    @DistributedLock({ key: () => 'all', ...PATIENT })
     async countdown(from: number): Promise<string[]> {
       return from === 0 ? [key()] : [key(), ...(await this.countdown(from - 1))];
     }
   }
 
-  it('is locked, by way of `this`', async () => {
-    const booted = await boot({ providers: [SelfCaller] });
-    await expectOneAtATime(booted, { count: () => booted.get(SelfCaller).countByThis() }, booted.get(SelfCaller));
+  it('is locked, by way of `this`, also on what a factory made', async () => {
+    const booted = await boot({ providers: [SelfCaller, { provide: 'made', useFactory: () => new SelfCaller() }] });
+    const made = booted.app.get<SelfCaller>('made');
+    await expectOneAtATime(booted, { count: () => booted.get(SelfCaller).countByThis() }, { count: () => made.countByThis() });
   });
 
-  it('is locked within another locked method, whose lease is the current one again afterwards', async () => {
+  it('is locked within another locked method, whose lease is the current one again afterwards, and may be the same', async () => {
     const { get, acquired } = await boot({ providers: [SelfCaller] });
     expect(await get(SelfCaller).outer()).toEqual(['SelfCaller.outer-locks', 'SelfCaller.inner-locks', 'SelfCaller.outer-locks']);
-    expect(acquired).toEqual(['SelfCaller.outer-locks', 'SelfCaller.inner-locks']);
-  });
-
-  it('enters its own key again', async () => {
-    const { get, isTaken } = await boot({ providers: [SelfCaller] });
     expect(await get(SelfCaller).countdown(2)).toEqual(Array(3).fill('SelfCaller.countdown-all-locks'));
-    expect(await isTaken('SelfCaller.countdown-all-locks')).toBe(false);
+    expect(acquired).toEqual(['SelfCaller.outer-locks', 'SelfCaller.inner-locks', 'SelfCaller.countdown-all-locks']);
   });
 });
 
@@ -56,10 +50,8 @@ way('Calls', 'in a constructor: a clear error', () => {
   const ran: string[] = [];
   @Injectable()
   class Eager {
-    readonly first: Promise<unknown>;
-    constructor() {
-      this.first = this.load().catch((error: unknown) => error);
-    }
+    readonly first = this.load().catch((error: unknown) => error);
+
     @DistributedLock()
     async load() {
       ran.push(key());
@@ -94,27 +86,7 @@ way('Calls', 'in a constructor: a clear error', () => {
 });
 
 way('Hooks', 'onModuleInit and onApplicationBootstrap', () => {
-  it('are locked where they are the method, in each app', async () => {
-    const ran: string[] = [];
-    @Injectable()
-    class Migration implements OnModuleInit, OnApplicationBootstrap {
-      @DistributedLock(PATIENT)
-      async onModuleInit() {
-        ran.push(key());
-      }
-      @DistributedLock(PATIENT)
-      async onApplicationBootstrap() {
-        ran.push(key());
-      }
-    }
-    const { acquired, store } = await boot({ providers: [Migration] });
-    expect(ran).toEqual(['Migration.onModuleInit-locks', 'Migration.onApplicationBootstrap-locks']);
-    expect(acquired).toEqual([]); // the app had booted before anybody could listen
-    await boot({ providers: [Migration] }, { store });
-    expect(ran).toHaveLength(4);
-  });
-
-  it('may call what is locked, on what Nest and factories made', async () => {
+  it('are locked where they are the method, and where they call one, on what Nest and factories made', async () => {
     const ran: unknown[] = [];
     @Injectable()
     class Starter implements OnModuleInit, OnApplicationBootstrap {
@@ -123,17 +95,20 @@ way('Hooks', 'onModuleInit and onApplicationBootstrap', () => {
         @Inject(Counter) private readonly counter: Counter,
         @Inject('made') private readonly made: Counter,
       ) {
-        locks.on('acquired', ({ key }) => ran.push(key));
+        locks.on('acquired', (lease) => ran.push(lease.key));
       }
+      @DistributedLock(PATIENT)
       async onModuleInit() {
         ran.push(await this.counter.count(), await this.made.count());
       }
+      @DistributedLock(PATIENT)
       async onApplicationBootstrap() {
         ran.push(await this.counter.count(), await this.made.count());
       }
     }
     await boot({ providers: [Starter, Counter, { provide: 'made', useFactory: () => new Counter() }] });
-    expect(ran).toEqual(['count-locks', 'count-locks', 1, 2, 'count-locks', 'count-locks', 3, 4]);
+    const own = ['Starter.onModuleInit-locks', 'Starter.onApplicationBootstrap-locks'];
+    expect(ran).toEqual([own[0], COUNT_KEY, COUNT_KEY, 1, 2, own[1], COUNT_KEY, COUNT_KEY, 3, 4]);
   });
 });
 
@@ -156,7 +131,7 @@ way('Hooks', 'onModuleDestroy and beforeApplicationShutdown', () => {
     const { app, acquired, isTaken } = await boot({ providers: [Farewell, Counter] });
     await app.close();
     expect(ran).toEqual(['Farewell.onModuleDestroy-locks', 'Farewell.beforeApplicationShutdown-locks']);
-    expect(acquired).toEqual([ran[0], 'count-locks', ran[1]]);
+    expect(acquired).toEqual([ran[0], COUNT_KEY, ran[1]]);
     expect(await Promise.all(acquired.map(isTaken))).toEqual([false, false, false]);
   });
 });

@@ -1,18 +1,15 @@
 import { Inject, Scope, Injectable } from '@nestjs/common';
 import { REQUEST } from '@nestjs/core';
 import { EventEmitter2, EventEmitterModule, OnEvent } from '@nestjs/event-emitter';
-import { currentLease, LockTimeoutError } from 'nestjs-distributed-lock';
 import { boot, type Booted } from '../nest/boot.js';
 import { Gate } from '../nest/gate.js';
 import { eventually } from '../support/eventually.js';
 import { InvoiceListener, OrderDesk } from './event-emitter-orders.js';
-import { lockAmong, place, way } from './place.js';
+import { key, lockAmong, place, way } from './place.js';
 
 const LONG = { keyTimeout: 60_000 };
 const imports = [EventEmitterModule.forRoot({ wildcard: true })];
 
-/** The key of the lock that the caller is in. */
-const key = () => currentLease()?.key;
 const emitterOf = ({ app }: Booted) => app.get(EventEmitter2);
 
 place('Events', '@OnEvent', (order) => {
@@ -30,43 +27,6 @@ place('Events', '@OnEvent', (order) => {
     expect(booted.get(Listener).seen).toEqual([['a', 2, 'Listener.placed-locks']]);
     expect(booted.acquired).toEqual(['Listener.placed-locks']);
   });
-
-  it('is waited for by emitAsync, which gets its result', async () => {
-    class Listener {
-      @lockAmong(order, { ...LONG, waitTimeout: Infinity, retryInterval: 10 }, OnEvent('order.placed'))
-      async placed(id: string) {
-        return `${id} ${key()}`;
-      }
-    }
-    const booted = await boot({ imports, providers: [Listener] });
-    const lease = await booted.locks.acquire('Listener.placed-locks', LONG);
-    let results: unknown[] | undefined;
-    const emitted = emitterOf(booted)
-      .emitAsync('order.placed', 'a')
-      .then((all) => (results = all));
-    await eventually(() => booted.waiting.length === 1);
-    expect(results).toBeUndefined();
-    await lease.release();
-    expect(await emitted).toEqual(['a Listener.placed-locks']);
-  });
-
-  it.each([{ async: true }, { promisify: true }, { prependListener: true }, { nextTick: true }])(
-    'runs once under its lock with %j',
-    async (options) => {
-      class Listener {
-        seen: unknown[] = [];
-        @lockAmong(order, LONG, OnEvent('order.placed', options))
-        async placed(id: string) {
-          this.seen.push([id, key()]);
-        }
-      }
-      const booted = await boot({ imports, providers: [Listener] });
-      emitterOf(booted).emit('order.placed', 'a');
-      await eventually(() => booted.get(Listener).seen.length > 0);
-      expect(booted.get(Listener).seen).toEqual([['a', 'Listener.placed-locks']]);
-      expect(booted.acquired).toEqual(['Listener.placed-locks']);
-    },
-  );
 
   it('hears of several events, by names and by a wildcard, and is locked once for each', async () => {
     class Listener {
@@ -104,45 +64,6 @@ place('Events', '@OnEvent', (order) => {
     gate.open();
     expect(await Promise.all(emitted)).toEqual([['ann'], ['ann'], ['bob'], ['bob']]);
     expect(booted.acquired).toHaveLength(4);
-  });
-
-  it('gives its own error, and the lock back', async () => {
-    const failure = new Error('no paper');
-    class Listener {
-      @lockAmong(order, LONG, OnEvent('loud', { suppressErrors: false }))
-      async loud() {
-        throw failure;
-      }
-      @lockAmong(order, LONG, OnEvent('quiet'))
-      async quiet() {
-        throw failure;
-      }
-    }
-    const booted = await boot({ imports, providers: [Listener] });
-    await expect(emitterOf(booted).emitAsync('loud')).rejects.toBe(failure);
-    expect(await emitterOf(booted).emitAsync('quiet')).toEqual([undefined]);
-    expect(booted.acquired).toEqual(['Listener.loud-locks', 'Listener.quiet-locks']);
-    expect(await booted.isTaken('Listener.loud-locks')).toBe(false);
-    expect(await booted.isTaken('Listener.quiet-locks')).toBe(false);
-  });
-
-  it('is not run where the key stays taken; who emits hears of it if errors are not suppressed', async () => {
-    class Listener {
-      runs = 0;
-      @lockAmong(order, { value: 'shared', waitTimeout: 0 }, OnEvent('loud', { suppressErrors: false }))
-      async loud() {
-        this.runs++;
-      }
-      @lockAmong(order, { value: 'shared', waitTimeout: 0 }, OnEvent('quiet'))
-      async quiet() {
-        this.runs++;
-      }
-    }
-    const booted = await boot({ imports, providers: [Listener] });
-    await booted.locks.acquire('shared-locks', LONG);
-    await expect(emitterOf(booted).emitAsync('loud')).rejects.toThrow(LockTimeoutError);
-    expect(await emitterOf(booted).emitAsync('quiet')).toEqual([undefined]);
-    expect(booted.get(Listener).runs).toBe(0);
   });
 
   it('is locked in request scope, where the payload is the request', async () => {

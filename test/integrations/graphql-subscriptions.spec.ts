@@ -1,23 +1,28 @@
+import { APP_FILTER } from '@nestjs/core';
 import { Args, Int, Query, Resolver, Subscription } from '@nestjs/graphql';
-import { currentLease, type DistributedLockOptions } from 'nestjs-distributed-lock';
+import { DistributedLock, LockExceptionFilter, type DistributedLockOptions } from 'nestjs-distributed-lock';
+import { Gate } from '../nest/gate.js';
 import { eventually } from '../support/eventually.js';
 import { serveGraphql } from './graphql-app.js';
 import { Channel } from './graphql-channel.js';
+import { StockResolver, StockService } from './graphql-docs.js';
 import { Subscriber } from './graphql-subscriber.js';
-import { lockAmong, place, type Order } from './place.js';
+import { key, lockAmong, LONG, place, type Order } from './place.js';
 
 const KEY = 'news-locks';
+const resolve = (value: number) => value;
+const OVER_WS = { subscriptions: { 'graphql-ws': true } };
 
 async function serveNews(order: Order, options: DistributedLockOptions = {}) {
-  const lock = { value: 'news', keyTimeout: 60_000, waitTimeout: 20_000, ...options };
+  const lock = { value: 'news', ...LONG, ...options };
 
   @Resolver()
   class NewsResolver {
     readonly channel = new Channel<number>();
-    readonly endings: (string | undefined)[] = [];
+    readonly endings: string[] = [];
     setUp: string | undefined;
 
-    @lockAmong(order, { ...lock, returns: 'iterable' }, Subscription(() => Int, { resolve: (value: number) => value }))
+    @lockAmong(order, { ...lock, returns: 'iterable' }, Subscription(() => Int, { resolve }))
     news() {
       return this.channel.iterate(0);
     }
@@ -37,15 +42,15 @@ async function serveNews(order: Order, options: DistributedLockOptions = {}) {
     @lockAmong(order, lock, Subscription(() => String, { resolve: (value: string) => value }))
     async *counted(@Args('to', { type: () => Int }) to: number) {
       try {
-        for (let count = 1; count <= to; count++) yield `${count} ${currentLease()?.key}`;
+        for (let count = 1; count <= to; count++) yield `${count} ${key()}`;
       } finally {
-        this.endings.push(currentLease()?.key);
+        this.endings.push(key());
       }
     }
 
-    @lockAmong(order, lock, Subscription(() => Int, { resolve: (value: number) => value }))
+    @lockAmong(order, lock, Subscription(() => Int, { resolve }))
     async setUpOnly() {
-      this.setUp = currentLease()?.key;
+      this.setUp = key();
       return this.channel.iterate(0);
     }
 
@@ -55,7 +60,7 @@ async function serveNews(order: Order, options: DistributedLockOptions = {}) {
       return this.channel.most;
     }
   }
-  const served = await serveGraphql({ providers: [NewsResolver] }, {}, { subscriptions: { 'graphql-ws': true } });
+  const served = await serveGraphql({ providers: [NewsResolver] }, {}, OVER_WS);
   const subscribe = (field = 'news') => new Subscriber(served.url, `subscription { ${field} }`);
   const isFree = () => eventually(async () => !(await served.isTaken(KEY)));
   return { ...served, resolver: served.get(NewsResolver), channel: served.get(NewsResolver).channel, subscribe, isFree };
@@ -71,20 +76,6 @@ place('GraphQL', '@Subscription that returns an async iterable: locked while the
     expect([acquired, channel.begun, await isTaken(KEY)]).toEqual([[KEY], [KEY], true]);
     await client[leave]();
     await isFree();
-  });
-
-  it('lets subscribers in one after the other', async () => {
-    const { subscribe, channel, acquired } = await serveNews(order);
-    const first = subscribe();
-    await first.received(1);
-    const second = subscribe();
-    await eventually(() => second.isHeard);
-    channel.publish(1);
-    await first.received(2);
-    expect([second.values, channel.begun]).toEqual([[], [KEY]]);
-    await first.complete();
-    expect(await second.received(1)).toEqual([0]);
-    expect([channel.most, acquired]).toEqual([1, [KEY, KEY]]);
   });
 
   it('keeps its filter and its resolve', async () => {
@@ -142,5 +133,73 @@ place('GraphQL', '@Subscription on an async method: only its setting up is locke
     await Promise.all(clients.map((client) => client.received(1)));
     expect([resolver.setUp, channel.most, await isTaken(KEY)]).toEqual([KEY, 2, false]);
     expect(acquired).toEqual([KEY, KEY]);
+  });
+});
+
+describe('a locked subscription', () => {
+  @Resolver()
+  class NewsResolver {
+    readonly gate = new Gate();
+    readonly channel = new Channel<number>();
+    readonly steps: string[] = [];
+
+    @Subscription(() => Int, { resolve })
+    @DistributedLock({ value: 'slow', keyTimeout: 60_000 })
+    async *slow() {
+      try {
+        yield 1;
+        await this.gate.pass();
+        yield 2;
+        this.steps.push('after the yield');
+      } finally {
+        this.steps.push('end');
+      }
+    }
+    @Subscription(() => Int, { resolve })
+    @DistributedLock({ value: 'alone', returns: 'iterable', keyTimeout: 60_000, waitTimeout: 0 })
+    alone() {
+      return this.channel.iterate(0);
+    }
+    @Query(() => Int)
+    async readers() {
+      return this.channel.most;
+    }
+  }
+
+  it('keeps its lock, when its subscriber has left, until its async generator comes to a yield', async () => {
+    const { url, get, isTaken } = await serveGraphql({ providers: [NewsResolver] }, {}, OVER_WS);
+    const { gate, steps } = get(NewsResolver);
+    const client = new Subscriber(url, 'subscription { slow }');
+    await client.received(1);
+    await eventually(() => gate.arrived === 1);
+    await client.complete();
+    expect(await isTaken('slow-locks')).toBe(true);
+    gate.open();
+    await eventually(async () => !(await isTaken('slow-locks')));
+    expect(steps).toEqual(['end']);
+  });
+
+  it('tells of a time-out past all filters, with the name of its key', async () => {
+    const filter = { provide: APP_FILTER, useClass: LockExceptionFilter };
+    const { url, get } = await serveGraphql({ providers: [NewsResolver, filter] }, {}, OVER_WS);
+    await new Subscriber(url, 'subscription { alone }').received(1);
+    const refused = new Subscriber(url, 'subscription { alone }');
+    await eventually(() => refused.errors.length === 1);
+    expect(refused.errors).toMatchObject([{ message: expect.stringContaining('alone-locks') }]);
+    expect(get(NewsResolver).channel.begun).toEqual(['alone-locks']);
+  });
+
+  it('of docs/graphql.md lets one subscriber in at a time', async () => {
+    const { url, get, isTaken } = await serveGraphql({ providers: [StockResolver, StockService] }, {}, OVER_WS);
+    const { changes } = get(StockService);
+    const first = new Subscriber(url, 'subscription { changes }');
+    await first.received(1);
+    const second = new Subscriber(url, 'subscription { changes }');
+    await eventually(() => second.isHeard);
+    await first.complete();
+    expect(await second.received(1)).toEqual([0]);
+    expect([changes.most, changes.begun]).toEqual([1, ['changes-locks', 'changes-locks']]);
+    await second.complete();
+    await eventually(async () => !(await isTaken('changes-locks')));
   });
 });

@@ -8,15 +8,16 @@ import {
   type CanActivate,
   type ExecutionContext,
 } from '@nestjs/common';
-import { APP_INTERCEPTOR, Reflector } from '@nestjs/core';
-import { Args, GqlExecutionContext, Int, Mutation, Query, Resolver } from '@nestjs/graphql';
-import { currentLease, DistributedLockInterceptor } from 'nestjs-distributed-lock';
+import { APP_FILTER, APP_INTERCEPTOR, Reflector } from '@nestjs/core';
+import { Args, Field, GqlExecutionContext, Int, Mutation, ObjectType, Parent, Query, ResolveField, Resolver } from '@nestjs/graphql';
+import { DistributedLockInterceptor, LockExceptionFilter } from 'nestjs-distributed-lock';
+import { redisStore } from 'nestjs-distributed-lock/redis';
+import { Gate } from '../nest/gate.js';
 import { Tally } from '../nest/tally.js';
+import { eventually } from '../support/eventually.js';
 import { serveGraphql } from './graphql-app.js';
-import { lockAmong, place } from './place.js';
-
-const LONG = { keyTimeout: 60_000, waitTimeout: 20_000 };
-const key = () => currentLease()?.key ?? 'unlocked';
+import { StockResolver, StockService } from './graphql-docs.js';
+import { key, lockAmong, LONG, place, type Order } from './place.js';
 
 class RoleGuard implements CanActivate {
   private readonly reflector = new Reflector();
@@ -26,97 +27,118 @@ class RoleGuard implements CanActivate {
   }
 }
 
-place('GraphQL', '@Query, with @Args, pipes and guards', (order) => {
-  @Resolver()
-  class StockResolver {
+@ObjectType()
+class Shelf {
+  @Field(() => Int)
+  id!: number;
+}
+
+function shopOf(order: Order) {
+  @Resolver(() => Shelf)
+  class ShopResolver {
     readonly tally = new Tally();
 
-    @lockAmong(order, { value: 'stock', key: (id: string) => id, ...LONG }, Query(() => String))
+    @lockAmong(order, { value: 'stock', key: (id: string) => id, ...LONG }, Query(() => String, { name: 'renamed' }))
     async stock(@Args('id', { type: () => String }, ParseIntPipe) id: number) {
       return `${id * 2} ${key()}`;
     }
-
-    @lockAmong(order, { value: 'digest', paramLock: true, ...LONG }, Query(() => String, { name: 'renamed', nullable: true }))
-    async digest(@Args('id', { type: () => Int }) _id: number) {
-      return key();
-    }
-
     @lockAmong(order, { value: 'guarded', ...LONG }, UseGuards(RoleGuard), SetMetadata('role', 'clerk'), Query(() => String))
     async guarded() {
       return key();
     }
-
-    @lockAmong(order, { value: 'count', reentrant: true, ...LONG }, Query(() => Int))
+    @lockAmong(order, { value: 'count', ...LONG }, Query(() => Int))
     async count() {
       return this.tally.add();
     }
+    @lockAmong(order, { value: 'buy', ...LONG }, Mutation(() => String))
+    async buy() {
+      return `${await this.tally.add()} ${key()}`;
+    }
+    @Query(() => [Shelf])
+    async shelves(@Args('count', { type: () => Int }) count: number) {
+      return Array.from({ length: count }, (_, id) => ({ id }));
+    }
+    @lockAmong(order, { value: 'shelf', ...LONG }, Query(() => Shelf))
+    async shelf() {
+      return { id: 7 };
+    }
+    @lockAmong(order, { value: 'total', ...LONG }, ResolveField(() => Int))
+    async total(@Parent() _shelf: Shelf) {
+      return this.tally.add();
+    }
+    @lockAmong(order, { value: 'own', key: (shelf: Shelf) => shelf.id, ...LONG }, ResolveField('itsKey', () => String))
+    async own(@Parent() _shelf: Shelf) {
+      return key();
+    }
+    @lockAmong(order, { value: 'shelf', ...LONG }, ResolveField(() => String))
+    async same() {
+      return key();
+    }
   }
-  const metadata = { providers: [StockResolver] };
+  return ShopResolver;
+}
 
-  it('locks once, by what the pipes made of the arguments', async () => {
-    const { query, acquired, isTaken } = await serveGraphql(metadata);
-    expect((await query('{ stock(id: "21") }')).data).toEqual({ stock: '42 stock-21-locks' });
-    expect((await query('{ stock(id: "many") }')).errors).toHaveLength(1);
+async function serveShop(order: Order, config = {}) {
+  const Shop = shopOf(order);
+  const served = await serveGraphql({ providers: [Shop] }, {}, config);
+  return { ...served, tally: served.get(Shop).tally };
+}
+
+place('GraphQL', '@Query, with @Args, pipes and guards', (order) => {
+  it('locks once, by what the pipes made of the arguments, after the guard has let the request in', async () => {
+    const { query, acquired, isTaken } = await serveShop(order);
+    expect((await query('{ renamed(id: "21") }')).data).toEqual({ renamed: '42 stock-21-locks' });
+    expect((await query('{ renamed(id: "many") }')).errors).toHaveLength(1);
+    expect(await query('{ guarded }')).toMatchObject({ data: null, errors: [{ path: ['guarded'] }] });
     expect(acquired).toEqual(['stock-21-locks']);
     expect(await isTaken('stock-21-locks')).toBe(false);
   });
 
-  it('keeps its name in the schema, and takes a digest for a key', async () => {
-    const { query } = await serveGraphql(metadata);
-    const { data } = await query('{ a: renamed(id: 1) b: renamed(id: 1) c: renamed(id: 2) }');
-    expect(data?.a).toMatch(/^digest-[0-9a-f]{32}-locks$/);
-    expect([data?.b === data?.a, data?.c === data?.a]).toEqual([true, false]);
-  });
-
-  it('locks after the guard has let the request in', async () => {
-    const { post, acquired } = await serveGraphql(metadata);
-    expect((await post('graphql', { query: '{ guarded }' })).body).toMatchObject({ data: null, errors: [{ path: ['guarded'] }] });
-    expect(acquired).toEqual([]);
-  });
-
   it('lets one in at a time: the fields of one request, which run side by side, and several requests', async () => {
-    const { query, get, acquired } = await serveGraphql(metadata);
+    const { query, tally, acquired } = await serveShop(order);
     const fields = ['a', 'b', 'c', 'd'].map((alias) => `${alias}: count`).join(' ');
     const answers = await Promise.all([query(`{ ${fields} }`), query(`{ ${fields} }`)]);
     const counts = answers.flatMap(({ data }) => Object.values(data ?? {}) as number[]);
     expect(counts.sort()).toEqual([1, 2, 3, 4, 5, 6, 7, 8]);
-    expect(get(StockResolver).tally).toMatchObject({ value: 8, most: 1 });
+    expect(tally).toMatchObject({ value: 8, most: 1 });
     expect(acquired).toEqual(Array(8).fill('count-locks'));
   });
 });
 
 place('GraphQL', '@Mutation, alone and several in one request', (order) => {
-  @Resolver()
-  class OrderResolver {
-    readonly tally = new Tally();
-
-    @lockAmong(order, { value: 'buy', ...LONG }, Mutation(() => String))
-    async buy() {
-      return `${await this.tally.add()} ${key()}`;
-    }
-
-    // A schema needs a query.
-    @Query(() => Int)
-    async bought() {
-      return this.tally.value;
-    }
-  }
-
-  it('locks once for each, between requests too', async () => {
-    const { query, get, acquired } = await serveGraphql({ providers: [OrderResolver] });
+  it('locks once for each, between requests too, and where several came in one HTTP request', async () => {
+    const { query, post, tally, acquired } = await serveShop(order, { allowBatchedHttpRequests: true });
     const one = await query('mutation { a: buy b: buy }');
     expect(one.data).toEqual({ a: '1 buy-locks', b: '2 buy-locks' });
-    await Promise.all([query('mutation { a: buy b: buy }'), query('mutation { buy }'), query('mutation { buy }')]);
-    expect(get(OrderResolver).tally).toMatchObject({ value: 6, most: 1 });
-    expect(acquired).toEqual(Array(6).fill('buy-locks'));
+    const batch = Array(3).fill({ query: 'mutation { buy }' });
+    await Promise.all([query('mutation { a: buy b: buy }'), query('mutation { buy }'), post('graphql', batch)]);
+    expect(tally).toMatchObject({ value: 8, most: 1 });
+    expect(acquired).toEqual(Array(8).fill('buy-locks'));
+  });
+});
+
+place('GraphQL', '@ResolveField, for each of many parents', (order) => {
+  it('locks once for each parent, one at a time where they share a key', async () => {
+    const { query, tally, acquired } = await serveShop(order);
+    const { data } = await query('{ shelves(count: 6) { total } }');
+    const totals = (data?.shelves as { total: number }[]).map(({ total }) => total);
+    expect(totals.sort()).toEqual([1, 2, 3, 4, 5, 6]);
+    expect(tally).toMatchObject({ value: 6, most: 1 });
+    expect(acquired).toEqual(Array(6).fill('total-locks'));
   });
 
-  it('locks operations that came in one HTTP request one after the other', async () => {
-    const { post, get, acquired } = await serveGraphql({ providers: [OrderResolver] }, {}, { allowBatchedHttpRequests: true });
-    const { body } = await post('graphql', [{ query: 'mutation { buy }' }, { query: 'mutation { buy }' }, { query: 'mutation { buy }' }]);
-    expect((body as { data: object }[]).map(({ data }) => data)).toHaveLength(3);
-    expect(get(OrderResolver).tally).toMatchObject({ value: 3, most: 1 });
-    expect(acquired).toEqual(Array(3).fill('buy-locks'));
+  it('locks by the parent, as it is given by @Parent', async () => {
+    const { query, acquired } = await serveShop(order);
+    const { data } = await query('{ shelves(count: 3) { itsKey } }');
+    expect(data).toEqual({ shelves: [0, 1, 2].map((id) => ({ itsKey: `own-${id}-locks` })) });
+    expect(acquired.toSorted()).toEqual(['own-0-locks', 'own-1-locks', 'own-2-locks']);
+  });
+
+  it('takes the key of its own @Query anew: the query has given it back when its fields are resolved', async () => {
+    const { query, acquired, isTaken } = await serveShop(order);
+    expect(await query('{ shelf { id same } }')).toMatchObject({ data: { shelf: { id: 7, same: 'shelf-locks' } } });
+    expect(acquired).toEqual(['shelf-locks', 'shelf-locks']);
+    expect(await isTaken('shelf-locks')).toBe(false);
   });
 });
 
@@ -138,7 +160,6 @@ place('GraphQL', 'a resolver of request scope, and one with the interceptor boun
     constructor() {
       RequestResolver.made++;
     }
-
     @lockAmong(order, { value: 'scoped', ...ONCE }, Query(() => String))
     async scoped() {
       return key();
@@ -154,4 +175,87 @@ place('GraphQL', 'a resolver of request scope, and one with the interceptor boun
     await query('{ scoped }');
     expect(RequestResolver.made).toBe(made + 1);
   });
+});
+
+const SECRET = 'order-of-alice';
+const REFUSED = { status: 200, data: { buy: null }, errors: [{ path: ['buy'] }] };
+
+async function serveOrders(order: Order, providers: object[], options = {}) {
+  @Resolver()
+  class OrderResolver {
+    readonly gate = new Gate();
+    error: Error | undefined;
+
+    @lockAmong(order, { value: SECRET, retryCount: 1, keyTimeout: 60_000 }, Mutation(() => String, { nullable: true }))
+    async buy() {
+      await this.gate.pass();
+      if (this.error) throw this.error;
+      return key();
+    }
+    // A schema needs a query.
+    @Query(() => Int)
+    async arrived() {
+      return this.gate.arrived;
+    }
+  }
+  const served = await serveGraphql({ providers: [OrderResolver, ...(providers as [])] }, options);
+  const resolver = served.get(OrderResolver);
+  /** The answer while another request is in. */
+  const contend = async () => {
+    const first = served.query('mutation { buy }');
+    await eventually(() => resolver.gate.arrived === 1);
+    const refused = await served.query('mutation { buy }');
+    resolver.gate.open();
+    expect((await first).data).toEqual({ buy: `${SECRET}-locks` });
+    expect([resolver.gate.arrived, served.acquired]).toEqual([1, [`${SECRET}-locks`]]);
+    return refused;
+  };
+  return { ...served, resolver, contend };
+}
+const away = () => ({
+  store: redisStore({ options: { path: '/nobody/listens/here.sock', disconnectTimeout: 10 }, requestTimeout: 100 }),
+});
+
+place('GraphQL', 'contention and outage, reported in the errors of the response', (order) => {
+  it('answers the field with an error while another request is in, or the store is away, and runs nothing', async () => {
+    const { contend } = await serveOrders(order, []);
+    expect(await contend()).toMatchObject(REFUSED);
+    const { query, resolver } = await serveOrders(order, [], away());
+    expect(await query('mutation { buy }')).toMatchObject(REFUSED);
+    expect(resolver.gate.arrived).toBe(0);
+  });
+});
+
+place('GraphQL', 'LockExceptionFilter, bound to the app: 423 and 503 in the extensions, and no key', (order) => {
+  const filter = { provide: APP_FILTER, useClass: LockExceptionFilter };
+
+  it('says 423 while another request is in, and 503 while Redis is away', async () => {
+    const { contend } = await serveOrders(order, [filter]);
+    const { query, resolver } = await serveOrders(order, [filter], away());
+    for (const [answer, status, code] of [
+      [await contend(), 423, 'LOCK_TIMEOUT'],
+      [await query('mutation { buy }'), 503, 'LOCK_STORE'],
+    ] as const) {
+      expect(answer).toMatchObject({ ...REFUSED, errors: [{ extensions: { status, originalError: { code } } }] });
+      expect(JSON.stringify(answer)).not.toContain(SECRET);
+    }
+    expect(resolver.gate.arrived).toBe(0);
+  });
+
+  it('leaves the errors of the method alone', async () => {
+    const { query, resolver } = await serveOrders(order, [filter]);
+    resolver.error = new Error('sold out');
+    resolver.gate.open();
+    expect(await query('mutation { buy }')).toMatchObject({ data: { buy: null }, errors: [{ message: 'sold out' }] });
+  });
+});
+
+it('docs/graphql.md: a mutation is locked by its argument, and a field by its parent', async () => {
+  const { query, get, acquired } = await serveGraphql({ providers: [StockResolver, StockService] });
+  const { counted } = get(StockService);
+  expect((await query('mutation { a: reduce(shelf: 7, units: 2) b: reduce(shelf: 7, units: 3) }')).data).toEqual({ a: 8, b: 5 });
+  expect([counted.splice(0), acquired.splice(0)]).toEqual([Array(2).fill('stock-7-locks'), Array(2).fill('stock-7-locks')]);
+  expect((await query('{ shelves { units } }')).data).toEqual({ shelves: Array(3).fill({ units: 5 }) });
+  expect(counted.toSorted()).toEqual(['stock-1-locks', 'stock-2-locks', 'stock-3-locks']);
+  expect(acquired).toHaveLength(3);
 });

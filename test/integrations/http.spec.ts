@@ -18,19 +18,19 @@ import {
   type CallHandler,
   type CanActivate,
   type ExecutionContext,
+  type INestApplication,
   type NestInterceptor,
+  type Provider,
 } from '@nestjs/common';
-import { Reflector } from '@nestjs/core';
+import { APP_INTERCEPTOR, Reflector } from '@nestjs/core';
 import { IsInt, IsString, Min } from 'class-validator';
 import { map, Observable, of } from 'rxjs';
-import { currentLease } from 'nestjs-distributed-lock';
+import { DistributedLockInterceptor, ReadLock, Semaphore, WriteLock } from 'nestjs-distributed-lock';
+import { Gate } from '../nest/gate.js';
 import { Tally } from '../nest/tally.js';
-import { ADAPTERS, serve } from './http-app.js';
-import { lockAmong, place } from './place.js';
-
-const LONG = { keyTimeout: 60_000, waitTimeout: 20_000 };
-/** The key of the lock that the caller is in. */
-const key = () => currentLease()?.key ?? 'unlocked';
+import { eventually } from '../support/eventually.js';
+import { ADAPTERS, serve, type Adapter } from './http-app.js';
+import { among, key, lockAmong, LONG, place } from './place.js';
 
 class Order {
   @IsString()
@@ -64,38 +64,16 @@ place('HTTP', '@Get with pipes on @Param and @Query, on Express and Fastify', (o
     async one(@Param('id', ParseIntPipe) id: number, @Query('units', ParseIntPipe) units: number) {
       return { twice: id * 2, units, key: key() };
     }
-
-    @lockAmong(order, { value: 'digest', paramLock: true, ...LONG }, Get('digest/:id'))
-    async digest(@Param('id', ParseIntPipe) id: number) {
-      return { id, key: key() };
-    }
   }
 
   it.each(ADAPTERS)('locks once, by what the pipes made of the parameters, and keeps status and headers (%s)', async (adapter) => {
     const { ask, acquired, isTaken } = await serve(adapter, { controllers: [StockController] });
     const answer = await ask('stock/21?units=3');
-    expect([answer.status, answer.headers.get('x-shelf'), answer.body]).toEqual([
-      202,
-      'top',
-      { twice: 42, units: 3, key: 'stock-21-locks' },
-    ]);
+    const body = { twice: 42, units: 3, key: 'stock-21-locks' };
+    expect([answer.status, answer.headers.get('x-shelf'), answer.body]).toEqual([202, 'top', body]);
+    expect((await ask('stock/many?units=3')).status).toBe(400);
     expect(acquired).toEqual(['stock-21-locks']);
     expect(await isTaken('stock-21-locks')).toBe(false);
-  });
-
-  it.each(ADAPTERS)('digests the parameters after the pipes, so that 07 and 7 are the same (%s)', async (adapter) => {
-    const { ask, acquired } = await serve(adapter, { controllers: [StockController] });
-    const keys = (await Promise.all(['7', '07', '8'].map((id) => ask(`digest/${id}`)))).map(({ body }) => (body as { key: string }).key);
-    expect(keys[0]).toMatch(/^digest-[0-9a-f]{32}-locks$/);
-    expect(keys[1]).toBe(keys[0]);
-    expect(keys[2]).not.toBe(keys[0]);
-    expect(acquired.toSorted()).toEqual(keys.toSorted());
-  });
-
-  it.each(ADAPTERS)('does not lock for a request that a pipe refuses (%s)', async (adapter) => {
-    const { ask, acquired } = await serve(adapter, { controllers: [StockController] });
-    expect((await ask('stock/many?units=3')).status).toBe(400);
-    expect(acquired).toEqual([]);
   });
 });
 
@@ -202,5 +180,122 @@ place('HTTP', 'a handler that returns an Observable, on Express and Fastify', (o
     expect((await ask('declared')).body).toEqual({ key: 'declared-locks' });
     expect(acquired).toEqual(['prices-locks', 'declared-locks']);
     expect(await isTaken('prices-locks')).toBe(false);
+  });
+});
+
+// A decorated handler locks by its own join point: binding the interceptor besides, anywhere, must not lock it twice.
+// With `reentrant: false` a handler that is locked twice waits for itself, in vain.
+const ONCE = { value: 'once', reentrant: false, waitTimeout: 0, keyTimeout: 60_000 };
+
+interface Binding {
+  controller: new () => object;
+  providers?: Provider[];
+  configure?: (app: INestApplication) => void;
+}
+
+async function isLockedOnce(adapter: Adapter, { controller, providers = [], configure }: Binding) {
+  const { ask, acquired, isTaken } = await serve(adapter, { controllers: [controller], providers }, {}, configure);
+  const { status, body } = await ask('once');
+  expect([status, body]).toEqual([200, { key: 'once-locks' }]);
+  expect((await ask('free')).body).toEqual({ key: 'unlocked' });
+  expect(acquired).toEqual(['once-locks']);
+  expect(await isTaken('once-locks')).toBe(false);
+}
+
+place('HTTP', 'a handler with @UseInterceptors(DistributedLockInterceptor) besides: locked once', (order) => {
+  @Controller()
+  class HandlerBound {
+    @lockAmong(order, ONCE, UseInterceptors(DistributedLockInterceptor), Get('once'))
+    async once() {
+      return { key: key() };
+    }
+    @UseInterceptors(DistributedLockInterceptor)
+    @Get('free')
+    async free() {
+      return { key: key() };
+    }
+  }
+
+  it.each(ADAPTERS)('is locked once (%s)', (adapter) => isLockedOnce(adapter, { controller: HandlerBound }));
+});
+
+place('HTTP', 'DistributedLockInterceptor bound to the controller or the app besides: locked once', (order) => {
+  @Controller()
+  class Plain {
+    @lockAmong(order, ONCE, Get('once'))
+    async once() {
+      return { key: key() };
+    }
+    @Get('free')
+    async free() {
+      return { key: key() };
+    }
+  }
+  @UseInterceptors(DistributedLockInterceptor)
+  @Controller()
+  class ControllerBound extends Plain {}
+
+  const bindings: [string, Binding][] = [
+    ['the controller', { controller: ControllerBound }],
+    ['APP_INTERCEPTOR', { controller: Plain, providers: [{ provide: APP_INTERCEPTOR, useClass: DistributedLockInterceptor }] }],
+    [
+      'APP_INTERCEPTOR, existing',
+      { controller: Plain, providers: [{ provide: APP_INTERCEPTOR, useExisting: DistributedLockInterceptor }] },
+    ],
+    ['useGlobalInterceptors', { controller: Plain, configure: (app) => app.useGlobalInterceptors(app.get(DistributedLockInterceptor)) }],
+  ];
+
+  it.each(ADAPTERS.flatMap((adapter) => bindings.map(([how, binding]) => [how, adapter, binding] as const)))(
+    'is locked once, bound by %s (%s)',
+    (_how, adapter, binding) => isLockedOnce(adapter, binding),
+  );
+});
+
+place('HTTP', '@Get with @ReadLock and @Post with @WriteLock, on Express and Fastify', (order) => {
+  it.each(ADAPTERS)('serves readers together, and a writer alone (%s)', async (adapter) => {
+    @Controller('page')
+    class PageController {
+      readonly gate = new Gate();
+      writes = 0;
+      @among(order, ReadLock({ value: 'page', ...LONG }), Get())
+      async read() {
+        await this.gate.pass();
+        return { writes: this.writes, key: key() };
+      }
+      @among(order, WriteLock({ value: 'page', ...LONG }), Post())
+      async write() {
+        return { writes: ++this.writes };
+      }
+    }
+    const { ask, post, get, waiting } = await serve(adapter, { controllers: [PageController] });
+    const { gate } = get(PageController);
+    const readers = [ask('page'), ask('page'), ask('page')];
+    await eventually(() => gate.arrived === 3);
+    const writer = post('page');
+    await eventually(() => expect(waiting).toEqual(['page-locks']));
+    gate.open();
+    for (const reader of readers) expect((await reader).body).toEqual({ writes: 0, key: 'page-locks' });
+    expect((await writer).body).toEqual({ writes: 1 });
+  });
+});
+
+place('HTTP', '@Post with @Semaphore, on Express and Fastify', (order) => {
+  it.each(ADAPTERS)('serves as many requests at a time as there are permits (%s)', async (adapter) => {
+    @Controller('exports')
+    class ExportController {
+      readonly gate = new Gate();
+      @among(order, Semaphore({ permits: 2, ...LONG }), Post())
+      async export() {
+        await this.gate.pass();
+        return { key: key() };
+      }
+    }
+    const { post, get, waiting } = await serve(adapter, { controllers: [ExportController] });
+    const { gate } = get(ExportController);
+    const calls = Array.from({ length: 5 }, () => post('exports'));
+    await eventually(() => waiting.length === 3);
+    expect(gate.arrived).toBe(2);
+    gate.open();
+    for (const call of calls) expect((await call).body).toEqual({ key: 'ExportController.export-locks' });
   });
 });

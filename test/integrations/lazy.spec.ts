@@ -23,14 +23,6 @@ way('Containers', 'a module that is loaded lazily', () => {
     await expectOneAtATime(booted, lazy.get(Counter), booted.app.get<Counter>('early'));
   });
 
-  it('is locked in request and transient scope', async () => {
-    @Module({ providers: [RequestCounter, TransientCounter] })
-    class LazyModule {}
-    const booted = await boot({});
-    const lazy = await booted.app.get(LazyModuleLoader).load(() => LazyModule);
-    await expectOneAtATime(booted, await lazy.resolve(RequestCounter), await lazy.resolve(TransientCounter));
-  });
-
   it.each([
     ['a factory made', { provide: 'made', useFactory: () => new Counter() }],
     ['was given as a value', { provide: 'made', useValue: new Counter() }],
@@ -40,14 +32,6 @@ way('Containers', 'a module that is loaded lazily', () => {
     const booted = await boot({});
     const lazy = await booted.app.get(LazyModuleLoader).load(() => LazyModule);
     await expectOneAtATime(booted, lazy.get<Counter>('made'));
-  });
-
-  it('is locked on what a factory of request scope makes', async () => {
-    @Module({ providers: [{ provide: 'made', scope: Scope.REQUEST, useFactory: () => new Counter() }] })
-    class LazyModule {}
-    const booted = await boot({});
-    const lazy = await booted.app.get(LazyModuleLoader).load(() => LazyModule);
-    await expectOneAtATime(booted, await lazy.resolve<Counter>('made'), await lazy.resolve<Counter>('made'));
   });
 
   it('is locked on what a factory makes of a provider of request scope, while another module is loaded', async () => {

@@ -23,15 +23,12 @@ import {
   type TcpOptions,
 } from '@nestjs/microservices';
 import { firstValueFrom, map, Observable, of, toArray } from 'rxjs';
-import { currentLease, DistributedLock, LockError, LockTimeoutError, type LockStore } from 'nestjs-distributed-lock';
+import { DistributedLock, LockError, LockTimeoutError, type LockStore } from 'nestjs-distributed-lock';
 import { boot, type Booted } from '../nest/boot.js';
 import { Gate } from '../nest/gate.js';
-import { lockAmong, type Order } from './place.js';
+import { key, lockAmong, type Order } from './place.js';
 
 const LONG = { keyTimeout: 60_000 };
-
-/** The key of the lock that the caller is in. */
-const key = () => currentLease()?.key;
 
 @Injectable()
 class TrimPipe implements PipeTransform {
@@ -79,11 +76,6 @@ export function deskOf(order: Order) {
     async sold(@Payload() id: string, @Ctx() context: BaseRpcContext) {
       await new Promise((resolve) => setImmediate(resolve));
       this.seen.push([id, key(), context.getArgs().length > 0]);
-    }
-
-    @lockAmong(order, LONG, EventPattern<string>('streamed'))
-    streamed(@Payload() id: string): Observable<void> {
-      return of(id).pipe(map((seen) => void this.seen.push([seen, key()])));
     }
   }
   return Desk;

@@ -1,4 +1,16 @@
-import { DistributedLock, type DistributedLockOptions, type LockableMethod, type LockDecorator } from 'nestjs-distributed-lock';
+import {
+  currentLease,
+  DistributedLock,
+  type DistributedLockOptions,
+  type LockableMethod,
+  type LockDecorator,
+} from 'nestjs-distributed-lock';
+
+/** Options of locks that no slow machine loses, and that are waited for. */
+export const LONG = { keyTimeout: 60_000, waitTimeout: 20_000, retryInterval: 5 };
+
+/** The key of the lock that the caller is in. */
+export const key = (): string => currentLease()?.key ?? 'unlocked';
 
 /** Where the lock stands among a method's decorators. */
 export type Order = 'above' | 'below';

@@ -1,33 +1,8 @@
-import {
-  applyDecorators,
-  Body,
-  Controller,
-  Get,
-  Header,
-  HttpCode,
-  Param,
-  ParseIntPipe,
-  Post,
-  Query,
-  UseInterceptors,
-} from '@nestjs/common';
-import {
-  ApiBearerAuth,
-  ApiBody,
-  ApiHeader,
-  ApiOkResponse,
-  ApiOperation,
-  ApiParam,
-  ApiProperty,
-  ApiQuery,
-  ApiResponse,
-  ApiTags,
-  DocumentBuilder,
-  SwaggerModule,
-} from '@nestjs/swagger';
-import { currentLease, DistributedLockInterceptor, type DistributedLockOptions } from 'nestjs-distributed-lock';
+import { applyDecorators, Body, Controller, Get, HttpCode, Param, ParseIntPipe, Post, Query } from '@nestjs/common';
+import { ApiBody, ApiOkResponse, ApiOperation, ApiProperty, ApiQuery, ApiResponse, DocumentBuilder, SwaggerModule } from '@nestjs/swagger';
+import type { DistributedLockOptions } from 'nestjs-distributed-lock';
 import { ADAPTERS, serve, type Adapter } from './http-app.js';
-import { lockAmong, place, type Order } from './place.js';
+import { key, lockAmong, LONG, place, type Order } from './place.js';
 
 class Item {
   @ApiProperty({ example: 'apple' })
@@ -37,22 +12,18 @@ class Item {
 }
 
 type Kind = Order | 'none';
-const OPTIONS = { keyTimeout: 60_000, waitTimeout: 20_000 };
-const key = () => currentLease()?.key ?? 'unlocked';
 
 /** The same controller, under the same name, with its locks above or below, or without any. */
 function stock(kind: Kind) {
   const among = (options: DistributedLockOptions, ...others: MethodDecorator[]): MethodDecorator =>
-    kind === 'none' ? applyDecorators(...others) : (lockAmong(kind, { ...OPTIONS, ...options }, ...others) as MethodDecorator);
+    kind === 'none' ? applyDecorators(...others) : (lockAmong(kind, { ...LONG, ...options }, ...others) as MethodDecorator);
 
-  @ApiTags('stock')
   @Controller('stock')
   class StockController {
     @among(
       { value: 'read', key: (id: string) => id },
       Get(':id'),
-      ApiOperation({ summary: 'Reads', description: 'How many are left', operationId: 'readStock' }),
-      ApiParam({ name: 'id', description: 'the number on the shelf' }),
+      ApiOperation({ summary: 'Reads', operationId: 'readStock' }),
       ApiQuery({ name: 'unit', enum: ['kg', 'piece'], required: false }),
       ApiOkResponse({ type: Item }),
       ApiResponse({ status: 423, description: 'Another is at it' }),
@@ -61,16 +32,7 @@ function stock(kind: Kind) {
       return { id, unit: unit ?? 'piece', key: key() };
     }
 
-    @among(
-      { value: 'add' },
-      Post(),
-      HttpCode(202),
-      Header('X-Shelf', 'top'),
-      ApiBody({ type: [Item] }),
-      ApiHeader({ name: 'X-Clerk', required: true }),
-      ApiBearerAuth(),
-      UseInterceptors(DistributedLockInterceptor),
-    )
+    @among({ value: 'add' }, Post(), HttpCode(202), ApiBody({ type: [Item] }))
     async add(@Body() items: Item[]): Promise<{ added: number; key: string }> {
       return { added: items.length, key: key() };
     }
@@ -86,7 +48,7 @@ function stock(kind: Kind) {
 
 async function documentOf(adapter: Adapter, kind: Kind) {
   const served = await serve(adapter, { controllers: [stock(kind)] }, {}, (app) => {
-    const config = new DocumentBuilder().setTitle('Stock').addBearerAuth().build();
+    const config = new DocumentBuilder().setTitle('Stock').build();
     SwaggerModule.setup('api', app, () => SwaggerModule.createDocument(app, config), { ui: false });
   });
   const { status, body } = await served.ask('api-json');
@@ -95,27 +57,18 @@ async function documentOf(adapter: Adapter, kind: Kind) {
 }
 
 place('HTTP', '@nestjs/swagger: @ApiOperation, @ApiResponse and inferred parameters, on Express and Fastify', (order) => {
-  it.each(ADAPTERS)('serves the same document as an app without locks (%s)', async (adapter) => {
-    const { document } = await documentOf(adapter, order);
+  it.each(ADAPTERS)('serves the same document as an app without locks, and locks once what it documents (%s)', async (adapter) => {
+    const { document, ask, post, acquired } = await documentOf(adapter, order);
     expect(document).toEqual((await documentOf(adapter, 'none')).document);
     expect(document.paths['/stock/{id}']?.get).toMatchObject({
       operationId: 'readStock',
-      summary: 'Reads',
-      parameters: [
-        { name: 'id', in: 'path', schema: { type: 'number' } },
-        { name: 'unit', in: 'query' },
-      ],
+      parameters: expect.arrayContaining([expect.objectContaining({ name: 'id', in: 'path', schema: { type: 'number' } })]),
       responses: { 200: expect.anything(), 423: { description: 'Another is at it' } },
     });
-    expect(document.paths['/stock']?.post).toMatchObject({ operationId: 'StockController_add', responses: { 202: expect.anything() } });
     expect(document.paths['/stock/{shelf}/items']?.post).toMatchObject({
       parameters: [{ name: 'shelf' }, { name: 'fast', schema: { type: 'boolean' } }],
       requestBody: { content: { 'application/json': { schema: { $ref: '#/components/schemas/Item' } } } },
     });
-  });
-
-  it.each(ADAPTERS)('locks once what it documents (%s)', async (adapter) => {
-    const { ask, post, acquired } = await documentOf(adapter, order);
     expect((await ask('stock/7?unit=kg')).body).toEqual({ id: 7, unit: 'kg', key: 'read-7-locks' });
     expect(await post('stock', [{ sku: 'apple', units: 1 }])).toMatchObject({ status: 202, body: { added: 1, key: 'add-locks' } });
     expect(acquired).toEqual(['read-7-locks', 'add-locks']);

@@ -2,13 +2,11 @@ import { Inject, Injectable, Module } from '@nestjs/common';
 import { ClsPluginTransactional, Transactional, TransactionHost } from '@nestjs-cls/transactional';
 import { TransactionalAdapterTypeOrm } from '@nestjs-cls/transactional-adapter-typeorm';
 import { ClsModule } from 'nestjs-cls';
-import { currentLease } from 'nestjs-distributed-lock';
 import { DataSource } from 'typeorm';
 import { boot } from '../nest/boot.js';
 import { ClsStockService } from './cls-stock.js';
-import { lockAmong, place, way } from './place.js';
-import { provesTransactions } from './transaction-proofs.js';
-import { applesIn, logLocks, openDatabase, take } from './transactions.js';
+import { key, lockAmong, LONG, place, way } from './place.js';
+import { applesIn, logLocks, openDatabase, provesTransactions, take } from './transactions.js';
 
 /** An app with this database and this service. */
 async function bootWith(database: DataSource, service: new (...args: never[]) => object) {
@@ -26,9 +24,9 @@ place('Transactions', '@Transactional of @nestjs-cls/transactional', (order) => 
     class Stock {
       constructor(@Inject(TransactionHost) private readonly host: TransactionHost<TransactionalAdapterTypeOrm>) {}
 
-      @lockAmong(order, { value: 'stock', keyTimeout: 60_000, waitTimeout: 60_000, retryInterval: 2 }, Transactional())
+      @lockAmong(order, { value: 'stock', ...LONG }, Transactional())
       async take(units: number) {
-        keys.push(currentLease()?.key, this.host.isTransactionActive());
+        keys.push(key(), this.host.isTransactionActive());
         await take(this.host.tx, units);
         return units;
       }

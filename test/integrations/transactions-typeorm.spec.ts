@@ -1,5 +1,4 @@
 import { Inject, Injectable } from '@nestjs/common';
-import { currentLease } from 'nestjs-distributed-lock';
 import { DataSource } from 'typeorm';
 import {
   addTransactionalDataSource,
@@ -10,9 +9,8 @@ import {
 } from 'typeorm-transactional';
 import { boot } from '../nest/boot.js';
 import { eventually } from '../support/eventually.js';
-import { lockAmong, place, way } from './place.js';
-import { provesTransactions } from './transaction-proofs.js';
-import { applesIn, logLocks, openDatabase, take } from './transactions.js';
+import { key, lockAmong, LONG, place, way } from './place.js';
+import { applesIn, logLocks, openDatabase, provesTransactions, take } from './transactions.js';
 import { TypeOrmStockService } from './typeorm-stock.js';
 
 beforeAll(() => initializeTransactionalContext({ storageDriver: StorageDriver.ASYNC_LOCAL_STORAGE }));
@@ -24,9 +22,9 @@ place('Transactions', '@Transactional of typeorm-transactional', (order) => {
     class Stock {
       constructor(@Inject(DataSource) private readonly database: DataSource) {}
 
-      @lockAmong(order, { value: 'stock', keyTimeout: 60_000, waitTimeout: 60_000, retryInterval: 2 }, Transactional())
+      @lockAmong(order, { value: 'stock', ...LONG }, Transactional())
       async take(units: number) {
-        keys.push(currentLease()?.key, this.database.manager.queryRunner?.isTransactionActive);
+        keys.push(key(), this.database.manager.queryRunner?.isTransactionActive);
         await take(this.database, units);
         return units;
       }

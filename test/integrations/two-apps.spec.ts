@@ -1,15 +1,12 @@
-import { Inject, Injectable } from '@nestjs/common';
-import { DistributedLock, Locks } from 'nestjs-distributed-lock';
+import { Injectable } from '@nestjs/common';
+import { DistributedLock } from 'nestjs-distributed-lock';
 import { boot, isTaken, type Booted } from '../nest/boot.js';
-import { Gate } from '../nest/gate.js';
-import { eventually } from '../support/eventually.js';
 import { Counter, expectOneAtATime, PATIENT } from './counter.js';
 import { way } from './place.js';
 
 /** Reports at the stores of both apps whether its key is taken there. */
 @Injectable()
 class Reporter {
-  constructor(@Inject(Locks) readonly locks?: Locks) {}
   @DistributedLock({ value: 'report', ...PATIENT })
   async report(...apps: Booted[]) {
     return Promise.all(apps.map(({ store }) => isTaken(store, 'report-locks')));
@@ -23,29 +20,6 @@ way('Two apps in one process', 'each with a store of its own, sharing a class', 
     expect(await first.get(Reporter).report(first, second)).toEqual([true, false]);
     expect(await second.get(Reporter).report(first, second)).toEqual([false, true]);
     expect([first.acquired, second.acquired]).toEqual([['report-locks'], ['report-locks']]);
-  });
-
-  it('is locked so on what a factory made, too', async () => {
-    const [first, second] = await bootTwo({ providers: [{ provide: Reporter, useFactory: () => new Reporter() }] });
-    expect(await first.get(Reporter).report(first, second)).toEqual([true, false]);
-    expect(await second.get(Reporter).report(first, second)).toEqual([false, true]);
-  });
-
-  it('may run at the same time in both, since nothing says that they are one', async () => {
-    const gate = new Gate();
-    @Injectable()
-    class Slow {
-      @DistributedLock(PATIENT)
-      async run() {
-        await gate.pass();
-      }
-    }
-    const [first, second] = await bootTwo({ providers: [Slow] });
-    const calls = [first.get(Slow).run(), second.get(Slow).run()];
-    await eventually(() => gate.arrived === 2);
-    expect([first.acquired, second.acquired]).toEqual([['Slow.run-locks'], ['Slow.run-locks']]);
-    gate.open();
-    await Promise.all(calls);
   });
 
   it('goes on when the other app is closed', async () => {

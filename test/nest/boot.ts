@@ -1,6 +1,6 @@
 import 'reflect-metadata';
 import type { INestApplication, ModuleMetadata } from '@nestjs/common';
-import { Test, type TestingModuleBuilder } from '@nestjs/testing';
+import { Test, type TestingModule, type TestingModuleBuilder } from '@nestjs/testing';
 import { DistributedLockModule, Locks, type DistributedLockModuleOptions, type LockStore } from 'nestjs-distributed-lock';
 import { memoryStore } from 'nestjs-distributed-lock/memory';
 
@@ -28,10 +28,11 @@ export async function boot(
   metadata: ModuleMetadata,
   options: Partial<DistributedLockModuleOptions> = {},
   configure?: (app: INestApplication) => void,
+  create?: (module: TestingModule) => INestApplication,
 ): Promise<Booted> {
   const store = options.store ?? memoryStore();
   const forRoot = DistributedLockModule.forRoot({ logger: false, ...options, store });
-  const app = await start(Test.createTestingModule({ ...metadata, imports: [forRoot, ...(metadata.imports ?? [])] }), configure);
+  const app = await start(Test.createTestingModule({ ...metadata, imports: [forRoot, ...(metadata.imports ?? [])] }), configure, create);
   const locks = app.get(Locks);
   const acquired: string[] = [];
   locks.on('acquired', ({ key }) => void acquired.push(key));
@@ -41,9 +42,12 @@ export async function boot(
 }
 
 /** Compiles and initializes what a test has put together itself. */
-export async function start(builder: TestingModuleBuilder, configure?: (app: INestApplication) => void): Promise<INestApplication> {
-  const module = await builder.compile();
-  const app = module.createNestApplication({ logger: false });
+export async function start(
+  builder: TestingModuleBuilder,
+  configure?: (app: INestApplication) => void,
+  create = (module: TestingModule): INestApplication => module.createNestApplication({ logger: false }),
+): Promise<INestApplication> {
+  const app = create(await builder.compile());
   configure?.(app);
   running.push(app);
   return app.init();

@@ -41,24 +41,31 @@ export const COMPILERS: readonly Compiler[] = [
 ];
 
 /** As {@link Compiler.legacy}, by a whole program of tsc that has read the types and does not mind if they are wrong: its metadata differs. */
-export function compileWithTypes(source: string): string {
-  const name = join(__dirname, 'compiled.generated.ts');
+export function compileWithTypes(sources: readonly string[]): string[] {
+  const names = sources.map((_, index) => join(__dirname, `compiled-${index}.generated.ts`));
+  const sourceOf = (file: string) => sources[names.indexOf(file)];
   const options: ts.CompilerOptions = {
     target: ts.ScriptTarget.ES2022,
     module: ts.ModuleKind.CommonJS,
     moduleResolution: ts.ModuleResolutionKind.Bundler,
     types: [],
+    lib: ['lib.es2022.d.ts'],
     experimentalDecorators: true,
     emitDecoratorMetadata: true,
   };
   const host = ts.createCompilerHost(options);
   const { fileExists, getSourceFile } = host;
-  host.fileExists = (file) => file === name || fileExists(file);
-  host.getSourceFile = (file, ...rest) =>
-    file === name ? ts.createSourceFile(file, source, ts.ScriptTarget.ES2022) : getSourceFile(file, ...rest);
-  let code = '';
-  ts.createProgram([name], options, host).emit(undefined, (_file, text) => (code = text));
-  return code;
+  host.fileExists = (file) => names.includes(file) || fileExists(file);
+  host.getSourceFile = (file, ...rest) => {
+    const source = sourceOf(file);
+    return source === undefined ? getSourceFile(file, ...rest) : ts.createSourceFile(file, source, ts.ScriptTarget.ES2022);
+  };
+  const program = ts.createProgram(names, options, host);
+  return names.map((name) => {
+    let code = '';
+    program.emit(program.getSourceFile(name), (_file, text) => (code = text));
+    return code;
+  });
 }
 
 /** Runs a compiled module; returns what it exports. */

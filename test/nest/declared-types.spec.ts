@@ -8,11 +8,13 @@ const IMPORTS = {
   'import type': "import type { Observable } from 'rxjs';",
   'import { type }': "import { type Observable } from 'rxjs';",
 };
-const compilers: [string, (source: string) => string][] = [
+const compilers: [string, (sources: string[]) => string[]][] = [
   ['tsc', compileWithTypes],
-  ...COMPILERS.map(({ name, legacy }): [string, typeof legacy] => [`${name}, each file alone`, legacy]),
+  ...COMPILERS.map(({ name, legacy }): [string, (sources: string[]) => string[]] => [
+    `${name}, each file alone`,
+    (sources) => sources.map(legacy),
+  ]),
 ];
-const cases = compilers.flatMap(([name, compile]) => Object.entries(IMPORTS).map(([by, line]) => [name, by, compile, line] as const));
 
 interface Feed {
   watch(): Observable<string>;
@@ -35,27 +37,23 @@ const source = `
     }
   }`;
 
-describe.each(cases)('compiled by %s, a return type from %s', (_compiler, _import, compile, line) => {
-  let code: string;
-  beforeAll(() => (code = compile(line + source)));
-  const classes = () => run<Record<'Feed' | 'SaidFeed', Type<Feed>>>(code);
+describe.each(compilers)('compiled by %s', (_compiler, compile) => {
+  let codes: string[];
+  beforeAll(() => (codes = compile(Object.values(IMPORTS).map((line) => line + source))));
+  const classes = (by: string) => run<Record<'Feed' | 'SaidFeed', Type<Feed>>>(codes[Object.keys(IMPORTS).indexOf(by)]!);
 
-  it('says nothing: the option returns does', async () => {
-    const { SaidFeed } = classes();
+  it.each(Object.keys(IMPORTS))('a return type from %s says nothing: the option returns does, or the default of the module', async (by) => {
+    const { Feed, SaidFeed } = classes(by);
     const { get, acquired } = await boot({ providers: [SaidFeed] });
     expect(await firstValueFrom(get(SaidFeed).watch())).toBe('news');
     expect(acquired).toEqual(['SaidFeed.watch-locks']);
+    const other = await boot({ providers: [Feed] }, { defaults: { returns: 'observable' } });
+    expect(await firstValueFrom(other.get(Feed).watch())).toBe('news');
+    expect(other.acquired).toEqual(['Feed.watch-locks']);
   });
 
-  it('says nothing: the default of the module does', async () => {
-    const { Feed } = classes();
-    const { get, acquired } = await boot({ providers: [Feed] }, { defaults: { returns: 'observable' } });
-    expect(await firstValueFrom(get(Feed).watch())).toBe('news');
-    expect(acquired).toEqual(['Feed.watch-locks']);
-  });
-
-  it('says nothing: without the option the call rejects, and names it', async () => {
-    const { Feed } = classes();
+  it.each(Object.keys(IMPORTS))('a return type from %s says nothing: without the option the call rejects, and names it', async (by) => {
+    const { Feed } = classes(by);
     const { get, isTaken } = await boot({ providers: [Feed] });
     const error: unknown = await Promise.resolve(get(Feed).watch()).catch((reason: unknown) => reason);
     expect(error).toBeInstanceOf(LockConfigError);

@@ -1,7 +1,5 @@
-import { DistributedLock, LOCK_KEY, LockConfigError } from 'nestjs-distributed-lock';
-import { eventually } from '../support/eventually.js';
+import { DistributedLock, LockConfigError } from 'nestjs-distributed-lock';
 import { boot } from './boot.js';
-import { Gate } from './gate.js';
 
 const DIGEST = /^[0-9a-f]{32}$/;
 
@@ -27,15 +25,6 @@ describe('the key of a locked method', () => {
     ]);
   });
 
-  it('names the class that declares the method, also on an instance of a subclass', async () => {
-    class Stock {
-      @DistributedLock()
-      async reduce() {}
-    }
-    class FruitStock extends Stock {}
-    expect(await keysOf(FruitStock, [(stock) => stock.reduce()])).toEqual(['Stock.reduce-locks']);
-  });
-
   it('is put together from namespace, prefix and value', async () => {
     class Stock {
       @DistributedLock({ prefix: 'shop-', value: 'stock' })
@@ -54,19 +43,6 @@ describe('the key of a locked method', () => {
       'test:stock-locks',
       'test:shop-{eu}-locks',
     ]);
-  });
-
-  it('names a method that is named by a symbol by its description', async () => {
-    const reduce = Symbol('reduce');
-    class Stock {
-      @DistributedLock()
-      async [reduce]() {
-        return 'reduced';
-      }
-    }
-    const { get, acquired } = await boot({ providers: [Stock] });
-    expect(await get(Stock)[reduce]()).toBe('reduced');
-    expect(acquired).toEqual(['Stock.reduce-locks']);
   });
 
   it('has a digest of all arguments with paramLock: true', async () => {
@@ -104,24 +80,6 @@ describe('the key of a locked method', () => {
     expect(keys[0]).toMatch(/^stock-[0-9a-f]{32}-locks$/);
   });
 
-  it('has what a class says of itself by [LOCK_KEY]', async () => {
-    class Product {
-      readonly loadedAt = Math.random();
-      constructor(private readonly sku: string) {}
-      [LOCK_KEY]() {
-        return this.sku;
-      }
-    }
-    class Stock {
-      @DistributedLock({ paramLock: true })
-      async reduce(_product: Product) {}
-    }
-    const calls = ['apple', 'apple', 'pear'].map((sku) => (stock: Stock) => stock.reduce(new Product(sku)));
-    const keys = await keysOf(Stock, calls);
-    expect(keys[1]).toBe(keys[0]);
-    expect(keys[2]).not.toBe(keys[0]);
-  });
-
   it('has what the key function returns, each part percent-encoded', async () => {
     class Stock {
       @DistributedLock<Stock['reduce']>({ prefix: 'shop-', value: 'stock', key: (sku, units) => [sku, units] })
@@ -141,27 +99,6 @@ describe('the key of a locked method', () => {
       'shop-stock-%7B%C3%BC%7D%0A-0-locks',
       'stock-a%20b-locks',
     ]);
-  });
-
-  it('lets calls for different arguments run together, and calls for equal ones not', async () => {
-    const gates: Record<string, Gate> = { apple: new Gate(), pear: new Gate() };
-    class Stock {
-      @DistributedLock({ paramLock: true, retryCount: 0, retryInterval: 1 })
-      async reduce(sku: string) {
-        await gates[sku]?.pass();
-      }
-    }
-    const { get, isTaken, acquired } = await boot({ providers: [Stock] });
-    const stock = get(Stock);
-    const calls = [stock.reduce('apple'), stock.reduce('apple'), stock.reduce('pear')];
-    await eventually(() => gates.apple?.arrived === 1 && gates.pear?.arrived === 1);
-    expect(await Promise.all(acquired.map(isTaken))).toEqual([true, true]);
-    gates.pear?.open();
-    await calls[2];
-    expect(gates.apple?.arrived).toBe(1);
-    gates.apple?.open();
-    await Promise.all(calls);
-    expect(gates.apple?.arrived).toBe(2);
   });
 });
 
@@ -194,20 +131,6 @@ describe('a call whose key cannot be made', () => {
     const error: unknown = await call(get(Stock)).catch((reason: unknown) => reason);
     expect(error).toBeInstanceOf(LockConfigError);
     expect(error).toHaveProperty('message', expect.stringMatching(message));
-    expect([get(Stock).bodies, acquired]).toEqual([0, []]);
-  });
-
-  it('rejects with a LockConfigError whose cause is the error of a key function', async () => {
-    const { get, acquired } = await boot({ providers: [Stock] });
-    const error = new TypeError('no sku');
-    const call = get(Stock).own(() => {
-      throw error;
-    });
-    await expect(call).rejects.toMatchObject({
-      name: 'LockConfigError',
-      message: '@DistributedLock() on Stock.own: key threw TypeError: no sku',
-      cause: error,
-    });
     expect([get(Stock).bodies, acquired]).toEqual([0, []]);
   });
 });

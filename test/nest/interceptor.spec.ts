@@ -1,7 +1,7 @@
 import { Controller, Get, Injectable, type CallHandler, type ExecutionContext, type NestInterceptor } from '@nestjs/common';
 import { APP_INTERCEPTOR, Reflector } from '@nestjs/core';
 import { Test } from '@nestjs/testing';
-import { EMPTY, lastValueFrom, map, Observable, of, throwError } from 'rxjs';
+import { EMPTY, from, lastValueFrom, map, Observable, of, throwError, toArray } from 'rxjs';
 import { currentLease, DistributedLock, DistributedLockInterceptor, DistributedLockModule } from 'nestjs-distributed-lock';
 import { memoryStore } from 'nestjs-distributed-lock/memory';
 import { boot, listen, start } from './boot.js';
@@ -31,11 +31,7 @@ async function bootWith(intercept: NestInterceptor['intercept']) {
   const app = await start(builder.overrideProvider(DistributedLockInterceptor).useValue({ intercept }));
   return { stock: app.get(Stock), made: app.get<Stock>('made') };
 }
-async function read(rows: AsyncIterable<unknown>): Promise<unknown[]> {
-  const items: unknown[] = [];
-  for await (const item of rows) items.push(item);
-  return items;
-}
+const read = (rows: AsyncIterable<unknown>) => lastValueFrom(from(rows).pipe(toArray()));
 
 describe('DistributedLockInterceptor', () => {
   it('is called by the join point with the context of the method', async () => {

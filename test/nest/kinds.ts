@@ -4,7 +4,6 @@ import {
   Semaphore,
   WriteLock,
   type DistributedLockOptions,
-  type Lease,
   type Lock,
   type LockableMethod,
   type LockDecorator,
@@ -12,9 +11,8 @@ import {
   type LockStore,
 } from 'nestjs-distributed-lock';
 import type { LeaseDriver } from 'nestjs-distributed-lock/core';
-import { boot } from './boot.js';
 
-/** One of the decorators that lock, as the specs use them that are the same for all. */
+/** One of the decorators that lock. */
 export interface Kind {
   readonly name: string;
   readonly lock: (options?: DistributedLockOptions) => LockDecorator<LockableMethod>;
@@ -24,8 +22,8 @@ export interface Kind {
   driverOf(store: LockStore): LeaseDriver;
 }
 
-/** Those that let one call at a time run. A semaphore has one permit here. */
-export const EXCLUSIVE: readonly Kind[] = [
+/** A semaphore has one permit here. */
+export const KINDS: readonly Kind[] = [
   {
     name: '@DistributedLock',
     lock: DistributedLock,
@@ -39,34 +37,15 @@ export const EXCLUSIVE: readonly Kind[] = [
     driverOf: (store) => store.readWriteLock!.write,
   },
   {
+    name: '@ReadLock',
+    lock: ReadLock,
+    blockerOf: (locks, key) => locks.readWriteLock(key).write,
+    driverOf: (store) => store.readWriteLock!.read,
+  },
+  {
     name: '@Semaphore',
     lock: (options) => Semaphore({ permits: 1, ...options }),
     blockerOf: (locks, key) => locks.semaphore(key, { permits: 1 }),
     driverOf: (store) => store.semaphore!,
   },
 ];
-
-export const KINDS: readonly Kind[] = [
-  ...EXCLUSIVE,
-  {
-    name: '@ReadLock',
-    lock: ReadLock,
-    blockerOf: (locks, key) => locks.readWriteLock(key).write,
-    driverOf: (store) => store.readWriteLock!.read,
-  },
-];
-
-/** An app as of {@link boot}, with a look at its keys as this kind of lock holds them. */
-export async function bootKind(kind: Kind, ...[metadata, options]: Parameters<typeof boot>) {
-  const booted = await boot(metadata, options);
-  const { locks, store } = booted;
-  const driver = kind.driverOf(store);
-  return {
-    ...booted,
-    isTaken: async (key: string) => (await driver.check({ key, owner: 'nobody' })).state === 'taken',
-    /** Keeps the calls waiting that lock this key. */
-    occupy: (key: string, waitTimeout?: number) => kind.blockerOf(locks, key).acquire({ keyTimeout: 60_000, waitTimeout }),
-    /** Takes a call's lock away from under it. */
-    steal: (lease: Lease | undefined) => driver.release({ key: lease?.key ?? '', owner: lease?.owner ?? '', keepFor: 0 }),
-  };
-}

@@ -1,6 +1,7 @@
-import { Injectable, Module } from '@nestjs/common';
+import { Injectable, Module, type OnModuleInit } from '@nestjs/common';
 import { LazyModuleLoader } from '@nestjs/core';
-import { lastValueFrom, of, Observable, toArray } from 'rxjs';
+import { Test } from '@nestjs/testing';
+import { EMPTY, from, lastValueFrom, of, Observable, toArray } from 'rxjs';
 import {
   currentLease,
   DistributedLock,
@@ -50,11 +51,7 @@ async function bootLeader(store?: LockStore) {
   return { ...booted, jobs };
 }
 
-async function itemsOf(rows: AsyncIterable<unknown>): Promise<unknown[]> {
-  const items: unknown[] = [];
-  for await (const item of rows) items.push(item);
-  return items;
-}
+const itemsOf = (rows: AsyncIterable<unknown>) => lastValueFrom(from(rows).pipe(toArray()));
 
 describe('a method with @LeaderOnly', () => {
   it('runs on the leader, and on no other app', async () => {
@@ -82,16 +79,6 @@ describe('a method with @LeaderOnly', () => {
     const { owner, fencingToken } = leader ?? {};
     expect(seen).toEqual([KEY, owner, fencingToken, owner, owner]);
     expect(currentLease()).toBeUndefined();
-  });
-
-  it('runs beside other calls', async () => {
-    const { jobs } = await bootLeader();
-    let open!: () => void;
-    const gate = new Promise<void>((resolve) => (open = resolve));
-    const calls = [jobs.run(() => gate), jobs.run(() => gate)];
-    await eventually(() => jobs.calls === 2);
-    open();
-    await Promise.all(calls);
   });
 
   it('stands for election with the options of its methods', async () => {
@@ -245,5 +232,34 @@ describe('the elections of an app', () => {
     expect(await get(Jobs).run()).toBeUndefined();
     await eventually(async () => (await get(Jobs).run()) === 'ran');
     expect(warnings).toEqual(Array(2).fill(expect.stringMatching(/cannot stand for election as "jobs", and tries again: .*NOPERM/)));
+  });
+});
+
+describe('before the app stands for election', () => {
+  it('a call is an error: in an app that is never initialized', async () => {
+    const forRoot = DistributedLockModule.forRoot({ store: memoryStore(), logger: false });
+    const module = await Test.createTestingModule({ imports: [forRoot], providers: [Jobs] }).compile();
+    const jobs = module.get(Jobs);
+    await expect(jobs.run()).rejects.toBeInstanceOf(LockConfigError);
+    await expect(jobs.run()).rejects.toThrow(/@LeaderOnly\(\) on Jobs\.run: called before the app has begun to stand for election/);
+    await expect(lastValueFrom(jobs.watch(), { defaultValue: EMPTY })).rejects.toBeInstanceOf(LockConfigError);
+    await expect(jobs.rows().next()).rejects.toBeInstanceOf(LockConfigError);
+    expect(jobs.calls).toBe(0);
+  });
+
+  it('a call is an error: in onModuleInit', async () => {
+    @Injectable()
+    class Early implements OnModuleInit {
+      async onModuleInit() {
+        await this.run();
+      }
+      @LeaderOnly('jobs')
+      async run() {}
+    }
+    await expect(boot({ providers: [Early] })).rejects.toThrow(/called before the app has begun to stand for election/);
+  });
+
+  it('a call on what was made with new is an error, too', async () => {
+    await expect(new Jobs().run()).rejects.toThrow('@LeaderOnly() on Jobs.run: this instance was not made by Nest');
   });
 });

@@ -150,15 +150,6 @@ describe('a leader that closes', () => {
     expect(await jobs.run()).toBeUndefined();
   });
 
-  it('is succeeded at once when nothing runs', async () => {
-    const first = await bootJobs();
-    await leads(first.jobs);
-    const second = await bootJobs(first.store);
-    await eventually(() => expect(candidatesAt(first.store)).toEqual([KEY, KEY]));
-    await first.app.close();
-    await leads(second.jobs);
-  });
-
   it('leaves nothing behind, nor does a standby', async () => {
     const first = await bootJobs();
     await leads(first.jobs);

@@ -12,7 +12,6 @@ class Dto {
     readonly note?: string,
   ) {}
 }
-class OtherDto extends Dto {}
 class Secret {
   readonly #code: number;
   constructor(code: number) {
@@ -51,9 +50,27 @@ const all = (...args: unknown[]) => digestArguments(args, true);
 const at = (paths: string[], ...args: unknown[]) => digestArguments(args, paths);
 const bytes = (...values: number[]) => new Uint8Array(values);
 const named = <T extends object>(value: T) => Object.assign(value, { name: 'named' });
+const map = (...entries: [unknown, unknown][]) => new Map(entries);
+const broken = {
+  get id() {
+    throw new Error('boom');
+  },
+};
 const nested = (levels: number, value: unknown = 1): unknown => (levels === 0 ? value : [nested(levels - 1, value)]);
 const sparse = (length: number, at: number) => Object.assign(new Array<number>(length), { [at]: 1 });
 const shared = { a: 1 };
+const circle = {};
+const ring = new Map<string, unknown>();
+const endless = {
+  toJSON(): object {
+    return { ...this };
+  },
+};
+function revoked(): object {
+  const { proxy, revoke } = Proxy.revocable({}, {});
+  revoke();
+  return proxy;
+}
 
 describe('digestArguments', () => {
   it('is the first 32 hex digits of a SHA-256', () => {
@@ -70,52 +87,17 @@ describe('digestArguments', () => {
   });
 
   it.each<[string, unknown[], unknown[]]>([
-    ['records whatever the order of their properties', [{ a: 1, b: { c: 2, d: 3 } }], [{ b: { d: 3, c: 2 }, a: 1 }]],
     ['an undefined property and a missing one', [{ a: 1, b: undefined }], [{ a: 1 }]],
     ['trailing undefined arguments and missing ones', [1, undefined, undefined], [1]],
     ['undefined as the only argument and no argument', [undefined], []],
     ['-0 and 0', [-0, [-0], new Float32Array([-0])], [0, [0], new Float32Array([0])]],
-    ['NaN and NaN', [NaN, { a: NaN }], [NaN, { a: NaN }]],
     ['a hole and undefined in an array', [sparse(3, 1)], [[undefined, 1, undefined]]],
     ['a shared reference and its copies', [[shared, shared]], [[{ a: 1 }, { a: 1 }]]],
-    [
-      'maps whatever the order of their entries',
-      [
-        new Map([
-          ['a', 1],
-          ['b', 2],
-        ]),
-      ],
-      [
-        new Map([
-          ['b', 2],
-          ['a', 1],
-        ]),
-      ],
-    ],
-    [
-      'maps by objects whatever the order of their entries',
-      [
-        new Map([
-          [{ a: 1 }, 1],
-          [{ a: 2 }, 2],
-        ]),
-      ],
-      [
-        new Map([
-          [{ a: 2 }, 2],
-          [{ a: 1 }, 1],
-        ]),
-      ],
-    ],
-    ['sets whatever the order of their entries', [new Set([1, '1', { a: 1 }])], [new Set([{ a: 1 }, '1', 1])]],
-    ['equal dates', [new Date(1)], [new Date(1)]],
+    ['maps by objects whatever the order of their entries', [map([{ a: 1 }, 1], [{ a: 2 }, 2])], [map([{ a: 2 }, 2], [{ a: 1 }, 1])]],
     ['a regular expression before and after its use', [/a/g], [Object.assign(/a/g, { lastIndex: 3 })]],
-    ['equal URLs', [new URL('https://a.example')], [new URL('https://a.example/')]],
     ['a Buffer and a Uint8Array of the same bytes', [Buffer.from([1, 2])], [bytes(1, 2)]],
     ['a view and a copy of the same bytes', [bytes(0, 1, 2).subarray(1)], [bytes(1, 2)]],
     ['an instance and a record of the same fields', [new Dto(1)], [{ id: 1 }]],
-    ['instances of two classes with the same fields', [new Dto(1, 'a')], [new OtherDto(1, 'a')]],
     ['a record without prototype and one with', [Object.assign(Object.create(null), { a: 1 })], [{ a: 1 }]],
     [
       'values of another realm and of this one',
@@ -132,95 +114,40 @@ describe('digestArguments', () => {
 
   it.each<[string, unknown[], unknown[]]>([
     ["'1' and 1", ['1'], [1]],
-    ['1n and 1', [1n], [1]],
-    ["1n, '1n' and '1'", [1n, '1n'], ['1', 1n]],
-    ['true and 1', [true], [1]],
     ["true and 'true'", [true], ['true']],
-    ['NaN, Infinity and null', [NaN, Infinity, null], [null, NaN, Infinity]],
     ['Infinity and -Infinity', [Infinity], [-Infinity]],
-    ['null and undefined', [null], [undefined]],
     ["null and 'null'", [null], ['null']],
     ["(null, 'a') and ('a', null)", [null, 'a'], ['a', null]],
     ["(undefined, 'a') and ('a')", [undefined, 'a'], ['a']],
     ["('a', 'b') and (['a', 'b'])", ['a', 'b'], [['a', 'b']]],
-    ["('ab', 'c') and ('a', 'bc')", ['ab', 'c'], ['a', 'bc']],
-    [
-      'a quote inside a string and two strings',
-      [["a','b"], ['a","b']],
-      [
-        ['a', 'b'],
-        ['a', 'b'],
-      ],
-    ],
-    ['a null property and a missing one', [{ a: null }], [{}]],
-    ['[undefined] and []', [[undefined]], [[]]],
     ['[1, undefined] and [1]', [[1, undefined]], [[1]]],
-    ['[] and {}', [[]], [{}]],
     ["['a'] and { 0: 'a' }", [['a']], [{ 0: 'a' }]],
     ['an array with and without a named field', [named([1])], [[1]]],
-    ['nested and flat lists', [[1, [2]]], [[1, 2]]],
     ['a property and its namesake a level deeper', [{ a: { b: 1 } }], [{ a: {}, b: 1 }]],
     ['a property named __proto__ and none', [JSON.parse('{"__proto__":1}')], [{}]],
     ['an empty string and no string', [['']], [[]]],
-    ['two lone surrogates', ['\ud800'], ['\ud801']],
-    ['a lone surrogate and the replacement character', ['\ud800'], ['\ufffd']],
     ['a lone surrogate and its escape', ['\ud800'], ['\\ud800']],
     ['lone surrogates as property names', [{ '\ud800': 1 }], [{ '\ud801': 1 }]],
     ['composed and decomposed letters', ['é'], ['e\u0301']],
     ['a date and its text', [new Date(0)], ['1970-01-01T00:00:00.000Z']],
-    ['a date and its number', [new Date(0)], [0]],
-    ['two dates', [new Date(0)], [new Date(1)]],
-    ['two regular expressions', [/a/], [/b/]],
-    ['regular expressions with other flags', [/a/], [/a/i]],
     ['a regular expression and its text', [/a/], ['/a/']],
     ['two URLs', [new URL('https://a.example')], [new URL('https://b.example')]],
-    ['a URL and its text', [new URL('https://a.example')], ['https://a.example/']],
     ['a map and a record', [new Map([['a', 1]])], [{ a: 1 }]],
     ['an empty map, an empty set and {}', [new Map(), new Set(), {}], [{}, new Map(), new Set()]],
-    ['two maps', [new Map([['a', 1]])], [new Map([['a', 2]])]],
-    [
-      'a map with swapped values',
-      [
-        new Map([
-          ['a', 1],
-          ['b', 2],
-        ]),
-      ],
-      [
-        new Map([
-          ['a', 2],
-          ['b', 1],
-        ]),
-      ],
-    ],
+    ['a map with swapped values', [map(['a', 1], ['b', 2])], [map(['a', 2], ['b', 1])]],
     ['a map whose key holds undefined and an empty map', [new Map([['a', undefined]])], [new Map()]],
     ['maps with other fields of their own', [new Basket([['a', 1]], 'me')], [new Basket([['a', 1]], 'you')]],
-    ['two sets', [new Set([1])], [new Set([2])]],
-    ["a set of '1' and a set of 1", [new Set(['1'])], [new Set([1])]],
-    ['a set and an array', [new Set([1])], [[1]]],
     ['a set of one record and a set of two equal ones', [new Set([{}])], [new Set([{}, {}])]],
     ['bytes and an array', [bytes(1, 2)], [[1, 2]]],
-    ['bytes of other values', [bytes(1, 2)], [bytes(2, 1)]],
-    ['a Uint8Array and a Uint16Array', [bytes(1, 2)], [new Uint16Array([1, 2])]],
     ['a Uint8Array and a Uint8ClampedArray', [bytes(1, 2)], [new Uint8ClampedArray([1, 2])]],
-    ['two Float64Arrays', [new Float64Array([0.5])], [new Float64Array([0.25])]],
-    [
-      'bytes, an ArrayBuffer and a DataView',
-      [bytes(1), bytes(1).buffer, new DataView(bytes(1).buffer)],
-      [bytes(1).buffer, new DataView(bytes(1).buffer), bytes(1)],
-    ],
-    ['two ArrayBuffers', [bytes(1).buffer], [bytes(2).buffer]],
-    ['two DataViews', [new DataView(bytes(1).buffer)], [new DataView(bytes(2).buffer)]],
     ['a Buffer and its JSON', [Buffer.from([1])], [Buffer.from([1]).toJSON()]],
     ['a boxed number and {}', [Object(1)], [{}]],
-    ['two boxed numbers', [Object(1)], [Object(2)]],
     ['a boxed number and a number', [Object(1)], [1]],
     ['boxed primitives of other types', [Object(1), Object(1n)], [Object('1'), Object(true)]],
     ["a boxed 'a' and { 0: 'a' }", [Object('a')], [{ 0: 'a' }]],
     ['instances with other fields', [new Dto(1)], [new Dto(2)]],
     ['instances with other toJSON() results', [new Money(5)], [new Money(6)]],
     ['instances with other LOCK_KEYs', [new Product('a')], [new Product('b')]],
-    ["a LOCK_KEY of '1' and one of 1", [new Product('1')], [new Product(1)]],
     ['an instance and its LOCK_KEY', [new Product('a')], ['a']],
     ['long texts with one letter changed', [`${'x'.repeat(5000)}a`], [`${'x'.repeat(5000)}b`]],
     ['records with a long text each, changed deep inside', [{ a: { b: ['x'.repeat(200), 1] } }], [{ a: { b: ['x'.repeat(200), 2] } }]],
@@ -230,9 +157,7 @@ describe('digestArguments', () => {
 
   it.each<[string, () => unknown, RegExp]>([
     ['a function', () => () => 1, /^argument 1 is a function, which has no stable form; lock by a part of it/],
-    ['a class', () => Dto, /^argument 1 is a function/],
     ['a function in a record', () => ({ user: { onDone: () => 1 } }), /^argument 1 at \.user\.onDone is a function/],
-    ['a function in a list', () => [1, { f: all }], /^argument 1 at \.1\.f is a function/],
     ['a function under an odd name', () => ({ 'on done': all }), /^argument 1 at \["on done"] is a function/],
     ['a function in a map', () => new Map([['a', all]]), /^argument 1 at \.0\.1 is a function/],
     ['a symbol', () => Symbol('a'), /^argument 1 is a symbol/],
@@ -241,73 +166,27 @@ describe('digestArguments', () => {
     ['a promise', () => Promise.resolve(1), /^argument 1 is a promise/],
     ['a thenable', () => ({ then: () => undefined }), /^argument 1 is a promise/],
     ['a Node stream', () => Readable.from(['a']), /^argument 1 is a stream or a request/],
-    ['a web stream', () => new ReadableStream(), /^argument 1 is a stream or a request/],
     ['an Observable', () => of(1), /^argument 1 is a stream or a request/],
-    ['a request', () => new IncomingMessage(new Socket()), /^argument 1 is a stream or a request/],
     ['a response', () => new ServerResponse(new IncomingMessage(new Socket())), /^argument 1 is a stream or a request/],
     ['a wrapped request', () => ({ id: 1, raw: new IncomingMessage(new Socket()) }), /^argument 1 at \.raw is a stream or a request/],
     ['a request of fetch', () => new Request('http://localhost'), /^argument 1 is of class Request and without fields/],
     ['a WeakMap', () => new WeakMap(), /^argument 1 is of type WeakMap/],
-    ['a WeakSet', () => new WeakSet(), /^argument 1 is of type WeakSet/],
     ['a WeakRef, also with a field of its own', () => named(new WeakRef({})), /^argument 1 is of type WeakRef/],
     ['a generator', () => named((function* () {})()), /^argument 1 is of type Generator/],
-    ['an async generator', () => named((async function* () {})()), /^argument 1 is of type AsyncGenerator/],
     ['an iterator', () => named([1].values()), /^argument 1 is of type Array Iterator/],
     ['an error, as its message is no field', () => Object.assign(new TypeError('a'), { code: 1 }), /^argument 1 is an error/],
     ['an invalid date', () => new Date(NaN), /^argument 1 is an invalid Date/],
     ['an instance whose state cannot be seen', () => new Secret(1), /^argument 1 is of class Secret and without fields of its own/],
     ['search parameters', () => new URLSearchParams('a=1'), /^argument 1 is of class URLSearchParams/],
     ['an instance whose LOCK_KEY is undefined', () => new Product(undefined), /^argument 1 has a LOCK_KEY\(\) that returned nothing/],
-    ['an instance whose LOCK_KEY is null', () => new Product(null), /^argument 1 has a LOCK_KEY\(\) that returned nothing/],
     ['an instance whose LOCK_KEY is a promise', () => new Product(Promise.resolve(1)), /^argument 1 at \.LOCK_KEY\(\) is a promise/],
     ['a LOCK_KEY that is no method', () => ({ [LOCK_KEY]: 5 }), /^argument 1 at \.LOCK_KEY\(\) cannot be read/],
     ['a toJSON() that returns nothing', () => ({ toJSON: () => undefined }), /^argument 1 has a toJSON\(\) that returned nothing/],
-    [
-      'a toJSON() without an end',
-      () => ({
-        toJSON(): object {
-          return { ...this };
-        },
-      }),
-      /^argument 1 at \.toJSON\(\)\.toJSON\(\).*… is nested more than 1000 levels/,
-    ],
-    [
-      'a getter that throws',
-      () => ({
-        user: {
-          get id() {
-            throw new Error('boom');
-          },
-        },
-      }),
-      /^argument 1 at \.user\.id cannot be read \(boom\)/,
-    ],
-    [
-      'a revoked proxy',
-      () => {
-        const { proxy, revoke } = Proxy.revocable({}, {});
-        revoke();
-        return proxy;
-      },
-      /^argument 1 cannot be read/,
-    ],
-    [
-      'a cycle',
-      () => {
-        const a: Record<string, unknown> = {};
-        a.b = { c: a };
-        return a;
-      },
-      /^argument 1 at \.b\.c is a cycle/,
-    ],
-    [
-      'a cycle through a map',
-      () => {
-        const a = new Map<string, unknown>();
-        return a.set('me', a);
-      },
-      /^argument 1 at \.0\.1 is a cycle/,
-    ],
+    ['a toJSON() without an end', () => endless, /^argument 1 at \.toJSON\(\)\.toJSON\(\).*… is nested more than 1000 levels/],
+    ['a getter that throws', () => ({ user: broken }), /^argument 1 at \.user\.id cannot be read \(boom\)/],
+    ['a revoked proxy', revoked, /^argument 1 cannot be read/],
+    ['a cycle', () => Object.assign(circle, { b: { c: circle } }), /^argument 1 at \.b\.c is a cycle/],
+    ['a cycle through a map', () => ring.set('me', ring), /^argument 1 at \.0\.1 is a cycle/],
     ['more than 1,000 levels', () => nested(1_001), /^argument 1 at [.0]+… is nested more than 1000 levels deep/],
     [
       '100,000 levels, without a stack overflow',
@@ -330,13 +209,7 @@ describe('digestArguments', () => {
   });
 
   it('keeps the error of a getter as the cause', () => {
-    const boom = new Error('boom');
-    const broken = {
-      get id() {
-        throw boom;
-      },
-    };
-    expect(() => all(broken)).toThrow(expect.objectContaining({ cause: boom }));
+    expect(() => all(broken)).toThrow(expect.objectContaining({ cause: expect.objectContaining({ message: 'boom' }) }));
   });
 
   it('does not change because BigInt, Map or Buffer were taught to be JSON', () => {
@@ -395,18 +268,7 @@ describe('digestArguments', () => {
       ['what every object inherits', '0.__proto__', [{}], /^argument 0 at \.__proto__ leads nowhere/],
       ['the constructor', '0.constructor.name', [new Dto(1)], /^argument 0 at \.constructor leads nowhere/],
       ['a method', '0.toJSON', [new Money(1)], /^argument 0 at \.toJSON is a function/],
-      [
-        'a getter that throws',
-        '0.id',
-        [
-          {
-            get id() {
-              throw new Error('boom');
-            },
-          },
-        ],
-        /^argument 0 at \.id cannot be read \(boom\)/,
-      ],
+      ['a getter that throws', '0.id', [broken], /^argument 0 at \.id cannot be read \(boom\)/],
       ['something without a stable form further in', '0.user', [{ user: { f: all } }], /^argument 0 at \.user\.f is a function/],
     ])('refuses %s', (_, path, args, message) => {
       expect(refusal(() => at([path], ...args))).toMatch(message);
@@ -419,28 +281,12 @@ describe('checkParamLockPaths', () => {
     expect(() => checkParamLockPaths(paths)).not.toThrow();
   });
 
-  it.each([
-    [undefined],
-    [null],
-    ['0'],
-    [{ 0: '0' }],
-    [[]],
-    [[0]],
-    [['0', undefined]],
-    [new Array(1)],
-    [['']],
-    [['id']],
-    [['user.id']],
-    [['-1']],
-    [['1.5.']],
-    [['00']],
-    [['0.']],
-    [['.0']],
-    [['0..id']],
-    [['0 .id']],
-    [['0[1]']],
-    [['0.id', 'x']],
-  ])('refuses %j', (paths) => {
+  const wrong = ['', 'id', 'user.id', '-1', '1.5.', '00', '0.', '.0', '0..id', '0 .id', '0[1]'];
+  it.each(
+    [undefined, null, '0', { 0: '0' }, [], [0], ['0', undefined], new Array(1), ['0.id', 'x'], ...wrong.map((path) => [path])].map(
+      (paths) => [paths],
+    ),
+  )('refuses %j', (paths) => {
     expect(refusal(() => checkParamLockPaths(paths))).toMatch(/^paramLock /);
   });
 });
@@ -448,7 +294,6 @@ describe('checkParamLockPaths', () => {
 describe('encodeKeyParts', () => {
   it.each<[string, unknown, string]>([
     ['a text as it is', 'order', 'order'],
-    ['a number', 42, '42'],
     ['a large number', 1e21, '1e%2B21'],
     ['-0 as 0', -0, '0'],
     ['a minus, which joins the parts', [-5, 'a-b'], '%2D5-a%2Db'],
@@ -469,15 +314,11 @@ describe('encodeKeyParts', () => {
     ['NaN', NaN, /^key returned NaN;/],
     ['Infinity', [1, -Infinity], /^key returned -Infinity at 1;/],
     ['a bigint', 1n, /^key returned a bigint;/],
-    ['a boolean', true, /^key returned a boolean;/],
     ['a symbol', Symbol('a'), /^key returned a symbol;/],
     ['a function', () => 'a', /^key returned a function;/],
-    ['a record', { id: 1 }, /^key returned an object;/],
     ['a boxed string', Object('a'), /^key returned an object;/],
-    ['a date', new Date(0), /^key returned an object;/],
     ['a list in a list', ['a', ['b']], /^key returned a list at 1;/],
     ['a list with undefined', ['a', undefined], /^key returned undefined at 1;/],
-    ['a list with a hole', sparse(2, 0), /^key returned undefined at 1;/],
     ['an empty list', [], /^key returned nothing to lock by/],
     ['an empty text', '', /^key returned nothing to lock by/],
     ['a list of empty texts', ['', ''], /^key returned nothing to lock by/],

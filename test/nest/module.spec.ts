@@ -78,7 +78,7 @@ describe('DistributedLockModule', () => {
     expect([get(Stock).locks, app.get(locksToken())]).toEqual([locks, locks]);
     const lease = await locks.acquire('Stock.reduce-locks', { keyTimeout: 30_000 });
     const call = get(Stock).reduce();
-    await expect(locks.acquire('Stock.reduce-locks', { waitTimeout: 50 })).rejects.toThrow('Could not acquire');
+    await expect(locks.acquire('Stock.reduce-locks', { waitTimeout: 0 })).rejects.toThrow('Could not acquire');
     await lease.release();
     await call;
   });
@@ -138,27 +138,12 @@ describe('DistributedLockModule', () => {
       const { store, locks } = await boot({}, { logger: said });
       Logger.overrideLogger(said === undefined ? logger : false);
       const lease = await locks.acquire('key');
-      const { key, owner } = lease;
-      await store.mutex.release({ key, owner, keepFor: 0 });
+      await store.mutex.release({ key: 'key', owner: lease.owner, keepFor: 0 });
       await lease.release();
       return lines.splice(0);
     };
     expect(await lose()).toEqual([[expect.stringContaining('"key" was lost'), 'DistributedLock']]);
     expect(await lose(logger)).toEqual([[expect.stringContaining('"key" was lost')]]);
     expect(await lose(false)).toEqual([]);
-  });
-
-  it('keeps the locks of two apps in one process apart', async () => {
-    const apps = [await boot({ providers: [Stock] }), await boot({ providers: [Stock] }, { namespace: 'second:' })] as const;
-    const leases = await Promise.all(apps.map(({ locks }) => locks.acquire('key', { waitTimeout: 0 })));
-    expect(leases).toHaveLength(2);
-    for (const { get } of apps) await get(Stock).reduce();
-    expect(apps.map(({ acquired }) => acquired)).toEqual([
-      ['key', 'Stock.reduce-locks'],
-      ['second:key', 'second:Stock.reduce-locks'],
-    ]);
-    await apps[0].app.close();
-    await apps[1].get(Stock).reduce();
-    await expect(apps[0].get(Stock).reduce()).rejects.toHaveProperty('name', 'LockAbortedError');
   });
 });

@@ -52,25 +52,20 @@ describe('defaults of forRoot', () => {
     expect(await taken('own-job-locks')).toBe(false);
   });
 
-  it('hold where an own option is undefined', async () => {
-    const { job, acquired } = await bootJob({ prefix: undefined, value: undefined, key: undefined }, { prefix: 'app-', value: 'all' });
-    await job.run();
-    expect(acquired).toEqual(['app-all-locks']);
-  });
-
-  it('may leave the prefix to make an empty value a key', async () => {
-    const { job, acquired } = await bootJob({ value: '' }, { prefix: 'app' });
-    await job.run();
-    expect(acquired).toEqual(['app-locks']);
-  });
-
   it.each<[string, DistributedLockOptions, DistributedLockOptions, RegExp]>([
     ['an own key over a default paramLock', { key: () => 'own' }, { paramLock: true }, /^job-own-locks$/],
     ['an own paramLock over a default key', { paramLock: ['0'] }, { key: () => 'default' }, /^job-[0-9a-f]{32}-locks$/],
     ['an own paramLock: false over a default paramLock', { paramLock: false }, { paramLock: true }, /^job-locks$/],
     ['an own paramLock: false over a default key', { paramLock: false }, { key: () => 'default' }, /^job-locks$/],
     ['a default key', {}, { key: () => 'default' }, /^job-default-locks$/],
-  ])('are weighed as one choice of the arguments: %s', async (_what, own, defaults, key) => {
+    [
+      'an own option that is undefined',
+      { prefix: undefined, value: undefined, key: undefined },
+      { prefix: 'app-', value: 'all' },
+      /^app-all-locks$/,
+    ],
+    ['an own empty value beside a default prefix', { value: '' }, { prefix: 'app' }, /^app-locks$/],
+  ])('are weighed against own options, key and paramLock as one: %s', async (_what, own, defaults, key) => {
     const { job, acquired } = await bootJob({ value: 'job', ...own }, defaults);
     await job.run('a');
     expect(acquired).toEqual([expect.stringMatching(key)]);

@@ -1,3 +1,4 @@
+// What the options do is tested with the locks themselves (test/contract); here, that the decorator passes each of them on.
 import type { DistributedLockOptions, LockEvents, LockLostError } from 'nestjs-distributed-lock';
 import { currentLease, DistributedLock, LockTimeoutError } from 'nestjs-distributed-lock';
 import { eventually } from '../support/eventually.js';
@@ -19,12 +20,13 @@ async function bootJob(options: DistributedLockOptions) {
   }
   const booted = await boot({ providers: [Job] });
   const job = booted.get(Job);
+  const { locks, store } = booted;
   const timeouts: LockEvents['timeout'][] = [];
-  booted.locks.on('timeout', (event) => void timeouts.push(event));
-  const remaining = async () => (await booted.store.mutex.check({ key: KEY, owner: 'nobody' })).remaining;
+  locks.on('timeout', (event) => void timeouts.push(event));
+  const remaining = async () => (await store.mutex.check({ key: KEY, owner: 'nobody' })).remaining;
   /** Another takes the key away in the midst of a body. */
-  const steal = () => booted.store.mutex.release({ key: KEY, owner: currentLease()?.owner ?? '', keepFor: 0 });
-  const occupy = () => booted.locks.acquire(KEY, { keyTimeout: LONG });
+  const steal = () => store.mutex.release({ key: KEY, owner: currentLease()?.owner ?? '', keepFor: 0 });
+  const occupy = () => locks.acquire(KEY, { keyTimeout: LONG });
   return { ...booted, job, run: (...args: unknown[]) => job.run(...args), timeouts, remaining, steal, occupy };
 }
 
@@ -43,30 +45,16 @@ describe('keyTimeout', () => {
     expect(left).toBeLessThanOrEqual(LONG);
   });
 
-  it('is renewed for as long as the method runs', async () => {
-    const { job, run, isTaken: taken } = await bootJob({ keyTimeout: 600 });
-    const gate = new Gate();
-    job.body = () => gate.pass();
-    const call = run();
-    const start = performance.now();
-    await eventually(() => performance.now() - start > 1_500);
-    expect(await taken(KEY)).toBe(true);
-    gate.open();
-    await call;
-  });
-});
-
-describe('onLost', () => {
-  it('ignore: the call does not wait for the reply to its release', async () => {
-    const { run, store } = await bootJob({ onLost: 'ignore' });
-    const gate = new Gate();
-    const released = jest.spyOn(store.mutex, 'release').mockImplementation(async () => {
-      await gate.pass();
-      return 'released';
-    });
-    expect(await run()).toBe('done');
-    expect(released).toHaveBeenCalledTimes(1);
-    gate.open();
+  it('is renewed for as long as the method runs, which no maxHold limits', async () => {
+    const { job, run, store } = await bootJob({ keyTimeout: 300 });
+    const renew = jest.spyOn(store.mutex, 'renew');
+    job.body = async () => {
+      const lease = currentLease();
+      await eventually(() => renew.mock.calls.length > 3);
+      lease?.assertHeld();
+      return lease?.signal.aborted;
+    };
+    expect(await run()).toBe(false);
   });
 });
 
@@ -80,32 +68,26 @@ describe('patience', () => {
   ])('is %s', async (_what, options, least) => {
     const { job, run, timeouts, waiting, occupy } = await bootJob(options);
     await occupy();
-    job.body = () => fail('ran');
+    job.body = () => {
+      throw new Error('ran');
+    };
     const { error } = (await outcomeOf(run())) as { error: LockTimeoutError };
     expect(error).toBeInstanceOf(LockTimeoutError);
     expect(error.key).toBe(KEY);
     expect(timeouts).toHaveLength(1);
     expect(timeouts[0]?.waited).toBeGreaterThanOrEqual(least);
-    expect(timeouts[0]?.waited).toBeLessThan(3_000);
     expect(waiting).toHaveLength(least === 0 ? 0 : 1);
   });
 
   it.each<[string, DistributedLockOptions]>([
     ['retryCount: 0', { retryCount: 0, retryInterval: 1 }],
     ['waitTimeout: Infinity', { waitTimeout: Infinity, retryCount: 1, retryInterval: 1 }],
+    ['retryCount: 0, and ends with the release however long the retryInterval', { retryCount: 0, retryInterval: 20_000 }],
   ])('has no end with %s', async (_what, options) => {
     const { run, locks, occupy } = await bootJob(options);
     const lease = await occupy();
     const call = run();
-    await expect(locks.acquire(KEY, { waitTimeout: 200 })).rejects.toBeInstanceOf(LockTimeoutError);
-    await lease.release();
-    expect(await call).toBe('done');
-  });
-
-  it('ends with the release, however long the retryInterval', async () => {
-    const { run, occupy } = await bootJob({ retryCount: 0, retryInterval: 20_000 });
-    const lease = await occupy();
-    const call = run();
+    await expect(locks.acquire(KEY, { waitTimeout: 100 })).rejects.toBeInstanceOf(LockTimeoutError);
     await lease.release();
     expect(await call).toBe('done');
   });
@@ -122,31 +104,23 @@ describe('onLost', () => {
     expect(error).toMatchObject({ name: 'LockLostError', code: 'LOCK_LOST', key: KEY, result: 'sold' });
   });
 
-  it("hands out the result with 'ignore'", async () => {
-    const { job, run, steal } = await bootJob({ keyTimeout: LONG, onLost: 'ignore' });
+  it("hands out the result with 'ignore', and does not wait for the reply to its release", async () => {
+    const { job, run, steal, store } = await bootJob({ keyTimeout: LONG, onLost: 'ignore' });
     job.body = async () => (await steal(), 'sold');
     expect(await run()).toBe('sold');
-  });
-
-  it('does not touch the error of a body whose lease was lost', async () => {
-    const { job, run, steal } = await bootJob({ keyTimeout: LONG });
-    const error = new Error('sold out');
-    job.body = async () => {
-      await steal();
-      throw error;
-    };
-    expect(await outcomeOf(run())).toEqual({ error });
+    const gate = new Gate();
+    jest.spyOn(store.mutex, 'release').mockImplementation(async () => {
+      await gate.pass();
+      return 'released';
+    });
+    job.body = () => 'done';
+    expect(await run()).toBe('done');
+    expect(gate.arrived).toBe(1);
+    gate.open();
   });
 });
 
 describe('reentrant', () => {
-  it.each([{}, { reentrant: true }])('lets the call chain take its own key again: %p', async (options) => {
-    const { job, run, acquired } = await bootJob({ waitTimeout: 0, ...options });
-    job.body = (again) => (again ? run(false) : 'deep');
-    expect(await run(true)).toBe('deep');
-    expect(acquired).toEqual([KEY]);
-  });
-
   it('makes the call chain wait for itself like a stranger with false', async () => {
     const { job, run } = await bootJob({ waitTimeout: 0, reentrant: false });
     job.body = (again) => (again ? run(false) : 'deep');
@@ -154,59 +128,40 @@ describe('reentrant', () => {
   });
 });
 
-describe('fair', () => {
-  it('serves in the order of the calls', async () => {
-    const { job, run, occupy } = await bootJob({ fair: true, retryCount: 0, retryInterval: 5 });
-    const lease = await occupy();
-    const served: unknown[] = [];
-    job.body = (number) => served.push(number);
-    const numbers = Array.from({ length: 8 }, (_, number) => number);
-    const calls = numbers.map((number) => run(number));
-    await lease.release();
-    await Promise.all(calls);
-    expect(served).toEqual(numbers);
-  });
+it('fair serves in the order of the calls', async () => {
+  const { job, run, occupy } = await bootJob({ fair: true, retryCount: 0, retryInterval: 5 });
+  const lease = await occupy();
+  const served: unknown[] = [];
+  job.body = (number) => served.push(number);
+  const numbers = Array.from({ length: 8 }, (_, number) => number);
+  const calls = numbers.map((number) => run(number));
+  await lease.release();
+  await Promise.all(calls);
+  expect(served).toEqual(numbers);
 });
 
-describe('minHold and maxHold', () => {
-  it('keeps the key taken for minHold after a method that was quicker', async () => {
-    const { run, isTaken: taken, remaining } = await bootJob({ minHold: LONG, waitTimeout: 0 });
-    expect(await run()).toBe('done');
-    expect(await taken(KEY)).toBe(true);
-    expect(await remaining()).toBeGreaterThan(LONG / 2);
-    await expect(run()).rejects.toBeInstanceOf(LockTimeoutError);
-  });
-
-  it('aborts the signal and lets the key go after maxHold, while the call stays pending', async () => {
-    const { job, run, isTaken: taken } = await bootJob({ keyTimeout: 60, maxHold: 80 });
-    const gate = new Gate();
-    let signal: AbortSignal | undefined;
-    job.body = async () => {
-      signal = currentLease()?.signal;
-      await gate.pass();
-      return 'late';
-    };
-    let settled = false;
-    const call = outcomeOf(run()).finally(() => (settled = true));
-    await eventually(() => signal?.aborted === true);
-    await eventually(async () => !(await taken(KEY)));
-    expect(settled).toBe(false);
-    gate.open();
-    expect(await call).toMatchObject({ error: { name: 'LockLostError', result: 'late' } });
-  });
-
-  it('is no limit without maxHold', async () => {
-    const { job, run } = await bootJob({ keyTimeout: 600 });
-    const start = performance.now();
-    job.body = async () => {
-      const signal = currentLease()?.signal;
-      await eventually(() => performance.now() - start > 1_500);
-      return signal?.aborted;
-    };
-    expect(await run()).toBe(false);
-  });
+it('minHold keeps the key taken after a method that was quicker', async () => {
+  const { run, isTaken: taken, remaining } = await bootJob({ minHold: LONG, waitTimeout: 0 });
+  expect(await run()).toBe('done');
+  expect(await taken(KEY)).toBe(true);
+  expect(await remaining()).toBeGreaterThan(LONG / 2);
+  await expect(run()).rejects.toBeInstanceOf(LockTimeoutError);
 });
 
-function fail(what: string): never {
-  throw new Error(what);
-}
+it('maxHold aborts the signal and lets the key go, while the call stays pending', async () => {
+  const { job, run, isTaken: taken } = await bootJob({ keyTimeout: 60, maxHold: 80 });
+  const gate = new Gate();
+  let signal: AbortSignal | undefined;
+  job.body = async () => {
+    signal = currentLease()?.signal;
+    await gate.pass();
+    return 'late';
+  };
+  let settled = false;
+  const call = outcomeOf(run()).finally(() => (settled = true));
+  await eventually(() => signal?.aborted === true);
+  await eventually(async () => !(await taken(KEY)));
+  expect(settled).toBe(false);
+  gate.open();
+  expect(await call).toMatchObject({ error: { name: 'LockLostError', result: 'late' } });
+});

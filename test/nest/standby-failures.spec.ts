@@ -190,13 +190,8 @@ describe('runStandby refuses', () => {
     ['name', () => ({ locks: locks(), create, start })],
     ['"create"', () => ({ locks: locks(), name: 'app', start })],
     ['"start"', () => ({ locks: locks(), name: 'app', create, start: 3000 })],
-    ['"prepare"', () => ({ locks: locks(), name: 'app', create, start, prepare: true })],
-    ['"signal"', () => ({ locks: locks(), name: 'app', create, start, signal: 'SIGTERM' })],
     ['"shutdownTimeout"', () => ({ locks: locks(), name: 'app', create, start, shutdownTimeout: -1 })],
-    ['"shutdownTimeout"', () => ({ locks: locks(), name: 'app', create, start, shutdownTimeout: Infinity })],
     ['"keyTimeout"', () => ({ locks: locks(), name: 'app', create, start, keyTimeout: 9 })],
-    ['"maxHold"', () => ({ locks: locks(), name: 'app', create, start, maxHold: 0.5 })],
-    ['"retryInterval"', () => ({ locks: locks(), name: 'app', create, start, retryInterval: 0 })],
     ['"port"', () => ({ locks: locks(), name: 'app', create, start, port: 3000 })],
   ];
   it.each(rows)('wrong options, naming %s', (named, options) => {

@@ -123,15 +123,6 @@ describe('a standby', () => {
     await listens(diary, 2);
   });
 
-  it('after maxHold goes to the end of the line', async () => {
-    const first = candidate(locks, { maxHold: 50, keyTimeout: 300 });
-    await listens(first.diary);
-    const next = await second();
-    await listens(next.diary);
-    await eventually(() => first.diary.lines.includes('prepare 2'));
-    expect([first.standby.isLeader(), next.standby.isLeader()]).toEqual([false, true]);
-  });
-
   it('ends by its signal, also by one that has aborted before', async () => {
     const caller = new AbortController();
     const { diary, standby } = candidate(locks, { signal: caller.signal });

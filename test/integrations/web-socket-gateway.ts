@@ -1,15 +1,9 @@
-import { Catch, type ArgumentsHost, type INestApplication, type PipeTransform } from '@nestjs/common';
+import { Catch, type ArgumentsHost, type PipeTransform } from '@nestjs/common';
 import { BaseWsExceptionFilter, ConnectedSocket, MessageBody, SubscribeMessage, WebSocketGateway, WsException } from '@nestjs/websockets';
 import { map, Observable, of } from 'rxjs';
-import { currentLease, LockTimeoutError } from 'nestjs-distributed-lock';
-import { boot, listen, type Booted } from '../nest/boot.js';
+import { LockTimeoutError } from 'nestjs-distributed-lock';
 import { Gate } from '../nest/gate.js';
-import { lockAmong, type Order } from './place.js';
-
-const LONG = { keyTimeout: 60_000 };
-
-/** The key of the lock that the caller is in. */
-const key = () => currentLease()?.key;
+import { key, lockAmong, LONG, type Order } from './place.js';
 
 class UpperCasePipe implements PipeTransform {
   transform(value: string): string {
@@ -66,12 +60,3 @@ export class BusyWsFilter extends BaseWsExceptionFilter {
   }
 }
 // #endregion
-
-/** The app, and where it listens for sockets. */
-export async function serveSockets(
-  metadata: Parameters<typeof boot>[0],
-  adapt: (app: INestApplication) => void,
-): Promise<Booted & { url: string }> {
-  const booted = await boot(metadata, {}, adapt);
-  return { ...booted, url: await listen(booted.app) };
-}

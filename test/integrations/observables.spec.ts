@@ -1,0 +1,273 @@
+import { Controller, Get, Injectable } from '@nestjs/common';
+import { currentLease, DistributedLock, LockConfigError, LockTimeoutError, type DistributedLockOptions } from 'nestjs-distributed-lock';
+import {
+  concat,
+  defer,
+  EMPTY,
+  finalize,
+  firstValueFrom,
+  interval,
+  lastValueFrom,
+  map,
+  Observable,
+  of,
+  range,
+  share,
+  Subject,
+  take,
+  tap,
+  throwError,
+  toArray,
+} from 'rxjs';
+import { boot } from '../nest/boot.js';
+import { eventually } from '../support/eventually.js';
+import { FeedService } from './feed.js';
+import { way } from './place.js';
+
+const KEY = 'feed-locks';
+const key = () => currentLease()?.key;
+
+/** An app with one locked Observable, under {@link KEY}. */
+async function bootFeed(source: () => unknown = () => EMPTY, options: DistributedLockOptions = {}) {
+  @Injectable()
+  class Feed {
+    calls = 0;
+    @DistributedLock({ value: 'feed', keyTimeout: 60_000, waitTimeout: Infinity, retryInterval: 2, ...options })
+    read(): Observable<unknown> {
+      this.calls++;
+      return source() as Observable<unknown>;
+    }
+  }
+  const booted = await boot({ providers: [Feed] });
+  const feed = booted.get(Feed);
+  return {
+    ...booted,
+    feed,
+    read: () => feed.read(),
+    isHeld: () => booted.isTaken(KEY),
+    occupy: () => booted.locks.acquire(KEY, { keyTimeout: 60_000, waitTimeout: 0 }),
+  };
+}
+
+/** What a subscriber is told. */
+function listenTo(stream: Observable<unknown>) {
+  const told: unknown[] = [];
+  const subscription = stream.subscribe({
+    next: (value) => told.push(value),
+    error: (error: Error) => told.push(error),
+    complete: () => told.push('complete'),
+  });
+  return Object.assign(subscription, { told });
+}
+
+way('Streams', 'a cold Observable', () => {
+  it('is locked anew for each subscription, which calls the method', async () => {
+    const { feed, read, acquired, isHeld } = await bootFeed(() => defer(() => of(key(), key())));
+    const stream = read();
+    expect([feed.calls, acquired]).toEqual([0, []]);
+    const all = () => lastValueFrom(stream.pipe(toArray()));
+    expect(await Promise.all([all(), all()])).toEqual([
+      [KEY, KEY],
+      [KEY, KEY],
+    ]);
+    expect([feed.calls, acquired, await isHeld()]).toEqual([2, [KEY, KEY], false]);
+  });
+
+  it('runs its own code inside the call chain, and its subscriber’s in that in which it subscribed', async () => {
+    const inside: unknown[] = [];
+    const outside: unknown[] = [];
+    const look = (where: unknown[]) => () => void where.push(key());
+    const source = () => (look(inside)(), interval(1).pipe(take(2), tap({ next: look(inside), complete: look(inside) })));
+    const { read, locks } = await bootFeed(() => (inside.length === 0 ? source() : throwError(() => 'broken')));
+    await lastValueFrom(read().pipe(tap({ next: look(outside), complete: look(outside) })));
+    await new Promise<void>((resolve) => read().subscribe({ error: () => (look(outside)(), resolve()) }));
+    expect(inside).toEqual([KEY, KEY, KEY, KEY]);
+    expect(outside).toEqual([undefined, undefined, undefined, undefined]);
+    inside.splice(0);
+    expect(await locks.using('outer', () => lastValueFrom(read().pipe(map(key))))).toBe('outer');
+  });
+
+  it.each<[string, () => unknown, string | RegExp]>([
+    ['it fails with', () => throwError(() => new Error(`broken under ${key()}`)), `broken under ${KEY}`],
+    [
+      'the method threw',
+      () => {
+        throw new Error('no feed');
+      },
+      'no feed',
+    ],
+    ['it says where the method returned something else', () => Promise.resolve(1), /Feed\.read: the method did not return an Observable/],
+  ])('fails with what %s, and is free again', async (_what, source, message) => {
+    const { read, isHeld } = await bootFeed(source);
+    await expect(lastValueFrom(read())).rejects.toThrow(message);
+    expect(await isHeld()).toBe(false);
+  });
+
+  it('ends with its lock when its subscriber leaves in the midst of the first values', async () => {
+    let ticks = 0;
+    let ended = false;
+    const later = interval(1).pipe(
+      take(500),
+      tap(() => ticks++),
+    );
+    const { read, isHeld } = await bootFeed(() => concat(of('first'), later).pipe(finalize(() => (ended = true))));
+    expect(await firstValueFrom(read())).toBe('first');
+    await eventually(async () => !(await isHeld()));
+    expect([ended, ticks]).toEqual([true, 0]);
+  });
+
+  it('does not make more values than its subscriber takes', async () => {
+    let made = 0;
+    const { read } = await bootFeed(() => range(0, 10_000).pipe(tap(() => made++)));
+    expect(await lastValueFrom(read().pipe(take(2), toArray()))).toEqual([0, 1]);
+    expect(made).toBe(2);
+  });
+
+  it.each([{ fair: false }, { fair: true }])('leaves no lock behind when its subscriber leaves while it waits: %p', async (options) => {
+    const { feed, read, occupy, waiting, acquired } = await bootFeed(undefined, options);
+    const lease = await occupy();
+    const waiter = listenTo(read());
+    await eventually(() => expect(waiting).toEqual([KEY]));
+    waiter.unsubscribe();
+    await lease.release();
+    const next = await eventually(() => occupy());
+    // Not by whom nobody waits for.
+    expect(acquired).toEqual([KEY, KEY]);
+    listenTo(read());
+    await eventually(() => expect(waiting).toEqual([KEY, KEY]));
+    expect(await next.release()).toBe(true);
+    expect([feed.calls, waiter.told]).toEqual([0, []]);
+  });
+
+  it('leaves no lock behind when its subscriber leaves while it is being granted', async () => {
+    const { feed, read, isHeld } = await bootFeed();
+    listenTo(read()).unsubscribe();
+    await eventually(async () => !(await isHeld()));
+    expect(feed.calls).toBe(0);
+  });
+
+  it('fails with LockLostError at its end where its lease was lost, with the last value', async () => {
+    const { store, read } = await bootFeed(() => concat(of(1, 2), defer(loseIt)));
+    const loseIt = async () => {
+      await store.mutex.release({ key: KEY, owner: currentLease()?.owner ?? '', keepFor: 0 });
+      return 3;
+    };
+    const { told } = listenTo(read());
+    await eventually(() => expect(told).toHaveLength(4));
+    expect(told).toEqual([1, 2, 3, expect.objectContaining({ name: 'LockLostError', result: 3 })]);
+  });
+
+  it.each<[string, DistributedLockOptions, unknown[]]>([
+    ['fails by default', {}, [expect.any(LockTimeoutError)]],
+    ["completes with onTimeout: 'skip'", { onTimeout: 'skip' }, ['complete']],
+    ['emits what the function returns', { onTimeout: () => 'instead' }, ['instead', 'complete']],
+    ['emits what the function resolves to', { onTimeout: async () => null }, [null, 'complete']],
+    ['completes where the function returns nothing', { onTimeout: () => undefined }, ['complete']],
+    ['goes on as the Observable that the function returns', { onTimeout: () => of(1, 2) }, [1, 2, 'complete']],
+    ['fails as the Observable that the function returns', { onTimeout: () => throwError(() => 'busy') }, ['busy']],
+  ])('whose key is taken %s', async (_what, options, expected) => {
+    const { feed, read, occupy } = await bootFeed(() => of('ran'), { waitTimeout: 0, ...options });
+    await occupy();
+    const { told } = listenTo(read());
+    await eventually(() => expect(told).toEqual(expected));
+    expect(feed.calls).toBe(0);
+  });
+
+  it('may be of a method whose type does not tell it, with the option returns', async () => {
+    class Untyped {
+      @DistributedLock({ returns: 'observable' })
+      untyped() {
+        return of(key());
+      }
+      @DistributedLock({ returns: 'observable' })
+      union(): Observable<unknown> | Promise<unknown> {
+        return of(key());
+      }
+    }
+    const feed = (await boot({ providers: [Untyped] })).get(Untyped);
+    expect(await lastValueFrom(feed.untyped())).toBe('Untyped.untyped-locks');
+    expect(await lastValueFrom(feed.union() as Observable<unknown>)).toBe('Untyped.union-locks');
+  });
+});
+
+way('Streams', 'a hot Observable', () => {
+  it.each<[string, (source: Subject<unknown>, subscriber: { unsubscribe(): void }) => void, unknown[]]>([
+    ['it completes', (source) => source.complete(), ['complete']],
+    ['it fails', (source) => source.error('broken'), ['broken']],
+    ['its subscriber leaves', (_source, subscriber) => subscriber.unsubscribe(), []],
+  ])('is locked from the subscription until %s: what it told before and after is not heard', async (_what, end, last) => {
+    const source = new Subject<unknown>();
+    const { read, isHeld } = await bootFeed(() => source);
+    source.next('before');
+    const subscriber = listenTo(read());
+    source.next('while it waits');
+    await eventually(() => source.observed);
+    source.next('during');
+    source.next(undefined);
+    expect(await isHeld()).toBe(true);
+    end(source, subscriber);
+    expect(source.observed).toBe(false);
+    source.next('after');
+    await eventually(async () => !(await isHeld()));
+    expect(subscriber.told).toEqual(['during', undefined, ...last]);
+  });
+
+  it('makes a second subscriber wait until the first has left', async () => {
+    const source = new Subject<string>();
+    const { feed, read, waiting } = await bootFeed(() => source);
+    const first = listenTo(read());
+    await eventually(() => source.observed);
+    const second = listenTo(read());
+    await eventually(() => expect(waiting).toEqual([KEY]));
+    source.next('a');
+    expect(feed.calls).toBe(1);
+    first.unsubscribe();
+    await eventually(() => feed.calls === 2 && source.observed);
+    source.next('b');
+    expect([first.told, second.told]).toEqual([['a'], ['b']]);
+    second.unsubscribe();
+  });
+
+  it('has one lock for all its subscribers where it is shared outside of the method', async () => {
+    const source = new Subject<number>();
+    const { feed, read, acquired, isHeld } = await bootFeed(() => source);
+    const shared = read().pipe(share());
+    const subscribers = [listenTo(shared), listenTo(shared)] as const;
+    await eventually(() => source.observed);
+    source.next(7);
+    expect([subscribers.map(({ told }) => told), feed.calls, acquired]).toEqual([[[7], [7]], 1, [KEY]]);
+    subscribers[0].unsubscribe();
+    expect(await isHeld()).toBe(true);
+    subscribers[1].unsubscribe();
+    await eventually(async () => !(await isHeld()));
+  });
+});
+
+way('Streams', 'an Observable from a method that counts as one with a promise: a clear error', () => {
+  it('names what to write, and the key is free again', async () => {
+    @Controller()
+    class Untyped {
+      @Get()
+      @DistributedLock({ value: 'feed' })
+      read() {
+        return interval(1).pipe(take(1));
+      }
+    }
+    const { get, acquired, isTaken } = await boot({ controllers: [Untyped] });
+    const result = get(Untyped).read() as unknown as Promise<unknown>;
+    await expect(result).rejects.toThrow(/Untyped\.read: the method returned an Observable: say so with returns: 'observable'/);
+    await expect(get(Untyped).read()).rejects.toBeInstanceOf(LockConfigError);
+    expect([acquired, await isTaken(KEY)]).toEqual([[KEY, KEY], false]);
+  });
+});
+
+describe('the examples of docs/streams.md', () => {
+  it('do what their comments say', async () => {
+    const { get, acquired } = await boot({ providers: [FeedService] });
+    expect(await lastValueFrom(get(FeedService).prices().pipe(toArray()))).toEqual([1, 2, 3]);
+    expect(await lastValueFrom(get(FeedService).stock().pipe(toArray()))).toEqual(['apple', 'pear']);
+    expect(await get(FeedService).exportAll()).toBe(3);
+    expect(get(FeedService).current).toEqual([undefined, undefined, undefined]);
+    expect(acquired).toEqual(['prices-locks', 'stock-locks', 'rows-locks']);
+  });
+});
