@@ -44,17 +44,9 @@ export class Refused {
   @ReadLock()
   read() {}
 
-  // @ts-expect-error sync
-  @Semaphore({ permits: 1 })
-  print() {}
-
   // @ts-expect-error no such property
   @WriteLock<Refused['write']>({ key: (product) => product.colour })
   async write(_product: Product) {}
-
-  // @ts-expect-error no such path
-  @ReadLock({ paramLock: ['0.colour'] })
-  async path(_product: Product) {}
 
   // @ts-expect-error the parameter is a Product
   @Semaphore({ permits: 1, key: (sku: string) => sku })
