@@ -91,7 +91,7 @@ export function entryContract(makeStore: MakeStore, kind: Kind): void {
         }),
       });
       const caller = new AbortController();
-      const call = rejection(locks.using(key, body, { signal: caller.signal }));
+      const call = rejection(locks.using(key, body, { keyTimeout: 1_000, signal: caller.signal }));
       await sent.passed;
       caller.abort();
       expect(await call).toBeInstanceOf(LockAbortedError);
