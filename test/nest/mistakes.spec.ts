@@ -147,3 +147,14 @@ describe('without the exception filter', () => {
     await holder?.release();
   });
 });
+
+describe('a prefix or a value that makes no key', () => {
+  it.each([{ value: 'a\n' }, { value: 'a\n', paramLock: true }, { prefix: 'a{', value: 'b', key: () => 5 }])(
+    'is refused at boot: %p',
+    async (options) => {
+      const error = await boot({ providers: [shopWith(options)] }).catch((reason: unknown) => reason);
+      expect(error).toBeInstanceOf(LockConfigError);
+      expect(error).toHaveProperty('message', expect.stringContaining('@DistributedLock() on Shop.buy: '));
+    },
+  );
+});

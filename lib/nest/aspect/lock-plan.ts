@@ -58,7 +58,8 @@ export function planLock(definition: LockDefinition, registered: Registered): Lo
   const parts = own.key ?? own.paramLock ?? defaults.key ?? defaults.paramLock;
   const lockAt = lockMaker(definition, registered, path);
   const keyOf = (args: readonly unknown[]): string => `${prefix}${value}${parts ? partOf(parts, args) : ''}-locks`;
-  const lock = parts ? undefined : naming(where, () => lockAt(keyOf([])));
+  // Also where the arguments are part of the key: this checks the rest of it.
+  const lock = naming(where, () => lockAt(`${prefix}${value}-locks`));
   const options = resolveOptions(complete, own);
   return {
     options: { ...options, label: options.label ?? path },
@@ -69,7 +70,7 @@ export function planLock(definition: LockDefinition, registered: Registered): Lo
     key: `${namespace}${prefix}${value}${parts ? '-…' : ''}-locks`,
     parts: kindOfParts(parts),
     keyOf: (args) => naming(where, () => namespace + keyOf(args)),
-    lockOf: (args) => lock ?? naming(where, () => lockAt(keyOf(args))),
+    lockOf: (args) => (parts ? naming(where, () => lockAt(keyOf(args))) : lock),
   };
 }
 
