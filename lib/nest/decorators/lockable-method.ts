@@ -23,11 +23,8 @@ type IsSkippable<T extends LockableMethod> =
   ReturnType<T> extends PromiseLike<infer Result> ? (undefined extends Result ? true : false) : true;
 
 /** What `onTimeout` may be. Asks a known method only: `LockableResult` is an error where a compiler does not find the types of rxjs (7.1 under `nodenext`). */
-export type OnTimeoutOf<M extends LockableMethod> = unknown[] extends Parameters<M>
-  ? OnTimeout
-  : IsSkippable<M> extends true
-    ? OnTimeout
-    : Exclude<OnTimeout, 'skip'>;
+export type OnTimeoutOf<M extends LockableMethod> =
+  unknown[] extends Parameters<M> ? OnTimeout : IsSkippable<M> extends true ? OnTimeout : Exclude<OnTimeout, 'skip'>;
 
 /** The paths of `paramLock` for parameters of these types: `'0'`, `'0.id'`. Rest parameters and paths of more than two properties are not checked. */
 export type ParamPath<Args extends readonly unknown[]> = number extends Args['length']
