@@ -1,43 +1,31 @@
-// Finds the real servers that the tests need, or installs them. `node scripts/services.mjs redis-server`
+// Finds the real servers that the tests need. `node scripts/services.mjs redis-server`
+//
+// Where there is none, and it may (root on Debian or Ubuntu), it says so and installs a package that has the program and starts no service.
 import { spawnSync } from 'node:child_process';
-import { accessSync, constants, realpathSync, statSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { accessSync, constants, mkdirSync, realpathSync, statSync, symlinkSync } from 'node:fs';
 import { delimiter, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 
+// Debian's redis-server package is a service around a program of redis-tools, which acts by the name that it is called by.
 const services = {
-  'redis-server': { apt: 'redis-server', brew: 'redis', image: 'redis:7-alpine' },
+  'redis-server': { apt: 'redis-tools', program: 'redis-check-rdb', package: 'redis-server', brew: 'redis', image: 'redis:7-alpine' },
 };
-
-const policyMark = 'written by nestjs-distributed-lock/scripts/services.mjs';
-
-// Installs package $2 for command $3 without letting it start a system service: policy-rc.d ($1) tells invoke-rc.d so.
-const aptInstall = `
-command -v "$3" && exit # another run was first
-policy=$1
-trap 'exit 130' INT TERM HUP
-if [ ! -e "$policy" ] || grep -q '${policyMark}' "$policy"; then
-  trap 'rm -f "$policy"' EXIT
-  printf '#!/bin/sh\\n# ${policyMark}\\nexit 101\\n' > "$policy" && chmod 755 "$policy" || exit 1
-fi
-export DEBIAN_FRONTEND=noninteractive
-apt-get -o DPkg::Lock::Timeout=120 update || echo 'apt-get update failed; trying with the package lists of before'
-apt-get -o DPkg::Lock::Timeout=120 install -y --no-install-recommends "$2"
-`;
 
 /**
  * @param {keyof typeof services} name
- * @returns {Promise<{ kind: 'local', command: string, installed: boolean } | { kind: 'docker', image: string }>} how to launch it
+ * @returns {Promise<{ kind: 'local', command: string } | { kind: 'docker', image: string }>} how to launch it
  */
 export async function ensureService(name) {
   const service = services[name];
   if (!service) throw new Error(`Unknown service '${name}'. Known: ${Object.keys(services).join(', ')}`);
-  const found = findCommand(name);
-  if (found) return { kind: 'local', command: found, installed: false };
+  const found = findCommand(name) ?? namedAs(name, service.program);
+  if (found) return { kind: 'local', command: found };
   const trouble = [];
   if (canApt()) {
-    const installed = installWithApt(name, service, trouble);
-    if (installed) return { kind: 'local', command: installed, installed: true };
+    console.error(`There is no ${name} on this machine. Installing the package ${service.apt}, which has it and starts no service ...`);
+    installWithApt(service.apt, trouble);
+    const installed = namedAs(name, service.program);
+    if (installed) return { kind: 'local', command: installed };
   }
   if (canDocker()) return { kind: 'docker', image: service.image };
   throw new Error(howToInstall(name, service, trouble));
@@ -46,6 +34,21 @@ export async function ensureService(name) {
 function findCommand(name) {
   const folders = [...(process.env.PATH ?? '').split(delimiter).filter(Boolean), '/usr/bin', '/usr/local/bin', '/usr/sbin'];
   return folders.map((folder) => join(folder, name)).find(isExecutable);
+}
+
+/** The program under another name, by a link of our own. */
+function namedAs(name, program) {
+  const found = findCommand(program);
+  if (!found) return undefined;
+  const folder = fileURLToPath(new URL('../node_modules/.cache/services/', import.meta.url));
+  const link = join(folder, name);
+  mkdirSync(folder, { recursive: true });
+  try {
+    symlinkSync(found, link);
+  } catch (error) {
+    if (error.code !== 'EEXIST') throw error;
+  }
+  return isExecutable(link) ? link : undefined;
 }
 
 function isExecutable(file) {
@@ -69,14 +72,17 @@ function answers(command, args) {
   return spawnSync(command, args, { stdio: 'ignore', timeout: 20_000 }).status === 0;
 }
 
-function installWithApt(name, service, trouble) {
-  // Two runs at once take turns: the first to end removes policy-rc.d, which would let the other's package start a service.
-  const lock = join(tmpdir(), 'nestjs-distributed-lock.apt');
-  const script = ['sh', '-c', aptInstall, 'sh', '/usr/sbin/policy-rc.d', service.apt, name];
-  const run = spawnSync('flock', ['-w', '600', lock, ...script], { encoding: 'utf8', stdio: ['ignore', 'pipe', 'pipe'] });
-  const installed = findCommand(name);
-  if (!installed) trouble.push(`apt-get could not install it: ${run.error?.message ?? `${run.stdout}\n${run.stderr}`.trim()}`);
-  return installed;
+function installWithApt(name, trouble) {
+  const apt = (...args) =>
+    spawnSync('apt-get', ['-o', 'DPkg::Lock::Timeout=120', ...args], {
+      encoding: 'utf8',
+      stdio: ['ignore', 'pipe', 'pipe'],
+      env: { ...process.env, DEBIAN_FRONTEND: 'noninteractive' },
+    });
+  // Where the package lists cannot be had, those of before may do.
+  for (const run of [apt('update'), apt('install', '-y', '--no-install-recommends', name)]) {
+    if (run.status !== 0) trouble.push(`apt-get failed: ${run.error?.message ?? `${run.stdout}\n${run.stderr}`.trim()}`);
+  }
 }
 
 function howToInstall(name, service, trouble) {
@@ -84,22 +90,18 @@ function howToInstall(name, service, trouble) {
     `The tests need a real ${name}, and there is none on this machine.`,
     ...trouble,
     'Do one of these:',
-    `  Debian, Ubuntu  apt-get install ${service.apt}   (run as root, the tests do this themselves)`,
+    `  Debian, Ubuntu  apt-get install ${service.package}   (run as root, the tests install ${service.apt} themselves, which suffices)`,
     `  macOS           brew install ${service.brew}`,
     `  Docker          start a Docker engine that has 'docker compose'; the tests then run ${service.image}`,
   ].join('\n');
-}
-
-function describe(name, launch) {
-  if (launch.kind === 'docker') return `${name}: Docker image ${launch.image}`;
-  return `${name}: ${launch.installed ? 'installed' : 'found'} ${launch.command}`;
 }
 
 if (process.argv[1] && realpathSync(process.argv[1]) === fileURLToPath(import.meta.url)) {
   const names = process.argv.slice(2);
   for (const name of names.length ? names : Object.keys(services)) {
     try {
-      console.log(describe(name, await ensureService(name)));
+      const launch = await ensureService(name);
+      console.log(`${name}: ${launch.command ?? `Docker image ${launch.image}`}`);
     } catch (error) {
       console.error(error.message);
       process.exitCode = 1;
