@@ -34,8 +34,8 @@ const monotonic = 'Time inside a process is monotonic: take it from core/util/cl
 const bareBuiltins = builtinModules.map((name) => ({ name, message: `Write node:${name}: no package can stand in for that.` }));
 
 export default defineConfig(
-  // The examples are compiled and run with the packed library: npm run check:examples.
-  globalIgnores(['**/dist/', '**/node_modules/', 'coverage/', 'examples/', '**/*.generated.ts']),
+  // The examples and the apps of the matrix are compiled where they are installed: npm run check:examples, check:matrix.
+  globalIgnores(['**/dist/', '**/node_modules/', 'coverage/', 'examples/', '**/*.generated.ts', 'scripts/matrix/**/*.ts']),
   { linterOptions: { reportUnusedDisableDirectives: 'error' } },
 
   js.configs.recommended,

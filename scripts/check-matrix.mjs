@@ -1,79 +1,85 @@
-// Uses the packed library in real applications on every version that it is for: Nest × Node × module kind × test runner, and ioredis × Node.
+// Uses the packed library in small applications on every version that it is for: Nest × Node × module kind × test runner, and ioredis × Node.
 //
-//   npm run check:matrix [-- other.tgz]      with that tarball instead of one packed now
-import { cp } from 'node:fs/promises';
-import { join, resolve } from 'node:path';
+//   npm run check:matrix [-- --tarball other.tgz] [nest|ioredis|jest|vitest]      see matrix/README.md
+import { cp, readdir, readFile, writeFile } from 'node:fs/promises';
+import { delimiter, dirname, join } from 'node:path';
 import { startRedis } from '../test/support/redis-server.ts';
-import { APPS } from './matrix/apps.mjs';
-import { nodeBuilds } from './matrix/nodes.mjs';
-import { printTable } from './matrix/table.mjs';
-import { createApp, inTemporaryFolder, installedVersion, name, pack, run, step, toInstall } from './packed.mjs';
+import { nodeBuilds } from './node-builds.mjs';
+import { inTemporaryFolder, install, installedVersion, pack, positionals, root, run, step } from './packed.mjs';
 
 const PARALLEL = 2;
-const given = process.argv[2];
+const NAMED = ['@nestjs/core', 'ioredis', 'jest', 'vitest'];
+const matrix = join(root, 'scripts/matrix');
 
 await inTemporaryFolder('matrix', async (folder, servers) => {
   const redis = await step('a private redis-server', () => startRedis({ port: 'free' }));
   servers.push(redis);
-  const [tarball, nodes] = await Promise.all([
-    given ? resolve(given) : step('npm pack', () => pack(folder)),
+  const [tarball, nodes, apps] = await Promise.all([
+    step('npm pack', () => pack(folder)),
     step('builds of Node', () => nodeBuilds(join(folder, 'nodes'))),
+    appsOf(positionals),
   ]);
-  await inParallel(APPS, (app) =>
-    step(`npm install: ${app.title}`, () => installApp(app, join(folder, app.title.replaceAll(' ', '-')), tarball)),
-  );
+  await inParallel(apps, (app, index) => step(`npm install: ${app.title}`, () => installApp(app, join(folder, `app-${index}`), tarball)));
 
-  const env = { TEST_REDIS: JSON.stringify(redis.connection), NODE_OPTIONS: '' };
-  const rows = await Promise.all(APPS.flatMap((app) => app.programs.map((program) => rowOf(app, program))));
-  const runs = rows.flatMap((row) => nodes.map((node, column) => ({ row, node, column })));
+  const env = { REDIS_URL: `redis://127.0.0.1:${redis.port}`, NODE_OPTIONS: '' };
+  const table = {};
   const failures = [];
-  await inParallel(runs, async ({ row, node, column }) => {
-    row.results[column] = await outcome(row, node, env).catch((error) => {
-      failures.push(`FAILED  ${row.app}: ${row.title}, Node ${node.version}\n${error.message}`);
+  const runs = apps.flatMap((app) => app.scripts.flatMap((script) => nodes.map((node) => ({ app, script, node }))));
+  for (const { app, script } of runs) table[`${app.title}: ${script}`] = {};
+  await inParallel(runs, async ({ app, script, node }) => {
+    const title = `${app.title}: ${script}`;
+    table[title][`Node ${node.version}`] = await outcome(app, script, node, env).catch((error) => {
+      failures.push(`FAILED  ${title}, Node ${node.version}\n${error.message}`);
       return 'FAILED';
     });
   });
-
-  printTable(rows, nodes);
-  const missing = nodes.filter(({ command }) => !command);
-  if (missing.length) {
-    failures.push(
-      `NOT RUN on Node ${missing.map(({ major }) => major).join(' and ')}: there are builds for Linux on x64 only, and this is another platform.`,
-    );
-  }
-  if (failures.length) throw new Error(`\n${failures.join('\n\n')}`);
+  console.table(table);
+  if (failures.length) throw new Error(failures.join('\n\n'));
 });
 
+/** An application for each variant in the folders of the matrix. */
+async function appsOf(names) {
+  const folders = (await readdir(matrix, { withFileTypes: true })).filter((entry) => entry.isDirectory()).map(({ name }) => name);
+  const wanted = names.length ? names : folders;
+  const apps = await Promise.all(
+    wanted.map(async (name) => {
+      const { variants, ...manifest } = JSON.parse(await readFile(join(matrix, name, 'package.json'), 'utf8'));
+      return Object.entries(variants).map(([variant, { dependencies, ...others }]) => ({
+        name,
+        variant,
+        scripts: Object.keys(manifest.scripts).filter((script) => script !== 'setup'),
+        manifest: { ...manifest, ...others, dependencies: { ...manifest.dependencies, ...dependencies } },
+        title: `${name}, ${variant}`,
+      }));
+    }),
+  );
+  return apps.flat();
+}
+
 async function installApp(app, folder, tarball) {
+  await cp(join(matrix, app.name), folder, { recursive: true, filter: (path) => !path.includes('node_modules') });
+  await writeFile(join(folder, 'package.json'), JSON.stringify(app.manifest));
+  await install(folder, [tarball]);
+  await run('npm', ['run', 'setup', '--if-present'], folder);
+  const versions = NAMED.filter((named) => named in app.manifest.dependencies).map(
+    async (named) => `${named.replace('@nestjs/core', 'Nest')} ${await installedVersion(folder, named)}`,
+  );
   app.folder = folder;
-  await createApp(folder, [tarball, ...toInstall(app.packages)]);
-  for (const type of ['esm', 'cjs']) {
-    const runners = join(folder, type, 'runners');
-    await cp(join(runners, 'tsconfig.starter.json'), join(runners, 'tsconfig.json'));
-    // A library that npm could not give the same installation as the app.
-    await cp(join(folder, 'node_modules', name), join(folder, type, 'second/node_modules', name), { recursive: true });
-  }
+  app.title = `${app.name}, ${app.variant} (${(await Promise.all(versions)).join(', ')})`;
 }
 
-async function rowOf({ title, named, folder }, program) {
-  const versions = await Promise.all(named.map(async (wanted) => `${wanted} ${await installedVersion(folder, wanted)}`));
-  const runner = program.package ? ` (${program.package} ${await installedVersion(folder, program.package)})` : '';
-  return { app: `${title} (${versions.join(', ')})`, title: program.title + runner, folder, program, results: [] };
-}
-
-async function outcome({ folder, program }, { major, command }, env) {
-  if (!command) return 'NOT RUN';
-  const { file, args = [], cwd = '.', modules = false, since = 0 } = program;
+async function outcome({ folder, manifest }, script, { major, command }, env) {
+  const since = Number(/\d+/.exec(manifest.engines?.node)?.[0] ?? 0);
   if (major < since) return `from ${since} on`;
   const start = performance.now();
-  await run(command, [...(modules ? ['--experimental-vm-modules'] : []), join(folder, file), ...args], join(folder, cwd), env);
+  await run('npm', ['run', script], folder, { ...env, PATH: [dirname(command), process.env.PATH].join(delimiter) });
   return `ok ${((performance.now() - start) / 1000).toFixed(1)} s`;
 }
 
 async function inParallel(items, work) {
-  const waiting = [...items];
+  const waiting = [...items.entries()];
   const worker = async () => {
-    for (let item = waiting.shift(); item; item = waiting.shift()) await work(item);
+    for (let next = waiting.shift(); next; next = waiting.shift()) await work(next[1], next[0]);
   };
   await Promise.all(Array.from({ length: PARALLEL }, worker));
 }

@@ -1,4 +1,4 @@
-// A user's test of a locked service, which the test runners of Nest's own starters run against the packed package.
+// A user's test of a locked service, as the test runners of Nest's own starters run it.
 import { Injectable } from '@nestjs/common';
 import { Test, type TestingModule } from '@nestjs/testing';
 import { currentLease, DistributedLock, DistributedLockModule, Locks, LockTimeoutError } from 'nestjs-distributed-lock';
@@ -42,11 +42,8 @@ describe('StockService', () => {
   afterEach(() => module.close());
 
   it('runs one call at a time, each under its lock', async () => {
-    const acquired: string[] = [];
-    module.get(Locks).on('acquired', ({ key }) => void acquired.push(key));
     const replies = await Promise.all(Array.from({ length: 4 }, () => stock.reduce('apple')));
     expect(replies).toEqual(Array(4).fill('apple under stock-apple-locks'));
-    expect(acquired).toEqual(Array(4).fill('stock-apple-locks'));
     expect(module.get(Shelf).left).toBe(6);
   });
 

@@ -106,7 +106,7 @@ module.exports = async function scenario({ common, core, lock, memoryStore, redi
   process.exitCode = 1; // until the end is reached: a promise that nobody settles lets a process end, too
   const memory = memoryStore();
   await sellThroughTwoApps({ common, core, lock }, [memory, memory]);
-  const options = JSON.parse(process.env.TEST_REDIS);
-  await sellThroughTwoApps({ common, core, lock }, [redisStore({ options }), redisStore({ options })]);
+  const url = process.env.REDIS_URL ?? 'redis://127.0.0.1:6379';
+  await sellThroughTwoApps({ common, core, lock }, [redisStore({ url }), redisStore({ url })]);
   process.exitCode = 0;
 };

@@ -3,10 +3,10 @@ const assert = require('node:assert/strict');
 
 module.exports = async function scenario({ Locks, LockTimeoutError, redisStore, Redis }) {
   process.exitCode = 1; // until the end is reached: a promise that nobody settles lets a process end, too
-  const { host, port } = JSON.parse(process.env.TEST_REDIS);
+  const url = process.env.REDIS_URL ?? 'redis://127.0.0.1:6379';
   const namespace = `clients-${process.pid}:`; // programs run side by side on one server
-  const client = new Redis({ host, port });
-  const byUrl = new Locks(redisStore({ url: `redis://${host}:${port}` }), { namespace });
+  const client = new Redis(url);
+  const byUrl = new Locks(redisStore({ url }), { namespace });
   const byClient = new Locks(redisStore({ client }), { namespace });
 
   let running = 0;

@@ -2,15 +2,16 @@
 import assert from 'node:assert/strict';
 import { mkdir, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { install, run } from '../packed.mjs';
+import { install, run } from './packed.mjs';
 
-const MAJORS = [20, 22, 24];
+const MAJORS = [20, 22, 24, 26];
 const BUILDS = 'linux-x64';
 
-/** @returns {Promise<{ major: number, version?: string, command?: string }[]>} without a command where it cannot run */
+/** @returns {Promise<{ major: number, version: string, command: string }[]>} elsewhere than on Linux only the Node that runs this */
 export async function nodeBuilds(folder) {
-  const platform = `${process.platform}-${process.arch}`;
-  if (platform !== BUILDS) return MAJORS.map(ifCurrent);
+  if (`${process.platform}-${process.arch}` !== BUILDS) {
+    return [{ major: Number.parseInt(process.versions.node), version: process.version, command: process.execPath }];
+  }
   await mkdir(folder);
   await writeFile(join(folder, 'package.json'), JSON.stringify({ private: true }));
   await install(
@@ -24,9 +25,4 @@ async function installed(major, command) {
   const version = (await run(command, ['-p', 'process.version'], process.cwd())).trim();
   assert.match(version, new RegExp(`^v${major}\\.`));
   return { major, version, command };
-}
-
-function ifCurrent(major) {
-  const isCurrent = process.version.startsWith(`v${major}.`);
-  return isCurrent ? { major, version: process.version, command: process.execPath } : { major };
 }

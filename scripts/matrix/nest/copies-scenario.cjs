@@ -134,9 +134,9 @@ async function errors({ common, core }, app, feature) {
 module.exports = async function scenario({ common, core, app, feature }) {
   process.exitCode = 1; // until the end is reached: a promise that nobody settles lets a process end, too
   assert.notEqual(app.lock.DistributedLock, feature.lock.DistributedLock);
-  const options = JSON.parse(process.env.TEST_REDIS);
+  const url = process.env.REDIS_URL ?? 'redis://127.0.0.1:6379';
   for (const owner of [app, feature]) {
-    for (const store of [() => owner.memoryStore(), () => owner.redisStore({ options })]) {
+    for (const store of [() => owner.memoryStore(), () => owner.redisStore({ url })]) {
       await calls({ common, core }, app, feature, store());
       await oneStore(app, feature, store());
     }
