@@ -1,3 +1,5 @@
+import { availableParallelism } from 'node:os';
+
 // Nest 12 is ESM-only and Jest cannot require() ESM on Node 20 and 22, so swc transpiles ours and these packages to CommonJS.
 const esmPackages = ['@nestjs', 'file-type', 'strtok3', 'token-types', '@tokenizer', 'uint8array-extras', '@borewit'];
 
@@ -29,8 +31,9 @@ export default {
     '^(\\.{1,2}/.*)\\.js$': '$1',
   },
   testTimeout: 30_000,
-  // Most of a test is waiting, so three at a time are right for two cores.
-  maxWorkers: 3,
+  testSequencer: '<rootDir>/test/support/longest-first.cjs',
+  // Most of a test is waiting: a file needs about a second of the processor.
+  maxWorkers: 2 * availableParallelism(),
   // Each file leaves two AsyncLocalStorages behind, Jest's own and ours, and up to Node 22 every promise of the process carries an entry for each:
   // after fifty files a worker needs ten times as long for a promise, and stands still for seconds to collect them. So it begins anew.
   workerIdleMemoryLimit: '256MB',
