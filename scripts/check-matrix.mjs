@@ -25,7 +25,7 @@ await inTemporaryFolder('matrix', async (folder, servers) => {
   const table = {};
   const failures = [];
   const runs = apps.flatMap((app) => app.scripts.flatMap((script) => nodes.map((node) => ({ app, script, node }))));
-  for (const { app, script } of runs) table[`${app.title}: ${script}`] = {};
+  for (const { app, script, node } of runs) (table[`${app.title}: ${script}`] ??= {})[`Node ${node.version}`] = '';
   await inParallel(runs, async ({ app, script, node }) => {
     const title = `${app.title}: ${script}`;
     table[title][`Node ${node.version}`] = await outcome(app, script, node, env).catch((error) => {
