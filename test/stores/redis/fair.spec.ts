@@ -34,7 +34,7 @@ describe('fair: true, across processes', () => {
     const caller = new AbortController();
     const givesUp = outcomeOf(locks.acquire(KEY, { ...fair, signal: caller.signal }));
     await queued(1);
-    const impatient = outcomeOf(locks.acquire(KEY, { ...fair, waitTimeout: 100 }));
+    const impatient = outcomeOf(locks.acquire(KEY, { ...fair, waitTimeout: 1500 }));
     await queued(2);
     const patient = locks.acquire(KEY, fair);
     await queued(3);
