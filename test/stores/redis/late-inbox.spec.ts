@@ -1,5 +1,6 @@
-import type { LockLogger, Locks } from 'nestjs-distributed-lock/core';
+import { StoreError, type LockLogger, type Locks } from 'nestjs-distributed-lock/core';
 import { setTimeout as pause } from 'node:timers/promises';
+import type { RedisWakeUps } from '../../../lib/stores/redis/redis.wakeups.js';
 import { gate } from '../../contract/gate.js';
 import { MUTEX, SEMAPHORE_OF_ONE, WRITE_LOCK } from '../../contract/kinds.js';
 import { rejection } from '../../contract/rejection.js';
@@ -90,12 +91,16 @@ describe.each([MUTEX, WRITE_LOCK, SEMAPHORE_OF_ONE])('a fair waiter for a $name 
     const caller = new AbortController();
     const waiting = rejection(acquire(locks, { ...fair, signal: caller.signal }));
     await queued(setting, KEY, 1);
-    const inbox = kind.driverOf(locks.store).wakeUps!;
-    // What asks with the inbox is abandoned before it is sent.
-    const isOpening = eventually(() => inbox.isOpen, { within: 5_000, every: 1 });
-    inbox.listen('the last to hear', () => caller.abort());
+    // What asks with the inbox does not arrive.
+    const driver = kind.driverOf(locks.store);
+    const inbox = driver.wakeUps as RedisWakeUps;
+    const asks = jest.spyOn(driver, 'acquire').mockImplementation(async ({ owner, ttl, holding }) => {
+      inbox.placeOf(owner, ttl, holding);
+      throw new StoreError('not sent', { transient: true });
+    });
     open();
-    await isOpening;
+    await eventually(() => inbox.isOpen && asks.mock.calls.length > 0);
+    caller.abort();
     await waiting;
     await eventually(async () => expect(await places()).toEqual([]));
     await holder.release();
