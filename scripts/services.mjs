@@ -1,8 +1,6 @@
-// Finds the real servers that the tests need. `node scripts/services.mjs redis-server`
-//
-// Where there is none, and it may (root on Debian or Ubuntu), it says so and installs a package that has the program and starts no service.
+// Finds the real servers that the tests need. Where there is none, and it may (root on Debian or Ubuntu), it says so and installs a package that has the program and starts no service.
 import { spawnSync } from 'node:child_process';
-import { accessSync, constants, mkdirSync, realpathSync, statSync, symlinkSync } from 'node:fs';
+import { accessSync, constants, mkdirSync, statSync, symlinkSync } from 'node:fs';
 import { delimiter, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 
@@ -94,17 +92,4 @@ function howToInstall(name, service, trouble) {
     `  macOS           brew install ${service.brew}`,
     `  Docker          start a Docker engine that has 'docker compose'; the tests then run ${service.image}`,
   ].join('\n');
-}
-
-if (process.argv[1] && realpathSync(process.argv[1]) === fileURLToPath(import.meta.url)) {
-  const names = process.argv.slice(2);
-  for (const name of names.length ? names : Object.keys(services)) {
-    try {
-      const launch = await ensureService(name);
-      console.log(`${name}: ${launch.command ?? `Docker image ${launch.image}`}`);
-    } catch (error) {
-      console.error(error.message);
-      process.exitCode = 1;
-    }
-  }
 }

@@ -1,5 +1,5 @@
 // The order of the test files: those that take long come first, so that no worker ends with one of them alone.
-// `npx jest --json --outputFile=results.json && node scripts/durations.mjs results.json` measures them anew.
+// `npx jest --json --outputFile=results.json && node test/support/durations.mjs results.json` measures them anew.
 const { relative, sep } = require('node:path');
 const Sequencer = require('@jest/test-sequencer').default;
 const seconds = require('./durations.json');
