@@ -1,6 +1,7 @@
 import { build } from 'esbuild';
 import { DistributedLock, ReadLock, WriteLock, type DistributedLockOptions, type LockLogger } from 'nestjs-distributed-lock';
 import { boot } from './boot.js';
+import { shopWith } from './shop-with.js';
 
 type Options = DistributedLockOptions & { policy?: 'readers' | 'writers' | 'fair' };
 const lock = DistributedLock as (options: Options) => MethodDecorator;
@@ -14,16 +15,6 @@ async function warningsOf(provider: new () => unknown, defaults?: DistributedLoc
   const logger: LockLogger = { warn: (message) => void warnings.push(message), error: (message) => void warnings.push(message) };
   await boot({ providers: [provider] }, { logger, defaults });
   return warnings;
-}
-
-function shopWith(first: MethodDecorator, second: MethodDecorator) {
-  class Shop {
-    @first
-    async one(_sku: string) {}
-    @second
-    async two(_sku: string) {}
-  }
-  return Shop;
 }
 
 describe('methods that share a prefix and a value', () => {

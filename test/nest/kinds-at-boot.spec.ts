@@ -11,18 +11,9 @@ import {
 } from 'nestjs-distributed-lock';
 import { memoryStore } from 'nestjs-distributed-lock/memory';
 import { boot } from './boot.js';
+import { shopWith } from './shop-with.js';
 import { KINDS } from './kinds.js';
 
-/** A class with two methods, locked so. */
-function shopWith(first: MethodDecorator, second: MethodDecorator) {
-  class Shop {
-    @first
-    async one(_sku: string) {}
-    @second
-    async two(_sku: string) {}
-  }
-  return Shop;
-}
 const dist = DistributedLock as (options: object) => MethodDecorator;
 const read = ReadLock as (options: object) => MethodDecorator;
 const write = WriteLock as (options: object) => MethodDecorator;

@@ -35,7 +35,7 @@ export interface AcquireRequest extends Tenancy {
   readonly yields?: string;
 }
 
-/** The reply to an {@link AcquireRequest}: granted, or by whom and for how long the key is taken. */
+/** The reply to an {@link AcquireRequest}: granted, or who has the key and for how long. */
 export type AcquireReply = {
   /** Whether the owner that the request yields had the key until then. The answer to a repeated request says nothing. */
   readonly yielded?: 'released' | 'lost';

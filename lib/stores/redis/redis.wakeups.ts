@@ -99,7 +99,7 @@ class Subscriber implements InboxConnection {
   }
 }
 
-/** Where nobody may ask who listens, neither do the scripts know. */
+/** If this user may not ask who listens, the scripts cannot know either. */
 function unknownIfRefused(error: StoreError): [string, number] {
   if (error.transient) throw error;
   return ['', 1];
