@@ -1,5 +1,5 @@
 import { setTimeout as pause } from 'node:timers/promises';
-import { Locks, type Lease, type LockEvents } from 'nestjs-distributed-lock/core';
+import { Locks, StoreError, type Lease, type LockEvents } from 'nestjs-distributed-lock/core';
 import { memoryStore } from 'nestjs-distributed-lock/memory';
 import { eventually } from '../support/eventually.js';
 
@@ -141,6 +141,20 @@ describe('events', () => {
     await Promise.all(all.map((locks) => locks.close()));
     expect(most).toBeGreaterThan(1);
     expect(held).toBe(0);
+  });
+
+  it('balance a lease whose release got no answer', async () => {
+    const store = memoryStore();
+    const release = store.mutex.release.bind(store.mutex);
+    let isAway = true;
+    store.mutex.release = (request) => (isAway ? Promise.reject(new StoreError('away', { transient: true })) : release(request));
+    const locks = open(store);
+    const told = listen(locks);
+    expect(await locks.using('key', () => 5)).toBe(5);
+    expect(told.names()).toEqual(['acquired', 'released']);
+    isAway = false;
+    await locks.close();
+    expect(told.names()).toEqual(['acquired', 'released']);
   });
 
   it('build no payload for listeners that have left', async () => {

@@ -123,6 +123,7 @@ export class Tenure extends LinkedEntry<Tenure> {
       (cause: unknown) => {
         // The answer to a repeated release says nothing, because an earlier one may have been applied.
         const { runtime } = this;
+        this.turn.tellReleased();
         if (runtime.unknown('release', this, cause).transient) {
           void runtime.giveUp('release', this, now() + this.ttl, () => this.sendRelease());
         }

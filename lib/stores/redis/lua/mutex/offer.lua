@@ -3,7 +3,7 @@
 local PLACE = '^([^\n]*)\n([^\n]*)\n(%d+)'
 
 -- Offers the free lock to the first waiter that is not known to be gone: for a moment, to confirm by asking again. Returns the owner that has it;
--- '': so many are gone that whoever asks next goes on; nil: nobody waits, or the asker comes first.
+-- '': so many are gone that the next request goes on; nil: nobody waits, or the asker comes first.
 local function offer(lock, queue, asker)
   for _ = 1, MOST_GONE do
     local place = call('ZPOPMIN', queue)[1]

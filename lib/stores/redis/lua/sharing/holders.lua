@@ -32,7 +32,7 @@ local function open(key, minus, permits)
 end
 
 -- Offers what is free to the first waiters, to each for a moment: it confirms by asking again. The asker has it at once. Who does not fit
--- holds up those behind, unless it is gone. There is a limit to what is done at a time: whoever confirms goes on; `true`: nobody would.
+-- holds up those behind, unless it is gone. There is a limit to what is done at a time: the next confirmation goes on; `true`: there will be none.
 local function serve(lock, queue, asker, ttl)
   local offers, shortest, told = 0
   for _ = 1, MOST_GONE do
