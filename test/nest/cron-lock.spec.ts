@@ -14,7 +14,7 @@ class Jobs {
   readonly runs: unknown[] = [];
 
   @Cron(NEVER, { name: 'report' })
-  @CronLock({ minHold: 300, keyTimeout: 200 })
+  @CronLock({ minHold: 1500, keyTimeout: 200 })
   async report(): Promise<void> {
     this.runs.push(currentLease()?.key);
     await this.gate.pass();
@@ -49,13 +49,11 @@ describe('@CronLock', () => {
     first.tick();
     await eventually(() => expect(first.jobs.runs).toEqual([KEY]));
     const taken = async () => (await store.mutex.check({ key: KEY, owner: 'nobody' })).state === 'taken';
-    const startedAt = performance.now();
     // The clock of the second app is behind: its tick comes when the job of the first is done.
     second.tick();
     await eventually(() => expect(second.details).toContainEqual(expect.stringContaining('is skipped')));
     expect(await taken()).toBe(true);
     await eventually(async () => !(await taken()));
-    expect(performance.now() - startedAt).toBeLessThan(5000);
     second.tick();
     await eventually(() => expect(second.jobs.runs).toEqual([KEY]));
   });
