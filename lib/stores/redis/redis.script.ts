@@ -66,7 +66,7 @@ class ScriptRequest extends LinkedEntry<RedisRequest> implements RedisRequest {
   endsAt = 0;
   isSent = false;
   /** Of calls. */
-  size: number;
+  size = 1;
   /** One for each call; an `Error` where it failed. */
   readonly replies: Promise<readonly unknown[]>;
   private settle!: { resolve(replies: readonly unknown[] | Promise<unknown[]>): void; reject(error: StoreError): void };
@@ -76,10 +76,8 @@ class ScriptRequest extends LinkedEntry<RedisRequest> implements RedisRequest {
     private readonly keys: string[],
     readonly common: Argument[],
     private readonly args: Argument[],
-    size = 1,
   ) {
     super();
-    this.size = size;
     this.replies = new Promise((resolve, reject) => (this.settle = { resolve, reject }));
   }
 
