@@ -46,10 +46,10 @@ export class Stage {
     const leader = this.#instances.get(name);
     if (how === 'SIGSTOP') this.#frozen = name;
     else this.#leaving.add(pid);
-    const at = await this.#serverTime();
+    const at = how === 'SIGSTOP' ? await this.#freeze(leader) : await this.#serverTime();
     const start = performance.now();
     this.#say(`${how} of ${name} (pid ${pid})`);
-    leader.signal(how === 'kill -9' ? 'SIGKILL' : how);
+    if (how !== 'SIGSTOP') leader.signal(how === 'kill -9' ? 'SIGKILL' : how);
     const [answer, write] = await Promise.all([this.watch.firstAfter(start, pid, PATIENCE), this.#firstWriteAfter(at, pid)]);
     const status = how === 'SIGSTOP' ? await this.#thaw(name, leader) : await leader.exited;
     if (status !== undefined) await this.#launch(name, leader.port);
@@ -66,6 +66,20 @@ export class Stage {
   /** What the instances have said, for one who wonders. */
   logs() {
     return [...this.#instances].map(([name, instance]) => `${name} has said:\n${instance.log()}`).join('\n');
+  }
+
+  /** Stops a leader in the middle of its job, so that it has a write to make when it goes on; resolves with the server's time. */
+  async #freeze(leader) {
+    const job = this.options.work * 1_000;
+    for (;;) {
+      leader.signal('SIGSTOP');
+      const at = await this.#serverTime();
+      const last = (await this.#ledger()).findLast(({ pid }) => pid === leader.pid);
+      // Near its end or just begun, the last write might be on its way, or its reply unread, and no other would follow.
+      if (at > last?.at + job / 4 && at < last?.at + (job * 3) / 4) return at;
+      leader.signal('SIGCONT');
+      await pause(this.options.work / 3);
+    }
   }
 
   /** Lets a frozen leader go on where it stopped; resolves when it stands by anew. */

@@ -25,7 +25,7 @@ const isAlive = (pid: number) => {
   }
 };
 
-const QUICK = ['--key-timeout', '1000', '--work', '20'];
+const QUICK = ['--key-timeout', '1000', '--work', '50'];
 
 jest.setTimeout(120_000);
 
