@@ -86,9 +86,9 @@ describe('an event loop that stands still', () => {
     const silent = { ...store, mutex: Object.create(store.mutex, { renew: { value: () => [new Promise(() => undefined)] } }) };
     const locks = new Locks(silent, { logger: false });
     const error = await locks
-      .using('key', ({ signal }) => eventually(() => signal.aborted), { keyTimeout: 200 })
+      .using('key', ({ signal }) => eventually(() => signal.aborted), { keyTimeout: 1_500 })
       .catch((reason: unknown) => reason);
-    expect((error as Error).cause).toMatchObject({ message: 'The lease of "key" was lost: it was not renewed within its 200 ms.' });
+    expect((error as Error).cause).toMatchObject({ message: 'The lease of "key" was lost: it was not renewed within its 1500 ms.' });
     await locks.close();
   });
 });
