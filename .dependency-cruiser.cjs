@@ -8,7 +8,7 @@ const nestPeers = ['@nestjs/common', '@nestjs/core', 'reflect-metadata', 'rxjs']
 const extras = ['terminus', 'metrics', 'tracing', 'dashboard', 'testing', 'fence-guard', 'cli'];
 
 /** Folders of lib/core, the lowest first. */
-const coreFloors = ['util', 'model', 'store', 'holding', 'waiting', 'latch'];
+const coreFloors = ['util', 'model', 'store', 'holding', 'waiting', 'latch', 'inspect'];
 
 const anyOf = (names) => `(${names.map((name) => name.replaceAll('.', '\\.')).join('|')})`;
 const inNodeModules = (names) => `(^|/)node_modules/(@types/)?${anyOf(names)}/`;

@@ -5,6 +5,21 @@ export type { Lock } from './primitives/lock.js';
 export type { ReadWriteLock, ReadWriteLockOptions, ReadWritePolicy, SemaphoreOptions } from './primitives/kinds.js';
 export type { MultiLease } from './primitives/multi-lease.js';
 export type { LeaderElection, Leader, LeaderElectionOptions, LeaderEvents, RunOptions, Term } from './primitives/leader-election.js';
+export type {
+  ForceOptions,
+  ForceReply,
+  HeldKey,
+  KeyHolder,
+  KeyKind,
+  KeyReport,
+  KeyWaiter,
+  ListOptions,
+  Process,
+  Told,
+} from './core/model/key-report.js';
+export type { Operations } from './core/inspect/operations.js';
+export { waitGraph, type Deadlock, type DeadlockMember } from './core/inspect/wait-graph.js';
+export type { Bus, BusTopic, HolderState, Inspector, KeyState, SeizeRequest, WaiterState } from './core/store/inspector.js';
 export type { Lease } from './core/model/lease.js';
 export { currentLease } from './core/holding/call-chain.js';
 export type { AcquireOptions, OnTimeout, TimeoutContext, UsingOptions } from './core/model/options.js';
@@ -34,4 +49,5 @@ export {
   StoreError,
   UnsupportedPrimitiveError,
   type LockErrorCode,
+  type Revocation,
 } from './core/model/errors.js';

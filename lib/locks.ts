@@ -1,17 +1,22 @@
 import { Lifecycle } from './core/holding/lifecycle.js';
-import { watchdog } from './core/holding/watchdog.js';
+import { Desk } from './core/inspect/desk.js';
+import { Inspection } from './core/inspect/inspection.js';
+import type { Operations } from './core/inspect/operations.js';
+import { waitGraph, type Deadlock } from './core/inspect/wait-graph.js';
 import { LatchCalls } from './core/latch/latch-calls.js';
 import { checkOptions, defined } from './core/model/check-options.js';
-import { LockConfigError, LockLostError, UnsupportedPrimitiveError } from './core/model/errors.js';
-import { LockEventEmitter, type LockEvents, type LockListener, type LockLogger } from './core/model/events.js';
+import { LockConfigError, UnsupportedPrimitiveError } from './core/model/errors.js';
+import { CONSOLE, LockEventEmitter, type LockEvents, type LockListener } from './core/model/events.js';
+import { keyFinders } from './core/model/key-finder.js';
+import type { ForceOptions, ForceReply, KeyReport, ListOptions } from './core/model/key-report.js';
 import { checkKey } from './core/model/key.js';
 import type { Lease } from './core/model/lease.js';
 import { ownerIds } from './core/model/owner.js';
 import { checkLocksOptions, type LocksOptions } from './core/model/locks-options.js';
 import { completeOptions, type AcquireOptions, type ResolvedOptions, type UsingOptions } from './core/model/options.js';
 import type { LockStore } from './core/store/lock-store.js';
-import { isSettledWithin } from './core/util/clock.js';
 import { processWide } from './core/util/process-wide.js';
+import { shutDown } from './core/waiting/shut-down.js';
 import { LockQueues } from './core/waiting/lock-queues.js';
 import { CountDownLatch, type CountDownLatchOptions } from './primitives/count-down-latch.js';
 import { KeyLock, takeable } from './primitives/key-lock.js';
@@ -31,29 +36,18 @@ import type { Lock, NoOptions, OnTimeoutResult } from './primitives/lock.js';
 import type { MultiLease } from './primitives/multi-lease.js';
 import { MultiLock } from './primitives/multi-lock.js';
 
-const CONSOLE: LockLogger = { warn: (message) => console.warn(message), error: (message) => console.error(message) };
-
 /** How many {@link Locks} use a store. The last one that is closed closes it. */
 const users = processWide('users', () => new WeakMap<LockStore, number>());
 
-/** Finds the key that a call of a decorated method takes. */
-export type KeyFinder = (
-  type: { readonly prototype: unknown; readonly name: string },
-  method: string | symbol,
-  args: readonly unknown[],
-) => string;
-
-/** Of each {@link Locks} of a Nest app. */
-export const keyFinders = processWide('key-finders', () => new WeakMap<Locks, KeyFinder>());
-
 /** The locks of one store: `await locks.using('order:42', async (lease) => …)`. Create one for each store, and keep it. */
-export class Locks {
+export class Locks implements Operations {
   private readonly namespace: string;
   private readonly defaults: ResolvedOptions;
   private readonly shutdownTimeout: number;
   private readonly events: LockEventEmitter;
   private readonly runtime: Lifecycle;
   private readonly queues: LockQueues;
+  private readonly desk: Desk;
   private latches: LatchCalls | undefined;
   private readonly mutexKind: Kind;
   private closing: Promise<void> | undefined;
@@ -76,6 +70,8 @@ export class Locks {
     this.events = new LockEventEmitter(options.logger ?? CONSOLE);
     this.runtime = new Lifecycle(this.events, store.requestTimeout, ownerIds(options.app));
     this.queues = new LockQueues(this.runtime, { handOvers: 32, time: 50, ...defined(options.localQueue ?? {}) });
+    this.desk = new Desk(this.queues, store.bus);
+    if (options.visible) void store.bus?.open();
     this.mutexKind = mutexKind(store.mutex);
     users.set(store, (users.get(store) ?? 0) + 1);
   }
@@ -191,6 +187,22 @@ export class Locks {
     return find(type, method, args);
   }
 
+  async inspect(key: string): Promise<KeyReport> {
+    return this.inspection().inspect(key);
+  }
+
+  list(options?: ListOptions): AsyncIterable<KeyReport> {
+    return this.inspection().list(options);
+  }
+
+  async forceRelease(key: string, options: ForceOptions): Promise<ForceReply> {
+    return this.inspection().forceRelease(key, options);
+  }
+
+  waitGraph(reports: Iterable<KeyReport>): Deadlock[] {
+    return waitGraph(reports);
+  }
+
   /** Adds a listener; the returned function removes it. Listeners are called synchronously and should be quick. */
   on<E extends keyof LockEvents>(event: E, listener: LockListener<E>): () => void {
     return this.events.on(event, listener);
@@ -206,8 +218,13 @@ export class Locks {
    * was passed in. No key can be acquired any more.
    */
   close(): Promise<void> {
-    this.closing ??= this.shutDown();
+    this.closing ??= this.end();
     return this.closing;
+  }
+
+  private inspection(): Inspection {
+    const { store, queues, desk, namespace } = this;
+    return new Inspection(queues, this.offered(store.inspector, 'inspection'), store.bus, desk, namespace);
   }
 
   private lock(kind: Kind, key: string): KeyLock {
@@ -224,20 +241,9 @@ export class Locks {
     throw new UnsupportedPrimitiveError(`The ${this.store.name} store has no ${what}.`);
   }
 
-  private async shutDown(): Promise<void> {
-    this.stopWaiting();
-    await isSettledWithin(this.shutdownTimeout, this.runtime.drained());
-    this.runtime.close();
-    this.queues.close();
-    const held = watchdog.tenuresOf(this.runtime).flatMap(({ turn }) => turn.leases);
-    const bare = [...new Set(held.filter(({ guardsBody }) => !guardsBody).map(({ key }) => `"${key}"`))];
-    if (bare.length > 0)
-      this.events.warn(
-        `Closed while leases were held that nobody had released: ${bare.join(', ')}. Use \`await using\`, or release() in a finally.`,
-      );
-    await Promise.all(held.map((lease) => lease.revoke(new LockLostError('The lease was released because the locks were closed.'))));
-    // Clean-up under way may fail with a broken connection, and is sent once more over the next one.
-    await isSettledWithin(3 * this.store.requestTimeout, this.runtime.quiet());
+  private async end(): Promise<void> {
+    await shutDown(this.queues, this.store, this.shutdownTimeout);
+    this.desk.close();
     const others = (users.get(this.store) ?? 1) - 1;
     users.set(this.store, others);
     if (others === 0) await this.store.close();

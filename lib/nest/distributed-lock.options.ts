@@ -93,6 +93,8 @@ export interface DistributedLockModuleOptions {
   namespace?: string;
   /** What holders of this app are called, see {@link LocksOptions.app}. */
   app?: string;
+  /** Whether this app answers operators from the start, see {@link LocksOptions.visible}. */
+  visible?: boolean;
   /** Any decorator option, for all methods that do not set it themselves. */
   defaults?: DistributedLockOptions;
   /** How long a closing app waits for running methods, in milliseconds. Default 10,000. */
@@ -177,6 +179,7 @@ const MODULE_CHECKS = {
   store: ANY,
   namespace: ANY,
   app: ANY,
+  visible: ANY,
   defaults: ANY,
   shutdownTimeout: ANY,
   logger: ANY,

@@ -12,7 +12,8 @@ import { completeOptions } from '../core/model/options.js';
 import { after } from '../core/util/clock.js';
 import { processWide } from '../core/util/process-wide.js';
 import { log } from '../core/model/events.js';
-import { keyFinders, Locks, type KeyFinder } from '../locks.js';
+import { keyFinders, type KeyFinder } from '../core/model/key-finder.js';
+import { Locks } from '../locks.js';
 import { checkModuleOptions, coreOptionsOf, type DistributedLockModuleOptions } from './distributed-lock.options.js';
 import { DEFAULT_NAME } from './distributed-lock.tokens.js';
 import { LeaderCandidates } from './leader/leader-candidates.js';
@@ -53,9 +54,18 @@ export class LockRegistry implements OnApplicationBootstrap, BeforeApplicationSh
           'A second store needs a "name" of its own.',
       );
     }
-    const { store, namespace = '', app, defaults = {}, shutdownTimeout, localQueue, logger = new Logger('DistributedLock') } = options;
+    const {
+      store,
+      namespace = '',
+      app,
+      visible,
+      defaults = {},
+      shutdownTimeout,
+      localQueue,
+      logger = new Logger('DistributedLock'),
+    } = options;
     const ofLocks = coreOptionsOf(defaults);
-    const locks = new Locks(store, { namespace, app, defaults: ofLocks, shutdownTimeout, localQueue, logger });
+    const locks = new Locks(store, { namespace, app, visible, defaults: ofLocks, shutdownTimeout, localQueue, logger });
     keyFinders.set(locks, (type, method, args) => this.keyOf(locks, type, method, args));
     this.stores.set(name, { locks, logger, defaults, complete: completeOptions(ofLocks), namespace });
     return locks;

@@ -20,7 +20,8 @@ export class KeyLock extends LockBase<HeldLease> {
     super(key, defaults);
   }
 
-  take(options: ResolvedOptions, guardsBody: boolean): Promise<HeldLease> {
+  /** @param taken what a multi-lock has of its other keys. */
+  take(options: ResolvedOptions, guardsBody: boolean, taken?: readonly HeldLease[]): Promise<HeldLease> {
     const { key, kind, queues } = this;
     const { signal, reentrant } = options;
     if (signal?.aborted) throw abortedBy(signal, key);
@@ -31,7 +32,7 @@ export class KeyLock extends LockBase<HeldLease> {
     }
     queues.runtime.assertOpen(key);
     const { name, driver, places } = kind;
-    const wish = { kind: name, options, patience: patienceOf(options), share: kind.share?.(key, reentrant), guardsBody };
+    const wish = { kind: name, options, patience: patienceOf(options), share: kind.share?.(key, reentrant), guardsBody, taken };
     return queues.acquire(driver, key, kind.amount === 'all' ? key : `${key}\n${kind.amount}`, places, wish);
   }
 

@@ -139,8 +139,10 @@ export async function runUnder<L extends LosableLease>(
   }
   if (await releaseOf(lease, options)) return result;
   const { label } = options;
+  const { loss } = lease;
+  const revoked = loss instanceof LockLostError ? loss.revoked : undefined;
   const message = `The lease of "${lease.key}" was lost while the work ran: another may have worked at the same time.`;
-  throw new LockLostError(label === undefined ? message : `${label}: ${message}`, { key: lease.key, result, cause: lease.loss });
+  throw new LockLostError(label === undefined ? message : `${label}: ${message}`, { key: lease.key, result, revoked, cause: loss });
 }
 
 /** A call that ignores a loss does not wait for the reply to its release, which would only report a loss. */

@@ -50,7 +50,7 @@ export class MultiLock extends LockBase<HeldLeases> {
     for (let round = 1; ; round++) {
       const leases: HeldLease[] = [];
       try {
-        for (const group of this.groups) leases.push(...(await this.takeGroup(group, call)));
+        for (const group of this.groups) leases.push(...(await this.takeGroup(group, call, [...leases])));
         const failure = this.all.length > 1 ? await begin(leases, call.options, this.key) : undefined;
         if (!failure) return new HeldLeases(leases);
         if (call.isOverdue || !(failure instanceof LockLostError || failure.transient)) throw failure;
@@ -64,11 +64,11 @@ export class MultiLock extends LockBase<HeldLeases> {
   }
 
   /** Resolves to a lease of each, in their order. */
-  private async takeGroup(group: readonly KeyLock[], call: MultiCall): Promise<HeldLease[]> {
+  private async takeGroup(group: readonly KeyLock[], call: MultiCall, taken: readonly HeldLease[]): Promise<HeldLease[]> {
     let [first] = group as readonly [KeyLock];
     for (let round = 1; ; round++) {
       const leases = new Map<KeyLock, HeldLease>();
-      leases.set(first, await first.take(this.optionsOf(call), call.guardsBody));
+      leases.set(first, await first.take(this.optionsOf(call), call.guardsBody, taken));
       const refusal = await this.tryOthers(group, leases, call);
       if (!refusal) return group.map((lock) => leases.get(lock) as HeldLease);
       await call.giveBack(leases.values());

@@ -3,6 +3,7 @@ import { latchCountingContract } from './count-down-latch.counting.contract.js';
 import { latchDriverContract } from './count-down-latch.driver.contract.js';
 import { latchPatienceContract } from './count-down-latch.patience.contract.js';
 import { latchWaitingContract } from './count-down-latch.waiting.contract.js';
+import { inspectContract } from './inspect.contract.js';
 import { type Kind, MULTI_LOCK, MUTEX, semaphoreOf, SEMAPHORE_OF_ONE, sideOf, WRITE_LOCK } from './kinds.js';
 import { leaderEndsContract } from './leader-election.ends.contract.js';
 import { leaderLossContract } from './leader-election.loss.contract.js';
@@ -62,6 +63,7 @@ export function storeContract(name: string, makeStore: MakeStore): void {
   describe(`a semaphore on ${name}`, () => semaphoreDriverContract(makeStore));
   describe(`a count-down latch on ${name}`, () => latchDriverContract(makeStore));
   keyKindsContract(makeStore);
+  where(makeStore, 'inspector', () => inspectContract(name, makeStore));
 }
 
 /**

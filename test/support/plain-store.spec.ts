@@ -3,7 +3,7 @@ import { engineContract, storeContract } from '../contract/contracts.js';
 import { PlainData, plainStore } from './plain-store.js';
 
 const data = new PlainData();
-const makeStore = Object.assign(() => plainStore(data), { without: ['wakeUps', 'extend'] as const });
+const makeStore = Object.assign(() => plainStore(data), { without: ['inspector', 'wakeUps', 'extend'] as const });
 
 storeContract('a plain store', makeStore);
 engineContract(

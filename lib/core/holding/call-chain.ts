@@ -47,11 +47,11 @@ export function heldLease(driver: LeaseDriver, key: string): HeldLease | undefin
   return undefined;
 }
 
-/** The keys that this call chain holds, the innermost first. */
-export function heldKeys(): readonly string[] {
-  let keys = emptyList<string>();
-  for (let hold = innermost(chain.getStore()); hold; hold = innermost(hold.outer)) if (hold.lease) keys = added(keys, hold.lease.key);
-  return keys;
+/** The leases that this call chain holds, the innermost first, behind others. */
+export function heldLeases(others: readonly HeldLease[] = emptyList<HeldLease>()): readonly HeldLease[] {
+  let leases = others;
+  for (let hold = innermost(chain.getStore()); hold; hold = innermost(hold.outer)) if (hold.lease) leases = added(leases, hold.lease);
+  return leases;
 }
 
 /** The innermost hold that is not released. */

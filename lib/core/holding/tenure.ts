@@ -1,5 +1,5 @@
-import { asStoreError, LockLostError, type LockError } from '../model/errors.js';
-import type { LockKindName } from '../model/events.js';
+import { asStoreError, LockLostError, type LockError, type Revocation } from '../model/errors.js';
+import type { LockEvents, LockKindName } from '../model/events.js';
 import type { LeaseDriver, Share } from '../store/lease-driver.js';
 import { now, validity } from '../util/clock.js';
 import { LinkedEntry } from '../util/linked-list.js';
@@ -204,11 +204,11 @@ export class Tenure extends LinkedEntry<Tenure> {
     this.lose(watchdog.reasonFor(this), 'expired');
   }
 
-  lose(why: string, reason: 'expired' | 'taken'): void {
+  lose(why: string, reason: LockEvents['lost']['reason'], revoked?: Revocation): void {
     if (this.loss) return;
     const { key, turn, runtime } = this;
     watchdog.remove(this);
-    const error = (this.loss = new LockLostError(`The lease of "${key}" was lost: ${why}.`, { key }));
+    const error = (this.loss = new LockLostError(`The lease of "${key}" was lost: ${why}.`, { key, revoked }));
     turn.lost(error);
     runtime.events.warn(error.message);
     turn.tellLost(reason, error);

@@ -12,7 +12,9 @@ export class Turn {
   /** Why the key is no longer ours. */
   loss: LockLostError | undefined;
   private isEnded = false;
-  private limit: LockLostError | undefined;
+  /** Why leases that are added now abort at once. */
+  private end: LockLostError | undefined;
+  private isLimited = false;
   /** Whether its key was given back or passed on, as far as is known. */
   isTold = false;
 
@@ -39,7 +41,7 @@ export class Turn {
 
   add(lease: HeldLease): void {
     this.leases = added(this.leases, lease);
-    if (this.limit) lease.abort(this.limit);
+    if (this.end) lease.abort(this.end);
   }
 
   /** Ends one lease. Resolves to whether the key was ours until then. */
@@ -70,10 +72,16 @@ export class Turn {
   /** The `maxHold` of a lease is over. */
   reachedLimit(reason: LockLostError, endsAll: boolean): void {
     if (endsAll) {
-      this.limit ??= reason;
-      for (const lease of this.leases) lease.abort(reason);
+      this.isLimited = true;
+      this.abort(reason);
     }
     this.stopIfAllAreOver();
+  }
+
+  /** Its holder is asked to end. It is renewed meanwhile, so that nobody else has the key until then. */
+  revoke(reason: LockLostError): void {
+    this.tenure.isKept = true;
+    this.abort(reason);
   }
 
   /** Emits `released`, once. Returns whether a listener was called. */
@@ -98,7 +106,12 @@ export class Turn {
     events.emit('lost', { ...this.event, held: now() - this.grantedAt, reason, error, afterRelease: this.isTold });
   }
 
+  private abort(reason: LockLostError): void {
+    this.end ??= reason;
+    for (const lease of this.leases) lease.abort(reason);
+  }
+
   private stopIfAllAreOver(): void {
-    if (this.limit || (this.leases.length > 0 && this.leases.every(({ isOver }) => isOver))) this.tenure.renewAt = Infinity;
+    if (this.isLimited || (this.leases.length > 0 && this.leases.every(({ isOver }) => isOver))) this.tenure.renewAt = Infinity;
   }
 }

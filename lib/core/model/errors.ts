@@ -73,11 +73,20 @@ export class LockLostError extends LockError {
   readonly code = 'LOCK_LOST';
   /** What the guarded method returned although its lease was lost; `undefined` where no method had ended yet. */
   readonly result: unknown;
+  /** Who took it away, and why; `undefined`: nobody did. */
+  readonly revoked: Revocation | undefined;
 
-  constructor(message: string, options: LockErrorOptions & { result?: unknown } = {}) {
+  constructor(message: string, options: LockErrorOptions & { result?: unknown; revoked?: Revocation } = {}) {
     super(message, options);
     this.result = options.result;
+    this.revoked = options.revoked;
   }
+}
+
+/** By whom a lease was taken away with `forceRelease`. */
+export interface Revocation {
+  readonly by: string | undefined;
+  readonly reason: string;
 }
 
 /** The store could not be asked, or refused to answer. An outage, never contention. */

@@ -1,4 +1,4 @@
-import type { LockAbortedError, LockError, LockLostError } from './errors.js';
+import type { LockAbortedError, LockError, LockLostError, Revocation } from './errors.js';
 
 /** What a lock is, for events. */
 export type LockKindName = 'mutex' | 'read' | 'write' | 'semaphore';
@@ -39,15 +39,20 @@ export interface LockEvents {
   aborted: LockEvent & { readonly waited: number; readonly reason: LockAbortedError['reason'] };
   /** The store has renewed a lease. `margin`: the part of its validity that was left then; two thirds are normal. */
   renewed: LockEvent & { readonly owner: string; readonly margin: number };
-  /** A lease ended before its holder did: it `expired`, or the store said that it was `taken`, by another owner or by a deletion. */
+  /**
+   * A lease ended before its holder did: it `expired`, the store said that it was `taken`, by another owner or by a deletion, or it was `forced` away
+   * by an operator.
+   */
   lost: LockEvent & {
     readonly owner: string;
     readonly held: number;
-    readonly reason: 'expired' | 'taken';
+    readonly reason: 'expired' | 'taken' | 'forced';
     readonly error: LockLostError;
     /** Whether its holder had released it before: a hand-over to another process found the loss. */
     readonly afterRelease: boolean;
   };
+  /** An operator has taken a key away by force. At the process of the operator it has no `kind` and no `label`. */
+  forced: Partial<LockEvent> & { readonly key: string; readonly owner: string } & Revocation;
   /** A renewal, a release or a give-up got no answer. It is repeated until it gets one, or the lease has ended. */
   unknown: { readonly key: string; readonly owner: string; readonly operation: 'renew' | 'release' | 'leave'; readonly error: LockError };
   /** The event loop stood still for more than a third of the `keyTimeout` of a lease that it should renew. */
@@ -63,6 +68,8 @@ export interface LockLogger {
   /** What a reader of logs needs only in search of a problem. */
   debug?(message: string): void;
 }
+
+export const CONSOLE: LockLogger = { warn: (message) => console.warn(message), error: (message) => console.error(message) };
 
 /** Called with the details of an event. */
 export type LockListener<E extends keyof LockEvents> = (event: LockEvents[E]) => unknown;

@@ -1,4 +1,4 @@
-import { checkOptions, integerFrom, ofType } from './check-options.js';
+import { checkOptions, integerFrom, ofType, oneOf } from './check-options.js';
 import type { LockLogger } from './events.js';
 import { checkKey } from './key.js';
 import { USING_CHECKS, type UsingOptions } from './options.js';
@@ -17,6 +17,11 @@ export interface LocksOptions {
   namespace?: string;
   /** The first part of the owner ids, `app@host:pid:uuid`. Default: the name in the program's package.json. */
   app?: string;
+  /**
+   * Whether this process answers operators from the start, and not only once it has waited for a key: what it does under its locks, and requests to
+   * give one back. On Redis it takes a connection of its own. Default false.
+   */
+  visible?: boolean;
   /** For all options that a lock leaves out. A `signal` cannot be a default. */
   defaults?: Omit<UsingOptions, 'signal'>;
   /** It is warned about lost leases, failed listeners and a lagging event loop. `false`: none. Default: the console. */
@@ -35,6 +40,7 @@ const APP = /^[^\s\p{Cc}]{1,100}$/u;
 const LOCKS_CHECKS = {
   namespace: ofType('string'),
   app: (value: unknown) => (typeof value === 'string' && APP.test(value) ? undefined : 'a name of 1–100 characters without spaces'),
+  visible: oneOf(true, false),
   defaults: () => undefined,
   logger: (value: unknown) =>
     value === false || ('warn' in Object(value) && 'error' in Object(value))

@@ -39,3 +39,16 @@ export function keptBy(owner: string): string {
 export function ownerOf(holder: string | null | undefined): string | null {
   return (holder?.startsWith(KEPT) ? holder.slice(KEPT.length) : holder) || null;
 }
+
+const OWNER = /^(\S*)@([^@]*):(\d+):([^:;]+)(;[^:]*)?$/;
+
+/** The parts of an owner id; `undefined`: it is none. */
+export function partsOf(owner: string): { app: string; host: string; pid: number; uuid: string } | undefined {
+  const [, app, host = '', pid, uuid = ''] = OWNER.exec(owner) ?? [];
+  return app === undefined ? undefined : { app, host, pid: Number(pid), uuid };
+}
+
+/** What a waiter tells of a key that its call chain holds. An owner that lost the key has another uuid than the one that has it now. */
+export function holdingOf({ owner, key }: { readonly owner: string; readonly key: string }): string {
+  return `${partsOf(owner)?.uuid ?? owner} ${key}`;
+}

@@ -27,7 +27,7 @@ export interface AcquireRequest extends Tenancy {
   readonly floor?: number;
   /** Join the queue if the key is taken. The queue is served in the order of arrival. */
   readonly queue: boolean;
-  /** The keys that the waiting call chain holds already. They are stored with its place, to find deadlocks. */
+  /** What the waiting call chain holds already, each as `<uuid of the owner> <key>`. It is stored with its place, to find deadlocks. */
   readonly holding?: readonly string[];
   /** Given to drivers of shared keys only. */
   readonly share?: Share;

@@ -1,3 +1,4 @@
+import type { Bus, Inspector } from './inspector.js';
 import type { LeaseDriver } from './lease-driver.js';
 import type { LatchDriver } from './latch-driver.js';
 
@@ -11,6 +12,10 @@ export interface LockStore {
   readonly readWriteLock?: Readonly<Record<'read' | 'write', LeaseDriver>>;
   readonly semaphore?: LeaseDriver;
   readonly countDownLatch?: LatchDriver;
+  /** Shows and frees keys, for operators. */
+  readonly inspector?: Inspector;
+  /** Without it, an operator sees what the store knows only. */
+  readonly bus?: Bus;
   /** Closes what the store has opened. A client that the user passed in stays open. */
   close(): Promise<void>;
 }

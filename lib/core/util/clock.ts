@@ -8,6 +8,12 @@ export function now(): number {
   return performance.now();
 }
 
+/** A time of the monotonic clock, in milliseconds since 1970: for people. */
+export function dateOf(time: number): number {
+  // eslint-disable-next-line no-restricted-properties -- nothing is decided by it
+  return Math.round(Date.now() - (now() - time));
+}
+
 /** Milliseconds for which a lease of `ttl` milliseconds is valid. The rest covers the drift between our clock and the store's. */
 export function validity(ttl: number): number {
   return ttl - Math.max(2, ttl / 100);

@@ -1,5 +1,6 @@
 import type { Tenure } from '../holding/tenure.js';
 import { asStoreError, LockConfigError, StoreError, type LockError } from '../model/errors.js';
+import { holdingOf } from '../model/owner.js';
 import type { ResolvedOptions } from '../model/options.js';
 import type { AcquireReply } from '../store/lease-driver.js';
 import { now, validity } from '../util/clock.js';
@@ -75,7 +76,7 @@ export class Contender extends RepeatedRequest<AcquireReply> {
       ttl: Math.max(options.keyTimeout, options.minHold),
       tokens,
       queue,
-      holding: first.holding,
+      holding: queue ? first.holding.map(holdingOf) : undefined,
       share,
       yields: this.yields?.owner,
     });

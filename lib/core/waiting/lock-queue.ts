@@ -18,9 +18,9 @@ export class LockQueue extends LinkedEntry<LockQueue> {
   readonly runtime: Lifecycle;
   /** Whether a caller of this process has had the key since the queue was idle: more are likely to come. */
   isInUse = false;
-  private readonly waiting = new LinkedList<Waiter>();
-  private contenders = emptyList<Contender>();
-  private holders = emptyList<Tenure>();
+  readonly waiting = new LinkedList<Waiter>();
+  contenders = emptyList<Contender>();
+  holders = emptyList<Tenure>();
   /** Why the key was not granted when a contender asked last. */
   private outcome: Taken | LockError | undefined;
   private isAnyLate = false;

@@ -1,5 +1,5 @@
 import { AsyncLocalStorage } from 'node:async_hooks';
-import { heldKeys } from '../holding/call-chain.js';
+import { heldLeases } from '../holding/call-chain.js';
 import type { HeldLease } from '../holding/held-lease.js';
 import { LockAbortedError, LockTimeoutError, type LockError } from '../model/errors.js';
 import type { LockEvent, LockEventEmitter, LockKindName } from '../model/events.js';
@@ -18,12 +18,14 @@ export interface Wish {
   readonly share: Share | undefined;
   /** Whether a body runs under the lease. */
   readonly guardsBody: boolean;
+  /** Of a multi-lock: the leases of its other keys, which it has already. */
+  readonly taken?: readonly HeldLease[];
 }
 
 /** A caller that waits for a lease. */
 export class Waiter extends Caller<Wish> implements LinkedEntry<Waiter> {
-  /** The keys that its call chain holds. */
-  readonly holding = heldKeys();
+  /** What its call chain holds. */
+  readonly holding: readonly HeldLease[];
   isWaiting = false;
   /** Its patience is over. It waits only for the request under way. */
   isLate = false;
@@ -38,6 +40,7 @@ export class Waiter extends Caller<Wish> implements LinkedEntry<Waiter> {
     readonly reject: (error: unknown) => void,
   ) {
     super(wish);
+    this.holding = heldLeases(wish.taken);
   }
 
   /** What events tell of it. */

@@ -12,7 +12,7 @@ interface Operation {
   readonly endsAt: number;
 }
 
-class Latch {
+export class Latch {
   readonly kind = 'count-down latch';
   round = 0;
   count = 0;

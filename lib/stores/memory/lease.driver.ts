@@ -21,7 +21,7 @@ import { Queue } from './queue.js';
 /** Most milliseconds that a waiter has to take what it is offered. */
 const LONGEST_OFFER = 1000;
 /** The permits of a key that are not counted. Sums of it are exact, which those of `Infinity` are not. */
-const ALL = 1_000_000_000;
+export const ALL = 1_000_000_000;
 const WHOLE: Share = { count: ALL, permits: ALL, rank: 0 };
 
 /** The locks of one kind in the memory of one process. It answers as the Redis scripts do. */
@@ -40,7 +40,7 @@ export class MemoryLeaseDriver implements LeaseDriver {
 
   acquire(request: AcquireRequest): Promise<AcquireReply> {
     try {
-      return Promise.resolve(this.take(request));
+      return Promise.resolve(this.grant(request));
     } catch (error) {
       return Promise.reject(error);
     }
@@ -90,6 +90,13 @@ export class MemoryLeaseDriver implements LeaseDriver {
     await this.release({ key, owner, keepFor: 0 });
   }
 
+  /** Takes the key away from an owner that has it, also for its minHold. */
+  async take(key: string, owner: string, keepFor: number): Promise<boolean> {
+    const kept = keptBy(owner);
+    const isKept = this.records.find<LockRecord>(key, this.kind, now())?.holdOf(kept) !== undefined;
+    return (await this.release({ key, owner: isKept ? kept : owner, keepFor: isKept ? 0 : keepFor })) === 'released';
+  }
+
   check({ key, owner }: Tenancy): Promise<CheckReply> {
     const time = now();
     const record = this.records.find<LockRecord>(key, this.kind, time);
@@ -100,7 +107,7 @@ export class MemoryLeaseDriver implements LeaseDriver {
     return Promise.resolve({ state, remaining: hold ? hold.endsAt - time : 0, holder: ownerOf(hold?.owner), token });
   }
 
-  private take({ key, owner, ttl, tokens, floor, queue, share = WHOLE, yields }: AcquireRequest): AcquireReply {
+  private grant({ key, owner, ttl, tokens, floor, queue, holding, share = WHOLE, yields }: AcquireRequest): AcquireReply {
     const time = now();
     const record = this.records.open<LockRecord>(key, this.kind, time) ?? this.records.add(key, new LockRecord(this.kind));
     const count = Math.min(share.count, ALL);
@@ -113,7 +120,7 @@ export class MemoryLeaseDriver implements LeaseDriver {
       if (isNext && record.taken - own + count <= record.permits) record.put(owner, count, time + ttl);
       else if (queue || !isNext) {
         record.queue ??= new Queue();
-        isGuest = record.queue.join(owner, count, share.rank, Math.min(ttl, LONGEST_OFFER)) && !queue;
+        isGuest = record.queue.join({ owner, count, holding, offer: Math.min(ttl, LONGEST_OFFER) }, share.rank) && !queue;
       }
     }
     this.serve(record, time, owner);

@@ -41,6 +41,15 @@ export class MemoryRecords {
     this.records.delete(key);
   }
 
+  /** Whatever it is. */
+  look<T extends MemoryRecord>(key: string, time: number): T | undefined {
+    return this.live(key, time) as T | undefined;
+  }
+
+  keys(): string[] {
+    return [...this.records.keys()];
+  }
+
   private live(key: string, time: number): MemoryRecord | undefined {
     const record = this.records.get(key);
     if (!record?.isOver(time)) return record;

@@ -12,6 +12,8 @@ export const scripts = {
     leave: lua['count-down-latch/leave'],
   },
   keepFences: lua['mutex/renew'],
+  look: lua['prelude'] + lua['inspect/look'],
+  seize: OFFERING + lua['inspect/seize'],
 } as const;
 
 /** What each kind of lock has. */

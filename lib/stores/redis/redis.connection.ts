@@ -15,6 +15,9 @@ export interface RedisClient {
   readonly options?: { readonly keyPrefix?: string };
   evalsha(sha: string, keyCount: number, ...keysAndArgs: (string | number)[]): Promise<unknown>;
   eval(script: string, keyCount: number, ...keysAndArgs: (string | number)[]): Promise<unknown>;
+  call(command: string, ...args: (string | number)[]): Promise<unknown>;
+  /** Of a Cluster. */
+  nodes?(role: 'master'): RedisClient[];
   connect(): Promise<unknown>;
   quit(): Promise<unknown>;
   disconnect(reconnect?: boolean): void;
@@ -22,6 +25,7 @@ export interface RedisClient {
   publish(channel: string, message: string): Promise<unknown>;
   pubsub(subcommand: 'NUMSUB', channel: string): Promise<unknown>;
   subscribe(channel: string): Promise<unknown>;
+  unsubscribe(channel: string): Promise<unknown>;
   on(event: string, listener: Listener): unknown;
   off(event: string, listener: Listener): unknown;
 }

@@ -21,3 +21,11 @@ export function withFenceAndQueue(key: string, keyPrefix: string): string[] {
 export function withQueue(key: string, keyPrefix: string): string[] {
   return [key, keyBeside(key, 'queue', keyPrefix)];
 }
+
+/** The lock of a fence or a queue, by the name that the server has for it, prefix included; `undefined`: it is none. */
+export function lockOfName(name: string, keyPrefix: string): string | undefined {
+  if (!name.startsWith(keyPrefix)) return undefined;
+  const own = name.slice(keyPrefix.length).replace(/:(fence|queue)$/, '');
+  if (own.endsWith(':')) return own.includes('{') ? own.slice(0, -1) : undefined;
+  return own.startsWith(`{${keyPrefix}`) && own.endsWith('}') ? own.slice(1 + keyPrefix.length, -1) : undefined;
+}

@@ -6,6 +6,7 @@ import { defined, unknownOption } from '../../core/model/check-options.js';
 import type { LockStore } from '../../core/store/lock-store.js';
 import { RedisCountDownLatchDriver } from './count-down-latch.driver.js';
 import { RedisMutexDriver } from './mutex.driver.js';
+import { RedisInspector } from './redis.inspector.js';
 import { RedisConnection, type RedisClient } from './redis.connection.js';
 import { RedisWakeUps } from './redis.wakeups.js';
 import { sharingDrivers } from './sharing.driver.js';
@@ -91,6 +92,8 @@ export function redisStore(given: RedisStoreOptions): LockStore {
     mutex,
     ...sharing,
     countDownLatch: new RedisCountDownLatchDriver(connection, wakeUps),
+    inspector: new RedisInspector(connection, sharing.semaphore),
+    bus: wakeUps.bus,
     close: () => {
       wakeUps.close();
       return connection.close();

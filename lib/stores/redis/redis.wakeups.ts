@@ -2,6 +2,7 @@ import { randomUUID } from 'node:crypto';
 import type { StoreError } from '../../core/model/errors.js';
 import { Inbox, type InboxConnection } from '../../core/store/inbox.js';
 import { storeErrorOf, type RedisClient, type RedisConnection } from './redis.connection.js';
+import { RedisBus } from './redis.bus.js';
 import { RedisPlaces } from './redis.places.js';
 
 const CHANNEL = 'nestjs-distributed-lock:inbox:';
@@ -10,6 +11,7 @@ const CHANNEL = 'nestjs-distributed-lock:inbox:';
 export class RedisWakeUps extends Inbox {
   readonly inbox = CHANNEL + randomUUID();
   readonly places = new RedisPlaces();
+  readonly bus: RedisBus;
 
   /** @param giveBack gives a key back that is offered to an owner which wants it no more. */
   constructor(
@@ -17,6 +19,10 @@ export class RedisWakeUps extends Inbox {
     private readonly giveBack: (key: string, owner: string) => void,
   ) {
     super('Redis', redis.requestTimeout, `allow the channels ${CHANNEL}*`);
+    this.bus = new RedisBus(redis, async () => {
+      await this.open(() => undefined);
+      return this.isOpen;
+    });
   }
 
   override open(warn: (message: string) => void): Promise<void> {
@@ -38,7 +44,7 @@ export class RedisWakeUps extends Inbox {
   }
 
   protected connect(): InboxConnection {
-    return new Subscriber(this.redis.client, this.inbox, (message) => this.received(message));
+    return new Subscriber(this.redis.client, this.inbox, this.bus, (message) => this.received(message));
   }
 
   protected async echo(owner: string): Promise<boolean> {
@@ -67,7 +73,12 @@ class Subscriber implements InboxConnection {
   readonly ended: Promise<void>;
   private readonly client: RedisClient;
 
-  constructor(client: RedisClient, inbox: string, received: (message: string) => void) {
+  constructor(
+    client: RedisClient,
+    private readonly inbox: string,
+    private readonly bus: RedisBus,
+    received: (message: string) => void,
+  ) {
     const subscriber = client.duplicate({
       lazyConnect: true,
       autoResubscribe: false,
@@ -78,21 +89,25 @@ class Subscriber implements InboxConnection {
     });
     this.client = subscriber;
     subscriber.on('error', () => undefined);
-    subscriber.on('message', (_channel, message) => received(message as string));
+    subscriber.on('message', (channel, message) => {
+      if (channel === inbox) received(message as string);
+      else bus.received(channel as string, message as string);
+    });
     this.ended = new Promise((resolve) => {
       for (const event of ['close', 'end']) subscriber.on(event, () => resolve());
     });
-    this.listening = this.subscribe(inbox);
+    this.listening = this.subscribe();
   }
 
   close(): void {
     this.client.disconnect();
   }
 
-  private async subscribe(inbox: string): Promise<void> {
+  private async subscribe(): Promise<void> {
     try {
       await this.client.connect();
-      await this.client.subscribe(inbox);
+      await this.client.subscribe(this.inbox);
+      await this.bus.connected(this.client);
     } catch (error) {
       throw storeErrorOf(error);
     }

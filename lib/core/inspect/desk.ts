@@ -1,0 +1,157 @@
+import { randomUUID } from 'node:crypto';
+import type { Tenure } from '../holding/tenure.js';
+import { LockLostError, type Revocation } from '../model/errors.js';
+import type { Bus } from '../store/inspector.js';
+import { after, now } from '../util/clock.js';
+import type { LockQueues } from '../waiting/lock-queues.js';
+import { entriesOf, type Entry } from './told.js';
+
+/** The first field of each message. A process with another version does not answer. */
+const VERSION = 1;
+/** Milliseconds between two reports of all keys. */
+const REPORT_INTERVAL = 500;
+/** Characters of a message, about. */
+const LONGEST_MESSAGE = 8_000;
+const MOST_ENTRIES = 256;
+
+/** A question to all processes: what they know of these keys, or of all. */
+interface Ask {
+  readonly id: string;
+  readonly keys?: readonly string[];
+}
+
+/** To the process of an owner: end what you do under this key. `isOver`: the key is not yours any more. */
+export interface RevokeRequest extends Revocation {
+  readonly id: string;
+  readonly key: string;
+  readonly owner: string;
+  readonly isOver: boolean;
+}
+
+/** What a process says to a question or a request. */
+export interface Answer {
+  /** Of the question. */
+  readonly id: string;
+  /** Of the process. */
+  readonly desk: string;
+  readonly entries: readonly Entry[];
+  /** Whether more messages follow. */
+  readonly goesOn: boolean;
+}
+
+/** Answers the questions and requests of operators to this process. It sends nothing when nobody asks. */
+export class Desk {
+  readonly id = randomUUID();
+  private readonly listening: readonly Promise<() => void>[];
+  /** Those who want to know of all keys. */
+  private asked: string[] = [];
+  private reportedAt = -Infinity;
+  private timer: NodeJS.Timeout | undefined;
+
+  constructor(
+    private readonly queues: LockQueues,
+    private readonly bus: Bus | undefined,
+  ) {
+    this.listening = bus ? this.listenTo(bus) : [];
+  }
+
+  private listenTo(bus: Bus): Promise<() => void>[] {
+    return [
+      bus.listen('ops', (text) => this.ask(messageOf<Ask>(text))),
+      bus.listen('revoke', (text) => this.hear(messageOf<RevokeRequest>(text))),
+    ];
+  }
+
+  close(): void {
+    clearTimeout(this.timer);
+    for (const each of this.listening) void each.then((stop) => stop());
+  }
+
+  /** Whether the owner is one of this process. */
+  revoke({ key, owner, reason, by, isOver }: Omit<RevokeRequest, 'id'>): boolean {
+    const tenure = this.tenureOf(key, owner);
+    if (!tenure) return false;
+    const { events } = this.queues.runtime;
+    const what = `"${key}" is ${isOver ? 'taken' : 'asked back'} from ${tenure.turn.label ?? owner} by ${by ?? 'an operator'}: ${reason}`;
+    const revoked = { by, reason };
+    events.warn(what);
+    if (isOver) {
+      if (events.isHeard('forced')) events.emit('forced', { ...tenure.turn.event, ...revoked });
+      tenure.lose(`${by ?? 'an operator'} has taken it: ${reason}`, 'forced', revoked);
+    } else tenure.turn.revoke(new LockLostError(`${what}. It is held until the work has ended.`, { key, revoked }));
+    return true;
+  }
+
+  private hear(request: RevokeRequest | undefined): void {
+    if (request && this.revoke(request) && !request.isOver) this.answer([request.id], []);
+  }
+
+  private ask(ask: Ask | undefined): void {
+    if (!ask) return;
+    const { id, keys } = ask;
+    if (keys)
+      return this.answer(
+        [id],
+        entriesOf(this.queues, (key) => keys.includes(key)),
+      );
+    this.asked.push(id);
+    this.timer ??= after(this.reportedAt + REPORT_INTERVAL - now(), () => {
+      this.timer = undefined;
+      this.reportedAt = now();
+      this.answer(
+        this.asked.splice(0),
+        entriesOf(this.queues, () => true),
+      );
+    }).unref();
+  }
+
+  private answer(ids: readonly string[], entries: readonly Entry[]): void {
+    const parts = partsOf(entries);
+    for (const id of ids) {
+      parts.forEach((part, index) => {
+        const answer: Answer = { id, desk: this.id, entries: part, goesOn: index < parts.length - 1 };
+        if (this.bus) send(this.bus, 'ops:told', answer).catch(() => undefined);
+      });
+    }
+  }
+
+  private tenureOf(key: string, owner: string): Tenure | undefined {
+    let found: Tenure | undefined;
+    this.queues.each((queue) => {
+      if (queue.key === key) found ??= queue.holders.find((tenure) => tenure.owner === owner);
+    });
+    return found;
+  }
+}
+
+/** At least one. */
+function partsOf(entries: readonly Entry[]): Entry[][] {
+  const parts: Entry[][] = [[]];
+  let length = 0;
+  for (const entry of entries) {
+    const { length: own } = JSON.stringify(entry);
+    const last = parts.at(-1) as Entry[];
+    if (last.length > 0 && (length + own > LONGEST_MESSAGE || last.length >= MOST_ENTRIES)) {
+      parts.push([entry]);
+      length = own;
+    } else {
+      last.push(entry);
+      length += own;
+    }
+  }
+  return parts;
+}
+
+export function send(bus: Bus, topic: Parameters<Bus['publish']>[0], message: Ask | RevokeRequest | Answer): Promise<number> {
+  return bus.publish(topic, JSON.stringify({ version: VERSION, ...message }));
+}
+
+/** `undefined`: it is none of this version. */
+export function messageOf<T>(text: string): T | undefined {
+  try {
+    const message = JSON.parse(text) as { version?: unknown } & T;
+    return message.version === VERSION ? message : undefined;
+  } catch {
+    return undefined;
+  }
+}

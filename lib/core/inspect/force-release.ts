@@ -1,0 +1,89 @@
+import { randomUUID } from 'node:crypto';
+import { LockConfigError, LockError, UnsupportedPrimitiveError } from '../model/errors.js';
+import type { ForceOptions, ForceReply } from '../model/key-report.js';
+import type { KeyState } from '../store/inspector.js';
+import { idle, now } from '../util/clock.js';
+import { messageOf, send, type Answer, type RevokeRequest } from './desk.js';
+import type { Inspection } from './inspection.js';
+
+/** Milliseconds in which a process that is alive says that it has heard a request. */
+const SILENCE = 1000;
+/** Milliseconds between two looks whether the holder has given the key back. */
+const LOOK_INTERVAL = 100;
+
+/** Asks the holder to give a key back and, if it does not in time, takes it away. */
+export async function forceRelease(inspection: Inspection, key: string, options: ForceOptions): Promise<ForceReply> {
+  const { reason, by, token, grace = 5000, keepFor = 0 } = options;
+  const { inspector, queues } = inspection;
+  const state = await lookAt(inspection, key);
+  const owner = options.owner ?? onlyHolderOf(state);
+  const holder = state.holders.find((each) => each.owner === owner);
+  if (owner === undefined || !holder || (token !== undefined && token !== state.fencingToken)) return changed(state);
+  const request = { id: randomUUID(), key, owner, reason, by, isOver: false };
+  const wasAsked = holder.phase === 'held' && grace > 0;
+  if (wasAsked && (await givesBack(inspection, request, grace))) return { outcome: 'gave back', holder: owner };
+  if (!(await inspector.seize({ key, owner, token, keepFor }))) {
+    const present = await lookAt(inspection, key);
+    // An owner is never used again: one that was asked and is gone has given the key back.
+    const isGone = !present.holders.some((each) => each.owner === owner);
+    return wasAsked && isGone ? { outcome: 'gave back', holder: owner } : changed(present);
+  }
+  const { events } = queues.runtime;
+  const line = `"${key}" is taken from ${owner} by ${by ?? 'an operator'}: ${reason}`;
+  // Whoever holds it here logs it and emits the event.
+  if (!(await ask(inspection, { ...request, isOver: true }))) {
+    events.warn(line);
+    if (events.isHeard('forced')) events.emit('forced', { key, owner, by, reason });
+  }
+  await inspector.note(line).catch((error: unknown) => events.debug(`Could not note that ${line}: ${String(error)}`));
+  return { outcome: 'forced', holder: owner };
+}
+
+/** @throws {LockError} if what is there cannot be taken away. */
+async function lookAt(inspection: Inspection, key: string): Promise<KeyState> {
+  const [state] = (await inspection.look([key])) as [KeyState];
+  if (state.kind === 'foreign') throw new LockConfigError(`"${key}" has a value that no lock has written: it is left alone.`, { key });
+  if (state.kind === 'count-down latch') throw new UnsupportedPrimitiveError(`"${key}" is a count-down latch: count it down.`, { key });
+  return state;
+}
+
+function onlyHolderOf({ key, holders, holderCount }: KeyState): string | undefined {
+  if (holderCount > 1) throw new LockConfigError(`"${key}" has ${holderCount} holders: give the "owner" of one of them.`, { key });
+  return holders[0]?.owner;
+}
+
+function changed({ holders }: KeyState): ForceReply {
+  return { outcome: 'changed', holder: holders[0]?.owner ?? null };
+}
+
+/** Whether the holder, once it is asked, gives the key back in time. One whose process is silent is not waited for. */
+async function givesBack(inspection: Inspection, request: RevokeRequest, grace: number): Promise<boolean> {
+  const start = now();
+  let isHeard = false;
+  const stop = await inspection.bus?.listen('ops:told', (text) => {
+    if (messageOf<Answer>(text)?.id === request.id) isHeard = true;
+  });
+  try {
+    if (await ask(inspection, request)) isHeard = true;
+    for (;;) {
+      const left = Math.min(grace, isHeard ? Infinity : SILENCE) - (now() - start);
+      if (left <= 0) return false;
+      await idle(Math.min(LOOK_INTERVAL, left));
+      const state = await lookAt(inspection, request.key).catch(unknownIfTransient);
+      if (state && !state.holders.some(({ owner, phase }) => owner === request.owner && phase === 'held')) return true;
+    }
+  } finally {
+    stop?.();
+  }
+}
+
+/** Whether the owner is one of this process. */
+async function ask({ bus, desk }: Inspection, request: RevokeRequest): Promise<boolean> {
+  if (desk.revoke(request)) return true;
+  if (bus && (await bus.open())) await send(bus, 'revoke', request).catch(() => undefined);
+  return false;
+}
+
+function unknownIfTransient(error: unknown): undefined {
+  if (!(error instanceof LockError && error.transient)) throw error;
+}

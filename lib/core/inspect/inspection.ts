@@ -1,0 +1,104 @@
+import { checkOptions, integerFrom, ofType, oneOf, type Checks } from '../model/check-options.js';
+import { abortedBy, asStoreError } from '../model/errors.js';
+import { checkKey } from '../model/key.js';
+import type { ForceOptions, ForceReply, KeyReport, ListOptions } from '../model/key-report.js';
+import { ACQUIRE_CHECKS } from '../model/options.js';
+import type { Bus, Inspector, KeyState } from '../store/inspector.js';
+import type { LockQueues } from '../waiting/lock-queues.js';
+import type { Desk } from './desk.js';
+import { forceRelease } from './force-release.js';
+import { reportOf } from './key-reports.js';
+import { askAll } from './questions.js';
+
+const BATCH = 64;
+const LIST_CHECKS: Checks = {
+  pattern: (value) => (typeof value === 'string' && value !== '' ? undefined : 'a string that is not empty'),
+  state: oneOf('held', 'waited', 'used'),
+  olderThan: integerFrom(0),
+  limit: integerFrom(1),
+  signal: ACQUIRE_CHECKS.signal,
+};
+const FORCE_CHECKS: Checks = {
+  owner: ofType('string'),
+  token: integerFrom(0),
+  reason: (value) => (typeof value === 'string' && value !== '' ? undefined : 'a string that is not empty'),
+  by: ofType('string'),
+  grace: integerFrom(0),
+  keepFor: integerFrom(0),
+};
+
+/** What operators may ask of the locks of one store. */
+export class Inspection {
+  constructor(
+    readonly queues: LockQueues,
+    readonly inspector: Inspector,
+    readonly bus: Bus | undefined,
+    readonly desk: Desk,
+    private readonly namespace: string,
+  ) {}
+
+  async inspect(key: string): Promise<KeyReport> {
+    const keys = [this.fullKey(checkKey(key))];
+    const [states, told] = await Promise.all([this.look(keys), askAll(this.queues, this.bus, this.desk, keys)]);
+    return reportOf(states[0] as KeyState, told);
+  }
+
+  async *list(options: ListOptions = {}): AsyncGenerator<KeyReport, void, void> {
+    checkOptions(options, 'Locks.list', LIST_CHECKS);
+    const { pattern = '*', state = 'held', olderThan = 0, limit = 1000, signal } = options;
+    const full = this.fullKey(pattern);
+    const matches = matcherOf(full);
+    const told = await askAll(this.queues, this.bus, this.desk);
+    const seen = new Set<string>();
+    let left = limit;
+    for await (const keys of this.inspector.keys(/^[^*?]*/.exec(full)?.[0] ?? '', state === 'used')) {
+      const news = [...new Set(keys)].filter((key) => matches.test(key) && !seen.has(key));
+      for (const key of news) seen.add(key);
+      for (let from = 0; from < news.length; from += BATCH) {
+        if (signal?.aborted) throw abortedBy(signal, full);
+        for (const known of await this.look(news.slice(from, from + BATCH))) {
+          const report = reportOf(known, told);
+          if (!isInState(report, state) || (olderThan > 0 && ageOf(report) < olderThan)) continue;
+          yield report;
+          if (--left === 0) return;
+        }
+      }
+      if (signal?.aborted) throw abortedBy(signal, full);
+    }
+  }
+
+  async forceRelease(key: string, options: ForceOptions): Promise<ForceReply> {
+    checkOptions(options ?? null, 'Locks.forceRelease', FORCE_CHECKS, 'reason');
+    return forceRelease(this, this.fullKey(checkKey(key)), options);
+  }
+
+  /** @throws {StoreError} */
+  async look(keys: readonly string[]): Promise<KeyState[]> {
+    try {
+      return await this.inspector.inspect(keys);
+    } catch (cause) {
+      throw asStoreError(cause, keys[0] ?? '');
+    }
+  }
+
+  /** Reports, errors and events have the full key, which is taken as it is. */
+  private fullKey(key: string): string {
+    return key.startsWith(this.namespace) ? key : this.namespace + key;
+  }
+}
+
+function isInState({ kind, holderCount, waiterCount }: KeyReport, state: NonNullable<ListOptions['state']>): boolean {
+  if (state === 'held') return holderCount > 0;
+  return waiterCount > 0 || (state === 'used' && kind !== 'free' && kind !== 'foreign');
+}
+
+/** Of the oldest holder or caller of which it is known. */
+function ageOf({ at, holders, waiters }: KeyReport): number {
+  const times = [...holders, ...waiters].map(({ since }) => since).filter((since) => since !== null);
+  return at.getTime() - Math.min(...times.map((since) => since.getTime()), Infinity);
+}
+
+function matcherOf(pattern: string): RegExp {
+  const escaped = pattern.replaceAll(/[\\^$.|+()[\]{}]/g, '\\$&');
+  return new RegExp(`^${escaped.replaceAll('*', '.*').replaceAll('?', '.')}$`, 's');
+}

@@ -1,0 +1,125 @@
+import type { HeldKey, KeyHolder, KeyReport, KeyWaiter, Process } from '../model/key-report.js';
+
+/** Call chains that wait for one another. */
+export interface Deadlock {
+  /** Each is waited for by one of them, and held by the next. */
+  readonly keys: readonly string[];
+  readonly members: readonly DeadlockMember[];
+  /** Milliseconds until the patience of one of them ends, and with it the deadlock; `null`: never, or unknown. */
+  readonly endsIn: number | null;
+  readonly advice: string;
+}
+
+export interface DeadlockMember extends Process {
+  readonly label?: string;
+  readonly holds: readonly string[];
+  readonly waitsFor: string;
+}
+
+/** A call chain that waits. */
+interface Chain {
+  readonly waiter: KeyWaiter;
+  readonly report: KeyReport;
+  readonly label: string | undefined;
+  readonly patienceLeft: number | null;
+  /** What it holds, as the stores have it now. */
+  readonly holds: readonly HeldKey[];
+}
+
+const ADVICE = 'Take these keys in one order everywhere, or all at once with a multiLock.';
+
+/**
+ * Finds the deadlocks among keys: sets of call chains that hold what another one of the set waits for, so that none of them can go on until a wait
+ * ends. What a chain holds counts only where the report of that key names the same owner, so that a lost lease makes no false deadlock. Chains of
+ * processes that tell nothing are known by the first caller of each place in a queue.
+ *
+ * A report is of one moment, and those of several keys are of several: name what two looks, a second apart, find.
+ *
+ * The method: a chain may go on if what it needs of its key is free once all holders have gone that wait for nothing, or may go on; the strongly
+ * connected sets (R. Tarjan, 1972) of the rest are the deadlocks.
+ *
+ * @param reports such as those of `locks.list({ state: 'waited' })`, and of the keys that their waiters hold.
+ */
+export function waitGraph(reports: Iterable<KeyReport>): Deadlock[] {
+  const byKey = new Map([...reports].map((report) => [report.key, report]));
+  const chains = [...byKey.values()].flatMap((report) => report.waiters.flatMap((waiter) => chainsOf(waiter, report, byKey)));
+  const waitsOf = new Map<string, Chain[]>();
+  for (const chain of chains) for (const { uuid } of chain.holds) waitsOf.set(uuid, [...(waitsOf.get(uuid) ?? []), chain]);
+  const stuck = stuckAmong(waitsOf);
+  const next = (uuid: string): string[] =>
+    (waitsOf.get(uuid) ?? []).flatMap(({ report }) => report.holders.map(uuidOf).filter((holder) => stuck.has(holder)));
+  return cyclesOf([...stuck], next).map((uuids) => deadlockOf(uuids, waitsOf, next));
+}
+
+function chainsOf(waiter: KeyWaiter, report: KeyReport, byKey: ReadonlyMap<string, KeyReport>): Chain[] {
+  const isHeldNow = ({ key, uuid }: HeldKey): boolean =>
+    byKey.get(key)?.holders.some((holder) => holder.phase === 'held' && uuidOf(holder) === uuid) ?? false;
+  const tellers = waiter.told ?? [{ label: undefined, patienceLeft: null, holding: waiter.holding }];
+  return tellers
+    .map(({ label, patienceLeft = null, holding }) => ({ waiter, report, label, patienceLeft, holds: holding.filter(isHeldNow) }))
+    .filter(({ holds }) => holds.length > 0);
+}
+
+/** The owners that wait, and do so for one another in the end. */
+function stuckAmong(waitsOf: ReadonlyMap<string, readonly Chain[]>): Set<string> {
+  const stuck = new Set(waitsOf.keys());
+  for (let size = -1; size !== stuck.size;) {
+    size = stuck.size;
+    for (const [uuid, chains] of waitsOf) if (chains.every((chain) => mayGoOn(chain, stuck))) stuck.delete(uuid);
+  }
+  return stuck;
+}
+
+/** Whether there is enough of its key once all but these have given it back. */
+function mayGoOn({ waiter, report }: Chain, stuck: ReadonlySet<string>): boolean {
+  const { permits = Infinity, holders } = report;
+  const staying = holders.filter((holder) => holder.phase === 'held' && stuck.has(uuidOf(holder)));
+  if (waiter.permits === Infinity || staying.some((holder) => holder.permits === Infinity)) return staying.length === 0;
+  return staying.reduce((taken, holder) => taken + holder.permits, 0) + waiter.permits <= permits;
+}
+
+/** The strongly connected sets that have an edge inside. */
+function cyclesOf(nodes: readonly string[], next: (node: string) => readonly string[]): string[][] {
+  const order = new Map<string, number>();
+  const lowest = new Map<string, number>();
+  const open: string[] = [];
+  const sets: string[][] = [];
+  const visit = (node: string): void => {
+    order.set(node, order.size);
+    lowest.set(node, order.get(node) as number);
+    open.push(node);
+    for (const other of next(node)) {
+      if (!order.has(other)) visit(other);
+      if (open.includes(other)) lowest.set(node, Math.min(lowest.get(node) as number, lowest.get(other) as number));
+    }
+    if (lowest.get(node) !== order.get(node)) return;
+    const set = open.splice(open.indexOf(node));
+    if (set.length > 1 || next(node).includes(node)) sets.push(set);
+  };
+  for (const node of nodes) if (!order.has(node)) visit(node);
+  return sets;
+}
+
+function deadlockOf(
+  uuids: readonly string[],
+  waitsOf: ReadonlyMap<string, readonly Chain[]>,
+  next: (uuid: string) => readonly string[],
+): Deadlock {
+  const chains = new Set<Chain>();
+  for (let uuid = uuids[0]; uuid !== undefined;) {
+    for (const chain of waitsOf.get(uuid) ?? []) chains.add(chain);
+    const isNew = (other: string): boolean => uuids.includes(other) && (waitsOf.get(other) ?? []).some((chain) => !chains.has(chain));
+    uuid = next(uuid).find(isNew) ?? uuids.find(isNew);
+  }
+  const members = [...chains].map(({ waiter: { app, host, pid }, label, holds, report }) => {
+    const held = holds.filter(({ uuid }) => uuids.includes(uuid)).map(({ key }) => key);
+    return { app, host, pid, ...(label !== undefined && { label }), holds: held, waitsFor: report.key };
+  });
+  const ends = [...chains].map(({ patienceLeft }) => patienceLeft).filter((left) => left !== null);
+  const keys = [...new Set(members.map(({ waitsFor }) => waitsFor))];
+  return { keys, members, endsIn: ends.length === 0 ? null : Math.min(...ends), advice: ADVICE };
+}
+
+function uuidOf({ owner }: KeyHolder): string {
+  return (/([^:;]*)(;[^:]*)?$/.exec(owner) as RegExpExecArray)[1] as string;
+}

@@ -1,0 +1,118 @@
+/** What a store can have under a key. */
+export type KeyKind = 'mutex' | 'read/write lock' | 'semaphore' | 'count-down latch' | 'foreign' | 'free';
+
+/** What the store and the processes that use it tell of a key. Times are milliseconds. */
+export interface KeyReport {
+  /** Namespace included. */
+  readonly key: string;
+  /** `'foreign'`: a value that no lock has written. `'free'`: nothing, though some may wait. A leader election is a mutex. */
+  readonly kind: KeyKind;
+  /** When the store looked, by its clock. */
+  readonly at: Date;
+  /** The last one that was given; `null`: unknown. */
+  readonly fencingToken: number | null;
+  /** How many permits a semaphore has. */
+  readonly permits?: number;
+  /** What is left to count down of a latch. */
+  readonly count?: number;
+  /** Until what is there expires, unless it is renewed; `null`: never, or nothing is there. */
+  readonly remaining: number | null;
+  /** A hundred at most. */
+  readonly holders: readonly KeyHolder[];
+  readonly holderCount: number;
+  /** A hundred at most that the store knows, and one for each process whose callers wait behind its own holder. */
+  readonly waiters: readonly KeyWaiter[];
+  readonly waiterCount: number;
+}
+
+/** The parts of an owner id, `app@host:pid:uuid`. */
+export interface Process {
+  readonly app: string;
+  readonly host: string;
+  readonly pid: number;
+}
+
+export interface KeyHolder extends Process {
+  readonly owner: string;
+  /** `'kept'`: it was released, and its `minHold` is not over. */
+  readonly phase: 'held' | 'kept';
+  readonly remaining: number | null;
+  /** When it was granted; `null`: nobody knows. */
+  readonly since: Date | null;
+  /** `Infinity`: the whole key. */
+  readonly permits: number;
+  /** What its process tells; `undefined`: that is silent. */
+  readonly told?: Told;
+}
+
+export interface KeyWaiter extends Process {
+  readonly owner: string;
+  readonly since: Date;
+  readonly permits: number;
+  readonly holding: readonly HeldKey[];
+  /** False: its process listens to its wake-ups no more. */
+  readonly isHeard: boolean;
+  /** What its process tells of each caller that waits by this owner; `undefined`: that is silent. */
+  readonly told?: readonly Told[];
+}
+
+/** What a call chain holds while it waits. */
+export interface HeldKey {
+  readonly key: string;
+  /** Of the owner that holds it. */
+  readonly uuid: string;
+}
+
+/** What a process tells of a caller of its own. */
+export interface Told {
+  readonly label?: string;
+  /** Since when it holds the key, or waits for it, by the clock of its process. */
+  readonly since: Date;
+  readonly fencingToken: number | null;
+  /** Of a caller that waits; `null`: for ever. */
+  readonly patienceLeft?: number | null;
+  /** How many callers of its process wait behind a holder. */
+  readonly waiting: number;
+  /** For how long the first of them has waited. */
+  readonly oldestWait: number;
+  /** What the chain of a caller that waits holds. */
+  readonly holding: readonly HeldKey[];
+}
+
+/** Options of {@link Locks.list}. */
+export interface ListOptions {
+  /** Keys without the namespace; `*` stands for any characters, `?` for one. Default `'*'`. */
+  pattern?: string;
+  /** Those that are held, those that somebody waits for, or both and the latches. Default `'held'`. */
+  state?: 'held' | 'waited' | 'used';
+  /** Milliseconds: only keys that one holder has had for longer, or that one caller has waited for. */
+  olderThan?: number;
+  /** How many at most. Default 1,000. */
+  limit?: number;
+  /** Ends the search. */
+  signal?: AbortSignal;
+}
+
+/** Options of {@link Locks.forceRelease}. */
+export interface ForceOptions {
+  /** Who has the key now. It may be left out where there is one holder. */
+  owner?: string;
+  /** The `fencingToken` of the report: the key is left alone if another caller of the holder's process has it by now. */
+  token?: number;
+  /** For the log, the events and the error of the holder. */
+  reason: string;
+  /** Who asks. */
+  by?: string;
+  /** Milliseconds that the holder has to give the key back, once its signal was aborted; 0: it is not asked. Default 5,000. */
+  grace?: number;
+  /** Milliseconds for which the key stays taken if it is taken by force: as long as the old holder may still work. Default 0. */
+  keepFor?: number;
+}
+
+/** What became of a {@link Locks.forceRelease}. */
+export interface ForceReply {
+  /** The holder gave it back when it was asked; it was taken by force; or somebody else has it, or nobody, and nothing was done. */
+  readonly outcome: 'gave back' | 'forced' | 'changed';
+  /** The owner that was asked or, if that has `changed`, the one that has the key now; `null`: nobody. */
+  readonly holder: string | null;
+}
