@@ -14,7 +14,7 @@ class Jobs {
   readonly runs: unknown[] = [];
 
   @Cron(NEVER, { name: 'report' })
-  @CronLock({ minHold: 1500, keyTimeout: 200 })
+  @CronLock({ minHold: 1500, keyTimeout: 1_000 })
   async report(): Promise<void> {
     this.runs.push(currentLease()?.key);
     await this.gate.pass();
