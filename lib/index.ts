@@ -34,6 +34,20 @@ export type { MultiLease } from './primitives/multi-lease.js';
 export type { LeaderElection, Leader, LeaderElectionOptions, LeaderEvents, RunOptions, Term } from './primitives/leader-election.js';
 export type { Lease } from './core/model/lease.js';
 export { currentLease } from './core/holding/call-chain.js';
+export type {
+  ForceOptions,
+  ForceReply,
+  HeldKey,
+  KeyHolder,
+  KeyKind,
+  KeyReport,
+  KeyWaiter,
+  ListOptions,
+  Process,
+  Told,
+} from './core/model/key-report.js';
+export type { Operations } from './core/inspect/operations.js';
+export { waitGraph, type Deadlock, type DeadlockMember } from './core/inspect/wait-graph.js';
 export type { AcquireOptions, OnTimeout, TimeoutContext, UsingOptions } from './core/model/options.js';
 export type { LockEvents, LockListener, LockLogger } from './core/model/events.js';
 export type { LockStore } from './core/store/lock-store.js';

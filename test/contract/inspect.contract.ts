@@ -172,7 +172,7 @@ export function inspectContract(name: string, makeStore: MakeStore): void {
         await lease.release();
       });
 
-      it.each([{ pattern: '' }, { state: 'busy' as never }, { limit: 0 }, { olderThan: -1 }, { older: 1 } as object])(
+      it.each([{ pattern: '' }, { state: 'busy' as never }, { limit: 0 }, { olderThan: -1 }, { older: 1 }])(
         'refuses %p',
         async (options) => expect(await rejection(namesOf(options))).toBeInstanceOf(LockConfigError),
       );

@@ -1,43 +1,17 @@
 import { randomUUID } from 'node:crypto';
 import type { Tenure } from '../holding/tenure.js';
-import { LockLostError, type Revocation } from '../model/errors.js';
+import { LockLostError } from '../model/errors.js';
 import type { Bus } from '../store/inspector.js';
 import { after, now } from '../util/clock.js';
 import type { LockQueues } from '../waiting/lock-queues.js';
+import { askOf, revokeRequestOf, send, type Answer, type Ask, type RevokeRequest } from './messages.js';
 import { entriesOf, type Entry } from './told.js';
 
-/** The first field of each message. A process with another version does not answer. */
-const VERSION = 1;
 /** Milliseconds between two reports of all keys. */
 const REPORT_INTERVAL = 500;
 /** Characters of a message, about. */
 const LONGEST_MESSAGE = 8_000;
 const MOST_ENTRIES = 256;
-
-/** A question to all processes: what they know of these keys, or of all. */
-interface Ask {
-  readonly id: string;
-  readonly keys?: readonly string[];
-}
-
-/** To the process of an owner: end what you do under this key. `isOver`: the key is not yours any more. */
-export interface RevokeRequest extends Revocation {
-  readonly id: string;
-  readonly key: string;
-  readonly owner: string;
-  readonly isOver: boolean;
-}
-
-/** What a process says to a question or a request. */
-export interface Answer {
-  /** Of the question. */
-  readonly id: string;
-  /** Of the process. */
-  readonly desk: string;
-  readonly entries: readonly Entry[];
-  /** Whether more messages follow. */
-  readonly goesOn: boolean;
-}
 
 /** Answers the questions and requests of operators to this process. It sends nothing when nobody asks. */
 export class Desk {
@@ -56,10 +30,7 @@ export class Desk {
   }
 
   private listenTo(bus: Bus): Promise<() => void>[] {
-    return [
-      bus.listen('ops', (text) => this.ask(messageOf<Ask>(text))),
-      bus.listen('revoke', (text) => this.hear(messageOf<RevokeRequest>(text))),
-    ];
+    return [bus.listen('ops', (text) => this.ask(askOf(text))), bus.listen('revoke', (text) => this.hear(revokeRequestOf(text)))];
   }
 
   close(): void {
@@ -140,18 +111,4 @@ function partsOf(entries: readonly Entry[]): Entry[][] {
     }
   }
   return parts;
-}
-
-export function send(bus: Bus, topic: Parameters<Bus['publish']>[0], message: Ask | RevokeRequest | Answer): Promise<number> {
-  return bus.publish(topic, JSON.stringify({ version: VERSION, ...message }));
-}
-
-/** `undefined`: it is none of this version. */
-export function messageOf<T>(text: string): T | undefined {
-  try {
-    const message = JSON.parse(text) as { version?: unknown } & T;
-    return message.version === VERSION ? message : undefined;
-  } catch {
-    return undefined;
-  }
 }

@@ -3,7 +3,7 @@ import { LockConfigError, LockError, UnsupportedPrimitiveError } from '../model/
 import type { ForceOptions, ForceReply } from '../model/key-report.js';
 import type { KeyState } from '../store/inspector.js';
 import { idle, now } from '../util/clock.js';
-import { messageOf, send, type Answer, type RevokeRequest } from './desk.js';
+import { answerOf, send, type RevokeRequest } from './messages.js';
 import type { Inspection } from './inspection.js';
 
 /** Milliseconds in which a process that is alive says that it has heard a request. */
@@ -61,7 +61,7 @@ async function givesBack(inspection: Inspection, request: RevokeRequest, grace: 
   const start = now();
   let isHeard = false;
   const stop = await inspection.bus?.listen('ops:told', (text) => {
-    if (messageOf<Answer>(text)?.id === request.id) isHeard = true;
+    if (answerOf(text)?.id === request.id) isHeard = true;
   });
   try {
     if (await ask(inspection, request)) isHeard = true;

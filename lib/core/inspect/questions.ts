@@ -2,7 +2,8 @@ import { randomUUID } from 'node:crypto';
 import type { Bus } from '../store/inspector.js';
 import { after } from '../util/clock.js';
 import type { LockQueues } from '../waiting/lock-queues.js';
-import { messageOf, send, type Answer, type Desk } from './desk.js';
+import type { Desk } from './desk.js';
+import { answerOf, send } from './messages.js';
 import { entriesOf, type Entry } from './told.js';
 
 /** Milliseconds that processes have to answer: those that report all their keys may do so twice a second only. */
@@ -24,7 +25,7 @@ export async function askAll(queues: LockQueues, bus: Bus | undefined, desk: Des
     if (done.size >= expected) timers.push(after(LINGER, end));
   };
   const stop = await bus.listen('ops:told', (text) => {
-    const answer = messageOf<Answer>(text);
+    const answer = answerOf(text);
     if (answer?.id !== id || answer.desk === desk.id) return;
     entries.push(...answer.entries);
     if (!answer.goesOn) done.add(answer.desk);

@@ -19,7 +19,8 @@ describe('fair: true, across processes', () => {
     await queued(1);
     const [place, since] = await setting.redis.zrange(QUEUE, '0', '-1', 'WITHSCORES');
     const [, , , ...holding] = place!.split('\n');
-    expect(holding).toEqual(['inner', 'outer']);
+    const uuids = await Promise.all(['inner', 'outer'].map(async (key) => (await setting.redis.get(key))!.split(':').at(-1)));
+    expect(holding).toEqual([`${uuids[0]} inner`, `${uuids[1]} outer`]);
     const [seconds, micros] = await setting.redis.time();
     const age = Number(seconds) * 1e6 + Number(micros) - Number(since);
     expect(age).toBeGreaterThanOrEqual(0);

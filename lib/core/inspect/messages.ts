@@ -1,0 +1,83 @@
+import type { Revocation } from '../model/errors.js';
+import type { Bus, BusTopic } from '../store/inspector.js';
+import type { Entry, Teller } from './told.js';
+
+/** The first field of each message. A process with another version does not answer. */
+const VERSION = 1;
+
+/** A question to all processes: what they know of these keys, or of all. */
+export interface Ask {
+  readonly id: string;
+  readonly keys?: readonly string[];
+}
+
+/** To the process of an owner: end what you do under this key. `isOver`: the key is not yours any more. */
+export interface RevokeRequest extends Revocation {
+  readonly id: string;
+  readonly key: string;
+  readonly owner: string;
+  readonly isOver: boolean;
+}
+
+/** What a process says to a question or a request. */
+export interface Answer {
+  /** Of the question. */
+  readonly id: string;
+  /** Of the process. */
+  readonly desk: string;
+  readonly entries: readonly Entry[];
+  /** Whether more messages follow. */
+  readonly goesOn: boolean;
+}
+
+export function send(bus: Bus, topic: BusTopic, message: Ask | RevokeRequest | Answer): Promise<number> {
+  return bus.publish(topic, JSON.stringify({ version: VERSION, ...message }));
+}
+
+// Whoever may publish can send anything: what is no message is left alone.
+
+export function askOf(text: string): Ask | undefined {
+  return messageOf<Ask>(text, ({ id, keys }) => isText(id) && (keys === undefined || isListOf(keys, isText)));
+}
+
+export function revokeRequestOf(text: string): RevokeRequest | undefined {
+  const isOne = ({ id, key, owner, reason, by, isOver }: Fields<RevokeRequest>): boolean =>
+    [id, key, owner, reason, by ?? ''].every(isText) && typeof isOver === 'boolean';
+  return messageOf(text, isOne);
+}
+
+export function answerOf(text: string): Answer | undefined {
+  return messageOf<Answer>(text, ({ id, desk, entries }) => isText(id) && isText(desk) && isListOf(entries, isEntry));
+}
+
+type Fields<T> = { readonly [Name in keyof T]?: unknown };
+
+function messageOf<T>(text: string, isOne: (message: Fields<T>) => boolean): T | undefined {
+  try {
+    const message = Object(JSON.parse(text)) as { readonly version?: unknown } & Fields<T>;
+    return message.version === VERSION && isOne(message) ? (message as T) : undefined;
+  } catch {
+    return undefined;
+  }
+}
+
+function isEntry(value: unknown): boolean {
+  const { key, owner, holder, waiters } = Object(value) as Fields<Entry>;
+  return (
+    isText(key) && isText(owner) && (holder === undefined || isTeller(holder)) && (waiters === undefined || isListOf(waiters, isTeller))
+  );
+}
+
+function isTeller(value: unknown): boolean {
+  const { label = '', since, token, patienceLeft = null, waiting, oldestWait, holding } = Object(value) as Fields<Teller>;
+  const areNumbers = [since, token ?? 0, patienceLeft ?? 0, waiting, oldestWait].every((each) => typeof each === 'number');
+  return isText(label) && areNumbers && isListOf(holding, isText);
+}
+
+function isText(value: unknown): value is string {
+  return typeof value === 'string';
+}
+
+function isListOf(value: unknown, isOne: (entry: unknown) => boolean): boolean {
+  return Array.isArray(value) && value.every(isOne);
+}

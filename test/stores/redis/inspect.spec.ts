@@ -1,0 +1,260 @@
+// What operators see and do on a real server, of processes of their own.
+import { StoreError, type KeyReport, type KeyState, type Lease, type Locks } from 'nestjs-distributed-lock/core';
+import { eventually } from '../../support/eventually.js';
+import { read } from '../../support/markdown.js';
+import type { InspectArgs, InspectMessage } from './inspect.child.js';
+import type { LockerMessage } from './locker.child.js';
+import { useRedis } from './setting.js';
+
+const KEY = 'order:42';
+const patient = { keyTimeout: 60_000, waitTimeout: Infinity, retryInterval: 60_000 };
+const reason = 'stuck import';
+
+const setting = useRedis();
+
+async function worker(options: Partial<InspectArgs> = {}) {
+  const args: InspectArgs = { connection: setting.server.connection, key: KEY, keyTimeout: 60_000, isStubborn: false, ...options };
+  const child = await setting.fork<InspectMessage>('inspect.child.ts', args);
+  return { child, ...(await child.waitFor('works')) };
+}
+
+/** Once the process of the holder listens. */
+async function toldBy(locks: Locks): Promise<KeyReport> {
+  return (await eventually(async () => {
+    const report = await locks.inspect(KEY);
+    return report.holders[0]?.told !== undefined && report;
+  })) as KeyReport;
+}
+
+describe('inspect on Redis', () => {
+  it('shows a value that no lock has written as foreign, never the value, and leaves it alone', async () => {
+    const { redis } = setting;
+    await redis.set('text', 'a secret');
+    await redis.set('long', 'secret'.repeat(1_000));
+    await redis.rpush('list', 'secret');
+    await redis.hset('hash', 'field', 'secret');
+    await redis.zadd('data', 1, 'secret');
+    await redis.set('{odd}:fence', 'secret');
+    await redis.set('odd', 'x@y:1:secret'.slice(0, 4));
+    const locks = setting.own();
+    for (const key of ['text', 'long', 'list', 'hash', 'data', 'odd']) {
+      const report = await locks.inspect(key).catch((error: unknown) => error);
+      if (key !== 'odd') expect(report).toMatchObject({ kind: 'foreign', holders: [], remaining: null });
+      expect(JSON.stringify(report)).not.toContain('secret');
+      await expect(locks.forceRelease(key, { reason })).rejects.toBeDefined();
+    }
+    expect(await redis.get('text')).toBe('a secret');
+    expect(await redis.dbsize()).toBe(7);
+  });
+
+  it('shows a key of the classic recipe as foreign, with the end of its lease', async () => {
+    await setting.redis.set(KEY, 'a-random-secret', 'PX', 60_000);
+    const locks = setting.own();
+    expect(await locks.inspect(KEY)).toMatchObject({ kind: 'foreign', remaining: expect.any(Number) });
+    await expect(locks.forceRelease(KEY, { reason })).rejects.toMatchObject({ code: 'LOCK_CONFIG' });
+    expect(await setting.redis.get(KEY)).toBe('a-random-secret');
+  });
+
+  it('shows what another process does, and says when that is silent', async () => {
+    const { child, owner, token } = await worker();
+    const locks = setting.own();
+    const report = await toldBy(locks);
+    expect(report).toMatchObject({ kind: 'mutex', fencingToken: token });
+    expect(report.holders).toMatchObject([{ owner, app: 'worker', pid: child.pid, told: { label: 'Worker.work', fencingToken: token } }]);
+    child.pause();
+    const start = performance.now();
+    const silent = await locks.inspect(KEY);
+    expect(performance.now() - start).toBeLessThan(3_000);
+    expect(silent.holders).toMatchObject([{ owner, app: 'worker', pid: child.pid }]);
+    expect(silent.holders[0]!.told).toBeUndefined();
+    child.resume();
+  });
+
+  it('shows which waiters are gone', async () => {
+    const locks = setting.own();
+    const lease = await locks.acquire(KEY, patient);
+    const child = await setting.fork<LockerMessage>('locker.child.ts', setting.server.connection);
+    await child.waitFor('ready');
+    child.send({ type: 'acquire', key: KEY, options: { ...patient, waitTimeout: 1_000_000 } });
+    await eventually(async () => (await locks.inspect(KEY)).waiters[0]?.isHeard === true);
+    await child.kill();
+    await eventually(async () => (await locks.inspect(KEY)).waiters[0]?.isHeard === false);
+    await lease.release();
+  });
+
+  it('finds keys behind a keyPrefix, with hash tags and without', async () => {
+    const locks = setting.locks({ client: setting.client({ keyPrefix: 'p:' }) }, { namespace: 'shop:' });
+    const others = setting.locks({ client: setting.client() }, { namespace: 'p:shop:' });
+    const keys = ['plain', 'a{tag}b', '{tag}'].map((key) => `shop:${key}`);
+    const leases = await Promise.all(keys.map((key) => locks.acquire(key.slice('shop:'.length), patient)));
+    const found = [];
+    for await (const { key, holders } of locks.list()) found.push([key, holders[0]!.owner]);
+    expect(new Map(found as [string, string][])).toEqual(new Map(keys.map((key, n) => [key, leases[n]!.owner])));
+    const strangers = [];
+    for await (const { key } of others.list({ pattern: '*tag*' })) strangers.push(key);
+    expect(strangers.sort()).toEqual(['p:shop:a{tag}b', 'p:shop:{tag}']);
+    await Promise.all(leases.map((lease) => lease.release()));
+  });
+
+  it('sends no message when nobody asks', async () => {
+    const locks = setting.own();
+    await setting.redis.config('RESETSTAT');
+    const lease = await locks.acquire(KEY, { ...patient, keyTimeout: 600 });
+    const end = performance.now() + lease.remaining();
+    await eventually(() => performance.now() + lease.remaining() > end + 500);
+    await lease.release();
+    expect(await setting.redis.info('commandstats')).not.toMatch(/cmdstat_(publish|subscribe):/);
+  });
+
+  it('does not answer to what is no question, and goes on', async () => {
+    await worker();
+    const locks = setting.own();
+    await toldBy(locks);
+    for (const topic of ['ops', 'revoke', 'ops:told'])
+      for (const text of [
+        '',
+        '{',
+        'null',
+        '[]',
+        '{"version":2,"id":"x"}',
+        '{"version":1}',
+        '{"version":1,"keys":5}',
+        '{"version":1,"id":"x","keys":5}',
+        '{"version":1,"id":"x","keys":[null]}',
+      ])
+        await setting.redis.publish(`nestjs-distributed-lock:${topic}`, text);
+    expect((await toldBy(locks)).holders).toHaveLength(1);
+  });
+});
+
+describe('forceRelease on Redis', () => {
+  it('gets the key back from another process that ends its work', async () => {
+    const { child, owner } = await worker();
+    const locks = setting.own();
+    await toldBy(locks);
+    const next = locks.acquire(KEY, patient);
+    expect(await locks.forceRelease(KEY, { reason, by: 'jane' })).toEqual({ outcome: 'gave back', holder: owner });
+    expect(await child.waitFor('ended')).toMatchObject({ result: 'aborted' });
+    await (await next).release();
+    expect(await setting.redis.exists('nestjs-distributed-lock:audit')).toBe(0);
+  });
+
+  it('takes the key from a process that goes on, and from one that is silent, which is not waited for', async () => {
+    for (const isSilent of [false, true]) {
+      const { child, owner, token } = await worker({ isStubborn: true, keyTimeout: 20_000 });
+      const locks = setting.own();
+      await toldBy(locks);
+      const next = locks.acquire(KEY, patient);
+      if (isSilent) child.pause();
+      const start = performance.now();
+      const grace = isSilent ? 1_000_000 : 500;
+      expect(await locks.forceRelease(KEY, { reason, by: 'jane', token, grace })).toEqual({ outcome: 'forced', holder: owner });
+      expect(performance.now() - start).toBeLessThan(10_000);
+      const lease = await next;
+      expect(lease.fencingToken).toBeGreaterThan(token);
+      if (isSilent) child.resume();
+      child.send({ type: 'end' });
+      expect(await child.waitFor('ended')).toMatchObject({ result: 'LockLostError' });
+      expect(await lease.release()).toBe(true);
+    }
+    const notes = await setting.redis.xrange('nestjs-distributed-lock:audit', '-', '+');
+    expect(notes.map(([, [, what]]) => what)).toEqual([0, 1].map(() => expect.stringMatching(/^"order:42" is taken from worker@\S+ by jane: stuck import$/))); // prettier-ignore
+  });
+
+  it('never frees the key of another, in a thousand real hand-overs', async () => {
+    const [locks, others, operator] = [setting.own(), setting.own(), setting.own()];
+    const lost: string[] = [];
+    const taken = new Set<string>();
+    const inside = new Set<string>();
+    const overlaps: string[][] = [];
+    let isOver = false;
+    for (const each of [locks, others]) each.on('lost', ({ owner }) => lost.push(owner));
+    const visit = async ({ owner }: Lease) => {
+      if (inside.size > 0) overlaps.push([owner, ...inside]);
+      inside.add(owner);
+      await Promise.resolve();
+      inside.delete(owner);
+    };
+    const work = async (of: Locks) => {
+      while (!isOver) await of.using(KEY, visit, { ...patient, onLost: 'ignore' });
+    };
+    const workers = [locks, others].flatMap((each) => [work(each), work(each)]);
+    for (let n = 0; n < 1_000; n++) {
+      const [{ holders, fencingToken }] = (await operator.store.inspector!.inspect([KEY])) as [KeyState];
+      if (!holders[0] || fencingToken === null) continue;
+      const { owner } = holders[0];
+      const { outcome } = await operator.forceRelease(KEY, { reason, owner, token: fencingToken, grace: 0 });
+      if (outcome === 'forced') taken.add(owner);
+    }
+    isOver = true;
+    await Promise.all(workers);
+    expect(taken.size).toBeGreaterThan(0);
+    expect(lost.filter((owner) => !taken.has(owner))).toEqual([]);
+    expect(overlaps.filter((owners) => !owners.some((owner) => taken.has(owner)))).toEqual([]);
+  }, 60_000);
+});
+
+describe('the operator of the docs', () => {
+  const lineOf = (user: string): string[] => new RegExp(`^user ${user} (.+)$`, 'm').exec(read('docs/operate.md'))![1]!.split(' ');
+  const asUser = async (rights: readonly string[]) => {
+    await setting.redis.acl('SETUSER', 'operator', 'reset', ...rights);
+    await setting.redis.acl('LOG', 'RESET');
+    await setting.redis.script('FLUSH');
+    const password = rights.find((right) => right.startsWith('>'))!.slice(1);
+    const options = { ...setting.server.connection, disconnectTimeout: 100, username: 'operator', password };
+    return setting.locks({ options, requestTimeout: 2_000 });
+  };
+  const used = async (locks: Locks) => {
+    const reports: KeyReport[] = [];
+    for await (const report of locks.list({ state: 'used' })) reports.push(report);
+    return reports;
+  };
+  const prepare = async () => {
+    const locks = setting.own();
+    const leases = [await locks.acquire('mutex', patient), await locks.semaphore('semaphore', { permits: 2 }).acquire(patient)];
+    const waits = leases.map(({ key }) =>
+      (key === 'mutex' ? locks.mutex(key) : locks.semaphore(key, { permits: 2, count: 2 })).acquire({ ...patient, fair: true }),
+    );
+    await locks.countDownLatch('latch').trySetCount(1);
+    await eventually(async () => (await used(locks)).filter(({ waiterCount }) => waiterCount === 1).length === 2);
+    return async () => {
+      for (const lease of leases) await lease.release();
+      for (const wait of waits) await (await wait).release();
+    };
+  };
+
+  it.each(['viewer', 'operator'])('has exactly the rights that it needs as a %s', async (user) => {
+    const end = await prepare();
+    const rights = lineOf(user);
+    const locks = await asUser(rights);
+    expect((await used(locks)).map(({ key, kind }) => [key, kind]).sort()).toEqual([
+      ['latch', 'count-down latch'],
+      ['mutex', 'mutex'],
+      ['semaphore', 'semaphore'],
+    ]);
+    if (user === 'operator') {
+      for (const key of ['mutex', 'semaphore'])
+        expect(await locks.forceRelease(key, { reason, grace: 0 })).toMatchObject({ outcome: 'forced' });
+    }
+    expect(await setting.redis.acl('LOG')).toEqual([]);
+    await end();
+  });
+
+  it('gets a typed error or a smaller report without one of them, and never hangs', async () => {
+    const end = await prepare();
+    const rights = lineOf('operator');
+    const outcomes: string[] = [];
+    for (const right of rights.filter((each) => each.startsWith('+'))) {
+      const locks = await asUser(rights.filter((each) => each !== right));
+      const outcome = await used(locks).then(
+        (reports) => `${reports.length} keys`,
+        (error: unknown) => (error instanceof StoreError && !error.transient ? 'StoreError' : String(error)),
+      );
+      outcomes.push(outcome);
+      expect([right, outcome]).toEqual([right, expect.stringMatching(/^([0-3] keys|StoreError)$/)]);
+      await locks.close();
+    }
+    expect(outcomes).toContain('StoreError');
+    await end();
+  }, 60_000);
+});
