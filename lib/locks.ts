@@ -1,5 +1,4 @@
 import { Lifecycle } from './core/holding/lifecycle.js';
-import { Desk } from './core/inspect/desk.js';
 import { Inspection } from './core/inspect/inspection.js';
 import type { Operations } from './core/inspect/operations.js';
 import { waitGraph, type Deadlock } from './core/inspect/wait-graph.js';
@@ -47,7 +46,7 @@ export class Locks implements Operations {
   private readonly events: LockEventEmitter;
   private readonly runtime: Lifecycle;
   private readonly queues: LockQueues;
-  private readonly desk: Desk;
+  private readonly inspection: Inspection;
   private latches: LatchCalls | undefined;
   private readonly mutexKind: Kind;
   private closing: Promise<void> | undefined;
@@ -70,7 +69,7 @@ export class Locks implements Operations {
     this.events = new LockEventEmitter(options.logger ?? CONSOLE);
     this.runtime = new Lifecycle(this.events, store.requestTimeout, ownerIds(options.app));
     this.queues = new LockQueues(this.runtime, { handOvers: 32, time: 50, ...defined(options.localQueue ?? {}) });
-    this.desk = new Desk(this.queues, store.bus);
+    this.inspection = new Inspection(this.queues, store, this.namespace);
     if (options.visible) void store.bus?.open();
     this.mutexKind = mutexKind(store.mutex);
     users.set(store, (users.get(store) ?? 0) + 1);
@@ -188,15 +187,15 @@ export class Locks implements Operations {
   }
 
   async inspect(key: string): Promise<KeyReport> {
-    return this.inspection().inspect(key);
+    return this.inspection.inspect(key);
   }
 
   list(options?: ListOptions): AsyncIterable<KeyReport> {
-    return this.inspection().list(options);
+    return this.inspection.list(options);
   }
 
   async forceRelease(key: string, options: ForceOptions): Promise<ForceReply> {
-    return this.inspection().forceRelease(key, options);
+    return this.inspection.forceRelease(key, options);
   }
 
   waitGraph(reports: Iterable<KeyReport>): Deadlock[] {
@@ -222,11 +221,6 @@ export class Locks implements Operations {
     return this.closing;
   }
 
-  private inspection(): Inspection {
-    const { store, queues, desk, namespace } = this;
-    return new Inspection(queues, this.offered(store.inspector, 'inspection'), store.bus, desk, namespace);
-  }
-
   private lock(kind: Kind, key: string): KeyLock {
     return new KeyLock(this.queues, kind, this.fullKey(key), this.defaults);
   }
@@ -243,7 +237,7 @@ export class Locks implements Operations {
 
   private async end(): Promise<void> {
     await shutDown(this.queues, this.store, this.shutdownTimeout);
-    this.desk.close();
+    this.inspection.desk.close();
     const others = (users.get(this.store) ?? 1) - 1;
     users.set(this.store, others);
     if (others === 0) await this.store.close();

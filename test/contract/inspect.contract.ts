@@ -172,9 +172,8 @@ export function inspectContract(name: string, makeStore: MakeStore): void {
         await lease.release();
       });
 
-      it.each([{ pattern: '' }, { state: 'busy' as never }, { limit: 0 }, { olderThan: -1 }, { older: 1 }])(
-        'refuses %p',
-        async (options) => expect(await rejection(namesOf(options))).toBeInstanceOf(LockConfigError),
+      it.each([{ pattern: '' }, { state: 'busy' as never }, { limit: 0 }, { olderThan: -1 }, { older: 1 }])('refuses %p', async (options) =>
+        expect(await rejection(namesOf(options))).toBeInstanceOf(LockConfigError),
       );
     });
 
@@ -276,6 +275,18 @@ export function inspectContract(name: string, makeStore: MakeStore): void {
         expect(lease.signal.aborted).toBe(false);
         expect(await lease.release()).toBe(true);
         expect(await others.forceRelease(key, { reason })).toEqual({ outcome: 'changed', holder: null });
+      });
+
+      it('takes away in one step: from this owner, and by this token', async () => {
+        const { inspector } = others.store;
+        const lease = await locks.acquire(key, patient);
+        const { fencingToken } = await others.inspect(key);
+        const from = (owner: string, token?: number) => inspector!.seize({ key, kind: 'mutex', owner, phase: 'held', token, keepFor: 0 });
+        expect(await from('shop@pod:1:other')).toBe(false);
+        expect(await from(lease.owner, fencingToken! + 1)).toBe(false);
+        await lease.renew();
+        expect(await from(lease.owner, fencingToken!)).toBe(true);
+        await expect(lease.renew()).rejects.toBeInstanceOf(LockLostError);
       });
 
       it('refuses a latch', async () => {

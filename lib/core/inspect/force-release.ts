@@ -1,8 +1,8 @@
 import { randomUUID } from 'node:crypto';
 import { LockConfigError, LockError, UnsupportedPrimitiveError } from '../model/errors.js';
 import type { ForceOptions, ForceReply } from '../model/key-report.js';
-import type { KeyState } from '../store/inspector.js';
-import { idle, now } from '../util/clock.js';
+import type { KeyState, SeizeRequest } from '../store/inspector.js';
+import { after, now } from '../util/clock.js';
 import { answerOf, send, type RevokeRequest } from './messages.js';
 import type { Inspection } from './inspection.js';
 
@@ -11,18 +11,22 @@ const SILENCE = 1000;
 /** Milliseconds between two looks whether the holder has given the key back. */
 const LOOK_INTERVAL = 100;
 
+/** What may be taken away, or is free. */
+type LockState = KeyState & { readonly kind: SeizeRequest['kind'] | 'free' };
+
 /** Asks the holder to give a key back and, if it does not in time, takes it away. */
 export async function forceRelease(inspection: Inspection, key: string, options: ForceOptions): Promise<ForceReply> {
   const { reason, by, token, grace = 5000, keepFor = 0 } = options;
   const { inspector, queues } = inspection;
   const state = await lookAt(inspection, key);
+  const { kind } = state;
   const owner = options.owner ?? onlyHolderOf(state);
   const holder = state.holders.find((each) => each.owner === owner);
-  if (owner === undefined || !holder || (token !== undefined && token !== state.fencingToken)) return changed(state);
+  if (owner === undefined || !holder || kind === 'free' || (token !== undefined && token !== state.fencingToken)) return changed(state);
   const request = { id: randomUUID(), key, owner, reason, by, isOver: false };
   const wasAsked = holder.phase === 'held' && grace > 0;
   if (wasAsked && (await givesBack(inspection, request, grace))) return { outcome: 'gave back', holder: owner };
-  if (!(await inspector.seize({ key, owner, token, keepFor }))) {
+  if (!(await inspector.seize({ key, kind, owner, phase: holder.phase, token, keepFor }))) {
     const present = await lookAt(inspection, key);
     // An owner is never used again: one that was asked and is gone has given the key back.
     const isGone = !present.holders.some((each) => each.owner === owner);
@@ -40,11 +44,11 @@ export async function forceRelease(inspection: Inspection, key: string, options:
 }
 
 /** @throws {LockError} if what is there cannot be taken away. */
-async function lookAt(inspection: Inspection, key: string): Promise<KeyState> {
+async function lookAt(inspection: Inspection, key: string): Promise<LockState> {
   const [state] = (await inspection.look([key])) as [KeyState];
   if (state.kind === 'foreign') throw new LockConfigError(`"${key}" has a value that no lock has written: it is left alone.`, { key });
   if (state.kind === 'count-down latch') throw new UnsupportedPrimitiveError(`"${key}" is a count-down latch: count it down.`, { key });
-  return state;
+  return { ...state, kind: state.kind };
 }
 
 function onlyHolderOf({ key, holders, holderCount }: KeyState): string | undefined {
@@ -68,7 +72,7 @@ async function givesBack(inspection: Inspection, request: RevokeRequest, grace: 
     for (;;) {
       const left = Math.min(grace, isHeard ? Infinity : SILENCE) - (now() - start);
       if (left <= 0) return false;
-      await idle(Math.min(LOOK_INTERVAL, left));
+      await new Promise<void>((resolve) => after(Math.min(LOOK_INTERVAL, left), resolve));
       const state = await lookAt(inspection, request.key).catch(unknownIfTransient);
       if (state && !state.holders.some(({ owner, phase }) => owner === request.owner && phase === 'held')) return true;
     }

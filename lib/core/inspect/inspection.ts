@@ -1,11 +1,12 @@
 import { checkOptions, integerFrom, ofType, oneOf, type Checks } from '../model/check-options.js';
-import { abortedBy, asStoreError } from '../model/errors.js';
+import { abortedBy, asStoreError, UnsupportedPrimitiveError } from '../model/errors.js';
 import { checkKey } from '../model/key.js';
 import type { ForceOptions, ForceReply, KeyReport, ListOptions } from '../model/key-report.js';
 import { ACQUIRE_CHECKS } from '../model/options.js';
 import type { Bus, Inspector, KeyState } from '../store/inspector.js';
+import type { LockStore } from '../store/lock-store.js';
 import type { LockQueues } from '../waiting/lock-queues.js';
-import type { Desk } from './desk.js';
+import { Desk } from './desk.js';
 import { forceRelease } from './force-release.js';
 import { reportOf } from './key-reports.js';
 import { askAll } from './questions.js';
@@ -29,13 +30,24 @@ const FORCE_CHECKS: Checks = {
 
 /** What operators may ask of the locks of one store. */
 export class Inspection {
+  readonly bus: Bus | undefined;
+  readonly desk: Desk;
+
   constructor(
     readonly queues: LockQueues,
-    readonly inspector: Inspector,
-    readonly bus: Bus | undefined,
-    readonly desk: Desk,
+    private readonly store: LockStore,
     private readonly namespace: string,
-  ) {}
+  ) {
+    this.bus = store.bus;
+    this.desk = new Desk(queues, store.bus);
+  }
+
+  /** @throws {UnsupportedPrimitiveError} */
+  get inspector(): Inspector {
+    const { inspector, name } = this.store;
+    if (inspector) return inspector;
+    throw new UnsupportedPrimitiveError(`The ${name} store has no inspection.`);
+  }
 
   async inspect(key: string): Promise<KeyReport> {
     const keys = [this.fullKey(checkKey(key))];

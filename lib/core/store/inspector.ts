@@ -47,8 +47,10 @@ export interface WaiterState {
 /** A request to take a key away from its owner. */
 export interface SeizeRequest {
   readonly key: string;
+  readonly kind: Exclude<KeyKind, 'count-down latch' | 'foreign' | 'free'>;
   readonly owner: string;
-  /** It must also be the last one that was given. */
+  readonly phase: HolderState['phase'];
+  /** Of a mutex: it must also be the last one that was given. */
   readonly token: number | undefined;
   /** Milliseconds for which the key stays taken; 0: the next waiter is offered it. */
   readonly keepFor: number;

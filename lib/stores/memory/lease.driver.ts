@@ -40,7 +40,7 @@ export class MemoryLeaseDriver implements LeaseDriver {
 
   acquire(request: AcquireRequest): Promise<AcquireReply> {
     try {
-      return Promise.resolve(this.grant(request));
+      return Promise.resolve(this.take(request));
     } catch (error) {
       return Promise.reject(error);
     }
@@ -90,13 +90,6 @@ export class MemoryLeaseDriver implements LeaseDriver {
     await this.release({ key, owner, keepFor: 0 });
   }
 
-  /** Takes the key away from an owner that has it, also for its minHold. */
-  async take(key: string, owner: string, keepFor: number): Promise<boolean> {
-    const kept = keptBy(owner);
-    const isKept = this.records.find<LockRecord>(key, this.kind, now())?.holdOf(kept) !== undefined;
-    return (await this.release({ key, owner: isKept ? kept : owner, keepFor: isKept ? 0 : keepFor })) === 'released';
-  }
-
   check({ key, owner }: Tenancy): Promise<CheckReply> {
     const time = now();
     const record = this.records.find<LockRecord>(key, this.kind, time);
@@ -107,7 +100,7 @@ export class MemoryLeaseDriver implements LeaseDriver {
     return Promise.resolve({ state, remaining: hold ? hold.endsAt - time : 0, holder: ownerOf(hold?.owner), token });
   }
 
-  private grant({ key, owner, ttl, tokens, floor, queue, holding, share = WHOLE, yields }: AcquireRequest): AcquireReply {
+  private take({ key, owner, ttl, tokens, floor, queue, holding, share = WHOLE, yields }: AcquireRequest): AcquireReply {
     const time = now();
     const record = this.records.open<LockRecord>(key, this.kind, time) ?? this.records.add(key, new LockRecord(this.kind));
     const count = Math.min(share.count, ALL);

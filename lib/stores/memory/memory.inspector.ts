@@ -1,5 +1,4 @@
-import { UnsupportedPrimitiveError } from '../../core/model/errors.js';
-import { ownerOf } from '../../core/model/owner.js';
+import { keptBy, ownerOf } from '../../core/model/owner.js';
 import type { HolderState, Inspector, KeyState, SeizeRequest } from '../../core/store/inspector.js';
 import { now } from '../../core/util/clock.js';
 import { ALL, type MemoryLeaseDriver } from './lease.driver.js';
@@ -25,12 +24,10 @@ export class MemoryInspector implements Inspector {
     yield this.records.keys().filter((key) => key.startsWith(prefix) && (latches || this.stateOf(key).kind !== 'count-down latch'));
   }
 
-  async seize({ key, owner, token, keepFor }: SeizeRequest): Promise<boolean> {
-    const { kind, holders, fencingToken } = this.stateOf(key);
-    const holder = holders.find((each) => each.owner === owner);
-    if (!holder || (token !== undefined && fencingToken !== token)) return false;
-    if (kind === 'count-down latch') throw new UnsupportedPrimitiveError(`"${key}" is a count-down latch: count it down.`, { key });
-    return this.drivers[kind as LockRecord['kind']].take(key, owner, keepFor);
+  async seize({ key, kind, owner, phase, token, keepFor }: SeizeRequest): Promise<boolean> {
+    if (token !== undefined && kind === 'mutex' && this.stateOf(key).fencingToken !== token) return false;
+    const share = phase === 'kept' ? { key, owner: keptBy(owner), keepFor: 0 } : { key, owner, keepFor };
+    return (await this.drivers[kind].release(share)) === 'released';
   }
 
   note(): Promise<void> {

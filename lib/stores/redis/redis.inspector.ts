@@ -1,4 +1,3 @@
-import { UnsupportedPrimitiveError } from '../../core/model/errors.js';
 import type { KeyKind } from '../../core/model/key-report.js';
 import { keptBy, ownerOf, partsOf } from '../../core/model/owner.js';
 import type { HolderState, Inspector, KeyState, SeizeRequest, WaiterState } from '../../core/store/inspector.js';
@@ -55,15 +54,11 @@ export class RedisInspector implements Inspector {
     }
   }
 
-  async seize({ key, owner, token, keepFor }: SeizeRequest): Promise<boolean> {
-    const [state] = await this.inspect([key]);
-    const holder = state?.holders.find((each) => each.owner === owner);
-    if (!state || !holder || (token !== undefined && state.fencingToken !== token)) return false;
-    if (state.kind === 'mutex') return this.seizures.ask(key, [owner, token ?? '', keepFor], isYes);
-    if (state.kind === 'count-down latch') throw new UnsupportedPrimitiveError(`"${key}" is a count-down latch: count it down.`, { key });
+  async seize({ key, kind, owner, phase, token, keepFor }: SeizeRequest): Promise<boolean> {
+    if (kind === 'mutex') return this.seizures.ask(key, [owner, token ?? '', keepFor], isYes);
     // An owner is one tenure, which nobody else can have by now.
-    const isKept = holder.phase === 'kept';
-    return (await this.sharing.release({ key, owner: isKept ? keptBy(owner) : owner, keepFor: isKept ? 0 : keepFor })) === 'released';
+    const share = phase === 'kept' ? { key, owner: keptBy(owner), keepFor: 0 } : { key, owner, keepFor };
+    return (await this.sharing.release(share)) === 'released';
   }
 
   async note(line: string): Promise<void> {

@@ -1,0 +1,36 @@
+import { Locks, UnsupportedPrimitiveError } from 'nestjs-distributed-lock/core';
+import { memoryStore } from 'nestjs-distributed-lock/memory';
+import { gate } from '../contract/gate.js';
+
+describe('a store without inspection', () => {
+  const store = { ...memoryStore(), inspector: undefined, bus: undefined };
+  const locks = new Locks(store, { logger: false, visible: true });
+  afterAll(() => locks.close());
+
+  it('is refused by a typed error, and locks all the same', async () => {
+    for (const call of [
+      () => locks.inspect('key'),
+      () => locks.list()[Symbol.asyncIterator]().next(),
+      () => locks.forceRelease('key', { reason: 'r' }),
+    ]) {
+      await expect(call()).rejects.toBeInstanceOf(UnsupportedPrimitiveError);
+    }
+    expect(await locks.using('key', () => 'done')).toBe('done');
+  });
+});
+
+describe('a store without a bus', () => {
+  const locks = new Locks({ ...memoryStore(), bus: undefined }, { logger: false });
+  afterAll(() => locks.close());
+
+  it('shows what it knows and what this process tells, and asks a holder of this process', async () => {
+    const begun = gate();
+    const work = locks.using('key', ({ signal }) => (begun.open(), new Promise((resolve) => signal.addEventListener('abort', resolve))), {
+      label: 'Work',
+    });
+    await begun.passed;
+    expect((await locks.inspect('key')).holders).toMatchObject([{ told: { label: 'Work' } }]);
+    expect(await locks.forceRelease('key', { reason: 'stuck' })).toMatchObject({ outcome: 'gave back' });
+    await work;
+  });
+});
