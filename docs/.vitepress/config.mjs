@@ -57,6 +57,7 @@ const OUTLINE = {
     'When things fail': 'docs/guarantees.md#when-things-fail',
     'Events and metrics': 'docs/configuration.md#events',
     Shutdown: 'docs/configuration.md#shutdown',
+    'Inspect and free keys': 'docs/operate.md',
     Troubleshooting: 'docs/troubleshooting.md',
     Upgrading: 'docs/upgrading.md',
   },
