@@ -201,9 +201,10 @@ export function inspectContract(name: string, makeStore: MakeStore): void {
       });
 
       it('does not pass the key on within the process of a holder who was asked', async () => {
-        const works = locks.using(key, ({ signal }) => eventually(() => signal.aborted));
+        const proud = open({ visible: true, localQueue: { time: 60_000 } });
+        const works = proud.using(key, ({ signal }) => eventually(() => signal.aborted));
         await until(({ holders: [holder] }) => holder?.told !== undefined);
-        const next = locks.acquire(key, patient);
+        const next = proud.acquire(key, patient);
         const { holders } = await until(({ waiterCount }) => waiterCount === 1);
         expect(await others.forceRelease(key, { reason })).toMatchObject({ outcome: 'gave back' });
         await works;

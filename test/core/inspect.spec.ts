@@ -1,6 +1,7 @@
 import { Locks, UnsupportedPrimitiveError } from 'nestjs-distributed-lock/core';
 import { memoryStore } from 'nestjs-distributed-lock/memory';
 import { gate } from '../contract/gate.js';
+import { pause } from '../support/time.js';
 
 describe('a store without inspection', () => {
   const store = { ...memoryStore(), inspector: undefined, bus: undefined };
@@ -32,5 +33,27 @@ describe('a store without a bus', () => {
     expect((await locks.inspect('key')).holders).toMatchObject([{ told: { label: 'Work' } }]);
     expect(await locks.forceRelease('key', { reason: 'stuck' })).toMatchObject({ outcome: 'gave back' });
     await work;
+  });
+});
+
+describe('a key that is asked back', () => {
+  const store = memoryStore();
+  const [locks, others] = [new Locks(store, { logger: false }), new Locks(store, { logger: false })];
+  afterAll(() => Promise.all([locks.close(), others.close()]));
+
+  it('is renewed until its work has ended', async () => {
+    const begun = gate();
+    const end = gate();
+    const work = locks.using('key', async () => (begun.open(), end.passed), { keyTimeout: 500 });
+    await begun.passed;
+    const reply = others.forceRelease('key', { reason: 'stuck', grace: 60_000 });
+    let isOver = false;
+    const next = others.using('key', () => isOver, { waitTimeout: Infinity });
+    // Longer than its lease.
+    await pause(1_200);
+    isOver = true;
+    end.open();
+    await work;
+    expect([await next, (await reply).outcome]).toEqual([true, 'gave back']);
   });
 });

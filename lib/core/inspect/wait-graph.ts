@@ -22,16 +22,16 @@ interface Chain {
   readonly report: KeyReport;
   readonly label: string | undefined;
   readonly patienceLeft: number | null;
-  /** What it holds, as the stores have it now. */
-  readonly holds: readonly HeldKey[];
+  /** What it believes to hold. */
+  readonly holding: readonly HeldKey[];
 }
 
 const ADVICE = 'Take these keys in one order everywhere, or all at once with a multiLock.';
 
 /**
  * Finds the deadlocks among keys: sets of call chains that hold what another one of the set waits for, so that none of them can go on until a wait
- * ends. What a chain holds counts only where the report of that key names the same owner, so that a lost lease makes no false deadlock. Chains of
- * processes that tell nothing are known by the first caller of each place in a queue.
+ * ends. They are known by the uuids of owners, so that a lost lease makes no false deadlock. Chains of processes that tell nothing are known by the
+ * first caller of each place in a queue.
  *
  * A report is of one moment, and those of several keys are of several: name what two looks, a second apart, find.
  *
@@ -41,23 +41,18 @@ const ADVICE = 'Take these keys in one order everywhere, or all at once with a m
  * @param reports such as those of `locks.list({ state: 'waited' })`, and of the keys that their waiters hold.
  */
 export function waitGraph(reports: Iterable<KeyReport>): Deadlock[] {
-  const byKey = new Map([...reports].map((report) => [report.key, report]));
-  const chains = [...byKey.values()].flatMap((report) => report.waiters.flatMap((waiter) => chainsOf(waiter, report, byKey)));
+  const chains = [...reports].flatMap((report) => report.waiters.flatMap((waiter) => chainsOf(waiter, report)));
   const waitsOf = new Map<string, Chain[]>();
-  for (const chain of chains) for (const { uuid } of chain.holds) waitsOf.set(uuid, [...(waitsOf.get(uuid) ?? []), chain]);
+  for (const chain of chains) for (const { uuid } of chain.holding) waitsOf.set(uuid, [...(waitsOf.get(uuid) ?? []), chain]);
   const stuck = stuckAmong(waitsOf);
   const next = (uuid: string): string[] =>
     (waitsOf.get(uuid) ?? []).flatMap(({ report }) => report.holders.map(uuidOf).filter((holder) => stuck.has(holder)));
   return cyclesOf([...stuck], next).map((uuids) => deadlockOf(uuids, waitsOf, next));
 }
 
-function chainsOf(waiter: KeyWaiter, report: KeyReport, byKey: ReadonlyMap<string, KeyReport>): Chain[] {
-  const isHeldNow = ({ key, uuid }: HeldKey): boolean =>
-    byKey.get(key)?.holders.some((holder) => holder.phase === 'held' && uuidOf(holder) === uuid) ?? false;
+function chainsOf(waiter: KeyWaiter, report: KeyReport): Chain[] {
   const tellers = waiter.told ?? [{ label: undefined, patienceLeft: null, holding: waiter.holding }];
-  return tellers
-    .map(({ label, patienceLeft = null, holding }) => ({ waiter, report, label, patienceLeft, holds: holding.filter(isHeldNow) }))
-    .filter(({ holds }) => holds.length > 0);
+  return tellers.map(({ label, patienceLeft = null, holding }) => ({ waiter, report, label, patienceLeft, holding }));
 }
 
 /** The owners that wait, and do so for one another in the end. */
@@ -111,8 +106,8 @@ function deadlockOf(
     const isNew = (other: string): boolean => uuids.includes(other) && (waitsOf.get(other) ?? []).some((chain) => !chains.has(chain));
     uuid = next(uuid).find(isNew) ?? uuids.find(isNew);
   }
-  const members = [...chains].map(({ waiter: { app, host, pid }, label, holds, report }) => {
-    const held = holds.filter(({ uuid }) => uuids.includes(uuid)).map(({ key }) => key);
+  const members = [...chains].map(({ waiter: { app, host, pid }, label, holding, report }) => {
+    const held = holding.filter(({ uuid }) => uuids.includes(uuid)).map(({ key }) => key);
     return { app, host, pid, ...(label !== undefined && { label }), holds: held, waitsFor: report.key };
   });
   const ends = [...chains].map(({ patienceLeft }) => patienceLeft).filter((left) => left !== null);
