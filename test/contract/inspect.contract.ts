@@ -203,8 +203,8 @@ export function inspectContract(name: string, makeStore: MakeStore): void {
       it('does not pass the key on within the process of a holder who was asked', async () => {
         const proud = open({ visible: true, localQueue: { time: 60_000 } });
         // Who comes second has turns for others.
-        const first = await proud.acquire(key);
-        const works = proud.using(key, ({ signal }) => eventually(() => signal.aborted));
+        const first = await proud.acquire(key, patient);
+        const works = proud.using(key, ({ signal }) => eventually(() => signal.aborted), patient);
         await first.release();
         await until(({ holders: [holder] }) => holder?.told !== undefined);
         const next = proud.acquire(key, patient);
