@@ -1,0 +1,151 @@
+// "What you see when …" of docs/operate.md, with real processes.
+import type { Redis } from 'ioredis';
+import { Locks, type KeyReport } from 'nestjs-distributed-lock/core';
+import { redisStore } from 'nestjs-distributed-lock/redis';
+import { forkChild, type Child } from '../support/child.js';
+import { eventually } from '../support/eventually.js';
+import { startRedis, type RedisServer } from '../support/redis-server.js';
+import type { OperateMessage, OperateOrder } from './operate.child.js';
+
+const KEY = 'order:42';
+
+jest.setTimeout(60_000);
+
+describe('an operator sees', () => {
+  let server: RedisServer;
+  let redis: Redis;
+  let operator: Locks;
+  const children: Child<OperateMessage>[] = [];
+
+  beforeAll(async () => {
+    server = await startRedis();
+    redis = server.client();
+  });
+  afterAll(() => server.stop());
+  beforeEach(async () => {
+    await redis.flushall();
+    operator = new Locks(redisStore({ options: server.connection }), { logger: false, app: 'operator' });
+  });
+  afterEach(async () => {
+    await Promise.all(children.splice(0).map((child) => child.kill()));
+    await operator.close();
+  });
+
+  async function service(app: string, ...orders: OperateOrder[]) {
+    const child = await forkChild<OperateMessage>('test/e2e/operate.child.ts', { args: [JSON.stringify([server.connection, app])] });
+    children.push(child);
+    await child.waitFor('ready');
+    for (const order of orders) child.send(order);
+    return child;
+  }
+  const worker = async (keyTimeout?: number) => {
+    const child = await service('shop', { type: 'work', key: KEY, label: 'Shop.sell', keyTimeout });
+    await child.waitFor('holds');
+    await seen(({ holders: [holder] }) => holder?.told?.label === 'Shop.sell');
+    return child;
+  };
+  const seen = async (isSo: (report: KeyReport) => boolean): Promise<KeyReport> => {
+    let report!: KeyReport;
+    await eventually(async () => isSo((report = await operator.inspect(KEY))), { within: 20_000 });
+    return report;
+  };
+
+  it('a process that is paused: it is silent, its lease runs out, and it finds that out when it goes on', async () => {
+    const child = await worker(3_000);
+    child.pause();
+    await seen(({ holders: [holder] }) => holder?.app === 'shop' && holder.told === undefined);
+    await seen(({ kind }) => kind === 'free');
+    child.resume();
+    expect(await child.waitFor('ended')).toMatchObject({ outcome: 'LockLostError' });
+  });
+
+  it('a holder that was killed: it is silent, and the key is free within its keyTimeout', async () => {
+    const child = await worker(3_000);
+    await child.kill();
+    await seen(({ holders: [holder] }) => holder?.pid === child.pid && holder.told === undefined);
+    await seen(({ kind }) => kind === 'free');
+  });
+
+  it('a holder that is slow: what it does, since when, and that it renews its lease; asked, it gives the key back', async () => {
+    const child = await worker(1_500);
+    const first = await operator.inspect(KEY);
+    const later = await seen(({ at }) => at.getTime() - first.at.getTime() > 2_000);
+    expect(later.holders).toMatchObject([{ owner: first.holders[0]!.owner, told: { label: 'Shop.sell' } }]);
+    expect(Math.abs(later.holders[0]!.since!.getTime() - first.holders[0]!.since!.getTime())).toBeLessThan(50);
+    expect(await operator.forceRelease(KEY, { reason: 'too slow' })).toMatchObject({ outcome: 'gave back' });
+    expect(await child.waitFor('ended')).toMatchObject({ outcome: 'done' });
+  });
+
+  it('that 500 callers wait, and for how long', async () => {
+    await worker();
+    await service('web', { type: 'crowd', key: KEY, callers: 500 });
+    const { waiters, holders } = await seen(({ waiters: [waiter] }) => waiter?.told?.[0]?.waiting === 500);
+    expect(holders).toMatchObject([{ app: 'shop' }]);
+    expect(waiters).toMatchObject([{ app: 'web', told: expect.arrayContaining([expect.objectContaining({ label: 'Shop.sell' })]) }]);
+  });
+
+  it('two services that wait for each other, within three seconds', async () => {
+    const cross = async (app: string, first: string, second: string) => {
+      const child = await service(app, { type: 'cross', first, second, label: `${app}.run` });
+      await child.waitFor('holds');
+      return child;
+    };
+    const both = [await cross('shop', 'stock', 'till'), await cross('bank', 'till', 'stock')];
+    for (const child of both) child.send({ type: 'met' });
+    const look = async () => {
+      const reports = new Map<string, KeyReport>();
+      for await (const report of operator.list({ state: 'used' })) reports.set(report.key, report);
+      return operator.waitGraph(reports.values());
+    };
+    const [deadlock] = (await eventually(async () => {
+      const found = await look();
+      return found.length > 0 && found;
+    })) as ReturnType<Locks['waitGraph']>;
+    expect(new Set(deadlock!.keys)).toEqual(new Set(['stock', 'till']));
+    expect(new Set(deadlock!.members.map(({ app, label, waitsFor }) => `${app} ${label} ${waitsFor}`))).toEqual(
+      new Set(['shop shop.run till', 'bank bank.run stock']),
+    );
+    expect(deadlock!.endsIn).toBeGreaterThan(0);
+  });
+
+  it('that Redis has lost the keys: the holder is told by its next renewal', async () => {
+    const child = await worker(1_500);
+    await redis.flushall();
+    expect(await child.waitFor('lost')).toMatchObject({ key: KEY, reason: 'taken' });
+    expect(await child.waitFor('warning')).toMatchObject({ message: expect.stringContaining('belongs to somebody else or to nobody') });
+  });
+
+  it('that a failover has lost a grant: the new holder has a larger token, the old one is told', async () => {
+    const child = await service('shop', { type: 'work', key: KEY, label: 'Shop.sell', keyTimeout: 3_000 });
+    const { token } = await child.waitFor('holds');
+    // What the new master never got.
+    await redis.del(KEY);
+    const lease = await operator.acquire(KEY, { waitTimeout: 60_000 });
+    expect(lease.fencingToken).toBeGreaterThan(token);
+    expect(await child.waitFor('lost')).toMatchObject({ reason: 'taken' });
+    await lease.release();
+  });
+
+  it('that an event loop was blocked: the loss names it', async () => {
+    const child = await worker(1_000);
+    child.send({ type: 'block', ms: 1_500 });
+    const messages: string[] = [];
+    await eventually(async () => {
+      messages.push((await child.waitFor('warning')).message);
+      return messages.some((message) => /because the event loop stood still for \d+ ms/.test(message));
+    });
+    expect(await child.waitFor('lost')).toMatchObject({ reason: 'expired' });
+  });
+
+  it('why an app does not shut down: it still works under a key', async () => {
+    const child = await worker();
+    await service('web', { type: 'crowd', key: 'other', callers: 1 });
+    child.send({ type: 'close' });
+    const held: string[] = [];
+    for await (const { key, holders } of operator.list())
+      for (const { app, pid, told } of holders) held.push(`${key} ${app} ${pid} ${told?.label}`);
+    expect(held).toEqual([`${KEY} shop ${child.pid} Shop.sell`]);
+    expect(await operator.forceRelease(KEY, { reason: 'shutdown' })).toMatchObject({ outcome: 'gave back' });
+    await child.waitFor('closed');
+  });
+});
