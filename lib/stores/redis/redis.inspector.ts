@@ -42,6 +42,8 @@ export class RedisInspector implements Inspector {
   /** Each lock that was used within the fenceTimeout has a fence, and each that is waited for a queue: no key of a stranger is read to find them. */
   async *keys(prefix: string, latches: boolean): AsyncGenerator<readonly string[]> {
     const { client, keyPrefix } = this.connection;
+    // A Cluster client knows its nodes once it is connected.
+    await this.connection.request((connected) => command(connected, 'TIME'));
     const nodes = client.isCluster ? (client.nodes?.('master') ?? []) : [client];
     const start = keyPrefix + prefix;
     for (const node of nodes) {

@@ -46,6 +46,19 @@ describe.each(Object.entries(FORMS))('a store made with %s', (_, form) => {
     },
   );
 
+  it.each([undefined, 'app:', '{app}:'])('shows its keys to operators, and frees them, with the keyPrefix %p', async (keyPrefix) => {
+    const [locks, operator] = [setting.locks(form({ keyPrefix })), setting.locks(form({ keyPrefix }))];
+    const leases = await Promise.all([KEY, 'order:{43}'].map((key) => locks.acquire(key, patient)));
+    const found: string[] = [];
+    for await (const { key, holders } of operator.list({ pattern: 'order:*' })) found.push(`${key} ${holders[0]!.owner}`);
+    expect(found.sort()).toEqual(leases.map(({ key, owner }) => `${key} ${owner}`).sort());
+    for (const { key, owner } of leases) {
+      expect(await operator.forceRelease(key, { reason: 'stuck', grace: 0 })).toEqual({ outcome: 'forced', holder: owner });
+      expect(await operator.inspect(key)).toMatchObject({ kind: 'free' });
+    }
+    for (const lease of leases) expect(await lease.release()).toBe(false);
+  });
+
   it('is used again within a second of the return of the server (G9)', async () => {
     const locks = setting.locks(form());
     await locks.using(KEY, () => undefined, patient);
