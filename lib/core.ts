@@ -8,7 +8,8 @@ export type { LeaderElection, Leader, LeaderElectionOptions, LeaderEvents, RunOp
 export type { Lease } from './core/model/lease.js';
 export { currentLease } from './core/holding/call-chain.js';
 export type { AcquireOptions, OnTimeout, TimeoutContext, UsingOptions } from './core/model/options.js';
-export type { LockEvents, LockListener, LockLogger } from './core/model/events.js';
+export type { LockEvents, LockListener } from './core/model/events.js';
+export type { LockLogger, LogDetails, LogKeys } from './core/model/lock-log.js';
 export type { LatchChange, LatchDriver, LatchLook, LatchOperation, LatchState } from './core/store/latch-driver.js';
 export type { LockStore } from './core/store/lock-store.js';
 export type {

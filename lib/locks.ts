@@ -1,10 +1,11 @@
 import { Lifecycle } from './core/holding/lifecycle.js';
-import { watchdog } from './core/holding/watchdog.js';
+import { revokeAll } from './core/holding/revoke-all.js';
 import { LatchCalls } from './core/latch/latch-calls.js';
 import { checkOptions, defined } from './core/model/check-options.js';
-import { LockConfigError, LockLostError, UnsupportedPrimitiveError } from './core/model/errors.js';
-import { LockEventEmitter, type LockEvents, type LockListener, type LockLogger } from './core/model/events.js';
+import { LockConfigError, UnsupportedPrimitiveError } from './core/model/errors.js';
+import { LockEventEmitter, type LockEvents, type LockListener } from './core/model/events.js';
 import { checkKey } from './core/model/key.js';
+import { CONSOLE } from './core/model/lock-log.js';
 import type { Lease } from './core/model/lease.js';
 import { ownerIds } from './core/model/owner.js';
 import { checkLocksOptions, type LocksOptions } from './core/model/locks-options.js';
@@ -30,8 +31,6 @@ import { LeaderElection, type LeaderElectionOptions } from './primitives/leader-
 import type { Lock, NoOptions, OnTimeoutResult } from './primitives/lock.js';
 import type { MultiLease } from './primitives/multi-lease.js';
 import { MultiLock } from './primitives/multi-lock.js';
-
-const CONSOLE: LockLogger = { warn: (message) => console.warn(message), error: (message) => console.error(message) };
 
 /** How many {@link Locks} use a store. The last one that is closed closes it. */
 const users = processWide('users', () => new WeakMap<LockStore, number>());
@@ -73,9 +72,10 @@ export class Locks {
     this.namespace = options.namespace ?? '';
     this.defaults = completeOptions(options.defaults ?? {});
     this.shutdownTimeout = options.shutdownTimeout ?? 10_000;
-    this.events = new LockEventEmitter(options.logger ?? CONSOLE);
+    this.events = new LockEventEmitter(options.logger ?? CONSOLE, options.logKeys);
     this.runtime = new Lifecycle(this.events, store.requestTimeout, ownerIds(options.app));
-    this.queues = new LockQueues(this.runtime, { handOvers: 32, time: 50, ...defined(options.localQueue ?? {}) });
+    const limits = { handOvers: 32, time: 50, ...defined(options.localQueue ?? {}) };
+    this.queues = new LockQueues(this.runtime, limits, options.slowWait ?? 30_000);
     this.mutexKind = mutexKind(store.mutex);
     users.set(store, (users.get(store) ?? 0) + 1);
   }
@@ -229,13 +229,7 @@ export class Locks {
     await isSettledWithin(this.shutdownTimeout, this.runtime.drained());
     this.runtime.close();
     this.queues.close();
-    const held = watchdog.tenuresOf(this.runtime).flatMap(({ turn }) => turn.leases);
-    const bare = [...new Set(held.filter(({ guardsBody }) => !guardsBody).map(({ key }) => `"${key}"`))];
-    if (bare.length > 0)
-      this.events.warn(
-        `Closed while leases were held that nobody had released: ${bare.join(', ')}. Use \`await using\`, or release() in a finally.`,
-      );
-    await Promise.all(held.map((lease) => lease.revoke(new LockLostError('The lease was released because the locks were closed.'))));
+    await revokeAll(this.runtime);
     // Clean-up under way may fail with a broken connection, and is sent once more over the next one.
     await isSettledWithin(3 * this.store.requestTimeout, this.runtime.quiet());
     const others = (users.get(this.store) ?? 1) - 1;

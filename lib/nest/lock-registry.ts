@@ -11,7 +11,7 @@ import { LockConfigError } from '../core/model/errors.js';
 import { completeOptions } from '../core/model/options.js';
 import { after } from '../core/util/clock.js';
 import { processWide } from '../core/util/process-wide.js';
-import { log } from '../core/model/events.js';
+import { log } from '../core/model/lock-log.js';
 import { keyFinders, Locks, type KeyFinder } from '../locks.js';
 import { checkModuleOptions, coreOptionsOf, type DistributedLockModuleOptions } from './distributed-lock.options.js';
 import { DEFAULT_NAME } from './distributed-lock.tokens.js';
@@ -54,8 +54,9 @@ export class LockRegistry implements OnApplicationBootstrap, BeforeApplicationSh
       );
     }
     const { store, namespace = '', app, defaults = {}, shutdownTimeout, localQueue, logger = new Logger('DistributedLock') } = options;
+    const { logKeys, slowWait } = options;
     const ofLocks = coreOptionsOf(defaults);
-    const locks = new Locks(store, { namespace, app, defaults: ofLocks, shutdownTimeout, localQueue, logger });
+    const locks = new Locks(store, { namespace, app, defaults: ofLocks, shutdownTimeout, localQueue, logger, logKeys, slowWait });
     keyFinders.set(locks, (type, method, args) => this.keyOf(locks, type, method, args));
     this.stores.set(name, { locks, logger, defaults, complete: completeOptions(ofLocks), namespace });
     return locks;

@@ -1,5 +1,6 @@
 import type { LeaseDriver } from '../store/lease-driver.js';
 import { after, now } from '../util/clock.js';
+import { inMilliseconds } from '../util/duration.js';
 import { LinkedList } from '../util/linked-list.js';
 import type { Lifecycle } from './lifecycle.js';
 import type { Tenure } from './tenure.js';
@@ -38,6 +39,11 @@ export class Watchdog {
   /** The timer stays until its next tick: a new timer for each short hold would cost more than the rest of the hold. */
   remove(tenure: Tenure): void {
     this.tenures.delete(tenure);
+  }
+
+  tenureOf(key: string, owner: string): Tenure | undefined {
+    for (const tenure of this.tenures) if (tenure.key === key && tenure.owner === owner) return tenure;
+    return undefined;
   }
 
   tenuresOf(runtime: Lifecycle): Tenure[] {
@@ -113,7 +119,10 @@ export class Watchdog {
     this.seenAt = time;
     this.lastStall = { length, end: time };
     const tooLong = `The event loop stood still for ${Math.round(length)} ms, more than a third of the keyTimeout of ${ttl} ms of "${key}"`;
-    runtime.events.warn(`${tooLong}: leases may be lost. Use a longer keyTimeout, or move the work that blocks off this thread.`);
+    runtime.events.warn(`${tooLong}: leases may be lost. Use a longer keyTimeout, or move the work that blocks off this thread.`, {
+      key,
+      once: 'lag',
+    });
     runtime.events.emit('lag', { lag: length, keyTimeout: ttl, key });
   }
 
@@ -124,7 +133,7 @@ export class Watchdog {
     if (pace === Infinity) return `its ${ttl} ms are over`;
     const { length, end } = this.lastStall;
     const stall = this.stallOf(tenure, time) || (end > time - ttl && length >= ttl / 3 ? length : 0);
-    return `it was not renewed within its ${ttl} ms${stall === 0 ? '' : `, because the event loop stood still for ${Math.round(stall)} ms`}`;
+    return `not renewed within ${inMilliseconds(ttl)}${stall === 0 ? '' : `, because the event loop stood still for ${Math.round(stall)} ms`}`;
   }
 
   /** For how many milliseconds the event loop has just stood still; 0: for less than a third of the lease. */

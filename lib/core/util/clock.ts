@@ -8,6 +8,12 @@ export function now(): number {
   return performance.now();
 }
 
+/** Milliseconds since then; negative if the clock that the time is from is ahead of ours. */
+export function ageOf(time: Date): number {
+  // eslint-disable-next-line no-restricted-properties -- a store's time is a wall clock's
+  return Date.now() - time.getTime();
+}
+
 /** Milliseconds for which a lease of `ttl` milliseconds is valid. The rest covers the drift between our clock and the store's. */
 export function validity(ttl: number): number {
   return ttl - Math.max(2, ttl / 100);
