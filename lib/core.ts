@@ -11,7 +11,8 @@ export type { AcquireOptions, OnTimeout, TimeoutContext, UsingOptions } from './
 export type { LockEvents, LockListener } from './core/model/events.js';
 export type { LockLogger, LogDetails, LogKeys } from './core/model/lock-log.js';
 export type { LatchChange, LatchDriver, LatchLook, LatchOperation, LatchState } from './core/store/latch-driver.js';
-export type { LockStore } from './core/store/lock-store.js';
+export type { LocksHealth } from './core/waiting/health.js';
+export type { LockStore, StateListener, StoreReport } from './core/store/lock-store.js';
 export type {
   AcquireReply,
   AcquireRequest,

@@ -37,6 +37,7 @@ export { currentLease } from './core/holding/call-chain.js';
 export type { AcquireOptions, OnTimeout, TimeoutContext, UsingOptions } from './core/model/options.js';
 export type { LockEvents, LockListener } from './core/model/events.js';
 export type { LockLogger, LogDetails, LogKeys } from './core/model/lock-log.js';
+export type { LocksHealth } from './core/waiting/health.js';
 export type { LockStore } from './core/store/lock-store.js';
 export {
   LockAbortedError,

@@ -5,14 +5,17 @@ import { checkOptions, defined } from './core/model/check-options.js';
 import { LockConfigError, UnsupportedPrimitiveError } from './core/model/errors.js';
 import { LockEventEmitter, type LockEvents, type LockListener } from './core/model/events.js';
 import { checkKey } from './core/model/key.js';
-import { CONSOLE } from './core/model/lock-log.js';
+import { keyFinders } from './core/model/key-finder.js';
+import { CONSOLE, LockLog } from './core/model/lock-log.js';
 import type { Lease } from './core/model/lease.js';
 import { ownerIds } from './core/model/owner.js';
 import { checkLocksOptions, type LocksOptions } from './core/model/locks-options.js';
 import { completeOptions, type AcquireOptions, type ResolvedOptions, type UsingOptions } from './core/model/options.js';
 import type { LockStore } from './core/store/lock-store.js';
+import { joinStore, leaveStore } from './core/store/store-users.js';
+import { StoreWatch } from './core/store/store-watch.js';
 import { isSettledWithin } from './core/util/clock.js';
-import { processWide } from './core/util/process-wide.js';
+import { healthOf, type LocksHealth } from './core/waiting/health.js';
 import { LockQueues } from './core/waiting/lock-queues.js';
 import { CountDownLatch, type CountDownLatchOptions } from './primitives/count-down-latch.js';
 import { KeyLock, takeable } from './primitives/key-lock.js';
@@ -32,19 +35,6 @@ import type { Lock, NoOptions, OnTimeoutResult } from './primitives/lock.js';
 import type { MultiLease } from './primitives/multi-lease.js';
 import { MultiLock } from './primitives/multi-lock.js';
 
-/** How many {@link Locks} use a store. The last one that is closed closes it. */
-const users = processWide('users', () => new WeakMap<LockStore, number>());
-
-/** Finds the key that a call of a decorated method takes. */
-export type KeyFinder = (
-  type: { readonly prototype: unknown; readonly name: string },
-  method: string | symbol,
-  args: readonly unknown[],
-) => string;
-
-/** Of each {@link Locks} of a Nest app. */
-export const keyFinders = processWide('key-finders', () => new WeakMap<Locks, KeyFinder>());
-
 /** The locks of one store: `await locks.using('order:42', async (lease) => …)`. Create one for each store, and keep it. */
 export class Locks {
   private readonly namespace: string;
@@ -55,6 +45,7 @@ export class Locks {
   private readonly queues: LockQueues;
   private latches: LatchCalls | undefined;
   private readonly mutexKind: Kind;
+  private readonly watch: StoreWatch;
   private closing: Promise<void> | undefined;
 
   /**
@@ -72,12 +63,14 @@ export class Locks {
     this.namespace = options.namespace ?? '';
     this.defaults = completeOptions(options.defaults ?? {});
     this.shutdownTimeout = options.shutdownTimeout ?? 10_000;
-    this.events = new LockEventEmitter(options.logger ?? CONSOLE, options.logKeys);
+    const log = new LockLog(options.logger ?? CONSOLE, options.logKeys);
+    this.events = new LockEventEmitter(log);
     this.runtime = new Lifecycle(this.events, store.requestTimeout, ownerIds(options.app));
     const limits = { handOvers: 32, time: 50, ...defined(options.localQueue ?? {}) };
     this.queues = new LockQueues(this.runtime, limits, options.slowWait ?? 30_000);
     this.mutexKind = mutexKind(store.mutex);
-    users.set(store, (users.get(store) ?? 0) + 1);
+    this.watch = new StoreWatch(store, this.namespace, log);
+    joinStore(store);
   }
 
   /**
@@ -196,6 +189,21 @@ export class Locks {
     return this.events.on(event, listener);
   }
 
+  /**
+   * Asks the store once, changes nothing, and writes a line to the log: what the store is, or why it cannot be reached. A Nest app does so at its start.
+   *
+   * @param name of the store in that line.
+   * @throws {StoreError} within `requestTimeout`, when the store does not answer, or refuses.
+   */
+  checkStore(name?: string): Promise<void> {
+    return this.watch.check(name);
+  }
+
+  /** For readiness probes: asks the store once, changes nothing. @param within milliseconds to wait for the answer. Default: `requestTimeout`. */
+  health(within = this.store.requestTimeout): Promise<LocksHealth> {
+    return healthOf(this.store, this.queues, this.namespace, within);
+  }
+
   /** From now on no call waits: waiters reject with {@link LockAbortedError}. Free keys and re-entrant calls still succeed. */
   stopWaiting(): void {
     this.runtime.stopWaiting();
@@ -225,6 +233,7 @@ export class Locks {
   }
 
   private async shutDown(): Promise<void> {
+    this.watch.stop();
     this.stopWaiting();
     await isSettledWithin(this.shutdownTimeout, this.runtime.drained());
     this.runtime.close();
@@ -232,8 +241,6 @@ export class Locks {
     await revokeAll(this.runtime);
     // Clean-up under way may fail with a broken connection, and is sent once more over the next one.
     await isSettledWithin(3 * this.store.requestTimeout, this.runtime.quiet());
-    const others = (users.get(this.store) ?? 1) - 1;
-    users.set(this.store, others);
-    if (others === 0) await this.store.close();
+    await leaveStore(this.store);
   }
 }

@@ -99,6 +99,11 @@ export interface DistributedLockModuleOptions {
   shutdownTimeout?: number;
   /** How long this process may hand a lock to its own callers while another process waits. Default: 32 hand-overs or 50 ms. */
   localQueue?: LocalQueueOptions;
+  /**
+   * Whether the app does not start when the store does not answer within its `requestTimeout`, or refuses. Default false: the app starts, the log says
+   * so, and locks wait.
+   */
+  failFast?: boolean;
   /** Default: Nest's logger; `false`: none. */
   logger?: LockLogger | false;
   /** How the log shows keys: `'full'`, `'hash'` (the first 12 hex digits of the SHA-256), or `'none'`. Default `'full'`. */
@@ -183,6 +188,7 @@ const MODULE_CHECKS = {
   app: ANY,
   defaults: ANY,
   shutdownTimeout: ANY,
+  failFast: oneOf(true, false),
   logger: ANY,
   logKeys: ANY,
   slowWait: ANY,

@@ -50,6 +50,11 @@ export class Watchdog {
     return [...this.tenures].filter((tenure) => tenure.runtime === runtime);
   }
 
+  /** When the event loop last stood still for a third of a lease, on the monotonic clock; negative: never. */
+  get stalledAt(): number {
+    return this.lastStall.end;
+  }
+
   /** Something is due at this time. */
   tickBy(time: number): void {
     this.dueAt = Math.min(this.dueAt, time);

@@ -7,6 +7,8 @@ import type { LockStore } from '../../core/store/lock-store.js';
 import { RedisCountDownLatchDriver } from './count-down-latch.driver.js';
 import { RedisMutexDriver } from './mutex.driver.js';
 import { RedisConnection, type RedisClient } from './redis.connection.js';
+import { reportOf } from './redis.report.js';
+import { RedisState } from './redis.state.js';
 import { RedisWakeUps } from './redis.wakeups.js';
 import { sharingDrivers } from './sharing.driver.js';
 
@@ -85,12 +87,15 @@ export function redisStore(given: RedisStoreOptions): LockStore {
   });
   const mutex = new RedisMutexDriver(connection, fenceTimeout, wakeUps);
   const sharing = sharingDrivers(connection, fenceTimeout, wakeUps);
+  const state = new RedisState(connection, isOwned);
   return {
     name: 'redis',
     requestTimeout,
     mutex,
     ...sharing,
     countDownLatch: new RedisCountDownLatchDriver(connection, wakeUps),
+    watchState: (listener) => state.watch(listener),
+    describe: () => reportOf(connection),
     close: () => {
       wakeUps.close();
       return connection.close();
