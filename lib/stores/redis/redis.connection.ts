@@ -48,9 +48,10 @@ export class RedisConnection {
   private readonly unsent = new Set<RedisRequest>();
   private isListening = false;
   private isClosed = false;
-  private lastError: unknown;
-  /** Called when a request that was sent is not answered in time. */
+  lastError: unknown;
+  /** Called when a request is not answered in time, and when a connection breaks. */
   onSilence: (() => void) | undefined;
+  onBreak: (() => void) | undefined;
 
   constructor(
     readonly client: RedisClient,
@@ -59,7 +60,7 @@ export class RedisConnection {
   ) {
     this.keyPrefix = client.options?.keyPrefix ?? '';
     this.requests = new RequestDeadlines(requestTimeout, (request) => {
-      if (request.isSent) this.onSilence?.();
+      this.onSilence?.();
       this.fail(request, this.timedOut(!request.isSent));
     });
     this.listen();
@@ -187,6 +188,7 @@ export class RedisConnection {
   private readonly onEnd = (): void => this.failUnsent(closed());
 
   private readonly onClose = (): void => {
+    this.onBreak?.();
     const error = new StoreError('The connection to Redis broke before the reply came.', { transient: true, cause: this.lastError });
     for (const request of this.requests.open) if (request.isSent) this.fail(request, error);
   };

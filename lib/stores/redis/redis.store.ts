@@ -87,7 +87,7 @@ export function redisStore(given: RedisStoreOptions): LockStore {
   });
   const mutex = new RedisMutexDriver(connection, fenceTimeout, wakeUps);
   const sharing = sharingDrivers(connection, fenceTimeout, wakeUps);
-  const state = new RedisState(connection, isOwned);
+  const state = new RedisState(connection);
   return {
     name: 'redis',
     requestTimeout,
