@@ -66,7 +66,10 @@ describe('an app that starts', () => {
   });
 
   it('does not start with failFast while a store is away, and leaves no connection behind', async () => {
-    const { lines, error, took } = await start({ store: await nowhere(300), failFast: true });
+    const store = await nowhere(300);
+    const close = jest.spyOn(store, 'close');
+    const { lines, error, took } = await start({ store, failFast: true });
+    expect(close).toHaveBeenCalled();
     expect(error).toMatchObject({ name: 'StoreError', transient: true });
     expect(took).toBeLessThan(300 + 1500);
     expect(lines).toEqual([expect.stringMatching(/^warn Redis cannot be reached: /)]);

@@ -23,6 +23,7 @@ interface Wait {
  */
 export class SlowWaits {
   private timer: NodeJS.Timeout | undefined;
+  private looksAt = Infinity;
   /** When each label was reported last. */
   private readonly reported = new Map<string | undefined, number>();
 
@@ -34,17 +35,19 @@ export class SlowWaits {
   ) {}
 
   /** A caller begins to wait. */
-  begins({ settings }: Waiter): void {
-    if (settings.patience <= this.slowWait || this.slowWait === Infinity || settings.options.isStandby) return;
-    this.timer ??= this.lookIn(this.slowWait);
+  begins({ settings, startedAt }: Waiter): void {
+    if (settings.patience <= this.slowWait || this.slowWait === Infinity) return;
+    if (startedAt + this.slowWait < this.looksAt) this.lookAt(startedAt + this.slowWait);
   }
 
   close(): void {
     clearTimeout(this.timer);
   }
 
-  private lookIn(delay: number): NodeJS.Timeout {
-    return after(delay, () => this.look()).unref();
+  private lookAt(time: number): void {
+    clearTimeout(this.timer);
+    this.looksAt = time;
+    if (time < Infinity) this.timer = after(time - now(), () => this.look()).unref();
   }
 
   private look(): void {
@@ -67,7 +70,7 @@ export class SlowWaits {
       this.reported.set(label, time);
       void this.warn(wait);
     }
-    this.timer = nextAt === Infinity ? undefined : this.lookIn(Math.max(nextAt - time, Math.min(SHORTEST, this.slowWait)));
+    this.lookAt(Math.max(nextAt, time + Math.min(SHORTEST, this.slowWait)));
   }
 
   private async warn({ queue, waiter }: Wait): Promise<void> {
