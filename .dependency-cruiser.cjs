@@ -50,7 +50,7 @@ module.exports = {
       comment: 'Only what a Nest package exports at its root stays the same from Nest 10 to 12.',
       severity: 'error',
       from: { path: '^lib/' },
-      to: { path: '(^|/)node_modules/@nestjs/[^/]+/(?!index\\.(js|d\\.ts)$)|^@nestjs/[^/]+/.' },
+      to: { path: '(^|/)node_modules/@nestjs/[^/]+/(?!(dist/)?index\\.(js|d\\.ts)$)|^@nestjs/[^/]+/.' },
     },
 
     // Arrows inside of core point down, too.

@@ -28,6 +28,7 @@ export default {
     '^nestjs-distributed-lock$': '<rootDir>/lib/index.ts',
     '^nestjs-distributed-lock/core$': '<rootDir>/lib/core.ts',
     '^nestjs-distributed-lock/(redis|memory)$': '<rootDir>/lib/stores/$1/$1.store.ts',
+    '^nestjs-distributed-lock/terminus$': '<rootDir>/lib/terminus/lock-health.indicator.ts',
     '^(\\.{1,2}/.*)\\.js$': '$1',
   },
   testTimeout: 30_000,

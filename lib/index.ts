@@ -46,10 +46,12 @@ export type {
   Process,
   Told,
 } from './core/model/key-report.js';
-export type { Operations } from './core/inspect/operations.js';
+export type { OpenStore } from './core/inspect/open-store.js';
 export { waitGraph, type Deadlock, type DeadlockMember } from './core/inspect/wait-graph.js';
 export type { AcquireOptions, OnTimeout, TimeoutContext, UsingOptions } from './core/model/options.js';
-export type { LockEvents, LockListener, LockLogger } from './core/model/events.js';
+export type { LockEvents, LockListener } from './core/model/events.js';
+export type { LockLogger, LogDetails, LogKeys } from './core/model/lock-log.js';
+export type { LocksHealth } from './core/waiting/health.js';
 export type { LockStore } from './core/store/lock-store.js';
 export {
   LockAbortedError,

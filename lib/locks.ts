@@ -1,22 +1,13 @@
-import { Lifecycle } from './core/holding/lifecycle.js';
-import { Inspection } from './core/inspect/inspection.js';
-import type { Operations } from './core/inspect/operations.js';
-import { waitGraph, type Deadlock } from './core/inspect/wait-graph.js';
+import { OpenStore } from './core/inspect/open-store.js';
 import { LatchCalls } from './core/latch/latch-calls.js';
-import { checkOptions, defined } from './core/model/check-options.js';
+import { checkOptions } from './core/model/check-options.js';
 import { LockConfigError, UnsupportedPrimitiveError } from './core/model/errors.js';
-import { CONSOLE, LockEventEmitter, type LockEvents, type LockListener } from './core/model/events.js';
 import { keyFinders } from './core/model/key-finder.js';
-import type { ForceOptions, ForceReply, KeyReport, ListOptions } from './core/model/key-report.js';
 import { checkKey } from './core/model/key.js';
 import type { Lease } from './core/model/lease.js';
-import { ownerIds } from './core/model/owner.js';
-import { checkLocksOptions, type LocksOptions } from './core/model/locks-options.js';
+import type { LocksOptions } from './core/model/locks-options.js';
 import { completeOptions, type AcquireOptions, type ResolvedOptions, type UsingOptions } from './core/model/options.js';
 import type { LockStore } from './core/store/lock-store.js';
-import { processWide } from './core/util/process-wide.js';
-import { shutDown } from './core/waiting/shut-down.js';
-import { LockQueues } from './core/waiting/lock-queues.js';
 import { CountDownLatch, type CountDownLatchOptions } from './primitives/count-down-latch.js';
 import { KeyLock, takeable } from './primitives/key-lock.js';
 import {
@@ -35,44 +26,20 @@ import type { Lock, NoOptions, OnTimeoutResult } from './primitives/lock.js';
 import type { MultiLease } from './primitives/multi-lease.js';
 import { MultiLock } from './primitives/multi-lock.js';
 
-/** How many {@link Locks} use a store. The last one that is closed closes it. */
-const users = processWide('users', () => new WeakMap<LockStore, number>());
-
 /** The locks of one store: `await locks.using('order:42', async (lease) => …)`. Create one for each store, and keep it. */
-export class Locks implements Operations {
-  private readonly namespace: string;
+export class Locks extends OpenStore {
   private readonly defaults: ResolvedOptions;
-  private readonly shutdownTimeout: number;
-  private readonly events: LockEventEmitter;
-  private readonly runtime: Lifecycle;
-  private readonly queues: LockQueues;
-  private readonly inspection: Inspection;
   private latches: LatchCalls | undefined;
   private readonly mutexKind: Kind;
-  private closing: Promise<void> | undefined;
 
   /**
    * @param store such as `redisStore({ url })` or `memoryStore()`.
    * @throws {LockConfigError} when an option is wrong.
    */
-  constructor(
-    readonly store: LockStore,
-    options: LocksOptions = {},
-  ) {
-    if (typeof store?.mutex?.acquire !== 'function') {
-      throw new LockConfigError('Locks need a store, such as redisStore({ url }) from "nestjs-distributed-lock/redis".');
-    }
-    checkLocksOptions(options);
-    this.namespace = options.namespace ?? '';
+  constructor(store: LockStore, options: LocksOptions = {}) {
+    super(store, options);
     this.defaults = completeOptions(options.defaults ?? {});
-    this.shutdownTimeout = options.shutdownTimeout ?? 10_000;
-    this.events = new LockEventEmitter(options.logger ?? CONSOLE);
-    this.runtime = new Lifecycle(this.events, store.requestTimeout, ownerIds(options.app));
-    this.queues = new LockQueues(this.runtime, { handOvers: 32, time: 50, ...defined(options.localQueue ?? {}) });
-    this.inspection = new Inspection(this.queues, store, this.namespace);
-    if (options.visible) void store.bus?.open();
     this.mutexKind = mutexKind(store.mutex);
-    users.set(store, (users.get(store) ?? 0) + 1);
   }
 
   /**
@@ -186,41 +153,6 @@ export class Locks implements Operations {
     return find(type, method, args);
   }
 
-  async inspect(key: string): Promise<KeyReport> {
-    return this.inspection.inspect(key);
-  }
-
-  list(options?: ListOptions): AsyncIterable<KeyReport> {
-    return this.inspection.list(options);
-  }
-
-  async forceRelease(key: string, options: ForceOptions): Promise<ForceReply> {
-    return this.inspection.forceRelease(key, options);
-  }
-
-  waitGraph(reports: Iterable<KeyReport>): Deadlock[] {
-    return waitGraph(reports);
-  }
-
-  /** Adds a listener; the returned function removes it. Listeners are called synchronously and should be quick. */
-  on<E extends keyof LockEvents>(event: E, listener: LockListener<E>): () => void {
-    return this.events.on(event, listener);
-  }
-
-  /** From now on no call waits: waiters reject with {@link LockAbortedError}. Free keys and re-entrant calls still succeed. */
-  stopWaiting(): void {
-    this.runtime.stopWaiting();
-  }
-
-  /**
-   * Stops waiting, waits up to `shutdownTimeout` for running work, aborts and releases what is still held, and closes the store, but no client that
-   * was passed in. No key can be acquired any more.
-   */
-  close(): Promise<void> {
-    this.closing ??= this.end();
-    return this.closing;
-  }
-
   private lock(kind: Kind, key: string): KeyLock {
     return new KeyLock(this.queues, kind, this.fullKey(key), this.defaults);
   }
@@ -233,13 +165,5 @@ export class Locks implements Operations {
   private offered<T>(driver: T | undefined, what: string): T {
     if (driver) return driver;
     throw new UnsupportedPrimitiveError(`The ${this.store.name} store has no ${what}.`);
-  }
-
-  private async end(): Promise<void> {
-    await shutDown(this.queues, this.store, this.shutdownTimeout);
-    this.inspection.desk.close();
-    const others = (users.get(this.store) ?? 1) - 1;
-    users.set(this.store, others);
-    if (others === 0) await this.store.close();
   }
 }

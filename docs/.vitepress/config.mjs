@@ -56,6 +56,7 @@ const OUTLINE = {
     'Redis ACL and Cluster': 'docs/waiting.md#where-waiters-poll',
     'When things fail': 'docs/guarantees.md#when-things-fail',
     'Events and metrics': 'docs/configuration.md#events',
+    'Health checks': 'docs/health.md',
     Shutdown: 'docs/configuration.md#shutdown',
     'Inspect and free keys': 'docs/operate.md',
     Troubleshooting: 'docs/troubleshooting.md',

@@ -1,6 +1,6 @@
 import type { ModuleMetadata, Type } from '@nestjs/common';
 import { LockConfigError } from '../core/model/errors.js';
-import type { LockLogger } from '../core/model/events.js';
+import type { LockLogger, LogKeys } from '../core/model/lock-log.js';
 import { checkOptions, integerFrom, ofType, oneOf, only, type Check } from '../core/model/check-options.js';
 import type { LocalQueueOptions } from '../core/model/locks-options.js';
 import { USING_CHECKS, type OnTimeout, type UsingOptions } from '../core/model/options.js';
@@ -101,8 +101,17 @@ export interface DistributedLockModuleOptions {
   shutdownTimeout?: number;
   /** How long this process may hand a lock to its own callers while another process waits. Default: 32 hand-overs or 50 ms. */
   localQueue?: LocalQueueOptions;
+  /**
+   * Whether the app does not start when the store does not answer within its `requestTimeout`, or refuses. Default false: the app starts, the log says
+   * so, and locks wait.
+   */
+  failFast?: boolean;
   /** Default: Nest's logger; `false`: none. */
   logger?: LockLogger | false;
+  /** How the log shows keys: `'full'`, `'hash'` (the first 12 hex digits of the SHA-256), or `'none'`. Default `'full'`. */
+  logKeys?: LogKeys;
+  /** A caller that has waited for so many milliseconds is warned about, once a minute for each label. `Infinity`: none. Default 30,000. */
+  slowWait?: number;
 }
 
 /** A provider that makes the options for {@link DistributedLockModule.forRootAsync}. */
@@ -182,7 +191,10 @@ const MODULE_CHECKS = {
   visible: ANY,
   defaults: ANY,
   shutdownTimeout: ANY,
+  failFast: oneOf(true, false),
   logger: ANY,
+  logKeys: ANY,
+  slowWait: ANY,
   localQueue: ANY,
 };
 

@@ -5,13 +5,14 @@ import {
   Logger,
   type OnApplicationBootstrap,
   type OnApplicationShutdown,
+  type OnModuleInit,
 } from '@nestjs/common';
 import { ModulesContainer } from '@nestjs/core';
 import { LockConfigError } from '../core/model/errors.js';
 import { completeOptions } from '../core/model/options.js';
 import { after } from '../core/util/clock.js';
 import { processWide } from '../core/util/process-wide.js';
-import { log } from '../core/model/events.js';
+import { log } from '../core/model/lock-log.js';
 import { keyFinders, type KeyFinder } from '../core/model/key-finder.js';
 import { Locks } from '../locks.js';
 import { checkModuleOptions, coreOptionsOf, type DistributedLockModuleOptions } from './distributed-lock.options.js';
@@ -19,6 +20,7 @@ import { DEFAULT_NAME } from './distributed-lock.tokens.js';
 import { LeaderCandidates } from './leader/leader-candidates.js';
 import { lockedMethodsOf, type LockDefinition } from './decorators/lock-definition.js';
 import { planLock, type LockPlan, type Registered } from './aspect/lock-plan.js';
+import { StoreChecks } from './boot/store-checks.js';
 import { adviceOnName, LockUses } from './boot/lock-uses.js';
 
 /** The stores of each app. A feature library with its own copy of this package may register a store in the same app. */
@@ -29,11 +31,12 @@ const GRACE = 1_000;
 
 /** The stores of one app, by name. */
 @Injectable()
-export class LockRegistry implements OnApplicationBootstrap, BeforeApplicationShutdown, OnApplicationShutdown {
+export class LockRegistry implements OnModuleInit, OnApplicationBootstrap, BeforeApplicationShutdown, OnApplicationShutdown {
   private readonly stores: Map<string, Registered>;
   private readonly plans = new WeakMap<LockDefinition, LockPlan>();
   private readonly uses = new LockUses();
   private readonly candidates = new LeaderCandidates();
+  private readonly storeChecks = new StoreChecks();
   private signalCheck: NodeJS.Timeout | undefined;
 
   constructor(@Inject(ModulesContainer) app: ModulesContainer) {
@@ -64,8 +67,10 @@ export class LockRegistry implements OnApplicationBootstrap, BeforeApplicationSh
       localQueue,
       logger = new Logger('DistributedLock'),
     } = options;
+    const { logKeys, slowWait, failFast = false } = options;
     const ofLocks = coreOptionsOf(defaults);
-    const locks = new Locks(store, { namespace, app, visible, defaults: ofLocks, shutdownTimeout, localQueue, logger });
+    const locks = new Locks(store, { namespace, app, visible, defaults: ofLocks, shutdownTimeout, localQueue, logger, logKeys, slowWait });
+    this.storeChecks.add(locks, name === DEFAULT_NAME ? undefined : name, failFast);
     keyFinders.set(locks, (type, method, args) => this.keyOf(locks, type, method, args));
     this.stores.set(name, { locks, logger, defaults, complete: completeOptions(ofLocks), namespace });
     return locks;
@@ -79,6 +84,16 @@ export class LockRegistry implements OnApplicationBootstrap, BeforeApplicationSh
       this.plans.set(definition, plan);
     }
     return plan;
+  }
+
+  async onModuleInit(): Promise<void> {
+    try {
+      await this.storeChecks.run();
+    } catch (error) {
+      // Nest does not close an app that fails to start, and a client that reconnects would keep the process alive.
+      await this.onApplicationShutdown();
+      throw error;
+    }
   }
 
   onApplicationBootstrap(): void {

@@ -69,7 +69,7 @@ export class LeaderElection {
     this.where = `Leader election "${mutex.key}"`;
     checkOptions(options, this.where, ELECTION_CHECKS);
     const { keyTimeout, retryInterval, maxHold } = { ...defaults, maxHold: undefined, ...defined(options) };
-    this.terms = { ...defaults, keyTimeout, retryInterval, maxHold, minHold: 0, fair: true, waitTimeout: Infinity };
+    this.terms = { ...defaults, keyTimeout, retryInterval, maxHold, minHold: 0, fair: true, waitTimeout: Infinity, isStandby: true };
     this.events = runtime.events.forOther<LeaderEvents>();
   }
 
@@ -180,7 +180,9 @@ export class LeaderElection {
     if (!failure) return !isLost;
     if (isFrom(signal, failure.error)) return false;
     if (!isLost) throw failure.error;
-    this.runtime.events.warn(() => `The work of a term of "${this.key}" failed when the term had ended: ${String(failure.error)}`);
+    this.runtime.events.warn(() => `The work of a term of "${this.key}" failed when the term had ended: ${String(failure.error)}`, {
+      key: this.key,
+    });
     return false;
   }
 

@@ -81,7 +81,7 @@ describe('a LockError', () => {
   });
 
   it('shows no more of itself than it should in a log', () => {
-    expect(Object.keys(new LockTimeoutError('m', { key })).sort()).toEqual(['code', 'holder', 'key', 'name']);
+    expect(Object.keys(new LockTimeoutError('m', { key })).sort()).toEqual(['code', 'holder', 'holderLabel', 'key', 'name']);
   });
 });
 

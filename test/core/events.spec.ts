@@ -1,4 +1,5 @@
-import { LockEventEmitter, type LockLogger } from '../../lib/core/model/events.js';
+import { LockEventEmitter } from '../../lib/core/model/events.js';
+import type { LockLogger } from '../../lib/core/model/lock-log.js';
 import { LockTimeoutError } from '../../lib/core/model/errors.js';
 
 const event = { key: 'k', kind: 'mutex', label: undefined } as const;
@@ -50,7 +51,7 @@ describe('listeners', () => {
     events.on('timeout', () => {
       throw fault;
     });
-    expect(() => events.emit('timeout', { ...event, waited: 1, attempts: 1, holder: undefined })).not.toThrow();
+    expect(() => events.emit('timeout', { ...event, waited: 1, attempts: 1, holder: undefined, holderLabel: undefined })).not.toThrow();
   });
 
   it('that reject are logged too', async () => {

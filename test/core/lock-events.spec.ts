@@ -161,7 +161,7 @@ describe('events', () => {
     const locks = open();
     const stops = NAMES.map((name) => locks.on(name, jest.fn()));
     for (const stop of stops) stop();
-    const { events } = locks as unknown as { events: { isAnyHeard: boolean } };
+    const { events } = (locks as unknown as { runtime: { events: { isAnyHeard: boolean } } }).runtime;
     expect(events.isAnyHeard).toBe(false);
   });
 });

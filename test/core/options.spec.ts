@@ -180,6 +180,8 @@ describe('an option of Locks', () => {
   const wrongLocks: Record<string, unknown[]> = {
     namespace: [5, null, {}, ['a']],
     shutdownTimeout: notIntegers,
+    logKeys: ['some', true],
+    slowWait: [0, -1, 1.5, '5'],
     logger: [{}, { warn: () => undefined }, 'console', true, 5],
     nameSpace: ['shop:'],
     keyTimeout: [1_000],

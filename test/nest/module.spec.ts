@@ -10,7 +10,9 @@ import {
   type LockLogger,
 } from 'nestjs-distributed-lock';
 import { memoryStore } from 'nestjs-distributed-lock/memory';
+import { eventually } from '../support/eventually.js';
 import { boot, isTaken, start } from './boot.js';
+import { Gate } from './gate.js';
 
 @Injectable()
 class Stock {
@@ -142,8 +144,37 @@ describe('DistributedLockModule', () => {
       await lease.release();
       return lines.splice(0);
     };
-    expect(await lose()).toEqual([[expect.stringContaining('"key" was lost'), 'DistributedLock']]);
-    expect(await lose(logger)).toEqual([[expect.stringContaining('"key" was lost')]]);
+    expect(await lose()).toEqual([[expect.stringMatching(/^Lost "key"/), 'DistributedLock']]);
+    expect(await lose(logger)).toEqual([[expect.stringMatching(/^Lost "key"/)]]);
     expect(await lose(false)).toEqual([]);
+  });
+});
+
+describe('a slow wait in an app', () => {
+  it('is logged with the methods of both callers', async () => {
+    class Shop {
+      readonly sold = new Gate();
+      @DistributedLock({ value: 'stock', waitTimeout: 5000 })
+      async nightly() {
+        await this.sold.pass();
+      }
+      @DistributedLock({ value: 'stock', waitTimeout: 5000 })
+      async reduce() {
+        return 'reduced';
+      }
+    }
+    const lines: string[] = [];
+    const logger = { warn: (line: string) => void lines.push(line), error: () => undefined };
+    const { get, waiting } = await boot({ providers: [Shop] }, { logger, slowWait: 50, logKeys: 'none' });
+    const shop = get(Shop);
+    const nightly = shop.nightly();
+    await eventually(() => shop.sold.arrived > 0);
+    const reduce = shop.reduce();
+    await eventually(() => waiting.length > 0 && lines.length > 0);
+    expect(lines).toEqual([
+      expect.stringMatching(/^Shop\.reduce has waited \d+ ms for a key, held for \d+ ms by .+ \(Shop\.nightly\); 1 waits here$/),
+    ]);
+    shop.sold.open();
+    await Promise.all([nightly, reduce]);
   });
 });

@@ -108,7 +108,7 @@ export class Lifecycle {
   /** A request got no answer. Whether it was applied is unknown. */
   unknown(operation: 'renew' | 'leave' | 'release', { key, owner }: Tenancy, cause: unknown): LockError {
     const error = asStoreError(cause, key);
-    this.events.debug(`Could not ${operation} "${key}": ${error.message}`);
+    this.events.debug(() => `Could not ${operation} "${key}": ${error.message}`, { key, owner });
     this.events.emit('unknown', { key, owner, operation, error });
     return error;
   }

@@ -5,6 +5,7 @@ import { now, validity } from '../util/clock.js';
 import { LinkedEntry } from '../util/linked-list.js';
 import type { Grant, TurnLimits } from './grant.js';
 import type { Lifecycle } from './lifecycle.js';
+import { lossLine } from './loss-line.js';
 import { Turn } from './turn.js';
 import { watchdog } from './watchdog.js';
 
@@ -30,6 +31,8 @@ export class Tenure extends LinkedEntry<Tenure> {
   pace: number;
   /** The error of the last renewal; `undefined`: it succeeded. */
   outage: LockError | undefined;
+  /** Renewals since the last one that was answered. */
+  unansweredCount = 0;
   /** When the first renewal was sent that has no answer yet; 0: none is under way. */
   private askedAt = 0;
   /** When the last request was sent, answered or not. */
@@ -170,13 +173,14 @@ export class Tenure extends LinkedEntry<Tenure> {
   /** A renewal was sent. */
   asks(sentAt: number): number {
     this.triedAt = sentAt;
+    this.unansweredCount++;
     if (this.askedAt === 0) this.askedAt = sentAt;
     return sentAt;
   }
 
   /** @param ttl what was asked for: the length may be another one now. */
   answered(reply: 'renewed' | 'lost', sentAt: number, ttl: number): void {
-    this.askedAt = 0;
+    this.askedAt = this.unansweredCount = 0;
     if (this.isReleased || this.loss) return;
     if (reply === 'lost') return this.lose('the store says that it belongs to somebody else or to nobody', 'taken');
     // Its end was visible already: a lease that is over does not come back, even if the store has renewed it.
@@ -210,7 +214,8 @@ export class Tenure extends LinkedEntry<Tenure> {
     watchdog.remove(this);
     const error = (this.loss = new LockLostError(`The lease of "${key}" was lost: ${why}.`, { key, revoked }));
     turn.lost(error);
-    runtime.events.warn(error.message);
+    const { label, fencingToken: token } = turn;
+    runtime.events.warn(() => lossLine(this, why), { key, label, owner: this.owner, token });
     turn.tellLost(reason, error);
     this.onEnd(this);
   }

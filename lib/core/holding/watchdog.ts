@@ -1,5 +1,6 @@
 import type { LeaseDriver } from '../store/lease-driver.js';
 import { after, now } from '../util/clock.js';
+import { inMilliseconds } from '../util/duration.js';
 import { LinkedList } from '../util/linked-list.js';
 import type { Lifecycle } from './lifecycle.js';
 import type { Tenure } from './tenure.js';
@@ -40,8 +41,18 @@ export class Watchdog {
     this.tenures.delete(tenure);
   }
 
+  tenureOf(key: string, owner: string): Tenure | undefined {
+    for (const tenure of this.tenures) if (tenure.key === key && tenure.owner === owner) return tenure;
+    return undefined;
+  }
+
   tenuresOf(runtime: Lifecycle): Tenure[] {
     return [...this.tenures].filter((tenure) => tenure.runtime === runtime);
+  }
+
+  /** When the event loop last stood still for a third of a lease, on the monotonic clock; negative: never. */
+  get stalledAt(): number {
+    return this.lastStall.end;
   }
 
   /** Something is due at this time. */
@@ -113,7 +124,10 @@ export class Watchdog {
     this.seenAt = time;
     this.lastStall = { length, end: time };
     const tooLong = `The event loop stood still for ${Math.round(length)} ms, more than a third of the keyTimeout of ${ttl} ms of "${key}"`;
-    runtime.events.warn(`${tooLong}: leases may be lost. Use a longer keyTimeout, or move the work that blocks off this thread.`);
+    runtime.events.warn(`${tooLong}: leases may be lost. Use a longer keyTimeout, or move the work that blocks off this thread.`, {
+      key,
+      once: 'lag',
+    });
     runtime.events.emit('lag', { lag: length, keyTimeout: ttl, key });
   }
 
@@ -124,7 +138,7 @@ export class Watchdog {
     if (pace === Infinity) return `its ${ttl} ms are over`;
     const { length, end } = this.lastStall;
     const stall = this.stallOf(tenure, time) || (end > time - ttl && length >= ttl / 3 ? length : 0);
-    return `it was not renewed within its ${ttl} ms${stall === 0 ? '' : `, because the event loop stood still for ${Math.round(stall)} ms`}`;
+    return `not renewed within ${inMilliseconds(ttl)}${stall === 0 ? '' : `, because the event loop stood still for ${Math.round(stall)} ms`}`;
   }
 
   /** For how many milliseconds the event loop has just stood still; 0: for less than a third of the lease. */

@@ -87,11 +87,8 @@ export class Desk {
   }
 
   private tenureOf(key: string, owner: string): Tenure | undefined {
-    let found: Tenure | undefined;
-    this.queues.each((queue) => {
-      if (queue.key === key) found ??= queue.holders.find((tenure) => tenure.owner === owner);
-    });
-    return found;
+    const queues = this.queues.all.filter((queue) => queue.key === key);
+    return queues.flatMap(({ holders }) => holders).find((tenure) => tenure.owner === owner);
   }
 }
 

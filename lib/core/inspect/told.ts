@@ -31,9 +31,7 @@ const MOST_WAITERS = 20;
 /** What this process tells of the keys that are wanted. */
 export function entriesOf(queues: LockQueues, wants: (key: string) => boolean): Entry[] {
   const entries: Entry[] = [];
-  queues.each((queue) => {
-    if (wants(queue.key)) entries.push(...entriesOfQueue(queue));
-  });
+  for (const queue of queues.all) if (wants(queue.key)) entries.push(...entriesOfQueue(queue));
   return entries;
 }
 

@@ -119,7 +119,7 @@ export class LatchWatch extends RepeatedRequest<LatchState | undefined> {
 
   /** A latch that the first look does not find counted down is worth a place. */
   private async takePlace(wakeUps: WakeUps): Promise<void> {
-    if (!wakeUps.isOpen) await wakeUps.open((message) => this.runtime.events.warn(message));
+    if (!wakeUps.isOpen) await wakeUps.open((message) => this.runtime.events.warn(message, { once: 'polling' }));
     if (wakeUps.isOpen && !this.mayBeNoted) this.ask();
   }
 

@@ -45,10 +45,13 @@ export class LockTimeoutError extends LockError {
   readonly code = 'LOCK_TIMEOUT';
   /** The owner id of the holder, where that is known. */
   readonly holder: string | undefined;
+  /** The label of the holder, if that is a caller of this process: of a decorated method `'Class.method'`. */
+  readonly holderLabel: string | undefined;
 
-  constructor(message: string, options: LockErrorOptions & { holder?: string } = {}) {
+  constructor(message: string, options: LockErrorOptions & { holder?: string; holderLabel?: string } = {}) {
     super(message, options);
     this.holder = options.holder;
+    this.holderLabel = options.holderLabel;
   }
 }
 
@@ -158,6 +161,13 @@ export function nameCaller(error: LockError, label: string): void {
   const { message } = error;
   error.message = `${label}: ${message}`;
   error.stack = error.stack?.replace(message, () => error.message);
+}
+
+/** The caller's patience is over, and the key is taken. */
+export function timedOut(key: string, waited: number, { owner, label }: { owner?: string; label?: string } = {}): LockTimeoutError {
+  const by = owner === undefined ? 'taken' : `held by ${owner}${label === undefined ? '' : ` (${label})`}`;
+  const message = `Could not acquire "${key}" within ${Math.round(waited)} ms: it is ${by}.`;
+  return new LockTimeoutError(message, { key, holder: owner, holderLabel: label });
 }
 
 /** The caller's patience and one `requestTimeout` more are over, and the store has not answered. */

@@ -1,4 +1,5 @@
 import type { LockAbortedError, LockError, LockLostError, Revocation } from './errors.js';
+import { LockLog, type LockLogger, type LogContext, type LogKeys } from './lock-log.js';
 
 /** What a lock is, for events. */
 export type LockKindName = 'mutex' | 'read' | 'write' | 'semaphore';
@@ -32,7 +33,13 @@ export interface LockEvents {
   /** The key was passed on to another caller of this process, without a request: `label` released it, `to` acquired it. */
   passedOn: LockEvent & { readonly owner: string; readonly to: string | undefined };
   /** A caller's wait timeout was over. */
-  timeout: LockEvent & { readonly waited: number; readonly attempts: number; readonly holder: string | undefined };
+  timeout: LockEvent & {
+    readonly waited: number;
+    readonly attempts: number;
+    readonly holder: string | undefined;
+    /** The label of the holder, if that is a caller of this process. */
+    readonly holderLabel: string | undefined;
+  };
   /** A caller's wait timeout was over, and `onTimeout: 'skip'` let it go on without. It follows `timeout`. */
   skipped: LockEvent & { readonly waited: number };
   /** A caller's wait was called off by its signal or by a shutdown. */
@@ -59,18 +66,6 @@ export interface LockEvents {
   lag: { readonly key: string; readonly lag: number; readonly keyTimeout: number };
 }
 
-/** The engine writes messages for operators to it. Nest's `Logger` and `console` both fit. */
-export interface LockLogger {
-  /** Lost leases, a blocked event loop, likely mistakes. */
-  warn(message: string): void;
-  /** Errors that no caller receives. */
-  error(message: string): void;
-  /** What a reader of logs needs only in search of a problem. */
-  debug?(message: string): void;
-}
-
-export const CONSOLE: LockLogger = { warn: (message) => console.warn(message), error: (message) => console.error(message) };
-
 /** Called with the details of an event. */
 export type LockListener<E extends keyof LockEvents> = (event: LockEvents[E]) => unknown;
 
@@ -80,11 +75,15 @@ type Listener<Payload> = (payload: Payload) => unknown;
 export class LockEventEmitter<Events extends object = LockEvents> {
   private readonly listeners = new Map<keyof Events, Set<{ hear: (event: never) => unknown }>>();
 
-  constructor(private readonly logger: LockLogger | false) {}
+  private readonly log: LockLog;
 
-  /** An emitter of other events with the same logger. */
+  constructor(logger: LockLogger | LockLog | false, keys?: LogKeys) {
+    this.log = logger instanceof LockLog ? logger : new LockLog(logger, keys);
+  }
+
+  /** An emitter of other events with the same log. */
   forOther<Others extends object>(): LockEventEmitter<Others> {
-    return new LockEventEmitter<Others>(this.logger);
+    return new LockEventEmitter<Others>(this.log);
   }
 
   on<E extends keyof Events>(event: E, listener: Listener<Events[E]>): () => void {
@@ -108,33 +107,25 @@ export class LockEventEmitter<Events extends object = LockEvents> {
   emit<E extends keyof Events>(event: E, payload: Events[E]): void {
     const listeners = this.listeners.get(event);
     if (!listeners) return;
-    for (const { hear } of listeners) this.tell(event, hear as Listener<Events[E]>, payload);
+    for (const entry of listeners) this.tell(event, entry as { hear: Listener<Events[E]> }, payload);
   }
 
-  warn(message: string | (() => string)): void {
-    log(this.logger, 'warn', message);
+  warn(message: string | (() => string), context?: LogContext): void {
+    this.log.write('warn', message, context);
   }
 
-  debug(message: string): void {
-    log(this.logger, 'debug', message);
+  debug(message: string | (() => string), context?: LogContext): void {
+    this.log.write('debug', message, context);
   }
 
-  private tell<E extends keyof Events>(event: E, listener: Listener<Events[E]>, payload: Events[E]): void {
-    const failed = (error: unknown): void => log(this.logger, 'error', () => `A listener of "${String(event)}" failed: ${String(error)}`);
+  private tell<E extends keyof Events>(event: E, entry: { readonly hear: Listener<Events[E]> }, payload: Events[E]): void {
+    const failed = (error: unknown): void =>
+      this.log.write('error', () => `A listener of "${String(event)}" failed: ${String(error)}`, { once: entry });
     try {
-      const result = listener(payload);
+      const result = entry.hear(payload);
       if (result instanceof Promise) result.catch(failed);
     } catch (error) {
       failed(error);
     }
-  }
-}
-
-/** A logger that throws, or a message that cannot be made, must not break a lock. */
-export function log(logger: LockLogger | false, level: keyof LockLogger, message: string | (() => string)): void {
-  try {
-    if (logger) logger[level]?.(typeof message === 'string' ? message : message());
-  } catch {
-    // There is no other place to report it to.
   }
 }

@@ -1,6 +1,6 @@
 import { checkOptions, integerFrom, ofType, oneOf } from './check-options.js';
-import type { LockLogger } from './events.js';
 import { checkKey } from './key.js';
+import type { LockLogger, LogKeys } from './lock-log.js';
 import { USING_CHECKS, type UsingOptions } from './options.js';
 
 /** How long the callers of one process may pass a key on among themselves while another process waits for it. */
@@ -24,8 +24,12 @@ export interface LocksOptions {
   visible?: boolean;
   /** For all options that a lock leaves out. A `signal` cannot be a default. */
   defaults?: Omit<UsingOptions, 'signal'>;
-  /** It is warned about lost leases, failed listeners and a lagging event loop. `false`: none. Default: the console. */
+  /** It is warned about lost leases, long waits, a store that is away, failed listeners and a lagging event loop. `false`: none. Default: the console. */
   logger?: LockLogger | false;
+  /** How the log shows keys: `'full'`, `'hash'` (the first 12 hex digits of the SHA-256), or `'none'`. Default `'full'`. */
+  logKeys?: LogKeys;
+  /** A caller that has waited for so many milliseconds is warned about, once a minute for each label. `Infinity`: none. Default 30,000. */
+  slowWait?: number;
   /** Milliseconds for which {@link Locks.close} waits for running work. Default 10,000. */
   shutdownTimeout?: number;
   /** Default: 32 hand-overs or 50 ms. */
@@ -36,6 +40,7 @@ export interface LocksOptions {
 const MOST_HAND_OVERS = 1_000_000;
 const LOCAL_QUEUE_CHECKS = { handOvers: integerFrom(1, MOST_HAND_OVERS), time: integerFrom(0, MOST_HAND_OVERS) };
 const { signal: _signal, ...DEFAULTS_CHECKS } = USING_CHECKS;
+const SLOW_WAIT = integerFrom(1);
 const APP = /^[^\s\p{Cc}]{1,100}$/u;
 const LOCKS_CHECKS = {
   namespace: ofType('string'),
@@ -46,6 +51,8 @@ const LOCKS_CHECKS = {
     value === false || ('warn' in Object(value) && 'error' in Object(value))
       ? undefined
       : 'an object with the methods warn and error, or false',
+  logKeys: oneOf('full', 'hash', 'none'),
+  slowWait: (value: unknown) => (value === Infinity || !SLOW_WAIT(value) ? undefined : 'a whole number of at least 1, or Infinity'),
   shutdownTimeout: integerFrom(0),
   localQueue: () => undefined,
 };

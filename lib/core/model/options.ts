@@ -53,8 +53,10 @@ export interface UsingOptions extends AcquireOptions {
   onLost?: 'throw' | 'ignore';
 }
 
-export type ResolvedOptions = UsingOptions &
-  Required<
+export type ResolvedOptions = UsingOptions & {
+  /** A candidate of an election: its wait is no problem, however long. */
+  readonly isStandby?: boolean;
+} & Required<
     Pick<UsingOptions, 'keyTimeout' | 'retryCount' | 'retryInterval' | 'reentrant' | 'fair' | 'minHold' | 'renew' | 'onTimeout' | 'onLost'>
   >;
 

@@ -4,12 +4,23 @@ import { hostname } from 'node:os';
 import { dirname, join } from 'node:path';
 
 let defaultApp: string | undefined;
+let here: string | undefined;
 
 /** What makes owner ids, `app@host:pid:uuid`. Each tenure has its own. An id that was used again could get a key that an earlier tenure had. */
 export function ownerIds(app = (defaultApp ??= nameOfProgram())): () => string {
   const process = `${app}@${hostname()}:${globalThis.process.pid}`;
   // `join` makes a flat string. V8 would keep the parts of a concatenation, which for a UUID take five times the memory.
   return () => [process, randomUUID()].join(':');
+}
+
+/** Whether an owner id was made in this process; rarely also that of another one whose host and pid are the same. */
+export function isOfThisProcess(owner: string): boolean {
+  return owner.includes((here ??= `@${hostname()}:${globalThis.process.pid}:`));
+}
+
+/** `app@host:pid`, of an owner id. */
+export function processOf(owner: string): string {
+  return owner.slice(0, owner.lastIndexOf(':')) || owner;
 }
 
 /** The name in the package.json that npm has started, else in the one nearest to the program. */

@@ -33,6 +33,7 @@ export abstract class Inbox implements WakeUps {
   private connection: InboxConnection | undefined;
   private opening: Promise<void> | undefined;
   private checkedAt = -Infinity;
+  private isTried = false;
 
   /**
    * @param storeName for messages.
@@ -46,7 +47,11 @@ export abstract class Inbox implements WakeUps {
   ) {}
 
   open(warn: (message: string) => void): Promise<void> {
-    this.opening ??= new Promise((tried) => {
+    this.opening ??= new Promise((resolve) => {
+      const tried = (): void => {
+        this.isTried = true;
+        resolve();
+      };
       const giveUp = (why: string): void => warn(`${this.storeName} waiters cannot be woken and poll instead: ${why}.`);
       detached(
         () =>
@@ -56,6 +61,10 @@ export abstract class Inbox implements WakeUps {
       );
     });
     return this.opening;
+  }
+
+  get state(): WakeUps['state'] {
+    return this.isTried && !this.isOpen ? 'interrupted' : 'woken';
   }
 
   listen(owner: string, wake: (askIn?: number) => void): () => void {
@@ -81,7 +90,7 @@ export abstract class Inbox implements WakeUps {
     this.connection?.close();
     this.connection = undefined;
     this.opening = undefined;
-    this.isOpen = false;
+    this.isOpen = this.isTried = false;
   }
 
   /** Makes a connection that calls {@link wake} with what arrives. What it throws is told to the user, and the inbox is not opened. */

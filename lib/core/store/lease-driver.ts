@@ -80,6 +80,8 @@ export interface ReleaseRequest extends Tenancy {
 export interface WakeUps {
   /** Whether messages arrive now. They may not have begun, be interrupted, or not be permitted. */
   readonly isOpen: boolean;
+  /** How waiters learn of a release, also before the first one waits: `'interrupted'`: they poll, but should be woken. Default `'woken'`. */
+  readonly state?: 'woken' | 'polling' | 'interrupted';
   /** Begins to listen; repeated calls do nothing. Resolves when it listens, or when it is clear that it cannot for now. Never rejects. */
   open(warn: (message: string) => void): Promise<void>;
   /** A waiter asks although no message came for long. Verify that messages still arrive. */

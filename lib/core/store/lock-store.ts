@@ -2,6 +2,22 @@ import type { Bus, Inspector } from './inspector.js';
 import type { LeaseDriver } from './lease-driver.js';
 import type { LatchDriver } from './latch-driver.js';
 
+/** What a store says of its server. */
+export interface StoreReport {
+  /** Such as `'Redis 7.4.1'`. */
+  readonly server: string;
+  /** Whether waiters are woken; else they poll. */
+  readonly wakesWaiters: boolean;
+  /** What an operator should change, as sentences. */
+  readonly advice: readonly string[];
+}
+
+/**
+ * Called when a store does not answer any more, with the reason and the milliseconds for which it has been away; and with `undefined` each time it
+ * answers (again).
+ */
+export type StateListener = (reason: string | undefined, away: number) => void;
+
 /** A backend, such as `redisStore()` or `memoryStore()`. It has a driver for each kind of lock that it supports. */
 export interface LockStore {
   /** For messages: `'redis'`, `'memory'`… */
@@ -16,6 +32,10 @@ export interface LockStore {
   readonly inspector?: Inspector;
   /** Without it, an operator sees what the store knows only. */
   readonly bus?: Bus;
+  /** Calls back when the store goes away and when it is back, without a request where that is possible. The returned function stops. */
+  watchState?(listener: StateListener): () => void;
+  /** Asks the server what it is. Never rejects: what the server does not tell is left out. */
+  describe?(): Promise<StoreReport>;
   /** Closes what the store has opened. A client that the user passed in stays open. */
   close(): Promise<void>;
 }

@@ -14,6 +14,18 @@ export function dateOf(time: number): number {
   return Math.round(Date.now() - (now() - time));
 }
 
+/** Milliseconds since then; negative if the clock that the time is from is ahead of ours. */
+export function ageOf(time: Date): number {
+  // eslint-disable-next-line no-restricted-properties -- a store's time is a wall clock's
+  return Date.now() - time.getTime();
+}
+
+/** The time of day so many milliseconds ago, for people. */
+export function timeBefore(milliseconds: number): string {
+  // eslint-disable-next-line no-restricted-properties -- people do not read the monotonic clock
+  return new Date(Date.now() - milliseconds).toISOString();
+}
+
 /** Milliseconds for which a lease of `ttl` milliseconds is valid. The rest covers the drift between our clock and the store's. */
 export function validity(ttl: number): number {
   return ttl - Math.max(2, ttl / 100);

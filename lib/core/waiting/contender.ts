@@ -87,6 +87,7 @@ export class Contender extends RepeatedRequest<AcquireReply> {
     if (reply.yielded === 'lost' && this.attempts === 1) this.yields?.lose(LOST_BEFORE, 'taken');
     this.yields = undefined;
     if (!reply.granted && !this.isQueued) this.place = 'none';
+    if (!reply.granted && reply.yielded === 'released') this.handedOver(reply.holder);
     if (this.isStopped) return;
     if (!reply.granted) return this.retry(reply);
     const { queue, asked, sentAt } = this;
@@ -106,12 +107,22 @@ export class Contender extends RepeatedRequest<AcquireReply> {
   }
 
   protected unanswered(cause: unknown): void {
-    const error = asStoreError(cause, this.queue.key);
+    const { key, runtime } = this.queue;
+    const error = asStoreError(cause, key);
+    runtime.events.debug(() => `Could not acquire "${key}": ${error.message}`, { key, owner: this.owner });
     if (error instanceof LockConfigError || (error instanceof StoreError && error.isUnsent)) this.place = this.placeBefore;
     if (this.isStopped) return;
     if (error.transient) return this.retry(error);
     this.cancel();
     this.queue.failed(this, error);
+  }
+
+  /** Once a minute: under contention it happens after each turn of this process. */
+  private handedOver(holder: string | null): void {
+    const { key, waiting, first, runtime } = this.queue;
+    const { label } = first?.settings.options ?? {};
+    const line = (): string => `Handed "${key}" over to ${holder ?? 'another process'}; ${waiting.size} wait here`;
+    runtime.events.debug(line, { key, label, owner: holder ?? undefined, once: `handed over:${label ?? ''}` });
   }
 
   private get isQueued(): boolean {
@@ -141,7 +152,7 @@ export class Contender extends RepeatedRequest<AcquireReply> {
     this.askLater();
     if (!isTaken || !wakeUps || wakeUps.isOpen) return;
     void wakeUps
-      .open((message) => queue.runtime.events.warn(message))
+      .open((message) => queue.runtime.events.warn(message, { once: 'polling' }))
       .then(() => {
         if (wakeUps.isOpen && this.place !== 'woken' && !this.isAsking) this.ask();
       });

@@ -1,13 +1,15 @@
 import type { LockQueues } from './lock-queues.js';
+import { holderOf, type Holder } from '../holding/holder.js';
 import { HeldLease } from '../holding/held-lease.js';
 import type { Lifecycle } from '../holding/lifecycle.js';
 import { Tenure } from '../holding/tenure.js';
-import { abortedBy, closed, LockError, LockTimeoutError, ownCopyOf, stopped, unanswered } from '../model/errors.js';
+import { abortedBy, closed, ownCopyOf, stopped, type LockError } from '../model/errors.js';
 import type { LeaseDriver } from '../store/lease-driver.js';
 import { now } from '../util/clock.js';
 import { LinkedEntry, LinkedList } from '../util/linked-list.js';
 import { added, emptyList, removed } from '../util/short-list.js';
 import { Contender, type Taken } from './contender.js';
+import { reasonAtTheEnd } from './reason-at-the-end.js';
 import { Waiter, type Wish } from './waiter.js';
 
 /**
@@ -71,6 +73,12 @@ export class LockQueue extends LinkedEntry<LockQueue> {
 
   get tokens(): number {
     return this.waiting.size > 1 || this.isInUse ? this.queues.limits.handOvers : 1;
+  }
+
+  /** Who has the key, as far as is known. */
+  get holder(): Holder | undefined {
+    const { outcome } = this;
+    return holderOf(this.key, this.holders[0], outcome && 'holder' in outcome ? outcome.holder : undefined);
   }
 
   granted(contender: Contender, token: number | null, time: number): void {
@@ -175,6 +183,7 @@ export class LockQueue extends LinkedEntry<LockQueue> {
     const { events } = this.runtime;
     if (events.isAnyHeard) waiter.keepContext();
     waiter.limit(() => this.deadline(waiter));
+    this.queues.slow.begins(waiter);
     if (waiter.settings.patience > 0 && events.isHeard('waiting')) events.emit('waiting', waiter.event(this.key));
   }
 
@@ -233,18 +242,9 @@ export class LockQueue extends LinkedEntry<LockQueue> {
     this.queues.rest(this);
   }
 
-  /** @param isAtTheLatest its last requestTimeout is over, too. */
-  private reasonAtTheEnd(waiter: Waiter, isAtTheLatest = false): LockError {
-    const { key } = this;
-    const [contender] = this.contenders;
-    const holder = contender ? undefined : this.holders[0];
-    const outcome = holder ? holder.outage : this.outcome;
-    if (outcome instanceof LockError) return ownCopyOf(outcome);
-    const silence = (holder ?? contender)?.silence ?? 0;
-    const isKnown = holder ?? outcome ?? this.isInUse;
-    if (!isKnown || silence >= this.runtime.requestTimeout || (isAtTheLatest && silence > 0)) return unanswered(key);
-    const owner = this.holders[0]?.owner ?? outcome?.holder ?? undefined;
-    const by = owner ? `held by ${owner}` : 'taken';
-    return new LockTimeoutError(`Could not acquire "${key}" within ${Math.round(waiter.waited)} ms: it is ${by}.`, { key, holder: owner });
+  private reasonAtTheEnd({ waited }: Waiter, isAtTheLatest = false): LockError {
+    const { key, outcome, isInUse, holder, runtime, contenders, holders } = this;
+    const known = { key, outcome, isInUse, holder, runtime, contender: contenders[0], tenure: holders[0] };
+    return reasonAtTheEnd(known, waited, isAtTheLatest);
   }
 }

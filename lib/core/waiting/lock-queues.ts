@@ -5,6 +5,7 @@ import type { LeaseDriver } from '../store/lease-driver.js';
 import { onAbort } from '../util/abort.js';
 import { LinkedList } from '../util/linked-list.js';
 import { LockQueue } from './lock-queue.js';
+import { SlowWaits } from './slow-waits.js';
 import type { Wish } from './waiter.js';
 
 /** Idle queues are kept for the next caller of their key: a new queue costs as much as the rest of an acquire. */
@@ -17,11 +18,14 @@ export class LockQueues {
   private readonly idle = new LinkedList<LockQueue>();
   /** The queues of a single caller. */
   private readonly own = new Set<LockQueue>();
+  readonly slow: SlowWaits;
 
   constructor(
     readonly runtime: Lifecycle,
     readonly limits: TurnLimits,
+    slowWait: number,
   ) {
+    this.slow = new SlowWaits(runtime, slowWait, () => this.all);
     onAbort(runtime.stopping, () => this.each((queue) => queue.stop()));
   }
 
@@ -36,6 +40,7 @@ export class LockQueues {
   }
 
   close(): void {
+    this.slow.close();
     this.each((queue) => queue.close());
     for (const queue of this.idle) this.forget(queue);
   }
@@ -70,7 +75,11 @@ export class LockQueues {
     this.shared.get(queue.driver)?.delete(queue.id ?? queue.key);
   }
 
-  each(act: (queue: LockQueue) => void): void {
-    for (const queues of [this.own, ...[...this.shared.values()].map((byId) => byId.values())]) for (const queue of [...queues]) act(queue);
+  get all(): readonly LockQueue[] {
+    return [...this.own, ...[...this.shared.values()].flatMap((byId) => [...byId.values()])];
+  }
+
+  private each(act: (queue: LockQueue) => void): void {
+    for (const queue of this.all) act(queue);
   }
 }

@@ -50,11 +50,12 @@ export class Waiter extends Caller<Wish> implements LinkedEntry<Waiter> {
   }
 
   tellEnd(events: LockEventEmitter, key: string, error: LockError, attempts: number): void {
+    const { options, guardsBody, patience } = this.settings;
+    if (patience > 0 && error instanceof LockTimeoutError) events.debug(error.message, { key, label: options.label, owner: error.holder });
     if (!events.isAnyHeard) return;
-    const { options, guardsBody } = this.settings;
     const event = { ...this.event(key), waited: this.waited };
     if (error instanceof LockTimeoutError) {
-      events.emit('timeout', { ...event, attempts, holder: error.holder });
+      events.emit('timeout', { ...event, attempts, holder: error.holder, holderLabel: error.holderLabel });
       if (options.onTimeout === 'skip' && guardsBody) events.emit('skipped', event);
     } else if (error instanceof LockAbortedError) events.emit('aborted', { ...event, reason: error.reason });
   }

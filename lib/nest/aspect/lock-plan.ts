@@ -1,6 +1,6 @@
 import { inspect } from 'node:util';
 import { LockConfigError, UnsupportedPrimitiveError } from '../../core/model/errors.js';
-import { log, type LockLogger } from '../../core/model/events.js';
+import { log, type LockLogger } from '../../core/model/lock-log.js';
 import { resolveOptions, type ResolvedOptions } from '../../core/model/options.js';
 import type { HeldLease } from '../../core/holding/held-lease.js';
 import type { Locks } from '../../locks.js';

@@ -1,4 +1,4 @@
-import { log } from '../../core/model/events.js';
+import { log } from '../../core/model/lock-log.js';
 import { naming, type LockPlan, type Registered } from '../aspect/lock-plan.js';
 import type { Locks } from '../../locks.js';
 import type { LockDefinition } from '../decorators/lock-definition.js';

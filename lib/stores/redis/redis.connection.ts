@@ -1,6 +1,7 @@
 import { StoreError } from '../../core/model/errors.js';
 import { RequestDeadlines, type TimedRequest } from '../../core/store/request-deadlines.js';
 import { detached } from '../../core/util/detached.js';
+import { closed, storeErrorOf, unsent } from './redis.errors.js';
 
 type Listener = (...args: unknown[]) => void;
 
@@ -22,6 +23,8 @@ export interface RedisClient {
   quit(): Promise<unknown>;
   disconnect(reconnect?: boolean): void;
   duplicate(override?: object): RedisClient;
+  /** `undefined`: a stand-in for tests. */
+  info?(): Promise<unknown>;
   publish(channel: string, message: string): Promise<unknown>;
   pubsub(subcommand: 'NUMSUB', channel: string): Promise<unknown>;
   subscribe(channel: string): Promise<unknown>;
@@ -49,7 +52,10 @@ export class RedisConnection {
   private readonly unsent = new Set<RedisRequest>();
   private isListening = false;
   private isClosed = false;
-  private lastError: unknown;
+  lastError: unknown;
+  /** Called when a request is not answered in time, and when a connection breaks. */
+  onSilence: (() => void) | undefined;
+  onBreak: (() => void) | undefined;
 
   constructor(
     readonly client: RedisClient,
@@ -57,7 +63,10 @@ export class RedisConnection {
     private readonly isOwned: boolean,
   ) {
     this.keyPrefix = client.options?.keyPrefix ?? '';
-    this.requests = new RequestDeadlines(requestTimeout, (request) => this.fail(request, this.timedOut(!request.isSent)));
+    this.requests = new RequestDeadlines(requestTimeout, (request) => {
+      this.onSilence?.();
+      this.fail(request, this.timedOut(!request.isSent));
+    });
     this.listen();
     // Without a listener ioredis prints each error. Of a client that is not ours, that is its owner's business.
     if (isOwned) client.on('error', this.onError);
@@ -183,6 +192,7 @@ export class RedisConnection {
   private readonly onEnd = (): void => this.failUnsent(closed());
 
   private readonly onClose = (): void => {
+    this.onBreak?.();
     const error = new StoreError('The connection to Redis broke before the reply came.', { transient: true, cause: this.lastError });
     for (const request of this.requests.open) if (request.isSent) this.fail(request, error);
   };
@@ -197,24 +207,4 @@ export class RedisConnection {
   private failUnsent(error: StoreError): void {
     for (const request of [...this.unsent]) this.fail(request, error);
   }
-}
-
-function unsent(message: string, cause?: unknown): StoreError {
-  return new StoreError(message, { transient: true, isUnsent: true, cause });
-}
-
-function closed(): StoreError {
-  return new StoreError('The Redis client is closed.', { transient: false, isUnsent: true });
-}
-
-const REFUSED = /\b(NOAUTH|WRONGPASS|NOPERM)\b/;
-const PASSING = /\b(LOADING|READONLY|MASTERDOWN|CLUSTERDOWN|TRYAGAIN|BUSY|OOM|MISCONF|NOREPLICAS|max number of clients)\b/;
-
-/** What the server says of a request is final, unless it says that it is busy, full or not the master now; a broken line is not. */
-export function storeErrorOf(cause: unknown): StoreError {
-  // A Cluster client wraps what its nodes say.
-  const { name, message } = Object((cause as { lastNodeError?: Error } | undefined)?.lastNodeError ?? cause) as Partial<Error>;
-  const text = message ?? String(cause);
-  const isFinal = name === 'ReplyError' ? !PASSING.test(text) : REFUSED.test(text) || text.includes('subscriber mode');
-  return new StoreError(`Redis: ${text}`, { transient: !isFinal, cause });
 }

@@ -1,7 +1,8 @@
 import { createHash } from 'node:crypto';
 import { LockConfigError, StoreError } from '../../core/model/errors.js';
 import { LinkedEntry } from '../../core/util/linked-list.js';
-import { storeErrorOf, type RedisClient, type RedisConnection, type RedisRequest } from './redis.connection.js';
+import { storeErrorOf } from './redis.errors.js';
+import type { RedisClient, RedisConnection, RedisRequest } from './redis.connection.js';
 import { listOf } from './redis.replies.js';
 
 export type Argument = string | number;

@@ -8,6 +8,8 @@ import { RedisCountDownLatchDriver } from './count-down-latch.driver.js';
 import { RedisMutexDriver } from './mutex.driver.js';
 import { RedisInspector } from './redis.inspector.js';
 import { RedisConnection, type RedisClient } from './redis.connection.js';
+import { reportOf } from './redis.report.js';
+import { RedisState } from './redis.state.js';
 import { RedisWakeUps } from './redis.wakeups.js';
 import { sharingDrivers } from './sharing.driver.js';
 
@@ -86,6 +88,7 @@ export function redisStore(given: RedisStoreOptions): LockStore {
   });
   const mutex = new RedisMutexDriver(connection, fenceTimeout, wakeUps);
   const sharing = sharingDrivers(connection, fenceTimeout, wakeUps);
+  const state = new RedisState(connection);
   return {
     name: 'redis',
     requestTimeout,
@@ -94,6 +97,8 @@ export function redisStore(given: RedisStoreOptions): LockStore {
     countDownLatch: new RedisCountDownLatchDriver(connection, wakeUps),
     inspector: new RedisInspector(connection, sharing.semaphore),
     bus: wakeUps.bus,
+    watchState: (listener) => state.watch(listener),
+    describe: () => reportOf(connection),
     close: () => {
       wakeUps.close();
       return connection.close();

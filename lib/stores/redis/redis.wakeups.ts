@@ -1,8 +1,10 @@
 import { randomUUID } from 'node:crypto';
 import type { StoreError } from '../../core/model/errors.js';
+import type { WakeUps } from '../../core/store/lease-driver.js';
 import { Inbox, type InboxConnection } from '../../core/store/inbox.js';
-import { storeErrorOf, type RedisClient, type RedisConnection } from './redis.connection.js';
 import { RedisBus } from './redis.bus.js';
+import { storeErrorOf } from './redis.errors.js';
+import type { RedisClient, RedisConnection } from './redis.connection.js';
 import { RedisPlaces } from './redis.places.js';
 
 const CHANNEL = 'nestjs-distributed-lock:inbox:';
@@ -28,6 +30,10 @@ export class RedisWakeUps extends Inbox {
   override open(warn: (message: string) => void): Promise<void> {
     // A message of a Cluster says nothing of who has heard it, and its client listens in other ways: waiters poll there.
     return this.redis.client.isCluster ? Promise.resolve() : super.open(warn);
+  }
+
+  override get state(): WakeUps['state'] {
+    return this.redis.client.isCluster ? 'polling' : super.state;
   }
 
   override listen(owner: string, wake: (askIn?: number) => void): () => void {

@@ -1,0 +1,12 @@
+import { now } from '../util/clock.js';
+import { duration } from '../util/duration.js';
+import type { Tenure } from './tenure.js';
+
+/** What the log says of a lost lease: the error of its holder tells neither for how long it was held nor what the store said meanwhile. */
+export function lossLine({ key, turn, unansweredCount, outage }: Tenure, why: string): string {
+  const { label, grantedAt } = turn;
+  const line = `Lost "${key}"${label === undefined ? '' : ` (${label})`} after ${duration(now() - grantedAt)}: ${why}`;
+  if (unansweredCount === 0) return line;
+  const renewals = `${line}; ${unansweredCount} ${unansweredCount === 1 ? 'renewal' : 'renewals'} unanswered`;
+  return outage ? `${renewals}, last error: ${outage.message}` : renewals;
+}

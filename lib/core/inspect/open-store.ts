@@ -1,0 +1,129 @@
+import { Lifecycle } from '../holding/lifecycle.js';
+import { defined } from '../model/check-options.js';
+import { LockConfigError } from '../model/errors.js';
+import { LockEventEmitter, type LockEvents, type LockListener } from '../model/events.js';
+import type { ForceOptions, ForceReply, KeyReport, ListOptions } from '../model/key-report.js';
+import { CONSOLE, LockLog } from '../model/lock-log.js';
+import { checkLocksOptions, type LocksOptions } from '../model/locks-options.js';
+import { ownerIds } from '../model/owner.js';
+import type { LockStore } from '../store/lock-store.js';
+import { joinStore, leaveStore } from '../store/store-users.js';
+import { StoreWatch } from '../store/store-watch.js';
+import { healthOf, type LocksHealth } from '../waiting/health.js';
+import { LockQueues } from '../waiting/lock-queues.js';
+import { shutDown } from '../waiting/shut-down.js';
+import { Inspection } from './inspection.js';
+import { waitGraph, type Deadlock } from './wait-graph.js';
+
+/**
+ * A store that is open for locks: their events, its state, and what an operator asks of it. Keys are those of `mutex`, or with the namespace, as in
+ * reports, errors and events.
+ */
+export abstract class OpenStore {
+  protected readonly namespace: string;
+  protected readonly runtime: Lifecycle;
+  protected readonly queues: LockQueues;
+  private readonly shutdownTimeout: number;
+  private readonly inspection: Inspection;
+  private readonly watch: StoreWatch;
+  private closing: Promise<void> | undefined;
+
+  protected constructor(
+    readonly store: LockStore,
+    options: LocksOptions,
+  ) {
+    if (typeof store?.mutex?.acquire !== 'function') {
+      throw new LockConfigError('Locks need a store, such as redisStore({ url }) from "nestjs-distributed-lock/redis".');
+    }
+    checkLocksOptions(options);
+    const { namespace = '', app, logger = CONSOLE, logKeys, localQueue = {}, slowWait = 30_000, shutdownTimeout = 10_000 } = options;
+    this.namespace = namespace;
+    this.shutdownTimeout = shutdownTimeout;
+    const log = new LockLog(logger, logKeys);
+    this.runtime = new Lifecycle(new LockEventEmitter(log), store.requestTimeout, ownerIds(app));
+    this.queues = new LockQueues(this.runtime, { handOvers: 32, time: 50, ...defined(localQueue) }, slowWait);
+    this.inspection = new Inspection(this.queues, store, namespace);
+    if (options.visible) void store.bus?.open();
+    this.watch = new StoreWatch(store, namespace, log);
+    joinStore(store);
+  }
+
+  /**
+   * What the store knows of a key, and what the processes tell that use it: who holds it and since when, doing what, and who waits. It changes nothing.
+   * Processes that have never waited, and those that hang, tell nothing; the report then has what the store knows.
+   *
+   * @throws {StoreError} when the store does not answer.
+   * @throws {UnsupportedPrimitiveError} when the store cannot be inspected.
+   */
+  async inspect(key: string): Promise<KeyReport> {
+    return this.inspection.inspect(key);
+  }
+
+  /**
+   * Looks for the keys that are held or waited for: those that were used within the last hour. For a look: it reads the names of all keys of the store,
+   * a thousand at a time.
+   *
+   * @throws as {@link inspect}; {@link LockAbortedError} when `signal` aborts.
+   */
+  list(options?: ListOptions): AsyncIterable<KeyReport> {
+    return this.inspection.list(options);
+  }
+
+  /**
+   * Frees a key that is stuck. The holder's signal aborts, and it has `grace` milliseconds to end its work: until then nobody else gets the key. Then
+   * it is taken by force, also from a process that is silent for a second; the next waiter may be at work before the old holder has stopped, whose
+   * writes only a fencing token keeps out.
+   *
+   * @throws as {@link inspect}; {@link LockConfigError} when several hold the key and no `owner` is given, or when no lock has written what is there.
+   * @throws {UnsupportedPrimitiveError} for a count-down latch.
+   */
+  async forceRelease(key: string, options: ForceOptions): Promise<ForceReply> {
+    return this.inspection.forceRelease(key, options);
+  }
+
+  /** The deadlocks among keys, as the function {@link waitGraph} finds them. */
+  waitGraph(reports: Iterable<KeyReport>): Deadlock[] {
+    return waitGraph(reports);
+  }
+
+  /** Adds a listener; the returned function removes it. Listeners are called synchronously and should be quick. */
+  on<E extends keyof LockEvents>(event: E, listener: LockListener<E>): () => void {
+    return this.runtime.events.on(event, listener);
+  }
+
+  /**
+   * Asks the store once, changes nothing, and writes a line to the log: what the store is, or why it cannot be reached. A Nest app does so at its start.
+   *
+   * @param name of the store in that line.
+   * @throws {StoreError} within `requestTimeout`, when the store does not answer, or refuses.
+   */
+  checkStore(name?: string): Promise<void> {
+    return this.watch.check(name);
+  }
+
+  /** For readiness probes: asks the store once, changes nothing. @param within milliseconds to wait for the answer. Default: `requestTimeout`. */
+  health(within = this.store.requestTimeout): Promise<LocksHealth> {
+    return healthOf(this.store, this.queues, this.namespace, within);
+  }
+
+  /** From now on no call waits: waiters reject with {@link LockAbortedError}. Free keys and re-entrant calls still succeed. */
+  stopWaiting(): void {
+    this.runtime.stopWaiting();
+  }
+
+  /**
+   * Stops waiting, waits up to `shutdownTimeout` for running work, aborts and releases what is still held, and closes the store, but no client that
+   * was passed in. No key can be acquired any more.
+   */
+  close(): Promise<void> {
+    this.closing ??= this.end();
+    return this.closing;
+  }
+
+  private async end(): Promise<void> {
+    this.watch.stop();
+    await shutDown(this.queues, this.store, this.shutdownTimeout);
+    this.inspection.desk.close();
+    await leaveStore(this.store);
+  }
+}

@@ -1,0 +1,114 @@
+import { createHash } from 'node:crypto';
+import { now } from '../util/clock.js';
+
+/** What a line of the log is about, as far as it is known. */
+export interface LogDetails {
+  /** As the option `logKeys` shows it. */
+  readonly key?: string;
+  readonly label?: string;
+  readonly owner?: string;
+  /** The fencing token. */
+  readonly token?: number | null;
+}
+
+/** The engine writes messages for operators to it. Nest's `Logger` and `console` both fit. */
+export interface LockLogger {
+  /**
+   * Whether the methods get {@link LogDetails} as second argument. Default false: the loggers of Nest 10 and 11 would print them as a second message.
+   */
+  readonly wantsDetails?: boolean;
+  /** Lost leases, long waits, a store that is away, a blocked event loop, likely mistakes. */
+  warn(message: string, details?: LogDetails): void;
+  /** Errors that no caller receives. */
+  error(message: string, details?: LogDetails): void;
+  /** One line for each store when a Nest app starts. */
+  log?(message: string, details?: LogDetails): void;
+  /** What a reader of logs needs only in search of a problem. */
+  debug?(message: string, details?: LogDetails): void;
+}
+
+/** How the log shows keys: as they are, as the first 12 hex digits of their SHA-256, or not at all. */
+export type LogKeys = 'full' | 'hash' | 'none';
+
+/** What a line is about, and how often it may be written. */
+export interface LogContext extends LogDetails {
+  /** More keys that the message quotes. */
+  readonly keys?: readonly string[];
+  /** Of the lines with this value one is written in a minute. */
+  readonly once?: unknown;
+}
+
+type Level = 'warn' | 'error' | 'log' | 'debug';
+
+const MINUTE = 60_000;
+/** Lines that are counted at the same time. A program may make labels without end. */
+const MOST_COUNTED = 1000;
+const NONE: LogContext = {};
+
+export const CONSOLE: LockLogger = { warn: (message) => console.warn(message), error: (message) => console.error(message) };
+
+/** The log of one {@link Locks}. A logger that throws, or a message that cannot be made, breaks no lock. */
+export class LockLog {
+  private readonly lines = new Map<unknown, { until: number; hidden: number }>();
+
+  constructor(
+    private readonly logger: LockLogger | false,
+    private readonly keys: LogKeys = 'full',
+  ) {}
+
+  write(level: Level, message: string | (() => string), context = NONE): void {
+    const { logger } = this;
+    if (!logger || !logger[level]) return;
+    const hidden = this.hiddenBefore(context.once);
+    if (hidden < 0) return;
+    try {
+      const text = this.hide(typeof message === 'string' ? message : message(), context);
+      const line = hidden === 0 ? text : `${text} (and ${hidden} more such lines before)`;
+      if (logger.wantsDetails) logger[level]?.(line, this.detailsOf(context));
+      else logger[level]?.(line);
+    } catch {
+      // There is no other place to report it to.
+    }
+  }
+
+  /** The key as the log shows it. */
+  shown(key: string): string | undefined {
+    if (this.keys === 'none') return undefined;
+    return this.keys === 'full' ? key : createHash('sha256').update(key).digest('hex').slice(0, 12);
+  }
+
+  /** Messages quote the key, also those of errors that they contain. */
+  private hide(text: string, { key, keys = [] }: LogContext): string {
+    if (this.keys === 'full') return text;
+    for (const each of key === undefined ? keys : [key, ...keys]) {
+      const shown = this.shown(each);
+      text = text.replaceAll(`"${each}"`, shown === undefined ? 'a key' : `"${shown}"`);
+    }
+    return text;
+  }
+
+  private detailsOf({ key, label, owner, token }: LogContext): LogDetails {
+    return { key: key === undefined ? undefined : this.shown(key), label, owner, token };
+  }
+
+  /** How many lines of this kind were not written since the last one; −1: this one is not to be written, either. */
+  private hiddenBefore(once: unknown): number {
+    if (once === undefined) return 0;
+    const { lines } = this;
+    const time = now();
+    const line = lines.get(once);
+    if (line && time < line.until) {
+      line.hidden++;
+      return -1;
+    }
+    if (!line && lines.size >= MOST_COUNTED) for (const [each, { until }] of lines) if (until <= time) lines.delete(each);
+    if (!line && lines.size >= MOST_COUNTED) return -1;
+    lines.set(once, { until: time + MINUTE, hidden: 0 });
+    return line?.hidden ?? 0;
+  }
+}
+
+/** A line of a part that has no {@link LockLog}. */
+export function log(logger: LockLogger | false, level: Level, message: string | (() => string)): void {
+  new LockLog(logger).write(level, message);
+}

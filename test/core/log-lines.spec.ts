@@ -1,0 +1,247 @@
+import { mayTake } from '../support/virtual-time.js';
+import { createHash } from 'node:crypto';
+import { Locks, type LockTimeoutError, StoreError, type Lease, type LocksOptions, type LogDetails } from 'nestjs-distributed-lock/core';
+import { memoryStore } from 'nestjs-distributed-lock/memory';
+import { eventually } from '../support/eventually.js';
+import { firstTurnAfterStandingStill, pause } from '../support/time.js';
+
+mayTake(130_000);
+
+const opened: Locks[] = [];
+afterEach(() => Promise.all(opened.splice(0).map((locks) => locks.close())));
+
+function open(options: LocksOptions = {}, store = memoryStore()) {
+  const lines: string[] = [];
+  const details: (LogDetails | undefined)[] = [];
+  const write = (level: string) => (message: string, about?: LogDetails) => void (lines.push(`${level} ${message}`), details.push(about));
+  const logger = { warn: write('warn'), error: write('error'), debug: write('debug') };
+  const locks = new Locks(store, { logger, shutdownTimeout: 0, app: 'shop', ...options });
+  opened.push(locks);
+  return { locks, store, lines, details, logger, of: (level: string) => lines.filter((line) => line.startsWith(level)) };
+}
+
+/** A store whose renewals are not answered. */
+function silentStore() {
+  const store = memoryStore();
+  const away = () => [Promise.reject(new StoreError('Redis did not answer within 1000 ms.', { transient: true }))];
+  return { ...store, mutex: Object.create(store.mutex, { renew: { value: away } }) as typeof store.mutex };
+}
+
+const failureOf = (call: Promise<unknown>) => call.catch((error: unknown) => error as LockTimeoutError) as Promise<LockTimeoutError>;
+
+describe('a timeout names the holder', () => {
+  it('by its label, if it is a caller of this process', async () => {
+    const { locks } = open();
+    const timeouts: unknown[] = [];
+    locks.on('timeout', ({ holderLabel }) => timeouts.push(holderLabel));
+    const holder = await locks.acquire('key', { label: 'ReportService.nightly' });
+    const error = await failureOf(locks.acquire('key', { waitTimeout: 10, label: 'StockService.reduce' }));
+    expect(error).toMatchObject({ holder: holder.owner, holderLabel: 'ReportService.nightly' });
+    expect(error.message).toMatch(`it is held by ${holder.owner} (ReportService.nightly).`);
+    expect(timeouts).toEqual(['ReportService.nightly']);
+  });
+
+  it('also by that of a caller that queues by itself, and of the turn that has it now', async () => {
+    const { locks } = open();
+    const first = await locks.acquire('key', { label: 'first' });
+    const second = locks.acquire('key', { label: 'second', waitTimeout: 5000 });
+    await first.release();
+    const holder = await second;
+    for (const options of [{ fair: true, waitTimeout: 10 }, { waitTimeout: 0 }, { waitTimeout: 10 }]) {
+      expect(await failureOf(locks.acquire('key', options))).toMatchObject({ holder: holder.owner, holderLabel: 'second' });
+    }
+  });
+
+  it('by its owner only, if it has no label or is elsewhere', async () => {
+    const { locks, store } = open();
+    const { locks: others } = open({ app: 'other' }, store);
+    await locks.acquire('bare');
+    expect(await failureOf(locks.acquire('bare', { waitTimeout: 10 }))).toMatchObject({ holderLabel: undefined });
+    await store.mutex.acquire({ key: 'far', owner: 'shop@pod-7:1:0b9c', ttl: 5000, tokens: 1, queue: false });
+    const error = await failureOf(others.acquire('far', { waitTimeout: 10 }));
+    expect(error).toMatchObject({ holder: 'shop@pod-7:1:0b9c', holderLabel: undefined });
+    expect(error.message).toMatch(/it is held by shop@pod-7:1:0b9c\.$/);
+  });
+});
+
+describe('the log', () => {
+  it('says of a loss who had the key, for how long, why, and what the store said', async () => {
+    const { locks, of } = open({}, silentStore());
+    await failureOf(
+      locks.using('key', ({ signal }) => eventually(() => signal.aborted, { within: 20_000 }), { label: 'StockService.reduce' }),
+    );
+    const [line] = of('warn Lost');
+    expect(line).toMatch(
+      /^warn Lost "key" \(StockService\.reduce\) after 9\.9 s: not renewed within 10,000 ms; [4-9] renewals unanswered, last error: Redis did not answer within 1000 ms\.$/,
+    );
+    expect(of('warn')).toHaveLength(1);
+  });
+
+  it('says of a lease that was taken that no renewal was unanswered', async () => {
+    const { locks, store, of } = open();
+    const { owner } = await locks.acquire('key', { keyTimeout: 3000 });
+    await pause(500);
+    await store.mutex.release({ key: 'key', owner, keepFor: 0 });
+    await eventually(() => of('warn').length > 0);
+    expect(of('warn')).toEqual(['warn Lost "key" after 1 s: the store says that it belongs to somebody else or to nobody']);
+  });
+
+  it('names a caller that waits for long, the holder here and its age, and how many wait, once a minute for each label', async () => {
+    const { locks, of, details } = open();
+    const holder = await locks.acquire('key', { label: 'ReportService.nightly' });
+    await pause(11_000);
+    const patient = { waitTimeout: 200_000 };
+    const waits = ['StockService.reduce', 'StockService.reduce', 'Orders.pay'].map((label) => locks.acquire('key', { ...patient, label }));
+    await pause(29_000);
+    expect(of('warn')).toEqual([]);
+    await pause(2000);
+    const process = holder.owner.slice(0, holder.owner.lastIndexOf(':'));
+    const line = (label: string, waited: string, held: string) =>
+      `warn ${label} has waited ${waited} for "key", held for ${held} by ${process} (ReportService.nightly); 3 wait here`;
+    expect(of('warn')).toEqual([line('StockService.reduce', '30 s', '41 s'), line('Orders.pay', '30 s', '41 s')]);
+    expect(details.every((about) => about === undefined)).toBe(true);
+    await pause(57_000);
+    expect(of('warn')).toHaveLength(2);
+    await pause(4000);
+    expect(of('warn').slice(2)).toEqual([line('StockService.reduce', '90 s', '101 s'), line('Orders.pay', '90 s', '101 s')]);
+    await holder.release();
+    for (const wait of waits) await (await wait).release();
+  });
+
+  it('names one caller of a label in a minute, also when more of them come', async () => {
+    const { locks, of } = open({ slowWait: 5000 });
+    const holder = await locks.acquire('key');
+    const waits: Promise<Lease>[] = [];
+    for (let times = 0; times < 5; times++) {
+      waits.push(locks.acquire('key', { waitTimeout: 200_000, label: 'Orders.pay' }));
+      await pause(6000);
+    }
+    expect(of('warn')).toEqual([expect.stringMatching(/^warn Orders\.pay has waited 5 s for "key"/)]);
+    await holder.release();
+    for (const wait of waits) await (await wait).release();
+  });
+
+  it('asks the store for a holder that is elsewhere', async () => {
+    const { locks, store, of } = open();
+    const away = { key: 'key', owner: 'shop@pod-7:1:0b9c', ttl: 60_000 };
+    await store.mutex.acquire({ ...away, tokens: 1, queue: false });
+    const wait = locks.acquire('key', { waitTimeout: 50_000, label: 'StockService.reduce' });
+    await eventually(() => of('warn').length > 0, { within: 40_000, every: 1000 });
+    expect(of('warn')[0]).toMatch(
+      /^warn StockService\.reduce has waited 3\d s for "key", held( for 3\d s)? by shop@pod-7:1; 1 waits here$/,
+    );
+    await store.mutex.release({ ...away, keepFor: 0 });
+    await (await wait).release();
+  });
+
+  it.each([
+    [
+      'a candidate of an election',
+      { slowWait: 100 },
+      (locks: Locks) =>
+        locks
+          .leaderElection('name')
+          .run(() => undefined)
+          .catch(() => undefined),
+    ],
+    [
+      'anybody, if it is off',
+      { slowWait: Infinity },
+      (locks: Locks) => locks.acquire('name-leader', { waitTimeout: 120_000 }).catch(() => undefined),
+    ],
+    [
+      'a caller that gives up sooner',
+      { slowWait: 500 },
+      (locks: Locks) => locks.acquire('name-leader', { waitTimeout: 400 }).catch(() => undefined),
+    ],
+  ])('does not name %s', async (_who, options, wait) => {
+    const { locks, of } = open(options);
+    await locks.acquire('name-leader', { label: 'holder' });
+    void wait(locks);
+    await pause(70_000);
+    expect(of('warn')).toEqual([]);
+  });
+
+  it('says once a minute that the event loop stands still, and how often it did', async () => {
+    const { locks, of } = open();
+    await locks.acquire('key', { keyTimeout: 3000 });
+    for (let times = 0; times < 3; times++) {
+      await pause(1000);
+      await firstTurnAfterStandingStill(1200);
+    }
+    expect(of('warn')).toEqual([expect.stringMatching(/^warn The event loop stood still for \d+ ms/)]);
+    await pause(60_000);
+    await firstTurnAfterStandingStill(1200);
+    expect(of('warn')[1]).toMatch(/^warn The event loop stood still for .*\(and 2 more such lines before\)$/);
+  });
+
+  it('says once a minute, of each listener, that it fails', async () => {
+    const { locks, of } = open();
+    for (const fault of ['one', 'two']) {
+      locks.on('released', () => {
+        throw new Error(fault);
+      });
+    }
+    for (let times = 0; times < 5; times++) await locks.using('key', () => undefined);
+    expect(of('error')).toEqual(['one', 'two'].map((fault) => `error A listener of "released" failed: Error: ${fault}`));
+    await pause(61_000);
+    await locks.using('key', () => undefined);
+    expect(of('error').slice(2)).toEqual(
+      ['one', 'two'].map((fault) => `error A listener of "released" failed: Error: ${fault} (and 4 more such lines before)`),
+    );
+  });
+
+  it('tells at debug level of timeouts, of requests without an answer, and of hand-overs to other processes', async () => {
+    const { locks, store, of } = open();
+    const { locks: others } = open({ app: 'other' }, store);
+    const holder = await locks.acquire('key');
+    await failureOf(locks.acquire('key', { waitTimeout: 10 }));
+    expect(await locks.tryAcquire('key')).toBeNull();
+    expect(of('debug')).toEqual([`debug Could not acquire "key" within 10 ms: it is held by ${holder.owner}.`]);
+    const theirs = others.acquire('key', { waitTimeout: 5000 });
+    await pause(10);
+    const ours = locks.acquire('key', { waitTimeout: 5000 });
+    await holder.release();
+    const { owner } = await theirs;
+    expect(of('debug')[1]).toBe(`debug Handed "key" over to ${owner}; 1 wait here`);
+    await (await theirs).release();
+    await (await ours).release();
+    const acquire = store.mutex.acquire.bind(store.mutex);
+    store.mutex.acquire = () => {
+      store.mutex.acquire = acquire;
+      return Promise.reject(new StoreError('away', { transient: true }));
+    };
+    await (await locks.acquire('other', { waitTimeout: 5000 })).release();
+    expect(of('debug')[2]).toBe('debug Could not acquire "other": away');
+  });
+
+  it.each([
+    ['hash', `"${createHash('sha256').update('customer:42').digest('hex').slice(0, 12)}"`],
+    ['none', 'a key'],
+  ] as const)('shows keys as logKeys: %s says', async (logKeys, shown) => {
+    const { locks, lines } = open({ logKeys, slowWait: 100 }, silentStore());
+    const lease = await locks.acquire('customer:42', { label: 'holder' });
+    await failureOf(locks.acquire('customer:42', { waitTimeout: 500 }));
+    await failureOf(locks.acquire('customer:42', { waitTimeout: 50, fair: true }));
+    await failureOf(locks.using('customer:42', () => firstTurnAfterStandingStill(4000), { waitTimeout: 60_000 }));
+    await locks.acquire('customer:42');
+    await locks.close();
+    expect(lease.remaining()).toBe(0);
+    const all = lines.join('\n');
+    for (const line of ['has waited', 'Lost', 'Could not renew', 'Could not acquire', 'stood still', 'Closed while'])
+      expect(all).toContain(line);
+    expect(all).not.toContain('customer');
+    expect(all).toContain(`Lost ${shown} (holder)`);
+  });
+
+  it('gives details to a logger that wants them', async () => {
+    const { logger, details, store } = open();
+    const structured = new Locks(store, { logger: { ...logger, wantsDetails: true }, logKeys: 'hash' });
+    const { owner, fencingToken: token } = await structured.acquire('key', { keyTimeout: 300, label: 'StockService.reduce' });
+    await store.mutex.release({ key: 'key', owner, keepFor: 0 });
+    await eventually(() => details.length > 0);
+    const key = createHash('sha256').update('key').digest('hex').slice(0, 12);
+    expect(details).toEqual([{ key, label: 'StockService.reduce', owner, token }]);
+    await structured.close();
+  });
+});
