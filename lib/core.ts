@@ -10,6 +10,16 @@ export { currentLease } from './core/holding/call-chain.js';
 export type { AcquireOptions, OnTimeout, TimeoutContext, UsingOptions } from './core/model/options.js';
 export type { LockEvents, LockListener, LockLogger } from './core/model/events.js';
 export type { LatchChange, LatchDriver, LatchLook, LatchOperation, LatchState } from './core/store/latch-driver.js';
+export type {
+  CallTrace,
+  CallTracing,
+  ObservedCall,
+  ObservedRequest,
+  StoreOperation,
+  Telemetry,
+  TelemetryObserver,
+  TelemetrySource,
+} from './core/model/telemetry.js';
 export type { LockStore } from './core/store/lock-store.js';
 export type {
   AcquireReply,

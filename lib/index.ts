@@ -36,6 +36,16 @@ export type { Lease } from './core/model/lease.js';
 export { currentLease } from './core/holding/call-chain.js';
 export type { AcquireOptions, OnTimeout, TimeoutContext, UsingOptions } from './core/model/options.js';
 export type { LockEvents, LockListener, LockLogger } from './core/model/events.js';
+export type {
+  CallTrace,
+  CallTracing,
+  ObservedCall,
+  ObservedRequest,
+  StoreOperation,
+  Telemetry,
+  TelemetryObserver,
+  TelemetrySource,
+} from './core/model/telemetry.js';
 export type { LockStore } from './core/store/lock-store.js';
 export {
   LockAbortedError,

@@ -14,7 +14,7 @@ import { isSettledWithin } from './core/util/clock.js';
 import { processWide } from './core/util/process-wide.js';
 import { LockQueues } from './core/waiting/lock-queues.js';
 import { CountDownLatch, type CountDownLatchOptions } from './primitives/count-down-latch.js';
-import { KeyLock, takeable } from './primitives/key-lock.js';
+import { takeable, type KeyLock } from './primitives/key-lock.js';
 import {
   checkSemaphoreOptions,
   mutexKind,
@@ -30,6 +30,7 @@ import { LeaderElection, type LeaderElectionOptions } from './primitives/leader-
 import type { Lock, NoOptions, OnTimeoutResult } from './primitives/lock.js';
 import type { MultiLease } from './primitives/multi-lease.js';
 import { MultiLock } from './primitives/multi-lock.js';
+import { observation, type Observation } from './primitives/observation.js';
 
 const CONSOLE: LockLogger = { warn: (message) => console.warn(message), error: (message) => console.error(message) };
 
@@ -54,6 +55,7 @@ export class Locks {
   private readonly events: LockEventEmitter;
   private readonly runtime: Lifecycle;
   private readonly queues: LockQueues;
+  private readonly observed: Observation;
   private latches: LatchCalls | undefined;
   private readonly mutexKind: Kind;
   private closing: Promise<void> | undefined;
@@ -76,7 +78,8 @@ export class Locks {
     this.events = new LockEventEmitter(options.logger ?? CONSOLE);
     this.runtime = new Lifecycle(this.events, store.requestTimeout, ownerIds(options.app));
     this.queues = new LockQueues(this.runtime, { handOvers: 32, time: 50, ...defined(options.localQueue ?? {}) });
-    this.mutexKind = mutexKind(store.mutex);
+    this.observed = observation(store, this.queues, options);
+    this.mutexKind = mutexKind(this.observed.store.mutex);
     users.set(store, (users.get(store) ?? 0) + 1);
   }
 
@@ -98,7 +101,7 @@ export class Locks {
    * @throws {UnsupportedPrimitiveError} when the store has no such locks.
    */
   readWriteLock(key: string, options: ReadWriteLockOptions = {}): ReadWriteLock {
-    const drivers = this.offered(this.store.readWriteLock, 'read/write locks');
+    const drivers = this.offered(this.observed.store.readWriteLock, 'read/write locks');
     checkOptions(options, `Lock "${key}"`, READ_WRITE_CHECKS);
     const { read, write } = readWriteKinds(drivers, options.policy);
     return { read: this.lock(read, key), write: this.lock(write, key) };
@@ -112,7 +115,7 @@ export class Locks {
    * @throws {UnsupportedPrimitiveError} when the store has no semaphores.
    */
   semaphore(key: string, options: SemaphoreOptions): Lock {
-    const driver = this.offered(this.store.semaphore, 'semaphores');
+    const driver = this.offered(this.observed.store.semaphore, 'semaphores');
     checkSemaphoreOptions(options, `Semaphore "${key}"`);
     return this.lock(semaphoreKind(driver, options), key);
   }
@@ -211,7 +214,7 @@ export class Locks {
   }
 
   private lock(kind: Kind, key: string): KeyLock {
-    return new KeyLock(this.queues, kind, this.fullKey(key), this.defaults);
+    return new this.observed.Lock(this.queues, kind, this.fullKey(key), this.defaults);
   }
 
   private fullKey(key: string): string {
@@ -238,6 +241,7 @@ export class Locks {
     await Promise.all(held.map((lease) => lease.revoke(new LockLostError('The lease was released because the locks were closed.'))));
     // Clean-up under way may fail with a broken connection, and is sent once more over the next one.
     await isSettledWithin(3 * this.store.requestTimeout, this.runtime.quiet());
+    this.observed.stop();
     const others = (users.get(this.store) ?? 1) - 1;
     users.set(this.store, others);
     if (others === 0) await this.store.close();

@@ -4,6 +4,7 @@ import type { LockLogger } from '../core/model/events.js';
 import { checkOptions, integerFrom, ofType, oneOf, only, type Check } from '../core/model/check-options.js';
 import type { LocalQueueOptions } from '../core/model/locks-options.js';
 import { USING_CHECKS, type OnTimeout, type UsingOptions } from '../core/model/options.js';
+import type { Telemetry } from '../core/model/telemetry.js';
 import type { LockStore } from '../core/store/lock-store.js';
 import {
   checkSemaphoreOptions,
@@ -101,6 +102,8 @@ export interface DistributedLockModuleOptions {
   localQueue?: LocalQueueOptions;
   /** Default: Nest's logger; `false`: none. */
   logger?: LockLogger | false;
+  /** Metrics and traces: `prometheus()`, `openTelemetry()`, or both. Default: none, which costs nothing. */
+  telemetry?: Telemetry | readonly Telemetry[];
 }
 
 /** A provider that makes the options for {@link DistributedLockModule.forRootAsync}. */
@@ -181,6 +184,7 @@ const MODULE_CHECKS = {
   shutdownTimeout: ANY,
   logger: ANY,
   localQueue: ANY,
+  telemetry: ANY,
 };
 
 /** @throws {LockConfigError} naming the option; {@link Locks} checks the rest. */

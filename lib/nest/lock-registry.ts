@@ -53,9 +53,10 @@ export class LockRegistry implements OnApplicationBootstrap, BeforeApplicationSh
           'A second store needs a "name" of its own.',
       );
     }
-    const { store, namespace = '', app, defaults = {}, shutdownTimeout, localQueue, logger = new Logger('DistributedLock') } = options;
+    const { store, namespace = '', app, defaults = {}, shutdownTimeout, localQueue, telemetry } = options;
+    const { logger = new Logger('DistributedLock') } = options;
     const ofLocks = coreOptionsOf(defaults);
-    const locks = new Locks(store, { namespace, app, defaults: ofLocks, shutdownTimeout, localQueue, logger });
+    const locks = new Locks(store, { namespace, app, defaults: ofLocks, shutdownTimeout, localQueue, telemetry, logger });
     keyFinders.set(locks, (type, method, args) => this.keyOf(locks, type, method, args));
     this.stores.set(name, { locks, logger, defaults, complete: completeOptions(ofLocks), namespace });
     return locks;

@@ -2,7 +2,7 @@ import { LockEventEmitter, type LockLogger } from '../../lib/core/model/events.j
 import { LockTimeoutError } from '../../lib/core/model/errors.js';
 
 const event = { key: 'k', kind: 'mutex', label: undefined } as const;
-const released = { ...event, owner: 'o', fencingToken: 1, held: 1 };
+const released = { ...event, owner: 'o', fencingToken: 1, held: 1, limited: false };
 
 describe('listeners', () => {
   it('hear what they listen to, in order, until they stop', () => {
@@ -50,7 +50,7 @@ describe('listeners', () => {
     events.on('timeout', () => {
       throw fault;
     });
-    expect(() => events.emit('timeout', { ...event, waited: 1, attempts: 1, holder: undefined })).not.toThrow();
+    expect(() => events.emit('timeout', { ...event, waited: 1, attempts: 1, holder: undefined, waitTimeout: 1 })).not.toThrow();
   });
 
   it('that reject are logged too', async () => {
@@ -123,7 +123,15 @@ describe('a logger', () => {
     expect(() => {
       events.warn('w');
       events.debug('d');
-      events.emit('lost', { ...event, owner: 'o', held: 1, reason: 'taken', afterRelease: false, error: undefined as never });
+      events.emit('lost', {
+        ...event,
+        owner: 'o',
+        held: 1,
+        reason: 'taken',
+        limited: false,
+        afterRelease: false,
+        error: undefined as never,
+      });
     }).not.toThrow();
   });
 });

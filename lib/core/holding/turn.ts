@@ -82,7 +82,12 @@ export class Turn {
     if (this.isTold) return false;
     this.isTold = true;
     if (!runtime.events.isHeard('released')) return false;
-    runtime.events.emit('released', { ...this.event, fencingToken: this.fencingToken, held: now() - this.grantedAt });
+    runtime.events.emit('released', {
+      ...this.event,
+      fencingToken: this.fencingToken,
+      held: now() - this.grantedAt,
+      limited: this.limit !== undefined,
+    });
     return true;
   }
 
@@ -95,7 +100,14 @@ export class Turn {
   tellLost(reason: LockEvents['lost']['reason'], error: LockLostError): void {
     const { events } = this.tenure.runtime;
     if (!events.isHeard('lost')) return;
-    events.emit('lost', { ...this.event, held: now() - this.grantedAt, reason, error, afterRelease: this.isTold });
+    events.emit('lost', {
+      ...this.event,
+      held: now() - this.grantedAt,
+      reason,
+      limited: this.limit !== undefined,
+      error,
+      afterRelease: this.isTold,
+    });
   }
 
   private stopIfAllAreOver(): void {

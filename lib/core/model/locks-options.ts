@@ -2,6 +2,7 @@ import { checkOptions, integerFrom, ofType } from './check-options.js';
 import type { LockLogger } from './events.js';
 import { checkKey } from './key.js';
 import { USING_CHECKS, type UsingOptions } from './options.js';
+import type { Telemetry } from './telemetry.js';
 
 /** How long the callers of one process may pass a key on among themselves while another process waits for it. */
 export interface LocalQueueOptions {
@@ -25,6 +26,8 @@ export interface LocksOptions {
   shutdownTimeout?: number;
   /** Default: 32 hand-overs or 50 ms. */
   localQueue?: LocalQueueOptions;
+  /** Metrics and traces: `prometheus()`, `openTelemetry()`, or both. Default: none, which costs nothing. */
+  telemetry?: Telemetry | readonly Telemetry[];
 }
 
 /** Tokens follow a clock. More of them at a time would get ahead of it. */
@@ -42,6 +45,10 @@ const LOCKS_CHECKS = {
       : 'an object with the methods warn and error, or false',
   shutdownTimeout: integerFrom(0),
   localQueue: () => undefined,
+  telemetry: (value: unknown) =>
+    [value].flat().every((each) => typeof (each as Telemetry | null)?.observe === 'function')
+      ? undefined
+      : 'prometheus(), openTelemetry() or a list of them',
 };
 
 /** @throws {LockConfigError} naming the option. */

@@ -18,7 +18,7 @@ export class LockQueue extends LinkedEntry<LockQueue> {
   readonly runtime: Lifecycle;
   /** Whether a caller of this process has had the key since the queue was idle: more are likely to come. */
   isInUse = false;
-  private readonly waiting = new LinkedList<Waiter>();
+  readonly waiting = new LinkedList<Waiter>();
   private contenders = emptyList<Contender>();
   private holders = emptyList<Tenure>();
   /** Why the key was not granted when a contender asked last. */
@@ -158,24 +158,16 @@ export class LockQueue extends LinkedEntry<LockQueue> {
     const { guardsBody, options } = waiter.settings;
     const turn = tenure.beginTurn(time, minHold, options.label);
     const lease = new HeldLease(turn, guardsBody, options.maxHold);
-    const { events } = this.runtime;
-    if (events.isHeard('acquired')) {
-      const { fencingToken, event } = turn;
-      const via = attempts === 0 ? 'handover' : waiter.isWaiting ? 'store' : 'free';
-      waiter.inContext(() => events.emit('acquired', { ...event, fencingToken, waited: waiter.waited, attempts, via }));
-    }
+    waiter.tellGranted(this.runtime.events, lease, attempts);
     this.runtime.acquireEnds();
     waiter.resolve(lease);
   }
 
   /** Begins the caller's patience, when the key was found taken for the first time. */
   private wait(waiter: Waiter): void {
-    if (waiter.isWaiting || waiter.isOver) return;
-    waiter.isWaiting = true;
-    const { events } = this.runtime;
-    if (events.isAnyHeard) waiter.keepContext();
-    waiter.limit(() => this.deadline(waiter));
-    if (waiter.settings.patience > 0 && events.isHeard('waiting')) events.emit('waiting', waiter.event(this.key));
+    if (waiter.isOver) return;
+    waiter.settings.trace?.waits(this.holder);
+    if (!waiter.isWaiting) waiter.begin(this.runtime.events, this.key, () => this.deadline(waiter));
   }
 
   /** For the first waiter the store is asked once more, because the last request may be long ago. It waits for one requestTimeout at most. */
@@ -233,6 +225,12 @@ export class LockQueue extends LinkedEntry<LockQueue> {
     this.queues.rest(this);
   }
 
+  /** The owner that has the key, as far as it is known. */
+  private get holder(): string | undefined {
+    const { outcome } = this;
+    return this.holders[0]?.owner ?? (outcome && 'granted' in outcome ? outcome.holder : undefined) ?? undefined;
+  }
+
   /** @param isAtTheLatest its last requestTimeout is over, too. */
   private reasonAtTheEnd(waiter: Waiter, isAtTheLatest = false): LockError {
     const { key } = this;
@@ -243,7 +241,7 @@ export class LockQueue extends LinkedEntry<LockQueue> {
     const silence = (holder ?? contender)?.silence ?? 0;
     const isKnown = holder ?? outcome ?? this.isInUse;
     if (!isKnown || silence >= this.runtime.requestTimeout || (isAtTheLatest && silence > 0)) return unanswered(key);
-    const owner = this.holders[0]?.owner ?? outcome?.holder ?? undefined;
+    const owner = this.holder;
     const by = owner ? `held by ${owner}` : 'taken';
     return new LockTimeoutError(`Could not acquire "${key}" within ${Math.round(waiter.waited)} ms: it is ${by}.`, { key, holder: owner });
   }

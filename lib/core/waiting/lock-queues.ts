@@ -70,7 +70,7 @@ export class LockQueues {
     this.shared.get(queue.driver)?.delete(queue.id ?? queue.key);
   }
 
-  private each(act: (queue: LockQueue) => void): void {
+  each(act: (queue: LockQueue) => void): void {
     for (const queues of [this.own, ...[...this.shared.values()].map((byId) => byId.values())]) for (const queue of [...queues]) act(queue);
   }
 }
