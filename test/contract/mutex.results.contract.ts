@@ -169,7 +169,7 @@ export function resultsContract(makeStore: MakeStore, kind: Kind): void {
       const { owner, fencingToken } = await locks.using(key, (lease) => lease);
       expect(told).toEqual([
         ['acquired', { ...event(key), owner, fencingToken, waited: time, attempts: 1, via: 'free' }],
-        ['released', { ...event(key), owner, fencingToken, held: time }],
+        ['released', { ...event(key), owner, fencingToken, held: time, limited: false }],
       ]);
     });
 
