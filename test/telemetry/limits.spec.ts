@@ -71,12 +71,58 @@ describe('telemetry', () => {
     await locks.close();
   });
 
+  it('counts one hold of a lease that was found lost after its release', async () => {
+    const store = memoryStore();
+    const locks = new Locks(store, { telemetry: prometheus(registry), logger: false, localQueue: { handOvers: 1 } });
+    const first = await locks.acquire('key', { keyTimeout: 60_000 });
+    const second = locks.acquire('key', { keyTimeout: 60_000, waitTimeout: 5000 });
+    await eventually(async () => total(await scrape(), 'distributed_lock_waiting') === 1);
+    await store.mutex.release({ key: 'key', owner: first.owner, keepFor: 0 });
+    await first.release();
+    await (await second).release();
+    const after = await scrape();
+    expect(total(after, 'distributed_lock_lost_total')).toBe(1);
+    expect(total(after, 'distributed_lock_hold_duration_seconds_count', { outcome: 'released' })).toBe(2);
+    expect(total(after, 'distributed_lock_hold_duration_seconds_count')).toBe(2);
+    await locks.close();
+  });
+
   it('tells a lease that reached its maxHold from one that was released', async () => {
     const locks = new Locks(memoryStore(), { telemetry: prometheus(registry), logger: false });
     const lease = await locks.acquire('key', { maxHold: 20 });
     await new Promise((resolve) => lease.signal.addEventListener('abort', resolve));
     await lease.release();
     expect(total(await scrape(), 'distributed_lock_hold_duration_seconds_count', { outcome: 'limited' })).toBe(1);
+    await locks.close();
+  });
+
+  it('counts a caller as waiting when its key was found taken, and not while it asks', async () => {
+    const store = memoryStore();
+    let answer!: () => void;
+    const answered = new Promise<void>((resolve) => (answer = resolve));
+    const acquire: typeof store.mutex.acquire = (request) => answered.then(() => store.mutex.acquire(request));
+    const mutex = Object.assign(Object.create(store.mutex) as typeof store.mutex, { acquire });
+    const locks = new Locks({ ...store, mutex }, { telemetry: prometheus(registry), logger: false });
+    const other = new Locks(store, { logger: false });
+    const holder = await other.acquire('key');
+    const waiter = locks.acquire('key', { waitTimeout: 5000 });
+    expect(total(await scrape(), 'distributed_lock_waiting')).toBe(0);
+    answer();
+    await eventually(async () => total(await scrape(), 'distributed_lock_waiting') === 1);
+    await holder.release();
+    await (await waiter).release();
+    await Promise.all([locks.close(), other.close()]);
+  });
+
+  it('tells the age of the oldest hold, not of the last one', async () => {
+    const locks = new Locks(memoryStore(), { telemetry: prometheus(registry), logger: false });
+    const start = performance.now();
+    await locks.acquire('first', { label: 'A.b' });
+    await eventually(() => performance.now() > start + 50);
+    const between = performance.now();
+    await locks.acquire('second', { label: 'A.b' });
+    expect(total(await scrape(), 'distributed_lock_oldest_hold_seconds')).toBeGreaterThan((performance.now() - between) / 1000);
+    expect(total(await scrape(), 'distributed_lock_oldest_hold_seconds')).toBeGreaterThanOrEqual(0.04);
     await locks.close();
   });
 
