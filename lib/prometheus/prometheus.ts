@@ -1,9 +1,9 @@
-import { Counter, Gauge, Histogram, register as defaultRegistry, type Registry } from 'prom-client';
+import { Gauge, register as defaultRegistry, type Registry } from 'prom-client';
 import type { Telemetry } from '../core/model/telemetry.js';
 import { processWide } from '../core/util/process-wide.js';
 import { Hub, type Sink } from '../telemetry/hub.js';
 import { ALL, type GaugeName, type Instrument, type InstrumentName, type RecordedName } from '../telemetry/instruments.js';
-import type { Attributes } from '../telemetry/series.js';
+import { SeriesCounter, SeriesHistogram } from './series-metrics.js';
 
 /** A registry has each metric once, however many `Locks` and copies of this package report to it. */
 const hubs = processWide('prometheus', () => new WeakMap<Registry, Hub>());
@@ -30,18 +30,16 @@ function isComplete(registry: Registry): boolean {
 }
 
 function register(registry: Registry): Hub {
-  const recorders = new Map<RecordedName, (attributes: Attributes, value: number) => void>();
-  const sink: Sink = (name, value, attributes) => recorders.get(name)?.(attributes, value);
+  const recorded = new Map<RecordedName, SeriesHistogram | SeriesCounter>();
+  const sink: Sink = (name, value, attributes) => recorded.get(name)?.record(value, attributes);
   const hub = new Hub(sink);
   for (const [name, instrument] of ALL) {
     const { type, description, attributes, buckets = [] } = instrument;
     const settings = { name: nameIn(name, instrument), help: description, labelNames: [...attributes], registers: [registry] };
     if (type === 'histogram') {
-      const histogram = new Histogram({ ...settings, buckets: [...buckets] });
-      recorders.set(name as RecordedName, (series, value) => histogram.observe(series, value));
+      recorded.set(name as RecordedName, new SeriesHistogram({ ...settings, buckets: [...buckets] }));
     } else if (type === 'counter') {
-      const counter = new Counter(settings);
-      recorders.set(name as RecordedName, (series, value) => counter.inc(series, value));
+      recorded.set(name as RecordedName, new SeriesCounter(settings));
     } else {
       new Gauge({
         ...settings,

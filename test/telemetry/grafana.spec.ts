@@ -38,7 +38,9 @@ beforeAll(async () => {
   await locks.using('released', () => undefined, { label });
   const election = locks.leaderElection('reports');
   const elected = new Promise((resolve) => election.on('elected', resolve));
-  const candidacy = election.run(() => elected).catch(() => undefined);
+  const candidacy = election
+    .run(({ signal }) => new Promise((resolve) => signal.addEventListener('abort', resolve)))
+    .catch(() => undefined);
   await elected;
   const waiter = locks.acquire('renewed', { label, waitTimeout: Infinity }).catch(() => undefined);
   const scrape = async () => {

@@ -82,12 +82,9 @@ export class Turn {
     if (this.isTold) return false;
     this.isTold = true;
     if (!runtime.events.isHeard('released')) return false;
-    runtime.events.emit('released', {
-      ...this.event,
-      fencingToken: this.fencingToken,
-      held: now() - this.grantedAt,
-      limited: this.limit !== undefined,
-    });
+    const { event, fencingToken, grantedAt, limit } = this;
+    // Not by a spread, which costs more than the rest of a hold on Node 20.
+    runtime.events.emit('released', Object.assign(event, { fencingToken, held: now() - grantedAt, limited: limit !== undefined }));
     return true;
   }
 

@@ -63,7 +63,8 @@ export class Waiter extends Caller<Wish> implements LinkedEntry<Waiter> {
     if (!trace && !events.isHeard('acquired')) return;
     const { fencingToken, event } = lease.turn;
     const via = attempts === 0 ? 'handover' : this.isWaiting ? 'store' : 'free';
-    const acquired = { ...event, fencingToken, waited: this.waited, attempts, via } as const;
+    // Not by a spread, which costs more than the rest of an acquire on Node 20.
+    const acquired = Object.assign(event, { fencingToken, waited: this.waited, attempts, via } as const);
     trace?.granted(lease, acquired);
     this.inContext(() => events.emit('acquired', acquired));
   }
