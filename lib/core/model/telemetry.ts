@@ -70,6 +70,8 @@ export interface CallTrace {
   readonly suffix: string | undefined;
   /** It waits. Called for each answer of the store, with the owner id of the holder as far as that is known. */
   waits(holder: string | undefined): void;
+  /** It has its lease. Called before the caller goes on. */
   granted(lease: object, event: LockEvents['acquired']): void;
+  /** It ends without a lease. */
   failed(error: LockError, attempts: number): void;
 }

@@ -59,13 +59,15 @@ export class Waiter extends Caller<Wish> implements LinkedEntry<Waiter> {
   }
 
   tellGranted(events: LockEventEmitter, lease: HeldLease, attempts: number): void {
-    const { trace } = this.settings;
-    if (!trace && !events.isHeard('acquired')) return;
+    if (this.settings.trace || events.isHeard('acquired')) this.emitAcquired(events, lease, attempts);
+  }
+
+  private emitAcquired(events: LockEventEmitter, lease: HeldLease, attempts: number): void {
     const { fencingToken, event } = lease.turn;
     const via = attempts === 0 ? 'handover' : this.isWaiting ? 'store' : 'free';
     // Not by a spread, which costs more than the rest of an acquire on Node 20.
     const acquired = Object.assign(event, { fencingToken, waited: this.waited, attempts, via } as const);
-    trace?.granted(lease, acquired);
+    this.settings.trace?.granted(lease, acquired);
     this.inContext(() => events.emit('acquired', acquired));
   }
 
