@@ -14,6 +14,7 @@ export type {
   CallTrace,
   CallTracing,
   ObservedCall,
+  ObservedLease,
   ObservedRequest,
   StoreOperation,
   Telemetry,

@@ -40,6 +40,7 @@ export type {
   CallTrace,
   CallTracing,
   ObservedCall,
+  ObservedLease,
   ObservedRequest,
   StoreOperation,
   Telemetry,

@@ -1,7 +1,7 @@
 import type { Attributes, Context, Link } from '@opentelemetry/api';
 import { LockAbortedError, LockTimeoutError, type LockError } from '../core/model/errors.js';
 import type { LockEvent, LockEvents } from '../core/model/events.js';
-import type { CallTrace } from '../core/model/telemetry.js';
+import type { CallTrace, ObservedLease } from '../core/model/telemetry.js';
 import type { CallSpans } from './call-spans.js';
 
 /** The spans of one call: of its wait, if it had to wait, and of its hold. A free lock costs one span. */
@@ -24,7 +24,7 @@ export class CallSpan implements CallTrace {
     this.link ??= this.spans.live.linkTo(holder);
   }
 
-  granted(lease: object, { owner, fencingToken, attempts, via }: LockEvents['acquired']): void {
+  granted(lease: ObservedLease, { owner, fencingToken, attempts, via }: LockEvents['acquired']): void {
     this.spans.safely(() => {
       const attributes: Attributes = {
         'distributed_lock.owner': owner,
@@ -33,7 +33,7 @@ export class CallSpan implements CallTrace {
       };
       if (fencingToken !== null) attributes['distributed_lock.fencing_token'] = fencingToken;
       if (via !== 'free') this.tellWait({ ...attributes, 'distributed_lock.outcome': 'acquired' });
-      this.spans.hold(lease, owner, this.spans.start('hold', this.call, this.parent, attributes));
+      this.spans.hold(lease, this.spans.start('hold', this.call, this.parent, attributes));
     });
   }
 

@@ -15,7 +15,7 @@ import {
 import type { LockError } from '../core/model/errors.js';
 import type { LockEvent } from '../core/model/events.js';
 import { ownerOf } from '../core/model/owner.js';
-import type { CallTracing, TelemetrySource } from '../core/model/telemetry.js';
+import type { CallTracing, ObservedLease, TelemetrySource } from '../core/model/telemetry.js';
 import { CallSpan } from './call-span.js';
 import { SCOPE } from './metrics.js';
 
@@ -25,16 +25,22 @@ const TRACE_OF_OWNER = /;([0-9a-f]{32})-([0-9a-f]{16})$/;
 
 /** The spans of what this process holds now, by owner id. */
 export class LiveHolds {
-  private readonly spans = new Map<string, Span>();
+  private readonly holds = new Map<string, { readonly lease: ObservedLease; readonly span: Span }>();
 
-  begin(owner: string, span: Span): void {
-    this.spans.set(owner, span);
+  begin(lease: ObservedLease, span: Span): void {
+    this.holds.set(lease.owner, { lease, span });
   }
 
   end(owner: string): Span | undefined {
-    const span = this.spans.get(owner);
-    this.spans.delete(owner);
-    return span;
+    const hold = this.holds.get(owner);
+    this.holds.delete(owner);
+    return hold?.span;
+  }
+
+  /** Of the call that has this lease. Re-entrant calls have leases of their own, and no span. */
+  of(lease: ObservedLease): Span | undefined {
+    const hold = this.holds.get(lease.owner);
+    return hold?.lease === lease ? hold.span : undefined;
   }
 
   /**
@@ -45,8 +51,8 @@ export class LiveHolds {
   linkTo(holder: string | undefined): Link | undefined {
     const owner = ownerOf(holder);
     if (owner === null) return undefined;
-    const span = this.spans.get(owner);
-    if (span) return { context: span.spanContext() };
+    const hold = this.holds.get(owner);
+    if (hold) return { context: hold.span.spanContext() };
     const [, traceId, spanId] = TRACE_OF_OWNER.exec(owner) ?? [];
     if (traceId === undefined || spanId === undefined) return undefined;
     return { context: { traceId, spanId, traceFlags: TraceFlags.SAMPLED, isRemote: true }, attributes: { 'link.turn': 'first' } };
@@ -56,7 +62,6 @@ export class LiveHolds {
 /** The spans of the calls of one `Locks`. */
 export class CallSpans implements CallTracing {
   private readonly tracer: Tracer = trace.getTracer(SCOPE);
-  private readonly bodies = new WeakMap<object, Span>();
   private readonly forget: readonly (() => void)[];
   private warnedAt = -Infinity;
 
@@ -84,8 +89,8 @@ export class CallSpans implements CallTracing {
     });
   }
 
-  run<T>(lease: object, body: () => T): T {
-    const span = this.bodies.get(lease);
+  run<T>(lease: ObservedLease, body: () => T): T {
+    const span = this.live.of(lease);
     return span ? context.with(trace.setSpan(context.active(), span), body) : body();
   }
 
@@ -102,10 +107,8 @@ export class CallSpans implements CallTracing {
   }
 
   /** From now on the body of the lease runs in the span, and waiters link to it. */
-  hold(lease: object, owner: string, span: Span): void {
-    if (!isSpanContextValid(span.spanContext())) return;
-    this.bodies.set(lease, span);
-    this.live.begin(owner, span);
+  hold(lease: ObservedLease, span: Span): void {
+    if (isSpanContextValid(span.spanContext())) this.live.begin(lease, span);
   }
 
   fail(span: Span, key: string, error: LockError): void {

@@ -11,7 +11,8 @@ const values = [0, 0.1, 0.100001, 0.7, 1, 3];
 /** The same metrics and the same values, from prom-client itself and from ours. */
 function pair(contentType?: string) {
   const registries = [0, 1].map(() => {
-    const registry = new Registry(contentType);
+    const registry = new Registry();
+    if (contentType) registry.setContentType(contentType as never);
     registry.setDefaultLabels({ app: 'shop' });
     return registry;
   }) as [Registry, Registry];

@@ -56,12 +56,18 @@ export interface TelemetryObserver {
   stop(): void;
 }
 
+/** A lease of this process. */
+export interface ObservedLease {
+  /** Of re-entrant calls the same, in leases of their own. */
+  readonly owner: string;
+}
+
 /** Follows each call that asks for a key. Its methods must not throw. */
 export interface CallTracing {
   /** Called in the async context of the call; `undefined`: this call is not followed. */
   begin(call: { readonly key: string; readonly kind: LockKindName; readonly label: string | undefined }): CallTrace | undefined;
   /** Runs the body of the call whose lease this is. */
-  run<T>(lease: object, body: () => T): T;
+  run<T>(lease: ObservedLease, body: () => T): T;
 }
 
 /** One call that is followed. Its methods are called in any async context, and must not throw. */
@@ -71,7 +77,7 @@ export interface CallTrace {
   /** It waits. Called for each answer of the store, with the owner id of the holder as far as that is known. */
   waits(holder: string | undefined): void;
   /** It has its lease. Called before the caller goes on. */
-  granted(lease: object, event: LockEvents['acquired']): void;
+  granted(lease: ObservedLease, event: LockEvents['acquired']): void;
   /** It ends without a lease. */
   failed(error: LockError, attempts: number): void;
 }
