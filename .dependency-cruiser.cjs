@@ -5,7 +5,10 @@ const clients = { redis: ['ioredis'] };
 /** Packages that the Nest floor may import. */
 const nestPeers = ['@nestjs/common', '@nestjs/core', 'reflect-metadata', 'rxjs'];
 /** Floor 4: each is an entry of its own, and nothing below may know of it. */
-const extras = ['terminus', 'metrics', 'tracing', 'dashboard', 'testing', 'fence-guard', 'cli'];
+const extras = ['terminus', 'prometheus', 'opentelemetry', 'dashboard', 'testing', 'fence-guard', 'cli'];
+
+/** The packages that each of them may import. */
+const peersOfExtras = { prometheus: ['prom-client'], opentelemetry: ['@opentelemetry/api'] };
 
 /** Folders of lib/core, the lowest first. */
 const coreFloors = ['util', 'model', 'store', 'holding', 'waiting', 'latch', 'inspect'];
@@ -116,6 +119,26 @@ module.exports = {
       from: { path: '^lib/', pathNot: '^lib/index\\.ts$' },
       to: { path: '^lib/(index|core)\\.ts$' },
     },
+    floor(
+      'floor-3-telemetry',
+      '^lib/telemetry/',
+      '^lib/(core|telemetry)/',
+      'What the adapters of metrics share: it knows none of them, and loads only with one.',
+    ),
+    ...Object.entries(peersOfExtras).map(([extra, names]) => ({
+      name: `peer-of-${extra}`,
+      comment: `${names.join(', ')} is an optional peer: programs that do not use this entry must load without it.`,
+      severity: 'error',
+      from: { path: '^lib/', pathNot: `^lib/${extra}/` },
+      to: { path: inNodeModules(names) },
+    })),
+    {
+      name: 'telemetry-is-for-adapters',
+      comment: 'The engine knows its interface only (core/model/telemetry.ts).',
+      severity: 'error',
+      from: { path: '^lib/', pathNot: '^lib/(telemetry|prometheus|opentelemetry)/' },
+      to: { path: '^lib/telemetry/' },
+    },
     {
       name: 'extras-on-top',
       comment: 'Nothing below floor 4 knows of it, and one extra not of another.',
@@ -127,7 +150,7 @@ module.exports = {
       name: 'no-stranger',
       comment: 'Every file of lib is on a floor: name a new folder here before it is written.',
       severity: 'error',
-      from: { path: '^lib/', pathNot: `^lib/((core|primitives|stores|nest)/|${anyOf(extras)}/|(index|core|locks)\\.ts$)` },
+      from: { path: '^lib/', pathNot: `^lib/((core|primitives|stores|nest|telemetry)/|${anyOf(extras)}/|(index|core|locks)\\.ts$)` },
       to: {},
     },
     {

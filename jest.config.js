@@ -29,6 +29,8 @@ export default {
     '^nestjs-distributed-lock/core$': '<rootDir>/lib/core.ts',
     '^nestjs-distributed-lock/(redis|memory)$': '<rootDir>/lib/stores/$1/$1.store.ts',
     '^nestjs-distributed-lock/terminus$': '<rootDir>/lib/terminus/lock-health.indicator.ts',
+    '^nestjs-distributed-lock/prometheus$': '<rootDir>/lib/prometheus/prometheus.ts',
+    '^nestjs-distributed-lock/opentelemetry$': '<rootDir>/lib/opentelemetry/open-telemetry.ts',
     '^(\\.{1,2}/.*)\\.js$': '$1',
   },
   testTimeout: 30_000,

@@ -29,6 +29,17 @@ export type { LatchChange, LatchDriver, LatchLook, LatchOperation, LatchState } 
 export type { LocksHealth } from './core/waiting/health.js';
 export type { LockStore, StateListener, StoreReport } from './core/store/lock-store.js';
 export type {
+  CallTrace,
+  CallTracing,
+  ObservedCall,
+  ObservedLease,
+  ObservedRequest,
+  StoreOperation,
+  Telemetry,
+  TelemetryObserver,
+  TelemetrySource,
+} from './core/model/telemetry.js';
+export type {
   AcquireReply,
   AcquireRequest,
   CheckReply,

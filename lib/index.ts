@@ -52,6 +52,17 @@ export type { AcquireOptions, OnTimeout, TimeoutContext, UsingOptions } from './
 export type { LockEvents, LockListener } from './core/model/events.js';
 export type { LockLogger, LogDetails, LogKeys } from './core/model/lock-log.js';
 export type { LocksHealth } from './core/waiting/health.js';
+export type {
+  CallTrace,
+  CallTracing,
+  ObservedCall,
+  ObservedLease,
+  ObservedRequest,
+  StoreOperation,
+  Telemetry,
+  TelemetryObserver,
+  TelemetrySource,
+} from './core/model/telemetry.js';
 export type { LockStore } from './core/store/lock-store.js';
 export {
   LockAbortedError,

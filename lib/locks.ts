@@ -9,7 +9,7 @@ import type { LocksOptions } from './core/model/locks-options.js';
 import { completeOptions, type AcquireOptions, type ResolvedOptions, type UsingOptions } from './core/model/options.js';
 import type { LockStore } from './core/store/lock-store.js';
 import { CountDownLatch, type CountDownLatchOptions } from './primitives/count-down-latch.js';
-import { KeyLock, takeable } from './primitives/key-lock.js';
+import { takeable, type KeyLock } from './primitives/key-lock.js';
 import {
   checkSemaphoreOptions,
   mutexKind,
@@ -25,10 +25,12 @@ import { LeaderElection, type LeaderElectionOptions } from './primitives/leader-
 import type { Lock, NoOptions, OnTimeoutResult } from './primitives/lock.js';
 import type { MultiLease } from './primitives/multi-lease.js';
 import { MultiLock } from './primitives/multi-lock.js';
+import { observation, type Observation } from './primitives/observation.js';
 
 /** The locks of one store: `await locks.using('order:42', async (lease) => …)`. Create one for each store, and keep it. */
 export class Locks extends OpenStore {
   private readonly defaults: ResolvedOptions;
+  private readonly observed: Observation;
   private latches: LatchCalls | undefined;
   private readonly mutexKind: Kind;
 
@@ -39,7 +41,9 @@ export class Locks extends OpenStore {
   constructor(store: LockStore, options: LocksOptions = {}) {
     super(store, options);
     this.defaults = completeOptions(options.defaults ?? {});
-    this.mutexKind = mutexKind(store.mutex);
+    this.observed = observation(store, this.queues, options);
+    this.atEnd.push(() => this.observed.stop());
+    this.mutexKind = mutexKind(this.observed.store.mutex);
   }
 
   /**
@@ -60,7 +64,7 @@ export class Locks extends OpenStore {
    * @throws {UnsupportedPrimitiveError} when the store has no such locks.
    */
   readWriteLock(key: string, options: ReadWriteLockOptions = {}): ReadWriteLock {
-    const drivers = this.offered(this.store.readWriteLock, 'read/write locks');
+    const drivers = this.offered(this.observed.store.readWriteLock, 'read/write locks');
     checkOptions(options, `Lock "${key}"`, READ_WRITE_CHECKS);
     const { read, write } = readWriteKinds(drivers, options.policy);
     return { read: this.lock(read, key), write: this.lock(write, key) };
@@ -74,7 +78,7 @@ export class Locks extends OpenStore {
    * @throws {UnsupportedPrimitiveError} when the store has no semaphores.
    */
   semaphore(key: string, options: SemaphoreOptions): Lock {
-    const driver = this.offered(this.store.semaphore, 'semaphores');
+    const driver = this.offered(this.observed.store.semaphore, 'semaphores');
     checkSemaphoreOptions(options, `Semaphore "${key}"`);
     return this.lock(semaphoreKind(driver, options), key);
   }
@@ -154,7 +158,7 @@ export class Locks extends OpenStore {
   }
 
   private lock(kind: Kind, key: string): KeyLock {
-    return new KeyLock(this.queues, kind, this.fullKey(key), this.defaults);
+    return new this.observed.Lock(this.queues, kind, this.fullKey(key), this.defaults);
   }
 
   private fullKey(key: string): string {

@@ -4,6 +4,7 @@ import type { LockLogger, LogKeys } from '../core/model/lock-log.js';
 import { checkOptions, integerFrom, ofType, oneOf, only, type Check } from '../core/model/check-options.js';
 import type { LocalQueueOptions } from '../core/model/locks-options.js';
 import { USING_CHECKS, type OnTimeout, type UsingOptions } from '../core/model/options.js';
+import type { Telemetry } from '../core/model/telemetry.js';
 import type { LockStore } from '../core/store/lock-store.js';
 import {
   checkSemaphoreOptions,
@@ -112,6 +113,8 @@ export interface DistributedLockModuleOptions {
   logKeys?: LogKeys;
   /** A caller that has waited for so many milliseconds is warned about, once a minute for each label. `Infinity`: none. Default 30,000. */
   slowWait?: number;
+  /** Metrics and traces: `prometheus()`, `openTelemetry()`, or both. Default: none, which costs nothing. */
+  telemetry?: Telemetry | readonly Telemetry[];
 }
 
 /** A provider that makes the options for {@link DistributedLockModule.forRootAsync}. */
@@ -196,6 +199,7 @@ const MODULE_CHECKS = {
   logKeys: ANY,
   slowWait: ANY,
   localQueue: ANY,
+  telemetry: ANY,
 };
 
 /** @throws {LockConfigError} naming the option; {@link Locks} checks the rest. */

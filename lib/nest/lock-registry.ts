@@ -67,9 +67,20 @@ export class LockRegistry implements OnModuleInit, OnApplicationBootstrap, Befor
       localQueue,
       logger = new Logger('DistributedLock'),
     } = options;
-    const { logKeys, slowWait, failFast = false } = options;
+    const { logKeys, slowWait, telemetry, failFast = false } = options;
     const ofLocks = coreOptionsOf(defaults);
-    const locks = new Locks(store, { namespace, app, visible, defaults: ofLocks, shutdownTimeout, localQueue, logger, logKeys, slowWait });
+    const locks = new Locks(store, {
+      namespace,
+      app,
+      visible,
+      defaults: ofLocks,
+      shutdownTimeout,
+      localQueue,
+      logger,
+      logKeys,
+      slowWait,
+      telemetry,
+    });
     this.storeChecks.add(locks, name === DEFAULT_NAME ? undefined : name, failFast);
     keyFinders.set(locks, (type, method, args) => this.keyOf(locks, type, method, args));
     this.stores.set(name, { locks, logger, defaults, complete: completeOptions(ofLocks), namespace });

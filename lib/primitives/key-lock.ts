@@ -2,7 +2,9 @@ import { inspect } from 'node:util';
 import { heldLease, runHolding } from '../core/holding/call-chain.js';
 import type { HeldLease } from '../core/holding/held-lease.js';
 import { abortedBy, asStoreError, LockConfigError } from '../core/model/errors.js';
+import type { Lease } from '../core/model/lease.js';
 import type { ResolvedOptions } from '../core/model/options.js';
+import type { CallTrace } from '../core/model/telemetry.js';
 import type { CheckReply } from '../core/store/lease-driver.js';
 import { patienceOf } from '../core/waiting/backoff.js';
 import type { LockQueues } from '../core/waiting/lock-queues.js';
@@ -32,12 +34,26 @@ export class KeyLock extends LockBase<HeldLease> {
     }
     queues.runtime.assertOpen(key);
     const { name, driver, places } = kind;
-    const wish = { kind: name, options, patience: patienceOf(options), share: kind.share?.(key, reentrant), guardsBody, taken };
+    const wish = {
+      kind: name,
+      options,
+      patience: patienceOf(options),
+      share: kind.share?.(key, reentrant),
+      guardsBody,
+      taken,
+      trace: this.traceOf(options),
+    };
     return queues.acquire(driver, key, kind.amount === 'all' ? key : `${key}\n${kind.amount}`, places, wish);
   }
 
-  holding<T>(lease: HeldLease, work: () => T): T {
-    return runHolding(lease, work);
+  /** @param shown what `currentLease()` returns to the work. */
+  holding<T>(lease: HeldLease, work: () => T, shown?: Lease): T {
+    return runHolding(lease, work, shown);
+  }
+
+  /** What telemetry is told of a call. It is called in the context of the call. */
+  protected traceOf(_options: ResolvedOptions): CallTrace | undefined {
+    return undefined;
   }
 
   /** `'same'`: both are one lock; `'rival'`: one call chain cannot hold both; `'other'`: they are independent. */

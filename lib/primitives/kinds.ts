@@ -24,7 +24,7 @@ export interface Kind {
 
 /** One holder at a time, in all processes that share the store. */
 export function mutexKind(driver: LeaseDriver): Kind {
-  return { name: 'mutex', driver, group: driver, amount: 'all', places: 1 };
+  return { name: 'mutex', driver, group: driver.origin ?? driver, amount: 'all', places: 1 };
 }
 
 /** Which waiters go first: those that came first, the readers or the writers. */
@@ -55,7 +55,7 @@ export function readWriteKinds(drivers: Drivers, policy: ReadWritePolicy = 'fair
     read: {
       name: 'read',
       driver: read,
-      group: drivers,
+      group: read.origin ?? read,
       amount: 'read',
       places: 0,
       share(key, reentrant) {
@@ -69,7 +69,7 @@ export function readWriteKinds(drivers: Drivers, policy: ReadWritePolicy = 'fair
     write: {
       name: 'write',
       driver: write,
-      group: drivers,
+      group: read.origin ?? read,
       amount: 'write',
       // Readers that go first must not wait for several writers in turn.
       places: policy === 'readers' ? 0 : 1,
@@ -102,7 +102,7 @@ export function semaphoreKind(driver: LeaseDriver, { permits, count = 1 }: Semap
   return {
     name: 'semaphore',
     driver,
-    group: driver,
+    group: driver.origin ?? driver,
     amount: `${count} of ${permits}`,
     places: Math.floor(permits / count),
     share: () => ({ count, permits, rank: 0 }),

@@ -96,10 +96,12 @@ export class LeaderElection {
     const forget = this.stopWith(stop, options.signal);
     const running = this.stand(work, stop.signal);
     this.candidacy = { stop, ended: running.catch(() => undefined) };
+    this.runtime.candidates.add(this);
     try {
       await running;
     } finally {
       this.candidacy = undefined;
+      this.runtime.candidates.delete(this);
       for (const each of forget) each();
     }
   }

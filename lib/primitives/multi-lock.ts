@@ -1,4 +1,3 @@
-import { runHolding } from '../core/holding/call-chain.js';
 import type { HeldLease } from '../core/holding/held-lease.js';
 import { abortedBy, LockConfigError, LockLostError, LockTimeoutError, stopped, type LockError } from '../core/model/errors.js';
 import type { ResolvedOptions } from '../core/model/options.js';
@@ -43,7 +42,8 @@ export class MultiLock extends LockBase<HeldLeases> {
   }
 
   holding<T>(lease: HeldLeases, work: () => T): T {
-    return lease.leases.reduceRight((inner, each) => () => runHolding(each, inner, lease), work)();
+    // They are in the order of the locks.
+    return lease.leases.reduceRight((inner, each, index) => () => this.all[index]!.holding(each, inner, lease), work)();
   }
 
   private async takeAll(call: MultiCall): Promise<HeldLeases> {

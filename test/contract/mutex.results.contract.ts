@@ -169,7 +169,7 @@ export function resultsContract(makeStore: MakeStore, kind: Kind): void {
       const { owner, fencingToken } = await locks.using(key, (lease) => lease);
       expect(told).toEqual([
         ['acquired', { ...event(key), owner, fencingToken, waited: time, attempts: 1, via: 'free' }],
-        ['released', { ...event(key), owner, fencingToken, held: time }],
+        ['released', { ...event(key), owner, fencingToken, held: time, limited: false }],
       ]);
     });
 
@@ -179,7 +179,7 @@ export function resultsContract(makeStore: MakeStore, kind: Kind): void {
       const locks = open();
       const told = listen(locks);
       await locks.tryAcquire(key);
-      expect(told).toEqual([['timeout', { ...event(key), waited: time, attempts: 1, holder: owner }]]);
+      expect(told).toEqual([['timeout', { ...event(key), waited: time, attempts: 1, holder: owner, waitTimeout: 0 }]]);
     });
 
     it('tell of a loss, once, and not that the key was given back', async () => {
@@ -192,7 +192,15 @@ export function resultsContract(makeStore: MakeStore, kind: Kind): void {
       expect(told.slice(1)).toEqual([
         [
           'lost',
-          { ...event(key), owner, held: time, reason: 'taken', afterRelease: false, error: expect.any(LockLostError) as LockLostError },
+          {
+            ...event(key),
+            owner,
+            held: time,
+            reason: 'taken',
+            limited: false,
+            afterRelease: false,
+            error: expect.any(LockLostError) as LockLostError,
+          },
         ],
       ]);
     });

@@ -3,7 +3,7 @@ import type { LockLogger } from '../../lib/core/model/lock-log.js';
 import { LockTimeoutError } from '../../lib/core/model/errors.js';
 
 const event = { key: 'k', kind: 'mutex', label: undefined } as const;
-const released = { ...event, owner: 'o', fencingToken: 1, held: 1 };
+const released = { ...event, owner: 'o', fencingToken: 1, held: 1, limited: false };
 
 describe('listeners', () => {
   it('hear what they listen to, in order, until they stop', () => {
@@ -51,7 +51,9 @@ describe('listeners', () => {
     events.on('timeout', () => {
       throw fault;
     });
-    expect(() => events.emit('timeout', { ...event, waited: 1, attempts: 1, holder: undefined, holderLabel: undefined })).not.toThrow();
+    expect(() =>
+      events.emit('timeout', { ...event, waited: 1, attempts: 1, holder: undefined, holderLabel: undefined, waitTimeout: 1 }),
+    ).not.toThrow();
   });
 
   it('that reject are logged too', async () => {
@@ -124,7 +126,15 @@ describe('a logger', () => {
     expect(() => {
       events.warn('w');
       events.debug('d');
-      events.emit('lost', { ...event, owner: 'o', held: 1, reason: 'taken', afterRelease: false, error: undefined as never });
+      events.emit('lost', {
+        ...event,
+        owner: 'o',
+        held: 1,
+        reason: 'taken',
+        limited: false,
+        afterRelease: false,
+        error: undefined as never,
+      });
     }).not.toThrow();
   });
 });

@@ -3,6 +3,8 @@ import { Injectable, Module } from '@nestjs/common';
 import { currentLease, DistributedLock, DistributedLockModule, LockTimeoutError } from 'nestjs-distributed-lock';
 import { type Lease, Locks } from 'nestjs-distributed-lock/core';
 import { memoryStore } from 'nestjs-distributed-lock/memory';
+import { openTelemetry } from 'nestjs-distributed-lock/opentelemetry';
+import { prometheus } from 'nestjs-distributed-lock/prometheus';
 import { redisStore } from 'nestjs-distributed-lock/redis';
 
 @Injectable()
@@ -35,7 +37,10 @@ export class StockService {
 @Module({
   imports: [
     DistributedLockModule.forRoot({ store: redisStore({ url: 'redis://localhost:6379' }), namespace: 'shop:' }),
-    DistributedLockModule.forRootAsync({ name: 'other', useFactory: () => ({ store: memoryStore() }) }),
+    DistributedLockModule.forRootAsync({
+      name: 'other',
+      useFactory: () => ({ store: memoryStore(), telemetry: [openTelemetry({ keys: true }), prometheus()] }),
+    }),
   ],
   providers: [StockService],
 })

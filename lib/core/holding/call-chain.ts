@@ -1,5 +1,5 @@
 import { AsyncLocalStorage } from 'node:async_hooks';
-import type { LeaseDriver } from '../store/lease-driver.js';
+import { isSameDriver, type LeaseDriver } from '../store/lease-driver.js';
 import type { Lease } from '../model/lease.js';
 import { processWide } from '../util/process-wide.js';
 import { added, emptyList } from '../util/short-list.js';
@@ -42,7 +42,7 @@ export function currentLease(): Lease | undefined {
 export function heldLease(driver: LeaseDriver, key: string): HeldLease | undefined {
   for (let hold = innermost(chain.getStore()); hold; hold = innermost(hold.outer)) {
     const tenure = hold.lease?.turn.tenure;
-    if (tenure?.key === key && tenure.driver === driver) return hold.lease;
+    if (tenure?.key === key && isSameDriver(tenure.driver, driver)) return hold.lease;
   }
   return undefined;
 }

@@ -14,6 +14,8 @@ export class Lifecycle {
   readonly stopping: AbortSignal = this.stop.signal;
   /** Aborts when nothing is granted any more. */
   readonly closed: AbortSignal = this.end.signal;
+  /** The elections in which this process is a candidate. */
+  readonly candidates = new Set<{ readonly key: string; isLeader(): boolean }>();
   private acquiring = 0;
   private bodies = 0;
   private cleaningUp = 0;
@@ -23,8 +25,8 @@ export class Lifecycle {
     readonly events: LockEventEmitter,
     /** Milliseconds within which the store answers each request, or rejects it. */
     readonly requestTimeout: number,
-    /** Makes a new owner id. */
-    readonly createOwner: () => string,
+    /** Makes a new owner id, that ends with the trace of its caller if there is one. */
+    readonly createOwner: (trace?: string) => string,
   ) {}
 
   stopWaiting(): void {

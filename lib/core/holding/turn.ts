@@ -90,7 +90,9 @@ export class Turn {
     if (this.isTold) return false;
     this.isTold = true;
     if (!runtime.events.isHeard('released')) return false;
-    runtime.events.emit('released', { ...this.event, fencingToken: this.fencingToken, held: now() - this.grantedAt });
+    const { event, fencingToken, grantedAt, isLimited } = this;
+    // Not by a spread, which costs more than the rest of a hold on Node 20.
+    runtime.events.emit('released', Object.assign(event, { fencingToken, held: now() - grantedAt, limited: isLimited }));
     return true;
   }
 
@@ -103,7 +105,14 @@ export class Turn {
   tellLost(reason: LockEvents['lost']['reason'], error: LockLostError): void {
     const { events } = this.tenure.runtime;
     if (!events.isHeard('lost')) return;
-    events.emit('lost', { ...this.event, held: now() - this.grantedAt, reason, error, afterRelease: this.isTold });
+    events.emit('lost', {
+      ...this.event,
+      held: now() - this.grantedAt,
+      reason,
+      limited: this.isLimited,
+      error,
+      afterRelease: this.isTold,
+    });
   }
 
   private abort(reason: LockLostError): void {

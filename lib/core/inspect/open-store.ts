@@ -23,6 +23,8 @@ export abstract class OpenStore {
   protected readonly namespace: string;
   protected readonly runtime: Lifecycle;
   protected readonly queues: LockQueues;
+  /** Called when all is released, before the store is closed. */
+  protected readonly atEnd: (() => void)[] = [];
   private readonly shutdownTimeout: number;
   private readonly inspection: Inspection;
   private readonly watch: StoreWatch;
@@ -124,6 +126,7 @@ export abstract class OpenStore {
     this.watch.stop();
     await shutDown(this.queues, this.store, this.shutdownTimeout);
     this.inspection.desk.close();
+    for (const end of this.atEnd) end();
     await leaveStore(this.store);
   }
 }

@@ -28,22 +28,25 @@ export interface LockEvents {
   };
   /** A caller found the key taken, and waits for it. */
   waiting: LockEvent;
-  /** A holder is done: the key was given back, or passed on. */
-  released: LockEvent & { readonly owner: string; readonly fencingToken: number | null; readonly held: number };
+  /** A holder is done: the key was given back, or passed on. `limited`: its `maxHold` was over before. */
+  released: LockEvent & { readonly owner: string; readonly fencingToken: number | null; readonly held: number; readonly limited: boolean };
   /** The key was passed on to another caller of this process, without a request: `label` released it, `to` acquired it. */
   passedOn: LockEvent & { readonly owner: string; readonly to: string | undefined };
-  /** A caller's wait timeout was over. */
+  /** A caller's wait timeout was over. With a `waitTimeout` of 0 it was a single try. */
   timeout: LockEvent & {
     readonly waited: number;
     readonly attempts: number;
     readonly holder: string | undefined;
     /** The label of the holder, if that is a caller of this process. */
     readonly holderLabel: string | undefined;
+    readonly waitTimeout: number;
   };
   /** A caller's wait timeout was over, and `onTimeout: 'skip'` let it go on without. It follows `timeout`. */
   skipped: LockEvent & { readonly waited: number };
   /** A caller's wait was called off by its signal or by a shutdown. */
   aborted: LockEvent & { readonly waited: number; readonly reason: LockAbortedError['reason'] };
+  /** A call ended because the store did not answer in time, or refused its request. */
+  failed: LockEvent & { readonly waited: number; readonly attempts: number; readonly error: LockError };
   /** The store has renewed a lease. `margin`: the part of its validity that was left then; two thirds are normal. */
   renewed: LockEvent & { readonly owner: string; readonly margin: number };
   /**
@@ -54,6 +57,8 @@ export interface LockEvents {
     readonly owner: string;
     readonly held: number;
     readonly reason: 'expired' | 'taken' | 'forced';
+    /** Whether its `maxHold` was over before, so that it was not renewed any more. */
+    readonly limited: boolean;
     readonly error: LockLostError;
     /** Whether its holder had released it before: a hand-over to another process found the loss. */
     readonly afterRelease: boolean;

@@ -2,6 +2,7 @@ import { checkOptions, integerFrom, ofType, oneOf } from './check-options.js';
 import { checkKey } from './key.js';
 import type { LockLogger, LogKeys } from './lock-log.js';
 import { USING_CHECKS, type UsingOptions } from './options.js';
+import type { Telemetry } from './telemetry.js';
 
 /** How long the callers of one process may pass a key on among themselves while another process waits for it. */
 export interface LocalQueueOptions {
@@ -34,6 +35,8 @@ export interface LocksOptions {
   shutdownTimeout?: number;
   /** Default: 32 hand-overs or 50 ms. */
   localQueue?: LocalQueueOptions;
+  /** Metrics and traces: `prometheus()`, `openTelemetry()`, or both. Default: none, which costs nothing. */
+  telemetry?: Telemetry | readonly Telemetry[];
 }
 
 /** Tokens follow a clock. More of them at a time would get ahead of it. */
@@ -55,6 +58,10 @@ const LOCKS_CHECKS = {
   slowWait: (value: unknown) => (value === Infinity || !SLOW_WAIT(value) ? undefined : 'a whole number of at least 1, or Infinity'),
   shutdownTimeout: integerFrom(0),
   localQueue: () => undefined,
+  telemetry: (value: unknown) =>
+    [value].flat().every((each) => typeof (each as Telemetry | null)?.observe === 'function')
+      ? undefined
+      : 'prometheus(), openTelemetry() or a list of them',
 };
 
 /** @throws {LockConfigError} naming the option. */

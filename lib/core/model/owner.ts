@@ -6,11 +6,14 @@ import { dirname, join } from 'node:path';
 let defaultApp: string | undefined;
 let here: string | undefined;
 
-/** What makes owner ids, `app@host:pid:uuid`. Each tenure has its own. An id that was used again could get a key that an earlier tenure had. */
-export function ownerIds(app = (defaultApp ??= nameOfProgram())): () => string {
+/**
+ * What makes owner ids, `app@host:pid:uuid`, with `;` and the trace of the caller where telemetry gives one. Each tenure has its own. An id that was
+ * used again could get a key that an earlier tenure had.
+ */
+export function ownerIds(app = (defaultApp ??= nameOfProgram())): (trace?: string) => string {
   const process = `${app}@${hostname()}:${globalThis.process.pid}`;
   // `join` makes a flat string. V8 would keep the parts of a concatenation, which for a UUID take five times the memory.
-  return () => [process, randomUUID()].join(':');
+  return (trace) => [process, trace === undefined ? randomUUID() : `${randomUUID()};${trace}`].join(':');
 }
 
 /** Whether an owner id was made in this process; rarely also that of another one whose host and pid are the same. */

@@ -110,6 +110,8 @@ export interface CheckReply {
  * `requestTimeout`, and sends nothing after that. Requests may arrive in any order: nothing is asked for an owner while its acquire is under way.
  */
 export interface LeaseDriver {
+  /** The driver that this one wraps to measure it. Both are the same for locks: a call chain that holds a key by one holds it by the other. */
+  readonly origin?: LeaseDriver;
   /** Whether several owners may hold a key at a time, each its {@link Share}. */
   readonly isShared?: boolean;
   /** Milliseconds for which the store keeps a place in a queue after the last request for it. Waiters ask at least twice as often. */
@@ -130,4 +132,9 @@ export interface LeaseDriver {
   leave(tenancy: Tenancy): Promise<void>;
   /** Looks without a change. */
   check(tenancy: Tenancy): Promise<CheckReply>;
+}
+
+/** Whether both send their requests to the same place. */
+export function isSameDriver(a: LeaseDriver, b: LeaseDriver): boolean {
+  return a === b || (a.origin ?? a) === (b.origin ?? b);
 }

@@ -44,7 +44,7 @@ export class Contender extends RepeatedRequest<AcquireReply> {
     private yields?: Tenure,
   ) {
     super();
-    this.owner = queue.runtime.createOwner();
+    this.owner = queue.runtime.createOwner(queue.first.settings.trace?.suffix);
   }
 
   /** No caller wants the key any more. What the store may know of us is given up when the request under way has settled. */

@@ -166,25 +166,18 @@ export class LockQueue extends LinkedEntry<LockQueue> {
     const { guardsBody, options } = waiter.settings;
     const turn = tenure.beginTurn(time, minHold, options.label);
     const lease = new HeldLease(turn, guardsBody, options.maxHold);
-    const { events } = this.runtime;
-    if (events.isHeard('acquired')) {
-      const { fencingToken, event } = turn;
-      const via = attempts === 0 ? 'handover' : waiter.isWaiting ? 'store' : 'free';
-      waiter.inContext(() => events.emit('acquired', { ...event, fencingToken, waited: waiter.waited, attempts, via }));
-    }
+    waiter.tellGranted(this.runtime.events, lease, attempts);
     this.runtime.acquireEnds();
     waiter.resolve(lease);
   }
 
   /** Begins the caller's patience, when the key was found taken for the first time. */
   private wait(waiter: Waiter): void {
-    if (waiter.isWaiting || waiter.isOver) return;
-    waiter.isWaiting = true;
-    const { events } = this.runtime;
-    if (events.isAnyHeard) waiter.keepContext();
-    waiter.limit(() => this.deadline(waiter));
+    if (waiter.isOver) return;
+    waiter.settings.trace?.waits(this.holder?.owner);
+    if (waiter.isWaiting) return;
     this.queues.slow.begins(waiter);
-    if (waiter.settings.patience > 0 && events.isHeard('waiting')) events.emit('waiting', waiter.event(this.key));
+    waiter.begin(this.runtime.events, this.key, () => this.deadline(waiter));
   }
 
   /** For the first waiter the store is asked once more, because the last request may be long ago. It waits for one requestTimeout at most. */

@@ -4,6 +4,7 @@ import type { HeldLease } from '../holding/held-lease.js';
 import { LockAbortedError, LockTimeoutError, type LockError } from '../model/errors.js';
 import type { LockEvent, LockEventEmitter, LockKindName } from '../model/events.js';
 import type { ResolvedOptions } from '../model/options.js';
+import type { CallTrace } from '../model/telemetry.js';
 import type { Share } from '../store/lease-driver.js';
 import type { LinkedEntry, LinkedList } from '../util/linked-list.js';
 import { Caller } from './caller.js';
@@ -20,6 +21,8 @@ export interface Wish {
   readonly guardsBody: boolean;
   /** Of a multi-lock: the leases of its other keys, which it has already. */
   readonly taken?: readonly HeldLease[];
+  /** What telemetry is told of this call. */
+  readonly trace?: CallTrace;
 }
 
 /** A caller that waits for a lease. */
@@ -49,20 +52,39 @@ export class Waiter extends Caller<Wish> implements LinkedEntry<Waiter> {
     return { key, kind, label: options.label };
   }
 
+  /** Its key was found taken for the first time. */
+  begin(events: LockEventEmitter, key: string, onDeadline: () => void): void {
+    this.isWaiting = true;
+    // Work of {@link inContext} then runs in the current async context, that of the call that waits, not in that of the call that ends its wait.
+    if (events.isAnyHeard) this.context = AsyncLocalStorage.snapshot();
+    this.limit(onDeadline);
+    if (this.settings.patience > 0 && events.isHeard('waiting')) events.emit('waiting', this.event(key));
+  }
+
+  tellGranted(events: LockEventEmitter, lease: HeldLease, attempts: number): void {
+    if (this.settings.trace || events.isHeard('acquired')) this.emitAcquired(events, lease, attempts);
+  }
+
+  private emitAcquired(events: LockEventEmitter, lease: HeldLease, attempts: number): void {
+    const { fencingToken, event } = lease.turn;
+    const via = attempts === 0 ? 'handover' : this.isWaiting ? 'store' : 'free';
+    // Not by a spread, which costs more than the rest of an acquire on Node 20.
+    const acquired = Object.assign(event, { fencingToken, waited: this.waited, attempts, via } as const);
+    this.settings.trace?.granted(lease, acquired);
+    this.inContext(() => events.emit('acquired', acquired));
+  }
+
   tellEnd(events: LockEventEmitter, key: string, error: LockError, attempts: number): void {
-    const { options, guardsBody, patience } = this.settings;
+    const { options, guardsBody, patience, trace } = this.settings;
+    trace?.failed(error, attempts);
     if (patience > 0 && error instanceof LockTimeoutError) events.debug(error.message, { key, label: options.label, owner: error.holder });
     if (!events.isAnyHeard) return;
     const event = { ...this.event(key), waited: this.waited };
     if (error instanceof LockTimeoutError) {
-      events.emit('timeout', { ...event, attempts, holder: error.holder, holderLabel: error.holderLabel });
+      events.emit('timeout', { ...event, attempts, holder: error.holder, holderLabel: error.holderLabel, waitTimeout: patience });
       if (options.onTimeout === 'skip' && guardsBody) events.emit('skipped', event);
     } else if (error instanceof LockAbortedError) events.emit('aborted', { ...event, reason: error.reason });
-  }
-
-  /** {@link inContext} then runs work in the current async context, that of the call that waits, not in that of the call that ends its wait. */
-  keepContext(): void {
-    this.context = AsyncLocalStorage.snapshot();
+    else events.emit('failed', { ...event, attempts, error });
   }
 
   inContext(work: () => void): void {

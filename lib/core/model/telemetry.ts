@@ -1,0 +1,83 @@
+import type { LockError } from './errors.js';
+import type { LockEvents, LockKindName, LockListener } from './events.js';
+
+/** Receives what locks do: `prometheus()` or `openTelemetry()`. A failure of it changes no result of a lock. */
+export interface Telemetry {
+  /** Called once by each {@link Locks} that it is given to. */
+  observe(source: TelemetrySource): TelemetryObserver;
+}
+
+/** A lease that is held, or a caller that waits for one. */
+export interface ObservedCall {
+  readonly kind: LockKindName;
+  readonly label: string | undefined;
+  /** Milliseconds since the grant, or since the caller began to wait. */
+  readonly age: number;
+}
+
+/** What can be known of one {@link Locks}. Nothing is counted before it is asked for. */
+export interface TelemetrySource {
+  /** The name of the store, such as `'redis'`. */
+  readonly store: string;
+  /** Whether messages wake the waiters of this process now; false: they poll. `undefined`: the store sends no messages. */
+  readonly isSubscribed: boolean | undefined;
+  /** As {@link Locks.on}. */
+  on<E extends keyof LockEvents>(event: E, listener: LockListener<E>): () => void;
+  /** The leases that this process holds now. */
+  held(): Iterable<ObservedCall>;
+  /** The callers of this process that found their key taken, and wait now. */
+  waiting(): Iterable<ObservedCall>;
+  /** The elections in which this process is a candidate, and whether it leads. */
+  elections(): Iterable<{ readonly name: string; readonly leads: boolean }>;
+  /** Writes a warning to the logger of the locks. */
+  warn(message: string): void;
+}
+
+/** A verb of a store. */
+export type StoreOperation = 'acquire' | 'renew' | 'extend' | 'release' | 'leave' | 'check';
+
+/** One request to the store that has ended. */
+export interface ObservedRequest {
+  readonly kind: LockKindName;
+  readonly operation: StoreOperation;
+  /** `'timeout'`: it had no answer within the `requestTimeout` of the store. */
+  readonly outcome: 'ok' | 'error' | 'timeout';
+  /** Milliseconds. */
+  readonly duration: number;
+}
+
+/** What a {@link Telemetry} does for one {@link Locks}. */
+export interface TelemetryObserver {
+  /** Called for each request to the store, also for those of the background. */
+  readonly request?: (request: ObservedRequest) => void;
+  /** Follows the calls. Of several telemetries, the first that has it does so. */
+  readonly calls?: CallTracing;
+  /** The locks are closed. */
+  stop(): void;
+}
+
+/** A lease of this process. */
+export interface ObservedLease {
+  /** Of re-entrant calls the same, in leases of their own. */
+  readonly owner: string;
+}
+
+/** Follows each call that asks for a key. Its methods must not throw. */
+export interface CallTracing {
+  /** Called in the async context of the call; `undefined`: this call is not followed. */
+  begin(call: { readonly key: string; readonly kind: LockKindName; readonly label: string | undefined }): CallTrace | undefined;
+  /** Runs the body of the call whose lease this is. */
+  run<T>(lease: ObservedLease, body: () => T): T;
+}
+
+/** One call that is followed. Its methods are called in any async context, and must not throw. */
+export interface CallTrace {
+  /** Put behind the owner id, after a semicolon: waiters of other processes find the trace of the holder by it. */
+  readonly suffix: string | undefined;
+  /** It waits. Called for each answer of the store, with the owner id of the holder as far as that is known. */
+  waits(holder: string | undefined): void;
+  /** It has its lease. Called before the caller goes on. */
+  granted(lease: ObservedLease, event: LockEvents['acquired']): void;
+  /** It ends without a lease. */
+  failed(error: LockError, attempts: number): void;
+}

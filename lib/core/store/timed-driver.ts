@@ -1,0 +1,54 @@
+import type { LockKindName } from '../model/events.js';
+import type { ObservedRequest, StoreOperation } from '../model/telemetry.js';
+import { now } from '../util/clock.js';
+import type { LeaseDriver } from './lease-driver.js';
+import type { LockStore } from './lock-store.js';
+
+type Hear = (request: ObservedRequest) => void;
+
+/** The store with drivers that measure each request. Replies and errors are passed on as they are, and as soon. */
+export function timedStore(store: LockStore, hear: Hear): LockStore {
+  const timed = (driver: LeaseDriver, kind: LockKindName): LeaseDriver => timedDriver(driver, kind, store.requestTimeout, hear);
+  const { readWriteLock, semaphore } = store;
+  return {
+    name: store.name,
+    requestTimeout: store.requestTimeout,
+    mutex: timed(store.mutex, 'mutex'),
+    readWriteLock: readWriteLock && { read: timed(readWriteLock.read, 'read'), write: timed(readWriteLock.write, 'write') },
+    semaphore: semaphore && timed(semaphore, 'semaphore'),
+    countDownLatch: store.countDownLatch,
+    close: () => store.close(),
+  };
+}
+
+function timedDriver(driver: LeaseDriver, kind: LockKindName, requestTimeout: number, hear: Hear): LeaseDriver {
+  const measure = <T>(operation: StoreOperation, sentAt: number, reply: Promise<T>): Promise<T> => {
+    const tell = (outcome: ObservedRequest['outcome'], duration: number): void => hear({ kind, operation, outcome, duration });
+    reply.then(
+      () => tell('ok', now() - sentAt),
+      () => {
+        const duration = now() - sentAt;
+        tell(duration < requestTimeout ? 'error' : 'timeout', duration);
+      },
+    );
+    return reply;
+  };
+  return {
+    origin: driver.origin ?? driver,
+    isShared: driver.isShared,
+    placeLifetime: driver.placeLifetime,
+    wakeUps: driver.wakeUps,
+    timeOf: driver.timeOf ? (token) => driver.timeOf!(token) : undefined,
+    acquire: (request) => measure('acquire', now(), driver.acquire(request)),
+    renew: (batch) => {
+      const sentAt = now();
+      const replies = driver.renew(batch);
+      for (const reply of replies) void measure('renew', sentAt, reply);
+      return replies;
+    },
+    extend: driver.extend ? (request) => measure('extend', now(), driver.extend!(request)) : undefined,
+    release: (request) => measure('release', now(), driver.release(request)),
+    leave: (tenancy) => measure('leave', now(), driver.leave(tenancy)),
+    check: (tenancy) => measure('check', now(), driver.check(tenancy)),
+  };
+}

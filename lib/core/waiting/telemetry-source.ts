@@ -1,0 +1,57 @@
+import { watchdog } from '../holding/watchdog.js';
+import type { LockEvents, LockListener } from '../model/events.js';
+import type { ObservedCall, TelemetrySource } from '../model/telemetry.js';
+import type { LockStore } from '../store/lock-store.js';
+import { now } from '../util/clock.js';
+import type { LockQueues } from './lock-queues.js';
+
+const ELECTION = /-leader$/;
+
+/** Counts what is held and who waits at the time it is asked: no list is kept, and nothing can drift. */
+export class LocksSource implements TelemetrySource {
+  /** @param namespace of the keys. It is no part of the name of an election. */
+  constructor(
+    private readonly locksStore: LockStore,
+    private readonly queues: LockQueues,
+    private readonly namespace: string,
+  ) {}
+
+  get store(): string {
+    return this.locksStore.name;
+  }
+
+  get isSubscribed(): boolean | undefined {
+    return this.locksStore.mutex.wakeUps?.isOpen;
+  }
+
+  on<E extends keyof LockEvents>(event: E, listener: LockListener<E>): () => void {
+    return this.queues.runtime.events.on(event, listener);
+  }
+
+  held(): ObservedCall[] {
+    const time = now();
+    return watchdog.tenuresOf(this.queues.runtime).map(({ kind, turn }) => ({ kind, label: turn.label, age: time - turn.grantedAt }));
+  }
+
+  waiting(): ObservedCall[] {
+    const calls: ObservedCall[] = [];
+    for (const queue of this.queues.all) {
+      for (const { isWaiting, settings, waited } of queue.waiting) {
+        if (isWaiting) calls.push({ kind: settings.kind, label: settings.options.label, age: waited });
+      }
+    }
+    return calls;
+  }
+
+  elections(): { name: string; leads: boolean }[] {
+    const { candidates } = this.queues.runtime;
+    return [...candidates].map((candidate) => ({
+      name: candidate.key.slice(this.namespace.length).replace(ELECTION, ''),
+      leads: candidate.isLeader(),
+    }));
+  }
+
+  warn(message: string): void {
+    this.queues.runtime.events.warn(message);
+  }
+}

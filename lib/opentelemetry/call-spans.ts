@@ -1,0 +1,145 @@
+import {
+  context,
+  isSpanContextValid,
+  SpanKind,
+  SpanStatusCode,
+  trace,
+  TraceFlags,
+  type Attributes,
+  type Context,
+  type Exception,
+  type Link,
+  type Span,
+  type Tracer,
+} from '@opentelemetry/api';
+import type { LockError } from '../core/model/errors.js';
+import type { LockEvent } from '../core/model/events.js';
+import { ownerOf } from '../core/model/owner.js';
+import type { CallTracing, ObservedLease, TelemetrySource } from '../core/model/telemetry.js';
+import { CallSpan } from './call-span.js';
+import { SCOPE } from './metrics.js';
+
+/** Milliseconds between two warnings of a tracer that fails. */
+const WARNING_INTERVAL = 60_000;
+const TRACE_OF_OWNER = /;([0-9a-f]{32})-([0-9a-f]{16})$/;
+
+/** The spans of what this process holds now, by owner id. */
+export class LiveHolds {
+  private readonly holds = new Map<string, { readonly lease: ObservedLease; readonly span: Span }>();
+
+  begin(lease: ObservedLease, span: Span): void {
+    this.holds.set(lease.owner, { lease, span });
+  }
+
+  end(owner: string): Span | undefined {
+    const hold = this.holds.get(owner);
+    this.holds.delete(owner);
+    return hold?.span;
+  }
+
+  /** Of the call that has this lease. Re-entrant calls have leases of their own, and no span. */
+  of(lease: ObservedLease): Span | undefined {
+    const hold = this.holds.get(lease.owner);
+    return hold?.lease === lease ? hold.span : undefined;
+  }
+
+  /**
+   * A link to the holder. It is no parent: a chain of waiters would become one endless trace.
+   *
+   * The owner id of another process names the trace of the caller that got the key from the store. Later callers of that process may have it by now.
+   */
+  linkTo(holder: string | undefined): Link | undefined {
+    const owner = ownerOf(holder);
+    if (owner === null) return undefined;
+    const hold = this.holds.get(owner);
+    if (hold) return { context: hold.span.spanContext() };
+    const [, traceId, spanId] = TRACE_OF_OWNER.exec(owner) ?? [];
+    if (traceId === undefined || spanId === undefined) return undefined;
+    return { context: { traceId, spanId, traceFlags: TraceFlags.SAMPLED, isRemote: true }, attributes: { 'link.turn': 'first' } };
+  }
+}
+
+/** The spans of the calls of one `Locks`. */
+export class CallSpans implements CallTracing {
+  private readonly tracer: Tracer = trace.getTracer(SCOPE);
+  private readonly forget: readonly (() => void)[];
+  private warnedAt = -Infinity;
+
+  /** @param keys whether keys may be in spans. */
+  constructor(
+    private readonly source: TelemetrySource,
+    readonly live: LiveHolds,
+    private readonly keys: boolean,
+  ) {
+    this.forget = [
+      source.on('released', ({ owner, limited }) => this.endHold(owner, limited ? 'limited' : 'released')),
+      source.on('lost', ({ owner, key, reason, limited, error, afterRelease }) => {
+        // The owner may have released its turn, and another call has the next one.
+        if (!afterRelease) this.endHold(owner, limited ? 'limited' : reason === 'forced' ? 'forced' : 'lost', { key, error });
+      }),
+    ];
+  }
+
+  begin(call: LockEvent): CallSpan | undefined {
+    return this.safely(() => {
+      const parent = context.active();
+      const caller = trace.getSpanContext(parent);
+      const isSampled = caller !== undefined && (caller.traceFlags & TraceFlags.SAMPLED) !== 0 && isSpanContextValid(caller);
+      return new CallSpan(this, call, parent, isSampled ? `${caller.traceId}-${caller.spanId}` : undefined);
+    });
+  }
+
+  run<T>(lease: ObservedLease, body: () => T): T {
+    const span = this.live.of(lease);
+    return span ? context.with(trace.setSpan(context.active(), span), body) : body();
+  }
+
+  stop(): void {
+    for (const each of this.forget) each();
+  }
+
+  start(what: 'hold' | 'wait', call: LockEvent, parent: Context, more: Attributes, startTime?: number, links: Link[] = []): Span {
+    const { label, kind, key } = call;
+    const attributes: Attributes = { 'distributed_lock.kind': kind, 'distributed_lock.store': this.source.store, ...more };
+    if (label !== undefined) attributes['distributed_lock.name'] = label;
+    if (this.keys) attributes['distributed_lock.key'] = key;
+    return this.tracer.startSpan(`${what} ${label ?? kind}`, { kind: SpanKind.INTERNAL, attributes, startTime, links }, parent);
+  }
+
+  /** From now on the body of the lease runs in the span, and waiters link to it. */
+  hold(lease: ObservedLease, span: Span): void {
+    if (isSpanContextValid(span.spanContext())) this.live.begin(lease, span);
+  }
+
+  fail(span: Span, key: string, error: LockError): void {
+    const { name, code } = error;
+    const message = this.keys ? error.message : error.message.replaceAll(key, '…');
+    const exception: Exception = this.keys ? error : { name, code, message };
+    span.recordException(exception);
+    span.setStatus({ code: SpanStatusCode.ERROR, message });
+  }
+
+  /** A tracer, a sampler or an exporter that fails changes no call. */
+  safely<T>(work: () => T): T | undefined {
+    try {
+      return work();
+    } catch (error) {
+      const time = performance.now();
+      if (time >= this.warnedAt + WARNING_INTERVAL) {
+        this.warnedAt = time;
+        this.source.warn(`A span could not be made: ${String(error)}`);
+      }
+      return undefined;
+    }
+  }
+
+  private endHold(owner: string, outcome: string, loss?: { readonly key: string; readonly error: LockError }): void {
+    this.safely(() => {
+      const span = this.live.end(owner);
+      if (!span) return;
+      span.setAttribute('distributed_lock.outcome', outcome);
+      if (loss) this.fail(span, loss.key, loss.error);
+      span.end();
+    });
+  }
+}

@@ -1,0 +1,62 @@
+import { context, metrics, trace } from '@opentelemetry/api';
+import { AsyncLocalStorageContextManager } from '@opentelemetry/context-async-hooks';
+import { AggregationTemporality, InMemoryMetricExporter, MeterProvider, PeriodicExportingMetricReader } from '@opentelemetry/sdk-metrics';
+import {
+  AlwaysOnSampler,
+  BasicTracerProvider,
+  InMemorySpanExporter,
+  SimpleSpanProcessor,
+  type ReadableSpan,
+  type Sampler,
+  type SpanProcessor,
+} from '@opentelemetry/sdk-trace-base';
+import { parseCollected, type Scrape } from './scrape.js';
+
+export interface Sdk {
+  /** The spans that have ended, the first one first. */
+  spans(): ReadableSpan[];
+  scrape(): Promise<Scrape>;
+  /** Runs the work in a span of this name. */
+  inSpan<T>(name: string, work: () => Promise<T>): Promise<T>;
+  stop(): Promise<void>;
+}
+
+export interface SdkOptions {
+  sampler?: Sampler;
+  /** More than the one that keeps the spans. */
+  processors?: SpanProcessor[];
+}
+
+/** A whole OpenTelemetry SDK, registered for this process, which exports to its memory. */
+export function startSdk({ sampler = new AlwaysOnSampler(), processors = [] }: SdkOptions = {}): Sdk {
+  const exporter = new InMemorySpanExporter();
+  const traces = new BasicTracerProvider({ sampler, spanProcessors: [...processors, new SimpleSpanProcessor(exporter)] });
+  const metricExporter = new InMemoryMetricExporter(AggregationTemporality.CUMULATIVE);
+  const reader = new PeriodicExportingMetricReader({ exporter: metricExporter, exportIntervalMillis: 3_600_000 });
+  const meters = new MeterProvider({ readers: [reader] });
+  context.setGlobalContextManager(new AsyncLocalStorageContextManager().enable());
+  trace.setGlobalTracerProvider(traces);
+  metrics.setGlobalMeterProvider(meters);
+  return {
+    spans: () => exporter.getFinishedSpans(),
+    async scrape() {
+      const { resourceMetrics, errors } = await reader.collect();
+      if (errors.length > 0) throw errors[0];
+      return parseCollected(resourceMetrics);
+    },
+    inSpan: (name, work) =>
+      trace.getTracer('test').startActiveSpan(name, async (span) => {
+        try {
+          return await work();
+        } finally {
+          span.end();
+        }
+      }),
+    async stop() {
+      await Promise.all([traces.shutdown(), meters.shutdown()]);
+      trace.disable();
+      metrics.disable();
+      context.disable();
+    },
+  };
+}
