@@ -4,7 +4,7 @@ import { Observable } from 'rxjs';
 import type { Server } from 'node:http';
 import { PassThrough } from 'node:stream';
 import { DistributedLock } from 'nestjs-distributed-lock';
-import { Gate } from '../nest/gate.js';
+import { Gate } from '../support/gate.js';
 import { eventually } from '../support/eventually.js';
 import { ADAPTERS, serve, type Adapter } from './http-app.js';
 import { OrderModule, PriceController, ReportController } from './http-docs.js';

@@ -4,7 +4,7 @@ import { memoryStore } from 'nestjs-distributed-lock/memory';
 import { eventually } from '../support/eventually.js';
 import { boot } from './boot.js';
 import { Log } from './log.js';
-import { Gate } from './gate.js';
+import { Gate } from '../support/gate.js';
 import { refusalOf } from './refusal.js';
 
 const NEVER = '0 0 0 29 2 *';

@@ -3,7 +3,7 @@ import type { DistributedLockOptions } from 'nestjs-distributed-lock';
 import { currentLease, DistributedLock } from 'nestjs-distributed-lock';
 import { KeyLock } from '../../lib/primitives/key-lock.js';
 import { boot } from './boot.js';
-import { Gate } from './gate.js';
+import { Gate } from '../support/gate.js';
 
 const KEY = 'job-locks';
 const LONG = 60_000;

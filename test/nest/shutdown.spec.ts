@@ -7,7 +7,7 @@ import { redisStore } from 'nestjs-distributed-lock/redis';
 import { eventually } from '../support/eventually.js';
 import { startRedis, type RedisServer } from '../support/redis-server.js';
 import { boot, listen, type Booted } from './boot.js';
-import { Gate } from './gate.js';
+import { Gate } from '../support/gate.js';
 
 const PATIENT = { retryCount: 0, retryInterval: 5, keyTimeout: 60_000 };
 
@@ -94,7 +94,7 @@ describe('a closing app', () => {
     void ask('run').then((answer) => (refused = answer));
     await eventually(() => booted.get(JobController).requests === 2);
     const closing = booted.app.close();
-    await eventually(() => refused !== undefined).finally(gate.open);
+    await eventually(() => refused !== undefined).finally(() => gate.open());
     expect(refused).toMatchObject({ status: 503, retryAfter: expect.any(String), body: { code: 'LOCK_ABORTED' } });
     expect(await working).toMatchObject({ status: 200, body: { parts: ['a', 'again b'] } });
     expect(await holding).toMatchObject({ status: 200, body: { run: 'done' } });

@@ -55,7 +55,7 @@ class MutexPlay extends LeasePlay<Key, MutexModel, OwnStep> {
         const replies = repliesOf(reply, requests);
         for (const [index, request] of requests.entries()) {
           const { key, caller, tokens, yields, floor } = request;
-          const before = this.model.valueOf(key);
+          const before = this.model.valueAt(key);
           const given = replies[index];
           const [wasHeld, reply] = (yields === '' ? [0, given] : given) as [0 | 1, number | [number, string, number]];
           expect(wasHeld).toBe(Number(yields !== '' && before === yields));
@@ -107,7 +107,7 @@ class MutexPlay extends LeasePlay<Key, MutexModel, OwnStep> {
       (reply) => {
         const [state, , ...holding] = reply as [string, number, string?, string?];
         expect(state).toBe(this.model.check(key, caller));
-        const holder = this.model.valueOf(key);
+        const holder = this.model.valueAt(key);
         expect(holding).toEqual(holder === null ? [] : [holder, String(this.lastTokens.get(key) ?? '')]);
       },
     ];
@@ -125,7 +125,7 @@ class MutexPlay extends LeasePlay<Key, MutexModel, OwnStep> {
         this.redis.pttl(key),
         this.redis.zrange(`{${key}}:queue`, '0', '-1'),
       ]);
-      expect(value).toBe(this.model.valueOf(key));
+      expect(value).toBe(this.model.valueAt(key));
       if (holding) expect(rounded(left)).toBe(holding.ttl);
       // Nobody waits twice, nor for what it has (G7).
       expect(places).toEqual(queue.map((caller) => this.placeOf(key, caller)));

@@ -107,13 +107,13 @@ export class MutexModel extends QueueModel {
     return true;
   }
 
-  valueOf(key: string): string | null {
+  valueAt(key: string): string | null {
     const { holding } = this.at(key);
     return holding ? `${holding.isKept ? 'kept:' : ''}${holding.owner}` : null;
   }
 
   holdersOf(key: string): string[] {
-    return [this.valueOf(key) ?? []].flat();
+    return [this.valueAt(key) ?? []].flat();
   }
 
   /** The first waiter that is not known to be gone has the lock now, unless the asker comes before it. Those ahead of it are forgotten. */
