@@ -1,6 +1,5 @@
 import { type LatchChange, LockConfigError } from 'nestjs-distributed-lock/core';
 import { eventually } from '../support/eventually.js';
-import { gate } from './gate.js';
 import { latchOpener, type LatchMisbehaviour } from './open-latches.js';
 import type { MakeStore } from './open-locks.js';
 import { rejection } from './rejection.js';
@@ -112,29 +111,6 @@ export function latchCountingContract(makeStore: MakeStore): void {
       await Promise.all(Array.from({ length: 40 }, () => latch.countDown(patient)));
       for (let done = 0; done < 10; done++) await latch.countDown(patient);
       expect(await latchOf().getCount()).toBe(50);
-    });
-
-    it('a count that is repeated after the latch was set anew', async () => {
-      const [applied, repeat] = [gate(), gate()];
-      let tries = 0;
-      const slow = latchOf({
-        misbehaving: (real) => ({
-          async countDown(change) {
-            if (++tries > 1) await repeat.passed;
-            const reply = await real.countDown(change);
-            applied.open();
-            if (tries === 1) throw outage();
-            return reply;
-          },
-        }),
-      });
-      await latchOf().trySetCount(1);
-      const counting = slow.countDown(patient);
-      await applied.passed;
-      expect(await latchOf().trySetCount(9)).toBe(true);
-      repeat.open();
-      expect(await counting).toBe(0);
-      expect(await latchOf().getCount()).toBe(9);
     });
 
     it('of which a copy comes late, when all is over', async () => {

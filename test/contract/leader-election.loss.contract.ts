@@ -59,37 +59,28 @@ export function leaderLossContract(makeStore: MakeStore): void {
       expect(told.slice(2)).toEqual([`elected ${second.fencingToken}`, `revoked ${second.fencingToken} false`]);
     });
 
-    it.each([
-      ['nothing', () => undefined, 0],
-      ['an error of its own', () => Promise.reject(new Error('refused by the fence')), 1],
-      ['the reason of its signal', (term: Term) => Promise.reject(term.signal.reason as Error), 0],
-      ['what aborted timers throw', ({ signal }: Term) => pause(60_000, undefined, { signal }), 0],
-    ])('that is lost has its work called anew, with a warning where it came to an error of its own: %s', async (_what, end, warnings) => {
+    type Act = (term: Term) => unknown;
+    const nothing: Act = () => undefined;
+    const fail: Act = () => Promise.reject(new Error('refused by the fence'));
+    it.each<[string, Act, string, Act, warnings: number]>([
+      ['is lost', lose, 'nothing', nothing, 0],
+      ['is lost', lose, 'an error of its own', fail, 1],
+      ['is lost', lose, 'the reason of its signal', (term) => Promise.reject(term.signal.reason as Error), 0],
+      ['is lost', lose, 'what aborted timers throw', ({ signal }) => pause(60_000, undefined, { signal }), 0],
+      ['shows its loss only at its end', takeAway, 'nothing', nothing, 0],
+      ['shows its loss only at its end', takeAway, 'an error of its own', fail, 1],
+    ])('that %s has its work called anew, with a warning where it came to an error of its own', async (...row) => {
+      const [, take, , end, warnings] = row;
       let calls = 0;
-      const losses: unknown[] = [];
+      const told: unknown[] = [];
       const running = locks.leaderElection(name, terms).run(async (term) => {
         if (++calls > 1) return;
-        losses.push(await lose(term));
+        told.push(await take(term));
         await end(term);
       });
       await running;
       expect(calls).toBe(2);
-      expect(losses).toEqual([expect.any(LockLostError)]);
-      expect(warned()).toHaveLength(warnings);
-    });
-
-    it.each([
-      ['ends', () => undefined, 0],
-      ['fails', () => Promise.reject(new Error('its own')), 1],
-    ])('whose loss shows only when its work %s counts as lost too', async (_how, end, warnings) => {
-      let calls = 0;
-      const running = locks.leaderElection(name, terms).run(async (term) => {
-        if (++calls > 1) return;
-        await takeAway(term);
-        await end();
-      });
-      await running;
-      expect(calls).toBe(2);
+      expect(told).toEqual([take === lose ? expect.any(LockLostError) : 'released']);
       expect(warned()).toHaveLength(warnings);
     });
 

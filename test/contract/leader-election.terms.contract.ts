@@ -155,14 +155,6 @@ export function leaderTermsContract(makeStore: MakeStore): void {
       expect(told).toEqual(['elected true', 'works true', 'revoked true false', 'works', 'revoked false false']);
     });
 
-    it('is called off by a listener before its work begins', async () => {
-      const work = jest.fn();
-      election.on('elected', () => void election.resign());
-      expect(await election.run(work)).toBeUndefined();
-      expect(work).not.toHaveBeenCalled();
-      expect(await isFree()).toBe(true);
-    });
-
     it('is one that its store lets in: a refusal ends the candidate at once, an outage does not', async () => {
       const refused = open({ misbehaving: () => ({ acquire: () => Promise.reject(refusal()) }) });
       expect(await rejection(refused.leaderElection(name).run(() => 'led'))).toMatchObject({ name: 'StoreError', transient: false });

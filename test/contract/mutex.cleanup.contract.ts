@@ -186,25 +186,6 @@ export function cleanupContract(makeStore: MakeStore, kind: Kind, remains: () =>
       expect(queuesOf(others)).toEqual({ used: 0, kept: 1_000 });
     });
 
-    it('in memory, when each call sets the timer of the next one inside its body', async () => {
-      const leases = new GarbageCount();
-      const key = newKey();
-      await new Promise<void>((end) => {
-        let calls = 0;
-        const next = () =>
-          void locks.using(
-            key,
-            (lease) => {
-              leases.add(lease);
-              setTimeout(++calls < 200 ? next : end, 1);
-            },
-            { waitTimeout: Infinity },
-          );
-        next();
-      });
-      await eventually(async () => expect(await leases.reachable()).toBeLessThan(10));
-    }, 10_000);
-
     it('no timer of a wait that is over, however it ended', async () => {
       const set = jest.spyOn(globalThis, 'setTimeout');
       const clear = jest.spyOn(globalThis, 'clearTimeout');

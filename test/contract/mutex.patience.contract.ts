@@ -213,12 +213,18 @@ export function patienceContract(makeStore: MakeStore, kind: Kind): void {
       expect(instead).toHaveBeenCalledWith({ key, error, args: [], target: undefined, method: undefined });
     });
 
+    it.each([null, undefined, 5])('is what it returns, also %p', async (value) => {
+      expect(await locks.using(key, body, { waitTimeout: 0, onTimeout: () => value })).toBe(value);
+    });
+
     it('is the function’s own error where that throws', async () => {
       const error = new Error('No stock.');
       const fail = () => {
         throw error;
       };
-      expect(await rejection(locks.using(key, body, { waitTimeout: 0, onTimeout: fail }))).toBe(error);
+      for (const onTimeout of [fail, () => Promise.reject(error)]) {
+        expect(await rejection(locks.using(key, body, { waitTimeout: 0, onTimeout }))).toBe(error);
+      }
     });
 
     it('concerns only the lock of that call: a nested one that times out makes the outer one fail', async () => {

@@ -218,6 +218,22 @@ export function reentrancyContract(makeStore: MakeStore, kind: Kind): void {
       expect(currentLease()).toBeUndefined();
     });
 
+    it('has, for a child that outlives a call, the lease that the call was inside of, and none when all have ended', async () => {
+      const [innerEnds, outerEnds] = [gate(), gate()];
+      const lateIn = (ends: Promise<void>) => ({ late: ends.then(() => currentLease()) });
+      const { late } = await locks.using(key, async (outer) => {
+        const inner = await locks.using(newKey(), (lease) => ({ lease, ...lateIn(innerEnds.passed) }));
+        innerEnds.open();
+        expect(await inner.late).toBe(outer);
+        const again = await locks.using(key, (lease) => lease);
+        expect(() => again.assertHeld()).toThrow(LockLostError);
+        outer.assertHeld();
+        return lateIn(outerEnds.passed);
+      });
+      outerEnds.open();
+      expect(await late).toBeUndefined();
+    });
+
     it('holds neither other keys nor the same key of another namespace', async () => {
       const other = open({ namespace: 'other:' });
       const leases: (Lease | null)[] = [];

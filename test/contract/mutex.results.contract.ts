@@ -113,41 +113,6 @@ export function resultsContract(makeStore: MakeStore, kind: Kind): void {
       await closing;
       expect(await open().tryAcquire(key)).not.toBeNull();
     });
-
-    it.each([
-      ['an error', new Error('A fault of the listener.')],
-      ['what cannot be printed', Object.create(null) as unknown],
-    ])('where listeners throw %s', async (_what, fault) => {
-      const locks = open();
-      for (const event of ['acquired', 'released', 'timeout', 'lost', 'unknown', 'lag'] as const) {
-        locks.on(event, () => {
-          throw fault;
-        });
-      }
-      const error = new Error('404');
-      const key = newKey();
-      expect(
-        await locks.using(key, async () => ((await locks.tryAcquire(key, { reentrant: false })) === null ? 'done' : 'not locked')),
-      ).toBe('done');
-      expect(await rejection(locks.using(key, () => Promise.reject(error)))).toBe(error);
-      const lost = locks.using(key, async (lease) => void (await lose(lease)), { onLost: 'ignore' });
-      expect(await lost).toBeUndefined();
-    });
-
-    it('where the logger throws', async () => {
-      const fail = () => {
-        throw new Error('A fault of the logger.');
-      };
-      const locks = open({ logger: { warn: fail, error: fail, debug: fail } });
-      locks.on('acquired', fail);
-      expect(await locks.using(newKey(), () => 'done')).toBe('done');
-      const loses = async (lease: Lease) => {
-        await lose(lease);
-        return 'done';
-      };
-      expect(await locks.using(newKey(), loses, { onLost: 'ignore' })).toBe('done');
-      expect(await rejection(locks.using(newKey(), loses))).toBeInstanceOf(LockLostError);
-    });
   });
 
   describe('events', () => {
@@ -171,15 +136,6 @@ export function resultsContract(makeStore: MakeStore, kind: Kind): void {
         ['acquired', { ...event(key), owner, fencingToken, waited: time, attempts: 1, via: 'free' }],
         ['released', { ...event(key), owner, fencingToken, held: time, limited: false }],
       ]);
-    });
-
-    it('tell of patience that ended', async () => {
-      const key = newKey();
-      const { owner } = await open().acquire(key);
-      const locks = open();
-      const told = listen(locks);
-      await locks.tryAcquire(key);
-      expect(told).toEqual([['timeout', { ...event(key), waited: time, attempts: 1, holder: owner, waitTimeout: 0 }]]);
     });
 
     it('tell of a loss, once, and not that the key was given back', async () => {

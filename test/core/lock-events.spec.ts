@@ -61,10 +61,8 @@ describe('events', () => {
     const skipping = { waitTimeout: 0, onTimeout: 'skip', label: 'Jobs.report' } as const;
     expect(await locks.using('key', () => 5, skipping)).toBeUndefined();
     expect(await locks.tryAcquire('key')).toBeNull();
-    expect(told.of('timeout').map(({ holder, label }) => [holder, label])).toEqual([
-      [owner, 'Jobs.report'],
-      [owner, undefined],
-    ]);
+    const timeout = { key: 'key', kind: 'mutex', waited: time, attempts: 1, holder: owner };
+    expect(told.of('timeout')).toEqual(['Jobs.report', undefined].map((label) => ({ ...timeout, label })));
     expect(told.of('skipped')).toEqual([{ key: 'key', kind: 'mutex', label: 'Jobs.report', waited: time }]);
   });
 

@@ -1,17 +1,7 @@
-import { spawn } from 'node:child_process';
-import { once } from 'node:events';
 import { eventually } from '../support/eventually.js';
 import { startRedis, type RedisServer } from '../support/redis-server.js';
+import { startDemo } from './demo.js';
 import { urlOf } from './shops.js';
-
-/** Starts scripts/demo.mjs; `npm test` has built what it runs. */
-function startDemo(args: string, env: NodeJS.ProcessEnv = {}) {
-  const child = spawn(process.execPath, ['scripts/demo.mjs', '--no-build', ...args.split(' ')], { env: { ...process.env, ...env } });
-  const run = { child, stdout: '', stderr: '', ended: once(child, 'close').then(([code]: unknown[]) => code) };
-  child.stdout.setEncoding('utf8').on('data', (text: string) => (run.stdout += text));
-  child.stderr.setEncoding('utf8').on('data', (text: string) => (run.stderr += text));
-  return run;
-}
 
 /** The table's rows: version → column → number. */
 function rowsOf(stdout: string): Record<string, Record<string, number>> {
@@ -40,7 +30,7 @@ describe('the demo', () => {
   const exact = { requests: 120, errors: 0, sold: 60, left: 0, oversold: 0 };
 
   it('shows on Redis that all but the lock oversell, ends with 0, and leaves no key', async () => {
-    const run = startDemo('--requests 120 --concurrency 60 --instances 2 --work 10 --skus 2', { REDIS_URL: urlOf(server) });
+    const run = startDemo('demo.mjs', '--requests 120 --concurrency 60 --instances 2 --work 10 --skus 2', { REDIS_URL: urlOf(server) });
     expect({ code: await run.ended, stderr: run.stderr }).toMatchObject({ code: 0 });
     expect(run.stdout).toContain('Store: the Redis of REDIS_URL');
     const { none, local, lock, ...others } = rowsOf(run.stdout);
@@ -52,7 +42,7 @@ describe('the demo', () => {
   });
 
   it('shows without Redis what one process can, and says what it cannot', async () => {
-    const run = startDemo('--embedded --requests 120 --concurrency 30 --skus 2');
+    const run = startDemo('demo.mjs', '--embedded --requests 120 --concurrency 30 --skus 2');
     expect({ code: await run.ended, stderr: run.stderr }).toMatchObject({ code: 0 });
     expect(run.stdout).toContain('Store: the memory of one process');
     expect(run.stdout).toContain('right with one instance only');
@@ -63,13 +53,13 @@ describe('the demo', () => {
   });
 
   it('ends with 1 when going without a lock does no harm, as it then shows nothing', async () => {
-    const run = startDemo('--embedded --requests 10 --concurrency 1 --skus 1');
+    const run = startDemo('demo.mjs', '--embedded --requests 10 --concurrency 1 --skus 1');
     expect(await run.ended).toBe(1);
     expect(run.stderr).toContain('none: did not oversell');
   });
 
   it('ends what it started and removes its keys on Ctrl-C', async () => {
-    const run = startDemo('--requests 1000 --concurrency 10 --instances 1 --work 600000', { REDIS_URL: urlOf(server) });
+    const run = startDemo('demo.mjs', '--requests 1000 --concurrency 10 --instances 1 --work 600000', { REDIS_URL: urlOf(server) });
     await eventually(async () => (await client.dbsize()) > 0, { within: 15_000 });
     run.child.kill('SIGINT');
     expect(await run.ended).toBe(130);

@@ -1,19 +1,9 @@
-import { spawn } from 'node:child_process';
-import { once } from 'node:events';
 import { resolve } from 'node:path';
 import { pathToFileURL } from 'node:url';
 import { eventually } from '../support/eventually.js';
 import { startRedis, type RedisServer } from '../support/redis-server.js';
+import { startDemo } from './demo.js';
 import { urlOf } from './shops.js';
-
-/** Starts scripts/demo-leader.mjs; `npm test` has built what it runs. */
-function startDemo(args: string[], env: NodeJS.ProcessEnv) {
-  const child = spawn(process.execPath, ['scripts/demo-leader.mjs', '--no-build', ...args], { env: { ...process.env, ...env } });
-  const run = { child, stdout: '', stderr: '', ended: once(child, 'close').then(([code]: unknown[]) => code) };
-  child.stdout.setEncoding('utf8').on('data', (text: string) => (run.stdout += text));
-  child.stderr.setEncoding('utf8').on('data', (text: string) => (run.stderr += text));
-  return run;
-}
 
 /** The processes that a run has started, by what it says. */
 const pidsOf = (stdout: string) => [...stdout.matchAll(/\(pid (\d+)\) stands by/g)].map(([, pid]) => Number(pid));
@@ -25,7 +15,7 @@ const isAlive = (pid: number) => {
   }
 };
 
-const QUICK = ['--key-timeout', '1000', '--work', '50'];
+const QUICK = '--key-timeout 1000 --work 50';
 
 jest.setTimeout(120_000);
 
@@ -41,7 +31,7 @@ describe('the demo of leaders', () => {
   afterAll(() => server.stop());
 
   it('shows four changes of the leader in time, a late write refused, ends with 0, and leaves no key and no process', async () => {
-    const run = startDemo(QUICK, { REDIS_URL: urlOf(server) });
+    const run = startDemo('demo-leader.mjs', QUICK, { REDIS_URL: urlOf(server) });
     const code = await run.ended;
     if (code !== 0) throw new Error(`It ended with ${String(code)}:\n${run.stdout}\n${run.stderr}`);
     expect(run.stdout.match(/^(kill -9|SIGSTOP|SIGTERM) +[ABC] +[ABC] +\d+ ms +\d+ ms +\d+ ms$/gm)).toHaveLength(4);
@@ -55,7 +45,7 @@ describe('the demo of leaders', () => {
 
   it('ends with 1 and says why, by the ledger, where an election lets everybody win', async () => {
     const broken = `--import ${pathToFileURL(resolve('test/e2e/everybody-leads.mjs')).href}`;
-    const run = startDemo(QUICK, { REDIS_URL: urlOf(server), NODE_OPTIONS: broken });
+    const run = startDemo('demo-leader.mjs', QUICK, { REDIS_URL: urlOf(server), NODE_OPTIONS: broken });
     expect(await run.ended).toBe(1);
     expect(run.stdout).toMatch(/A answers .*, B answers .*, C answers/);
     expect(run.stderr).toContain('two were at work at once');
@@ -64,14 +54,14 @@ describe('the demo of leaders', () => {
   });
 
   it('ends with 1 where there is no Redis to share, and says what to install', async () => {
-    const run = startDemo(QUICK, { REDIS_URL: '', PATH: '/nowhere' });
+    const run = startDemo('demo-leader.mjs', QUICK, { REDIS_URL: '', PATH: '/nowhere' });
     expect(await run.ended).toBe(1);
     expect(run.stderr).toMatch(/serves one process only[^]*apt-get install redis-server[^]*REDIS_URL/);
     expect(run.stdout).toBe('');
   });
 
   it('ends what it started and removes its keys on Ctrl-C', async () => {
-    const run = startDemo(['--key-timeout', '60000'], { REDIS_URL: urlOf(server) });
+    const run = startDemo('demo-leader.mjs', '--key-timeout 60000', { REDIS_URL: urlOf(server) });
     await eventually(() => run.stdout.includes('A answers') && pidsOf(run.stdout).length === 3, { within: 30_000 });
     run.child.kill('SIGINT');
     expect(await run.ended).toBe(130);
@@ -80,56 +70,28 @@ describe('the demo of leaders', () => {
   });
 
   describe('judges a ledger', () => {
-    type Entry = [token: number, pid: number, accepted: boolean, at: number];
     let ofTheLedger: (entries: object[], frozen?: Set<number>) => string[];
     beforeAll(async () => ({ ofTheLedger } = (await import(resolve('scripts/demo/leader-verdict.mjs'))) as never));
-    const judged = (...entries: Entry[]) =>
-      ofTheLedger(entries.map(([token, pid, accepted, at]) => ({ token, pid, accepted, at }))).join('\n');
 
-    it.each<[string, Entry[], RegExp]>([
-      ['of two leaders one after the other', [[1, 7, true, 1], [2, 8, true, 2], [2, 8, true, 3]], /^$/], // prettier-ignore
-      ['where an older leader was refused after a newer one', [[1, 7, true, 1], [2, 8, true, 2], [1, 7, false, 3]], /1 writes .* two were at work/], // prettier-ignore
-      [
-        'whose fence let an older leader in',
-        [
-          [2, 8, true, 1],
-          [1, 7, true, 2],
-        ],
-        /accepted token 1 after 2/,
-      ],
-      [
-        'where two processes have one token',
-        [
-          [1, 7, true, 1],
-          [1, 8, true, 2],
-        ],
-        /7 and 8, wrote with one token, 1/,
-      ],
-      [
-        'that refuses what is new',
-        [
-          [1, 7, true, 1],
-          [2, 8, false, 2],
-        ],
-        /refused token 2/,
-      ],
-      [
-        'whose clock went back',
-        [
-          [1, 7, true, 2],
-          [1, 7, true, 1],
-        ],
-        /clock/,
-      ],
-    ])('%s', (_, entries, verdict) => expect(judged(...entries)).toMatch(verdict));
+    /** Tokens and who wrote with them, as `1 by 7`. */
+    const ledger = (...lines: string[]) =>
+      lines.map((line, index) => {
+        const [, token, pid, refused, at = index + 1] = /^(\d) by (\d)( refused)?(?: at (\d))?$/.exec(line)!;
+        return { token: Number(token), pid: Number(pid), accepted: !refused, at: Number(at) };
+      });
+
+    it.each<[string, string[], RegExp]>([
+      ['of two leaders one after the other', ['1 by 7', '2 by 8', '2 by 8'], /^$/],
+      ['where an older leader was refused after a newer one', ['1 by 7', '2 by 8', '1 by 7 refused'], /1 writes .* two were at work/],
+      ['whose fence let an older leader in', ['2 by 8', '1 by 7'], /accepted token 1 after 2/],
+      ['where two processes have one token', ['1 by 7', '1 by 8'], /7 and 8, wrote with one token, 1/],
+      ['that refuses what is new', ['1 by 7', '2 by 8 refused'], /refused token 2/],
+      ['whose clock went back', ['1 by 7 at 2', '1 by 7 at 1'], /clock/],
+    ])('%s', (_, lines, verdict) => expect(ofTheLedger(ledger(...lines)).join('\n')).toMatch(verdict));
 
     it('excuses the late write of a leader that was frozen, but not a fence that lets it in', () => {
-      const story = (accepted: boolean) => [
-        { token: 2, pid: 8, accepted: true, at: 1 },
-        { token: 1, pid: 7, accepted, at: 2 },
-      ];
-      expect(ofTheLedger(story(false), new Set([7]))).toEqual([]);
-      expect(ofTheLedger(story(true), new Set([7]))).toEqual([expect.stringContaining('accepted token 1 after 2')]);
+      expect(ofTheLedger(ledger('2 by 8', '1 by 7 refused'), new Set([7]))).toEqual([]);
+      expect(ofTheLedger(ledger('2 by 8', '1 by 7'), new Set([7]))).toEqual([expect.stringContaining('accepted token 1 after 2')]);
     });
   });
 });

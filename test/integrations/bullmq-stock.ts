@@ -2,7 +2,7 @@ import { OnWorkerEvent, Processor, WorkerHost } from '@nestjs/bullmq';
 import { Inject, Injectable, type OnModuleDestroy } from '@nestjs/common';
 import { DelayedError, type Job, type JobsOptions } from 'bullmq';
 import { currentLease, DistributedLock, LockAbortedError, LockTimeoutError } from 'nestjs-distributed-lock';
-import { Gate } from '../nest/gate.js';
+import { Gate } from '../support/gate.js';
 
 export interface Sale {
   sku: string;

@@ -3,7 +3,7 @@ import { Inject, Scope } from '@nestjs/common';
 import { REQUEST } from '@nestjs/core';
 import type { Job, WorkerOptions } from 'bullmq';
 import { DistributedLock, type DistributedLockOptions } from 'nestjs-distributed-lock';
-import { Gate } from '../nest/gate.js';
+import { Gate } from '../support/gate.js';
 import { Tally } from '../nest/tally.js';
 import { eventually } from '../support/eventually.js';
 import { startRedis, type RedisServer } from '../support/redis-server.js';

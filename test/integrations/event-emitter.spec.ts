@@ -2,7 +2,7 @@ import { Inject, Scope, Injectable } from '@nestjs/common';
 import { REQUEST } from '@nestjs/core';
 import { EventEmitter2, EventEmitterModule, OnEvent } from '@nestjs/event-emitter';
 import { boot, type Booted } from '../nest/boot.js';
-import { Gate } from '../nest/gate.js';
+import { Gate } from '../support/gate.js';
 import { eventually } from '../support/eventually.js';
 import { InvoiceListener, OrderDesk } from './event-emitter-orders.js';
 import { key, lockAmong, place, way } from './place.js';

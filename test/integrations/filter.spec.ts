@@ -25,7 +25,7 @@ import {
   StoreError,
 } from 'nestjs-distributed-lock';
 import { redisStore } from 'nestjs-distributed-lock/redis';
-import { Gate } from '../nest/gate.js';
+import { Gate } from '../support/gate.js';
 import { eventually } from '../support/eventually.js';
 import { startRedis } from '../support/redis-server.js';
 import { ADAPTERS, serve } from './http-app.js';

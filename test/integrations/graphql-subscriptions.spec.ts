@@ -1,7 +1,7 @@
 import { APP_FILTER } from '@nestjs/core';
 import { Args, Int, Query, Resolver, Subscription } from '@nestjs/graphql';
 import { DistributedLock, LockExceptionFilter, type DistributedLockOptions } from 'nestjs-distributed-lock';
-import { Gate } from '../nest/gate.js';
+import { Gate } from '../support/gate.js';
 import { eventually } from '../support/eventually.js';
 import { serveGraphql } from './graphql-app.js';
 import { Channel } from './graphql-channel.js';

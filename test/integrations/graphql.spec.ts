@@ -12,7 +12,7 @@ import { APP_FILTER, APP_INTERCEPTOR, Reflector } from '@nestjs/core';
 import { Args, Field, GqlExecutionContext, Int, Mutation, ObjectType, Parent, Query, ResolveField, Resolver } from '@nestjs/graphql';
 import { DistributedLockInterceptor, LockExceptionFilter } from 'nestjs-distributed-lock';
 import { redisStore } from 'nestjs-distributed-lock/redis';
-import { Gate } from '../nest/gate.js';
+import { Gate } from '../support/gate.js';
 import { Tally } from '../nest/tally.js';
 import { eventually } from '../support/eventually.js';
 import { serveGraphql } from './graphql-app.js';

@@ -26,7 +26,7 @@ import { APP_INTERCEPTOR, Reflector } from '@nestjs/core';
 import { IsInt, IsString, Min } from 'class-validator';
 import { map, Observable, of } from 'rxjs';
 import { DistributedLockInterceptor, ReadLock, Semaphore, WriteLock } from 'nestjs-distributed-lock';
-import { Gate } from '../nest/gate.js';
+import { Gate } from '../support/gate.js';
 import { Tally } from '../nest/tally.js';
 import { eventually } from '../support/eventually.js';
 import { ADAPTERS, serve, type Adapter } from './http-app.js';

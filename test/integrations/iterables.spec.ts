@@ -2,7 +2,7 @@ import { AsyncLocalStorage } from 'node:async_hooks';
 import { of } from 'rxjs';
 import { currentLease, DistributedLock, LockConfigError, LockTimeoutError, type DistributedLockOptions } from 'nestjs-distributed-lock';
 import { boot } from '../nest/boot.js';
-import { Gate } from '../nest/gate.js';
+import { Gate } from '../support/gate.js';
 import { eventually } from '../support/eventually.js';
 import { way } from './place.js';
 

@@ -4,7 +4,7 @@ import { Test } from '@nestjs/testing';
 import { DistributedLockModule } from 'nestjs-distributed-lock';
 import { memoryStore } from 'nestjs-distributed-lock/memory';
 import { boot, start } from '../nest/boot.js';
-import { Gate } from '../nest/gate.js';
+import { Gate } from '../support/gate.js';
 import { eventually } from '../support/eventually.js';
 import { COUNT_KEY, Counter, expectOneAtATime, keysSeen } from './counter.js';
 import { way } from './place.js';

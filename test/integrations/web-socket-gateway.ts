@@ -2,7 +2,7 @@ import { Catch, type ArgumentsHost, type PipeTransform } from '@nestjs/common';
 import { BaseWsExceptionFilter, ConnectedSocket, MessageBody, SubscribeMessage, WebSocketGateway, WsException } from '@nestjs/websockets';
 import { map, Observable, of } from 'rxjs';
 import { LockTimeoutError } from 'nestjs-distributed-lock';
-import { Gate } from '../nest/gate.js';
+import { Gate } from '../support/gate.js';
 import { key, lockAmong, LONG, type Order } from './place.js';
 
 class UpperCasePipe implements PipeTransform {

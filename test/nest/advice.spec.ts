@@ -1,16 +1,9 @@
 import { Controller, Get, Injectable } from '@nestjs/common';
-import { currentLease, DistributedLock, type LockLogger } from 'nestjs-distributed-lock';
+import { currentLease, DistributedLock } from 'nestjs-distributed-lock';
 import { Transactional as ClsTransactional } from '@nestjs-cls/transactional';
 import { Transactional } from 'typeorm-transactional';
 import { boot } from './boot.js';
-
-class Log implements LockLogger {
-  readonly warnings: string[] = [];
-  readonly details: string[] = [];
-  warn = (message: string) => void this.warnings.push(message);
-  debug = (message: string) => void this.details.push(message);
-  error = (message: string) => void this.warnings.push(message);
-}
+import { Log } from './log.js';
 
 async function adviceFor(...providers: (new () => unknown)[]) {
   const logger = new Log();

@@ -1,20 +1,21 @@
 import { build } from 'esbuild';
-import { DistributedLock, ReadLock, WriteLock, type DistributedLockOptions, type LockLogger } from 'nestjs-distributed-lock';
+import { DistributedLock, ReadLock, Semaphore, WriteLock, type DistributedLockOptions } from 'nestjs-distributed-lock';
 import { boot } from './boot.js';
+import { Log } from './log.js';
 import { shopWith } from './shop-with.js';
 
 type Options = DistributedLockOptions & { policy?: 'readers' | 'writers' | 'fair' };
 const lock = DistributedLock as (options: Options) => MethodDecorator;
 const read = ReadLock as (options: Options) => MethodDecorator;
 const write = WriteLock as (options: Options) => MethodDecorator;
+const semaphore = (options: object) => Semaphore({ permits: 3, value: 'press', ...options }) as MethodDecorator;
 const sku = (of: unknown) => String(of);
 
 /** What an app warns about at its start. */
 async function warningsOf(provider: new () => unknown, defaults?: DistributedLockOptions): Promise<string[]> {
-  const warnings: string[] = [];
-  const logger: LockLogger = { warn: (message) => void warnings.push(message), error: (message) => void warnings.push(message) };
+  const logger = new Log();
   await boot({ providers: [provider] }, { logger, defaults });
-  return warnings;
+  return logger.warnings;
 }
 
 describe('methods that share a prefix and a value', () => {
@@ -38,19 +39,30 @@ describe('methods that share a prefix and a value', () => {
     expect(await warningsOf(shop)).toEqual([expect.stringMatching(message)]);
   });
 
-  it('are warned about where readers and writers differ in policy', async () => {
-    const shop = shopWith(read({ value: 'stock', policy: 'readers' }), write({ value: 'stock' }));
-    expect(await warningsOf(shop)).toEqual([
-      expect.stringMatching(/"stock-locks" has policy fair here, but readers by @ReadLock\(\) on Shop\.one/),
-    ]);
+  it.each([
+    [
+      'readers and writers differ in policy',
+      shopWith(read({ value: 'stock', policy: 'readers' }), write({ value: 'stock' })),
+      /"stock-locks" has policy fair here, but readers by @ReadLock\(\) on Shop\.one/,
+    ],
+    [
+      'semaphores differ in the number of permits',
+      shopWith(semaphore({}), semaphore({ permits: 4 })),
+      /@Semaphore\(\) on Shop\.two: "press-locks" has permits 4 here, but 3 by @Semaphore\(\) on Shop\.one/,
+    ],
+  ])('are warned about where %s', async (_what, shop, message) => {
+    expect(await warningsOf(shop)).toEqual([expect.stringMatching(message)]);
   });
 
-  it.each<[string, Options, Options]>([
-    ['the same key function', { key: sku }, { key: (of) => `${String(of)}` }],
-    ['different times', { keyTimeout: 100, waitTimeout: 5 }, { keyTimeout: 200 }],
-    ['another value', { value: 'stocks', fair: true }, { key: sku }],
+  const stock = (options: Options) => lock({ value: 'stock', ...options });
+  it.each([
+    ['the same key function', stock({ key: sku }), stock({ key: (of) => `${String(of)}` })],
+    ['different times', stock({ keyTimeout: 100, waitTimeout: 5 }), stock({ keyTimeout: 200 })],
+    ['another value', stock({ value: 'stocks', fair: true }), stock({ key: sku })],
+    ['several of the same permits', semaphore({}), semaphore({ count: 2 })],
+    ['other permits of another key', semaphore({}), semaphore({ permits: 4, value: 'plate' })],
   ])('are not warned about with %s', async (_what, first, second) => {
-    expect(await warningsOf(shopWith(lock({ value: 'stock', ...first }), lock({ value: 'stock', ...second })))).toEqual([]);
+    expect(await warningsOf(shopWith(first, second))).toEqual([]);
   });
 
   it('count the defaults of the module as their own options', async () => {

@@ -4,7 +4,7 @@ import { DistributedLock, DistributedLockInterceptor, DistributedLockModule, Loc
 import { memoryStore } from 'nestjs-distributed-lock/memory';
 import { GarbageCount } from '../contract/garbage.js';
 import { eventually } from '../support/eventually.js';
-import { Gate } from './gate.js';
+import { Gate } from '../support/gate.js';
 
 const PATIENT = { retryCount: 0, retryInterval: 5, keyTimeout: 60_000 };
 

@@ -3,7 +3,6 @@ import { of } from 'rxjs';
 import { DistributedLock, LockConfigError } from 'nestjs-distributed-lock';
 import { eventually } from '../support/eventually.js';
 import { boot } from './boot.js';
-import { Tally } from './tally.js';
 
 /** Hands out what a test puts in. */
 @Injectable()
@@ -32,27 +31,6 @@ const outcomeOf = (call: Promise<unknown>) =>
   );
 
 describe('a method with @DistributedLock', () => {
-  it('runs for one caller at a time, where without it updates are lost', async () => {
-    @Injectable()
-    class Till {
-      readonly open = new Tally();
-      readonly locked = new Tally();
-
-      ringOpen() {
-        return this.open.add();
-      }
-      @DistributedLock({ retryCount: 0, retryInterval: 2 })
-      ring() {
-        return this.locked.add();
-      }
-    }
-    const till = (await boot({ providers: [Till] })).get(Till);
-    const results = await Promise.all(Array.from({ length: 20 }, () => Promise.all([till.ring(), till.ringOpen()])));
-    expect(till.open.value).toBeLessThan(20);
-    expect(till.locked).toMatchObject({ value: 20, most: 1 });
-    expect(new Set(results.map(([rung]) => rung)).size).toBe(20);
-  });
-
   it('keeps its name, its length, its metadata and marks that other decorators leave on the function', () => {
     const route = { method: 'GET' };
     const mark: MethodDecorator = (_target, _name, descriptor) => void Object.assign(descriptor.value as object, { mark: 'here' });

@@ -6,11 +6,11 @@ import {
   Semaphore,
   UnsupportedPrimitiveError,
   WriteLock,
-  type LockLogger,
   type LockStore,
 } from 'nestjs-distributed-lock';
 import { memoryStore } from 'nestjs-distributed-lock/memory';
 import { boot } from './boot.js';
+import { Log } from './log.js';
 import { shopWith } from './shop-with.js';
 import { KINDS } from './kinds.js';
 
@@ -89,26 +89,6 @@ describe('one key as two kinds of lock', () => {
   });
 });
 
-describe('semaphores of one key', () => {
-  const warningsFor = async (first: object, second: object) => {
-    const warnings: string[] = [];
-    const logger: LockLogger = { warn: (message) => void warnings.push(message), error: () => undefined };
-    await boot({ providers: [shopWith(semaphore({ value: 'press', ...first }), semaphore({ value: 'press', ...second }))] }, { logger });
-    return warnings;
-  };
-
-  it('with different numbers of permits are warned about', async () => {
-    expect(await warningsFor({ permits: 3 }, { permits: 4 })).toEqual([
-      expect.stringMatching(/@Semaphore\(\) on Shop\.two: "press-locks" has permits 4 here, but 3 by @Semaphore\(\) on Shop\.one/),
-    ]);
-  });
-
-  it('with one number, or of different keys, are not', async () => {
-    expect(await warningsFor({ permits: 3 }, { permits: 3, count: 2 })).toEqual([]);
-    expect(await warningsFor({ permits: 3 }, { permits: 4, value: 'plate' })).toEqual([]);
-  });
-});
-
 describe('a store without a kind of lock', () => {
   it.each(KINDS.slice(1))('is refused at boot by $name, which names the method', async ({ name, lock }) => {
     class Shop {
@@ -139,10 +119,9 @@ describe.each(KINDS)('words about $name', ({ name, lock }) => {
     class Shop extends Base {
       override async buy() {}
     }
-    const details: string[] = [];
-    const silent = () => undefined;
-    await boot({ providers: [Shop] }, { logger: { debug: (message) => void details.push(message), warn: silent, error: silent } });
-    expect(details).toEqual([
+    const logger = new Log();
+    await boot({ providers: [Shop] }, { logger });
+    expect(logger.details).toEqual([
       expect.stringContaining(`Shop.buy overrides Base.buy without its ${name}(): only its calls of the parent's method are locked`),
     ]);
   });

@@ -12,7 +12,7 @@ import {
 } from 'nestjs-distributed-lock';
 import { eventually } from '../support/eventually.js';
 import { boot } from './boot.js';
-import { Gate } from './gate.js';
+import { Gate } from '../support/gate.js';
 import { KINDS, type Kind } from './kinds.js';
 
 const LONG = { keyTimeout: 60_000, waitTimeout: Infinity, retryInterval: 5 };

@@ -15,6 +15,7 @@ import {
 import { memoryStore } from 'nestjs-distributed-lock/memory';
 import { eventually } from '../support/eventually.js';
 import { boot } from './boot.js';
+import { Log } from './log.js';
 import { candidatesAt } from './leaders.js';
 
 const KEY = 'jobs-leader';
@@ -224,14 +225,11 @@ describe('the elections of an app', () => {
       },
     }) as LockStore['mutex'];
     const store: LockStore = { name: 'strict', requestTimeout: 100, mutex, close: () => inner.close() };
-    const warnings: string[] = [];
-    const { get } = await boot(
-      { providers: [Jobs] },
-      { store, logger: { warn: (message) => void warnings.push(message), error: () => undefined } },
-    );
+    const logger = new Log();
+    const { get } = await boot({ providers: [Jobs] }, { store, logger });
     expect(await get(Jobs).run()).toBeUndefined();
     await eventually(async () => (await get(Jobs).run()) === 'ran');
-    expect(warnings).toEqual(Array(2).fill(expect.stringMatching(/cannot stand for election as "jobs", and tries again: .*NOPERM/)));
+    expect(logger.warnings).toEqual(Array(2).fill(expect.stringMatching(/cannot stand for election as "jobs", and tries again: .*NOPERM/)));
   });
 });
 

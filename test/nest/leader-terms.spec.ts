@@ -4,7 +4,7 @@ import { currentLease, LeaderOnly, type Lease, type LockStore } from 'nestjs-dis
 import { memoryStore } from 'nestjs-distributed-lock/memory';
 import { eventually } from '../support/eventually.js';
 import { boot } from './boot.js';
-import { Gate } from './gate.js';
+import { Gate } from '../support/gate.js';
 import { candidatesAt } from './leaders.js';
 
 const KEY = 'jobs-leader';

@@ -1,9 +1,8 @@
-import { Controller, Get, HttpStatus, type INestApplication, Injectable } from '@nestjs/common';
-import { Test } from '@nestjs/testing';
+import { Controller, Get, HttpStatus, type INestApplication } from '@nestjs/common';
 import { DistributedLock, DistributedLockModule, LockConfigError, Locks, LockTimeoutError, StoreError } from 'nestjs-distributed-lock';
 import { memoryStore } from 'nestjs-distributed-lock/memory';
 import { redisStore } from 'nestjs-distributed-lock/redis';
-import { boot, listen, start } from './boot.js';
+import { boot, listen } from './boot.js';
 import { refusalOf } from './refusal.js';
 
 const lock = DistributedLock as (options?: unknown) => MethodDecorator;
@@ -60,34 +59,6 @@ describe('an unknown option', () => {
   });
 });
 
-describe('a mistake at boot', () => {
-  const bootError = (imports: object[], providers: object[] = []) =>
-    start(Test.createTestingModule({ imports: imports as never[], providers: providers as never[] })).then(
-      () => undefined,
-      (error: unknown) => error as Error,
-    );
-
-  it('forRoot twice: says to import it once', async () => {
-    const twice = [0, 1].map(() => DistributedLockModule.forRoot({ store: memoryStore(), logger: false }));
-    const error = await bootError(twice);
-    expect(error).toBeInstanceOf(LockConfigError);
-    expect(error?.message).toBe(
-      'DistributedLockModule: forRoot() is imported twice for the store "default". It is global: import it once, in the root module. ' +
-        'A second store needs a "name" of its own.',
-    );
-  });
-
-  it('no module: the first line says that it is missing', async () => {
-    @Injectable()
-    class Shop {
-      @DistributedLock()
-      async buy(): Promise<void> {}
-    }
-    const error = await bootError([], [Shop]);
-    expect(error?.message.split('\n')[0]).toMatch(/Shop.*DistributedLockModule\.forRoot\(\) is not imported/);
-  });
-});
-
 describe('a key function that throws', () => {
   it('is a LockConfigError that names the method, once, and has what was thrown as its cause', async () => {
     const { get } = await boot({
@@ -100,16 +71,6 @@ describe('a key function that throws', () => {
     const { message, cause } = error as Error;
     expect(message).toMatch(/^@DistributedLock\(\) on Shop\.buy: key threw TypeError: Cannot read properties of undefined/);
     expect(cause).toBeInstanceOf(TypeError);
-  });
-
-  it('an argument that has no stable form is named once in the whole chain of causes', async () => {
-    const { app } = await boot({ providers: [{ provide: 'shop', useClass: shopWith({ paramLock: true }) }] });
-    const error = (await app
-      .get<{ buy(order?: unknown): Promise<number> }>('shop')
-      .buy(() => 5)
-      .catch((reason: unknown) => reason)) as Error;
-    expect(error.message).toMatch(/^@DistributedLock\(\) on Shop\.buy: argument 0 is a function/);
-    expect(error.cause).toBeUndefined();
   });
 });
 
@@ -146,15 +107,4 @@ describe('without the exception filter', () => {
     expect(logged).toEqual([expect.stringMatching(`^(Error|${type.name}): ShopController\\.reduce: `)]);
     await holder?.release();
   });
-});
-
-describe('a prefix or a value that makes no key', () => {
-  it.each([{ value: 'a\n' }, { value: 'a\n', paramLock: true }, { prefix: 'a{', value: 'b', key: () => 5 }])(
-    'is refused at boot: %p',
-    async (options) => {
-      const error = await boot({ providers: [shopWith(options)] }).catch((reason: unknown) => reason);
-      expect(error).toBeInstanceOf(LockConfigError);
-      expect(error).toHaveProperty('message', expect.stringContaining('@DistributedLock() on Shop.buy: '));
-    },
-  );
 });

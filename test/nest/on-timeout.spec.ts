@@ -28,13 +28,6 @@ describe('onTimeout', () => {
     expect(report.bodies).toBe(0);
   });
 
-  it("resolves to undefined with 'skip'", async () => {
-    const { report } = await bootBusy({ onTimeout: 'skip' });
-    expect(await report.write('may', 1)).toBeUndefined();
-    expect(report.bodies).toBe(0);
-    expect(await report.write('june', 1)).toBe('june 1');
-  });
-
   it('calls a function with the call that was in vain, only then, and outside of the call chain', async () => {
     const contexts: TimeoutContext[] = [];
     const leases: unknown[] = [];
@@ -54,29 +47,7 @@ describe('onTimeout', () => {
     expect(leases).toEqual([undefined]);
   });
 
-  const thing = { some: 'thing' };
-  it.each<[string, () => unknown, unknown]>([
-    ['a value', () => thing, thing],
-    ['null', () => null, null],
-    ['nothing', () => undefined, undefined],
-    ['a promise', () => Promise.resolve(thing), thing],
-  ])('resolves to what the function returns: %s', async (_what, onTimeout, value) => {
-    const { report } = await bootBusy({ onTimeout });
-    expect(await report.write('may', 1)).toBe(value);
-    expect(report.bodies).toBe(0);
-  });
-
-  const refusal = new Error('come back in May');
-  function fail(): never {
-    throw refusal;
-  }
-  it.each<[string, () => unknown]>([
-    ['throws', () => fail()],
-    ['rejects with', () => Promise.reject(refusal)],
-  ])('rejects with what the function %s', async (_what, onTimeout) => {
-    expect(await (await bootBusy({ onTimeout })).write()).toBe(refusal);
-  });
-
+  // What becomes of such a call is told by the locks (test/contract).
   it.each<DistributedLockOptions['onTimeout']>(['skip', () => 'skipped'])('has no say in an outage: %p', async (onTimeout) => {
     const store = redisStore({ options: { path: '/nobody/listens/here.sock', disconnectTimeout: 10 }, requestTimeout: 100 });
     const { report, write } = await bootBusy({ waitTimeout: 50, onTimeout }, store);

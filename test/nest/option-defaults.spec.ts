@@ -71,13 +71,6 @@ describe('defaults of forRoot', () => {
     expect(acquired).toEqual([expect.stringMatching(key)]);
   });
 
-  it('put the namespace before keys of decorators and of programs alike', async () => {
-    const { job, locks, acquired } = await bootJob({ value: 'job' }, {}, 'test:');
-    await job.run();
-    await locks.using('job', () => undefined);
-    expect(acquired).toEqual(['test:job-locks', 'test:job']);
-  });
-
   it.each<[string, DistributedLockOptions, DistributedLockOptions]>([
     ['an own retryCount over a default waitTimeout', { retryCount: 1 }, { waitTimeout: 2_000 }],
     ['an own waitTimeout over a default retryCount', { waitTimeout: 0 }, { retryCount: 0 }],

@@ -179,6 +179,8 @@ describe('a wrong key', () => {
     ['that is too long with its prefix', { prefix: 'x'.repeat(256), value: 'x'.repeat(256) }, {}],
     ['that is too long with the namespace', { value: 'x'.repeat(500) }, { namespace: 'test:abc' }],
     ['with a control character', { prefix: '\x7f' }, {}],
+    ['with a control character before parts', { value: 'a\n', paramLock: true }, {}],
+    ['with a stray brace before parts', { prefix: 'a{', value: 'b', key: () => 5 }, {}],
     ['with a stray brace', { value: 'a}b' }, {}],
     ['with a second tag in the namespace', { value: '{a}' }, { namespace: '{eu}:' }],
   ])('%s is refused at boot', async (_what, options, moduleOptions) => {

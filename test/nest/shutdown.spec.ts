@@ -2,12 +2,12 @@ import { Controller, Get, Inject, Injectable } from '@nestjs/common';
 import { APP_FILTER } from '@nestjs/core';
 import type { Server } from 'node:http';
 import type { Redis } from 'ioredis';
-import { currentLease, DistributedLock, LockAbortedError, LockExceptionFilter, type Lease } from 'nestjs-distributed-lock';
+import { currentLease, DistributedLock, LockExceptionFilter, type Lease } from 'nestjs-distributed-lock';
 import { redisStore } from 'nestjs-distributed-lock/redis';
 import { eventually } from '../support/eventually.js';
 import { startRedis, type RedisServer } from '../support/redis-server.js';
 import { boot, listen, type Booted } from './boot.js';
-import { Gate } from './gate.js';
+import { Gate } from '../support/gate.js';
 
 const PATIENT = { retryCount: 0, retryInterval: 5, keyTimeout: 60_000 };
 
@@ -78,14 +78,6 @@ describe('a closing app', () => {
     return { jobs, run, waiter, gate: jobs.gate };
   }
 
-  /** Closes the app, whose locks have begun to close. */
-  async function close({ app, locks }: Booted) {
-    const begun = jest.spyOn(locks, 'close');
-    const closing = app.close();
-    await eventually(() => expect(begun).toHaveBeenCalled());
-    return { closing };
-  }
-
   it('answers 503 to requests that wait, and lets those in flight end with free keys and nested calls', async () => {
     const booted = await bootJobs();
     const url = await listen(booted.app);
@@ -102,22 +94,10 @@ describe('a closing app', () => {
     void ask('run').then((answer) => (refused = answer));
     await eventually(() => booted.get(JobController).requests === 2);
     const closing = booted.app.close();
-    await eventually(() => refused !== undefined).finally(gate.open);
+    await eventually(() => refused !== undefined).finally(() => gate.open());
     expect(refused).toMatchObject({ status: 503, retryAfter: expect.any(String), body: { code: 'LOCK_ABORTED' } });
     expect(await working).toMatchObject({ status: 200, body: { parts: ['a', 'again b'] } });
     expect(await holding).toMatchObject({ status: 200, body: { run: 'done' } });
-    await closing;
-    expect(await keysLeft()).toEqual([]);
-  });
-
-  it('waits for running methods, whose leases it does not touch', async () => {
-    const booted = await bootJobs();
-    const { jobs, run, waiter, gate } = await occupied(booted);
-    const { closing } = await close(booted);
-    expect(await waiter).toBeInstanceOf(LockAbortedError);
-    expect([await redis.exists('job-locks'), jobs.lease?.signal.aborted]).toEqual([1, false]);
-    gate.open();
-    expect(await run).toBe('done');
     await closing;
     expect(await keysLeft()).toEqual([]);
   });
@@ -158,29 +138,5 @@ describe('a closing app', () => {
     const next = await bootJobs({ store: redisStore({ client }) });
     expect(await next.get(Jobs).part('a')).toBe('a');
     for (const event of ['ready', 'close', 'end', 'error']) expect(client.listenerCount(event)).toBeLessThan(5);
-  });
-
-  it('hands its keys to another app that waits for them', async () => {
-    const [first, second] = [await bootJobs(), await bootJobs()];
-    const { run, gate } = await occupied(first);
-    const waiting = second.get(Jobs).run();
-    second.get(Jobs).gate.open();
-    await eventually(async () => (await redis.zcard('{job-locks}:queue')) === 1);
-    const { closing } = await close(first);
-    expect(second.get(Jobs).gate.arrived).toBe(0);
-    gate.open();
-    expect([await run, await waiting]).toEqual(['done', 'done']);
-    await closing;
-  });
-
-  it('gives nothing any more when it is closed', async () => {
-    const booted = await bootJobs();
-    const { app, get, locks } = booted;
-    await get(Jobs).part('a');
-    await app.close();
-    await expect(get(Jobs).run()).rejects.toBeInstanceOf(LockAbortedError);
-    await expect(locks.acquire('a')).rejects.toBeInstanceOf(LockAbortedError);
-    expect(get(Jobs).gate.arrived).toBe(0);
-    expect(await keysLeft()).toEqual([]);
   });
 });

@@ -4,7 +4,7 @@ import { NestFactory } from '@nestjs/core';
 import type { Server } from 'node:http';
 import { Locks, runStandby, type Standby, type StandbyOptions, type Term } from 'nestjs-distributed-lock';
 import { memoryStore } from 'nestjs-distributed-lock/memory';
-import { Gate } from './gate.js';
+import { Gate } from '../support/gate.js';
 
 /** What a candidate of a test has done and been, in order, and where it can be stopped. */
 export class Diary {

@@ -6,7 +6,7 @@ import type { AddressInfo } from 'node:net';
 import { LockAbortedError, LockConfigError, runStandby, type LockStore, type Locks, type StandbyOptions } from 'nestjs-distributed-lock';
 import { memoryStore } from 'nestjs-distributed-lock/memory';
 import { eventually } from '../support/eventually.js';
-import { Gate } from './gate.js';
+import { Gate } from '../support/gate.js';
 import { ask, candidate, type Diary, lose, openLocks, serverOf } from './standby-apps.js';
 
 @Module({})

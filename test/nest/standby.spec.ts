@@ -1,6 +1,6 @@
 import { currentLease, type Locks } from 'nestjs-distributed-lock';
 import { eventually } from '../support/eventually.js';
-import { Gate } from './gate.js';
+import { Gate } from '../support/gate.js';
 import { ask, candidate, type Diary, lose, openLocks, serverOf, type Overrides } from './standby-apps.js';
 
 const listens = (diary: Diary, times = 1) =>

@@ -55,13 +55,6 @@ describe('on Redis', () => {
     await app.close();
   });
 
-  it('a key that Redisson keeps as a hash is an error at once, and no lock', async () => {
-    const locks = new Locks(redisStore({ url: setting.url }), { logger: false });
-    await setting.redis.hset('order:42', 'a thread', '1');
-    await expect(locks.acquire('order:42', { waitTimeout: Infinity })).rejects.toMatchObject({ name: 'StoreError', transient: false });
-    await locks.close();
-  });
-
   it('the layout is the one that docs/keys.md shows', async () => {
     const { redis } = setting;
     const locks = new Locks(redisStore({ url: setting.url }), { logger: false, defaults: { keyTimeout: 60_000 } });

@@ -4,7 +4,7 @@ import { DistributedLockModule, Locks } from 'nestjs-distributed-lock';
 import { redisStore } from 'nestjs-distributed-lock/redis';
 import { eventually } from '../support/eventually.js';
 import { StocktakeService, TillService } from './lease.js';
-import { Gate } from './stand-ins/gate.js';
+import { Gate } from '../support/gate.js';
 import { useRedisOfEnv } from './stand-ins/redis-of-env.js';
 import { SqlTable } from './stand-ins/sql-table.js';
 

@@ -1,6 +1,6 @@
 import { Injectable } from '@nestjs/common';
 import { currentLease, DistributedLock, LockLostError, LockTimeoutError, StoreError } from 'nestjs-distributed-lock';
-import { Gate } from './stand-ins/gate.js';
+import { Gate } from '../support/gate.js';
 import { SqlTable } from './stand-ins/sql-table.js';
 
 @Injectable()

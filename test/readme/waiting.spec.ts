@@ -7,7 +7,7 @@ import { memoryStore } from 'nestjs-distributed-lock/memory';
 import type { AddressInfo } from 'node:net';
 import type { Server } from 'node:http';
 import { eventually } from '../support/eventually.js';
-import { Gate } from './stand-ins/gate.js';
+import { Gate } from '../support/gate.js';
 import { BasketController, closeBooks, filter, NightShift, WaitMetrics, Work } from './waiting.js';
 
 let gate: Gate;

@@ -1,14 +1,10 @@
 // What a Redis server should hold of count-down latches, and answer: written from the protocol's description, not from the scripts.
 
+import type { Caller as Waiter } from './queue.model.js';
+
 export interface Operation {
   readonly line: string;
   readonly number: number;
-}
-
-/** One who waits, and the channel of its process. */
-export interface Waiter {
-  readonly owner: string;
-  readonly inbox: string;
 }
 
 export interface Latch {

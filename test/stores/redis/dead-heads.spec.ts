@@ -25,7 +25,7 @@ describe('a waiter behind others whose process', () => {
     return { holder, children, next };
   }
 
-  it.each([1, 3])('was killed gets the key at once with the release, since nobody listens there (%d of them) (G8)', async (count) => {
+  it.each([3])('was killed gets the key at once with the release, since nobody listens there (%d of them) (G8)', async (count) => {
     const { holder, children, next } = await line(count);
     await Promise.all(children.map((child) => child.kill()));
     const start = performance.now();
@@ -36,7 +36,7 @@ describe('a waiter behind others whose process', () => {
     expect(await setting.keys()).toEqual([`{${KEY}}:fence`]);
   });
 
-  it.each([0, 3])('was killed, as the holder was, gets the key when the lease has run out (%d of them) (G8)', async (count) => {
+  it.each([3])('was killed, as the holder was, gets the key when the lease has run out (%d of them) (G8)', async (count) => {
     const { holder, children, next } = await line(count, KEY_TIMEOUT);
     const start = performance.now();
     await Promise.all([holder, ...children].map((child) => child.kill()));
@@ -46,7 +46,7 @@ describe('a waiter behind others whose process', () => {
     expect(await setting.keys()).toEqual([`{${KEY}}:fence`]);
   });
 
-  it.each([1, 3])('hangs gets the key within a second for each, however seldom it looks by itself (%d of them) (G8)', async (count) => {
+  it.each([3])('hangs gets the key within a second for each, however seldom it looks by itself (%d of them) (G8)', async (count) => {
     const { holder, children, next } = await line(count);
     for (const child of children) child.pause();
     const start = performance.now();

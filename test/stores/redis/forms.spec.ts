@@ -71,12 +71,3 @@ describe('requestTimeout', () => {
     expect(took).toBeLessThan(200 + SLACK);
   });
 });
-
-describe('wrong options of redisStore', () => {
-  it.each(['url', 'client', 'cluster', 'sentinels'])('are not what is merely undefined: %s', async (name) => {
-    const options = { [name]: undefined, options: setting.server.connection, requestTimeout: undefined };
-    const locks = setting.locks(options);
-    const lease = await locks.acquire(KEY, { waitTimeout: 0 });
-    expect(await setting.redis.get(KEY)).toBe(lease.owner);
-  });
-});

@@ -1,4 +1,4 @@
-import { StoreError, type Locks } from 'nestjs-distributed-lock/core';
+import { type Locks } from 'nestjs-distributed-lock/core';
 import { eventually } from '../../support/eventually.js';
 import type { TcpProxy } from '../../support/tcp-proxy.js';
 import { endOf, loadScripts, outcomeOf, shaOf, SLACK, useRedis } from './setting.js';
@@ -42,15 +42,6 @@ describe.each(['reset', 'silence'] as const)('a request that is applied, while i
       await locks.close();
       expect(await next.release()).toBe(true);
       expect(await setting.keys()).toEqual([`{${KEY}}:fence`]);
-    });
-
-    it('is an acquire whose caller gives up: no orphan stays for a keyTimeout (G6, G7)', async () => {
-      const loss = proxy.dropReplyTo(shaOf('acquire'), { then });
-      const { error, took } = await outcomeOf(locks.tryAcquire(KEY, { keyTimeout: KEY_TIMEOUT }));
-      expect(error).toBeInstanceOf(StoreError);
-      expect(took).toBeLessThan(REQUEST_TIMEOUT + SLACK);
-      expect(loss.lost).toBe(1);
-      await eventually(async () => (await setting.keys()).join() === `{${KEY}}:fence`, { within: 2 * REQUEST_TIMEOUT + SLACK });
     });
 
     it('is a renewal: the lease is not taken for lost, and renewed (G4, G6)', async () => {

@@ -1,20 +1,20 @@
 import type { Redis } from 'ioredis';
 import { leaseScripts } from '../../../lib/stores/redis/lua.scripts.js';
+import { type EntryOf, keysOf, LeasePlay, OFFER, repliesOf, type StepOf } from './lease.play.js';
 import type { Ear } from './model.ear.js';
-import { CALLERS, KEYS, steps, type OwnStep } from './model.steps.js';
-import { MutexModel, type Caller, type ExpectedReply } from './mutex.model.js';
-import { playsLikeItsModel, repliesOf, ScriptPlay, type Parts } from './script.play.js';
+import { MutexModel, type ExpectedReply } from './mutex.model.js';
+import { KEYS, steps, type OwnStep } from './mutex.steps.js';
+import type { Caller } from './queue.model.js';
+import { playsLikeItsModel, type Parts } from './script.play.js';
 
-const OFFER = 20_000;
+type Key = (typeof KEYS)[number];
 const scripts = leaseScripts(3_600_000).mutex;
 const STRANGER = 'a stranger';
 
-class MutexPlay extends ScriptPlay<MutexModel, OwnStep> {
-  private readonly lastTokens = new Map<string, number>();
+class MutexPlay extends LeasePlay<Key, MutexModel, OwnStep> {
   /** First and last ones that were given in this step. */
   private blocks: { key: string; first: number; last: number; floor: number }[] = [];
-  /** Who has been told that a key is theirs, and has not given it up since: the server is not asked. */
-  private readonly believing = new Map<string, Set<string>>(KEYS.map((key) => [key, new Set()]));
+  protected readonly believing = new Map<string, Set<string>>(KEYS.map((key) => [key, new Set()]));
 
   constructor(redis: Redis, ear: Ear) {
     super(redis, ear, new MutexModel(KEYS, OFFER));
@@ -37,26 +37,25 @@ class MutexPlay extends ScriptPlay<MutexModel, OwnStep> {
     } else await this.send(scripts[step.type], this[step.type](step as never));
   }
 
-  private acquire({ batch }: StepOf<'acquire'>): Parts {
+  private acquire({ batch }: StepOf<OwnStep, 'acquire'>): Parts {
     const requests = batch.map(({ yields, ahead, ...given }) => {
-      const floor = ahead ? Math.max(Date.now() * 1000, this.lastTokens.get(given.key) ?? 0) + 5_000_000 : 0;
-      const request = { ...given, caller: this.present(given.caller), floor };
+      const request = { ...given, caller: this.present(given.caller), floor: this.floorOf(given.key, ahead) };
       // Of one that has given it up too, and stays until its minHold is over: that must not end by a late request.
       const holder = yields === 'holder' ? (this.model.locks.get(request.key)!.holding?.owner ?? '') : '';
       return { ...request, yields: yields === 'stranger' ? 'nobody:knows' : holder === request.caller.owner ? '' : holder };
     });
-    const args = requests.flatMap(({ caller, ttl, tokens, floor, queue, yields }) => {
+    const args = requests.flatMap(({ key, caller, ttl, tokens, floor, queue, yields }) => {
       const isPlain = tokens === 1 && floor === 0 && !queue && yields === '';
-      return [caller.owner, isPlain ? ttl : [ttl, tokens, floor, yields, queue ? placeOf(caller) : ''].join('\n')];
+      return [caller.owner, isPlain ? ttl : [ttl, tokens, floor, yields, queue ? this.placeOf(key, caller) : ''].join('\n')];
     });
     return [
-      requests.flatMap(({ key }) => [key, `{${key}}:fence`, `{${key}}:queue`]),
+      requests.flatMap(({ key }) => keysOf(key)),
       args,
       (reply) => {
         const replies = repliesOf(reply, requests);
         for (const [index, request] of requests.entries()) {
           const { key, caller, tokens, yields, floor } = request;
-          const before = this.model.valueOf(key);
+          const before = this.model.valueAt(key);
           const given = replies[index];
           const [wasHeld, reply] = (yields === '' ? [0, given] : given) as [0 | 1, number | [number, string, number]];
           expect(wasHeld).toBe(Number(yields !== '' && before === yields));
@@ -71,39 +70,10 @@ class MutexPlay extends ScriptPlay<MutexModel, OwnStep> {
     ];
   }
 
-  private release({ batch }: StepOf<'release'>): Parts {
-    const requests = batch.map(({ by, ...request }) => {
-      const caller = this.callerOf(request.key, by);
-      return { ...request, caller, keepFor: request.leaves ? 0 : request.keepFor };
-    });
-    return [
-      requests.flatMap(({ key }) => [key, `{${key}}:queue`]),
-      requests.map(({ caller, keepFor, leaves }) =>
-        keepFor === 0 && !leaves ? caller.owner : [caller.owner, keepFor, leaves ? placeOf(caller) : ''].join('\n'),
-      ),
-      (reply) => {
-        const expected = requests.map(({ key, caller, keepFor, leaves }) => {
-          this.believing.get(key)!.delete(caller.owner);
-          return leaves ? this.model.leave(key, caller) : this.model.release(key, caller, keepFor);
-        });
-        expect(repliesOf(reply, requests)).toEqual(expected);
-      },
-    ];
-  }
-
-  private renew({ ttl, batch }: StepOf<'renew'>): Parts {
-    const requests = batch.map(({ key, by }) => ({ key, caller: this.callerOf(key, by) }));
-    return [
-      requests.map(({ key }) => key),
-      [ttl, ...requests.map(({ caller }) => caller.owner)],
-      (reply) => expect(repliesOf(reply, requests)).toEqual(requests.map(({ key, caller }) => this.model.renew(key, caller, ttl))),
-    ];
-  }
-
-  private extend({ key, by, ttl, tokens }: StepOf<'extend'>): Parts {
+  private extend({ key, by, ttl, tokens }: StepOf<OwnStep, 'extend'>): Parts {
     const caller = this.callerOf(key, by);
     return [
-      [key, `{${key}}:fence`, `{${key}}:queue`],
+      keysOf(key),
       [caller.owner, ttl, tokens],
       (reply) => {
         const token = Number(reply ?? '');
@@ -129,53 +99,47 @@ class MutexPlay extends ScriptPlay<MutexModel, OwnStep> {
     this.blocks = [];
   }
 
-  private check({ key, caller: given }: StepOf<'check'>): Parts {
+  private check({ key, caller: given }: StepOf<OwnStep, 'check'>): Parts {
     const caller = this.present(given);
     return [
-      [key, `{${key}}:fence`, `{${key}}:queue`],
-      [caller.owner, placeOf(caller)],
+      keysOf(key),
+      [caller.owner, this.placeOf(key, caller)],
       (reply) => {
         const [state, , ...holding] = reply as [string, number, string?, string?];
         expect(state).toBe(this.model.check(key, caller));
-        const holder = this.model.valueOf(key);
+        const holder = this.model.valueAt(key);
         expect(holding).toEqual(holder === null ? [] : [holder, String(this.lastTokens.get(key) ?? '')]);
       },
     ];
   }
 
-  private callerOf(key: string, by: Caller | 'holder'): Caller {
-    if (by !== 'holder') return this.present(by);
-    const value = this.model.valueOf(key)?.replace('kept:', '');
-    return this.present(CALLERS.find(({ owner }) => owner === value) ?? CALLERS[0]!);
+  protected placeOf(_key: string, { owner, inbox }: Caller): string {
+    return `${owner}\n${inbox}\n${OFFER}`;
   }
 
   protected async compare(): Promise<void> {
     await this.compareTokens();
-    for (const [key, { holding, queue }] of this.model.locks) {
-      const [value, left, places, names] = await Promise.all([
+    const compareKey = async ([key, { holding, queue }]: EntryOf<MutexModel>) => {
+      const [value, left, places] = await Promise.all([
         this.redis.get(key),
         this.redis.pttl(key),
         this.redis.zrange(`{${key}}:queue`, '0', '-1'),
-        this.redis.keys(`*${key}*`),
       ]);
-      expect(value).toBe(this.model.valueOf(key));
+      expect(value).toBe(this.model.valueAt(key));
       if (holding) expect(rounded(left)).toBe(holding.ttl);
       // Nobody waits twice, nor for what it has (G7).
-      expect(places).toEqual(queue.map(placeOf));
-      expect(places).not.toContain(placeOf({ owner: value ?? '', inbox: '' }));
+      expect(places).toEqual(queue.map((caller) => this.placeOf(key, caller)));
+      expect(places).not.toContain(this.placeOf(key, { owner: value ?? '', inbox: '' }));
       // G2, by what they were told; nobody is believed to hold what another has at the server.
       const holders = [...this.believing.get(key)!];
       expect(holders.length).toBeLessThanOrEqual(1);
       if (holders.length > 0) expect(value).toBe(holders[0]);
-      expect([key, `{${key}}:fence`, `{${key}}:queue`]).toEqual(expect.arrayContaining(names));
-      for (const name of names) expect(await this.redis.pttl(name)).toBeGreaterThan(0);
-    }
+      await this.compareNames(key);
+    };
+    await Promise.all([...this.model.locks].map(compareKey));
   }
 }
 
-type StepOf<T extends OwnStep['type']> = Extract<OwnStep, { type: T }>;
-
-const placeOf = ({ owner, inbox }: Caller): string => `${owner}\n${inbox}\n${OFFER}`;
 /** A run takes far less than the 20 s between two lengths of a lease. */
 const rounded = (left: number): number => Math.ceil(left / 20_000) * 20_000;
 const shown = ([left, holder, ahead]: [number, string, number]): ExpectedReply => ({ holder, ahead, ttl: rounded(left) });

@@ -1,23 +1,6 @@
 // What a Redis server should hold of mutexes, and answer: written from the protocol's description, not from the scripts.
 
-/** One of the callers that the test plays. It belongs to a process, which is told by its inbox. */
-export interface Caller {
-  readonly owner: string;
-  /** Channel of its process; '': nobody tells it. */
-  readonly inbox: string;
-}
-
-/** Places of the queue among which those are found that are told when an offer ends. */
-const NEXT = 8;
-
-/** What is said to the processes that come next, each once: when an offer or a minHold ends. */
-export function* nextOnes(queue: readonly Caller[], told: string): Iterable<Caller> {
-  const done = new Set([told, '']);
-  for (const caller of queue.slice(0, NEXT)) {
-    if (!done.has(caller.inbox)) yield caller;
-    done.add(caller.inbox);
-  }
-}
+import { QueueModel, type Caller } from './queue.model.js';
 
 export interface AcquireStep {
   readonly key: string;
@@ -42,17 +25,14 @@ class Lock {
   queue: Caller[] = [];
 }
 
-export class MutexModel {
+export class MutexModel extends QueueModel {
   readonly locks: ReadonlyMap<string, Lock>;
-  /** Processes that listen. */
-  readonly listening = new Set<string>();
-  /** What was said since the last look: `[inbox, text]`. */
-  said: [string, string][] = [];
 
   constructor(
     keys: readonly string[],
     private readonly offerTtl: number,
   ) {
+    super();
     this.locks = new Map(keys.map((key) => [key, new Lock()]));
   }
 
@@ -127,9 +107,13 @@ export class MutexModel {
     return true;
   }
 
-  valueOf(key: string): string | null {
+  valueAt(key: string): string | null {
     const { holding } = this.at(key);
     return holding ? `${holding.isKept ? 'kept:' : ''}${holding.owner}` : null;
+  }
+
+  holdersOf(key: string): string[] {
+    return [this.valueAt(key) ?? []].flat();
   }
 
   /** The first waiter that is not known to be gone has the lock now, unless the asker comes before it. Those ahead of it are forgotten. */
@@ -138,21 +122,17 @@ export class MutexModel {
     for (let head = lock.queue.shift(); head; head = lock.queue.shift()) {
       const { owner, inbox } = head;
       if (owner === asker?.owner) return false;
-      if (inbox !== '' && !this.listening.has(inbox)) continue;
+      if (this.isGone(head)) continue;
       lock.holding = { owner, isKept: false, ttl: this.offerTtl };
-      this.say(inbox, `${key} is offered to ${owner}`);
+      this.sayOffer(key, head);
       this.sayNext(key, inbox, this.offerTtl);
       return true;
     }
     return false;
   }
 
-  private sayNext(key: string, told: string, ms: number): void {
-    for (const { inbox, owner } of nextOnes(this.at(key).queue, told)) this.say(inbox, `${key} may be free for ${owner} in ${ms} ms`);
-  }
-
-  private say(inbox: string, text: string): void {
-    if (this.listening.has(inbox)) this.said.push([inbox, text]);
+  protected override queueOf(key: string): readonly Caller[] {
+    return this.at(key).queue;
   }
 
   private at(key: string): Lock {

@@ -1,7 +1,5 @@
-import type { Locks } from 'nestjs-distributed-lock/core';
 import { eventually } from '../../support/eventually.js';
 import { outcomeOf, useRedis } from './setting.js';
-import { queued, woken } from './waiting.js';
 
 const CYCLES = 1_000;
 const patient = { keyTimeout: 10_000, waitTimeout: 30_000 };
@@ -66,37 +64,5 @@ describe('a client that is lent to a store', () => {
     await proxy.heal();
     await eventually(async () => (await setting.redis.exists('key')) === 0, { within: 4_000 });
     await eventually(() => expect(listeners()).toEqual(before));
-  });
-});
-
-describe('the inbox of a store', () => {
-  const setting = useRedis();
-  const knownTo = ({ store }: Locks) => {
-    const { listeners, places } = store.mutex.wakeUps as unknown as {
-      listeners: Map<string, unknown>;
-      places: { places: Map<string, unknown> };
-    };
-    return [listeners.size, places.places.size];
-  };
-
-  it('knows those who wait, and nobody who waits no more (G7)', async () => {
-    const locks = setting.own();
-    const holder = await setting.own().acquire('taken', woken);
-    const next = locks.acquire('taken', woken);
-    const givenUp = outcomeOf(locks.acquire('taken', { ...woken, waitTimeout: 500, fair: true }));
-    await queued(setting, 'taken', 2);
-    expect(knownTo(locks)).toEqual([2, 2]);
-    expect((await givenUp).error).toMatchObject({ code: 'LOCK_TIMEOUT' });
-    await holder.release();
-    await (await next).release();
-    await eventually(() => expect(knownTo(locks)).toEqual([0, 0]));
-  });
-
-  it('knows nobody who gave up before a request could be sent (G7)', async () => {
-    const locks = setting.own({ path: '/nowhere' });
-    const waiting = outcomeOf(locks.acquire('key', { ...woken, waitTimeout: 50, fair: true }));
-    expect(knownTo(locks)).toEqual([1, 1]);
-    expect((await waiting).error).toMatchObject({ code: 'LOCK_STORE' });
-    expect(knownTo(locks)).toEqual([0, 0]);
   });
 });

@@ -2,7 +2,7 @@ import fc from 'fast-check';
 import type { Redis } from 'ioredis';
 import { Ear } from './model.ear.js';
 import { LATE, LATE_WITHOUT, PROCESSES, type Disturbance } from './model.steps.js';
-import type { Caller } from './mutex.model.js';
+import type { Caller } from './queue.model.js';
 import { printedSeed } from '../../support/random.js';
 import { useRedis } from './setting.js';
 
@@ -16,7 +16,7 @@ interface Sent {
   readonly expect: (reply: unknown) => void;
 }
 
-interface Model {
+export interface Model {
   /** Processes that listen. */
   readonly listening: Set<string>;
   /** What was said since the last look. */
@@ -40,13 +40,17 @@ export abstract class ScriptPlay<M extends Model, Step extends { readonly type: 
   async step(step: Step | Disturbance): Promise<void> {
     if (isDisturbance(step)) await this.disturb(step);
     else await this.play(step);
-    expect((await this.ear.heard()).map(([inbox, message]) => [inbox, understood(message)])).toEqual(this.model.said);
+    this.compareSaid(await this.ear.heard(), this.model.said);
     this.model.said = [];
     await this.compare();
   }
 
   /** After the last step. */
   async end(): Promise<void> {}
+
+  protected compareSaid(heard: [string, string][], said: [string, string][]): void {
+    expect(heard.map(([inbox, message]) => [inbox, understood(message)])).toEqual(said);
+  }
 
   protected abstract play(step: Step): Promise<void>;
   protected abstract compare(): Promise<void>;
@@ -77,11 +81,6 @@ export abstract class ScriptPlay<M extends Model, Step extends { readonly type: 
   private async call({ send, expect }: Sent): Promise<void> {
     expect(await send());
   }
-}
-
-/** One reply comes by itself, several as a list. */
-export function repliesOf(reply: unknown, { length }: readonly unknown[]): unknown[] {
-  return length === 1 ? [reply] : (reply as unknown[]);
 }
 
 /** What a message says, as the models say it. */

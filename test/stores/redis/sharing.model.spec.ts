@@ -1,20 +1,19 @@
 import type { Redis } from 'ioredis';
 import { leaseScripts } from '../../../lib/stores/redis/lua.scripts.js';
+import { type EntryOf, keysOf, LeasePlay, OFFER, repliesOf, type StepOf } from './lease.play.js';
 import type { Ear } from './model.ear.js';
 import { CALLERS } from './model.steps.js';
-import type { Caller } from './mutex.model.js';
-import { playsLikeItsModel, repliesOf, ScriptPlay, type Parts } from './script.play.js';
+import type { Caller } from './queue.model.js';
+import { playsLikeItsModel, type Parts } from './script.play.js';
 import { SharingModel, WHOLE, type ExpectedReply, type SharingRequest } from './sharing.model.js';
-import { KEYS, KINDS, OFFER, placeOf, steps, WISHES, type Key, type OwnStep } from './sharing.steps.js';
+import { KEYS, KINDS, placeOf, steps, WISHES, type Key, type OwnStep } from './sharing.steps.js';
 
 const scripts = leaseScripts(3_600_000).sharing;
 
-class SharingPlay extends ScriptPlay<SharingModel, OwnStep> {
+class SharingPlay extends LeasePlay<Key, SharingModel, OwnStep> {
   /** The largest number of permits that was asked with: who was offered his when there were more may keep it when there are fewer. */
   private readonly most = new Map<string, number>();
-  private readonly lastTokens = new Map<string, number>();
-  /** What whom was told to hold, who has not given it up since: the server is not asked. */
-  private readonly believing = new Map<string, Map<string, { count: number; beside: string }>>(KEYS.map((key) => [key, new Map()]));
+  protected readonly believing = new Map<string, Map<string, { count: number; beside: string }>>(KEYS.map((key) => [key, new Map()]));
 
   constructor(redis: Redis, ear: Ear) {
     super(redis, ear, new SharingModel(KEYS, OFFER));
@@ -45,10 +44,9 @@ class SharingPlay extends ScriptPlay<SharingModel, OwnStep> {
     else await this.redis.pexpireat(key, Number(last));
   }
 
-  private acquire({ batch }: StepOf<'acquire'>): Parts {
+  private acquire({ batch }: StepOf<OwnStep, 'acquire'>): Parts {
     const requests = batch.map(({ beside, permits, ahead, ...given }) => {
-      const floor = ahead ? Math.max(Date.now() * 1000, this.lastTokens.get(given.key) ?? 0) + 5_000_000 : 0;
-      const request = { ...given, caller: this.present(given.caller), floor };
+      const request = { ...given, caller: this.present(given.caller), floor: this.floorOf(given.key, ahead) };
       const { key, caller } = request;
       const { writes, rank, permits: count } = WISHES.get(caller)!;
       const holder = [...this.model.at(key).holders.keys()].find((name) => name !== caller.owner) ?? '';
@@ -60,7 +58,7 @@ class SharingPlay extends ScriptPlay<SharingModel, OwnStep> {
       return [caller.owner, ttl, tokens, floor, permits, placeOf(key, caller), queue ? 1 : '', rank, beside];
     });
     return [
-      requests.flatMap(({ key }) => [key, `{${key}}:fence`, `{${key}}:queue`]),
+      requests.flatMap(({ key }) => keysOf(key)),
       args,
       (given) => {
         const replies = repliesOf(given, requests) as (number | [number, string, number])[];
@@ -94,55 +92,25 @@ class SharingPlay extends ScriptPlay<SharingModel, OwnStep> {
     this.lastTokens.set(key, token + Math.max(tokens, 1) - 1);
   }
 
-  private release({ batch }: StepOf<'release'>): Parts {
-    const requests = batch.map(({ by, ...request }) => ({ ...request, caller: this.callerOf(request.key, by) }));
-    return [
-      requests.flatMap(({ key }) => [key, `{${key}}:queue`]),
-      requests.map(({ key, caller, keepFor, leaves }) => {
-        if (leaves) return [caller.owner, 0, placeOf(key, caller)].join('\n');
-        return keepFor === 0 ? caller.owner : [caller.owner, keepFor, ''].join('\n');
-      }),
-      (reply) => {
-        const expected = requests.map(({ key, caller, keepFor, leaves }) => {
-          this.believing.get(key)!.delete(caller.owner);
-          return leaves ? this.model.leave(key, caller) : this.model.release(key, caller, keepFor);
-        });
-        expect(repliesOf(reply, requests)).toEqual(expected);
-      },
-    ];
-  }
-
-  private renew({ ttl, batch }: StepOf<'renew'>): Parts {
-    const requests = batch.map(({ key, by }) => ({ key, caller: this.callerOf(key, by) }));
-    return [
-      requests.map(({ key }) => key),
-      [ttl, ...requests.map(({ caller }) => caller.owner)],
-      (reply) => expect(repliesOf(reply, requests)).toEqual(requests.map(({ key, caller }) => this.model.renew(key, caller, ttl))),
-    ];
-  }
-
-  private check({ key, caller: given }: StepOf<'check'>): Parts {
+  private check({ key, caller: given }: StepOf<OwnStep, 'check'>): Parts {
     const caller = this.present(given);
     return [
-      [key, `{${key}}:fence`, `{${key}}:queue`],
+      keysOf(key),
       [caller.owner, placeOf(key, caller)],
       (reply) => expect((reply as [string])[0]).toBe(this.model.check(key, caller)),
     ];
   }
 
-  private callerOf(key: Key, by: Caller | 'holder'): Caller {
-    if (by !== 'holder') return this.present(by);
-    const holders = [...this.model.at(key).holders.keys()].map((name) => name.replace('kept:', ''));
-    return this.present(CALLERS.find(({ owner }) => holders.includes(owner)) ?? CALLERS[0]!);
+  protected placeOf(key: Key, caller: Caller): string {
+    return placeOf(key, caller);
   }
 
   protected async compare(): Promise<void> {
-    for (const [key, { holders, permits, queue }] of this.model.locks) {
-      const [members, left, places, names] = await Promise.all([
+    const compareKey = async ([key, { holders, permits, queue }]: EntryOf<SharingModel>) => {
+      const [members, left, places] = await Promise.all([
         this.redis.zrange(key, '0', '-1', 'WITHSCORES'),
         this.redis.pttl(key),
         this.redis.zrange(`{${key}}:queue`, '0', '-1'),
-        this.redis.keys(`*${key}*`),
       ]);
       const { first, ends, counts } = parsed(members);
       expect(places).toEqual(queue.map(({ caller }) => placeOf(key as Key, caller)));
@@ -161,13 +129,11 @@ class SharingPlay extends ScriptPlay<SharingModel, OwnStep> {
       }
       for (const name of counts.keys()) expect(ends.has(name)).toBe(true);
       for (const name of this.believing.get(key)!.keys()) expect(live).toContain(name);
-      expect([key, `{${key}}:fence`, `{${key}}:queue`]).toEqual(expect.arrayContaining(names));
-      for (const name of names) expect(await this.redis.pttl(name)).toBeGreaterThan(0);
-    }
+      await this.compareNames(key);
+    };
+    await Promise.all([...this.model.locks].map(compareKey));
   }
 }
-
-type StepOf<T extends OwnStep['type']> = Extract<OwnStep, { type: T }>;
 
 const PERMITS = 'permits:';
 

@@ -1,5 +1,5 @@
 // What a Redis server should hold of locks that several hold, and answer: written from their description, not from the scripts.
-import { nextOnes, type Caller } from './mutex.model.js';
+import { QueueModel, type Caller } from './queue.model.js';
 
 /** Of a lock that nobody counts: more than there are callers. */
 export const WHOLE = 1_000_000_000;
@@ -38,17 +38,14 @@ export class SharedLock {
   }
 }
 
-export class SharingModel {
+export class SharingModel extends QueueModel {
   readonly locks: ReadonlyMap<string, SharedLock>;
-  /** Processes that listen. */
-  readonly listening = new Set<string>();
-  /** What was said since the last look: `[inbox, text]`. */
-  said: [string, string][] = [];
 
   constructor(
     keys: readonly string[],
     private readonly offerTtl: number,
   ) {
+    super();
     this.locks = new Map(keys.map((key) => [key, new SharedLock()]));
   }
 
@@ -121,6 +118,10 @@ export class SharingModel {
     this.at(key).holders.delete(holder);
   }
 
+  holdersOf(key: string): string[] {
+    return [...this.at(key).holders.keys()];
+  }
+
   at(key: string): SharedLock {
     return this.locks.get(key)!;
   }
@@ -133,7 +134,7 @@ export class SharingModel {
       const { caller, count } = head;
       const fits = lock.taken() + count <= lock.permits;
       const isAsker = caller.owner === asker?.owner;
-      const isGone = !isAsker && caller.inbox !== '' && !this.listening.has(caller.inbox);
+      const isGone = !isAsker && this.isGone(caller);
       // Where nothing is free it does not matter who is gone.
       if (!fits && (!isGone || lock.taken() >= lock.permits)) break;
       lock.queue.shift();
@@ -141,7 +142,7 @@ export class SharingModel {
       lock.holders.set(caller.owner, { count, ttl: isAsker ? ttl : this.offerTtl });
       if (isAsker) continue;
       told = caller.inbox;
-      this.say(told, `${key} is offered to ${caller.owner}`);
+      this.sayOffer(key, caller);
     }
     if (told !== undefined) this.sayNext(key, told, this.offerTtl);
   }
@@ -150,12 +151,7 @@ export class SharingModel {
     lock.queue = lock.queue.filter((place) => place.caller.owner !== caller.owner);
   }
 
-  private sayNext(key: string, told: string, ms: number): void {
-    const waiting = this.at(key).queue.map(({ caller }) => caller);
-    for (const { inbox, owner } of nextOnes(waiting, told)) this.say(inbox, `${key} may be free for ${owner} in ${ms} ms`);
-  }
-
-  private say(inbox: string, text: string): void {
-    if (this.listening.has(inbox)) this.said.push([inbox, text]);
+  protected override queueOf(key: string): readonly Caller[] {
+    return this.at(key).queue.map(({ caller }) => caller);
   }
 }
