@@ -12,7 +12,7 @@ import {
 import { memoryStore } from 'nestjs-distributed-lock/memory';
 import { eventually } from '../support/eventually.js';
 import { boot, isTaken, start } from './boot.js';
-import { Gate } from './gate.js';
+import { Gate } from '../support/gate.js';
 
 @Injectable()
 class Stock {
