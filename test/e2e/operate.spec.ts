@@ -139,7 +139,6 @@ describe('an operator sees', () => {
 
   it('why an app does not shut down: it still works under a key', async () => {
     const child = await worker();
-    await service('web', { type: 'crowd', key: 'other', callers: 1 });
     child.send({ type: 'close' });
     const held: string[] = [];
     for await (const { key, holders } of operator.list())
