@@ -57,11 +57,11 @@ describe('events', () => {
   it('name the holder at a timeout, and tell of a skip', async () => {
     const locks = open();
     const told = listen(locks);
-    const { owner } = await locks.acquire('key');
+    const { owner } = await locks.acquire('key', { label: 'Jobs.clean' });
     const skipping = { waitTimeout: 0, onTimeout: 'skip', label: 'Jobs.report' } as const;
     expect(await locks.using('key', () => 5, skipping)).toBeUndefined();
     expect(await locks.tryAcquire('key')).toBeNull();
-    const timeout = { key: 'key', kind: 'mutex', waited: time, attempts: 1, holder: owner };
+    const timeout = { key: 'key', kind: 'mutex', waited: time, attempts: 1, holder: owner, holderLabel: 'Jobs.clean', waitTimeout: 0 };
     expect(told.of('timeout')).toEqual(['Jobs.report', undefined].map((label) => ({ ...timeout, label })));
     expect(told.of('skipped')).toEqual([{ key: 'key', kind: 'mutex', label: 'Jobs.report', waited: time }]);
   });
