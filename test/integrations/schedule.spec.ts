@@ -36,7 +36,7 @@ place('Schedules', '@Cron', (order) => {
     booted.app.get(SchedulerRegistry).deleteCronJob('job');
     expect(jobs.runs).toEqual(Array(3).fill('Jobs.tick-locks'));
     expect(acquire.mock.calls.map(([request]) => request.key).filter((taken) => taken === 'Jobs.tick-locks')).toEqual(jobs.runs);
-    expect([booted.waiting, jobs.patientRuns]).toEqual([['Jobs.patient-locks'], 0]);
+    await eventually(() => expect([booted.waiting, jobs.patientRuns]).toEqual([['Jobs.patient-locks'], 0]));
     await lease.release();
     await eventually(() => jobs.patientRuns > 0);
   });

@@ -31,7 +31,7 @@ describe('the store that answers once, and then no more, is an outage and not co
         let asked = 0;
         const acquire = (): Promise<AcquireReply> => (asked++ === 0 ? Promise.resolve(TAKEN) : never);
         const locks = locksOver('mutex', () => ({ acquire, leave: async () => undefined }));
-        return rejection(locks.acquire(KEY, { waitTimeout: 50 + 3 * i, retryInterval: 20_000 }));
+        return rejection(locks.acquire(KEY, { waitTimeout: 400 + 3 * i, retryInterval: 20_000 }));
       }),
     );
     for (const error of errors) expect(error).toBeInstanceOf(StoreError);
