@@ -14,7 +14,7 @@ export type {
   KeyReport,
   KeyWaiter,
   ListOptions,
-  Process,
+  OwnerParts,
   Told,
 } from './core/model/key-report.js';
 export type { OpenStore } from './core/inspect/open-store.js';

@@ -1,4 +1,4 @@
-import type { KeyHolder, KeyReport, KeyWaiter, Process } from '../model/key-report.js';
+import type { KeyHolder, KeyReport, KeyWaiter, OwnerParts } from '../model/key-report.js';
 import { partsOf } from '../model/owner.js';
 import type { HolderState, KeyState, WaiterState } from '../store/inspector.js';
 import { heldKeyOf, toldOf, type Entry } from './told.js';
@@ -20,13 +20,13 @@ export function reportOf(state: KeyState, entries: readonly Entry[]): KeyReport 
 function holderOf(state: HolderState, told: readonly Entry[]): KeyHolder {
   const teller = told.find(({ owner, holder }) => holder && owner === state.owner)?.holder;
   const since = teller?.since ?? state.since;
-  const known = { ...state, ...processOf(state.owner), since: since === null ? null : new Date(since) };
+  const known = { ...state, ...ownerPartsOf(state.owner), since: since === null ? null : new Date(since) };
   return teller ? { ...known, told: toldOf(teller) } : known;
 }
 
 function waiterOf(state: WaiterState, told: readonly Entry[]): KeyWaiter {
   const tellers = told.find(({ owner, waiters }) => waiters && owner === state.owner)?.waiters;
-  const known = { ...state, ...processOf(state.owner), since: new Date(state.since), holding: state.holding.map(heldKeyOf) };
+  const known = { ...state, ...ownerPartsOf(state.owner), since: new Date(state.since), holding: state.holding.map(heldKeyOf) };
   return tellers ? { ...known, told: tellers.map(toldOf) } : known;
 }
 
@@ -35,10 +35,10 @@ function waitersBehind({ owner, permits }: HolderState, told: readonly Entry[]):
   const tellers = told.find((entry) => entry.waiters && entry.owner === owner)?.waiters?.map(toldOf) ?? [];
   const [first] = tellers;
   if (!first) return [];
-  return [{ owner, ...processOf(owner), since: first.since, permits, holding: first.holding, isHeard: true, told: tellers }];
+  return [{ owner, ...ownerPartsOf(owner), since: first.since, permits, holding: first.holding, isHeard: true, told: tellers }];
 }
 
-function processOf(owner: string): Process {
+function ownerPartsOf(owner: string): OwnerParts {
   const { app, host, pid } = partsOf(owner) ?? { app: owner, host: '', pid: 0 };
   return { app, host, pid };
 }

@@ -1,4 +1,4 @@
-import type { HeldKey, KeyHolder, KeyReport, KeyWaiter, Process } from '../model/key-report.js';
+import type { HeldKey, KeyHolder, KeyReport, KeyWaiter, OwnerParts } from '../model/key-report.js';
 
 /** Call chains that wait for one another. */
 export interface Deadlock {
@@ -10,7 +10,7 @@ export interface Deadlock {
   readonly advice: string;
 }
 
-export interface DeadlockMember extends Process {
+export interface DeadlockMember extends OwnerParts {
   readonly label?: string;
   readonly holds: readonly string[];
   readonly waitsFor: string;

@@ -26,13 +26,13 @@ export interface KeyReport {
 }
 
 /** The parts of an owner id, `app@host:pid:uuid`. */
-export interface Process {
+export interface OwnerParts {
   readonly app: string;
   readonly host: string;
   readonly pid: number;
 }
 
-export interface KeyHolder extends Process {
+export interface KeyHolder extends OwnerParts {
   readonly owner: string;
   /** `'kept'`: it was released, and its `minHold` is not over. */
   readonly phase: 'held' | 'kept';
@@ -45,7 +45,7 @@ export interface KeyHolder extends Process {
   readonly told?: Told;
 }
 
-export interface KeyWaiter extends Process {
+export interface KeyWaiter extends OwnerParts {
   readonly owner: string;
   readonly since: Date;
   readonly permits: number;
