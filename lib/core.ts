@@ -11,6 +11,7 @@ export type {
   HeldKey,
   KeyHolder,
   KeyKind,
+  KeyName,
   KeyReport,
   KeyWaiter,
   ListOptions,

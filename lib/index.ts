@@ -40,6 +40,7 @@ export type {
   HeldKey,
   KeyHolder,
   KeyKind,
+  KeyName,
   KeyReport,
   KeyWaiter,
   ListOptions,
@@ -74,4 +75,5 @@ export {
   StoreError,
   UnsupportedPrimitiveError,
   type LockErrorCode,
+  type Revocation,
 } from './core/model/errors.js';

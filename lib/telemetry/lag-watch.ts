@@ -16,7 +16,11 @@ export class LagWatch {
     this.timer = after(INTERVAL, () => {
       this.timer = undefined;
       this.start();
-      this.tell(Math.max(0, now() - dueAt) / 1000);
+      try {
+        this.tell(Math.max(0, now() - dueAt) / 1000);
+      } catch {
+        // A registry that fails says so with the next request.
+      }
     }).unref();
   }
 

@@ -119,11 +119,27 @@ export function inspectContract(name: string, makeStore: MakeStore): void {
         await Promise.all([goesOn.passed, works]);
       });
 
-      it('takes a key with or without its namespace', async () => {
-        const spaced = open({ namespace: `${key}:` });
-        const lease = await spaced.acquire('order', patient);
-        for (const each of ['order', lease.key]) expect(await spaced.inspect(each)).toMatchObject({ key: lease.key, kind: 'mutex' });
-        await lease.release();
+      it('takes a key as it is given to a lock, or the whole key of a lease, an error or a report: never that of another app', async () => {
+        const [app, other] = [open({ namespace: 's' }), open()];
+        const mine = await app.acquire(key, patient);
+        const theirs = await other.acquire(`s${key}-x`, patient);
+        expect(await app.inspect(key)).toMatchObject({ key: mine.key, holders: [{ owner: mine.owner }] });
+        expect(await app.inspect(mine)).toMatchObject({ key: mine.key, holders: [{ owner: mine.owner }] });
+        expect(await app.inspect(await app.inspect(key))).toMatchObject({ key: mine.key });
+        expect(await app.inspect(`s${key}-x`)).toMatchObject({ key: `ss${key}-x`, kind: 'free' });
+        expect(await app.forceRelease(`s${key}-x`, { reason: 'r', grace: 0 })).toMatchObject({ outcome: 'changed' });
+        expect([await mine.release(), await theirs.release()]).toEqual([true, true]);
+      });
+
+      it('is refused when the locks are closed, and opens nothing', async () => {
+        const closed = open();
+        await closed.close();
+        for (const call of [
+          () => closed.inspect(key),
+          () => closed.list()[Symbol.asyncIterator]().next(),
+          () => closed.forceRelease(key, { reason: 'r' }),
+        ])
+          expect(await rejection(call())).toMatchObject({ code: 'LOCK_ABORTED' });
       });
 
       it.each(['', 'a\nb', 42 as unknown as string])('refuses %p, which is no key', async (wrong) => {
@@ -271,6 +287,19 @@ export function inspectContract(name: string, makeStore: MakeStore): void {
         expect([await first.release(), await second.release()]).toEqual([false, true]);
       });
 
+      it('finds one of many holders, whose lease ends after those of a hundred others', async () => {
+        const take = (keyTimeout: number) => locks.semaphore(key, { permits: 200 }).acquire({ ...patient, keyTimeout });
+        const last = await take(600_000);
+        const leases = await Promise.all(Array.from({ length: 120 }, () => take(60_000)));
+        expect((await others.inspect(key)).holderCount).toBe(121);
+        expect(await others.forceRelease(key, { reason, owner: last.owner, grace: 300 })).toEqual({
+          outcome: 'forced',
+          holder: last.owner,
+        });
+        expect(await last.release()).toBe(false);
+        expect(new Set(await Promise.all(leases.map((lease) => lease.release())))).toEqual(new Set([true]));
+      });
+
       it('leaves a key alone that somebody else has by now, or another caller of the same process, or nobody', async () => {
         const lease = await locks.acquire(key, patient);
         const { fencingToken } = await others.inspect(key);
@@ -309,7 +338,7 @@ export function inspectContract(name: string, makeStore: MakeStore): void {
           else over.open();
         });
         await eventually(() => election.isLeader());
-        expect(await others.forceRelease(election.key, { reason })).toMatchObject({ outcome: 'gave back', holder: terms[0] });
+        expect(await others.forceRelease(election, { reason })).toMatchObject({ outcome: 'gave back', holder: terms[0] });
         await over.passed;
         await runs;
         expect(new Set(terms).size).toBe(2);

@@ -149,6 +149,12 @@ describe('waitGraph', () => {
         advice: expect.stringContaining('one order'),
       },
     ]);
+    // As many as there are in no hurry to end: a chain of them, and a ring.
+    const names = Array.from({ length: 10_000 }, (_, n) => String(n));
+    const line = names.slice(1).map((name, n) => at(name, name, String(n), [String(n)], 1));
+    expect(waitGraph(line)).toEqual([]);
+    expect(waitGraph(line.toReversed())).toEqual([]);
+    expect(waitGraph([...line, at('0', '0', '9999', ['9999'], 1)])).toMatchObject([{ endsIn: 1, keys: { length: 10_000 } }]);
     expect(waitGraph([])).toEqual([]);
     expect(waitGraph(reports.slice(1))).toEqual([]);
   });

@@ -5,7 +5,7 @@ export async function show(locks: Locks): Promise<string[]> {
   // #region operate-inspect
   const { kind, holders, waiters } = await locks.inspect('order:42');
   for (const { owner, since, told } of holders) print.push(`${kind}, held by ${owner} (${told?.label}) since ${since?.toISOString()}`);
-  for (const { app, host, pid, told } of waiters) print.push(`waits: ${app}@${host}:${pid}, ${told?.length ?? 'unknown'} callers`);
+  for (const { app, host, pid, told } of waiters) print.push(`waits: ${app}@${host}:${pid}, ${told?.[0]?.waiting ?? 'unknown'} callers`);
   // #endregion
   return print;
 }
@@ -23,7 +23,7 @@ export async function free(locks: Locks): Promise<ForceReply> {
   const { holders, fencingToken } = await locks.inspect('order:42');
   const reply = await locks.forceRelease('order:42', {
     owner: holders[0]?.owner, // left alone if another one holds it by now
-    token: fencingToken ?? undefined, // or another call of the same process
+    token: fencingToken ?? undefined, // or the process has asked for it again since
     reason: 'import hangs, ticket 1234',
     by: 'jane',
     grace: 5_000,

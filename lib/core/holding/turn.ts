@@ -78,6 +78,11 @@ export class Turn {
     this.stopIfAllAreOver();
   }
 
+  /** Whether its holder was asked to end, or may not go on. */
+  get isEnding(): boolean {
+    return this.end !== undefined;
+  }
+
   /** Its holder is asked to end. It is renewed meanwhile, so that nobody else has the key until then. */
   revoke(reason: LockLostError): void {
     this.tenure.isKept = true;

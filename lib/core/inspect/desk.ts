@@ -42,19 +42,36 @@ export class Desk {
   revoke({ key, owner, reason, by, isOver }: Omit<RevokeRequest, 'id'>): boolean {
     const tenure = this.tenureOf(key, owner);
     if (!tenure) return false;
+    const { turn } = tenure;
+    if (!isOver && turn.isEnding) return true;
     const { events } = this.queues.runtime;
-    const what = `"${key}" is ${isOver ? 'taken' : 'asked back'} from ${tenure.turn.label ?? owner} by ${by ?? 'an operator'}: ${reason}`;
+    const { label, fencingToken: token } = turn;
+    const who = by ?? 'an operator';
+    const what = `"${key}" is ${isOver ? 'taken' : 'asked back'} from ${label ?? owner} by ${who}: ${reason}`;
     const revoked = { by, reason };
-    events.warn(what);
+    events.warn(what, { key, label, owner, token });
     if (isOver) {
-      if (events.isHeard('forced')) events.emit('forced', { ...tenure.turn.event, ...revoked });
-      tenure.lose(`${by ?? 'an operator'} has taken it: ${reason}`, 'forced', revoked);
-    } else tenure.turn.revoke(new LockLostError(`${what}. It is held until the work has ended.`, { key, revoked }));
+      if (events.isHeard('forced')) events.emit('forced', { ...turn.event, ...revoked, token });
+      tenure.lose(`${who} has taken it: ${reason}`, 'forced', revoked);
+    } else turn.revoke(new LockLostError(`${what}. It is held until the work has ended.`, { key, revoked }));
     return true;
   }
 
   private hear(request: RevokeRequest | undefined): void {
-    if (request && this.revoke(request) && !request.isOver) this.answer([request.id], []);
+    if (!request) return;
+    if (request.isOver) void this.hearOfEnd(request);
+    else if (this.revoke(request)) this.answer([request.id], []);
+  }
+
+  /** Who may send messages may not end a lease by one: the store must say that it is over. */
+  private async hearOfEnd(request: RevokeRequest): Promise<void> {
+    const { key, owner } = request;
+    try {
+      const reply = await this.tenureOf(key, owner)?.driver.check({ key, owner });
+      if (reply && reply.state !== 'held') this.revoke(request);
+    } catch {
+      // The next renewal finds it out.
+    }
   }
 
   private ask(ask: Ask | undefined): void {
@@ -80,8 +97,10 @@ export class Desk {
     const parts = partsOf(entries);
     for (const id of ids) {
       parts.forEach((part, index) => {
-        const answer: Answer = { id, desk: this.id, entries: part, goesOn: index < parts.length - 1 };
-        if (this.bus) send(this.bus, 'ops:told', answer).catch(() => undefined);
+        const { bus, id: desk } = this;
+        if (!bus) return;
+        const answer: Answer = { id, desk, connection: bus.connection, entries: part, goesOn: index < parts.length - 1 };
+        send(bus, 'ops:told', answer).catch(() => undefined);
       });
     }
   }

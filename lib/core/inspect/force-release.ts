@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { LockConfigError, LockError, UnsupportedPrimitiveError } from '../model/errors.js';
 import type { ForceOptions, ForceReply } from '../model/key-report.js';
-import type { KeyState, SeizeRequest } from '../store/inspector.js';
+import type { HolderState, KeyState, SeizeRequest } from '../store/inspector.js';
 import { after, now } from '../util/clock.js';
 import { answerOf, send, type RevokeRequest } from './messages.js';
 import type { Inspection } from './inspection.js';
@@ -21,7 +21,7 @@ export async function forceRelease(inspection: Inspection, key: string, options:
   const state = await lookAt(inspection, key);
   const { kind } = state;
   const owner = options.owner ?? onlyHolderOf(state);
-  const holder = state.holders.find((each) => each.owner === owner);
+  const holder = await holderOf(inspection, state, owner);
   if (owner === undefined || !holder || kind === 'free' || (token !== undefined && token !== state.fencingToken)) return changed(state);
   const request = { id: randomUUID(), key, owner, reason, by, isOver: false };
   const wasAsked = holder.phase === 'held' && grace > 0;
@@ -29,17 +29,17 @@ export async function forceRelease(inspection: Inspection, key: string, options:
   if (!(await inspector.seize({ key, kind, owner, phase: holder.phase, token, keepFor }))) {
     const present = await lookAt(inspection, key);
     // An owner is never used again: one that was asked and is gone has given the key back.
-    const isGone = !present.holders.some((each) => each.owner === owner);
+    const isGone = !(await holderOf(inspection, present, owner));
     return wasAsked && isGone ? { outcome: 'gave back', holder: owner } : changed(present);
   }
   const { events } = queues.runtime;
   const line = `"${key}" is taken from ${owner} by ${by ?? 'an operator'}: ${reason}`;
   // Whoever holds it here logs it and emits the event.
   if (!(await ask(inspection, { ...request, isOver: true }))) {
-    events.warn(line);
-    if (events.isHeard('forced')) events.emit('forced', { key, owner, by, reason });
+    events.warn(line, { key, owner, token: state.fencingToken });
+    if (events.isHeard('forced')) events.emit('forced', { key, owner, by, reason, token: state.fencingToken });
   }
-  await inspector.note(line).catch((error: unknown) => events.debug(`Could not note that ${line}: ${String(error)}`));
+  await inspector.note(line).catch((error: unknown) => events.debug(`Could not note that ${line}: ${String(error)}`, { key }));
   return { outcome: 'forced', holder: owner };
 }
 
@@ -56,6 +56,19 @@ function onlyHolderOf({ key, holders, holderCount }: KeyState): string | undefin
   return holders[0]?.owner;
 }
 
+/** A state has the first hundred holders only: of another one the store is asked. */
+async function holderOf(
+  { store }: Inspection,
+  state: LockState,
+  owner: string | undefined,
+): Promise<Pick<HolderState, 'phase'> | undefined> {
+  const found = state.holders.find((each) => each.owner === owner);
+  if (found || owner === undefined || state.holderCount <= state.holders.length) return found;
+  const driver = state.kind === 'semaphore' ? store.semaphore : store.readWriteLock?.read;
+  const reply = await driver?.check({ key: state.key, owner });
+  return reply?.state === 'held' ? { phase: 'held' } : undefined;
+}
+
 function changed({ holders }: KeyState): ForceReply {
   return { outcome: 'changed', holder: holders[0]?.owner ?? null };
 }
@@ -68,13 +81,14 @@ async function givesBack(inspection: Inspection, request: RevokeRequest, grace: 
     if (answerOf(text)?.id === request.id) isHeard = true;
   });
   try {
-    if (await ask(inspection, request)) isHeard = true;
     for (;;) {
+      // Again until it is heard: the owner may have been offered the key just now, or its process may not listen yet.
+      if (!isHeard && (await ask(inspection, request))) isHeard = true;
       const left = Math.min(grace, isHeard ? Infinity : SILENCE) - (now() - start);
       if (left <= 0) return false;
       await new Promise<void>((resolve) => after(Math.min(LOOK_INTERVAL, left), resolve));
       const state = await lookAt(inspection, request.key).catch(unknownIfTransient);
-      if (state && !state.holders.some(({ owner, phase }) => owner === request.owner && phase === 'held')) return true;
+      if (state && (await holderOf(inspection, state, request.owner))?.phase !== 'held') return true;
     }
   } finally {
     stop?.();
@@ -82,9 +96,9 @@ async function givesBack(inspection: Inspection, request: RevokeRequest, grace: 
 }
 
 /** Whether the owner is one of this process. */
-async function ask({ bus, desk }: Inspection, request: RevokeRequest): Promise<boolean> {
+async function ask({ bus, desk, queues }: Inspection, request: RevokeRequest): Promise<boolean> {
   if (desk.revoke(request)) return true;
-  if (bus && (await bus.open())) await send(bus, 'revoke', request).catch(() => undefined);
+  if (bus && (await bus.open((message) => queues.runtime.events.warn(message)))) await send(bus, 'revoke', request).catch(() => undefined);
   return false;
 }
 

@@ -1,7 +1,7 @@
 import { checkOptions, integerFrom, ofType, oneOf, type Checks } from '../model/check-options.js';
-import { abortedBy, asStoreError, UnsupportedPrimitiveError } from '../model/errors.js';
+import { abortedBy, asStoreError, LockError, UnsupportedPrimitiveError } from '../model/errors.js';
 import { checkKey } from '../model/key.js';
-import type { ForceOptions, ForceReply, KeyReport, ListOptions } from '../model/key-report.js';
+import type { ForceOptions, ForceReply, KeyName, KeyReport, ListOptions } from '../model/key-report.js';
 import { ACQUIRE_CHECKS } from '../model/options.js';
 import type { Bus, Inspector, KeyState } from '../store/inspector.js';
 import type { LockStore } from '../store/lock-store.js';
@@ -35,7 +35,7 @@ export class Inspection {
 
   constructor(
     readonly queues: LockQueues,
-    private readonly store: LockStore,
+    readonly store: LockStore,
     private readonly namespace: string,
   ) {
     this.bus = store.bus;
@@ -49,39 +49,40 @@ export class Inspection {
     throw new UnsupportedPrimitiveError(`The ${name} store has no inspection.`);
   }
 
-  async inspect(key: string): Promise<KeyReport> {
-    const keys = [this.fullKey(checkKey(key))];
-    const [states, told] = await Promise.all([this.look(keys), askAll(this.queues, this.bus, this.desk, keys)]);
+  async inspect(key: KeyName): Promise<KeyReport> {
+    const keys = [this.fullKey(key)];
+    const [states, told] = await Promise.all([this.look(keys), askAll(this, keys)]);
     return reportOf(states[0] as KeyState, told);
   }
 
   async *list(options: ListOptions = {}): AsyncGenerator<KeyReport, void, void> {
     checkOptions(options, 'Locks.list', LIST_CHECKS);
     const { pattern = '*', state = 'held', olderThan = 0, limit = 1000, signal } = options;
-    const full = this.fullKey(pattern);
-    const matches = matcherOf(full);
-    const told = await askAll(this.queues, this.bus, this.desk);
+    this.queues.runtime.assertOpen(this.namespace + pattern);
+    const matches = matcherOf(this.namespace, pattern);
+    const start = this.namespace + (/^[^*?]*/.exec(pattern)?.[0] ?? '');
+    const told = await askAll(this);
     const seen = new Set<string>();
     let left = limit;
-    for await (const keys of this.inspector.keys(/^[^*?]*/.exec(full)?.[0] ?? '', state === 'used')) {
+    for await (const keys of this.inspector.keys(start, state === 'used')) {
       const news = [...new Set(keys)].filter((key) => matches.test(key) && !seen.has(key));
       for (const key of news) seen.add(key);
       for (let from = 0; from < news.length; from += BATCH) {
-        if (signal?.aborted) throw abortedBy(signal, full);
-        for (const known of await this.look(news.slice(from, from + BATCH))) {
+        if (signal?.aborted) throw abortedBy(signal, start);
+        for (const known of await this.lookAtAny(news.slice(from, from + BATCH))) {
           const report = reportOf(known, told);
           if (!isInState(report, state) || (olderThan > 0 && ageOf(report) < olderThan)) continue;
           yield report;
           if (--left === 0) return;
         }
       }
-      if (signal?.aborted) throw abortedBy(signal, full);
+      if (signal?.aborted) throw abortedBy(signal, start);
     }
   }
 
-  async forceRelease(key: string, options: ForceOptions): Promise<ForceReply> {
+  async forceRelease(key: KeyName, options: ForceOptions): Promise<ForceReply> {
     checkOptions(options ?? null, 'Locks.forceRelease', FORCE_CHECKS, 'reason');
-    return forceRelease(this, this.fullKey(checkKey(key)), options);
+    return forceRelease(this, this.fullKey(key), options);
   }
 
   /** @throws {StoreError} */
@@ -93,9 +94,23 @@ export class Inspection {
     }
   }
 
-  /** Reports, errors and events have the full key, which is taken as it is. */
-  private fullKey(key: string): string {
-    return key.startsWith(this.namespace) ? key : this.namespace + key;
+  /** Those that can be looked at: a name that others have made, or a key that this user may not read, must not end a search. */
+  private async lookAtAny(keys: readonly string[]): Promise<KeyState[]> {
+    try {
+      return await this.look(keys);
+    } catch (error) {
+      if (keys.length === 1 || (error instanceof LockError && error.transient)) throw error;
+      const looks = await Promise.allSettled(keys.map((key) => this.look([key])));
+      const states = looks.flatMap((look) => (look.status === 'fulfilled' ? look.value : []));
+      if (states.length === 0) throw error;
+      return states;
+    }
+  }
+
+  private fullKey(key: KeyName): string {
+    const full = typeof key === 'string' ? this.namespace + checkKey(key) : checkKey((Object(key) as { readonly key?: unknown }).key);
+    this.queues.runtime.assertOpen(full);
+    return full;
   }
 }
 
@@ -110,7 +125,8 @@ function ageOf({ at, holders, waiters }: KeyReport): number {
   return at.getTime() - Math.min(...times.map((since) => since.getTime()), Infinity);
 }
 
-function matcherOf(pattern: string): RegExp {
-  const escaped = pattern.replaceAll(/[\\^$.|+()[\]{}]/g, '\\$&');
-  return new RegExp(`^${escaped.replaceAll('*', '.*').replaceAll('?', '.')}$`, 's');
+function matcherOf(namespace: string, pattern: string): RegExp {
+  const escape = (text: string): string => text.replaceAll(/[\\^$.|+()[\]{}*?]/g, '\\$&');
+  const parts = pattern.split(/([*?])/).map((part) => (part === '*' ? '.*' : part === '?' ? '.' : escape(part)));
+  return new RegExp(`^${escape(namespace)}${parts.join('')}$`, 's');
 }

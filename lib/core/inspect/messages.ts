@@ -23,8 +23,9 @@ export interface RevokeRequest extends Revocation {
 export interface Answer {
   /** Of the question. */
   readonly id: string;
-  /** Of the process. */
+  /** Of the `Locks`, and of its connection, which it may share with others. */
   readonly desk: string;
+  readonly connection: string;
   readonly entries: readonly Entry[];
   /** Whether more messages follow. */
   readonly goesOn: boolean;
@@ -47,7 +48,7 @@ export function revokeRequestOf(text: string): RevokeRequest | undefined {
 }
 
 export function answerOf(text: string): Answer | undefined {
-  return messageOf<Answer>(text, ({ id, desk, entries }) => isText(id) && isText(desk) && isListOf(entries, isEntry));
+  return messageOf<Answer>(text, ({ id, desk, connection, entries }) => [id, desk, connection].every(isText) && isListOf(entries, isEntry));
 }
 
 type Fields<T> = { readonly [Name in keyof T]?: unknown };

@@ -2,7 +2,7 @@ import { Lifecycle } from '../holding/lifecycle.js';
 import { defined } from '../model/check-options.js';
 import { LockConfigError } from '../model/errors.js';
 import { LockEventEmitter, type LockEvents, type LockListener } from '../model/events.js';
-import type { ForceOptions, ForceReply, KeyReport, ListOptions } from '../model/key-report.js';
+import type { ForceOptions, ForceReply, KeyName, KeyReport, ListOptions } from '../model/key-report.js';
 import { CONSOLE, LockLog } from '../model/lock-log.js';
 import { checkLocksOptions, type LocksOptions } from '../model/locks-options.js';
 import { ownerIds } from '../model/owner.js';
@@ -16,8 +16,7 @@ import { Inspection } from './inspection.js';
 import { waitGraph, type Deadlock } from './wait-graph.js';
 
 /**
- * A store that is open for locks: their events, its state, and what an operator asks of it. Keys are those of `mutex`, or with the namespace, as in
- * reports, errors and events.
+ * A store that is open for locks: their events, its state, and what an operator asks of it.
  */
 export abstract class OpenStore {
   protected readonly namespace: string;
@@ -45,7 +44,7 @@ export abstract class OpenStore {
     this.runtime = new Lifecycle(new LockEventEmitter(log), store.requestTimeout, ownerIds(app));
     this.queues = new LockQueues(this.runtime, { handOvers: 32, time: 50, ...defined(localQueue) }, slowWait);
     this.inspection = new Inspection(this.queues, store, namespace);
-    if (options.visible) void store.bus?.open();
+    if (options.visible) void store.bus?.open((message) => this.runtime.events.warn(message));
     this.watch = new StoreWatch(store, namespace, log);
     joinStore(store);
   }
@@ -57,7 +56,7 @@ export abstract class OpenStore {
    * @throws {StoreError} when the store does not answer.
    * @throws {UnsupportedPrimitiveError} when the store cannot be inspected.
    */
-  async inspect(key: string): Promise<KeyReport> {
+  async inspect(key: KeyName): Promise<KeyReport> {
     return this.inspection.inspect(key);
   }
 
@@ -79,7 +78,7 @@ export abstract class OpenStore {
    * @throws as {@link inspect}; {@link LockConfigError} when several hold the key and no `owner` is given, or when no lock has written what is there.
    * @throws {UnsupportedPrimitiveError} for a count-down latch.
    */
-  async forceRelease(key: string, options: ForceOptions): Promise<ForceReply> {
+  async forceRelease(key: KeyName, options: ForceOptions): Promise<ForceReply> {
     return this.inspection.forceRelease(key, options);
   }
 

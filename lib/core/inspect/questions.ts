@@ -11,10 +11,16 @@ const PATIENCE = { keys: 300, all: 800 };
 /** Several answers can come over one connection: milliseconds to wait for them once there is one for each. */
 const LINGER = 10;
 
+interface Asker {
+  readonly queues: LockQueues;
+  readonly bus: Bus | undefined;
+  readonly desk: Desk;
+}
+
 /** Asks all processes what they know of these keys, or of all. Those that are silent are not waited for for long. */
-export async function askAll(queues: LockQueues, bus: Bus | undefined, desk: Desk, keys?: readonly string[]): Promise<Entry[]> {
+export async function askAll({ queues, bus, desk }: Asker, keys?: readonly string[]): Promise<Entry[]> {
   const entries = entriesOf(queues, (key) => keys?.includes(key) ?? true);
-  if (!bus || !(await bus.open())) return entries;
+  if (!bus || !(await bus.open((message) => queues.runtime.events.warn(message)))) return entries;
   const id = randomUUID();
   const done = new Set<string>();
   let expected = Infinity;
@@ -28,11 +34,11 @@ export async function askAll(queues: LockQueues, bus: Bus | undefined, desk: Des
     const answer = answerOf(text);
     if (answer?.id !== id || answer.desk === desk.id) return;
     entries.push(...answer.entries);
-    if (!answer.goesOn) done.add(answer.desk);
+    if (!answer.goesOn && answer.connection !== bus.connection) done.add(answer.connection);
     endIfAll();
   });
   try {
-    // This process hears it, too.
+    // This connection hears it, too.
     expected = (await send(bus, 'ops', { id, ...(keys && { keys }) })) - 1;
     endIfAll();
     await ended;

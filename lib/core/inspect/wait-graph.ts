@@ -43,7 +43,7 @@ const ADVICE = 'Take these keys in one order everywhere, or all at once with a m
 export function waitGraph(reports: Iterable<KeyReport>): Deadlock[] {
   const chains = [...reports].flatMap((report) => report.waiters.flatMap((waiter) => chainsOf(waiter, report)));
   const waitsOf = new Map<string, Chain[]>();
-  for (const chain of chains) for (const { uuid } of chain.holding) waitsOf.set(uuid, [...(waitsOf.get(uuid) ?? []), chain]);
+  for (const chain of chains) for (const { uuid } of chain.holding) pushTo(waitsOf, uuid, chain);
   const stuck = stuckAmong(waitsOf);
   const next = (uuid: string): string[] =>
     (waitsOf.get(uuid) ?? []).flatMap(({ report }) => report.holders.map(uuidOf).filter((holder) => stuck.has(holder)));
@@ -58,9 +58,16 @@ function chainsOf(waiter: KeyWaiter, report: KeyReport): Chain[] {
 /** The owners that wait, and do so for one another in the end. */
 function stuckAmong(waitsOf: ReadonlyMap<string, readonly Chain[]>): Set<string> {
   const stuck = new Set(waitsOf.keys());
-  for (let size = -1; size !== stuck.size;) {
-    size = stuck.size;
-    for (const [uuid, chains] of waitsOf) if (chains.every((chain) => mayGoOn(chain, stuck))) stuck.delete(uuid);
+  /** The owners that wait for an owner. */
+  const behind = new Map<string, string[]>();
+  for (const [uuid, chains] of waitsOf) {
+    for (const { report } of chains) for (const holder of report.holders.map(uuidOf)) pushTo(behind, holder, uuid);
+  }
+  for (const open = [...stuck]; open.length > 0;) {
+    const uuid = open.pop() as string;
+    if (!stuck.has(uuid) || !waitsOf.get(uuid)?.every((chain) => mayGoOn(chain, stuck))) continue;
+    stuck.delete(uuid);
+    open.push(...(behind.get(uuid) ?? []));
   }
   return stuck;
 }
@@ -73,26 +80,55 @@ function mayGoOn({ waiter, report }: Chain, stuck: ReadonlySet<string>): boolean
   return staying.reduce((taken, holder) => taken + holder.permits, 0) + waiter.permits <= permits;
 }
 
-/** The strongly connected sets that have an edge inside. */
+/** The strongly connected sets that have an edge inside. Without recursion: a chain of waiters may be longer than the stack is deep. */
 function cyclesOf(nodes: readonly string[], next: (node: string) => readonly string[]): string[][] {
-  const order = new Map<string, number>();
   const lowest = new Map<string, number>();
+  const isOpen = new Set<string>();
   const open: string[] = [];
   const sets: string[][] = [];
-  const visit = (node: string): void => {
-    order.set(node, order.size);
-    lowest.set(node, order.get(node) as number);
-    open.push(node);
-    for (const other of next(node)) {
-      if (!order.has(other)) visit(other);
-      if (open.includes(other)) lowest.set(node, Math.min(lowest.get(node) as number, lowest.get(other) as number));
+  for (const root of nodes) {
+    const path = lowest.has(root) ? [] : [visit(root)];
+    for (let at = path.at(-1); at; at = path.at(-1)) {
+      const other = at.others.pop();
+      if (other === undefined) close(path.pop() as Visit, path.at(-1));
+      else if (!lowest.has(other)) path.push(visit(other));
+      else if (isOpen.has(other)) lower(at.node, other);
     }
-    if (lowest.get(node) !== order.get(node)) return;
-    const set = open.splice(open.indexOf(node));
-    if (set.length > 1 || next(node).includes(node)) sets.push(set);
-  };
-  for (const node of nodes) if (!order.has(node)) visit(node);
+  }
   return sets;
+
+  function visit(node: string): Visit {
+    const order = lowest.size;
+    lowest.set(node, order);
+    isOpen.add(node);
+    open.push(node);
+    return { node, order, others: [...next(node)].reverse() };
+  }
+
+  function lower(node: string, other: string): void {
+    lowest.set(node, Math.min(lowest.get(node) as number, lowest.get(other) as number));
+  }
+
+  function close({ node, order }: Visit, before: Visit | undefined): void {
+    if (before) lower(before.node, node);
+    if (lowest.get(node) !== order) return;
+    const set = open.splice(open.lastIndexOf(node));
+    for (const each of set) isOpen.delete(each);
+    if (set.length > 1 || next(node).includes(node)) sets.push(set);
+  }
+}
+
+interface Visit {
+  readonly node: string;
+  readonly order: number;
+  /** Those that are still to be visited. */
+  readonly others: string[];
+}
+
+function pushTo<K, V>(lists: Map<K, V[]>, key: K, value: V): void {
+  const list = lists.get(key);
+  if (list) list.push(value);
+  else lists.set(key, [value]);
 }
 
 function deadlockOf(
@@ -100,14 +136,15 @@ function deadlockOf(
   waitsOf: ReadonlyMap<string, readonly Chain[]>,
   next: (uuid: string) => readonly string[],
 ): Deadlock {
+  const own = new Set(uuids);
   const chains = new Set<Chain>();
   for (let uuid = uuids[0]; uuid !== undefined;) {
     for (const chain of waitsOf.get(uuid) ?? []) chains.add(chain);
-    const isNew = (other: string): boolean => uuids.includes(other) && (waitsOf.get(other) ?? []).some((chain) => !chains.has(chain));
+    const isNew = (other: string): boolean => own.has(other) && (waitsOf.get(other) ?? []).some((chain) => !chains.has(chain));
     uuid = next(uuid).find(isNew) ?? uuids.find(isNew);
   }
   const members = [...chains].map(({ waiter: { app, host, pid }, label, holding, report }) => {
-    const held = holding.filter(({ uuid }) => uuids.includes(uuid)).map(({ key }) => key);
+    const held = holding.filter(({ uuid }) => own.has(uuid)).map(({ key }) => key);
     return { app, host, pid, ...(label !== undefined && { label }), holds: held, waitsFor: report.key };
   });
   const ends = [...chains].map(({ patienceLeft }) => patienceLeft).filter((left) => left !== null);

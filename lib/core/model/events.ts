@@ -64,7 +64,7 @@ export interface LockEvents {
     readonly afterRelease: boolean;
   };
   /** An operator has taken a key away by force. At the process of the operator it has no `kind` and no `label`. */
-  forced: Partial<LockEvent> & { readonly key: string; readonly owner: string } & Revocation;
+  forced: Partial<LockEvent> & { readonly key: string; readonly owner: string; readonly token: number | null } & Revocation;
   /** A renewal, a release or a give-up got no answer. It is repeated until it gets one, or the lease has ended. */
   unknown: { readonly key: string; readonly owner: string; readonly operation: 'renew' | 'release' | 'leave'; readonly error: LockError };
   /** The event loop stood still for more than a third of the `keyTimeout` of a lease that it should renew. */

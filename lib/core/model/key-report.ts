@@ -1,6 +1,11 @@
 /** What a store can have under a key. */
 export type KeyKind = 'mutex' | 'read/write lock' | 'semaphore' | 'count-down latch' | 'foreign' | 'free';
 
+/**
+ * A key as for {@link Locks.mutex}; or what has the whole key, namespace included: a report, an error, an event, a lease.
+ */
+export type KeyName = string | { readonly key: string };
+
 /** What the store and the processes that use it tell of a key. Times are milliseconds. */
 export interface KeyReport {
   /** Namespace included. */
@@ -97,7 +102,7 @@ export interface ListOptions {
 export interface ForceOptions {
   /** Who has the key now. It may be left out where there is one holder. */
   owner?: string;
-  /** The `fencingToken` of the report: the key is left alone if another caller of the holder's process has it by now. */
+  /** The `fencingToken` of the report: the key is left alone if the holder's process has asked for it again since, as it does within 50 ms while others wait. */
   token?: number;
   /** For the log, the events and the error of the holder. */
   reason: string;

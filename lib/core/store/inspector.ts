@@ -23,6 +23,7 @@ export interface KeyState {
   readonly waiterCount: number;
 }
 
+/** Who holds a key, or a share of it. */
 export interface HolderState {
   readonly owner: string;
   /** `'kept'`: it was released, and its `minHold` is not over. */
@@ -34,6 +35,7 @@ export interface HolderState {
   readonly permits: number;
 }
 
+/** Who has a place in the queue of a key. */
 export interface WaiterState {
   readonly owner: string;
   readonly since: number;
@@ -74,11 +76,13 @@ export interface Inspector {
 
 /** Messages between the processes that use a store. Each hears its own, too. */
 export interface Bus {
-  /** Begins to hear; false: it cannot, or not now. */
-  open(): Promise<boolean>;
+  /** The same for all who send over one connection: each of them hears a message, and {@link publish} counts the connection once. */
+  readonly connection: string;
+  /** Begins to hear; false: it cannot, or not now. @param warn is told why not. */
+  open(warn: (message: string) => void): Promise<boolean>;
   /** Calls back with each message of the topic, while the bus is open. Resolves, when it is heard, to a function that stops that. Never rejects. */
   listen(topic: BusTopic, hear: (text: string) => void): Promise<() => void>;
-  /** Resolves to how many have heard it, as far as is known. */
+  /** Resolves to how many connections have heard it, as far as is known. */
   publish(topic: BusTopic, text: string): Promise<number>;
 }
 

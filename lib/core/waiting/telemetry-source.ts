@@ -52,6 +52,6 @@ export class LocksSource implements TelemetrySource {
   }
 
   warn(message: string): void {
-    this.queues.runtime.events.warn(message);
+    this.queues.runtime.events.warn(message, { once: message });
   }
 }

@@ -2,6 +2,7 @@ import type { Bus, BusTopic } from '../../core/store/inspector.js';
 
 /** Messages between the {@link Locks} of one process. */
 export class MemoryBus implements Bus {
+  readonly connection = 'memory';
   private readonly listeners = new Set<{ readonly topic: BusTopic; readonly hear: (text: string) => void }>();
 
   open(): Promise<boolean> {
@@ -17,6 +18,6 @@ export class MemoryBus implements Bus {
   publish(topic: BusTopic, text: string): Promise<number> {
     const all = [...this.listeners].filter((listener) => listener.topic === topic);
     for (const { hear } of all) queueMicrotask(() => hear(text));
-    return Promise.resolve(all.length);
+    return Promise.resolve(Math.min(all.length, 1));
   }
 }

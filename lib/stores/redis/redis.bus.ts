@@ -1,28 +1,48 @@
 import type { Bus, BusTopic } from '../../core/store/inspector.js';
+import { isSettledWithin } from '../../core/util/clock.js';
 import type { RedisClient, RedisConnection } from './redis.connection.js';
 import { integerOf } from './redis.replies.js';
 
 const CHANNEL = 'nestjs-distributed-lock:';
 
+interface Topic {
+  readonly listeners: Set<(text: string) => void>;
+  /** Settles when it is heard, or cannot be. */
+  subscribed: Promise<unknown>;
+}
+
 /** Messages between processes. They come over the connection of the inbox: a process that has never waited hears none. */
 export class RedisBus implements Bus {
-  private readonly listeners = new Map<string, Set<(text: string) => void>>();
+  private readonly topics = new Map<string, Topic>();
   private subscriber: RedisClient | undefined;
 
+  /**
+   * @param connection the name of the inbox.
+   * @param openInbox resolves to whether it is open.
+   */
   constructor(
     private readonly redis: RedisConnection,
-    readonly open: () => Promise<boolean>,
+    readonly connection: string,
+    private readonly openInbox: (warn: (message: string) => void) => Promise<boolean>,
   ) {}
+
+  async open(warn: (message: string) => void): Promise<boolean> {
+    let isOpen = false;
+    const opening = this.openInbox(warn).then((outcome) => (isOpen = outcome));
+    await isSettledWithin(this.redis.requestTimeout, opening);
+    return isOpen;
+  }
 
   async listen(topic: BusTopic, hear: (text: string) => void): Promise<() => void> {
     const channel = CHANNEL + topic;
-    const listeners = this.listeners.get(channel) ?? new Set();
     const own = (text: string): void => hear(text);
-    this.listeners.set(channel, listeners.add(own));
-    if (listeners.size === 1) await this.subscribe(channel);
+    const known = this.topics.get(channel) ?? { listeners: new Set(), subscribed: this.subscribe(channel) };
+    this.topics.set(channel, known);
+    known.listeners.add(own);
+    await known.subscribed;
     return () => {
-      if (!listeners.delete(own) || listeners.size > 0) return;
-      this.listeners.delete(channel);
+      if (!known.listeners.delete(own) || known.listeners.size > 0) return;
+      this.topics.delete(channel);
       this.subscriber?.unsubscribe(channel).catch(() => undefined);
     };
   }
@@ -34,15 +54,21 @@ export class RedisBus implements Bus {
   /** From now on messages come over this connection. */
   async connected(subscriber: RedisClient): Promise<void> {
     this.subscriber = subscriber;
-    await Promise.all([...this.listeners.keys()].map((channel) => this.subscribe(channel)));
+    for (const [channel, topic] of this.topics) topic.subscribed = this.subscribe(channel);
+    await Promise.all([...this.topics.values()].map(({ subscribed }) => subscribed));
   }
 
   received(channel: string, text: string): void {
-    for (const hear of [...(this.listeners.get(channel) ?? [])]) hear(text);
+    for (const hear of [...(this.topics.get(channel)?.listeners ?? [])]) hear(text);
   }
 
-  /** A user who may not listen is not seen by operators, but its waiters are woken all the same. */
-  private async subscribe(channel: string): Promise<void> {
-    await this.subscriber?.subscribe(channel).catch(() => undefined);
+  /**
+   * A user who may not listen is not seen by operators, but its waiters are woken all the same. A connection that is half open gives no answer, and is
+   * not waited for.
+   */
+  private subscribe(channel: string): Promise<unknown> {
+    const { subscriber } = this;
+    if (!subscriber) return Promise.resolve();
+    return isSettledWithin(this.redis.requestTimeout, subscriber.subscribe(channel));
   }
 }

@@ -16,6 +16,7 @@ export interface RedisClient {
   readonly options?: { readonly keyPrefix?: string };
   evalsha(sha: string, keyCount: number, ...keysAndArgs: (string | number)[]): Promise<unknown>;
   eval(script: string, keyCount: number, ...keysAndArgs: (string | number)[]): Promise<unknown>;
+  /** A command that has no method here. */
   call(command: string, ...args: (string | number)[]): Promise<unknown>;
   /** Of a Cluster. */
   nodes?(role: 'master'): RedisClient[];
@@ -28,6 +29,7 @@ export interface RedisClient {
   publish(channel: string, message: string): Promise<unknown>;
   pubsub(subcommand: 'NUMSUB', channel: string): Promise<unknown>;
   subscribe(channel: string): Promise<unknown>;
+  /** Ends what `subscribe` began. */
   unsubscribe(channel: string): Promise<unknown>;
   on(event: string, listener: Listener): unknown;
   off(event: string, listener: Listener): unknown;

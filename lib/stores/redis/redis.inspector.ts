@@ -34,6 +34,8 @@ export class RedisInspector implements Inspector {
   }
 
   inspect(keys: readonly string[]): Promise<KeyState[]> {
+    // What cannot be a lock throws here, before any request is made.
+    for (const key of keys) withFenceAndQueue(key, this.connection.keyPrefix);
     const states = keys.map((key) => this.looks.add(key, [], (reply) => stateOf(key, reply)));
     this.looks.flush();
     return Promise.all(states);
@@ -92,10 +94,17 @@ function stateOf(key: string, reply: unknown): KeyState {
   const [now, type, left, token, body, count, places, inboxes] = listOf(reply, 8);
   const at = integerOf(now);
   const remaining = millisecondsOf(left) < 0 ? null : millisecondsOf(left);
-  const fencingToken = token === '' ? null : integerOf(token);
+  const fencingToken = tokenOf(token);
   const waiters = waitersOf(listOf(places), listOf(inboxes));
-  const known = { key, at, fencingToken, remaining, waiters, waiterCount: integerOf(count) };
+  const strangers = listOf(places).length / 2 - waiters.length;
+  const known = { key, at, fencingToken, remaining, waiters, waiterCount: integerOf(count) - strangers };
   return { ...known, holders: [], holderCount: 0, ...holdingOf(textOf(type), listOf(body), { at, remaining, fencingToken }) };
+}
+
+/** Others may have written to a name that looks like that of a fence. */
+function tokenOf(reply: unknown): number | null {
+  const token = Number(reply);
+  return reply !== '' && Number.isSafeInteger(token) ? token : null;
 }
 
 type Known = Pick<KeyState, 'at' | 'remaining' | 'fencingToken'>;
@@ -138,7 +147,8 @@ function waitersOf(places: readonly unknown[], inboxes: readonly unknown[]): Wai
     const [owner = '', inbox = '', , ...rest] = textOf(places[i]).split('\n');
     const [, permits] = /^(\d+) (read\/write lock|semaphore)$/.exec(rest[0] ?? '') ?? [];
     const holding = permits === undefined ? rest : rest.slice(1);
-    const score = millisecondsOf(places[i + 1]);
+    const score = Number(places[i + 1]);
+    if (!partsOf(owner) || !Number.isFinite(score)) continue;
     const since = Math.floor((score >= RANK ? score - RANK : score) / 1000);
     waiters.push({
       owner,

@@ -21,8 +21,8 @@ export class RedisWakeUps extends Inbox {
     private readonly giveBack: (key: string, owner: string) => void,
   ) {
     super('Redis', redis.requestTimeout, `allow the channels ${CHANNEL}*`);
-    this.bus = new RedisBus(redis, async () => {
-      await this.open(() => undefined);
+    this.bus = new RedisBus(redis, this.inbox, async (warn) => {
+      await this.open(warn);
       return this.isOpen;
     });
   }

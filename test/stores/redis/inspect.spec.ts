@@ -48,6 +48,23 @@ describe('inspect on Redis', () => {
     expect(await redis.dbsize()).toBe(7);
   });
 
+  it('finds its keys among names that others have made', async () => {
+    const { redis } = setting;
+    await redis.hset('{x}:queue', 'latch', 'no');
+    await redis.hset('odd', 'latch', 'no');
+    await redis.set('{foo}:fence', 'hello');
+    await redis.zadd('{jobs}:queue', 'inf', 'a secret');
+    await redis.zadd('{more}:queue', 1.5, 'a secret');
+    await redis.set('{}:queue', 'text');
+    const locks = setting.own();
+    const lease = await locks.acquire(KEY, patient);
+    const found = [];
+    for (const state of ['held', 'waited', 'used'] as const) for await (const report of locks.list({ state })) found.push(report);
+    expect(found.map(({ key }) => key)).toEqual([KEY, KEY]);
+    expect(JSON.stringify(await locks.inspect('jobs'))).not.toContain('secret');
+    await lease.release();
+  });
+
   it('shows a key of the classic recipe as foreign, with the end of its lease', async () => {
     await setting.redis.set(KEY, 'a-random-secret', 'PX', 60_000);
     const locks = setting.own();
@@ -162,6 +179,17 @@ describe('forceRelease on Redis', () => {
     expect(notes.map(([, [, what]]) => what)).toEqual([0, 1].map(() => expect.stringMatching(/^"order:42" is taken from worker@\S+ by jane: stuck import$/))); // prettier-ignore
   });
 
+  it('does not end a lease by a message: the store must say that it is over', async () => {
+    const { child, owner } = await worker({ isStubborn: true });
+    const locks = setting.own();
+    await toldBy(locks);
+    const forged = { version: 1, id: 'x', key: KEY, owner, reason: 'forged', isOver: true };
+    await setting.redis.publish('nestjs-distributed-lock:revoke', JSON.stringify(forged));
+    expect((await toldBy(locks)).holders).toMatchObject([{ owner }]);
+    child.send({ type: 'end' });
+    expect(await child.waitFor('ended')).toMatchObject({ result: 'told' });
+  });
+
   it('never frees the key of another, in a thousand real hand-overs', async () => {
     const [locks, others, operator] = [setting.own(), setting.own(), setting.own()];
     const lost: string[] = [];
@@ -239,7 +267,10 @@ describe('the operator of the docs', () => {
       for (const key of ['mutex', 'semaphore'])
         expect(await locks.forceRelease(key, { reason, grace: 0 })).toMatchObject({ outcome: 'forced' });
     }
-    expect(await setting.redis.acl('LOG')).toEqual([]);
+    // A viewer cannot ask for keys, nor hear who is asked.
+    const refused = (await setting.redis.acl('LOG')) as string[][];
+    const objects = refused.map((entry) => entry[entry.indexOf('object') + 1]);
+    expect(new Set(objects)).toEqual(new Set(user === 'viewer' ? ['nestjs-distributed-lock:revoke'] : []));
     await end();
   });
 

@@ -26,7 +26,7 @@ end
 
 local function latchOf(key)
   local count, waiters = call('HGET', key, 'count'), 0
-  if call('HEXISTS', key, 'latch') == 0 then return {} end
+  if not count or call('HEXISTS', key, 'latch') == 0 then return {} end
   for _, field in ipairs(call('HKEYS', key)) do
     if string.find(field, '^waiter:') then waiters = waiters + 1 end
   end

@@ -7,6 +7,8 @@ local owner, token, keep = ARGV[1], ARGV[2], ARGV[3]
 local holder = call('GET', lock)
 if holder ~= owner and holder ~= 'kept:' .. owner or token ~= '' and call('GET', fence) ~= token then return 0 end
 if keep ~= '0' then
+  -- First what needs no memory, as in release.lua.
+  call('PEXPIRE', lock, keep)
   call('SET', lock, 'kept:' .. owner, 'PX', keep)
   tellNext(queue, lock, '', keep)
 elseif (offer(lock, queue) or '') == '' then
