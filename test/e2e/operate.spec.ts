@@ -71,7 +71,7 @@ describe('an operator sees', () => {
     const first = await operator.inspect(KEY);
     const later = await seen(({ at }) => at.getTime() - first.at.getTime() > 2_000);
     expect(later.holders).toMatchObject([{ owner: first.holders[0]!.owner, told: { label: 'Shop.sell' } }]);
-    expect(Math.abs(later.holders[0]!.since!.getTime() - first.holders[0]!.since!.getTime())).toBeLessThan(50);
+    expect(Math.abs(later.holders[0]!.since!.getTime() - first.holders[0]!.since!.getTime())).toBeLessThan(1_000);
     expect(await operator.forceRelease(KEY, { reason: 'too slow' })).toMatchObject({ outcome: 'gave back' });
     expect(await child.waitFor('ended')).toMatchObject({ outcome: 'done' });
   });
