@@ -44,7 +44,9 @@ export class RequestDeadlines<T extends TimedRequest<T>> {
       for (const request of this.open) {
         const left = request.endsAt - now();
         if (left > 0) {
-          this.timer ??= after(left, this.onTimer).unref();
+          // A late request may have begun another one, whose end is later than this.
+          this.stop();
+          this.timer = after(left, this.onTimer).unref();
           return;
         }
         this.late(request);
