@@ -86,7 +86,7 @@ export class LockLostError extends LockError {
   }
 }
 
-/** By whom a lease was taken away with `forceRelease`. */
+/** Who has taken a lease away with `forceRelease`, and why. */
 export interface Revocation {
   readonly by: string | undefined;
   readonly reason: string;

@@ -74,7 +74,7 @@ export interface Told {
   /** Since when it holds the key, or waits for it, by the clock of its process. */
   readonly since: Date;
   readonly fencingToken: number | null;
-  /** Of a caller that waits; `null`: for ever. */
+  /** Of a caller that waits; `null`: no limit. */
   readonly patienceLeft?: number | null;
   /** How many callers of its process wait behind a holder. */
   readonly waiting: number;

@@ -1,6 +1,6 @@
 import type { LockError } from '../model/errors.js';
 import type { LockLog } from '../model/lock-log.js';
-import { now, timeBefore } from '../util/clock.js';
+import { dateOf, now } from '../util/clock.js';
 import { duration } from '../util/duration.js';
 import type { LockStore } from './lock-store.js';
 import { checkStore } from './store-check.js';
@@ -68,7 +68,7 @@ export class StoreWatch {
     if (this.awaySince !== undefined) return;
     this.awaySince = now() - away;
     if (this.isChecking || this.said.includes(reason)) return;
-    this.log.write('warn', `${this.title} does not answer since ${timeBefore(away)}: ${reason}; locks wait`);
+    this.log.write('warn', `${this.title} does not answer since ${new Date(dateOf(now() - away)).toISOString()}: ${reason}; locks wait`);
   }
 
   private isBack(): void {

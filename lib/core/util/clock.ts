@@ -8,22 +8,10 @@ export function now(): number {
   return performance.now();
 }
 
-/** A time of the monotonic clock, in milliseconds since 1970: for people. */
+/** A time of the monotonic clock, in milliseconds since 1970: for people, and to compare with a store's clock. Nothing is decided by it. */
 export function dateOf(time: number): number {
-  // eslint-disable-next-line no-restricted-properties -- nothing is decided by it
+  // eslint-disable-next-line no-restricted-properties -- the one place where the wall clock is read
   return Math.round(Date.now() - (now() - time));
-}
-
-/** Milliseconds since then; negative if the clock that the time is from is ahead of ours. */
-export function ageOf(time: Date): number {
-  // eslint-disable-next-line no-restricted-properties -- a store's time is a wall clock's
-  return Date.now() - time.getTime();
-}
-
-/** The time of day so many milliseconds ago, for people. */
-export function timeBefore(milliseconds: number): string {
-  // eslint-disable-next-line no-restricted-properties -- people do not read the monotonic clock
-  return new Date(Date.now() - milliseconds).toISOString();
 }
 
 /** Milliseconds for which a lease of `ttl` milliseconds is valid. The rest covers the drift between our clock and the store's. */

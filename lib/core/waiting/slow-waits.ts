@@ -1,7 +1,7 @@
 import { holderOf, named, type Holder } from '../holding/holder.js';
 import type { Lifecycle } from '../holding/lifecycle.js';
 import { processOf } from '../model/owner.js';
-import { after, ageOf, now } from '../util/clock.js';
+import { after, dateOf, now } from '../util/clock.js';
 import { duration } from '../util/duration.js';
 import type { LockQueue } from './lock-queue.js';
 import type { Waiter } from './waiter.js';
@@ -104,7 +104,7 @@ async function holderNow({ driver, key, holder }: LockQueue): Promise<Holder | u
     const grantedAt = token === null ? undefined : driver.timeOf?.(token);
     if (!known || known.since !== undefined || grantedAt === undefined) return known;
     // The store's clock and ours differ: no hold is younger than 0.
-    return { ...known, since: now() - Math.max(0, ageOf(grantedAt)) };
+    return { ...known, since: now() - Math.max(0, dateOf(now()) - grantedAt.getTime()) };
   } catch {
     return undefined;
   }

@@ -90,7 +90,9 @@ export class RedisState {
         );
       // A refusal is an answer, too. The connection may have said so meanwhile.
       if (this.brokeAt === undefined) break;
-      if (error && (error.transient || error.isUnsent)) {
+      // The client is closed for good: it will not answer again.
+      if (error?.isUnsent && !error.transient) break;
+      if (error?.transient) {
         this.lastError ??= error;
         await idle(PAUSE);
       } else this.onAnswer();
