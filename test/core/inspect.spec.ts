@@ -1,4 +1,4 @@
-import { Locks, UnsupportedPrimitiveError } from 'nestjs-distributed-lock/core';
+import { Locks, UnsupportedPrimitiveError, type Bus } from 'nestjs-distributed-lock/core';
 import { memoryStore } from 'nestjs-distributed-lock/memory';
 import { gate } from '../contract/gate.js';
 import { pause } from '../support/time.js';
@@ -55,5 +55,35 @@ describe('a key that is asked back', () => {
     end.open();
     await work;
     expect([await next, (await reply).outcome]).toEqual([true, 'gave back']);
+  });
+});
+
+describe('forceRelease', () => {
+  it('asks again until the holder has heard it', async () => {
+    const store = memoryStore();
+    const real = store.bus!;
+    let lost = 0;
+    const publish: Bus['publish'] = (topic, text) => (topic === 'revoke' && lost++ < 2 ? Promise.resolve(1) : real.publish(topic, text));
+    const bus = Object.assign(Object.create(real) as Bus, { publish });
+    const [locks, others] = [store, { ...store, bus }].map((each) => new Locks(each, { logger: false })) as [Locks, Locks];
+    const begun = gate();
+    const work = locks.using('key', ({ signal }) => (begun.open(), new Promise((end) => signal.addEventListener('abort', end))));
+    await begun.passed;
+    expect(await others.forceRelease('key', { reason: 'stuck' })).toMatchObject({ outcome: 'gave back' });
+    await work;
+    expect(lost).toBeGreaterThan(2);
+    await Promise.all([locks.close(), others.close()]);
+  });
+
+  it('keeps keys out of the log where they may not be in it', async () => {
+    const lines: string[] = [];
+    const warn = (line: string) => void lines.push(line);
+    const locks = new Locks(memoryStore(), { logger: { warn, error: warn }, logKeys: 'none' });
+    const lease = await locks.acquire('customer:4711', { label: 'Shop.sell' });
+    await locks.forceRelease('customer:4711', { reason: 'stuck', by: 'jane', grace: 0 });
+    expect(await lease.release()).toBe(false);
+    expect(lines).toContainEqual('a key is taken from Shop.sell by jane: stuck');
+    expect(lines.join()).not.toContain('4711');
+    await locks.close();
   });
 });
