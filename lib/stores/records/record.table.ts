@@ -1,0 +1,75 @@
+import type { Bus } from '../../core/store/inspector.js';
+import type { WakeUps } from '../../core/store/lease-driver.js';
+import type { LockStore } from '../../core/store/lock-store.js';
+
+/** What {@link Change.expected} is for a key that has no record, or one that has ended by the table's clock. */
+export const VOID = 'void';
+
+/** A message to a process. It is sent if and only if its change is made, after the change can be seen. */
+export interface Message {
+  readonly inbox: string;
+  readonly text: string;
+}
+
+/** One atomic step on one key: a compare-and-set, or a look. */
+export interface Change {
+  readonly key: string;
+  /** The change is made only if this version is still there, or {@link VOID}. `undefined`: nothing is changed, only looked at. */
+  readonly expected: string | undefined;
+  /** `null`: the key is free. Its row stays for an hour, because of the fence. */
+  readonly record: string | null;
+  /** When the record ends, in milliseconds of the table's clock. */
+  readonly endsAt: number;
+  /** The change is made only once the table's clock is not before this; 0: at any time. */
+  readonly notBefore: number;
+  /** How many fencing tokens to reserve. If any, the fence becomes the larger one of `fence` and its old value plus `tokens`; else it stays. */
+  readonly tokens: number;
+  readonly fence: number;
+  readonly messages: readonly Message[];
+  /** The change may be lost in a crash of the server. Grants, renewals and a `minHold` may not. */
+  readonly isLazy: boolean;
+}
+
+/** What is there after a {@link Change} or a look. */
+export interface Found {
+  /** False: the change was not made, because another one was faster. */
+  readonly written: boolean;
+  /** Of the row, now. A key never has the same version twice, also not after its row was deleted. '': there is no row. */
+  readonly version: string;
+  /** `null`: the key is free, or its record has ended. After a change that was made it is not read. */
+  readonly record: string | null;
+  /** The last fencing token that was reserved; 0: none is known. */
+  readonly fence: number;
+  /** The table's clock, in milliseconds, at a time between the request and the reply; `undefined`: it was not told. A look always tells it. */
+  readonly time: number | undefined;
+}
+
+/** A connection on which a process can be woken. */
+export interface RecordWakeUps extends WakeUps {
+  /** Where messages to this process go; no spaces or line ends. */
+  readonly inbox: string;
+  /** Hands a message's text to the owners that it names, as if it had arrived. */
+  received(text: string): void;
+}
+
+/**
+ * What a store must be able to do, so that all kinds of locks work on it: keep one record for each key, and change it only where nobody else has
+ * changed it in the meantime.
+ */
+export interface RecordTable extends Pick<LockStore, 'name' | 'requestTimeout' | 'watchState' | 'describe' | 'close'> {
+  /**
+   * Makes each change that is still possible. The changes are of different keys, and independent of each other: none is made or fails because of
+   * another one. An answer may take as long as it needs; whoever asked waits for a `requestTimeout`.
+   *
+   * @returns one promise for each change. It rejects with a {@link StoreError}: the outcome is unknown, unless the error `isUnsent`.
+   */
+  exchange(changes: readonly Change[]): readonly Promise<Found>[];
+  /** Without it, waiters ask from time to time. */
+  readonly wakeUps?: RecordWakeUps;
+  /** Without it, an operator sees what the table knows only. */
+  readonly bus?: Bus;
+  /** The keys with this prefix that were used in the last hour, some at a time. Without it, keys can be inspected, but not listed. */
+  keys?(prefix: string): AsyncIterable<readonly string[]>;
+  /** Keeps a line about a key that an operator took away. */
+  note?(line: string): Promise<void>;
+}
