@@ -1,7 +1,7 @@
 // The floors of lib (see CONTRIBUTING.md): a floor imports only lower floors, and a database client only inside its own store.
 
 /** The packages that each store may import: its client. A store that is not named here may import none. */
-const clients = { redis: ['ioredis'] };
+const clients = { redis: ['ioredis'], postgres: ['pg'], mysql: ['mysql2'] };
 /** Packages that the Nest floor may import. */
 const nestPeers = ['@nestjs/common', '@nestjs/core', 'reflect-metadata', 'rxjs'];
 /** Floor 4: each is an entry of its own, and nothing below may know of it. */
@@ -69,15 +69,15 @@ module.exports = {
     floor(
       'floor-1-stores',
       '^lib/stores/([^/]+)/',
-      ['^lib/core/', '^lib/stores/$1/', '^lib/stores/sql/', packages],
-      'A store knows core and itself; `sql/` is what the SQL stores share.',
+      ['^lib/core/', '^lib/stores/$1/', '^lib/stores/records/', packages],
+      'A store knows core and itself; `records/` is what all stores but Redis share.',
     ),
     {
-      name: 'only-sql-stores-share',
-      comment: '`sql/` is for the SQL stores alone.',
+      name: 'redis-shares-nothing',
+      comment: 'Redis answers by scripts of its own.',
       severity: 'error',
-      from: { path: '^lib/', pathNot: '^lib/stores/(sql|postgres|mysql)/' },
-      to: { path: '^lib/stores/sql/' },
+      from: { path: '^lib/', pathNot: '^lib/stores/(records|memory|postgres|mysql|file)/' },
+      to: { path: '^lib/stores/records/' },
     },
     ...Object.entries(clients).map(([store, names]) => ({
       name: `client-of-${store}`,
