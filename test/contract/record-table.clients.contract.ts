@@ -73,7 +73,7 @@ export function tableClientsContract(makeTable: () => RecordTable): void {
     it('one takes a key that nobody had', async () => {
       const tables = Array.from({ length: CLIENTS }, open);
       for (let round = 0; round < 10; round++) {
-        key = newKey();
+        const key = newKey();
         const found = await Promise.all(tables.map((each, i) => exchange({ key, record: `by ${i}`, tokens: 1 }, each)));
         expect(found.filter(({ written }) => written)).toHaveLength(1);
         expect(await look(key)).toMatchObject({ record: `by ${found.findIndex(({ written }) => written)}`, fence: 1 });
