@@ -73,16 +73,23 @@ export function tableChangesContract(makeTable: () => RecordTable, sweep?: (key:
       expect(await look()).toMatchObject({ record: 'revived' });
     });
 
-    it('that is free is made by VOID and by its version, whenever it was said to end', async () => {
-      for (const endsAt of [0, Infinity]) {
-        const taken = await made({ record: 'one' });
-        const freed = await made({ expected: taken.version, record: null, endsAt });
-        expect(await look()).toMatchObject({ version: freed.version, record: null });
-        const again = await made({ expected: VOID, record: 'two' });
-        const byVersion = await made({ expected: again.version, ...FREE });
-        const last = await made({ expected: byVersion.version, record: 'three' });
-        await made({ expected: last.version, ...FREE });
-      }
+    it('that is free is made by VOID and by its version', async () => {
+      const taken = await made({ record: 'one' });
+      const freed = await made({ expected: taken.version, ...FREE });
+      expect(await look()).toMatchObject({ version: freed.version, record: null });
+      const again = await made({ expected: VOID, record: 'two' });
+      const byVersion = await made({ expected: again.version, ...FREE });
+      await made({ expected: byVersion.version, record: 'three' });
+    });
+
+    it('that is free, but ends later, is made by its version only until then: a late request must not find it void', async () => {
+      const freed = await made({ record: null });
+      await notMade({ expected: VOID, record: 'late' });
+      expect(await look()).toMatchObject({ version: freed.version, record: null });
+      const endsAt = (await time()) + 150;
+      await made({ expected: freed.version, record: null, endsAt });
+      await eventually(async () => (await exchange({ expected: VOID, record: 'next' })).written);
+      expect(await time()).toBeGreaterThanOrEqual(endsAt);
     });
 
     it('is made only once the clock of the table has passed its notBefore', async () => {

@@ -65,6 +65,18 @@ export function tableMessagesContract(makeTable: () => RecordTable): void {
       await eventually(() => expect(new Set(heard)).toEqual(new Set(owners)));
     });
 
+    it('tells each owner when to ask, if it says so', async () => {
+      const { inbox, by } = await listener();
+      const heard: unknown[] = [];
+      for (const each of ['now', 'later']) by.wakeUps!.listen(each, (askIn) => heard.push([each, askIn]));
+      await made({ messages: [{ inbox, text: 'now\nlater\t250\nnobody' }] });
+      await eventually(() => heard.length > 1);
+      expect(heard).toEqual([
+        ['now', undefined],
+        ['later', 250],
+      ]);
+    });
+
     it('to an inbox that is gone harms nobody', async () => {
       const { inbox, by } = await listener(owner);
       await by.close();

@@ -62,7 +62,7 @@ export class MapTable implements RecordTable {
     const { time } = this;
     const { rows, inboxes } = this.data;
     const row = rows.get(key);
-    const isVoid = !row || row.record === null || row.endsAt <= time;
+    const isVoid = !row || row.endsAt <= time;
     const last = row?.fence ?? 0;
     if (expected === undefined || notBefore > time || !(expected === VOID ? isVoid : expected === row?.version)) {
       return { written: false, version: row?.version ?? '', record: isVoid ? null : row.record, fence: last, time };
@@ -92,8 +92,11 @@ class MapWakeUps implements RecordWakeUps {
     return () => this.listeners.delete(owner);
   }
 
-  /** One owner per line. */
+  /** One owner per line, and the milliseconds after which it should ask. */
   received(text: string): void {
-    for (const owner of text.split('\n')) this.listeners.get(owner)?.();
+    for (const line of text.split('\n')) {
+      const [owner = '', askIn] = line.split('\t');
+      this.listeners.get(owner)?.(askIn === undefined ? undefined : Number(askIn));
+    }
   }
 }
