@@ -1,0 +1,181 @@
+import { type RecordTable, VOID } from '../../lib/stores/records/record.table.js';
+import { eventually } from '../support/eventually.js';
+import { FREE, HOUR, tableOpener } from './open-tables.js';
+
+/** One change: when it is made, its version, its fence. @param sweep deletes the row of a key, as the table does an hour after its end. */
+export function tableChangesContract(makeTable: () => RecordTable, sweep?: (key: string) => Promise<unknown>): void {
+  const setting = tableOpener(makeTable);
+  const { open, exchange, look, time, made, notMade } = setting;
+
+  describe('a look', () => {
+    it('finds nothing where nothing was written, and tells the time', async () => {
+      expect(await look()).toEqual({ written: false, version: '', record: null, fence: 0, time: expect.any(Number) });
+    });
+
+    it('changes nothing, and finds what was written last', async () => {
+      const { version, fence } = await made({ record: 'one', tokens: 2, fence: 7 });
+      for (let i = 0; i < 3; i++) expect(await look()).toMatchObject({ written: false, version, record: 'one', fence });
+      expect(await look(setting.key, open())).toMatchObject({ version, record: 'one', fence });
+    });
+
+    it('tells a time that goes on as ours does, the same to all', async () => {
+      const other = open();
+      const [start, first] = [performance.now(), await time()];
+      const second = (await look(setting.key, other)).time!;
+      await eventually(async () => (await time()) >= second + 50);
+      const [end, last] = [performance.now(), (await look(setting.key, other)).time!];
+      expect(second).toBeGreaterThanOrEqual(first - 2);
+      expect(last - first).toBeLessThanOrEqual(end - start + 1_000);
+    });
+  });
+
+  describe('a change of a key', () => {
+    it('that has no row is made by VOID only', async () => {
+      expect(await exchange({ expected: '12345' })).toMatchObject({ written: false, version: '', record: null });
+      const { version } = await made({ expected: VOID });
+      expect(version).not.toBe('');
+    });
+
+    it('that has a record is made by its version only, and gives it another one', async () => {
+      const { version } = await made({ record: 'one' });
+      await notMade({ expected: VOID, record: 'two' });
+      const next = await made({ expected: version, record: 'two' });
+      expect(next.version).not.toBe(version);
+      await notMade({ expected: version, record: 'three' });
+      expect(await look()).toMatchObject({ version: next.version, record: 'two' });
+    });
+
+    it('says what is there when it is not made', async () => {
+      const { version } = await made({ record: 'one', tokens: 1, fence: 5 });
+      expect(await exchange({ expected: VOID, record: 'two', tokens: 1, fence: 50 })).toMatchObject({
+        written: false,
+        version,
+        record: 'one',
+        fence: 5,
+      });
+    });
+
+    it('whose record has ended by the clock of the table is made by VOID and by its version, not before that', async () => {
+      const endsAt = (await time()) + 250;
+      const { version } = await made({ record: 'ended', endsAt });
+      await eventually(async () => {
+        const found = await exchange({ expected: VOID, record: 'next' });
+        if (found.written) expect(await time()).toBeGreaterThanOrEqual(endsAt);
+        else {
+          expect(found).toMatchObject({ version });
+          expect([null, 'ended']).toContain(found.record);
+        }
+        return found.written;
+      });
+      const old = await made({ expected: (await look()).version, record: 'old', endsAt: 1 });
+      expect(await look()).toMatchObject({ version: old.version, record: null });
+      await made({ expected: old.version, record: 'revived' });
+      expect(await look()).toMatchObject({ record: 'revived' });
+    });
+
+    it('that is free is made by VOID and by its version', async () => {
+      const taken = await made({ record: 'one' });
+      const freed = await made({ expected: taken.version, ...FREE });
+      expect(await look()).toMatchObject({ version: freed.version, record: null });
+      const again = await made({ expected: VOID, record: 'two' });
+      const byVersion = await made({ expected: again.version, ...FREE });
+      await made({ expected: byVersion.version, record: 'three' });
+    });
+
+    it('that is free, but ends later, is made by its version only until then: a late request must not find it void', async () => {
+      const freed = await made({ record: null });
+      await notMade({ expected: VOID, record: 'late' });
+      expect(await look()).toMatchObject({ version: freed.version, record: null });
+      const endsAt = (await time()) + 150;
+      await made({ expected: freed.version, record: null, endsAt });
+      await eventually(async () => (await exchange({ expected: VOID, record: 'next' })).written);
+      expect(await time()).toBeGreaterThanOrEqual(endsAt);
+    });
+
+    it('is made only once the clock of the table has passed its notBefore', async () => {
+      const { version } = await made({ record: 'one' });
+      const notBefore = (await time()) + 200;
+      await notMade({ expected: version, record: 'early', notBefore: notBefore + HOUR });
+      await eventually(async () => {
+        const found = await exchange({ expected: version, record: 'two', notBefore });
+        if (found.written) expect(await time()).toBeGreaterThanOrEqual(notBefore);
+        return found.written;
+      });
+      await made({ expected: (await look()).version, record: 'three', notBefore: (await time()) - 1 });
+    });
+
+    it('by VOID, too, is not made before its notBefore', async () => {
+      const notBefore = (await time()) + HOUR;
+      expect(await exchange({ expected: VOID, notBefore })).toMatchObject({ written: false });
+      expect(await look()).toMatchObject({ record: null });
+      await made({ ...FREE });
+      expect(await exchange({ expected: VOID, notBefore })).toMatchObject({ written: false });
+    });
+
+    it('may be lazy', async () => {
+      const { version } = await made({ record: 'one', isLazy: true });
+      await made({ expected: version, record: null, isLazy: true });
+      expect(await look()).toMatchObject({ record: null });
+    });
+  });
+
+  describe('a version', () => {
+    it('never comes again, however often the key is freed and taken', async () => {
+      const versions: string[] = [];
+      for (let i = 0; i < 20; i++) {
+        versions.push((await made({ expected: i === 0 ? VOID : versions.at(-1)!, record: 'same', endsAt: 1 })).version);
+        versions.push((await made({ expected: i % 2 ? versions.at(-1)! : VOID, ...FREE })).version);
+      }
+      expect(new Set(versions).size).toBe(40);
+      for (const old of versions.slice(0, -1)) await notMade({ expected: old });
+    });
+
+    if (sweep) {
+      it('never comes again after the row was deleted', async () => {
+        const versions: string[] = [];
+        for (let i = 0; i < 5; i++) {
+          versions.push((await made({ expected: VOID, record: 'same' })).version);
+          const freed = await made({ expected: versions.at(-1)!, ...FREE });
+          versions.push(freed.version);
+          await sweep(setting.key);
+          expect(await look()).toMatchObject({ version: '', record: null, fence: 0 });
+          for (const old of versions) expect(await exchange({ expected: old })).toMatchObject({ written: false, version: '' });
+        }
+        expect(new Set(versions).size).toBe(10);
+      });
+    }
+  });
+
+  describe('the fence', () => {
+    it('becomes the larger one of what is given and its old value plus the tokens', async () => {
+      const first = await made({ tokens: 3, fence: 1_790_000_000_000_000 });
+      expect(first.fence).toBe(1_790_000_000_000_000);
+      const second = await made({ expected: first.version, tokens: 3, fence: 5 });
+      expect(second.fence).toBe(1_790_000_000_000_003);
+      const third = await made({ expected: second.version, tokens: 1, fence: 1_790_000_000_000_010 });
+      expect(third.fence).toBe(1_790_000_000_000_010);
+      expect(await look()).toMatchObject({ fence: 1_790_000_000_000_010 });
+    });
+
+    it('stays where no token is reserved', async () => {
+      const first = await made({ tokens: 1, fence: 40 });
+      const second = await made({ expected: first.version, tokens: 0, fence: 50 });
+      expect(await look()).toMatchObject({ version: second.version, fence: 40 });
+      await notMade({ expected: first.version, tokens: 9, fence: 90 });
+    });
+
+    it('is 0 in a row that reserved none', async () => {
+      await made({ tokens: 0, fence: 50 });
+      expect(await look()).toMatchObject({ fence: 0 });
+    });
+
+    it('outlives a key that is freed, and one whose record has ended', async () => {
+      const first = await made({ tokens: 1, fence: 40 });
+      await made({ expected: first.version, ...FREE });
+      expect(await look()).toMatchObject({ record: null, fence: 40 });
+      expect(await made({ expected: VOID, tokens: 2, fence: 1, endsAt: 1 })).toMatchObject({ fence: 42 });
+      expect(await look()).toMatchObject({ record: null, fence: 42 });
+      expect(await made({ expected: VOID, tokens: 1, fence: 1 })).toMatchObject({ fence: 43 });
+    });
+  });
+}

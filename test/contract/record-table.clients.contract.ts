@@ -1,0 +1,118 @@
+import { type RecordTable, VOID } from '../../lib/stores/records/record.table.js';
+import { FREE, HOUR, tableOpener } from './open-tables.js';
+
+const CLIENTS = 6;
+const ROUNDS = 25;
+
+/** Several changes, and several clients at once. */
+export function tableClientsContract(makeTable: () => RecordTable): void {
+  const setting = tableOpener(makeTable);
+  const { open, newKey, exchange, look, time, made, changeOf } = setting;
+
+  describe('an exchange of several changes', () => {
+    it('answers each by a promise of its own, in their order, some made and some not', async () => {
+      const [absent, taken, freed, changed, looked] = Array.from({ length: 5 }, newKey) as [string, string, string, string, string];
+      const ofTaken = await made({ key: taken, record: 'taken', tokens: 1, fence: 7 });
+      await made({ key: freed, ...FREE, tokens: 1, fence: 20 });
+      const ofChanged = await made({ key: changed, record: 'old' });
+      await made({ key: looked, record: 'looked' });
+      const endsAt = (await time()) + HOUR;
+      const batch = [
+        changeOf({ key: absent, endsAt }),
+        changeOf({ key: taken, endsAt }),
+        changeOf({ key: freed, endsAt, tokens: 2, fence: 3 }),
+        changeOf({ key: changed, expected: ofChanged.version, record: 'new', endsAt }),
+        changeOf({ key: looked, expected: undefined, endsAt }),
+      ];
+      const found = await Promise.all(setting.table.exchange(batch));
+      expect(found).toMatchObject([
+        { written: true },
+        { written: false, version: ofTaken.version, record: 'taken', fence: 7 },
+        { written: true, fence: 22 },
+        { written: true },
+        { written: false, record: 'looked', time: expect.any(Number) },
+      ]);
+      for (const { index, record } of [
+        { index: 0, record: 'record' },
+        { index: 2, record: 'record' },
+        { index: 3, record: 'new' },
+      ]) {
+        expect(await look(batch[index]!.key)).toMatchObject({ version: found[index]!.version, record });
+      }
+    });
+
+    it('makes or refuses hundreds, of every sort', async () => {
+      const many = Array.from({ length: 250 }, newKey);
+      const endsAt = (await time()) + HOUR;
+      const write = (record: string, expected: (index: number) => string | undefined) =>
+        Promise.all(
+          setting.table.exchange(
+            many.map((each, i) => changeOf({ key: each, record, expected: expected(i), endsAt, tokens: 1, fence: i + 1 })),
+          ),
+        );
+      const first = await write('one', () => VOID);
+      expect(first.every(({ written }) => written)).toBe(true);
+      const second = await write('two', (i) => (i % 2 ? first[i]!.version : VOID));
+      expect(second.map(({ written }) => written)).toEqual(many.map((_, i) => i % 2 === 1));
+      const last = await write('', () => undefined);
+      for (const [i, { record, version, fence }] of last.entries()) {
+        expect({ record, version, fence }).toEqual({
+          record: i % 2 ? 'two' : 'one',
+          version: (i % 2 ? second : first)[i]!.version,
+          fence: i + 1 + (i % 2),
+        });
+      }
+    });
+
+    it('of none asks for nothing', () => {
+      expect(setting.table.exchange([])).toEqual([]);
+    });
+  });
+
+  describe('of several clients at once', () => {
+    it('one takes a key that nobody had', async () => {
+      const tables = Array.from({ length: CLIENTS }, open);
+      for (let round = 0; round < 10; round++) {
+        const key = newKey();
+        const found = await Promise.all(tables.map((each, i) => exchange({ key, record: `by ${i}`, tokens: 1 }, each)));
+        expect(found.filter(({ written }) => written)).toHaveLength(1);
+        expect(await look(key)).toMatchObject({ record: `by ${found.findIndex(({ written }) => written)}`, fence: 1 });
+      }
+    });
+
+    it('none loses an update of a record that all of them increment', async () => {
+      const increment = async (by: RecordTable): Promise<void> => {
+        for (let left = ROUNDS, seen = await look(setting.key, by); left > 0;) {
+          const record = String(Number(seen.record) + 1);
+          const found = await exchange({ expected: seen.version || VOID, record, tokens: 1, fence: 1 }, by);
+          if (found.written) left--;
+          seen = found.written ? { ...found, record } : found;
+        }
+      };
+      await Promise.all(Array.from({ length: CLIENTS }, () => increment(open())));
+      expect(await look()).toMatchObject({ record: String(CLIENTS * ROUNDS), fence: CLIENTS * ROUNDS });
+    });
+
+    it('none loses an update in batches that overlap, in orders of their own', async () => {
+      const many = Array.from({ length: 12 }, newKey);
+      const sums = new Map(many.map((each) => [each, 0]));
+      const endsAt = (await time()) + HOUR;
+      const work = async (by: RecordTable, order: readonly string[]): Promise<void> => {
+        let seen = await Promise.all(order.map((each) => look(each, by)));
+        for (let round = 0; round < ROUNDS; round++) {
+          const changes = order.map((each, i) =>
+            changeOf({ key: each, expected: seen[i]!.version || VOID, record: String(Number(seen[i]!.record) + 1), endsAt }),
+          );
+          const found = await Promise.all(by.exchange(changes));
+          seen = found.map((one, i) => (one.written ? { ...one, record: changes[i]!.record } : one));
+          for (const [i, { written }] of found.entries()) if (written) sums.set(order[i]!, sums.get(order[i]!)! + 1);
+        }
+      };
+      await Promise.all([work(open(), many), work(open(), [...many].reverse()), work(open(), [...many.slice(6), ...many.slice(0, 6)])]);
+      for (const each of many) {
+        expect(sums.get(each)).toBeGreaterThanOrEqual(ROUNDS);
+        expect(await look(each)).toMatchObject({ record: String(sums.get(each)) });
+      }
+    });
+  });
+}
