@@ -8,7 +8,7 @@ const FIRST_VERSION = '(extract(epoch FROM clock_timestamp()) * 1000000)::bigint
 /** The commit does not wait for the disk. It ends with the transaction. */
 const LAZY = `set_config('synchronous_commit', 'off', true) AS lazy`;
 
-const live = (row: string): string => `(${row}.record IS NOT NULL AND ${row}.ends_at > ${CLOCK})`;
+const live = (row: string): string => `${row}.ends_at > ${CLOCK}`;
 /** A column of a function that RETURNING calls: it is called only for a row that is changed, and in its transaction. */
 const columns = (...given: string[]): string => given.filter((each) => each !== '').join(', ');
 
@@ -59,7 +59,7 @@ export class PostgresStatements {
         SELECT $1::text, ${FIRST_VERSION}, $2::text, greatest($3::bigint, ${WHOLE_CLOCK}), greatest($4::bigint, $5::bigint)
         WHERE $6::float8 <= ${CLOCK} AND NOT EXISTS (SELECT FROM ${table} o WHERE o.key = $1::text AND ${live('o')})
         ON CONFLICT (key) DO UPDATE SET version = t.version + 1, record = excluded.record, ends_at = excluded.ends_at,
-          fence = greatest(t.fence + $4::bigint, $5::bigint) WHERE NOT ${live('t')}
+          fence = greatest(t.fence + $4::bigint, $5::bigint) WHERE t.ends_at <= ${CLOCK}
         RETURNING ${columns('version, fence', isLazy ? LAZY : '', isTold ? told('$7', '$8') : '')})
       SELECT w.version IS NOT NULL AS written, coalesce(w.version, t.version)::text AS version, coalesce(w.fence, t.fence)::float8 AS fence,
         CASE WHEN ${live('t')} THEN t.record END AS record, ${CLOCK} AS time
@@ -78,7 +78,7 @@ export class PostgresStatements {
     return `WITH c AS MATERIALIZED (SELECT * FROM unnest($1::text[], $2::text[], $3::bigint[], $4::bigint[], $5::bigint[], $6::float8[], $7::bigint[]
         ${isTold ? ', $8::text[]' : ''}) WITH ORDINALITY AS c (key, record, ends_at, tokens, fence, not_before, version ${isTold ? ', messages' : ''}, i)),
       l AS MATERIALIZED (SELECT c.* FROM c JOIN ${table} t ON t.key = c.key
-        WHERE ${isPossible} AND (t.version = c.version OR (c.version IS NULL AND NOT ${live('t')})) FOR NO KEY UPDATE OF t SKIP LOCKED),
+        WHERE ${isPossible} AND (t.version = c.version OR (c.version IS NULL AND t.ends_at <= ${CLOCK})) FOR NO KEY UPDATE OF t SKIP LOCKED),
       u AS (UPDATE ${table} t SET version = t.version + 1, record = l.record, ends_at = greatest(l.ends_at, ${WHOLE_CLOCK}),
           fence = greatest(t.fence + l.tokens, l.fence) FROM l WHERE t.key = l.key
         RETURNING ${columns('l.i, t.version, t.fence', lazy, isTold ? toldOf('l.messages') : '')}),

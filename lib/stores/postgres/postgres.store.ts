@@ -50,10 +50,11 @@ const LONGEST = 2 ** 31 - 1;
 const IDLE = 60_000;
 const CHECKS: Checks = {
   url: (value) => (typeof value === 'string' && value.trim() !== '' ? undefined : 'a URL such as postgres://localhost:5432/shop'),
-  pool: (value) => (typeof Object(value).connect === 'function' && Object(value).options ? undefined : 'a Pool of pg'),
+  pool: (value) => (isPool(value) ? undefined : 'a Pool of pg'),
   query: (value) => (typeof value === 'function' ? undefined : 'a function (text, values) => rows'),
   table: () => undefined,
-  listen: (value) => (typeof Object(value).connectionString === 'string' ? undefined : 'an object { connectionString }'),
+  listen: (value) =>
+    typeof (Object(value) as { connectionString?: unknown }).connectionString === 'string' ? undefined : 'an object { connectionString }',
   schema: oneOf('check', 'create'),
   prepare: oneOf(true, false),
   max: integerFrom(1, 1000),
@@ -119,4 +120,9 @@ function checkStoreOptions(given: PostgresStoreOptions): PostgresStoreOptions {
     if (name in options && !('url' in options)) fail(`"${name}" is only for "url", not ${inspect(options[name])}`);
   }
   return options;
+}
+
+function isPool(value: unknown): boolean {
+  const { connect, options } = Object(value) as Partial<PostgresPool>;
+  return typeof connect === 'function' && typeof options === 'object';
 }

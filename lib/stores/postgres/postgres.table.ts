@@ -183,7 +183,7 @@ function groupsOf(asks: readonly Ask[]): Ask[][] {
 
 /** Record, end, tokens, fence, notBefore. */
 function valuesOf({ record, endsAt, tokens, fence, notBefore }: Change): unknown[] {
-  const end = record === null ? 0 : Math.min(Math.ceil(endsAt), Number.MAX_SAFE_INTEGER);
+  const end = Math.min(Math.ceil(endsAt), Number.MAX_SAFE_INTEGER);
   return [record, end, tokens, tokens > 0 ? fence : 0, notBefore];
 }
 
@@ -194,7 +194,7 @@ function transposed(rows: readonly unknown[][]): unknown[][] {
 function foundOf({ version, record, fence, time }: Row, written: boolean): Found {
   return {
     written,
-    version: String(version ?? ''),
+    version: (version as string | null) ?? '',
     record: written ? null : ((record as string | null | undefined) ?? null),
     fence: Number(fence ?? 0),
     time: Number(time),

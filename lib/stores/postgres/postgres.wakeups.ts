@@ -1,6 +1,7 @@
 import { randomBytes } from 'node:crypto';
 import { Inbox, type InboxConnection } from '../../core/store/inbox.js';
 import type { RecordWakeUps } from '../records/record.table.js';
+import { readMessage } from '../records/record.work.js';
 import { PostgresBus } from './postgres.bus.js';
 import type { PostgresClient, Row } from './postgres.connection.js';
 import { PostgresListener } from './postgres.listener.js';
@@ -44,7 +45,7 @@ export class PostgresWakeUps extends Inbox implements RecordWakeUps {
   }
 
   received(text: string): void {
-    for (const owner of text.split('\n')) this.wake(owner);
+    readMessage(text, (owner, askIn) => this.wake(owner, askIn));
   }
 
   protected connect(): InboxConnection {
