@@ -47,7 +47,7 @@ const TABLE = 'distributed_lock';
 /** Node fires a longer timer at once. */
 const LONGEST = 2 ** 31 - 1;
 /** Milliseconds until a connection of our own that is idle is closed. */
-const IDLE = 60_000;
+const IDLE = 20_000;
 const CHECKS: Checks = {
   url: (value) => (typeof value === 'string' && value.trim() !== '' ? undefined : 'a URL such as postgres://localhost:5432/shop'),
   pool: (value) => (isPool(value) ? undefined : 'a Pool of pg'),
