@@ -1,12 +1,8 @@
 import type { LockStore } from 'nestjs-distributed-lock';
-import type { LockRecord } from '../../lib/stores/memory/lock-record.js';
+import { rowsOf } from '../stores/memory/setting.js';
 
 /** The keys of all who hold or wait at this memory store: one for each leader and each standby. */
 export function candidatesAt(store: LockStore): string[] {
-  const { records } = (store.mutex as unknown as { records: { records: Map<string, LockRecord> } }).records;
-  return [...records].flatMap(([key, { holds, queue }]) => [...holds, ...placesIn(queue)].map(() => key)).sort();
-}
-
-function placesIn(queue: object | undefined): readonly unknown[] {
-  return (queue as { line?: readonly unknown[] } | undefined)?.line ?? [];
+  const leases = [...rowsOf(store)].flatMap(([key, { record }]) => (record && 'holds' in record ? [{ key, record }] : []));
+  return leases.flatMap(({ key, record }) => [...record.holds, ...record.queue].map(() => key)).sort();
 }

@@ -6,6 +6,7 @@ import { rejection } from '../contract/rejection.js';
 import { eventually } from '../support/eventually.js';
 import { renewing } from '../contract/renewing.js';
 import { pause } from '../support/time.js';
+import type { RecordWakeUps } from '../../lib/stores/records/record.table.js';
 
 const KEY = 'order:42';
 const TAKEN: AcquireReply = { granted: false, remaining: 60_000, holder: 'app@host:1:other', ahead: 0 };
@@ -62,10 +63,10 @@ describe('a waiter', () => {
     const pool = locks.semaphore(KEY, { permits: 1 });
     const held = await new Locks(locks.store).semaphore(KEY, { permits: 1 }).acquire({ keyTimeout: 60_000 });
     const waiting = pool.acquire({ keyTimeout: 60_000, waitTimeout: 60_000, retryInterval: 30_000, reentrant: false });
-    const wakeUps = locks.store.semaphore!.wakeUps as unknown as { wake(owner: string, askIn?: number): void };
+    const wakeUps = locks.store.semaphore!.wakeUps as RecordWakeUps;
     await eventually(() => asked === 3);
-    wakeUps.wake(owners.at(-1)!, 100);
-    wakeUps.wake(owners.at(-1)!, 60_000);
+    wakeUps.received(`${owners.at(-1)}\t100`);
+    wakeUps.received(`${owners.at(-1)}\t60000`);
     await eventually(() => asked === 4, { within: 5_000 });
     await held.release();
     await (await waiting).release();

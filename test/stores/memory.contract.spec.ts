@@ -1,20 +1,25 @@
 import '../support/virtual-time.js';
 import { Locks } from 'nestjs-distributed-lock/core';
 import { memoryStore } from 'nestjs-distributed-lock/memory';
+import type { KeyRecord } from '../../lib/stores/records/record.work.js';
 import { engineContract, storeContract } from '../contract/contracts.js';
 import { eventually } from '../support/eventually.js';
-import { memoryAndRemains, recordsOf } from './memory/setting.js';
+import { memoryAndRemains, rowsOf } from './memory/setting.js';
 
 const { store, remains } = memoryAndRemains();
-const records = recordsOf(store);
+const rows = rowsOf(store);
 
 storeContract('memory', () => store);
 engineContract(
   'memory',
   () => store,
   remains,
-  (key) => [...(records.get(key)?.waiters ?? [])],
+  (key) => waitersOf(rows.get(key)?.record),
 );
+
+function waitersOf(record?: KeyRecord): string[] {
+  return record?.kind === 'count-down latch' ? Object.keys(record.waiters) : [];
+}
 
 it('the memory store forgets what has run out, though nobody asks after it', async () => {
   const dead = { owner: 'dead', ttl: 10, tokens: 1, queue: false };

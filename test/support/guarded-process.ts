@@ -13,6 +13,10 @@ export interface GuardedOptions {
   env?: NodeJS.ProcessEnv;
   /** name of the Docker container that `command` runs, if it runs one */
   container?: string;
+  /** the user and group that it runs as, and its guard with it; default: ours */
+  user?: { uid: number; gid: number };
+  /** its children die with it when the test process goes: a server of several processes, which may be stopped. Not for what guards others */
+  withChildren?: boolean;
   /** called with each message of the process; opens an IPC channel to it */
   onMessage?: (message: unknown) => void;
 }
@@ -34,10 +38,10 @@ export interface GuardedProcess {
 
 // The end of stdin means that the test process is gone, however it went: then this kills the command, which may be stopped, and
 // removes its folder. The shell is the parent, so until the `wait` the pid can belong to nobody else.
-// $1 the folder, $2 the Docker container or nothing, then the command. Writes `pid N`, and `exit N` once the command has ended.
+// $1 the folder, $2 the Docker container or nothing, $3 `children` if those are to be killed too, then the command. Writes `pid N`, and `exit N` once the command has ended.
 const guard = `
-folder=$1 container=$2
-shift 2
+folder=$1 container=$2 family=$3
+shift 3
 trap '' HUP INT TERM PIPE
 exec 9<&0 </dev/null
 "$@" >>"$folder/log" 2>&1 9<&- &
@@ -46,7 +50,16 @@ exec 3>&- # the IPC channel is the command's alone
 echo "pid $pid"
 {
   read -r word <&9
-  if [ -n "$container" ]; then docker rm -f "$container" >/dev/null; else kill -KILL "$pid"; fi
+  if [ -n "$container" ]; then
+    docker rm -f "$container" >/dev/null
+  else
+    children=
+    if [ "$family" = children ]; then
+      kill -STOP "$pid" # no more of them
+      children=$(ps -A -o pid= -o ppid= | awk -v parent="$pid" '$2 == parent { print $1 }')
+    fi
+    kill -KILL "$pid" $children
+  fi
 } &
 reader=$!
 wait "$pid"
@@ -63,8 +76,11 @@ export function guardedFolder(name: string): string {
 }
 
 /** Starts a process that cannot outlive this one. */
-export async function startGuarded({ command, args, folder, container = '', env, onMessage }: GuardedOptions): Promise<GuardedProcess> {
-  const shell = spawn('sh', ['-c', guard, 'guard', folder, container, command, ...args], {
+export async function startGuarded(options: GuardedOptions): Promise<GuardedProcess> {
+  const { command, args, folder, container = '', env, user, withChildren = false, onMessage } = options;
+  const shell = spawn('sh', ['-c', guard, 'guard', folder, container, withChildren ? 'children' : '', command, ...args], {
+    ...user,
+    cwd: user ? folder : undefined, // it may not be let into ours
     env: { ...process.env, ...env },
     detached: true, // Ctrl-C and kills of our process group must not reach the guard
     stdio: ['pipe', 'pipe', 'ignore', onMessage ? 'ipc' : 'ignore'],

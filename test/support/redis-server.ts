@@ -7,6 +7,7 @@ import { Redis, type RedisOptions } from 'ioredis';
 import { eventually } from './eventually.js';
 import { freePort } from './free-port.js';
 import { guardedFolder, startGuarded, type GuardedProcess } from './guarded-process.js';
+import { howToLaunch, type Launch } from './services.js';
 
 const run = promisify(execFile);
 
@@ -26,11 +27,9 @@ export interface StartRedisOptions {
   config?: string;
 }
 
-type Launch = { kind: 'local'; command: string } | { kind: 'docker'; image: string };
-
 /** A private server: nobody else uses it, and it ends with this process, however this process ends. */
 export async function startRedis(options: StartRedisOptions = {}): Promise<RedisServer> {
-  const launch = await howToLaunch();
+  const launch = await howToLaunch('redis-server');
   for (let attempt = 1; ; attempt++) {
     const free = options.port === 'free' || (options.port === undefined && launch.kind === 'docker');
     const port = free ? await freePort() : (options.port as number | undefined);
@@ -159,18 +158,6 @@ export class RedisServer {
     if (Number.isNaN(pid) || /^-LOADING/m.test(reply)) throw new Error(`redis-server is not ready: ${reply.trim()}`);
     if (this.launch.kind === 'local' && pid !== this.pid) throw new Error('Address already in use by another redis-server');
   }
-}
-
-/** jest's global setup has found the server already; a script that runs by itself looks now. */
-async function howToLaunch(): Promise<Launch> {
-  process.env.TEST_REDIS_SERVER ??= await findRedis();
-  return JSON.parse(process.env.TEST_REDIS_SERVER) as Launch;
-}
-
-async function findRedis(): Promise<string> {
-  const script = `import('./scripts/services.mjs').then(async (s) => console.log(JSON.stringify(await s.ensureService('redis-server'))))`;
-  const { stdout } = await run(process.execPath, ['-e', script]);
-  return stdout;
 }
 
 /** Inline commands over a connection of their own, answered with the raw replies. */

@@ -1,8 +1,10 @@
-import type { WakeUps } from '../../core/store/lease-driver.js';
+import type { RecordWakeUps } from '../records/record.table.js';
+import { readMessage } from '../records/record.work.js';
 
 /** Within a process a callback is all it takes. */
-export class MemoryWakeUps implements WakeUps {
+export class MemoryWakeUps implements RecordWakeUps {
   readonly isOpen = true;
+  readonly inbox = 'memory';
   private readonly listeners = new Map<string, (askIn?: number) => void>();
 
   open(): Promise<void> {
@@ -15,7 +17,7 @@ export class MemoryWakeUps implements WakeUps {
   }
 
   /** Later, as a message would come: not in the midst of a step. */
-  wake(owner: string, askIn?: number): void {
-    queueMicrotask(() => this.listeners.get(owner)?.(askIn));
+  received(text: string): void {
+    readMessage(text, (owner, askIn) => queueMicrotask(() => this.listeners.get(owner)?.(askIn)));
   }
 }

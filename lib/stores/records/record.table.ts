@@ -48,7 +48,7 @@ export interface Found {
 export interface RecordWakeUps extends WakeUps {
   /** Where messages to this process go; no spaces or line ends. */
   readonly inbox: string;
-  /** Hands a message's text to the owners that it names, as if it had arrived. */
+  /** Wakes the owners that the text of a message names, with `readMessage`. */
   received(text: string): void;
 }
 

@@ -1,0 +1,223 @@
+import { keptBy, ownerOf } from '../../core/model/owner.js';
+import type {
+  AcquireReply,
+  AcquireRequest,
+  CheckReply,
+  ExtendReply,
+  ExtendRequest,
+  ReleaseRequest,
+  RenewRequest,
+  Share,
+  Tenancy,
+} from '../../core/store/lease-driver.js';
+import {
+  ALL,
+  holdOf,
+  isKept,
+  QUEUE_LIFE,
+  taken,
+  type Hold,
+  type LeaseKind,
+  type LeaseRecord,
+  type Place,
+  type RecordWork,
+} from './record.work.js';
+
+/** Most milliseconds that a waiter has to take what it is offered. */
+const LONGEST_OFFER = 1000;
+/** Most waiters that one record keeps. Who comes later polls. */
+const MOST_PLACES = 1000;
+const WHOLE: Share = { count: ALL, permits: ALL, rank: 0 };
+
+/**
+ * What each verb does to the record of a lock: the same steps for all kinds of lock, and for all stores but Redis. They only change the
+ * {@link RecordWork} that they are given, so that they can be done again on a newer record.
+ */
+export class LeaseSteps {
+  constructor(
+    readonly kind: LeaseKind,
+    private readonly side?: 'read' | 'write',
+  ) {}
+
+  /** A reader gets the token of the last write, which must be known. */
+  get needsFence(): boolean {
+    return this.side === 'read';
+  }
+
+  /** @param inbox where the owner can be woken; '': nowhere. */
+  acquire(work: RecordWork, request: AcquireRequest, inbox: string): AcquireReply {
+    const { owner, ttl, queue, share = WHOLE, yields } = request;
+    const record = work.open<LeaseRecord>(this.kind, () => ({ kind: this.kind, permits: ALL, holds: [], queue: [], queueEndsAt: 0 }));
+    const count = Math.min(share.count, ALL);
+    record.permits = Math.min(share.permits, ALL);
+    const yielded = yields === undefined ? undefined : drop(work, record, yields) ? 'released' : 'lost';
+    let isGuest = false;
+    if (!holdOf(record, owner)) {
+      const own = (share.beside !== undefined && holdOf(record, share.beside)?.count) || 0;
+      const isNext = own > 0 || record.queue.length === 0;
+      if (isNext && taken(record) - own + count <= record.permits) put(work, record, { owner, count, endsAt: 0, ttl: 0, token: null });
+      else if (queue || !isNext) isGuest = join(work, record, request, count, inbox) && !queue;
+    }
+    serve(work, record, owner);
+    // An owner that does not queue holds nobody up, and leaves no trace.
+    if (isGuest && leave(record, owner)) serve(work, record);
+    const hold = holdOf(record, owner);
+    if (hold) {
+      if (leave(record, owner)) work.changed();
+      prolong(work, hold, ttl);
+      return { granted: true, token: this.reserve(work, hold, request.tokens, request.floor), yielded };
+    }
+    const other = inTheWay(record, count === record.permits);
+    const ahead = queue ? aheadOf(record, owner) : 0;
+    return { granted: false, remaining: other ? remaining(work, other) : -1, holder: ownerOf(other?.owner), ahead, yielded };
+  }
+
+  renew(work: RecordWork, { owner, ttl }: RenewRequest): 'renewed' | 'lost' {
+    const record = this.own(work);
+    const hold = record && holdOf(record, owner);
+    if (!hold) return 'lost';
+    prolong(work, hold, ttl);
+    return 'renewed';
+  }
+
+  extend(work: RecordWork, { tokens, ...request }: ExtendRequest): ExtendReply {
+    if (this.renew(work, request) === 'lost') return 'lost';
+    const record = this.own(work) as LeaseRecord;
+    if (record.queue.length > 0) return 'wanted';
+    return { token: this.reserve(work, holdOf(record, request.owner) as Hold, tokens) };
+  }
+
+  release(work: RecordWork, { owner, keepFor }: ReleaseRequest): 'released' | 'lost' {
+    const record = this.own(work);
+    if (!record) return 'lost';
+    if (leave(record, owner)) work.changed();
+    const wasHeld = record.holds.length > 0;
+    const hold = drop(work, record, owner);
+    if (hold && keepFor > 0) {
+      drop(work, record, keptBy(owner));
+      put(work, record, { owner: keptBy(owner), count: hold.count, endsAt: work.time.late + keepFor, ttl: keepFor, token: null });
+      // Somebody relies on it, though the owner may be gone.
+      work.changed(true);
+    }
+    // A waiter of a key that has run out asks for it by itself.
+    if (wasHeld) serve(work, record);
+    // Waiters know of a later end only.
+    if (hold && keepFor > 0 && record.queue[0]) work.tell(record.queue[0], keepFor);
+    return hold || isKept(record, owner) ? 'released' : 'lost';
+  }
+
+  leave(work: RecordWork, { owner }: Tenancy): void {
+    this.release(work, { key: work.key, owner, keepFor: 0 });
+    // An acquire without an answer that arrives after this finds another version, and fails.
+    if (work.mayBeOutdated) work.changed();
+  }
+
+  check(work: RecordWork, { owner }: Tenancy): CheckReply {
+    const record = this.own(work);
+    const own = record && holdOf(record, owner);
+    const hold = own ?? (record && inTheWay(record, true));
+    const isQueued = record?.queue.some((place) => place.owner === owner);
+    const state = own ? 'held' : isQueued ? 'queued' : hold ? 'taken' : 'free';
+    const token = this.kind === 'mutex' && hold && work.fence > 0 ? work.fence : null;
+    return { state, remaining: hold ? remaining(work, hold) : 0, holder: ownerOf(hold?.owner), token };
+  }
+
+  /** A key that is another kind of lock is not ours. */
+  private own({ record }: RecordWork): LeaseRecord | undefined {
+    return record?.kind === this.kind ? record : undefined;
+  }
+
+  private reserve(work: RecordWork, hold: Hold, count: number, floor = 0): number {
+    const isKnown = this.side === 'read' && work.fence > 0 && work.fence >= floor;
+    const token = isKnown ? work.fence : work.reserve(this.side === 'read' ? 1 : count, floor);
+    // It may have been an offer.
+    if (hold.token === null) work.changed(true);
+    hold.token = work.fence;
+    return token;
+  }
+}
+
+/** Offers what is free to the waiters, for a moment: each takes it by asking again. One that wants more than is free holds up those behind. */
+function serve(work: RecordWork, record: LeaseRecord, asker?: string): void {
+  if (record.queue.length === 0) return;
+  let free = record.permits - taken(record);
+  for (let head = record.queue[0]; head && head.count <= free; head = record.queue[0]) {
+    const { owner, inbox, count, offer } = head;
+    record.queue.shift();
+    free -= count;
+    put(work, record, { owner, count, endsAt: work.time.late + offer, ttl: offer, token: null, inbox });
+    if (owner !== asker) work.tell(head);
+  }
+}
+
+function put(work: RecordWork, record: LeaseRecord, hold: Hold): void {
+  record.holds.push(hold);
+  work.changed();
+}
+
+function drop(work: RecordWork, record: LeaseRecord, owner: string): Hold | undefined {
+  const index = record.holds.findIndex((hold) => hold.owner === owner);
+  if (index < 0) return undefined;
+  work.changed();
+  return record.holds.splice(index, 1)[0];
+}
+
+/** Never brings the end nearer. */
+function prolong(work: RecordWork, hold: Hold, ttl: number): void {
+  const endsAt = work.time.late + ttl;
+  if (hold.endsAt >= endsAt) return;
+  hold.endsAt = endsAt;
+  hold.ttl = ttl;
+  work.changed(true);
+}
+
+/** Takes a place behind those of its rank, and returns whether it is a new one. Who has one already keeps it, and the queue lives on. */
+function join(work: RecordWork, record: LeaseRecord, request: AcquireRequest, count: number, inbox: string): boolean {
+  const { owner, ttl, queue, holding = [], share = WHOLE } = request;
+  const known = record.queue.find((place) => place.owner === owner);
+  const hasMoved = known !== undefined && inbox !== '' && known.inbox !== inbox;
+  if (hasMoved) known.inbox = inbox;
+  if (!known) {
+    if (queue && record.queue.length >= MOST_PLACES) return false;
+    const place: Place = {
+      owner,
+      inbox,
+      offer: Math.min(ttl, LONGEST_OFFER),
+      count,
+      rank: share.rank,
+      since: Math.floor(work.time.micros / 1000),
+      ...(holding.length > 0 && { holding }),
+    };
+    const behind = record.queue.findIndex(({ rank }) => rank > share.rank);
+    record.queue.splice(behind < 0 ? record.queue.length : behind, 0, place);
+  }
+  const { late } = work.time;
+  if (queue && (!known || hasMoved || record.queueEndsAt < late + QUEUE_LIFE / 2)) {
+    record.queueEndsAt = late + QUEUE_LIFE;
+    work.changed();
+  }
+  return !known;
+}
+
+function leave(record: LeaseRecord, owner: string): boolean {
+  const index = record.queue.findIndex((place) => place.owner === owner);
+  if (index >= 0) record.queue.splice(index, 1);
+  return index >= 0;
+}
+
+function aheadOf({ queue }: LeaseRecord, owner: string): number {
+  const index = queue.findIndex((place) => place.owner === owner);
+  return index < 0 ? queue.length : index;
+}
+
+/** The hold that a waiter waits for: the last one to end if it wants all permits, else the first. */
+function inTheWay({ holds }: LeaseRecord, wantsAll: boolean): Hold | undefined {
+  let found: Hold | undefined;
+  for (const hold of holds) if (!found || hold.endsAt > found.endsAt === wantsAll) found = hold;
+  return found;
+}
+
+/** Never more than was asked for, nor negative, which means unknown. */
+function remaining({ time }: RecordWork, { endsAt, ttl }: Hold): number {
+  return Math.max(0, Math.min(endsAt - time.early, ttl));
+}

@@ -1,0 +1,60 @@
+import { now } from '../../core/util/clock.js';
+import type { TableTime } from './record.work.js';
+
+/** Milliseconds for which a reply tells the time: clocks drift apart. */
+const LIFE = 10_000;
+/** After so many milliseconds a wider sample replaces a narrower one. */
+const RENEWED_AFTER = 1000;
+/** Two clocks drift apart by less than this share of the time that passes. */
+const DRIFT = 0.001;
+/** From this on a time is one of the wall clock, in milliseconds since 1970. */
+const WALL = 1e12;
+
+/** How much later the table's clock is than ours, by one reply: between two bounds, a trip apart. */
+interface Sample {
+  readonly least: number;
+  readonly most: number;
+  readonly at: number;
+}
+
+/**
+ * What is known of a table's clock from its replies, without a request of its own: a reply was sent between our request and its arrival. Both bounds
+ * are used to the holder's advantage.
+ */
+export class RecordClock {
+  private sample: Sample | undefined;
+
+  get isKnown(): boolean {
+    return this.sample !== undefined && now() < this.sample.at + LIFE;
+  }
+
+  /** Only while it {@link isKnown}. */
+  get time(): TableTime {
+    const { least, most } = this.sample as Sample;
+    const time = now();
+    const late = time + most;
+    return { early: time + least, late, micros: Math.floor((late < WALL ? Date.now() : late) * 1000) };
+  }
+
+  /** Another server may answer next time. */
+  forget(): void {
+    this.sample = undefined;
+  }
+
+  /**
+   * Learns from a reply. Returns false if the table's clock has been set forward since: what was written with the times of before ends too early.
+   *
+   * @param sentAt when the request was sent, on our clock.
+   */
+  hear(told: number, sentAt: number): boolean {
+    const at = now();
+    const heard = { least: told - at, most: told - sentAt, at };
+    const { sample } = this;
+    const slack = sample ? 1 + (at - sample.at) * DRIFT : 0;
+    const isForward = sample !== undefined && heard.least > sample.most + slack;
+    const isBack = sample !== undefined && heard.most < sample.least - slack;
+    const isNarrower = sample === undefined || heard.most - heard.least <= sample.most - sample.least;
+    if (isForward || isBack || isNarrower || at > sample.at + RENEWED_AFTER) this.sample = heard;
+    return !isForward;
+  }
+}

@@ -1,0 +1,237 @@
+import { asStoreError, StoreError } from '../../core/model/errors.js';
+import { RequestDeadlines, type TimedRequest } from '../../core/store/request-deadlines.js';
+import { idle } from '../../core/util/clock.js';
+import { detached } from '../../core/util/detached.js';
+import { LinkedEntry } from '../../core/util/linked-list.js';
+import { RecordClock } from './record.clock.js';
+import { RecordPost, type Answer } from './record.post.js';
+import { VOID, type Change, type Found, type Message, type RecordTable } from './record.table.js';
+import { RecordWork, type KeyRecord } from './record.work.js';
+
+/** How the verbs of all locks reach the records. */
+export interface Desk {
+  /**
+   * Does a step on the record of a key. It may be done several times, on newer records; only the last time counts.
+   *
+   * @param needsFence whether the step must know the last token of the key.
+   */
+  ask<Reply>(key: string, step: (work: RecordWork) => Reply, needsFence?: boolean): Promise<Reply>;
+}
+
+/** Most keys whose record is remembered. */
+const MOST_KNOWN = 10_000;
+/** So many conflicts with other processes are tried again at once. */
+const SWIFT_TRIES = 3;
+const LONGEST_PAUSE = 100;
+/** Milliseconds in which a request of unknown outcome may still arrive. */
+const LATE = 10_000;
+/** Characters of a message. Postgres takes 8,000 bytes. */
+const LONGEST_MESSAGE = 2000;
+
+class Ask extends LinkedEntry<Ask> implements TimedRequest<Ask> {
+  endsAt = 0;
+  isSent = false;
+  /** Called when it ends without an answer. */
+  onLate: (() => void) | undefined;
+
+  constructor(
+    readonly step: (work: RecordWork) => unknown,
+    readonly needsFence: boolean,
+    readonly resolve: (reply: never) => void,
+    readonly reject: (error: unknown) => void,
+  ) {
+    super();
+  }
+}
+
+/** What was seen of a key last. */
+interface Seen extends Pick<Found, 'version' | 'record' | 'fence'> {
+  /** A request of unknown outcome may still arrive. */
+  readonly mayBeOutdated?: boolean;
+}
+
+type Outcome = { readonly reply: unknown } | { readonly error: unknown };
+
+/**
+ * All that this process asks of one key goes one after the other, and what comes meanwhile goes together as one change. So the callers of a process
+ * never conflict with each other. What was seen last of a key is the first guess; if that is right, one exchange suffices.
+ */
+export class RecordDesk implements Desk {
+  /** Of each key that is being asked for, those who wait for their turn. */
+  private readonly waiting = new Map<string, Ask[]>();
+  /** What was used last is at the end. */
+  private readonly seen = new Map<string, Seen>();
+  private readonly deadlines: RequestDeadlines<Ask>;
+
+  private readonly clock = new RecordClock();
+  private readonly post: RecordPost;
+
+  constructor(private readonly table: RecordTable) {
+    this.post = new RecordPost(table, this.clock);
+    this.deadlines = new RequestDeadlines(table.requestTimeout, (ask) => this.late(ask));
+  }
+
+  ask<Reply>(key: string, step: (work: RecordWork) => Reply, needsFence = false): Promise<Reply> {
+    return new Promise<Reply>((resolve, reject) => {
+      const ask = new Ask(step, needsFence, resolve, reject);
+      this.deadlines.begin(ask);
+      const waiting = this.waiting.get(key);
+      if (waiting) return void waiting.push(ask);
+      this.waiting.set(key, [ask]);
+      detached(() => void this.serve(key));
+    });
+  }
+
+  private async serve(key: string): Promise<void> {
+    for (let asks = this.waiting.get(key) ?? []; asks.length > 0; asks = this.waiting.get(key) ?? []) {
+      this.waiting.set(key, []);
+      try {
+        await this.settle(key, asks);
+      } catch (cause) {
+        const error = asStoreError(cause, key);
+        if (!(error instanceof StoreError && error.isUnsent)) this.doubt(key);
+        for (const ask of asks) if (this.deadlines.end(ask)) ask.reject(error);
+      }
+    }
+    this.waiting.delete(key);
+  }
+
+  /** Does the steps of all who ask, until a change was made or nothing is to be changed. */
+  private async settle(key: string, asks: readonly Ask[]): Promise<void> {
+    let isFresh = false;
+    for (let tries = 1; ; tries++) {
+      const live = asks.filter((ask) => this.deadlines.open.has(ask));
+      if (live.length === 0) return;
+      const seen = this.seen.get(key);
+      const mustLook = !this.clock.isKnown || (seen === undefined && live.some(({ needsFence }) => needsFence));
+      const attempt = mustLook ? undefined : this.attempt(key, seen, live);
+      if (attempt && !attempt.work.isChanged && isFresh) return this.reply(live, attempt.outcomes);
+      const change = attempt?.work.isChanged ? attempt.change : lookAt(key);
+      const answer = await this.exchange(change, live);
+      if (!answer) return this.doubt(key);
+      const { found, isInTime } = answer;
+      isFresh = true;
+      if (attempt && found.written) {
+        this.remember(key, { version: found.version, record: change.record, fence: found.fence });
+        if (!isInTime) throw new StoreError("The store's clock was set forward.", { key, transient: true });
+        this.deliver(attempt.own);
+        return this.reply(live, attempt.outcomes, change.tokens > 0 ? found.fence - change.fence : 0);
+      }
+      const { version, record, fence } = found;
+      this.remember(key, { version: version === '' ? VOID : version, record, fence, mayBeOutdated: seen?.mayBeOutdated });
+      if (change.expected === undefined || tries <= SWIFT_TRIES) continue;
+      await idle(Math.random() * Math.min(2 ** tries, LONGEST_PAUSE));
+      isFresh = false;
+    }
+  }
+
+  /** What the steps make of what was seen last. */
+  private attempt(key: string, seen: Seen = { version: VOID, record: null, fence: 0 }, asks: readonly Ask[]) {
+    const record = seen.record === null ? undefined : (JSON.parse(seen.record) as KeyRecord);
+    const { time } = this.clock;
+    const work = new RecordWork(key, record, time, seen.fence, seen.mayBeOutdated);
+    const outcomes = asks.map(({ step }): Outcome => {
+      try {
+        return { reply: step(work) };
+      } catch (error) {
+        return { error };
+      }
+    });
+    const { endsAt, tokens, fence, notBefore, isDurable } = work;
+    const own: Message[] = [];
+    const messages: Message[] = [];
+    for (const [inbox, lines] of work.messages ?? []) {
+      const texts = inbox === this.table.wakeUps?.inbox ? own : messages;
+      for (const text of inPieces(lines)) texts.push({ inbox, text });
+    }
+    const isFree = endsAt === 0;
+    const change: Change = {
+      key,
+      expected: seen.version,
+      record: isFree ? null : JSON.stringify(work.record),
+      // While a request may arrive late, what is free does not count as void: such a request would find nothing in its way.
+      endsAt: isFree ? (seen.mayBeOutdated ? time.late + LATE : time.early) : endsAt,
+      notBefore,
+      tokens,
+      fence: tokens > 0 ? fence : 0,
+      messages,
+      isLazy: !isDurable,
+    };
+    return { work, outcomes, change, own };
+  }
+
+  /** `undefined`: all who ask have ended. */
+  private async exchange(change: Change, asks: readonly Ask[]): Promise<Answer | undefined> {
+    let left = asks.length;
+    return new Promise((resolve, reject) => {
+      for (const ask of asks) {
+        ask.isSent = true;
+        ask.onLate = () => --left === 0 && resolve(undefined);
+      }
+      this.post.send(change, resolve, reject);
+    });
+  }
+
+  private reply(asks: readonly Ask[], outcomes: readonly Outcome[], shift = 0): void {
+    for (const [index, ask] of asks.entries()) {
+      if (!this.deadlines.end(ask)) continue;
+      const outcome = outcomes[index] as Outcome;
+      if ('error' in outcome) ask.reject(outcome.error);
+      else ask.resolve(shifted(outcome.reply, shift) as never);
+    }
+  }
+
+  /** To those of this process that have been made an offer. */
+  private deliver(messages: readonly Message[]): void {
+    for (const { text } of messages) this.table.wakeUps?.received(text);
+  }
+
+  private late(ask: Ask): void {
+    this.deadlines.end(ask);
+    const { requestTimeout, name } = this.table;
+    const error = ask.isSent
+      ? new StoreError(`The ${name} store did not answer within ${requestTimeout} ms.`, { transient: true })
+      : new StoreError(`The ${name} store was not asked within ${requestTimeout} ms: earlier requests had no answer.`, {
+          transient: true,
+          isUnsent: true,
+        });
+    ask.reject(error);
+    ask.onLate?.();
+  }
+
+  /** A request of unknown outcome may still arrive. */
+  private doubt(key: string): void {
+    this.clock.forget();
+    const { version = VOID, record = null, fence = 0 } = this.seen.get(key) ?? {};
+    this.remember(key, { version, record, fence, mayBeOutdated: true });
+  }
+
+  private remember(key: string, seen: Seen): void {
+    this.seen.delete(key);
+    this.seen.set(key, seen);
+    if (this.seen.size <= MOST_KNOWN) return;
+    const [oldest = ''] = this.seen.keys();
+    this.seen.delete(oldest);
+  }
+}
+
+function lookAt(key: string): Change {
+  return { key, expected: undefined, record: null, endsAt: 0, notBefore: 0, tokens: 0, fence: 0, messages: [], isLazy: true };
+}
+
+/** The table had a later token than was known: so much later are those that it has given. */
+function shifted(reply: unknown, by: number): unknown {
+  if (by === 0 || typeof reply !== 'object' || reply === null) return reply;
+  const { token } = reply as { token?: unknown };
+  return typeof token === 'number' ? { ...reply, token: token + by } : reply;
+}
+
+function inPieces(lines: readonly string[]): string[] {
+  const texts: string[] = [];
+  for (const line of lines) {
+    const last = texts.at(-1);
+    if (last !== undefined && last.length + line.length < LONGEST_MESSAGE) texts[texts.length - 1] = `${last}\n${line}`;
+    else texts.push(line);
+  }
+  return texts;
+}

@@ -1,0 +1,47 @@
+import type { LockStore } from '../../core/store/lock-store.js';
+import { RecordLatchDriver } from './latch.driver.js';
+import { RecordLeaseDriver } from './lease.driver.js';
+import { LeaseSteps } from './lease.steps.js';
+import { RecordDesk, type Desk } from './record.desk.js';
+import { RecordInspector } from './record.inspector.js';
+import type { RecordTable } from './record.table.js';
+
+export { VOID, type Change, type Found, type Message, type RecordTable, type RecordWakeUps } from './record.table.js';
+export { readMessage } from './record.work.js';
+
+/**
+ * All kinds of locks on a table of records: a store is made of any database that can change a row only where nobody else has changed it in the
+ * meantime.
+ *
+ * @param table how the database is asked; it is closed with the store.
+ */
+export function recordStore(table: RecordTable): LockStore {
+  const { name, requestTimeout, bus } = table;
+  return {
+    name,
+    requestTimeout,
+    ...recordDrivers(new RecordDesk(table), table),
+    bus,
+    watchState: table.watchState && ((listener) => table.watchState!(listener)),
+    describe: table.describe && (() => table.describe!()),
+    close: () => table.close(),
+  };
+}
+
+type Drivers = Required<Pick<LockStore, 'mutex' | 'readWriteLock' | 'semaphore' | 'countDownLatch' | 'inspector'>>;
+
+/** The drivers of all kinds of locks over one desk. */
+export function recordDrivers(desk: Desk, table: Pick<RecordTable, 'wakeUps' | 'keys' | 'note'>): Drivers {
+  const { wakeUps } = table;
+  const driver = (steps: LeaseSteps): RecordLeaseDriver => new RecordLeaseDriver(desk, steps, wakeUps);
+  return {
+    mutex: driver(new LeaseSteps('mutex')),
+    readWriteLock: {
+      read: driver(new LeaseSteps('read/write lock', 'read')),
+      write: driver(new LeaseSteps('read/write lock', 'write')),
+    },
+    semaphore: driver(new LeaseSteps('semaphore')),
+    countDownLatch: new RecordLatchDriver(desk, wakeUps),
+    inspector: new RecordInspector(desk, table),
+  };
+}

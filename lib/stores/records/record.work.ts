@@ -1,0 +1,190 @@
+import { LockConfigError } from '../../core/model/errors.js';
+import { keptBy } from '../../core/model/owner.js';
+
+export type LeaseKind = 'mutex' | 'read/write lock' | 'semaphore';
+
+/** Stands for `Infinity`, which JSON does not have. Sums of it are exact. */
+export const ALL = 1_000_000_000;
+
+/** A waiter. */
+export interface Place {
+  readonly owner: string;
+  /** '': it asks by itself. */
+  inbox: string;
+  /** Milliseconds that an offer to it lasts. */
+  readonly offer: number;
+  /** Permits that it waits for. */
+  readonly count: number;
+  /** The queue is sorted by it, and then by arrival. */
+  readonly rank: 0 | 1;
+  /** When it came, in milliseconds since 1970. */
+  readonly since: number;
+  /** What its call chain holds. */
+  readonly holding?: readonly string[];
+}
+
+/** What an owner has, is offered, or keeps for its minHold after the release. */
+export interface Hold {
+  readonly owner: string;
+  readonly count: number;
+  endsAt: number;
+  /** Milliseconds from the request to the end. */
+  ttl: number;
+  /** The last token of its last grant; `null`: it is an offer, or kept. */
+  token: number | null;
+  /** Of an offer: whom it was sent to. */
+  readonly inbox?: string;
+}
+
+/** Who holds a key, and who waits for it. A mutex is held by one owner, with all permits. Times are the table's clock, in milliseconds. */
+export interface LeaseRecord {
+  readonly kind: LeaseKind;
+  /** By the last request. */
+  permits: number;
+  holds: Hold[];
+  queue: Place[];
+  /** The queue is forgotten if nobody asks until then. */
+  queueEndsAt: number;
+}
+
+export interface LatchRecord {
+  readonly kind: 'count-down latch';
+  readonly id: string;
+  count: number;
+  round: number;
+  endsAt: number;
+  /** The last operation of each line: its number, its reply, and when it may be forgotten. */
+  lines: Record<string, readonly [number: number, reply: number, endsAt: number]>;
+  /** Owners that wait, and their inboxes. */
+  waiters: Record<string, string>;
+}
+
+export type KeyRecord = LeaseRecord | LatchRecord;
+
+/** What is known of the table's clock, in milliseconds. */
+export interface TableTime {
+  /** It is not earlier there: what ends before this has ended. */
+  readonly early: number;
+  /** It is not later there: what ends a `ttl` after this lasts at least a `ttl`. */
+  readonly late: number;
+  /** The smallest token that is larger than those of the past: microseconds since 1970. */
+  readonly micros: number;
+}
+
+/** Milliseconds for which a queue is kept in which nobody asks. */
+export const QUEUE_LIFE = 60_000;
+
+/** The record of one key while requests change it, and what is to be written with it. */
+export class RecordWork {
+  /** Whether anything is to be written. */
+  isChanged = false;
+  /** Whether an owner relies on the change, so that it must survive a crash of the server. */
+  isDurable = false;
+  /** How many tokens the change reserves. */
+  tokens = 0;
+  /** The change relies on the end of what ended by then. */
+  notBefore = 0;
+  /** Lines for each inbox; see {@link readMessage}. */
+  messages: Map<string, string[]> | undefined;
+
+  /**
+   * @param record is changed in place.
+   * @param fence the last token that was reserved; 0: none is known.
+   * @param mayBeOutdated whether requests of unknown outcome may still arrive at the table.
+   */
+  constructor(
+    readonly key: string,
+    public record: KeyRecord | undefined,
+    readonly time: TableTime,
+    public fence: number,
+    readonly mayBeOutdated = false,
+  ) {
+    if (record?.kind === 'count-down latch') {
+      if (record.endsAt <= time.early) this.record = undefined;
+    } else if (record) this.dropEnded(record);
+  }
+
+  /** When what is there ends; 0: nobody holds the key or waits for it. */
+  get endsAt(): number {
+    const { record } = this;
+    if (!record) return 0;
+    if (record.kind === 'count-down latch') return record.endsAt;
+    let end = record.queue.length > 0 ? record.queueEndsAt : 0;
+    for (const { endsAt } of record.holds) end = Math.max(end, endsAt);
+    return end;
+  }
+
+  /** The record of a key that is this kind of lock, or is nothing yet. @throws {LockConfigError} if it is in use as another kind. */
+  open<T extends KeyRecord>(kind: T['kind'], make: () => T): T {
+    const found = this.find<T>(kind) ?? make();
+    this.record = found;
+    return found;
+  }
+
+  /** `undefined`: nothing is there. @throws {LockConfigError} if the key is in use as another kind of lock. */
+  find<T extends KeyRecord>(kind: T['kind']): T | undefined {
+    const { record, key } = this;
+    if (!record || record.kind === kind) return record as T | undefined;
+    if (this.endsAt === 0) return undefined;
+    throw new LockConfigError(`"${key}" is in use as a ${record.kind}: it cannot be a ${kind} at the same time.`, { key });
+  }
+
+  changed(isDurable = false): void {
+    this.isChanged = true;
+    this.isDurable ||= isDurable;
+  }
+
+  /** Reserves tokens, and returns the first. */
+  reserve(count: number, floor = 0): number {
+    const first = Math.max(this.fence + 1, this.time.micros, floor);
+    this.fence = first + count - 1;
+    this.tokens += count;
+    this.changed(true);
+    return first;
+  }
+
+  /** Wakes an owner, now or, if told so, after so many milliseconds. */
+  tell({ inbox, owner }: { readonly inbox: string; readonly owner: string }, askIn?: number): void {
+    if (inbox === '') return;
+    this.messages ??= new Map();
+    const lines = this.messages.get(inbox) ?? [];
+    this.messages.set(inbox, lines);
+    lines.push(askIn === undefined ? owner : `${owner}\t${Math.ceil(askIn)}`);
+  }
+
+  private dropEnded(record: LeaseRecord): void {
+    const { early } = this.time;
+    if (record.queue.length > 0 && record.queueEndsAt <= early) record.queue = [];
+    if (record.holds.every(({ endsAt }) => endsAt > early)) return;
+    for (const { endsAt, token, inbox } of record.holds) {
+      if (endsAt > early) continue;
+      this.notBefore = Math.max(this.notBefore, endsAt);
+      // A process that does not confirm in time is likely to be dead: its other places would cost the next waiters as much again.
+      if (token === null && inbox) record.queue = record.queue.filter((place) => place.inbox !== inbox);
+    }
+    record.holds = record.holds.filter(({ endsAt }) => endsAt > early);
+  }
+}
+
+/** Reads the text of a message: owners to wake, a line each; some only after so many milliseconds. */
+export function readMessage(text: string, wake: (owner: string, askIn?: number) => void): void {
+  for (const line of text.split('\n')) {
+    const [owner = '', askIn] = line.split('\t');
+    wake(owner, askIn === undefined ? undefined : Number(askIn));
+  }
+}
+
+/** The hold of the owner. */
+export function holdOf({ holds }: LeaseRecord, owner: string): Hold | undefined {
+  return holds.find((hold) => hold.owner === owner);
+}
+
+export function isKept(record: LeaseRecord, owner: string): boolean {
+  return holdOf(record, keptBy(owner)) !== undefined;
+}
+
+export function taken({ holds }: LeaseRecord): number {
+  let sum = 0;
+  for (const { count } of holds) sum += count;
+  return sum;
+}

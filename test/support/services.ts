@@ -1,0 +1,40 @@
+import { execFile } from 'node:child_process';
+import { promisify } from 'node:util';
+
+const run = promisify(execFile);
+
+/** How a server's program is launched. */
+export type Launch = { kind: 'local'; command: string } | { kind: 'docker'; image: string };
+
+/** The servers that `scripts/services.mjs` knows. */
+export type Service = 'redis-server' | 'postgres' | 'mariadbd' | 'pgbouncer';
+
+/**
+ * How to launch this server. jest's global setup has found it already; a script that runs by itself looks now.
+ * @throws what to install, where it is missing
+ */
+export async function howToLaunch(service: Service): Promise<Launch> {
+  const variable = variableOf(service);
+  process.env[variable] ??= await find(service);
+  const found = JSON.parse(process.env[variable]) as Launch | { kind: 'missing'; message: string };
+  if (found.kind === 'missing') throw new Error(found.message);
+  return found;
+}
+
+/** The program of this server, for those that run on this machine only. */
+export async function programOf(service: Service): Promise<string> {
+  const launch = await howToLaunch(service);
+  if (launch.kind === 'docker') throw new Error(`${service} must be installed on this machine: there is no container for it`);
+  return launch.command;
+}
+
+/** `TEST_REDIS_SERVER`, `TEST_POSTGRES`, … */
+function variableOf(service: Service): string {
+  return `TEST_${service.toUpperCase().replaceAll('-', '_')}`;
+}
+
+async function find(service: Service): Promise<string> {
+  const script = `import('./scripts/services.mjs').then(async (s) => console.log(JSON.stringify(await s.ensureService('${service}'))))`;
+  const { stdout } = await run(process.execPath, ['-e', script]);
+  return stdout;
+}
