@@ -44,7 +44,6 @@ export function withoutDead(record: string, processes: Processes): string {
     return dead.has(`${host}:${pid}`) && ownerOf(owner) === owner;
   };
   // Tokens are times.
-  // eslint-disable-next-line no-restricted-properties -- the wall clock, as in the token
   const granted = Date.now();
   for (const hold of owners.holds ?? []) if (isGone(hold.owner) && (hold.token ?? 0) / 1000 + hold.ttl <= granted) hold.endsAt = 0;
   if (owners.queue) owners.queue = owners.queue.filter(({ owner }) => !isGone(owner));

@@ -73,12 +73,8 @@ export class FileTable implements RecordTable {
       // The next look removes the directory.
       if (await chain.add(last, tail)) await chain.last();
     }
-    for (const name of await namesIn(this.inboxes))
-      if (isOfDead(name)) await rm(join(this.inboxes, name), { recursive: true, force: true });
-    for (const name of await namesIn(this.drafts)) {
-      const path = join(this.drafts, name);
-      const { mtimeMs = Infinity } = (await stat(path).catch(() => undefined)) ?? {};
-      if (mtimeMs < dateOf(now()) - DAY) await rm(path, { recursive: true, force: true });
+    for (const folder of [this.inboxes, this.drafts]) {
+      for (const name of await namesIn(folder)) if (isOfDead(name)) await rm(join(folder, name), { recursive: true, force: true });
     }
   }
 
