@@ -1,6 +1,5 @@
 import { randomUUID } from 'node:crypto';
-import { type FSWatcher, watch } from 'node:fs';
-import { mkdir, readdir, readFile, rename, rm, unlink, writeFile } from 'node:fs/promises';
+import { type FSWatcher, mkdirSync, readdirSync, readFileSync, renameSync, rmSync, unlinkSync, watch, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { StoreError } from '../../core/model/errors.js';
 import { Inbox, type InboxConnection } from '../../core/store/inbox.js';
@@ -32,28 +31,31 @@ export class FileWakeUps extends Inbox implements RecordWakeUps {
   }
 
   /** An inbox that is gone is one of a process that is gone. */
-  async tell(inbox: string, text: string): Promise<void> {
+  tell(inbox: string, text: string): void {
     const name = encodeURIComponent(text);
     const folder = join(this.inboxes, inbox);
-    if (name.length <= LONGEST_NAME) return writeFile(join(folder, name), '').catch(() => undefined);
     const draft = join(this.drafts, `${this.inbox}_${randomUUID()}`);
-    await writeFile(draft, text)
-      .then(() => rename(draft, join(folder, LONG + randomUUID())))
-      .catch(() => rm(draft, { force: true }));
+    try {
+      if (name.length <= LONGEST_NAME) return writeFileSync(join(folder, name), '');
+      writeFileSync(draft, text);
+      renameSync(draft, join(folder, LONG + randomUUID()));
+    } catch {
+      rmSync(draft, { force: true });
+    }
   }
 
-  async end(): Promise<void> {
+  end(): void {
     this.close();
-    await rm(this.folder, { recursive: true, force: true });
+    rmSync(this.folder, { recursive: true, force: true });
   }
 
   protected connect(): InboxConnection {
     return new FolderWatch(this.folder, (text) => this.received(text));
   }
 
-  protected async echo(owner: string): Promise<boolean> {
-    await this.tell(this.inbox, owner);
-    return true;
+  protected echo(owner: string): Promise<boolean> {
+    this.tell(this.inbox, owner);
+    return Promise.resolve(true);
   }
 }
 
@@ -63,14 +65,14 @@ class FolderWatch implements InboxConnection {
   readonly ended: Promise<void>;
   private watcher: FSWatcher | undefined;
   private end: () => void = () => undefined;
-  private state: 'idle' | 'reading' | 'due' = 'idle';
 
   constructor(
     private readonly folder: string,
     private readonly received: (text: string) => void,
   ) {
     this.ended = new Promise((resolve) => (this.end = resolve));
-    this.listening = this.open();
+    // After a turn, so that whoever has made it can be told.
+    this.listening = Promise.resolve().then(() => this.open());
   }
 
   close(): void {
@@ -78,40 +80,30 @@ class FolderWatch implements InboxConnection {
     this.end();
   }
 
-  private async open(): Promise<void> {
-    await mkdir(this.folder, { recursive: true });
+  private open(): void {
+    mkdirSync(this.folder, { recursive: true });
     try {
-      this.watcher = watch(this.folder, { persistent: false }, () => void this.look());
+      this.watcher = watch(this.folder, { persistent: false }, () => this.look());
     } catch (cause) {
       throw new StoreError((cause as Error).message, { transient: false, cause });
     }
     this.watcher.on('error', () => this.close());
-    this.watcher.on('close', () => this.end());
   }
 
-  private async look(): Promise<void> {
-    if (this.state !== 'idle') {
-      this.state = 'due';
-      return;
-    }
-    do {
-      this.state = 'reading';
-      // The directory is gone: a sweep took this process for a dead one, or somebody has deleted it.
-      const names = await readdir(this.folder).catch(() => this.close());
-      await Promise.all((names ?? []).map((name) => this.read(name)));
-    } while ((this.state as string) === 'due');
-    this.state = 'idle';
-  }
-
-  private async read(name: string): Promise<void> {
-    const path = join(this.folder, name);
+  private look(): void {
     try {
-      const text = name.startsWith(LONG) ? await readFile(path, 'utf8') : decodeURIComponent(name);
-      // First it goes: the same message may come again at once.
-      await unlink(path);
-      this.received(text);
+      for (const name of readdirSync(this.folder)) this.read(name);
     } catch {
-      // Read already, or not ours.
+      // Somebody has deleted the directory.
+      this.close();
     }
+  }
+
+  private read(name: string): void {
+    const path = join(this.folder, name);
+    const text = name.startsWith(LONG) ? readFileSync(path, 'utf8') : decodeURIComponent(name);
+    // First it goes: the same message may come again at once.
+    unlinkSync(path);
+    this.received(text);
   }
 }
