@@ -1,15 +1,19 @@
 import { createHash, randomUUID } from 'node:crypto';
 import { mkdirSync, readdirSync, rmSync } from 'node:fs';
+import { appendFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { StoreError } from '../../core/model/errors.js';
 import type { StoreReport } from '../../core/store/lock-store.js';
 import { now } from '../../core/util/clock.js';
 import { type Change, type Found, type RecordTable, VOID } from '../records/record.table.js';
+import type { FileBus } from './file.bus.js';
 import { FileChain, isCode, type State, type Tail } from './file.chain.js';
 import { BOOT, clock, isOfDead, processesOf, withoutDead } from './file.host.js';
 import { reportOf } from './file.report.js';
 import { FileWakeUps } from './file.wakeups.js';
 
+/** What operators took away. */
+const NOTES = 'operators.log';
 const HOUR = 3_600_000;
 /** Milliseconds between two sweeps, at least; twice as many at most. */
 const SWEEP_INTERVAL = 300_000;
@@ -23,6 +27,7 @@ const FINAL = ['EACCES', 'EPERM', 'EROFS', 'ENOTDIR', 'EISDIR', 'ENAMETOOLONG', 
 export class FileTable implements RecordTable {
   readonly name = 'file';
   readonly wakeUps: FileWakeUps;
+  readonly bus: FileBus;
   private readonly keysFolder: string;
   private readonly drafts: string;
   private readonly inboxes: string;
@@ -36,6 +41,7 @@ export class FileTable implements RecordTable {
     this.drafts = join(directory, 'drafts');
     this.inboxes = join(directory, 'inboxes');
     this.wakeUps = new FileWakeUps(this.inboxes, this.drafts, requestTimeout);
+    this.bus = this.wakeUps.bus;
   }
 
   exchange(changes: readonly Change[]): readonly Promise<Found>[] {
@@ -60,6 +66,10 @@ export class FileTable implements RecordTable {
       if (key?.startsWith(prefix)) yield [key];
       await turn();
     }
+  }
+
+  note(line: string): Promise<void> {
+    return appendFile(join(this.directory, NOTES), `${line}\n`);
   }
 
   describe(): Promise<StoreReport> {

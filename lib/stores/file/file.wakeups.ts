@@ -5,7 +5,8 @@ import { StoreError } from '../../core/model/errors.js';
 import { Inbox, type InboxConnection } from '../../core/store/inbox.js';
 import type { RecordWakeUps } from '../records/record.table.js';
 import { readMessage } from '../records/record.work.js';
-import { nameOfProcess } from './file.host.js';
+import { FileBus } from './file.bus.js';
+import { isOfDead, nameOfProcess } from './file.host.js';
 
 /** Most bytes of a file's name. */
 const LONGEST_NAME = 250;
@@ -15,6 +16,7 @@ const LONG = '+';
 /** The inbox of this process: a directory. A message is a file in it, with the text as its name if it is short enough. */
 export class FileWakeUps extends Inbox implements RecordWakeUps {
   readonly inbox = nameOfProcess(randomUUID());
+  readonly bus = new FileBus(this);
   private readonly folder: string;
 
   constructor(
@@ -33,15 +35,18 @@ export class FileWakeUps extends Inbox implements RecordWakeUps {
   /** An inbox that is gone is one of a process that is gone. */
   tell(inbox: string, text: string): void {
     const name = encodeURIComponent(text);
-    const folder = join(this.inboxes, inbox);
-    const draft = join(this.drafts, `${this.inbox}_${randomUUID()}`);
+    if (name.length > LONGEST_NAME) return this.send(inbox, text);
     try {
-      if (name.length <= LONGEST_NAME) return writeFileSync(join(folder, name), '');
-      writeFileSync(draft, text);
-      renameSync(draft, join(folder, LONG + randomUUID()));
+      writeFileSync(join(this.inboxes, inbox, name), '');
     } catch {
-      rmSync(draft, { force: true });
+      // As above.
     }
+  }
+
+  tellAll(text: string): number {
+    const inboxes = readdirSync(this.inboxes).filter((inbox) => !isOfDead(inbox));
+    for (const inbox of inboxes) this.send(inbox, text);
+    return inboxes.length;
   }
 
   end(): void {
@@ -50,12 +55,24 @@ export class FileWakeUps extends Inbox implements RecordWakeUps {
   }
 
   protected connect(): InboxConnection {
-    return new FolderWatch(this.folder, (text) => this.received(text));
+    return new FolderWatch(this.folder, this.drafts, (text) => {
+      if (!this.bus.received(text)) this.received(text);
+    });
   }
 
   protected echo(owner: string): Promise<boolean> {
     this.tell(this.inbox, owner);
     return Promise.resolve(true);
+  }
+
+  private send(inbox: string, text: string): void {
+    const draft = join(this.drafts, `${this.inbox}_${randomUUID()}`);
+    try {
+      writeFileSync(draft, text);
+      renameSync(draft, join(this.inboxes, inbox, LONG + randomUUID()));
+    } catch {
+      rmSync(draft, { force: true });
+    }
   }
 }
 
@@ -68,6 +85,7 @@ class FolderWatch implements InboxConnection {
 
   constructor(
     private readonly folder: string,
+    private readonly drafts: string,
     private readonly received: (text: string) => void,
   ) {
     this.ended = new Promise((resolve) => (this.end = resolve));
@@ -81,7 +99,7 @@ class FolderWatch implements InboxConnection {
   }
 
   private open(): void {
-    mkdirSync(this.folder, { recursive: true });
+    for (const folder of [this.drafts, this.folder]) mkdirSync(folder, { recursive: true });
     try {
       this.watcher = watch(this.folder, { persistent: false }, () => this.look());
     } catch (cause) {
@@ -101,9 +119,9 @@ class FolderWatch implements InboxConnection {
 
   private read(name: string): void {
     const path = join(this.folder, name);
-    const text = name.startsWith(LONG) ? readFileSync(path, 'utf8') : decodeURIComponent(name);
+    const content = name.startsWith(LONG) ? readFileSync(path, 'utf8') : undefined;
     // First it goes: the same message may come again at once.
     unlinkSync(path);
-    this.received(text);
+    this.received(content ?? decodeURIComponent(name));
   }
 }
