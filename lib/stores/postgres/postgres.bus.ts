@@ -1,0 +1,106 @@
+import { randomUUID } from 'node:crypto';
+import type { Bus, BusTopic } from '../../core/store/inspector.js';
+import { isSettledWithin } from '../../core/util/clock.js';
+import type { PostgresClient } from './postgres.connection.js';
+
+const CHANNEL = 'distributed_lock:';
+/** Bytes of a notification: Postgres allows 7,999. Longer texts go in parts, as `<id>:<parts>:<part of the text in Base64>`. */
+const LONGEST = 7_900;
+const PART = 7_800;
+
+interface Topic {
+  readonly listeners: Set<(text: string) => void>;
+  /** Settles when it is heard, or cannot be. */
+  subscribed: Promise<unknown>;
+}
+
+/** Messages between processes. They come over the connection of the inbox: a process that has never waited hears none. */
+export class PostgresBus implements Bus {
+  private readonly topics = new Map<string, Topic>();
+  /** Parts of texts whose other parts are under way: those of one text arrive together. */
+  private readonly parts = new Map<string, string[]>();
+  private client: PostgresClient | undefined;
+
+  /**
+   * @param connection the name of the inbox.
+   * @param send sends each text to its channel, in one transaction.
+   * @param openInbox resolves to whether it is open.
+   */
+  constructor(
+    readonly connection: string,
+    private readonly requestTimeout: number,
+    private readonly send: (channels: readonly string[], texts: readonly string[]) => Promise<unknown>,
+    private readonly openInbox: (warn: (message: string) => void) => Promise<boolean>,
+  ) {}
+
+  async open(warn: (message: string) => void): Promise<boolean> {
+    let isOpen = false;
+    const opening = this.openInbox(warn).then((outcome) => (isOpen = outcome));
+    await isSettledWithin(this.requestTimeout, opening);
+    return isOpen;
+  }
+
+  async listen(topic: BusTopic, hear: (text: string) => void): Promise<() => void> {
+    const channel = CHANNEL + topic;
+    const own = (text: string): void => hear(text);
+    const known = this.topics.get(channel) ?? { listeners: new Set(), subscribed: this.tell('LISTEN', channel) };
+    this.topics.set(channel, known);
+    known.listeners.add(own);
+    await known.subscribed;
+    return () => {
+      if (!known.listeners.delete(own) || known.listeners.size > 0) return;
+      this.topics.delete(channel);
+      void this.tell('UNLISTEN', channel);
+    };
+  }
+
+  /** How many have heard it Postgres does not say: whoever asks waits for all the time that answers may take. */
+  async publish(topic: BusTopic, text: string): Promise<number> {
+    const texts = textsOf(text);
+    await this.send(
+      texts.map(() => CHANNEL + topic),
+      texts,
+    );
+    return Infinity;
+  }
+
+  /** From now on messages come over this connection. */
+  async connected(client: PostgresClient): Promise<void> {
+    this.client = client;
+    this.parts.clear();
+    for (const [channel, topic] of this.topics) topic.subscribed = this.tell('LISTEN', channel);
+    await Promise.all([...this.topics.values()].map(({ subscribed }) => subscribed));
+  }
+
+  received(channel: string, payload: string): void {
+    const text = this.textOf(payload);
+    if (text === undefined) return;
+    for (const hear of [...(this.topics.get(channel)?.listeners ?? [])]) hear(text);
+  }
+
+  /** `undefined`: parts are missing yet. */
+  private textOf(payload: string): string | undefined {
+    const [, id, count, part] = /^([\w-]{36}):(\d+):(.*)$/s.exec(payload) ?? [];
+    if (id === undefined || part === undefined) return payload;
+    const parts = [...(this.parts.get(id) ?? []), part];
+    this.parts.set(id, parts);
+    if (parts.length < Number(count)) return undefined;
+    this.parts.delete(id);
+    return Buffer.from(parts.join(''), 'base64').toString();
+  }
+
+  /** A connection that is half open gives no answer, and is not waited for. */
+  private tell(verb: 'LISTEN' | 'UNLISTEN', channel: string): Promise<unknown> {
+    const { client } = this;
+    return client ? isSettledWithin(this.requestTimeout, client.query({ text: `${verb} "${channel}"` })) : Promise.resolve();
+  }
+}
+
+/** The text, or its parts. */
+function textsOf(text: string): string[] {
+  if (Buffer.byteLength(text) <= LONGEST) return [text];
+  const whole = Buffer.from(text).toString('base64');
+  const id = randomUUID();
+  const count = Math.ceil(whole.length / PART);
+  return Array.from({ length: count }, (_, index) => `${id}:${count}:${whole.slice(index * PART, (index + 1) * PART)}`);
+}

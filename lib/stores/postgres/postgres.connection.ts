@@ -1,0 +1,159 @@
+import { createHash } from 'node:crypto';
+import { StoreError } from '../../core/model/errors.js';
+import { isSettledWithin } from '../../core/util/clock.js';
+import { detached } from '../../core/util/detached.js';
+import { closed, isConflict, sqlStateOf, unsent } from './postgres.errors.js';
+
+export type Row = Readonly<Record<string, unknown>>;
+
+/** What answers statements, each as a transaction of its own. */
+export interface PostgresConnection {
+  /** @throws what the server or the client says; a {@link StoreError} that `isUnsent` if the statement did not leave. */
+  ask(text: string, values: readonly unknown[]): Promise<readonly Row[]>;
+  /** A new connection that may listen. Without it, nothing can. */
+  readonly listener?: () => Promise<PostgresClient>;
+  close(): Promise<void>;
+}
+
+/** What is used of a `Client` of `pg`. By its methods and not by its class: an app may have another copy of `pg`. */
+export interface PostgresClient {
+  connect(): Promise<unknown>;
+  query(config: object): Promise<{ readonly rows: readonly Row[] }>;
+  end(): Promise<unknown>;
+  unref?(): void;
+  readonly connection?: { readonly stream?: { destroy(): void } };
+  on(event: string, listener: (...args: never[]) => void): unknown;
+  off(event: string, listener: (...args: never[]) => void): unknown;
+}
+
+/** What is used of a `Pool` of `pg`. */
+export interface PostgresPool {
+  readonly options: object;
+  readonly Client?: new (options: object) => PostgresClient;
+  connect(): Promise<PostgresClient & { release(isBroken?: boolean): void }>;
+  end(): Promise<void>;
+  on(event: 'error', listener: () => void): unknown;
+}
+
+/** The part of `pg` that is used. */
+interface Driver {
+  readonly Pool: new (options: object) => PostgresPool;
+  readonly Client: new (options: object) => PostgresClient;
+}
+
+const PREPARED_IS_MISSING = ['26000', '42P05'];
+
+/** Loaded when it is needed: who passes a `query` can do without. */
+export async function driver(): Promise<Driver> {
+  const { default: pg } = await import('pg');
+  return pg as unknown as Driver;
+}
+
+export interface PoolOptions {
+  /** Milliseconds for the connection, and for each statement. */
+  readonly requestTimeout: number;
+  /** Whether statements are prepared by name. */
+  readonly prepare: boolean;
+  /** `undefined`: where the pool leads to. */
+  readonly listenAt: string | undefined;
+}
+
+/** Statements over a pool. A connection that fails or does not answer in time is not used again. */
+export class PoolConnection implements PostgresConnection {
+  private pool: PostgresPool | undefined;
+  private isClosed = false;
+  private isPrepared: boolean;
+  private readonly names = new Map<string, string>();
+
+  /** @param makePool only for a pool that is ours, which is closed. */
+  constructor(
+    private readonly options: PoolOptions,
+    given: PostgresPool | undefined,
+    private readonly makePool: (() => Promise<PostgresPool>) | undefined,
+  ) {
+    this.pool = given;
+    this.isPrepared = options.prepare;
+  }
+
+  ask(text: string, values: readonly unknown[]): Promise<readonly Row[]> {
+    // A connection that is made during a call lives longer than that.
+    return detached(() => this.request(text, values));
+  }
+
+  readonly listener = async (): Promise<PostgresClient> => {
+    const { listenAt, requestTimeout } = this.options;
+    const pool = this.pool ?? (await this.open());
+    const { options } = pool;
+    const Client = pool.Client ?? (await driver()).Client;
+    const limits = { keepAlive: true, connectionTimeoutMillis: requestTimeout, query_timeout: requestTimeout };
+    if (listenAt !== undefined) return new Client({ ...limits, connectionString: listenAt });
+    // A pool hides the password from those who list its options.
+    return new Client({ ...options, ...limits, password: (options as { password?: unknown }).password });
+  };
+
+  async close(): Promise<void> {
+    if (!this.makePool || this.isClosed) return;
+    this.isClosed = true;
+    await this.pool?.end();
+  }
+
+  private async open(): Promise<PostgresPool> {
+    const pool = await this.makePool!();
+    // Others may have opened one meanwhile.
+    if (this.pool) return this.pool;
+    // The pool makes another connection in place of an idle one that breaks.
+    pool.on('error', () => undefined);
+    return (this.pool = pool);
+  }
+
+  private async request(text: string, values: readonly unknown[]): Promise<readonly Row[]> {
+    const client = await this.connect();
+    let isBroken = false;
+    client.on('error', ignore);
+    try {
+      const name = this.isPrepared ? this.nameOf(text) : undefined;
+      return (await client.query({ name, text, values, query_timeout: this.options.requestTimeout })).rows;
+    } catch (error) {
+      isBroken = !isConflict(error);
+      if (!this.isPrepared || !PREPARED_IS_MISSING.includes(sqlStateOf(error) ?? '')) throw error;
+      this.isPrepared = false;
+      process.emitWarning(
+        'Postgres forgets prepared statements, as poolers do: set `prepare: false` in postgresStore. They are not used any more.',
+      );
+    } finally {
+      client.off('error', ignore);
+      client.release(isBroken);
+    }
+    return this.request(text, values);
+  }
+
+  private async connect(): Promise<PostgresClient & { release(isBroken?: boolean): void }> {
+    if (this.isClosed) throw closed();
+    const { requestTimeout } = this.options;
+    try {
+      const pool = this.pool ?? (await this.open());
+      const connecting = pool.connect();
+      // The pool of an app may let its users wait as long as they like.
+      if (this.makePool || (await isSettledWithin(requestTimeout, connecting))) return await connecting;
+      connecting.then(
+        (client) => client.release(),
+        () => undefined,
+      );
+    } catch (cause) {
+      throw unsent(cause);
+    }
+    throw new StoreError(`Postgres: the pool has no connection for us within ${requestTimeout} ms.`, { transient: true, isUnsent: true });
+  }
+
+  /** By its text: a pooler may lend a connection on which another program has prepared something by a number. */
+  private nameOf(text: string): string {
+    let name = this.names.get(text);
+    if (name === undefined) {
+      name = `distributed_lock_${createHash('sha256').update(text).digest('hex').slice(0, 16)}`;
+      this.names.set(text, name);
+    }
+    return name;
+  }
+}
+
+function ignore(): void {}

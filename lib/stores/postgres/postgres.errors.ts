@@ -1,0 +1,49 @@
+import { LockError, StoreError } from '../../core/model/errors.js';
+
+/** Another one was faster: the change was not made. Serialization failure, deadlock, lock timeout, duplicate key. */
+const CONFLICTS: readonly unknown[] = ['40001', '40P01', '55P03', '23505'];
+/** Connections, resources, the server's stop or a cancelled statement, conflicts, and a server that is read-only for now. */
+const PASSING = /^(08|53|57|40|55P03|25006)/;
+/** Errors of the client that another try does not mend. */
+const REFUSED = /SASL|SSL|certificate|after calling end|Cannot find (module|package)/i;
+
+/** The SQLSTATE of an error, also where an ORM has wrapped it. */
+export function sqlStateOf(error: unknown): string | undefined {
+  for (let each = error, depth = 0; typeof each === 'object' && each !== null && depth < 5; depth++) {
+    const { code, meta, driverError, original, cause } = each as Record<string, unknown>;
+    const inner = meta ?? driverError ?? original ?? cause;
+    // Codes of Node have no digit; those of Prisma begin with P1 to P6.
+    if (typeof code === 'string' && /^(?=.*\d)(?!P[1-9])[0-9A-Z]{5}$/.test(code)) return code;
+    each = inner;
+  }
+  return undefined;
+}
+
+export function isConflict(error: unknown): boolean {
+  return CONFLICTS.includes(sqlStateOf(error));
+}
+
+/** What the server says is final, unless it says that it passes; a broken line passes. */
+export function storeErrorOf(cause: unknown): LockError {
+  if (cause instanceof LockError) return cause;
+  const state = sqlStateOf(cause);
+  const text = textOf(cause);
+  const isFinal = state === undefined ? REFUSED.test(text) || cause instanceof TypeError : !PASSING.test(state);
+  return new StoreError(`Postgres: ${text}`, { transient: !isFinal, cause });
+}
+
+/** The request never left. */
+export function unsent(cause: unknown): LockError {
+  const error = storeErrorOf(cause);
+  return new StoreError(error.message, { transient: error.transient, isUnsent: true, cause });
+}
+
+export function closed(): StoreError {
+  return new StoreError('The Postgres store is closed.', { transient: false, isUnsent: true });
+}
+
+/** That of a host with several addresses says nothing itself. */
+export function textOf(cause: unknown): string {
+  const { message, errors } = Object(cause) as Partial<AggregateError>;
+  return message || (errors as unknown[] | undefined)?.map(textOf).join(', ') || String(message ?? cause);
+}

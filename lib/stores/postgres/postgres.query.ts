@@ -1,0 +1,65 @@
+import { LockConfigError } from '../../core/model/errors.js';
+import { detached } from '../../core/util/detached.js';
+import { driver, type PostgresClient, type PostgresConnection, type Row } from './postgres.connection.js';
+import { sqlStateOf } from './postgres.errors.js';
+
+/** Raw SQL of an ORM. It resolves to the rows, to `{ rows }`, or to the rows and their number (TypeORM). */
+export type PostgresQuery = (text: string, values: unknown[]) => Promise<unknown>;
+
+const PROBE = 'SAVEPOINT distributed_lock_probe';
+const NO_TRANSACTION = '25P01';
+
+/** Statements by the `query` of an ORM. */
+export class QueryConnection implements PostgresConnection {
+  readonly listener: (() => Promise<PostgresClient>) | undefined;
+  private probed: Promise<void> | undefined;
+
+  /** @param listenAt a connection string; `undefined`: nobody can listen. */
+  constructor(
+    private readonly query: PostgresQuery,
+    requestTimeout: number,
+    listenAt: string | undefined,
+  ) {
+    if (listenAt === undefined) return;
+    this.listener = async () => {
+      const { Client } = await driver();
+      const limits = { keepAlive: true, connectionTimeoutMillis: requestTimeout, query_timeout: requestTimeout };
+      return new Client({ ...limits, connectionString: listenAt });
+    };
+  }
+
+  async ask(text: string, values: readonly unknown[]): Promise<readonly Row[]> {
+    await (this.probed ??= this.probe());
+    return this.run(text, values);
+  }
+
+  async close(): Promise<void> {}
+
+  /** Outside of every AsyncLocalStorage: there an ORM finds the transaction of the caller, in which nobody else would see the lock. */
+  private async run(text: string, values: readonly unknown[]): Promise<readonly Row[]> {
+    return rowsOf(await detached(() => this.query(text, [...values])));
+  }
+
+  private async probe(): Promise<void> {
+    try {
+      await this.run(PROBE, []);
+    } catch (error) {
+      if (sqlStateOf(error) === NO_TRANSACTION) return;
+      this.probed = undefined;
+      throw error;
+    }
+    await this.run('RELEASE distributed_lock_probe', []).catch(() => undefined);
+    this.probed = undefined;
+    throw new LockConfigError(
+      'postgresStore: "query" runs inside a transaction, where nobody sees a lock before the commit. Pass the query of the data source or the pool.',
+    );
+  }
+}
+
+/** @throws {LockConfigError} if it is none of the known forms. */
+export function rowsOf(result: unknown): readonly Row[] {
+  const rows: unknown = Array.isArray(result) ? result : (Object(result) as { rows?: unknown }).rows;
+  if (!Array.isArray(rows))
+    throw new LockConfigError('postgresStore: "query" must resolve to the rows, or to an object that has them as "rows".');
+  return (Array.isArray(rows[0]) ? rows[0] : rows) as Row[];
+}

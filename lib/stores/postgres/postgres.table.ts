@@ -1,0 +1,213 @@
+import { StoreError } from '../../core/model/errors.js';
+import type { StateListener, StoreReport } from '../../core/store/lock-store.js';
+import { type Change, type Found, type RecordTable, VOID } from '../records/record.table.js';
+import type { PostgresConnection, Row } from './postgres.connection.js';
+import { isConflict, sqlStateOf, storeErrorOf } from './postgres.errors.js';
+import { reportOf } from './postgres.report.js';
+import { PostgresState } from './postgres.state.js';
+import type { PostgresStatements } from './postgres.statements.js';
+import { PostgresSweep } from './postgres.sweep.js';
+import { PostgresWakeUps } from './postgres.wakeups.js';
+
+const LARGEST_BATCH = 256;
+const PAGE = 1000;
+const HOUR = 3_600_000;
+const NO_TABLE = '42P01';
+/** Somebody else has just created it. */
+const EXISTS = ['42P07', '23505'];
+
+/** A change whose promise is open. */
+interface Ask {
+  readonly change: Change;
+  readonly resolve: (found: Found) => void;
+  readonly reject: (error: unknown) => void;
+}
+
+/** Records as rows of one table. Each statement is a transaction of its own, so that no lock is ever held across the network. */
+export class PostgresTable implements RecordTable {
+  readonly name = 'postgres';
+  readonly wakeUps: PostgresWakeUps | undefined;
+  readonly bus: PostgresWakeUps['bus'] | undefined;
+  private readonly sweep: PostgresSweep;
+  private readonly state: PostgresState;
+
+  /** @param creates whether a table that is missing is created. */
+  constructor(
+    private readonly connection: PostgresConnection,
+    private readonly statements: PostgresStatements,
+    readonly requestTimeout: number,
+    private readonly creates: boolean,
+  ) {
+    const ask = (text: string, values: readonly unknown[]): Promise<readonly Row[]> => this.ask(text, values);
+    if (connection.listener) this.wakeUps = new PostgresWakeUps(connection.listener, ask, requestTimeout);
+    this.bus = this.wakeUps?.bus;
+    this.sweep = new PostgresSweep((most) => ask(statements.sweep, [HOUR, most]));
+    this.state = new PostgresState(() => connection.ask('SELECT 1', []));
+  }
+
+  exchange(changes: readonly Change[]): readonly Promise<Found>[] {
+    this.sweep.begin();
+    const asks: Ask[] = [];
+    const found = changes.map((change) => new Promise<Found>((resolve, reject) => asks.push({ change, resolve, reject })));
+    for (const group of groupsOf(asks)) void this.serve(group);
+    return found;
+  }
+
+  async *keys(prefix: string): AsyncGenerator<readonly string[]> {
+    for (let last = ''; ;) {
+      const rows = await this.ask(this.statements.page, [last, prefix, endOf(prefix), HOUR, PAGE]);
+      const keys = rows.map(({ key }) => String(key));
+      if (keys.length > 0) yield keys;
+      if (keys.length < PAGE) return;
+      last = keys.at(-1)!;
+    }
+  }
+
+  watchState(listener: StateListener): () => void {
+    return this.state.watch(listener);
+  }
+
+  describe(): Promise<StoreReport> {
+    return reportOf((text) => this.ask(text, []), this.wakeUps !== undefined && this.wakeUps.state === 'woken');
+  }
+
+  async close(): Promise<void> {
+    this.sweep.end();
+    this.wakeUps?.close();
+    await this.connection.close();
+  }
+
+  /** Changes that can go in one commit. Looks go by themselves, and so do messages of a row that may be new. */
+  private async serve(asks: readonly Ask[]): Promise<void> {
+    const [first] = asks as [Ask];
+    const { expected, isLazy } = first.change;
+    try {
+      if (asks.length === 1) first.resolve(await this.one(first.change));
+      else if (expected === undefined) await this.look(asks);
+      else await this.many(asks, isLazy);
+    } catch (cause) {
+      for (const { reject } of asks) reject(storeErrorOf(cause));
+    }
+  }
+
+  private async one(change: Change): Promise<Found> {
+    const { key, expected, messages, isLazy } = change;
+    if (expected === undefined) return this.lookAt(key);
+    const manner = { isLazy, isTold: messages.length > 0 };
+    const values: unknown[] = [key, ...valuesOf(change)];
+    if (expected !== VOID) values.push(expected);
+    if (manner.isTold) values.push(...[messages.map(({ inbox }) => inbox), messages.map(({ text }) => text)]);
+    const { statements } = this;
+    const rows = await this.ask(expected === VOID ? statements.create(manner) : statements.swap(manner), values).catch(noneIfConflict);
+    const [row] = rows;
+    const isMade = row !== undefined && (expected !== VOID || row['written'] === true);
+    // What was not made may be of another time than what was seen.
+    if (!isMade && (row?.['record'] ?? null) === null) return this.lookAt(key);
+    return foundOf(row!, isMade);
+  }
+
+  private async many(asks: readonly Ask[], isLazy: boolean): Promise<void> {
+    const of = <T>(value: (change: Change) => T): T[] => asks.map(({ change }) => value(change));
+    const manner = { isLazy, isTold: asks.some(({ change }) => change.messages.length > 0) };
+    const columns: unknown[][] = [
+      of(({ key }) => key),
+      ...transposed(of(valuesOf)),
+      of(({ expected }) => (expected === VOID ? null : expected)),
+    ];
+    if (manner.isTold) columns.push(of(({ messages }) => JSON.stringify(messages.map(({ inbox, text }) => [inbox, text]))));
+    let rows: readonly Row[];
+    try {
+      rows = await this.ask(this.statements.many(manner), columns);
+    } catch (cause) {
+      if (!isConflict(cause)) throw cause;
+      // One of them conflicts: the others must not fail because of it.
+      for (const ask of asks) void this.serve([ask]);
+      return;
+    }
+    const left = new Map(asks.map((ask, index) => [index + 1, ask]));
+    for (const row of rows) {
+      const index = Number(row['i']);
+      left.get(index)?.resolve(foundOf(row, true));
+      left.delete(index);
+    }
+    if (left.size > 0) await this.look([...left.values()]);
+  }
+
+  private async lookAt(key: string): Promise<Found> {
+    const [row] = await this.ask(this.statements.look, [key]);
+    return foundOf(row!, false);
+  }
+
+  private async look(asks: readonly Ask[]): Promise<void> {
+    const rows = await this.ask(this.statements.looks, [asks.map(({ change }) => change.key)]);
+    for (const row of rows) asks[Number(row['i']) - 1]?.resolve(foundOf(row, false));
+  }
+
+  /** @throws what the server says, or a {@link StoreError} that says what to run. */
+  private async ask(text: string, values: readonly unknown[]): Promise<readonly Row[]> {
+    try {
+      const rows = await this.connection.ask(text, values);
+      this.state.answered();
+      return rows;
+    } catch (cause) {
+      if (sqlStateOf(cause) === NO_TABLE) return this.askAnew(text, values, cause);
+      this.state.failed(cause);
+      throw cause;
+    }
+  }
+
+  private async askAnew(text: string, values: readonly unknown[], cause: unknown): Promise<readonly Row[]> {
+    const { table, schema } = this.statements;
+    const message = `Postgres: the table ${table} is missing. Run this once, or set schema: 'create':\n${schema};`;
+    if (!this.creates) throw new StoreError(message, { transient: false, cause });
+    await this.connection.ask(schema, []).catch((error: unknown) => {
+      if (!EXISTS.includes(sqlStateOf(error) ?? '')) throw error;
+    });
+    return this.connection.ask(text, values);
+  }
+}
+
+function groupsOf(asks: readonly Ask[]): Ask[][] {
+  const groups: Ask[][] = [];
+  const open = new Map<string, Ask[]>();
+  for (const ask of asks) {
+    const { expected, isLazy, messages } = ask.change;
+    const sort = expected === undefined ? 'look' : expected === VOID && messages.length > 0 ? '' : String(isLazy);
+    let group = open.get(sort);
+    if (!group || sort === '' || group.length >= LARGEST_BATCH) groups.push((group = []));
+    open.set(sort, group);
+    group.push(ask);
+  }
+  return groups;
+}
+
+/** Record, end, tokens, fence, notBefore. */
+function valuesOf({ record, endsAt, tokens, fence, notBefore }: Change): unknown[] {
+  const end = Math.min(Math.ceil(endsAt), Number.MAX_SAFE_INTEGER);
+  return [record, end, tokens, tokens > 0 ? fence : 0, notBefore];
+}
+
+function transposed(rows: readonly unknown[][]): unknown[][] {
+  return rows[0]!.map((_value, column) => rows.map((row) => row[column]));
+}
+
+function foundOf({ version, record, fence, time }: Row, written: boolean): Found {
+  return {
+    written,
+    version: (version as string | null) ?? '',
+    record: written ? null : ((record as string | null | undefined) ?? null),
+    fence: Number(fence ?? 0),
+    time: Number(time),
+  };
+}
+
+function noneIfConflict(cause: unknown): readonly Row[] {
+  if (isConflict(cause)) return [];
+  throw cause;
+}
+
+/** The first text behind all that begin with the prefix, by code points; `null`: none is that easy to tell. */
+function endOf(prefix: string): string | null {
+  const last = prefix.charCodeAt(prefix.length - 1);
+  return last < 0xd7ff ? prefix.slice(0, -1) + String.fromCharCode(last + 1) : null;
+}

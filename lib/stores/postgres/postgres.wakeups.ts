@@ -1,0 +1,69 @@
+import { randomBytes } from 'node:crypto';
+import { Inbox, type InboxConnection } from '../../core/store/inbox.js';
+import type { RecordWakeUps } from '../records/record.table.js';
+import { readMessage } from '../records/record.work.js';
+import { PostgresBus } from './postgres.bus.js';
+import type { PostgresClient, Row } from './postgres.connection.js';
+import { PostgresListener } from './postgres.listener.js';
+
+const FIRST_PAUSE = 1000;
+const LONGEST_PAUSE = 60_000;
+
+/** The inbox of this process on Postgres: a channel, on one connection that only listens. */
+export class PostgresWakeUps extends Inbox implements RecordWakeUps {
+  readonly inbox = `distributed_lock_${randomBytes(8).toString('hex')}`;
+  readonly bus: PostgresBus;
+  private warn: ((message: string) => void) | undefined;
+  /** How often in a row the server was a standby. */
+  private refusals = 0;
+
+  /**
+   * @param connect makes the connection that listens.
+   * @param ask sends over the connections that also release. A pooler may deliver what arrives at the listening one to nobody.
+   */
+  constructor(
+    private readonly connectClient: () => Promise<PostgresClient>,
+    private readonly ask: (text: string, values: readonly unknown[]) => Promise<readonly Row[]>,
+    requestTimeout: number,
+  ) {
+    super('Postgres', requestTimeout, 'listen over another connection');
+    this.bus = new PostgresBus(this.inbox, requestTimeout, this.send, async (warn) => {
+      await this.open(warn);
+      return this.isOpen;
+    });
+  }
+
+  override open(warn: (message: string) => void): Promise<void> {
+    this.warn ??= warn;
+    return super.open(warn);
+  }
+
+  override close(): void {
+    super.close();
+    this.warn = undefined;
+    this.refusals = 0;
+  }
+
+  received(text: string): void {
+    readMessage(text, (owner, askIn) => this.wake(owner, askIn));
+  }
+
+  protected connect(): InboxConnection {
+    const pause = this.refusals === 0 ? 0 : Math.min(FIRST_PAUSE * 2 ** (this.refusals - 1), LONGEST_PAUSE);
+    return new PostgresListener(this.connectClient, pause, this.inbox, this.bus, {
+      received: (text) => this.received(text),
+      listens: () => (this.refusals = 0),
+      refused: (reason) => {
+        if (this.refusals++ === 0) this.warn?.(`Postgres waiters cannot be woken for now and poll instead: ${reason}.`);
+      },
+    });
+  }
+
+  protected async echo(owner: string): Promise<boolean> {
+    await this.send([this.inbox], [owner]);
+    return true;
+  }
+
+  private readonly send = (channels: readonly string[], texts: readonly string[]): Promise<unknown> =>
+    this.ask('SELECT count(pg_notify(channel, text)::text) FROM unnest($1::text[], $2::text[]) AS m (channel, text)', [channels, texts]);
+}

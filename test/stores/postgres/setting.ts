@@ -1,0 +1,89 @@
+import pg from 'pg';
+import { connectionOf, postgresSchema, type PostgresStoreOptions } from '../../../lib/stores/postgres/postgres.store.js';
+import { PostgresStatements } from '../../../lib/stores/postgres/postgres.statements.js';
+import { PostgresTable } from '../../../lib/stores/postgres/postgres.table.js';
+import { type Change, type Found, type RecordTable, VOID } from '../../../lib/stores/records/record.table.js';
+import type { PostgresConnection } from '../../support/postgres-server.js';
+import { sharedPostgres } from '../../support/shared-server.js';
+
+export const HOUR = 3_600_000;
+
+/** A table as `postgresStore` makes it. */
+export function openTable(options: PostgresStoreOptions): PostgresTable {
+  const { requestTimeout = 1000, table = 'distributed_lock', schema = 'check' } = options;
+  return new PostgresTable(connectionOf(options, requestTimeout), new PostgresStatements(table), requestTimeout, schema === 'create');
+}
+
+export interface Setting {
+  readonly url: string;
+  readonly connection: PostgresConnection;
+  /** Of nobody else: for looks behind the scenes. */
+  sql(text: string, values?: unknown[]): Promise<Record<string, unknown>[]>;
+  /** Closed with the test. */
+  open(options?: Partial<PostgresStoreOptions>): PostgresTable;
+  /** Ended with the test. */
+  pool(options?: pg.PoolConfig): pg.Pool;
+}
+
+/** A database of this file, with the table. Call it at the top of the file. @param start of a server of one's own, which is then started. */
+export function usePostgres(start: () => Promise<{ url: string; connection: PostgresConnection }> = sharedPostgres): Setting {
+  let database: { url: string; connection: PostgresConnection };
+  let admin: pg.Pool;
+  const closing: (() => Promise<unknown>)[] = [];
+  beforeAll(async () => {
+    database = await start();
+    admin = new pg.Pool({ ...database.connection, max: 2 });
+    admin.on('error', () => undefined);
+    await admin.query(postgresSchema());
+  });
+  afterEach(async () => {
+    await Promise.all(closing.splice(0).map((close) => close()));
+  });
+  afterAll(() => admin.end());
+  return {
+    get url() {
+      return database.url;
+    },
+    get connection() {
+      return database.connection;
+    },
+    sql: async (text, values) => (await admin.query(text, values)).rows as Record<string, unknown>[],
+    open(options = {}) {
+      const table = openTable({
+        ...('pool' in options || 'query' in options ? {} : { url: database.url }),
+        ...options,
+      } as PostgresStoreOptions);
+      closing.push(() => table.close());
+      return table;
+    },
+    pool(options) {
+      const pool = new pg.Pool({ ...database.connection, ...options });
+      pool.on('error', () => undefined);
+      closing.push(() => pool.end());
+      return pool;
+    },
+  };
+}
+
+let keys = 0;
+export const newKey = (): string => `key:${process.pid}:${++keys}`;
+
+/** {@link VOID} by `record`, with an end in a day, where nothing else is said. */
+export function changeOf(change: Partial<Change>): Change {
+  return {
+    key: newKey(),
+    expected: VOID,
+    record: 'record',
+    endsAt: 8_000_000_000_000,
+    notBefore: 0,
+    tokens: 0,
+    fence: 0,
+    messages: [],
+    isLazy: false,
+    ...change,
+  };
+}
+
+export function exchange(table: RecordTable, change: Partial<Change>): Promise<Found> {
+  return table.exchange([changeOf(change)])[0]!;
+}
