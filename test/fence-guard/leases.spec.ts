@@ -272,7 +272,7 @@ describe('a strict guard in a locked call', () => {
     const events: unknown[] = [];
     const locks = locksWith();
     locks.on('releasedEarly', (event) => events.push(event));
-    const lease = await locks.mutex('lost').acquire({ keyTimeout: 20, renew: false });
+    const lease = await locks.mutex('lost').acquire({ keyTimeout: 1_000, renew: false });
     await inTransaction(async (client) => {
       await strict.check(pg(client), { lease });
       await new Promise((resolve) => lease.signal.addEventListener('abort', resolve));
