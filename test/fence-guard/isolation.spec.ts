@@ -202,11 +202,12 @@ describe.each([
     const several = (token: number, ...keys: string[]) =>
       Object.assign(leaseOf(keys.join(), null), { leases: keys.map((key) => leaseOf(key, token)) });
     await a.begin('READ COMMITTED');
-    await fence.check(a.run, { lease: several(1, 'x', 'y') });
+    await fence.check(a.run, { lease: leaseOf('x', 1) });
     await b.begin('READ COMMITTED');
     const waiting = fence.check(b.run, { lease: several(2, 'y', 'x') });
     waiting.catch(() => undefined);
     await isBlocked(b);
+    await fence.check(a.run, { lease: several(1, 'x', 'y') }); // b does not have y while it waits for x
     await a.ask('COMMIT');
     await waiting;
     await b.ask('COMMIT');

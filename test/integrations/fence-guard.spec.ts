@@ -150,21 +150,24 @@ describe('@Fenced()', () => {
     await expect(stock.unlocked()).rejects.toThrow('found no lease');
   });
 
-  it('keeps the name, the arguments, the result and the metadata of the method', async () => {
+  it('checks first, and keeps the name, the arguments, the result and the metadata of the method', async () => {
+    const log: string[] = [];
     const Mark: MethodDecorator = (_prototype, _name, descriptor) => Reflect.defineMetadata('mark', 'there', descriptor.value as object);
     @Injectable()
     class Stock {
       readonly fence = fence;
 
       @DistributedLock({ value: 'stock' })
-      @Fenced<Stock>((self) => ({ ...self.fence, check: async () => undefined }), () => async () => [])
+      @Fenced<Stock>((self) => ({ ...self.fence, check: async () => void log.push('checked') }), () => async () => [])
       @Mark
       async sum(a: number, b: number) {
+        log.push('ran');
         return [this instanceof Stock, a + b];
       }
     }
     const stock = (await boot({ providers: [Stock] })).get(Stock);
     expect(await stock.sum(1, 2)).toEqual([true, 3]);
+    expect(log).toEqual(['checked', 'ran']);
     expect(Reflect.getMetadata('mark', Stock.prototype.sum)).toBe('there');
     expect(Stock.prototype.sum.name).toBe('sum');
   });
