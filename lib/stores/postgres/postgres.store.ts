@@ -111,7 +111,7 @@ function checkStoreOptions(given: PostgresStoreOptions): PostgresStoreOptions {
   const options = defined(given);
   for (const name of Object.keys(options)) {
     if (OF_CLIENT.includes(name)) fail(`"${name}" is an option of pg: write postgresStore({ pool: new Pool({ ${name} }) })`);
-    if (!(name in CHECKS)) throw unknownOption(name, 'postgresStore', Object.keys(CHECKS));
+    if (!Object.hasOwn(CHECKS, name)) throw unknownOption(name, 'postgresStore', Object.keys(CHECKS));
   }
   checkOptions(options, 'postgresStore', CHECKS);
   const sources = SOURCES.filter((name) => name in options);

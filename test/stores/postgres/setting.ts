@@ -21,6 +21,8 @@ export interface Setting {
   sql(text: string, values?: unknown[]): Promise<Record<string, unknown>[]>;
   /** Closed with the test. */
   open(options?: Partial<PostgresStoreOptions>): PostgresTable;
+  /** Called when the test has ended, the last one first. */
+  closes(close: () => Promise<unknown>): void;
   /** Ended with the test. */
   pool(options?: pg.PoolConfig): pg.Pool;
 }
@@ -37,7 +39,7 @@ export function usePostgres(start: () => Promise<{ url: string; connection: Post
     await admin.query(postgresSchema());
   });
   afterEach(async () => {
-    await Promise.all(closing.splice(0).map((close) => close()));
+    for (const close of closing.splice(0).reverse()) await close();
   });
   afterAll(() => admin.end());
   return {
@@ -56,6 +58,7 @@ export function usePostgres(start: () => Promise<{ url: string; connection: Post
       closing.push(() => table.close());
       return table;
     },
+    closes: (close) => void closing.push(close),
     pool(options) {
       const pool = new pg.Pool({ ...database.connection, ...options });
       pool.on('error', () => undefined);
