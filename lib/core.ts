@@ -28,7 +28,7 @@ export type { LockEvents, LockListener } from './core/model/events.js';
 export type { LockLogger, LogDetails, LogKeys } from './core/model/lock-log.js';
 export type { LatchChange, LatchDriver, LatchLook, LatchOperation, LatchState } from './core/store/latch-driver.js';
 export type { LocksHealth } from './core/waiting/health.js';
-export type { LockStore, StateListener, StoreReport } from './core/store/lock-store.js';
+export type { LockStore, StateListener, StoreFeature, StoreReport } from './core/store/lock-store.js';
 export type {
   CallTrace,
   CallTracing,

@@ -3,10 +3,12 @@ import { APP_FILTER, APP_PIPE } from '@nestjs/core';
 import { ScheduleModule } from '@nestjs/schedule';
 import { DistributedLockModule, LockExceptionFilter } from 'nestjs-distributed-lock';
 import { memoryStore } from 'nestjs-distributed-lock/memory';
+import { postgresStore } from 'nestjs-distributed-lock/postgres';
 import { redisStore } from 'nestjs-distributed-lock/redis';
 import { config } from './config.js';
 import { Drain } from './drain.js';
 import { MemoryStockStore } from './stock/memory-stock.store.js';
+import { PostgresStockStore } from './stock/postgres-stock.store.js';
 import { RedisStockStore } from './stock/redis-stock.store.js';
 import { Sale } from './stock/sale.js';
 import { StockController } from './stock/stock.controller.js';
@@ -19,13 +21,20 @@ import { LockedService } from './versions/locked.service.js';
 import { NaiveLockService } from './versions/naive-lock.service.js';
 import { UnlockedService } from './versions/unlocked.service.js';
 
-const { redisUrl: url, namespace } = config;
+const { postgresUrl, redisUrl, namespace } = config;
+
+/** Where the locks are, and the stock. */
+const [store, stock] = postgresUrl
+  ? [postgresStore({ url: postgresUrl, schema: 'create' }), PostgresStockStore]
+  : redisUrl
+    ? [redisStore({ url: redisUrl }), RedisStockStore]
+    : [memoryStore(), MemoryStockStore];
 
 @Module({
-  imports: [DistributedLockModule.forRoot({ store: url ? redisStore({ url }) : memoryStore(), namespace }), ScheduleModule.forRoot()],
+  imports: [DistributedLockModule.forRoot({ store, namespace }), ScheduleModule.forRoot()],
   controllers: [StockController, StocktakeController],
   providers: [
-    { provide: StockStore, useClass: url ? RedisStockStore : MemoryStockStore },
+    { provide: StockStore, useClass: stock },
     Sale,
     StockRoomService,
     StocktakeService,

@@ -4,7 +4,9 @@ export const config = {
   port: wholeNumber('PORT', 3000),
   /** `redis://…`, or the path of a unix socket. Without it stock and locks live in this process, and serve it alone. */
   redisUrl: process.env.REDIS_URL?.replace(/^unix:\/\//, '') || undefined,
-  /** Put before every key in Redis. */
+  /** `postgres://…`. Stock and locks are there, and not in Redis. */
+  postgresUrl: process.env.POSTGRES_URL || undefined,
+  /** Put before every key of a lock, and before every key in Redis. */
   namespace: process.env.SHOP_NAMESPACE ?? '',
   /** How long a sale takes, between looking at the shelf and writing down what is left. */
   work: wholeNumber('WORK_MS', 2),

@@ -2,7 +2,7 @@ import { parseArgs } from 'node:util';
 
 const NUMBERS = { requests: 1000, concurrency: 100, instances: 3, work: 5, skus: 4 };
 
-const USAGE = `npm run demo -- [options]
+const USAGE = `npm run demo -- [options]   (STORE=redis, postgres or memory in the environment; REDIS_URL, POSTGRES_URL: servers of yours)
   --requests ${NUMBERS.requests}      for each version
   --concurrency ${NUMBERS.concurrency}    connections at once, spread over the instances
   --instances ${NUMBERS.instances}        processes

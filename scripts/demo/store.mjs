@@ -2,13 +2,45 @@ import { spawnSync } from 'node:child_process';
 import { randomUUID } from 'node:crypto';
 import { Redis } from 'ioredis';
 
-/** Your Redis, else a private one, else memory. */
+/** With `STORE=postgres`, your Postgres, else a private one. Without: your Redis, else a private one, else memory. */
 export async function openStore({ embedded }, leftovers) {
-  const url = process.env.REDIS_URL;
+  const { STORE: wanted = '', REDIS_URL: url, POSTGRES_URL: postgresUrl } = process.env;
+  if (!['', 'redis', 'postgres', 'memory'].includes(wanted)) throw new Error(`STORE is redis, postgres or memory, not ${wanted}.`);
+  if (wanted === 'postgres') return postgresUrl ? yourPostgres(postgresUrl, leftovers) : ourPostgres(leftovers);
+  embedded ||= wanted === 'memory';
   if (!embedded && url) return yours(url, leftovers);
   if (!embedded && spawnSync('redis-server', ['--version']).status === 0) return ours(leftovers);
   const why = embedded ? '' : ', as there is neither REDIS_URL nor a redis-server on the PATH';
   return { description: `Store: the memory of one process${why}.`, url: '', namespace: '', isShared: false };
+}
+
+/** In a schema of its own, which goes at the end. */
+async function yourPostgres(url, leftovers) {
+  const { default: pg } = await import('pg');
+  const schema = `demo_${randomUUID().replaceAll('-', '')}`;
+  const client = new pg.Client({ connectionString: url });
+  await client.connect();
+  await client.query(`CREATE SCHEMA ${schema}`);
+  leftovers.add(async () => {
+    await client.query(`DROP SCHEMA ${schema} CASCADE`);
+    await client.end();
+  });
+  const own = new URL(url);
+  own.searchParams.set('options', `-csearch_path=${schema}`);
+  return {
+    description: `Store: the Postgres of POSTGRES_URL; its schema ${schema} goes at the end.`,
+    postgresUrl: own.href,
+    namespace: '',
+    isShared: true,
+  };
+}
+
+async function ourPostgres(leftovers) {
+  const { startPostgres } = await import('../../test/support/postgres-server.ts');
+  const starting = startPostgres({ durable: true });
+  leftovers.add(async () => (await starting).stop());
+  const server = await starting;
+  return { description: 'Store: a private Postgres of this run.', postgresUrl: server.url, namespace: '', isShared: true };
 }
 
 async function yours(url, leftovers) {

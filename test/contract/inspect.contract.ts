@@ -98,7 +98,9 @@ export function inspectContract(name: string, makeStore: MakeStore): void {
       it('shows what is left to count down of a latch', async () => {
         await locks.countDownLatch(key).trySetCount(3);
         const waits = others.countDownLatch(key).await({ waitTimeout: Infinity });
-        const report = await until(({ waiterCount }) => waiterCount === 1);
+        // Who polls for a latch leaves no trace.
+        const noted = makeStore.without?.includes('wakeUps') ? 0 : 1;
+        const report = await until(({ waiterCount }) => waiterCount === noted);
         expect(report).toMatchObject({ kind: 'count-down latch', count: 3, holderCount: 0, remaining: expect.any(Number) });
         for (let i = 0; i < 3; i++) await locks.countDownLatch(key).countDown();
         await waits;

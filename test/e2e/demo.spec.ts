@@ -1,5 +1,7 @@
+import { Client } from 'pg';
 import { eventually } from '../support/eventually.js';
 import { startRedis, type RedisServer } from '../support/redis-server.js';
+import { sharedPostgres } from '../support/shared-server.js';
 import { startDemo } from './demo.js';
 import { urlOf } from './shops.js';
 
@@ -39,6 +41,22 @@ describe('the demo', () => {
     expect(none!.oversold).toBeGreaterThan(0);
     expect(local!.oversold).toBeGreaterThan(0);
     expect(await client.dbsize()).toBe(0);
+  });
+
+  it('shows the same on a Postgres of yours, and leaves no schema', async () => {
+    const { url, connection } = await sharedPostgres();
+    const env = { STORE: 'postgres', POSTGRES_URL: url };
+    const run = startDemo('demo.mjs', '--requests 120 --concurrency 60 --instances 2 --work 10 --skus 2', env);
+    expect({ code: await run.ended, stderr: run.stderr }).toMatchObject({ code: 0 });
+    expect(run.stdout).toContain('Store: the Postgres of POSTGRES_URL');
+    const { none, lock } = rowsOf(run.stdout);
+    expect(lock).toMatchObject(exact);
+    expect(none!.oversold).toBeGreaterThan(0);
+    const postgres = new Client(connection);
+    await postgres.connect();
+    const { rows } = await postgres.query("SELECT nspname FROM pg_namespace WHERE nspname LIKE 'demo_%'");
+    await postgres.end();
+    expect(rows).toEqual([]);
   });
 
   it('shows without Redis what one process can, and says what it cannot', async () => {

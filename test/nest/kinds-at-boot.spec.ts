@@ -96,7 +96,13 @@ describe('a store without a kind of lock', () => {
       async buy() {}
     }
     const { mutex } = memoryStore();
-    const store: LockStore = { name: 'plain', requestTimeout: 100, mutex, close: async () => undefined };
+    const store: LockStore = {
+      name: 'plain',
+      requestTimeout: 100,
+      mutex,
+      supports: (feature) => feature === 'mutex',
+      close: async () => undefined,
+    };
     const error = await errorOf(boot({ providers: [Shop] }, { store }));
     expect(error).toBeInstanceOf(UnsupportedPrimitiveError);
     expect(error).toHaveProperty('message', expect.stringContaining(`${name}() on Shop.buy: The plain store has no `));

@@ -224,7 +224,13 @@ describe('the elections of an app', () => {
           refusals-- > 0 ? Promise.reject(new StoreError('NOPERM', { transient: false })) : inner.mutex.acquire(...args),
       },
     }) as LockStore['mutex'];
-    const store: LockStore = { name: 'strict', requestTimeout: 100, mutex, close: () => inner.close() };
+    const store: LockStore = {
+      name: 'strict',
+      requestTimeout: 100,
+      mutex,
+      supports: (feature) => feature === 'mutex',
+      close: () => inner.close(),
+    };
     const logger = new Log();
     const { get } = await boot({ providers: [Jobs] }, { store, logger });
     expect(await get(Jobs).run()).toBeUndefined();

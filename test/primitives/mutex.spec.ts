@@ -20,7 +20,7 @@ function timelessStore(): LockStore {
     leave: async () => undefined,
     check: async () => ({ state: 'free', remaining: 0, holder: null, token: null }),
   };
-  return { name: 'timeless', requestTimeout: 1_000, mutex, close: async () => undefined };
+  return { name: 'timeless', requestTimeout: 1_000, mutex, supports: (feature) => feature === 'mutex', close: async () => undefined };
 }
 
 /** What every store must do is in test/contract; here is what needs a clock that the test moves. */

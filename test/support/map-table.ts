@@ -1,4 +1,5 @@
 import { randomUUID } from 'node:crypto';
+import { MemoryBus } from '../../lib/stores/memory/memory.bus.js';
 import { type Change, type Found, type RecordTable, type RecordWakeUps, VOID } from '../../lib/stores/records/record.table.js';
 
 interface Row {
@@ -12,8 +13,9 @@ interface Row {
 export class MapData {
   readonly rows = new Map<string, Row>();
   readonly inboxes = new Map<string, (text: string) => void>();
+  readonly bus = new MemoryBus();
   /** Milliseconds by which the table's clock is ahead of ours, which is the wall's or nearly. */
-  offset = 1_800_000_000_000;
+  offset = Date.now() - performance.now();
 }
 
 /** What happens to a change under way. Each may take its time, or throw: then the request, or the reply, is lost. */
@@ -25,6 +27,7 @@ export interface MapTableHooks {
 /** The least table: a Map. Requests are applied in their order, unless the hooks delay some. */
 export class MapTable implements RecordTable {
   readonly name = 'map';
+  readonly bus: MemoryBus;
   readonly wakeUps?: RecordWakeUps;
 
   constructor(
@@ -33,6 +36,7 @@ export class MapTable implements RecordTable {
     readonly requestTimeout = 1000,
     isWoken = true,
   ) {
+    this.bus = data.bus;
     if (isWoken) this.wakeUps = new MapWakeUps(data);
   }
 

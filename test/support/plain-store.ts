@@ -137,6 +137,7 @@ export function plainStore(data: PlainData): LockStore {
     readWriteLock: { read: driver(readWriteLock!.read), write: driver(readWriteLock!.write) },
     semaphore: driver(semaphore!),
     countDownLatch: plainLatches(countDownLatch!),
+    supports: (feature) => feature !== 'inspect' && feature !== 'wakeUps',
     close: () => Promise.resolve(),
   };
 }

@@ -43,10 +43,17 @@ afterEach(() => {
   if (took > longestTest) throw new Error(`The test took ${took} ms of virtual time.`);
 });
 
+// A store that answers in later turns of the event loop is under way for so many.
+let turns = 1;
+/** For a file whose store takes several turns of the event loop for a request: no time passes meanwhile. */
+export const afterTurns = (count: number): void => void (turns = count);
+
 let isOver = false;
 void (async () => {
   while (!isOver) {
-    await new Promise<void>((resolve) => (jest.getTimerCount() > 0 ? realTurn(resolve) : realTimeout(resolve, 1)));
+    for (let turn = 0; turn < turns && !isOver; turn++) {
+      await new Promise<void>((resolve) => (jest.getTimerCount() > 0 ? realTurn(resolve) : realTimeout(resolve, 1)));
+    }
     if (!isOver) jest.advanceTimersToNextTimer();
   }
 })();

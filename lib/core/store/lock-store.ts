@@ -18,6 +18,10 @@ export interface StoreReport {
  */
 export type StateListener = (reason: string | undefined, away: number) => void;
 
+/** What a store may have: the methods of `Locks`, and `'wakeUps'`: waiters are woken, and need not poll. */
+export type StoreFeature =
+  'mutex' | 'readWriteLock' | 'semaphore' | 'multiLock' | 'countDownLatch' | 'leaderElection' | 'inspect' | 'wakeUps';
+
 /** A backend, such as `redisStore()` or `memoryStore()`. It has a driver for each kind of lock that it supports. */
 export interface LockStore {
   /** For messages: `'redis'`, `'memory'`… */
@@ -36,6 +40,16 @@ export interface LockStore {
   watchState?(listener: StateListener): () => void;
   /** Asks the server what it is. Never rejects: what the server does not tell is left out. */
   describe?(): Promise<StoreReport>;
+  /** Whether the store has this. A primitive that it does not have is an {@link UnsupportedPrimitiveError} of the `Locks`. */
+  supports(feature: StoreFeature): boolean;
   /** Closes what the store has opened. A client that the user passed in stays open. */
   close(): Promise<void>;
+}
+
+/** {@link LockStore.supports} of a store, by the drivers that it has. */
+export function supportedBy(store: Omit<LockStore, 'supports' | 'close'>, feature: StoreFeature): boolean {
+  if (feature === 'multiLock' || feature === 'leaderElection') return true;
+  if (feature === 'inspect') return store.inspector !== undefined;
+  if (feature === 'wakeUps') return store.mutex.wakeUps !== undefined && store.mutex.wakeUps.state !== 'polling';
+  return store[feature] !== undefined;
 }

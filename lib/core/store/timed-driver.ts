@@ -17,6 +17,7 @@ export function timedStore(store: LockStore, hear: Hear): LockStore {
     readWriteLock: readWriteLock && { read: timed(readWriteLock.read, 'read'), write: timed(readWriteLock.write, 'write') },
     semaphore: semaphore && timed(semaphore, 'semaphore'),
     countDownLatch: store.countDownLatch,
+    supports: (feature) => store.supports(feature),
     close: () => store.close(),
   };
 }

@@ -1,4 +1,4 @@
-import type { LockStore } from '../../core/store/lock-store.js';
+import { supportedBy, type LockStore } from '../../core/store/lock-store.js';
 import { recordDrivers } from '../records/record.store.js';
 import { MemoryBus } from './memory.bus.js';
 import { MemoryDesk } from './memory.desk.js';
@@ -21,6 +21,9 @@ export function memoryStore(): LockStore {
       },
     }),
     bus: new MemoryBus(),
+    supports(feature) {
+      return supportedBy(this, feature);
+    },
     // A minHold outlasts the app that asked for it.
     close: () => Promise.resolve(),
   };

@@ -1,4 +1,4 @@
-import type { LockStore } from '../../core/store/lock-store.js';
+import { supportedBy, type LockStore } from '../../core/store/lock-store.js';
 import { RecordLatchDriver } from './latch.driver.js';
 import { RecordLeaseDriver } from './lease.driver.js';
 import { LeaseSteps } from './lease.steps.js';
@@ -24,6 +24,9 @@ export function recordStore(table: RecordTable): LockStore {
     bus,
     watchState: table.watchState && ((listener) => table.watchState!(listener)),
     describe: table.describe && (() => table.describe!()),
+    supports(feature) {
+      return supportedBy(this, feature);
+    },
     close: () => table.close(),
   };
 }

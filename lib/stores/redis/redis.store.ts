@@ -3,7 +3,7 @@ import { Cluster, Redis, type ClusterNode, type ClusterOptions, type RedisOption
 import { now } from '../../core/util/clock.js';
 import { LockConfigError } from '../../core/model/errors.js';
 import { defined, unknownOption } from '../../core/model/check-options.js';
-import type { LockStore } from '../../core/store/lock-store.js';
+import { supportedBy, type LockStore } from '../../core/store/lock-store.js';
 import { RedisCountDownLatchDriver } from './count-down-latch.driver.js';
 import { RedisMutexDriver } from './mutex.driver.js';
 import { RedisInspector } from './redis.inspector.js';
@@ -99,6 +99,9 @@ export function redisStore(given: RedisStoreOptions): LockStore {
     bus: wakeUps.bus,
     watchState: (listener) => state.watch(listener),
     describe: () => reportOf(connection),
+    supports(feature) {
+      return supportedBy(this, feature);
+    },
     close: () => {
       wakeUps.close();
       return connection.close();

@@ -1,0 +1,177 @@
+import { linkSync, mkdirSync, readdirSync, readFileSync, renameSync, rmdirSync, rmSync, unlinkSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { StoreError } from '../../core/model/errors.js';
+import { dateOf, now } from '../../core/util/clock.js';
+import type { Processes } from './file.host.js';
+
+/** The state of a key. It is never changed: the next one follows it, in a file of its own. */
+export interface State {
+  readonly id: string;
+  /** The id of the state before; '': it is the first. */
+  readonly previous: string;
+  readonly key: string;
+  readonly record: string | null;
+  /** In milliseconds of the host's clock, as {@link at}. */
+  readonly endsAt: number;
+  readonly fence: number;
+  /** When it was written. */
+  readonly at: number;
+  readonly boot: string;
+  readonly processes: Processes;
+  /** None follows: the directory is being removed. */
+  readonly isLast?: true;
+}
+
+/** The last state, and the numbers of all that are there. */
+export interface Tail {
+  readonly number: number;
+  readonly state: State;
+  readonly numbers: readonly number[];
+}
+
+/** So many states are kept, so that a process that was paused can find out what has become of its own. */
+const KEPT = 8;
+const NAME = /^\d{16}$/;
+
+/**
+ * The states of one key: a directory with numbered files. Who creates the next number has made the change: `link` creates a file with its content, or
+ * fails if it is there.
+ *
+ * A process that was paused before its `link` may create a number anew that was removed long ago. Such a file is never the last one: numbers only
+ * grow, also when a directory is made anew, since its first number is the wall clock. And it is found out after the `link`.
+ *
+ * All is done at once: these few small files are in the memory of the system, where a call takes some microseconds, and a turn of the thread pool many
+ * times as long.
+ */
+export class FileChain {
+  /** @param drafts begins the paths of files that are being made. */
+  constructor(
+    private readonly folder: string,
+    private readonly drafts: string,
+  ) {}
+
+  /** `undefined`: there is no state. */
+  last(): Tail | undefined {
+    for (;;) {
+      const numbers = this.numbers();
+      const number = numbers.at(-1);
+      if (number === undefined) return undefined;
+      const state = this.read(number);
+      // Removed meanwhile.
+      if (!state) continue;
+      if (state.isLast) this.remove(numbers);
+      // Made by a process that was paused while the directory was emptied.
+      else if (state.previous !== '' && !numbers.includes(number - 1)) this.unlink(number);
+      else return { number, state, numbers };
+    }
+  }
+
+  /** Whether the state has become the first one, or the one that follows the given one. @throws {StoreError} if that is unknown. */
+  add(state: State, tail?: Tail): boolean {
+    const draft = `${this.drafts}_${state.id}`;
+    if (!tail) return this.begin(draft, state);
+    this.write(draft, state);
+    try {
+      this.publish(draft, this.pathOf(tail.number + 1));
+    } catch (error) {
+      if (isCode(error, 'EEXIST', 'ENOENT')) return false;
+      throw error;
+    } finally {
+      tryTo(() => unlinkSync(draft));
+    }
+    return this.confirm(state, tail.number + 1);
+  }
+
+  /** Removes the directory after a state that {@link State.isLast}. Several processes may do it at once, or one of them late. */
+  remove(numbers: readonly number[]): void {
+    // In order: without the last one the others would count.
+    for (const number of numbers) this.unlink(number);
+    // Fails if it has begun anew.
+    tryTo(() => rmdirSync(this.folder));
+  }
+
+  protected publish(draft: string, path: string): void {
+    linkSync(draft, path);
+  }
+
+  /** A directory that has a state already cannot be replaced by another one. */
+  private begin(draft: string, state: State): boolean {
+    mkdirSync(draft, { recursive: true });
+    this.write(join(draft, nameOf(dateOf(now()) * 1000)), state);
+    try {
+      renameSync(draft, this.folder);
+      return true;
+    } catch (error) {
+      rmSync(draft, { recursive: true, force: true });
+      if (isCode(error, 'EEXIST', 'ENOTEMPTY') || (process.platform === 'win32' && isCode(error, 'EPERM'))) return false;
+      throw error;
+    }
+  }
+
+  private confirm({ id }: State, number: number): boolean {
+    const numbers = this.numbers();
+    const last = numbers.at(-1) ?? 0;
+    if (last === number && numbers.includes(number - 1)) {
+      for (const each of numbers) if (each <= number - KEPT) this.unlink(each);
+      return true;
+    }
+    const successor = last > number ? this.read(number + 1) : undefined;
+    if (successor?.previous === id) return true;
+    this.unlink(number);
+    if (last <= number || successor) return false;
+    throw new StoreError('Files: others have made many changes meanwhile, so that it is unknown whether ours was one of them.', {
+      transient: true,
+    });
+  }
+
+  private numbers(): number[] {
+    try {
+      const names = readdirSync(this.folder);
+      return names
+        .filter((name) => NAME.test(name))
+        .sort()
+        .map(Number);
+    } catch (error) {
+      if (isCode(error, 'ENOENT')) return [];
+      throw error;
+    }
+  }
+
+  private read(number: number): State | undefined {
+    try {
+      return JSON.parse(readFileSync(this.pathOf(number), 'utf8')) as State;
+    } catch (error) {
+      if (isCode(error, 'ENOENT')) return undefined;
+      throw error;
+    }
+  }
+
+  private write(path: string, state: State): void {
+    writeFileSync(path, JSON.stringify(state));
+  }
+
+  private unlink(number: number): void {
+    tryTo(() => unlinkSync(this.pathOf(number)));
+  }
+
+  private pathOf(number: number): string {
+    return join(this.folder, nameOf(number));
+  }
+}
+
+/** What fails has been done by another process. */
+function tryTo(work: () => void): void {
+  try {
+    work();
+  } catch {
+    // Nothing is lost: a sweep does it later.
+  }
+}
+
+export function isCode(error: unknown, ...codes: string[]): boolean {
+  return codes.includes((error as NodeJS.ErrnoException).code ?? '');
+}
+
+function nameOf(number: number): string {
+  return String(number).padStart(16, '0');
+}

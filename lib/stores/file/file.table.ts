@@ -1,0 +1,171 @@
+import { createHash, randomUUID } from 'node:crypto';
+import { mkdirSync, readdirSync, rmSync } from 'node:fs';
+import { appendFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { StoreError } from '../../core/model/errors.js';
+import type { StoreReport } from '../../core/store/lock-store.js';
+import { now } from '../../core/util/clock.js';
+import { type Change, type Found, type RecordTable, VOID } from '../records/record.table.js';
+import type { FileBus } from './file.bus.js';
+import { FileChain, isCode, type State, type Tail } from './file.chain.js';
+import { BOOT, clock, isOfDead, processesOf, withoutDead } from './file.host.js';
+import { reportOf } from './file.report.js';
+import { FileWakeUps } from './file.wakeups.js';
+
+/** What operators took away. */
+const NOTES = 'operators.log';
+const HOUR = 3_600_000;
+/** Milliseconds between two sweeps, at least; twice as many at most. */
+const SWEEP_INTERVAL = 300_000;
+/** No retry helps. */
+const FINAL = ['EACCES', 'EPERM', 'EROFS', 'ENOTDIR', 'EISDIR', 'ENAMETOOLONG', 'ELOOP', 'ENOTSUP', 'EMLINK'];
+
+/**
+ * Records in the files of a directory, for the processes of one host. Ends are on the monotonic clock of the host, which all of them share; a record
+ * that was written before the host was started has ended.
+ */
+export class FileTable implements RecordTable {
+  readonly name = 'file';
+  readonly wakeUps: FileWakeUps;
+  readonly bus: FileBus;
+  private readonly keysFolder: string;
+  private readonly drafts: string;
+  private readonly inboxes: string;
+  private sweepAt = nextSweep();
+
+  constructor(
+    private readonly directory: string,
+    readonly requestTimeout: number,
+  ) {
+    this.keysFolder = join(directory, 'keys');
+    this.drafts = join(directory, 'drafts');
+    this.inboxes = join(directory, 'inboxes');
+    this.wakeUps = new FileWakeUps(this.inboxes, this.drafts, requestTimeout);
+    this.bus = this.wakeUps.bus;
+  }
+
+  exchange(changes: readonly Change[]): readonly Promise<Found>[] {
+    if (now() > this.sweepAt) {
+      this.sweepAt = nextSweep();
+      void this.sweep().catch(() => undefined);
+    }
+    return changes.map(async (change, index) => {
+      // Others shall have their turn, too.
+      for (let turns = index >> 4; turns > 0; turns--) await turn();
+      try {
+        return this.step(change);
+      } catch (error) {
+        throw storeErrorOf(error);
+      }
+    });
+  }
+
+  async *keys(prefix: string): AsyncGenerator<string[]> {
+    for (const name of namesIn(this.keysFolder)) {
+      const key = this.chain(name).last()?.state.key;
+      if (key?.startsWith(prefix)) yield [key];
+      await turn();
+    }
+  }
+
+  note(line: string): Promise<void> {
+    return appendFile(join(this.directory, NOTES), `${line}\n`);
+  }
+
+  describe(): Promise<StoreReport> {
+    return reportOf(this.directory);
+  }
+
+  close(): Promise<void> {
+    this.wakeUps.end();
+    return Promise.resolve();
+  }
+
+  /** Removes what nobody needs: keys that have been free for so many milliseconds, and what processes have left that are gone. */
+  async sweep(endedFor = HOUR): Promise<void> {
+    for (const name of namesIn(this.keysFolder)) {
+      const chain = this.chain(name);
+      const tail = chain.last();
+      if (tail && hasEnded(tail.state, clock() - endedFor)) {
+        const { key, fence } = tail.state;
+        const last: State = { ...this.stateOf({ key, record: null, endsAt: 0 }, fence, tail), isLast: true };
+        // The next look removes the directory.
+        if (chain.add(last, tail)) chain.last();
+      }
+      await turn();
+    }
+    for (const folder of [this.inboxes, this.drafts]) {
+      for (const name of namesIn(folder)) if (isOfDead(name)) rmSync(join(folder, name), { recursive: true, force: true });
+    }
+  }
+
+  /** Of a key, by the name of its directory. */
+  protected chain(name: string): FileChain {
+    return new FileChain(join(this.keysFolder, name), join(this.drafts, this.wakeUps.inbox));
+  }
+
+  private step(change: Change): Found {
+    const { key, expected, notBefore, tokens, messages } = change;
+    const chain = this.chain(createHash('sha256').update(key).digest('hex').slice(0, 32));
+    const tail = chain.last();
+    const { id, fence: last } = tail?.state ?? { id: '', fence: 0 };
+    const isExpected = expected === VOID ? !tail || hasEnded(tail.state, clock()) : expected === id && id !== '';
+    if (!isExpected || notBefore > clock()) return foundIn(tail);
+    const state = this.stateOf(change, tokens > 0 ? Math.max(last + tokens, change.fence) : last, tail);
+    if (!this.add(chain, state, tail)) return foundIn(chain.last());
+    for (const { inbox, text } of messages) this.wakeUps.tell(inbox, text);
+    return { written: true, version: state.id, record: state.record, fence: state.fence, time: clock() };
+  }
+
+  private stateOf({ key, record, endsAt }: Pick<Change, 'key' | 'record' | 'endsAt'>, fence: number, tail?: Tail): State {
+    const { id: previous = '', processes } = tail?.state ?? {};
+    return { id: randomUUID(), previous, key, record, endsAt, fence, at: clock(), boot: BOOT, processes: processesOf(record, processes) };
+  }
+
+  private add(chain: FileChain, state: State, tail?: Tail): boolean {
+    try {
+      return chain.add(state, tail);
+    } catch (error) {
+      if (!isCode(error, 'ENOENT')) throw error;
+      // The first change of all.
+      for (const folder of [this.keysFolder, this.drafts]) mkdirSync(folder, { recursive: true });
+      return chain.add(state, tail);
+    }
+  }
+}
+
+function hasEnded({ boot, at, endsAt }: State, time: number): boolean {
+  // Without an id of the boot, a clock that is behind tells of another one.
+  const isOfThisBoot = boot === BOOT && (boot !== '' || at <= clock());
+  return (isOfThisBoot ? endsAt : 0) <= time;
+}
+
+function foundIn(tail: Tail | undefined): Found {
+  const time = clock();
+  if (!tail) return { written: false, version: '', record: null, fence: 0, time };
+  const { id, record, fence, processes } = tail.state;
+  const isFree = record === null || hasEnded(tail.state, time);
+  return { written: false, version: id, record: isFree ? null : withoutDead(record, processes), fence, time };
+}
+
+function namesIn(folder: string): string[] {
+  try {
+    return readdirSync(folder);
+  } catch (error) {
+    if (isCode(error, 'ENOENT')) return [];
+    throw error;
+  }
+}
+
+function turn(): Promise<void> {
+  return new Promise((resolve) => setImmediate(resolve));
+}
+
+function nextSweep(): number {
+  return now() + SWEEP_INTERVAL * (1 + Math.random());
+}
+
+function storeErrorOf(cause: unknown): StoreError {
+  if (cause instanceof StoreError) return cause;
+  return new StoreError(`Files: ${(cause as Error).message}`, { transient: !isCode(cause, ...FINAL), cause });
+}

@@ -1,0 +1,127 @@
+import { randomUUID } from 'node:crypto';
+import { type FSWatcher, mkdirSync, readdirSync, readFileSync, renameSync, rmSync, unlinkSync, watch, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { StoreError } from '../../core/model/errors.js';
+import { Inbox, type InboxConnection } from '../../core/store/inbox.js';
+import type { RecordWakeUps } from '../records/record.table.js';
+import { readMessage } from '../records/record.work.js';
+import { FileBus } from './file.bus.js';
+import { isOfDead, nameOfProcess } from './file.host.js';
+
+/** Most bytes of a file's name. */
+const LONGEST_NAME = 250;
+/** Begins the name of a message that is the content of its file. No encoded text has it. */
+const LONG = '+';
+
+/** The inbox of this process: a directory. A message is a file in it, with the text as its name if it is short enough. */
+export class FileWakeUps extends Inbox implements RecordWakeUps {
+  readonly inbox = nameOfProcess(randomUUID());
+  readonly bus = new FileBus(this);
+  private readonly folder: string;
+
+  constructor(
+    private readonly inboxes: string,
+    private readonly drafts: string,
+    requestTimeout: number,
+  ) {
+    super('File', requestTimeout, 'allow more inotify instances and watches, or a directory that can be watched');
+    this.folder = join(inboxes, this.inbox);
+  }
+
+  received(text: string): void {
+    readMessage(text, (owner, askIn) => void this.wake(owner, askIn));
+  }
+
+  /** An inbox that is gone is one of a process that is gone. */
+  tell(inbox: string, text: string): void {
+    const name = encodeURIComponent(text);
+    if (name.length > LONGEST_NAME) return this.send(inbox, text);
+    try {
+      writeFileSync(join(this.inboxes, inbox, name), '');
+    } catch {
+      // As above.
+    }
+  }
+
+  tellAll(text: string): number {
+    const inboxes = readdirSync(this.inboxes).filter((inbox) => !isOfDead(inbox));
+    for (const inbox of inboxes) this.send(inbox, text);
+    return inboxes.length;
+  }
+
+  end(): void {
+    this.close();
+    rmSync(this.folder, { recursive: true, force: true });
+  }
+
+  protected connect(): InboxConnection {
+    return new FolderWatch(this.folder, this.drafts, (text) => {
+      if (!this.bus.received(text)) this.received(text);
+    });
+  }
+
+  protected echo(owner: string): Promise<boolean> {
+    this.tell(this.inbox, owner);
+    return Promise.resolve(true);
+  }
+
+  private send(inbox: string, text: string): void {
+    const draft = join(this.drafts, `${this.inbox}_${randomUUID()}`);
+    try {
+      writeFileSync(draft, text);
+      renameSync(draft, join(this.inboxes, inbox, LONG + randomUUID()));
+    } catch {
+      rmSync(draft, { force: true });
+    }
+  }
+}
+
+/** Reads the messages in a directory as soon as the system says that there are some. */
+class FolderWatch implements InboxConnection {
+  readonly listening: Promise<void>;
+  readonly ended: Promise<void>;
+  private watcher: FSWatcher | undefined;
+  private end: () => void = () => undefined;
+
+  constructor(
+    private readonly folder: string,
+    private readonly drafts: string,
+    private readonly received: (text: string) => void,
+  ) {
+    this.ended = new Promise((resolve) => (this.end = resolve));
+    // After a turn, so that whoever has made it can be told.
+    this.listening = Promise.resolve().then(() => this.open());
+  }
+
+  close(): void {
+    this.watcher?.close();
+    this.end();
+  }
+
+  private open(): void {
+    for (const folder of [this.drafts, this.folder]) mkdirSync(folder, { recursive: true });
+    try {
+      this.watcher = watch(this.folder, { persistent: false }, () => this.look());
+    } catch (cause) {
+      throw new StoreError((cause as Error).message, { transient: false, cause });
+    }
+    this.watcher.on('error', () => this.close());
+  }
+
+  private look(): void {
+    try {
+      for (const name of readdirSync(this.folder)) this.read(name);
+    } catch {
+      // Somebody has deleted the directory.
+      this.close();
+    }
+  }
+
+  private read(name: string): void {
+    const path = join(this.folder, name);
+    const content = name.startsWith(LONG) ? readFileSync(path, 'utf8') : undefined;
+    // First it goes: the same message may come again at once.
+    unlinkSync(path);
+    this.received(content ?? decodeURIComponent(name));
+  }
+}
