@@ -111,7 +111,7 @@ describe('a lock in a transaction', () => {
     ['key', { keyTimeout: 1 }],
   ])('%j with %j is refused', async (name, options) => {
     const query = () => Promise.reject(new Error('it should not be asked'));
-    await expect(lockInTransaction(query, name, options as object)).rejects.toMatchObject({ name: 'LockConfigError' });
+    await expect(lockInTransaction(query, name, options)).rejects.toMatchObject({ name: 'LockConfigError' });
   });
 
   it('works with the query of a TypeORM transaction', async () => {
@@ -143,7 +143,7 @@ describe('several processes', () => {
     };
     const [victim] = await Promise.all([start(), start(), start()]);
     await eventually(async () => Number((await setting.sql('SELECT n FROM counter'))[0]!['n']) >= 20, { within: 20_000 });
-    await victim!.kill();
+    await victim.kill();
     await Promise.all(children.slice(1).map((child) => child.waitFor('done', { within: 20_000 })));
     const [row] = await setting.sql(
       'SELECT (SELECT n FROM counter) AS n, count(*)::int AS entries, count(DISTINCT n)::int AS different FROM entries',
