@@ -103,7 +103,7 @@ describe('a lock in a transaction', () => {
     await waits;
   });
 
-  it.each([
+  it.each<[string, object]>([
     ['', {}],
     ['key', { waitTimeout: -1 }],
     ['key', { waitTimeout: Infinity }],
