@@ -5,9 +5,10 @@ import { CompiledQuery, Kysely, PostgresDialect } from 'kysely';
 import { Locks } from 'nestjs-distributed-lock/core';
 import { postgresSchema, postgresStore, type PostgresQuery, type PostgresStoreOptions } from 'nestjs-distributed-lock/postgres';
 import { DataSource } from 'typeorm';
-import { exchange, newKey, usePostgres } from './setting.js';
+import { changeOf, exchange, newKey, usePostgres } from './setting.js';
 
 const setting = usePostgres();
+const PATIENT = { waitTimeout: 20_000 };
 
 /** What each makes of a raw statement. */
 const queries: Record<string, () => Promise<PostgresQuery>> = {
@@ -92,7 +93,7 @@ describe.each(Object.keys(queries))('the query of %s', (name) => {
             expect(++inside).toBe(1);
             await Promise.resolve();
             inside--;
-          }),
+          }, PATIENT),
         ),
       );
       await Promise.all(locks.map((each) => each.close()));
@@ -147,10 +148,14 @@ describe('inside of a transaction of the app', () => {
     const pool = setting.pool();
     const transaction = new AsyncLocalStorage<{ query(text: string, values: unknown[]): Promise<unknown> }>();
     const query: PostgresQuery = (text, values) => (transaction.getStore() ?? pool).query(text, values);
+    const table = setting.open({ query });
     const locks = new Locks(postgresStore({ query }), { logger: false });
     const client = await pool.connect();
     await client.query('BEGIN');
     await transaction.run(client, async () => {
+      const key = newKey();
+      expect(await exchange(table, { key })).toMatchObject({ written: true });
+      expect(await setting.sql('SELECT record FROM distributed_lock WHERE key = $1', [key])).toEqual([{ record: 'record' }]);
       const lease = await locks.acquire('outside');
       expect(await setting.sql(`SELECT record IS NOT NULL AS held FROM distributed_lock WHERE key = 'outside'`)).toEqual([{ held: true }]);
       await client.query('ROLLBACK');
@@ -181,6 +186,16 @@ describe('a database whose transactions are', () => {
     const locks = Array.from({ length: 4 }, () => new Locks(postgresStore({ url }), { logger: false }));
     const shown = await setting.pool({ connectionString: url }).query('SHOW transaction_isolation');
     expect(shown.rows).toEqual([{ transaction_isolation: level }]);
+    const tables = Array.from({ length: 4 }, () => setting.open({ url }));
+    for (let round = 0; round < 20; round++) {
+      const keys = [newKey(), newKey()];
+      const voids = await Promise.all(tables.map((table) => Promise.all(table.exchange(keys.map((key) => changeOf({ key }))))));
+      expect(voids.flat().filter(({ written }) => written).length).toBeLessThanOrEqual(2);
+      const { version } = await exchange(tables[0]!, { key: keys[0], expected: undefined });
+      if (version === '') continue;
+      const swaps = await Promise.all(tables.map((table) => exchange(table, { key: keys[0], expected: version })));
+      expect(swaps.filter(({ written }) => written).length).toBeLessThanOrEqual(1);
+    }
     let count = 0;
     await Promise.all(
       Array.from({ length: 60 }, (_, i) =>
@@ -189,7 +204,7 @@ describe('a database whose transactions are', () => {
           const before = count;
           await new Promise((resolve) => setTimeout(resolve, 2));
           count = before + 1;
-        }),
+        }, PATIENT),
       ),
     );
     expect(count).toBe(20);
