@@ -1,18 +1,14 @@
 import pg from 'pg';
-import { connectionOf, postgresSchema, type PostgresStoreOptions } from '../../../lib/stores/postgres/postgres.store.js';
-import { PostgresStatements } from '../../../lib/stores/postgres/postgres.statements.js';
-import { PostgresTable } from '../../../lib/stores/postgres/postgres.table.js';
+import { openTable } from '../../../lib/stores/postgres/postgres.open.js';
+import { postgresSchema, type PostgresStoreOptions } from '../../../lib/stores/postgres/postgres.store.js';
+import type { PostgresTable } from '../../../lib/stores/postgres/postgres.table.js';
 import { type Change, type Found, type RecordTable, VOID } from '../../../lib/stores/records/record.table.js';
 import type { PostgresConnection } from '../../support/postgres-server.js';
 import { sharedPostgres } from '../../support/shared-server.js';
 
 export const HOUR = 3_600_000;
 
-/** A table as `postgresStore` makes it. */
-export function openTable(options: PostgresStoreOptions): PostgresTable {
-  const { requestTimeout = 1000, table = 'distributed_lock', schema = 'check' } = options;
-  return new PostgresTable(connectionOf(options, requestTimeout), new PostgresStatements(table), requestTimeout, schema === 'create');
-}
+export { openTable };
 
 export interface Setting {
   readonly url: string;
