@@ -14,7 +14,7 @@ const PAGE = 1000;
 const HOUR = 3_600_000;
 const NO_TABLE = '42P01';
 /** Somebody else has just created it. */
-const EXISTS = ['42P07', '23505'];
+const EXISTS = ['42P07', '42710', '23505'];
 
 /** A change whose promise is open. */
 interface Ask {
