@@ -127,6 +127,18 @@ describe('a process that is paused between its look and its link', () => {
   });
 });
 
+it('a state whose predecessor is gone does not count: a paused process has made it while the directory was removed', async () => {
+  const table = new FileTable(directory, 1000);
+  await exchange(table, { record: 'first' });
+  const [name] = filesIn('keys') as [string];
+  const chain = new FileChain(join(directory, 'keys', name), join(directory, 'drafts', 'paused'));
+  const tail = chain.last()!;
+  change(chain, 1);
+  rmSync(join(directory, 'keys', name, String(tail.number)));
+  expect(await look(table)).toMatchObject({ version: '', record: null });
+  expect(await exchange(table, { record: 'next' })).toMatchObject({ written: true });
+});
+
 describe('a sweep', () => {
   it('removes what has been free for long, what dead processes have left, and nothing else', async () => {
     const table = new FileTable(directory, 1000);

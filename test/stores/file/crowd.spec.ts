@@ -16,11 +16,12 @@ jest.setTimeout(120_000);
 
 let directory: string;
 let log: string;
-let program: string;
+let programs: string;
 beforeAll(async () => {
   // One file starts in a moment: a process that is killed is replaced at once.
-  program = join(mkdtempSync(join(tmpdir(), 'crowd-')), 'crowd.mjs');
-  await build({ entryPoints: ['test/stores/file/crowd.child.ts'], outfile: program, bundle: true, platform: 'node', format: 'esm' });
+  programs = mkdtempSync(join(tmpdir(), 'crowd-'));
+  await bundle('crowd');
+  await bundle('counter');
 });
 beforeEach(() => {
   directory = mkdtempSync(join(tmpdir(), 'locks-'));
@@ -28,7 +29,12 @@ beforeEach(() => {
   writeFileSync(log, '');
 });
 afterEach(() => rmSync(directory, { recursive: true, force: true }));
-afterAll(() => rmSync(join(program, '..'), { recursive: true, force: true }));
+afterAll(() => rmSync(programs, { recursive: true, force: true }));
+
+function bundle(name: string): Promise<unknown> {
+  const outfile = join(programs, `${name}.mjs`);
+  return build({ entryPoints: [`test/stores/file/${name}.child.ts`], outfile, bundle: true, platform: 'node', format: 'esm' });
+}
 
 const lines = (): number[][] =>
   readFileSync(log, 'utf8')
@@ -37,7 +43,7 @@ const lines = (): number[][] =>
     .map((line) => line.split(' ').map(Number));
 
 function start(guarded: boolean): Promise<GuardedProcess> {
-  const args = [program, join(directory, 'locks'), log, String(CALLERS), String(guarded)];
+  const args = [join(programs, 'crowd.mjs'), join(directory, 'locks'), log, String(CALLERS), String(guarded)];
   return startGuarded({ command: process.execPath, args, folder: guardedFolder('crowd'), onMessage: () => undefined });
 }
 
@@ -94,6 +100,42 @@ describe(`${PROCESSES} processes of ${CALLERS} callers, who want one key in file
     expect(wrongs()).toBe(0);
     await nothingIsLeft();
   });
+});
+
+it(`${PROCESSES} processes that add to one record as fast as they can lose no update`, async () => {
+  const TIMES = 2_000;
+  let unknown = 0;
+  const start = () =>
+    startGuarded({
+      command: process.execPath,
+      args: [join(programs, 'counter.mjs'), directory, String(TIMES)],
+      folder: guardedFolder('counter'),
+      onMessage: (message) => (unknown += (message as { unknown?: number }).unknown ?? 0),
+    });
+  const children = await Promise.all(Array.from({ length: PROCESSES }, start));
+  for (const child of children) child.send({ type: 'begin' });
+  for (const child of children) {
+    expect(await child.exited).toBe(0);
+    await child.end();
+  }
+  const table = new FileTable(directory, 1000);
+  const look = {
+    key: 'counter',
+    expected: undefined,
+    record: null,
+    endsAt: 0,
+    notBefore: 0,
+    tokens: 0,
+    fence: 0,
+    messages: [],
+    isLazy: true,
+  };
+  const { record, fence } = await table.exchange([look])[0]!;
+  expect(fence).toBe(Number(record));
+  expect(Number(record)).toBeLessThanOrEqual(PROCESSES * TIMES);
+  expect(Number(record)).toBeGreaterThanOrEqual(PROCESSES * TIMES - unknown);
+  expect(unknown).toBeLessThan(TIMES / 10);
+  await table.close();
 });
 
 /** But the fence, for an hour. */
