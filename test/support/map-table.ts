@@ -62,7 +62,7 @@ export class MapTable implements RecordTable {
     return Promise.resolve();
   }
 
-  private apply({ key, expected, record, endsAt, notBefore, tokens, fence, messages }: Change): Found {
+  protected apply({ key, expected, record, endsAt, notBefore, tokens, fence, messages }: Change): Found {
     const { time } = this;
     const { rows, inboxes } = this.data;
     const row = rows.get(key);

@@ -23,8 +23,6 @@ const MOST_KNOWN = 10_000;
 /** So many conflicts with other processes are tried again at once. */
 const SWIFT_TRIES = 3;
 const LONGEST_PAUSE = 100;
-/** Milliseconds in which a request of unknown outcome may still arrive. */
-const LATE = 10_000;
 /** Characters of a message. Postgres takes 8,000 bytes. */
 const LONGEST_MESSAGE = 2000;
 
@@ -137,20 +135,17 @@ export class RecordDesk implements Desk {
         return { error };
       }
     });
-    const { endsAt, tokens, fence, notBefore, isDurable } = work;
+    const { written, tokens, fence, notBefore, isDurable } = work;
     const own: Message[] = [];
     const messages: Message[] = [];
     for (const [inbox, lines] of work.messages ?? []) {
       const texts = inbox === this.table.wakeUps?.inbox ? own : messages;
       for (const text of inPieces(lines)) texts.push({ inbox, text });
     }
-    const isFree = endsAt === 0;
     const change: Change = {
       key,
       expected: seen.version,
-      record: isFree ? null : JSON.stringify(work.record),
-      // While a request may arrive late, what is free does not count as void: such a request would find nothing in its way.
-      endsAt: isFree ? (seen.mayBeOutdated ? time.late + LATE : time.early) : endsAt,
+      ...written,
       notBefore,
       tokens,
       fence: tokens > 0 ? fence : 0,
