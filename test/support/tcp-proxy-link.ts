@@ -1,5 +1,5 @@
 import type { Socket } from 'node:net';
-import { endOfFrame, isPush } from './resp.js';
+import type { Framing } from './tcp-proxy-framing.js';
 
 /** What happens to bytes on their way in one direction. */
 export interface Way {
@@ -38,6 +38,7 @@ export class ProxyLink {
     private readonly traffic: Traffic,
     onGone: () => void,
     random: () => number,
+    private readonly framing: Framing,
   ) {
     this.#requests = new Pipe(
       client,
@@ -45,6 +46,7 @@ export class ProxyLink {
       () => traffic.requests,
       (frame) => this.#onRequest(frame),
       random,
+      framing.endOfRequest,
     );
     this.#replies = new Pipe(
       upstream,
@@ -52,6 +54,7 @@ export class ProxyLink {
       () => traffic.replies,
       (frame) => this.#onReply(frame),
       random,
+      framing.endOfReply,
     );
     for (const socket of [client, upstream]) {
       socket.setNoDelay(true);
@@ -89,7 +92,7 @@ export class ProxyLink {
   }
 
   #onReply(frame: Buffer): boolean {
-    const trap = isPush(frame) ? undefined : this.#unanswered.shift();
+    const trap = this.framing.isPush(frame) ? undefined : this.#unanswered.shift();
     if (!trap || !this.traffic.traps.includes(trap)) return true;
     trap.lost++;
     if (trap.then === 'reset') this.reset();
@@ -112,6 +115,7 @@ class Pipe {
     /** answers whether to forward it */
     private readonly onFrame: (frame: Buffer) => boolean,
     private readonly random: () => number,
+    private readonly endOfFrame: (bytes: Buffer) => number,
   ) {
     source.on('data', (bytes: Buffer) => this.#onBytes(bytes));
     source.once('close', (failed: boolean) => this.#enqueue(() => this.#end(failed)));
@@ -125,7 +129,7 @@ class Pipe {
 
   #onBytes(bytes: Buffer): void {
     this.#partial = Buffer.concat([this.#partial, bytes]);
-    for (let end = endOfFrame(this.#partial); end > 0; end = endOfFrame(this.#partial)) {
+    for (let end = this.endOfFrame(this.#partial); end > 0; end = this.endOfFrame(this.#partial)) {
       const frame = this.#partial.subarray(0, end);
       this.#partial = this.#partial.subarray(end);
       this.#enqueue(() => this.#forward(frame));

@@ -1,5 +1,6 @@
 import { connect, createServer, type Server, type Socket } from 'node:net';
 import { freePort } from './free-port.js';
+import { type Framing, RESP } from './tcp-proxy-framing.js';
 import { ProxyLink, type Traffic } from './tcp-proxy-link.js';
 
 /** Where the real server listens. */
@@ -18,12 +19,13 @@ export interface ReplyLossOptions {
 }
 
 /**
- * A proxy of its own before a RESP server, whose faults are switched while it runs. Faults add up until `heal`.
+ * A proxy of its own before a server, whose faults are switched while it runs. Faults add up until `heal`.
  * It forwards whole requests and replies only, and a connection that has lost bytes never carries later ones in their place.
  * @param random decides about jitter
+ * @param framing how the server's protocol is cut into requests and replies
  */
-export async function startProxy(target: ProxyTarget, random = Math.random): Promise<TcpProxy> {
-  const proxy = new TcpProxy(target, await freePort(), random);
+export async function startProxy(target: ProxyTarget, random = Math.random, framing = RESP): Promise<TcpProxy> {
+  const proxy = new TcpProxy(target, await freePort(), random, framing);
   await proxy.listen();
   return proxy;
 }
@@ -37,9 +39,10 @@ export class TcpProxy {
     private target: ProxyTarget,
     readonly port: number,
     private readonly random = Math.random,
+    private readonly framing: Framing = RESP,
   ) {}
 
-  /** options for ioredis */
+  /** options for a client */
   get connection(): { host: string; port: number } {
     return { host: '127.0.0.1', port: this.port };
   }
@@ -140,7 +143,7 @@ export class TcpProxy {
   }
 
   #join(client: Socket): void {
-    const link = new ProxyLink(client, connect(this.target), this.#traffic, () => this.#links.delete(link), this.random);
+    const link = new ProxyLink(client, connect(this.target), this.#traffic, () => this.#links.delete(link), this.random, this.framing);
     this.#links.add(link);
   }
 }

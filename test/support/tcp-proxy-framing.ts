@@ -1,0 +1,38 @@
+import { endOfFrame, isPush } from './resp.js';
+
+/** How a protocol is cut into requests and replies, one reply to each request. */
+export interface Framing {
+  /** The bytes of the first request, or -1 when it has not arrived whole. */
+  endOfRequest(bytes: Buffer): number;
+  endOfReply(bytes: Buffer): number;
+  /** A message that no request asked for. */
+  isPush(frame: Buffer): boolean;
+}
+
+export const RESP: Framing = { endOfRequest: endOfFrame, endOfReply: endOfFrame, isPush };
+
+/** Without TLS and passwords. A request ends with Sync, or is a query; a reply ends with ReadyForQuery. */
+export const POSTGRES: Framing = {
+  // The first request has no type.
+  endOfRequest: (bytes) => (bytes[0] === 0 ? wholeUpTo(bytes, bytes.length < 4 ? 4 : bytes.readInt32BE(0)) : endOfMessages(bytes, 'SQX')),
+  endOfReply: (bytes) => endOfMessages(bytes, isNotification(bytes) ? 'A' : 'Z'),
+  isPush: (frame) => isNotification(frame),
+};
+
+function isNotification(bytes: Buffer): boolean {
+  return bytes[0] === 'A'.charCodeAt(0);
+}
+
+/** Each is a type, and a length that includes itself. */
+function endOfMessages(bytes: Buffer, last: string): number {
+  for (let at = 0; at + 5 <= bytes.length;) {
+    const end = at + 1 + bytes.readInt32BE(at + 1);
+    if (last.includes(String.fromCharCode(bytes[at]!))) return wholeUpTo(bytes, end);
+    at = end;
+  }
+  return -1;
+}
+
+function wholeUpTo(bytes: Buffer, end: number): number {
+  return end <= bytes.length ? end : -1;
+}
