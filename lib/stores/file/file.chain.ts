@@ -1,4 +1,4 @@
-import { link, mkdir, readdir, readFile, rename, rm, rmdir, unlink, writeFile } from 'node:fs/promises';
+import { linkSync, mkdirSync, readdirSync, readFileSync, renameSync, rmdirSync, rmSync, unlinkSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { StoreError } from '../../core/model/errors.js';
 import { dateOf, now } from '../../core/util/clock.js';
@@ -39,6 +39,9 @@ const NAME = /^\d{16}$/;
  *
  * A process that was paused before its `link` may create a number anew that was removed long ago. Such a file is never the last one: numbers only
  * grow, also when a directory is made anew, since its first number is the wall clock. And it is found out after the `link`.
+ *
+ * All is done at once: these few small files are in the memory of the system, where a call takes some microseconds, and a turn of the thread pool many
+ * times as long.
  */
 export class FileChain {
   /** @param drafts begins the paths of files that are being made. */
@@ -48,83 +51,82 @@ export class FileChain {
   ) {}
 
   /** `undefined`: there is no state. */
-  async last(): Promise<Tail | undefined> {
+  last(): Tail | undefined {
     for (;;) {
-      const numbers = await this.numbers();
+      const numbers = this.numbers();
       const number = numbers.at(-1);
       if (number === undefined) return undefined;
-      const state = await this.read(number);
+      const state = this.read(number);
       // Removed meanwhile.
       if (!state) continue;
-      if (state.isLast) await this.remove(numbers);
+      if (state.isLast) this.remove(numbers);
       // Made by a process that was paused while the directory was emptied.
-      else if (state.previous !== '' && !numbers.includes(number - 1)) await this.unlink(number);
+      else if (state.previous !== '' && !numbers.includes(number - 1)) this.unlink(number);
       else return { number, state, numbers };
     }
   }
 
   /** Whether the state has become the first one, or the one that follows the given one. @throws {StoreError} if that is unknown. */
-  async add(state: State, tail?: Tail): Promise<boolean> {
+  add(state: State, tail?: Tail): boolean {
     const draft = `${this.drafts}_${state.id}`;
     if (!tail) return this.begin(draft, state);
-    await this.write(draft, state);
+    this.write(draft, state);
     try {
-      await this.publish(draft, this.pathOf(tail.number + 1));
+      this.publish(draft, this.pathOf(tail.number + 1));
     } catch (error) {
       if (isCode(error, 'EEXIST', 'ENOENT')) return false;
       throw error;
     } finally {
-      await unlink(draft).catch(() => undefined);
+      tryTo(() => unlinkSync(draft));
     }
     return this.confirm(state, tail.number + 1);
   }
 
   /** Removes the directory after a state that {@link State.isLast}. Several processes may do it at once, or one of them late. */
-  async remove(numbers: readonly number[]): Promise<void> {
-    // The last one goes last: without it the others would count.
-    await Promise.all(numbers.slice(0, -1).map((number) => this.unlink(number)));
-    await this.unlink(numbers.at(-1) as number);
+  remove(numbers: readonly number[]): void {
+    // In order: without the last one the others would count.
+    for (const number of numbers) this.unlink(number);
     // Fails if it has begun anew.
-    await rmdir(this.folder).catch(() => undefined);
+    tryTo(() => rmdirSync(this.folder));
   }
 
-  protected publish(draft: string, path: string): Promise<void> {
-    return link(draft, path);
+  protected publish(draft: string, path: string): void {
+    linkSync(draft, path);
   }
 
   /** A directory that has a state already cannot be replaced by another one. */
-  private async begin(draft: string, state: State): Promise<boolean> {
-    await mkdir(draft, { recursive: true });
-    await this.write(join(draft, nameOf(dateOf(now()) * 1000)), state);
+  private begin(draft: string, state: State): boolean {
+    mkdirSync(draft, { recursive: true });
+    this.write(join(draft, nameOf(dateOf(now()) * 1000)), state);
     try {
-      await rename(draft, this.folder);
+      renameSync(draft, this.folder);
       return true;
     } catch (error) {
-      await rm(draft, { recursive: true, force: true });
+      rmSync(draft, { recursive: true, force: true });
       if (isCode(error, 'EEXIST', 'ENOTEMPTY') || (process.platform === 'win32' && isCode(error, 'EPERM'))) return false;
       throw error;
     }
   }
 
-  private async confirm({ id }: State, number: number): Promise<boolean> {
-    const numbers = await this.numbers();
+  private confirm({ id }: State, number: number): boolean {
+    const numbers = this.numbers();
     const last = numbers.at(-1) ?? 0;
     if (last === number && numbers.includes(number - 1)) {
-      await Promise.all(numbers.filter((each) => each <= number - KEPT).map((each) => this.unlink(each)));
+      for (const each of numbers) if (each <= number - KEPT) this.unlink(each);
       return true;
     }
-    const successor = last > number ? await this.read(number + 1) : undefined;
+    const successor = last > number ? this.read(number + 1) : undefined;
     if (successor?.previous === id) return true;
-    await this.unlink(number);
+    this.unlink(number);
     if (last <= number || successor) return false;
     throw new StoreError('Files: others have made many changes meanwhile, so that it is unknown whether ours was one of them.', {
       transient: true,
     });
   }
 
-  private async numbers(): Promise<number[]> {
+  private numbers(): number[] {
     try {
-      const names = await readdir(this.folder);
+      const names = readdirSync(this.folder);
       return names
         .filter((name) => NAME.test(name))
         .sort()
@@ -135,25 +137,34 @@ export class FileChain {
     }
   }
 
-  private async read(number: number): Promise<State | undefined> {
+  private read(number: number): State | undefined {
     try {
-      return JSON.parse(await readFile(this.pathOf(number), 'utf8')) as State;
+      return JSON.parse(readFileSync(this.pathOf(number), 'utf8')) as State;
     } catch (error) {
       if (isCode(error, 'ENOENT')) return undefined;
       throw error;
     }
   }
 
-  private async write(path: string, state: State): Promise<void> {
-    await writeFile(path, JSON.stringify(state));
+  private write(path: string, state: State): void {
+    writeFileSync(path, JSON.stringify(state));
   }
 
-  private unlink(number: number): Promise<void> {
-    return unlink(this.pathOf(number)).catch(() => undefined);
+  private unlink(number: number): void {
+    tryTo(() => unlinkSync(this.pathOf(number)));
   }
 
   private pathOf(number: number): string {
     return join(this.folder, nameOf(number));
+  }
+}
+
+/** What fails has been done by another process. */
+function tryTo(work: () => void): void {
+  try {
+    work();
+  } catch {
+    // Nothing is lost: a sweep does it later.
   }
 }
 

@@ -1,19 +1,22 @@
 import { createHash, randomUUID } from 'node:crypto';
-import { mkdir, readdir, rm } from 'node:fs/promises';
+import { mkdirSync, readdirSync, rmSync } from 'node:fs';
+import { appendFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { StoreError } from '../../core/model/errors.js';
 import type { StoreReport } from '../../core/store/lock-store.js';
-import { after } from '../../core/util/clock.js';
+import { now } from '../../core/util/clock.js';
 import { type Change, type Found, type RecordTable, VOID } from '../records/record.table.js';
+import type { FileBus } from './file.bus.js';
 import { FileChain, isCode, type State, type Tail } from './file.chain.js';
 import { BOOT, clock, isOfDead, processesOf, withoutDead } from './file.host.js';
 import { reportOf } from './file.report.js';
 import { FileWakeUps } from './file.wakeups.js';
 
+/** What operators took away. */
+const NOTES = 'operators.log';
 const HOUR = 3_600_000;
 /** Milliseconds between two sweeps, at least; twice as many at most. */
 const SWEEP_INTERVAL = 300_000;
-const MOST_AT_ONCE = 100;
 /** No retry helps. */
 const FINAL = ['EACCES', 'EPERM', 'EROFS', 'ENOTDIR', 'EISDIR', 'ENAMETOOLONG', 'ELOOP', 'ENOTSUP', 'EMLINK'];
 
@@ -24,10 +27,11 @@ const FINAL = ['EACCES', 'EPERM', 'EROFS', 'ENOTDIR', 'EISDIR', 'ENAMETOOLONG', 
 export class FileTable implements RecordTable {
   readonly name = 'file';
   readonly wakeUps: FileWakeUps;
+  readonly bus: FileBus;
   private readonly keysFolder: string;
   private readonly drafts: string;
   private readonly inboxes: string;
-  private sweeping: NodeJS.Timeout | undefined;
+  private sweepAt = nextSweep();
 
   constructor(
     private readonly directory: string,
@@ -37,44 +41,61 @@ export class FileTable implements RecordTable {
     this.drafts = join(directory, 'drafts');
     this.inboxes = join(directory, 'inboxes');
     this.wakeUps = new FileWakeUps(this.inboxes, this.drafts, requestTimeout);
+    this.bus = this.wakeUps.bus;
   }
 
   exchange(changes: readonly Change[]): readonly Promise<Found>[] {
-    this.sweepLater();
-    return changes.map((change) => this.step(change).catch((error: unknown) => Promise.reject(storeErrorOf(error))));
+    if (now() > this.sweepAt) {
+      this.sweepAt = nextSweep();
+      void this.sweep().catch(() => undefined);
+    }
+    return changes.map(async (change, index) => {
+      // Others shall have their turn, too.
+      for (let turns = index >> 4; turns > 0; turns--) await turn();
+      try {
+        return this.step(change);
+      } catch (error) {
+        throw storeErrorOf(error);
+      }
+    });
   }
 
   async *keys(prefix: string): AsyncGenerator<string[]> {
-    const names = await namesIn(this.keysFolder);
-    for (let start = 0; start < names.length; start += MOST_AT_ONCE) {
-      const tails = await Promise.all(names.slice(start, start + MOST_AT_ONCE).map((name) => this.chain(name).last()));
-      yield tails.flatMap((tail) => (tail?.state.key.startsWith(prefix) ? [tail.state.key] : []));
+    for (const name of namesIn(this.keysFolder)) {
+      const key = this.chain(name).last()?.state.key;
+      if (key?.startsWith(prefix)) yield [key];
+      await turn();
     }
+  }
+
+  note(line: string): Promise<void> {
+    return appendFile(join(this.directory, NOTES), `${line}\n`);
   }
 
   describe(): Promise<StoreReport> {
     return reportOf(this.directory);
   }
 
-  async close(): Promise<void> {
-    clearTimeout(this.sweeping);
-    this.sweeping = undefined;
-    await this.wakeUps.end();
+  close(): Promise<void> {
+    this.wakeUps.end();
+    return Promise.resolve();
   }
 
   /** Removes what nobody needs: keys that have been free for so many milliseconds, and what processes have left that are gone. */
   async sweep(endedFor = HOUR): Promise<void> {
-    for (const name of await namesIn(this.keysFolder)) {
+    for (const name of namesIn(this.keysFolder)) {
       const chain = this.chain(name);
-      const tail = await chain.last();
-      if (!tail || !hasEnded(tail.state, clock() - endedFor)) continue;
-      const { key, fence } = tail.state;
-      const last: State = { ...this.stateOf({ key, record: null, endsAt: 0 }, fence, tail), isLast: true };
-      // The next look removes the directory.
-      if (await chain.add(last, tail)) await chain.last();
+      const tail = chain.last();
+      if (tail && hasEnded(tail.state, clock() - endedFor)) {
+        const { key, fence } = tail.state;
+        const last: State = { ...this.stateOf({ key, record: null, endsAt: 0 }, fence, tail), isLast: true };
+        // The next look removes the directory.
+        if (chain.add(last, tail)) chain.last();
+      }
+      await turn();
     }
     for (const folder of [this.inboxes, this.drafts]) {
-      for (const name of await namesIn(folder)) if (isOfDead(name)) await rm(join(folder, name), { recursive: true, force: true });
+      for (const name of namesIn(folder)) if (isOfDead(name)) rmSync(join(folder, name), { recursive: true, force: true });
     }
   }
 
@@ -83,16 +104,16 @@ export class FileTable implements RecordTable {
     return new FileChain(join(this.keysFolder, name), join(this.drafts, this.wakeUps.inbox));
   }
 
-  private async step(change: Change): Promise<Found> {
+  private step(change: Change): Found {
     const { key, expected, notBefore, tokens, messages } = change;
     const chain = this.chain(createHash('sha256').update(key).digest('hex').slice(0, 32));
-    const tail = await chain.last();
+    const tail = chain.last();
     const { id, fence: last } = tail?.state ?? { id: '', fence: 0 };
     const isExpected = expected === VOID ? !tail || hasEnded(tail.state, clock()) : expected === id && id !== '';
     if (!isExpected || notBefore > clock()) return foundIn(tail);
     const state = this.stateOf(change, tokens > 0 ? Math.max(last + tokens, change.fence) : last, tail);
-    if (!(await this.add(chain, state, tail))) return foundIn(await chain.last());
-    await Promise.all(messages.map(({ inbox, text }) => this.wakeUps.tell(inbox, text)));
+    if (!this.add(chain, state, tail)) return foundIn(chain.last());
+    for (const { inbox, text } of messages) this.wakeUps.tell(inbox, text);
     return { written: true, version: state.id, record: state.record, fence: state.fence, time: clock() };
   }
 
@@ -101,27 +122,15 @@ export class FileTable implements RecordTable {
     return { id: randomUUID(), previous, key, record, endsAt, fence, at: clock(), boot: BOOT, processes: processesOf(record, processes) };
   }
 
-  private async add(chain: FileChain, state: State, tail?: Tail): Promise<boolean> {
+  private add(chain: FileChain, state: State, tail?: Tail): boolean {
     try {
-      return await chain.add(state, tail);
+      return chain.add(state, tail);
     } catch (error) {
       if (!isCode(error, 'ENOENT')) throw error;
       // The first change of all.
-      await Promise.all([this.keysFolder, this.drafts].map((folder) => mkdir(folder, { recursive: true })));
+      for (const folder of [this.keysFolder, this.drafts]) mkdirSync(folder, { recursive: true });
       return chain.add(state, tail);
     }
-  }
-
-  private sweepLater(): void {
-    this.sweeping ??= after(SWEEP_INTERVAL * (1 + Math.random()), () => {
-      this.sweep()
-        .catch(() => undefined)
-        .finally(() => {
-          if (this.sweeping === undefined) return;
-          this.sweeping = undefined;
-          this.sweepLater();
-        });
-    }).unref();
   }
 }
 
@@ -139,11 +148,21 @@ function foundIn(tail: Tail | undefined): Found {
   return { written: false, version: id, record: isFree ? null : withoutDead(record, processes), fence, time };
 }
 
-async function namesIn(folder: string): Promise<string[]> {
-  return readdir(folder).catch((error: unknown) => {
+function namesIn(folder: string): string[] {
+  try {
+    return readdirSync(folder);
+  } catch (error) {
     if (isCode(error, 'ENOENT')) return [];
     throw error;
-  });
+  }
+}
+
+function turn(): Promise<void> {
+  return new Promise((resolve) => setImmediate(resolve));
+}
+
+function nextSweep(): number {
+  return now() + SWEEP_INTERVAL * (1 + Math.random());
 }
 
 function storeErrorOf(cause: unknown): StoreError {

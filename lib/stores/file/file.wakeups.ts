@@ -1,12 +1,12 @@
 import { randomUUID } from 'node:crypto';
-import { type FSWatcher, watch } from 'node:fs';
-import { mkdir, readdir, readFile, rename, rm, unlink, writeFile } from 'node:fs/promises';
+import { type FSWatcher, mkdirSync, readdirSync, readFileSync, renameSync, rmSync, unlinkSync, watch, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { StoreError } from '../../core/model/errors.js';
 import { Inbox, type InboxConnection } from '../../core/store/inbox.js';
 import type { RecordWakeUps } from '../records/record.table.js';
 import { readMessage } from '../records/record.work.js';
-import { nameOfProcess } from './file.host.js';
+import { FileBus } from './file.bus.js';
+import { isOfDead, nameOfProcess } from './file.host.js';
 
 /** Most bytes of a file's name. */
 const LONGEST_NAME = 250;
@@ -16,6 +16,7 @@ const LONG = '+';
 /** The inbox of this process: a directory. A message is a file in it, with the text as its name if it is short enough. */
 export class FileWakeUps extends Inbox implements RecordWakeUps {
   readonly inbox = nameOfProcess(randomUUID());
+  readonly bus = new FileBus(this);
   private readonly folder: string;
 
   constructor(
@@ -32,28 +33,46 @@ export class FileWakeUps extends Inbox implements RecordWakeUps {
   }
 
   /** An inbox that is gone is one of a process that is gone. */
-  async tell(inbox: string, text: string): Promise<void> {
+  tell(inbox: string, text: string): void {
     const name = encodeURIComponent(text);
-    const folder = join(this.inboxes, inbox);
-    if (name.length <= LONGEST_NAME) return writeFile(join(folder, name), '').catch(() => undefined);
-    const draft = join(this.drafts, `${this.inbox}_${randomUUID()}`);
-    await writeFile(draft, text)
-      .then(() => rename(draft, join(folder, LONG + randomUUID())))
-      .catch(() => rm(draft, { force: true }));
+    if (name.length > LONGEST_NAME) return this.send(inbox, text);
+    try {
+      writeFileSync(join(this.inboxes, inbox, name), '');
+    } catch {
+      // As above.
+    }
   }
 
-  async end(): Promise<void> {
+  tellAll(text: string): number {
+    const inboxes = readdirSync(this.inboxes).filter((inbox) => !isOfDead(inbox));
+    for (const inbox of inboxes) this.send(inbox, text);
+    return inboxes.length;
+  }
+
+  end(): void {
     this.close();
-    await rm(this.folder, { recursive: true, force: true });
+    rmSync(this.folder, { recursive: true, force: true });
   }
 
   protected connect(): InboxConnection {
-    return new FolderWatch(this.folder, (text) => this.received(text));
+    return new FolderWatch(this.folder, this.drafts, (text) => {
+      if (!this.bus.received(text)) this.received(text);
+    });
   }
 
-  protected async echo(owner: string): Promise<boolean> {
-    await this.tell(this.inbox, owner);
-    return true;
+  protected echo(owner: string): Promise<boolean> {
+    this.tell(this.inbox, owner);
+    return Promise.resolve(true);
+  }
+
+  private send(inbox: string, text: string): void {
+    const draft = join(this.drafts, `${this.inbox}_${randomUUID()}`);
+    try {
+      writeFileSync(draft, text);
+      renameSync(draft, join(this.inboxes, inbox, LONG + randomUUID()));
+    } catch {
+      rmSync(draft, { force: true });
+    }
   }
 }
 
@@ -63,14 +82,15 @@ class FolderWatch implements InboxConnection {
   readonly ended: Promise<void>;
   private watcher: FSWatcher | undefined;
   private end: () => void = () => undefined;
-  private state: 'idle' | 'reading' | 'due' = 'idle';
 
   constructor(
     private readonly folder: string,
+    private readonly drafts: string,
     private readonly received: (text: string) => void,
   ) {
     this.ended = new Promise((resolve) => (this.end = resolve));
-    this.listening = this.open();
+    // After a turn, so that whoever has made it can be told.
+    this.listening = Promise.resolve().then(() => this.open());
   }
 
   close(): void {
@@ -78,40 +98,30 @@ class FolderWatch implements InboxConnection {
     this.end();
   }
 
-  private async open(): Promise<void> {
-    await mkdir(this.folder, { recursive: true });
+  private open(): void {
+    for (const folder of [this.drafts, this.folder]) mkdirSync(folder, { recursive: true });
     try {
-      this.watcher = watch(this.folder, { persistent: false }, () => void this.look());
+      this.watcher = watch(this.folder, { persistent: false }, () => this.look());
     } catch (cause) {
       throw new StoreError((cause as Error).message, { transient: false, cause });
     }
     this.watcher.on('error', () => this.close());
-    this.watcher.on('close', () => this.end());
   }
 
-  private async look(): Promise<void> {
-    if (this.state !== 'idle') {
-      this.state = 'due';
-      return;
-    }
-    do {
-      this.state = 'reading';
-      // The directory is gone: a sweep took this process for a dead one, or somebody has deleted it.
-      const names = await readdir(this.folder).catch(() => this.close());
-      await Promise.all((names ?? []).map((name) => this.read(name)));
-    } while ((this.state as string) === 'due');
-    this.state = 'idle';
-  }
-
-  private async read(name: string): Promise<void> {
-    const path = join(this.folder, name);
+  private look(): void {
     try {
-      const text = name.startsWith(LONG) ? await readFile(path, 'utf8') : decodeURIComponent(name);
-      // First it goes: the same message may come again at once.
-      await unlink(path);
-      this.received(text);
+      for (const name of readdirSync(this.folder)) this.read(name);
     } catch {
-      // Read already, or not ours.
+      // Somebody has deleted the directory.
+      this.close();
     }
+  }
+
+  private read(name: string): void {
+    const path = join(this.folder, name);
+    const content = name.startsWith(LONG) ? readFileSync(path, 'utf8') : undefined;
+    // First it goes: the same message may come again at once.
+    unlinkSync(path);
+    this.received(content ?? decodeURIComponent(name));
   }
 }
