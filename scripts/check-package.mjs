@@ -2,6 +2,8 @@
 import assert from 'node:assert/strict';
 import { readdir, readFile, stat, writeFile } from 'node:fs/promises';
 import { dirname, join, relative, sep } from 'node:path';
+import { startMariadb } from '../test/support/mariadb-server.ts';
+import { startPostgres } from '../test/support/postgres-server.ts';
 import { startRedis } from '../test/support/redis-server.ts';
 import { createApp, inTemporaryFolder, install, name, newestPeers, oldestPeers, pack, root, run, step, toInstall } from './packed.mjs';
 
@@ -19,7 +21,7 @@ const resolutions = {
   cjs: [{ module: 'nodenext' }, { module: 'commonjs', moduleResolution: 'node10', ignoreDeprecations: '6.0' }],
 };
 
-let redis;
+let redis, postgres, mariadb;
 
 await inTemporaryFolder('package', async (folder, servers) => {
   const tarball = await step('npm pack', () => pack(folder));
@@ -27,6 +29,10 @@ await inTemporaryFolder('package', async (folder, servers) => {
   await step('attw', () => tool('attw', tarball, '--no-definitely-typed', '--no-emoji'));
   redis = await step('a private redis-server', startRedis);
   servers.push(redis);
+  postgres = await step('a private Postgres', startPostgres);
+  servers.push(postgres);
+  mariadb = await step('a private MariaDB', startMariadb);
+  servers.push(mariadb);
   await step('without Nest', () => withoutNest(join(folder, 'core'), tarball));
   // The declarations of the oldest peers themselves do not pass a compiler of today.
   await step('with Nest, the oldest peers', () => withNest(join(folder, 'oldest'), tarball, oldestPeers, { skipLibCheck: true }));
@@ -38,6 +44,7 @@ async function withoutNest(app, tarball) {
   assert.deepEqual(await installedPackages(app), [name], 'the package must bring no dependency along');
   await checkFiles(join(app, 'node_modules', name), tarball);
   await runPrograms(app, 'core-memory');
+  await runPrograms(app, 'core-file');
 
   await install(app, toInstall({ ioredis: newestPeers.ioredis }));
   await runPrograms(app, 'core-redis');
@@ -46,7 +53,7 @@ async function withoutNest(app, tarball) {
 async function withNest(app, tarball, peers, checks) {
   await createApp(app, [tarball, ...toInstall(peers), '@types/node@20']);
   await runPrograms(app, 'nest');
-  await runPrograms(app, 'core-redis');
+  for (const store of ['redis', 'postgres', 'mysql']) await runPrograms(app, `core-${store}`);
   await node(join(app, 'esm/nest-mixed.mjs'));
   await node(join(app, 'esm/entries.mjs'));
   for (const [type, variants] of Object.entries(resolutions)) {
@@ -96,7 +103,11 @@ async function runPrograms(app, program) {
 }
 
 function node(program) {
-  return run(process.execPath, [program], dirname(program), { TEST_REDIS: JSON.stringify(redis.connection) });
+  return run(process.execPath, [program], dirname(program), {
+    TEST_REDIS: JSON.stringify(redis.connection),
+    TEST_POSTGRES: postgres.url,
+    TEST_MYSQL: mariadb.url,
+  });
 }
 
 async function typeCheck(app, options) {

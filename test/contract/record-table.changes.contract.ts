@@ -104,14 +104,6 @@ export function tableChangesContract(makeTable: () => RecordTable, sweep?: (key:
       await made({ expected: (await look()).version, record: 'three', notBefore: (await time()) - 1 });
     });
 
-    it('by VOID, too, is not made before its notBefore', async () => {
-      const notBefore = (await time()) + HOUR;
-      expect(await exchange({ expected: VOID, notBefore })).toMatchObject({ written: false });
-      expect(await look()).toMatchObject({ record: null });
-      await made({ ...FREE });
-      expect(await exchange({ expected: VOID, notBefore })).toMatchObject({ written: false });
-    });
-
     it('may be lazy', async () => {
       const { version } = await made({ record: 'one', isLazy: true });
       await made({ expected: version, record: null, isLazy: true });

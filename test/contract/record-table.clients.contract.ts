@@ -95,23 +95,36 @@ export function tableClientsContract(makeTable: () => RecordTable): void {
 
     it('none loses an update in batches that overlap, in orders of their own', async () => {
       const many = Array.from({ length: 12 }, newKey);
-      const sums = new Map(many.map((each) => [each, 0]));
+      const sums = new Map(many.map((each) => [each, { made: 0, unknown: 0 }]));
       const endsAt = (await time()) + HOUR;
       const work = async (by: RecordTable, order: readonly string[]): Promise<void> => {
-        let seen = await Promise.all(order.map((each) => look(each, by)));
+        const seen = await Promise.all(order.map((each) => look(each, by)));
         for (let round = 0; round < ROUNDS; round++) {
           const changes = order.map((each, i) =>
             changeOf({ key: each, expected: seen[i]!.version || VOID, record: String(Number(seen[i]!.record) + 1), endsAt }),
           );
-          const found = await Promise.all(by.exchange(changes));
-          seen = found.map((one, i) => (one.written ? { ...one, record: changes[i]!.record } : one));
-          for (const [i, { written }] of found.entries()) if (written) sums.set(order[i]!, sums.get(order[i]!)! + 1);
+          const outcomes = await Promise.allSettled(by.exchange(changes));
+          for (const [i, outcome] of outcomes.entries()) {
+            const sum = sums.get(order[i]!)!;
+            if (outcome.status === 'rejected') {
+              // It may say that it does not know, where others were too fast.
+              expect(outcome.reason).toMatchObject({ name: 'StoreError', transient: true, isUnsent: false });
+              sum.unknown++;
+              seen[i] = await look(order[i], by);
+            } else if (outcome.value.written) {
+              sum.made++;
+              seen[i] = { ...outcome.value, record: changes[i]!.record };
+            } else seen[i] = outcome.value;
+          }
         }
       };
       await Promise.all([work(open(), many), work(open(), [...many].reverse()), work(open(), [...many.slice(6), ...many.slice(0, 6)])]);
       for (const each of many) {
-        expect(sums.get(each)).toBeGreaterThanOrEqual(ROUNDS);
-        expect(await look(each)).toMatchObject({ record: String(sums.get(each)) });
+        const { made: least, unknown } = sums.get(each)!;
+        const count = Number((await look(each)).record);
+        expect(count).toBeGreaterThanOrEqual(least);
+        expect(count).toBeLessThanOrEqual(least + unknown);
+        expect(count).toBeGreaterThanOrEqual(ROUNDS / 2);
       }
     });
   });

@@ -2,9 +2,13 @@
 import { Injectable, Module } from '@nestjs/common';
 import { currentLease, DistributedLock, DistributedLockModule, LockTimeoutError } from 'nestjs-distributed-lock';
 import { type Lease, Locks } from 'nestjs-distributed-lock/core';
+import { fileStore } from 'nestjs-distributed-lock/file';
 import { memoryStore } from 'nestjs-distributed-lock/memory';
+import { mysqlStore } from 'nestjs-distributed-lock/mysql';
 import { openTelemetry } from 'nestjs-distributed-lock/opentelemetry';
+import { postgresStore } from 'nestjs-distributed-lock/postgres';
 import { prometheus } from 'nestjs-distributed-lock/prometheus';
+import { recordStore, type RecordTable } from 'nestjs-distributed-lock/records';
 import { redisStore } from 'nestjs-distributed-lock/redis';
 
 @Injectable()
@@ -59,6 +63,14 @@ export async function withoutNest(signal: AbortSignal): Promise<number | null> {
     await locks.close();
   }
 }
+
+/** Each store, and one of a table of the user's own. */
+export const stores = (table: RecordTable) => [
+  postgresStore({ url: 'postgres://localhost/shop' }),
+  mysqlStore({ url: 'mysql://localhost/shop' }),
+  fileStore({ directory: '/tmp/locks' }),
+  recordStore(table),
+];
 
 /** A user's own lease, for unit tests of code that takes one. */
 export const fake: Lease = {

@@ -4,7 +4,7 @@ import { isSettledWithin } from '../../core/util/clock.js';
 import type { PostgresClient } from './postgres.connection.js';
 
 const CHANNEL = 'distributed_lock:';
-/** Bytes of a notification: Postgres allows 7,999. Longer texts go in parts, as `<id>:<parts>:<part of the text in Base64>`. */
+/** Bytes of a notification: Postgres allows 7,999. Longer texts go in parts, as `<id>:<parts>:<index>:<part of the text in Base64>`; of equal ones only one would arrive. */
 const LONGEST = 7_900;
 const PART = 7_800;
 
@@ -80,7 +80,7 @@ export class PostgresBus implements Bus {
 
   /** `undefined`: parts are missing yet. */
   private textOf(payload: string): string | undefined {
-    const [, id, count, part] = /^([\w-]{36}):(\d+):(.*)$/s.exec(payload) ?? [];
+    const [, id, count, part] = /^([\w-]{36}):(\d+):\d+:(.*)$/s.exec(payload) ?? [];
     if (id === undefined || part === undefined) return payload;
     const parts = [...(this.parts.get(id) ?? []), part];
     this.parts.set(id, parts);
@@ -102,5 +102,5 @@ function textsOf(text: string): string[] {
   const whole = Buffer.from(text).toString('base64');
   const id = randomUUID();
   const count = Math.ceil(whole.length / PART);
-  return Array.from({ length: count }, (_, index) => `${id}:${count}:${whole.slice(index * PART, (index + 1) * PART)}`);
+  return Array.from({ length: count }, (_, index) => `${id}:${count}:${index}:${whole.slice(index * PART, (index + 1) * PART)}`);
 }

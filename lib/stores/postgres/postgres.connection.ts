@@ -22,8 +22,8 @@ export interface PostgresClient {
   end(): Promise<unknown>;
   unref?(): void;
   readonly connection?: { readonly stream?: { destroy(): void } };
-  on(event: string, listener: (...args: never[]) => void): unknown;
-  off(event: string, listener: (...args: never[]) => void): unknown;
+  on(event: string, listener: (...args: unknown[]) => void): unknown;
+  off(event: string, listener: (...args: unknown[]) => void): unknown;
 }
 
 /** What is used of a `Pool` of `pg`. */

@@ -58,7 +58,8 @@ export class PostgresListener implements InboxConnection {
       this.client = client;
       client.on('error', () => this.end());
       client.on('end', () => this.end());
-      client.on('notification', ({ channel, payload = '' }: Notification) => {
+      client.on('notification', (message) => {
+        const { channel, payload = '' } = message as Notification;
         if (channel === inbox) ears.received(payload);
         else bus.received(channel, payload);
       });

@@ -20,7 +20,7 @@ export interface Change {
   readonly record: string | null;
   /** When the record ends, in milliseconds of the table's clock. */
   readonly endsAt: number;
-  /** The change is made only once the table's clock is not before this; 0: at any time. */
+  /** The change is made only once the table's clock is not before this; 0, as always with {@link VOID}: at any time. */
   readonly notBefore: number;
   /** How many fencing tokens to reserve. If any, the fence becomes the larger one of `fence` and its old value plus `tokens`; else it stays. */
   readonly tokens: number;

@@ -1,0 +1,27 @@
+import { LockConfigError } from '../../core/model/errors.js';
+
+export const DEFAULT_TABLE = 'distributed_lock';
+
+/** The `CREATE TABLE` statement for a migration. It changes nothing where the table is. */
+export function mysqlSchema({ table = DEFAULT_TABLE }: { table?: string } = {}): string {
+  return `CREATE TABLE IF NOT EXISTS ${quoted(table)} (
+  id      varbinary(2048) NOT NULL PRIMARY KEY,
+  version bigint NOT NULL,
+  record  mediumtext CHARACTER SET utf8mb4,
+  ends_at bigint NOT NULL,
+  fence   bigint NOT NULL
+) ENGINE = InnoDB`;
+}
+
+/** @throws {LockConfigError} if it is no name of a table, with or without its database. */
+export function quoted(table: string): string {
+  if (!/^[\w$]{1,64}(\.[\w$]{1,64})?$/.test(table)) {
+    throw new LockConfigError(
+      `mysqlStore: "table" must be the name of a table, of letters, digits, _ and $, not ${JSON.stringify(table)}.`,
+    );
+  }
+  return table
+    .split('.')
+    .map((part) => `\`${part}\``)
+    .join('.');
+}

@@ -1,0 +1,187 @@
+import { StoreError } from '../../core/model/errors.js';
+import type { StoreReport } from '../../core/store/lock-store.js';
+import { now } from '../../core/util/clock.js';
+import type { Change, Found, RecordTable } from '../records/record.table.js';
+import type { Changed, MysqlClient, Row } from './mysql.client.js';
+import { isConflict } from './mysql.errors.js';
+import { reportOf } from './mysql.report.js';
+import { firstFenceOf, foundIn, inParts, MysqlStep, type Stored } from './mysql.step.js';
+
+/** The server's clock in milliseconds. UNIX_TIMESTAMP repeats an hour when the session's zone leaves summer time. */
+const CLOCK = "(TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)) / 1000)";
+const HOUR = 3_600_000;
+/** Milliseconds between two sweeps, at least; twice as many at most. */
+const SWEEP_INTERVAL = 300_000;
+const PAGE = 1000;
+
+/**
+ * Records in a table of MySQL or MariaDB. Each statement is a transaction of its own, so that no lock is held over the network. There is no
+ * `UPDATE … RETURNING`: the version is ours, and the fence comes as the last insert id.
+ */
+export class MysqlTable implements RecordTable {
+  readonly name = 'mysql';
+  private sweepAt = nextSweep();
+
+  /** @param table its quoted name. */
+  constructor(
+    private readonly client: MysqlClient,
+    private readonly table: string,
+  ) {}
+
+  get requestTimeout(): number {
+    return this.client.requestTimeout;
+  }
+
+  exchange(changes: readonly Change[]): readonly Promise<Found>[] {
+    if (now() > this.sweepAt) {
+      this.sweepAt = nextSweep();
+      void this.sweep().catch(() => undefined);
+    }
+    const steps = changes.map((change) => new MysqlStep(change));
+    void this.settle(
+      steps.filter(({ isLook }) => isLook),
+      (looks) => this.look(looks),
+    );
+    for (const some of inParts(steps.filter(({ isLook }) => !isLook))) void this.settle(some, (all) => this.write(all));
+    return steps.map(({ found }) => found);
+  }
+
+  async *keys(prefix: string): AsyncGenerator<string[]> {
+    const start = Buffer.from(prefix);
+    for (let last: Buffer | undefined; ;) {
+      const sql = `SELECT id FROM ${this.table} WHERE id ${last ? '>' : '>='} ? ORDER BY id LIMIT ${PAGE}`;
+      const ids = (await this.client.run<Row[]>(sql, [last ?? start])).map(([id]) => id as Buffer);
+      const mine = ids.filter((id) => id.subarray(0, start.length).equals(start));
+      yield mine.map(String);
+      last = mine.at(-1);
+      if (!last || mine.length < PAGE) return;
+    }
+  }
+
+  describe(): Promise<StoreReport> {
+    return reportOf(this.client);
+  }
+
+  close(): Promise<void> {
+    return this.client.close();
+  }
+
+  /** Deletes rows that ended so many milliseconds ago: by their ids, since to search is to lock what is searched. */
+  async sweep(endedFor = HOUR): Promise<void> {
+    const hasEnded = `ends_at < ${CLOCK} - ?`;
+    const rows = await this.client.run<Row[]>(`SELECT id FROM ${this.table} WHERE ${hasEnded} LIMIT ${PAGE}`, [endedFor]);
+    const ids = rows.map(([id]) => id);
+    if (ids.length > 0) await this.client.run(`DELETE FROM ${this.table} WHERE id IN (?) AND ${hasEnded}`, [ids, endedFor]);
+  }
+
+  private async settle(steps: readonly MysqlStep[], work: (steps: readonly MysqlStep[]) => Promise<void>): Promise<void> {
+    if (steps.length === 0) return;
+    try {
+      await work(steps);
+    } catch (error) {
+      for (const { reject } of steps) reject(error);
+    }
+  }
+
+  private async look(steps: readonly MysqlStep[]): Promise<void> {
+    const { rows, time } = await this.find(steps);
+    for (const step of steps) step.resolve(foundIn(rows.get(step.change.key), time));
+  }
+
+  private async write(steps: readonly MysqlStep[]): Promise<void> {
+    const changed = await this.unlessConflict(steps, this.update(steps));
+    if (!changed) return;
+    const [only] = steps;
+    if (changed.affectedRows > 0 && steps.length === 1) return only!.made(Number(changed.insertId));
+    const { rest, time, rows } = await this.sort(steps, changed.affectedRows);
+    const isNew = (step: MysqlStep): boolean => step.expected === 0 && !rows.has(step.change.key) && step.change.notBefore <= time;
+    for (const step of rest) if (!isNew(step)) step.resolve(foundIn(rows.get(step.change.key), time));
+    const fresh = rest.filter(isNew);
+    if (fresh.length === 0) return;
+    const made = await this.unlessConflict(fresh, this.insert(fresh));
+    if (made?.affectedRows === fresh.length) return fresh.forEach((step) => step.made(firstFenceOf(step), time));
+    if (!made) return;
+    const late = await this.sort(fresh, made.affectedRows);
+    for (const step of late.rest) step.resolve(foundIn(late.rows.get(step.change.key), late.time));
+  }
+
+  /** Those that were made find their version, unless somebody has changed the row since. */
+  private async sort(steps: readonly MysqlStep[], count: number) {
+    const { rows, time } = await this.find(steps);
+    const rest: MysqlStep[] = [];
+    for (const step of steps) {
+      const row = rows.get(step.change.key);
+      if (row?.version === step.version) step.made(row.fence, time);
+      else rest.push(step);
+    }
+    if (steps.length - rest.length < count) {
+      throw new StoreError('MySQL: others have changed the same keys meanwhile, so that it is unknown which of our changes were made.', {
+        transient: true,
+      });
+    }
+    return { rows, time, rest };
+  }
+
+  /** A statement that lost against another one has changed nothing. Of several changes each is then tried by itself. */
+  private async unlessConflict<T>(steps: readonly MysqlStep[], work: Promise<T>): Promise<T | undefined> {
+    try {
+      return await work;
+    } catch (error) {
+      if (!isConflict(error)) throw error;
+      if (steps.length === 1) await this.look(steps);
+      else for (const step of steps) await this.settle([step], (one) => this.write(one));
+      return undefined;
+    }
+  }
+
+  private update(steps: readonly MysqlStep[]): Promise<Changed> {
+    const { table } = this;
+    if (steps.length === 1) {
+      return this.client.run<Changed>(
+        `UPDATE ${table} SET version = ?, record = ?, ends_at = ?, fence = LAST_INSERT_ID(GREATEST(fence + ?, ?))
+         WHERE id = ? AND (version = ? OR ? = 0 AND ends_at <= ${CLOCK}) AND ? <= ${CLOCK}`,
+        withExpectedTwice(steps[0]!.values),
+      );
+    }
+    const names = ['version', 'record', 'ends_at', 'tokens', 'fence', 'id', 'expected', 'not_before'];
+    const first = `SELECT ${names.map((name) => `? AS ${name}`).join(', ')}`;
+    const other = ` UNION ALL SELECT ${names.map(() => '?').join(', ')}`;
+    // In the order of their ids, so that two statements do not wait for each other.
+    const sorted = [...steps].sort((a, b) => Buffer.compare(a.id, b.id));
+    return this.client.run<Changed>(
+      `UPDATE (${first}${other.repeat(sorted.length - 1)}) c STRAIGHT_JOIN ${table} t ON t.id = c.id
+       SET t.version = c.version, t.record = c.record, t.ends_at = c.ends_at, t.fence = GREATEST(t.fence + c.tokens, c.fence)
+       WHERE (t.version = c.expected OR c.expected = 0 AND t.ends_at <= ${CLOCK}) AND c.not_before <= ${CLOCK}`,
+      sorted.flatMap(({ values }) => values),
+    );
+  }
+
+  /** Only where no row is. ON DUPLICATE KEY would lock the gaps between the rows. */
+  private insert(steps: readonly MysqlStep[]): Promise<Changed> {
+    const rows = steps.map((step) => [step.id, step.version, step.record, step.endsAt, firstFenceOf(step)]);
+    return this.client.run<Changed>(`INSERT IGNORE INTO ${this.table} (id, version, record, ends_at, fence) VALUES ?`, [rows]);
+  }
+
+  /** The rows by their keys. */
+  private async find(steps: readonly MysqlStep[]): Promise<{ rows: Map<string, Stored>; time: number }> {
+    const found = await this.client.run<Row[]>(
+      `SELECT c.time, t.id, t.version, t.fence, IF(t.ends_at > c.time, CAST(t.record AS BINARY), NULL)
+       FROM (SELECT ${CLOCK} AS time) c LEFT JOIN ${this.table} t ON t.id IN (?)`,
+      [steps.map(({ id }) => id)],
+    );
+    const rows = new Map<string, Stored>();
+    for (const [, id, version, fence, record] of found as (Buffer | null)[][]) {
+      if (id === null) continue;
+      rows.set(String(id), { version: Number(version), fence: Number(fence), record: record === null ? null : String(record) });
+    }
+    return { rows, time: Number(found[0]?.[0]) };
+  }
+}
+
+function withExpectedTwice(values: readonly unknown[]): unknown[] {
+  return [...values.slice(0, -1), values.at(-2), values.at(-1)];
+}
+
+function nextSweep(): number {
+  return now() + SWEEP_INTERVAL * (1 + Math.random());
+}
