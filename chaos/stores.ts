@@ -24,6 +24,11 @@ export const stores: Record<string, StoreUnderTest | undefined> = {
     worker: () => import('./stores/postgres/worker.js'),
     groups: OF_DATABASES,
   },
+  mysql: {
+    stage: () => import('./stores/mysql/stage.js'),
+    worker: () => import('./stores/mysql/worker.js'),
+    groups: OF_DATABASES,
+  },
   file: {
     stage: () => import('./stores/file/stage.js'),
     worker: () => import('./stores/file/worker.js'),

@@ -2,7 +2,7 @@ import { VOID, type Change, type Found, type RecordTable } from '../../lib/store
 import { changed, type Break } from './break.js';
 
 /** Stores of records. */
-export const RECORD_STORES = ['postgres', 'file'];
+export const RECORD_STORES = ['postgres', 'mysql', 'file'];
 
 /** Defects of a table of records. */
 export const tableBreaks: Record<string, Break> = {

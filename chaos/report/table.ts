@@ -36,6 +36,7 @@ const TITLES_OF_STORES: Partial<Record<string, Partial<Record<Group, string>>>> 
     loss: 'the store forgets: FLUSHALL, DEL, empty restart, lossy failover',
   },
   postgres: { server: 'server stopped, its clients or listeners killed, rows or table locked, old rows deleted, table rewritten' },
+  mysql: { server: 'server stopped, its clients killed, rows or table locked, old rows deleted, table rewritten' },
 };
 
 const REASONS: Partial<Record<Group, string>> = {
@@ -65,7 +66,10 @@ function tableOf(store: string, summaries: readonly Summary[]): string {
   const numbers = groups.map((group) => {
     const runs = ofGroup(summaries, group);
     const faults = sum(runs.flatMap(({ faults }) => Object.values(faults)));
-    return [titleOf(store, group), ...[faults, ...KINDS.map((kind) => sum(runs.map(({ kinds }) => kinds[kind]?.holdings ?? 0)))].map(String)];
+    return [
+      titleOf(store, group),
+      ...[faults, ...KINDS.map((kind) => sum(runs.map(({ kinds }) => kinds[kind]?.holdings ?? 0)))].map(String),
+    ];
   });
   return [
     `**${store}**`,

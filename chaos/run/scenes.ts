@@ -42,5 +42,6 @@ export const CI_SCENES: readonly CiScene[] = [
   ...FENCE_ONLY.map((group, i) => onRedis(`ci-${i + 6}`, [group])),
   on('postgres', 'ci-8', ['process', 'net', 'clock']),
   on('postgres', 'ci-9', ['server', 'rights', 'restart']),
-  on('file', 'ci-10', ['process', 'files', 'clock']),
+  on('mysql', 'ci-10', ['process', 'net', 'server', 'rights', 'restart', 'clock']),
+  on('file', 'ci-11', ['process', 'files', 'clock']),
 ];

@@ -6,6 +6,8 @@ import type { Random } from '../random.js';
 
 export interface OpenedStore {
   readonly store: LockStore;
+  /** what was chosen at random, for who reads the history */
+  readonly detail?: string;
   /** what a lent client has more of than before: event names with numbers */
   listeners(): string[];
   /** closes what the worker itself has opened */

@@ -23,7 +23,8 @@ export async function openStores(order: WorkerOrder, random: Random, history: Hi
   const { open } = await stores[order.store]!.worker();
   const broken = order.break === undefined ? undefined : breakOf(order.break);
   const opened = Array.from({ length: random.int(1, 2) }, (_, i) => open(order.place, random.fork(i), broken?.wrapTable));
-  const all = opened.map(({ store }) => {
+  const all = opened.map(({ store, detail = '' }) => {
+    history.write({ e: 'event', name: 'opened', key: '', detail: `${detail} with a requestTimeout of ${store.requestTimeout} ms` });
     const locks = new Locks(broken?.wrap?.(store) ?? store, {
       logger: { warn: () => undefined, error: (detail) => history.write({ e: 'trouble', what: 'logged', detail }) },
       shutdownTimeout: SHUTDOWN_TIMEOUT,

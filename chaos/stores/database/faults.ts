@@ -1,20 +1,24 @@
 import type { Fault, Strike } from '../../faults/fault.js';
 import type { Scene } from '../../run/scene.js';
 import { KEYS } from '../../worker/keys.js';
-import { databaseOf, type DatabaseStage } from './stage.js';
+import { databaseOf, type DatabaseStage, type Operator } from './stage.js';
 
 /** ms after its end when a row may be deleted here; the store itself waits for an hour. */
 const ENDED_FOR = 5_000;
 
 /** What happens to a database server. All of it concerns all workers. */
-export const databaseFaults: readonly Fault[] = [
+export function databaseFaults({ killListeners }: Operator): Fault[] {
+  const ofListeners = killListeners ? [wide('server', 'listeners killed', [0, 0], killListeners)] : [];
+  return [...FAULTS, ...ofListeners];
+}
+
+const FAULTS: readonly Fault[] = [
   wide('server', 'server stopped', [50, 2_500], async ({ server }, pause) => {
     server.pause();
     await pause();
     server.resume();
   }),
-  wide('server', 'clients killed', [0, 0], ({ operator }) => operator.killClients('all')),
-  wide('server', 'listeners killed', [0, 0], ({ operator }) => operator.killClients('listeners')),
+  wide('server', 'clients killed', [0, 0], ({ operator }) => operator.killClients()),
   wide('server', 'rows held by a transaction', [50, 2_000], ({ operator }, pause) => operator.holdRows(pause)),
   wide('server', 'table locked', [50, 2_000], ({ operator }, pause) => operator.holdTable(pause)),
   wide('server', 'old rows deleted', [0, 0], ({ operator }) => operator.sweep(ENDED_FOR)),

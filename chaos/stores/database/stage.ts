@@ -17,8 +17,10 @@ export interface DatabaseServer {
 
 /** What an operator does at one kind of database. */
 export interface Operator {
-  /** Cuts the connections of all workers, or only those that listen, where some do. */
-  killClients(which: 'all' | 'listeners'): Promise<void>;
+  /** Cuts the connections of all workers. */
+  killClients(): Promise<void>;
+  /** Cuts those that listen, where some do. */
+  killListeners?(): Promise<void>;
   /** Holds what has been written, or all of the table, in a transaction of its own for a while. */
   holdRows(pause: () => Promise<void>): Promise<void>;
   holdTable(pause: () => Promise<void>): Promise<void>;
@@ -46,11 +48,12 @@ export interface DatabaseStageParts {
 /** A database server, and a proxy before it for each worker. */
 export class DatabaseStage implements Stage {
   readonly isShared = true;
-  readonly faults: readonly Fault[] = databaseFaults;
+  readonly faults: readonly Fault[];
   readonly proxies: readonly TcpProxy[];
   readonly change: Stage['change'];
 
   constructor(private readonly parts: DatabaseStageParts) {
+    this.faults = databaseFaults(parts.operator);
     this.proxies = parts.proxies;
     this.change = parts.change;
   }

@@ -29,11 +29,12 @@ export function postgresOperator(connection: PostgresConnection): Operator {
       await pause();
       await client.query('COMMIT');
     });
+  async function kill(which = ''): Promise<void> {
+    await ask(`SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE usename = $1 ${which}`, [ROLE]);
+  }
   return {
-    async killClients(which) {
-      const some = which === 'listeners' ? "AND query LIKE 'LISTEN %'" : '';
-      await ask(`SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE usename = $1 ${some}`, [ROLE]);
-    },
+    killClients: () => kill(),
+    killListeners: () => kill("AND query LIKE 'LISTEN %'"),
     holdRows: hold(`SELECT key FROM ${TABLE} FOR UPDATE`),
     holdTable: hold(`LOCK TABLE ${TABLE}`),
     forbid: async (rights) => void (await ask(`REVOKE ${rights} ON ${TABLE} FROM ${ROLE}`)),

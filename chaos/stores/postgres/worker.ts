@@ -25,7 +25,10 @@ export function open(place: unknown, random: Random, breakTable?: (table: Record
     return own(recordStore(breakTable(table)));
   }
   const way = random.pick(['url', 'url', 'pool', 'query'] as const);
-  if (way === 'url') return own(postgresStore({ url, requestTimeout, prepare: random.chance(0.7), max: random.int(1, 4) }));
+  if (way === 'url') {
+    const [prepare, max] = [random.chance(0.7), random.int(2, 4)];
+    return { ...own(postgresStore({ url, requestTimeout, prepare, max })), detail: `url, ${prepare ? '' : 'not '}prepared, of ${max}` };
+  }
   return lent(way, url, requestTimeout);
 }
 
@@ -43,5 +46,5 @@ function lent(way: 'pool' | 'query', url: string, requestTimeout: number): Opene
     way === 'pool'
       ? postgresStore({ pool: pool as never, requestTimeout })
       : postgresStore({ query: (text, values) => pool.query(text, values), listen: { connectionString: url }, requestTimeout });
-  return { store, listeners, closeLent: () => pool.end() };
+  return { store, detail: way, listeners, closeLent: () => pool.end() };
 }
