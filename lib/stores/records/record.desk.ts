@@ -1,6 +1,6 @@
 import { asStoreError, StoreError } from '../../core/model/errors.js';
 import { RequestDeadlines, type TimedRequest } from '../../core/store/request-deadlines.js';
-import { idle } from '../../core/util/clock.js';
+import { after } from '../../core/util/clock.js';
 import { detached } from '../../core/util/detached.js';
 import { LinkedEntry } from '../../core/util/linked-list.js';
 import { RecordClock } from './record.clock.js';
@@ -118,7 +118,7 @@ export class RecordDesk implements Desk {
       const { version, record, fence } = found;
       this.remember(key, { version: version === '' ? VOID : version, record, fence, mayBeOutdated: seen?.mayBeOutdated });
       if (change.expected === undefined || tries <= SWIFT_TRIES) continue;
-      await idle(Math.random() * Math.min(2 ** tries, LONGEST_PAUSE));
+      await pause(Math.random() * Math.min(2 ** tries, LONGEST_PAUSE));
       isFresh = false;
     }
   }
@@ -208,6 +208,11 @@ export class RecordDesk implements Desk {
     const [oldest = ''] = this.seen.keys();
     this.seen.delete(oldest);
   }
+}
+
+/** Somebody waits for what comes after it, so it keeps the process alive. */
+function pause(delay: number): Promise<void> {
+  return new Promise((resolve) => void after(delay, resolve));
 }
 
 function lookAt(key: string): Change {
