@@ -66,7 +66,9 @@ function report(title, digits, results, goals) {
 const lone = await rounds({ bare, ours, 'ours, new keys': news }, loneCaller);
 report('Postgres, a lone acquire and release, p50 in ms', 3, lone, { ours: '; goal: at most 1.2' });
 const many = await rounds({ bare, ours, 'ours, new keys': news }, manyCallers, 5);
-report(`Postgres, ${CALLERS} callers of keys of their own, pairs/s over ${CONNECTIONS} connections`, 0, many, { ours: '; goal: at least 4' });
+report(`Postgres, ${CALLERS} callers of keys of their own, pairs/s over ${CONNECTIONS} connections`, 0, many, {
+  ours: '; goal: at least 4',
+});
 
 await locks.close();
 await pool.end();
