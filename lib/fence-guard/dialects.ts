@@ -1,5 +1,6 @@
 import type { Run } from './run.js';
 
+/** The kinds of SQL that the fence guard speaks; `'mysql'` is MariaDB as well. */
 export type FenceDialect = 'postgres' | 'mysql' | 'sqlite';
 
 /** What a guard found: our token is the largest, or a larger one was seen. */
