@@ -53,6 +53,8 @@ export interface LatchRecord {
   count: number;
   round: number;
   endsAt: number;
+  /** Milliseconds from the request that set the end. */
+  ttl: number;
   /** The last operation of each line: its number, its reply, and when it may be forgotten. */
   lines: Record<string, readonly [number: number, reply: number, endsAt: number]>;
   /** Owners that wait, and their inboxes. */
