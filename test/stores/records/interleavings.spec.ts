@@ -114,7 +114,7 @@ describe('the model finds', () => {
       rows.set(change.key, { ...rows.get(change.key)!, version });
       return { ...found, version };
     };
-    await expect(lease('0AR 1AR', { apply, failures: 1 })).rejects.toThrow('is told that it was lost');
+    await expect(lease('0AR 1AR', { apply, failures: 1 })).rejects.toThrow('has ended, and has the key');
   });
 
   it('a table that says that it has made a change, and has not', async () => {
