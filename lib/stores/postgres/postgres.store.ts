@@ -44,6 +44,8 @@ export type PostgresStoreOptions = PostgresConnectionOptions & {
 
 const SOURCES = ['url', 'pool', 'query'] as const;
 const TABLE = 'distributed_lock';
+/** Connections of a pool of `pg` that says nothing of it. */
+const MAX_OF_PG = 10;
 /** Node fires a longer timer at once. */
 const LONGEST = 2 ** 31 - 1;
 /** Milliseconds until a connection of our own that is idle is closed. */
@@ -89,7 +91,10 @@ export function postgresSchema({ table = TABLE }: { table?: string } = {}): stri
 export function connectionOf(options: PostgresStoreOptions, requestTimeout: number): PostgresConnection {
   const listenAt = options.listen?.connectionString;
   if ('query' in options) return new QueryConnection(options.query, requestTimeout, listenAt);
-  if ('pool' in options) return new PoolConnection({ requestTimeout, prepare: false, listenAt }, options.pool, undefined);
+  if ('pool' in options) {
+    const { max = MAX_OF_PG } = options.pool.options as { max?: number };
+    return new PoolConnection({ requestTimeout, max, prepare: false, listenAt }, options.pool, undefined);
+  }
   const { url, prepare = true, max = 4 } = options;
   // No settings of the session: poolers refuse them.
   const limits = { max, connectionTimeoutMillis: requestTimeout, idleTimeoutMillis: IDLE, allowExitOnIdle: true, keepAlive: true };
@@ -97,7 +102,7 @@ export function connectionOf(options: PostgresStoreOptions, requestTimeout: numb
     const { Pool } = await driver();
     return new Pool({ connectionString: url, ...limits });
   };
-  return new PoolConnection({ requestTimeout, prepare, listenAt }, undefined, makePool);
+  return new PoolConnection({ requestTimeout, max, prepare, listenAt }, undefined, makePool);
 }
 
 /** Returns what is given: an option that is `undefined` is not. */
