@@ -44,7 +44,7 @@ function lent(way: 'pool' | 'query', url: string, requestTimeout: number): Opene
   const listeners = watchListeners(pool);
   const store =
     way === 'pool'
-      ? postgresStore({ pool: pool as never, requestTimeout })
+      ? postgresStore({ pool, requestTimeout })
       : postgresStore({ query: (text, values) => pool.query(text, values), listen: { connectionString: url }, requestTimeout });
   return { store, detail: way, listeners, closeLent: () => pool.end() };
 }
