@@ -76,6 +76,32 @@ describe('a process that asks a table', () => {
     expect(written()).toHaveLength(2);
   });
 
+  it('sends no change that nobody waits for any more, and never two of one key together', async () => {
+    const busy = Object.assign(new MapTable(data, { before: () => until }, REQUEST_TIMEOUT), { atOnce: 1 });
+    let open = (): void => undefined;
+    let until: Promise<void> | undefined;
+    const keys: string[][] = [];
+    const exchange = busy.exchange.bind(busy);
+    busy.exchange = (changes) => {
+      keys.push(changes.map(({ key }) => key));
+      return exchange(changes);
+    };
+    const waiting = recordStore(busy);
+    await acquire({ key: 'known' }, waiting);
+    keys.length = 0;
+    until = new Promise((resolve) => (open = resolve));
+    const stuck = acquire({ key: 'stuck' }, waiting).catch((error: unknown) => error);
+    await eventually(() => keys.length === 1);
+    const given = acquire({}, waiting).catch((error: unknown) => error);
+    expect(await stuck).toBeInstanceOf(StoreError);
+    expect(await given).toBeInstanceOf(StoreError);
+    until = undefined;
+    await waiting.mutex.leave({ key: 'key', owner: 'a' });
+    expect(await acquire({ owner: 'b' }, waiting)).toMatchObject({ granted: true });
+    expect(keys.filter((each) => new Set(each).size < each.length)).toEqual([]);
+    open();
+  });
+
   it('never conflicts with itself', async () => {
     await Promise.all(
       Array.from({ length: 50 }, async (_, index) => {
