@@ -4,6 +4,7 @@ import type { LockStore } from '../../../lib/core/store/lock-store.js';
 import { recordStore } from '../../../lib/stores/records/record.store.js';
 import { TOUCH, type Change, type Found } from '../../../lib/stores/records/record.table.js';
 import { eventually } from '../../support/eventually.js';
+import { pause } from '../../support/time.js';
 import { MapData, MapTable, type MapTableHooks } from '../../support/map-table.js';
 
 const REQUEST_TIMEOUT = 300;
@@ -92,9 +93,12 @@ describe('a process that asks a table', () => {
     until = new Promise((resolve) => (open = resolve));
     const stuck = acquire({ key: 'stuck' }, waiting).catch((error: unknown) => error);
     await eventually(() => keys.length === 1);
+    const next = acquire({ key: 'stuck, too' }, waiting).catch((error: unknown) => error);
+    await pause(REQUEST_TIMEOUT / 2);
+    // The next one is sent after a requestTimeout, and is under way when the wait of this one ends.
     const given = acquire({}, waiting).catch((error: unknown) => error);
-    expect(await stuck).toBeInstanceOf(StoreError);
-    expect(await given).toBeInstanceOf(StoreError);
+    for (const each of [stuck, next, given]) expect(await each).toBeInstanceOf(StoreError);
+    expect(keys).toEqual([['stuck'], ['stuck, too']]);
     until = undefined;
     await waiting.mutex.leave({ key: 'key', owner: 'a' });
     expect(await acquire({ owner: 'b' }, waiting)).toMatchObject({ granted: true });
@@ -123,6 +127,20 @@ describe('a process that asks a table', () => {
     expect(await store.mutex.renew([{ key: 'key', owner: 'a', ttl: 60_000 }])[0]).toBe('renewed');
     expect(conflicts).toBe(6);
     expect((await other.mutex.check({ key: 'key', owner: 'a' })).remaining).toBeGreaterThan(30_000);
+  });
+
+  it('makes one that is faster each time look first, and gets in', async () => {
+    await acquire();
+    let [conflicts, isTouched] = [0, false];
+    before = async (change) => {
+      if (change.expected === TOUCH) isTouched = true;
+      if (change.expected === undefined || isTouched) return;
+      conflicts++;
+      await acquire({ owner: 'b', queue: true }, other);
+      await other.mutex.leave({ key: 'key', owner: 'b' });
+    };
+    expect(await store.mutex.renew([{ key: 'key', owner: 'a', ttl: 60_000 }])[0]).toBe('renewed');
+    expect(conflicts).toBe(2);
   });
 
   it('gives tokens that follow what the table knows, which may be later than it knew', async () => {
