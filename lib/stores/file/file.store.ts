@@ -4,6 +4,7 @@ import type { LockStore } from '../../core/store/lock-store.js';
 import { recordStore } from '../records/record.store.js';
 import { FileTable } from './file.table.js';
 
+/** Options of {@link fileStore}. */
 export interface FileStoreOptions {
   /** Where the locks are, on a local file system. All processes that share locks name the same one. It is made if it is missing. */
   directory: string;

@@ -67,7 +67,7 @@ export interface RecordTable extends Pick<LockStore, 'name' | 'requestTimeout' |
    * Makes each change that is still possible. The changes are of different keys, and independent of each other: none is made or fails because of
    * another one. An answer may take as long as it needs; whoever asked waits for a `requestTimeout`.
    *
-   * @returns one promise for each change. It rejects with a {@link StoreError}: the outcome is unknown, unless the error `isUnsent`.
+   * @returns one promise for each change. It rejects with a `StoreError`: the outcome is unknown, unless the error `isUnsent`.
    */
   exchange(changes: readonly Change[]): readonly Promise<Found>[];
   /** How many calls of {@link exchange} it can serve at a time. Changes that come meanwhile go together with the next call. Default: any number. */
