@@ -8,6 +8,7 @@ interface FakeTimer {
 /** The part of @sinonjs/fake-timers, which Jest, Vitest and Sinon install, that the kit uses. Times are milliseconds. */
 export interface FakeClock {
   readonly now: number;
+  readonly performance: { now(): number };
   /** A map since version 15, an object before that. */
   readonly timers?: ReadonlyMap<unknown, FakeTimer> | Readonly<Record<string, FakeTimer>>;
   /** Goes to the first timer and calls it. */
@@ -31,7 +32,7 @@ export function requireFakeClock(caller: string): FakeClock {
   const clock = fakeClock();
   if (!clock) throw new Error(`${caller} needs fake timers. ${HOW}`);
   // The library reads performance.now(). Where that stays real, leases never age.
-  if (!(performance.now as { clock?: FakeClock }).clock && !isFaked(clock)) {
+  if (performance.now() !== clock.performance.now()) {
     throw new Error(`${caller}: the fake timers leave "performance" real, so that leases would never end. ${HOW}`);
   }
   return clock;
@@ -42,18 +43,18 @@ export function nextDue({ timers = {} }: FakeClock): number {
   let due = Infinity;
   // By its method: the map may come from another realm.
   const all = typeof timers.values === 'function' ? (timers as ReadonlyMap<unknown, FakeTimer>).values() : Object.values(timers);
-  for (const { callAt } of all) due = Math.min(due, callAt);
+  for (const { callAt } of all as Iterable<FakeTimer>) due = Math.min(due, callAt);
   return due;
 }
 
-/** One turn of the real event loop: all promises that can settle have settled, and I/O that is there was read. */
-export function settled(): Promise<void> {
-  return new Promise((resolve) => void setImmediate(resolve));
-}
+const { nextTick } = process as { nextTick: (this: void, callback: () => void) => void };
+/** The real one, unless a configuration of the runner has faked it before this file was loaded. */
+const soon: (this: void, callback: () => void) => unknown = 'clock' in nextTick ? setImmediate : nextTick;
 
-/** Whether `performance` moves with the clock. */
-function isFaked(clock: FakeClock): boolean {
-  const before = performance.now();
-  clock.tick(0);
-  return performance.now() === before;
+/**
+ * One turn of the real event loop: all promises that can settle have settled, also those that a `setImmediate` resolves, and I/O that is there was read.
+ */
+export function settled(): Promise<void> {
+  // First all microtasks, so that this is behind what they have queued.
+  return new Promise((resolve) => void soon(() => void setImmediate(resolve)));
 }
