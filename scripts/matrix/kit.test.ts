@@ -115,7 +115,10 @@ describe('the test kit', () => {
   it('replaces the store of a whole app', async () => {
     await module.close();
     const store = redisStore({ url: 'redis://localhost:1' });
-    const app = Test.createTestingModule({ imports: [DistributedLockModule.forRoot({ store, namespace: 'app:' })], providers: [StockService] });
+    const app = Test.createTestingModule({
+      imports: [DistributedLockModule.forRoot({ store, namespace: 'app:' })],
+      providers: [StockService],
+    });
     module = await DistributedLockTestingModule.replace(app).compile();
     locks = module.get(LockProbe);
     await module.get(StockService).reduce('apple');
