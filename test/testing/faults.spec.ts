@@ -190,6 +190,20 @@ describe.each(kinds)('a call that returns a %s', (returns) => {
   });
 });
 
+describe('dropReply', () => {
+  it.each(['acquire', 'release'] as const)('a request whose reply is dropped is made: %s', async (request) => {
+    await open();
+    const inner = memoryStore();
+    const made = jest.spyOn(inner.mutex, request);
+    const locks = new Locks(faultyStore(inner, [{ on: request, dropReply: request }]), { logger: false });
+    const used = locks.using('k', async () => 5);
+    await passTime(5_000);
+    expect(await used).toBe(5);
+    expect(made).toHaveBeenCalledTimes(2);
+    await locks.close();
+  });
+});
+
 describe('lose', () => {
   it('says what is held if the key is not', async () => {
     const { app, locks } = await open();
