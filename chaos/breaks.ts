@@ -1,13 +1,13 @@
-import type { LockStore } from '../lib/core.js';
 import type { Break } from './breaks/break.js';
 import { mutexBreaks } from './breaks/mutex.js';
 import { otherBreaks } from './breaks/other.js';
+import { tableBreaks } from './breaks/table.js';
 
-export const BREAKS: Record<string, Break> = { ...mutexBreaks, ...otherBreaks };
+export const BREAKS: Record<string, Break> = { ...mutexBreaks, ...otherBreaks, ...tableBreaks };
 
 /** @throws {Error} when there is no such break. */
-export function breakStore(store: LockStore, name: string): LockStore {
+export function breakOf(name: string): Break {
   const broken = BREAKS[name];
   if (!broken) throw new Error(`Unknown break "${name}". Known are: ${Object.keys(BREAKS).join(', ')}`);
-  return broken.wrap(store);
+  return broken;
 }

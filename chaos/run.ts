@@ -3,15 +3,16 @@ import { rmSync, writeFileSync } from 'node:fs';
 import { prove } from './prove.js';
 import { HELP, readFlags, type Flags } from './run/flags.js';
 import { run, type RunOptions } from './run/run.js';
-import { CI_LENGTH, CI_SCENES, eachGroup, scenesOf } from './run/scenes.js';
+import { CI_SCENES, eachGroup, scenesOf } from './run/scenes.js';
 import { summarize, tellSummaries, type Summary } from './run/summary.js';
 import { tellFailure, tellSuccess } from './run/tell.js';
+import { stores } from './stores.js';
 
 // Whatever was started ends on exit, which a signal alone does not cause.
 for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) process.once(signal, () => process.exit(1));
 const flags = readFlags();
 if (flags === 'help') console.log(HELP);
-else process.exit((await (flags.prove ? prove(flags.break) : runAll(flags))) ? 0 : 1);
+else process.exit((await (flags.prove ? prove(flags.break, flags.stores) : runAll(flags))) ? 0 : 1);
 
 async function runAll(all: Flags): Promise<boolean> {
   const summaries: Summary[] = [];
@@ -32,15 +33,13 @@ async function runAll(all: Flags): Promise<boolean> {
   return isWell;
 }
 
-function runsOf({ seed, minutes, kinds, groups, store, workers, each, ci, break: broken }: Flags): RunOptions[] {
-  const common = { kinds, store, workers, break: broken };
-  if (ci) return CI_SCENES.map((scene) => ({ ...common, ...scene, length: CI_LENGTH }));
-  const scenes = each ? eachGroup(groups) : scenesOf(groups);
+function runsOf({ seed, minutes, kinds, groups, stores: names, workers, each, ci, break: broken }: Flags): RunOptions[] {
+  const common = { seed, kinds, workers, break: broken };
+  if (ci) return CI_SCENES.filter(({ store }) => names?.includes(store) ?? true).map((scene) => ({ ...common, ...scene }));
+  const scenes = (names ?? ['redis']).flatMap((store) => {
+    const possible = groups.filter((group) => stores[store]!.groups.includes(group));
+    return (each ? eachGroup(possible) : scenesOf(possible)).map((scene) => ({ store, ...scene }));
+  });
   const shares = scenes.reduce((sum, { share }) => sum + share, 0);
-  return scenes.map(({ groups: those, share }) => ({
-    ...common,
-    seed,
-    groups: those,
-    length: Math.round((minutes * 60_000 * share) / shares),
-  }));
+  return scenes.map(({ share, ...scene }) => ({ ...common, ...scene, length: Math.round((minutes * 60_000 * share) / shares) }));
 }

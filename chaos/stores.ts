@@ -1,3 +1,4 @@
+import type { Group } from './faults/fault.js';
 import type { StageModule, WorkerModule } from './stores/store.js';
 
 interface StoreUnderTest {
@@ -5,10 +6,37 @@ interface StoreUnderTest {
   stage(): Promise<StageModule>;
   /** how a worker opens it */
   worker(): Promise<WorkerModule>;
+  /** what can happen to it; the others are left out */
+  readonly groups: readonly Group[];
 }
+
+const OF_REDIS: readonly Group[] = [
+  ...(['process', 'net', 'server', 'rights', 'memory', 'restart', 'failover', 'sentinel', 'clock'] as const),
+  ...(['loss', 'clock-server'] as const),
+];
+const OF_DATABASES: readonly Group[] = ['process', 'net', 'server', 'rights', 'restart', 'clock', 'loss'];
 
 /** The stores that can be tested, by name. */
 export const stores: Record<string, StoreUnderTest | undefined> = {
-  redis: { stage: () => import('./stores/redis/start.js'), worker: () => import('./stores/redis/worker.js') },
-  memory: { stage: () => import('./stores/memory/stage.js'), worker: () => import('./stores/memory/worker.js') },
+  redis: { stage: () => import('./stores/redis/start.js'), worker: () => import('./stores/redis/worker.js'), groups: OF_REDIS },
+  postgres: {
+    stage: () => import('./stores/postgres/stage.js'),
+    worker: () => import('./stores/postgres/worker.js'),
+    groups: OF_DATABASES,
+  },
+  mysql: {
+    stage: () => import('./stores/mysql/stage.js'),
+    worker: () => import('./stores/mysql/worker.js'),
+    groups: OF_DATABASES,
+  },
+  file: {
+    stage: () => import('./stores/file/stage.js'),
+    worker: () => import('./stores/file/worker.js'),
+    groups: ['process', 'files', 'clock', 'loss'],
+  },
+  memory: {
+    stage: () => import('./stores/memory/stage.js'),
+    worker: () => import('./stores/memory/worker.js'),
+    groups: ['process', 'clock'],
+  },
 };

@@ -1,4 +1,5 @@
 import type { AcquireReply, LockStore } from '../../lib/core.js';
+import type { RecordTable } from '../../lib/stores/records/record.table.js';
 import type { Kind } from '../history/entry.js';
 import type { OracleName } from '../oracles/oracle.js';
 
@@ -8,7 +9,11 @@ export interface Break {
   readonly kinds: readonly Kind[];
   /** ms of load, where the usual time is too short for it to show */
   readonly length?: number;
-  wrap(store: LockStore): LockStore;
+  /** the stores on which it is tried; default: only Redis */
+  readonly stores?: readonly string[];
+  readonly wrap?: (store: LockStore) => LockStore;
+  /** of stores of records */
+  readonly wrapTable?: (table: RecordTable) => RecordTable;
 }
 
 let lastToken = Date.now() * 1_000;

@@ -1,6 +1,7 @@
 import type { AcquireReply, LeaseDriver, LockStore } from '../../lib/core.js';
 import type { OracleName } from '../oracles/oracle.js';
 import { changed, granted, type Break } from './break.js';
+import { RECORD_STORES } from './table.js';
 
 const pause = (ms: number): Promise<void> => new Promise((resolve) => setTimeout(resolve, ms));
 let times = 0;
@@ -48,12 +49,15 @@ export const mutexBreaks: Record<string, Break> = {
     renew: (batch) => driver.renew(batch).map((reply) => (times++ % 3 === 0 ? reply.then(() => 'lost') : reply)),
   })),
   /** A key beside the lock stays for an hour. */
-  'leaves-a-key': mutexes('nothing left', (driver) => ({
-    async acquire(request) {
-      await driver.acquire({ ...request, key: `${request.key}:x`, ttl: 3_600_000, queue: false, yields: undefined });
-      return driver.acquire(request);
-    },
-  })),
+  'leaves-a-key': {
+    ...mutexes('nothing left', (driver) => ({
+      async acquire(request) {
+        await driver.acquire({ ...request, key: `${request.key}:x`, ttl: 3_600_000, queue: false, yields: undefined });
+        return driver.acquire(request);
+      },
+    })),
+    stores: ['redis', ...RECORD_STORES],
+  },
   /** Who waits is neither woken nor asks again. */
   'lets-wait': mutexes('liveness', (driver) => {
     const asked = new Set<string>();

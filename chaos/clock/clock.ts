@@ -12,10 +12,12 @@ export interface WrongClock {
   set(ms: number): void;
 }
 
+const folders: string[] = [];
+
 /** A wall clock that can jump: a small library, compiled here, that is loaded before libc. */
 export async function startClock(): Promise<WrongClock> {
   const folder = mkdtempSync(join(tmpdir(), 'chaos-clock-'));
-  process.once('exit', () => rmSync(folder, { recursive: true, force: true }));
+  if (folders.push(folder) === 1) process.once('exit', removeAll);
   const library = join(folder, 'clock-shim.so');
   const source = fileURLToPath(new URL('clock-shim.c', import.meta.url));
   await promisify(execFile)('cc', ['-shared', '-fPIC', '-O1', '-o', library, source, '-ldl']);
@@ -24,4 +26,8 @@ export async function startClock(): Promise<WrongClock> {
   const set = (ms: number): void => writeFileSync(file, String(Math.round(ms)).padStart(16), { flag: 'r+' });
   writeFileSync(file, '0'.padStart(16));
   return { env: { LD_PRELOAD: library, CHAOS_CLOCK: file }, set };
+}
+
+function removeAll(): void {
+  for (const folder of folders) rmSync(folder, { recursive: true, force: true });
 }

@@ -1,6 +1,6 @@
 import type { Scene } from '../run/scene.js';
 
-export const SURVIVABLE = ['process', 'net', 'server', 'rights', 'memory', 'restart', 'failover', 'sentinel', 'clock'] as const;
+export const SURVIVABLE = ['process', 'net', 'server', 'rights', 'memory', 'restart', 'failover', 'sentinel', 'files', 'clock'] as const;
 /** The store forgets, or its clock jumps: only the fencing token helps. */
 export const FENCE_ONLY = ['loss', 'clock-server'] as const;
 export const GROUPS = [...SURVIVABLE, ...FENCE_ONLY] as const;

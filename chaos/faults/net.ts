@@ -1,15 +1,20 @@
 import type { TcpProxy } from '../../test/support/tcp-proxy.js';
+import type { Stage } from '../stores/store.js';
 import type { Fault, Strike } from './fault.js';
 
 /** A fault of the way between one worker and the store, healed when its time is over. */
-function net(name: string, duration: Fault['duration'], begin: (proxy: TcpProxy, strike: Strike) => void | Promise<void>): Fault {
+function net(
+  name: string,
+  duration: Fault['duration'],
+  begin: (proxy: TcpProxy, strike: Strike, stage: Stage) => void | Promise<void>,
+): Fault {
   return {
     name,
     group: 'net',
     duration,
     async strike(scene, strike) {
       const proxy = scene.stage.proxies[strike.slot]!;
-      await begin(proxy, strike);
+      await begin(proxy, strike, scene.stage);
       await scene.pause(strike.duration);
       await proxy.heal();
     },
@@ -28,8 +33,8 @@ export const netFaults: Fault[] = [
     proxy.refuse();
     proxy.cut();
   }),
-  net('reply to a script lost, then cut', [200, 1_500], (proxy, { extent }) => {
-    proxy.dropReplyTo('evalsha', { times: 1 + Math.floor(3 * extent) });
+  net('reply to a change lost, then cut', [200, 1_500], (proxy, { extent }, { change }) => {
+    proxy.dropReplyTo(change!, { times: 1 + Math.floor(3 * extent) });
   }),
   // Nothing is healed before the server has got the late requests: healing would not stop them.
   net('cut, and requests delivered late', [0, 3_000], (proxy, { duration, extent }) =>

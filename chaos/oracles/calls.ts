@@ -1,4 +1,5 @@
 import type { Asked, Entry, Said } from '../history/entry.js';
+import type { Facts } from './oracle.js';
 
 /** All that the history says of one call. */
 export interface CallStory {
@@ -52,16 +53,17 @@ export interface Claim {
 
 /**
  * A claim reaches from the grant to the release, the end of validity that was said last, or the abort of its signal, whichever comes first. A
- * killed worker's claim is not cut short: the store cannot know of its death, so the key must not be given to another one before.
+ * killed worker's claim is not cut short, unless the store can know of its death: the key must not be given to another one before.
  */
-export function claimsOf(calls: readonly CallStory[]): Claim[] {
+export function claimsOf(calls: readonly CallStory[], { knowsDeaths = false }: Pick<Facts, 'knowsDeaths'>): Claim[] {
   const claims: Claim[] = [];
   for (const call of calls) {
-    const { asked, granted, releasing, signal } = call;
+    const { asked, granted, releasing, signal, killed } = call;
     granted?.leases.forEach(({ key, token, owner, remaining }, i) => {
       const valid = call.claims.filter((claim) => claim.remaining[i]! > 0);
       const validUntil = Math.max(granted.t + remaining, ...valid.map((claim) => claim.t + claim.remaining[i]!));
-      const to = Math.min(validUntil, releasing?.t ?? Infinity, isLoss(signal) ? signal.t : Infinity);
+      const death = (knowsDeaths && killed) || Infinity;
+      const to = Math.min(validUntil, releasing?.t ?? Infinity, isLoss(signal) ? signal.t : Infinity, death);
       if (to > granted.t) claims.push({ from: granted.t, to, validUntil, key, token, owner, asked, call });
     });
   }

@@ -6,12 +6,12 @@ import type { Oracle, Violation } from './oracle.js';
 const SLACK = 5;
 
 /** G4, G6: as long as the store forgets nothing, a lease is not lost before its end: neither by a renewal's answer nor by a release's. */
-export const earlyLoss: Oracle = (history, { lossy }) => {
-  if (lossy) return [];
+export const earlyLoss: Oracle = (history, facts) => {
+  if (facts.lossy) return [];
   const closing = new Map(select(history, 'closing').map(({ w, t }) => [w, t]));
   const calls = callsOf(history);
   const byId = new Map(calls.map((call) => [call.asked.id, call]));
-  const claims = claimsOf(calls);
+  const claims = claimsOf(calls, facts);
   // Of several leases that were taken together the first end is that of all.
   const ends = new Map<string, number>();
   for (const { asked, validUntil } of claims) ends.set(asked.id, Math.min(ends.get(asked.id) ?? Infinity, validUntil));

@@ -9,6 +9,8 @@ export type OracleName = (typeof ORACLES)[number];
 export interface Facts {
   /** The store was made to forget, or its clock jumped: then only what the fencing token guards must be right. */
   lossy: boolean;
+  /** The store sees that a process is dead, and takes its keys from it. */
+  knowsDeaths?: boolean;
   fenced: FencedTotals[];
   /** what was left in the store */
   leftovers: Leftover[];

@@ -2,9 +2,9 @@ import { callsOf, claimsOf, groupBy, type Claim } from './calls.js';
 import type { Oracle, Violation } from './oracle.js';
 
 /** G2: no two exclusive claims of a key at a time, no reader beside a writer, no more permits than there are. */
-export const overlap: Oracle = (history, { lossy }) => {
-  if (lossy) return [];
-  const byKey = groupBy(claimsOf(callsOf(history)), ({ key }) => key);
+export const overlap: Oracle = (history, facts) => {
+  if (facts.lossy) return [];
+  const byKey = groupBy(claimsOf(callsOf(history), facts), ({ key }) => key);
   return [...byKey.values()].flatMap(overlapsOfKey);
 };
 

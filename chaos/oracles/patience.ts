@@ -6,6 +6,8 @@ import { Standstills } from './windows.js';
 
 /** ms by which a call may end late on a loaded machine, beside the standstills that its worker measured */
 const SLACK = 300;
+/** ms in which a worker that goes on after a standstill has noted it */
+const TIME_TO_NOTE = 500;
 
 /** G9: a call has its answer when its patience and one requestTimeout are over, and at once when it is aborted. */
 export const patience: Oracle = (history) => {
@@ -18,8 +20,8 @@ export const patience: Oracle = (history) => {
     const promised = deadlineOf(call, closing.get(asked.w)) + SLACK;
     if (end <= promised) return [];
     const deadline = standstills.putOff(asked.w, asked.t, promised);
-    // A killed worker that was stopped before has nothing to say.
-    if (end <= deadline || (lastSeen.get(asked.w) ?? 0) <= deadline) return [];
+    // A killed worker that was stopped before has nothing to say, or no time to note that it stood still.
+    if (end <= deadline || (lastSeen.get(asked.w) ?? 0) <= deadline || end > (call.killed ?? Infinity) - TIME_TO_NOTE) return [];
     const late = end === Infinity ? 'never' : `${(end - deadline).toFixed(0)} ms too late`;
     const patience = asked.patience === null ? 'endless patience' : `a patience of ${asked.patience} ms`;
     const what = `${asked.id} with ${patience}${call.aborting ? ', aborted,' : ''} has its answer ${late}`;

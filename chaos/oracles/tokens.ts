@@ -7,7 +7,7 @@ import type { Facts, Oracle, Violation } from './oracle.js';
  * of one process may share an owner, and one that the store has forgotten goes on giving its tokens away until its process hears of it.
  */
 export const tokens: Oracle = (history, facts) => {
-  const byKey = groupBy(claimsOf(callsOf(history)), ({ key }) => key);
+  const byKey = groupBy(claimsOf(callsOf(history), facts), ({ key }) => key);
   return [...byKey.values()].flatMap((claims) => tokensOfKey(claims, facts));
 };
 

@@ -25,7 +25,7 @@ function wrongErrors(history: readonly Entry[]): Violation[] {
   return callsOf(history).flatMap((call): Violation[] => {
     const { asked, ended } = call;
     if (!ended || isFair(call, ended, closing)) return [];
-    const isRefused = /NOPERM|NOAUTH/.test(ended.error) && withoutRights.some(({ from, to }) => from < ended.t && to > asked.t);
+    const isRefused = /NOPERM|NOAUTH|denied/.test(ended.error) && withoutRights.some(({ from, to }) => from < ended.t && to > asked.t);
     if (ended.outcome === 'final' && isRefused) return [];
     return [{ ...violation(ended.t, `${asked.id} ended as "${ended.outcome}": ${ended.error}`), kind: asked.kind, key: asked.keys[0] }];
   });

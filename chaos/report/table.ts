@@ -17,15 +17,26 @@ const INVARIANTS: readonly { title: string; oracles: readonly OracleName[]; need
 const TITLES: Record<Group, string> = {
   process: 'processes killed, stopped, blocked',
   net: 'a bad network: delays, losses, cuts, late delivery',
-  server: 'server stopped, paused, its clients killed, scripts forgotten',
+  server: 'server stopped, its clients killed',
   rights: 'rights taken away for a while',
   memory: 'server out of memory for a while',
-  restart: 'server killed and restarted, `appendfsync always`',
+  restart: 'server killed and restarted',
   failover: 'failover that loses nothing',
   sentinel: 'failover by Sentinel that loses nothing',
+  files: 'inboxes and drafts removed, litter of dead processes, swept early',
   clock: 'wall clocks of the apps jump',
-  loss: 'the store forgets: FLUSHALL, DEL, empty restart, lossy failover',
+  loss: 'the store forgets: some or all of its records are deleted',
   'clock-server': 'wall clock of the server jumps by 40 s',
+};
+
+const TITLES_OF_STORES: Partial<Record<string, Partial<Record<Group, string>>>> = {
+  redis: {
+    server: 'server stopped, paused, its clients killed, scripts forgotten',
+    restart: 'server killed and restarted, `appendfsync always`',
+    loss: 'the store forgets: FLUSHALL, DEL, empty restart, lossy failover',
+  },
+  postgres: { server: 'server stopped, its clients or listeners killed, rows or table locked, old rows deleted, table rewritten' },
+  mysql: { server: 'server stopped, its clients killed, rows or table locked, old rows deleted, table rewritten' },
 };
 
 const REASONS: Partial<Record<Group, string>> = {
@@ -49,13 +60,16 @@ export function tablesOf(summaries: readonly Summary[]): string {
 function tableOf(store: string, summaries: readonly Summary[]): string {
   const groups = GROUPS.filter((group) => ofGroup(summaries, group).length > 0);
   const promises = groups.map((group) => [
-    TITLES[group],
+    titleOf(store, group),
     ...INVARIANTS.map((invariant) => cellOf(ofGroup(summaries, group), group, invariant)),
   ]);
   const numbers = groups.map((group) => {
     const runs = ofGroup(summaries, group);
     const faults = sum(runs.flatMap(({ faults }) => Object.values(faults)));
-    return [TITLES[group], ...[faults, ...KINDS.map((kind) => sum(runs.map(({ kinds }) => kinds[kind]?.holdings ?? 0)))].map(String)];
+    return [
+      titleOf(store, group),
+      ...[faults, ...KINDS.map((kind) => sum(runs.map(({ kinds }) => kinds[kind]?.holdings ?? 0)))].map(String),
+    ];
   });
   return [
     `**${store}**`,
@@ -63,6 +77,10 @@ function tableOf(store: string, summaries: readonly Summary[]): string {
     'How often faults struck, and how often each kind of lock was held meanwhile:',
     markdown(['faults', 'struck', ...KINDS], numbers),
   ].join('\n\n');
+}
+
+function titleOf(store: string, group: Group): string {
+  return TITLES_OF_STORES[store]?.[group] ?? TITLES[group];
 }
 
 /** Runs of this group alone: of several it could not be told which one did it. */

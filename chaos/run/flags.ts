@@ -1,6 +1,7 @@
 import { parseArgs } from 'node:util';
 import { GROUPS, SURVIVABLE, type Group } from '../faults/fault.js';
 import { KINDS, type Kind } from '../history/entry.js';
+import { stores } from '../stores.js';
 
 export const HELP = `npm run chaos -- [options]
 
@@ -9,12 +10,12 @@ export const HELP = `npm run chaos -- [options]
   --kind <names>     with commas: ${KINDS.join(',')}; default: all
   --faults <names>   with commas: ${GROUPS.join(',')};
                      default: all that a lease can survive; 'none': no fault
-  --store <name>     default: redis
+  --store <names>    with commas: ${Object.keys(stores).join(',')}; default: redis, and for --ci and --prove all
   --workers <n>      processes; default: 5
   --each             each group of faults in a run of its own
   --break <name>     breaks the store on purpose, see breaks.ts
   --prove            runs each break, or the one of --break, and requires that its oracle sees it
-  --ci               a fixed list of runs, four minutes in all
+  --ci               a fixed list of runs, five minutes in all
   --report <file>    writes the results as JSON
   --keep             keeps the folders of the histories also when all is well`;
 
@@ -23,7 +24,8 @@ export interface Flags {
   minutes: number;
   kinds: Kind[];
   groups: Group[];
-  store: string;
+  /** undefined: none was named */
+  stores?: string[];
   workers: number;
   break?: string;
   report?: string;
@@ -42,7 +44,7 @@ export function readFlags(args = process.argv.slice(2)): Flags | 'help' {
       minutes: { type: 'string', default: '1' },
       kind: { type: 'string', default: KINDS.join(',') },
       faults: { type: 'string', default: SURVIVABLE.join(',') },
-      store: { type: 'string', default: 'redis' },
+      store: { type: 'string' },
       workers: { type: 'string', default: '5' },
       break: { type: 'string' },
       report: { type: 'string' },
@@ -54,12 +56,13 @@ export function readFlags(args = process.argv.slice(2)): Flags | 'help' {
     },
   });
   if (values.help) return 'help';
-  const { kind, faults, minutes, workers, ...others } = values;
+  const { kind, faults, minutes, store, workers, ...others } = values;
   return {
     ...others,
     minutes: positive('minutes', minutes),
     kinds: namesOf('kind', kind, KINDS),
     groups: faults === 'none' ? [] : namesOf('faults', faults, GROUPS),
+    stores: store === undefined ? undefined : namesOf('store', store, Object.keys(stores)),
     workers: positive('workers', workers),
   };
 }

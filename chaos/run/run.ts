@@ -69,6 +69,7 @@ export async function run(options: RunOptions): Promise<RunResult> {
     await scene.closeWorkers();
     const facts: Facts = {
       lossy: groups.some(isLossy),
+      knowsDeaths: stage.knowsDeaths,
       fenced: await fencedTotals(resource.client()),
       leftovers: await leftoversOf(scene, EXPIRY + (groups.includes('clock-server') ? JUMP : 0)),
     };

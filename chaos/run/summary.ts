@@ -59,12 +59,12 @@ function largest(values: readonly number[]): number {
 
 /** The numbers of several runs: holdings for each group of faults and kind, and the longest wait. */
 export function tellSummaries(summaries: readonly Summary[]): void {
-  const rows = summaries.map(({ groups, kinds, faults }) => {
+  const rows = summaries.map(({ store, groups, kinds, faults }) => {
     const cells = KINDS.map((kind) => (kinds[kind] ? `${kinds[kind].holdings} (${(kinds[kind].maxWait / 1_000).toFixed(1)} s)` : '–'));
     const count = Object.values(faults).reduce((sum, number) => sum + number, 0);
-    return [groups.length > 3 ? `${groups.length} groups` : groups.join('+') || 'none', String(count), ...cells];
+    return [store, groups.length > 3 ? `${groups.length} groups` : groups.join('+') || 'none', String(count), ...cells];
   });
-  const table = [['faults of', 'faults', ...KINDS], ...rows];
+  const table = [['store', 'faults of', 'faults', ...KINDS], ...rows];
   const widths = table[0]!.map((_, column) => Math.max(...table.map((row) => row[column]!.length)));
   console.log('\nholdings, and the longest wait that ended with one:');
   for (const row of table) console.log(row.map((cell, column) => cell.padEnd(widths[column]!)).join('  '));

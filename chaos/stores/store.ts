@@ -1,10 +1,13 @@
 import type { LockStore } from '../../lib/core.js';
+import type { RecordTable } from '../../lib/stores/records/record.table.js';
 import type { TcpProxy } from '../../test/support/tcp-proxy.js';
 import type { Fault } from '../faults/fault.js';
 import type { Random } from '../random.js';
 
 export interface OpenedStore {
   readonly store: LockStore;
+  /** what was chosen at random, for who reads the history */
+  readonly detail?: string;
   /** what a lent client has more of than before: event names with numbers */
   listeners(): string[];
   /** closes what the worker itself has opened */
@@ -12,7 +15,8 @@ export interface OpenedStore {
 }
 
 export interface WorkerModule {
-  open(place: unknown, random: Random): OpenedStore;
+  /** @param breakTable given to a store of records only: makes its table a broken one */
+  open(place: unknown, random: Random, breakTable?: (table: RecordTable) => RecordTable): OpenedStore;
 }
 
 export interface StageOptions {
@@ -41,6 +45,10 @@ export interface Stage {
   place(slot: number): unknown;
   /** one for each slot, where the store is asked by TCP */
   readonly proxies: readonly TcpProxy[];
+  /** what a request contains that changes something, or may do so */
+  readonly change?: string | ((request: Buffer) => boolean);
+  /** whether the store sees that a process is dead, and takes its keys from it */
+  readonly knowsDeaths?: boolean;
   /** ends all faults */
   heal(): Promise<void>;
   leftovers(pidsOfKilled: ReadonlySet<number>): Promise<Leftover[]>;

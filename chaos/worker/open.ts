@@ -1,5 +1,5 @@
 import { Locks } from '../../lib/core.js';
-import { breakStore } from '../breaks.js';
+import { breakOf } from '../breaks.js';
 import type { HistoryWriter } from '../history/writer.js';
 import type { Random } from '../random.js';
 import { stores } from '../stores.js';
@@ -21,9 +21,11 @@ export interface Opened {
 /** One or two `Locks` with options of their own, each over a store of its own. */
 export async function openStores(order: WorkerOrder, random: Random, history: HistoryWriter): Promise<Opened> {
   const { open } = await stores[order.store]!.worker();
-  const opened = Array.from({ length: random.int(1, 2) }, (_, i) => open(order.place, random.fork(i)));
-  const all = opened.map(({ store }) => {
-    const locks = new Locks(order.break === undefined ? store : breakStore(store, order.break), {
+  const broken = order.break === undefined ? undefined : breakOf(order.break);
+  const opened = Array.from({ length: random.int(1, 2) }, (_, i) => open(order.place, random.fork(i), broken?.wrapTable));
+  const all = opened.map(({ store, detail = '' }) => {
+    history.write({ e: 'event', name: 'opened', key: '', detail: `${detail} with a requestTimeout of ${store.requestTimeout} ms` });
+    const locks = new Locks(broken?.wrap?.(store) ?? store, {
       logger: { warn: () => undefined, error: (detail) => history.write({ e: 'trouble', what: 'logged', detail }) },
       shutdownTimeout: SHUTDOWN_TIMEOUT,
       localQueue: { handOvers: random.int(1, 32), time: random.pick([0, 10, 50, 200]) },

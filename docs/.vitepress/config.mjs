@@ -50,6 +50,7 @@ const OUTLINE = {
     'Events, microservices, WebSockets': 'docs/messaging.md',
     Streams: 'docs/streams.md',
     Transactions: 'docs/transactions.md',
+    'Fence guard': 'docs/fence-guard.md',
   },
   Operations: {
     'Redis set-ups': 'docs/guarantees.md#which-redis-is-safe-for-what',

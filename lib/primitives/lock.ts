@@ -134,7 +134,11 @@ export async function runUnder<L extends LosableLease>(
   try {
     result = await lock.holding(lease, () => work(lease));
   } catch (error) {
-    await releaseOf(lease, options);
+    try {
+      await releaseOf(lease, options);
+    } catch {
+      // A callback of the release has failed: the work's own error says more.
+    }
     throw error;
   }
   if (await releaseOf(lease, options)) return result;
@@ -148,5 +152,7 @@ export async function runUnder<L extends LosableLease>(
 /** A call that ignores a loss does not wait for the reply to its release, which would only report a loss. */
 function releaseOf(lease: Lease, { onLost }: ResolvedOptions): Promise<boolean> | true {
   const released = lease.release();
-  return onLost === 'ignore' ? true : released;
+  if (onLost !== 'ignore') return released;
+  released.catch(() => undefined);
+  return true;
 }

@@ -26,6 +26,8 @@ export interface LockMatchers<R = unknown> {
   toHaveTimedOut(key: KeyPattern): R;
   /** A lease of the key was lost while it was held, or found lost by its release. */
   toHaveLost(key: KeyPattern): R;
+  /** It was released while a transaction was open that a fence guard had checked: the commit came too late. */
+  toHaveReleasedEarly(key: KeyPattern): R;
   /** Two holdings overlapped: of one key, or of two keys that the pattern means. */
   toHaveOverlapped(key: KeyPattern): R;
   /**
@@ -92,6 +94,8 @@ export const lockMatchers = {
 
   toHaveLost: happened('lost', 'a holder', 'to lose'),
 
+  toHaveReleasedEarly: happened('releasedEarly', 'a holder', 'to release before its transaction ended'),
+
   toHaveOverlapped(received: unknown, key: KeyPattern): Verdict {
     const locks = probeOf(received);
     const two = locks.overlap((each) => isMeant(key, each));
@@ -108,7 +112,7 @@ export const lockMatchers = {
   },
 };
 
-function happened(name: 'timeout' | 'lost', who: string, what: string): (received: unknown, key: KeyPattern) => Verdict {
+function happened(name: 'timeout' | 'lost' | 'releasedEarly', who: string, what: string): (received: unknown, key: KeyPattern) => Verdict {
   return (received, key) => {
     const locks = probeOf(received);
     const count = locks.events.filter((event) => event.event === name && isMeant(key, event.key)).length;

@@ -35,6 +35,7 @@ const EVENTS: Record<keyof LockEvents, true> = {
   acquired: true,
   waiting: true,
   released: true,
+  releasedEarly: true,
   passedOn: true,
   timeout: true,
   skipped: true,
@@ -46,6 +47,9 @@ const EVENTS: Record<keyof LockEvents, true> = {
   unknown: true,
   lag: true,
 };
+
+/** Stores whose servers, or other processes, know no fake timers. */
+const REAL_TIME = ['redis', 'postgres', 'mysql', 'file'];
 
 const probes = new Set<LockProbe>();
 
@@ -61,6 +65,7 @@ export class LockProbe {
   private recorded: RecordedEvent[] = [];
   private entries: Entry[] = [];
   private count = 0;
+  private isWarned = false;
 
   constructor(...locks: Locks[]) {
     for (const each of locks) this.watch(each);
@@ -135,8 +140,19 @@ export class LockProbe {
     probes.delete(this);
   }
 
-  /** @throws {Error} if something is held that was taken under another clock: it would never be renewed. */
+  /**
+   * Warns, once, of a store for which time does not pass.
+   *
+   * @throws {Error} if something is held that was taken under another clock: it would never be renewed.
+   */
   checkClock(): void {
+    const real = this.isWarned ? undefined : this.all.find(({ store }) => REAL_TIME.includes(store.name));
+    if (real) {
+      this.isWarned = true;
+      console.warn(
+        `passTime() moves this process only: the "${real.store.name}" store answers in real time, and its leases end by its own clock.`,
+      );
+    }
     const clock = fakeClock();
     const stale = this.entries.find((entry) => entry.state === 'held' && entry.clock !== clock);
     if (!stale) return;

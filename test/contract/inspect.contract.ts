@@ -1,7 +1,7 @@
 import { LockConfigError, LockLostError, UnsupportedPrimitiveError, type KeyReport, type Locks } from 'nestjs-distributed-lock/core';
 import { eventually } from '../support/eventually.js';
 import { gate } from './gate.js';
-import { locksOpener, type MakeStore } from './open-locks.js';
+import { locksOpener, type MakeStore, where } from './open-locks.js';
 import { rejection } from './rejection.js';
 
 const patient = { keyTimeout: 60_000, waitTimeout: Infinity, retryInterval: 60_000 };
@@ -13,6 +13,8 @@ export function inspectContract(name: string, makeStore: MakeStore): void {
     let locks: Locks;
     let others: Locks;
     let key: string;
+    /** What a process is asked or told by another one. */
+    const itTells = (title: string, test: () => Promise<void>): void => where(makeStore, 'bus', () => it(title, test));
     const until = (isSo: (report: KeyReport) => boolean) =>
       eventually(async () => {
         const report = await others.inspect(key);
@@ -32,7 +34,7 @@ export function inspectContract(name: string, makeStore: MakeStore): void {
         });
       });
 
-      it('shows who holds a mutex, since when, doing what, and who waits', async () => {
+      itTells('shows who holds a mutex, since when, doing what, and who waits', async () => {
         const start = Date.now();
         const lease = await locks.acquire(key, { keyTimeout: 60_000, label: 'Nightly.run' });
         const waits = others.acquire(key, { ...patient, label: 'Shop.sell' });
@@ -54,7 +56,7 @@ export function inspectContract(name: string, makeStore: MakeStore): void {
         await (await waits).release();
       });
 
-      it('shows the callers of the process of the holder', async () => {
+      itTells('shows the callers of the process of the holder', async () => {
         const lease = await locks.acquire(key, patient);
         const waits = locks.acquire(key, { ...patient, waitTimeout: 60_000, label: 'Shop.sell' });
         const report = await until(({ waiterCount }) => waiterCount === 1);
@@ -198,7 +200,7 @@ export function inspectContract(name: string, makeStore: MakeStore): void {
     describe('forceRelease', () => {
       const reason = 'stuck import';
 
-      it('asks the holder, who ends its work while nobody else has the key', async () => {
+      itTells('asks the holder, who ends its work while nobody else has the key', async () => {
         const inside: string[] = [];
         const order: string[] = [];
         const works = locks.using(key, async ({ signal }) => {
@@ -218,7 +220,7 @@ export function inspectContract(name: string, makeStore: MakeStore): void {
         expect(order).toEqual(['1 inside', 'then 0 inside']);
       });
 
-      it('does not pass the key on within the process of a holder who was asked', async () => {
+      itTells('does not pass the key on within the process of a holder who was asked', async () => {
         const proud = open({ visible: true, localQueue: { time: 60_000 } });
         // Who comes second has turns for others.
         const first = await proud.acquire(key, patient);
@@ -235,7 +237,7 @@ export function inspectContract(name: string, makeStore: MakeStore): void {
         await lease.release();
       });
 
-      it('takes the key from a holder who goes on, and tells both sides', async () => {
+      itTells('takes the key from a holder who goes on, and tells both sides', async () => {
         const told: unknown[] = [];
         for (const each of [locks, others]) each.on('forced', ({ key: of, by, reason: why }) => told.push({ of, by, why }));
         const losses: unknown[] = [];
@@ -330,7 +332,7 @@ export function inspectContract(name: string, makeStore: MakeStore): void {
         await locks.countDownLatch(key).countDown();
       });
 
-      it('deposes a leader, who stands by again', async () => {
+      itTells('deposes a leader, who stands by again', async () => {
         const election = locks.leaderElection(key);
         const terms: string[] = [];
         const over = gate();
@@ -351,7 +353,7 @@ export function inspectContract(name: string, makeStore: MakeStore): void {
       });
     });
 
-    it('names the deadlock of two chains, through callers of their own process, too', async () => {
+    itTells('names the deadlock of two chains, through callers of their own process, too', async () => {
       const [a, b] = [`${key}-a`, `${key}-b`];
       const met = gate();
       let inside = 0;

@@ -2,7 +2,7 @@ import type { LeaseDriver, Locks, LocksOptions, LockStore } from 'nestjs-distrib
 import { LocksOfKind, MUTEX, type Kind } from './kinds.js';
 
 /** What a driver may offer and the engine can do without. */
-export type Extra = 'wakeUps' | 'extend' | 'inspector';
+export type Extra = 'wakeUps' | 'extend' | 'inspector' | 'bus';
 
 /** Opens the store under test once more, onto the same data. */
 export interface MakeStore {

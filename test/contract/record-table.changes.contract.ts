@@ -1,4 +1,4 @@
-import { type RecordTable, VOID } from '../../lib/stores/records/record.table.js';
+import { type RecordTable, TOUCH, VOID } from '../../lib/stores/records/record.table.js';
 import { eventually } from '../support/eventually.js';
 import { FREE, HOUR, tableOpener } from './open-tables.js';
 
@@ -26,6 +26,26 @@ export function tableChangesContract(makeTable: () => RecordTable, sweep?: (key:
       const [end, last] = [performance.now(), (await look(setting.key, other)).time!];
       expect(second).toBeGreaterThanOrEqual(first - 2);
       expect(last - first).toBeLessThanOrEqual(end - start + 1_000);
+    });
+  });
+
+  describe('a touch', () => {
+    it('gives the row another version and leaves it as it is, so that changes under way are not made', async () => {
+      const { version } = await made({ record: 'one', tokens: 2, fence: 7 });
+      const touched = await exchange({ expected: TOUCH, record: 'other', tokens: 5, fence: 50 });
+      expect(touched).toMatchObject({ written: false, record: 'one', fence: 7, time: expect.any(Number) });
+      expect(touched.version).not.toBe(version);
+      await notMade({ expected: version, record: 'two' });
+      await made({ expected: touched.version, record: 'two' });
+    });
+
+    it('of a free row, or of none, finds that', async () => {
+      expect(await exchange({ expected: TOUCH })).toMatchObject({ written: false, version: '', record: null });
+      const { version } = await made({ ...FREE, tokens: 1, fence: 7 });
+      const touched = await exchange({ expected: TOUCH });
+      expect(touched).toMatchObject({ written: false, record: null, fence: 7 });
+      expect(touched.version).not.toBe(version);
+      await made({ expected: VOID, record: 'two' });
     });
   });
 

@@ -1,4 +1,4 @@
-import { VOID, type Change, type Found, type RecordTable } from 'nestjs-distributed-lock/records';
+import { TOUCH, VOID, type Change, type Found, type RecordTable } from 'nestjs-distributed-lock/records';
 import type { Database } from 'sql.js';
 
 // #region record-table
@@ -21,7 +21,9 @@ export class SqliteTable implements RecordTable {
   async close(): Promise<void> {}
 
   private one({ key, expected, record, endsAt, notBefore, tokens, fence }: Change): Found {
-    if (expected !== undefined) {
+    if (expected === TOUCH)
+      this.ask('UPDATE lock_record SET version = $version WHERE key = $key', { $key: key, $version: crypto.randomUUID() });
+    else if (expected !== undefined) {
       const values = { $key: key, $version: crypto.randomUUID(), $record: record, $endsAt: endsAt, $tokens: tokens, $fence: fence };
       const set = `SET version = $version, record = $record, ends_at = $endsAt,
         fence = CASE WHEN $tokens > 0 THEN max(fence + $tokens, $fence) ELSE fence END`;
@@ -47,7 +49,7 @@ export class SqliteTable implements RecordTable {
   private ask(sql: string, values: Record<string, string | number | null>): Omit<Found, 'written'>[] {
     const statement = this.db.prepare(sql, values);
     const rows: Omit<Found, 'written'>[] = [];
-    while (statement.step()) rows.push(statement.getAsObject());
+    while (statement.step()) rows.push(statement.getAsObject() as unknown as Found);
     statement.free();
     return rows;
   }

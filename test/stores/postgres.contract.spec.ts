@@ -8,7 +8,7 @@ const makeStore = () => postgresStore({ url: setting.url });
 storeContract('postgres', makeStore);
 engineContract('postgres', makeStore, remains, async (key) => {
   const [row] = await setting.sql('SELECT record FROM distributed_lock WHERE key = $1', [key]);
-  return Object.keys((JSON.parse(String(row?.['record'] ?? '{}')) as { waiters?: object }).waiters ?? {});
+  return Object.keys((JSON.parse((row?.['record'] as string | null | undefined) ?? '{}') as { waiters?: object }).waiters ?? {});
 });
 
 /** A row is kept for an hour after its end. */

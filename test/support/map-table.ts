@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import { MemoryBus } from '../../lib/stores/memory/memory.bus.js';
-import { type Change, type Found, type RecordTable, type RecordWakeUps, VOID } from '../../lib/stores/records/record.table.js';
+import { type Change, type Found, type RecordTable, type RecordWakeUps, TOUCH, VOID } from '../../lib/stores/records/record.table.js';
 
 interface Row {
   readonly version: string;
@@ -62,14 +62,15 @@ export class MapTable implements RecordTable {
     return Promise.resolve();
   }
 
-  private apply({ key, expected, record, endsAt, notBefore, tokens, fence, messages }: Change): Found {
+  protected apply({ key, expected, record, endsAt, notBefore, tokens, fence, messages }: Change): Found {
     const { time } = this;
     const { rows, inboxes } = this.data;
     const row = rows.get(key);
     const isVoid = !row || row.endsAt <= time;
     const last = row?.fence ?? 0;
+    if (expected === TOUCH && row) rows.set(key, { ...row, version: randomUUID() });
     if (expected === undefined || notBefore > time || !(expected === VOID ? isVoid : expected === row?.version)) {
-      return { written: false, version: row?.version ?? '', record: isVoid ? null : row.record, fence: last, time };
+      return { written: false, version: rows.get(key)?.version ?? '', record: isVoid ? null : row.record, fence: last, time };
     }
     const next = { version: randomUUID(), record, endsAt, fence: tokens > 0 ? Math.max(last + tokens, fence) : last };
     rows.set(key, next);

@@ -7,6 +7,8 @@ export interface Framing {
   endOfReply(bytes: Buffer): number;
   /** A message that no request asked for. */
   isPush(frame: Buffer): boolean;
+  /** Whether the server answers it; default: all. */
+  isAnswered?(request: Buffer): boolean;
 }
 
 export const RESP: Framing = { endOfRequest: endOfFrame, endOfReply: endOfFrame, isPush };
@@ -18,6 +20,19 @@ export const POSTGRES: Framing = {
   endOfReply: (bytes) => endOfMessages(bytes, isNotification(bytes) ? 'A' : 'Z'),
   isPush: (frame) => isNotification(frame),
 };
+
+/** Without TLS. Each packet is a frame: its number says whether it is a request, and whether it begins a reply. Replies have at most 255 packets. */
+export const MYSQL: Framing = {
+  endOfRequest: endOfPacket,
+  endOfReply: endOfPacket,
+  isPush: (frame) => frame[3] !== 1,
+  isAnswered: (frame) => frame[3] === 0,
+};
+
+/** A length, without the header of four bytes. */
+function endOfPacket(bytes: Buffer): number {
+  return bytes.length < 4 ? -1 : wholeUpTo(bytes, 4 + bytes.readUIntLE(0, 3));
+}
 
 function isNotification(bytes: Buffer): boolean {
   return bytes[0] === 'A'.charCodeAt(0);

@@ -85,6 +85,7 @@ export class ProxyLink {
   }
 
   #onRequest(frame: Buffer): boolean {
+    if (this.framing.isAnswered?.(frame) === false) return true;
     const trap = this.traffic.traps.find(({ times, matches }) => times > 0 && matches(frame));
     if (trap) trap.times--;
     this.#unanswered.push(trap);

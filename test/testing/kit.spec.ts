@@ -6,6 +6,7 @@ import { memoryStore } from 'nestjs-distributed-lock/memory';
 import { redisStore } from 'nestjs-distributed-lock/redis';
 import { bypassStore, DistributedLockTestingModule, faultyStore, LockProbe, passTime } from 'nestjs-distributed-lock/testing';
 import { lockMatchers } from 'nestjs-distributed-lock/testing/jest';
+import { watchTransaction } from '../../lib/fence-guard/open-transactions.js';
 import { closeAll, open } from './shop.js';
 
 expect.extend(lockMatchers);
@@ -202,6 +203,19 @@ describe('matchers', () => {
     await lease.release();
   });
 
+  it('toHaveReleasedEarly sees a lock inside of its transaction', async () => {
+    const { own, locks } = await setting();
+    // As a fence guard does it, before a transaction that is open for so long.
+    let isOpen = false;
+    const guarded = (key: string) => own.using(key, async (lease) => watchTransaction(lease, () => isOpen, new Error(), false));
+    await guarded('k');
+    expect(locks).not.toHaveReleasedEarly('k');
+    isOpen = true;
+    await guarded('k');
+    expect(locks).toHaveReleasedEarly('k');
+    expect(locks).not.toHaveReleasedEarly('other');
+  });
+
   it('toHaveOverlapped sees two keys of one pattern', async () => {
     const { own, locks } = await setting();
     await own.using('stock-1', async () => {});
@@ -244,6 +258,19 @@ describe('matchers', () => {
   it('take a probe only', () => {
     expect(() => expect({}).toHoldNothing()).toThrow('Lock matchers take a LockProbe');
   });
+});
+
+it('passTime warns, once, of a store that answers in real time', async () => {
+  await open();
+  const warn = jest.spyOn(console, 'warn').mockImplementation();
+  const locks = new Locks(redisStore({ url: 'redis://127.0.0.1:1' }), { logger: false });
+  const probe = new LockProbe(locks);
+  await passTime(1);
+  await passTime(1);
+  expect(warn.mock.calls).toEqual([[expect.stringContaining('the "redis" store answers in real time')]]);
+  warn.mockRestore();
+  probe.onApplicationShutdown();
+  await locks.close();
 });
 
 it('a store that has faults keeps them in a testing module', async () => {

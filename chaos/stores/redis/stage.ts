@@ -26,6 +26,7 @@ export interface RedisStageParts {
 export class RedisStage implements Stage {
   readonly isShared = true;
   readonly faults = redisFaults;
+  readonly change = 'evalsha';
   master: RedisServer;
   replica: RedisServer | undefined;
   readonly proxies: TcpProxy[];

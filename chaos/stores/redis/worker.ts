@@ -1,6 +1,7 @@
 import { Redis, type RedisOptions } from 'ioredis';
 import { redisStore } from '../../../lib/stores/redis/redis.store.js';
 import type { Random } from '../../random.js';
+import { watchListeners } from '../listeners.js';
 import type { OpenedStore } from '../store.js';
 
 export interface RedisPlace {
@@ -39,19 +40,12 @@ function lent(options: RedisOptions, requestTimeout: number): OpenedStore {
   });
   client.on('close', () => (isLeaving = false));
   client.on('error', () => undefined);
-  const before = countListeners(client);
+  const listeners = watchListeners(client);
   return {
     store: redisStore({ client, requestTimeout }),
-    listeners() {
-      const after = countListeners(client);
-      return [...after].filter(([name, count]) => count > (before.get(name) ?? 0)).map(([name, count]) => `${name} ×${count}`);
-    },
+    listeners,
     async closeLent() {
       client.disconnect();
     },
   };
-}
-
-function countListeners(client: Redis): Map<string, number> {
-  return new Map(client.eventNames().map((name) => [String(name), client.listenerCount(name)]));
 }

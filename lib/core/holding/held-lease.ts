@@ -80,9 +80,10 @@ export class HeldLease implements Lease {
     if (!this.isReleased) {
       this.isReleased = true;
       clearTimeout(this.limit);
-      this.released?.();
+      const fault = this.tellReleased();
       if (this.guardsBody) this.turn.tenure.runtime.bodyEnds();
-      this.answer = this.turn.remove(this);
+      const answer = this.turn.remove(this);
+      this.answer = fault ? answer.then(() => Promise.reject(fault.error as Error)) : answer;
     }
     // A listener that is called during the release may release again, before `answer` is set.
     return this.answer ?? Promise.resolve().then(() => this.answer as Promise<boolean>);
@@ -92,7 +93,7 @@ export class HeldLease implements Lease {
     await this.release();
   }
 
-  /** The callback runs when the lease is released, before the store is asked. */
+  /** The callback runs when the lease is released, before the store is asked. If it throws, the key is released all the same, and `release` rejects. */
   onRelease(callback: () => void): void {
     const { released } = this;
     this.released = released
@@ -146,6 +147,15 @@ export class HeldLease implements Lease {
   abort(reason: LockLostError | LockAbortedError): void {
     this.abortReason ??= reason;
     this.context?.(() => this.controller?.abort(this.abortReason));
+  }
+
+  private tellReleased(): { readonly error: unknown } | undefined {
+    try {
+      this.released?.();
+      return undefined;
+    } catch (error) {
+      return { error };
+    }
   }
 
   private limitTo(end: number): void {

@@ -30,6 +30,16 @@ export interface LockEvents {
   waiting: LockEvent;
   /** A holder is done: the key was given back, or passed on. `limited`: its `maxHold` was over before. */
   released: LockEvent & { readonly owner: string; readonly fencingToken: number | null; readonly held: number; readonly limited: boolean };
+  /**
+   * The key was released while a transaction that a fence guard had checked was open: the next holder does not see what it writes. Both places are
+   * lines of a stack. It comes before `released`.
+   */
+  releasedEarly: LockEvent & {
+    readonly owner: string;
+    readonly fencingToken: number | null;
+    readonly guardedAt: string;
+    readonly releasedAt: string;
+  };
   /** The key was passed on to another caller of this process, without a request: `label` released it, `to` acquired it. */
   passedOn: LockEvent & { readonly owner: string; readonly to: string | undefined };
   /** A caller's wait timeout was over. With a `waitTimeout` of 0 it was a single try. */

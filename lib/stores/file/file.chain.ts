@@ -159,12 +159,12 @@ export class FileChain {
   }
 }
 
-/** What fails has been done by another process. */
-function tryTo(work: () => void): void {
+/** For what another process may have done, or a sweep does later. */
+export function tryTo(work: () => void): void {
   try {
     work();
   } catch {
-    // Nothing is lost: a sweep does it later.
+    // Nothing is lost.
   }
 }
 

@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import { StoreError } from '../../core/model/errors.js';
 import type { StoreReport } from '../../core/store/lock-store.js';
 import { now } from '../../core/util/clock.js';
-import { type Change, type Found, type RecordTable, VOID } from '../records/record.table.js';
+import { type Change, type Found, type RecordTable, TOUCH, VOID } from '../records/record.table.js';
 import type { FileBus } from './file.bus.js';
 import { FileChain, isCode, type State, type Tail } from './file.chain.js';
 import { BOOT, clock, isOfDead, processesOf, withoutDead } from './file.host.js';
@@ -109,6 +109,10 @@ export class FileTable implements RecordTable {
     const chain = this.chain(createHash('sha256').update(key).digest('hex').slice(0, 32));
     const tail = chain.last();
     const { id, fence: last } = tail?.state ?? { id: '', fence: 0 };
+    if (expected === TOUCH) {
+      if (tail) this.add(chain, { ...this.stateOf(tail.state, last, tail), at: tail.state.at, boot: tail.state.boot }, tail);
+      return foundIn(chain.last());
+    }
     const isExpected = expected === VOID ? !tail || hasEnded(tail.state, clock()) : expected === id && id !== '';
     if (!isExpected || notBefore > clock()) return foundIn(tail);
     const state = this.stateOf(change, tokens > 0 ? Math.max(last + tokens, change.fence) : last, tail);

@@ -6,6 +6,7 @@ import { Inbox, type InboxConnection } from '../../core/store/inbox.js';
 import type { RecordWakeUps } from '../records/record.table.js';
 import { readMessage } from '../records/record.work.js';
 import { FileBus } from './file.bus.js';
+import { tryTo } from './file.chain.js';
 import { isOfDead, nameOfProcess } from './file.host.js';
 
 /** Most bytes of a file's name. */
@@ -36,11 +37,7 @@ export class FileWakeUps extends Inbox implements RecordWakeUps {
   tell(inbox: string, text: string): void {
     const name = encodeURIComponent(text);
     if (name.length > LONGEST_NAME) return this.send(inbox, text);
-    try {
-      writeFileSync(join(this.inboxes, inbox, name), '');
-    } catch {
-      // As above.
-    }
+    tryTo(() => writeFileSync(join(this.inboxes, inbox, name), ''));
   }
 
   tellAll(text: string): number {
@@ -51,7 +48,7 @@ export class FileWakeUps extends Inbox implements RecordWakeUps {
 
   end(): void {
     this.close();
-    rmSync(this.folder, { recursive: true, force: true });
+    tryTo(() => rmSync(this.folder, { recursive: true, force: true }));
   }
 
   protected connect(): InboxConnection {
@@ -71,7 +68,7 @@ export class FileWakeUps extends Inbox implements RecordWakeUps {
       writeFileSync(draft, text);
       renameSync(draft, join(this.inboxes, inbox, LONG + randomUUID()));
     } catch {
-      rmSync(draft, { force: true });
+      tryTo(() => rmSync(draft, { force: true }));
     }
   }
 }

@@ -1,5 +1,5 @@
 import { randomInt } from 'node:crypto';
-import { type Change, type Found, VOID } from '../records/record.table.js';
+import { type Change, type Found, TOUCH, VOID } from '../records/record.table.js';
 
 /** Bytes of records in one statement: a server takes 16 MB, written in hexadecimal. */
 const LARGEST = 2 ** 20;
@@ -38,7 +38,11 @@ export class MysqlStep {
   }
 
   get isLook(): boolean {
-    return this.change.expected === undefined;
+    return this.change.expected === undefined || this.isTouch;
+  }
+
+  get isTouch(): boolean {
+    return this.change.expected === TOUCH;
   }
 
   /** What is free may be taken at once, so it ends no later than it was said to. */

@@ -84,8 +84,17 @@ export class MysqlTable implements RecordTable {
   }
 
   private async look(steps: readonly MysqlStep[]): Promise<void> {
+    for (const step of steps) if (step.isTouch) await this.touch(step);
     const { rows, time } = await this.find(steps);
     for (const step of steps) step.resolve(foundIn(rows.get(step.change.key), time));
+  }
+
+  /** A deadlock means that somebody else has changed the row. */
+  private async touch({ id, version }: MysqlStep): Promise<void> {
+    const done = this.client.run<Changed>(`UPDATE ${this.table} SET version = ? WHERE id = ?`, [version, id]);
+    await done.catch((error: unknown) => {
+      if (!isConflict(error)) throw error;
+    });
   }
 
   private async write(steps: readonly MysqlStep[]): Promise<void> {

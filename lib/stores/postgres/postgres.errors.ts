@@ -9,9 +9,9 @@ const REFUSED = /SASL|SSL|certificate|after calling end|Cannot find (module|pack
 
 /** The SQLSTATE of an error, also where an ORM has wrapped it. */
 export function sqlStateOf(error: unknown): string | undefined {
-  for (let each = error, depth = 0; typeof each === 'object' && each !== null && depth < 5; depth++) {
-    const { code, meta, driverError, original, cause } = each as Record<string, unknown>;
-    const inner = meta ?? driverError ?? original ?? cause;
+  for (let each = error, depth = 0; typeof each === 'object' && each !== null && depth < 6; depth++) {
+    const { meta, driverAdapterError, driverError, original, cause, originalCode, code = originalCode } = each as Record<string, unknown>;
+    const inner = meta ?? driverAdapterError ?? driverError ?? original ?? cause;
     // Codes of Node have no digit; those of Prisma begin with P1 to P6.
     if (typeof code === 'string' && /^(?=.*\d)(?!P[1-9])[0-9A-Z]{5}$/.test(code)) return code;
     each = inner;

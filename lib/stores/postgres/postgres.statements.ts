@@ -25,6 +25,8 @@ export class PostgresStatements {
   readonly schema: string;
   readonly look: string;
   readonly looks: string;
+  /** Only the version is changed. */
+  readonly touch: string;
   readonly page: string;
   readonly sweep: string;
 
@@ -35,6 +37,7 @@ export class PostgresStatements {
     const there = `t.version::text, CASE WHEN ${live('t')} THEN t.record END AS record, t.fence::float8, ${CLOCK} AS time`;
     this.look = `SELECT ${there} FROM (SELECT 1) one LEFT JOIN ${table} t ON t.key = $1::text`;
     this.looks = `SELECT c.i::int, ${there} FROM unnest($1::text[]) WITH ORDINALITY AS c (key, i) LEFT JOIN ${table} t ON t.key = c.key`;
+    this.touch = `UPDATE ${table} t SET version = version + 1 WHERE key = $1::text RETURNING ${columns(there, LAZY)}`;
     this.page = `SELECT key FROM ${table} WHERE key > $1::text AND starts_with(key, $2::text) AND ($3::text IS NULL OR key < $3::text)
       AND ends_at > ${CLOCK} - $4::float8 ORDER BY key LIMIT $5::int`;
     this.sweep = `DELETE FROM ${table} WHERE key IN

@@ -1,6 +1,6 @@
 import { StoreError } from '../../core/model/errors.js';
 import type { StateListener, StoreReport } from '../../core/store/lock-store.js';
-import { type Change, type Found, type RecordTable, VOID } from '../records/record.table.js';
+import { type Change, type Found, type RecordTable, TOUCH, VOID } from '../records/record.table.js';
 import type { PostgresConnection, Row } from './postgres.connection.js';
 import { isConflict, sqlStateOf, storeErrorOf } from './postgres.errors.js';
 import { reportOf } from './postgres.report.js';
@@ -14,7 +14,7 @@ const PAGE = 1000;
 const HOUR = 3_600_000;
 const NO_TABLE = '42P01';
 /** Somebody else has just created it. */
-const EXISTS = ['42P07', '23505'];
+const EXISTS = ['42P07', '42710', '23505'];
 
 /** A change whose promise is open. */
 interface Ask {
@@ -93,6 +93,7 @@ export class PostgresTable implements RecordTable {
   private async one(change: Change): Promise<Found> {
     const { key, expected, messages, isLazy } = change;
     if (expected === undefined) return this.lookAt(key);
+    if (expected === TOUCH) return this.touch(key);
     const manner = { isLazy, isTold: messages.length > 0 };
     const values: unknown[] = [key, ...valuesOf(change)];
     if (expected !== VOID) values.push(expected);
@@ -131,6 +132,11 @@ export class PostgresTable implements RecordTable {
       left.delete(index);
     }
     if (left.size > 0) await this.look([...left.values()]);
+  }
+
+  private async touch(key: string): Promise<Found> {
+    const [row] = await this.ask(this.statements.touch, [key]).catch(noneIfConflict);
+    return row ? foundOf(row, false) : this.lookAt(key);
   }
 
   private async lookAt(key: string): Promise<Found> {
@@ -172,7 +178,8 @@ function groupsOf(asks: readonly Ask[]): Ask[][] {
   const open = new Map<string, Ask[]>();
   for (const ask of asks) {
     const { expected, isLazy, messages } = ask.change;
-    const sort = expected === undefined ? 'look' : expected === VOID && messages.length > 0 ? '' : String(isLazy);
+    const isAlone = expected === TOUCH || (expected === VOID && messages.length > 0);
+    const sort = expected === undefined ? 'look' : isAlone ? '' : String(isLazy);
     let group = open.get(sort);
     if (!group || sort === '' || group.length >= LARGEST_BATCH) groups.push((group = []));
     open.set(sort, group);

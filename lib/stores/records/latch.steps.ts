@@ -15,11 +15,20 @@ export const latchSteps = {
     const { early, late } = work.time;
     const latch =
       present ??
-      work.open<LatchRecord>(KIND, () => ({ kind: KIND, id: `${line}:${number}`, count, round: 0, endsAt: 0, lines: {}, waiters: {} }));
+      work.open<LatchRecord>(KIND, () => ({
+        kind: KIND,
+        id: `${line}:${number}`,
+        count,
+        round: 0,
+        endsAt: 0,
+        ttl: 0,
+        lines: {},
+        waiters: {},
+      }));
     for (const [each, [, , endsAt]] of Object.entries(latch.lines)) if (endsAt <= early) delete latch.lines[each];
     latch.count = count;
     latch.round++;
-    latch.endsAt = Math.max(latch.endsAt, late + ttl);
+    prolong(latch, late, ttl);
     latch.lines[line] = [number, 1, late + ttl];
     work.changed(true);
     return true;
@@ -33,7 +42,7 @@ export const latchSteps = {
     const endsAt = work.time.late + ttl;
     if (latch.count > 0) {
       latch.count--;
-      latch.endsAt = Math.max(latch.endsAt, endsAt);
+      prolong(latch, work.time.late, ttl);
     }
     latch.lines[line] = [number, latch.count, endsAt];
     if (latch.count === 0) {
@@ -53,7 +62,7 @@ export const latchSteps = {
       latch.waiters[owner] = inbox;
       work.changed();
     }
-    return { count, id, round, remaining: Math.max(0, endsAt - work.time.early) };
+    return { count, id, round, remaining: Math.max(0, Math.min(endsAt - work.time.early, latch.ttl)) };
   },
 
   leave(work: RecordWork, { owner }: Tenancy): void {
@@ -64,3 +73,10 @@ export const latchSteps = {
     }
   },
 };
+
+/** Never brings the end nearer. */
+function prolong(latch: LatchRecord, late: number, ttl: number): void {
+  if (latch.endsAt >= late + ttl) return;
+  latch.endsAt = late + ttl;
+  latch.ttl = ttl;
+}

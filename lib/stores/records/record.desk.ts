@@ -1,11 +1,11 @@
 import { asStoreError, StoreError } from '../../core/model/errors.js';
 import { RequestDeadlines, type TimedRequest } from '../../core/store/request-deadlines.js';
-import { idle } from '../../core/util/clock.js';
+import { after } from '../../core/util/clock.js';
 import { detached } from '../../core/util/detached.js';
 import { LinkedEntry } from '../../core/util/linked-list.js';
 import { RecordClock } from './record.clock.js';
 import { RecordPost, type Answer } from './record.post.js';
-import { VOID, type Change, type Found, type Message, type RecordTable } from './record.table.js';
+import { TOUCH, VOID, type Change, type Found, type Message, type RecordTable } from './record.table.js';
 import { RecordWork, type KeyRecord } from './record.work.js';
 
 /** How the verbs of all locks reach the records. */
@@ -23,8 +23,6 @@ const MOST_KNOWN = 10_000;
 /** So many conflicts with other processes are tried again at once. */
 const SWIFT_TRIES = 3;
 const LONGEST_PAUSE = 100;
-/** Milliseconds in which a request of unknown outcome may still arrive. */
-const LATE = 10_000;
 /** Characters of a message. Postgres takes 8,000 bytes. */
 const LONGEST_MESSAGE = 2000;
 
@@ -98,19 +96,19 @@ export class RecordDesk implements Desk {
 
   /** Does the steps of all who ask, until a change was made or nothing is to be changed. */
   private async settle(key: string, asks: readonly Ask[]): Promise<void> {
-    let isFresh = false;
-    for (let tries = 1; ; tries++) {
+    let [isFresh, isOld, mustTouch] = [false, false, false];
+    for (let conflicts = 0; ;) {
       const live = asks.filter((ask) => this.deadlines.open.has(ask));
       if (live.length === 0) return;
       const seen = this.seen.get(key);
-      const mustLook = !this.clock.isKnown || (seen === undefined && live.some(({ needsFence }) => needsFence));
+      const mustLook = isOld || mustTouch || !this.clock.isKnown || (seen === undefined && live.some(({ needsFence }) => needsFence));
       const attempt = mustLook ? undefined : this.attempt(key, seen, live);
       if (attempt && !attempt.work.isChanged && isFresh) return this.reply(live, attempt.outcomes);
-      const change = attempt?.work.isChanged ? attempt.change : lookAt(key);
+      const change = attempt?.work.isChanged ? attempt.change : lookAt(key, mustTouch ? TOUCH : undefined);
       const answer = await this.exchange(change, live);
       if (!answer) return this.doubt(key);
       const { found, isInTime } = answer;
-      isFresh = true;
+      [isFresh, isOld, mustTouch] = [true, false, false];
       if (attempt && found.written) {
         this.remember(key, { version: found.version, record: change.record, fence: found.fence });
         if (!isInTime) throw new StoreError("The store's clock was set forward.", { key, transient: true });
@@ -119,9 +117,14 @@ export class RecordDesk implements Desk {
       }
       const { version, record, fence } = found;
       this.remember(key, { version: version === '' ? VOID : version, record, fence, mayBeOutdated: seen?.mayBeOutdated });
-      if (change.expected === undefined || tries <= SWIFT_TRIES) continue;
-      await idle(Math.random() * Math.min(2 ** tries, LONGEST_PAUSE));
-      isFresh = false;
+      if (!attempt?.work.isChanged || ++conflicts === 1) continue;
+      if (conflicts > SWIFT_TRIES) {
+        await pause(Math.random() * Math.min(2 ** conflicts, LONGEST_PAUSE));
+        isOld = true;
+      }
+      // A process that is faster each time would keep this one out for good. After a touch it has to look first. Two that touch would keep each other
+      // from all changes, so touches are ever rarer.
+      mustTouch = (conflicts & (conflicts - 1)) === 0;
     }
   }
 
@@ -137,20 +140,17 @@ export class RecordDesk implements Desk {
         return { error };
       }
     });
-    const { endsAt, tokens, fence, notBefore, isDurable } = work;
+    const { written, tokens, fence, notBefore, isDurable } = work;
     const own: Message[] = [];
     const messages: Message[] = [];
     for (const [inbox, lines] of work.messages ?? []) {
       const texts = inbox === this.table.wakeUps?.inbox ? own : messages;
       for (const text of inPieces(lines)) texts.push({ inbox, text });
     }
-    const isFree = endsAt === 0;
     const change: Change = {
       key,
       expected: seen.version,
-      record: isFree ? null : JSON.stringify(work.record),
-      // While a request may arrive late, what is free does not count as void: such a request would find nothing in its way.
-      endsAt: isFree ? (seen.mayBeOutdated ? time.late + LATE : time.early) : endsAt,
+      ...written,
       notBefore,
       tokens,
       fence: tokens > 0 ? fence : 0,
@@ -215,8 +215,13 @@ export class RecordDesk implements Desk {
   }
 }
 
-function lookAt(key: string): Change {
-  return { key, expected: undefined, record: null, endsAt: 0, notBefore: 0, tokens: 0, fence: 0, messages: [], isLazy: true };
+/** Somebody waits for what comes after it, so it keeps the process alive. */
+function pause(delay: number): Promise<void> {
+  return new Promise((resolve) => void after(delay, resolve));
+}
+
+function lookAt(key: string, expected?: typeof TOUCH): Change {
+  return { key, expected, record: null, endsAt: 0, notBefore: 0, tokens: 0, fence: 0, messages: [], isLazy: true };
 }
 
 /** The table had a later token than was known: so much later are those that it has given. */

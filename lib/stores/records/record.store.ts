@@ -6,7 +6,7 @@ import { RecordDesk, type Desk } from './record.desk.js';
 import { RecordInspector } from './record.inspector.js';
 import type { RecordTable } from './record.table.js';
 
-export { VOID, type Change, type Found, type Message, type RecordTable, type RecordWakeUps } from './record.table.js';
+export { TOUCH, VOID, type Change, type Found, type Message, type RecordTable, type RecordWakeUps } from './record.table.js';
 export { readMessage } from './record.work.js';
 
 /**

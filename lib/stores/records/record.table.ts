@@ -5,6 +5,9 @@ import type { LockStore } from '../../core/store/lock-store.js';
 /** What {@link Change.expected} is for a key that has no record, or one that has ended by the table's clock. */
 export const VOID = 'void';
 
+/** What {@link Change.expected} is to make changes fail that are under way: the row gets a new version and stays as it is. It is then looked at. */
+export const TOUCH = 'touch';
+
 /** A message to a process. It is sent if and only if its change is made, after the change can be seen. */
 export interface Message {
   readonly inbox: string;
@@ -14,7 +17,10 @@ export interface Message {
 /** One atomic step on one key: a compare-and-set, or a look. */
 export interface Change {
   readonly key: string;
-  /** The change is made only if this version is still there, or {@link VOID}. `undefined`: nothing is changed, only looked at. */
+  /**
+   * The change is made only if this version is still there, or {@link VOID}. {@link TOUCH}: only the version is changed, if there is a row.
+   * `undefined`: nothing is changed. In both cases what is there is found, and not `written`.
+   */
   readonly expected: string | undefined;
   /** `null`: the key is free. Its row stays for an hour, because of the fence. */
   readonly record: string | null;

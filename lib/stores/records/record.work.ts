@@ -53,13 +53,18 @@ export interface LatchRecord {
   count: number;
   round: number;
   endsAt: number;
+  /** Milliseconds from the request that set the end. */
+  ttl: number;
   /** The last operation of each line: its number, its reply, and when it may be forgotten. */
   lines: Record<string, readonly [number: number, reply: number, endsAt: number]>;
   /** Owners that wait, and their inboxes. */
   waiters: Record<string, string>;
 }
 
-export type KeyRecord = LeaseRecord | LatchRecord;
+export type KeyRecord = (LeaseRecord | LatchRecord) & {
+  /** Until then the key does not count as void: a late request that expects so would find nothing in its way. */
+  notVoidUntil?: number;
+};
 
 /** What is known of the table's clock, in milliseconds. */
 export interface TableTime {
@@ -73,6 +78,8 @@ export interface TableTime {
 
 /** Milliseconds for which a queue is kept in which nobody asks. */
 export const QUEUE_LIFE = 60_000;
+/** Milliseconds in which a request of unknown outcome may still arrive. */
+const LATE = 10_000;
 
 /** The record of one key while requests change it, and what is to be written with it. */
 export class RecordWork {
@@ -86,6 +93,7 @@ export class RecordWork {
   notBefore = 0;
   /** Lines for each inbox; see {@link readMessage}. */
   messages: Map<string, string[]> | undefined;
+  private readonly notVoidUntil: number;
 
   /**
    * @param record is changed in place.
@@ -99,6 +107,8 @@ export class RecordWork {
     public fence: number,
     readonly mayBeOutdated = false,
   ) {
+    const { notVoidUntil = 0 } = record ?? {};
+    this.notVoidUntil = mayBeOutdated ? time.late + LATE : notVoidUntil > time.early ? notVoidUntil : 0;
     if (record?.kind === 'count-down latch') {
       if (record.endsAt <= time.early) this.record = undefined;
     } else if (record) this.dropEnded(record);
@@ -112,6 +122,15 @@ export class RecordWork {
     let end = record.queue.length > 0 ? record.queueEndsAt : 0;
     for (const { endsAt } of record.holds) end = Math.max(end, endsAt);
     return end;
+  }
+
+  /** What to write. `null`: the key is free, and counts as void from now on. */
+  get written(): { readonly record: string | null; readonly endsAt: number } {
+    const { endsAt, notVoidUntil, time } = this;
+    if (notVoidUntil === 0) return endsAt === 0 ? { record: null, endsAt: time.early } : { record: JSON.stringify(this.record), endsAt };
+    const record: KeyRecord =
+      endsAt > 0 && this.record ? this.record : { kind: 'mutex', permits: ALL, holds: [], queue: [], queueEndsAt: 0 };
+    return { record: JSON.stringify({ ...record, notVoidUntil }), endsAt: Math.max(endsAt, notVoidUntil) };
   }
 
   /** The record of a key that is this kind of lock, or is nothing yet. @throws {LockConfigError} if it is in use as another kind. */

@@ -113,7 +113,7 @@ describe('is refused for good', () => {
 
   it('a wrong password', async () => {
     await setting.sql(`CREATE ROLE locker LOGIN PASSWORD 'right'`);
-    await setting.sql(`GRANT ALL ON distributed_lock TO locker`);
+    await setting.sql(`GRANT SELECT, INSERT, UPDATE, DELETE ON distributed_lock TO locker`);
     const file = `${server.data}/pg_hba.conf`;
     writeFileSync(file, `host all locker all scram-sha-256\n${readFileSync(file, 'utf8')}`);
     await setting.sql('SELECT pg_reload_conf()');

@@ -1,18 +1,14 @@
 import pg from 'pg';
-import { connectionOf, postgresSchema, type PostgresStoreOptions } from '../../../lib/stores/postgres/postgres.store.js';
-import { PostgresStatements } from '../../../lib/stores/postgres/postgres.statements.js';
-import { PostgresTable } from '../../../lib/stores/postgres/postgres.table.js';
+import { openTable } from '../../../lib/stores/postgres/postgres.open.js';
+import { postgresSchema, type PostgresStoreOptions } from '../../../lib/stores/postgres/postgres.store.js';
+import type { PostgresTable } from '../../../lib/stores/postgres/postgres.table.js';
 import { type Change, type Found, type RecordTable, VOID } from '../../../lib/stores/records/record.table.js';
 import type { PostgresConnection } from '../../support/postgres-server.js';
 import { sharedPostgres } from '../../support/shared-server.js';
 
 export const HOUR = 3_600_000;
 
-/** A table as `postgresStore` makes it. */
-export function openTable(options: PostgresStoreOptions): PostgresTable {
-  const { requestTimeout = 1000, table = 'distributed_lock', schema = 'check' } = options;
-  return new PostgresTable(connectionOf(options, requestTimeout), new PostgresStatements(table), requestTimeout, schema === 'create');
-}
+export { openTable };
 
 export interface Setting {
   readonly url: string;
@@ -21,6 +17,8 @@ export interface Setting {
   sql(text: string, values?: unknown[]): Promise<Record<string, unknown>[]>;
   /** Closed with the test. */
   open(options?: Partial<PostgresStoreOptions>): PostgresTable;
+  /** Called when the test has ended, the last one first. */
+  closes(close: () => Promise<unknown>): void;
   /** Ended with the test. */
   pool(options?: pg.PoolConfig): pg.Pool;
 }
@@ -37,7 +35,7 @@ export function usePostgres(start: () => Promise<{ url: string; connection: Post
     await admin.query(postgresSchema());
   });
   afterEach(async () => {
-    await Promise.all(closing.splice(0).map((close) => close()));
+    for (const close of closing.splice(0).reverse()) await close();
   });
   afterAll(() => admin.end());
   return {
@@ -56,6 +54,7 @@ export function usePostgres(start: () => Promise<{ url: string; connection: Post
       closing.push(() => table.close());
       return table;
     },
+    closes: (close) => void closing.push(close),
     pool(options) {
       const pool = new pg.Pool({ ...database.connection, ...options });
       pool.on('error', () => undefined);

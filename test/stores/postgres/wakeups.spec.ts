@@ -92,6 +92,14 @@ it('the query of an ORM cannot listen, but with a connection string', async () =
   await wakes(setting.open(), await listening({ query, listen: { connectionString: setting.url } }));
 });
 
+it('a pooler that lends connections for a session wakes', async () => {
+  const bouncer = await startPgbouncer({ to: server.connection, poolMode: 'session' });
+  setting.closes(() => bouncer.stop());
+  const one = await listening({ url: bouncer.url });
+  expect(one.wakeUps.isOpen).toBe(true);
+  await wakes(setting.open({ url: bouncer.url }), one);
+});
+
 describe('behind a pooler that lends connections for a transaction', () => {
   let bouncer: Pgbouncer;
   beforeAll(async () => {

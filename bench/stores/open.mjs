@@ -1,0 +1,15 @@
+/** A store by its name, at a server or in a directory. */
+export async function openStore(name, place) {
+  switch (name) {
+    case 'redis':
+      return (await import('nestjs-distributed-lock/redis')).redisStore({ url: place });
+    case 'postgres':
+      return (await import('nestjs-distributed-lock/postgres')).postgresStore({ url: place, schema: 'create' });
+    case 'mysql':
+      return (await import('nestjs-distributed-lock/mysql')).mysqlStore({ url: place, schema: 'create' });
+    case 'file':
+      return (await import('nestjs-distributed-lock/file')).fileStore({ directory: place });
+    default:
+      throw new Error(`No store ${name}`);
+  }
+}

@@ -1,0 +1,11 @@
+import type { EventEmitter } from 'node:events';
+
+/** What a client has more listeners of than when this was called. */
+export function watchListeners(client: EventEmitter): () => string[] {
+  const before = countsOf(client);
+  return () => [...countsOf(client)].filter(([name, count]) => count > (before.get(name) ?? 0)).map(([name, count]) => `${name} ×${count}`);
+}
+
+function countsOf(client: EventEmitter): Map<string, number> {
+  return new Map(client.eventNames().map((name) => [String(name), client.listenerCount(name)]));
+}

@@ -1,0 +1,50 @@
+import pg from 'pg';
+import { connectionOf, postgresStore } from '../../../lib/stores/postgres/postgres.store.js';
+import { PostgresStatements } from '../../../lib/stores/postgres/postgres.statements.js';
+import { PostgresTable } from '../../../lib/stores/postgres/postgres.table.js';
+import { recordStore, type RecordTable } from '../../../lib/stores/records/record.store.js';
+import type { Random } from '../../random.js';
+import { watchListeners } from '../listeners.js';
+import type { OpenedStore } from '../store.js';
+
+export interface PostgresPlace {
+  url: string;
+}
+
+/** A store over a pool of its own, over one that the worker lends it, or over the `query` of an ORM. */
+export function open(place: unknown, random: Random, breakTable?: (table: RecordTable) => RecordTable): OpenedStore {
+  const { url } = place as PostgresPlace;
+  const requestTimeout = random.pick([300, 600, 1_000]);
+  if (breakTable) {
+    const table = new PostgresTable(
+      connectionOf({ url }, requestTimeout),
+      new PostgresStatements('distributed_lock'),
+      requestTimeout,
+      false,
+    );
+    return own(recordStore(breakTable(table)));
+  }
+  const way = random.pick(['url', 'url', 'pool', 'query'] as const);
+  if (way === 'url') {
+    const [prepare, max] = [random.chance(0.7), random.int(2, 4)];
+    return { ...own(postgresStore({ url, requestTimeout, prepare, max })), detail: `url, ${prepare ? '' : 'not '}prepared, of ${max}` };
+  }
+  return lent(way, url, requestTimeout);
+}
+
+function own(store: OpenedStore['store']): OpenedStore {
+  return { store, listeners: () => [], closeLent: async () => undefined };
+}
+
+/** The settings that the guarantees ask of a lent pool: it does not wait for ever. */
+function lent(way: 'pool' | 'query', url: string, requestTimeout: number): OpenedStore {
+  const limits = { connectionTimeoutMillis: requestTimeout, query_timeout: requestTimeout, keepAlive: true };
+  const pool = new pg.Pool({ connectionString: url, max: 4, ...limits });
+  pool.on('error', () => undefined);
+  const listeners = watchListeners(pool);
+  const store =
+    way === 'pool'
+      ? postgresStore({ pool: pool as never, requestTimeout })
+      : postgresStore({ query: (text, values) => pool.query(text, values), listen: { connectionString: url }, requestTimeout });
+  return { store, detail: way, listeners, closeLent: () => pool.end() };
+}

@@ -1,0 +1,139 @@
+import { LockConfigError } from '../core/model/errors.js';
+import { rowsOf, type Run } from './run.js';
+
+/** A `Client` or `PoolClient` of `pg`. */
+export interface PgClient {
+  query(sql: string, params: unknown[]): Promise<{ rows: object[] }>;
+}
+
+/** The `Connection` of a client of `pg`, which tells the messages of the server. */
+interface PgConnection {
+  on(event: 'readyForQuery', listener: (message: { status?: string } | undefined) => void): unknown;
+  on(event: 'end', listener: () => void): unknown;
+}
+
+/** What the server has said about transactions on a connection. */
+interface PgStatus {
+  /** After the last statement: `I`: none is open. `T`, or `E` for one that has failed. */
+  last: string | undefined;
+  /** How often none was open. */
+  ends: number;
+}
+
+const statuses = new WeakMap<PgConnection, PgStatus>();
+
+/**
+ * For `pg`: the client on which `BEGIN` was sent.
+ *
+ * @throws {LockConfigError} for a `Pool`: each of its queries may run on another connection. The check itself throws it outside of a transaction.
+ */
+export function pg(client: PgClient): Run {
+  if ('totalCount' in client) throw refused('pg', 'a Pool, whose queries run on different connections: take a client with pool.connect()');
+  const { connection } = client as { connection?: PgConnection };
+  const ask: Run = async (sql, params) => rowsOf(await client.query(sql, [...params]));
+  if (typeof connection?.on !== 'function') return ask; // pg-native does not tell
+  const status = statusOf(connection);
+  let end: number | undefined;
+  const run: Run = async (sql, params) => {
+    const rows = await ask(sql, params);
+    if (status.last === 'I' && !isDefinition(sql)) throw refused('pg', 'a client without an open transaction');
+    end = status.ends;
+    return rows;
+  };
+  return Object.assign(run, { isOpen: () => end === status.ends });
+}
+
+function statusOf(connection: PgConnection): PgStatus {
+  const known = statuses.get(connection);
+  if (known) return known;
+  const status: PgStatus = { last: undefined, ends: 0 };
+  connection.on('readyForQuery', (message) => {
+    status.last = message?.status;
+    if (status.last === 'I') status.ends++;
+  });
+  connection.on('end', () => status.ends++);
+  statuses.set(connection, status);
+  return status;
+}
+
+/** A connection of `mysql2`, with promises or callbacks. */
+export interface Mysql2Connection {
+  query(sql: string, params: unknown[]): unknown;
+}
+
+/** The `Connection` of `mysql2`, which the one with promises has inside. */
+interface Mysql2Core {
+  query(...args: unknown[]): { once(event: 'end', listener: () => void): unknown };
+  stream?: Record<'once' | 'removeListener', (event: 'close', listener: () => void) => unknown>;
+}
+
+/** SERVER_STATUS_IN_TRANS */
+const IN_TRANSACTION = 1;
+
+/**
+ * For `mysql2`: the connection on which `START TRANSACTION` was sent.
+ *
+ * @throws {LockConfigError} for a pool: each of its queries may run on another connection. The check itself throws it outside of a transaction.
+ */
+export function mysql2(connection: Mysql2Connection): Run {
+  if ('getConnection' in connection)
+    throw refused('mysql2', 'a pool, whose queries run on different connections: take one with getConnection()');
+  const given = connection as Mysql2Connection & { connection?: Mysql2Core; promise?: () => Mysql2Connection };
+  const promised = typeof given.promise === 'function' ? given.promise() : given;
+  const core = given.connection ?? (given as unknown as Mysql2Core);
+  let isOpen: (() => boolean) | undefined;
+  return Object.assign(
+    async (sql: string, params: readonly string[]) => {
+      const result = await promised.query(sql, [...params]);
+      const header = (Array.isArray(result) ? result[0] : undefined) as { serverStatus?: number } | undefined;
+      const isWrite = typeof header?.serverStatus === 'number';
+      if (isWrite && !isDefinition(sql) && !(header.serverStatus! & IN_TRANSACTION))
+        throw refused('mysql2', 'a connection without an open transaction');
+      isOpen ??= untilItEnds(core);
+      return rowsOf(result);
+    },
+    { isOpen: () => isOpen?.() ?? false },
+  );
+}
+
+/** Statements that end a transaction, or begin the next one. */
+const ENDS = /^\s*(commit|rollback(?!\s+(work\s+)?to\b)|begin|start\s+transaction)\b/i;
+
+const openOn = new WeakMap<Mysql2Core, () => boolean>();
+
+/** Whether the transaction that is open now still is: its end goes through `query` of this connection. */
+function untilItEnds(core: Mysql2Core): () => boolean {
+  const known = openOn.get(core);
+  if (known) return known;
+  let isOpen = true;
+  const own = Object.getOwnPropertyDescriptor(core, 'query');
+  const query = core.query.bind(core);
+  const watching: Mysql2Core['query'] = (...args) => {
+    const command = query(...args);
+    const sql = typeof args[0] === 'string' ? args[0] : (args[0] as { sql?: string } | undefined)?.sql;
+    if (ENDS.test(sql ?? '')) command.once('end', stop);
+    return command;
+  };
+  const stop = () => {
+    isOpen = false;
+    openOn.delete(core);
+    core.stream?.removeListener('close', stop);
+    if (core.query !== watching) return; // wrapped by another meanwhile
+    if (own) Object.defineProperty(core, 'query', own);
+    else delete (core as Partial<Mysql2Core>).query;
+  };
+  core.query = watching;
+  core.stream?.once('close', stop);
+  const asks = () => isOpen;
+  openOn.set(core, asks);
+  return asks;
+}
+
+/** A statement of `migrate` or `prune`, which needs no transaction. */
+function isDefinition(sql: string): boolean {
+  return /^(CREATE|DELETE) /.test(sql);
+}
+
+export function refused(helper: string, what: string): LockConfigError {
+  return new LockConfigError(`The fence guard got ${what} by ${helper}(…): it works in the transaction that it guards, and nowhere else.`);
+}

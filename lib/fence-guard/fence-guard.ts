@@ -1,0 +1,188 @@
+import { currentLease } from '../core/holding/call-chain.js';
+import { checkOptions, oneOf, type Check } from '../core/model/check-options.js';
+import { LockConfigError, LockLostError } from '../core/model/errors.js';
+import { fenceTable, type FenceDialect, type FenceTable, type Outcome } from './dialects.js';
+import { FencedError } from './fenced-error.js';
+import { fencedKeysOf, type FenceableLease } from './fenced-keys.js';
+import { placeOf, watchTransaction } from './open-transactions.js';
+import { secondsIn } from './period.js';
+import type { Run } from './run.js';
+import { isMissingTable, isRaceOfCreate } from './sql-errors.js';
+
+export { FencedError } from './fenced-error.js';
+export type { FenceDialect } from './dialects.js';
+export type { FenceableLease } from './fenced-keys.js';
+export type { Run } from './run.js';
+export { mysql2, pg } from './clients.js';
+export { drizzle, knex, kysely, mikroOrm, prisma, sequelize, typeorm } from './orms.js';
+export { Fenced } from './fenced.decorator.js';
+export { fencedSet } from './fenced-set.js';
+
+/** Options of {@link fenceGuard}. */
+export interface FenceGuardOptions {
+  /** Of the database that has the guarded data. `'mysql'` is MariaDB as well. */
+  dialect: FenceDialect;
+  /** Its table, with its schema if that is not the default one: letters, digits, `_`, and one dot. Default `'lock_fence'`. */
+  table?: string;
+  /**
+   * What happens when a lock is released while a transaction that it guards is open: a warning once a minute per label, or a `LockConfigError`
+   * from the release as well, so that a test fails. Default `'warn'`.
+   */
+  onOpenTransaction?: 'warn' | 'throw';
+}
+
+/** Options of {@link FenceGuard.check}. */
+export interface FenceCheckOptions {
+  /** Default: `currentLease()`. */
+  lease?: FenceableLease;
+  /** The name of the guarded thing in the table. Default: the key of the lease, namespace included. */
+  key?: string;
+  /** For a read lease: the transaction only reads. It waits for writers, not for other readers. Default false. */
+  shared?: boolean;
+}
+
+/** What begins a transaction, and ends it when the work has ended. */
+export type Transactional<Tx, Result> =
+  { transaction(work: (tx: Tx) => Promise<Result>): PromiseLike<Result> } | ((work: (tx: Tx) => Promise<Result>) => PromiseLike<Result>);
+
+/** Lets a transaction go on only while its lock has no later holder. */
+export interface FenceGuard {
+  /**
+   * Locks the row of the key until the transaction ends, and refuses a lease that is older than one that was here before. It must be the first
+   * statement of the transaction: what was read before may be out of date.
+   *
+   * @param run of the transaction: `pg(client)`, `typeorm(manager)`, …
+   * @throws {LockLostError} if a later holder was here. Its `cause` is a {@link FencedError}. Let it roll the transaction back.
+   * @throws {LockConfigError} if there is no lease, no transaction or no table, or if the lease is one of several permits.
+   * @throws {UnsupportedPrimitiveError} if the store of the lease gives no fencing token.
+   * @throws what the database answers, unchanged: a serialization failure, a lock timeout.
+   */
+  check(run: Run, options?: FenceCheckOptions): Promise<void>;
+  /**
+   * Runs the work in a transaction, with the check as its first statement. It knows the end of the transaction with every client.
+   *
+   * @param database whose method `transaction` calls its argument in one (TypeORM, Knex, Drizzle), or a function that does:
+   *   `(work) => db.transaction().execute(work)`.
+   * @param runOf makes the {@link Run} of it: `(tx) => drizzle(tx, sql)`.
+   * @throws as {@link check}, and what the database and `work` throw.
+   */
+  transaction<Tx, Result>(
+    database: Transactional<Tx, Result>,
+    runOf: (tx: Tx) => Run,
+    work: (tx: Tx) => Promise<Result>,
+    options?: FenceCheckOptions,
+  ): Promise<Result>;
+  /** The statement that makes the table. */
+  ddl(): string;
+  /** Makes the table if it is not there. */
+  migrate(run: Run): Promise<void>;
+  /**
+   * Deletes the rows that were not used for so long. Choose a time after which no process can still have an old lease.
+   *
+   * @param options `olderThan`: such as `'30 days'` or `'36 hours'`, at least a day.
+   */
+  prune(run: Run, options: { olderThan: string }): Promise<void>;
+}
+
+const TABLE = /^(?=.{1,63}$)\w+(\.\w+)?$/;
+const tableName: Check = (value) => (typeof value === 'string' && TABLE.test(value) ? undefined : 'a name of letters, digits and "_"');
+
+const GUARD_CHECKS = {
+  dialect: oneOf('postgres', 'mysql', 'sqlite'),
+  table: tableName,
+  onOpenTransaction: oneOf('warn', 'throw'),
+};
+
+/**
+ * A guard for transactions of an SQL database, which refuses a holder that was paused and has lost its lock. The locks may be in any store.
+ *
+ * @throws {LockConfigError} if an option is wrong.
+ */
+export function fenceGuard(options: FenceGuardOptions): FenceGuard {
+  checkOptions(options, 'fenceGuard', GUARD_CHECKS, 'dialect');
+  const { dialect, table = 'lock_fence', onOpenTransaction = 'warn' } = options;
+  return new TableGuard(fenceTable(dialect, table), table, onOpenTransaction === 'throw');
+}
+
+class TableGuard implements FenceGuard {
+  constructor(
+    private readonly table: FenceTable,
+    private readonly name: string,
+    private readonly isFault: boolean,
+  ) {}
+
+  async check(run: Run, options: FenceCheckOptions = {}): Promise<void> {
+    await this.checkIn(run, options, placeOf(this, 'check'));
+  }
+
+  async transaction<Tx, Result>(
+    database: Transactional<Tx, Result>,
+    runOf: (tx: Tx) => Run,
+    work: (tx: Tx) => Promise<Result>,
+    options: FenceCheckOptions = {},
+  ): Promise<Result> {
+    const place = placeOf(this, 'transaction');
+    let isOpen = true;
+    // Knex is a function that has this method.
+    const begin = 'transaction' in database ? database.transaction.bind(database) : database;
+    try {
+      return await begin(async (tx) => {
+        const run = runOf(tx);
+        await this.checkIn(
+          Object.assign((...statement: Parameters<Run>) => run(...statement), { isOpen: () => isOpen }),
+          options,
+          place,
+        );
+        return work(tx);
+      });
+    } finally {
+      isOpen = false;
+    }
+  }
+
+  ddl(): string {
+    return this.table.ddl;
+  }
+
+  async migrate(run: Run): Promise<void> {
+    try {
+      await run(this.ddl(), []);
+    } catch (error) {
+      // Two that make it at the same time: Postgres lets one of them fail.
+      if (!isRaceOfCreate(error)) throw error;
+    }
+  }
+
+  async prune(run: Run, { olderThan }: { olderThan: string }): Promise<void> {
+    await this.inTable(this.table.prune(run, String(secondsIn(olderThan))));
+  }
+
+  private async checkIn(run: Run, { lease = currentLease(), key, shared = false }: FenceCheckOptions, place: Error): Promise<void> {
+    if (!lease) throw new LockConfigError('The fence guard found no lease: check inside of a locked call, or pass { lease }.');
+    lease.assertHeld();
+    for (const fenced of fencedKeysOf(lease, key, shared)) {
+      const token = String(fenced.token);
+      const outcome = await this.inTable(shared ? this.table.share(run, fenced.key, token) : this.table.fence(run, fenced.key, token));
+      if (outcome !== 'ours') throw lost(fenced.key, fenced.token, outcome);
+    }
+    if (run.isOpen) watchTransaction(lease, () => run.isOpen?.() ?? false, place, this.isFault);
+  }
+
+  private async inTable<T>(asked: Promise<T>): Promise<T> {
+    try {
+      return await asked;
+    } catch (error) {
+      if (!isMissingTable(error)) throw error;
+      const message = `The fence guard has no table "${this.name}": make it in a migration (fence.ddl()), or call fence.migrate(run) at startup.`;
+      throw new LockConfigError(message, { cause: error });
+    }
+  }
+}
+
+function lost(key: string, token: number, { seen }: Exclude<Outcome, 'ours'>): LockLostError {
+  const message = `The lease of "${key}" was lost: a later holder has worked in this database.`;
+  return new LockLostError(message, {
+    key,
+    cause: new FencedError(`Token ${token} is older than ${seen ?? 'one that was seen'}.`, token, seen),
+  });
+}

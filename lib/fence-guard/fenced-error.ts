@@ -1,0 +1,14 @@
+/** Why a guard refused: a later holder of the key has been here. It is the `cause` of the `LockLostError`. */
+export class FencedError extends Error {
+  override readonly name = 'FencedError';
+
+  constructor(
+    message: string,
+    /** The fencing token of the lease that was refused. */
+    readonly token: number,
+    /** The larger one that was seen, in decimal digits; `undefined` where it could not be read. */
+    readonly seen: string | undefined,
+  ) {
+    super(message);
+  }
+}

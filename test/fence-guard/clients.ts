@@ -1,0 +1,185 @@
+import { sql as drizzleSql } from 'drizzle-orm';
+import { drizzle as drizzleOnMysql } from 'drizzle-orm/mysql2';
+import { drizzle as drizzleOnPg } from 'drizzle-orm/node-postgres';
+import knexClient from 'knex';
+import { Kysely, MysqlDialect, PostgresDialect, sql as kyselySql } from 'kysely';
+import callbackMysql from 'mysql2';
+import promiseMysql from 'mysql2/promise';
+import pgDriver from 'pg';
+import { DataSource } from 'typeorm';
+import { drizzle, knex, kysely, mysql2, pg, typeorm, type FenceDialect, type Run } from 'nestjs-distributed-lock/fence-guard';
+import { sharedMariadb, sharedPostgres } from '../support/shared-server.js';
+
+/** A client library as users have it, for the same tests. */
+export interface Client<Tx = unknown> {
+  /** Runs the work in a transaction, which is rolled back if it fails. */
+  transaction<T>(work: (tx: Tx) => Promise<T>): Promise<T>;
+  /** The helper for its transaction. */
+  runOf(tx: Tx): Run;
+  /** The helper for what is no transaction: throws, or makes a run that does. */
+  outside(): Run;
+  close(): Promise<unknown>;
+}
+
+export interface ClientCase {
+  name: string;
+  dialect: FenceDialect;
+  /** Whether its helper knows the end of a transaction by itself. */
+  knowsTheEnd: boolean;
+  open(): Promise<Client>;
+}
+
+function client<Tx>(of: Client<Tx>): Client {
+  return of;
+}
+
+async function openPg() {
+  const pool = new pgDriver.Pool((await sharedPostgres()).connection);
+  return client<pgDriver.PoolClient>({
+    async transaction(work) {
+      const tx = await pool.connect();
+      try {
+        await tx.query('BEGIN');
+        const result = await work(tx);
+        await tx.query('COMMIT');
+        return result;
+      } catch (error) {
+        await tx.query('ROLLBACK');
+        throw error;
+      } finally {
+        tx.release();
+      }
+    },
+    runOf: pg,
+    outside: () => pg(pool),
+    close: () => pool.end(),
+  });
+}
+
+async function openMysql2() {
+  const pool = promiseMysql.createPool((await sharedMariadb()).connection);
+  return client<promiseMysql.PoolConnection>({
+    async transaction(work) {
+      const tx = await pool.getConnection();
+      try {
+        await tx.beginTransaction();
+        const result = await work(tx);
+        await tx.commit();
+        return result;
+      } catch (error) {
+        await tx.rollback();
+        throw error;
+      } finally {
+        tx.release();
+      }
+    },
+    runOf: mysql2,
+    outside: () => mysql2(pool),
+    close: () => pool.end(),
+  });
+}
+
+/** The same driver with callbacks. */
+async function openMysql2Callbacks() {
+  const pool = callbackMysql.createPool((await sharedMariadb()).connection);
+  return client<callbackMysql.PoolConnection>({
+    async transaction(work) {
+      const tx = await new Promise<callbackMysql.PoolConnection>((resolve, reject) =>
+        pool.getConnection((error, connection) => (error ? reject(error) : resolve(connection))),
+      );
+      const send = (text: string) => new Promise<void>((resolve, reject) => tx.query(text, (error) => (error ? reject(error) : resolve())));
+      try {
+        await send('START TRANSACTION');
+        const result = await work(tx);
+        await send('COMMIT');
+        return result;
+      } catch (error) {
+        await send('ROLLBACK');
+        throw error;
+      } finally {
+        tx.release();
+      }
+    },
+    runOf: (tx) => mysql2(tx),
+    outside: () => mysql2(pool),
+    close: () => new Promise((resolve) => pool.end(resolve)),
+  });
+}
+
+async function openTypeOrm(type: 'postgres' | 'mysql' | 'sqljs') {
+  const url = type === 'postgres' ? (await sharedPostgres()).connection : type === 'mysql' ? (await sharedMariadb()).connection : undefined;
+  const options = { postgres: { ...url, username: url?.user }, mysql: { ...url, username: url?.user }, sqljs: {} }[type];
+  const source = await new DataSource({ type, ...options }).initialize();
+  return client<DataSource['manager']>({
+    transaction: (work) => source.transaction(work),
+    runOf: typeorm,
+    outside: () => typeorm(source.manager),
+    close: () => source.destroy(),
+  });
+}
+
+async function openKnex(dialect: 'pg' | 'mysql2') {
+  const { connection } = dialect === 'pg' ? await sharedPostgres() : await sharedMariadb();
+  const db = knexClient({ client: dialect, connection });
+  return client<knexClient.Knex.Transaction>({
+    transaction: (work) => db.transaction(work),
+    runOf: knex,
+    outside: () => knex(db as never),
+    close: () => db.destroy(),
+  });
+}
+
+async function openDrizzleOnPg() {
+  const pool = new pgDriver.Pool((await sharedPostgres()).connection);
+  const db = drizzleOnPg(pool);
+  type Tx = Parameters<Parameters<typeof db.transaction>[0]>[0];
+  return client<Tx>({
+    transaction: (work) => db.transaction(work),
+    runOf: (tx) => drizzle(tx, drizzleSql),
+    outside: () => drizzle(db, drizzleSql),
+    close: () => pool.end(),
+  });
+}
+
+async function openDrizzleOnMysql() {
+  const pool = promiseMysql.createPool((await sharedMariadb()).connection);
+  const db = drizzleOnMysql({ client: pool });
+  type Tx = Parameters<Parameters<typeof db.transaction>[0]>[0];
+  return client<Tx>({
+    transaction: (work) => db.transaction(work),
+    runOf: (tx) => drizzle(tx, drizzleSql),
+    outside: () => drizzle(db, drizzleSql),
+    close: () => pool.end(),
+  });
+}
+
+async function openKysely(dialect: 'postgres' | 'mysql') {
+  const db = new Kysely<object>({
+    dialect:
+      dialect === 'postgres'
+        ? new PostgresDialect({ pool: new pgDriver.Pool((await sharedPostgres()).connection) })
+        : new MysqlDialect({ pool: callbackMysql.createPool((await sharedMariadb()).connection) }),
+  });
+  type Tx = Parameters<Parameters<ReturnType<typeof db.transaction>['execute']>[0]>[0];
+  return client<Tx>({
+    transaction: (work) => db.transaction().execute(work),
+    runOf: (tx) => kysely(tx, kyselySql),
+    outside: () => kysely(db, kyselySql),
+    close: () => db.destroy(),
+  });
+}
+
+export const clients: ClientCase[] = [
+  { name: 'pg', dialect: 'postgres', knowsTheEnd: true, open: openPg },
+  { name: 'TypeORM on Postgres', dialect: 'postgres', knowsTheEnd: true, open: () => openTypeOrm('postgres') },
+  { name: 'Knex on Postgres', dialect: 'postgres', knowsTheEnd: true, open: () => openKnex('pg') },
+  { name: 'Drizzle on Postgres', dialect: 'postgres', knowsTheEnd: false, open: openDrizzleOnPg },
+  { name: 'Kysely on Postgres', dialect: 'postgres', knowsTheEnd: false, open: () => openKysely('postgres') },
+  { name: 'mysql2', dialect: 'mysql', knowsTheEnd: true, open: openMysql2 },
+  { name: 'mysql2 with callbacks', dialect: 'mysql', knowsTheEnd: true, open: openMysql2Callbacks },
+  { name: 'TypeORM on MariaDB', dialect: 'mysql', knowsTheEnd: true, open: () => openTypeOrm('mysql') },
+  { name: 'Knex on MariaDB', dialect: 'mysql', knowsTheEnd: true, open: () => openKnex('mysql2') },
+  { name: 'Drizzle on MariaDB', dialect: 'mysql', knowsTheEnd: false, open: openDrizzleOnMysql },
+  { name: 'Kysely on MariaDB', dialect: 'mysql', knowsTheEnd: false, open: () => openKysely('mysql') },
+  { name: 'TypeORM on SQLite', dialect: 'sqlite', knowsTheEnd: true, open: () => openTypeOrm('sqljs') },
+];

@@ -1,0 +1,152 @@
+import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { build } from 'esbuild';
+import { FileTable } from '../../../lib/stores/file/file.table.js';
+import { eventually } from '../../support/eventually.js';
+import { guardedFolder, startGuarded, type GuardedProcess } from '../../support/guarded-process.js';
+import { pause } from '../../support/time.js';
+
+const PROCESSES = 4;
+const CALLERS = 25;
+/** Milliseconds between two kills. */
+const EVERY = 200;
+
+jest.setTimeout(120_000);
+
+let directory: string;
+let log: string;
+let programs: string;
+beforeAll(async () => {
+  // One file starts in a moment: a process that is killed is replaced at once.
+  programs = mkdtempSync(join(tmpdir(), 'crowd-'));
+  await bundle('crowd');
+  await bundle('counter');
+});
+beforeEach(() => {
+  directory = mkdtempSync(join(tmpdir(), 'locks-'));
+  log = join(directory, 'log');
+  writeFileSync(log, '');
+});
+afterEach(() => rmSync(directory, { recursive: true, force: true }));
+afterAll(() => rmSync(programs, { recursive: true, force: true }));
+
+function bundle(name: string): Promise<unknown> {
+  const outfile = join(programs, `${name}.mjs`);
+  return build({ entryPoints: [`test/stores/file/${name}.child.ts`], outfile, bundle: true, platform: 'node', format: 'esm' });
+}
+
+const lines = (): number[][] =>
+  readFileSync(log, 'utf8')
+    .split('\n')
+    .slice(0, -1)
+    .map((line) => line.split(' ').map(Number));
+
+function start(guarded: boolean): Promise<GuardedProcess> {
+  const args = [join(programs, 'crowd.mjs'), join(directory, 'locks'), log, String(CALLERS), String(guarded)];
+  return startGuarded({ command: process.execPath, args, folder: guardedFolder('crowd'), onMessage: () => undefined });
+}
+
+/** Runs processes until there are so many lines; one of them is killed and replaced all the time, if it is said so. */
+async function crowd({ turns, kills, guarded = true }: { turns: number; kills: boolean; guarded?: boolean }): Promise<number> {
+  const children = await Promise.all(Array.from({ length: PROCESSES }, () => start(guarded)));
+  let killed = 0;
+  while (lines().length < turns) {
+    await pause(EVERY);
+    if (!kills) continue;
+    const [victim] = children.splice(Math.floor(Math.random() * children.length), 1);
+    await victim!.end();
+    killed++;
+    children.push(await start(guarded));
+  }
+  for (const child of children) child.send({ type: 'end' });
+  for (const child of children) {
+    const status = await child.exited;
+    if (status !== 0) throw new Error(`A process ended with ${status}:\n${child.log()}`);
+    await child.end();
+  }
+  return killed;
+}
+
+/** Lines that did not see all lines before them, or whose token is not larger than the one before. */
+function wrongs(): number {
+  let last = 0;
+  return lines().filter(([before, token], index) => {
+    const isWrong = before !== index || token! <= last;
+    last = token!;
+    return isWrong;
+  }).length;
+}
+
+const left = (folder: string): string[] => {
+  const path = join(directory, 'locks', folder);
+  return existsSync(path) ? readdirSync(path) : [];
+};
+
+describe(`${PROCESSES} processes of ${CALLERS} callers, who want one key in files`, () => {
+  it('lose updates without it', async () => {
+    await crowd({ turns: 2_000, kills: false, guarded: false });
+    expect(wrongs()).toBeGreaterThan(0);
+  });
+
+  it('lose none with it, never overlap, and leave nothing (G2, G7)', async () => {
+    await crowd({ turns: 10_000, kills: false });
+    expect(wrongs()).toBe(0);
+    await nothingIsLeft();
+  });
+
+  it('nor when one of them is killed all the time (G2, G8)', async () => {
+    expect(await crowd({ turns: 3_000, kills: true })).toBeGreaterThan(5);
+    expect(wrongs()).toBe(0);
+    await nothingIsLeft();
+  });
+});
+
+it(`${PROCESSES} processes that add to one record as fast as they can lose no update`, async () => {
+  const TIMES = 2_000;
+  let unknown = 0;
+  const start = () =>
+    startGuarded({
+      command: process.execPath,
+      args: [join(programs, 'counter.mjs'), directory, String(TIMES)],
+      folder: guardedFolder('counter'),
+      onMessage: (message) => (unknown += (message as { unknown?: number }).unknown ?? 0),
+    });
+  const children = await Promise.all(Array.from({ length: PROCESSES }, start));
+  for (const child of children) child.send({ type: 'begin' });
+  for (const child of children) {
+    expect(await child.exited).toBe(0);
+    await child.end();
+  }
+  const table = new FileTable(directory, 1000);
+  const look = {
+    key: 'counter',
+    expected: undefined,
+    record: null,
+    endsAt: 0,
+    notBefore: 0,
+    tokens: 0,
+    fence: 0,
+    messages: [],
+    isLazy: true,
+  };
+  const { record, fence } = await table.exchange([look])[0]!;
+  expect(fence).toBe(Number(record));
+  expect(Number(record)).toBeLessThanOrEqual(PROCESSES * TIMES);
+  expect(Number(record)).toBeGreaterThanOrEqual(PROCESSES * TIMES - unknown);
+  expect(unknown).toBeLessThan(TIMES / 10);
+  await table.close();
+});
+
+/** But the fence, for an hour. */
+async function nothingIsLeft(): Promise<void> {
+  const table = new FileTable(join(directory, 'locks'), 1000);
+  expect(left('keys')).toHaveLength(1);
+  // A killed holder's lease may not have ended.
+  await eventually(async () => {
+    await table.sweep(0);
+    return left('keys').length === 0;
+  });
+  expect({ drafts: left('drafts'), inboxes: left('inboxes') }).toEqual({ drafts: [], inboxes: [] });
+  await table.close();
+}

@@ -1,0 +1,313 @@
+import { createConnection, createPool, type Connection } from 'mysql2/promise';
+import { createPool as createCallbackPool } from 'mysql2';
+import { LockConfigError, Locks, type StoreError } from 'nestjs-distributed-lock/core';
+import { mysqlSchema, mysqlStore, type MysqlStoreOptions } from 'nestjs-distributed-lock/mysql';
+import { MysqlClient } from '../../../lib/stores/mysql/mysql.client.js';
+import { storeErrorOf } from '../../../lib/stores/mysql/mysql.errors.js';
+import { quoted } from '../../../lib/stores/mysql/mysql.schema.js';
+import { MysqlTable } from '../../../lib/stores/mysql/mysql.table.js';
+import { type Change, type Found, VOID } from '../../../lib/stores/records/record.table.js';
+import { eventually } from '../../support/eventually.js';
+import { mariadbUrl, startMariadb, type MariadbServer } from '../../support/mariadb-server.js';
+import { RawProxy } from './raw-proxy.js';
+
+let server: MariadbServer;
+let root: Connection;
+let proxy: RawProxy;
+const ends: (() => Promise<unknown>)[] = [];
+let keys = 0;
+let key: string;
+
+beforeAll(async () => {
+  server = await startMariadb({ port: 'free' });
+  proxy = await RawProxy.start(server.port!);
+  root = await createConnection(server.connection);
+  await root.query('CREATE DATABASE shop');
+  await root.query('USE shop');
+  await root.query(mysqlSchema());
+});
+beforeEach(() => (key = `key ${++keys}`));
+afterEach(async () => {
+  await proxy.heal();
+  for (const end of ends.splice(0).reverse()) await end();
+});
+afterAll(async () => {
+  await root.end();
+  proxy.cut();
+  await server.stop();
+});
+
+const urlOf = (part: object = {}) => mariadbUrl({ ...server.connection, database: 'shop', ...part });
+const throughProxy = () => urlOf({ port: proxy.port });
+
+function open({ url = urlOf(), requestTimeout = 1000, table = 'distributed_lock', max = 4 } = {}): MysqlTable {
+  const pool = createPool({ uri: url, connectionLimit: max, connectTimeout: requestTimeout });
+  const made = new MysqlTable(new MysqlClient(pool, requestTimeout, true, mysqlSchema({ table }), false), quoted(table));
+  ends.push(() => made.close());
+  return made;
+}
+
+function locksOf(options: MysqlStoreOptions): Locks {
+  const locks = new Locks(mysqlStore(options), { logger: false });
+  ends.push(() => locks.close());
+  return locks;
+}
+
+const changeOf = (change: Partial<Change>): Change => ({
+  ...{ key, expected: VOID, record: 'record', endsAt: Date.now() + 60_000, notBefore: 0, tokens: 0, fence: 0, messages: [], isLazy: false },
+  ...change,
+});
+const exchange = (table: MysqlTable, change: Partial<Change> = {}): Promise<Found> => table.exchange([changeOf(change)])[0]!;
+const look = (table: MysqlTable, of = key): Promise<Found> => exchange(table, { key: of, expected: undefined });
+const refusalOf = (work: Promise<unknown>): Promise<StoreError> =>
+  work.then(
+    () => Promise.reject(new Error('It should have been rejected.')),
+    (error: unknown) => error as StoreError,
+  );
+
+describe('a connection', () => {
+  it.each(['reset', 'silence'] as const)('that loses a reply (%s) leaves the outcome open, and is replaced', async (then) => {
+    const table = open({ url: throughProxy(), requestTimeout: 300 });
+    const { version } = await exchange(table, { record: 'one' });
+    proxy.loseReplyTo(Buffer.from(key).toString('hex'), then);
+    const error = await refusalOf(exchange(table, { expected: version, record: 'two' }));
+    expect(error).toMatchObject({ name: 'StoreError', transient: true, isUnsent: false });
+    expect(proxy.lost).toBeGreaterThan(0);
+    expect(await look(table)).toMatchObject({ record: 'two' });
+    await eventually(() => expect(proxy.connections).toBe(1));
+  });
+
+  it('that is half open costs a request timeout, and is closed', async () => {
+    const table = open({ url: throughProxy(), requestTimeout: 200, max: 2 });
+    await Promise.all([1, 2].map(() => exchange(table)));
+    proxy.blackhole();
+    const start = performance.now();
+    for (const error of await Promise.all([1, 2].map(() => refusalOf(exchange(table))))) {
+      expect(error).toMatchObject({ transient: true, isUnsent: false });
+    }
+    expect(performance.now() - start).toBeLessThan(1_000);
+    // A new one gets no greeting.
+    expect(await refusalOf(exchange(table))).toMatchObject({ transient: true, isUnsent: true });
+    await proxy.heal();
+    expect((await exchange(table, { key: `${key} new` })).written).toBe(true);
+  });
+
+  it('that is refused is not sent to, and is made as soon as the server is back', async () => {
+    const table = open({ url: throughProxy() });
+    proxy.cut();
+    expect(await refusalOf(exchange(table))).toMatchObject({
+      transient: true,
+      isUnsent: true,
+      message: expect.stringContaining('ECONNREFUSED'),
+    });
+    await proxy.heal();
+    expect((await exchange(table)).written).toBe(true);
+  });
+
+  it('that nobody uses does not keep its process alive', async () => {
+    interface Handle {
+      readonly remotePort?: number;
+      readonly _handle?: { hasRef(): boolean };
+    }
+    const held = () =>
+      (process as unknown as { _getActiveHandles(): Handle[] })
+        ._getActiveHandles()
+        .filter(({ remotePort, _handle }) => remotePort === server.port && _handle?.hasRef()).length;
+    // That of the test. Others may be about to close.
+    await eventually(() => held() === 1);
+    const table = open();
+    await exchange(table);
+    expect(held()).toBe(1);
+    expect((await look(table)).record).toBe('record');
+  });
+});
+
+describe('a server', () => {
+  it('that is killed and restarted is used again, and has lost nothing', async () => {
+    const table = open();
+    const { version } = await exchange(table, { record: 'one', tokens: 1, fence: 7 });
+    await root.end();
+    await server.kill();
+    expect((await refusalOf(exchange(table, { expected: version }))).transient).toBe(true);
+    await server.restart();
+    root = await createConnection({ ...server.connection, database: 'shop' });
+    expect(await eventually(() => exchange(table, { expected: version, record: 'two' }))).toMatchObject({ written: true, fence: 7 });
+  });
+
+  it('that is down for a while costs a waiting caller nothing but the time (G4, G9)', async () => {
+    const locks = locksOf({ url: throughProxy(), requestTimeout: 300 });
+    const lease = await locks.acquire(key, { keyTimeout: 5_000 });
+    proxy.cut();
+    await expect(locks.acquire(`${key} other`, { waitTimeout: 400 })).rejects.toMatchObject({ name: 'StoreError', transient: true });
+    const waits = locks.acquire(`${key} third`, { waitTimeout: 20_000, retryInterval: 100 });
+    await proxy.heal();
+    await (await waits).release();
+    lease.assertHeld();
+    expect(await lease.release()).toBe(true);
+  });
+
+  it('that stands still does not answer in time', async () => {
+    const table = open({ requestTimeout: 300 });
+    await exchange(table);
+    server.pause();
+    try {
+      expect(await refusalOf(exchange(table))).toMatchObject({ transient: true, isUnsent: false });
+    } finally {
+      server.resume();
+    }
+    expect((await exchange(table, { key: `${key} new` })).written).toBe(true);
+  });
+
+  it('that is read-only is an outage, which passes', async () => {
+    await root.query("CREATE USER IF NOT EXISTS app IDENTIFIED BY 'secret'");
+    await root.query('GRANT ALL ON shop.* TO app');
+    const table = open({ url: urlOf().replace('root', 'app:secret') });
+    await exchange(table);
+    await root.query('SET GLOBAL read_only = 1');
+    try {
+      expect(await refusalOf(exchange(table, { key: `${key} new` }))).toMatchObject({ transient: true });
+    } finally {
+      await root.query('SET GLOBAL read_only = 0');
+    }
+    expect((await exchange(table, { key: `${key} new` })).written).toBe(true);
+  });
+
+  it('says what it is', async () => {
+    const store = mysqlStore({ url: urlOf() });
+    ends.push(() => store.close());
+    expect(await store.describe!()).toEqual({
+      server: expect.stringMatching(/^MariaDB 1\d\.\d+\.\d+$/),
+      wakesWaiters: false,
+      // The servers of tests are faster so.
+      advice: [expect.stringContaining('innodb_flush_log_at_trx_commit = 2')],
+    });
+  });
+});
+
+describe('is refused for good', () => {
+  it.each([
+    ['a user that there is not', () => urlOf({ user: 'nobody' }), /Access denied/],
+    ['a wrong password', () => urlOf().replace('root', 'root:wrong'), /Access denied/],
+    ['a database that there is not', () => urlOf({ database: 'nothing' }), /Unknown database 'nothing'/],
+  ])('%s', async (_name, url, message) => {
+    expect(await refusalOf(exchange(open({ url: url() })))).toMatchObject({ transient: false, message: expect.stringMatching(message) });
+  });
+
+  it('a user without the right to the table', async () => {
+    await root.query('CREATE USER IF NOT EXISTS reader');
+    await root.query('GRANT SELECT ON shop.* TO reader');
+    const table = open({ url: urlOf({ user: 'reader' }) });
+    expect(await look(table)).toMatchObject({ written: false });
+    expect(await refusalOf(exchange(table))).toMatchObject({ transient: false, message: expect.stringMatching(/denied/) });
+  });
+
+  it('a table that there is not: the error says what to run', async () => {
+    const table = open({ table: 'missing' });
+    const error = await refusalOf(exchange(table));
+    expect(error).toMatchObject({ name: 'StoreError', transient: false });
+    await root.query(/CREATE TABLE[^]*$/.exec(error.message)![0]);
+    expect((await exchange(table)).written).toBe(true);
+  });
+
+  it.each([
+    [{}, 'exactly one of url and pool'],
+    [{ url: 'shop' }, '"url" must be a URL'],
+    [{ url: 'mysql://localhost/shop', tabel: 'locks' }, 'unknown option "tabel"'],
+    [{ url: 'mysql://localhost/shop', table: 'a`b' }, '"table" must be the name of a table'],
+    [{ pool: {} }, '"pool" must be a pool of mysql2'],
+    [{ pool: { getConnection() {} }, max: 3 }, '"max" is for a "url"'],
+  ])('%p, which is a mistake', (options, message) => {
+    expect(() => mysqlStore(options as unknown as MysqlStoreOptions)).toThrow(LockConfigError);
+    expect(() => mysqlStore(options as unknown as MysqlStoreOptions)).toThrow(message);
+  });
+});
+
+it.each([
+  [1213, true],
+  [1205, true],
+  [1040, true],
+  [1053, true],
+  [1290, true],
+  [1836, true],
+  [1927, true],
+  [1146, false],
+  [1142, false],
+  [1064, false],
+  [2013, true],
+])('the error %d is transient: %s', (errno, transient) => {
+  expect(storeErrorOf(Object.assign(new Error('text'), { errno })).transient).toBe(transient);
+});
+
+it('a change that waits for the lock of a row too long, or is rolled back in a deadlock, was not made', async () => {
+  const pool = createPool({ uri: urlOf(), connectionLimit: 2 });
+  pool.on('connection', (connection) => void connection.query('SET innodb_lock_wait_timeout = 1'));
+  const table = new MysqlTable(new MysqlClient(pool, 5_000, true, mysqlSchema(), false), quoted('distributed_lock'));
+  ends.push(() => table.close());
+  const many = [`${key} a`, `${key} b`];
+  const versions = await Promise.all(many.map(async (each) => (await exchange(table, { key: each, record: 'one' })).version));
+  await root.query('BEGIN');
+  await root.query('SELECT * FROM distributed_lock WHERE id = ? FOR UPDATE', [Buffer.from(many[0]!)]);
+  const both = many.map((each, i) => changeOf({ key: each, expected: versions[i], record: 'two' }));
+  const [first, second] = await Promise.all(table.exchange(both));
+  await root.query('ROLLBACK');
+  expect(first).toMatchObject({ written: false, record: 'one', version: versions[0] });
+  expect(second).toMatchObject({ written: true });
+});
+
+it('the table is made where that is wanted, also by several at once', async () => {
+  const all = Array.from({ length: 4 }, () => locksOf({ url: urlOf(), table: 'shop.made', schema: 'create' }));
+  await Promise.all(all.map(async (locks, i) => (await locks.acquire(`${key} ${i}`)).release()));
+});
+
+it.each([
+  [
+    'mysql2',
+    () => createCallbackPool({ uri: urlOf(), connectionLimit: 2, charset: 'latin1', bigNumberStrings: true, supportBigNumbers: true }),
+  ],
+  ['mysql2/promise', () => createPool({ uri: urlOf(), connectionLimit: 2, rowsAsArray: true, dateStrings: true, namedPlaceholders: true })],
+])('a pool of %s, however it is set, serves and stays open', async (_name, make) => {
+  const pool = make();
+  const locks = locksOf({ pool });
+  const lease = await locks.acquire(`${key} ü🔒`, { label: 'ü🔒' });
+  expect((await locks.inspect(`${key} ü🔒`)).holders).toMatchObject([{ owner: lease.owner }]);
+  expect(lease.fencingToken).toBeGreaterThan(1.7e15);
+  await lease.release();
+  await locks.close();
+  const ended = 'promise' in pool ? pool.promise() : pool;
+  expect((await ended.query('SELECT 1 AS one'))[0]).toHaveLength(1);
+  await ended.end();
+});
+
+it('600 leases are renewed by some statements, not by one for each', async () => {
+  const locks = locksOf({ url: urlOf() });
+  const lost: unknown[] = [];
+  locks.on('lost', (event) => lost.push(event));
+  const updates = async (): Promise<number> => {
+    const [rows] = await root.query("SHOW GLOBAL STATUS WHERE Variable_name IN ('Com_update', 'Com_update_multi')");
+    return (rows as { Value: string }[]).reduce((sum, { Value }) => sum + Number(Value), 0);
+  };
+  const leases = await Promise.all(
+    Array.from({ length: 600 }, (_, i) => locks.acquire(`${key} ${i}`, { keyTimeout: 6_000, waitTimeout: 10_000 })),
+  );
+  const [start, before] = [performance.now(), await updates()];
+  await eventually(() => performance.now() > start + 7_000, { within: 10_000 });
+  for (const lease of leases) lease.assertHeld();
+  expect((await updates()) - before).toBeLessThan(100);
+  expect(new Set(await Promise.all(leases.map((lease) => lease.release())))).toEqual(new Set([true]));
+  expect(lost).toEqual([]);
+});
+
+it('a sweep deletes what has ended for long, and locks nothing else', async () => {
+  const table = open({ table: 'swept' });
+  await root.query(mysqlSchema({ table: 'swept' }));
+  await exchange(table, { key: 'taken' });
+  await exchange(table, { key: 'fresh', record: null, endsAt: Date.now() });
+  await exchange(table, { key: 'old', record: null, endsAt: Date.now() - 3_700_000 });
+  await root.query('BEGIN');
+  await root.query("SELECT * FROM swept WHERE id = 'taken' FOR UPDATE");
+  await table.sweep();
+  await root.query('ROLLBACK');
+  const found: string[] = [];
+  for await (const some of table.keys('')) found.push(...some);
+  expect(found.sort()).toEqual(['fresh', 'taken']);
+});

@@ -1,0 +1,267 @@
+import { AsyncLocalStorage } from 'node:async_hooks';
+import { drizzle } from 'drizzle-orm/node-postgres';
+import knexOf, { type Knex } from 'knex';
+import { CompiledQuery, Kysely, PostgresDialect } from 'kysely';
+import { Locks } from 'nestjs-distributed-lock/core';
+import { postgresSchema, postgresStore, type PostgresQuery, type PostgresStoreOptions } from 'nestjs-distributed-lock/postgres';
+import { DataSource } from 'typeorm';
+import { changeOf, exchange, newKey, usePostgres } from './setting.js';
+
+const setting = usePostgres();
+const PATIENT = { waitTimeout: 20_000 };
+
+/** What each makes of a raw statement. */
+const queries: Record<string, () => Promise<PostgresQuery>> = {
+  async pg() {
+    const pool = setting.pool();
+    return (text, values) => pool.query(text, values);
+  },
+  async TypeORM() {
+    const source = await typeorm();
+    return (text, values) => source.query(text, values);
+  },
+  async Knex() {
+    const knex = knexOf({ client: 'pg', connection: setting.connection });
+    setting.closes(() => knex.destroy());
+    return knexQuery(knex);
+  },
+  async Kysely() {
+    const db = new Kysely<object>({ dialect: new PostgresDialect({ pool: setting.pool() }) });
+    return (text, values) => db.executeQuery(CompiledQuery.raw(text, values));
+  },
+};
+
+async function typeorm(): Promise<DataSource> {
+  const source = await new DataSource({ type: 'postgres', url: setting.url }).initialize();
+  setting.closes(() => source.destroy());
+  return source;
+}
+
+/** Knex has names, and no numbers. */
+function knexQuery(knex: Knex): PostgresQuery {
+  return (text, values) =>
+    knex.raw(
+      text.replace(/\$(\d+)/g, ':v$1'),
+      Object.fromEntries(values.map((value, index) => [`v${index + 1}`, value])) as Record<string, never>,
+    );
+}
+
+describe.each(Object.keys(queries))('the query of %s', (name) => {
+  it('does all that a table does', async () => {
+    const table = setting.open({ query: await queries[name]!() });
+    const keys = Array.from({ length: 4 }, newKey);
+    const key = keys[0]!;
+    const first = await exchange(table, { key, record: 'one', tokens: 2, fence: 5 });
+    expect(first).toMatchObject({ written: true, fence: 5 });
+    const second = await exchange(table, {
+      key,
+      expected: first.version,
+      record: `it's "two" ? :v1 $1 \\ 🔒`,
+      messages: [{ inbox: 'some', text: 'one' }],
+    });
+    expect(second).toMatchObject({ written: true });
+    expect(await exchange(table, { key, expected: first.version })).toMatchObject({ written: false, record: `it's "two" ? :v1 $1 \\ 🔒` });
+    const found = await Promise.all(
+      table.exchange(
+        keys.map((each, i) => ({
+          key: each,
+          expected: i === 0 ? second.version : 'void',
+          record: i === 1 ? null : 'many',
+          endsAt: 8e12,
+          notBefore: 0,
+          tokens: 1,
+          fence: 3,
+          messages: i === 0 ? [{ inbox: 'some', text: 'one' }] : [],
+          isLazy: true,
+        })),
+      ),
+    );
+    expect(found).toMatchObject([{ fence: 6 }, { fence: 3 }, { fence: 3 }, { fence: 3 }]);
+    expect(found.every(({ written }) => written)).toBe(true);
+    expect(await exchange(table, { key, expected: undefined })).toMatchObject({ record: 'many' });
+    expect((await table.describe()).server).toMatch(/^PostgreSQL \d+/);
+  });
+
+  it('carries locks; waiters poll, or are woken if it is said where to listen', async () => {
+    const query = await queries[name]!();
+    for (const listen of [undefined, { connectionString: setting.url }]) {
+      const locks = [1, 2].map(() => new Locks(postgresStore({ query, listen }), { logger: false }));
+      let inside = 0;
+      await Promise.all(
+        Array.from({ length: 12 }, (_, i) =>
+          locks[i % 2]!.mutex(`by ${name}`).using(async () => {
+            expect(++inside).toBe(1);
+            await Promise.resolve();
+            inside--;
+          }, PATIENT),
+        ),
+      );
+      await Promise.all(locks.map((each) => each.close()));
+    }
+  });
+});
+
+it("Drizzle's pool is a pool, and stays open", async () => {
+  const db = drizzle({ connection: setting.url });
+  setting.closes(() => db.$client.end());
+  const table = setting.open({ pool: db.$client });
+  expect(await exchange(table, {})).toMatchObject({ written: true });
+  await table.close();
+  expect((await db.execute('SELECT 1 AS one')).rows).toEqual([{ one: 1 }]);
+  expect(await exchange(table, {})).toMatchObject({ written: true });
+});
+
+it('a connection that failed is not given back to the pool of the app', async () => {
+  const pool = setting.pool({ max: 1 });
+  const table = setting.open({ pool, table: 'nowhere' });
+  await expect(exchange(table, {})).rejects.toThrow(/is missing/);
+  expect(pool.totalCount).toBe(0);
+  expect(await exchange(setting.open({ pool }), {})).toMatchObject({ written: true });
+  expect([pool.totalCount, pool.idleCount]).toEqual([1, 1]);
+});
+
+it('a pool that has no connection is not waited for longer than a request', async () => {
+  const pool = setting.pool({ max: 1 });
+  const client = await pool.connect();
+  const table = setting.open({ pool, requestTimeout: 100 });
+  await expect(exchange(table, {})).rejects.toMatchObject({ transient: true, isUnsent: true });
+  client.release();
+  expect(await exchange(table, {})).toMatchObject({ written: true });
+  expect([pool.totalCount, pool.idleCount, pool.waitingCount]).toEqual([1, 1, 0]);
+});
+
+describe('inside of a transaction of the app', () => {
+  it('a query is refused', async () => {
+    const client = await setting.pool().connect();
+    await client.query('BEGIN');
+    const table = setting.open({ query: (text, values) => client.query(text, values) });
+    await expect(exchange(table, {})).rejects.toMatchObject({
+      name: 'LockConfigError',
+      message: expect.stringMatching(/inside a transaction/),
+    });
+    await client.query('SELECT 1');
+    await client.query('COMMIT');
+    client.release();
+  });
+
+  it('a query that finds the transaction by AsyncLocalStorage runs outside of it', async () => {
+    const pool = setting.pool();
+    const transaction = new AsyncLocalStorage<{ query(text: string, values: unknown[]): Promise<unknown> }>();
+    const query: PostgresQuery = (text, values) => (transaction.getStore() ?? pool).query(text, values);
+    const table = setting.open({ query });
+    const locks = new Locks(postgresStore({ query }), { logger: false });
+    const client = await pool.connect();
+    await client.query('BEGIN');
+    await transaction.run(client, async () => {
+      const key = newKey();
+      expect(await exchange(table, { key })).toMatchObject({ written: true });
+      expect(await setting.sql('SELECT record FROM distributed_lock WHERE key = $1', [key])).toEqual([{ record: 'record' }]);
+      const lease = await locks.acquire('outside');
+      expect(await setting.sql(`SELECT record IS NOT NULL AS held FROM distributed_lock WHERE key = 'outside'`)).toEqual([{ held: true }]);
+      await client.query('ROLLBACK');
+      expect(await setting.sql(`SELECT record IS NOT NULL AS held FROM distributed_lock WHERE key = 'outside'`)).toEqual([{ held: true }]);
+      await lease.release();
+    });
+    client.release();
+    await locks.close();
+  });
+
+  it('the query of the TypeORM data source is not', async () => {
+    const source = await typeorm();
+    const locks = new Locks(postgresStore({ query: (text, values) => source.query(text, values) }), { logger: false });
+    await source.transaction(async (manager) => {
+      await manager.query('SELECT 1');
+      const lease = await locks.acquire('beside');
+      expect(await setting.sql(`SELECT record IS NOT NULL AS held FROM distributed_lock WHERE key = 'beside'`)).toEqual([{ held: true }]);
+      await lease.release();
+    });
+    await locks.close();
+  });
+});
+
+describe('a database whose transactions are', () => {
+  it.each(['repeatable read', 'serializable'])('%s: no update is lost, none fails', async (level) => {
+    const options = `-c default_transaction_isolation=${level.replace(' ', '\\ ')}`;
+    const url = `${setting.url}${setting.url.includes('?') ? '&' : '?'}options=${encodeURIComponent(options)}`;
+    const locks = Array.from({ length: 4 }, () => new Locks(postgresStore({ url }), { logger: false }));
+    const shown = await setting.pool({ connectionString: url }).query('SHOW transaction_isolation');
+    expect(shown.rows).toEqual([{ transaction_isolation: level }]);
+    const tables = Array.from({ length: 4 }, () => setting.open({ url }));
+    for (let round = 0; round < 20; round++) {
+      const keys = [newKey(), newKey()];
+      const voids = await Promise.all(tables.map((table) => Promise.all(table.exchange(keys.map((key) => changeOf({ key }))))));
+      expect(voids.flat().filter(({ written }) => written).length).toBeLessThanOrEqual(2);
+      const { version } = await exchange(tables[0]!, { key: keys[0], expected: undefined });
+      if (version === '') continue;
+      const swaps = await Promise.all(tables.map((table) => exchange(table, { key: keys[0], expected: version })));
+      expect(swaps.filter(({ written }) => written).length).toBeLessThanOrEqual(1);
+    }
+    let count = 0;
+    await Promise.all(
+      Array.from({ length: 60 }, (_, i) =>
+        locks[i % 4]!.mutex(i % 3 === 0 ? level : `${level} ${i % 7}`).using(async () => {
+          if (i % 3 !== 0) return;
+          const before = count;
+          await new Promise((resolve) => setTimeout(resolve, 2));
+          count = before + 1;
+        }, PATIENT),
+      ),
+    );
+    expect(count).toBe(20);
+    await Promise.all(locks.map((each) => each.close()));
+  });
+});
+
+describe('options', () => {
+  const url = 'postgres://localhost/none';
+  it.each([
+    ['postgres://localhost', /must be an object: postgresStore\(\{ url \}\)/],
+    [undefined, /must be an object/],
+    [{}, /give exactly one of url, pool, query, not none/],
+    [{ url, query: () => [] }, /not url and query/],
+    [{ url: '' }, /"url" must be a URL/],
+    [{ url: 7 }, /"url"/],
+    [{ pool: {} }, /"pool" must be a Pool of pg/],
+    [{ query: 'SELECT' }, /"query" must be a function/],
+    [{ url, table: 'a.b.c' }, /"table" must be a name/],
+    [{ url, table: 'x; DROP TABLE y' }, /"table"/],
+    [{ url, table: '' }, /"table"/],
+    [{ url, schema: 'public' }, /"schema" must be "check" or "create"/],
+    [{ url, listen: 'postgres://' }, /"listen" must be an object \{ connectionString \}/],
+    [{ url, max: 0 }, /"max"/],
+    [{ url, requestTimeout: 0.5 }, /"requestTimeout"/],
+    [{ query: () => [], prepare: true }, /"prepare" is only for "url"/],
+    [{ url, tables: 'x' }, /unknown option "tables". Did you mean "table"\?/],
+    [{ host: 'localhost' }, /"host" is an option of pg: write postgresStore\(\{ pool: new Pool\(\{ host \}\) \}\)/],
+  ])('%j are refused', (options, message) => {
+    expect(() => postgresStore(options as PostgresStoreOptions)).toThrow(
+      expect.objectContaining({ name: 'LockConfigError', message: expect.stringMatching(message) }),
+    );
+  });
+
+  it('that are a pool are refused', () => {
+    expect(() => postgresStore(setting.pool() as unknown as PostgresStoreOptions)).toThrow(
+      /a pool is passed as postgresStore\(\{ pool \}\)/,
+    );
+  });
+
+  it('connect to nothing before the first request', async () => {
+    await postgresStore({ url }).close();
+  });
+
+  it('name the table, in its schema', async () => {
+    await setting.sql('CREATE SCHEMA "Own"');
+    await setting.sql(postgresSchema({ table: 'Own.order' }));
+    await setting.sql(postgresSchema({ table: 'Own.order' }));
+    expect(await exchange(setting.open({ table: 'Own.order' }), { key: 'own' })).toMatchObject({ written: true });
+    expect(await setting.sql('SELECT key FROM "Own"."order"')).toEqual([{ key: 'own' }]);
+  });
+
+  it('a store that is closed asks for nothing more', async () => {
+    const table = setting.open();
+    await exchange(table, {});
+    await table.close();
+    await table.close();
+    await expect(exchange(table, {})).rejects.toMatchObject({ transient: false, isUnsent: true });
+  });
+});

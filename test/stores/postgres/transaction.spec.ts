@@ -1,0 +1,154 @@
+import { createHash } from 'node:crypto';
+import type { PoolClient } from 'pg';
+import { lockInTransaction, type PostgresQuery, tryLockInTransaction } from 'nestjs-distributed-lock/postgres';
+import { DataSource } from 'typeorm';
+import { type Child, forkChild } from '../../support/child.js';
+import { eventually } from '../../support/eventually.js';
+import { newKey, usePostgres } from './setting.js';
+
+const setting = usePostgres();
+let key: string;
+beforeEach(() => (key = newKey()));
+async function begin(level = 'READ COMMITTED'): Promise<PostgresQuery & { client: PoolClient }> {
+  const client = await setting.pool().connect();
+  setting.closes(() => client.query('ROLLBACK').finally(() => client.release()));
+  await client.query(`BEGIN ISOLATION LEVEL ${level}`);
+  const query: PostgresQuery = (text, values) => client.query(text, values);
+  return Object.assign(query, { client });
+}
+const waiting = async () => (await setting.sql(`SELECT FROM pg_locks WHERE locktype = 'advisory' AND NOT granted`)).length;
+const held = async () => (await setting.sql(`SELECT FROM pg_locks WHERE locktype = 'advisory' AND granted`)).length;
+
+describe('a lock in a transaction', () => {
+  it.each(['COMMIT', 'ROLLBACK'])('is released by %s, and given to the one that waits', async (end) => {
+    const [one, other] = [await begin(), await begin()];
+    await lockInTransaction(one, key);
+    const waits = lockInTransaction(other, key);
+    await eventually(async () => (await waiting()) === 1);
+    await one.client.query(end);
+    await waits;
+    expect(await held()).toBe(1);
+    await other.client.query('COMMIT');
+    expect(await held()).toBe(0);
+  });
+
+  it('may be taken again by its transaction', async () => {
+    const one = await begin();
+    await lockInTransaction(one, key);
+    await lockInTransaction(one, key, { waitTimeout: 0 });
+    expect(await tryLockInTransaction(one, key)).toBe(true);
+  });
+
+  it('that is not free in time is a LockTimeoutError, and the transaction goes on', async () => {
+    const [one, other] = [await begin(), await begin()];
+    await lockInTransaction(one, key);
+    await other.client.query(`SET lock_timeout = '7s'`);
+    for (const waitTimeout of [0, 50]) {
+      const error = await lockInTransaction(other, key, { waitTimeout }).catch((cause: unknown) => cause);
+      expect(error).toMatchObject({ name: 'LockTimeoutError', key });
+    }
+    expect(await tryLockInTransaction(other, key)).toBe(false);
+    await lockInTransaction(other, `${key}:other`, { waitTimeout: 50 });
+    expect((await other.client.query('SHOW lock_timeout')).rows).toEqual([{ lock_timeout: '7s' }]);
+    await one.client.query('COMMIT');
+    await lockInTransaction(other, key, { waitTimeout: 50 });
+    expect((await other.client.query('SHOW lock_timeout')).rows).toEqual([{ lock_timeout: '7s' }]);
+  });
+
+  it('waits as long as the lock_timeout of the session allows', async () => {
+    const [one, other] = [await begin(), await begin()];
+    await lockInTransaction(one, key);
+    await other.client.query(`SET LOCAL lock_timeout = '30ms'`);
+    await expect(lockInTransaction(other, key)).rejects.toMatchObject({ name: 'LockTimeoutError' });
+  });
+
+  it('may be shared, and then excludes those that are not', async () => {
+    const [one, other, third] = [await begin(), await begin(), await begin()];
+    await lockInTransaction(one, key, { shared: true });
+    expect(await tryLockInTransaction(other, key, { shared: true })).toBe(true);
+    expect(await tryLockInTransaction(third, key)).toBe(false);
+    await expect(lockInTransaction(third, key, { waitTimeout: 20 })).rejects.toMatchObject({ name: 'LockTimeoutError' });
+    await lockInTransaction(third, key, { shared: true, waitTimeout: 20 });
+  });
+
+  it('has the number of its namespace and key', async () => {
+    const one = await begin();
+    await lockInTransaction(one, 'order:42', { namespace: 'shop:' });
+    const number = createHash('sha256').update('shop:order:42').digest().readBigInt64BE();
+    const locks = `SELECT ((classid::bigint << 32) | objid::bigint)::text AS number FROM pg_locks WHERE locktype = 'advisory'`;
+    expect(await setting.sql(locks)).toEqual([{ number: String(number) }]);
+  });
+
+  it('without a transaction is refused: it would be gone at once', async () => {
+    const pool = setting.pool();
+    const query: PostgresQuery = (text, values) => pool.query(text, values);
+    for (const lock of [lockInTransaction, tryLockInTransaction]) {
+      await expect(lock(query, key)).rejects.toMatchObject({ name: 'LockConfigError', message: expect.stringMatching(/no transaction/) });
+    }
+  });
+
+  it('that is part of a deadlock fails, and the transaction with it', async () => {
+    const [one, other] = [await begin(), await begin()];
+    await one.client.query(`SET LOCAL deadlock_timeout = '20ms'`);
+    await lockInTransaction(one, key);
+    await lockInTransaction(other, `${key}:other`);
+    const waits = lockInTransaction(other, key);
+    await eventually(async () => (await waiting()) === 1);
+    await expect(lockInTransaction(one, `${key}:other`)).rejects.toMatchObject({
+      name: 'StoreError',
+      key: `${key}:other`,
+      transient: true,
+    });
+    await one.client.query('ROLLBACK');
+    await waits;
+  });
+
+  it.each<[string, object]>([
+    ['', {}],
+    ['key', { waitTimeout: -1 }],
+    ['key', { waitTimeout: Infinity }],
+    ['key', { shared: 'yes' }],
+    ['key', { keyTimeout: 1 }],
+  ])('%j with %j is refused', async (name, options) => {
+    const query = () => Promise.reject(new Error('it should not be asked'));
+    await expect(lockInTransaction(query, name, options)).rejects.toMatchObject({ name: 'LockConfigError' });
+  });
+
+  it('works with the query of a TypeORM transaction', async () => {
+    const source = await new DataSource({ type: 'postgres', url: setting.url }).initialize();
+    const one = await begin();
+    await lockInTransaction(one, key);
+    await source.transaction(async (manager) => {
+      const query: PostgresQuery = (text, values) => manager.query(text, values);
+      await expect(lockInTransaction(query, key, { waitTimeout: 20 })).rejects.toMatchObject({ name: 'LockTimeoutError' });
+      expect(await tryLockInTransaction(query, `${key}:free`)).toBe(true);
+      expect(await manager.query('SELECT 1 AS one')).toEqual([{ one: 1 }]);
+    });
+    await source.destroy();
+  });
+});
+
+describe('several processes', () => {
+  const children: Child<{ type: 'done' }>[] = [];
+  afterAll(() => Promise.all(children.map((child) => child.kill())));
+
+  it('never lose an update that is guarded by it, though some are killed', async () => {
+    await setting.sql('CREATE TABLE counter (n int NOT NULL)');
+    await setting.sql('CREATE TABLE entries (n int NOT NULL)');
+    await setting.sql('INSERT INTO counter VALUES (0)');
+    const start = async () => {
+      const child = await forkChild<{ type: 'done' }>('test/stores/postgres/transaction.child.ts', { args: [setting.url, key, '60'] });
+      children.push(child);
+      return child;
+    };
+    const [victim] = await Promise.all([start(), start(), start()]);
+    await eventually(async () => Number((await setting.sql('SELECT n FROM counter'))[0]!['n']) >= 20, { within: 20_000 });
+    await victim.kill();
+    await Promise.all(children.slice(1).map((child) => child.waitFor('done', { within: 20_000 })));
+    const [row] = await setting.sql(
+      'SELECT (SELECT n FROM counter) AS n, count(*)::int AS entries, count(DISTINCT n)::int AS different FROM entries',
+    );
+    expect(row).toEqual({ n: row!['entries'], entries: row!['entries'], different: row!['entries'] });
+    expect(row!['n']).toBeGreaterThanOrEqual(120);
+  });
+});

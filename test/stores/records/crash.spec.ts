@@ -1,0 +1,96 @@
+// A server that crashes loses what it was told lately and lazily. What somebody relies on it may not lose.
+import type { AcquireRequest, LeaseDriver } from '../../../lib/core/store/lease-driver.js';
+import { recordStore } from '../../../lib/stores/records/record.store.js';
+import type { Change, Found } from '../../../lib/stores/records/record.table.js';
+import { MapData, MapTable } from '../../support/map-table.js';
+
+class LazyTable extends MapTable {
+  /** What is on the disk: in the order of the changes. */
+  private durable: ReturnType<LazyTable['copy']> = [];
+
+  crash(): void {
+    this.data.rows.clear();
+    for (const [key, row] of this.durable) this.data.rows.set(key, row);
+  }
+
+  protected override apply(change: Change): Found {
+    const found = super.apply(change);
+    if (found.written && !change.isLazy) this.durable = this.copy();
+    return found;
+  }
+
+  private copy() {
+    return [...this.data.rows];
+  }
+}
+
+describe('a crash of the server', () => {
+  let table: LazyTable;
+  let mutex: LeaseDriver;
+
+  beforeEach(() => {
+    table = new LazyTable(new MapData());
+    mutex = recordStore(table).mutex;
+  });
+
+  const acquire = (owner: string, request: Partial<AcquireRequest> = {}) =>
+    mutex.acquire({ key: 'key', owner, ttl: 20_000, tokens: 1, queue: true, ...request });
+  const release = (owner: string, keepFor = 0) => mutex.release({ key: 'key', owner, keepFor });
+  /** As a process sees it that knows nothing. */
+  const stateAfterCrash = async (owner: string) => {
+    table.crash();
+    return recordStore(new MapTable(table.data)).mutex.check({ key: 'key', owner });
+  };
+
+  it('loses no grant', async () => {
+    await acquire('a');
+    expect(await stateAfterCrash('a')).toMatchObject({ state: 'held' });
+  });
+
+  it('loses no grant of what was offered', async () => {
+    await acquire('a');
+    await acquire('b');
+    await release('a');
+    // As long as the offer: nothing but its holder changes.
+    expect(await acquire('b', { ttl: 500 })).toMatchObject({ granted: true });
+    expect(await stateAfterCrash('b')).toMatchObject({ state: 'held' });
+  });
+
+  it('loses no token that was given', async () => {
+    const first = await acquire('a', { ttl: 20_000 });
+    const second = await acquire('a', { ttl: 1_000 });
+    expect(first.granted && second.granted && second.token! > first.token!).toBe(true);
+    expect((await stateAfterCrash('a')).token).toBe(second.granted && second.token);
+  });
+
+  it('loses no renewal', async () => {
+    await acquire('a', { ttl: 1_000 });
+    await mutex.renew([{ key: 'key', owner: 'a', ttl: 60_000 }])[0];
+    expect((await stateAfterCrash('a')).remaining).toBeGreaterThan(30_000);
+  });
+
+  it('loses no minHold', async () => {
+    await acquire('a', { ttl: 1_000 });
+    await release('a', 60_000);
+    const { state, remaining } = await stateAfterCrash('b');
+    expect(state).toBe('taken');
+    expect(remaining).toBeGreaterThan(30_000);
+  });
+
+  it('may lose a release, a place and an offer: for that nobody waits for the disk', async () => {
+    await acquire('a');
+    await acquire('b');
+    await release('a');
+    expect(await stateAfterCrash('a')).toMatchObject({ state: 'held' });
+  });
+
+  it('loses nothing that a grant relies on', async () => {
+    await acquire('a');
+    await acquire('b');
+    await acquire('c');
+    await release('a');
+    await acquire('b');
+    expect(await stateAfterCrash('b')).toMatchObject({ state: 'held' });
+    expect((await recordStore(new MapTable(table.data)).mutex.check({ key: 'key', owner: 'c' })).state).toBe('queued');
+  });
+});

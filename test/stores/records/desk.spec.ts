@@ -1,0 +1,202 @@
+import { StoreError } from '../../../lib/core/model/errors.js';
+import type { AcquireRequest } from '../../../lib/core/store/lease-driver.js';
+import type { LockStore } from '../../../lib/core/store/lock-store.js';
+import { recordStore } from '../../../lib/stores/records/record.store.js';
+import type { Change, Found } from '../../../lib/stores/records/record.table.js';
+import { eventually } from '../../support/eventually.js';
+import { MapData, MapTable, type MapTableHooks } from '../../support/map-table.js';
+
+const REQUEST_TIMEOUT = 300;
+
+describe('a process that asks a table', () => {
+  let data: MapData;
+  let store: LockStore;
+  let other: LockStore;
+  let table: MapTable;
+  /** Of the process, in their order, once it knows the time. */
+  let sent: { readonly change: Change; readonly found: Found }[];
+  let before: MapTableHooks['before'];
+
+  beforeEach(async () => {
+    data = new MapData();
+    before = undefined;
+    const after = (change: Change, found: Found): void => void sent.push({ change, found });
+    table = new MapTable(data, { before: (change) => before?.(change), after }, REQUEST_TIMEOUT);
+    store = recordStore(table);
+    other = recordStore(new MapTable(data));
+    sent = [];
+    await acquire({ key: 'warm-up' });
+    sent = [];
+  });
+
+  const acquire = (request: Partial<AcquireRequest> = {}, by = store) =>
+    by.mutex.acquire({ key: 'key', owner: 'a', ttl: 20_000, tokens: 1, queue: false, ...request });
+  const release = (owner = 'a', by = store) => by.mutex.release({ key: 'key', owner, keepFor: 0 });
+  const written = () => sent.filter(({ found }) => found.written);
+
+  it('needs one exchange for a key that is free, and one to release it', async () => {
+    await acquire();
+    expect(sent).toHaveLength(1);
+    await release();
+    expect(sent).toHaveLength(2);
+    await acquire({ owner: 'b' });
+    expect(sent).toHaveLength(3);
+    expect(written()).toHaveLength(3);
+  });
+
+  it('needs one exchange to learn that a key is taken, and changes nothing', async () => {
+    await acquire({ owner: 'b' }, other);
+    expect(await acquire()).toMatchObject({ granted: false, holder: 'b' });
+    expect(sent).toHaveLength(1);
+    expect(await acquire()).toMatchObject({ granted: false, holder: 'b' });
+    expect(sent).toHaveLength(2);
+    expect(written()).toEqual([]);
+  });
+
+  it('does not believe what it saw last: a key that it knows as taken may be free', async () => {
+    await acquire({ owner: 'b' }, other);
+    await acquire();
+    await release('b', other);
+    expect(await acquire()).toMatchObject({ granted: true });
+  });
+
+  it('does not believe what it saw last: its own lease may have been taken away', async () => {
+    await acquire();
+    await release('a', other);
+    expect(await release()).toBe('lost');
+  });
+
+  it('lets 1,000 readers in by two changes', async () => {
+    const share = { count: 1, permits: Infinity, rank: 0 } as const;
+    const readers = Array.from({ length: 1000 }, (_, index) => `reader ${index}`);
+    const replies = await Promise.all(
+      readers.map((owner) => store.readWriteLock!.read.acquire({ key: 'doc', owner, ttl: 20_000, tokens: 1, queue: false, share })),
+    );
+    expect(replies.every(({ granted }) => granted)).toBe(true);
+    expect(written()).toHaveLength(2);
+  });
+
+  it('never conflicts with itself', async () => {
+    await Promise.all(
+      Array.from({ length: 50 }, async (_, index) => {
+        await acquire({ owner: `o${index}` });
+        await store.mutex.leave({ key: 'key', owner: `o${index}` });
+      }),
+    );
+    expect(sent.filter(({ change, found }) => change.expected !== undefined && !found.written)).toEqual([]);
+  });
+
+  it('tries again when another process was faster', async () => {
+    await acquire();
+    let conflicts = 0;
+    before = async (change) => {
+      if (change.expected === undefined || ++conflicts > 5) return;
+      await acquire({ owner: 'b', queue: true }, other);
+      await other.mutex.leave({ key: 'key', owner: 'b' });
+    };
+    expect(await store.mutex.renew([{ key: 'key', owner: 'a', ttl: 60_000 }])[0]).toBe('renewed');
+    expect(conflicts).toBe(6);
+    expect((await other.mutex.check({ key: 'key', owner: 'a' })).remaining).toBeGreaterThan(30_000);
+  });
+
+  it('gives tokens that follow what the table knows, which may be later than it knew', async () => {
+    const reply = await acquire({ owner: 'b', floor: Date.now() * 1000 + 60_000_000 }, other);
+    const last = reply.granted ? reply.token! : 0;
+    await release('b', other);
+    const one = await acquire({ tokens: 10 });
+    expect(one.granted && one.token).toBeGreaterThan(last);
+    expect(one.granted && one.token! + 9).toBe(data.rows.get('key')!.fence);
+  });
+
+  describe('and gets no answer', () => {
+    let hangs: boolean;
+    beforeEach(() => {
+      hangs = true;
+      before = ({ key }) => (key === 'key' && hangs ? new Promise(() => undefined) : undefined);
+    });
+
+    it('rejects within a requestTimeout what was sent, and what was not sent as unsent', async () => {
+      const start = performance.now();
+      const first = acquire().catch((error: unknown) => error);
+      const second = acquire({ owner: 'b' }).catch((error: unknown) => error);
+      expect(await first).toMatchObject({ transient: true, isUnsent: false });
+      expect(await second).toMatchObject({ transient: true, isUnsent: true });
+      expect(performance.now() - start).toBeLessThan(REQUEST_TIMEOUT + 1000);
+    });
+
+    it('holds up no other key, and this one for a requestTimeout', async () => {
+      const first = acquire();
+      expect(await acquire({ key: 'other' })).toMatchObject({ granted: true });
+      await expect(first).rejects.toBeInstanceOf(StoreError);
+      hangs = false;
+      expect(await acquire({ owner: 'b' })).toMatchObject({ granted: true });
+    });
+
+    it('writes when it gives up, so that an acquire that arrives later fails', async () => {
+      const first = acquire();
+      await expect(first).rejects.toBeInstanceOf(StoreError);
+      hangs = false;
+      sent = [];
+      await store.mutex.leave({ key: 'key', owner: 'a' });
+      expect(written()).toHaveLength(1);
+    });
+  });
+
+  it('rejects a grant that was written with the wrong time, when the clock of the table was set forward', async () => {
+    data.offset += 60_000;
+    await expect(acquire()).rejects.toThrow('set forward');
+    expect(await acquire()).toMatchObject({ granted: true });
+    expect((await other.mutex.check({ key: 'key', owner: 'a' })).remaining).toBeGreaterThan(15_000);
+  });
+
+  it('does not take over a lease that lasts by the clock of the table, which was set back', async () => {
+    await acquire({ owner: 'b' }, other);
+    await acquire();
+    data.offset += 60_000;
+    await store.mutex.check({ key: 'another', owner: 'a' });
+    // By what the process knows, the lease ended long ago.
+    data.offset -= 60_000;
+    expect(await acquire()).toMatchObject({ granted: false, holder: 'b' });
+  });
+
+  describe('that others wait for', () => {
+    const wait = async (owners: readonly string[], by: LockStore) => {
+      const { wakeUps } = by.countDownLatch!;
+      await wakeUps!.open(() => undefined);
+      const woken = new Set<string>();
+      for (const owner of owners) wakeUps!.listen(owner, () => woken.add(owner));
+      await Promise.all(owners.map((owner) => by.countDownLatch!.look({ key: 'latch', owner, queue: true })));
+      return woken;
+    };
+    const owners = Array.from({ length: 200 }, (_, index) => `owner ${index} with a name of some length`);
+    const change = (number: number) => ({ key: 'latch', ttl: 20_000, operation: { line: 'line', number } });
+    beforeEach(async () => {
+      await store.countDownLatch!.trySetCount({ ...change(1), count: 1 });
+    });
+
+    it('sends messages in pieces, each of whole lines', async () => {
+      const woken = await wait(owners, other);
+      await store.countDownLatch!.countDown(change(2));
+      await eventually(() => expect([...woken].sort()).toEqual([...owners].sort()));
+      const messages = sent.flatMap(({ change: { messages } }) => messages);
+      expect(messages.length).toBeGreaterThan(1);
+      for (const { text } of messages) expect(text.length).toBeLessThanOrEqual(2000);
+    });
+
+    it('wakes its own without a message', async () => {
+      const woken = await wait(owners, store);
+      await store.countDownLatch!.countDown(change(2));
+      expect(woken.size).toBe(owners.length);
+      expect(sent.flatMap(({ change: { messages } }) => messages)).toEqual([]);
+    });
+  });
+
+  it('asks for the renewals of one turn together, one change for each key', async () => {
+    const keys = Array.from({ length: 300 }, (_, index) => `key ${index}`);
+    await Promise.all(keys.map((key) => acquire({ key })));
+    const exchange = jest.spyOn(table, 'exchange');
+    const replies = await Promise.all(store.mutex.renew(keys.map((key) => ({ key, owner: 'a', ttl: 30_000 }))));
+    expect(new Set(replies)).toEqual(new Set(['renewed']));
+    expect(exchange.mock.calls.map(([changes]) => changes.length)).toEqual([256, 44]);
+  });
+});

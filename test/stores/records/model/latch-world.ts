@@ -1,0 +1,114 @@
+import type { LatchRecord } from '../../../../lib/stores/records/record.work.js';
+import { Actor, KEY, OFFSET, Process, StepWorld, TTL, type Misfortune } from './step-world.js';
+import { clock } from './stopped-clock.js';
+
+/**
+ * What an actor asks for, one letter each: S: set the count; D: count down; W: look, and wait; L: leave. An operation without an answer is asked
+ * again, as the same one.
+ */
+export interface LatchScenario extends Misfortune {
+  readonly count: number;
+  readonly actors: readonly { readonly process: number; readonly script: string }[];
+}
+
+class Party extends Actor {
+  isOver = false;
+  /** It was told that the latch is not counted down yet. */
+  isWaiting = false;
+  /** Changes that were answered. */
+  readonly counts: number[] = [];
+  sets = 0;
+  /** A change that may be made, or be made yet, without an answer. */
+  isUnsure = false;
+}
+
+/** Processes that set one latch, count it down and wait for it. */
+export class LatchWorld extends StepWorld<Party> {
+  private constructor(private readonly scenario: LatchScenario) {
+    super(scenario);
+    for (const { process, script } of scenario.actors) {
+      this.processes[process] ??= new Process(this.data);
+      this.actors.push(new Party(`o${this.actors.length}`, this.processes[process], script));
+    }
+  }
+
+  static start(scenario: LatchScenario): Promise<LatchWorld> {
+    return new LatchWorld(scenario).begin();
+  }
+
+  /** As many are left as were not counted. */
+  async end(): Promise<void> {
+    const row = this.data.rows.get(KEY);
+    const left = row?.record == null ? 0 : (JSON.parse(row.record) as LatchRecord).count;
+    const isSet = this.actors.some(({ sets }) => sets > 0);
+    const counted = this.actors.flatMap(({ counts }) => counts).filter((count) => count > 0).length;
+    const unsure = this.actors.filter(({ isUnsure }) => isUnsure).length;
+    const most = this.scenario.count - counted;
+    // The last one is told 0, as those are that find no latch.
+    if (isSet && left !== 0 && (left > most || left < most - unsure)) throw new Error(`${left} are left, not ${most} less ${unsure}`);
+    const isNew = await this.later(({ drivers }) =>
+      drivers.countDownLatch.trySetCount({ key: KEY, ttl: TTL, count: 1, operation: { line: 'stranger', number: 1 } }),
+    );
+    if (!isNew) throw new Error('the latch is there at the end');
+  }
+
+  check(): void {
+    const answers = this.actors.flatMap(({ counts }) => counts).filter((count) => count > 0);
+    if (new Set(answers).size < answers.length) throw new Error(`two have counted to the same number: ${answers.join()}`);
+    if (this.actors.reduce((sum, { sets }) => sum + sets, 0) > 1 && this.scenario.count > this.downs) throw new Error('it was set twice');
+    const row = this.data.rows.get(KEY);
+    if (row?.record == null || row.endsAt <= clock.time + OFFSET) return;
+    const { waiters, count } = JSON.parse(row.record) as LatchRecord;
+    const mayBeTold = this.processes.some(({ table, hasFailed, isAlive }) => hasFailed || !isAlive || table.exchanges.length > 0);
+    for (const { id, isOver, isWaiting, isWoken, isAsking } of this.actors) {
+      if (isOver && id in waiters) throw new Error(`${id} has ended, and waits`);
+      if (isWaiting && count === 0 && !isWoken && !isAsking && !mayBeTold) throw new Error(`${id} waits, and is not told`);
+    }
+  }
+
+  private get downs(): number {
+    return this.scenario.actors.reduce((sum, { script }) => sum + script.split('D').length - 1, 0);
+  }
+
+  protected nextStep({ script, done }: Party): string | undefined {
+    return script[done];
+  }
+
+  protected ask(actor: Party, step: string): void {
+    const { countDownLatch } = actor.process.drivers;
+    const tenancy = { key: KEY, owner: actor.id };
+    const again = (): void => undefined;
+    const next = (): void => void actor.done++;
+    if (step === 'W') {
+      const answered = (state: { readonly count: number } | undefined): void => {
+        next();
+        actor.isWaiting = state !== undefined && state.count > 0;
+      };
+      return this.settled(actor, countDownLatch.look({ ...tenancy, queue: true }), answered, again);
+    }
+    if (step === 'L') {
+      actor.isWaiting = false;
+      const over = (): void => {
+        next();
+        actor.isOver = true;
+      };
+      return this.settled(actor, countDownLatch.leave(tenancy), over, again);
+    }
+    const change = { key: KEY, ttl: TTL, operation: { line: actor.id, number: actor.done + 1 } };
+    actor.isUnsure = true;
+    if (step === 'S') {
+      const answered = (isSet: boolean): void => {
+        next();
+        actor.isUnsure = false;
+        actor.sets += Number(isSet);
+      };
+      return this.settled(actor, countDownLatch.trySetCount({ ...change, count: this.scenario.count }), answered, again);
+    }
+    const answered = (count: number): void => {
+      next();
+      actor.isUnsure = false;
+      actor.counts.push(count);
+    };
+    return this.settled(actor, countDownLatch.countDown(change), answered, again);
+  }
+}

@@ -1,0 +1,238 @@
+import { createHash } from 'node:crypto';
+import { StoreError } from '../../../../lib/core/model/errors.js';
+import { RecordDesk } from '../../../../lib/stores/records/record.desk.js';
+import { recordDrivers } from '../../../../lib/stores/records/record.store.js';
+import { MapData } from '../../../support/map-table.js';
+import type { World } from './explore.js';
+import { StepTable, type Apply, type Exchange } from './step-table.js';
+import { clock, quiet } from './stopped-clock.js';
+
+/** What may happen besides the steps of the actors. */
+export interface Misfortune {
+  /** How many exchanges may fail: the request or the reply is lost, or the request arrives late. */
+  readonly failures?: number;
+  /** How many processes may crash. */
+  readonly crashes?: number;
+  /** How many moments may come in which all leases run out. */
+  readonly pauses?: number;
+  /** The first exchange of a process finds out what time it is at the table. */
+  readonly isCold?: boolean;
+  /** A defect of the table. */
+  readonly apply?: Apply;
+}
+
+export const KEY = 'key';
+export const TTL = 2_000;
+/** Longer than any lease and offer. */
+const PAUSE = 3_000;
+/** Longer than all that a record keeps. */
+const AGE = 1_000_000;
+/** Of the table's clock, when ours is 0. */
+export const OFFSET = 1.7e12;
+const UNKNOWN = new StoreError('The connection was lost.', { transient: true });
+const UUIDS = /[0-9a-f]{8}-[0-9a-f-]{27}/g;
+const TOKENS = /\b\d{16}\b/g;
+
+/** What is inside of a desk. */
+interface Inside {
+  readonly waiting: ReadonlyMap<string, readonly unknown[]>;
+  readonly seen: ReadonlyMap<string, unknown>;
+  readonly clock: { readonly sample?: object; hear(told: number, sentAt: number): boolean };
+}
+
+export class Process {
+  readonly table: StepTable;
+  readonly drivers: ReturnType<typeof recordDrivers>;
+  readonly inside: Inside;
+  isAlive = true;
+  /** Whether a reply was lost: so a waiter may not be woken. */
+  hasFailed = false;
+  /** Exchanges of the requests that are being served. */
+  tries = 0;
+  /** Who asks, in the order of their requests. */
+  readonly asking: Actor[] = [];
+  /** Those of the last exchange that was answered. */
+  tokens: readonly [first: number, last: number] = [0, 0];
+
+  constructor(data: MapData) {
+    this.table = new StepTable(data, {}, 1e9);
+    const desk = new RecordDesk(this.table);
+    this.drivers = recordDrivers(desk, this.table);
+    this.inside = desk as unknown as Inside;
+  }
+}
+
+/** One that asks, by the letters of its script. */
+export class Actor {
+  /** Steps that were done. */
+  done = 0;
+  isAsking = false;
+  isWoken = false;
+
+  constructor(
+    readonly id: string,
+    readonly process: Process,
+    readonly script: string,
+  ) {}
+}
+
+/** Processes that change one key. The scheduler chooses who asks, whose request arrives, whose reply, and what is lost. */
+export abstract class StepWorld<A extends Actor> implements World {
+  protected readonly data = new MapData();
+  protected readonly processes: Process[] = [];
+  protected readonly actors: A[] = [];
+  private readonly left: Record<'failures' | 'crashes' | 'pauses', number>;
+  /** What an actor was told that it should not have been. */
+  private broken: Error | undefined;
+
+  protected constructor(private readonly misfortune: Misfortune) {
+    const { failures = 0, crashes = 0, pauses = 0 } = misfortune;
+    this.left = { failures, crashes, pauses };
+    this.data.offset = OFFSET;
+    clock.reset();
+  }
+
+  protected get hasPaused(): boolean {
+    return this.left.pauses < (this.misfortune.pauses ?? 0);
+  }
+
+  actions(): string[] {
+    const { failures, crashes, pauses } = this.left;
+    const actions: string[] = [];
+    for (const [index, actor] of this.actors.entries()) {
+      if (actor.process.isAlive && !actor.isAsking && this.nextStep(actor)) actions.push(`asks ${index}`);
+    }
+    for (const [number, { table, isAlive }] of this.processes.entries()) {
+      for (const [index, { found, isGhost }] of table.exchanges.entries()) {
+        const name = `${number}.${index}`;
+        actions.push(`${found ? 'is answered' : 'arrives'} ${name}`);
+        if (failures > 0 && !isGhost) actions.push(`fails ${name}`);
+      }
+      if (crashes > 0 && isAlive) actions.push(`crashes ${number}`);
+    }
+    if (pauses > 0 && actions.length > 0) actions.push('pause');
+    return actions;
+  }
+
+  async act(action: string): Promise<void> {
+    const [, verb = '', name = ''] = /^(.*?) ?([\d.]*)$/.exec(action)!;
+    const [number, index] = name.split('.').map(Number) as [number, number];
+    if (verb === 'asks') {
+      const actor = this.actors[number]!;
+      actor.isAsking = true;
+      actor.isWoken = false;
+      actor.process.asking.push(actor);
+      this.ask(actor, this.nextStep(actor)!);
+    } else if (verb === 'pause') {
+      this.left.pauses--;
+      clock.time += PAUSE;
+    } else if (verb === 'crashes') this.crash(this.processes[number]!);
+    else this.goOn(verb, this.processes[number]!, this.processes[number]!.table.exchanges[index]!);
+    await quiet();
+    if (this.broken) throw this.broken;
+    for (const { isAlive, asking, table } of this.processes) {
+      if (!isAlive || asking.length === 0 || table.exchanges.some(({ isGhost }) => !isGhost)) continue;
+      throw new Error(`${asking.map(({ id }) => id).join(' and ')} gets no answer`);
+    }
+  }
+
+  state(): string {
+    const names = new Map<string, number>();
+    const text = JSON.stringify([clock.time, this.left, [...this.data.rows], this.processes.map(stateOf), this.actors.map(ownOf)]);
+    // Of tokens only the order counts.
+    const tokens = [...new Set(text.match(TOKENS)?.map(Number)), (clock.time + OFFSET) * 1000].sort((a, b) => a - b);
+    const renamed = text
+      .replace(UUIDS, (name) => `#${names.get(name) ?? names.set(name, names.size).size - 1}`)
+      .replace(TOKENS, (token) => `t${tokens.indexOf(Number(token)) - tokens.length}`);
+    return createHash('sha1').update(renamed).digest('base64');
+  }
+
+  abstract check(): void;
+  abstract end(): Promise<void>;
+
+  protected async begin(): Promise<this> {
+    const { isCold, apply } = this.misfortune;
+    for (const { table, inside } of this.processes) {
+      await table.wakeUps!.open(() => undefined);
+      if (!isCold) inside.clock.hear(clock.time + OFFSET, clock.time);
+      if (apply) table.applyChange = apply;
+    }
+    for (const actor of this.actors) actor.process.table.wakeUps!.listen(actor.id, () => (actor.isWoken = true));
+    return this;
+  }
+
+  /** What it asks for next; `undefined`: nothing. */
+  protected abstract nextStep(actor: A): string | undefined;
+  protected abstract ask(actor: A, step: string): void;
+
+  protected fail(message: string): void {
+    this.broken ??= new Error(message);
+  }
+
+  protected settled<T>(actor: A, request: Promise<T>, answered: (reply: T) => void, failed: () => void): void {
+    const settle = (then: () => void): void => {
+      const { process } = actor;
+      if (!process.isAlive) return;
+      actor.isAsking = false;
+      process.tries = 0;
+      process.asking.splice(process.asking.indexOf(actor), 1);
+      then();
+    };
+    request.then(
+      (reply) => settle(() => answered(reply)),
+      (error: Error) => settle(() => (error instanceof StoreError && error.transient ? failed() : this.fail(String(error.stack)))),
+    );
+  }
+
+  /** After a long time, by a process that has seen nothing. */
+  protected async later<T>(ask: (process: Process) => Promise<T>): Promise<T> {
+    clock.time += AGE;
+    const stranger = new Process(this.data);
+    let reply: { value: T } | { error: unknown } | undefined;
+    ask(stranger).then(
+      (value) => (reply = { value }),
+      (error: unknown) => (reply = { error }),
+    );
+    for (let turn = 0; turn < 5 && !reply; turn++) {
+      await quiet();
+      for (const exchange of [...stranger.table.exchanges]) {
+        stranger.table.arrive(exchange);
+        stranger.table.answer(exchange);
+      }
+      await quiet();
+    }
+    if (reply && 'value' in reply) return reply.value;
+    throw new Error(`a stranger gets ${reply ? String(reply.error) : 'no answer'} at the end`);
+  }
+
+  private goOn(verb: string, process: Process, exchange: Exchange): void {
+    const { table } = process;
+    if (verb === 'arrives') return table.arrive(exchange);
+    if (verb === 'fails') {
+      this.left.failures--;
+      process.hasFailed = true;
+      return table.fail(exchange, UNKNOWN);
+    }
+    const { written, fence } = exchange.found!;
+    const { tokens } = exchange.change;
+    process.tries++;
+    process.tokens = written && tokens > 0 ? [fence - tokens + 1, fence] : [0, 0];
+    table.answer(exchange);
+  }
+
+  private crash(process: Process): void {
+    this.left.crashes--;
+    process.isAlive = false;
+    for (const exchange of [...process.table.exchanges]) process.table.abandon(exchange);
+  }
+}
+
+function stateOf({ inside, isAlive, hasFailed, tries, asking, table }: Process): unknown {
+  const exchanges = table.exchanges.map(({ change, found, isGhost }) => [change, found, isGhost]);
+  if (!isAlive) return exchanges;
+  const { seen, waiting, clock: known } = inside;
+  return [hasFailed, tries, asking.map(({ id }) => id), exchanges, seen.get(KEY), waiting.get(KEY)?.length, known.sample];
+}
+
+/** What is known of it but its process. */
+const ownOf = (actor: Actor): unknown => ({ ...actor, process: undefined });

@@ -1,0 +1,101 @@
+import { LockConfigError } from '../../../lib/core/model/errors.js';
+import type { AcquireRequest } from '../../../lib/core/store/lease-driver.js';
+import { LeaseSteps } from '../../../lib/stores/records/lease.steps.js';
+import { RecordWork, type KeyRecord } from '../../../lib/stores/records/record.work.js';
+
+/** Milliseconds since 1970. */
+const START = 1_700_000_000_000;
+
+describe('the steps of a lock', () => {
+  let record: KeyRecord | undefined;
+  let time: number;
+  let fence: number;
+  /** Of the last step. */
+  let work: RecordWork;
+  const mutex = new LeaseSteps('mutex');
+  const semaphore = new LeaseSteps('semaphore');
+
+  beforeEach(() => {
+    [record, time, fence] = [undefined, START, 0];
+  });
+
+  function step<Reply>(make: (work: RecordWork) => Reply): Reply {
+    work = new RecordWork('key', structuredClone(record), { early: time, late: time, micros: time * 1000 }, fence);
+    const reply = make(work);
+    if (work.isChanged) ({ record, fence } = work);
+    return reply;
+  }
+  const acquire = (owner: string, request: Partial<AcquireRequest> = {}, steps = mutex, inbox = owner.slice(0, 1)) =>
+    step((each) => steps.acquire(each, { key: 'key', owner, ttl: 500, tokens: 1, queue: true, ...request }, inbox));
+  const release = (owner: string, keepFor = 0) => step((each) => mutex.release(each, { key: 'key', owner, keepFor }));
+  const state = (owner: string) => step((each) => mutex.check(each, { key: 'key', owner })).state;
+
+  it('forget all places of a process that does not take what it was offered', () => {
+    acquire('a1');
+    for (const owner of ['b1', 'b2', 'c1', 'b3']) acquire(owner);
+    release('a1');
+    time += 501;
+    expect(acquire('c1')).toMatchObject({ granted: true });
+    expect(['b1', 'b2', 'b3', 'c1'].map(state)).toEqual(['taken', 'taken', 'taken', 'held']);
+  });
+
+  it('keep the other places of a process whose lease has run out', () => {
+    acquire('a1');
+    acquire('a2');
+    time += 501;
+    acquire('b1');
+    expect(['a2', 'b1'].map(state)).toEqual(['held', 'queued']);
+  });
+
+  it('rely on the end of the lease that ended last', () => {
+    acquire('a1');
+    expect(work.notBefore).toBe(0);
+    time += 501;
+    acquire('b1');
+    expect(work.notBefore).toBe(START + 500);
+  });
+
+  it('keep no place of an owner that does not queue', () => {
+    const share = { permits: 2, rank: 0 } as const;
+    acquire('a1', { share: { ...share, count: 1 } }, semaphore);
+    acquire('b1', { share: { ...share, count: 2 } }, semaphore);
+    expect(acquire('c1', { queue: false, share: { ...share, count: 1 } }, semaphore)).toMatchObject({ granted: false });
+    expect(work.isChanged).toBe(false);
+    // What another owner of the process changes with it is written.
+    step((each) => {
+      semaphore.acquire(each, { key: 'key', owner: 'c1', ttl: 500, tokens: 1, queue: false, share: { ...share, count: 1 } }, 'c');
+      semaphore.renew(each, { key: 'key', owner: 'a1', ttl: 1000 });
+    });
+    expect(work.isChanged).toBe(true);
+    expect(step((each) => semaphore.check(each, { key: 'key', owner: 'c1' })).state).toBe('taken');
+  });
+
+  it('do not take a key for another kind of lock while it is in use', () => {
+    acquire('a1');
+    const share = { count: 1, permits: 2, rank: 0 } as const;
+    expect(() => acquire('b1', { share }, semaphore)).toThrow(LockConfigError);
+    expect(step((each) => semaphore.release(each, { key: 'key', owner: 'a1', keepFor: 0 }))).toBe('lost');
+    release('a1');
+    expect(acquire('b1', { share }, semaphore)).toMatchObject({ granted: true });
+  });
+
+  it('leave a key that is free and not asked for as it is, and offer it when it is released', () => {
+    acquire('a1');
+    acquire('b1');
+    release('a1');
+    expect([...work.messages!.keys()]).toEqual(['b']);
+    expect(state('b1')).toBe('held');
+    expect(release('a1')).toBe('lost');
+    expect(work.isChanged).toBe(false);
+  });
+
+  it('tell the next waiter when a minHold ends', () => {
+    acquire('a1');
+    acquire('b1');
+    expect(release('a1', 300)).toBe('released');
+    expect([...work.messages!]).toEqual([['b', ['b1\t300']]]);
+    expect(release('a1')).toBe('released');
+    time += 301;
+    expect(acquire('b1')).toMatchObject({ granted: true });
+  });
+});
