@@ -4,6 +4,7 @@ import { fileURLToPath } from 'node:url';
 import { percent } from '../measure/busy.mjs';
 import { chartOf } from './chart.mjs';
 import { judge } from './goals.mjs';
+import { judgeStores, tableOfStores } from './stores.mjs';
 import { detailsOf, goalsOf, summaryOf, tableOf } from './table.mjs';
 
 const folder = fileURLToPath(new URL('../results/', import.meta.url));
@@ -26,8 +27,9 @@ export async function write(workload, run) {
 export async function writePages() {
   const files = (await readdir(folder)).filter((file) => /^w\d\.json$/.test(file)).sort();
   const runs = await Promise.all(files.map(async (file) => JSON.parse(await readFile(folder + file, 'utf8'))));
-  await writeFile(`${folder}README.md`, page(runs));
-  await writeFile(fileURLToPath(new URL('../goals.md', import.meta.url)), goals(runs));
+  const stores = await readFile(`${folder}stores.json`, 'utf8').then(JSON.parse, () => undefined);
+  await writeFile(`${folder}README.md`, page(runs) + (stores ? pageOfStores(stores) : ''));
+  await writeFile(fileURLToPath(new URL('../goals.md', import.meta.url)), goals(runs) + (stores ? goalsOfStores(stores) : ''));
 }
 
 const rounded = (_key, value) => (typeof value === 'number' ? Number(value.toPrecision(7)) : value);
@@ -55,6 +57,20 @@ const goals = (runs) =>
     'Written by `npm run bench` from the [results](results/README.md); `report/goals.mjs` lists the goals.',
     '',
     goalsOf(runs.flatMap(({ tables }) => judge(tables))),
+  ].join('\n');
+
+const pageOfStores = (stores) =>
+  ['', '## The stores beside each other', '', describe(stores.machine), '', tableOfStores(stores), ''].join('\n');
+
+const goalsOfStores = (stores) =>
+  [
+    '',
+    '## Stores',
+    '',
+    'Written by `npm run bench:stores -- --write`: medians of the ratios to the Redis store of the same round.',
+    '',
+    judgeStores(stores),
+    '',
   ].join('\n');
 
 const describe = ({ date, cpu, cores, memory, system, node, redis, canPin, busy, isBusy }) =>

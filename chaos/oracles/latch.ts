@@ -36,8 +36,9 @@ function judgeAwait({ asked, answer }: Operation, ofKey: readonly Operation[], h
     if (begun < needed) return [violation(asked, 'G1', answer.t, `${asked.id} goes on after ${begun} of ${needed} counts`)];
   }
   const done = downs.flatMap(({ answer: down }) => (down && /^\d+$/.test(down.result) ? [down.t] : [])).sort((a, b) => a - b);
-  // It may have come when the latch was set anew already.
-  const opened = done[sumOf(({ round, t }) => round <= asked.round || t < asked.t) - 1];
+  // It may have come when the latch was set anew already: its first look may take a while to arrive.
+  const arrived = asked.t + asked.requestTimeout;
+  const opened = done[sumOf(({ round, t }) => round <= asked.round || t < arrived) - 1];
   if (opened === undefined) return [];
   // One that was killed, or whose locks were closed, waits no more.
   const gone = history.find(

@@ -20,7 +20,7 @@ export function eachGroup(groups: readonly Group[]): SceneOptions[] {
 
 /** ms: with starting and ending, all of them take five minutes. */
 const CI_LENGTH = 17_000;
-const CI_LENGTH_OF_OTHERS = 10_000;
+const CI_LENGTH_OF_OTHERS = 9_000;
 
 interface CiScene {
   store: string;

@@ -1,4 +1,5 @@
-import { mkdirSync, readdirSync, rmSync, writeFileSync } from 'node:fs';
+import { randomUUID } from 'node:crypto';
+import { existsSync, mkdirSync, readdirSync, renameSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { FileTable } from '../../../lib/stores/file/file.table.js';
 import type { Fault, Strike } from '../../faults/fault.js';
@@ -13,8 +14,7 @@ const NOBODY = 4_194_305;
 /** What happens to the files under the feet of the processes. */
 export const fileFaults: readonly Fault[] = [
   files('files', 'inbox removed', (directory, { extent }) => {
-    const inboxes = readdirSync(join(directory, 'inboxes'));
-    remove(directory, 'inboxes', ...inboxes.slice(Math.floor(extent * inboxes.length)).slice(0, 1));
+    removeOne(directory, 'inboxes', extent);
   }),
   files('files', 'all inboxes removed', (directory) => remove(directory, 'inboxes')),
   files('files', 'drafts removed', (directory) => remove(directory, 'drafts')),
@@ -29,8 +29,7 @@ export const fileFaults: readonly Fault[] = [
   files('files', 'swept', (directory) => new FileTable(directory, 1_000).sweep(ENDED_FOR)),
   files('loss', 'all keys removed', (directory) => remove(directory, 'keys')),
   files('loss', 'key removed', (directory, { extent }) => {
-    const keys = readdirSync(join(directory, 'keys'));
-    remove(directory, 'keys', ...keys.slice(Math.floor(extent * keys.length)).slice(0, 1));
+    removeOne(directory, 'keys', extent);
   }),
 ];
 
@@ -42,7 +41,20 @@ function files(group: Fault['group'], name: string, act: (directory: string, str
   return { group, name, duration: [0, 0], strike };
 }
 
-/** While others write there. */
-function remove(...names: string[]): void {
-  rmSync(join(...names), { recursive: true, force: true, maxRetries: 5 });
+/** At once: others write there meanwhile. */
+function remove(directory: string, ...names: string[]): void {
+  const gone = join(directory, `gone-${randomUUID()}`);
+  try {
+    renameSync(join(directory, ...names), gone);
+  } catch (error) {
+    // It is not there.
+    if ((error as NodeJS.ErrnoException).code !== 'ENOENT') throw error;
+  }
+  rmSync(gone, { recursive: true, force: true });
+}
+
+function removeOne(directory: string, folder: string, extent: number): void {
+  const names = existsSync(join(directory, folder)) ? readdirSync(join(directory, folder)) : [];
+  const name = names[Math.floor(extent * names.length)];
+  if (name !== undefined) remove(directory, folder, name);
 }

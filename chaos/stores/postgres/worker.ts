@@ -1,7 +1,6 @@
 import pg from 'pg';
-import { connectionOf, postgresStore } from '../../../lib/stores/postgres/postgres.store.js';
-import { PostgresStatements } from '../../../lib/stores/postgres/postgres.statements.js';
-import { PostgresTable } from '../../../lib/stores/postgres/postgres.table.js';
+import { openTable } from '../../../lib/stores/postgres/postgres.open.js';
+import { postgresStore } from '../../../lib/stores/postgres/postgres.store.js';
 import { recordStore, type RecordTable } from '../../../lib/stores/records/record.store.js';
 import type { Random } from '../../random.js';
 import { watchListeners } from '../listeners.js';
@@ -15,15 +14,7 @@ export interface PostgresPlace {
 export function open(place: unknown, random: Random, breakTable?: (table: RecordTable) => RecordTable): OpenedStore {
   const { url } = place as PostgresPlace;
   const requestTimeout = random.pick([300, 600, 1_000]);
-  if (breakTable) {
-    const table = new PostgresTable(
-      connectionOf({ url }, requestTimeout),
-      new PostgresStatements('distributed_lock'),
-      requestTimeout,
-      false,
-    );
-    return own(recordStore(breakTable(table)));
-  }
+  if (breakTable) return own(recordStore(breakTable(openTable({ url, requestTimeout }))));
   const way = random.pick(['url', 'url', 'pool', 'query'] as const);
   if (way === 'url') {
     const [prepare, max] = [random.chance(0.7), random.int(2, 4)];
@@ -44,7 +35,7 @@ function lent(way: 'pool' | 'query', url: string, requestTimeout: number): Opene
   const listeners = watchListeners(pool);
   const store =
     way === 'pool'
-      ? postgresStore({ pool: pool as never, requestTimeout })
+      ? postgresStore({ pool, requestTimeout })
       : postgresStore({ query: (text, values) => pool.query(text, values), listen: { connectionString: url }, requestTimeout });
   return { store, detail: way, listeners, closeLent: () => pool.end() };
 }

@@ -10,6 +10,8 @@ export type Row = Readonly<Record<string, unknown>>;
 export interface PostgresConnection {
   /** @throws what the server or the client says; a {@link StoreError} that `isUnsent` if the statement did not leave. */
   ask(text: string, values: readonly unknown[]): Promise<readonly Row[]>;
+  /** Exchanges that it can serve at a time: each may be several statements. `undefined`: it is not known. */
+  readonly atOnce?: number;
   /** A new connection that may listen. Without it, nothing can. */
   readonly listener?: () => Promise<PostgresClient>;
   close(): Promise<void>;
@@ -52,6 +54,8 @@ export async function driver(): Promise<Driver> {
 export interface PoolOptions {
   /** Milliseconds for the connection, and for each statement. */
   readonly requestTimeout: number;
+  /** Connections of the pool. */
+  readonly max: number;
   /** Whether statements are prepared by name. */
   readonly prepare: boolean;
   /** `undefined`: where the pool leads to. */
@@ -73,6 +77,10 @@ export class PoolConnection implements PostgresConnection {
   ) {
     this.pool = given;
     this.isPrepared = options.prepare;
+  }
+
+  get atOnce(): number {
+    return Math.max(2, Math.floor(this.options.max / 2));
   }
 
   ask(text: string, values: readonly unknown[]): Promise<readonly Row[]> {

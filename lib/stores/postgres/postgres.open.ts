@@ -5,6 +5,8 @@ import { PostgresStatements } from './postgres.statements.js';
 import { PostgresTable } from './postgres.table.js';
 
 export const TABLE = 'distributed_lock';
+/** Connections of a pool of `pg` that says nothing of it. */
+const MAX_OF_PG = 10;
 /** Milliseconds until a connection of our own that is idle is closed. */
 const IDLE = 20_000;
 
@@ -20,7 +22,10 @@ export function openTable(given: PostgresStoreOptions): PostgresTable {
 function connectionOf(options: PostgresStoreOptions, requestTimeout: number): PostgresConnection {
   const listenAt = options.listen?.connectionString;
   if ('query' in options) return new QueryConnection(options.query, requestTimeout, listenAt);
-  if ('pool' in options) return new PoolConnection({ requestTimeout, prepare: false, listenAt }, options.pool, undefined);
+  if ('pool' in options) {
+    const { max = MAX_OF_PG } = options.pool.options as { max?: number };
+    return new PoolConnection({ requestTimeout, max, prepare: false, listenAt }, options.pool, undefined);
+  }
   const { url, prepare = true, max = 4 } = options;
   // No settings of the session: poolers refuse them.
   const limits = { max, connectionTimeoutMillis: requestTimeout, idleTimeoutMillis: IDLE, allowExitOnIdle: true, keepAlive: true };
@@ -28,5 +33,5 @@ function connectionOf(options: PostgresStoreOptions, requestTimeout: number): Po
     const { Pool } = await driver();
     return new Pool({ connectionString: url, ...limits });
   };
-  return new PoolConnection({ requestTimeout, prepare, listenAt }, undefined, makePool);
+  return new PoolConnection({ requestTimeout, max, prepare, listenAt }, undefined, makePool);
 }

@@ -53,6 +53,10 @@ export class PostgresTable implements RecordTable {
     return found;
   }
 
+  get atOnce(): number | undefined {
+    return this.connection.atOnce;
+  }
+
   async *keys(prefix: string): AsyncGenerator<readonly string[]> {
     for (let last = ''; ;) {
       const rows = await this.ask(this.statements.page, [last, prefix, endOf(prefix), HOUR, PAGE]);

@@ -164,11 +164,16 @@ export class RecordDesk implements Desk {
   private async exchange(change: Change, asks: readonly Ask[]): Promise<Answer | undefined> {
     let left = asks.length;
     return new Promise((resolve, reject) => {
+      const takeBack = this.post.send(change, resolve, reject);
       for (const ask of asks) {
         ask.isSent = true;
-        ask.onLate = () => --left === 0 && resolve(undefined);
+        ask.onLate = () => {
+          if (--left > 0) return;
+          // There is one change of a key at a time.
+          takeBack();
+          resolve(undefined);
+        };
       }
-      this.post.send(change, resolve, reject);
     });
   }
 

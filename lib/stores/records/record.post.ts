@@ -1,4 +1,4 @@
-import { now } from '../../core/util/clock.js';
+import { isSettledWithin, now } from '../../core/util/clock.js';
 import type { RecordClock } from './record.clock.js';
 import type { Change, Found, RecordTable } from './record.table.js';
 
@@ -16,24 +16,30 @@ interface Outgoing {
   readonly reject: (error: unknown) => void;
 }
 
-/** Sends the changes of one turn of the event loop together, and learns the table's clock from the replies. */
+/**
+ * Sends the changes of one turn of the event loop together, and learns the table's clock from the replies. While as many exchanges are under way as
+ * the table can do at once, changes wait here and go together with the next: in line for a connection each would grow old by itself.
+ */
 export class RecordPost {
   private outgoing: Outgoing[] = [];
+  private underWay = 0;
 
   constructor(
     private readonly table: RecordTable,
     private readonly clock: RecordClock,
   ) {}
 
-  send(change: Change, resolve: (answer: Answer) => void, reject: (error: unknown) => void): void {
-    if (this.outgoing.push({ change, resolve, reject }) === 1) setImmediate(() => this.flush());
+  /** The returned function takes the change back, if it has not been sent yet. */
+  send(change: Change, resolve: (answer: Answer) => void, reject: (error: unknown) => void): () => void {
+    const outgoing = { change, resolve, reject };
+    if (this.outgoing.push(outgoing) === 1) setImmediate(() => this.flush());
+    return () => void (this.outgoing = this.outgoing.filter((other) => other !== outgoing));
   }
 
   private flush(): void {
-    const all = this.outgoing;
-    this.outgoing = [];
-    for (let start = 0; start < all.length; start += MOST_AT_ONCE) {
-      const some = all.slice(start, start + MOST_AT_ONCE);
+    const { atOnce = Infinity } = this.table;
+    while (this.outgoing.length > 0 && this.underWay < atOnce) {
+      const some = this.outgoing.splice(0, MOST_AT_ONCE);
       const sentAt = now();
       try {
         const replies = this.table.exchange(some.map(({ change }) => change));
@@ -46,10 +52,21 @@ export class RecordPost {
             },
           );
         }
+        if (atOnce < Infinity) this.await(replies);
       } catch (error) {
         // A table should reject, not throw.
         for (const { reject } of some) reject(error);
       }
     }
+  }
+
+  private await(replies: readonly Promise<unknown>[]): void {
+    this.underWay++;
+    // One without an answer must not hold up the others for longer than that.
+    void isSettledWithin(this.table.requestTimeout, Promise.allSettled(replies)).then(() => {
+      this.underWay--;
+      // With what the replies give rise to.
+      setImmediate(() => this.flush());
+    });
   }
 }

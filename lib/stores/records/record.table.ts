@@ -70,6 +70,8 @@ export interface RecordTable extends Pick<LockStore, 'name' | 'requestTimeout' |
    * @returns one promise for each change. It rejects with a {@link StoreError}: the outcome is unknown, unless the error `isUnsent`.
    */
   exchange(changes: readonly Change[]): readonly Promise<Found>[];
+  /** How many calls of {@link exchange} it can serve at a time. Changes that come meanwhile go together with the next call. Default: any number. */
+  readonly atOnce?: number;
   /** Without it, waiters ask from time to time. */
   readonly wakeUps?: RecordWakeUps;
   /** Without it, an operator sees what the table knows only. */

@@ -2,7 +2,7 @@ import { StoreError } from '../../../lib/core/model/errors.js';
 import type { AcquireRequest } from '../../../lib/core/store/lease-driver.js';
 import type { LockStore } from '../../../lib/core/store/lock-store.js';
 import { recordStore } from '../../../lib/stores/records/record.store.js';
-import type { Change, Found } from '../../../lib/stores/records/record.table.js';
+import { TOUCH, type Change, type Found } from '../../../lib/stores/records/record.table.js';
 import { eventually } from '../../support/eventually.js';
 import { MapData, MapTable, type MapTableHooks } from '../../support/map-table.js';
 
@@ -76,6 +76,34 @@ describe('a process that asks a table', () => {
     expect(written()).toHaveLength(2);
   });
 
+  it('sends no change that nobody waits for any more, and never two of one key together', async () => {
+    const busy = Object.assign(new MapTable(data, { before: () => until }, REQUEST_TIMEOUT), { atOnce: 1 });
+    let open = (): void => undefined;
+    let until: Promise<void> | undefined;
+    const keys: string[][] = [];
+    const exchange = busy.exchange.bind(busy);
+    busy.exchange = (changes) => {
+      keys.push(changes.map(({ key }) => key));
+      return exchange(changes);
+    };
+    const waiting = recordStore(busy);
+    await acquire({ key: 'known' }, waiting);
+    keys.length = 0;
+    until = new Promise((resolve) => (open = resolve));
+    const stuck = acquire({ key: 'stuck' }, waiting).catch((error: unknown) => error);
+    await eventually(() => keys.length === 1);
+    // So many go with the next exchange, which is sent after a requestTimeout.
+    const next = Array.from({ length: 256 }, (_, index) => acquire({ key: `next ${index}` }, waiting).catch((error: unknown) => error));
+    const given = acquire({}, waiting).catch((error: unknown) => error);
+    for (const each of [stuck, ...next, given]) expect(await each).toBeInstanceOf(StoreError);
+    expect(keys.map(({ length }) => length)).toEqual([1, 256]);
+    until = undefined;
+    await waiting.mutex.leave({ key: 'key', owner: 'a' });
+    expect(await acquire({ owner: 'b' }, waiting)).toMatchObject({ granted: true });
+    expect(keys.filter((each) => new Set(each).size < each.length)).toEqual([]);
+    open();
+  });
+
   it('never conflicts with itself', async () => {
     await Promise.all(
       Array.from({ length: 50 }, async (_, index) => {
@@ -90,13 +118,27 @@ describe('a process that asks a table', () => {
     await acquire();
     let conflicts = 0;
     before = async (change) => {
-      if (change.expected === undefined || ++conflicts > 5) return;
+      if (change.expected === undefined || change.expected === TOUCH || ++conflicts > 5) return;
       await acquire({ owner: 'b', queue: true }, other);
       await other.mutex.leave({ key: 'key', owner: 'b' });
     };
     expect(await store.mutex.renew([{ key: 'key', owner: 'a', ttl: 60_000 }])[0]).toBe('renewed');
     expect(conflicts).toBe(6);
     expect((await other.mutex.check({ key: 'key', owner: 'a' })).remaining).toBeGreaterThan(30_000);
+  });
+
+  it('makes one that is faster each time look first, and gets in', async () => {
+    await acquire();
+    let [conflicts, isTouched] = [0, false];
+    before = async (change) => {
+      if (change.expected === TOUCH) isTouched = true;
+      if (change.expected === undefined || isTouched) return;
+      conflicts++;
+      await acquire({ owner: 'b', queue: true }, other);
+      await other.mutex.leave({ key: 'key', owner: 'b' });
+    };
+    expect(await store.mutex.renew([{ key: 'key', owner: 'a', ttl: 60_000 }])[0]).toBe('renewed');
+    expect(conflicts).toBe(2);
   });
 
   it('gives tokens that follow what the table knows, which may be later than it knew', async () => {
