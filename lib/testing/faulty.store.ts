@@ -7,9 +7,7 @@ import { LockFaults } from './lock-faults.js';
 import type { FaultyRequest, ScheduledFault } from './scheduled-fault.js';
 
 /** A store whose requests can fail on demand. */
-export interface FaultyStore extends LockStore {
-  readonly faults: LockFaults;
-}
+export type FaultyStore = LockStore & { readonly faults: LockFaults };
 
 const inners = new WeakMap<LockStore, LockStore>();
 

@@ -38,7 +38,7 @@ export class LockFaults {
   private outages = 0;
   private era = 0;
   private isBegun = false;
-  /** How late each reply is. */
+  /** @internal How late each reply is. */
   delay = 0;
 
   /** @param schedule what happens by itself. */
@@ -48,7 +48,7 @@ export class LockFaults {
 
   /**
    * Takes the keys away from their holders, for another owner that does not give them back: as if the lease had run out unnoticed. The signals of the
-   * leases abort now, `assertHeld()` throws, and a call rejects with a {@link LockLostError} when its body is done.
+   * leases abort now, `assertHeld()` throws, and a call rejects with a `LockLostError` when its body is done.
    *
    * @param key `'*'`: whatever is held.
    * @throws {Error} if nobody holds such a key through the store.
@@ -64,7 +64,7 @@ export class LockFaults {
   }
 
   /**
-   * Every request fails without being made, from now on. Callers get a {@link StoreError} when their wait timeout is over; leases end if it lasts longer
+   * Every request fails without being made, from now on. Callers get a `StoreError` when their wait timeout is over; leases end if it lasts longer
    * than they do.
    *
    * @param until milliseconds, or a promise. Default: until {@link clear}.
@@ -80,9 +80,9 @@ export class LockFaults {
   }
 
   /**
-   * The next request of this kind fails for good, as without permission: an acquire rejects at once with a {@link StoreError}. Resolves when it has.
+   * The next request of this kind fails for good, as without permission: an acquire rejects at once with a `StoreError`. Resolves when it has.
    *
-   * @param error what the store rejects with. Default: a final {@link StoreError}.
+   * @param error what the store rejects with. Default: a final `StoreError`.
    */
   refuse(on: FaultyRequest, error: unknown = new StoreError('NOPERM this user has no permissions', { transient: false })): Promise<void> {
     return new Promise((done) => this.once.push({ on, does: 'refuse', error, done }));
@@ -103,7 +103,7 @@ export class LockFaults {
     this.delay = ms;
   }
 
-  /** From now on the key is taken, whoever asks: callers get a {@link LockTimeoutError} when their wait timeout is over. */
+  /** From now on the key is taken, whoever asks: callers get a `LockTimeoutError` when their wait timeout is over. */
   timeOut(key: KeyPattern): void {
     this.taken.push(key);
   }
@@ -113,7 +113,7 @@ export class LockFaults {
     return standStill(ms);
   }
 
-  /** The app closes: waiters reject with a {@link LockAbortedError}, bodies are drained. Resolves when all locks of the store are closed. */
+  /** The app closes: waiters reject with a `LockAbortedError`, bodies are drained. Resolves when all locks of the store are closed. */
   async shutDown(): Promise<void> {
     for (const each of this.locks) each.stopWaiting();
     await Promise.all([...this.locks].map((each) => each.close()));
@@ -128,12 +128,12 @@ export class LockFaults {
     this.once = [];
   }
 
-  /** {@link shutDown} closes these. */
+  /** @internal {@link shutDown} closes these. */
   closes(locks: Locks): void {
     this.locks.add(locks);
   }
 
-  /** To be called before each request that a schedule can name. Resolves to what happens to it. */
+  /** @internal To be called before each request that a schedule can name. Resolves to what happens to it. */
   async before(on: FaultyRequest, owner: string): Promise<Once | undefined> {
     if (on === 'acquire') this.begin();
     for (const entry of this.schedule) {
@@ -147,18 +147,22 @@ export class LockFaults {
     return index < 0 ? undefined : this.once.splice(index, 1)[0];
   }
 
+  /** @internal Whether there is an outage. */
   get isOut(): boolean {
     return this.outages > 0;
   }
 
+  /** @internal Whether {@link timeOut} was called for it. */
   isTaken(key: string): boolean {
     return this.taken.some((pattern) => isMeant(pattern, key));
   }
 
+  /** @internal The store has granted this. */
   grants(driver: LeaseDriver, request: AcquireRequest): void {
     this.granted.set(request.owner, { driver, request });
   }
 
+  /** @internal The owner has given its key up, or had it taken away. */
   isGone(owner: string | undefined): void {
     if (owner !== undefined) this.granted.delete(owner);
   }

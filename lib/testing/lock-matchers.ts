@@ -37,13 +37,24 @@ export interface LockMatchers<R = unknown> {
   toRunUnder(locks: LockProbe, key: KeyPattern, ...parts: readonly Part[]): Promise<R>;
 }
 
-interface Verdict {
+/** What a matcher returns to its runner. */
+export interface Verdict {
+  /** Whether it is so; with `.not` the runner turns it around. */
   readonly pass: boolean;
+  /** What the runner prints if that is wrong. */
   readonly message: () => string;
 }
 
+/** The matchers as functions of what is expected of. */
+export type LockMatcherFunctions = {
+  [Name in keyof LockMatchers]: (
+    received: unknown,
+    ...expected: Parameters<LockMatchers[Name]>
+  ) => ReturnType<LockMatchers[Name]> extends Promise<unknown> ? Promise<Verdict> : Verdict;
+};
+
 /** For `expect.extend(lockMatchers)`, in Jest and in Vitest. */
-export const lockMatchers = {
+export const lockMatchers: LockMatcherFunctions = {
   toHaveLocked(received: unknown, key: KeyPattern, { times, by, kind }: LockedHow = {}): Verdict {
     const locks = probeOf(received);
     const found = locks.holdings.filter(

@@ -24,7 +24,7 @@ export interface DistributedLockTestingOptions {
 
 /**
  * The locks of a test: in memory, without a log, with a {@link LockProbe} that records them, and with faults. No call waits indefinitely: after 5 s it
- * gets its {@link LockTimeoutError}, or is skipped.
+ * gets its `LockTimeoutError`, or is skipped.
  */
 @Module({})
 export class DistributedLockTestingModule {

@@ -6,5 +6,5 @@ export { fakeTimers, passTime } from './pass-time.js';
 export type { ElsewhereLease, ElsewhereOptions } from './hold-elsewhere.js';
 export type { KeyPattern } from './key-pattern.js';
 export { LockFaults } from './lock-faults.js';
-export { lockMatchers, type LockedHow, type LockMatchers } from './lock-matchers.js';
+export { lockMatchers, type LockedHow, type LockMatcherFunctions, type LockMatchers, type Verdict } from './lock-matchers.js';
 export { LockProbe, type Holding, type RecordedEvent } from './lock-probe.js';
