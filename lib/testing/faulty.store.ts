@@ -3,8 +3,9 @@ import type { LatchDriver } from '../core/store/latch-driver.js';
 import type { AcquireReply, AcquireRequest, LeaseDriver } from '../core/store/lease-driver.js';
 import type { LockStore } from '../core/store/lock-store.js';
 import { idle } from '../core/util/clock.js';
-import { LockFaults } from './lock-faults.js';
+import type { LockFaults } from './lock-faults.js';
 import type { FaultyRequest, ScheduledFault } from './scheduled-fault.js';
+import { StoreFaults } from './store-faults.js';
 
 /** A store whose requests can fail on demand. */
 export type FaultyStore = LockStore & { readonly faults: LockFaults };
@@ -17,7 +18,7 @@ const inners = new WeakMap<LockStore, LockStore>();
  * @param faults by which a test makes them happen, or a schedule by which they happen by themselves.
  */
 export function faultyStore(inner: LockStore, faults: LockFaults | readonly ScheduledFault[] = []): FaultyStore {
-  const cause = faults instanceof LockFaults ? faults : new LockFaults(faults);
+  const cause = faults instanceof StoreFaults ? faults : new StoreFaults(faults as readonly ScheduledFault[]);
   const faulty = (driver: LeaseDriver): LeaseDriver => faultyDriver(driver, cause, inner.requestTimeout);
   const { readWriteLock, semaphore, countDownLatch } = inner;
   const store: FaultyStore = {
@@ -40,8 +41,8 @@ export function faultyStore(inner: LockStore, faults: LockFaults | readonly Sche
 }
 
 /** The faults of a store; `undefined`: it has none. */
-export function faultsOf(store: LockStore): LockFaults | undefined {
-  return inners.has(store) ? (store as FaultyStore).faults : undefined;
+export function faultsOf(store: LockStore): StoreFaults | undefined {
+  return inners.has(store) ? ((store as FaultyStore).faults as StoreFaults) : undefined;
 }
 
 /** The store without its faults. */
@@ -53,7 +54,7 @@ export function innerOf(store: LockStore): LockStore {
 const noAnswer = (why: string): StoreError => new StoreError(`The store did not answer: ${why}.`, { transient: true });
 
 /** A request that a slow or an absent store concerns, and no other fault. */
-async function asked<Reply>(faults: LockFaults, requestTimeout: number, send: () => Promise<Reply>): Promise<Reply> {
+async function asked<Reply>(faults: StoreFaults, requestTimeout: number, send: () => Promise<Reply>): Promise<Reply> {
   if (faults.isOut) throw noAnswer('a fault of the test makes it unreachable');
   const reply = send();
   const { delay } = faults;
@@ -66,7 +67,7 @@ async function asked<Reply>(faults: LockFaults, requestTimeout: number, send: ()
   return reply;
 }
 
-function faultyDriver(inner: LeaseDriver, faults: LockFaults, requestTimeout: number): LeaseDriver {
+function faultyDriver(inner: LeaseDriver, faults: StoreFaults, requestTimeout: number): LeaseDriver {
   const request = async <Reply>(on: FaultyRequest, owner: string, send: () => Promise<Reply>): Promise<Reply> => {
     const fault = await faults.before(on, owner);
     if (fault?.does === 'refuse') {
@@ -112,7 +113,7 @@ function faultyDriver(inner: LeaseDriver, faults: LockFaults, requestTimeout: nu
   };
 }
 
-function faultyLatches(inner: LatchDriver, faults: LockFaults, requestTimeout: number): LatchDriver {
+function faultyLatches(inner: LatchDriver, faults: StoreFaults, requestTimeout: number): LatchDriver {
   const ask = <Reply>(send: () => Promise<Reply>): Promise<Reply> => asked(faults, requestTimeout, send);
   return {
     wakeUps: inner.wakeUps,

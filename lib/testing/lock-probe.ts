@@ -141,7 +141,7 @@ export class LockProbe {
   }
 
   /**
-   * @internal Warns, once, of a store for which time does not pass.
+   * Warns, once, of a store for which time does not pass.
    *
    * @throws {Error} if something is held that was taken under another clock: it would never be renewed.
    */
@@ -162,7 +162,7 @@ export class LockProbe {
     );
   }
 
-  /** @internal Two holdings of such keys that overlapped; `undefined`: there are none. */
+  /** Two holdings of such keys that overlapped; `undefined`: there are none. */
   overlap(isMeant: (key: string) => boolean): readonly [Holding, Holding] | undefined {
     const all = this.entries.filter(({ key }) => isMeant(key));
     for (const [index, second] of all.entries()) {

@@ -9,8 +9,8 @@ import { LockRegistry } from '../nest/lock-registry.js';
 import { memoryStore } from '../stores/memory/memory.store.js';
 import { faultsOf, faultyStore } from './faulty.store.js';
 import { limitWaits } from './limit-waits.js';
-import { LockFaults } from './lock-faults.js';
 import { LockProbe } from './lock-probe.js';
+import { StoreFaults } from './store-faults.js';
 
 /** Options of {@link DistributedLockTestingModule.forRoot}. */
 export interface DistributedLockTestingOptions {
@@ -33,7 +33,7 @@ export class DistributedLockTestingModule {
     return {
       module: DistributedLockTestingModule,
       global: true,
-      imports: [DistributedLockModule.forRoot({ ...options, store: withFaults(store, new LockFaults()), logger: false })],
+      imports: [DistributedLockModule.forRoot({ ...options, store: withFaults(store, new StoreFaults()), logger: false })],
       providers: [{ provide: LockProbe, useFactory: (locks: Locks) => new LockProbe(limited(locks)), inject: [Locks] }],
       exports: [LockProbe],
     };
@@ -52,7 +52,7 @@ export class DistributedLockTestingModule {
 
 /** Registers stores in memory in place of those of the app. */
 class TestingRegistry extends LockRegistry {
-  private readonly faults = new LockFaults();
+  private readonly faults = new StoreFaults();
   private readonly probe = new LockProbe();
 
   constructor(app: ModulesContainer) {
@@ -80,7 +80,7 @@ class TestingRegistry extends LockRegistry {
   }
 }
 
-function withFaults(store: LockStore, faults: LockFaults): LockStore {
+function withFaults(store: LockStore, faults: StoreFaults): LockStore {
   return faultsOf(store) ? store : faultyStore(store, faults);
 }
 
