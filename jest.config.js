@@ -32,6 +32,8 @@ export default {
     '^nestjs-distributed-lock/fence-guard$': '<rootDir>/lib/fence-guard/fence-guard.ts',
     '^nestjs-distributed-lock/terminus$': '<rootDir>/lib/terminus/lock-health.indicator.ts',
     '^nestjs-distributed-lock/prometheus$': '<rootDir>/lib/prometheus/prometheus.ts',
+    '^nestjs-distributed-lock/testing$': '<rootDir>/lib/testing/testing.ts',
+    '^nestjs-distributed-lock/testing/jest$': '<rootDir>/lib/testing/jest.ts',
     '^nestjs-distributed-lock/opentelemetry$': '<rootDir>/lib/opentelemetry/open-telemetry.ts',
     '^(\\.{1,2}/.*)\\.js$': '$1',
   },

@@ -58,6 +58,7 @@ async function appsOf(names) {
 
 async function installApp(app, folder, tarball) {
   await cp(join(matrix, app.name), folder, { recursive: true, filter: (path) => !path.includes('node_modules') });
+  for (const file of app.manifest.shared ?? []) await cp(join(matrix, file), join(folder, file));
   await writeFile(join(folder, 'package.json'), JSON.stringify(app.manifest));
   await install(folder, [tarball]);
   await run('npm', ['run', 'setup', '--if-present'], folder);

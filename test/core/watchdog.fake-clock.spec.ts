@@ -15,4 +15,15 @@ describe('the watchdog', () => {
     expect(lease.remaining()).toBeGreaterThan(0);
     await locks.close();
   });
+
+  it('renews under each fake clock, though all begin at 0', async () => {
+    for (let test = 0; test < 3; test++) {
+      jest.useFakeTimers();
+      const locks = new Locks(memoryStore(), { logger: false });
+      const lease = await locks.acquire('faked', { keyTimeout: 10_000 });
+      await jest.advanceTimersByTimeAsync(test === 2 ? 60_000 : 100);
+      expect(lease.remaining()).toBeGreaterThan(5_000);
+      jest.useRealTimers();
+    }
+  });
 });

@@ -2,6 +2,8 @@ import { Inject, Injectable, Module } from '@nestjs/common';
 import { Test } from '@nestjs/testing';
 import { currentLease, DistributedLock, DistributedLockModule, LockConfigError, Locks, LockTimeoutError } from 'nestjs-distributed-lock';
 import { memoryStore } from 'nestjs-distributed-lock/memory';
+import { DistributedLockTestingModule, LockProbe } from 'nestjs-distributed-lock/testing';
+import { lockMatchers } from 'nestjs-distributed-lock/testing/jest';
 import { way } from './place.js';
 
 class Shelf {
@@ -79,6 +81,19 @@ way('Unit tests', 'Test.createTestingModule with memoryStore', () => {
     } finally {
       jest.useRealTimers();
     }
+  });
+});
+
+way('Unit tests', 'DistributedLockTestingModule', () => {
+  it('is locked in memory, in a whole app', async () => {
+    expect.extend(lockMatchers);
+    // #region testing-replace
+    const builder = Test.createTestingModule({ imports: [AppModule] });
+    const module = await DistributedLockTestingModule.replace(builder).compile();
+    await module.get(Till).sell('apple');
+    expect(module.get(LockProbe)).toHaveLocked('stock-apple-locks', { by: 'StockService.reduce' });
+    // #endregion
+    closing.push(module);
   });
 });
 

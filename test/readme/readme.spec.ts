@@ -3,7 +3,7 @@ import { existsSync } from 'node:fs';
 import { basename, join } from 'node:path';
 import { anchorsOf, blocksOf, documents, filesIn, linksOf, read, regionsOf, ROOT } from '../support/markdown.js';
 
-const sources = [...filesIn('test/readme'), ...filesIn('test/integrations')].filter((file) => file.endsWith('.ts'));
+const sources = ['test/readme', 'test/integrations', 'test/testing'].flatMap(filesIn).filter((file) => file.endsWith('.ts'));
 const regions = sources.flatMap(regionsOf);
 const blocks = documents().flatMap(blocksOf);
 /** Not the tutorial's: they are the files of an app, which test/tutorial makes of them and runs. */
@@ -13,7 +13,7 @@ describe('snippets', () => {
   it.each(snippets)('$where is a region of a tested file', ({ text }) => {
     const names = regions.filter((region) => region.text === text).map(({ name }) => name);
     if (names.length !== 1)
-      throw new Error(`This block is no region of a file in test/readme or test/integrations (or of several):\n${text}`);
+      throw new Error(`This block is no region of a tested file (or of several):\n${text}`);
   });
 
   it('are all there is of code: no block escapes the check by its language', () => {

@@ -114,6 +114,8 @@ export interface LeaseDriver {
   readonly origin?: LeaseDriver;
   /** Whether several owners may hold a key at a time, each its {@link Share}. */
   readonly isShared?: boolean;
+  /** It grants every request at once, for tests. So the callers of this process do not wait for each other either. */
+  readonly grantsAll?: boolean;
   /** Milliseconds for which the store keeps a place in a queue after the last request for it. Waiters ask at least twice as often. */
   readonly placeLifetime: number;
   /** Without it, queued waiters ask from time to time: often at the head, less often behind. */

@@ -37,6 +37,7 @@ function timedDriver(driver: LeaseDriver, kind: LockKindName, requestTimeout: nu
   return {
     origin: driver.origin ?? driver,
     isShared: driver.isShared,
+    grantsAll: driver.grantsAll,
     placeLifetime: driver.placeLifetime,
     wakeUps: driver.wakeUps,
     timeOf: driver.timeOf ? (token) => driver.timeOf!(token) : undefined,

@@ -35,7 +35,7 @@ export class LockQueues {
    */
   acquire(driver: LeaseDriver, key: string, id: string, places: number, wish: Wish): Promise<HeldLease> {
     // A fair caller has a place of its own at the store. A single try does not wait for others, and after the stop no caller may.
-    const isAlone = places === 0 || wish.options.fair || wish.patience === 0 || this.runtime.stopping.aborted;
+    const isAlone = places === 0 || wish.options.fair || wish.patience === 0 || this.runtime.stopping.aborted || driver.grantsAll;
     return (isAlone ? this.ownQueue(driver, key) : this.sharedQueue(driver, key, id, places)).join(wish);
   }
 

@@ -1,0 +1,125 @@
+import { StoreError } from '../core/model/errors.js';
+import type { LatchDriver } from '../core/store/latch-driver.js';
+import type { AcquireReply, AcquireRequest, LeaseDriver } from '../core/store/lease-driver.js';
+import type { LockStore } from '../core/store/lock-store.js';
+import { idle } from '../core/util/clock.js';
+import type { LockFaults } from './lock-faults.js';
+import type { FaultyRequest, ScheduledFault } from './scheduled-fault.js';
+import { StoreFaults } from './store-faults.js';
+
+/** A store whose requests can fail on demand. */
+export type FaultyStore = LockStore & { readonly faults: LockFaults };
+
+const inners = new WeakMap<LockStore, LockStore>();
+
+/**
+ * Puts any store behind faults: of locks and of latches, not of what an operator asks. Requests that no fault meets are passed on as they are.
+ *
+ * @param faults by which a test makes them happen, or a schedule by which they happen by themselves.
+ */
+export function faultyStore(inner: LockStore, faults: LockFaults | readonly ScheduledFault[] = []): FaultyStore {
+  const cause = faults instanceof StoreFaults ? faults : new StoreFaults(faults as readonly ScheduledFault[]);
+  const faulty = (driver: LeaseDriver): LeaseDriver => faultyDriver(driver, cause, inner.requestTimeout);
+  const { readWriteLock, semaphore, countDownLatch } = inner;
+  const store: FaultyStore = {
+    faults: cause,
+    name: inner.name,
+    requestTimeout: inner.requestTimeout,
+    mutex: faulty(inner.mutex),
+    readWriteLock: readWriteLock && { read: faulty(readWriteLock.read), write: faulty(readWriteLock.write) },
+    semaphore: semaphore && faulty(semaphore),
+    countDownLatch: countDownLatch && faultyLatches(countDownLatch, cause, inner.requestTimeout),
+    inspector: inner.inspector,
+    bus: inner.bus,
+    watchState: inner.watchState && ((listener) => inner.watchState!(listener)),
+    describe: inner.describe && (() => inner.describe!()),
+    supports: (feature) => inner.supports(feature),
+    close: () => inner.close(),
+  };
+  inners.set(store, inner);
+  return store;
+}
+
+/** The faults of a store; `undefined`: it has none. */
+export function faultsOf(store: LockStore): StoreFaults | undefined {
+  return inners.has(store) ? ((store as FaultyStore).faults as StoreFaults) : undefined;
+}
+
+/** The store without its faults. */
+export function innerOf(store: LockStore): LockStore {
+  const inner = inners.get(store);
+  return inner ? innerOf(inner) : store;
+}
+
+const noAnswer = (why: string): StoreError => new StoreError(`The store did not answer: ${why}.`, { transient: true });
+
+/** A request that a slow or an absent store concerns, and no other fault. */
+async function asked<Reply>(faults: StoreFaults, requestTimeout: number, send: () => Promise<Reply>): Promise<Reply> {
+  if (faults.isOut) throw noAnswer('a fault of the test makes it unreachable');
+  const reply = send();
+  const { delay } = faults;
+  if (delay > 0) {
+    // What it rejects with is awaited below.
+    reply.catch(() => undefined);
+    await idle(Math.min(delay, requestTimeout));
+    if (delay >= requestTimeout) throw noAnswer(`a fault of the test delays it by ${delay} ms`);
+  }
+  return reply;
+}
+
+function faultyDriver(inner: LeaseDriver, faults: StoreFaults, requestTimeout: number): LeaseDriver {
+  const request = async <Reply>(on: FaultyRequest, owner: string, send: () => Promise<Reply>): Promise<Reply> => {
+    const fault = await faults.before(on, owner);
+    if (fault?.does === 'refuse') {
+      fault.done();
+      throw fault.error;
+    }
+    const reply = await asked(faults, requestTimeout, send);
+    if (!fault) return reply;
+    fault.done();
+    throw noAnswer('a fault of the test drops the reply');
+  };
+  const taken = async ({ key, yields }: AcquireRequest): Promise<AcquireReply> => {
+    const yielded = yields === undefined ? undefined : await inner.release({ key, owner: yields, keepFor: 0 });
+    return { granted: false, remaining: -1, holder: null, ahead: 0, yielded };
+  };
+  return {
+    origin: inner.origin ?? inner,
+    isShared: inner.isShared,
+    grantsAll: inner.grantsAll,
+    placeLifetime: inner.placeLifetime,
+    wakeUps: inner.wakeUps,
+    timeOf: inner.timeOf ? (token) => inner.timeOf!(token) : undefined,
+    acquire: (wish) =>
+      request('acquire', wish.owner, async () => {
+        const reply = faults.isTaken(wish.key) ? await taken(wish) : await inner.acquire(wish);
+        faults.isGone(wish.yields);
+        if (reply.granted) faults.grants(inner, wish);
+        return reply;
+      }),
+    renew: (batch) => batch.map((each) => request('renew', each.owner, () => inner.renew([each])[0]!)),
+    extend: inner.extend && ((each) => request('renew', each.owner, () => inner.extend!(each))),
+    release: (each) =>
+      request('release', each.owner, () => {
+        faults.isGone(each.owner);
+        return inner.release(each);
+      }),
+    leave: (tenancy) =>
+      asked(faults, requestTimeout, () => {
+        faults.isGone(tenancy.owner);
+        return inner.leave(tenancy);
+      }),
+    check: (tenancy) => asked(faults, requestTimeout, () => inner.check(tenancy)),
+  };
+}
+
+function faultyLatches(inner: LatchDriver, faults: StoreFaults, requestTimeout: number): LatchDriver {
+  const ask = <Reply>(send: () => Promise<Reply>): Promise<Reply> => asked(faults, requestTimeout, send);
+  return {
+    wakeUps: inner.wakeUps,
+    trySetCount: (change) => ask(() => inner.trySetCount(change)),
+    countDown: (change) => ask(() => inner.countDown(change)),
+    look: (look) => ask(() => inner.look(look)),
+    leave: (tenancy) => ask(() => inner.leave(tenancy)),
+  };
+}

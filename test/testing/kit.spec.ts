@@ -1,0 +1,280 @@
+// The module, the stores and the matchers of the kit.
+import { Inject, Injectable, Module } from '@nestjs/common';
+import { Test } from '@nestjs/testing';
+import { currentLease, DistributedLock, DistributedLockModule, InjectLocks, Locks, LockTimeoutError } from 'nestjs-distributed-lock';
+import { memoryStore } from 'nestjs-distributed-lock/memory';
+import { redisStore } from 'nestjs-distributed-lock/redis';
+import { bypassStore, DistributedLockTestingModule, faultyStore, LockProbe, passTime } from 'nestjs-distributed-lock/testing';
+import { lockMatchers } from 'nestjs-distributed-lock/testing/jest';
+import { watchTransaction } from '../../lib/fence-guard/open-transactions.js';
+import { closeAll, open } from './shop.js';
+
+expect.extend(lockMatchers);
+afterEach(closeAll);
+
+const sleep = (ms: number) => new Promise<void>((resolve) => setTimeout(resolve, ms));
+
+@Injectable()
+class Till {
+  most = 0;
+  private now = 0;
+  readonly tokens: (number | null)[] = [];
+
+  @DistributedLock({ value: 'till', keyTimeout: 3_000 })
+  async sell(): Promise<void> {
+    this.most = Math.max(this.most, ++this.now);
+    await sleep(100);
+    currentLease()!.assertHeld();
+    this.tokens.push(currentLease()!.fencingToken);
+    this.now--;
+  }
+}
+
+describe('bypassStore', () => {
+  it('lets everybody in at once, each under a lease with a growing token', async () => {
+    const imports = [DistributedLockTestingModule.forRoot({ store: bypassStore() })];
+    const { app } = await open(Test.createTestingModule({ imports, providers: [Till] }));
+    const till = app.get(Till);
+    await Promise.all([till.sell(), till.sell(), till.sell(), passTime(100)]);
+    expect(till.most).toBe(3);
+    expect(new Set(till.tokens).size).toBe(3);
+    expect(till.tokens).toEqual([...till.tokens].sort((a, b) => a! - b!));
+  });
+
+  it('keeps a lease held for as long as it is renewed', async () => {
+    const { app } = await open(Test.createTestingModule({ imports: [DistributedLockTestingModule.forRoot({ store: bypassStore() })] }));
+    const lease = await app.get(Locks).acquire('k', { keyTimeout: 3_000 });
+    await passTime(60_000);
+    expect(() => lease.assertHeld()).not.toThrow();
+    expect(await lease.release()).toBe(true);
+  });
+
+  it.each(['read', 'write', 'semaphore'] as const)('grants every %s lock', async (kind) => {
+    const { app } = await open(Test.createTestingModule({ imports: [DistributedLockTestingModule.forRoot({ store: bypassStore() })] }));
+    const locks = app.get(Locks);
+    const lock = kind === 'semaphore' ? locks.semaphore('k', { permits: 1 }) : locks.readWriteLock('k')[kind];
+    await Promise.all([lock.acquire(), lock.acquire(), lock.acquire()]);
+  });
+
+  it('refuses to run in production', () => {
+    const { NODE_ENV } = process.env;
+    process.env.NODE_ENV = 'production';
+    try {
+      expect(() => bypassStore()).toThrow('bypassStore() grants every lock to everybody');
+    } finally {
+      process.env.NODE_ENV = NODE_ENV;
+    }
+  });
+});
+
+describe('replace', () => {
+  @Injectable()
+  class Shop {
+    constructor(
+      @Inject(Till) readonly till: Till,
+      @InjectLocks('other') readonly other: Locks,
+    ) {}
+  }
+  const store = () => redisStore({ url: 'redis://127.0.0.1:1' });
+  @Module({
+    imports: [
+      DistributedLockModule.forRoot({ store: store(), namespace: 'shop:', defaults: { keyTimeout: 5_000 }, failFast: true }),
+      DistributedLockModule.forRootAsync({ name: 'other', useFactory: () => ({ store: store(), namespace: 'other:' }) }),
+    ],
+    providers: [Till, Shop],
+  })
+  class AppModule {}
+
+  it('gives an app stores in memory, and leaves it its names, namespaces and defaults', async () => {
+    const { app, locks } = await open(DistributedLockTestingModule.replace(Test.createTestingModule({ imports: [AppModule] })));
+    await app.init();
+    await Promise.all([app.get(Till).sell(), passTime(100)]);
+    expect(locks).toHaveLocked('shop:till-locks', { by: 'Till.sell' });
+    await using lease = await app.get(Shop).other.acquire('k');
+    expect(lease.remaining()).toBeGreaterThan(9_000);
+    expect(locks).toHaveLocked('other:k');
+    await using own = await app.get(Locks).acquire('k');
+    expect(own.remaining()).toBeLessThan(5_000);
+    await locks.faults.lose('*');
+    expect([lease.signal.aborted, own.signal.aborted]).toEqual([true, true]);
+  });
+});
+
+describe('holdElsewhere', () => {
+  it('holds as another process does, until it is released', async () => {
+    const { app, locks } = await open();
+    const own = app.get(Locks);
+    const elsewhere = await locks.holdElsewhere('k', { owner: 'pod-7' });
+    await expect(own.acquire('k', { waitTimeout: 0 })).rejects.toThrow('held by pod-7@');
+    await passTime(60_000);
+    expect(await own.tryAcquire('k')).toBeNull();
+    await elsewhere.release();
+    await elsewhere.release();
+    expect(await own.tryAcquire('k')).not.toBeNull();
+    expect(locks).toHaveLocked('k', { times: 1 });
+  });
+
+  it.each(['read', 'write', 'semaphore'] as const)('holds a %s lock', async (kind) => {
+    const { app, locks } = await open();
+    const own = app.get(Locks);
+    await using _elsewhere = await locks.holdElsewhere('k', { kind });
+    const rival = kind === 'semaphore' ? own.semaphore('k', { permits: 1 }) : own.readWriteLock('k').write;
+    expect(await rival.tryAcquire()).toBeNull();
+  });
+
+  it('does not close the store when it is released', async () => {
+    const { locks } = await open();
+    let closed = 0;
+    const inner = memoryStore();
+    const counted = { ...inner, close: async () => void closed++ };
+    const own = new Locks(counted, { logger: false });
+    const probe = new LockProbe(own);
+    await (await probe.holdElsewhere('k')).release();
+    expect(closed).toBe(0);
+    await own.close();
+    expect(closed).toBe(1);
+    probe.onApplicationShutdown();
+    expect(() => probe.faults).toThrow('Wrap it: faultyStore(store)');
+    expect(locks.faults).toBeDefined();
+  });
+
+  it('rejects where the key is taken', async () => {
+    const { app, locks } = await open();
+    await app.get(Locks).acquire('k');
+    await expect(locks.holdElsewhere('k')).rejects.toBeInstanceOf(LockTimeoutError);
+  });
+});
+
+describe('matchers', () => {
+  async function setting() {
+    const { app, locks } = await open();
+    return { own: app.get(Locks), locks };
+  }
+
+  it('toHaveLocked counts, and says what was locked and which key is near', async () => {
+    const { own, locks } = await setting();
+    expect(locks).not.toHaveLocked('stock-apple');
+    await own.using('stock-apple', async () => {}, { label: 'a' });
+    await own.using('stock-apple', async () => {}, { label: 'b' });
+    expect(locks).toHaveLocked('stock-apple', { times: 2 });
+    expect(locks).toHaveLocked(/^stock-/, { times: 1, by: 'b', kind: 'mutex' });
+    expect(locks).not.toHaveLocked('stock-apple', { kind: 'read' });
+    expect(() => expect(locks).toHaveLocked('stock-aple')).toThrow(
+      /The nearest key is "stock-apple"\.\nLocked:\n {2}"stock-apple" \(mutex\) by a: released/,
+    );
+    expect(() => expect(locks).not.toHaveLocked('stock-apple')).toThrow('not to be locked');
+    locks.clear();
+    expect(() => expect(locks).toHaveLocked('stock-apple')).toThrow('Nothing was locked.');
+  });
+
+  it('toHaveLockedInOrder', async () => {
+    const { own, locks } = await setting();
+    for (const key of ['b', 'x', 'a']) await own.using(key, async () => {});
+    expect(locks).toHaveLockedInOrder(['b', 'a']);
+    expect(locks).not.toHaveLockedInOrder(['a', 'b']);
+    expect(locks).not.toHaveLockedInOrder(['b', 'a', 'b']);
+  });
+
+  it('toHoldNothing names what is held', async () => {
+    const { own, locks } = await setting();
+    expect(locks).toHoldNothing();
+    const lease = await own.acquire('k', { label: 'leaky' });
+    expect(() => expect(locks).toHoldNothing()).toThrow('"k" (mutex) by leaky: held');
+    await lease.release();
+    expect(locks).toHoldNothing();
+    expect(() => expect(locks).not.toHoldNothing()).toThrow('all was released');
+  });
+
+  it('toHaveWaited and toHaveTimedOut', async () => {
+    const { own, locks } = await setting();
+    const lease = await own.acquire('k');
+    expect(locks).not.toHaveWaited('k');
+    const waiting = own.acquire('k', { waitTimeout: 5_000 }).catch((error: unknown) => error);
+    await passTime(1_000);
+    expect(locks).toHaveWaited('k');
+    expect(locks).not.toHaveWaited('k', { atLeast: 500 });
+    expect(locks).not.toHaveTimedOut('k');
+    await passTime(5_000);
+    await waiting;
+    expect(locks).toHaveWaited('k', { atLeast: 5_000 });
+    expect(locks).not.toHaveWaited('k', { atLeast: 6_000 });
+    expect(locks).toHaveTimedOut('k');
+    expect(() => expect(locks).toHaveTimedOut('other')).toThrow('a caller to give up waiting for "other", but 0 did');
+    await lease.release();
+  });
+
+  it('toHaveReleasedEarly sees a lock inside of its transaction', async () => {
+    const { own, locks } = await setting();
+    // As a fence guard does it, before a transaction that is open for so long.
+    let isOpen = false;
+    const guarded = (key: string) => own.using(key, async (lease) => watchTransaction(lease, () => isOpen, new Error(), false));
+    await guarded('k');
+    expect(locks).not.toHaveReleasedEarly('k');
+    isOpen = true;
+    await guarded('k');
+    expect(locks).toHaveReleasedEarly('k');
+    expect(locks).not.toHaveReleasedEarly('other');
+  });
+
+  it('toHaveOverlapped sees two keys of one pattern', async () => {
+    const { own, locks } = await setting();
+    await own.using('stock-1', async () => {});
+    await own.using('stock-2', async () => {});
+    expect(locks).not.toHaveOverlapped(/^stock/);
+    await Promise.all([own.using('stock-1', async () => sleep(10)), own.using('stock-2', async () => sleep(10)), passTime(10)]);
+    expect(locks).toHaveOverlapped(/^stock/);
+    expect(locks).not.toHaveOverlapped('stock-1');
+  });
+
+  it('toRunUnder sees each way not to', async () => {
+    const { own, locks } = await setting();
+    const shelf = {
+      async write() {
+        await new Promise((resolve) => setImmediate(resolve));
+      },
+    };
+    const under = (work: () => unknown, ...parts: [object, string][]) => expect(work).toRunUnder(locks, 'k', ...parts);
+    await under(() => own.using('k', () => shelf.write()), [shelf, 'write']);
+    await expect(() => own.using('other', async () => {})).not.toRunUnder(locks, 'k');
+    await expect(under(() => own.using('other', async () => {}))).rejects.toThrow('it did not take it');
+    await expect(under(() => own.acquire('k').then(() => undefined))).rejects.toThrow('it still holds it at its end');
+    await locks.faults.lose('k');
+    await passTime(10_000);
+    await expect(under(() => own.using('k', async () => {}), [shelf, 'write'])).rejects.toThrow('Object.write was not called');
+    await expect(under(() => own.using('k', async () => void shelf.write()), [shelf, 'write'])).rejects.toThrow(
+      'ended only after its release',
+    );
+    const before = () => shelf.write().then(() => own.using('k', () => shelf.write()));
+    await expect(under(before, [shelf, 'write'])).rejects.toThrow('Object.write was called without it');
+    const failing = () => own.using('k', () => Promise.reject(new Error('sold out')));
+    await expect(under(failing)).rejects.toThrow(/it failed: Error: sold out/);
+    await expect(under(() => undefined, [shelf, 'wrote'])).rejects.toThrow('Object.wrote is no method');
+    const losing = () => own.using('k', () => locks.faults.lose('k'), { onLost: 'ignore' });
+    await expect(under(losing)).rejects.toThrow('the lease was lost meanwhile');
+    expect(Object.keys(shelf)).toEqual(['write']);
+    expect(await shelf.write()).toBeUndefined();
+  });
+
+  it('take a probe only', () => {
+    expect(() => expect({}).toHoldNothing()).toThrow('Lock matchers take a LockProbe');
+  });
+});
+
+it('passTime warns, once, of a store that answers in real time', async () => {
+  await open();
+  const warn = jest.spyOn(console, 'warn').mockImplementation();
+  const locks = new Locks(redisStore({ url: 'redis://127.0.0.1:1' }), { logger: false });
+  const probe = new LockProbe(locks);
+  await passTime(1);
+  await passTime(1);
+  expect(warn.mock.calls).toEqual([[expect.stringContaining('the "redis" store answers in real time')]]);
+  warn.mockRestore();
+  probe.onApplicationShutdown();
+  await locks.close();
+});
+
+it('a store that has faults keeps them in a testing module', async () => {
+  const store = faultyStore(memoryStore());
+  const { locks } = await open(Test.createTestingModule({ imports: [DistributedLockTestingModule.forRoot({ store })] }));
+  expect(locks.faults).toBe(store.faults);
+});
