@@ -47,7 +47,7 @@ export class SqliteTable implements RecordTable {
   private ask(sql: string, values: Record<string, string | number | null>): Omit<Found, 'written'>[] {
     const statement = this.db.prepare(sql, values);
     const rows: Omit<Found, 'written'>[] = [];
-    while (statement.step()) rows.push(statement.getAsObject());
+    while (statement.step()) rows.push(statement.getAsObject() as unknown as Found);
     statement.free();
     return rows;
   }
