@@ -1,0 +1,39 @@
+import { LockConfigError, LockError } from '../core/model/errors.js';
+
+/** Exit codes; 75 and 76 are those of `run`, which else has the child's own. */
+export const EXIT = { ok: 0, fault: 1, usage: 2, store: 3, free: 4, changed: 5, findings: 6, conflict: 75, lost: 76 } as const;
+
+/** Ends the program with an exit code and one line. */
+export class Failure extends Error {
+  constructor(
+    readonly exitCode: number,
+    message: string,
+    readonly code = 'USAGE',
+  ) {
+    super(message);
+  }
+}
+
+export function usage(message: string): Failure {
+  return new Failure(EXIT.usage, message);
+}
+
+/** What an error means for the exit code. Passwords of URLs are not shown. */
+export function failureOf(error: unknown): Failure {
+  if (error instanceof Failure) return new Failure(error.exitCode, withoutPasswords(error.message), error.code);
+  const { message = String(error), code } = Object(error) as { message?: string; code?: string };
+  const text = withoutPasswords(message);
+  if (error instanceof LockConfigError) return new Failure(EXIT.usage, text, error.code);
+  if (error instanceof LockError) return new Failure(EXIT.store, text, error.code);
+  if (code === 'ERR_MODULE_NOT_FOUND' || code === 'MODULE_NOT_FOUND') return missing(text);
+  return new Failure(EXIT.fault, error instanceof Error && error.stack !== undefined ? withoutPasswords(error.stack) : text, 'FAULT');
+}
+
+export function withoutPasswords(text: string): string {
+  return text.replaceAll(/(\b[a-z+]+:\/\/[^\s:@/]*):[^\s@]*@/gi, '$1:***@');
+}
+
+function missing(message: string): Failure {
+  const [, name = 'the client'] = /Cannot find (?:package|module) '([^']+)'/.exec(message) ?? [];
+  return new Failure(EXIT.store, `This store needs the package ${name}, which is not installed: npm install ${name}`, 'MISSING_PACKAGE');
+}
