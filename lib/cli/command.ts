@@ -10,10 +10,10 @@ export interface Session {
   /** What follows `--`. */
   readonly rest: readonly string[];
   readonly out: Output;
-  /** Aborts on Ctrl-C. */
+  /** Aborts on Ctrl-C and other signals that end a program. */
   readonly signal: AbortSignal;
-  /** Opens the store. It is closed when the command ends. */
-  readonly locks: () => Promise<Locks>;
+  /** Opens the store. It is closed when the command ends. `visible`: from now on other processes can ask this one. */
+  readonly locks: (options?: { readonly visible?: boolean }) => Promise<Locks>;
 }
 
 export interface Command {

@@ -1,4 +1,4 @@
-import { LockConfigError, LockError } from '../core/model/errors.js';
+import { LockConfigError, LockError, StoreError } from '../core/model/errors.js';
 
 /** Exit codes; 75 and 76 are those of `run`, which else has the child's own. */
 export const EXIT = { ok: 0, fault: 1, usage: 2, store: 3, free: 4, changed: 5, findings: 6, conflict: 75, lost: 76 } as const;
@@ -18,22 +18,25 @@ export function usage(message: string): Failure {
   return new Failure(EXIT.usage, message);
 }
 
-/** What an error means for the exit code. Passwords of URLs are not shown. */
+/** What an error means for the exit code. Passwords are not shown. */
 export function failureOf(error: unknown): Failure {
   if (error instanceof Failure) return new Failure(error.exitCode, withoutPasswords(error.message), error.code);
-  const { message = String(error), code } = Object(error) as { message?: string; code?: string };
-  const text = withoutPasswords(message);
+  const { message = String(error), code, cause } = Object(error) as { message?: string; code?: string; cause?: unknown };
+  const reason = error instanceof StoreError && cause instanceof Error && cause.message !== '' ? ` ${cause.message}` : '';
+  const text = withoutPasswords(message.includes(reason) ? message : message + reason);
   if (error instanceof LockConfigError) return new Failure(EXIT.usage, text, error.code);
   if (error instanceof LockError) return new Failure(EXIT.store, text, error.code);
-  if (code === 'ERR_MODULE_NOT_FOUND' || code === 'MODULE_NOT_FOUND') return missing(text);
+  const [, name] = /Cannot find (?:package|module) '([^'./][^':]*)'/.exec(message) ?? [];
+  if ((code === 'ERR_MODULE_NOT_FOUND' || code === 'MODULE_NOT_FOUND') && name !== undefined) return missing(name);
   return new Failure(EXIT.fault, error instanceof Error && error.stack !== undefined ? withoutPasswords(error.stack) : text, 'FAULT');
 }
 
+/** A password ends with the last `@` of its word: people forget to encode one that it has. */
 export function withoutPasswords(text: string): string {
-  return text.replaceAll(/(\b[a-z+]+:\/\/[^\s:@/]*):[^\s@]*@/gi, '$1:***@');
+  const inUrls = text.replaceAll(/(\b[a-z][a-z+]*:\/\/[^\s:@/]*):\S*@/gi, '$1:***@');
+  return inUrls.replaceAll(/([?&][\w-]*(?:password|passwd|secret|token)=)[^&\s'"]*/gi, '$1***');
 }
 
-function missing(message: string): Failure {
-  const [, name = 'the client'] = /Cannot find (?:package|module) '([^']+)'/.exec(message) ?? [];
+function missing(name: string): Failure {
   return new Failure(EXIT.store, `This store needs the package ${name}, which is not installed: npm install ${name}`, 'MISSING_PACKAGE');
 }

@@ -31,9 +31,8 @@ export const graph: Command = {
     const edges = edgesOf(reports);
     out.json({ at: new Date(), deadlocks, edges });
     if (flags.has('dot'))
-      out.line(`digraph {\n${edges.map(({ from, to, key }) => `  "${from}" -> "${to}" [label="${key}"]`).join('\n')}\n}`);
-    else if (flags.has('mermaid'))
-      out.line(`graph LR\n${edges.map(({ from, to, key }) => `  ${idOf(from)}["${from}"] -->|"${key}"| ${idOf(to)}["${to}"]`).join('\n')}`);
+      out.line(`digraph {\n${edges.map(({ from, to, key }) => `  ${dot(from)} -> ${dot(to)} [label=${dot(key)}]`).join('\n')}\n}`);
+    else if (flags.has('mermaid')) out.line(`graph LR\n${mermaid(edges).join('\n')}`);
     else {
       for (const deadlock of deadlocks) out.line(`${red('deadlock')}  ${inWords(deadlock)}\n`);
       if (edges.length === 0) out.line('Nobody waits.');
@@ -79,6 +78,13 @@ function nameOf({ keys, members }: Deadlock): string {
   return JSON.stringify([[...keys].sort(), members.map(processOf).sort()]);
 }
 
-function idOf(name: string): string {
-  return `n${[...name].reduce((hash, letter) => (hash * 31 + letter.charCodeAt(0)) >>> 0, 7).toString(36)}`;
+function dot(text: string): string {
+  return `"${text.replaceAll(/["\\]/g, '\\$&')}"`;
+}
+
+function mermaid(edges: readonly Edge[]): string[] {
+  const names = [...new Set(edges.flatMap(({ from, to }) => [from, to]))];
+  const text = (name: string): string => `"${name.replaceAll('"', '#quot;')}"`;
+  const node = (name: string): string => `n${names.indexOf(name)}[${text(name)}]`;
+  return edges.map(({ from, to, key }) => `  ${node(from)} -->|${text(key)}| ${node(to)}`);
 }

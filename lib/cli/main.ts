@@ -1,6 +1,8 @@
 #!/usr/bin/env node
+import { readFileSync } from 'node:fs';
+import { constants } from 'node:os';
 import { parseArgs } from 'node:util';
-import { Locks } from '../locks.js';
+import type { Locks } from '../locks.js';
 import { optionsOf, type Command, type Session } from './command.js';
 import { EXIT, failureOf, usage } from './failure.js';
 import { Flags } from './flags.js';
@@ -25,7 +27,7 @@ ${Object.entries(COMMANDS)
 
 The store is that of --config <file> or of a nestjs-distributed-lock.config.js nearby, else --url <redis://…, postgres://… or mysql://…>,
 else REDIS_URL, else ${'redis://localhost:6379'}. Besides: --store <name>, --table <name>, --namespace <text>, --key-prefix <text of ioredis>,
---timeout <time of one request, 5s>, --json, --wide, --help (of a command: its options). Times are such as 500ms, 5s, 10m, 2h.
+--timeout <time of one request, 5s>, --json, --wide, --version, --help (of a command: its options). Times are such as 500ms, 5s, 10m, 2h.
 `;
 
 async function main(args: readonly string[]): Promise<number> {
@@ -35,9 +37,14 @@ async function main(args: readonly string[]): Promise<number> {
   let locks: Promise<Locks> | undefined;
   try {
     const [name = ''] = args;
-    if (name === '' || name === '--help' || name === '-h' || name === 'help') {
+    if (name === '') throw usage(HELP.trimEnd());
+    if (name === '--help' || name === '-h' || name === 'help') {
       process.stdout.write(HELP);
-      return name === '' ? EXIT.usage : EXIT.ok;
+      return EXIT.ok;
+    }
+    if (name === '--version') {
+      out.line(versionOf(new URL('../../../package.json', import.meta.url)));
+      return EXIT.ok;
     }
     const command = Object.hasOwn(COMMANDS, name) ? (COMMANDS[name] as Command) : undefined;
     if (!command) throw usage(`There is no command "${name}", but ${Object.keys(COMMANDS).join(', ')}.`);
@@ -46,18 +53,24 @@ async function main(args: readonly string[]): Promise<number> {
       process.stdout.write(helpOf(name, command));
       return EXIT.ok;
     }
-    // `run` passes signals on to its command.
-    const interrupt = (): void => interrupted.abort();
-    for (const signal of ['SIGINT', 'SIGTERM'] as const) process.once(signal, interrupt);
-    const open = async (): Promise<Locks> => {
-      const { store, namespace } = await openStore(flags, (line) => out.note(line));
-      const quiet = { warn: (line: string) => out.note(line), error: (line: string) => out.note(line) };
-      return new Locks(store, { namespace, app: 'ndl', logger: quiet, shutdownTimeout: 0 });
+    // The second one ends the program at once. `run` passes all of them on to its command.
+    for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP', 'SIGQUIT'] as const) process.once(signal, () => interrupted.abort(signal));
+    const open = async (visible = false): Promise<Locks> => {
+      const [{ Locks }, { store, namespace }] = await Promise.all([import('../locks.js'), openStore(flags, (line) => out.note(line))]);
+      const logger = { warn: (line: string) => out.note(line), error: (line: string) => out.note(line) };
+      return new Locks(store, { namespace, app: 'ndl', logger, visible, shutdownTimeout: 0 });
     };
-    const session: Session = { flags, words, rest, out, signal: interrupted.signal, locks: () => (locks ??= open()) };
+    const session: Session = {
+      flags,
+      words,
+      rest,
+      out,
+      signal: interrupted.signal,
+      locks: (options) => (locks ??= open(options?.visible)),
+    };
     return await command.run(session);
   } catch (error) {
-    if (interrupted.signal.aborted) return 130;
+    if (interrupted.signal.aborted) return 128 + constants.signals[interrupted.signal.reason as NodeJS.Signals];
     const { message, code, exitCode } = failureOf(error);
     process.stderr.write(isJson ? `${JSON.stringify({ error: { code, message } })}\n` : `${message}\n`);
     return exitCode;
@@ -94,6 +107,15 @@ function helpOf(name: string, { words, summary, flags }: Command): string {
   return `ndl ${[name, ...words].join(' ')}\n${summary}\n\n${lines.join('\n')}${lines.length > 0 ? '\n\n' : ''}The options of all commands: ndl --help\n`;
 }
 
-void main(process.argv.slice(2)).then((code) => {
-  process.exitCode = code;
+function versionOf(file: URL): string {
+  return (JSON.parse(readFileSync(file, 'utf8')) as { version: string }).version;
+}
+
+// A reader that has seen enough, such as `head`.
+process.stdout.on('error', () => process.exit(EXIT.ok));
+process.stderr.on('error', () => undefined);
+void main(process.argv.slice(2)).then(async (code) => {
+  for (const stream of [process.stdout, process.stderr]) await new Promise<void>((resolve) => stream.write('', () => resolve()));
+  // Clients of a config file, and sockets that are being closed, would keep the program running.
+  process.exit(code);
 });

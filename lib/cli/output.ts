@@ -1,4 +1,5 @@
 import { styleText } from 'node:util';
+import { withoutPasswords } from './failure.js';
 
 /** What a command prints: text for people, or one document with `--json`. */
 export class Output {
@@ -8,7 +9,12 @@ export class Output {
   ) {}
 
   line(text = ''): void {
-    if (!this.isJson) process.stdout.write(`${text}\n`);
+    if (!this.isJson) process.stdout.write(`${printable(text)}\n`);
+  }
+
+  /** An empty screen for the next picture, where there is one. */
+  clear(): void {
+    if (!this.isJson && process.stdout.isTTY) process.stdout.write('\u001B[2J\u001B[H');
   }
 
   /** One document, or a line of `watch`. */
@@ -18,7 +24,7 @@ export class Output {
 
   /** On stderr, in both cases. */
   note(text: string): void {
-    process.stderr.write(`${text}\n`);
+    process.stderr.write(`${printable(withoutPasswords(text))}\n`);
   }
 
   table(head: readonly string[], rows: readonly (readonly string[])[]): void {
@@ -41,6 +47,12 @@ function cut(text: string): string {
   if (text.length <= MOST_OF_KEY) return text;
   const half = Math.floor((MOST_OF_KEY - 1) / 2);
   return `${text.slice(0, half)}…${text.slice(-half)}`;
+}
+
+/** Labels and reasons come from other processes: they must not move the cursor of who reads them. Our own styles stay. */
+function printable(text: string): string {
+  // eslint-disable-next-line no-control-regex -- these are what is meant
+  return text.replaceAll(/(?!\n|\u001B\[\d{1,2}m)[\u0000-\u001F\u007F-\u009F]/g, '\uFFFD');
 }
 
 function isStyled(): boolean {

@@ -1,5 +1,4 @@
 import { hostname, userInfo } from 'node:os';
-import { createInterface } from 'node:readline/promises';
 import type { KeyName } from '../core/model/key-report.js';
 import type { Command, Session } from './command.js';
 import { EXIT, Failure, usage } from './failure.js';
@@ -58,7 +57,7 @@ async function take({ flags, out, locks, signal }: Session, key: KeyName, mayCho
   if (!holder) throw new Failure(EXIT.changed, `"${report.key}" is held by ${known.join(', ')}, and not by ${wanted}.`, 'CHANGED');
   out.line(`before  held by ${wanted} (${labelOf(holder)}) for ${age(oldest(report.at, [holder]))}; ${report.waiterCount} wait`);
   if (!flags.has('yes')) await confirm(`Take "${report.key}" away from ${processOf(holder)}?`, signal);
-  const by = `${userInfo().username}@${hostname()}`;
+  const by = `${userName()}@${hostname()}`;
   const reply = await opened.forceRelease(
     { key: report.key },
     {
@@ -84,11 +83,23 @@ async function take({ flags, out, locks, signal }: Session, key: KeyName, mayCho
   return EXIT.ok;
 }
 
+/** Containers run as users without a name. */
+function userName(): string {
+  try {
+    return userInfo().username;
+  } catch {
+    return `uid ${process.getuid?.() ?? 'unknown'}`;
+  }
+}
+
 async function confirm(question: string, signal: AbortSignal): Promise<void> {
   if (!process.stdin.isTTY) throw usage('There is no terminal to ask at: add --yes.');
+  const { createInterface } = await import('node:readline/promises');
   const prompt = createInterface({ input: process.stdin, output: process.stderr });
   try {
-    const answer = await prompt.question(`${question} [y/N] `, { signal });
+    // Ctrl-C and the end of the input close it without an answer.
+    const closed = new Promise<string>((resolve) => prompt.once('close', () => resolve('no')));
+    const answer = await Promise.race([prompt.question(`${question} [y/N] `, { signal }), closed]);
     if (!/^y(es)?$/i.test(answer.trim())) throw usage('Nothing was done.');
   } finally {
     prompt.close();

@@ -13,7 +13,7 @@ export function holderOf({ holders: [first], holderCount }: KeyReport): string {
 
 export function labelOf({ told }: Pick<KeyHolder, 'told'> | Pick<KeyWaiter, 'told'>): string {
   const [first] = told === undefined ? [] : [told].flat();
-  return first?.label ?? '–';
+  return first?.label?.replaceAll(/\s+/g, ' ') ?? '–';
 }
 
 /** Milliseconds for which the oldest of them has held or waited; `null`: nobody knows. */

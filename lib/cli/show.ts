@@ -3,6 +3,7 @@ import type { HeldKey, KeyReport } from '../core/model/key-report.js';
 import type { Locks } from '../locks.js';
 import type { Command } from './command.js';
 import { EXIT } from './failure.js';
+import { storeFlags } from './open-store.js';
 import { age, quoted, red, type Output } from './output.js';
 import { documentOf, labelOf, oldest, processOf } from './reports.js';
 
@@ -10,13 +11,13 @@ export const show: Command = {
   words: ['<key>'],
   summary: 'all that is known of one key',
   flags: {},
-  async run({ words, out, locks }) {
+  async run({ words, flags, out, locks }) {
     const [key = ''] = words;
     const opened = await locks();
     const report = await opened.inspect(key);
     const deadlocks = await deadlocksOf(opened, report);
     out.json({ at: report.at, key: documentOf(report), deadlocks });
-    print(out, report, key);
+    print(out, report, key, storeFlags(flags));
     for (const deadlock of deadlocks) out.line(`\n${red('deadlock')}  ${inWords(deadlock)}`);
     return report.kind === 'free' && report.waiterCount === 0 ? EXIT.free : EXIT.ok;
   },
@@ -32,7 +33,7 @@ async function deadlocksOf(locks: Locks, report: KeyReport): Promise<Deadlock[]>
   return locks.waitGraph([report, ...others]);
 }
 
-function print(out: Output, report: KeyReport, name: string): void {
+function print(out: Output, report: KeyReport, name: string, store: string): void {
   const { key, kind, at, fencingToken, permits, count, remaining, holders, holderCount, waiters, waiterCount } = report;
   out.line(`key      ${key}`);
   out.line(
@@ -73,7 +74,7 @@ function print(out: Output, report: KeyReport, name: string): void {
   if (kind === 'free') out.line('Nobody holds it.');
   if (!holder || kind === 'foreign') return;
   out.line(`\nTo take it away from ${processOf(holder)}:`);
-  out.line(`  ndl release ${quoted(name)} --owner ${quoted(holder.owner)} --reason '…'`);
+  out.line(`  ndl release ${quoted(name)} --owner ${quoted(holder.owner)} --reason '…'${store}`);
 }
 
 function permitsOf(permits: number): string {

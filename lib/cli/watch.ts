@@ -3,12 +3,15 @@ import type { KeyEvent, KeyReport } from '../core/model/key-report.js';
 import type { Locks } from '../locks.js';
 import type { Command, Session } from './command.js';
 import { EXIT } from './failure.js';
-import { rowOf } from './ls.js';
+import { HEAD, rowOf } from './ls.js';
 import { age } from './output.js';
 import { documentOf, oldest, processOf } from './reports.js';
 
 /** Milliseconds between two pictures of `--top`. */
 const REDRAW = 1000;
+/** Keys that are looked at for it, and those that it shows: the oldest. */
+const MOST = 100_000;
+const MOST_ROWS = 50;
 
 const WORDS: Record<KeyEvent['event'], (event: KeyEvent) => string> = {
   acquired: ({ waited, fencingToken }) =>
@@ -53,11 +56,12 @@ export const watch: Command = {
 async function top({ words: [pattern = '*'], out, signal }: Session, locks: Locks): Promise<number> {
   while (!signal.aborted) {
     const reports: KeyReport[] = [];
-    for await (const report of locks.list({ pattern, signal, limit: 50 })) reports.push(report);
+    for await (const report of locks.list({ pattern, signal, limit: MOST })) reports.push(report);
     reports.sort((one, other) => (oldest(other.at, other.holders) ?? 0) - (oldest(one.at, one.holders) ?? 0));
+    reports.splice(MOST_ROWS);
     out.json({ at: new Date(), keys: reports.map(documentOf) });
-    if (process.stdout.isTTY) out.line('\u001B[2J\u001B[H');
-    out.table(['KEY', 'KIND', 'HOLDER', 'LABEL', 'HELD FOR', 'ENDS IN', 'WAITERS', 'FIRST WAITS'], reports.map(rowOf));
+    out.clear();
+    out.table(HEAD, reports.map(rowOf));
     await pause(REDRAW, undefined, { signal }).catch(() => undefined);
   }
   return EXIT.ok;
