@@ -21,13 +21,13 @@ export function usage(message: string): Failure {
 /** What an error means for the exit code. Passwords are not shown. */
 export function failureOf(error: unknown): Failure {
   if (error instanceof Failure) return new Failure(error.exitCode, withoutPasswords(error.message), error.code);
-  const { message = String(error), code, cause } = Object(error) as { message?: string; code?: string; cause?: unknown };
+  const { message = String(error), cause } = Object(error) as { message?: string; cause?: unknown };
   const reason = error instanceof StoreError && cause instanceof Error && cause.message !== '' ? ` ${cause.message}` : '';
   const text = withoutPasswords(message.includes(reason) ? message : message + reason);
+  const name = missingPackage(error) ?? missingPackage(cause);
+  if (name !== undefined) return missing(name);
   if (error instanceof LockConfigError) return new Failure(EXIT.usage, text, error.code);
   if (error instanceof LockError) return new Failure(EXIT.store, text, error.code);
-  const [, name] = /Cannot find (?:package|module) '([^'./][^':]*)'/.exec(message) ?? [];
-  if ((code === 'ERR_MODULE_NOT_FOUND' || code === 'MODULE_NOT_FOUND') && name !== undefined) return missing(name);
   return new Failure(EXIT.fault, error instanceof Error && error.stack !== undefined ? withoutPasswords(error.stack) : text, 'FAULT');
 }
 
@@ -35,6 +35,13 @@ export function failureOf(error: unknown): Failure {
 export function withoutPasswords(text: string): string {
   const inUrls = text.replaceAll(/(\b[a-z][a-z+]*:\/\/[^\s:@/]*):\S*@/gi, '$1:***@');
   return inUrls.replaceAll(/([?&][\w-]*(?:password|passwd|secret|token)=)[^&\s'"]*/gi, '$1***');
+}
+
+/** Of a failed import. A file is not one. */
+function missingPackage(error: unknown): string | undefined {
+  const { code, message } = Object(error) as { code?: unknown; message?: unknown };
+  if (code !== 'ERR_MODULE_NOT_FOUND' && code !== 'MODULE_NOT_FOUND') return undefined;
+  return /Cannot find (?:package|module) '([^'./][^':]*)'/.exec(String(message))?.[1];
 }
 
 function missing(name: string): Failure {
