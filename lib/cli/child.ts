@@ -7,7 +7,7 @@ import { isGroupAlive } from './process-group.js';
 
 /** Waits for a word before it becomes the command, so that no command runs without its guardian. */
 const GATE = 'read -r word <&3 && [ "$word" = go ] && exec 3<&- && exec "$@"; exit 125';
-/** Ends the group `$1` when the pipe from us ends, which it does however we end: SIGTERM, and after `$2` seconds SIGKILL. */
+/** Ends the group `$1` when the pipe from us ends, which it does however we end: SIGTERM, and after `$2` seconds SIGKILL. dash knows no `kill -TERM --`. */
 const GUARDIAN = `
 trap '' HUP INT TERM QUIT
 echo ready
@@ -15,10 +15,10 @@ read -r word
 [ "$word" = done ] && exit 0
 over=
 trap 'over=yes' USR1
-kill -TERM -- "-$1" 2>/dev/null
-{ sleep "$2"; kill -USR1 $$ 2>/dev/null; } &
-while [ -z "$over" ] && kill -0 -- "-$1" 2>/dev/null; do sleep 0.1; done
-kill -KILL -- "-$1" 2>/dev/null
+kill -s TERM -- "-$1" 2>/dev/null
+{ sleep "$2"; kill -s USR1 $$ 2>/dev/null; } &
+while [ -z "$over" ] && kill -s 0 -- "-$1" 2>/dev/null; do sleep 0.1; done
+kill -s KILL -- "-$1" 2>/dev/null
 `;
 /** Milliseconds between two looks whether the processes of the group have ended. */
 const LOOK_INTERVAL = 20;

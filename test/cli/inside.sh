@@ -2,7 +2,8 @@
 [ "$3" = stubborn ] && trap '' TERM
 echo $$ >>"$1/pids"
 before=$(cat "$1/inside" 2>/dev/null)
-[ -n "$before" ] && kill -0 "$before" 2>/dev/null && echo "$before and $$" >>"$1/overlaps"
+# A zombie is dead, though its parent has not asked how.
+case $(ps -o stat= -p "${before:-none}" 2>/dev/null) in '' | Z*) ;; *) echo "$before and $$" >>"$1/overlaps" ;; esac
 echo $$ >"$1/inside"
 count=$(cat "$1/count" 2>/dev/null)
 sleep "$2"
