@@ -51,8 +51,8 @@ async function take({ flags, out, locks, signal }: Session, key: KeyName, mayCho
   const known = report.holders.map(
     (holder) => `${holder.owner} (${[labelOf(holder), `for ${age(oldest(report.at, [holder]))}`].join(' ')})`,
   );
-  if (wanted === undefined) throw usage(`"${report.key}" is held by ${known.join(', ')}. Say whom it is to be taken from: --owner.`);
-  if (reason === undefined || reason === '') throw usage('Give a --reason: it is logged, and told to the holder.');
+  if (wanted === undefined) throw usage(`"${report.key}" is held by ${known.join(', ')}. Name the owner that loses it: --owner.`);
+  if (reason === undefined || reason === '') throw usage('Give a --reason: it is logged, and the holder gets it in its error.');
   const holder = report.holders.find(({ owner }) => owner === wanted);
   if (!holder) throw new Failure(EXIT.changed, `"${report.key}" is held by ${known.join(', ')}, and not by ${wanted}.`, 'CHANGED');
   out.line(`before  held by ${wanted} (${labelOf(holder)}) for ${age(oldest(report.at, [holder]))}; ${report.waiterCount} wait`);
