@@ -1,7 +1,6 @@
 // Hands a key over all the time between owners of its own, and tells which of them have lost it.
 import { Locks } from 'nestjs-distributed-lock/core';
 import { redisStore } from 'nestjs-distributed-lock/redis';
-import { random } from '../support/random.js';
 import { tellParent } from '../support/child.js';
 import { pause } from '../support/time.js';
 
@@ -24,7 +23,9 @@ async function swap(locks: Locks): Promise<void> {
       asked.push(owner);
       ended.abort();
     });
-    await pause(random() * Number(longest), undefined, { signal: ended.signal }).catch(() => undefined);
+    // Some for long enough to be found again, so that all moments of a release meet a hand-over.
+    const length = Math.random() * Number(longest) * (Math.random() < 0.5 ? 1 : 5);
+    await pause(length, undefined, { signal: ended.signal }).catch(() => undefined);
     if (!(await lease.release())) taken.push(owner);
   }
 }
