@@ -63,7 +63,7 @@ describe('ls', () => {
     expect(documentIn(stdout, 'ls')).toMatchObject({ total: 3, keys: [{ key: 'a' }] });
     expect(stderr).toContain('The first 1 of 3 keys');
     const names = async (...args: string[]) =>
-      documentIn(await ndl(on('ls', '--json', ...args)).then((r) => r.stdout), 'ls').keys.map((k: any) => k.key);
+      documentIn(await ndl(on('ls', '--json', ...args)).then((r) => r.stdout), 'ls').keys.map(({ key }: { key: string }) => key);
     expect(await names('--sort', 'key')).toEqual(['a', 'b', 'c']);
     expect(await names('[ab]')).toEqual([]);
     expect(await names('b*')).toEqual(['b']);

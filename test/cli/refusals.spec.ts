@@ -190,6 +190,11 @@ describe('a config file', () => {
       2,
       /"host" is an option of ioredis/,
     );
+    await fails(
+      ['ls', '--config', config('a.mjs', `throw new Error('no redis://u:a@geheim@host:1?password=geheim here');`)],
+      2,
+      /u:\*\*\*@host:1\?password=\*\*\* here/,
+    );
     await fails(['ls', '--config', config('a.mjs', `import './gone.mjs';`)], 2, /cannot be loaded.*gone.mjs/);
     await fails(['ls', '--config', config('a.mjs', `import 'no-such-package';`)], 3, /npm install no-such-package/);
   });

@@ -21,17 +21,14 @@ interface Done {
   outcome: 'changed' | 'free' | 'forced' | 'given back';
 }
 
+type Flagged = Record<string, string | true>;
+
 interface Seen {
   owner: string;
   token: string;
 }
 
-async function race(
-  times: number,
-  atOnce: number,
-  longest: number,
-  free: (flags: Record<string, string | true>) => Promise<Done['outcome']>,
-): Promise<Done[]> {
+async function race(times: number, atOnce: number, longest: number, free: (flags: Flagged) => Promise<Done['outcome']>): Promise<Done[]> {
   const swapper: Child<SwapperMessage> = await forkChild<SwapperMessage>('test/cli/swapper.child.ts', {
     args: [redis.url, String(longest)],
   });
@@ -49,8 +46,8 @@ async function race(
     while (done.length < times) {
       const { owner, token } = await seen();
       await pause((random() * longest) / 2);
-      const how = random() < 0.5 ? { now: true as const } : { grace: '200ms' };
-      const known = random() < 0.5 ? { token } : {};
+      const how: Flagged = random() < 0.5 ? { now: true } : { grace: '200ms' };
+      const known: Flagged = random() < 0.5 ? { token } : {};
       done.push({ owner, outcome: await free({ owner, reason: 'test', yes: true, ...how, ...known }) });
     }
   };

@@ -7,6 +7,7 @@ import type { HolderMessage, HolderRequest } from './holder.child.js';
 const schema = JSON.parse(readFileSync('schema/cli.json', 'utf8')) as Schema;
 
 /** A document of the command line, which its schema describes. */
+// eslint-disable-next-line @typescript-eslint/no-explicit-any -- its schema says what it is
 export function documentIn<T = Record<string, any>>(text: string, name: string): T {
   const value = JSON.parse(text) as T;
   expect(problemsOf(value, { $ref: `#/$defs/${name}` }, schema)).toEqual([]);

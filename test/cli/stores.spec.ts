@@ -30,7 +30,7 @@ describe.each([
       `import { ${store} } from ${lib};\nexport default ${store}({ url: ${JSON.stringify(url)}, schema: 'create', requestTimeout: 5000 });\n`,
     );
   }, 60_000);
-  const on = (...args: string[]): string[] => [...args, '--config', config];
+  const on = (command: string, ...args: string[]): string[] => [command, '--config', config, ...args];
 
   it('--url says what is to be done where the table is missing', async () => {
     const { code, stderr } = await ndl(['ls', '--url', url]);
