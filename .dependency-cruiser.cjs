@@ -146,6 +146,19 @@ module.exports = {
       from: { path: '^lib/([^/]+)' },
       to: { path: `^lib/${anyOf(extras)}/`, pathNot: '^lib/$1/' },
     },
+    floor(
+      'floor-4-cli',
+      '^lib/cli/',
+      ['^lib/(core|primitives|stores|cli)/', '^lib/locks\\.ts$'],
+      'The program knows the library and Node, and brings no package along.',
+    ),
+    {
+      name: 'cli-loads-late',
+      comment: 'It loads only the store that is asked for, whose client may be the only one that is installed; and nothing for --help.',
+      severity: 'error',
+      from: { path: '^lib/cli/' },
+      to: { path: ['^lib/stores/', '^lib/locks\\.ts$'], dynamic: false, dependencyTypesNot: ['type-only'] },
+    },
     {
       name: 'no-stranger',
       comment: 'Every file of lib is on a floor: name a new folder here before it is written.',

@@ -9,6 +9,7 @@ export type {
   ForceOptions,
   ForceReply,
   HeldKey,
+  KeyEvent,
   KeyHolder,
   KeyKind,
   KeyName,
@@ -17,6 +18,7 @@ export type {
   ListOptions,
   OwnerParts,
   Told,
+  WatchOptions,
 } from './core/model/key-report.js';
 export type { OpenStore } from './core/inspect/open-store.js';
 export { waitGraph, type Deadlock, type DeadlockMember } from './core/inspect/wait-graph.js';

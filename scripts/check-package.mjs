@@ -5,7 +5,20 @@ import { dirname, join, relative, sep } from 'node:path';
 import { startMariadb } from '../test/support/mariadb-server.ts';
 import { startPostgres } from '../test/support/postgres-server.ts';
 import { startRedis } from '../test/support/redis-server.ts';
-import { createApp, inTemporaryFolder, install, name, newestPeers, oldestPeers, pack, root, run, step, toInstall } from './packed.mjs';
+import {
+  createApp,
+  inTemporaryFolder,
+  install,
+  name,
+  newestPeers,
+  oldestPeers,
+  pack,
+  root,
+  run,
+  start,
+  step,
+  toInstall,
+} from './packed.mjs';
 
 const compilerOptions = {
   target: 'es2022',
@@ -45,9 +58,28 @@ async function withoutNest(app, tarball) {
   await checkFiles(join(app, 'node_modules', name), tarball);
   await runPrograms(app, 'core-memory');
   await runPrograms(app, 'core-file');
+  await commandLineWithoutClient(app);
 
   await install(app, toInstall({ ioredis: newestPeers.ioredis }));
   await runPrograms(app, 'core-redis');
+  await commandLine(app);
+}
+
+/** As npm has installed it. */
+const command = (app, program) => join(app, 'node_modules/.bin', program);
+
+async function commandLineWithoutClient(app) {
+  const { exitCode, all } = await start(command(app, 'ndl'), ['ls', '--url', 'redis://:secret@localhost:1'], app).ended;
+  assert.equal(exitCode, 3, all);
+  assert.match(all, /npm install ioredis$/);
+}
+
+async function commandLine(app) {
+  for (const program of ['ndl', name]) assert.match(await run(command(app, program), ['--help'], app), /^ {2}ls \[pattern\]/m);
+  const { path, host, port } = redis.connection;
+  const url = path === undefined ? `redis://${host}:${port}` : `redis://localhost/?path=${path}`;
+  assert.equal(await run(command(app, 'ndl'), ['ls', '--url', url], app), 'No key is held.');
+  assert.equal(await run(command(app, 'ndl'), ['run', 'key', '--url', url, '--', 'echo', 'ran'], app), 'ran');
 }
 
 async function withNest(app, tarball, peers, checks) {
@@ -72,7 +104,13 @@ async function checkFiles(installed, tarball) {
     ...['bootstrap', 'dependencies', 'index', 'module-metadata', 'root-module', 'source'].map(
       (file) => `dist/schematics/nest-add/${file}.js`,
     ),
-    ...['esm', 'cjs'].flatMap((build) => built.flatMap((file) => [`dist/${build}/${file}.js`, `dist/${build}/${file}.d.ts`])),
+    'schema/cli.json',
+    ...['esm', 'cjs'].flatMap((build) =>
+      // The program is started, and never required.
+      built
+        .filter((file) => build === 'esm' || !file.startsWith('cli/'))
+        .flatMap((file) => [`dist/${build}/${file}.js`, `dist/${build}/${file}.d.ts`]),
+    ),
   ];
   const packed = await filesOf(installed);
   assert.deepEqual(packed.sort(), expected.sort(), 'the tarball holds other files than it should');

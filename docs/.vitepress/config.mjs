@@ -65,6 +65,7 @@ const OUTLINE = {
     'Health checks': 'docs/health.md',
     Shutdown: 'docs/configuration.md#shutdown',
     'Inspect and free keys': 'docs/operate.md',
+    'Command line': 'docs/cli.md',
     Troubleshooting: 'docs/troubleshooting.md',
     Upgrading: 'docs/upgrading.md',
   },

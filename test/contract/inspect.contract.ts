@@ -1,4 +1,11 @@
-import { LockConfigError, LockLostError, UnsupportedPrimitiveError, type KeyReport, type Locks } from 'nestjs-distributed-lock/core';
+import {
+  LockConfigError,
+  LockLostError,
+  UnsupportedPrimitiveError,
+  type KeyEvent,
+  type KeyReport,
+  type Locks,
+} from 'nestjs-distributed-lock/core';
 import { eventually } from '../support/eventually.js';
 import { gate } from './gate.js';
 import { locksOpener, type MakeStore, where } from './open-locks.js';
@@ -351,6 +358,31 @@ export function inspectContract(name: string, makeStore: MakeStore): void {
       it.each([{}, { reason: '' }, { reason, grace: -1 }, { reason, force: true }])('refuses %p', async (options) => {
         await expect(others.forceRelease(key, options as never)).rejects.toBeInstanceOf(LockConfigError);
       });
+    });
+
+    itTells('watches what happens to keys in all processes', async () => {
+      const end = new AbortController();
+      const seen: KeyEvent[] = [];
+      const watching = (async () => {
+        for await (const event of others.watch({ pattern: `${key}*`, signal: end.signal })) seen.push(event);
+      })();
+      const told = (event: KeyEvent['event']) => seen.find((each) => each.event === event);
+      await eventually(async () => {
+        await locks.using(key, async () => undefined, { label: 'Shop.sell' });
+        return Boolean(told('acquired') && told('released'));
+      });
+      expect(told('acquired')).toMatchObject({ app: 'shop', pid: process.pid, key, label: 'Shop.sell', fencingToken: expect.any(Number) });
+      expect(told('acquired')!.at).toBeInstanceOf(Date);
+      const held = await locks.acquire(key);
+      await others.using(`${key}`, async () => undefined, { waitTimeout: 20 }).catch(() => undefined);
+      await eventually(() => Boolean(told('timeout') && told('waiting')));
+      expect(told('timeout')).toMatchObject({ app: 'other', waited: expect.any(Number) });
+      await held.release();
+      await locks.using(`no-${key}`, async () => undefined);
+      end.abort();
+      await watching;
+      expect(new Set(seen.map((each) => each.key))).toEqual(new Set([key]));
+      await expect(others.watch({ pattern: '' })[Symbol.asyncIterator]().next()).rejects.toThrow(LockConfigError);
     });
 
     itTells('names the deadlock of two chains, through callers of their own process, too', async () => {

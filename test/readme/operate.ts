@@ -18,6 +18,15 @@ export async function oldest(locks: Locks): Promise<KeyReport[]> {
   return found;
 }
 
+export async function watch(locks: Locks, signal: AbortSignal): Promise<string[]> {
+  const print: string[] = [];
+  // #region operate-watch
+  for await (const { event, key, label, app, pid } of locks.watch({ pattern: 'order:*', signal }))
+    print.push(`${key}: ${event}, ${label} of ${app}:${pid}`);
+  // #endregion
+  return print;
+}
+
 export async function free(locks: Locks): Promise<ForceReply> {
   // #region operate-force
   const { holders, fencingToken } = await locks.inspect('order:42');

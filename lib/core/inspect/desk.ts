@@ -1,9 +1,11 @@
 import { randomUUID } from 'node:crypto';
 import type { Tenure } from '../holding/tenure.js';
 import { LockLostError } from '../model/errors.js';
+import { processOf } from '../model/owner.js';
 import type { Bus } from '../store/inspector.js';
 import { after, now } from '../util/clock.js';
 import type { LockQueues } from '../waiting/lock-queues.js';
+import { Happenings } from './happenings.js';
 import { askOf, revokeRequestOf, send, type Answer, type Ask, type RevokeRequest } from './messages.js';
 import { entriesOf, type Entry } from './told.js';
 
@@ -21,11 +23,16 @@ export class Desk {
   private asked: string[] = [];
   private reportedAt = -Infinity;
   private timer: NodeJS.Timeout | undefined;
+  private readonly happenings: Happenings;
 
   constructor(
     private readonly queues: LockQueues,
     private readonly bus: Bus | undefined,
   ) {
+    const process = processOf(queues.runtime.createOwner());
+    this.happenings = new Happenings(queues.runtime.events, (all) => {
+      for (const happenings of partsOf(all)) if (bus) send(bus, 'ops:told', { process, happenings }).catch(() => undefined);
+    });
     this.listening = bus ? this.listenTo(bus) : [];
   }
 
@@ -34,6 +41,7 @@ export class Desk {
   }
 
   close(): void {
+    this.happenings.stop();
     clearTimeout(this.timer);
     for (const each of this.listening) void each.then((stop) => stop());
   }
@@ -76,7 +84,8 @@ export class Desk {
 
   private ask(ask: Ask | undefined): void {
     if (!ask) return;
-    const { id, keys } = ask;
+    const { id, keys, watch } = ask;
+    if (watch) return this.happenings.watch();
     if (keys)
       return this.answer(
         [id],
@@ -112,12 +121,12 @@ export class Desk {
 }
 
 /** At least one. */
-function partsOf(entries: readonly Entry[]): Entry[][] {
-  const parts: Entry[][] = [[]];
+function partsOf<T>(entries: readonly T[]): T[][] {
+  const parts: T[][] = [[]];
   let length = 0;
   for (const entry of entries) {
     const { length: own } = JSON.stringify(entry);
-    const last = parts.at(-1) as Entry[];
+    const last = parts.at(-1) as T[];
     if (last.length > 0 && (length + own > LONGEST_MESSAGE || last.length >= MOST_ENTRIES)) {
       parts.push([entry]);
       length = own;

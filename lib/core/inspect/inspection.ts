@@ -1,7 +1,7 @@
 import { checkOptions, integerFrom, ofType, oneOf, type Checks } from '../model/check-options.js';
 import { abortedBy, asStoreError, LockError, UnsupportedPrimitiveError } from '../model/errors.js';
 import { checkKey } from '../model/key.js';
-import type { ForceOptions, ForceReply, KeyName, KeyReport, ListOptions } from '../model/key-report.js';
+import type { ForceOptions, ForceReply, KeyEvent, KeyName, KeyReport, ListOptions, WatchOptions } from '../model/key-report.js';
 import { ACQUIRE_CHECKS } from '../model/options.js';
 import type { Bus, Inspector, KeyState } from '../store/inspector.js';
 import type { LockStore } from '../store/lock-store.js';
@@ -10,14 +10,18 @@ import { Desk } from './desk.js';
 import { forceRelease } from './force-release.js';
 import { reportOf } from './key-reports.js';
 import { askAll } from './questions.js';
+import { watchAll } from './watching.js';
 
 const BATCH = 64;
-const LIST_CHECKS: Checks = {
+const WATCH_CHECKS: Checks = {
   pattern: (value) => (typeof value === 'string' && value !== '' ? undefined : 'a string that is not empty'),
+  signal: ACQUIRE_CHECKS.signal,
+};
+const LIST_CHECKS: Checks = {
+  ...WATCH_CHECKS,
   state: oneOf('held', 'waited', 'used'),
   olderThan: integerFrom(0),
   limit: integerFrom(1),
-  signal: ACQUIRE_CHECKS.signal,
 };
 const FORCE_CHECKS: Checks = {
   owner: ofType('string'),
@@ -78,6 +82,13 @@ export class Inspection {
       }
       if (signal?.aborted) throw abortedBy(signal, start);
     }
+  }
+
+  async *watch(options: WatchOptions = {}): AsyncGenerator<KeyEvent, void, void> {
+    checkOptions(options, 'Locks.watch', WATCH_CHECKS);
+    const { pattern = '*', signal } = options;
+    this.queues.runtime.assertOpen(this.namespace + pattern);
+    yield* watchAll(this, matcherOf(this.namespace, pattern), signal);
   }
 
   async forceRelease(key: KeyName, options: ForceOptions): Promise<ForceReply> {

@@ -1,14 +1,22 @@
 import type { Revocation } from '../model/errors.js';
 import type { Bus, BusTopic } from '../store/inspector.js';
+import type { Happening } from './happenings.js';
 import type { Entry, Teller } from './told.js';
 
 /** The first field of each message. A process with another version does not answer. */
 const VERSION = 1;
 
-/** A question to all processes: what they know of these keys, or of all. */
+/** A question to all processes: what they know of these keys, or of all; or what happens from now on, for some seconds. */
 export interface Ask {
   readonly id: string;
   readonly keys?: readonly string[];
+  readonly watch?: boolean;
+}
+
+/** What happened in a process, `app@host:pid`. */
+export interface News {
+  readonly process: string;
+  readonly happenings: readonly Happening[];
 }
 
 /** To the process of an owner: end what you do under this key. `isOver`: the key is not yours any more. */
@@ -31,14 +39,17 @@ export interface Answer {
   readonly goesOn: boolean;
 }
 
-export function send(bus: Bus, topic: BusTopic, message: Ask | RevokeRequest | Answer): Promise<number> {
+export function send(bus: Bus, topic: BusTopic, message: Ask | RevokeRequest | Answer | News): Promise<number> {
   return bus.publish(topic, JSON.stringify({ version: VERSION, ...message }));
 }
 
 // Whoever may publish can send anything: what is no message is left alone.
 
 export function askOf(text: string): Ask | undefined {
-  return messageOf<Ask>(text, ({ id, keys }) => isText(id) && (keys === undefined || isListOf(keys, isText)));
+  return messageOf<Ask>(
+    text,
+    ({ id, keys, watch = false }) => isText(id) && typeof watch === 'boolean' && (keys === undefined || isListOf(keys, isText)),
+  );
 }
 
 export function revokeRequestOf(text: string): RevokeRequest | undefined {
@@ -49,6 +60,10 @@ export function revokeRequestOf(text: string): RevokeRequest | undefined {
 
 export function answerOf(text: string): Answer | undefined {
   return messageOf<Answer>(text, ({ id, desk, connection, entries }) => [id, desk, connection].every(isText) && isListOf(entries, isEntry));
+}
+
+export function newsOf(text: string): News | undefined {
+  return messageOf<News>(text, ({ process, happenings }) => isText(process) && isListOf(happenings, isHappening));
 }
 
 type Fields<T> = { readonly [Name in keyof T]?: unknown };
@@ -73,6 +88,23 @@ function isTeller(value: unknown): boolean {
   const { label = '', since, token, patienceLeft = null, waiting, oldestWait, holding } = Object(value) as Fields<Teller>;
   const areNumbers = [since, token ?? 0, patienceLeft ?? 0, waiting, oldestWait].every((each) => typeof each === 'number');
   return isText(label) && areNumbers && isListOf(holding, isText);
+}
+
+function isHappening(value: unknown): boolean {
+  const {
+    event,
+    at,
+    key,
+    label = '',
+    owner = '',
+    reason = '',
+    to = '',
+    waited = 0,
+    held = 0,
+    fencingToken,
+  } = Object(value) as Fields<Happening>;
+  const areNumbers = [at, waited, held, fencingToken ?? 0].every((each) => typeof each === 'number');
+  return areNumbers && [event, key, label, owner, reason, to].every(isText);
 }
 
 function isText(value: unknown): value is string {

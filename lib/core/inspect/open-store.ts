@@ -2,7 +2,7 @@ import { Lifecycle } from '../holding/lifecycle.js';
 import { defined } from '../model/check-options.js';
 import { LockConfigError } from '../model/errors.js';
 import { LockEventEmitter, type LockEvents, type LockListener } from '../model/events.js';
-import type { ForceOptions, ForceReply, KeyName, KeyReport, ListOptions } from '../model/key-report.js';
+import type { ForceOptions, ForceReply, KeyEvent, KeyName, KeyReport, ListOptions, WatchOptions } from '../model/key-report.js';
 import { CONSOLE, LockLog } from '../model/lock-log.js';
 import { checkLocksOptions, type LocksOptions } from '../model/locks-options.js';
 import { ownerIds } from '../model/owner.js';
@@ -26,7 +26,7 @@ export abstract class OpenStore {
   protected readonly atEnd: (() => void)[] = [];
   private readonly shutdownTimeout: number;
   private readonly inspection: Inspection;
-  private readonly watch: StoreWatch;
+  private readonly storeWatch: StoreWatch;
   private closing: Promise<void> | undefined;
 
   protected constructor(
@@ -45,7 +45,7 @@ export abstract class OpenStore {
     this.queues = new LockQueues(this.runtime, { handOvers: 32, time: 50, ...defined(localQueue) }, slowWait);
     this.inspection = new Inspection(this.queues, store, namespace);
     if (options.visible) void store.bus?.open((message) => this.runtime.events.warn(message));
-    this.watch = new StoreWatch(store, namespace, log);
+    this.storeWatch = new StoreWatch(store, namespace, log);
     joinStore(store);
   }
 
@@ -68,6 +68,15 @@ export abstract class OpenStore {
    */
   list(options?: ListOptions): AsyncIterable<KeyReport> {
     return this.inspection.list(options);
+  }
+
+  /**
+   * What happens to keys in all processes that have waited, or are `visible`: taken, passed on, given back, lost… Live only; they tell it five times a second.
+   *
+   * @throws {UnsupportedPrimitiveError} where processes hear no messages, as on MySQL.
+   */
+  watch(options?: WatchOptions): AsyncIterable<KeyEvent> {
+    return this.inspection.watch(options);
   }
 
   /**
@@ -99,7 +108,7 @@ export abstract class OpenStore {
    * @throws {StoreError} within `requestTimeout`, when the store does not answer, or refuses.
    */
   checkStore(name?: string): Promise<void> {
-    return this.watch.check(name);
+    return this.storeWatch.check(name);
   }
 
   /** For readiness probes: asks the store once, changes nothing. @param within milliseconds to wait for the answer. Default: `requestTimeout`. */
@@ -122,7 +131,7 @@ export abstract class OpenStore {
   }
 
   private async end(): Promise<void> {
-    this.watch.stop();
+    this.storeWatch.stop();
     await shutDown(this.queues, this.store, this.shutdownTimeout);
     this.inspection.desk.close();
     for (const end of this.atEnd) end();

@@ -84,6 +84,32 @@ export interface Told {
   readonly holding: readonly HeldKey[];
 }
 
+/** What happened to a key in one process. Times are milliseconds. */
+export interface KeyEvent extends OwnerParts {
+  readonly event: 'acquired' | 'waiting' | 'passedOn' | 'released' | 'timeout' | 'skipped' | 'aborted' | 'failed' | 'lost' | 'forced';
+  /** Namespace included. */
+  readonly key: string;
+  /** By the clock of its process. */
+  readonly at: Date;
+  readonly label?: string;
+  readonly owner?: string;
+  readonly fencingToken?: number | null;
+  readonly waited?: number;
+  readonly held?: number;
+  /** Why it was lost, forced or aborted, or has failed. */
+  readonly reason?: string;
+  /** Of `passedOn`: the label of the next holder. */
+  readonly to?: string;
+}
+
+/** Options of {@link Locks.watch}. */
+export interface WatchOptions {
+  /** As of {@link ListOptions}. */
+  pattern?: string;
+  /** Ends it. */
+  signal?: AbortSignal;
+}
+
 /** Options of {@link Locks.list}. */
 export interface ListOptions {
   /** Keys without the namespace; `*` stands for any characters, `?` for one. Default `'*'`. */

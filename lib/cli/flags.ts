@@ -1,0 +1,45 @@
+import type { ParseArgsConfig } from 'node:util';
+import { usage } from './failure.js';
+
+export type Options = NonNullable<ParseArgsConfig['options']>;
+
+/** The flags of a command line, as they were given. */
+export class Flags {
+  constructor(private readonly values: Readonly<Record<string, string | boolean | (string | boolean)[] | undefined>>) {}
+
+  has(name: string): boolean {
+    return this.values[name] === true;
+  }
+
+  text(name: string): string | undefined {
+    const value = this.values[name];
+    return typeof value === 'string' ? value : undefined;
+  }
+
+  oneOf<T extends string>(name: string, choices: readonly T[]): T | undefined {
+    const text = this.text(name);
+    if (text === undefined || choices.includes(text as T)) return text as T | undefined;
+    throw usage(`--${name} is one of ${choices.join(', ')}, not "${text}".`);
+  }
+
+  integer(name: string, least = 0): number | undefined {
+    const text = this.text(name);
+    if (text === undefined) return undefined;
+    const value = Number(text);
+    if (!/^\d+$/.test(text) || !Number.isSafeInteger(value) || value < least) {
+      throw usage(`--${name} is a whole number from ${least} on, not "${text}".`);
+    }
+    return value;
+  }
+
+  /** Milliseconds, of `500ms`, `5s`, `10m`, `2h`, `1d`, or a bare number of milliseconds. */
+  duration(name: string): number | undefined {
+    const text = this.text(name);
+    if (text === undefined) return undefined;
+    const [, number, unit = 'ms'] = /^(\d+(?:\.\d+)?)(ms|s|m|h|d)?$/.exec(text) ?? [];
+    if (number === undefined) throw usage(`--${name} is a time such as 500ms, 5s, 10m or 2h, not "${text}".`);
+    return Math.round(Number(number) * UNITS[unit as keyof typeof UNITS]);
+  }
+}
+
+const UNITS = { ms: 1, s: 1000, m: 60_000, h: 3_600_000, d: 86_400_000 };

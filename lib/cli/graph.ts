@@ -1,0 +1,90 @@
+import { setTimeout as pause } from 'node:timers/promises';
+import type { Deadlock } from '../core/inspect/wait-graph.js';
+import type { KeyReport } from '../core/model/key-report.js';
+import type { Locks } from '../locks.js';
+import type { Command } from './command.js';
+import { EXIT } from './failure.js';
+import { red } from './output.js';
+import { labelOf, processOf } from './reports.js';
+import { inWords } from './show.js';
+
+/** Milliseconds between two looks: what only one of them finds was a passing state. */
+const SECOND_LOOK = 1000;
+
+export const graph: Command = {
+  words: [],
+  summary: 'who waits for whom; deadlocks first (exit code 6)',
+  flags: {
+    dot: { type: 'boolean', help: 'for Graphviz' },
+    mermaid: { type: 'boolean', help: 'for Mermaid' },
+  },
+  async run({ flags, out, locks, signal }) {
+    const opened = await locks();
+    let reports = await look(opened, signal);
+    let deadlocks = opened.waitGraph(reports);
+    if (deadlocks.length > 0) {
+      const before = new Set(deadlocks.map(nameOf));
+      await pause(SECOND_LOOK);
+      reports = await look(opened, signal);
+      deadlocks = opened.waitGraph(reports).filter((deadlock) => before.has(nameOf(deadlock)));
+    }
+    const edges = edgesOf(reports);
+    out.json({ at: new Date(), deadlocks, edges });
+    if (flags.has('dot'))
+      out.line(`digraph {\n${edges.map(({ from, to, key }) => `  ${dot(from)} -> ${dot(to)} [label=${dot(key)}]`).join('\n')}\n}`);
+    else if (flags.has('mermaid')) out.line(`graph LR\n${mermaid(edges).join('\n')}`);
+    else {
+      for (const deadlock of deadlocks) out.line(`${red('deadlock')}  ${inWords(deadlock)}\n`);
+      if (edges.length === 0) out.line('Nobody waits.');
+      else
+        out.table(
+          ['WAITS', 'FOR', 'HELD BY'],
+          edges.map(({ from, key, to }) => [from, key, to]),
+        );
+    }
+    return deadlocks.length > 0 ? EXIT.findings : EXIT.ok;
+  },
+};
+
+/** The keys that somebody waits for, and those that the waiters hold. */
+async function look(locks: Locks, signal: AbortSignal): Promise<KeyReport[]> {
+  const reports: KeyReport[] = [];
+  for await (const report of locks.list({ state: 'waited', limit: 10_000, signal })) reports.push(report);
+  const known = new Set(reports.map(({ key }) => key));
+  const held = reports.flatMap(({ waiters }) =>
+    waiters.flatMap(({ holding, told = [] }) => [...holding, ...told.flatMap((each) => each.holding)]),
+  );
+  const others = [...new Set(held.map(({ key }) => key))].filter((key) => !known.has(key));
+  return [...reports, ...(await Promise.all(others.map((key) => locks.inspect({ key }))))];
+}
+
+interface Edge {
+  readonly from: string;
+  readonly to: string;
+  readonly key: string;
+}
+
+function edgesOf(reports: readonly KeyReport[]): Edge[] {
+  return reports.flatMap(({ key, holders, waiters }) => {
+    const to = holders.map((holder) => [labelOf(holder), processOf(holder)].filter((part) => part !== '–').join(' of '));
+    return waiters.flatMap((waiter) => {
+      const from = [labelOf(waiter), processOf(waiter)].filter((part) => part !== '–').join(' of ');
+      return (to.length === 0 ? ['nobody'] : to).map((each) => ({ from, to: each, key }));
+    });
+  });
+}
+
+function nameOf({ keys, members }: Deadlock): string {
+  return JSON.stringify([[...keys].sort(), members.map(processOf).sort()]);
+}
+
+function dot(text: string): string {
+  return `"${text.replaceAll(/["\\]/g, '\\$&')}"`;
+}
+
+function mermaid(edges: readonly Edge[]): string[] {
+  const names = [...new Set(edges.flatMap(({ from, to }) => [from, to]))];
+  const text = (name: string): string => `"${name.replaceAll('"', '#quot;')}"`;
+  const node = (name: string): string => `n${names.indexOf(name)}[${text(name)}]`;
+  return edges.map(({ from, to, key }) => `  ${node(from)} -->|${text(key)}| ${node(to)}`);
+}

@@ -1,0 +1,67 @@
+import type { KeyReport } from '../core/model/key-report.js';
+import type { Command } from './command.js';
+import { EXIT } from './failure.js';
+import { age } from './output.js';
+import { documentOf, holderOf, labelOf, oldest } from './reports.js';
+
+const SORTS = ['age', 'waiters', 'key'] as const;
+const LIMIT = 1000;
+/** Milliseconds between two lines of progress. */
+const PROGRESS = 2000;
+
+export const HEAD = ['KEY', 'KIND', 'HOLDER', 'LABEL', 'HELD FOR', 'ENDS IN', 'WAITERS', 'FIRST WAITS'];
+
+export const ls: Command = {
+  words: ['[pattern]'],
+  summary: 'keys that are held; * stands for any characters',
+  flags: {
+    all: { type: 'boolean', help: 'all keys that are in use: latches, and those that are only waited for, too' },
+    waited: { type: 'boolean', help: 'only keys that somebody waits for' },
+    'older-than': { type: 'string', help: 'only what has been held or waited for longer, such as 1m' },
+    host: { type: 'string', help: 'only keys that are held from this host' },
+    limit: { type: 'string', help: `keys to show at most (${LIMIT}), the first ones of the order` },
+    sort: { type: 'string', help: 'age (default), waiters or key' },
+  },
+  async run({ flags, words: [pattern = '*'], out, signal, locks }) {
+    const state = flags.has('all') ? 'used' : flags.has('waited') ? 'waited' : 'held';
+    const [olderThan, limit = LIMIT, host] = [flags.duration('older-than'), flags.integer('limit', 1), flags.text('host')];
+    const sort = flags.oneOf('sort', SORTS) ?? 'age';
+    const reports: KeyReport[] = [];
+    const progress = setInterval(() => out.note(`${reports.length} keys so far …`), PROGRESS);
+    try {
+      const opened = await locks();
+      const found = opened.list({ pattern, state, signal, limit: Number.MAX_SAFE_INTEGER, ...(olderThan && { olderThan }) });
+      for await (const report of found)
+        if (host === undefined || report.holders.some((holder) => holder.host === host)) reports.push(report);
+    } finally {
+      clearInterval(progress);
+    }
+    reports.sort(ORDERS[sort]);
+    const shown = reports.slice(0, limit);
+    out.json({ at: new Date(), total: reports.length, keys: shown.map(documentOf) });
+    if (reports.length === 0) out.line(`No key is ${state}.`);
+    else out.table(HEAD, shown.map(rowOf));
+    if (shown.length < reports.length)
+      out.note(`The first ${shown.length} of ${reports.length} keys: see --limit, --older-than and --sort.`);
+    return EXIT.ok;
+  },
+};
+
+const ORDERS: Record<(typeof SORTS)[number], (one: KeyReport, other: KeyReport) => number> = {
+  age: (one, other) => ageOf(other) - ageOf(one),
+  waiters: (one, other) => other.waiterCount - one.waiterCount,
+  key: (one, other) => (one.key < other.key ? -1 : 1),
+};
+
+function ageOf({ at, holders, waiters }: KeyReport): number {
+  return oldest(at, holders) ?? oldest(at, waiters) ?? 0;
+}
+
+export function rowOf(report: KeyReport): string[] {
+  const { kind, key, at, holders, waiters, waiterCount, remaining, permits, count } = report;
+  const what =
+    kind === 'semaphore' && permits !== undefined ? `${kind} of ${permits}` : kind === 'count-down latch' ? `latch at ${count}` : kind;
+  const [holder] = holders;
+  const wait = waiterCount > 0 ? age(oldest(at, waiters)) : '';
+  return [key, what, holderOf(report), holder ? labelOf(holder) : '–', age(oldest(at, holders)), age(remaining), String(waiterCount), wait];
+}

@@ -1,0 +1,123 @@
+import { existsSync } from 'node:fs';
+import { dirname, join, resolve } from 'node:path';
+import { pathToFileURL } from 'node:url';
+import type { LockStore } from '../core/store/lock-store.js';
+import { EXIT, failureOf, usage, withoutPasswords, type Failure } from './failure.js';
+import type { Flags, Options } from './flags.js';
+import { quoted } from './output.js';
+
+export const STORE_OPTIONS: Options = {
+  config: { type: 'string' },
+  url: { type: 'string' },
+  store: { type: 'string' },
+  table: { type: 'string' },
+  namespace: { type: 'string' },
+  'key-prefix': { type: 'string' },
+  timeout: { type: 'string' },
+};
+
+export interface OpenedStore {
+  readonly store: LockStore;
+  readonly namespace: string;
+}
+
+/** Those of this command, for a line to copy. A URL with a password is left out. */
+export function storeFlags(flags: Flags): string {
+  const given = Object.keys(STORE_OPTIONS).map((name) => [name, flags.text(name)] as const);
+  return given
+    .map(([name, text]) => (text === undefined ? '' : ` --${name} ${withoutPasswords(text) === text ? quoted(text) : '…'}`))
+    .join('');
+}
+
+const FILES = ['js', 'mjs', 'cjs'].map((ending) => `nestjs-distributed-lock.config.${ending}`);
+const DEFAULT_URL = 'redis://localhost:6379';
+const REQUEST_TIMEOUT = 5000;
+
+/** The store of `--config` or a file of that name nearby, of `--url`, of `REDIS_URL`, or Redis on this machine: the first that is given. */
+export async function openStore(flags: Flags, note: (line: string) => void): Promise<OpenedStore> {
+  const url = flags.text('url');
+  const namespace = flags.text('namespace');
+  const file = flags.text('config') ?? (url === undefined ? nearest(process.cwd()) : undefined);
+  if (file !== undefined) {
+    for (const name of ['key-prefix', 'table', 'timeout']) {
+      if (flags.text(name) !== undefined) throw usage(`--${name} goes with a URL: write it into ${file}, which is used.`);
+    }
+    const known = await configured(resolve(file), flags);
+    return { store: known.store, namespace: namespace ?? known.namespace };
+  }
+  if (flags.text('store') !== undefined) throw usage('--store goes with a config file, and there is none.');
+  const found = url ?? process.env.REDIS_URL;
+  if (found === undefined) note(`No --url, config file or REDIS_URL: using ${DEFAULT_URL}.`);
+  return { store: await storeOf(found ?? DEFAULT_URL, flags), namespace: namespace ?? '' };
+}
+
+function nearest(folder: string): string | undefined {
+  const found = FILES.map((name) => join(folder, name)).find((path) => existsSync(path));
+  const parent = dirname(folder);
+  return found ?? (parent === folder ? undefined : nearest(parent));
+}
+
+/** The default export: a store, what `redisStore` takes, or `{ stores: { name: either }, namespace }`. */
+async function configured(path: string, flags: Flags): Promise<OpenedStore> {
+  if (!existsSync(path)) throw usage(`There is no file ${path}.`);
+  const module = await load(path);
+  if (module.default === undefined) throw usage(`${path} has no default export.`);
+  const exported = Object(module.default) as Record<string, unknown>;
+  // A CommonJS file that an ES module imports has its exports in `default`, those of a compiled one once more.
+  const config = Object(exported['default'] ?? exported) as { stores?: Record<string, unknown>; namespace?: unknown };
+  const name = flags.text('store') ?? 'default';
+  const { stores } = config;
+  if (stores === undefined && name !== 'default') throw usage(`${path} has no stores by name, but --store ${name} is given.`);
+  const chosen = stores === undefined ? config : stores[name];
+  if (chosen === undefined) throw usage(`${path} has no store "${name}", but ${Object.keys(stores ?? {}).join(', ') || 'none'}.`);
+  return { store: await asStore(chosen), namespace: typeof config.namespace === 'string' ? config.namespace : '' };
+}
+
+async function load(path: string): Promise<{ readonly default?: unknown }> {
+  try {
+    return (await import(pathToFileURL(path).href)) as { readonly default?: unknown };
+  } catch (error) {
+    if (failureOf(error).exitCode === EXIT.store) throw error;
+    throw usage(`${path} cannot be loaded: ${String(error)}`);
+  }
+}
+
+async function asStore(value: unknown): Promise<LockStore> {
+  if ('mutex' in Object(value)) return value as LockStore;
+  const { redisStore } = await import('../stores/redis/redis.store.js');
+  return redisStore(value as Parameters<typeof redisStore>[0]);
+}
+
+async function storeOf(text: string, flags: Flags): Promise<LockStore> {
+  const requestTimeout = flags.duration('timeout') ?? REQUEST_TIMEOUT;
+  const table = flags.text('table');
+  const prefix = flags.text('key-prefix');
+  const [, scheme = ''] = /^([a-z+]+):\/\//i.exec(text) ?? [];
+  switch (scheme.toLowerCase()) {
+    case 'redis':
+    case 'rediss': {
+      const { redisStore } = await import('../stores/redis/redis.store.js');
+      if (!URL.canParse(text)) throw noUrl();
+      const url = new URL(text);
+      // ioredis takes its options from the query, too.
+      if (prefix !== undefined) url.searchParams.set('keyPrefix', prefix);
+      return redisStore({ url: url.href, requestTimeout });
+    }
+    case 'postgres':
+    case 'postgresql': {
+      const { postgresStore } = await import('../stores/postgres/postgres.store.js');
+      return postgresStore({ url: text, requestTimeout, ...(table !== undefined && { table }) });
+    }
+    case 'mysql': {
+      const { mysqlStore } = await import('../stores/mysql/mysql.store.js');
+      return mysqlStore({ url: text, requestTimeout, ...(table !== undefined && { table }) });
+    }
+    default:
+      throw noUrl();
+  }
+}
+
+/** It is not shown: it may have a password where nobody finds it. */
+function noUrl(): Failure {
+  return usage('The URL is none of redis://, rediss://, postgres:// or mysql://. Special characters of a password are percent-encoded.');
+}

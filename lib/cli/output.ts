@@ -1,0 +1,89 @@
+import { styleText } from 'node:util';
+import { withoutPasswords } from './failure.js';
+
+/** What a command prints: text for people, or one document with `--json`. */
+export class Output {
+  constructor(
+    readonly isJson: boolean,
+    readonly isWide: boolean,
+  ) {}
+
+  line(text = ''): void {
+    if (!this.isJson) process.stdout.write(`${printable(text)}\n`);
+  }
+
+  /** An empty screen for the next picture, where there is one. */
+  clear(): void {
+    if (!this.isJson && process.stdout.isTTY) process.stdout.write('\u001B[2J\u001B[H');
+  }
+
+  /** One document, or a line of `watch`. */
+  json(document: object): void {
+    if (this.isJson) process.stdout.write(`${JSON.stringify({ v: 1, ...document }, jsonOf)}\n`);
+  }
+
+  /** On stderr, in both cases. */
+  note(text: string): void {
+    process.stderr.write(`${printable(withoutPasswords(text))}\n`);
+  }
+
+  table(head: readonly string[], rows: readonly (readonly string[])[]): void {
+    const cells = rows.map((row) => row.map((cell, column) => (column === 0 && !this.isWide ? cut(cell) : cell)));
+    const widths = head.map((name, column) => Math.max(name.length, ...cells.map((row) => row[column]?.length ?? 0)));
+    const lineOf = (row: readonly string[]): string =>
+      row
+        .map((cell, column) => cell.padEnd(widths[column] as number))
+        .join('  ')
+        .trimEnd();
+    this.line(bold(lineOf(head)));
+    for (const row of cells) this.line(lineOf(row));
+  }
+}
+
+const MOST_OF_KEY = 48;
+
+/** A long key, without its middle. */
+function cut(text: string): string {
+  if (text.length <= MOST_OF_KEY) return text;
+  const half = Math.floor((MOST_OF_KEY - 1) / 2);
+  return `${text.slice(0, half)}…${text.slice(-half)}`;
+}
+
+/** Labels and reasons come from other processes: they must not move the cursor of who reads them. Our own styles stay. */
+function printable(text: string): string {
+  // eslint-disable-next-line no-control-regex -- these are what is meant
+  return text.replaceAll(/(?!\n|\u001B\[\d{1,2}m)[\u0000-\u001F\u007F-\u009F]/g, '\uFFFD');
+}
+
+function isStyled(): boolean {
+  return process.stdout.isTTY && !process.env.NO_COLOR && process.env.TERM !== 'dumb';
+}
+
+function bold(text: string): string {
+  return isStyled() ? styleText('bold', text) : text;
+}
+
+export function red(text: string): string {
+  return isStyled() ? styleText('red', text) : text;
+}
+
+/** `41 s`, `3 min`; `–`: unknown. */
+export function age(milliseconds: number | null | undefined): string {
+  if (milliseconds === null || milliseconds === undefined) return '–';
+  const seconds = Math.max(0, milliseconds) / 1000;
+  if (seconds < 1) return `${Math.max(0, Math.round(milliseconds))} ms`;
+  if (seconds < 120) return `${Math.round(seconds)} s`;
+  if (seconds < 7200) return `${Math.round(seconds / 60)} min`;
+  if (seconds < 172_800) return `${Math.round(seconds / 3600)} h`;
+  return `${Math.round(seconds / 86_400)} d`;
+}
+
+/** JSON has no `Infinity`: `null` stands for no limit, and for the whole key. */
+function jsonOf(_name: string, value: unknown): unknown {
+  return value === Infinity ? null : value;
+}
+
+/** For a shell to read as one word. */
+export function quoted(text: string): string {
+  return /^[\w@%+=:,./-]+$/.test(text) ? text : `'${text.replaceAll("'", `'\\''`)}'`;
+}

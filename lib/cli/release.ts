@@ -1,0 +1,107 @@
+import { hostname, userInfo } from 'node:os';
+import type { KeyName } from '../core/model/key-report.js';
+import type { Command, Session } from './command.js';
+import { EXIT, Failure, usage } from './failure.js';
+import { age } from './output.js';
+import { documentOf, labelOf, oldest, processOf } from './reports.js';
+
+const FORCE = {
+  owner: { type: 'string', help: 'who has it now, as `show` says; without it nothing is done' },
+  token: { type: 'string', help: 'the last token, as `show` says: a key that is in use is left alone' },
+  reason: { type: 'string', help: 'for the logs, and for the error of the holder' },
+  grace: { type: 'string', help: 'how long the holder has to give it back once it was asked (5s)' },
+  now: { type: 'boolean', help: 'take it without asking: as --grace 0' },
+  keep: { type: 'string', help: 'how long the key stays taken after that, for as long as the old holder may still work' },
+  yes: { type: 'boolean', help: 'do not ask' },
+} as const;
+
+export const release: Command = {
+  words: ['<key>'],
+  summary: 'takes a key away from its holder, which is asked first',
+  flags: FORCE,
+  run: (session) => take(session, session.words[0] as string),
+};
+
+export const leader: Command = {
+  words: ['<name>'],
+  summary: 'who leads, since when, and how many stand by',
+  flags: { depose: { type: 'boolean', help: 'end the term, as `release` does; needs --reason' }, ...FORCE },
+  async run(session) {
+    const { words, flags, out, locks } = session;
+    const key = `${words[0]}-leader`;
+    if (flags.has('depose')) return take(session, key, true);
+    const report = await (await locks()).inspect(key);
+    const [holder] = report.holders;
+    out.json({ at: report.at, leader: documentOf(report) });
+    if (!holder) out.line(`Nobody leads "${words[0]}".`);
+    else out.line(`${processOf(holder)} leads "${words[0]}" for ${age(oldest(report.at, [holder]))}, with token ${report.fencingToken}.`);
+    out.line(`${report.waiterCount} stand by.`);
+    return holder ? EXIT.ok : EXIT.free;
+  },
+};
+
+/** @param mayChoose whether the present holder is meant where no `--owner` is given. */
+async function take({ flags, out, locks, signal }: Session, key: KeyName, mayChoose = false): Promise<number> {
+  const reason = flags.text('reason');
+  const [grace, keepFor, token] = [flags.has('now') ? 0 : flags.duration('grace'), flags.duration('keep'), flags.integer('token')];
+  const opened = await locks();
+  const report = await opened.inspect(key);
+  const wanted = flags.text('owner') ?? (mayChoose ? report.holders[0]?.owner : undefined);
+  if (report.holders.length === 0) throw new Failure(EXIT.free, `Nobody holds "${report.key}".`, 'FREE');
+  const known = report.holders.map(
+    (holder) => `${holder.owner} (${[labelOf(holder), `for ${age(oldest(report.at, [holder]))}`].join(' ')})`,
+  );
+  if (wanted === undefined) throw usage(`"${report.key}" is held by ${known.join(', ')}. Name the owner that loses it: --owner.`);
+  if (reason === undefined || reason === '') throw usage('Give a --reason: it is logged, and the holder gets it in its error.');
+  const holder = report.holders.find(({ owner }) => owner === wanted);
+  if (!holder) throw new Failure(EXIT.changed, `"${report.key}" is held by ${known.join(', ')}, and not by ${wanted}.`, 'CHANGED');
+  out.line(`before  held by ${wanted} (${labelOf(holder)}) for ${age(oldest(report.at, [holder]))}; ${report.waiterCount} wait`);
+  if (!flags.has('yes')) await confirm(`Take "${report.key}" away from ${processOf(holder)}?`, signal);
+  const by = `${userName()}@${hostname()}`;
+  const reply = await opened.forceRelease(
+    { key: report.key },
+    {
+      owner: wanted,
+      reason,
+      by,
+      ...(token !== undefined && { token }),
+      ...(grace !== undefined && { grace }),
+      ...(keepFor && { keepFor }),
+    },
+  );
+  const after = await opened.inspect({ key: report.key });
+  out.json({ at: after.at, outcome: reply.outcome, holder: reply.holder, before: documentOf(report), after: documentOf(after) });
+  const now = after.holders[0] ? `held by ${after.holders[0].owner}` : 'free';
+  if (reply.outcome === 'changed') {
+    throw new Failure(
+      EXIT.changed,
+      `Nothing was done: "${report.key}" is held by ${reply.holder ?? 'nobody'} by now, or its token has changed.`,
+      'CHANGED',
+    );
+  }
+  out.line(`${reply.outcome === 'forced' ? 'taken by force' : 'given back'}: ${now}`);
+  return EXIT.ok;
+}
+
+/** Containers run as users without a name. */
+function userName(): string {
+  try {
+    return userInfo().username;
+  } catch {
+    return `uid ${process.getuid?.() ?? 'unknown'}`;
+  }
+}
+
+async function confirm(question: string, signal: AbortSignal): Promise<void> {
+  if (!process.stdin.isTTY) throw usage('There is no terminal to ask at: add --yes.');
+  const { createInterface } = await import('node:readline/promises');
+  const prompt = createInterface({ input: process.stdin, output: process.stderr });
+  try {
+    // Ctrl-C and the end of the input close it without an answer.
+    const closed = new Promise<string>((resolve) => prompt.once('close', () => resolve('no')));
+    const answer = await Promise.race([prompt.question(`${question} [y/N] `, { signal }), closed]);
+    if (!/^y(es)?$/i.test(answer.trim())) throw usage('Nothing was done.');
+  } finally {
+    prompt.close();
+  }
+}

@@ -1,0 +1,96 @@
+import type { Deadlock } from '../core/inspect/wait-graph.js';
+import type { HeldKey, KeyReport } from '../core/model/key-report.js';
+import type { Locks } from '../locks.js';
+import type { Command } from './command.js';
+import { EXIT } from './failure.js';
+import { storeFlags } from './open-store.js';
+import { age, quoted, red, type Output } from './output.js';
+import { documentOf, labelOf, oldest, processOf } from './reports.js';
+
+export const show: Command = {
+  words: ['<key>'],
+  summary: 'all that is known of one key',
+  flags: {},
+  async run({ words, flags, out, locks }) {
+    const [key = ''] = words;
+    const opened = await locks();
+    const report = await opened.inspect(key);
+    const deadlocks = await deadlocksOf(opened, report);
+    out.json({ at: report.at, key: documentOf(report), deadlocks });
+    print(out, report, key, storeFlags(flags));
+    for (const deadlock of deadlocks) out.line(`\n${red('deadlock')}  ${inWords(deadlock)}`);
+    return report.kind === 'free' && report.waiterCount === 0 ? EXIT.free : EXIT.ok;
+  },
+};
+
+/** The report with those of the keys that its waiters hold: enough to find the deadlocks of two. */
+async function deadlocksOf(locks: Locks, report: KeyReport): Promise<Deadlock[]> {
+  const held = new Set(
+    report.waiters.flatMap(({ holding, told = [] }) => [...holding, ...told.flatMap((each) => each.holding)]).map(({ key }) => key),
+  );
+  held.delete(report.key);
+  const others = await Promise.all([...held].map((key) => locks.inspect({ key })));
+  return locks.waitGraph([report, ...others]);
+}
+
+function print(out: Output, report: KeyReport, name: string, store: string): void {
+  const { key, kind, at, fencingToken, permits, count, remaining, holders, holderCount, waiters, waiterCount } = report;
+  out.line(`key      ${key}`);
+  out.line(
+    `kind     ${kind}${permits === undefined ? '' : ` of ${permits} permits`}${count === undefined ? '' : `, ${count} left to count down`}`,
+  );
+  if (fencingToken !== null) out.line(`token    ${fencingToken}, the last one that was given`);
+  if (kind === 'count-down latch' || kind === 'foreign') out.line(`ends in  ${age(remaining)}`);
+  for (const holder of holders) {
+    const state = holder.phase === 'kept' ? 'released, and kept until its minHold is over' : holder.told ? '' : 'its process is silent';
+    const facts = [
+      labelOf(holder),
+      `held for ${age(oldest(at, [holder]))}`,
+      `ends in ${age(holder.remaining)}`,
+      permitsOf(holder.permits),
+      state,
+    ];
+    out.line(`holder   ${processOf(holder)}  ${facts.filter((fact) => fact !== '' && fact !== '–').join(', ')}`);
+  }
+  if (holderCount > holders.length) out.line(`         and ${holderCount - holders.length} more`);
+  if (waiterCount > 0) out.line(`waiters  ${waiterCount}, the first for ${age(oldest(at, waiters))}`);
+  for (const [index, waiter] of waiters.entries()) {
+    const calls = waiter.told?.reduce((sum, { waiting }) => Math.max(sum, waiting), 0) ?? 1;
+    const state = waiter.isHeard ? '' : 'its process is gone';
+    const holding = held([...waiter.holding, ...(waiter.told ?? []).flatMap((each) => each.holding)]);
+    const facts = [
+      labelOf(waiter),
+      age(oldest(at, [waiter])),
+      calls > 1 ? `${calls} callers` : '',
+      permitsOf(waiter.permits),
+      holding,
+      state,
+    ];
+    out.line(
+      `  ${String(index + 1).padStart(3)}    ${processOf(waiter)}  ${facts.filter((fact) => fact !== '' && fact !== '–').join(', ')}`,
+    );
+  }
+  const [holder] = holders;
+  if (kind === 'free') out.line('Nobody holds it.');
+  if (!holder || kind === 'foreign') return;
+  out.line(`\nTo take it away from ${processOf(holder)}:`);
+  out.line(`  ndl release ${quoted(name)} --owner ${quoted(holder.owner)} --reason '…'${store}`);
+}
+
+function permitsOf(permits: number): string {
+  return permits === Infinity ? '' : `${permits} permits`;
+}
+
+function held(keys: readonly HeldKey[]): string {
+  const names = [...new Set(keys.map(({ key }) => key))];
+  return names.length === 0 ? '' : `holds ${names.join(', ')}`;
+}
+
+export function inWords({ members, endsIn, advice }: Deadlock): string {
+  const parts = members.map((member) => {
+    const { label, holds, waitsFor } = member;
+    return `${label === undefined ? '' : `${label} of `}${processOf(member)} holds ${holds.join(', ')} and waits for ${waitsFor}`;
+  });
+  const end = endsIn === null ? 'No wait of them ends.' : `The first wait ends in ${age(endsIn)}.`;
+  return `${parts.join('; ')}. ${end} ${advice}`;
+}

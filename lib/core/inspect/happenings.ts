@@ -1,0 +1,72 @@
+import type { LockEventEmitter, LockEvents } from '../model/events.js';
+import type { KeyEvent } from '../model/key-report.js';
+import { after, dateOf, now } from '../util/clock.js';
+
+/** A {@link KeyEvent} as it is sent: its process is told once for all, and its date is milliseconds since 1970. */
+export type Happening = Omit<KeyEvent, 'app' | 'host' | 'pid' | 'at'> & { readonly at: number };
+
+/** Milliseconds for which a process goes on to tell after it was last asked to. */
+const LIFE = 5_000;
+/** Milliseconds between two messages. */
+const INTERVAL = 200;
+/** Events of one message, more of which nobody could read. */
+const MOST = 500;
+
+/** What is told of each event. */
+const TOLD: { readonly [E in KeyEvent['event']]: (event: LockEvents[E]) => Omit<Happening, 'event' | 'at' | 'key' | 'label'> } = {
+  acquired: ({ owner, fencingToken, waited }) => ({ owner, fencingToken, waited }),
+  waiting: () => ({}),
+  passedOn: ({ owner, to }) => ({ owner, ...(to !== undefined && { to }) }),
+  released: ({ owner, held }) => ({ owner, held }),
+  timeout: ({ waited }) => ({ waited }),
+  skipped: ({ waited }) => ({ waited }),
+  aborted: ({ waited, reason }) => ({ waited, reason }),
+  failed: ({ waited, error }) => ({ waited, reason: error.message }),
+  lost: ({ owner, held, reason }) => ({ owner, held, reason }),
+  forced: ({ owner, reason }) => ({ owner, reason }),
+};
+
+/** Tells operators what happens to keys in this process, while they ask for it. Nobody listens to events else. */
+export class Happenings {
+  private told: Happening[] = [];
+  private stops: (() => void)[] = [];
+  private until = 0;
+  private timer: NodeJS.Timeout | undefined;
+
+  /** @param tell sends some, in the order in which they happened. */
+  constructor(
+    private readonly events: LockEventEmitter,
+    private readonly tell: (happenings: readonly Happening[]) => void,
+  ) {}
+
+  /** Somebody watches, for some seconds from now on. */
+  watch(): void {
+    this.until = now() + LIFE;
+    if (this.stops.length > 0) return;
+    for (const name of Object.keys(TOLD) as KeyEvent['event'][]) this.stops.push(this.hear(name));
+  }
+
+  stop(): void {
+    clearTimeout(this.timer);
+    for (const stop of this.stops.splice(0)) stop();
+    this.told = [];
+  }
+
+  private hear<E extends KeyEvent['event']>(event: E): () => void {
+    return this.events.on<E>(event, (payload) => {
+      const { key, label } = payload as { readonly key: string; readonly label?: string };
+      if (this.told.length < MOST) {
+        this.told.push({ event, at: dateOf(now()), key, ...(label !== undefined && { label }), ...TOLD[event](payload) });
+      }
+      this.timer ??= after(INTERVAL, () => this.flush()).unref();
+    });
+  }
+
+  private flush(): void {
+    this.timer = undefined;
+    const told = this.told;
+    if (now() > this.until) return this.stop();
+    this.told = [];
+    this.tell(told);
+  }
+}

@@ -1,0 +1,52 @@
+import { randomUUID } from 'node:crypto';
+import { UnsupportedPrimitiveError } from '../model/errors.js';
+import type { KeyEvent } from '../model/key-report.js';
+import { partsOf } from '../model/owner.js';
+import { after } from '../util/clock.js';
+import type { Inspection } from './inspection.js';
+import { newsOf, send, type News } from './messages.js';
+
+/** Milliseconds between two messages that ask all processes to go on. */
+const INTERVAL = 2_000;
+
+/** What happens to keys in all processes that hear, until the signal aborts. @throws {UnsupportedPrimitiveError} where processes hear nothing. */
+export async function* watchAll(
+  { bus, queues, store }: Inspection,
+  matches: RegExp,
+  signal?: AbortSignal,
+): AsyncGenerator<KeyEvent, void, void> {
+  const { events } = queues.runtime;
+  if (!bus || !(await bus.open((message) => events.warn(message)))) {
+    throw new UnsupportedPrimitiveError(`The processes that use this ${store.name} store cannot be watched: they hear no messages.`);
+  }
+  const heard: KeyEvent[] = [];
+  let wake = (): void => undefined;
+  const stop = await bus.listen('ops:told', (text) => {
+    heard.push(...eventsOf(newsOf(text)).filter(({ key }) => matches.test(key)));
+    wake();
+  });
+  const ask = (): void => {
+    send(bus, 'ops', { id: randomUUID(), watch: true }).catch(() => undefined);
+    timer = after(INTERVAL, ask);
+  };
+  let timer: NodeJS.Timeout | undefined;
+  ask();
+  const ends = (): void => wake();
+  signal?.addEventListener('abort', ends);
+  try {
+    while (!signal?.aborted) {
+      yield* heard.splice(0);
+      if (heard.length === 0 && !signal?.aborted) await new Promise<void>((resolve) => (wake = resolve));
+    }
+  } finally {
+    clearTimeout(timer);
+    signal?.removeEventListener('abort', ends);
+    stop();
+  }
+}
+
+function eventsOf(news: News | undefined): KeyEvent[] {
+  if (!news) return [];
+  const { app, host, pid } = partsOf(`${news.process}:-`) ?? { app: news.process, host: '', pid: 0 };
+  return news.happenings.map((each) => ({ ...each, at: new Date(each.at), app, host, pid }));
+}
