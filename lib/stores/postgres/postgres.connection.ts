@@ -46,7 +46,7 @@ const PREPARED_IS_MISSING = ['26000', '42P05'];
 /** Loaded when it is needed: who passes a `query` can do without. */
 export async function driver(): Promise<Driver> {
   const { default: pg } = await import('pg');
-  return pg as unknown as Driver;
+  return pg;
 }
 
 export interface PoolOptions {
