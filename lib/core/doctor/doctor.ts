@@ -35,15 +35,16 @@ export async function examine(
   const { probe: within = PROBE } = options;
   const limit = within === false ? PROBE : within;
   const { doctor, mutex, inspector } = store;
-  const refusal = await checkStore(store, namespace, store.requestTimeout).then(
+  const at = new Date(dateOf(now()));
+  const refused = checkStore(store, namespace, store.requestTimeout).then(
     () => undefined,
     (error: StoreError) => error,
   );
-  if (refusal?.transient) throw refusal;
-  const at = new Date(dateOf(now()));
   const clock = doctor?.time && new ClockWatch(() => doctor.time!());
   const clockEnd = idle(limit * CLOCK_SHARE);
-  const own = await Promise.all(doctor?.checks(namespace) ?? [hidden(store.name)]);
+  const own = (await doctor?.checks(namespace)) ?? [await hidden(store.name)];
+  const refusal = await refused;
+  // A server that refuses locks may still tell why.
   if (refusal && own.every(({ state }) => state === 'unknown')) throw refusal;
   const key = `${namespace}nestjs-distributed-lock:doctor:${randomUUID()}`;
   const probe = within === false ? undefined : new Probe(mutex, key, [newOwner(), newOwner()], limit);

@@ -2,8 +2,8 @@ import type { DoctorCheck, Purpose } from '../model/doctor-report.js';
 
 /** What a store knows of how its server keeps locks. */
 export interface StoreDoctor {
-  /** The checks of this store. None of them rejects, and none changes anything. @param namespace put before all keys. */
-  checks(namespace: string): readonly Promise<DoctorCheck>[];
+  /** The checks of this store. It never rejects, and changes nothing. @param namespace put before all keys. */
+  checks(namespace: string): Promise<readonly DoctorCheck[]>;
   /** The store's clock, asked for now, in milliseconds since 1970. Without it, the store has the clock of this machine. */
   time?(): Promise<number>;
   /** The users that the store needs, as text to copy. @param namespace put before all keys. */

@@ -36,7 +36,7 @@ export function doctorOf(directory: string, typeOf = foreignType): StoreDoctor {
     const limits = { purpose: 'efficiency', because: 'other hosts are not excluded' } as const;
     return { state: 'bad', seen: type, advice: adviceOn(type, directory), limits };
   };
-  return { checks: () => [checkOf(check, look)] };
+  return { checks: () => Promise.all([checkOf(check, look)]) };
 }
 
 /** What may lead to another host; `undefined`: it is no such file system. */

@@ -24,7 +24,7 @@ export function memoryStore(): LockStore {
       },
     }),
     bus: new MemoryBus(),
-    doctor: { checks: () => [checkOf(SCOPE, () => ({ seen: 'locks exclude the callers of this process only' }))] },
+    doctor: { checks: () => Promise.all([checkOf(SCOPE, () => ({ seen: 'locks exclude the callers of this process only' }))]) },
     supports(feature) {
       return supportedBy(this, feature);
     },

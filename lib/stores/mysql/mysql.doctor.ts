@@ -28,10 +28,10 @@ export class MysqlDoctor implements StoreDoctor {
     return Number((await this.ask(`SELECT ${CLOCK}`))[0]?.[0]);
   }
 
-  checks(): Promise<DoctorCheck>[] {
+  checks(): Promise<DoctorCheck[]> {
     const saves = { purpose: 'correctness', because: 'it is unknown whether this server keeps what it has granted' } as const;
     const copies = { purpose: 'correctness', because: 'it is unknown whether this server has replicas' } as const;
-    return [
+    return Promise.all([
       checkOf({ id: 'version', name: 'version', touches: ['G2'] }, () => this.versionOf()),
       checkOf({ id: 'writable', name: 'primary, and not read-only', touches: ['G1'] }, () => this.writableOf()),
       checkOf({ id: 'durability', name: 'what a crash can lose', touches: ['G2'], unseen: saves }, () => this.durabilityOf()),
@@ -39,7 +39,7 @@ export class MysqlDoctor implements StoreDoctor {
       checkOf({ id: 'table', name: 'the table', touches: ['G1'] }, () => this.tableOf()),
       checkOf({ id: 'rights', name: 'rights of this user', touches: ['G1'] }, () => this.rightsOf()),
       checkOf({ id: 'connections', name: 'connections', touches: ['G9'] }, () => this.connectionsOf()),
-    ];
+    ]);
   }
 
   private ask(sql: string): Promise<Row[]> {

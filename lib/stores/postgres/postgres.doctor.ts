@@ -26,13 +26,13 @@ export class PostgresDoctor implements StoreDoctor {
     return Number((await this.one(`SELECT ${CLOCK} AS time`))['time']);
   }
 
-  checks(): Promise<DoctorCheck>[] {
+  checks(): Promise<DoctorCheck[]> {
     const server = this.one(ROLE);
     const table = this.one(TABLE, [this.statements.table]);
     for (const each of [server, table]) each.catch(() => undefined);
     const saves = { purpose: 'correctness', because: 'it is unknown whether this PostgreSQL server keeps what it has granted' } as const;
     const copies = { purpose: 'correctness', because: 'it is unknown whether this PostgreSQL server has replicas' } as const;
-    return [
+    return Promise.all([
       checkOf({ id: 'version', name: 'version', touches: ['G2'] }, async () => versionOf(await server)),
       checkOf({ id: 'writable', name: 'primary, and not read-only', touches: ['G1'] }, async () => writableOf(await server)),
       checkOf({ id: 'durability', name: 'what a crash can lose', touches: ['G2'], unseen: saves }, async () => durabilityOf(await server)),
@@ -42,7 +42,7 @@ export class PostgresDoctor implements StoreDoctor {
       checkOf({ id: 'rights', name: 'rights of this user', touches: ['G1'] }, async () => rightsOf(await this.there(table))),
       checkOf({ id: 'bloat', name: 'size of the table', touches: ['G9'] }, async () => sizeOf(await this.there(table))),
       checkOf({ id: 'connections', name: 'connections', touches: ['G9'] }, async () => connectionsOf(await this.one(CONNECTIONS))),
-    ];
+    ]);
   }
 
   private async one(text: string, values: readonly unknown[] = []): Promise<Row> {

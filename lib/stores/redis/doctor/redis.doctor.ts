@@ -12,15 +12,18 @@ import { serverChecks } from './server.checks.js';
 export class RedisDoctor implements StoreDoctor {
   constructor(private readonly connection: RedisConnection) {}
 
-  checks(namespace: string): Promise<DoctorCheck>[] {
-    const nodes = nodesOf(this.connection);
+  async checks(namespace: string): Promise<DoctorCheck[]> {
+    const { connection } = this;
+    // A Cluster client knows its nodes once it is connected.
+    if (connection.client.isCluster) await connection.request((client) => client.call('TIME')).catch(() => undefined);
+    const nodes = nodesOf(connection);
     const [first] = nodes as [RedisNode];
-    return [
+    return Promise.all([
       ...this.ofAll(nodes, serverChecks),
-      ...addressChecks(this.connection, first),
+      ...addressChecks(connection, first),
       ...this.ofAll(nodes, serviceChecks),
       ...this.ofAll(nodes, (node) => rightsChecks(node, namespace)),
-    ];
+    ]);
   }
 
   async time(): Promise<number> {
@@ -30,7 +33,7 @@ export class RedisDoctor implements StoreDoctor {
   }
 
   rights(namespace: string): string {
-    return usersFor(this.connection.keyPrefix + namespace);
+    return usersFor(this.connection.keyPrefix, namespace);
   }
 
   private ofAll(nodes: readonly RedisNode[], ask: (node: RedisNode) => readonly Promise<DoctorCheck>[]): Promise<DoctorCheck>[] {

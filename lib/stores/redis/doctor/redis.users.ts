@@ -21,16 +21,22 @@ const EXAMINES = words(
   'strlen zcard zcount hget hkeys scan config|get cluster|info slowlog|get latency|latest acl|whoami acl|getuser acl|dryrun',
 );
 
-/** The users of an app, of who only looks, of who frees keys, and of this doctor. @param prefix of all keys. */
-export function usersFor(prefix: string): string {
-  // Beside a key stand its fence and its queue, whose names begin with a brace.
-  const keys = prefix === '' ? '~*' : `~${globOf(prefix)}* ~{${globOf(prefix)}*`;
+/**
+ * The users of an app, of who only looks, of who frees keys, and of this doctor.
+ *
+ * @param keyPrefix of ioredis, which puts it before every name.
+ * @param namespace before every key.
+ */
+export function usersFor(keyPrefix: string, namespace: string): string {
+  const [first, start] = [globOf(keyPrefix), globOf(keyPrefix + namespace)];
+  // Beside a key stand its fence and its queue: the whole name in braces.
+  const keys = start === '' ? '~*' : `~${start}* ~${first}{${start}*`;
   const line = (name: string, channels: readonly string[], commands: readonly string[]): string =>
     `user ${name} on >secret ${keys} ${channels.map((channel) => `&${CHANNELS}${channel}`).join(' ')} ${commands.map((command) => `+${command}`).join(' ')}`;
   return [
     line('locks', ['*'], LOCKS),
     line('viewer', ['inbox:*', 'ops', 'ops:told'], LOOKS),
-    `${line('operator', ['*'], [...LOOKS, ...FREES])}${prefix === '' ? '' : ` ~${CHANNELS}audit`}`,
+    `${line('operator', ['*'], [...LOOKS, ...FREES])}${start === '' ? '' : ` ~${first}${CHANNELS}audit`}`,
     line('doctor', ['*'], [...LOCKS, ...EXAMINES]),
   ].join('\n');
 }
