@@ -60,6 +60,7 @@ const OUTLINE = {
     'Health checks': 'docs/health.md',
     Shutdown: 'docs/configuration.md#shutdown',
     'Inspect and free keys': 'docs/operate.md',
+    'Examine the store': 'docs/doctor.md',
     Troubleshooting: 'docs/troubleshooting.md',
     Upgrading: 'docs/upgrading.md',
   },

@@ -83,7 +83,8 @@ describe('the doctor of MariaDB', () => {
   });
 
   it.each([
-    ['another engine', 'ENGINE = MyISAM', 'bad', '`odd` is of MyISAM'],
+    ['another engine', 'MODIFY id varbinary(500) NOT NULL, ENGINE = Aria', 'bad', '`odd` is of Aria'],
+    ['short keys', 'MODIFY id varbinary(100)', 'bad', '`odd` has no id varbinary(2048)'],
     ['a column less', 'DROP fence', 'bad', '`odd` has no fence bigint'],
     ['no primary key', 'DROP PRIMARY KEY', 'bad', '`odd` has no PRIMARY KEY (id)'],
     ['another index', 'ADD INDEX ends (ends_at)', 'warn', '`odd` has other indexes: ends'],

@@ -34,7 +34,7 @@ describe('a user with one right less', () => {
   const states: Record<string, string> = { mutex: 'bad', sharing: 'bad', wakeUps: 'warn', info: 'warn' };
   it.each(rights)('is seen to lack %s (%s)', async (right, group) => {
     const rules = (await rulesOf('doctor')).filter((rule) => rule !== `+${right}`);
-    const { of } = await examined(await storeOf(rules));
+    const { of } = await examined(await storeOf(rules), { probe: 30 });
     expect(of('rights')).toMatchObject({ state: states[group], seen: `locks lacks ${right}` });
   });
 

@@ -49,8 +49,8 @@ export class Probe {
   private async run(): Promise<Finding> {
     const { mutex, key, owners } = this;
     const [first, second] = owners;
-    const take = (owner: string, queue = false) => this.ask('acquire', mutex.acquire({ key, owner, ttl: TTL, tokens: 1, queue }));
-    this.granted(await take(first));
+    const take = (step: string, owner: string, queue = false) => this.ask(step, mutex.acquire({ key, owner, ttl: TTL, tokens: 1, queue }));
+    this.granted(await take('acquire', first));
     this.expect((await this.ask('renew', mutex.renew([{ key, owner: first, ttl: TTL }])[0]!)) === 'renewed', 'the lease was lost');
     if (mutex.extend) {
       const extended = await this.ask('extend', mutex.extend({ key, owner: first, ttl: TTL, tokens: 1 }));
@@ -59,13 +59,12 @@ export class Probe {
     let reason = '';
     await mutex.wakeUps?.open((message) => (reason = message));
     const woken = this.listen(second);
-    this.expect(!(await take(second, true)).granted, 'two owners have the key');
+    this.expect(!(await take('queue', second, true)).granted, 'two owners have the key');
     const released = await this.ask('release', mutex.release({ key, owner: first, keepFor: 0 }));
     this.expect(released === 'released', 'the lease was lost');
     const start = now();
     const heard = await this.wakeUp(woken, start, reason);
-    this.step = 'hand over';
-    this.granted(await take(second));
+    this.granted(await take('hand over', second));
     const [before, after] = this.tokens;
     this.expect(before == null || after == null || after > before, `the fencing token did not grow, from ${before} to ${after}`);
     this.expect((await this.ask('release', mutex.release({ key, owner: second, keepFor: 0 }))) === 'released', 'the lease was lost');

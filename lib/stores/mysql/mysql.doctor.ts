@@ -136,7 +136,7 @@ export class MysqlDoctor implements StoreDoctor {
       const advice = 'Rename it, and run what mysqlSchema() gives.';
       if (engine !== 'InnoDB')
         return { state: 'bad', seen: `${this.table} is of ${engine}`, advice: `ALTER TABLE ${this.table} ENGINE = InnoDB`, ...because };
-      const missing = ['`id` varbinary', '`version` bigint', '`record` mediumtext', '`ends_at` bigint', '`fence` bigint'].filter(
+      const missing = ['`id` varbinary(2048)', '`version` bigint', '`record` mediumtext', '`ends_at` bigint', '`fence` bigint'].filter(
         (column) => !text.includes(column),
       );
       if (missing.length > 0 || !isKey) {
