@@ -196,15 +196,17 @@ describe('the clock of Redis', () => {
   it.each([-40_000, 40_000])('is seen to jump by %i ms', async (step) => {
     let asked = 0;
     const { of, verdict } = await behind(clockMovedBy(() => (++asked > 5 ? step : 0)));
-    const by = step.toLocaleString('en-US').slice(0, -3);
-    expect(of('clock')).toMatchObject({ state: 'bad', seen: expect.stringContaining(`jumped by ${by.slice(0, 3)}`) as string });
+    expect(of('clock')).toMatchObject({
+      state: 'bad',
+      seen: expect.stringMatching(step < 0 ? /^jumped by -(39|40),\d{3} ms in/ : /^jumped by (39|40),\d{3} ms in/) as string,
+    });
     expect(verdict.efficiency).toBe('no');
   });
 
   it('is seen to run fast', async () => {
     const start = performance.now();
     const { of } = await behind(clockMovedBy(() => (performance.now() - start) * 0.5));
-    expect(of('clock')).toMatchObject({ state: 'bad', seen: expect.stringContaining('off in') as string });
+    expect(of('clock')).toMatchObject({ state: 'bad', seen: expect.stringMatching(/ ms fast in /) as string });
   });
 
   it('may be another one than ours', async () => {

@@ -51,7 +51,7 @@ function speedOf(first: Reading, second: Reading): Finding {
   if (Math.abs(gained) > STEP + doubt) {
     return { state: 'bad', seen: `jumped by ${Math.round(gained).toLocaleString('en-US')} ms ${over}`, advice, limits };
   }
-  const seen = `${gained.toFixed(1)} ms off ${over}, measured to ± ${doubt.toFixed(1)} ms`;
+  const seen = `${Math.abs(gained).toFixed(1)} ms ${gained < 0 ? 'slow' : 'fast'} ${over}, measured to ± ${doubt.toFixed(1)} ms`;
   return Math.abs(gained) > MOST_DRIFT * time + doubt ? { state: 'bad', seen, advice, limits } : { seen };
 }
 
