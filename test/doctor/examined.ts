@@ -6,7 +6,7 @@ export const QUICK = 150;
 export interface Examined extends DoctorReport {
   /** @throws if there is none. */
   of(id: string): DoctorCheck;
-  /** Those that are not ok, as `id state`, sorted. */
+  /** Those that are not ok, as `id state`, sorted; without the time of a request, which depends on what else the machine does. */
   readonly notOk: readonly string[];
 }
 
@@ -25,7 +25,9 @@ export async function examined(
         if (!check) throw new Error(`no check ${id}`);
         return check;
       },
-      notOk: report.checks.flatMap(({ id, state }) => (state === 'ok' ? [] : [`${id} ${state}`])).sort(),
+      notOk: report.checks
+        .flatMap(({ id, state }) => (state === 'ok' || (id === 'round-trips' && state === 'warn') ? [] : [`${id} ${state}`]))
+        .sort(),
     };
   } finally {
     await locks.close();

@@ -38,6 +38,7 @@ describe('the doctor of', () => {
   it('memory', async () => {
     const { notOk, of } = await examined(memoryStore());
     expect(notOk).toEqual([]);
+    expect(of('round-trips')).toMatchObject({ state: 'ok' });
     expect(of('scope').seen).toContain('this process only');
   });
 
