@@ -54,6 +54,7 @@ export { waitGraph, type Deadlock, type DeadlockMember } from './core/inspect/wa
 export type { AcquireOptions, OnTimeout, TimeoutContext, UsingOptions } from './core/model/options.js';
 export type { LockEvents, LockListener } from './core/model/events.js';
 export type { LockLogger, LogDetails, LogKeys } from './core/model/lock-log.js';
+export type { CheckState, DoctorCheck, DoctorOptions, DoctorReport, DoctorVerdict } from './core/model/doctor-report.js';
 export type { LocksHealth } from './core/waiting/health.js';
 export type {
   CallTrace,

@@ -66,6 +66,7 @@ const OUTLINE = {
     Shutdown: 'docs/configuration.md#shutdown',
     'Inspect and free keys': 'docs/operate.md',
     'Command line': 'docs/cli.md',
+    'Examine the store': 'docs/doctor.md',
     Troubleshooting: 'docs/troubleshooting.md',
     Upgrading: 'docs/upgrading.md',
   },

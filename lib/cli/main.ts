@@ -4,6 +4,7 @@ import { constants } from 'node:os';
 import { parseArgs } from 'node:util';
 import type { Locks } from '../locks.js';
 import { optionsOf, type Command, type Session } from './command.js';
+import { doctor } from './doctor.js';
 import { EXIT, failureOf, usage } from './failure.js';
 import { Flags } from './flags.js';
 import { graph } from './graph.js';
@@ -15,7 +16,7 @@ import { run } from './run.js';
 import { show } from './show.js';
 import { watch } from './watch.js';
 
-const COMMANDS: Readonly<Record<string, Command>> = { ls, show, watch, graph, release, leader, run };
+const COMMANDS: Readonly<Record<string, Command>> = { ls, show, watch, graph, release, leader, run, doctor };
 
 const HELP = `Locks of nestjs-distributed-lock.
 

@@ -1,5 +1,7 @@
+import { examine } from '../doctor/doctor.js';
 import { Lifecycle } from '../holding/lifecycle.js';
 import { defined } from '../model/check-options.js';
+import type { DoctorOptions, DoctorReport } from '../model/doctor-report.js';
 import { LockConfigError } from '../model/errors.js';
 import { LockEventEmitter, type LockEvents, type LockListener } from '../model/events.js';
 import type { ForceOptions, ForceReply, KeyEvent, KeyName, KeyReport, ListOptions, WatchOptions } from '../model/key-report.js';
@@ -109,6 +111,18 @@ export abstract class OpenStore {
    */
   checkStore(name?: string): Promise<void> {
     return this.storeWatch.check(name);
+  }
+
+  /**
+   * Examines the store: whether its settings, its clock and its server can lose locks, whether this user may do all that locks need, and how long a
+   * request takes. It takes about as long as `probe`, and tries a lock on a key of its own. For a person, a start-up check or a test.
+   *
+   * @throws {StoreError} when the store cannot be reached, or refuses everything.
+   * @throws {LockConfigError} when an option is wrong.
+   */
+  async doctor(options?: DoctorOptions): Promise<DoctorReport> {
+    this.runtime.assertOpen('doctor');
+    return examine(this.store, this.namespace, () => this.runtime.createOwner(), options);
   }
 
   /** For readiness probes: asks the store once, changes nothing. @param within milliseconds to wait for the answer. Default: `requestTimeout`. */

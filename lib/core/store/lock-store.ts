@@ -1,6 +1,7 @@
 import type { Bus, Inspector } from './inspector.js';
 import type { LeaseDriver } from './lease-driver.js';
 import type { LatchDriver } from './latch-driver.js';
+import type { StoreDoctor } from './store-doctor.js';
 
 /** What a store says of its server. */
 export interface StoreReport {
@@ -36,6 +37,8 @@ export interface LockStore {
   readonly inspector?: Inspector;
   /** Without it, an operator sees what the store knows only. */
   readonly bus?: Bus;
+  /** Examines the server. Without it, only what locks do is examined. */
+  readonly doctor?: StoreDoctor;
   /** Calls back when the store goes away and when it is back, without a request where that is possible. The returned function stops. */
   watchState?(listener: StateListener): () => void;
   /** Asks the server what it is. Never rejects: what the server does not tell is left out. */

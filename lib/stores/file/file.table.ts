@@ -3,13 +3,14 @@ import { mkdirSync, readdirSync, rmSync } from 'node:fs';
 import { appendFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { StoreError } from '../../core/model/errors.js';
+import type { StoreDoctor } from '../../core/store/store-doctor.js';
 import type { StoreReport } from '../../core/store/lock-store.js';
 import { now } from '../../core/util/clock.js';
 import { type Change, type Found, type RecordTable, TOUCH, VOID } from '../records/record.table.js';
 import type { FileBus } from './file.bus.js';
 import { FileChain, isCode, type State, type Tail } from './file.chain.js';
 import { BOOT, clock, isOfDead, processesOf, withoutDead } from './file.host.js';
-import { reportOf } from './file.report.js';
+import { doctorOf, reportOf } from './file.report.js';
 import { FileWakeUps } from './file.wakeups.js';
 
 /** What operators took away. */
@@ -70,6 +71,10 @@ export class FileTable implements RecordTable {
 
   note(line: string): Promise<void> {
     return appendFile(join(this.directory, NOTES), `${line}\n`);
+  }
+
+  get doctor(): StoreDoctor {
+    return doctorOf(this.directory);
   }
 
   describe(): Promise<StoreReport> {

@@ -1,8 +1,11 @@
 import { supportedBy, type LockStore } from '../../core/store/lock-store.js';
+import { checkOf } from '../../core/store/store-doctor.js';
 import { recordDrivers } from '../records/record.store.js';
 import { MemoryBus } from './memory.bus.js';
 import { MemoryDesk } from './memory.desk.js';
 import { MemoryWakeUps } from './memory.wakeups.js';
+
+const SCOPE = { id: 'scope', name: 'who is excluded', touches: ['G2'] };
 
 /**
  * A store in the memory of this process, for tests and for apps that run as one process. Expiry, fencing tokens and waiting are as on Redis;
@@ -21,6 +24,7 @@ export function memoryStore(): LockStore {
       },
     }),
     bus: new MemoryBus(),
+    doctor: { checks: () => Promise.all([checkOf(SCOPE, () => ({ seen: 'locks exclude the callers of this process only' }))]) },
     supports(feature) {
       return supportedBy(this, feature);
     },

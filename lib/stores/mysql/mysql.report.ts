@@ -7,8 +7,7 @@ const OLDEST = { MariaDB: [10, 6], MySQL: [8, 0] } as const;
 export async function reportOf(client: MysqlClient): Promise<StoreReport> {
   const [row = []] = await client.run<Row[]>('SELECT VERSION(), @@autocommit, @@innodb_flush_log_at_trx_commit').catch(() => [] as Row[]);
   const [text = '', autocommit = 1, flush = 1] = row as [string?, number?, number?];
-  const name = text.includes('MariaDB') ? 'MariaDB' : 'MySQL';
-  const version = /^(?:5\.5\.5-)?(\d+\.\d+\.\d+)/.exec(text)?.[1];
+  const { name, version } = nameAndVersion(text);
   return {
     server: version === undefined ? name : `${name} ${version}`,
     wakesWaiters: false,
@@ -16,7 +15,12 @@ export async function reportOf(client: MysqlClient): Promise<StoreReport> {
   };
 }
 
-function ageAdvice(name: keyof typeof OLDEST, version?: string): string[] {
+/** Of what VERSION() gives. */
+export function nameAndVersion(text: string): { name: keyof typeof OLDEST; version: string | undefined } {
+  return { name: text.includes('MariaDB') ? 'MariaDB' : 'MySQL', version: /^(?:5\.5\.5-)?(\d+\.\d+\.\d+)/.exec(text)?.[1] };
+}
+
+export function ageAdvice(name: keyof typeof OLDEST, version?: string): string[] {
   const oldest = OLDEST[name];
   const [major = 0, minor = 0] = (version ?? oldest.join('.')).split('.').map(Number);
   const isTooOld = major < oldest[0] || (major === oldest[0] && minor < oldest[1]);

@@ -2,6 +2,9 @@ import { LockConfigError } from '../../core/model/errors.js';
 
 export const DEFAULT_TABLE = 'distributed_lock';
 
+/** The server's clock in milliseconds. UNIX_TIMESTAMP repeats an hour when the session's zone leaves summer time. */
+export const CLOCK = "(TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)) / 1000)";
+
 /** The `CREATE TABLE` statement for a migration. It changes nothing where the table is. */
 export function mysqlSchema({ table = DEFAULT_TABLE }: { table?: string } = {}): string {
   return `CREATE TABLE IF NOT EXISTS ${quoted(table)} (

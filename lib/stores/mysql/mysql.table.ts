@@ -4,11 +4,11 @@ import { now } from '../../core/util/clock.js';
 import type { Change, Found, RecordTable } from '../records/record.table.js';
 import type { Changed, MysqlClient, Row } from './mysql.client.js';
 import { isConflict } from './mysql.errors.js';
+import { MysqlDoctor } from './mysql.doctor.js';
 import { reportOf } from './mysql.report.js';
+import { CLOCK } from './mysql.schema.js';
 import { firstFenceOf, foundIn, inParts, MysqlStep, type Stored } from './mysql.step.js';
 
-/** The server's clock in milliseconds. UNIX_TIMESTAMP repeats an hour when the session's zone leaves summer time. */
-const CLOCK = "(TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)) / 1000)";
 const HOUR = 3_600_000;
 /** Milliseconds between two sweeps, at least; twice as many at most. */
 const SWEEP_INTERVAL = 300_000;
@@ -20,13 +20,16 @@ const PAGE = 1000;
  */
 export class MysqlTable implements RecordTable {
   readonly name = 'mysql';
+  readonly doctor: MysqlDoctor;
   private sweepAt = nextSweep();
 
   /** @param table its quoted name. */
   constructor(
     private readonly client: MysqlClient,
     private readonly table: string,
-  ) {}
+  ) {
+    this.doctor = new MysqlDoctor(client, table);
+  }
 
   get requestTimeout(): number {
     return this.client.requestTimeout;

@@ -1,7 +1,7 @@
 import type { StoreReport } from '../../core/store/lock-store.js';
 import type { Row } from './postgres.connection.js';
 
-const OLDEST = 12;
+export const OLDEST = 12;
 const QUESTION = `SELECT current_setting('server_version') AS version, current_setting('server_version_num')::int / 10000 AS major,
   pg_is_in_recovery() AS standby, current_setting('transaction_read_only') AS readonly, current_setting('synchronous_commit') AS commit,
   current_setting('fsync') AS fsync, current_setting('synchronous_standby_names') AS standbys,

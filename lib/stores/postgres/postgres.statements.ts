@@ -1,7 +1,7 @@
 import { LockConfigError } from '../../core/model/errors.js';
 
 /** The database's clock in milliseconds: when it is read, not when the transaction began, which is what `now()` tells. */
-const CLOCK = '(extract(epoch FROM clock_timestamp()) * 1000)::float8';
+export const CLOCK = '(extract(epoch FROM clock_timestamp()) * 1000)::float8';
 const WHOLE_CLOCK = `floor(${CLOCK})::bigint`;
 /** The first version of a row: later ones are larger, also those of a row that takes its place. */
 const FIRST_VERSION = '(extract(epoch FROM clock_timestamp()) * 1000000)::bigint';

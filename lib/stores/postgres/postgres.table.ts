@@ -3,6 +3,7 @@ import type { StateListener, StoreReport } from '../../core/store/lock-store.js'
 import { type Change, type Found, type RecordTable, TOUCH, VOID } from '../records/record.table.js';
 import type { PostgresConnection, Row } from './postgres.connection.js';
 import { isConflict, sqlStateOf, storeErrorOf } from './postgres.errors.js';
+import { PostgresDoctor } from './postgres.doctor.js';
 import { reportOf } from './postgres.report.js';
 import { PostgresState } from './postgres.state.js';
 import type { PostgresStatements } from './postgres.statements.js';
@@ -28,6 +29,7 @@ export class PostgresTable implements RecordTable {
   readonly name = 'postgres';
   readonly wakeUps: PostgresWakeUps | undefined;
   readonly bus: PostgresWakeUps['bus'] | undefined;
+  readonly doctor: PostgresDoctor;
   private readonly sweep: PostgresSweep;
   private readonly state: PostgresState;
 
@@ -41,6 +43,7 @@ export class PostgresTable implements RecordTable {
     const ask = (text: string, values: readonly unknown[]): Promise<readonly Row[]> => this.ask(text, values);
     if (connection.listener) this.wakeUps = new PostgresWakeUps(connection.listener, ask, requestTimeout);
     this.bus = this.wakeUps?.bus;
+    this.doctor = new PostgresDoctor(ask, statements);
     this.sweep = new PostgresSweep((most) => ask(statements.sweep, [HOUR, most]));
     this.state = new PostgresState(() => connection.ask('SELECT 1', []));
   }

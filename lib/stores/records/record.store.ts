@@ -16,12 +16,13 @@ export { readMessage } from './record.work.js';
  * @param table how the database is asked; it is closed with the store.
  */
 export function recordStore(table: RecordTable): LockStore {
-  const { name, requestTimeout, bus } = table;
+  const { name, requestTimeout, bus, doctor } = table;
   return {
     name,
     requestTimeout,
     ...recordDrivers(new RecordDesk(table), table),
     bus,
+    doctor,
     watchState: table.watchState && ((listener) => table.watchState!(listener)),
     describe: table.describe && (() => table.describe!()),
     supports(feature) {

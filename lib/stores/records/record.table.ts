@@ -1,6 +1,7 @@
 import type { Bus } from '../../core/store/inspector.js';
 import type { WakeUps } from '../../core/store/lease-driver.js';
 import type { LockStore } from '../../core/store/lock-store.js';
+import type { StoreDoctor } from '../../core/store/store-doctor.js';
 
 /** What {@link Change.expected} is for a key that has no record, or one that has ended by the table's clock. */
 export const VOID = 'void';
@@ -78,6 +79,8 @@ export interface RecordTable extends Pick<LockStore, 'name' | 'requestTimeout' |
   readonly bus?: Bus;
   /** The keys with this prefix that were used in the last hour, some at a time. Without it, keys can be inspected, but not listed. */
   keys?(prefix: string): AsyncIterable<readonly string[]>;
+  /** Examines the database. */
+  readonly doctor?: StoreDoctor;
   /** Keeps a line about a key that an operator took away. */
   note?(line: string): Promise<void>;
 }

@@ -6,6 +6,7 @@ import { defined, unknownOption } from '../../core/model/check-options.js';
 import { supportedBy, type LockStore } from '../../core/store/lock-store.js';
 import { RedisCountDownLatchDriver } from './count-down-latch.driver.js';
 import { RedisMutexDriver } from './mutex.driver.js';
+import { RedisDoctor } from './doctor/redis.doctor.js';
 import { RedisInspector } from './redis.inspector.js';
 import { RedisConnection, type RedisClient } from './redis.connection.js';
 import { reportOf } from './redis.report.js';
@@ -97,6 +98,7 @@ export function redisStore(given: RedisStoreOptions): LockStore {
     countDownLatch: new RedisCountDownLatchDriver(connection, wakeUps),
     inspector: new RedisInspector(connection, sharing.semaphore),
     bus: wakeUps.bus,
+    doctor: new RedisDoctor(connection),
     watchState: (listener) => state.watch(listener),
     describe: () => reportOf(connection),
     supports(feature) {

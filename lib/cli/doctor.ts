@@ -1,0 +1,41 @@
+import type { CheckState, DoctorCheck } from '../core/model/doctor-report.js';
+import type { Command } from './command.js';
+import { EXIT, usage } from './failure.js';
+import { red, type Output } from './output.js';
+
+const STATES: readonly CheckState[] = ['ok', 'warn', 'bad', 'unknown'];
+const INDENT = ' '.repeat(27);
+
+export const doctor: Command = {
+  words: [],
+  summary: 'examines the store: settings that lose locks, rights, clock, times (exit code 6)',
+  flags: {
+    acl: { type: 'boolean', help: 'also prints the users that the store needs, to copy' },
+    probe: { type: 'string', help: 'how long to measure (3s)' },
+    'no-probe': { type: 'boolean', help: 'writes nothing to the store: no lock is tried' },
+    strict: { type: 'boolean', help: 'exit code 6 also for a warning' },
+  },
+  async run({ flags, out, locks }) {
+    const within = flags.duration('probe');
+    if (within === 0) throw usage('--probe is a time from 1ms on, and --no-probe means none.');
+    if (within !== undefined && flags.has('no-probe')) throw usage('Give --probe or --no-probe, not both.');
+    const { rights, ...report } = await (await locks()).doctor({ probe: flags.has('no-probe') ? false : within });
+    out.json({ ...report, ...(flags.has('acl') && { rights: rights ?? null }) });
+    for (const check of report.checks) print(out, check);
+    if (flags.has('acl')) out.line(`\n${rights ?? `The ${report.store} store has no list of rights: see its page in the docs.`}`);
+    out.line(`\n${STATES.map((state) => `${report.checks.filter((check) => check.state === state).length} ${state}`).join(', ')}`);
+    out.line(report.verdict.text);
+    const isFound = report.checks.some(({ state }) => state === 'bad' || (state === 'warn' && flags.has('strict')));
+    return isFound ? EXIT.findings : EXIT.ok;
+  },
+};
+
+function print(out: Output, { id, state, seen, touches, advice }: DoctorCheck): void {
+  const word = state.padEnd(7);
+  out.line(`${state === 'bad' ? red(word) : word}  ${id.padEnd(16)}  ${seen}`);
+  if (advice !== '') out.line(`${INDENT}${touches.length === 0 ? '' : `${touchedBy(touches)}: `}${advice}`);
+}
+
+function touchedBy(touches: readonly string[]): string {
+  return touches.length > 3 ? 'all guarantees' : touches.join(', ');
+}

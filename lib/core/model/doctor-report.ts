@@ -1,0 +1,50 @@
+/** `'unknown'`: the store does not tell, or this user may not ask. It is never taken for `'ok'`. */
+export type CheckState = 'ok' | 'warn' | 'bad' | 'unknown';
+
+/** Two holders at the same time would only cost duplicate work; or they would cause damage. */
+export type Purpose = 'efficiency' | 'correctness';
+
+/** What the doctor has found about one thing. */
+export interface DoctorCheck {
+  /** Stays the same from version to version, such as `'eviction'`. */
+  readonly id: string;
+  readonly name: string;
+  readonly state: CheckState;
+  /** What was seen, in a few words. */
+  readonly seen: string;
+  /** The guarantees of docs/guarantees.md that depend on it, such as `'G2'`. */
+  readonly touches: readonly string[];
+  /** What to do; `''`: nothing. */
+  readonly advice: string;
+  /** What the locks cannot be used for, and why, as the end of a sentence. */
+  readonly limits?: { readonly purpose: Purpose; readonly because: string };
+}
+
+/** What the locks of a store can be used for. */
+export interface DoctorVerdict {
+  readonly efficiency: 'yes' | 'no' | 'unknown';
+  /** `'token'`: only if the resource checks the fencing token. */
+  readonly correctness: 'yes' | 'token' | 'no' | 'unknown';
+  /** The same as sentences, with the reasons. */
+  readonly text: string;
+}
+
+export interface DoctorReport {
+  readonly at: Date;
+  /** `'redis'`, `'postgres'`… */
+  readonly store: string;
+  readonly checks: readonly DoctorCheck[];
+  /** The smallest `keyTimeout` to use with this store from here, in milliseconds; `null`: it could not be measured. */
+  readonly leastKeyTimeout: number | null;
+  readonly verdict: DoctorVerdict;
+  /** The users that the store needs, to copy; only where it has such a list. */
+  readonly rights?: string;
+}
+
+export interface DoctorOptions {
+  /**
+   * Milliseconds that the measurements may take, each: the clock of the store is watched for two thirds of it, and a wake-up is waited for as long.
+   * `false`: nothing is written to the store, so that locks and wake-ups are not tried. Default 3,000.
+   */
+  probe?: number | false;
+}

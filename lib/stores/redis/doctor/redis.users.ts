@@ -1,0 +1,50 @@
+export const CHANNELS = 'nestjs-distributed-lock:';
+
+/** Commands that locks send, by what stops without them. */
+export const RIGHTS = {
+  mutex: words('eval evalsha time exists get mget set del pttl pexpire zadd zpopmin zrange zrank zrem zscore zrevrangebyscore'),
+  sharing: words('type pexpireat zrangebyscore zrevrange hexists hmget hset hincrby hdel hgetall'),
+  wakeUps: words('publish subscribe unsubscribe pubsub|numsub'),
+  info: words('info'),
+} as const;
+
+const LOCKS = words(
+  'eval evalsha publish subscribe unsubscribe info time exists get mget set del pttl pexpire zadd zpopmin zrange zrank zrem zscore',
+  'zrevrangebyscore pubsub|numsub type pexpireat zrangebyscore zrevrange hexists hmget hset hincrby hdel hgetall',
+);
+const LOOKS = words(
+  'eval evalsha info time type get strlen pttl zcard zcount zrange zrangebyscore zscore hget hexists hkeys pubsub|numsub publish subscribe',
+  'unsubscribe scan',
+);
+const FREES = words('exists set del zpopmin zrevrange zadd zrem pexpireat xadd');
+const EXAMINES = words(
+  'strlen zcard zcount hget hkeys scan config|get cluster|info slowlog|get latency|latest acl|whoami acl|getuser acl|dryrun',
+);
+
+/**
+ * The users of an app, of who only looks, of who frees keys, and of this doctor.
+ *
+ * @param keyPrefix of ioredis, which puts it before every name.
+ * @param namespace before every key.
+ */
+export function usersFor(keyPrefix: string, namespace: string): string {
+  const [first, start] = [globOf(keyPrefix), globOf(keyPrefix + namespace)];
+  // Beside a key stand its fence and its queue: the whole name in braces.
+  const keys = start === '' ? '~*' : `~${start}* ~${first}{${start}*`;
+  const line = (name: string, channels: readonly string[], commands: readonly string[]): string =>
+    `user ${name} on >secret ${keys} ${channels.map((channel) => `&${CHANNELS}${channel}`).join(' ')} ${commands.map((command) => `+${command}`).join(' ')}`;
+  return [
+    line('locks', ['*'], LOCKS),
+    line('viewer', ['inbox:*', 'ops', 'ops:told'], LOOKS),
+    `${line('operator', ['*'], [...LOOKS, ...FREES])}${start === '' ? '' : ` ~${first}${CHANNELS}audit`}`,
+    line('doctor', ['*'], [...LOCKS, ...EXAMINES]),
+  ].join('\n');
+}
+
+function globOf(text: string): string {
+  return text.replaceAll(/[*?[\]\\^]/g, (special) => `\\${special}`);
+}
+
+function words(...lines: readonly string[]): string[] {
+  return lines.flatMap((line) => line.split(' '));
+}

@@ -1,0 +1,35 @@
+import { Locks, type DoctorCheck, type DoctorOptions, type DoctorReport, type LockStore } from 'nestjs-distributed-lock/core';
+
+/** Milliseconds: enough to see a clock that is wrong. */
+export const QUICK = 150;
+
+export interface Examined extends DoctorReport {
+  /** @throws if there is none. */
+  of(id: string): DoctorCheck;
+  /** Those that are not ok, as `id state`, sorted; without the time of a request, which depends on what else the machine does. */
+  readonly notOk: readonly string[];
+}
+
+/** What the doctor says of a store, which is then closed. */
+export async function examined(
+  store: LockStore,
+  { namespace, ...options }: DoctorOptions & { namespace?: string } = {},
+): Promise<Examined> {
+  const locks = new Locks(store, { logger: false, namespace });
+  try {
+    const report = await locks.doctor({ probe: QUICK, ...options });
+    return {
+      ...report,
+      of(id) {
+        const check = report.checks.find((one) => one.id === id);
+        if (!check) throw new Error(`no check ${id}`);
+        return check;
+      },
+      notOk: report.checks
+        .flatMap(({ id, state }) => (state === 'ok' || (id === 'round-trips' && state === 'warn') ? [] : [`${id} ${state}`]))
+        .sort(),
+    };
+  } finally {
+    await locks.close();
+  }
+}

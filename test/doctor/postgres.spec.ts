@@ -1,0 +1,212 @@
+import pg from 'pg';
+import { postgresSchema, postgresStore, type PostgresStoreOptions } from 'nestjs-distributed-lock/postgres';
+import { startPgbouncer } from '../support/pgbouncer.js';
+import { startPostgres, type PostgresServer } from '../support/postgres-server.js';
+import { eventually } from '../support/eventually.js';
+import { examined, type Examined } from './examined.js';
+
+let server: PostgresServer;
+let admin: pg.Pool;
+const ends: (() => unknown)[] = [];
+beforeAll(async () => {
+  server = await startPostgres({ durable: true, config: ['max_wal_senders = 4', 'max_connections = 20'] });
+  admin = new pg.Pool({ ...server.connection, max: 1 });
+  admin.on('error', () => undefined);
+  await admin.query(postgresSchema());
+});
+afterEach(async () => {
+  for (const end of ends.splice(0).reverse()) await end();
+});
+afterAll(async () => {
+  await admin.end();
+  await server.stop();
+});
+
+const look = (options: Partial<PostgresStoreOptions> = {}): Promise<Examined> =>
+  examined(postgresStore({ url: server.url, requestTimeout: 5000, ...options } as PostgresStoreOptions));
+
+/** Undone when the test ends. */
+async function change(statement: string, undo: string): Promise<void> {
+  await admin.query(statement);
+  ends.push(() => admin.query(undo));
+}
+
+describe('the doctor of Postgres', () => {
+  it('finds nothing where all is well', async () => {
+    const { notOk, verdict, checks } = await look();
+    expect(notOk).toEqual([]);
+    expect(checks).toHaveLength(16);
+    expect(verdict).toMatchObject({ efficiency: 'yes', correctness: 'yes' });
+  });
+
+  it('finds commits that do not wait for the disk', async () => {
+    await change('ALTER DATABASE postgres SET synchronous_commit = off', 'ALTER DATABASE postgres RESET synchronous_commit');
+    const { of, verdict } = await look();
+    expect(of('durability')).toMatchObject({
+      state: 'warn',
+      seen: 'fsync on, synchronous_commit off, full_page_writes on',
+      touches: ['G2'],
+    });
+    expect(verdict.text).toBe(
+      'Efficiency: yes. Correctness: only with the fencing token checked at the resource, because a crash of this PostgreSQL server can lose locks that are held (durability).',
+    );
+  });
+
+  it('finds transactions that are read-only', async () => {
+    await change(
+      'ALTER DATABASE postgres SET default_transaction_read_only = on',
+      'SET transaction_read_only = off; ALTER DATABASE postgres RESET default_transaction_read_only',
+    );
+    const { of, verdict } = await look();
+    expect(of('writable')).toMatchObject({ state: 'bad', seen: 'read-only' });
+    expect(of('probe')).toMatchObject({ state: 'bad' });
+    expect(verdict.efficiency).toBe('no');
+  });
+
+  it('finds an asynchronous replica, a synchronous one, and that it is one', async () => {
+    const standby = await server.standby();
+    ends.push(() => standby.stop());
+    await eventually(async () =>
+      expect((await admin.query('SELECT FROM pg_stat_replication WHERE state = $1', ['streaming'])).rowCount).toBe(1),
+    );
+    const asynchronous = await look();
+    expect(asynchronous.of('replication')).toMatchObject({
+      state: 'warn',
+      seen: '1 replicas, 0 of them synchronous; synchronous_commit on',
+    });
+    expect(asynchronous.verdict).toMatchObject({ efficiency: 'yes', correctness: 'token' });
+    const ofStandby = await examined(postgresStore({ url: standby.url, requestTimeout: 5000 }));
+    expect(ofStandby.of('writable')).toMatchObject({ state: 'bad', seen: 'a standby' });
+    expect(ofStandby.verdict.efficiency).toBe('no');
+    await admin.query('CREATE ROLE outsider LOGIN');
+    await admin.query('GRANT SELECT, INSERT, UPDATE, DELETE ON distributed_lock TO outsider');
+    ends.push(() => admin.query('DROP OWNED BY outsider; DROP ROLE outsider'));
+    const seenByOutsider = await look({ url: server.url.replace('postgres@', 'outsider@') } as never);
+    expect(seenByOutsider.of('replication')).toMatchObject({ state: 'unknown' });
+    expect(seenByOutsider.verdict.correctness).toBe('token');
+    await admin.query("ALTER SYSTEM SET synchronous_standby_names = '*'");
+    ends.push(async () => {
+      await admin.query('ALTER SYSTEM RESET synchronous_standby_names');
+      await admin.query('SELECT pg_reload_conf()');
+    });
+    await admin.query('SELECT pg_reload_conf()');
+    await eventually(async () => expect((await admin.query("SELECT FROM pg_stat_replication WHERE sync_state = 'sync'")).rowCount).toBe(1));
+    expect((await look()).of('replication')).toMatchObject({ state: 'ok' });
+    await change('ALTER DATABASE postgres SET synchronous_commit = local', 'ALTER DATABASE postgres RESET synchronous_commit');
+    expect((await look()).of('replication')).toMatchObject({ state: 'warn' });
+  });
+
+  it('finds a table that is missing', async () => {
+    const { of, verdict } = await look({ table: 'absent' });
+    expect(of('table')).toMatchObject({
+      state: 'bad',
+      seen: '"absent" is missing',
+      advice: expect.stringContaining('CREATE TABLE') as string,
+    });
+    for (const id of ['indexes', 'rights', 'bloat']) expect(of(id)).toMatchObject({ state: 'unknown' });
+    expect(of('probe')).toMatchObject({ state: 'bad' });
+    expect(verdict.efficiency).toBe('no');
+  });
+
+  it.each([
+    ['a column of another type', 'ALTER TABLE odd ALTER fence TYPE text', 'bad', '"odd" has no fence bigint'],
+    ['a column less', 'ALTER TABLE odd DROP record', 'bad', '"odd" has no record text'],
+    ['no primary key', 'ALTER TABLE odd DROP CONSTRAINT odd_pkey', 'bad', '"odd" has no PRIMARY KEY (key)'],
+    ['no log', 'ALTER TABLE odd SET UNLOGGED', 'warn', '"odd" is UNLOGGED'],
+    ['full pages', 'ALTER TABLE odd RESET (fillfactor)', 'warn', '"odd", fillfactor 100'],
+  ])('finds a table with %s', async (_, statement, state, seen) => {
+    await change(postgresSchema({ table: 'odd' }), 'DROP TABLE odd');
+    await admin.query(statement);
+    expect((await look({ table: 'odd' })).of('table')).toMatchObject({ state, seen });
+  });
+
+  it('finds other indexes', async () => {
+    await change('CREATE INDEX ends_at_index ON distributed_lock (ends_at)', 'DROP INDEX ends_at_index');
+    expect((await look()).of('indexes')).toMatchObject({ state: 'warn', seen: 'ends_at_index' });
+  });
+
+  it('finds a table that is large for its rows', async () => {
+    await change(`${postgresSchema({ table: 'large' })}; ALTER TABLE large ALTER record SET STORAGE EXTERNAL`, 'DROP TABLE large');
+    await admin.query("INSERT INTO large SELECT i, 1, repeat('x', 1000000), 0, 0 FROM generate_series(1, 70) i");
+    await admin.query('DELETE FROM large');
+    await admin.query('ANALYZE large');
+    expect((await look({ table: 'large' })).of('bloat')).toMatchObject({ state: 'warn' });
+  });
+
+  it.each([
+    ['SELECT', 'bad'],
+    ['INSERT', 'bad'],
+    ['UPDATE', 'bad'],
+    ['DELETE', 'warn'],
+  ])('finds a user without the right to %s', async (right, state) => {
+    await change('CREATE ROLE guest LOGIN', 'DROP OWNED BY guest; DROP ROLE guest');
+    await admin.query('GRANT SELECT, INSERT, UPDATE, DELETE ON distributed_lock TO guest');
+    await admin.query(`REVOKE ${right} ON distributed_lock FROM guest`);
+    const { of } = await look({ url: server.url.replace('postgres@', 'guest@') } as never);
+    expect(of('rights')).toMatchObject({ state, seen: `guest lacks ${right}` });
+    expect(of('probe').state).toBe(right === 'DELETE' ? 'ok' : 'bad');
+  });
+
+  it('finds that there are few connections left', async () => {
+    const pool = new pg.Pool({ ...server.connection, max: 13 });
+    ends.push(() => pool.end());
+    const clients = await Promise.all(Array.from({ length: 13 }, () => pool.connect()));
+    ends.push(() => clients.forEach((client) => client.release()));
+    expect((await look({ max: 2 } as never)).of('connections')).toMatchObject({
+      state: 'warn',
+      seen: expect.stringMatching(/^1\d of 17$/) as string,
+    });
+  });
+
+  it('finds a pooler through which nothing is heard', async () => {
+    const pooler = await startPgbouncer({ to: server.connection });
+    ends.push(() => pooler.stop());
+    const { of, verdict } = await look({ url: pooler.url, prepare: false, requestTimeout: 1000 } as never);
+    expect(of('wake-ups')).toMatchObject({ state: 'warn' });
+    expect(of('probe')).toMatchObject({ state: 'ok' });
+    expect(verdict.correctness).toBe('yes');
+  });
+
+  it('finds that the clock has jumped, runs fast, or is another one', async () => {
+    const behind = async (moved: () => number): Promise<Examined> => {
+      const pool = new pg.Pool(server.connection);
+      ends.push(() => pool.end());
+      const query = async (text: string, values: unknown[]) => {
+        const { rows } = await pool.query<{ time: number }>(text, values);
+        return text.startsWith('SELECT (extract') ? rows.map(({ time }) => ({ time: time + moved() })) : rows;
+      };
+      return examined(postgresStore({ query, requestTimeout: 5000 }));
+    };
+    let asked = 0;
+    expect((await behind(() => (++asked > 5 ? -40_000 : 0))).of('clock')).toMatchObject({
+      state: 'bad',
+      seen: expect.stringContaining('jumped by -') as string,
+    });
+    const start = performance.now();
+    expect((await behind(() => (performance.now() - start) / 2)).of('clock')).toMatchObject({ state: 'bad' });
+    const other = await behind(() => 9000);
+    expect(other.of('clock')).toMatchObject({ state: 'ok' });
+    expect(other.of('clock-offset')).toMatchObject({ state: 'warn' });
+  });
+
+  it('finds a fencing token of the future', async () => {
+    const fence = (Date.now() + 3_600_000) * 1000;
+    await change(
+      `INSERT INTO distributed_lock VALUES ('order:1', 1, NULL, ${Date.now()}, ${fence})`,
+      "DELETE FROM distributed_lock WHERE key = 'order:1'",
+    );
+    expect((await look()).of('fences')).toMatchObject({ state: 'bad', seen: expect.stringContaining('order:1') as string });
+  });
+
+  it('finds a server that keeps nothing in a crash', async () => {
+    const careless = await startPostgres();
+    ends.push(() => careless.stop());
+    const { of } = await examined(postgresStore({ url: careless.url, schema: 'create', requestTimeout: 5000 }));
+    expect(of('durability')).toMatchObject({ state: 'warn', seen: 'fsync off, synchronous_commit on, full_page_writes off' });
+  });
+
+  it('is refused where there is no server', async () => {
+    const url = 'postgres://postgres@127.0.0.1:1/none';
+    await expect(examined(postgresStore({ url, requestTimeout: 500 }))).rejects.toThrow('ECONNREFUSED');
+  });
+});

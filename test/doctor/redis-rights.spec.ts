@@ -1,0 +1,110 @@
+// What the doctor says to Redis users that may not do everything.
+import { redisStore } from 'nestjs-distributed-lock/redis';
+import { RIGHTS } from '../../lib/stores/redis/doctor/redis.users.js';
+import { read } from '../support/markdown.js';
+import { useRedis } from '../stores/redis/setting.js';
+import { examined } from './examined.js';
+
+// ioredis prints that it skips its ready check.
+jest.spyOn(console, 'warn').mockReturnValue();
+
+const setting = useRedis({ args: ['--appendonly', 'yes', '--appendfsync', 'always'] });
+
+/** A store of a user with these rules, beside a password. */
+async function storeOf(rules: readonly string[], keyPrefix = '') {
+  await setting.redis.acl('SETUSER', 'locks', 'reset', 'on', '>secret', ...rules);
+  setting.finally(() => setting.redis.acl('DELUSER', 'locks'));
+  const options = { ...setting.server.connection, username: 'locks', password: 'secret', disconnectTimeout: 100, keyPrefix };
+  return redisStore({ options, requestTimeout: 5000 });
+}
+
+/** What `doctor --acl` prints for a user, as rules. */
+async function rulesOf(name: string, { keyPrefix = '', namespace = '' } = {}): Promise<string[]> {
+  const store = redisStore({ options: { ...setting.server.connection, disconnectTimeout: 100, keyPrefix } });
+  const { rights = '' } = await examined(store, { namespace });
+  return linesOf(rights, name).split(' ').slice(4);
+}
+
+function linesOf(text: string, name: string): string {
+  return new RegExp(`^user ${name} on >secret .+$`, 'm').exec(text)![0];
+}
+
+describe('a user with one right less', () => {
+  const rights = Object.entries(RIGHTS).flatMap(([group, names]) => names.map((name): [string, string] => [name, group]));
+  const states: Record<string, string> = { mutex: 'bad', sharing: 'bad', wakeUps: 'warn', info: 'warn' };
+  it.each(rights)('is seen to lack %s (%s)', async (right, group) => {
+    const rules = (await rulesOf('doctor')).filter((rule) => rule !== `+${right}`);
+    const { of } = await examined(await storeOf(rules), { probe: 30 });
+    expect(of('rights')).toMatchObject({ state: states[group], seen: `locks lacks ${right}` });
+  });
+
+  it('is seen to lack the keys of a namespace, or the channels', async () => {
+    const rules = await rulesOf('doctor');
+    const elsewhere = rules.map((rule) => (rule === '~*' ? '~other:*' : rule));
+    const { of, verdict } = await examined(await storeOf(elsewhere), { namespace: 'shop:' });
+    expect(of('rights')).toMatchObject({ state: 'bad', seen: expect.stringContaining('set') as string });
+    expect(of('probe')).toMatchObject({ state: 'bad', seen: expect.stringContaining('acquire failed: ') as string });
+    expect(of('wake-ups')).toMatchObject({ state: 'unknown' });
+    expect(verdict).toMatchObject({ efficiency: 'no', correctness: 'no' });
+    const deaf = await examined(await storeOf(rules.filter((rule) => !rule.startsWith('&'))));
+    expect(deaf.of('rights')).toMatchObject({ state: 'warn', seen: 'locks lacks publish, subscribe' });
+    expect(deaf.of('wake-ups')).toMatchObject({ state: 'warn', seen: expect.stringContaining('poll instead') as string });
+    expect(deaf.verdict.correctness).toBe('yes');
+  });
+});
+
+describe('what is hidden', () => {
+  it('is unknown to a user of an app, and never ok', async () => {
+    const { notOk, verdict, of } = await examined(await storeOf(await rulesOf('locks')));
+    expect(notOk).toEqual([
+      'fences unknown',
+      'idle-connections unknown',
+      'keys unknown',
+      'login unknown',
+      'persistence unknown',
+      'pubsub-buffer unknown',
+      'rights unknown',
+      'slow-scripts unknown',
+    ]);
+    expect(of('persistence').seen).toMatch(/^not known: .*NOPERM/);
+    expect(verdict.text).toBe(
+      'Efficiency: yes. Correctness: only with the fencing token checked at the resource, because it is unknown whether this Redis has written a grant to the disk when it answers (persistence).',
+    );
+  });
+
+  it('is everything about the server without INFO', async () => {
+    const rules = (await rulesOf('doctor')).filter((rule) => rule !== '+info');
+    const { of, verdict } = await examined(await storeOf(rules));
+    for (const id of [
+      'version',
+      'eviction',
+      'evicted',
+      'memory',
+      'persistence',
+      'replication',
+      'clients',
+      'address',
+      'cluster',
+      'pubsub-buffer',
+    ]) {
+      expect([id, of(id).state]).toEqual([id, 'unknown']);
+    }
+    expect(verdict).toMatchObject({ efficiency: 'unknown', correctness: 'unknown' });
+  });
+});
+
+describe('the users that the doctor prints', () => {
+  it('are those of the docs', async () => {
+    const { rights = '' } = await examined(redisStore({ options: setting.server.connection }));
+    expect(linesOf(rights, 'locks')).toBe(linesOf(read('docs/waiting.md'), 'locks'));
+    for (const name of ['viewer', 'operator']) expect(linesOf(rights, name)).toBe(linesOf(read('docs/operate.md'), name));
+  });
+
+  it('are enough for the doctor, and for keys with prefix and namespace only', async () => {
+    const where = { keyPrefix: 'app[1]:', namespace: 'shop:' };
+    const rules = await rulesOf('doctor', where);
+    expect(rules.filter((rule) => rule.startsWith('~'))).toEqual(['~app\\[1\\]:shop:*', '~app\\[1\\]:{app\\[1\\]:shop:*']);
+    const { notOk } = await examined(await storeOf(rules, where.keyPrefix), { namespace: where.namespace });
+    expect(notOk).toEqual([]);
+  });
+});
