@@ -85,15 +85,20 @@ export function mysql2(connection: Mysql2Connection): Run {
   return Object.assign(
     async (sql: string, params: readonly string[]) => {
       const result = await promised.query(sql, [...params]);
-      const header = (Array.isArray(result) ? result[0] : undefined) as { serverStatus?: number } | undefined;
-      const isWrite = typeof header?.serverStatus === 'number';
-      if (isWrite && !isDefinition(sql) && !(header.serverStatus! & IN_TRANSACTION))
+      // Rows do not tell of a transaction.
+      const status = serverStatusOf(result) ?? serverStatusOf(await promised.query('DO 0', []));
+      if (!isDefinition(sql) && status !== undefined && !(status & IN_TRANSACTION))
         throw refused('mysql2', 'a connection without an open transaction');
       isOpen ??= untilItEnds(core);
       return rowsOf(result);
     },
     { isOpen: () => isOpen?.() ?? false },
   );
+}
+
+function serverStatusOf(result: unknown): number | undefined {
+  const header = (Array.isArray(result) ? result[0] : undefined) as { serverStatus?: number } | undefined;
+  return header?.serverStatus;
 }
 
 /** Statements that end a transaction, or begin the next one. */

@@ -26,7 +26,7 @@ afterAll(async () => {
 
 const urlOf = (user = 'root') => `mysql://${user}@127.0.0.1:${server.port}/shop`;
 const look = (options: Partial<MysqlStoreOptions> & { url?: string } = {}): Promise<Examined> =>
-  examined(mysqlStore({ url: urlOf(), requestTimeout: 5000, ...options } as MysqlStoreOptions));
+  examined(mysqlStore({ url: urlOf(), requestTimeout: 5000, ...options }));
 
 /** Undone when the test ends. */
 async function change(statement: string, undo: string): Promise<void> {
@@ -110,7 +110,7 @@ describe('the doctor of MariaDB', () => {
   it('finds that there are few connections left', async () => {
     const others = await Promise.all(Array.from({ length: 15 }, () => createConnection(server.connection)));
     ends.push(() => Promise.all(others.map((other) => other.end())));
-    expect((await look({ max: 2 } as never)).of('connections')).toMatchObject({
+    expect((await look({ max: 2 })).of('connections')).toMatchObject({
       state: 'warn',
       seen: expect.stringMatching(/^1\d of 20$/) as string,
     });

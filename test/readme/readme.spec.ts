@@ -12,8 +12,7 @@ const snippets = blocks.filter(({ language, where }) => language === 'ts' && !wh
 describe('snippets', () => {
   it.each(snippets)('$where is a region of a tested file', ({ text }) => {
     const names = regions.filter((region) => region.text === text).map(({ name }) => name);
-    if (names.length !== 1)
-      throw new Error(`This block is no region of a tested file (or of several):\n${text}`);
+    if (names.length !== 1) throw new Error(`This block is no region of a tested file (or of several):\n${text}`);
   });
 
   it('are all there is of code: no block escapes the check by its language', () => {

@@ -33,8 +33,8 @@ export class FileBus implements Bus {
     return Promise.resolve(() => void this.listeners.delete(listener));
   }
 
-  publish(topic: BusTopic, text: string): Promise<number> {
-    return Promise.resolve(this.post.tellAll(`${MARK}${topic}\n${text}`));
+  async publish(topic: BusTopic, text: string): Promise<number> {
+    return this.post.tellAll(`${MARK}${topic}\n${text}`);
   }
 
   /** Whether the text is one of a topic. */

@@ -138,11 +138,18 @@ export class FileChain {
   }
 
   private read(number: number): State | undefined {
+    let text: string;
     try {
-      return JSON.parse(readFileSync(this.pathOf(number), 'utf8')) as State;
+      text = readFileSync(this.pathOf(number), 'utf8');
     } catch (error) {
       if (isCode(error, 'ENOENT')) return undefined;
       throw error;
+    }
+    try {
+      return JSON.parse(text) as State;
+    } catch {
+      // The host crashed before it was on the disk, and its processes with it. Tokens go on by the clock.
+      return { id: `broken:${number}`, previous: '', key: '', record: null, endsAt: 0, fence: 0, at: 0, boot: '', processes: {} };
     }
   }
 

@@ -18,7 +18,7 @@ export type Processes = Readonly<Record<string, string>>;
 
 /** What a lease record has of its holders and waiters. */
 interface Owners {
-  readonly holds?: { readonly owner: string; readonly ttl: number; readonly token: number | null; endsAt: number }[];
+  readonly holds?: { readonly owner: string; readonly keepUntil?: number; endsAt: number }[];
   queue?: { readonly owner: string }[];
 }
 
@@ -33,7 +33,7 @@ export function processesOf(record: string | null, last: Processes = {}): Proces
 
 /**
  * The record without those who wait in processes that are gone, and with their holds ended. A hold that may have a `minHold`, which outlives its
- * process, is left: it is so for its first `ttl`. A pid that is in use again counts as alive.
+ * process, is left. A pid that is in use again counts as alive.
  */
 export function withoutDead(record: string, processes: Processes): string {
   const dead = new Set(Object.keys(processes).filter((name) => processes[name] === PID_NAMESPACE && name !== HERE && isDead(name)));
@@ -43,9 +43,8 @@ export function withoutDead(record: string, processes: Processes): string {
     const { host, pid } = partsOf(owner) ?? {};
     return dead.has(`${host}:${pid}`) && ownerOf(owner) === owner;
   };
-  // Tokens are times.
-  const granted = Date.now();
-  for (const hold of owners.holds ?? []) if (isGone(hold.owner) && (hold.token ?? 0) / 1000 + hold.ttl <= granted) hold.endsAt = 0;
+  const time = clock();
+  for (const hold of owners.holds ?? []) if (isGone(hold.owner) && (hold.keepUntil ?? 0) <= time) hold.endsAt = 0;
   if (owners.queue) owners.queue = owners.queue.filter(({ owner }) => !isGone(owner));
   return JSON.stringify(owners);
 }

@@ -8,7 +8,7 @@ import type { StoreReport } from '../../core/store/lock-store.js';
 import { now } from '../../core/util/clock.js';
 import { type Change, type Found, type RecordTable, TOUCH, VOID } from '../records/record.table.js';
 import type { FileBus } from './file.bus.js';
-import { FileChain, isCode, type State, type Tail } from './file.chain.js';
+import { FileChain, isCode, tryTo, type State, type Tail } from './file.chain.js';
 import { BOOT, clock, isOfDead, processesOf, withoutDead } from './file.host.js';
 import { doctorOf, reportOf } from './file.report.js';
 import { FileWakeUps } from './file.wakeups.js';
@@ -89,19 +89,22 @@ export class FileTable implements RecordTable {
   /** Removes what nobody needs: keys that have been free for so many milliseconds, and what processes have left that are gone. */
   async sweep(endedFor = HOUR): Promise<void> {
     for (const name of namesIn(this.keysFolder)) {
-      const chain = this.chain(name);
-      const tail = chain.last();
-      if (tail && hasEnded(tail.state, clock() - endedFor)) {
-        const { key, fence } = tail.state;
-        const last: State = { ...this.stateOf({ key, record: null, endsAt: 0 }, fence, tail), isLast: true };
-        // The next look removes the directory.
-        if (chain.add(last, tail)) chain.last();
-      }
+      // One that another user may not write to does not keep the others.
+      tryTo(() => this.sweepKey(this.chain(name), endedFor));
       await turn();
     }
     for (const folder of [this.inboxes, this.drafts]) {
       for (const name of namesIn(folder)) if (isOfDead(name)) rmSync(join(folder, name), { recursive: true, force: true });
     }
+  }
+
+  private sweepKey(chain: FileChain, endedFor: number): void {
+    const tail = chain.last();
+    if (!tail || !hasEnded(tail.state, clock() - endedFor)) return;
+    const { key, fence } = tail.state;
+    const last: State = { ...this.stateOf({ key, record: null, endsAt: 0 }, fence, tail), isLast: true };
+    // The next look removes the directory.
+    if (chain.add(last, tail)) chain.last();
   }
 
   /** Of a key, by the name of its directory. */

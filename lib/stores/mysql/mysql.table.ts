@@ -119,7 +119,12 @@ export class MysqlTable implements RecordTable {
 
   /** Those that were made find their version, unless somebody has changed the row since. */
   private async sort(steps: readonly MysqlStep[], count: number) {
-    const { rows, time } = await this.find(steps);
+    const { rows, time } = await this.find(steps).catch((error: unknown) => {
+      // Changes have been made before it.
+      if (count > 0 && error instanceof StoreError && error.isUnsent)
+        throw new StoreError(error.message, { transient: error.transient, cause: error });
+      throw error;
+    });
     const rest: MysqlStep[] = [];
     for (const step of steps) {
       const row = rows.get(step.change.key);

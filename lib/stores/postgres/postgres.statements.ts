@@ -5,6 +5,8 @@ export const CLOCK = '(extract(epoch FROM clock_timestamp()) * 1000)::float8';
 const WHOLE_CLOCK = `floor(${CLOCK})::bigint`;
 /** The first version of a row: later ones are larger, also those of a row that takes its place. */
 const FIRST_VERSION = '(extract(epoch FROM clock_timestamp()) * 1000000)::bigint';
+/** By the clock: a crash may undo a lazy change, and the version that it gave must not come again. */
+const NEXT_VERSION = `greatest(t.version + 1, ${FIRST_VERSION})`;
 /** The commit does not wait for the disk. It ends with the transaction. */
 const LAZY = `set_config('synchronous_commit', 'off', true) AS lazy`;
 
@@ -37,7 +39,7 @@ export class PostgresStatements {
     const there = `t.version::text, CASE WHEN ${live('t')} THEN t.record END AS record, t.fence::float8, ${CLOCK} AS time`;
     this.look = `SELECT ${there} FROM (SELECT 1) one LEFT JOIN ${table} t ON t.key = $1::text`;
     this.looks = `SELECT c.i::int, ${there} FROM unnest($1::text[]) WITH ORDINALITY AS c (key, i) LEFT JOIN ${table} t ON t.key = c.key`;
-    this.touch = `UPDATE ${table} t SET version = version + 1 WHERE key = $1::text RETURNING ${columns(there, LAZY)}`;
+    this.touch = `UPDATE ${table} t SET version = ${NEXT_VERSION} WHERE key = $1::text RETURNING ${columns(there, LAZY)}`;
     this.page = `SELECT key FROM ${table} WHERE key > $1::text AND starts_with(key, $2::text) AND ($3::text IS NULL OR key < $3::text)
       AND ends_at > ${CLOCK} - $4::float8 ORDER BY key LIMIT $5::int`;
     this.sweep = `DELETE FROM ${table} WHERE key IN
@@ -46,7 +48,7 @@ export class PostgresStatements {
 
   /** Of one version. Values: key, record, end, tokens, fence, notBefore, version, and the inboxes and texts of the messages. */
   swap({ isLazy, isTold }: Manner): string {
-    return `UPDATE ${this.table} SET version = version + 1, record = $2::text, ends_at = greatest($3::bigint, ${WHOLE_CLOCK}),
+    return `UPDATE ${this.table} t SET version = ${NEXT_VERSION}, record = $2::text, ends_at = greatest($3::bigint, ${WHOLE_CLOCK}),
         fence = greatest(fence + $4::bigint, $5::bigint)
       WHERE key = $1::text AND $6::float8 <= ${CLOCK} AND version = $7::bigint
       RETURNING ${columns(`version::text, fence::float8, ${CLOCK} AS time`, isLazy ? LAZY : '', isTold ? told('$8', '$9') : '')}`;
@@ -61,7 +63,7 @@ export class PostgresStatements {
     return `WITH w AS (INSERT INTO ${table} AS t (key, version, record, ends_at, fence)
         SELECT $1::text, ${FIRST_VERSION}, $2::text, greatest($3::bigint, ${WHOLE_CLOCK}), greatest($4::bigint, $5::bigint)
         WHERE $6::float8 <= ${CLOCK} AND NOT EXISTS (SELECT FROM ${table} o WHERE o.key = $1::text AND ${live('o')})
-        ON CONFLICT (key) DO UPDATE SET version = t.version + 1, record = excluded.record, ends_at = excluded.ends_at,
+        ON CONFLICT (key) DO UPDATE SET version = ${NEXT_VERSION}, record = excluded.record, ends_at = excluded.ends_at,
           fence = greatest(t.fence + $4::bigint, $5::bigint) WHERE t.ends_at <= ${CLOCK}
         RETURNING ${columns('version, fence', isLazy ? LAZY : '', isTold ? told('$7', '$8') : '')})
       SELECT w.version IS NOT NULL AS written, coalesce(w.version, t.version)::text AS version, coalesce(w.fence, t.fence)::float8 AS fence,
@@ -82,7 +84,7 @@ export class PostgresStatements {
         ${isTold ? ', $8::text[]' : ''}) WITH ORDINALITY AS c (key, record, ends_at, tokens, fence, not_before, version ${isTold ? ', messages' : ''}, i)),
       l AS MATERIALIZED (SELECT c.* FROM c JOIN ${table} t ON t.key = c.key
         WHERE ${isPossible} AND (t.version = c.version OR (c.version IS NULL AND t.ends_at <= ${CLOCK})) FOR NO KEY UPDATE OF t SKIP LOCKED),
-      u AS (UPDATE ${table} t SET version = t.version + 1, record = l.record, ends_at = greatest(l.ends_at, ${WHOLE_CLOCK}),
+      u AS (UPDATE ${table} t SET version = ${NEXT_VERSION}, record = l.record, ends_at = greatest(l.ends_at, ${WHOLE_CLOCK}),
           fence = greatest(t.fence + l.tokens, l.fence) FROM l WHERE t.key = l.key
         RETURNING ${columns('l.i, t.version, t.fence', lazy, isTold ? toldOf('l.messages') : '')}),
       n AS (INSERT INTO ${table} AS t (key, version, record, ends_at, fence)

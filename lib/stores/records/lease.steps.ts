@@ -166,6 +166,7 @@ function drop(work: RecordWork, record: LeaseRecord, owner: string): Hold | unde
 function prolong(work: RecordWork, hold: Hold, ttl: number): void {
   const endsAt = work.time.late + ttl;
   if (hold.endsAt >= endsAt) return;
+  if (hold.token === null || ttl > hold.ttl) hold.keepUntil = endsAt;
   hold.endsAt = endsAt;
   hold.ttl = ttl;
   work.changed(true);

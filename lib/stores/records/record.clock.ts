@@ -11,7 +11,7 @@ const DRIFT = 0.001;
 const WALL = 1e12;
 
 /** How much later the table's clock is than ours, by one reply: between two bounds, a trip apart. */
-interface Sample {
+export interface Sample {
   readonly least: number;
   readonly most: number;
   readonly at: number;
@@ -36,25 +36,40 @@ export class RecordClock {
     return { early: time + least, late, micros: Math.floor((late < WALL ? Date.now() : late) * 1000) };
   }
 
+  /** By what {@link time} was told last. */
+  get basis(): Sample | undefined {
+    return this.sample;
+  }
+
   /** Another server may answer next time. */
   forget(): void {
     this.sample = undefined;
   }
 
   /**
-   * Learns from a reply. Returns false if the table's clock has been set forward since: what was written with the times of before ends too early.
+   * Learns from a reply.
    *
    * @param sentAt when the request was sent, on our clock.
    */
-  hear(told: number, sentAt: number): boolean {
+  hear(told: number, sentAt: number): void {
     const at = now();
     const heard = { least: told - at, most: told - sentAt, at };
     const { sample } = this;
-    const slack = sample ? 1 + (at - sample.at) * DRIFT : 0;
+    const slack = sample ? slackOf(sample, at) : 0;
     const isForward = sample !== undefined && heard.least > sample.most + slack;
     const isBack = sample !== undefined && heard.most < sample.least - slack;
     const isNarrower = sample === undefined || heard.most - heard.least <= sample.most - sample.least;
     if (isForward || isBack || isNarrower || at > sample.at + RENEWED_AFTER) this.sample = heard;
-    return !isForward;
   }
+
+  /** Whether the table's clock has been set forward since: what was written with the times of before ends too early. @param basis of those times. */
+  isSetForward(told: number, basis: Sample | undefined): boolean {
+    if (!basis) return false;
+    const at = now();
+    return told - at > basis.most + slackOf(basis, at);
+  }
+}
+
+function slackOf({ at }: Sample, time: number): number {
+  return 1 + (time - at) * DRIFT;
 }

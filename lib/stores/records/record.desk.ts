@@ -4,7 +4,7 @@ import { after } from '../../core/util/clock.js';
 import { detached } from '../../core/util/detached.js';
 import { LinkedEntry } from '../../core/util/linked-list.js';
 import { RecordClock } from './record.clock.js';
-import { RecordPost, type Answer } from './record.post.js';
+import { RecordPost } from './record.post.js';
 import { TOUCH, VOID, type Change, type Found, type Message, type RecordTable } from './record.table.js';
 import { RecordWork, type KeyRecord } from './record.work.js';
 
@@ -105,13 +105,15 @@ export class RecordDesk implements Desk {
       const attempt = mustLook ? undefined : this.attempt(key, seen, live);
       if (attempt && !attempt.work.isChanged && isFresh) return this.reply(live, attempt.outcomes);
       const change = attempt?.work.isChanged ? attempt.change : lookAt(key, mustTouch ? TOUCH : undefined);
-      const answer = await this.exchange(change, live);
-      if (!answer) return this.doubt(key);
-      const { found, isInTime } = answer;
+      const { basis } = this.clock;
+      const found = await this.exchange(change, live);
+      if (!found) return this.doubt(key);
       [isFresh, isOld, mustTouch] = [true, false, false];
       if (attempt && found.written) {
         this.remember(key, { version: found.version, record: change.record, fence: found.fence });
-        if (!isInTime) throw new StoreError("The store's clock was set forward.", { key, transient: true });
+        if (found.time !== undefined && this.clock.isSetForward(found.time, basis)) {
+          throw new StoreError("The store's clock was set forward.", { key, transient: true });
+        }
         this.deliver(attempt.own);
         return this.reply(live, attempt.outcomes, change.tokens > 0 ? found.fence - change.fence : 0);
       }
@@ -132,7 +134,7 @@ export class RecordDesk implements Desk {
   private attempt(key: string, seen: Seen = { version: VOID, record: null, fence: 0 }, asks: readonly Ask[]) {
     const record = seen.record === null ? undefined : (JSON.parse(seen.record) as KeyRecord);
     const { time } = this.clock;
-    const work = new RecordWork(key, record, time, seen.fence, seen.mayBeOutdated);
+    const work = new RecordWork(key, record, time, seen.fence, seen.mayBeOutdated ? 3 * this.table.requestTimeout : 0);
     const outcomes = asks.map(({ step }): Outcome => {
       try {
         return { reply: step(work) };
@@ -161,7 +163,7 @@ export class RecordDesk implements Desk {
   }
 
   /** `undefined`: all who ask have ended. */
-  private async exchange(change: Change, asks: readonly Ask[]): Promise<Answer | undefined> {
+  private async exchange(change: Change, asks: readonly Ask[]): Promise<Found | undefined> {
     let left = asks.length;
     return new Promise((resolve, reject) => {
       const takeBack = this.post.send(change, resolve, reject);

@@ -4,15 +4,9 @@ import type { Change, Found, RecordTable } from './record.table.js';
 
 const MOST_AT_ONCE = 256;
 
-export interface Answer {
-  readonly found: Found;
-  /** Whether the times that were written are right. */
-  readonly isInTime: boolean;
-}
-
 interface Outgoing {
   readonly change: Change;
-  readonly resolve: (answer: Answer) => void;
+  readonly resolve: (found: Found) => void;
   readonly reject: (error: unknown) => void;
 }
 
@@ -30,7 +24,7 @@ export class RecordPost {
   ) {}
 
   /** The returned function takes the change back, if it has not been sent yet. */
-  send(change: Change, resolve: (answer: Answer) => void, reject: (error: unknown) => void): () => void {
+  send(change: Change, resolve: (found: Found) => void, reject: (error: unknown) => void): () => void {
     const outgoing = { change, resolve, reject };
     if (this.outgoing.push(outgoing) === 1) setImmediate(() => this.flush());
     return () => void (this.outgoing = this.outgoing.filter((other) => other !== outgoing));
@@ -45,7 +39,10 @@ export class RecordPost {
         const replies = this.table.exchange(some.map(({ change }) => change));
         for (const [index, { resolve, reject }] of some.entries()) {
           (replies[index] as Promise<Found>).then(
-            (found) => resolve({ found, isInTime: found.time === undefined || this.clock.hear(found.time, sentAt) }),
+            (found) => {
+              if (found.time !== undefined) this.clock.hear(found.time, sentAt);
+              resolve(found);
+            },
             (error: unknown) => {
               this.clock.forget();
               reject(error);

@@ -32,6 +32,8 @@ export interface Hold {
   ttl: number;
   /** The last token of its last grant; `null`: it is an offer, or kept. */
   token: number | null;
+  /** The end of the grant, or of a longer lease that was asked for since: a `minHold` may last until then, also if the process dies. */
+  keepUntil?: number;
   /** Of an offer: whom it was sent to. */
   readonly inbox?: string;
 }
@@ -78,7 +80,7 @@ export interface TableTime {
 
 /** Milliseconds for which a queue is kept in which nobody asks. */
 export const QUEUE_LIFE = 60_000;
-/** Milliseconds in which a request of unknown outcome may still arrive. */
+/** Milliseconds in which a request of unknown outcome may still arrive, at least. */
 const LATE = 10_000;
 
 /** The record of one key while requests change it, and what is to be written with it. */
@@ -98,20 +100,25 @@ export class RecordWork {
   /**
    * @param record is changed in place.
    * @param fence the last token that was reserved; 0: none is known.
-   * @param mayBeOutdated whether requests of unknown outcome may still arrive at the table.
+   * @param arrivesFor milliseconds for which a request of unknown outcome may still arrive at the table; 0: there is none.
    */
   constructor(
     readonly key: string,
     public record: KeyRecord | undefined,
     readonly time: TableTime,
     public fence: number,
-    readonly mayBeOutdated = false,
+    private readonly arrivesFor = 0,
   ) {
     const { notVoidUntil = 0 } = record ?? {};
-    this.notVoidUntil = mayBeOutdated ? time.late + LATE : notVoidUntil > time.early ? notVoidUntil : 0;
+    this.notVoidUntil = arrivesFor > 0 ? time.late + Math.max(LATE, arrivesFor) : notVoidUntil > time.early ? notVoidUntil : 0;
     if (record?.kind === 'count-down latch') {
       if (record.endsAt <= time.early) this.record = undefined;
     } else if (record) this.dropEnded(record);
+  }
+
+  /** Whether a request of unknown outcome may still arrive. */
+  get mayBeOutdated(): boolean {
+    return this.arrivesFor > 0;
   }
 
   /** When what is there ends; 0: nobody holds the key or waits for it. */
