@@ -90,6 +90,20 @@ describe('ls', () => {
     expect((await ndl(on('ls', '--wide'))).stdout).toContain(key);
   });
 
+  it('prints its progress on stderr where there are many other keys', async () => {
+    const FILL = `for i = 1, 2000000 do redis.call('SET', 'other:' .. i, i) end`;
+    await redis.server.client().eval(FILL, 0);
+    const one = await holder();
+    one.send({ type: 'hold', key: 'k', keyTimeout: 30_000 });
+    await one.waitFor('holds');
+    const begun = performance.now();
+    const { code, stdout, stderr } = await ndl(on('ls', '--json'));
+    expect([code, documentIn(stdout, 'ls').total]).toEqual([0, 1]);
+    expect(stderr).toMatch(/^(\d+ keys so far …\n)+$/);
+    // Three seconds for a million, as docs/cli.md says, and as much again where the machine is busy.
+    expect(performance.now() - begun).toBeLessThan(30_000);
+  });
+
   it('says that there is none', async () => {
     expect((await ndl(on('ls'))).stdout).toBe('No key is held.\n');
   });

@@ -4,6 +4,7 @@ import { tmpdir } from 'node:os';
 import { dirname, join, resolve } from 'node:path';
 import { normalised, useCli } from '../support/cli.js';
 import { sharedMariadb, sharedPostgres } from '../support/shared-server.js';
+import { pause } from '../support/time.js';
 import { documentIn, startHolder } from './setting.js';
 
 jest.setTimeout(120_000);
@@ -72,8 +73,14 @@ describe.each([
       expect(await program.ended).toMatchObject({ code: 3, stderr: expect.stringContaining('cannot be watched') });
       return;
     }
-    // A process that runs a command is visible.
-    while (!program.stdout().includes('taken')) await ndl(on('run', 'job', '--', 'sleep', '0.5'));
+    const holder = await startHolder(kind, { url, requestTimeout: 5_000 });
+    for (let count = 0; !program.stdout().includes('taken') && count < 60; count++) {
+      holder.send({ type: 'hold', key: `k${count}`, label: 'Work' });
+      await holder.waitFor('holds');
+      await pause(300);
+    }
+    expect(program.stdout()).toContain('taken');
+    await holder.kill();
     program.signal('SIGINT');
     expect((await program.ended).code).toBe(0);
   });
