@@ -95,6 +95,11 @@ async function compile(folder: string): Promise<void> {
   await promisify(execFile)(resolve('node_modules/.bin/esbuild'), [...files, 'lib/locks.ts', ...flags]);
 }
 
+/** What a busy machine adds to stderr after two seconds. */
+export function withoutProgress(stderr: string): string {
+  return stderr.replaceAll(/^\d+ keys so far …\n/gm, '');
+}
+
 /** Without what differs from run to run: times, hosts, processes, owners, tokens. */
 export function normalised(text: string): string {
   return text
