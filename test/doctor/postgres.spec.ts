@@ -23,7 +23,7 @@ afterAll(async () => {
 });
 
 const look = (options: Partial<PostgresStoreOptions> = {}): Promise<Examined> =>
-  examined(postgresStore({ url: server.url, requestTimeout: 5000, ...options } as PostgresStoreOptions));
+  examined(postgresStore({ url: server.url, requestTimeout: 5000, ...options }));
 
 /** Undone when the test ends. */
 async function change(statement: string, undo: string): Promise<void> {
@@ -72,7 +72,7 @@ describe('the doctor of Postgres', () => {
     const asynchronous = await look();
     expect(asynchronous.of('replication')).toMatchObject({
       state: 'warn',
-      seen: '1 replicas, 0 of them synchronous; synchronous_commit on',
+      seen: 'replicas: 1, synchronous: 0; synchronous_commit on',
     });
     expect(asynchronous.verdict).toMatchObject({ efficiency: 'yes', correctness: 'token' });
     const ofStandby = await examined(postgresStore({ url: standby.url, requestTimeout: 5000 }));
@@ -81,7 +81,7 @@ describe('the doctor of Postgres', () => {
     await admin.query('CREATE ROLE outsider LOGIN');
     await admin.query('GRANT SELECT, INSERT, UPDATE, DELETE ON distributed_lock TO outsider');
     ends.push(() => admin.query('DROP OWNED BY outsider; DROP ROLE outsider'));
-    const seenByOutsider = await look({ url: server.url.replace('postgres@', 'outsider@') } as never);
+    const seenByOutsider = await look({ url: server.url.replace('postgres@', 'outsider@') });
     expect(seenByOutsider.of('replication')).toMatchObject({ state: 'unknown' });
     expect(seenByOutsider.verdict.correctness).toBe('token');
     await admin.query("ALTER SYSTEM SET synchronous_standby_names = '*'");
@@ -142,7 +142,7 @@ describe('the doctor of Postgres', () => {
     await change('CREATE ROLE guest LOGIN', 'DROP OWNED BY guest; DROP ROLE guest');
     await admin.query('GRANT SELECT, INSERT, UPDATE, DELETE ON distributed_lock TO guest');
     await admin.query(`REVOKE ${right} ON distributed_lock FROM guest`);
-    const { of } = await look({ url: server.url.replace('postgres@', 'guest@') } as never);
+    const { of } = await look({ url: server.url.replace('postgres@', 'guest@') });
     expect(of('rights')).toMatchObject({ state, seen: `guest lacks ${right}` });
     expect(of('probe').state).toBe(right === 'DELETE' ? 'ok' : 'bad');
   });
@@ -152,7 +152,7 @@ describe('the doctor of Postgres', () => {
     ends.push(() => pool.end());
     const clients = await Promise.all(Array.from({ length: 13 }, () => pool.connect()));
     ends.push(() => clients.forEach((client) => client.release()));
-    expect((await look({ max: 2 } as never)).of('connections')).toMatchObject({
+    expect((await look({ max: 2 })).of('connections')).toMatchObject({
       state: 'warn',
       seen: expect.stringMatching(/^1\d of 17$/) as string,
     });
@@ -161,7 +161,7 @@ describe('the doctor of Postgres', () => {
   it('finds a pooler through which nothing is heard', async () => {
     const pooler = await startPgbouncer({ to: server.connection });
     ends.push(() => pooler.stop());
-    const { of, verdict } = await look({ url: pooler.url, prepare: false, requestTimeout: 1000 } as never);
+    const { of, verdict } = await look({ url: pooler.url, prepare: false, requestTimeout: 1000 });
     expect(of('wake-ups')).toMatchObject({ state: 'warn' });
     expect(of('probe')).toMatchObject({ state: 'ok' });
     expect(verdict.correctness).toBe('yes');
@@ -187,6 +187,18 @@ describe('the doctor of Postgres', () => {
     const other = await behind(() => 9000);
     expect(other.of('clock')).toMatchObject({ state: 'ok' });
     expect(other.of('clock-offset')).toMatchObject({ state: 'warn' });
+  });
+
+  it('finds a server that is too old', async () => {
+    const pool = new pg.Pool(server.connection);
+    ends.push(() => pool.end());
+    const query = async (text: string, values: unknown[]) => {
+      const { rows } = await pool.query<object>(text, values);
+      return text.includes('server_version_num') ? rows.map((row) => ({ ...row, version: '11.22', major: 11 })) : rows;
+    };
+    const { of } = await examined(postgresStore({ query, requestTimeout: 5000 }));
+    expect(of('version')).toMatchObject({ state: 'bad', seen: 'PostgreSQL 11.22' });
+    expect(of('wake-ups')).toMatchObject({ state: 'ok', seen: 'waiters poll, as always on this store' });
   });
 
   it('finds a fencing token of the future', async () => {

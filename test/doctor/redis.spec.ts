@@ -14,7 +14,7 @@ function store(options: Partial<RedisStoreOptions> = {}) {
     requestTimeout: 5000,
     options: { ...setting.server.connection, disconnectTimeout: 100 },
     ...options,
-  } as RedisStoreOptions);
+  });
 }
 const look = (): Promise<Examined> => examined(store());
 
@@ -121,7 +121,7 @@ describe('the doctor of Redis', () => {
     await node.client().call('CLUSTER', 'ADDSLOTSRANGE', 0, 16383);
     await eventually(async () => expect(await node.client().call('CLUSTER', 'INFO')).toContain('cluster_state:ok'));
     expect((await single()).of('cluster')).toMatchObject({ state: 'bad', seen: 'one node of a Cluster, asked as a single server' });
-    const { of } = await examined(store({ options: undefined, cluster: [node.connection as { host: string; port: number }] } as never));
+    const { of } = await examined(store({ options: undefined, cluster: [node.connection as { host: string; port: number }] }));
     expect(of('cluster')).toMatchObject({ state: 'warn' });
     expect(of('wake-ups')).toMatchObject({ state: 'warn', seen: 'waiters poll here' });
     expect(of('address')).toMatchObject({ state: 'ok' });
