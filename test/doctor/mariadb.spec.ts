@@ -1,4 +1,4 @@
-import { createConnection, type Connection } from 'mysql2/promise';
+import { createConnection, createPool, type Connection, type Pool, type PoolConnection } from 'mysql2/promise';
 import { mysqlSchema, mysqlStore, type MysqlStoreOptions } from 'nestjs-distributed-lock/mysql';
 import { startMariadb, type MariadbServer } from '../support/mariadb-server.js';
 import { examined, type Examined } from './examined.js';
@@ -127,11 +127,61 @@ describe('the doctor of MariaDB', () => {
       const seen = await look();
       return seen.of('replication').state === 'ok' ? undefined : seen;
     });
-    expect(of('replication')).toMatchObject({ state: 'warn', seen: '1 replicas, asynchronous' });
+    expect(of('replication')).toMatchObject({ state: 'warn', seen: 'replicas: 1, asynchronous' });
     expect(verdict.correctness).toBe('token');
     await other.query('SET GLOBAL rpl_semi_sync_slave_enabled = 1; STOP SLAVE; START SLAVE');
     await change('SET GLOBAL rpl_semi_sync_master_enabled = 1', 'SET GLOBAL rpl_semi_sync_master_enabled = 0');
     await until(async () => ((await look()).of('replication').seen.includes('semi-synchronous') ? true : undefined));
+  });
+
+  /** What a real server answers, changed: a cluster, an old server and a wrong clock are not to be had here. */
+  const behind = (rewrite: (sql: string, rows: unknown[][]) => unknown[][]): Promise<Examined> => {
+    const pool = createPool({ uri: urlOf(), connectionLimit: 4 });
+    ends.push(() => pool.end());
+    const getConnection = async (): Promise<PoolConnection> => {
+      const connection = await pool.getConnection();
+      return new Proxy(connection, {
+        get(target, name) {
+          const value: unknown = Reflect.get(target, name);
+          if (name !== 'query') return typeof value === 'function' ? value.bind(target) : value;
+          return async (statement: { sql: string }) => {
+            const [result, fields] = await target.query(statement as never);
+            return [Array.isArray(result) ? rewrite(statement.sql, result as unknown[][]) : result, fields];
+          };
+        },
+      });
+    };
+    return examined(mysqlStore({ pool: { getConnection } as Pool, requestTimeout: 5000 }));
+  };
+
+  it.each([
+    ['10.5.8-MariaDB', 'bad', 'MariaDB 10.5.8'],
+    ['5.7.44', 'bad', 'MySQL 5.7.44'],
+    ['8.0.36', 'ok', 'MySQL 8.0.36'],
+  ])('judges the version %s as %s', async (version, state, seen) => {
+    const { of } = await behind((sql, rows) => (sql === 'SELECT @@version' ? [[version]] : rows));
+    expect(of('version')).toMatchObject({ state, seen });
+  });
+
+  it('finds Galera', async () => {
+    const status = [
+      ['wsrep_cluster_size', '3'],
+      ['wsrep_cluster_status', 'Primary'],
+    ];
+    const { of, verdict } = await behind((sql, rows) => (sql.includes('wsrep_cluster') ? status : rows));
+    expect(of('replication')).toMatchObject({ state: 'warn', seen: 'Galera, 3 nodes, Primary' });
+    expect(verdict.correctness).toBe('token');
+  });
+
+  it('finds that the clock has jumped, or is another one', async () => {
+    const clock = (moved: () => number) => (sql: string, rows: unknown[][]) =>
+      sql.startsWith('SELECT (TIMESTAMPDIFF') ? [[Number(rows[0]![0]) + moved()]] : rows;
+    let asked = 0;
+    const jumped = await behind(clock(() => (++asked > 5 ? -40_000 : 0)));
+    expect(jumped.of('clock')).toMatchObject({ state: 'bad', seen: expect.stringContaining('jumped by -') as string });
+    const other = await behind(clock(() => 9000));
+    expect(other.of('clock')).toMatchObject({ state: 'ok' });
+    expect(other.of('clock-offset')).toMatchObject({ state: 'warn' });
   });
 });
 

@@ -72,7 +72,7 @@ describe('the doctor of Postgres', () => {
     const asynchronous = await look();
     expect(asynchronous.of('replication')).toMatchObject({
       state: 'warn',
-      seen: '1 replicas, 0 of them synchronous; synchronous_commit on',
+      seen: 'replicas: 1, synchronous: 0; synchronous_commit on',
     });
     expect(asynchronous.verdict).toMatchObject({ efficiency: 'yes', correctness: 'token' });
     const ofStandby = await examined(postgresStore({ url: standby.url, requestTimeout: 5000 }));
@@ -187,6 +187,18 @@ describe('the doctor of Postgres', () => {
     const other = await behind(() => 9000);
     expect(other.of('clock')).toMatchObject({ state: 'ok' });
     expect(other.of('clock-offset')).toMatchObject({ state: 'warn' });
+  });
+
+  it('finds a server that is too old', async () => {
+    const pool = new pg.Pool(server.connection);
+    ends.push(() => pool.end());
+    const query = async (text: string, values: unknown[]) => {
+      const { rows } = await pool.query<object>(text, values);
+      return text.includes('server_version_num') ? rows.map((row) => ({ ...row, version: '11.22', major: 11 })) : rows;
+    };
+    const { of } = await examined(postgresStore({ query, requestTimeout: 5000 }));
+    expect(of('version')).toMatchObject({ state: 'bad', seen: 'PostgreSQL 11.22' });
+    expect(of('wake-ups')).toMatchObject({ state: 'ok', seen: 'waiters poll, as always on this store' });
   });
 
   it('finds a fencing token of the future', async () => {

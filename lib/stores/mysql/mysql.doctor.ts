@@ -111,10 +111,10 @@ export class MysqlDoctor implements StoreDoctor {
     if (replicas === 0)
       return (await this.seesAll()) ? { seen: 'no replicas' } : { state: 'unknown', seen: 'this user may not see replicas (PROCESS)' };
     const semi = await this.status('rpl_semi_sync_%_status');
-    if ([...semi.values()].includes('ON')) return { seen: `${replicas} replicas, semi-synchronous. Promote only one that has everything` };
+    if ([...semi.values()].includes('ON')) return { seen: `replicas: ${replicas}, semi-synchronous. Promote only one that has everything` };
     return {
       state: 'warn',
-      seen: `${replicas} replicas, asynchronous`,
+      seen: `replicas: ${replicas}, asynchronous`,
       advice: 'Use semi-synchronous replication, or check the fencing token at the resource.',
       limits: { purpose: 'correctness', because: 'a failover can forget a grant of this server' },
     };

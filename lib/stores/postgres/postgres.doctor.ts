@@ -62,7 +62,7 @@ export class PostgresDoctor implements StoreDoctor {
       return { state: 'unknown', seen: 'this user may not see the state of the replicas (pg_monitor)' };
     const waits = rows.filter(({ sync_state: state }) => state === 'sync' || state === 'quorum').length;
     const isWaited = standbys !== '' && waits > 0 && commit !== 'local' && commit !== 'off';
-    const seen = `${rows.length} replicas, ${waits} of them synchronous; synchronous_commit ${String(commit)}`;
+    const seen = `replicas: ${rows.length}, synchronous: ${waits}; synchronous_commit ${String(commit)}`;
     if (isWaited) return { seen: `${seen}. Promote only a synchronous one` };
     const advice = 'Set synchronous_standby_names with synchronous_commit = on, or check the fencing token at the resource.';
     return {

@@ -108,7 +108,7 @@ function replicationOf(info: RedisInfo): Finding {
   );
   return {
     state: 'warn',
-    seen: `${replicas} replicas, up to ${Math.max(0, ...lags).toLocaleString('en-US')} bytes behind`,
+    seen: `replicas: ${replicas}, up to ${Math.max(0, ...lags).toLocaleString('en-US')} bytes behind`,
     advice: 'A failover can forget a grant: check the fencing token at the resource.',
     limits: { purpose: 'correctness', because: 'this Redis has replicas' },
   };
