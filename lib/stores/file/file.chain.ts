@@ -30,7 +30,7 @@ export interface Tail {
 }
 
 /** So many states are kept, so that a process that was paused can find out what has become of its own. */
-const KEPT = 8;
+const KEPT = 32;
 const NAME = /^\d{16}$/;
 
 /**
