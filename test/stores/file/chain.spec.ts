@@ -85,7 +85,7 @@ describe('a process that is paused between its look and its link', () => {
     ({ version } = await exchange(others, { record: 'first', tokens: 1, fence: 1 }));
   });
 
-  it.each([1, 2, 7, 8, 9, 10, 30])('changes nothing when others have made %d changes', async (times) => {
+  it.each([1, 2, 31, 32, 33, 34, 100])('changes nothing when others have made %d changes', async (times) => {
     paused.meanwhile = (chain) => change(chain, times);
     const outcome = await exchange(paused, { expected: version, record: 'paused' }).catch((error: unknown) => error);
     if (outcome instanceof StoreError) expect(outcome).toMatchObject({ transient: true });
@@ -95,7 +95,7 @@ describe('a process that is paused between its look and its link', () => {
     const last = await exchange(others, { expected: (await look(others)).version, record: 'last' });
     expect(last.written).toBe(true);
     expect(await look(paused)).toMatchObject({ record: 'last', version: last.version });
-    expect(statesOf().length).toBeLessThanOrEqual(8);
+    expect(statesOf().length).toBeLessThanOrEqual(32);
   });
 
   it('changes nothing when the key was swept meanwhile, and taken anew', async () => {
