@@ -57,6 +57,6 @@ it('prints users with --acl, and writes nothing with --no-probe', async () => {
 it('exits with 3 without a server, and 2 for a wrong option', async () => {
   const away = await ndl('--url', 'redis://127.0.0.1:1', '--timeout', '300ms', '--json');
   expect(away.code).toBe(3);
-  expect(JSON.parse(away.err)).toMatchObject({ error: { code: 'LOCK_STORE' } });
+  expect(JSON.parse(away.err.trim().split('\n').at(-1)!)).toMatchObject({ error: { code: 'LOCK_STORE' } });
   expect(await ndl('--probe', '0')).toMatchObject({ code: 2, err: expect.stringContaining('--no-probe') as string });
 });
