@@ -2,7 +2,8 @@
 import assert from 'node:assert/strict';
 import { readdir, readFile, stat, writeFile } from 'node:fs/promises';
 import { dirname, join, relative, sep } from 'node:path';
-import { startMariadb } from '../test/support/mariadb-server.ts';
+import mysql from 'mysql2/promise';
+import { mariadbUrl, startMariadb } from '../test/support/mariadb-server.ts';
 import { startPostgres } from '../test/support/postgres-server.ts';
 import { startRedis } from '../test/support/redis-server.ts';
 import {
@@ -46,6 +47,9 @@ await inTemporaryFolder('package', async (folder, servers) => {
   servers.push(postgres);
   mariadb = await step('a private MariaDB', startMariadb);
   servers.push(mariadb);
+  const admin = await mysql.createConnection(mariadb.connection);
+  await admin.query('CREATE DATABASE shop');
+  await admin.end();
   await step('without Nest', () => withoutNest(join(folder, 'core'), tarball));
   // The declarations of the oldest peers themselves do not pass a compiler of today.
   await step('with Nest, the oldest peers', () => withNest(join(folder, 'oldest'), tarball, oldestPeers, { skipLibCheck: true }));
@@ -144,7 +148,7 @@ function node(program) {
   return run(process.execPath, [program], dirname(program), {
     TEST_REDIS: JSON.stringify(redis.connection),
     TEST_POSTGRES: postgres.url,
-    TEST_MYSQL: mariadb.url,
+    TEST_MYSQL: mariadbUrl({ ...mariadb.connection, database: 'shop' }),
   });
 }
 

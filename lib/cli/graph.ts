@@ -13,7 +13,7 @@ const SECOND_LOOK = 1000;
 
 export const graph: Command = {
   words: [],
-  summary: 'who waits for whom; deadlocks first (exit code 6)',
+  summary: 'which callers wait for which holders; deadlocks first (exit code 6)',
   flags: {
     dot: { type: 'boolean', help: 'for Graphviz' },
     mermaid: { type: 'boolean', help: 'for Mermaid' },

@@ -86,7 +86,7 @@ class FolderWatch implements InboxConnection {
     private readonly received: (text: string) => void,
   ) {
     this.ended = new Promise((resolve) => (this.end = resolve));
-    // After a turn, so that whoever has made it can be told.
+    // After a turn, so that the process that has made it can be notified.
     this.listening = Promise.resolve().then(() => this.open());
   }
 

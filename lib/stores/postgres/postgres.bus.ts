@@ -54,7 +54,7 @@ export class PostgresBus implements Bus {
     };
   }
 
-  /** How many have heard it Postgres does not say: whoever asks waits for all the time that answers may take. */
+  /** Postgres does not say how many have heard it. A process that asks waits for the whole time that answers may take. */
   async publish(topic: BusTopic, text: string): Promise<number> {
     const texts = textsOf(text);
     await this.send(

@@ -66,7 +66,7 @@ export interface RecordWakeUps extends WakeUps {
 export interface RecordTable extends Pick<LockStore, 'name' | 'requestTimeout' | 'watchState' | 'describe' | 'close'> {
   /**
    * Makes each change that is still possible. The changes are of different keys, and independent of each other: none is made or fails because of
-   * another one. An answer may take as long as it needs; whoever asked waits for a `requestTimeout`.
+   * another one. An answer may take as long as it needs; the caller waits for a `requestTimeout`.
    *
    * @returns one promise for each change. It rejects with a `StoreError`: the outcome is unknown, unless the error `isUnsent`.
    */

@@ -34,7 +34,7 @@ export interface Hold {
   token: number | null;
   /** The end of the grant, or of a longer lease that was asked for since: a `minHold` may last until then, also if the process dies. */
   keepUntil?: number;
-  /** Of an offer: whom it was sent to. */
+  /** Of an offer: the inbox that it was sent to. */
   readonly inbox?: string;
 }
 
