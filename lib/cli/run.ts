@@ -11,6 +11,8 @@ const PASSED_ON = ['SIGTERM', 'SIGINT', 'SIGHUP', 'SIGQUIT'] as const;
 const MOST_GRACE = 1 / 2;
 const KEY_TIMEOUT = 30_000;
 const GRACE = 10_000;
+/** Milliseconds between the SIGKILL and the end of the lease: a process is not gone at once. */
+const LONGEST_SPARE = 400;
 
 export const run: Command = {
   words: ['<key>'],
@@ -59,6 +61,7 @@ export const run: Command = {
 };
 
 async function under(lease: Lease, command: readonly string[], grace: number, { out, signal: interrupted }: Session): Promise<number> {
+  const spare = Math.min(lease.remaining() / 20, LONGEST_SPARE);
   const { key, owner, fencingToken, signal } = lease;
   interrupted.throwIfAborted();
   let child: GuardedChild | undefined;
@@ -79,7 +82,7 @@ async function under(lease: Lease, command: readonly string[], grace: number, { 
   const onAbort = (): void => lose((signal.reason as Error).message);
   /** A lease that could not be renewed for long: the command must have ended when the lease does. */
   const lookAtEnd = (): void => {
-    const left = lease.remaining() - grace;
+    const left = lease.remaining() - grace - spare;
     if (left <= 0) lose(`The lease of "${key}" could not be renewed, and ends in ${age(lease.remaining())}.`);
     else timer = setTimeout(lookAtEnd, left);
   };

@@ -38,7 +38,7 @@ it('lose: another owner has the key at the server', async () => {
 it.each(['acquire', 'renew', 'release'] as const)('dropReply(%s): nothing', async (request) => {
   const { locks, probe, faults } = open();
   const dropped = faults.dropReply(request);
-  await locks.using('k', () => pause(700), { keyTimeout: 600 });
+  await locks.using('k', () => pause(1_500), { keyTimeout: 3_000 });
   await dropped;
   await eventually(async () => expect(await setting.redis.exists('k')).toBe(0));
   expect(probe).toHoldNothing();
