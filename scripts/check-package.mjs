@@ -70,7 +70,9 @@ async function withoutNest(app, tarball) {
 }
 
 /** As npm has installed it. */
-const command = (app, program) => join(app, 'node_modules/.bin', program);
+function command(app, program) {
+  return join(app, 'node_modules/.bin', program);
+}
 
 async function commandLineWithoutClient(app) {
   const { exitCode, all } = await start(command(app, 'ndl'), ['ls', '--url', 'redis://:secret@localhost:1'], app).ended;

@@ -29,6 +29,7 @@ export interface DoctorVerdict {
   readonly text: string;
 }
 
+/** What the doctor has found. */
 export interface DoctorReport {
   readonly at: Date;
   /** `'redis'`, `'postgres'`… */
@@ -41,6 +42,7 @@ export interface DoctorReport {
   readonly rights?: string;
 }
 
+/** Options of {@link Locks.doctor}. */
 export interface DoctorOptions {
   /**
    * Milliseconds that the measurements may take, each: the clock of the store is watched for two thirds of it, and a wake-up is waited for as long.
