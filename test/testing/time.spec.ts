@@ -10,7 +10,7 @@ expect.extend(lockMatchers);
 
 const MINUTE = 60_000;
 const HOUR = 60 * MINUTE;
-/** Of real time: generous, for a machine that does something else. Alone it is less than 50. */
+/** Of real time: generous, for a machine that does something else. */
 const MOST = 2_000;
 
 const sleep = (ms: number) => new Promise<void>((resolve) => setTimeout(resolve, ms));
