@@ -41,7 +41,7 @@ export interface LockFaults {
   /** Replies are so many milliseconds late from now on; 0: no more. One that is later than the store's `requestTimeout` is lost. */
   slow(ms: number): void;
 
-  /** From now on the key is taken, whoever asks: callers get a `LockTimeoutError` when their wait timeout is over. */
+  /** From now on the key is taken for every caller: they get a `LockTimeoutError` when their wait timeout is over. */
   timeOut(key: KeyPattern): void;
 
   /** The event loop stands still. Leases that are over by then are lost; `lag` is emitted if that was more than a third of a lease. */

@@ -35,7 +35,7 @@ const CALLS: Readonly<Record<string, readonly string[]>> = {
   hincrby: ['KEY', 'field', '1'],
 };
 
-/** Whether this user may do what locks need, and nobody may without a password. */
+/** Whether this user may do what locks need, and a user without a password may not log in. */
 export function rightsChecks(node: RedisNode, namespace: string): Promise<DoctorCheck>[] {
   return [
     checkOf({ id: 'rights', name: 'rights of this user', touches: ['G1', 'G8'] }, () => rightsOf(node, namespace)),
