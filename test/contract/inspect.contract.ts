@@ -378,6 +378,14 @@ export function inspectContract(name: string, makeStore: MakeStore): void {
       await eventually(() => Boolean(told('timeout') && told('waiting')));
       expect(told('timeout')).toMatchObject({ app: 'other', waited: expect.any(Number) });
       await held.release();
+      const brief = open({ app: 'brief', visible: true });
+      await eventually(async () => {
+        await brief.using(key, async () => undefined);
+        return seen.some(({ app }) => app === 'brief');
+      });
+      await brief.using(key, async () => undefined, { label: 'Shop.close' });
+      await brief.close();
+      await eventually(() => seen.some(({ event, label }) => event === 'released' && label === 'Shop.close'));
       await locks.using(`no-${key}`, async () => undefined);
       end.abort();
       await watching;

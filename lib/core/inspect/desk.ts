@@ -31,7 +31,8 @@ export class Desk {
   ) {
     const process = processOf(queues.runtime.createOwner());
     this.happenings = new Happenings(queues.runtime.events, (all) => {
-      for (const happenings of partsOf(all)) if (bus) send(bus, 'ops:told', { process, happenings }).catch(() => undefined);
+      const parts = bus ? partsOf(all) : [];
+      return Promise.allSettled(parts.map((happenings) => send(bus as Bus, 'ops:told', { process, happenings })));
     });
     this.listening = bus ? this.listenTo(bus) : [];
   }
@@ -40,10 +41,11 @@ export class Desk {
     return [bus.listen('ops', (text) => this.ask(askOf(text))), bus.listen('revoke', (text) => this.hear(revokeRequestOf(text)))];
   }
 
-  close(): void {
-    this.happenings.stop();
+  /** Resolves when what happened last was told. */
+  close(): Promise<void> {
     clearTimeout(this.timer);
     for (const each of this.listening) void each.then((stop) => stop());
+    return this.happenings.close();
   }
 
   /** Whether the owner is one of this process. */

@@ -33,10 +33,10 @@ export class Happenings {
   private until = 0;
   private timer: NodeJS.Timeout | undefined;
 
-  /** @param tell sends some, in the order in which they happened. */
+  /** @param tell sends some, in the order in which they happened. It does not reject. */
   constructor(
     private readonly events: LockEventEmitter,
-    private readonly tell: (happenings: readonly Happening[]) => void,
+    private readonly tell: (happenings: readonly Happening[]) => Promise<unknown>,
   ) {}
 
   /** Somebody watches, for some seconds from now on. */
@@ -46,8 +46,16 @@ export class Happenings {
     for (const name of Object.keys(TOLD) as KeyEvent['event'][]) this.stops.push(this.hear(name));
   }
 
-  stop(): void {
+  /** Tells what is left: a process that closes at once has most of its events then. */
+  async close(): Promise<void> {
+    const told = this.told;
+    this.stop();
+    if (told.length > 0) await this.tell(told);
+  }
+
+  private stop(): void {
     clearTimeout(this.timer);
+    this.timer = undefined;
     for (const stop of this.stops.splice(0)) stop();
     this.told = [];
   }
@@ -67,6 +75,6 @@ export class Happenings {
     const told = this.told;
     if (now() > this.until) return this.stop();
     this.told = [];
-    this.tell(told);
+    void this.tell(told);
   }
 }

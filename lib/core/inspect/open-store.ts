@@ -147,7 +147,7 @@ export abstract class OpenStore {
   private async end(): Promise<void> {
     this.storeWatch.stop();
     await shutDown(this.queues, this.store, this.shutdownTimeout);
-    this.inspection.desk.close();
+    await this.inspection.desk.close();
     for (const end of this.atEnd) end();
     await leaveStore(this.store);
   }
