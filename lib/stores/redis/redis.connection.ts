@@ -1,6 +1,7 @@
 import { StoreError } from '../../core/model/errors.js';
 import { RequestDeadlines, type TimedRequest } from '../../core/store/request-deadlines.js';
 import { detached } from '../../core/util/detached.js';
+import type { RedisAcks } from './redis.acks.js';
 import { closed, storeErrorOf, unsent } from './redis.errors.js';
 
 type Listener = (...args: unknown[]) => void;
@@ -24,6 +25,8 @@ export interface RedisClient {
   quit(): Promise<unknown>;
   disconnect(reconnect?: boolean): void;
   duplicate(override?: object): RedisClient;
+  /** Commands that go in one write, over one connection: that of the first key on Cluster. */
+  pipeline(): RedisPipeline;
   /** `undefined`: a stand-in for tests. */
   info?(): Promise<unknown>;
   publish(channel: string, message: string): Promise<unknown>;
@@ -33,6 +36,15 @@ export interface RedisClient {
   unsubscribe(channel: string): Promise<unknown>;
   on(event: string, listener: Listener): unknown;
   off(event: string, listener: Listener): unknown;
+}
+
+/** Calls add a command; {@link exec} sends all of them and resolves to an error or a reply for each. */
+export interface RedisPipeline extends Record<
+  'evalsha' | 'eval',
+  (script: string, keyCount: number, ...keysAndArgs: (string | number)[]) => unknown
+> {
+  call(command: string, ...args: (string | number)[]): unknown;
+  exec(): Promise<[error: Error | null, reply: unknown][] | null>;
 }
 
 /** One request over a {@link RedisConnection}, which calls `answered` or `failed` once, in time. */
@@ -54,6 +66,8 @@ export class RedisConnection {
   private readonly unsent = new Set<RedisRequest>();
   private isListening = false;
   private isClosed = false;
+  /** How scripts are sent. */
+  readonly scripts: Pick<RedisClient, 'evalsha' | 'eval'>;
   lastError: unknown;
   /** Called when a request is not answered in time, and when a connection breaks. */
   onSilence: (() => void) | undefined;
@@ -63,7 +77,9 @@ export class RedisConnection {
     readonly client: RedisClient,
     readonly requestTimeout: number,
     private readonly isOwned: boolean,
+    scripts?: RedisAcks,
   ) {
+    this.scripts = scripts ?? client;
     this.keyPrefix = client.options?.keyPrefix ?? '';
     this.requests = new RequestDeadlines(requestTimeout, (request) => {
       this.onSilence?.();
