@@ -61,7 +61,7 @@ export class RedisAcks {
 
   private async sendAll(lane: number): Promise<void> {
     // What is asked within the same turn goes together.
-    await null;
+    await Promise.resolve();
     for (let asks = this.gathering.get(lane)!; asks.length > 0; asks = this.gathering.get(lane)!) {
       this.gathering.set(lane, []);
       // A caller whose time is over may have asked for the opposite since.
@@ -80,10 +80,10 @@ export class RedisAcks {
     pipeline.call('WAIT', replicas, waitTimeout);
     const replies = (await pipeline.exec())!;
     const error = this.shortfallOf(...replies[asks.length]!);
-    asks.forEach(({ resolve, reject }, index) => {
+    asks.forEach((ask, index) => {
       const [failure, reply] = replies[index]!;
-      if (failure) reject(failure);
-      else resolve(error ? new Unacknowledged(reply, error) : reply);
+      if (failure) ask.reject(failure);
+      else ask.resolve(error ? new Unacknowledged(reply, error) : reply);
     });
   }
 

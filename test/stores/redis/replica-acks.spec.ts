@@ -9,10 +9,11 @@ const KEY = 'order:42';
 const REQUEST_TIMEOUT = 600;
 const once = { keyTimeout: 20_000, waitTimeout: 0 };
 
-const setting = useRedis({ port: 'free', args: ['--repl-diskless-sync-delay', '0'] });
+const SYNC_AT_ONCE = ['--repl-diskless-sync-delay', '0'];
+const setting = useRedis({ port: 'free', args: SYNC_AT_ONCE });
 let replica: RedisServer;
 
-beforeAll(async () => void (replica = await startRedis({ port: 'free', args: ['--repl-diskless-sync-delay', '0'] })));
+beforeAll(async () => void (replica = await startRedis({ port: 'free', args: SYNC_AT_ONCE })));
 afterAll(() => replica.stop());
 beforeEach(() => follow());
 afterEach(() => replica.resume());
@@ -21,14 +22,6 @@ async function follow(): Promise<void> {
   const redis = replica.client();
   await redis.replicaof('127.0.0.1', setting.server.port!);
   await eventually(async () => /slave0:.*state=online/.test(await setting.redis.info('replication')), { within: 10_000 });
-  redis.disconnect();
-}
-
-/** The replica keeps what it has, and gets nothing more. */
-async function cutReplication(): Promise<void> {
-  const redis = replica.client();
-  await redis.replicaof('127.0.0.1', await freePort());
-  await eventually(async () => /connected_slaves:0/.test(await setting.redis.info('replication')));
   redis.disconnect();
 }
 
@@ -121,52 +114,45 @@ it('a release is not held up by the WAIT of another key', async () => {
 
 it('a server without WAIT is a LockConfigError at the first grant, which names the option', async () => {
   const bare = await startRedis({ args: ['--rename-command', 'WAIT', ''] });
-  try {
-    const locks = setting.locks({ options: bare.connection, replicaAcks: 1 });
-    const { error, took } = await outcomeOf(locks.acquire(KEY, { keyTimeout: 20_000, waitTimeout: 10_000 }));
-    expect(error).toBeInstanceOf(LockConfigError);
-    expect(error).toMatchObject({ message: expect.stringContaining('"replicaAcks"') });
-    expect(took).toBeLessThan(5000);
-    const redis = bare.client();
-    await eventually(async () => expect(await redis.exists(KEY)).toBe(0));
-  } finally {
-    await bare.stop();
-  }
+  setting.finally(() => bare.stop());
+  const locks = setting.locks({ options: bare.connection, replicaAcks: 1 });
+  const { error, took } = await outcomeOf(locks.acquire(KEY, { keyTimeout: 20_000, waitTimeout: 10_000 }));
+  expect(error).toBeInstanceOf(LockConfigError);
+  expect(error).toMatchObject({ message: expect.stringContaining('"replicaAcks"') });
+  expect(took).toBeLessThan(5000);
+  const redis = bare.client();
+  await eventually(async () => expect(await redis.exists(KEY)).toBe(0));
 });
 
 describe('a master that dies with what its replica does not have', () => {
   /** One takes the key at the master that is cut off, which dies; another one at the replica, which is promoted. Both add 1 to the deposit. */
   async function failover(replicaAcks: number): Promise<{ first: unknown; written: string[]; balance: number }> {
-    const master = await startRedis({ port: 'free', args: ['--repl-diskless-sync-delay', '0'] });
-    const next = await startRedis({ port: 'free', args: ['--repl-diskless-sync-delay', '0'] });
-    try {
-      const redis = next.client();
-      await redis.replicaof('127.0.0.1', master.port!);
-      await eventually(async () => /slave0:.*state=online/.test(await master.client().info('replication')), { within: 10_000 });
-      await redis.replicaof('127.0.0.1', await freePort());
-      const [one, two] = [master, next].map(({ connection }) =>
-        setting.locks({
-          options: connection,
-          requestTimeout: REQUEST_TIMEOUT,
-          replicaAcks: connection === master.connection ? replicaAcks : 0,
-        }),
-      ) as [Locks, Locks];
-      const first = await one.acquire(KEY, once).catch((error: unknown) => error as StoreError);
-      await master.kill();
-      await redis.replicaof('NO', 'ONE');
-      const second = await two.acquire(KEY, once);
-      const written: string[] = [];
-      const add = async (token: number): Promise<void> => {
-        const balance = await deposit.read(setting.redis);
-        written.push(await deposit.write(setting.redis, balance + 1, token));
-      };
-      await add(second.fencingToken!);
-      if (!(first instanceof Error)) await add(first.fencingToken!);
-      return { first, written, balance: await deposit.read(setting.redis) };
-    } finally {
-      await master.stop();
-      await next.stop();
-    }
+    const [master, next] = (await Promise.all([1, 2].map(() => startRedis({ port: 'free', args: SYNC_AT_ONCE })))) as [
+      RedisServer,
+      RedisServer,
+    ];
+    setting.finally(() => Promise.all([master.stop(), next.stop()]));
+    const [old, redis] = [master.client(), next.client()];
+    await redis.replicaof('127.0.0.1', master.port!);
+    await eventually(async () => /slave0:.*state=online/.test(await old.info('replication')), { within: 10_000 });
+    // The replica keeps what it has, and gets nothing more.
+    await redis.replicaof('127.0.0.1', await freePort());
+    const open = (server: RedisServer, acks: number): Locks =>
+      setting.locks({ options: server.connection, requestTimeout: REQUEST_TIMEOUT, replicaAcks: acks });
+    const [one, two] = [open(master, replicaAcks), open(next, 0)];
+    const first = await one.acquire(KEY, once).catch((error: unknown) => error as StoreError);
+    await master.kill();
+    await redis.replicaof('NO', 'ONE');
+    const second = await two.acquire(KEY, once);
+    const written: string[] = [];
+    const add = async (token: number): Promise<void> => {
+      const balance = await deposit.read(setting.redis);
+      written.push(await deposit.write(setting.redis, balance + 1, token));
+    };
+    await add(second.fencingToken!);
+    if (!(first instanceof Error)) await add(first.fencingToken!);
+    await master.restart();
+    return { first, written, balance: await deposit.read(setting.redis) };
   }
 
   it('had not granted it, with replicaAcks', async () => {
