@@ -1,8 +1,12 @@
 import { StoreError } from '../../core/model/errors.js';
 import { RequestDeadlines, type TimedRequest } from '../../core/store/request-deadlines.js';
+import { after } from '../../core/util/clock.js';
 import { detached } from '../../core/util/detached.js';
 import type { RedisAcks } from './redis.acks.js';
 import { closed, storeErrorOf, unsent } from './redis.errors.js';
+
+/** Milliseconds until a client that has ended is connected again. */
+const RECONNECT_DELAY = 50;
 
 type Listener = (...args: unknown[]) => void;
 
@@ -176,14 +180,15 @@ export class RedisConnection {
 
   private wait(request: RedisRequest): void {
     const { client } = this;
-    if (client.status === 'end') return this.fail(request, closed());
+    const hasEnded = client.status === 'end';
+    if (hasEnded && !this.isKept) return this.fail(request, closed());
     if (this.unsent.size === 0) {
       client.on('ready', this.onReady);
       client.on('end', this.onEnd);
       if (!this.isOwned) client.on('error', this.onError);
     }
     this.unsent.add(request);
-    if (client.status === 'wait') detached(() => client.connect()).catch(this.onError);
+    if (hasEnded || client.status === 'wait') this.connect();
   }
 
   private stopWaiting(request: RedisRequest): void {
@@ -207,7 +212,21 @@ export class RedisConnection {
     }
   };
 
-  private readonly onEnd = (): void => this.failUnsent(closed());
+  /** A client of our own may end by itself: one of ioredis for Sentinel does when it learns of a failover while it connects. */
+  private get isKept(): boolean {
+    return this.isOwned && !this.isClosed;
+  }
+
+  private connect(): void {
+    detached(() => this.client.connect()).catch(this.onError);
+  }
+
+  private readonly onEnd = (): void => {
+    if (!this.isKept) return this.failUnsent(closed());
+    after(RECONNECT_DELAY, () => {
+      if (this.isKept && this.unsent.size > 0 && this.client.status === 'end') this.connect();
+    }).unref();
+  };
 
   private readonly onClose = (): void => {
     this.onBreak?.();

@@ -122,7 +122,10 @@ function connect(options: Exclude<RedisStoreOptions, { client: RedisClient }>, r
   const ours = ownOptions(requestTimeout);
   if ('url' in options) return new Redis(options.url, ours);
   if ('sentinels' in options) {
-    return new Redis({ ...ours, ...options.options, sentinels: options.sentinels, name: options.name, lazyConnect: true });
+    const { sentinels, name } = options;
+    // Without the detector a client stays with a demoted master, and its subscriber hears of no release.
+    const following = { failoverDetector: true, sentinelRetryStrategy: reconnectDelay };
+    return new Redis({ ...ours, ...following, ...options.options, sentinels, name, lazyConnect: true });
   }
   if ('cluster' in options) {
     const { clusterOptions } = options;
