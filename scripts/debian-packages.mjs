@@ -98,7 +98,10 @@ function mirror() {
   const codename = /^VERSION_CODENAME=(.*)$/m.exec(system)?.[1];
   if (!/^ID=debian$/m.test(system) || !codename) throw new Error('This machine is not Debian: its mirror has no other releases of Debian.');
   const targets = run('apt-get', ['indextargets', '--format', '$(RELEASE) $(COMPONENT) $(REPO_URI)', 'Created-By: Packages']);
-  const uri = targets.split('\n').map((line) => line.split(' ')).find(([release, component]) => release === codename && component === 'main')?.[2];
+  const uri = targets
+    .split('\n')
+    .map((line) => line.split(' '))
+    .find(([release, component]) => release === codename && component === 'main')?.[2];
   if (!uri) throw new Error(`apt is not set up for ${codename} on this machine.`);
   return uri;
 }
@@ -121,6 +124,9 @@ function run(command, args, otherwise) {
   const { status, error, stdout, stderr } = spawnSync(command, args, { encoding: 'utf8', maxBuffer: 1 << 28, timeout: 300_000 });
   if (status === 0) return stdout.trim();
   if (otherwise !== undefined) return otherwise;
-  const problem = stderr?.split('\n').filter((line) => /^(E|W|Err|dpkg):?/.test(line)).at(-1);
+  const problem = stderr
+    ?.split('\n')
+    .filter((line) => /^(E|W|Err|dpkg):?/.test(line))
+    .at(-1);
   throw new Error(`${command} ${args.at(-1)}: ${error?.message ?? (problem || `status ${status}`)}`);
 }

@@ -14,7 +14,13 @@ import { ensureService } from './services.mjs';
 const SUITES = ['bullseye', 'bookworm', 'bookworm-backports', 'trixie', 'trixie-backports', 'sid', 'experimental'];
 const PROGRAMS = ['redis', 'valkey', 'redict'];
 /** What depends on what the server can do. */
-const TESTS = ['test/stores/redis', 'test/stores/redis.contract.spec.ts', 'test/doctor/redis.spec.ts', 'test/fence-guard', 'test/support/redis'];
+const TESTS = [
+  'test/stores/redis',
+  'test/stores/redis.contract.spec.ts',
+  'test/doctor/redis.spec.ts',
+  'test/fence-guard',
+  'test/support/redis',
+];
 
 const root = fileURLToPath(new URL('..', import.meta.url));
 const cache = join(root, 'node_modules/.cache/redis-versions');
@@ -96,7 +102,12 @@ async function runTests({ name, command }) {
   const child = spawn(process.execPath, [jest, ...args], { cwd: root, env, stdio: 'ignore' });
   await once(child, 'exit');
   if (!existsSync(report)) return { row: { passed: 0, failed: 0, seconds: 0 }, failures: ['jest did not run'] };
-  const { numPassedTests: passed, numFailedTests, numRuntimeErrorTestSuites: broken, testResults } = JSON.parse(readFileSync(report, 'utf8'));
+  const {
+    numPassedTests: passed,
+    numFailedTests,
+    numRuntimeErrorTestSuites: broken,
+    testResults,
+  } = JSON.parse(readFileSync(report, 'utf8'));
   const failures = testResults.flatMap(({ name: file, message, assertionResults }) => {
     const failed = assertionResults.filter(({ status }) => status === 'failed').map(({ fullName }) => fullName);
     return [...failed, ...(assertionResults.length === 0 ? [`${file}: ${message.split('\n')[0]}`] : [])];

@@ -76,7 +76,9 @@ describe('the demo', () => {
   });
 
   it('shows the same on a Redis Cluster of its own, whose servers end with it', async () => {
-    const run = startDemo('demo.mjs', '--store cluster --requests 120 --concurrency 60 --instances 2 --work 10 --skus 4', { REDIS_URL: '' });
+    const run = startDemo('demo.mjs', '--store cluster --requests 120 --concurrency 60 --instances 2 --work 10 --skus 4', {
+      REDIS_URL: '',
+    });
     expect({ code: await run.ended, stderr: run.stderr }).toMatchObject({ code: 0 });
     const { none, lock } = rowsOf(run.stdout);
     expect(lock).toMatchObject(exact);

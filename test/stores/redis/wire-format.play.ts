@@ -112,7 +112,10 @@ export const SCENES: Record<string, (stage: Stage) => Promise<void>> = {
 };
 
 /** The text of one scene. @throws {TooSlow} */
-export async function play(scene: string, { redis, ears, connection }: { redis: Redis; ears: Redis; connection: object }): Promise<string[]> {
+export async function play(
+  scene: string,
+  { redis, ears, connection }: { redis: Redis; ears: Redis; connection: object },
+): Promise<string[]> {
   const open = () => redisStore({ options: { ...connection, disconnectTimeout: 100 }, requestTimeout: 5000 }) as Required<LockStore>;
   const [mine, theirs] = [open(), open()];
   try {
@@ -163,7 +166,10 @@ function record(reply: unknown, names: Names): Names {
 function shown(reply: unknown, names: Names): string {
   const { token, remaining, ...rest } = Object(reply) as Partial<AcquireReply> & { token?: number; remaining?: number };
   if (typeof reply !== 'object' || reply === null || Array.isArray(reply)) return JSON.stringify(reply) ?? 'nothing';
-  const times = { ...(token !== undefined && { token: tokenOf(token, names) }), ...(remaining !== undefined && { remaining: spanOf(remaining) }) };
+  const times = {
+    ...(token !== undefined && { token: tokenOf(token, names) }),
+    ...(remaining !== undefined && { remaining: spanOf(remaining) }),
+  };
   return named(JSON.stringify({ ...rest, ...times }), names);
 }
 
@@ -204,7 +210,10 @@ async function waitFor(isSo: () => Promise<boolean>): Promise<void> {
 
 const OWNER = /\S+@[^@\s]*:\d+:[0-9a-f-]{36}/g;
 const anonymous = (text: string): string =>
-  text.replace(OWNER, '<owner>').replace(/^nestjs-distributed-lock:inbox:.*/, '<inbox>').replace(/^[0-9a-f-]{36}$/, '<uuid>');
+  text
+    .replace(OWNER, '<owner>')
+    .replace(/^nestjs-distributed-lock:inbox:.*/, '<inbox>')
+    .replace(/^[0-9a-f-]{36}$/, '<uuid>');
 
 function outOfTime(_: string, value: unknown): unknown {
   if (typeof value === 'string') return anonymous(value);

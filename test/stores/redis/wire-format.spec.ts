@@ -34,7 +34,15 @@ async function played(scene: string): Promise<string[]> {
 /** Scene → its lines. */
 function golden(file: string): Map<string, string[]> {
   const [, ...scenes] = readFileSync(join(__dirname, file), 'utf8').split(/^== /m);
-  return new Map(scenes.map((text) => [text.slice(0, text.indexOf('\n')), text.slice(text.indexOf('\n') + 1).trimEnd().split('\n')]));
+  return new Map(
+    scenes.map((text) => [
+      text.slice(0, text.indexOf('\n')),
+      text
+        .slice(text.indexOf('\n') + 1)
+        .trimEnd()
+        .split('\n'),
+    ]),
+  );
 }
 
 function write(scene: string, lines: readonly string[]): void {
@@ -71,7 +79,9 @@ describe.each(files)('this version goes on with what %s says', (file) => {
   async function after(scene: string, step: string) {
     const lines = golden(file).get(scene)!;
     const from = lines.indexOf(`> ${step}`);
-    const state = lines.slice(from + 1, lines.indexOf('', from) < 0 ? undefined : lines.indexOf('', from)).filter((line) => / → /.test(line));
+    const state = lines
+      .slice(from + 1, lines.indexOf('', from) < 0 ? undefined : lines.indexOf('', from))
+      .filter((line) => / → /.test(line));
     const inboxes = [1, 2].map((number) => `nestjs-distributed-lock:inbox:00000000-0000-4000-8000-00000000000${number}`);
     const first = 1000 * (Date.now() - 5000);
     await restore(setting.redis, state, { inboxes, tokens: Array.from({ length: 9 }, (_, index) => first + 10_000 * index) });

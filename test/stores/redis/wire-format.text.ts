@@ -76,10 +76,7 @@ const readers: Record<string, Reader> = {
   },
   hash: async (redis, key, names, now) => {
     const fields = Object.entries(await redis.hgetall(key)).sort(([a], [b]) => (a < b ? -1 : 1));
-    return fields.map(([field, value]) => [
-      named(field, names),
-      named(value, names).replace(/\d+$/, (end) => timeOf(end, now)),
-    ]);
+    return fields.map(([field, value]) => [named(field, names), named(value, names).replace(/\d+$/, (end: string) => timeOf(end, now))]);
   },
   stream: async (redis, key, names) => (await redis.xrange(key, '-', '+')).map(([, fields]) => fields.map((each) => named(each, names))),
 };
@@ -109,7 +106,7 @@ export async function restore(redis: Redis, lines: readonly string[], { inboxes,
     const value = JSON.parse(json!) as string | [string, string][];
     if (typeof value === 'string') await redis.set(key, valueOf(value));
     for (const [first, second] of typeof value === 'string' ? [] : value) {
-      if (type === 'zset') await redis.zadd(key, valueOf(second), valueOf(first));
+      if (type === 'zset') await redis.zadd(key, Number(valueOf(second).replace('inf', 'Infinity')), valueOf(first));
       else if (type === 'hash') await redis.hset(key, valueOf(first), valueOf(second));
       else throw new Error(`No state of locks is a ${type}`);
     }
