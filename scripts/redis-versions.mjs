@@ -11,7 +11,8 @@ import { fileURLToPath } from 'node:url';
 import { DebianRelease, wrapperOf } from './debian-packages.mjs';
 import { ensureService } from './services.mjs';
 
-const SUITES = ['bullseye', 'bookworm', 'bookworm-backports', 'trixie', 'trixie-backports', 'sid', 'experimental'];
+/** From the release on that has Redis 7.0. */
+const SUITES = ['bookworm', 'bookworm-backports', 'trixie', 'trixie-backports', 'sid', 'experimental'];
 const PROGRAMS = ['redis', 'valkey', 'redict'];
 /** What depends on what the server can do. */
 const TESTS = [

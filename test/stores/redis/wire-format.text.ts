@@ -71,7 +71,7 @@ const readers: Record<string, Reader> = {
     return key.endsWith(':fence') ? tokenOf(value, names) : named(value, names);
   },
   zset: async (redis, key, names, now) => {
-    const all = await redis.zrange(key, 0, -1, 'WITHSCORES');
+    const all = await redis.zrange(key, '0', '-1', 'WITHSCORES');
     return pairsOf(all).map(([member, score]) => [named(member, names), timeOf(score, now)]);
   },
   hash: async (redis, key, names, now) => {
