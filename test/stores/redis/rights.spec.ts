@@ -68,7 +68,7 @@ describe('the user of the docs has the rights that', () => {
     await admin.acl('SETUSER', 'locks', 'reset', ...rules, ...ruleOf('cluster'));
     const redisOptions = { username: 'locks', password: passwordIn(rules), disconnectTimeout: 100 };
     const cluster = [{ host: '127.0.0.1', port: node.port! }];
-    const locks = setting.locks({ cluster, clusterOptions: { redisOptions }, requestTimeout: 5_000 }, { logger: { warn, error: warn } });
+    const locks = setting.locks({ cluster, clusterOptions: { redisOptions }, requestTimeout: 5_000 });
     await usesEveryVerb(locks, setting.locks({ cluster }), KEY);
     // A client of a Cluster gives its connections names, and goes on where it may not.
     expect((await refusedBy(admin)).filter((refused) => refused !== 'client|setname')).toEqual([]);

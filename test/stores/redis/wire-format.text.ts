@@ -44,7 +44,7 @@ function timeOf(value: string, now: number): string {
 export function tokenOf(value: string | number, { tokens }: Names): string {
   const number = Number(value);
   const index = tokens.findLastIndex((token) => token <= number);
-  if (index < 0 || number - tokens[index]! > 1000) return String(value);
+  if (index < 0 || number - tokens[index]! > 100) return String(value);
   const more = number - tokens[index]!;
   return `<token ${index + 1}>${more === 0 ? '' : ` + ${more}`}`;
 }
