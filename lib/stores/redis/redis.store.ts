@@ -80,7 +80,7 @@ const LONGEST_RECONNECT_DELAY = 500;
 const SHORTEST_RECONNECT = 200;
 
 /**
- * Locks on Redis 6.2 or later. It connects with the first request.
+ * Locks on Redis 7.0 or later, or Valkey. It connects with the first request.
  *
  * @throws {LockConfigError} when an option is wrong.
  */
