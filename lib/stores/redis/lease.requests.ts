@@ -32,14 +32,11 @@ export class LeaseRequests {
     readonly fenceTimeout: number,
     private readonly places: RedisPlaces,
   ) {
-    const { isCluster } = connection.client;
-    // Two keys of a Cluster seldom share a slot.
-    const [few, many] = isCluster ? [1, 1] : [LARGEST_BATCH, LARGEST_RENEWAL];
-    this.acquires = new RedisScript(connection, sources.acquire, withFenceAndQueue, few);
-    this.releases = new RedisScript(connection, sources.release, withQueue, few);
-    this.renewals = new RedisScript(connection, sources.renew, undefined, many);
+    this.acquires = new RedisScript(connection, sources.acquire, withFenceAndQueue, LARGEST_BATCH);
+    this.releases = new RedisScript(connection, sources.release, withQueue, LARGEST_BATCH);
+    this.renewals = new RedisScript(connection, sources.renew, undefined, LARGEST_RENEWAL);
     this.checks = new RedisScript(connection, sources.check, withFenceAndQueue);
-    this.fences = new RedisScript(connection, scripts.keepFences, undefined, many);
+    this.fences = new RedisScript(connection, scripts.keepFences, undefined, LARGEST_RENEWAL);
   }
 
   /** @param args those of the script. A request that yields is sent now, with what was to go at the end of the turn: others wait for it. */

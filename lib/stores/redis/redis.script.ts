@@ -4,21 +4,25 @@ import { LinkedEntry } from '../../core/util/linked-list.js';
 import { storeErrorOf } from './redis.errors.js';
 import type { RedisClient, RedisConnection, RedisRequest } from './redis.connection.js';
 import { listOf } from './redis.replies.js';
+import { slotOf } from './redis.slots.js';
 
 export type Argument = string | number;
 
 const NONE: never[] = [];
 
-/** Lists the KEYS of a call. */
+/** Lists the KEYS of a call, which share a slot of a Cluster. */
 export type KeysOf = (key: string, keyPrefix: string) => string[];
 
 /**
  * A Lua script that is sent by its hash, or whole where the server does not know it: at first, after a restart or SCRIPT FLUSH. Calls that are
- * flushed together go as one request, whose cost is then shared. To one call a script gives its reply, to several a list.
+ * flushed together go as one request, whose cost is then shared; on a Cluster as one for each slot, since a script may not use keys of several. To one
+ * call a script gives its reply, to several a list.
  */
 export class RedisScript {
   readonly sha: string;
   private requests: ScriptRequest[] = [];
+  /** Of a Cluster: the last request for each slot. */
+  private readonly bySlot = new Map<number, ScriptRequest>();
 
   /** @param largest calls in one request at most: the server does nothing else meanwhile. */
   constructor(
@@ -38,9 +42,13 @@ export class RedisScript {
    */
   add<T>(key: string, args: Argument[], decode: (reply: unknown) => T, common: Argument[] = NONE): Promise<T> {
     const keys = this.keysOf(key, this.connection.keyPrefix);
-    let request = this.requests.at(-1);
+    const slot = this.largest > 1 && this.connection.client.isCluster ? slotOf(this.connection.keyPrefix + key) : undefined;
+    let request = slot === undefined ? this.requests.at(-1) : this.bySlot.get(slot);
     if (request && request.size < this.largest && request.common[0] === common[0]) request.add(keys, args);
-    else this.requests.push((request = new ScriptRequest(this, keys, common, args)));
+    else {
+      this.requests.push((request = new ScriptRequest(this, keys, common, args)));
+      if (slot !== undefined) this.bySlot.set(slot, request);
+    }
     const index = request.size - 1;
     return request.replies.then(
       (replies) => decode(replyOf(key, replies[index])),
@@ -52,6 +60,7 @@ export class RedisScript {
     const { requests } = this;
     if (requests.length === 0) return;
     this.requests = [];
+    this.bySlot.clear();
     for (const request of requests) this.connection.send(request);
   }
 
@@ -103,8 +112,8 @@ class ScriptRequest extends LinkedEntry<RedisRequest> implements RedisRequest {
   }
 
   failed(error: StoreError): void {
-    // A key that the user may not use fails the whole request, before anything of it is done: the others must not suffer.
-    if (this.size > 1 && isForbidden(error))
+    // One key fails the whole request, before anything of it is done: the others must not suffer.
+    if (this.size > 1 && isOfOneKey(error))
       this.settle.resolve(Promise.all(Array.from({ length: this.size }, (_, index) => this.sendAlone(index))));
     else this.settle.reject(error);
   }
@@ -127,9 +136,9 @@ function replyOf(key: string, reply: unknown): unknown {
   throw refusalOf(key, reply instanceof StoreError ? reply : storeErrorOf(reply));
 }
 
-/** The user may not do this, or not with one of these keys. */
-function isForbidden({ message }: StoreError): boolean {
-  return /\bNOPERM\b/.test(message);
+/** The user may not use one of these keys, or those of a slot that moves are on two nodes for now. */
+function isOfOneKey({ message }: StoreError): boolean {
+  return /\b(NOPERM|TRYAGAIN)\b/.test(message);
 }
 
 /** So the scripts call the kinds of lock, what they are asked for first. */

@@ -6,7 +6,7 @@
 return answerAll({}, #KEYS / 3, function(i)
   local key, fence, queue = KEYS[3 * i - 2], KEYS[3 * i - 1], KEYS[3 * i]
   local owner, ttl, tokens, floor, permits, place, stays, rank, beside = unpack(ARGV, 9 * i - 8, 9 * i)
-  local _, _, _, count, kind = match(place, PLACE)
+  local _, inbox, _, count, kind = match(place, PLACE)
   local other, first, minus = kindOf(key, queue)
   if other and other ~= kind then error('WRONGTYPE ' .. kind .. ': ' .. other) end
   local name, lock, isQueue = kind .. ' ' .. permits, open(key, minus or -1, permits), call('EXISTS', queue) == 1
@@ -14,6 +14,10 @@ return answerAll({}, #KEYS / 3, function(i)
   local held = lock.taken > 0 and call('ZSCORE', key, owner)
   local own = beside ~= '' and call('ZSCORE', key, beside) and permitsOf(lock, beside) or 0
   local isGuest = false
+  if isQueue then
+    if held then unmark(queue, owner) end
+    dropLateOf(lock, queue, inbox)
+  end
   if held then
     call('ZADD', key, math.max(held, now + ttl), owner)
   elseif (own > 0 or not isQueue) and lock.taken - own + count <= lock.permits then
