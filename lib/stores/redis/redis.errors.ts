@@ -3,7 +3,8 @@ import { StoreError } from '../../core/model/errors.js';
 const REFUSED = /\b(NOAUTH|WRONGPASS|NOPERM)\b/;
 /** Of a Cluster client, which could not follow a key that moves. */
 const REDIRECTION = /^(MOVED|ASK) /;
-const PASSING = /\b(LOADING|READONLY|MASTERDOWN|CLUSTERDOWN|TRYAGAIN|BUSY|OOM|MISCONF|NOREPLICAS|max number of clients)\b/;
+/** `non local key`: of a slot that moves to another node while a script runs. */
+const PASSING = /\b(LOADING|READONLY|MASTERDOWN|CLUSTERDOWN|TRYAGAIN|BUSY|OOM|MISCONF|NOREPLICAS|max number of clients|non local key)\b/;
 
 /**
  * What the server says of a request is final, unless it says that it is busy, full or not the master now; a broken line is not.

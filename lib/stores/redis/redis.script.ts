@@ -1,5 +1,6 @@
 import { createHash } from 'node:crypto';
 import { LockConfigError, StoreError } from '../../core/model/errors.js';
+import { now } from '../../core/util/clock.js';
 import { LinkedEntry } from '../../core/util/linked-list.js';
 import { storeErrorOf } from './redis.errors.js';
 import type { RedisClient, RedisConnection, RedisRequest } from './redis.connection.js';
@@ -9,6 +10,8 @@ import { slotOf } from './redis.slots.js';
 export type Argument = string | number;
 
 const NONE: never[] = [];
+/** Milliseconds. */
+const APART = 10_000;
 
 /** Lists the KEYS of a call, which share a slot of a Cluster. */
 export type KeysOf = (key: string, keyPrefix: string) => string[];
@@ -23,6 +26,8 @@ export class RedisScript {
   private requests: ScriptRequest[] = [];
   /** Of a Cluster: the last request for each slot. */
   private readonly bySlot = new Map<number, ScriptRequest>();
+  /** Until when the keys of a slot are asked for one by one. */
+  private readonly apart = new Map<number, number>();
 
   /** @param largest calls in one request at most: the server does nothing else meanwhile. */
   constructor(
@@ -46,14 +51,26 @@ export class RedisScript {
     let request = slot === undefined ? this.requests.at(-1) : this.bySlot.get(slot);
     if (request && request.size < this.largest && request.common[0] === common[0]) request.add(keys, args);
     else {
-      this.requests.push((request = new ScriptRequest(this, keys, common, args)));
-      if (slot !== undefined) this.bySlot.set(slot, request);
+      this.requests.push((request = new ScriptRequest(this, keys, common, args, slot)));
+      if (slot !== undefined && !this.isApart(slot)) this.bySlot.set(slot, request);
     }
     const index = request.size - 1;
     return request.replies.then(
       (replies) => decode(replyOf(key, replies[index])),
       (error: StoreError) => replyOf(key, error) as T,
     );
+  }
+
+  /** The keys of a slot that moves are on two nodes for a while, and a request for several is not answered then. */
+  failedTogether(slot: number): void {
+    this.apart.set(slot, now() + APART);
+  }
+
+  private isApart(slot: number): boolean {
+    const end = this.apart.size > 0 ? this.apart.get(slot) : undefined;
+    if (end === undefined || now() < end) return end !== undefined;
+    this.apart.delete(slot);
+    return false;
   }
 
   flush(): void {
@@ -86,6 +103,8 @@ class ScriptRequest extends LinkedEntry<RedisRequest> implements RedisRequest {
     private readonly keys: string[],
     readonly common: Argument[],
     private readonly args: Argument[],
+    /** Of a Cluster. */
+    private readonly slot?: number,
   ) {
     super();
     this.replies = new Promise((resolve, reject) => (this.settle = { resolve, reject }));
@@ -112,6 +131,7 @@ class ScriptRequest extends LinkedEntry<RedisRequest> implements RedisRequest {
   }
 
   failed(error: StoreError): void {
+    if (this.size > 1 && this.slot !== undefined) this.script.failedTogether(this.slot);
     // One key fails the whole request, before anything of it is done: the others must not suffer.
     if (this.size > 1 && isOfOneKey(error))
       this.settle.resolve(Promise.all(Array.from({ length: this.size }, (_, index) => this.sendAlone(index))));

@@ -129,7 +129,8 @@ function connect(options: Exclude<RedisStoreOptions, { client: RedisClient }>, r
       maxRedirections: Math.max(Math.ceil(requestTimeout / REDIRECTION_DELAY), 3),
       retryDelayOnFailover: REDIRECTION_DELAY,
       retryDelayOnClusterDown: REDIRECTION_DELAY,
-      retryDelayOnTryAgain: REDIRECTION_DELAY,
+      // A script may be answered with fewer keys.
+      retryDelayOnTryAgain: REDIRECTION_DELAY / 4,
       ...clusterOptions,
       redisOptions: { ...ours, ...clusterOptions?.redisOptions },
       lazyConnect: true,

@@ -30,6 +30,7 @@ export function useCluster(options?: StartClusterOptions): ClusterSetting {
     cluster = await startCluster(options);
     redis = new Cluster(cluster.addresses, { redisOptions: { disconnectTimeout: 100 } });
     redis.on('error', () => undefined);
+    await redis.ping();
   }, 60_000);
   afterAll(async () => {
     redis.disconnect();

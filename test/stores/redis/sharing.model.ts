@@ -153,7 +153,9 @@ export class SharingModel extends QueueModel {
       this.sayOffer(key, caller);
     }
     if (told !== undefined) this.sayNext(key, told, this.offerTtl);
-    if (lock.queue.length > 0) for (const caller of offered) if (caller.inbox !== '') lock.marks.add(caller);
+    const isFirst = ({ inbox }: Caller, index: number): boolean => offered.findIndex((caller) => caller.inbox === inbox) === index;
+    if (lock.queue.length === 0) return;
+    for (const caller of offered.filter(isFirst)) if (caller.inbox !== '') lock.marks.add(caller);
   }
 
   private drop(key: string, asking?: Caller): void {

@@ -13,23 +13,24 @@ return answerAll({}, #KEYS / 3, function(i)
   if first and first ~= name then call('ZREM', key, first) end
   local held = lock.taken > 0 and call('ZSCORE', key, owner)
   local own = beside ~= '' and call('ZSCORE', key, beside) and permitsOf(lock, beside) or 0
-  local isGuest = false
-  if isQueue then
-    if held then unmark(queue, owner) end
-    dropLateOf(lock, queue, inbox)
-  end
-  if held then
-    call('ZADD', key, math.max(held, now + ttl), owner)
-  elseif (own > 0 or not isQueue) and lock.taken - own + count <= lock.permits then
-    hold(lock, owner, count, ttl)
-  elseif isQueue or stays == '1' then
-    isGuest = join(queue, place, rank, micros) and stays ~= '1'
-  end
-  local goesOn = isQueue and serve(lock, queue, owner, ttl)
-  -- Who does not stay holds up nobody.
-  if isGuest and call('ZREM', queue, place) == 1 then serve(lock, queue) end
-  close(lock, name)
-
+  local isGuest, goesOn = false, false
+  lock.isChanged = true
+  closing(lock, name, function()
+    if isQueue then
+      if held then unmark(queue, owner) end
+      dropLateOf(lock, queue, inbox)
+    end
+    if held then
+      call('ZADD', key, math.max(held, now + ttl), owner)
+    elseif (own > 0 or not isQueue) and lock.taken - own + count <= lock.permits then
+      hold(lock, owner, count, ttl)
+    elseif isQueue or stays == '1' then
+      isGuest = join(queue, place, rank, micros) and stays ~= '1'
+    end
+    goesOn = isQueue and serve(lock, queue, owner, ttl)
+    -- Who does not stay holds up nobody.
+    if isGuest and call('ZREM', queue, place) == 1 then serve(lock, queue) end
+  end)
   if held or lock.new[owner] then
     if isQueue then leave(queue, place) end
     return reserve(fence, tokens, floor, ttl)

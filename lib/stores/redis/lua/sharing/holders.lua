@@ -41,7 +41,8 @@ local function serve(lock, queue, asker, ttl)
     local fits = owner and lock.taken + permits <= lock.permits
     if not owner or offers == 256 or not fits and (owner == asker or lock.taken >= lock.permits or not isGone(inbox)) then
       if offers > 0 and tellNext(queue, lock.key, told, shortest) > 0 then
-        for holder, its in pairs(offered) do mark(queue, holder, its) end
+        -- One for each process: if that one answers, it is there.
+        for its, holder in pairs(offered) do mark(queue, holder, its) end
       end
       return false
     end
@@ -52,7 +53,8 @@ local function serve(lock, queue, asker, ttl)
       elseif not isGone(inbox) then
         hold(lock, owner, permits, ms)
         tell(inbox, owner, lock.key)
-        offers, shortest, told, offered[owner] = offers + 1, math.min(shortest or ms, ms), inbox, inbox
+        offers, shortest, told = offers + 1, math.min(shortest or ms, ms), inbox
+        offered[inbox] = offered[inbox] or owner
       end
     end
   end
@@ -68,6 +70,14 @@ local function close(lock, name)
   if lock.taken == 0 then return call('DEL', lock.key) end
   call('ZADD', lock.key, -1 - lock.taken, name, unpack(lock.news))
   call('PEXPIREAT', lock.key, tonumber(call('ZREVRANGE', lock.key, 0, 0, 'WITHSCORES')[2]))
+end
+
+-- Does this and writes the holders down, also where it fails: a queue that has become empty in a slot that moves may not be looked at any more.
+local function closing(lock, name, change)
+  local done, problem = pcall(change)
+  -- A full server refuses to begin with this, and nothing has changed.
+  if lock.isChanged then close(lock, name) end
+  if not done then error(problem, 0) end
 end
 
 -- What kind of lock the key is, if any, and its first member.

@@ -22,11 +22,11 @@ return answerAll({}, #KEYS / 2, function(i)
       hold(lock, kept, share, keep)
     end
   end
-  dropLateOf(lock, queue)
-  serve(lock, queue)
-  -- Waiters know of a later end only.
-  if isOurs and keep ~= '0' then tellNext(queue, key, '', keep) end
-  -- A full server refuses to begin with this, and nothing has changed.
-  if lock.isChanged then close(lock, name) end
+  closing(lock, name, function()
+    dropLateOf(lock, queue)
+    serve(lock, queue)
+    -- Waiters know of a later end only.
+    if isOurs and keep ~= '0' then tellNext(queue, key, '', keep) end
+  end)
   return (isOurs or call('ZSCORE', key, kept)) and 1 or 0
 end)
