@@ -22,8 +22,8 @@ export interface Tally {
   lost: number;
   /** milliseconds from a call to its lease or its error */
   longest: number;
-  /** on the clock of `Date.now`: when bodies began, at most one in 5 ms */
-  entries: number[];
+  /** on the clock of `Date.now`: when bodies began under each key, at most one in 5 ms */
+  entries: Record<string, number[]>;
 }
 export type CallersMessage = { type: 'ready' } | ({ type: 'done' } & Tally);
 
@@ -38,13 +38,22 @@ return 'written'`;
 const { where, resource, keys, callers, options } = JSON.parse(process.argv[2]!) as CallersArgs;
 const redis = new Redis(resource);
 const locks = new Locks(redisStore(where), { logger: false });
-const tally: Tally = { written: 0, refused: 0, met: 0, errors: [], lost: 0, longest: 0, entries: [] };
+const tally: Tally = {
+  written: 0,
+  refused: 0,
+  met: 0,
+  errors: [],
+  lost: 0,
+  longest: 0,
+  entries: Object.fromEntries(keys.map((key) => [key, []])),
+};
 let goesOn = true;
 locks.on('lost', () => tally.lost++);
 
 async function add(key: string, token: number): Promise<void> {
   const name = `counter:${key}`;
-  if (Date.now() > (tally.entries.at(-1) ?? 0) + 5) tally.entries.push(Date.now());
+  const entries = tally.entries[key]!;
+  if (Date.now() > (entries.at(-1) ?? 0) + 5) entries.push(Date.now());
   if ((await redis.incr(`inside:${key}`)) > 1) tally.met++;
   const value = await redis.eval(FENCED, 1, name, token, 'read');
   await pause(1);

@@ -11,21 +11,21 @@ export async function startCallers(on: ClusterSetting, processes: number, args: 
   await Promise.all(children.map((child) => child.waitFor('ready', { within: 60_000 })));
   for (const child of children) child.send({ type: 'go' });
   const client = resource.client();
+  const keys = [...new Set(args.keys)];
+  const sum = (numbers: number[]): number => numbers.reduce((all, one) => all + one, 0);
+  const servedFor = async (key: string): Promise<number> => Number(await client.hget(`counter:${key}`, 'value'));
   return {
     /** Ends the calls. What the resource counted is what it took (G2, with the token checked). */
     async stop(): Promise<Tally[]> {
       for (const child of children) child.send({ type: 'stop' });
       const tallies = await Promise.all(children.map((child) => child.waitFor('done', { within: 60_000 })));
-      const values = await Promise.all(args.keys.map((key) => client.hget(`counter:${key}`, 'value')));
+      const values = await Promise.all(keys.map(servedFor));
       client.disconnect();
-      const sum = (numbers: number[]): number => numbers.reduce((all, one) => all + one, 0);
-      expect(sum(values.map(Number))).toBe(sum(tallies.map(({ written }) => written)));
+      expect(sum(values)).toBe(sum(tallies.map(({ written }) => written)));
       return tallies;
     },
     /** How many bodies wrote so far. */
-    served: async (): Promise<number> => {
-      const values = await Promise.all(args.keys.map((key) => client.hget(`counter:${key}`, 'value')));
-      return values.map(Number).reduce((all, one) => all + one, 0);
-    },
+    served: async (): Promise<number> => sum(await Promise.all(keys.map(servedFor))),
+    servedFor,
   };
 }
