@@ -48,7 +48,7 @@ export function useCluster(options?: StartClusterOptions): ClusterSetting {
   beforeEach(() => eachNode(cluster.nodes, (client) => client.flushall().catch(() => undefined)));
 
   const setting = Object.create(own, {
-    redis: { get: () => redis as unknown as Setting['redis'] },
+    redis: { get: () => redis },
   }) as Setting;
   const where = () => ({ cluster: cluster.addresses });
   return {
