@@ -99,7 +99,7 @@ async function busOfHandOvers() {
   await handOver(places['Redis Cluster']);
   const messages = ((await sent()) - before) / (2 * (TURNS + 200));
   for (const client of clients) client.disconnect();
-  console.log(`bus of 3 nodes: ${messages.toFixed(1)} messages of at least ${BUS_HEADER} bytes for each hand-over`);
+  console.log(`bus of 3 nodes: ${messages.toFixed(1)} messages of at least ${BUS_HEADER} bytes for each turn`);
 }
 
 function report(title, digits, results, goal) {
