@@ -76,6 +76,8 @@ const HOUR = 3_600_000;
 /** Node and ioredis fire a longer timer at once. */
 const LONGEST = 2 ** 31 - 1;
 const LONGEST_RECONNECT_DELAY = 500;
+/** Milliseconds until a Cluster client asks again, where the node that should have the key does not serve it. */
+const REDIRECTION_DELAY = 100;
 /** Milliseconds in which nobody can know whether a new connection leads to the master. */
 const SHORTEST_RECONNECT = 200;
 
@@ -131,6 +133,14 @@ function connect(options: Exclude<RedisStoreOptions, { client: RedisClient }>, r
     const { clusterOptions } = options;
     return new Cluster(options.cluster, {
       clusterRetryStrategy: reconnectDelay,
+      // A node that hangs is not the only one that knows where the keys are.
+      slotsRefreshTimeout: Math.ceil(requestTimeout / 4),
+      // What is not served within the time of a request is not asked any longer.
+      maxRedirections: Math.max(Math.ceil(requestTimeout / REDIRECTION_DELAY), 3),
+      retryDelayOnFailover: REDIRECTION_DELAY,
+      retryDelayOnClusterDown: REDIRECTION_DELAY,
+      // A script may be answered with fewer keys.
+      retryDelayOnTryAgain: REDIRECTION_DELAY / 4,
       ...clusterOptions,
       redisOptions: { ...ours, ...clusterOptions?.redisOptions },
       lazyConnect: true,
