@@ -3,6 +3,7 @@ import { now } from '../../core/util/clock.js';
 import { detached } from '../../core/util/detached.js';
 import type { RedisClient } from './redis.connection.js';
 import { storeErrorOf } from './redis.errors.js';
+import { slotOf } from './redis.slots.js';
 
 type Arguments = [script: string, keyCount: number, ...keysAndArgs: (string | number)[]];
 
@@ -52,10 +53,11 @@ export class RedisAcks {
   private ask(command: Ask['command'], args: Arguments): Promise<unknown> {
     return new Promise((resolve, reject) => {
       const ask = { command, args, endsAt: now() + this.requestTimeout, resolve, reject };
-      const gathered = this.gathering.get(0);
+      const lane = this.client.isCluster ? slotOf(`${this.client.options?.keyPrefix ?? ''}${args[2]}`) : 0;
+      const gathered = this.gathering.get(lane);
       if (gathered) return void gathered.push(ask);
-      this.gathering.set(0, [ask]);
-      detached(() => void this.sendAll(0));
+      this.gathering.set(lane, [ask]);
+      detached(() => void this.sendAll(lane));
     });
   }
 
@@ -82,9 +84,16 @@ export class RedisAcks {
     const error = this.shortfallOf(...replies[asks.length]!);
     asks.forEach((ask, index) => {
       const [failure, reply] = replies[index]!;
-      if (failure) ask.reject(failure);
+      // A Cluster client follows the redirection of a single command only. The next WAIT is sent to the right node.
+      if (failure && client.isCluster && /^(MOVED|ASK) /.test(failure.message)) ask.resolve(this.sendAlone(ask));
+      else if (failure) ask.reject(failure);
       else ask.resolve(error ? new Unacknowledged(reply, error) : reply);
     });
+  }
+
+  private async sendAlone({ command, args }: Ask): Promise<Unacknowledged> {
+    const error = new StoreError('Redis: the key has moved to another node.', { transient: true });
+    return new Unacknowledged(await this.client[command](...args), error);
   }
 
   private shortfallOf(failure: Error | null, count: unknown): Unacknowledged['error'] | undefined {

@@ -11,7 +11,7 @@ export { SLACK } from '../../support/time.js';
 /** Milliseconds by which a call may seem to end too early: {@link outcomeOf} reads the clock only when the call has been sent. */
 export const HEAD_START = 100;
 
-export type StoreOptions = Partial<Pick<RedisStoreOptions, 'requestTimeout' | 'fenceTimeout'>>;
+export type StoreOptions = Partial<Pick<RedisStoreOptions, 'requestTimeout' | 'fenceTimeout' | 'replicaAcks'>>;
 
 /** A server for all tests of a file, empty before each, and whatever a test opens until the test ends. */
 export interface Setting {
