@@ -93,7 +93,12 @@ describe('the doctor of Redis', () => {
     const client = replica.client();
     await eventually(async () => expect(await client.info('replication')).toContain('master_link_status:up'));
     const ofMaster = await examined(store({ options: master.connection }));
-    expect(ofMaster.of('replication')).toMatchObject({ state: 'warn' });
+    const goesOn = { seen: expect.stringContaining('min-replicas-to-write 0') as string };
+    expect(ofMaster.of('replication')).toMatchObject({ state: 'warn', ...goesOn });
+    await master.client().config('SET', 'min-replicas-to-write', 1);
+    const stops = await examined(store({ options: master.connection }));
+    expect(stops.of('replication')).toMatchObject({ state: 'warn' });
+    expect(stops.of('replication')).not.toMatchObject(goesOn);
     expect(ofMaster.verdict.text).toBe(
       'Efficiency: yes. Correctness: only with the fencing token checked at the resource, because this Redis forgets locks when it restarts (persistence) and this Redis has replicas (replication).',
     );

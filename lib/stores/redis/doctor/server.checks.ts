@@ -93,7 +93,7 @@ async function persistenceOf(info: RedisInfo, node: RedisNode): Promise<Finding>
   return { state: 'warn', seen: `appendfsync ${sync}`, advice: always, limits: loses(because) };
 }
 
-function replicationOf(info: RedisInfo): Finding {
+async function replicationOf(info: RedisInfo, node: RedisNode): Promise<Finding> {
   if (info.known('role') !== 'master') {
     const seen = `a replica of ${info.field('master_host')}:${info.field('master_port')}`;
     const limits = { purpose: 'efficiency', because: 'this is a replica, which gives no locks' } as const;
@@ -106,10 +106,14 @@ function replicationOf(info: RedisInfo): Finding {
     { length: replicas },
     (_, index) => offset - Number(/offset=(\d+)/.exec(info.field(`slave${index}`) ?? '')?.[1] ?? offset),
   );
+  const least = await node.setting('min-replicas-to-write').catch(() => undefined);
+  const forgets = 'A failover can forget a grant: check the fencing token at the resource.';
+  // Of a Cluster: its nodes stop a master that is cut off.
+  const goesOn = least === '0' && info.field('cluster_enabled') !== '1';
   return {
     state: 'warn',
-    seen: `replicas: ${replicas}, up to ${Math.max(0, ...lags).toLocaleString('en-US')} bytes behind`,
-    advice: 'A failover can forget a grant: check the fencing token at the resource.',
+    seen: `replicas: ${replicas}, up to ${Math.max(0, ...lags).toLocaleString('en-US')} bytes behind${goesOn ? ', min-replicas-to-write 0' : ''}`,
+    advice: goesOn ? `${forgets} Set min-replicas-to-write 1: else a master that is cut off goes on granting locks.` : forgets,
     limits: { purpose: 'correctness', because: 'this Redis has replicas' },
   };
 }
