@@ -2,7 +2,7 @@ import { StoreError } from '../../core/model/errors.js';
 import { RequestDeadlines, type TimedRequest } from '../../core/store/request-deadlines.js';
 import { after } from '../../core/util/clock.js';
 import { detached } from '../../core/util/detached.js';
-import type { RedisAcks } from './redis.acks.js';
+import { RedisPipelines } from './redis.pipelines.js';
 import { closed, storeErrorOf, unsent } from './redis.errors.js';
 
 /** Milliseconds until a client that has ended is connected again. */
@@ -25,6 +25,8 @@ export interface RedisClient {
   call(command: string, ...args: (string | number)[]): Promise<unknown>;
   /** Of a Cluster: a client for each node of this role that is known. */
   nodes?(role: 'master' | 'slave'): RedisClient[];
+  /** Of a Cluster: by slot, its master and replicas. */
+  readonly slots?: readonly (readonly string[] | undefined)[];
   connect(): Promise<unknown>;
   quit(): Promise<unknown>;
   disconnect(reconnect?: boolean): void;
@@ -81,9 +83,9 @@ export class RedisConnection {
     readonly client: RedisClient,
     readonly requestTimeout: number,
     private readonly isOwned: boolean,
-    scripts?: RedisAcks,
+    scripts?: RedisPipelines,
   ) {
-    this.scripts = scripts ?? client;
+    this.scripts = scripts ?? (client.isCluster ? new RedisPipelines(client, requestTimeout) : client);
     this.keyPrefix = client.options?.keyPrefix ?? '';
     this.requests = new RequestDeadlines(requestTimeout, (request) => {
       this.onSilence?.();

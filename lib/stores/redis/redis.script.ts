@@ -2,7 +2,7 @@ import { createHash } from 'node:crypto';
 import { LockConfigError, StoreError } from '../../core/model/errors.js';
 import { now } from '../../core/util/clock.js';
 import { LinkedEntry } from '../../core/util/linked-list.js';
-import { Unacknowledged } from './redis.acks.js';
+import { Unacknowledged } from './redis.pipelines.js';
 import { storeErrorOf } from './redis.errors.js';
 import type { RedisClient, RedisConnection, RedisRequest } from './redis.connection.js';
 import { listOf } from './redis.replies.js';

@@ -4,7 +4,7 @@ import { now } from '../../core/util/clock.js';
 import { LockConfigError } from '../../core/model/errors.js';
 import { defined, unknownOption } from '../../core/model/check-options.js';
 import { supportedBy, type LockStore } from '../../core/store/lock-store.js';
-import { RedisAcks } from './redis.acks.js';
+import { RedisPipelines } from './redis.pipelines.js';
 import { RedisCountDownLatchDriver } from './count-down-latch.driver.js';
 import { RedisMutexDriver } from './mutex.driver.js';
 import { RedisDoctor } from './doctor/redis.doctor.js';
@@ -153,7 +153,7 @@ function connect(options: Exclude<RedisStoreOptions, { client: RedisClient }>, r
 function ackedConnection({ client, requestTimeout }: RedisConnection, replicas: number, isOwned: boolean): RedisConnection {
   const ours = isOwned ? { reconnectOnError: onceDemoted() } : { lazyConnect: true, autoResendUnfulfilledCommands: false };
   const own = client.isCluster ? client : client.duplicate(ours);
-  return new RedisConnection(own, requestTimeout, own !== client, new RedisAcks(own, replicas, requestTimeout));
+  return new RedisConnection(own, requestTimeout, own !== client, new RedisPipelines(own, requestTimeout, replicas));
 }
 
 const reconnectDelay = (times: number): number => Math.min(50 * times, LONGEST_RECONNECT_DELAY);

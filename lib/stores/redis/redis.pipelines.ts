@@ -24,19 +24,21 @@ export class Unacknowledged {
 }
 
 /**
- * Sends scripts in one write with a WAIT behind them. WAIT counts the replicas that have the writes of its own connection, and blocks that connection:
- * scripts that are sent meanwhile gather and share the next WAIT.
+ * Sends the scripts of a turn of the event loop in one write for each node, where a client would write each by itself; with `replicas`, with a WAIT behind
+ * them. WAIT counts the replicas that have the writes of its own connection, and blocks that connection: what is asked meanwhile gathers and shares the next
+ * one.
  */
-export class RedisAcks {
-  /** By lane, what gathers while a WAIT is pending. A lane is the slot of a key on Cluster, where each node has its own connection. */
-  private readonly gathering = new Map<number, Ask[]>();
+export class RedisPipelines {
+  /** By node, what gathers until it is sent. */
+  private readonly gathering = new Map<string, Ask[]>();
   /** A third, so that a script that gathers behind one WAIT and is sent with another one is answered in time. */
   private readonly waitTimeout: number;
 
+  /** @param replicas that must acknowledge what is written; 0: none. */
   constructor(
     private readonly client: RedisClient,
-    private readonly replicas: number,
     private readonly requestTimeout: number,
+    private readonly replicas = 0,
   ) {
     this.waitTimeout = Math.ceil(requestTimeout / 3);
   }
@@ -53,47 +55,58 @@ export class RedisAcks {
   private ask(command: Ask['command'], args: Arguments): Promise<unknown> {
     return new Promise((resolve, reject) => {
       const ask = { command, args, endsAt: now() + this.requestTimeout, resolve, reject };
-      const lane = this.client.isCluster ? slotOf(`${this.client.options?.keyPrefix ?? ''}${args[2]}`) : 0;
-      const gathered = this.gathering.get(lane);
+      const node = this.nodeOf(String(args[2]));
+      const gathered = this.gathering.get(node);
       if (gathered) return void gathered.push(ask);
-      this.gathering.set(lane, [ask]);
-      detached(() => void this.sendAll(lane));
+      this.gathering.set(node, [ask]);
+      detached(() => void this.sendAll(node));
     });
   }
 
-  private async sendAll(lane: number): Promise<void> {
+  /** The node of a Cluster that has the key, and its replicas, as far as the client knows. */
+  private nodeOf(key: string): string {
+    const { isCluster, slots, options } = this.client;
+    return (isCluster && slots?.[slotOf((options?.keyPrefix ?? '') + key)]?.join()) || '';
+  }
+
+  private async sendAll(node: string): Promise<void> {
     // What is asked within the same turn goes together.
     await Promise.resolve();
-    for (let asks = this.gathering.get(lane)!; asks.length > 0; asks = this.gathering.get(lane)!) {
-      this.gathering.set(lane, []);
+    for (let asks = this.gathering.get(node)!; asks.length > 0; asks = this.gathering.get(node) ?? []) {
+      if (this.replicas > 0) this.gathering.set(node, []);
+      else this.gathering.delete(node);
       // A caller whose time is over may have asked for the opposite since.
       const current = asks.filter(({ endsAt }) => now() < endsAt);
-      await this.send(current).catch((error: unknown) => current.forEach((ask) => ask.reject(error)));
+      const sending = this.send(current).catch((error: unknown) => current.forEach((ask) => ask.reject(error)));
+      if (this.replicas > 0) await sending;
     }
-    this.gathering.delete(lane);
+    this.gathering.delete(node);
   }
 
   private async send(asks: readonly Ask[]): Promise<void> {
     const { client, replicas, waitTimeout } = this;
     // The client would send it when it is connected again, which may be too late.
     if (client.status !== 'ready') throw new StoreError('The connection to Redis broke before the request was sent.', { transient: true });
+    const [first] = asks as [Ask];
+    if (replicas === 0 && asks.length === 1) return first.resolve(client[first.command](...first.args));
     const pipeline = client.pipeline();
     for (const { command, args } of asks) pipeline[command](...args);
-    pipeline.call('WAIT', replicas, waitTimeout);
+    if (replicas > 0) pipeline.call('WAIT', replicas, waitTimeout);
     const replies = (await pipeline.exec())!;
-    const error = this.shortfallOf(...replies[asks.length]!);
+    const error = replicas > 0 ? this.shortfallOf(...replies[asks.length]!) : undefined;
     asks.forEach((ask, index) => {
       const [failure, reply] = replies[index]!;
-      // A Cluster client follows the redirection of a single command only. The next WAIT is sent to the right node.
+      // A Cluster client follows the redirection of a single command only. The next one is sent to the right node.
       if (failure && client.isCluster && /^(MOVED|ASK) /.test(failure.message)) ask.resolve(this.sendAlone(ask));
       else if (failure) ask.reject(failure);
       else ask.resolve(error ? new Unacknowledged(reply, error) : reply);
     });
   }
 
-  private async sendAlone({ command, args }: Ask): Promise<Unacknowledged> {
-    const error = new StoreError('Redis: the key has moved to another node.', { transient: true });
-    return new Unacknowledged(await this.client[command](...args), error);
+  private async sendAlone({ command, args }: Ask): Promise<unknown> {
+    const reply = await this.client[command](...args);
+    const moved = new StoreError('Redis: the key has moved to another node.', { transient: true });
+    return this.replicas > 0 ? new Unacknowledged(reply, moved) : reply;
   }
 
   private shortfallOf(failure: Error | null, count: unknown): Unacknowledged['error'] | undefined {
