@@ -5,10 +5,15 @@ const PASSING = /\b(LOADING|READONLY|MASTERDOWN|CLUSTERDOWN|TRYAGAIN|BUSY|OOM|MI
 
 /** What the server says of a request is final, unless it says that it is busy, full or not the master now; a broken line is not. */
 export function storeErrorOf(cause: unknown): StoreError {
-  const { name } = Object(errorOfNode(cause)) as Partial<Error>;
   const text = textOf(cause);
-  const isFinal = name === 'ReplyError' ? !PASSING.test(text) : REFUSED.test(text) || text.includes('subscriber mode');
+  const isFinal = isReply(errorOfNode(cause), text) ? !PASSING.test(text) : REFUSED.test(text) || text.includes('subscriber mode');
   return new StoreError(`Redis: ${text}`, { transient: !isFinal, cause });
+}
+
+/** Whether the server says so. The errors of node-redis have no name for that, but a server begins with a word in capitals, and nothing else does. */
+function isReply(error: unknown, text: string): boolean {
+  const { name, code } = Object(error) as Partial<NodeJS.ErrnoException>;
+  return name === 'ReplyError' || (name === 'Error' && code === undefined && /^[A-Z][A-Z\d]+ /.test(text));
 }
 
 /** What an error says. That of a host with several addresses says nothing itself. */

@@ -5,6 +5,7 @@ import { createHash } from 'node:crypto';
 import { leaseScripts } from '../../../lib/stores/redis/lua.scripts.js';
 import { forkChild, type Child, type ChildMessage } from '../../support/child.js';
 import { startRedis, type RedisServer, type StartRedisOptions } from '../../support/redis-server.js';
+import { closeNodeRedis, storeOver } from '../../support/redis-clients.js';
 import { startProxy, type ProxyTarget, type TcpProxy } from '../../support/tcp-proxy.js';
 
 export { SLACK } from '../../support/time.js';
@@ -67,7 +68,8 @@ export function useRedis(options?: StartRedisOptions): Setting {
       return client;
     },
     locks(store, locksOptions) {
-      const locks = new Locks(redisStore(store), { logger: false, shutdownTimeout: 0, ...locksOptions });
+      const over = storeOver(store, (client) => ends.push(() => closeNodeRedis(client)));
+      const locks = new Locks(redisStore(over), { logger: false, shutdownTimeout: 0, ...locksOptions });
       ends.push(() => locks.close());
       return locks;
     },

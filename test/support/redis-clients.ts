@@ -1,0 +1,101 @@
+import type { Cluster, RedisOptions } from 'ioredis';
+import type { NodeRedisClient, RedisStoreOptions } from 'nestjs-distributed-lock/redis';
+import * as five from 'redis';
+import * as six from 'redis-v6';
+
+/** The package over which stores are tested: `ioredis` where nothing is said. */
+export type ClientName = 'ioredis' | 'node-redis' | 'node-redis-6';
+export const clientName = (process.env.REDIS_CLIENT ?? 'ioredis') as ClientName;
+export const isIoredis = clientName === 'ioredis';
+
+// What is used here is the same in both versions.
+const packages = { 'node-redis': five, 'node-redis-6': six as unknown as typeof five };
+export const nodeRedis = packages[clientName === 'ioredis' ? 'node-redis' : clientName];
+
+/** A client of node-redis that is not connected yet, from options of ioredis. */
+export function nodeRedisClient(options: RedisOptions, more: five.RedisClientOptions = {}): ReturnType<typeof five.createClient> {
+  const client = nodeRedis.createClient({ ...optionsOf(options), ...more } as five.RedisClientOptions) as ReturnType<
+    typeof five.createClient
+  >;
+  client.on('error', () => undefined); // without a listener it throws
+  return client;
+}
+
+/** What ioredis calls so in the words of node-redis. */
+function optionsOf(options: RedisOptions): five.RedisClientOptions {
+  const { path, host = '127.0.0.1', port, tls, username, password, db, protocol, keyPrefix } = options;
+  const times = { connectTimeout: options.connectTimeout, socketTimeout: options.socketTimeout, reconnectStrategy: options.retryStrategy };
+  const socket = path !== undefined ? { path } : { host, port, ...(tls && { tls: true, ...tls }) };
+  const given = Object.fromEntries(Object.entries(times).filter(([, value]) => value !== undefined));
+  return {
+    socket: { ...socket, ...given } as five.RedisClientOptions['socket'],
+    username,
+    password,
+    database: db,
+    ...(protocol !== undefined && { RESP: protocol as 2 | 3 }),
+    ...(keyPrefix !== undefined && { keyPrefix }),
+  };
+}
+
+/**
+ * As a store makes a client of its own: it is usable within a second of the server's return. node-redis takes a connection for silent when nothing is
+ * sent either, so that this must be less than the time until the next try.
+ */
+function heals({ requestTimeout = 1000 }: { requestTimeout?: number }): RedisOptions {
+  return { connectTimeout: requestTimeout, socketTimeout: 0.8 * requestTimeout, retryStrategy: (times) => Math.min(50 * times, 500) };
+}
+
+/**
+ * The same store over the client that is tested.
+ *
+ * @param opened is called with what has to be closed.
+ */
+export function storeOver(store: RedisStoreOptions, opened: (client: NodeRedisClient) => void = () => undefined): RedisStoreOptions {
+  if (isIoredis) return store;
+  const client = clientOf(store as Form);
+  if (!client) return store;
+  opened(client);
+  const { requestTimeout, fenceTimeout } = store;
+  return { client, ...(requestTimeout !== undefined && { requestTimeout }), ...(fenceTimeout !== undefined && { fenceTimeout }) };
+}
+
+interface Form {
+  client?: unknown;
+  options?: RedisOptions;
+  cluster?: RedisOptions[];
+  sentinels?: RedisOptions[];
+  name?: string;
+  requestTimeout?: number;
+}
+
+function clientOf(store: Form): NodeRedisClient | undefined {
+  const { client, options, cluster, sentinels, name } = store;
+  if (options && !sentinels) return nodeRedisClient({ ...heals(store), ...options });
+  if (cluster)
+    return silenced(nodeRedis.createCluster({ rootNodes: cluster.map(optionsOf) as object[], defaults: optionsOf(heals(store)) }));
+  if (sentinels) {
+    const nodeClientOptions = optionsOf({ ...heals(store), ...options });
+    return silenced(
+      nodeRedis.createSentinel({ name: name!, sentinelRootNodes: sentinels as { host: string; port: number }[], nodeClientOptions }),
+    );
+  }
+  const lent = client as ({ options?: RedisOptions } & Partial<Cluster>) | undefined;
+  if (!lent || !('evalsha' in lent) || lent.isCluster) return undefined;
+  const { options: its = {} } = lent;
+  const { socketTimeout, retryStrategy } = its.socketTimeout === undefined ? ({} as RedisOptions) : heals(store);
+  return nodeRedisClient({ ...its, connectTimeout: undefined, socketTimeout, retryStrategy });
+}
+
+function silenced<T extends NodeRedisClient>(client: T): T {
+  client.on('error', () => undefined);
+  return client;
+}
+
+/** Closes it, whatever state it is in. */
+export async function closeNodeRedis(client: NodeRedisClient): Promise<void> {
+  try {
+    await client.destroy();
+  } catch {
+    // It was closed already, or never connected.
+  }
+}
