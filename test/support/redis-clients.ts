@@ -38,11 +38,12 @@ function optionsOf(options: RedisOptions): five.RedisClientOptions {
 }
 
 /**
- * As a store makes a client of its own: it is usable within a second of the server's return. node-redis takes a connection for silent when nothing is
- * sent either, so that this must be less than the time until the next try.
+ * Usable within a second of the server's return, as a store makes a client of its own. node-redis takes a connection for silent also when nothing is
+ * sent: so this is only for tests that set a requestTimeout, and less than the time until the next try.
  */
-function heals({ requestTimeout = 1000 }: { requestTimeout?: number }): RedisOptions {
-  return { connectTimeout: requestTimeout, socketTimeout: 0.8 * requestTimeout, retryStrategy: (times) => Math.min(50 * times, 500) };
+function heals({ requestTimeout }: { requestTimeout?: number }): RedisOptions {
+  const socketTimeout = requestTimeout === undefined ? undefined : 0.8 * requestTimeout;
+  return { connectTimeout: requestTimeout, socketTimeout, retryStrategy: (times) => Math.min(50 * times, 500) };
 }
 
 /**

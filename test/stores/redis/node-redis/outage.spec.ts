@@ -1,0 +1,2 @@
+import './over.js';
+import '../outage.spec.js';

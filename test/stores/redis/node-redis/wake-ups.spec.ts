@@ -1,0 +1,2 @@
+import './over.js';
+import '../wake-ups.spec.js';
