@@ -10,7 +10,7 @@ export default {
   testMatch: ['**/*.spec.ts'],
   globalSetup: '<rootDir>/test/support/global-setup.mjs',
   transform: {
-    '^.+\\.(c?t|j|mj)s$': [
+    '^.+\\.(t|j|mj)s$': [
       '@swc/jest',
       {
         jsc: {
@@ -23,7 +23,6 @@ export default {
       },
     ],
   },
-  moduleFileExtensions: ['js', 'mjs', 'cjs', 'jsx', 'ts', 'mts', 'cts', 'tsx', 'json', 'node'],
   transformIgnorePatterns: [`/node_modules/(?!(${esmPackages.join('|')})/)`],
   moduleNameMapper: {
     '^nestjs-distributed-lock$': '<rootDir>/lib/index.ts',
@@ -36,7 +35,6 @@ export default {
     '^nestjs-distributed-lock/testing$': '<rootDir>/lib/testing/testing.ts',
     '^nestjs-distributed-lock/testing/jest$': '<rootDir>/lib/testing/jest.ts',
     '^nestjs-distributed-lock/opentelemetry$': '<rootDir>/lib/opentelemetry/open-telemetry.ts',
-    '^\\./ioredis\\.cjs$': '<rootDir>/lib/stores/redis/ioredis.cts',
     '^(\\.{1,2}/.*)\\.js$': '$1',
   },
   testTimeout: 30_000,

@@ -1,4 +1,4 @@
-import type { Cluster, RedisOptions } from 'ioredis';
+import type { ClusterOptions, RedisOptions } from 'ioredis';
 import type { NodeRedisClient, RedisStoreOptions } from 'nestjs-distributed-lock/redis';
 import * as five from 'redis';
 import * as six from 'redis-v6';
@@ -61,35 +61,54 @@ export function storeOver(store: RedisStoreOptions, opened: (client: NodeRedisCl
 }
 
 interface Form {
-  client?: unknown;
   options?: RedisOptions;
   cluster?: RedisOptions[];
+  clusterOptions?: ClusterOptions;
   sentinels?: RedisOptions[];
   name?: string;
   requestTimeout?: number;
 }
 
 function clientOf(store: Form): NodeRedisClient | undefined {
-  const { client, options, cluster, sentinels, name } = store;
+  const { options, cluster, clusterOptions, sentinels, name } = store;
+  const keyPrefix = (options ?? clusterOptions)?.keyPrefix;
+  if (!canPrefix(keyPrefix)) return undefined;
   if (options && !sentinels) return nodeRedisClient({ ...heals(store), ...options });
-  if (cluster)
-    return silenced(nodeRedis.createCluster({ rootNodes: cluster.map(optionsOf) as object[], defaults: optionsOf(heals(store)) }));
+  if (cluster) {
+    const { natMap } = (clusterOptions ?? {}) as { natMap?: Record<string, { host: string; port: number }> };
+    return silenced(
+      nodeRedis.createCluster({
+        rootNodes: cluster.map(optionsOf) as object[],
+        defaults: optionsOf(heals(store)),
+        ...(natMap && { nodeAddressMap: natMap }),
+        ...(keyPrefix !== undefined && { keyPrefix }),
+      }),
+    );
+  }
   if (sentinels) {
     const nodeClientOptions = optionsOf({ ...heals(store), ...options });
     return silenced(
       nodeRedis.createSentinel({ name: name!, sentinelRootNodes: sentinels as { host: string; port: number }[], nodeClientOptions }),
     );
   }
-  const lent = client as ({ options?: RedisOptions } & Partial<Cluster>) | undefined;
-  if (!lent || !('evalsha' in lent) || lent.isCluster) return undefined;
-  const { options: its = {} } = lent;
-  const { socketTimeout, retryStrategy } = its.socketTimeout === undefined ? ({} as RedisOptions) : heals(store);
-  return nodeRedisClient({ ...its, connectTimeout: undefined, socketTimeout, retryStrategy });
+  return undefined;
+}
+
+/** Version 5 has no such option: then a test of it is over ioredis. */
+export function canPrefix(keyPrefix: string | undefined): boolean {
+  return keyPrefix === undefined || clientName === 'node-redis-6';
 }
 
 function silenced<T extends NodeRedisClient>(client: T): T {
   client.on('error', () => undefined);
   return client;
+}
+
+/** A client that a test lends to a store, of the package that is tested. */
+export function lentClient(options: RedisOptions, requestTimeout?: number): NodeRedisClient {
+  // By itself node-redis does not connect again after a connection that was silent for too long.
+  const { socketTimeout, retryStrategy } = options.socketTimeout === undefined ? ({} as RedisOptions) : heals({ requestTimeout });
+  return nodeRedisClient({ ...options, socketTimeout, retryStrategy });
 }
 
 /** Closes it, whatever state it is in. */
@@ -99,4 +118,9 @@ export async function closeNodeRedis(client: NodeRedisClient): Promise<void> {
   } catch {
     // It was closed already, or never connected.
   }
+}
+
+/** It does not keep its process alive. */
+export function unreferenced(client: NodeRedisClient): void {
+  if ('unref' in client) (client as { unref(): void }).unref();
 }

@@ -1,6 +1,7 @@
 // Takes and gives back what it is told to, and says so.
 import { Locks, type AcquireOptions, type Lease, type SemaphoreOptions } from 'nestjs-distributed-lock/core';
 import { redisStore } from 'nestjs-distributed-lock/redis';
+import { storeOver, unreferenced } from '../../support/redis-clients.js';
 import { tellParent } from '../../support/child.js';
 
 /** Which kind of lock; a mutex where nothing is said. */
@@ -13,7 +14,7 @@ export type LockerMessage =
   | { type: 'refused'; key: string; error: string }
   | { type: 'released'; key: string; answer: boolean };
 
-const locks = new Locks(redisStore({ options: JSON.parse(process.argv[2]!) }));
+const locks = new Locks(redisStore(storeOver({ options: JSON.parse(process.argv[2]!) }, unreferenced)));
 const leases = new Map<string, Lease>();
 
 function lockOf(key: string, as?: As) {
