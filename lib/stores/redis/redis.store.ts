@@ -1,4 +1,5 @@
 import { inspect } from 'node:util';
+// eslint-disable-next-line @typescript-eslint/ban-ts-comment -- it must also hold where there is no error
 /** @ts-ignore -- without ioredis its options have no type */
 import type { ClusterNode, ClusterOptions, RedisOptions } from 'ioredis';
 import { now } from '../../core/util/clock.js';
