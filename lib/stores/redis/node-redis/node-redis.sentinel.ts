@@ -34,9 +34,8 @@ export class NodeRedisSentinel extends NodeRedisBase {
   }
 
   async connect(): Promise<void> {
-    const connecting = this.sentinel.connect();
+    await this.sentinel.connect();
     this.look();
-    await connecting;
   }
 
   duplicate(): NodeRedisDuplicate {
