@@ -1,7 +1,8 @@
 import { StoreError } from '../../core/model/errors.js';
 
 const REFUSED = /\b(NOAUTH|WRONGPASS|NOPERM)\b/;
-const PASSING = /\b(LOADING|READONLY|MASTERDOWN|CLUSTERDOWN|TRYAGAIN|BUSY|OOM|MISCONF|NOREPLICAS|max number of clients)\b/;
+const PASSING =
+  /\b(LOADING|READONLY|MASTERDOWN|CLUSTERDOWN|TRYAGAIN|BUSY|replica instances|OOM|MISCONF|NOREPLICAS|max number of clients)\b/;
 
 /** What the server says of a request is final, unless it says that it is busy, full or not the master now; a broken line is not. */
 export function storeErrorOf(cause: unknown): StoreError {

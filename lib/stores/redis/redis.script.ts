@@ -1,6 +1,7 @@
 import { createHash } from 'node:crypto';
 import { LockConfigError, StoreError } from '../../core/model/errors.js';
 import { LinkedEntry } from '../../core/util/linked-list.js';
+import { Unacknowledged } from './redis.acks.js';
 import { storeErrorOf } from './redis.errors.js';
 import type { RedisClient, RedisConnection, RedisRequest } from './redis.connection.js';
 import { listOf } from './redis.replies.js';
@@ -43,7 +44,7 @@ export class RedisScript {
     else this.requests.push((request = new ScriptRequest(this, keys, common, args)));
     const index = request.size - 1;
     return request.replies.then(
-      (replies) => decode(replyOf(key, replies[index])),
+      (replies) => request.checked(decode(replyOf(key, replies[index]))),
       (error: StoreError) => replyOf(key, error) as T,
     );
   }
@@ -70,6 +71,7 @@ class ScriptRequest extends LinkedEntry<RedisRequest> implements RedisRequest {
   size = 1;
   /** One for each call; an `Error` where it failed. */
   readonly replies: Promise<readonly unknown[]>;
+  private shortfall: Unacknowledged['error'] | undefined;
   private settle!: { resolve(replies: readonly unknown[] | Promise<unknown[]>): void; reject(error: StoreError): void };
 
   constructor(
@@ -88,13 +90,22 @@ class ScriptRequest extends LinkedEntry<RedisRequest> implements RedisRequest {
     this.size++;
   }
 
-  send(client: RedisClient, isWhole: boolean): Promise<unknown> {
+  send(_: RedisClient, isWhole: boolean): Promise<unknown> {
     const { keys, common, args, script } = this;
-    if (isWhole) return client.eval(script.source, keys.length, ...keys, ...common, ...args);
-    return client.evalsha(script.sha, keys.length, ...keys, ...common, ...args);
+    const { scripts } = script.connection;
+    if (isWhole) return scripts.eval(script.source, keys.length, ...keys, ...common, ...args);
+    return scripts.evalsha(script.sha, keys.length, ...keys, ...common, ...args);
   }
 
-  answered(reply: unknown): void {
+  /** @throws {LockError} if too few replicas have what was written for this result. What was refused is known without them. */
+  checked<T>(result: T): T {
+    if (this.shortfall && result !== 'lost' && (result as { granted?: boolean }).granted !== false) throw this.shortfall;
+    return result;
+  }
+
+  answered(answer: unknown): void {
+    const { reply, error } = answer instanceof Unacknowledged ? answer : { reply: answer };
+    this.shortfall = error;
     try {
       this.settle.resolve(this.size === 1 ? [reply] : listOf(reply, this.size));
     } catch (error) {
@@ -115,7 +126,10 @@ class ScriptRequest extends LinkedEntry<RedisRequest> implements RedisRequest {
     const request = new ScriptRequest(script, one(keys), common, one(args));
     script.connection.send(request);
     return request.replies.then(
-      ([reply]) => reply,
+      ([reply]) => {
+        this.shortfall ??= request.shortfall;
+        return reply;
+      },
       (error: unknown) => error,
     );
   }

@@ -6,6 +6,7 @@ import { now } from '../../core/util/clock.js';
 import { LockConfigError } from '../../core/model/errors.js';
 import { defined, unknownOption } from '../../core/model/check-options.js';
 import { supportedBy, type LockStore } from '../../core/store/lock-store.js';
+import { RedisAcks } from './redis.acks.js';
 import { RedisCountDownLatchDriver } from './count-down-latch.driver.js';
 import { ioredis } from './ioredis.cjs';
 import { RedisMutexDriver } from './mutex.driver.js';
@@ -56,10 +57,15 @@ export type RedisStoreOptions = RedisConnectionOptions & {
   requestTimeout?: number;
   /** Milliseconds for which the last fencing token of an unused key is remembered. Later ones grow all the same, by the server's clock. Default one hour. */
   fenceTimeout?: number;
+  /**
+   * How many replicas must have a grant, or a renewal, for it to count; default 0. With fewer of them an acquire is a transient `StoreError`. It costs a
+   * second connection and the replicas' round trip. No consensus: the replica that has it may lose the election to one that has not, unless all must have it.
+   */
+  replicaAcks?: number;
 };
 
 const SOURCES = ['url', 'client', 'options', 'cluster', 'sentinels'] as const;
-const NAMES: readonly string[] = [...SOURCES, 'name', 'clusterOptions', 'requestTimeout', 'fenceTimeout'];
+const NAMES: readonly string[] = [...SOURCES, 'name', 'clusterOptions', 'requestTimeout', 'fenceTimeout', 'replicaAcks'];
 /** Options of ioredis, which people write beside ours. */
 const OF_CLIENT = [
   'host',
@@ -82,13 +88,13 @@ const LONGEST_RECONNECT_DELAY = 500;
 const SHORTEST_RECONNECT = 200;
 
 /**
- * Locks on Redis 6.2 or later. It connects with the first request.
+ * Locks on Redis 7.0 or later, or Valkey. It connects with the first request.
  *
  * @throws {LockConfigError} when an option is wrong.
  */
 export function redisStore(given: RedisStoreOptions): LockStore {
   const options = checkStoreOptions(given);
-  const { requestTimeout = 1000, fenceTimeout = HOUR } = options;
+  const { requestTimeout = 1000, fenceTimeout = HOUR, replicaAcks = 0 } = options;
   const isOwned = !('client' in options);
   const client = isOwned ? connect(options, requestTimeout) : redisClientOf(options.client);
   const connection = new RedisConnection(client, requestTimeout, isOwned);
@@ -96,8 +102,9 @@ export function redisStore(given: RedisStoreOptions): LockStore {
     // Which kind of lock it is the message does not say: a release of the other one finds nothing.
     for (const driver of [mutex, sharing.semaphore]) driver.release({ key, owner, keepFor: 0 }).catch(() => undefined);
   });
-  const mutex = new RedisMutexDriver(connection, fenceTimeout, wakeUps);
-  const sharing = sharingDrivers(connection, fenceTimeout, wakeUps);
+  const acked = replicaAcks > 0 ? ackedConnection(connection, replicaAcks, isOwned) : connection;
+  const mutex = new RedisMutexDriver(connection, acked, fenceTimeout, wakeUps);
+  const sharing = sharingDrivers(connection, acked, fenceTimeout, wakeUps);
   const state = new RedisState(connection);
   return {
     name: 'redis',
@@ -113,9 +120,9 @@ export function redisStore(given: RedisStoreOptions): LockStore {
     supports(feature) {
       return supportedBy(this, feature);
     },
-    close: () => {
+    async close() {
       wakeUps.close();
-      return connection.close();
+      await Promise.all([...new Set([acked, connection])].map((each) => each.close()));
     },
   };
 }
@@ -127,7 +134,10 @@ function connect(options: Exclude<RedisStoreOptions, { client: unknown }>, reque
   const ours = ownOptions(requestTimeout);
   if ('url' in options) return new Redis(options.url, ours);
   if ('sentinels' in options) {
-    return new Redis({ ...ours, ...options.options, sentinels: options.sentinels, name: options.name, lazyConnect: true });
+    const { sentinels, name } = options;
+    // Without the detector a client stays with a demoted master, and its subscriber hears of no release.
+    const following = { failoverDetector: true, sentinelRetryStrategy: reconnectDelay };
+    return new Redis({ ...ours, ...following, ...options.options, sentinels, name, lazyConnect: true });
   }
   if ('cluster' in options) {
     const { clusterOptions } = options;
@@ -139,6 +149,13 @@ function connect(options: Exclude<RedisStoreOptions, { client: unknown }>, reque
     });
   }
   return new Redis({ ...ours, ...options.options, lazyConnect: true });
+}
+
+/** A connection of its own: a WAIT would hold up what else is sent over the one that it goes over. */
+function ackedConnection({ client, requestTimeout }: RedisConnection, replicas: number, isOwned: boolean): RedisConnection {
+  const ours = isOwned ? { reconnectOnError: onceDemoted() } : { lazyConnect: true, autoResendUnfulfilledCommands: false };
+  const own = client.isCluster ? client : client.duplicate(ours);
+  return new RedisConnection(own, requestTimeout, own !== client, new RedisAcks(own, replicas, requestTimeout));
 }
 
 const reconnectDelay = (times: number): number => Math.min(50 * times, LONGEST_RECONNECT_DELAY);
@@ -156,7 +173,7 @@ function ownOptions(requestTimeout: number): RedisOptions {
     retryStrategy: reconnectDelay,
     // How long to wait while a restarted server loads its data is not for that server to guess.
     maxLoadingRetryTime: 300,
-    reconnectOnError: oncePerConnection((error) => error.message.startsWith('READONLY')),
+    reconnectOnError: onceDemoted(),
   };
 }
 
@@ -164,10 +181,10 @@ function ownOptions(requestTimeout: number): RedisOptions {
  * A master that became a replica answers so to each request that is under way; the name now leads to another one. ioredis would begin to close the
  * connection anew with each of these answers, and leave a listener behind each time.
  */
-function oncePerConnection(isDemotion: (error: Error) => boolean): (error: Error) => boolean {
+function onceDemoted(): (error: Error) => boolean {
   let toldAt = -Infinity;
-  return (error) => {
-    if (!isDemotion(error) || now() < toldAt + SHORTEST_RECONNECT) return false;
+  return ({ message }) => {
+    if (!message.startsWith('READONLY') || now() < toldAt + SHORTEST_RECONNECT) return false;
     toldAt = now();
     return true;
   };
@@ -196,10 +213,14 @@ function checkStoreOptions(given: RedisStoreOptions): RedisStoreOptions {
   if ('cluster' in options && !isFilled(options.cluster)) fail('"cluster" must list at least one node');
   if ('sentinels' in options && !isFilled(options.sentinels)) fail('"sentinels" must list at least one sentinel');
   if ('sentinels' in options && typeof options.name !== 'string') fail('"name" must name the master that the sentinels watch');
-  for (const name of ['requestTimeout', 'fenceTimeout'] as const) {
+  for (const [name, least] of [
+    ['requestTimeout', 1],
+    ['fenceTimeout', 1],
+    ['replicaAcks', 0],
+  ] as const) {
     const value = options[name];
-    if (value !== undefined && !(Number.isSafeInteger(value) && value >= 1 && value <= LONGEST)) {
-      fail(`"${name}" must be a whole number from 1 to ${LONGEST}, not ${String(value)}`);
+    if (value !== undefined && !(Number.isSafeInteger(value) && value >= least && value <= LONGEST)) {
+      fail(`"${name}" must be a whole number from ${least} to ${LONGEST}, not ${String(value)}`);
     }
   }
   return options;

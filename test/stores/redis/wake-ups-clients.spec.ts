@@ -1,8 +1,5 @@
-import { execFileSync } from 'node:child_process';
-import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
 import type { Lock, Locks } from 'nestjs-distributed-lock/core';
+import { makeCertificate } from '../../support/certificate.js';
 import { eventually } from '../../support/eventually.js';
 import { freePort } from '../../support/free-port.js';
 import { startClusterNode } from '../../support/redis-cluster.js';
@@ -46,20 +43,14 @@ describe('waiters are woken at once', () => {
 });
 
 describe('waiters are woken at once over TLS', () => {
-  const folder = mkdtempSync(join(tmpdir(), 'tls-'));
-  const [key, cert] = [join(folder, 'key.pem'), join(folder, 'cert.pem')];
-  const subject = ['-subj', '/CN=localhost', '-addext', 'subjectAltName=DNS:localhost,IP:127.0.0.1'];
-  execFileSync('openssl', ['req', '-x509', '-newkey', 'rsa:2048', '-nodes', '-days', '2', '-keyout', key, '-out', cert, ...subject], {
-    stdio: 'ignore',
-  });
-  const args = ['--tls-cert-file', cert, '--tls-key-file', key, '--tls-ca-cert-file', cert, '--tls-auth-clients', 'no'];
-  const setting = useRedis({ args });
-  afterAll(() => rmSync(folder, { recursive: true }));
+  const certificate = makeCertificate();
+  const setting = useRedis({ args: certificate.args });
+  afterAll(() => certificate.remove());
 
   it.each(['own', 'borrowed'] as const)('over the %s client of a store', async (whose) => {
     const port = await freePort();
     await setting.redis.config('SET', 'tls-port', port);
-    const connection = { path: undefined, host: '127.0.0.1', port, tls: { ca: readFileSync(cert) } };
+    const connection = { path: undefined, host: '127.0.0.1', port, tls: { ca: certificate.ca } };
     await expectWoken(setting, setting[whose](connection), setting[whose](connection), KEY);
   });
 });
