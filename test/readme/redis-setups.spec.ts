@@ -5,7 +5,7 @@ import { freePort } from '../support/free-port.js';
 import { startClusterNode } from '../support/redis-cluster.js';
 import { startSentinel } from '../support/redis-sentinel.js';
 import { startRedis } from '../support/redis-server.js';
-import { storeBehindSentinels, storeOnCluster, storeOverTls } from './redis-setups.js';
+import { storeBehindSentinels, storeOnCluster, storeOverTls, storeThatWaitsForReplicas } from './redis-setups.js';
 
 /** Two processes exclude each other, and one waits for the other. */
 async function expectLocks(open: () => LockStore): Promise<void> {
@@ -37,6 +37,23 @@ it('a store on a Cluster locks', async () => {
     await expectLocks(() => storeOnCluster([{ host: '127.0.0.1', port: node.port! }]));
   } finally {
     await node.stop();
+  }
+});
+
+it('a store that waits for replicas locks, once there is one', async () => {
+  const [master, replica] = await Promise.all([
+    startRedis({ port: 'free' }),
+    startRedis({ port: 'free', args: ['--repl-diskless-sync-delay', '0'] }),
+  ]);
+  try {
+    const open = (): LockStore => storeThatWaitsForReplicas(`redis://127.0.0.1:${master.port}`);
+    const alone = new Locks(open(), { logger: false });
+    await expect(alone.acquire('order:42', { waitTimeout: 0 })).rejects.toThrow('0 of 1 replica has it');
+    await alone.close();
+    await replica.client().replicaof('127.0.0.1', master.port!);
+    await expectLocks(open);
+  } finally {
+    await Promise.all([master.stop(), replica.stop()]);
   }
 });
 

@@ -15,6 +15,13 @@ export function storeOnCluster(nodes: { host: string; port: number }[], password
 }
 // #endregion
 
+// #region redis-replica-acks
+/** A grant must have reached one replica at least. */
+export function storeThatWaitsForReplicas(url: string): LockStore {
+  return redisStore({ url, replicaAcks: 1 });
+}
+// #endregion
+
 // #region redis-tls
 /** @param ca the certificate of the authority, if it is not one that Node knows */
 export function storeOverTls(host: string, port: number, ca?: Buffer): LockStore {

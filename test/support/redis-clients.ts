@@ -1,4 +1,4 @@
-import type { ClusterOptions, RedisOptions } from 'ioredis';
+import type { RedisOptions } from 'ioredis';
 import type { NodeRedisClient, RedisStoreOptions } from 'nestjs-distributed-lock/redis';
 import * as five from 'redis';
 import * as six from 'redis-v6';
@@ -14,9 +14,7 @@ export const nodeRedis = packages[clientName === 'ioredis' ? 'node-redis' : clie
 
 /** A client of node-redis that is not connected yet, from options of ioredis. */
 export function nodeRedisClient(options: RedisOptions, more: five.RedisClientOptions = {}): ReturnType<typeof five.createClient> {
-  const client = nodeRedis.createClient({ ...optionsOf(options), ...more } as five.RedisClientOptions) as ReturnType<
-    typeof five.createClient
-  >;
+  const client = nodeRedis.createClient({ ...optionsOf(options), ...more }) as ReturnType<typeof five.createClient>;
   client.on('error', () => undefined); // without a listener it throws
   return client;
 }
@@ -32,7 +30,7 @@ function optionsOf(options: RedisOptions): five.RedisClientOptions {
     username,
     password,
     database: db,
-    ...(protocol !== undefined && { RESP: protocol as 2 | 3 }),
+    ...(protocol !== undefined && { RESP: protocol }),
     ...(keyPrefix !== undefined && { keyPrefix }),
   };
 }
@@ -56,35 +54,21 @@ export function storeOver(store: RedisStoreOptions, opened: (client: NodeRedisCl
   const client = clientOf(store as Form);
   if (!client) return store;
   opened(client);
-  const { requestTimeout, fenceTimeout } = store;
-  return { client, ...(requestTimeout !== undefined && { requestTimeout }), ...(fenceTimeout !== undefined && { fenceTimeout }) };
+  const { requestTimeout, fenceTimeout, replicaAcks } = store;
+  return { client, requestTimeout, fenceTimeout, replicaAcks };
 }
 
 interface Form {
   options?: RedisOptions;
-  cluster?: RedisOptions[];
-  clusterOptions?: ClusterOptions;
   sentinels?: RedisOptions[];
   name?: string;
   requestTimeout?: number;
 }
 
 function clientOf(store: Form): NodeRedisClient | undefined {
-  const { options, cluster, clusterOptions, sentinels, name } = store;
-  const keyPrefix = (options ?? clusterOptions)?.keyPrefix;
-  if (!canPrefix(keyPrefix)) return undefined;
+  const { options, sentinels, name } = store;
+  if (!canPrefix(options?.keyPrefix)) return undefined;
   if (options && !sentinels) return nodeRedisClient({ ...heals(store), ...options });
-  if (cluster) {
-    const { natMap } = (clusterOptions ?? {}) as { natMap?: Record<string, { host: string; port: number }> };
-    return silenced(
-      nodeRedis.createCluster({
-        rootNodes: cluster.map(optionsOf) as object[],
-        defaults: optionsOf(heals(store)),
-        ...(natMap && { nodeAddressMap: natMap }),
-        ...(keyPrefix !== undefined && { keyPrefix }),
-      }),
-    );
-  }
   if (sentinels) {
     const nodeClientOptions = optionsOf({ ...heals(store), ...options });
     return silenced(

@@ -36,15 +36,12 @@ export class LeaseRequests {
     readonly fenceTimeout: number,
     private readonly places: RedisPlaces,
   ) {
-    const { isCluster } = connection.client;
-    // Two keys of a Cluster seldom share a slot.
-    const [few, many] = isCluster ? [1, 1] : [LARGEST_BATCH, LARGEST_RENEWAL];
-    this.acquires = new RedisScript(acked, sources.acquire, withFenceAndQueue, few);
-    this.releases = new RedisScript(connection, sources.release, withQueue, few);
-    this.departures = acked === connection ? this.releases : new RedisScript(acked, sources.release, withQueue, few);
-    this.renewals = new RedisScript(acked, sources.renew, undefined, many);
+    this.acquires = new RedisScript(acked, sources.acquire, withFenceAndQueue, LARGEST_BATCH);
+    this.releases = new RedisScript(connection, sources.release, withQueue, LARGEST_BATCH);
+    this.departures = acked === connection ? this.releases : new RedisScript(acked, sources.release, withQueue, LARGEST_BATCH);
+    this.renewals = new RedisScript(acked, sources.renew, undefined, LARGEST_RENEWAL);
     this.checks = new RedisScript(connection, sources.check, withFenceAndQueue);
-    this.fences = new RedisScript(connection, scripts.keepFences, undefined, many);
+    this.fences = new RedisScript(connection, scripts.keepFences, undefined, LARGEST_RENEWAL);
   }
 
   /** @param args those of the script. A request that yields is sent now, with what was to go at the end of the turn: others wait for it. */

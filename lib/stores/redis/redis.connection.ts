@@ -23,8 +23,8 @@ export interface RedisClient {
   eval(script: string, keyCount: number, ...keysAndArgs: (string | number)[]): Promise<unknown>;
   /** A command that has no method here. */
   call(command: string, ...args: (string | number)[]): Promise<unknown>;
-  /** Of a Cluster. */
-  nodes?(role: 'master'): RedisClient[];
+  /** Of a Cluster: a client for each node of this role that is known. */
+  nodes?(role: 'master' | 'slave'): RedisClient[];
   connect(): Promise<unknown>;
   quit(): Promise<unknown>;
   disconnect(reconnect?: boolean): void;
@@ -136,12 +136,15 @@ export class RedisConnection {
     this.isListening = true;
     this.client.on('close', this.onClose);
     // A Cluster client sends again by itself what a node did not answer: it shows that only by this.
-    if (this.client.isCluster) this.client.on('-node', this.onClose);
+    if (!this.client.isCluster) return;
+    this.client.on('-node', this.onClose);
+    this.client.on('node error', this.onNodeError);
   }
 
   private stopListening(): void {
     this.client.off('close', this.onClose);
     this.client.off('-node', this.onClose);
+    this.client.off('node error', this.onNodeError);
     this.isListening = false;
   }
 
@@ -161,7 +164,7 @@ export class RedisConnection {
         // Not for a request that is over: its caller may have asked for the opposite since.
         const isUnknown = !isWhole && request.list && String((cause as Error | undefined)?.message).startsWith('NOSCRIPT');
         if (isUnknown) this.dispatch(request, true);
-        else this.fail(request, storeErrorOf(cause));
+        else this.fail(request, storeErrorOf(cause, this.client.isCluster));
       },
     );
   }
@@ -240,6 +243,8 @@ export class RedisConnection {
     const error = storeErrorOf(cause);
     if (!error.transient) this.failUnsent(error);
   };
+
+  private readonly onNodeError = (cause: unknown): void => void (this.lastError = cause);
 
   private failUnsent(error: StoreError): void {
     for (const request of [...this.unsent]) this.fail(request, error);

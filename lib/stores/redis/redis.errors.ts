@@ -1,14 +1,23 @@
 import { StoreError } from '../../core/model/errors.js';
 
 const REFUSED = /\b(NOAUTH|WRONGPASS|NOPERM)\b/;
+/** Of a Cluster client, which could not follow a key that moves. */
+const REDIRECTION = /^(MOVED|ASK) /;
+/** `non local key`: of a slot that moves to another node while a script runs. */
 const PASSING =
-  /\b(LOADING|READONLY|MASTERDOWN|CLUSTERDOWN|TRYAGAIN|BUSY|replica instances|OOM|MISCONF|NOREPLICAS|max number of clients)\b/;
+  /\b(LOADING|READONLY|MASTERDOWN|CLUSTERDOWN|TRYAGAIN|BUSY|OOM|MISCONF|NOREPLICAS|replica instances|max number of clients|non local key)\b/;
 
-/** What the server says of a request is final, unless it says that it is busy, full or not the master now; a broken line is not. */
-export function storeErrorOf(cause: unknown): StoreError {
-  const text = textOf(cause);
-  const isFinal = isReply(errorOfNode(cause), text) ? !PASSING.test(text) : REFUSED.test(text) || text.includes('subscriber mode');
-  return new StoreError(`Redis: ${text}`, { transient: !isFinal, cause });
+/**
+ * What the server says of a request is final, unless it says that it is busy, full or not the master now; a broken line is not.
+ *
+ * @param isCluster whether the client follows redirections.
+ */
+export function storeErrorOf(cause: unknown, isCluster = false): StoreError {
+  const error = errorOfNode(cause);
+  const text = textOf(error);
+  const isPassing = PASSING.test(text) || (isCluster && REDIRECTION.test(text));
+  const isFinal = isReply(error, text) ? !isPassing : REFUSED.test(text) || text.includes('subscriber mode');
+  return new StoreError(`Redis: ${text}`, { transient: !isFinal, cause: error });
 }
 
 /** Whether the server says so. The errors of node-redis have no name for that, but a server begins with a word in capitals, and nothing else does. */

@@ -30,8 +30,8 @@ export type RedisConnectionOptions =
     }
   | {
       /**
-       * A client of your own, which is never closed by us: of ioredis (single, Sentinel or Cluster), or a client, sentinel or cluster of `redis`
-       * (node-redis, version 5 or 6). One that is not connected yet is connected with the first request.
+       * A client of your own, which is never closed by us: of ioredis (single, Sentinel or Cluster), or a client or sentinel of `redis` (node-redis,
+       * version 5 or 6; no cluster). One that is not connected yet is connected with the first request.
        */
       client: RedisClient | NodeRedisClient;
     }
@@ -84,6 +84,8 @@ const HOUR = 3_600_000;
 /** Node and ioredis fire a longer timer at once. */
 const LONGEST = 2 ** 31 - 1;
 const LONGEST_RECONNECT_DELAY = 500;
+/** Milliseconds until a Cluster client asks again, where the node that should have the key does not serve it. */
+const REDIRECTION_DELAY = 100;
 /** Milliseconds in which nobody can know whether a new connection leads to the master. */
 const SHORTEST_RECONNECT = 200;
 
@@ -143,6 +145,14 @@ function connect(options: Exclude<RedisStoreOptions, { client: unknown }>, reque
     const { clusterOptions } = options;
     return new Cluster(options.cluster, {
       clusterRetryStrategy: reconnectDelay,
+      // A node that hangs is not the only one that knows where the keys are.
+      slotsRefreshTimeout: Math.ceil(requestTimeout / 4),
+      // What is not served within the time of a request is not asked any longer.
+      maxRedirections: Math.max(Math.ceil(requestTimeout / REDIRECTION_DELAY), 3),
+      retryDelayOnFailover: REDIRECTION_DELAY,
+      retryDelayOnClusterDown: REDIRECTION_DELAY,
+      // A script may be answered with fewer keys.
+      retryDelayOnTryAgain: REDIRECTION_DELAY / 4,
       ...clusterOptions,
       redisOptions: { ...ours, ...clusterOptions?.redisOptions },
       lazyConnect: true,

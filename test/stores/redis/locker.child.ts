@@ -14,7 +14,8 @@ export type LockerMessage =
   | { type: 'refused'; key: string; error: string }
   | { type: 'released'; key: string; answer: boolean };
 
-const locks = new Locks(redisStore(storeOver({ options: JSON.parse(process.argv[2]!) }, unreferenced)));
+const where = JSON.parse(process.argv[2]!);
+const locks = new Locks(redisStore(storeOver('cluster' in where ? where : { options: where }, unreferenced)));
 const leases = new Map<string, Lease>();
 
 function lockOf(key: string, as?: As) {

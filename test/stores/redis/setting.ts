@@ -75,8 +75,7 @@ export function useRedis(options?: StartRedisOptions): Setting {
     },
     own: (connection = server.connection, store) => setting.locks({ options: { disconnectTimeout: 100, ...connection }, ...store }),
     borrowed(connection = server.connection, store) {
-      if (isIoredis || !canPrefix((connection as RedisOptions).keyPrefix))
-        return setting.locks({ client: setting.client(connection), ...store });
+      if (isIoredis || !canPrefix(connection.keyPrefix)) return setting.locks({ client: setting.client(connection), ...store });
       const client = lentClient(connection, store?.requestTimeout);
       ends.push(() => closeNodeRedis(client));
       return setting.locks({ client, ...store });

@@ -1,5 +1,5 @@
 import { EventEmitter } from 'node:events';
-import type { RedisClient } from '../redis.connection.js';
+import type { RedisClient, RedisPipeline } from '../redis.connection.js';
 
 type Argument = string | number;
 type Listener = (...args: unknown[]) => void;
@@ -14,12 +14,8 @@ export abstract class NodeRedisBase implements RedisClient {
   abstract get status(): string;
   abstract connect(): Promise<unknown>;
   abstract duplicate(): RedisClient;
-  /**
-   * Sends all of these now, in one write over one connection.
-   *
-   * @param key that they are about; `undefined`: any server will do.
-   */
-  protected abstract send(commands: readonly string[][], key: string | undefined): Promise<unknown>[];
+  /** Sends all of these now, in one write over one connection. */
+  protected abstract send(commands: readonly string[][]): Promise<unknown>[];
   /** Passes the events of the client on by {@link emit}. The returned function stops. */
   protected abstract watch(): () => void;
 
@@ -28,18 +24,18 @@ export abstract class NodeRedisBase implements RedisClient {
   }
 
   evalsha(sha: string, keyCount: number, ...keysAndArgs: Argument[]): Promise<unknown> {
-    return this.sendOne(...this.script('EVALSHA', sha, keyCount, keysAndArgs));
+    return this.sendOne(this.script('EVALSHA', sha, keyCount, keysAndArgs));
   }
 
   eval(script: string, keyCount: number, ...keysAndArgs: Argument[]): Promise<unknown> {
-    return this.sendOne(...this.script('EVAL', script, keyCount, keysAndArgs));
+    return this.sendOne(this.script('EVAL', script, keyCount, keysAndArgs));
   }
 
   call(command: string, ...args: Argument[]): Promise<unknown> {
     // The only other command of ours that has a key.
     if (command.toUpperCase() !== 'XADD') return this.sendOne([command, ...args.map(String)]);
     const [key, ...others] = args.map(String);
-    return this.sendOne([command, this.keyPrefix + key, ...others], this.keyPrefix + key);
+    return this.sendOne([command, this.keyPrefix + key, ...others]);
   }
 
   info(): Promise<unknown> {
@@ -54,21 +50,14 @@ export abstract class NodeRedisBase implements RedisClient {
     return this.call('PUBSUB', subcommand, channel);
   }
 
-  pipeline(): NodeRedisPipeline {
+  pipeline(): RedisPipeline {
     const commands: string[][] = [];
-    let firstKey: string | undefined;
-    const add = ([command, key]: [string[], (string | undefined)?]): NodeRedisPipeline => {
-      commands.push(command);
-      firstKey ??= key;
-      return pipeline;
+    return {
+      evalsha: (sha, keyCount, ...keysAndArgs) => commands.push(this.script('EVALSHA', sha, keyCount, keysAndArgs)),
+      eval: (script, keyCount, ...keysAndArgs) => commands.push(this.script('EVAL', script, keyCount, keysAndArgs)),
+      call: (command, ...args) => commands.push([command, ...args.map(String)]),
+      exec: () => Promise.all(this.send(commands).map(settled)),
     };
-    const pipeline: NodeRedisPipeline = {
-      evalsha: (sha, keyCount, ...keysAndArgs) => add(this.script('EVALSHA', sha, keyCount, keysAndArgs)),
-      eval: (script, keyCount, ...keysAndArgs) => add(this.script('EVAL', script, keyCount, keysAndArgs)),
-      call: (command, ...args) => add([[command, ...args.map(String)]]),
-      exec: () => Promise.all(this.send(commands, firstKey).map(settled)),
-    };
-    return pipeline;
   }
 
   on(event: string, listener: Listener): this {
@@ -107,23 +96,14 @@ export abstract class NodeRedisBase implements RedisClient {
     if (event !== 'error' || this.events.listenerCount('error') > 0) this.events.emit(event, ...args);
   }
 
-  private async sendOne(command: string[], key?: string): Promise<unknown> {
-    return this.send([command], key)[0];
+  private async sendOne(command: string[]): Promise<unknown> {
+    return this.send([command])[0];
   }
 
-  private script(command: string, script: string, keyCount: number, keysAndArgs: readonly Argument[]): [string[], string | undefined] {
-    const { keyPrefix } = this;
-    const all = keysAndArgs.map((one, index) => (index < keyCount ? keyPrefix + String(one) : String(one)));
-    return [[command, script, String(keyCount), ...all], keyCount > 0 ? all[0] : undefined];
+  private script(command: string, script: string, keyCount: number, keysAndArgs: readonly Argument[]): string[] {
+    const all = keysAndArgs.map((one, index) => (index < keyCount ? this.keyPrefix + String(one) : String(one)));
+    return [command, script, String(keyCount), ...all];
   }
-}
-
-/** Commands in one write over one connection; on a Cluster to the node of the first key. */
-export interface NodeRedisPipeline {
-  evalsha(sha: string, keyCount: number, ...keysAndArgs: Argument[]): NodeRedisPipeline;
-  eval(script: string, keyCount: number, ...keysAndArgs: Argument[]): NodeRedisPipeline;
-  call(command: string, ...args: Argument[]): NodeRedisPipeline;
-  exec(): Promise<[Error | null, unknown][]>;
 }
 
 function settled(reply: Promise<unknown>): Promise<[Error | null, unknown]> {

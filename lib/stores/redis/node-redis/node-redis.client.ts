@@ -1,5 +1,4 @@
 import type { RedisClient } from '../redis.connection.js';
-import { NodeRedisCluster } from './node-redis.cluster.js';
 import { NodeRedisSentinel } from './node-redis.sentinel.js';
 import { NodeRedisSingle } from './node-redis.single.js';
 import { isCluster, isNodeRedis, isPool, isSentinel, type NodeRedisClient } from './node-redis.types.js';
@@ -12,9 +11,7 @@ export function redisClientOf(client: RedisClient | NodeRedisClient): RedisClien
   if (!isNodeRedis(client)) return client as RedisClient;
   let adapter = known.get(client);
   if (!adapter) {
-    if (isCluster(client)) adapter = new NodeRedisCluster(client);
-    else if (isSentinel(client)) adapter = new NodeRedisSentinel(client);
-    else adapter = new NodeRedisSingle(client);
+    adapter = isSentinel(client) ? new NodeRedisSentinel(client) : new NodeRedisSingle(client);
     known.set(client, adapter);
   }
   return adapter;
@@ -24,6 +21,8 @@ export function redisClientOf(client: RedisClient | NodeRedisClient): RedisClien
 export function problemOf(client: unknown): string | undefined {
   const { evalsha, evalSha } = Object(client) as { evalsha?: unknown; evalSha?: unknown };
   if (typeof evalsha === 'function' || isNodeRedis(client)) return undefined;
+  if (isCluster(client))
+    return '"client" is a cluster of redis (node-redis), which is not supported: use ioredis for Redis Cluster, redisStore({ cluster })';
   if (isPool(client)) return '"client" is a pool, in which requests overtake each other: pass a client of createClient()';
   if (typeof evalSha === 'function') return '"client" is of an old version of redis: version 5 or later is needed';
   return '"client" must be a client of ioredis or redis (node-redis)';

@@ -2,10 +2,10 @@ import { NodeRedisBase } from './node-redis.base.js';
 import { NodeRedisLink } from './node-redis.link.js';
 import type { PlainClient } from './node-redis.types.js';
 
-/** A connection of our own to the server of a client that is lent. It does not connect again by itself. */
+/** A connection of our own to the server of a client that is lent. Once it has ended it may be connected again, which it does not do by itself. */
 export class NodeRedisDuplicate extends NodeRedisBase {
+  status: 'wait' | 'connecting' | 'ready' | 'end' = 'wait';
   private link: NodeRedisLink | undefined;
-  private isConnected = false;
   private isClosed = false;
 
   /** @param original resolves to the client whose server and settings it shares. */
@@ -13,13 +13,17 @@ export class NodeRedisDuplicate extends NodeRedisBase {
     super();
   }
 
-  get status(): string {
-    if (this.isClosed) return 'end';
-    return this.link?.isReady ? 'ready' : this.link ? 'connecting' : 'wait';
+  async connect(): Promise<void> {
+    this.status = 'connecting';
+    try {
+      await this.open(await this.original());
+    } catch (error) {
+      this.ended();
+      throw error;
+    }
   }
 
-  async connect(): Promise<void> {
-    const original = await this.original();
+  private async open(original: PlainClient): Promise<void> {
     if (this.isClosed) throw new Error('The connection is closed.');
     const client = original.duplicate({
       // Everything that it says is in the other options.
@@ -30,22 +34,30 @@ export class NodeRedisDuplicate extends NodeRedisBase {
       clientSideCache: undefined,
       emitInvalidate: undefined,
     });
-    this.link = new NodeRedisLink(client, (event, error) => this.emit(event, error));
-    this.link.watch();
-    client.on('connect', () => {
-      this.isConnected = true;
-      if (this.isClosed) client.destroy();
+    const link = new NodeRedisLink(client, (event, error) => {
+      if (event === 'end') return this.ended();
+      if (event === 'ready') this.status = 'ready';
+      this.emit(event, error);
     });
+    link.watch();
+    // Closed while it connects, node-redis would stay connected: then it is closed as soon as it is.
+    client.on('connect', () => this.isClosed && client.destroy());
+    this.link = link;
     await client.connect();
+  }
+
+  private ended(): void {
+    if (this.status === 'end') return;
+    this.status = 'end';
+    this.emit('end');
   }
 
   override disconnect(): void {
     if (this.isClosed) return;
     this.isClosed = true;
     const client = this.link?.client;
-    // Closed while it connects, node-redis would stay connected: then it is closed as soon as it is.
-    if (client?.isOpen && this.isConnected) client.destroy();
-    this.emit('end');
+    if (client?.isReady) client.destroy();
+    this.ended();
   }
 
   override async subscribe(channel: string): Promise<unknown> {
@@ -62,7 +74,14 @@ export class NodeRedisDuplicate extends NodeRedisBase {
 
   protected send(commands: readonly string[][]): Promise<unknown>[] {
     const { link } = this;
-    return commands.map((command) => link?.send(command) ?? Promise.reject(new Error('The connection is not open.')));
+    if (!link) return commands.map(() => Promise.reject(new Error('The connection is not open.')));
+    return commands.map((command) =>
+      link.send(command).catch((error: unknown) => {
+        // The master is another one now: the next connection leads to it.
+        if (String((error as Error).message).startsWith('READONLY') && link.client.isOpen) link.client.destroy();
+        throw error;
+      }),
+    );
   }
 
   /** It listens as long as it lives: the client is our own. */

@@ -1,4 +1,4 @@
-/** A client, sentinel or cluster of the package `redis`, version 5 or 6: what `createClient`, `createSentinel` and `createCluster` return. */
+/** A client or sentinel of the package `redis`, version 5 or 6: what `createClient` and `createSentinel` return. */
 export interface NodeRedisClient {
   readonly isOpen: boolean;
   connect(): Promise<unknown>;
@@ -32,26 +32,10 @@ export interface SentinelClient extends Common {
   _execute<T>(isReadonly: false, use: (master: PlainClient) => Promise<T>): Promise<T>;
 }
 
-export interface ClusterNode {
-  readonly client?: PlainClient;
-  /** While it connects for the first time. */
-  readonly connectPromise?: Promise<PlainClient>;
-}
-
-export interface ClusterClient extends Common {
-  readonly slots: readonly ({ readonly master: ClusterNode } | undefined)[];
-  readonly masters: readonly ClusterNode[];
-  readonly replicas: readonly ClusterNode[];
-  sendCommand(key: string | undefined, isReadonly: false, args: readonly string[], options: object): Promise<unknown>;
-  nodeClient(node: ClusterNode): Promise<PlainClient>;
-  /** Asks this node for the topology. It does so by itself only when a node says that a key has moved. */
-  readonly _slots?: { rediscover?(node: PlainClient): Promise<unknown> };
-}
-
 /** By its methods and not by its class: an app may have another copy of `redis` than this package. */
-export function isNodeRedis(value: unknown): value is PlainClient | SentinelClient | ClusterClient {
+export function isNodeRedis(value: unknown): value is PlainClient | SentinelClient {
   const { sendCommand, evalSha, destroy } = Object(value) as Partial<NodeRedisClient>;
-  return [sendCommand, evalSha, destroy].every((method) => typeof method === 'function') && !isPool(value);
+  return [sendCommand, evalSha, destroy].every((method) => typeof method === 'function') && !isPool(value) && !isCluster(value);
 }
 
 /** Over several connections requests would overtake each other. */
@@ -59,8 +43,9 @@ export function isPool(value: unknown): boolean {
   return typeof value === 'object' && value !== null && 'totalClients' in value;
 }
 
-export function isCluster(client: object): client is ClusterClient {
-  return 'nodeClient' in client;
+/** It sends again by itself what a node did not answer, and keeps requests for a node that is away. */
+export function isCluster(value: unknown): boolean {
+  return typeof value === 'object' && value !== null && 'nodeClient' in value;
 }
 
 export function isSentinel(client: object): client is SentinelClient {

@@ -16,8 +16,6 @@ const written = () => new Promise((resolve) => setImmediate(resolve));
 async function clientAndSocket(createClient: typeof five.createClient, options: object = {}) {
   const sockets: Socket[] = [];
   const connect = jest.spyOn(net, 'createConnection');
-  const original = connect.getMockImplementation() ?? (jest.requireActual<typeof net>('node:net').createConnection as never);
-  void original;
   const client = createClient({ socket: { path: setting.server.path!, tls: false, reconnectStrategy: 100 }, ...options });
   client.on('error', () => undefined);
   setting.finally(() => {

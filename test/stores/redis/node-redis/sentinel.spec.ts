@@ -70,8 +70,8 @@ describe.each([
     await eventually(async () => (await redis.zcard(`{${KEY}}:queue`)) === 1);
     setting.finally(() => setting.server.restart());
     await setting.server.kill();
-    await eventually(async () => expect(((await redis.role()) as unknown[])[0]).toBe('master'), { within: 20_000 });
-    await eventually(async () => (await subscribers({ ...setting, redis } as typeof setting)) === 1, { within: 15_000 });
+    await eventually(async () => expect((await redis.role())[0]).toBe('master'), { within: 20_000 });
+    await eventually(async () => (await subscribers({ ...setting, redis })) === 1, { within: 15_000 });
     lease.assertHeld();
     await holder.using('later', () => undefined, patient);
     expect(await lease.release()).toBe(true);
