@@ -1,7 +1,6 @@
 import type { NodeRedisClient } from 'nestjs-distributed-lock/redis';
-import * as five from 'redis';
-import * as six from 'redis-v6';
 import { eventually } from '../../../support/eventually.js';
+import { nodeRedis } from '../../../support/redis-clients.js';
 import { startSentinel } from '../../../support/redis-sentinel.js';
 import { startRedis, type RedisServer } from '../../../support/redis-server.js';
 import { usesEveryVerb } from '../every-verb.js';
@@ -12,10 +11,7 @@ const KEY = 'order:42';
 const patient = { keyTimeout: 10_000, waitTimeout: 20_000 };
 const setting = useRedis({ port: 'free' });
 
-describe.each([
-  ['5', five.createSentinel],
-  ['6', six.createSentinel as unknown as typeof five.createSentinel],
-])('a sentinel of node-redis %s that is lent to a store', (_, createSentinel) => {
+describe('a sentinel of node-redis that is lent to a store', () => {
   let sentinel: RedisServer;
   beforeEach(async () => {
     sentinel = await startSentinel({ name: 'locks', master: setting.server, downAfter: 500 });
@@ -27,7 +23,7 @@ describe.each([
 
   async function lent(isConnected = true): Promise<NodeRedisClient> {
     const root = sentinel.connection as { host: string; port: number };
-    const client = createSentinel({ name: 'locks', sentinelRootNodes: [root], nodeClientOptions: { socket: { connectTimeout: 500 } } });
+    const client = nodeRedis.createSentinel({ name: 'locks', sentinelRootNodes: [root], nodeClientOptions: { socket: { connectTimeout: 500 } } });
     client.on('error', () => undefined);
     setting.finally(() => client.isOpen && client.destroy());
     if (isConnected) await client.connect();

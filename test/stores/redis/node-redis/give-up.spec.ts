@@ -1,2 +1,0 @@
-import './over.js';
-import '../give-up.spec.js';

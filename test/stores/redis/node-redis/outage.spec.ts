@@ -1,2 +1,0 @@
-import './over.js';
-import '../outage.spec.js';

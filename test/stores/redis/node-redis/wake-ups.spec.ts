@@ -1,2 +1,0 @@
-import './over.js';
-import '../wake-ups.spec.js';
