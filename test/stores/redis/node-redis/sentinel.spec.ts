@@ -23,7 +23,11 @@ describe('a sentinel of node-redis that is lent to a store', () => {
 
   async function lent(isConnected = true): Promise<NodeRedisClient> {
     const root = sentinel.connection as { host: string; port: number };
-    const client = nodeRedis.createSentinel({ name: 'locks', sentinelRootNodes: [root], nodeClientOptions: { socket: { connectTimeout: 500 } } });
+    const client = nodeRedis.createSentinel({
+      name: 'locks',
+      sentinelRootNodes: [root],
+      nodeClientOptions: { socket: { connectTimeout: 500 } },
+    });
     client.on('error', () => undefined);
     setting.finally(() => client.isOpen && client.destroy());
     if (isConnected) await client.connect();
