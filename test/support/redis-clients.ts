@@ -51,7 +51,7 @@ function heals({ requestTimeout }: { requestTimeout?: number }): RedisOptions {
  */
 export function storeOver(store: RedisStoreOptions, opened: (client: NodeRedisClient) => void = () => undefined): RedisStoreOptions {
   if (isIoredis) return store;
-  const client = clientOf(store as Form);
+  const client = clientOf(store);
   if (!client) return store;
   opened(client);
   const { requestTimeout, fenceTimeout, replicaAcks } = store;

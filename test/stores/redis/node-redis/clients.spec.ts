@@ -21,7 +21,7 @@ describe.each(VERSIONS)(
   (version, { createClient, createClientPool, createCluster, RESP_TYPES }) => {
     type Client = ReturnType<typeof createClient>;
     function client(options: object = {}): Client {
-      const made = createClient({ socket: { path: setting.server.path!, tls: false }, ...options }) as unknown as Client;
+      const made: Client = createClient({ socket: { path: setting.server.path!, tls: false }, ...options });
       made.on('error', () => undefined);
       setting.finally(() => made.isOpen && made.destroy());
       return made;
