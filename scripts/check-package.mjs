@@ -14,6 +14,7 @@ import {
   newestPeers,
   oldestPeers,
   pack,
+  peerDependencies,
   root,
   run,
   start,
@@ -63,10 +64,23 @@ async function withoutNest(app, tarball) {
   await runPrograms(app, 'core-memory');
   await runPrograms(app, 'core-file');
   await commandLineWithoutClient(app);
+  await withNodeRedisOnly(`${app}-node-redis`, tarball);
 
   await install(app, toInstall({ ioredis: newestPeers.ioredis }));
   await runPrograms(app, 'core-redis');
   await commandLine(app);
+}
+
+/** An app that has `redis`, and neither ioredis nor its types. */
+async function withNodeRedisOnly(app, tarball) {
+  for (const version of peerDependencies.redis.split(' || ')) {
+    const own = `${app}-${version.slice(1)}`;
+    await createApp(own, [tarball, `redis@${version}`, '@types/node@20']);
+    await runPrograms(own, 'core-node-redis');
+    for (const [type, variants] of Object.entries(resolutions)) {
+      for (const options of variants) await typeCheck(join(own, type), { ...options, skipLibCheck: false }, 'consumer-node-redis.ts');
+    }
+  }
 }
 
 /** As npm has installed it. */
@@ -117,6 +131,7 @@ async function checkFiles(installed, tarball) {
         .filter((file) => build === 'esm' || !file.startsWith('cli/'))
         .flatMap((file) => [`dist/${build}/${file}.js`, `dist/${build}/${file}.d.ts`]),
     ),
+    ...['esm', 'cjs'].map((build) => `dist/${build}/stores/redis/ioredis.cjs`),
   ];
   const packed = await filesOf(installed);
   assert.deepEqual(packed.sort(), expected.sort(), 'the tarball holds other files than it should');
@@ -154,9 +169,9 @@ function node(program) {
   });
 }
 
-async function typeCheck(app, options) {
+async function typeCheck(app, options, file = 'consumer.ts') {
   const project = join(app, 'tsconfig.json');
-  await writeFile(project, JSON.stringify({ compilerOptions: { ...compilerOptions, ...options }, files: ['consumer.ts'] }));
+  await writeFile(project, JSON.stringify({ compilerOptions: { ...compilerOptions, ...options }, files: [file] }));
   await tool('tsc', '-p', project);
 }
 

@@ -1,11 +1,18 @@
-import { redisStore } from 'nestjs-distributed-lock/redis';
+import { redisStore, type NodeRedisClient } from 'nestjs-distributed-lock/redis';
 import { storeContract } from '../contract/contracts.js';
+import { clientName, closeNodeRedis, storeOver } from '../support/redis-clients.js';
 import { startRedis, type RedisServer } from '../support/redis-server.js';
 
 let server: RedisServer;
 beforeAll(async () => {
   server = await startRedis();
 });
+const lent: NodeRedisClient[] = [];
+afterEach(async () => {
+  for (const client of lent.splice(0)) await closeNodeRedis(client);
+});
 afterAll(() => server.stop());
 
-storeContract('redis', () => redisStore({ options: { path: server.path } }));
+storeContract(clientName === 'ioredis' ? 'redis' : `redis over ${clientName}`, () =>
+  redisStore(storeOver({ options: { path: server.path } }, (client) => lent.push(client))),
+);

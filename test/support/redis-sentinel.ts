@@ -17,8 +17,8 @@ export async function startSentinel({ name, master, quorum = 1, downAfter = 1_00
   const config = [
     `sentinel monitor ${name} 127.0.0.1 ${master.port} ${quorum}`,
     `sentinel down-after-milliseconds ${name} ${downAfter}`,
-    // After twice as long the sentinels vote again, if they could not agree.
-    `sentinel failover-timeout ${name} ${downAfter}`,
+    // After twice as long the sentinels vote again, if they could not agree. They see a second later that a replica is promoted.
+    `sentinel failover-timeout ${name} ${Math.max(downAfter, 2_000)}`,
   ];
   const sentinel = await startRedis({ port: 'free', config: `${config.join('\n')}\n`, args: ['--sentinel'] });
   try {

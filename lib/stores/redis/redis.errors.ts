@@ -14,11 +14,16 @@ const PASSING =
  */
 export function storeErrorOf(cause: unknown, isCluster = false): StoreError {
   const error = errorOfNode(cause);
-  const { name } = Object(error) as Partial<Error>;
   const text = textOf(error);
   const isPassing = PASSING.test(text) || (isCluster && REDIRECTION.test(text));
-  const isFinal = name === 'ReplyError' ? !isPassing : REFUSED.test(text) || text.includes('subscriber mode');
+  const isFinal = isReply(error, text) ? !isPassing : REFUSED.test(text) || text.includes('subscriber mode');
   return new StoreError(`Redis: ${text}`, { transient: !isFinal, cause: error });
+}
+
+/** Whether the server says so. The errors of node-redis have no name for that, but a server begins with a word in capitals, and nothing else does. */
+function isReply(error: unknown, text: string): boolean {
+  const { name, code } = Object(error) as Partial<NodeJS.ErrnoException>;
+  return name === 'ReplyError' || (name === 'Error' && code === undefined && /^[A-Z][A-Z\d]+ /.test(text));
 }
 
 /** What an error says. That of a host with several addresses says nothing itself. */

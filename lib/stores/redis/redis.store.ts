@@ -1,12 +1,17 @@
 import { inspect } from 'node:util';
-import { Cluster, Redis, type ClusterNode, type ClusterOptions, type RedisOptions } from 'ioredis';
+// eslint-disable-next-line @typescript-eslint/ban-ts-comment -- it must also hold where there is no error
+/** @ts-ignore -- without ioredis its options have no type */
+import type { ClusterNode, ClusterOptions, RedisOptions } from 'ioredis';
 import { now } from '../../core/util/clock.js';
 import { LockConfigError } from '../../core/model/errors.js';
 import { defined, unknownOption } from '../../core/model/check-options.js';
 import { supportedBy, type LockStore } from '../../core/store/lock-store.js';
 import { RedisPipelines } from './redis.pipelines.js';
 import { RedisCountDownLatchDriver } from './count-down-latch.driver.js';
+import { ioredis } from './ioredis.cjs';
 import { RedisMutexDriver } from './mutex.driver.js';
+import { problemOf, redisClientOf } from './node-redis/node-redis.client.js';
+import type { NodeRedisClient } from './node-redis/node-redis.types.js';
 import { RedisDoctor } from './doctor/redis.doctor.js';
 import { RedisInspector } from './redis.inspector.js';
 import { RedisConnection, type RedisClient } from './redis.connection.js';
@@ -15,7 +20,7 @@ import { RedisState } from './redis.state.js';
 import { RedisWakeUps } from './redis.wakeups.js';
 import { sharingDrivers } from './sharing.driver.js';
 
-export type { RedisClient };
+export type { NodeRedisClient, RedisClient };
 
 /** Where the server is; exactly one of these. */
 export type RedisConnectionOptions =
@@ -24,8 +29,11 @@ export type RedisConnectionOptions =
       url: string;
     }
   | {
-      /** An ioredis client of your own, single or Cluster. It is never closed by us. */
-      client: RedisClient;
+      /**
+       * A client of your own, which is never closed by us: of ioredis (single, Sentinel or Cluster), or a client or sentinel of `redis` (node-redis,
+       * version 5 or 6; no cluster). One that is not connected yet is connected with the first request.
+       */
+      client: RedisClient | NodeRedisClient;
     }
   | {
       /** What ioredis takes to make a client. */
@@ -90,7 +98,8 @@ export function redisStore(given: RedisStoreOptions): LockStore {
   const options = checkStoreOptions(given);
   const { requestTimeout = 1000, fenceTimeout = HOUR, replicaAcks = 0 } = options;
   const isOwned = !('client' in options);
-  const connection = new RedisConnection(isOwned ? connect(options, requestTimeout) : options.client, requestTimeout, isOwned);
+  const client = isOwned ? connect(options, requestTimeout) : redisClientOf(options.client);
+  const connection = new RedisConnection(client, requestTimeout, isOwned);
   const wakeUps = new RedisWakeUps(connection, (key, owner) => {
     // Which kind of lock it is the message does not say: a release of the other one finds nothing.
     for (const driver of [mutex, sharing.semaphore]) driver.release({ key, owner, keepFor: 0 }).catch(() => undefined);
@@ -120,7 +129,10 @@ export function redisStore(given: RedisStoreOptions): LockStore {
   };
 }
 
-function connect(options: Exclude<RedisStoreOptions, { client: RedisClient }>, requestTimeout: number): RedisClient {
+function connect(options: Exclude<RedisStoreOptions, { client: unknown }>, requestTimeout: number): RedisClient {
+  const { Cluster, Redis } = ioredis((cause) => {
+    throw new LockConfigError('redisStore: install ioredis, or pass a client of redis (node-redis) as redisStore({ client }).', { cause });
+  });
   const ours = ownOptions(requestTimeout);
   if ('url' in options) return new Redis(options.url, ours);
   if ('sentinels' in options) {
@@ -195,7 +207,7 @@ function checkStoreOptions(given: RedisStoreOptions): RedisStoreOptions {
   };
   if (typeof given === 'string') fail('the options must be an object: redisStore({ url })');
   if (typeof given !== 'object' || given === null) fail('the options must be an object');
-  if ('evalsha' in given) fail('a client is passed as redisStore({ client })');
+  if ('evalsha' in given || 'evalSha' in given) fail('a client is passed as redisStore({ client })');
   const options = defined(given);
   for (const name of Object.keys(options)) {
     if (OF_CLIENT.includes(name)) fail(`"${name}" is an option of ioredis: write redisStore({ options: { ${name} } })`);
@@ -203,7 +215,8 @@ function checkStoreOptions(given: RedisStoreOptions): RedisStoreOptions {
   }
   const sources = SOURCES.filter((name) => name in options && !(name === 'options' && 'sentinels' in options));
   if (sources.length !== 1) fail(`give exactly one of ${SOURCES.join(', ')}, not ${sources.join(' and ') || 'none'}`);
-  if ('client' in options && typeof options.client?.evalsha !== 'function') fail('"client" must be an ioredis client');
+  const problem = 'client' in options ? problemOf(options.client) : undefined;
+  if (problem !== undefined) fail(problem);
   if ('url' in options && (typeof options.url !== 'string' || options.url.trim() === '')) {
     fail(`"url" must be a URL such as redis://localhost:6379, not ${inspect(options.url)}`);
   }

@@ -2,6 +2,7 @@
 import { Redis, type RedisOptions } from 'ioredis';
 import { Locks } from 'nestjs-distributed-lock/core';
 import { redisStore } from 'nestjs-distributed-lock/redis';
+import { storeOver, unreferenced } from '../../support/redis-clients.js';
 import { tellParent } from '../../support/child.js';
 import { eventually } from '../../support/eventually.js';
 
@@ -16,7 +17,7 @@ export type CrowdMessage = { type: 'ready' } | { type: 'done'; served: number; r
 
 const { connection, name, key, callers, fair = false } = JSON.parse(process.argv[2]!) as CrowdArgs;
 const redis = new Redis(connection);
-const locks = new Locks(redisStore({ options: connection, requestTimeout: 20_000 }));
+const locks = new Locks(redisStore(storeOver({ options: connection, requestTimeout: 20_000 }, unreferenced)));
 let served = 0;
 
 async function section(owner: string, token: number | null): Promise<void> {

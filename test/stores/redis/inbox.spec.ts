@@ -19,7 +19,8 @@ describe('an inbox', () => {
   const setting = useRedis({ port: 'free' });
 
   it('whose connection is half open is found by its own message, and opened anew (G8)', async () => {
-    const locks = setting.borrowed();
+    // Of ioredis whatever client is tested: the test stops the reading of its socket.
+    const locks = setting.locks({ client: setting.client() });
     await expectWoken(setting, setting.own(), locks, 'other');
     const broken = inboxOf(locks).connection.client.stream;
     const holder = await setting.own().acquire(KEY, woken);

@@ -153,7 +153,7 @@ describe('a connection', () => {
 });
 
 it('a client of our own that has ended by itself connects again, as ioredis does not when Sentinel tells of a failover while it connects', async () => {
-  locks = setting.own({ ...proxy.connection, retryStrategy: () => null } as never, { requestTimeout: REQUEST_TIMEOUT });
+  locks = setting.own({ ...proxy.connection, retryStrategy: () => null }, { requestTimeout: REQUEST_TIMEOUT });
   await connect();
   down();
   const call = locks.acquire(KEY, { keyTimeout: 60_000, retryCount: 0, retryInterval: 100 });

@@ -5,6 +5,7 @@ import { createHash } from 'node:crypto';
 import { leaseScripts } from '../../../lib/stores/redis/lua.scripts.js';
 import { forkChild, type Child, type ChildMessage } from '../../support/child.js';
 import { startRedis, type RedisServer, type StartRedisOptions } from '../../support/redis-server.js';
+import { canPrefix, closeNodeRedis, isIoredis, lentClient, storeOver } from '../../support/redis-clients.js';
 import { startProxy, type ProxyTarget, type TcpProxy } from '../../support/tcp-proxy.js';
 
 export { SLACK } from '../../support/time.js';
@@ -67,12 +68,18 @@ export function useRedis(options?: StartRedisOptions): Setting {
       return client;
     },
     locks(store, locksOptions) {
-      const locks = new Locks(redisStore(store), { logger: false, shutdownTimeout: 0, ...locksOptions });
+      const over = storeOver(store, (client) => ends.push(() => closeNodeRedis(client)));
+      const locks = new Locks(redisStore(over), { logger: false, shutdownTimeout: 0, ...locksOptions });
       ends.push(() => locks.close());
       return locks;
     },
     own: (connection = server.connection, store) => setting.locks({ options: { disconnectTimeout: 100, ...connection }, ...store }),
-    borrowed: (connection = server.connection, store) => setting.locks({ client: setting.client(connection), ...store }),
+    borrowed(connection = server.connection, store) {
+      if (isIoredis || !canPrefix(connection.keyPrefix)) return setting.locks({ client: setting.client(connection), ...store });
+      const client = lentClient(connection, store?.requestTimeout);
+      ends.push(() => closeNodeRedis(client));
+      return setting.locks({ client, ...store });
+    },
     async fork<M extends ChildMessage>(script: string, args: object) {
       const child = await forkChild<M>(`test/stores/redis/${script}`, { args: [JSON.stringify(args)] });
       ends.push(() => child.kill().catch(() => child.exit)); // it may be ending by itself

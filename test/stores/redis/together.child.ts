@@ -3,6 +3,7 @@ import { setImmediate as nextTurn, setTimeout as pause } from 'node:timers/promi
 import { Redis, type RedisOptions } from 'ioredis';
 import { type Lease, Locks, type ReadWritePolicy } from 'nestjs-distributed-lock/core';
 import { redisStore } from 'nestjs-distributed-lock/redis';
+import { storeOver, unreferenced } from '../../support/redis-clients.js';
 import { tellParent } from '../../support/child.js';
 
 export interface TogetherArgs {
@@ -38,7 +39,7 @@ async function work({
   permits = 1,
 }: TogetherArgs): Promise<void> {
   const redis = new Redis(connection);
-  const locks = new Locks(redisStore({ options: connection, requestTimeout: 10_000 }));
+  const locks = new Locks(redisStore(storeOver({ options: connection, requestTimeout: 10_000 }, unreferenced)));
   const options = { keyTimeout, waitTimeout: 90_000, retryInterval: 5_000 };
   /** `wrong`: what a guard should keep from happening. `most`: inside at a time. */
   const found = { wrong: 0, lost: 0, served: 0, most: 0 };

@@ -1,0 +1,93 @@
+import { NodeRedisBase } from './node-redis.base.js';
+import { NodeRedisLink } from './node-redis.link.js';
+import type { PlainClient } from './node-redis.types.js';
+
+/** A connection of our own to the server of a client that is lent. Once it has ended it may be connected again, which it does not do by itself. */
+export class NodeRedisDuplicate extends NodeRedisBase {
+  status: 'wait' | 'connecting' | 'ready' | 'end' = 'wait';
+  private link: NodeRedisLink | undefined;
+  private isClosed = false;
+
+  /** @param original resolves to the client whose server and settings it shares. */
+  constructor(private readonly original: () => Promise<PlainClient>) {
+    super();
+  }
+
+  async connect(): Promise<void> {
+    this.status = 'connecting';
+    try {
+      await this.open(await this.original());
+    } catch (error) {
+      this.ended();
+      throw error;
+    }
+  }
+
+  private async open(original: PlainClient): Promise<void> {
+    if (this.isClosed) throw new Error('The connection is closed.');
+    const client = original.duplicate({
+      // Everything that it says is in the other options.
+      url: undefined,
+      // Nothing is asked of it, so that its silence is no sign of a broken connection.
+      socket: { ...original.options?.socket, reconnectStrategy: false, socketTimeout: undefined },
+      pingInterval: undefined,
+      clientSideCache: undefined,
+      emitInvalidate: undefined,
+    });
+    const link = new NodeRedisLink(client, (event, error) => {
+      if (event === 'end') return this.ended();
+      if (event === 'ready') this.status = 'ready';
+      this.emit(event, error);
+    });
+    link.watch();
+    // Closed while it connects, node-redis would stay connected: then it is closed as soon as it is.
+    client.on('connect', () => this.isClosed && client.destroy());
+    this.link = link;
+    await client.connect();
+  }
+
+  private ended(): void {
+    if (this.status === 'end') return;
+    this.status = 'end';
+    this.emit('end');
+  }
+
+  override disconnect(): void {
+    if (this.isClosed) return;
+    this.isClosed = true;
+    const client = this.link?.client;
+    if (client?.isReady) client.destroy();
+    this.ended();
+  }
+
+  override async subscribe(channel: string): Promise<unknown> {
+    return this.link?.client.subscribe(channel, this.onMessage);
+  }
+
+  override async unsubscribe(channel: string): Promise<unknown> {
+    return this.link?.client.unsubscribe(channel, this.onMessage);
+  }
+
+  duplicate(): NodeRedisDuplicate {
+    return new NodeRedisDuplicate(this.original);
+  }
+
+  protected send(commands: readonly string[][]): Promise<unknown>[] {
+    const { link } = this;
+    if (!link) return commands.map(() => Promise.reject(new Error('The connection is not open.')));
+    return commands.map((command) =>
+      link.send(command).catch((error: unknown) => {
+        // The master is another one now: the next connection leads to it.
+        if (String((error as Error).message).startsWith('READONLY') && link.client.isOpen) link.client.destroy();
+        throw error;
+      }),
+    );
+  }
+
+  /** It listens as long as it lives: the client is our own. */
+  protected watch(): () => void {
+    return () => undefined;
+  }
+
+  private readonly onMessage = (message: string, channel: string): void => this.emit('message', channel, message);
+}

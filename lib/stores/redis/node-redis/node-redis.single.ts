@@ -1,0 +1,47 @@
+import { NodeRedisBase } from './node-redis.base.js';
+import { NodeRedisDuplicate } from './node-redis.duplicate.js';
+import { NodeRedisLink } from './node-redis.link.js';
+import type { PlainClient } from './node-redis.types.js';
+
+/** What `createClient` of node-redis returns: also the client of a node of a Cluster. */
+export class NodeRedisSingle extends NodeRedisBase {
+  private readonly link: NodeRedisLink;
+  private hasBeenReady: boolean;
+
+  constructor(private readonly client: PlainClient) {
+    super(client._keyPrefix);
+    this.hasBeenReady = client.isReady || (client.socketEpoch ?? 0) > 0;
+    this.link = new NodeRedisLink(client, (event, error) => {
+      this.hasBeenReady ||= event === 'ready';
+      // A client that could not connect may be connected once more.
+      if (event !== 'end' || this.hasBeenReady) this.emit(event, error);
+    });
+  }
+
+  get status(): string {
+    if (this.link.isReady) return 'ready';
+    if (this.client.isOpen) return 'connecting';
+    return this.hasBeenReady ? 'end' : 'wait';
+  }
+
+  override get options(): { readonly keyPrefix: string; readonly host?: string; readonly port?: number } {
+    const { host, port } = this.client.options?.socket ?? {};
+    return { ...super.options, host, port };
+  }
+
+  connect(): Promise<unknown> {
+    return this.client.connect();
+  }
+
+  duplicate(): NodeRedisDuplicate {
+    return new NodeRedisDuplicate(async () => this.client);
+  }
+
+  protected send(commands: readonly string[][]): Promise<unknown>[] {
+    return commands.map((command) => this.link.send(command));
+  }
+
+  protected watch(): () => void {
+    return this.link.watch();
+  }
+}

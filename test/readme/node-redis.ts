@@ -1,0 +1,21 @@
+// #region node-redis
+import { redisStore } from 'nestjs-distributed-lock/redis';
+import type { LockStore } from 'nestjs-distributed-lock/core';
+import { createClient, type RedisClientType } from 'redis';
+
+const REQUEST_TIMEOUT = 1000;
+
+export function nodeRedisClient(url: string): RedisClientType {
+  const client: RedisClientType = createClient({
+    url,
+    socket: { socketTimeout: 0.8 * REQUEST_TIMEOUT, reconnectStrategy: (retries) => Math.min(50 * retries, 500) },
+  });
+  client.on('error', (error) => console.error(error));
+  return client;
+}
+
+/** The app closes the client when the store is closed. */
+export function storeOverNodeRedis(client: RedisClientType): LockStore {
+  return redisStore({ client, requestTimeout: REQUEST_TIMEOUT });
+}
+// #endregion

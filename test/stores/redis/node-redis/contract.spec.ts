@@ -1,0 +1,2 @@
+import './over.js';
+import '../../redis.contract.spec.js';

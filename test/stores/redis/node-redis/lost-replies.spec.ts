@@ -1,0 +1,2 @@
+import './over.js';
+import '../lost-replies.spec.js';

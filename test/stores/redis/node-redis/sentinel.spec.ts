@@ -1,0 +1,83 @@
+import type { NodeRedisClient } from 'nestjs-distributed-lock/redis';
+import { eventually } from '../../../support/eventually.js';
+import { nodeRedis } from '../../../support/redis-clients.js';
+import { startSentinel } from '../../../support/redis-sentinel.js';
+import { startRedis, type RedisServer } from '../../../support/redis-server.js';
+import { usesEveryVerb } from '../every-verb.js';
+import { useRedis } from '../setting.js';
+import { expectWoken, subscribers, woken } from '../waiting.js';
+
+const KEY = 'order:42';
+const patient = { keyTimeout: 10_000, waitTimeout: 20_000 };
+const setting = useRedis({ port: 'free' });
+
+describe('a sentinel of node-redis that is lent to a store', () => {
+  let sentinel: RedisServer;
+  beforeEach(async () => {
+    sentinel = await startSentinel({ name: 'locks', master: setting.server, downAfter: 500 });
+    setting.finally(() => sentinel.stop());
+    // It prints why it looks for another master.
+    const log = jest.spyOn(console, 'log').mockImplementation();
+    setting.finally(() => log.mockRestore());
+  });
+
+  async function lent(isConnected = true): Promise<NodeRedisClient> {
+    const root = sentinel.connection as { host: string; port: number };
+    const client = nodeRedis.createSentinel({
+      name: 'locks',
+      sentinelRootNodes: [root],
+      nodeClientOptions: { socket: { connectTimeout: 500 } },
+    });
+    client.on('error', () => undefined);
+    setting.finally(() => client.isOpen && client.destroy());
+    if (isConnected) await client.connect();
+    return client;
+  }
+
+  it('grants, excludes, queues, renews, releases and wakes, connected or not, and is left without a listener (G7, G8)', async () => {
+    const client = (await lent()) as NodeRedisClient & NodeJS.EventEmitter;
+    const before = client.listenerCount('error');
+    const locks = setting.locks({ client });
+    await usesEveryVerb(locks, setting.locks({ client: await lent(false) }), KEY);
+    await expectWoken(setting, setting.locks({ client: await lent() }), setting.locks({ client: await lent() }), 'other');
+    await locks.close();
+    expect(client.listenerCount('error')).toBe(before);
+    expect(client.isOpen).toBe(true);
+  });
+
+  it('keeps the order of the calls, the first ones too', async () => {
+    const locks = setting.locks({ client: await lent() });
+    for (let i = 0; i < 30; i++) {
+      const lease = await locks.acquire(KEY, patient);
+      const [answer, next] = await Promise.all([lease.release(), locks.tryAcquire(KEY)]);
+      expect([answer, next?.key]).toEqual([true, KEY]);
+      await next!.release();
+    }
+  });
+
+  it('follows the master, and its waiters are woken there (G8)', async () => {
+    const replica = await startRedis({ port: 'free', args: ['--repl-diskless-sync-delay', '0'] });
+    setting.finally(() => replica.stop());
+    const redis = replica.client();
+    await redis.replicaof('127.0.0.1', setting.server.port!);
+    await eventually(async () => expect(await redis.info('replication')).toMatch(/master_link_status:up/), { within: 10_000 });
+    const watch = sentinel.client();
+    await eventually(async () => expect(await watch.info('sentinel')).toMatch(/slaves=1/), { within: 20_000 });
+
+    const [holder, waiter] = [setting.locks({ client: await lent() }), setting.locks({ client: await lent() })];
+    const lease = await holder.acquire(KEY, { ...woken });
+    const waiting = waiter.acquire(KEY, { ...woken, retryInterval: 500 });
+    await eventually(async () => (await redis.zcard(`{${KEY}}:queue`)) === 1);
+    setting.finally(() => setting.server.restart());
+    await setting.server.kill();
+    await eventually(async () => expect((await redis.role())[0]).toBe('master'), { within: 20_000 });
+    await eventually(async () => (await subscribers({ ...setting, redis })) === 1, { within: 15_000 });
+    lease.assertHeld();
+    await holder.using('later', () => undefined, patient);
+    expect(await lease.release()).toBe(true);
+    const next = await waiting;
+    expect(await redis.get(KEY)).toBe(next.owner);
+    await next.release();
+    expect(await waiter.using('new', () => 'result', patient)).toBe('result');
+  }, 60_000);
+});
