@@ -1,6 +1,7 @@
 import type { Bus, BusTopic } from '../../core/store/inspector.js';
 import { isSettledWithin } from '../../core/util/clock.js';
-import type { RedisClient, RedisConnection } from './redis.connection.js';
+import type { RedisClient } from './redis.client.js';
+import type { RedisConnection } from './redis.connection.js';
 import { integerOf } from './redis.replies.js';
 
 const CHANNEL = 'nestjs-distributed-lock:';

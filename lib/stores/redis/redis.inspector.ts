@@ -4,7 +4,8 @@ import type { HolderState, Inspector, KeyState, SeizeRequest, WaiterState } from
 import type { LeaseDriver } from '../../core/store/lease-driver.js';
 import { idle } from '../../core/util/clock.js';
 import { scripts } from './lua.scripts.js';
-import type { RedisClient, RedisConnection } from './redis.connection.js';
+import type { RedisClient } from './redis.client.js';
+import type { RedisConnection } from './redis.connection.js';
 import { lockOfName, withFenceAndQueue } from './redis.keys.js';
 import { integerOf, isYes, listOf, millisecondsOf, textOf } from './redis.replies.js';
 import { RedisScript } from './redis.script.js';

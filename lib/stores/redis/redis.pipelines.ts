@@ -1,7 +1,7 @@
 import { LockConfigError, StoreError } from '../../core/model/errors.js';
 import { now } from '../../core/util/clock.js';
 import { detached } from '../../core/util/detached.js';
-import type { RedisClient } from './redis.connection.js';
+import type { RedisClient } from './redis.client.js';
 import { storeErrorOf } from './redis.errors.js';
 import { slotOf } from './redis.slots.js';
 

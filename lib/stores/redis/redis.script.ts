@@ -4,7 +4,8 @@ import { now } from '../../core/util/clock.js';
 import { LinkedEntry } from '../../core/util/linked-list.js';
 import { Unacknowledged } from './redis.pipelines.js';
 import { storeErrorOf } from './redis.errors.js';
-import type { RedisClient, RedisConnection, RedisRequest } from './redis.connection.js';
+import type { RedisClient } from './redis.client.js';
+import type { RedisConnection, RedisRequest } from './redis.connection.js';
 import { listOf } from './redis.replies.js';
 import { slotOf } from './redis.slots.js';
 

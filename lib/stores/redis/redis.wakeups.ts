@@ -4,7 +4,8 @@ import { Inbox, type InboxConnection } from '../../core/store/inbox.js';
 import { after } from '../../core/util/clock.js';
 import { RedisBus } from './redis.bus.js';
 import { storeErrorOf } from './redis.errors.js';
-import type { RedisClient, RedisConnection } from './redis.connection.js';
+import type { RedisClient } from './redis.client.js';
+import type { RedisConnection } from './redis.connection.js';
 import { RedisPlaces } from './redis.places.js';
 
 const CHANNEL = 'nestjs-distributed-lock:inbox:';

@@ -1,5 +1,6 @@
 import type { DoctorCheck } from '../../../core/model/doctor-report.js';
-import type { RedisClient, RedisConnection } from '../redis.connection.js';
+import type { RedisClient } from '../redis.client.js';
+import type { RedisConnection } from '../redis.connection.js';
 import { listOf } from '../redis.replies.js';
 import { RedisInfo } from './redis.info.js';
 

@@ -1,5 +1,5 @@
 import { EventEmitter } from 'node:events';
-import type { RedisClient, RedisPipeline } from '../redis.connection.js';
+import type { RedisClient, RedisPipeline } from '../redis.client.js';
 
 type Argument = string | number;
 type Listener = (...args: unknown[]) => void;

@@ -1,4 +1,4 @@
-import type { RedisClient } from '../redis.connection.js';
+import type { RedisClient } from '../redis.client.js';
 import { NodeRedisSentinel } from './node-redis.sentinel.js';
 import { NodeRedisSingle } from './node-redis.single.js';
 import { isCluster, isNodeRedis, isPool, isSentinel, type NodeRedisClient } from './node-redis.types.js';
