@@ -108,4 +108,3 @@ function isReply(vote: Vote<AcquireReply>): vote is AcquireReply {
 function isBelow(vote: Vote<AcquireReply>, token: number): boolean {
   return isReply(vote) && vote.granted && vote.token !== null && vote.token < token;
 }
-

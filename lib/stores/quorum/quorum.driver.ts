@@ -51,7 +51,7 @@ export class QuorumDriver implements LeaseDriver {
     this.isShared = side !== 'mutex';
     this.placeLifetime = Math.min(TURN, ...drivers.map(({ placeLifetime }) => placeLifetime));
     this.election = new Election({ ...setting, driverOf: this.driverOf, deadlines, isReader: side === 'read' });
-    this.turns = new Turns(members, side === 'read' ? ({ store }) => store.readWriteLock!.write : this.driverOf, memberTimeout);
+    this.turns = new Turns(members, this.driverOf, memberTimeout);
     this.renewals = new Renewals(members, this.driverOf, deadlines, this.held);
     const inboxes = drivers.flatMap(({ wakeUps }) => wakeUps ?? []);
     if (inboxes.length >= majorityOf(members.length)) this.wakeUps = new QuorumWakeUps(inboxes, members.length);
@@ -65,7 +65,7 @@ export class QuorumDriver implements LeaseDriver {
     const yielded = yields === undefined ? undefined : this.release({ key, owner: yields, keepFor: 0 }).catch(() => undefined);
     // Who has the key reads beside itself, and who asks once more does not wait for the turn of another one.
     const waits = queue && share?.beside === undefined && !this.held.has(id);
-    const refusal = waits ? await this.turns.ask(request, this.driverOf) : undefined;
+    const refusal = waits ? await this.turns.ask(request) : undefined;
     const reply = refusal ?? (await this.election.elect(request, () => this.held.has(id)));
     if (reply.granted) {
       const lastToken = Math.max(this.held.get(id)?.lastToken ?? 0, reply.token === null ? 0 : reply.token + tokens - 1);

@@ -69,7 +69,8 @@ function checkMembers(members: readonly LockStore[]): void {
   if (!Array.isArray(members)) fail('give a list of stores: quorumStore([a, b, c])');
   for (const [index, store] of members.entries()) {
     if (typeof (store as Partial<LockStore> | undefined)?.mutex?.acquire !== 'function') fail(`member ${index + 1} is not a store`);
-    if (members.indexOf(store) < index) fail(`member ${index + 1} is member ${members.indexOf(store) + 1} again: each needs a server of its own`);
+    if (members.indexOf(store) < index)
+      fail(`member ${index + 1} is member ${members.indexOf(store) + 1} again: each needs a server of its own`);
   }
   if (members.length < 3) fail(`it needs three members or more, not ${members.length}: the majority of fewer is all of them`);
   if (members.length % 2 === 0) process.emitWarning(`quorumStore: ${evenAdvice(members.length)}`, 'DistributedLockWarning');
@@ -80,7 +81,9 @@ function evenAdvice(count: number): string {
 }
 
 async function reportOf(members: readonly LockStore[]): Promise<StoreReport> {
-  const reports = await Promise.all(members.map(async (store) => (await store.describe?.()) ?? { server: store.name, wakesWaiters: true, advice: [] }));
+  const reports = await Promise.all(
+    members.map(async (store) => (await store.describe?.()) ?? { server: store.name, wakesWaiters: true, advice: [] }),
+  );
   const advice = reports.flatMap((report, index) => report.advice.map((line) => `Member ${index + 1}: ${line}`));
   return {
     server: `a quorum of ${members.length}: ${reports.map(({ server }) => server).join(', ')}`,

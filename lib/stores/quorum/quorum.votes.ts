@@ -36,7 +36,7 @@ export function acquireOutcome(votes: readonly Vote<AcquireReply>[]): AcquireOut
   let [open, misuses] = [0, 0];
   for (const vote of votes) {
     if (vote === undefined) open++;
-    else if (vote instanceof LockConfigError) (misuse ??= vote), misuses++;
+    else if (vote instanceof LockConfigError) ((misuse ??= vote), misuses++);
     else if (vote instanceof LockError) continue;
     else if (vote.granted) tokens.push(vote.token);
     else refusals.push(vote);
@@ -86,7 +86,15 @@ export function checkOutcome(replies: readonly CheckReply[], count: number, isWa
   const own = replies.filter((reply) => reply.holder === holder);
   const last = Math.max(0, own.length - majority);
   const tokens = own.map(({ token }) => token).sort((a, b) => (a ?? 0) - (b ?? 0));
-  return { state, remaining: nthSmallest(own.map((reply) => reply.remaining), last), holder, token: tokens[last] ?? null };
+  return {
+    state,
+    remaining: nthSmallest(
+      own.map((reply) => reply.remaining),
+      last,
+    ),
+    holder,
+    token: tokens[last] ?? null,
+  };
 }
 
 /** The error that no retry can help, if so many members have one that the others are too few. */
