@@ -1,6 +1,7 @@
 import { LockError, StoreError } from '../../core/model/errors.js';
 import type { AcquireReply, AcquireRequest, LeaseDriver } from '../../core/store/lease-driver.js';
 import type { RequestDeadlines } from '../../core/store/request-deadlines.js';
+import { now } from '../../core/util/clock.js';
 import type { Member } from './quorum.member.js';
 import { Poll, type OpenPoll } from './quorum.poll.js';
 import { acquireOutcome, type AcquireOutcome, type Vote } from './quorum.votes.js';
@@ -56,15 +57,15 @@ export class Ballot {
   private ask(index: number, floor: number): void {
     const member = this.members[index] as Member;
     const driver = this.driverOf(member);
+    const sentAt = now();
     member
       .inOrder(this.request, () => driver.acquire({ ...this.request, floor }))
       .then(
         (reply) => {
           if (!reply.granted) return this.answered(index, reply);
           this.grants.add(index);
-          const { doubt } = member;
-          if (!doubt) return this.answered(index, reply);
-          void doubt(this.request.key).then((why) => this.answered(index, why ?? reply));
+          if (!member.mayForget) return this.answered(index, reply);
+          void member.doubt(this.request.key, sentAt).then((why) => this.answered(index, why ?? reply));
         },
         (error: LockError) => {
           if (!(error instanceof StoreError && error.isUnsent) && !this.request.queue) this.grants.add(index);

@@ -1,6 +1,7 @@
 import { asStoreError, StoreError, type LockError } from '../../core/model/errors.js';
 import type { Tenancy } from '../../core/store/lease-driver.js';
 import type { LockStore } from '../../core/store/lock-store.js';
+import { now } from '../../core/util/clock.js';
 
 /** One of the stores of a quorum. */
 export class Member {
@@ -57,21 +58,22 @@ export class Member {
     );
   }
 
-  /**
-   * Why a vote does not count; `undefined`: it counts. A server that was started again may have forgotten what it had granted. To be called when the
-   * vote has arrived, so that it cannot be the vote of a later server than the one that is asked.
-   */
-  get doubt(): ((key: string) => Promise<LockError | undefined>) | undefined {
-    return this.quarantine > 0 && this.store.remembers ? (key) => this.doubtOf(key) : undefined;
+  /** Whether a vote may not count. */
+  get mayForget(): boolean {
+    return this.quarantine > 0 && this.store.remembers !== undefined;
   }
 
-  private async doubtOf(key: string): Promise<LockError | undefined> {
+  /**
+   * Why a vote does not count that was asked for at this time; `undefined`: it counts. A server that was started again may have forgotten what it had
+   * granted. To be called when the vote has arrived, so that it is not the vote of an earlier server than the one that is asked.
+   */
+  async doubt(key: string, sentAt: number): Promise<LockError | undefined> {
     const { store, quarantine, title } = this;
     try {
-      const age = await store.remembers!();
+      const age = (await store.remembers!()) - (now() - sentAt);
       if (age >= quarantine) return undefined;
-      const known = `what was before the last ${Math.round(age / 1000)} s it may have forgotten, and the quarantine is ${quarantine / 1000} s`;
-      return new StoreError(`${title} does not vote yet: ${known}.`, { key, transient: true });
+      const known = `it may have forgotten what was before the last ${Math.max(0, Math.floor(age / 1000))} s`;
+      return new StoreError(`${title} does not vote yet: ${known}, and the quarantine is ${quarantine / 1000} s.`, { key, transient: true });
     } catch (cause) {
       return this.failed(asStoreError(cause, key));
     }

@@ -55,9 +55,10 @@ export class RedisConnection {
   private isListening = false;
   private isClosed = false;
   lastError: unknown;
-  /** Called when a request is not answered in time, and when a connection breaks. */
+  /** Called when a request is not answered in time. */
   onSilence: (() => void) | undefined;
-  onBreak: (() => void) | undefined;
+  /** Called when a connection breaks. */
+  readonly breakListeners = new Set<() => void>();
 
   constructor(
     readonly client: RedisClient,
@@ -194,7 +195,7 @@ export class RedisConnection {
   private readonly onEnd = (): void => this.failUnsent(closed());
 
   private readonly onClose = (): void => {
-    this.onBreak?.();
+    for (const broke of this.breakListeners) broke();
     const error = new StoreError('The connection to Redis broke before the reply came.', { transient: true, cause: this.lastError });
     for (const request of this.requests.open) if (request.isSent) this.fail(request, error);
   };

@@ -8,6 +8,7 @@ import { RedisCountDownLatchDriver } from './count-down-latch.driver.js';
 import { RedisMutexDriver } from './mutex.driver.js';
 import { RedisDoctor } from './doctor/redis.doctor.js';
 import { RedisInspector } from './redis.inspector.js';
+import { RedisMemory } from './redis.memory.js';
 import { RedisConnection, type RedisClient } from './redis.connection.js';
 import { reportOf } from './redis.report.js';
 import { RedisState } from './redis.state.js';
@@ -90,6 +91,7 @@ export function redisStore(given: RedisStoreOptions): LockStore {
   const mutex = new RedisMutexDriver(connection, fenceTimeout, wakeUps);
   const sharing = sharingDrivers(connection, fenceTimeout, wakeUps);
   const state = new RedisState(connection);
+  const memory = new RedisMemory(connection);
   return {
     name: 'redis',
     requestTimeout,
@@ -100,12 +102,14 @@ export function redisStore(given: RedisStoreOptions): LockStore {
     bus: wakeUps.bus,
     doctor: new RedisDoctor(connection),
     watchState: (listener) => state.watch(listener),
+    remembers: () => memory.remembers(),
     describe: () => reportOf(connection),
     supports(feature) {
       return supportedBy(this, feature);
     },
     close: () => {
       wakeUps.close();
+      memory.forget();
       return connection.close();
     },
   };
