@@ -3,7 +3,7 @@ import { once } from 'node:events';
 import { readFileSync, writeFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 import { overlaps } from '../measure/oracle.mjs';
-import { quantile } from '../measure/statistics.mjs';
+import { quantile, sum } from '../measure/statistics.mjs';
 
 const program = fileURLToPath(new URL('member.mjs', import.meta.url));
 
@@ -23,6 +23,7 @@ export async function crowd({ store, place, counter, processes, callers, turns }
     if (counted !== sections || crossed > 0) throw new Error(`${store}: ${counted} of ${sections} counted, ${crossed} overlaps`);
     return {
       total: Math.max(...all.map(({ end }) => end)) - Math.min(...all.map(({ start }) => start)),
+      splitVotes: sum(all.map(({ splitVotes }) => splitVotes)),
       p99: quantile(
         all.flatMap(({ waits }) => waits),
         0.99,

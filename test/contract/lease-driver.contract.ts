@@ -264,7 +264,7 @@ export function leaseDriverContract(makeStore: MakeStore, kind: Kind): void {
         expect(await acquire('b', on)).toMatchObject(granted);
       });
 
-      where(makeStore, 'wholeQueue', () => {
+      where(makeStore, 'oneServer', () => {
         it('past those who gave up', async () => {
           await leave('b');
           await leave('d');

@@ -9,8 +9,8 @@ export type Extra =
   | 'bus'
   | 'semaphore'
   | 'countDownLatch'
-  /** One release offers the key to each waiter that may have it, also to those behind the first. */
-  | 'wholeQueue';
+  /** A release offers the key to all waiters that may have it, also to those behind the first; and the first readers get one token. */
+  | 'oneServer';
 
 /** Opens the store under test once more, onto the same data. */
 export interface MakeStore {

@@ -7,7 +7,7 @@ import { rowsOf } from './memory/setting.js';
 
 const members = [memoryStore(), memoryStore(), memoryStore()];
 const makeStore: MakeStore = Object.assign(() => quorumStore(members, { quarantine: 0 }), {
-  without: ['semaphore', 'countDownLatch', 'extend', 'inspector', 'bus', 'wholeQueue'] as const,
+  without: ['semaphore', 'countDownLatch', 'extend', 'inspector', 'bus', 'oneServer'] as const,
 });
 const remains = (): string[] => members.flatMap((store) => [...rowsOf(store)].filter(([, { record }]) => record).map(([key]) => key));
 

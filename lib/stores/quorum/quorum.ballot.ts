@@ -6,6 +6,18 @@ import type { Member } from './quorum.member.js';
 import { Poll, type OpenPoll } from './quorum.poll.js';
 import { acquireOutcome, type AcquireOutcome, type Vote } from './quorum.votes.js';
 
+/** Microseconds. */
+const HEADROOM = 1000;
+
+/** What a ballot is held with. */
+export interface Electorate {
+  readonly members: readonly Member[];
+  readonly driverOf: (member: Member) => LeaseDriver;
+  readonly deadlines: RequestDeadlines<OpenPoll>;
+  /** A reader gets the token of the last write: it asks for none. */
+  readonly isReader: boolean;
+}
+
 export type BallotResult = Exclude<AcquireOutcome, { kind: 'raise' | 'open' }>;
 
 /**
@@ -17,14 +29,15 @@ export class Ballot {
   private readonly grants = new Set<number>();
   private result: BallotResult | undefined;
 
-  /** @param isHeld whether the owner has not given the key back since. */
+  private readonly beganAt = now();
+
+  /** @param isHeld whether the owner has not given the key back since it was granted. */
   constructor(
-    private readonly members: readonly Member[],
-    private readonly driverOf: (member: Member) => LeaseDriver,
+    private readonly electorate: Electorate,
     private readonly request: AcquireRequest,
-    deadlines: RequestDeadlines<OpenPoll>,
     private readonly isHeld: () => boolean,
   ) {
+    const { members, deadlines } = electorate;
     this.poll = new Poll(request.key, members, deadlines, (votes) => this.outcomeOf(votes));
   }
 
@@ -34,9 +47,9 @@ export class Ballot {
 
   /** Ends as soon as the result is certain. */
   async hold(): Promise<BallotResult> {
-    for (const index of this.members.keys()) this.ask(index, this.request.floor ?? 0);
+    for (const index of this.electorate.members.keys()) this.ask(index, this.request.floor ?? 0);
     const result = (this.result = await this.poll.decided);
-    for (const index of this.members.keys()) this.settle(index);
+    for (const index of this.electorate.members.keys()) this.settle(index);
     return result;
   }
 
@@ -47,16 +60,20 @@ export class Ballot {
     return undefined;
   }
 
-  /** A token counts when a majority has recorded it. */
+  /**
+   * A token counts when a majority has recorded it. The clock of a member has gone on meanwhile, and it would give a larger one: so a later one is asked
+   * for, by twice the time that has passed. A reader gets the token that is there.
+   */
   private raise(token: number): void {
-    const smaller = [...this.members.keys()].filter((index) => isBelow(this.votes[index], token));
+    const floor = this.electorate.isReader ? token : token + Math.ceil(2000 * (now() - this.beganAt)) + HEADROOM;
+    const smaller = [...this.electorate.members.keys()].filter((index) => isBelow(this.votes[index], floor));
     this.poll.reopen(smaller);
-    for (const index of smaller) this.ask(index, token);
+    for (const index of smaller) this.ask(index, floor);
   }
 
   private ask(index: number, floor: number): void {
-    const member = this.members[index] as Member;
-    const driver = this.driverOf(member);
+    const member = this.electorate.members[index] as Member;
+    const driver = this.electorate.driverOf(member);
     const sentAt = now();
     member
       .inOrder(this.request, () => driver.acquire({ ...this.request, floor }))
@@ -81,8 +98,8 @@ export class Ballot {
 
   /** What becomes of a vote when the result is known. A later request of the same owner takes care of it, if there is one. */
   private settle(index: number, vote = this.votes[index]): void {
-    const { result, request, members } = this;
-    if ((members[index] as Member).isAsked(request)) return;
+    const { result, request, electorate } = this;
+    if ((electorate.members[index] as Member).isAsked(request)) return;
     if (result?.kind !== 'granted') {
       if (this.grants.delete(index)) this.leave(index);
     } else if (isReply(vote) && !vote.granted) {
@@ -96,8 +113,8 @@ export class Ballot {
 
   private leave(index: number): void {
     const { key, owner } = this.request;
-    const member = this.members[index] as Member;
-    member.inOrder(this.request, () => this.driverOf(member).leave({ key, owner })).catch(() => undefined);
+    const member = this.electorate.members[index] as Member;
+    member.inOrder(this.request, () => this.electorate.driverOf(member).leave({ key, owner })).catch(() => undefined);
   }
 }
 

@@ -50,7 +50,7 @@ export class QuorumDriver implements LeaseDriver {
     const deadlines = (this.deadlines = new RequestDeadlines(memberTimeout, (poll) => poll.late()));
     this.isShared = side !== 'mutex';
     this.placeLifetime = Math.min(TURN, ...drivers.map(({ placeLifetime }) => placeLifetime));
-    this.election = new Election({ ...setting, driverOf: this.driverOf, deadlines, isReader: side === 'read' });
+    this.election = new Election({ members, driverOf: this.driverOf, deadlines, isReader: side === 'read' }, setting.requestTimeout);
     this.turns = new Turns(members, this.driverOf, memberTimeout);
     this.renewals = new Renewals(members, this.driverOf, deadlines, this.held);
     const inboxes = drivers.flatMap(({ wakeUps }) => wakeUps ?? []);
@@ -62,7 +62,7 @@ export class QuorumDriver implements LeaseDriver {
     const { key, owner, ttl, tokens, queue, share } = request;
     this.checkLength(key, ttl);
     const id = idOf(key, owner);
-    const yielded = yields === undefined ? undefined : this.release({ key, owner: yields, keepFor: 0 }).catch(() => undefined);
+    const yielded = yields === undefined ? undefined : await this.release({ key, owner: yields, keepFor: 0 }).catch(() => undefined);
     // Who has the key reads beside itself, and who asks once more does not wait for the turn of another one.
     const waits = queue && share?.beside === undefined && !this.held.has(id);
     const refusal = waits ? await this.turns.ask(request) : undefined;
@@ -72,7 +72,7 @@ export class QuorumDriver implements LeaseDriver {
       this.held.set(id, { lastToken, share });
       void this.turns.end(request);
     }
-    return yielded ? { ...reply, yielded: await yielded } : reply;
+    return yielded ? { ...reply, yielded } : reply;
   }
 
   renew(batch: readonly RenewRequest[]): readonly Promise<'renewed' | 'lost'>[] {

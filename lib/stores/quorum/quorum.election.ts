@@ -1,10 +1,7 @@
 import { LockError, ownCopyOf, QuorumError } from '../../core/model/errors.js';
-import type { AcquireReply, AcquireRequest, LeaseDriver } from '../../core/store/lease-driver.js';
-import type { RequestDeadlines } from '../../core/store/request-deadlines.js';
+import type { AcquireReply, AcquireRequest } from '../../core/store/lease-driver.js';
 import { after, dateOf, now } from '../../core/util/clock.js';
-import { Ballot } from './quorum.ballot.js';
-import type { Member } from './quorum.member.js';
-import type { OpenPoll } from './quorum.poll.js';
+import { Ballot, type Electorate } from './quorum.ballot.js';
 import { finalError, type Vote } from './quorum.votes.js';
 
 /** Microseconds by which tokens are asked for ahead of our clock at first: what a request may take. */
@@ -15,17 +12,6 @@ const LONGEST_TRIP = 50;
 const SHORTEST_PAUSE = 10;
 const MOST_DOUBLINGS = 6;
 
-/** What a ballot is held with. */
-export interface Electorate {
-  readonly members: readonly Member[];
-  readonly driverOf: (member: Member) => LeaseDriver;
-  readonly deadlines: RequestDeadlines<OpenPoll>;
-  /** Milliseconds until an acquire must be answered. */
-  readonly requestTimeout: number;
-  /** A reader gets the token of the last write: it asks for none. */
-  readonly isReader: boolean;
-}
-
 /** Holds ballots until the key is granted or somebody else has it. */
 export class Election {
   /** Rounds in which no owner had a majority, and this one had votes. */
@@ -33,16 +19,20 @@ export class Election {
   /** Microseconds by which the clock of a member was ahead of ours, at most. With it, all members usually give the token that is asked for. */
   private lead = FIRST_LEAD;
 
-  constructor(private readonly electorate: Electorate) {}
+  /** @param requestTimeout milliseconds until an acquire must be answered. */
+  constructor(
+    private readonly electorate: Electorate,
+    private readonly requestTimeout: number,
+  ) {}
 
   /** @param isHeld whether the owner has not given the key back since it was granted. */
   async elect(request: AcquireRequest, isHeld: () => boolean): Promise<AcquireReply> {
-    const { members, driverOf, deadlines, requestTimeout } = this.electorate;
+    const { electorate } = this;
     // A ballot and the recording of its token take one memberTimeout each.
-    const lastRound = now() + requestTimeout - 2 * deadlines.requestTimeout;
+    const lastRound = now() + this.requestTimeout - 2 * electorate.deadlines.requestTimeout;
     for (let round = 0; ; round++) {
       const sentAt = now();
-      const ballot = new Ballot(members, driverOf, { ...request, floor: this.floorOf(request) }, deadlines, isHeld);
+      const ballot = new Ballot(electorate, { ...request, floor: this.floorOf(request) }, isHeld);
       const result = await ballot.hold();
       this.learn(ballot.votes, sentAt);
       if (result.kind === 'granted') return { granted: true, token: result.token };
@@ -74,8 +64,13 @@ export function outageOf(key: string, votes: readonly Vote<AcquireReply | string
   const final = finalError(votes);
   if (final) return ownCopyOf(final, key);
   const told = votes.map((vote) => (typeof vote === 'object' && 'granted' in vote ? (vote.granted ? 'granted' : 'taken') : vote));
-  const answers = told.filter((vote) => typeof vote === 'string').length;
+  const counts = new Map<string, number>();
+  for (const vote of told) {
+    const answer = typeof vote === 'string' ? vote : 'no answer';
+    counts.set(answer, (counts.get(answer) ?? 0) + 1);
+  }
   const reasons = told.flatMap((vote) => (vote instanceof LockError ? vote.message : []));
-  const message = `Only ${answers} of ${votes.length} members answered for "${key}": ${reasons.join(' ')}`;
+  const summary = [...counts].map(([answer, count]) => `${count} × ${answer}`).join(', ');
+  const message = `No majority of the ${votes.length} members decided about "${key}" (${summary}): ${reasons.join(' ')}`;
   return new QuorumError(message, { key, votes: told });
 }

@@ -73,7 +73,10 @@ export class Member {
       const age = (await store.remembers!()) - (now() - sentAt);
       if (age >= quarantine) return undefined;
       const known = `it may have forgotten what was before the last ${Math.max(0, Math.floor(age / 1000))} s`;
-      return new StoreError(`${title} does not vote yet: ${known}, and the quarantine is ${quarantine / 1000} s.`, { key, transient: true });
+      return new StoreError(`${title} does not vote yet: ${known}, and the quarantine is ${quarantine / 1000} s.`, {
+        key,
+        transient: true,
+      });
     } catch (cause) {
       return this.failed(asStoreError(cause, key));
     }

@@ -16,6 +16,7 @@ export class Poll<Reply, Outcome> extends OpenPoll {
   readonly votes: Vote<Reply>[];
   readonly decided: Promise<Outcome>;
   isDecided = false;
+  private isReopened = false;
   private resolve!: (outcome: Outcome) => void;
 
   /** @param outcomeOf `undefined`: it is not certain yet. */
@@ -45,9 +46,11 @@ export class Poll<Reply, Outcome> extends OpenPoll {
     this.count();
   }
 
-  /** These members are asked once more, and have a memberTimeout for it. */
+  /** These members are asked once more. The first time, they have a memberTimeout for it. */
   reopen(indexes: readonly number[]): void {
     for (const index of indexes) this.votes[index] = undefined;
+    if (this.isReopened) return;
+    this.isReopened = true;
     this.deadlines.end(this);
     this.deadlines.begin(this);
   }
