@@ -1,4 +1,4 @@
-import { LockError, ownCopyOf, QuorumError } from '../../core/model/errors.js';
+import { LockError, ownCopyOf, QuorumError, StoreError } from '../../core/model/errors.js';
 import type { AcquireReply, AcquireRequest } from '../../core/store/lease-driver.js';
 import { after, dateOf, now } from '../../core/util/clock.js';
 import { Ballot, type Electorate } from './quorum.ballot.js';
@@ -63,7 +63,10 @@ export class Election {
 export function outageOf(key: string, votes: readonly Vote<AcquireReply | string>[]): LockError {
   const final = finalError(votes);
   if (final) return ownCopyOf(final, key);
-  const told = votes.map((vote) => (typeof vote === 'object' && 'granted' in vote ? (vote.granted ? 'granted' : 'taken') : vote));
+  const told = votes.map((vote, index) => {
+    if (vote === undefined) return new StoreError(`Member ${index + 1} had not answered when that was certain.`, { key, transient: true });
+    return typeof vote === 'object' && 'granted' in vote ? (vote.granted ? 'granted' : 'taken') : vote;
+  });
   const counts = new Map<string, number>();
   for (const vote of told) {
     const answer = typeof vote === 'string' ? vote : 'no answer';
