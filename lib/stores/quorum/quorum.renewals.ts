@@ -39,23 +39,18 @@ export class Renewals {
   private async renewal(request: RenewRequest, answers: readonly Promise<Word>[]): Promise<Word> {
     const { key, owner } = request;
     const poll = new Poll<Word, Word | 'silent'>(key, this.members, this.deadlines, (votes) => wordOutcome(votes, 'renewed', 'lost'));
-    const lost = new Set<number>();
-    let outcome: Word | 'silent' | undefined;
     for (const [index, answer] of answers.entries()) {
       poll.add(index, answer);
-      answer.then(
-        (word) => {
-          if (word === 'renewed') return;
-          lost.add(index);
-          if (outcome === 'renewed') this.restore(index, request);
+      void Promise.all([answer, poll.decided]).then(
+        ([word, outcome]) => {
+          if (word === 'lost' && outcome === 'renewed') this.restore(index, request);
         },
         () => undefined,
       );
     }
-    outcome = await poll.decided;
+    const outcome = await poll.decided;
     if (outcome === 'silent') throw outageOf(key, poll.votes);
-    if (outcome === 'renewed') for (const index of lost) this.restore(index, request);
-    else this.held.delete(idOf(key, owner));
+    if (outcome === 'lost') this.held.delete(idOf(key, owner));
     return outcome;
   }
 
