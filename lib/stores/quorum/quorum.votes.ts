@@ -36,8 +36,10 @@ export function acquireOutcome(votes: readonly Vote<AcquireReply>[]): AcquireOut
   let [open, misuses] = [0, 0];
   for (const vote of votes) {
     if (vote === undefined) open++;
-    else if (vote instanceof LockConfigError) ((misuse ??= vote), misuses++);
-    else if (vote instanceof LockError) continue;
+    else if (vote instanceof LockConfigError) {
+      misuse ??= vote;
+      misuses++;
+    } else if (vote instanceof LockError) continue;
     else if (vote.granted) tokens.push(vote.token);
     else refusals.push(vote);
   }

@@ -69,7 +69,7 @@ describe('a minority of the servers', () => {
     await expectLocksWork(one, other);
     for (const proxy of proxies.slice(0, 2)) proxy.dropReplies();
     await expectLocksWork(one, other);
-    for (const proxy of proxies) proxy.heal();
+    await Promise.all(proxies.map((proxy) => proxy.heal()));
     await expectLocksWork(one, other);
   });
 });
