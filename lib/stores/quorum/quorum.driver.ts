@@ -55,7 +55,7 @@ export class QuorumDriver implements LeaseDriver {
     this.renewals = new Renewals(members, this.driverOf, deadlines, this.held);
     const inboxes = drivers.flatMap(({ wakeUps }) => wakeUps ?? []);
     if (inboxes.length >= majorityOf(members.length)) this.wakeUps = new QuorumWakeUps(inboxes, members.length);
-    if (drivers.every((driver) => Boolean(driver.timeOf))) this.timeOf = (token) => new Date(token / 1000);
+    if (drivers.every((driver) => driver.timeOf?.(0) !== undefined)) this.timeOf = (token) => new Date(token / 1000);
   }
 
   async acquire({ yields, ...request }: AcquireRequest): Promise<AcquireReply> {

@@ -38,7 +38,7 @@ export function quorumStore(members: readonly LockStore[], options: QuorumStoreO
   const shortest = Math.min(...members.map(({ requestTimeout }) => requestTimeout));
   const { memberTimeout = Math.min(DEFAULT_TIMEOUT, shortest), quarantine = DEFAULT_QUARANTINE } = options;
   const voters = members.map((store, index) => new Member(store, index, quarantine));
-  const canForget = quarantine > 0 && members.some((store) => Boolean(store.remembers));
+  const canForget = voters.some(({ mayForget }) => mayForget);
   const setting = {
     members: voters,
     memberTimeout,
