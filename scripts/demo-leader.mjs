@@ -14,7 +14,7 @@ Do one of these:
   anywhere        set REDIS_URL to one that you have`;
 
 async function main(options, leftovers) {
-  const store = await openStore({ embedded: false }, leftovers);
+  const store = await openStore({}, leftovers);
   if (!store.isShared) {
     console.error(NO_STORE);
     return false;

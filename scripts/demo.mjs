@@ -1,5 +1,5 @@
 // Sells the same stock in four ways, to many buyers at once and over several instances, and shows which ways sell what is not there.
-// STORE=postgres npm run demo
+// npm run demo -- --store cluster
 // npm run demo -- --requests 10000 --concurrency 1000 --instances 3 --work 5
 import { load } from './demo/load.mjs';
 import { readOptions } from './demo/options.mjs';
@@ -28,7 +28,8 @@ async function main(options, leftovers) {
 async function openShops(instances, store, { work, slowWork, naiveExpiry }, leftovers) {
   const { openShop } = await import('../test/e2e/shop.ts');
   const times = { WORK_MS: work, SLOW_WORK_MS: slowWork, NAIVE_EXPIRY_MS: naiveExpiry };
-  const env = { REDIS_URL: store.url ?? '', POSTGRES_URL: store.postgresUrl ?? '', SHOP_NAMESPACE: store.namespace, ...times };
+  const servers = { REDIS_URL: store.url ?? '', REDIS_CLUSTER: store.clusterNodes ?? '', POSTGRES_URL: store.postgresUrl ?? '' };
+  const env = { ...servers, SHOP_NAMESPACE: store.namespace, ...times };
   const shops = Array.from({ length: instances }, () => {
     const opening = openShop(env);
     const end = (inHurry) => (shop) => (inHurry ? shop.kill() : shop.close());

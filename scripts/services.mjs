@@ -21,6 +21,7 @@ import { fileURLToPath } from 'node:url';
  * @property {string} apt the package to install here
  * @property {string} package the package to tell the reader of
  * @property {string} brew
+ * @property {string} [variable] of the environment: the path of another program, which is used in its place
  * @property {string} [image] of Docker, for where there is no local server
  * @property {string} [program] the name of the program, where it is another
  * @property {string[]} [beside] programs that must be in the same folder
@@ -32,7 +33,14 @@ import { fileURLToPath } from 'node:url';
 /** @type {Record<string, Service>} */
 const services = {
   // Debian's redis-server package is a service around a program of redis-tools, which acts by the name that it is called by.
-  'redis-server': { apt: 'redis-tools', program: 'redis-check-rdb', package: 'redis-server', brew: 'redis', image: 'redis:7-alpine' },
+  'redis-server': {
+    apt: 'redis-tools',
+    program: 'redis-check-rdb',
+    package: 'redis-server',
+    brew: 'redis',
+    variable: 'REDIS_SERVER',
+    image: 'redis:7-alpine',
+  },
   postgres: {
     apt: 'postgresql',
     package: 'postgresql',
@@ -60,6 +68,8 @@ export const serversOf = { redis: ['redis-server'], postgres: ['postgres', 'pgbo
 export async function ensureService(name) {
   const service = services[name];
   if (!service) throw new Error(`Unknown service '${name}'. Known: ${Object.keys(services).join(', ')}`);
+  const chosen = service.variable && process.env[service.variable];
+  if (chosen) return { kind: 'local', command: chosen };
   const found = findService(name, service);
   if (found) return { kind: 'local', command: found };
   const trouble = [];

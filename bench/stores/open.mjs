@@ -3,6 +3,8 @@ export async function openStore(name, place) {
   switch (name) {
     case 'redis':
       return (await import('nestjs-distributed-lock/redis')).redisStore({ url: place });
+    case 'redis cluster':
+      return (await import('nestjs-distributed-lock/redis')).redisStore({ cluster: place });
     case 'postgres':
       return (await import('nestjs-distributed-lock/postgres')).postgresStore({ url: place, schema: 'create' });
     case 'mysql':

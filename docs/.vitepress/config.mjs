@@ -29,6 +29,7 @@ const OUTLINE = {
     'Leases, fencing tokens, signals': 'docs/leases.md',
     Errors: 'docs/errors.md',
     'Choosing a store': 'docs/choosing-a-store.md',
+    Redis: 'docs/redis.md',
     Postgres: 'docs/postgres.md',
     'MySQL, MariaDB': 'docs/mysql.md',
     Files: 'docs/file.md',
@@ -58,8 +59,9 @@ const OUTLINE = {
     'Fence guard': 'docs/fence-guard.md',
   },
   Operations: {
-    'Redis set-ups': 'docs/guarantees.md#which-redis-is-safe-for-what',
-    'Redis ACL and Cluster': 'docs/waiting.md#where-waiters-poll',
+    'Redis set-ups': 'docs/redis.md#which-set-up-is-safe-for-what',
+    'Redis rights': 'docs/redis.md#users-and-rights',
+    'Managed Redis': 'docs/redis.md#managed-services',
     'When things fail': 'docs/guarantees.md#when-things-fail',
     'Metrics and traces': 'docs/metrics.md',
     Events: 'docs/configuration.md#events',
@@ -81,6 +83,7 @@ const OUTLINE = {
   },
   Internals: {
     'How a call waits': 'docs/waiting.md#how-a-call-waits',
+    'Wire format': 'docs/wire-format.md',
     Glossary: 'docs/glossary.md',
     Benchmarks: 'bench/README.md',
     Results: 'bench/results/README.md',

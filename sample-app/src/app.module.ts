@@ -21,14 +21,16 @@ import { LockedService } from './versions/locked.service.js';
 import { NaiveLockService } from './versions/naive-lock.service.js';
 import { UnlockedService } from './versions/unlocked.service.js';
 
-const { postgresUrl, redisUrl, namespace } = config;
+const { postgresUrl, redisCluster, redisUrl, namespace } = config;
 
 /** Where the locks are, and the stock. */
 const [store, stock] = postgresUrl
   ? [postgresStore({ url: postgresUrl, schema: 'create' }), PostgresStockStore]
-  : redisUrl
-    ? [redisStore({ url: redisUrl }), RedisStockStore]
-    : [memoryStore(), MemoryStockStore];
+  : redisCluster
+    ? [redisStore({ cluster: redisCluster }), RedisStockStore]
+    : redisUrl
+      ? [redisStore({ url: redisUrl }), RedisStockStore]
+      : [memoryStore(), MemoryStockStore];
 
 @Module({
   imports: [DistributedLockModule.forRoot({ store, namespace }), ScheduleModule.forRoot()],

@@ -4,6 +4,8 @@ export const config = {
   port: wholeNumber('PORT', 3000),
   /** `redis://…`, or the path of a unix socket. Without it stock and locks live in this process, and serve it alone. */
   redisUrl: process.env.REDIS_URL?.replace(/^unix:\/\//, '') || undefined,
+  /** `host:port` of nodes of a Redis Cluster, with commas between them. Stock and locks are there. */
+  redisCluster: process.env.REDIS_CLUSTER ? process.env.REDIS_CLUSTER.split(',').map(nodeOf) : undefined,
   /** `postgres://…`. Stock and locks are there, and not in Redis. */
   postgresUrl: process.env.POSTGRES_URL || undefined,
   /** Put before every key of a lock, and before every key in Redis. */
@@ -21,6 +23,11 @@ export const config = {
   /** How long the leader works for each line in its ledger. */
   jobMs: wholeNumber('JOB_MS', 50),
 };
+
+function nodeOf(address: string): { host: string; port: number } {
+  const { hostname: host, port } = new URL(`redis://${address.trim()}`);
+  return { host, port: Number(port || 6379) };
+}
 
 function wholeNumber(name: string, fallback: number): number {
   const text = process.env[name] ?? '';

@@ -2,14 +2,18 @@ import { parseArgs } from 'node:util';
 
 const NUMBERS = { requests: 1000, concurrency: 100, instances: 3, work: 5, skus: 4 };
 
-const USAGE = `npm run demo -- [options]   (STORE=redis, postgres or memory in the environment; REDIS_URL, POSTGRES_URL: servers of yours)
+const STORES = ['redis', 'cluster', 'postgres', 'memory'];
+
+const USAGE = `npm run demo -- [options]
+  --store <name>       ${STORES.slice(0, -1).join(', ')} or ${STORES.at(-1)}; or STORE in the environment. Default: redis, else memory.
+                       The servers are private to the run, unless REDIS_URL or POSTGRES_URL names one of yours
   --requests ${NUMBERS.requests}      for each version
   --concurrency ${NUMBERS.concurrency}    connections at once, spread over the instances
   --instances ${NUMBERS.instances}        processes
   --work ${NUMBERS.work}             milliseconds that a sale takes; one in twenty takes eight times as long
   --skus ${NUMBERS.skus}             things to sell, each with a lock of its own
   --stock <n>          units of all things together; half of the requests
-  --embedded           no Redis: stock and locks in the memory of one process
+  --embedded           the same as --store memory
   --no-build           the library and the sample app are built`;
 
 /** Says what is wrong and ends the process, or what can be said if that is asked. */
@@ -23,7 +27,7 @@ export function readOptions(args) {
 }
 
 function read(args) {
-  const text = Object.fromEntries([...Object.keys(NUMBERS), 'stock'].map((name) => [name, { type: 'string' }]));
+  const text = Object.fromEntries([...Object.keys(NUMBERS), 'stock', 'store'].map((name) => [name, { type: 'string' }]));
   const flags = Object.fromEntries(['embedded', 'no-build', 'help'].map((name) => [name, { type: 'boolean', default: false }]));
   const { values } = parseArgs({ args, options: { ...text, ...flags } });
   if (values.help) {
@@ -33,13 +37,15 @@ function read(args) {
   const number = (name, fallback) => wholeNumber(name, values[name] ?? fallback);
   const options = Object.fromEntries(Object.entries(NUMBERS).map(([name, fallback]) => [name, number(name, fallback)]));
   const { requests, concurrency, skus, work } = options;
+  const store = values.embedded ? 'memory' : (values.store ?? process.env.STORE) || undefined;
+  if (store !== undefined && !STORES.includes(store)) throw new Error(`--store (or STORE) is one of ${STORES.join(', ')}, not ${store}.`);
   const stock = number('stock', Math.floor(requests / 2));
   if (concurrency > requests) throw new Error('There cannot be more at once (--concurrency) than there are (--requests).');
   if (stock >= requests) throw new Error('Nobody would find anything sold out: give fewer units (--stock) than --requests.');
   if (stock < skus) throw new Error('Each thing needs a unit on its shelf: give fewer --skus, or more --stock.');
   return {
     ...options,
-    embedded: values.embedded,
+    store,
     build: !values['no-build'],
     shelves: new Map(Array.from({ length: skus }, (_, i) => [`sku-${i + 1}`, Math.floor((stock + i) / skus)])),
     // The naive lock lasts longer than nearly all sales, as people choose it. One in twenty outlasts it.

@@ -6,6 +6,9 @@ import { Leftovers } from './leftovers.mjs';
 
 register(); // what starts the processes is TypeScript, shared with the tests
 
+/** What the reader can change. Where it is thrown does not matter. */
+export class NotPossible extends Error {}
+
 /**
  * Runs a demo from the project's folder and ends what it has left, however it ends, signals included.
  *
@@ -24,7 +27,7 @@ export async function runDemo(main) {
   try {
     process.exitCode = (await main(leftovers)) ? 0 : 1;
   } catch (error) {
-    if (!interrupted) console.error(error);
+    if (!interrupted) console.error(error instanceof NotPossible ? error.message : error);
     process.exitCode = 1;
   } finally {
     await leftovers.clear();

@@ -1,16 +1,29 @@
 import { spawnSync } from 'node:child_process';
 import { randomUUID } from 'node:crypto';
 import { Redis } from 'ioredis';
+import { NotPossible } from './run.mjs';
 
-/** With `STORE=postgres`, your Postgres, else a private one. Without: your Redis, else a private one, else memory. */
-export async function openStore({ embedded }, leftovers) {
-  const { STORE: wanted = '', REDIS_URL: url, POSTGRES_URL: postgresUrl } = process.env;
-  if (!['', 'redis', 'postgres', 'memory'].includes(wanted)) throw new Error(`STORE is redis, postgres or memory, not ${wanted}.`);
-  if (wanted === 'postgres') return postgresUrl ? yourPostgres(postgresUrl, leftovers) : ourPostgres(leftovers);
-  embedded ||= wanted === 'memory';
-  if (!embedded && url) return yours(url, leftovers);
-  if (!embedded && spawnSync('redis-server', ['--version']).status === 0) return ours(leftovers);
-  const why = embedded ? '' : ', as there is neither REDIS_URL nor a redis-server on the PATH';
+const ON_PATH = JSON.stringify({ kind: 'local', command: 'redis-server' });
+
+/** Yours where the environment names one, else a private one. Without a wish and without any Redis: memory. */
+export async function openStore({ store }, leftovers) {
+  const { REDIS_URL: url, POSTGRES_URL: postgresUrl } = process.env;
+  if (store === 'postgres') return postgresUrl ? yourPostgres(postgresUrl, leftovers) : ourPostgres(leftovers);
+  if (store === 'memory') return inMemory('');
+  if (store !== 'cluster' && url) return yours(url, leftovers);
+  const hasServer = spawnSync('redis-server', ['--version']).status === 0;
+  if (!hasServer && store === undefined) return inMemory(', as there is neither REDIS_URL nor a redis-server on the PATH');
+  if (!hasServer) throw missingServer(store);
+  return store === 'cluster' ? ourCluster(leftovers) : ours(leftovers);
+}
+
+function missingServer(store) {
+  return new NotPossible(`--store ${store} needs a redis-server on the PATH, and there is none. Install it${store === 'redis' ? ', or set REDIS_URL' : ''}:
+  Debian, Ubuntu  apt-get install redis-server
+  macOS           brew install redis`);
+}
+
+function inMemory(why) {
   return { description: `Store: the memory of one process${why}.`, url: '', namespace: '', isShared: false };
 }
 
@@ -57,8 +70,20 @@ async function yours(url, leftovers) {
   return { description: `Store: the Redis of REDIS_URL; keys begin with ${namespace} and go at the end.`, url, namespace, isShared: true };
 }
 
+/** The servers end with this process, however it ends. */
+async function ourCluster(leftovers) {
+  process.env.TEST_REDIS_SERVER = ON_PATH;
+  const { startCluster } = await import('../../test/support/redis-cluster.ts');
+  const starting = startCluster({ masters: 3 });
+  leftovers.add(async () => (await starting).stop());
+  const { addresses } = await starting;
+  const clusterNodes = addresses.map(({ host, port }) => `${host}:${port}`).join(',');
+  const description = `Store: a private Redis Cluster of this run, whose three nodes are ${clusterNodes.replaceAll(',', ', ')}.`;
+  return { description, clusterNodes, namespace: '', isShared: true };
+}
+
 async function ours(leftovers) {
-  process.env.TEST_REDIS_SERVER = JSON.stringify({ kind: 'local', command: 'redis-server' });
+  process.env.TEST_REDIS_SERVER = ON_PATH;
   const { startRedis } = await import('../../test/support/redis-server.ts');
   const starting = startRedis();
   leftovers.add(async () => (await starting).stop());

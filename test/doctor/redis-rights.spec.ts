@@ -96,7 +96,7 @@ describe('what is hidden', () => {
 describe('the users that the doctor prints', () => {
   it('are those of the docs', async () => {
     const { rights = '' } = await examined(redisStore({ options: setting.server.connection }));
-    expect(linesOf(rights, 'locks')).toBe(linesOf(read('docs/waiting.md'), 'locks'));
+    expect(linesOf(rights, 'locks')).toBe(linesOf(read('docs/redis.md'), 'locks'));
     for (const name of ['viewer', 'operator']) expect(linesOf(rights, name)).toBe(linesOf(read('docs/operate.md'), name));
   });
 

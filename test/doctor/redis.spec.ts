@@ -122,23 +122,28 @@ describe('the doctor of Redis', () => {
     await eventually(async () => expect(await node.client().call('CLUSTER', 'INFO')).toContain('cluster_state:ok'));
     expect((await single()).of('cluster')).toMatchObject({ state: 'bad', seen: 'one node of a Cluster, asked as a single server' });
     const { of } = await examined(store({ options: undefined, cluster: [node.connection as { host: string; port: number }] }));
-    expect(of('cluster')).toMatchObject({ state: 'warn' });
-    expect(of('wake-ups')).toMatchObject({ state: 'warn', seen: 'waiters poll here' });
+    expect(of('cluster')).toMatchObject({ state: 'ok' });
+    expect(of('wake-ups')).toMatchObject({ state: 'ok' });
     expect(of('address')).toMatchObject({ state: 'ok' });
     expect(of('probe')).toMatchObject({ state: 'ok' });
   });
 
   it('finds that the server stood still', async () => {
-    const busy =
-      "local t = redis.call('TIME') local e = t[1] * 1000000 + t[2] + 150000 repeat t = redis.call('TIME') until t[1] * 1000000 + t[2] > e";
-    await setting.redis.eval(busy, 0);
+    // A script cannot wait for a time: from Redis 7.2 on the clock stands still for it.
+    let rounds = 5_000_000;
+    const busy = async (): Promise<number> => {
+      const start = performance.now();
+      await setting.redis.eval(`for i = 1, ${rounds} do end`, 0);
+      return performance.now() - start;
+    };
+    while ((await busy()) < 200) rounds *= 2;
     expect((await look()).of('slow-scripts')).toMatchObject({
       state: 'warn',
-      seen: expect.stringMatching(/^1[5-9]\d|^[2-9]\d\d ms \(EVAL\)/) as string,
+      seen: expect.stringMatching(/^(1\d\d|[2-9]\d\d|\d,\d{3}) ms \(EVAL\)/) as string,
     });
     await setting.redis.call('SLOWLOG', 'RESET');
     await configure('latency-monitor-threshold', 100);
-    await setting.redis.eval(busy, 0);
+    await busy();
     await setting.redis.call('SLOWLOG', 'RESET');
     expect((await look()).of('slow-scripts')).toMatchObject({ state: 'warn', seen: expect.stringContaining('command') as string });
     await setting.redis.call('LATENCY', 'RESET');
@@ -179,7 +184,9 @@ describe('the doctor of Redis', () => {
     ['7.4.0\r\ndragonfly_version:1.2', 'warn', 'dragonfly 1.2'],
     ['7.2.4\r\nvalkey_version:8.0.1', 'ok', 'Valkey 8.0.1'],
   ])('judges the version %s as %s', async (version, state, seen) => {
-    const { of } = await behind(rewriting('INFO', (text) => text.replace(/redis_version:\S+/, `redis_version:${version}`)));
+    const { of } = await behind(
+      rewriting('INFO', (text) => text.replace(/valkey_version:\S+\s+/, '').replace(/redis_version:\S+/, `redis_version:${version}`)),
+    );
     expect(of('version')).toMatchObject({ state, seen });
   });
 

@@ -1,3 +1,4 @@
+import { connect } from 'node:net';
 import { Client } from 'pg';
 import { eventually } from '../support/eventually.js';
 import { startRedis, type RedisServer } from '../support/redis-server.js';
@@ -12,6 +13,21 @@ function rowsOf(stdout: string): Record<string, Record<string, number>> {
   return Object.fromEntries(
     rows.map(([version, ...cells]) => [version, Object.fromEntries(cells.map((cell, i) => [names![i + 1], Number(cell)]))]),
   );
+}
+
+/** Of the nodes of the Cluster that it says to use. */
+function portsOf(stdout: string): number[] {
+  const [, nodes = ''] = /whose three nodes are (.+)\./.exec(stdout) ?? [];
+  return [...nodes.matchAll(/:(\d+)/g)].map(([, port]) => Number(port));
+}
+
+/** Whether somebody listens there. */
+function isTaken(port: number): Promise<boolean> {
+  return new Promise((resolve) => {
+    const socket = connect(port, '127.0.0.1');
+    socket.once('error', () => resolve(false)).once('connect', () => resolve(true));
+    socket.once('connect', () => socket.destroy());
+  });
 }
 
 jest.setTimeout(90_000);
@@ -57,6 +73,45 @@ describe('the demo', () => {
     const { rows } = await postgres.query("SELECT nspname FROM pg_namespace WHERE nspname LIKE 'demo_%'");
     await postgres.end();
     expect(rows).toEqual([]);
+  });
+
+  it('shows the same on a Redis Cluster of its own, whose servers end with it', async () => {
+    const run = startDemo('demo.mjs', '--store cluster --requests 120 --concurrency 60 --instances 2 --work 10 --skus 4', {
+      REDIS_URL: '',
+    });
+    expect({ code: await run.ended, stderr: run.stderr }).toMatchObject({ code: 0 });
+    const { none, lock } = rowsOf(run.stdout);
+    expect(lock).toMatchObject(exact);
+    expect(none!.oversold).toBeGreaterThan(0);
+    const ports = portsOf(run.stdout);
+    expect(ports).toHaveLength(3);
+    expect(await Promise.all(ports.map(isTaken))).toEqual([false, false, false]);
+  });
+
+  it('leaves no server of its Cluster behind when it is killed', async () => {
+    const run = startDemo('demo.mjs', '--store cluster --requests 1000 --concurrency 10 --instances 1 --work 600000', { REDIS_URL: '' });
+    await eventually(() => portsOf(run.stdout).length === 3, { within: 40_000 });
+    const ports = portsOf(run.stdout);
+    expect(await Promise.all(ports.map(isTaken))).toEqual([true, true, true]);
+    run.child.kill('SIGKILL');
+    await run.ended;
+    for (const port of ports) await eventually(async () => !(await isTaken(port)));
+  });
+
+  it('says what to install where there is no server for a Cluster', async () => {
+    const run = startDemo('demo.mjs', '--store cluster', { REDIS_URL: '', PATH: '/nowhere' });
+    expect(await run.ended).toBe(1);
+    expect(run.stderr).toBe(
+      '--store cluster needs a redis-server on the PATH, and there is none. Install it:\n' +
+        '  Debian, Ubuntu  apt-get install redis-server\n' +
+        '  macOS           brew install redis\n',
+    );
+  });
+
+  it('says which stores there are', async () => {
+    const run = startDemo('demo.mjs', '--store mongo');
+    expect(await run.ended).toBe(1);
+    expect(run.stderr).toMatch(/^--store \(or STORE\) is one of redis, cluster, postgres, memory, not mongo\.$/m);
   });
 
   it('shows without Redis what one process can, and says what it cannot', async () => {

@@ -68,22 +68,24 @@ async function own(folder: string): Promise<void> {
   await run('chmod', ['-R', 'u=rwX,go=', folder]);
 }
 
-export interface DatabaseProcessOptions {
-  name: string;
-  command: string;
-  args: string[];
-  /** made by `databaseFolder` */
-  folder: string;
-  /** throws, or answers false, until the server takes connections */
-  ready(pid: number): unknown;
-}
-
 /** A server of one or several processes. It ends with this one, however this one ends. */
-export class DatabaseProcess {
+export abstract class DatabaseServer {
+  protected readonly folder: string;
+  /** set by the constructor of each kind */
+  protected args: string[] = [];
   #process: GuardedProcess | undefined;
 
-  constructor(private readonly options: DatabaseProcessOptions) {}
+  constructor(
+    private readonly name: string,
+    protected readonly program: string,
+  ) {
+    this.folder = databaseFolder(name);
+  }
 
+  /** Throws, or answers false, until it takes connections. */
+  protected abstract ready(pid: number): unknown;
+
+  /** of its main process */
   get pid(): number {
     if (!this.#process) throw new Error('The server is not started');
     return this.#process.pid;
@@ -94,14 +96,14 @@ export class DatabaseProcess {
   }
 
   async start(): Promise<void> {
-    const { name, command, args, folder, ready } = this.options;
+    const { program: command, args, folder } = this;
     const process = await startGuarded({ command, args, folder, user: unprivileged, withChildren: true });
     this.#process = process;
-    await eventually(() => (process.running ? ready(process.pid) : undefined), { within: 20_000, every: 10 });
-    if (!process.running) throw new Error(`${name} ended with status ${await process.exited}:\n${process.log()}`);
+    await eventually(() => (process.running ? this.ready(process.pid) : undefined), { within: 20_000, every: 10 });
+    if (!process.running) throw new Error(`${this.name} ended with status ${await process.exited}:\n${process.log()}`);
   }
 
-  /** SIGKILL to all its processes; nothing answers at its address then. */
+  /** SIGKILL to all its processes, as if the machine went; nothing answers at its address then, and committed data stays. */
   async kill(): Promise<void> {
     if (!this.#process?.running) return;
     this.#process.signal('SIGSTOP'); // no more of them
@@ -109,7 +111,7 @@ export class DatabaseProcess {
     await this.#process.kill();
   }
 
-  /** The same data at the same address, by new processes. */
+  /** The same data at the same address, by new processes; after a crash if it still ran. */
   async restart(): Promise<void> {
     await this.kill();
     await this.#process?.end({ keepFolder: true });
@@ -137,11 +139,11 @@ export class DatabaseProcess {
     this.signal('SIGCONT');
   }
 
-  /** Ends it, paused or not, and removes its folder. */
-  async end(): Promise<void> {
+  /** Ends it, paused or not, and removes its folder. Clients are the caller's to close. */
+  async stop(): Promise<void> {
     await this.kill();
     if (this.#process) await this.#process.end();
-    else rmSync(this.options.folder, { recursive: true, force: true });
+    else rmSync(this.folder, { recursive: true, force: true });
   }
 
   private signalChildren(signal: NodeJS.Signals): void {

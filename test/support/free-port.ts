@@ -18,3 +18,26 @@ function isFree(port: number): Promise<boolean> {
     server.listen(port, '127.0.0.1', () => server.close(() => resolve(true)));
   });
 }
+
+/**
+ * A server of one's own that has started; with `'free'` on another port, if another process was faster to take the first one.
+ *
+ * @param start makes it usable; default: calls its `start`
+ */
+export async function startOnPort<S extends { start(): Promise<void>; stop(): Promise<void> }>(
+  port: number | 'free' | undefined,
+  make: (port: number | undefined) => S,
+  start: (server: S) => Promise<unknown> = (server) => server.start(),
+): Promise<S> {
+  for (let attempt = 1; ; attempt++) {
+    const server = make(port === 'free' ? await freePort() : port);
+    try {
+      await start(server);
+      return server;
+    } catch (error) {
+      await server.stop();
+      const taken = /Address already in use|port is already allocated/i.test(String(error));
+      if (!taken || port !== 'free' || attempt === 10) throw error;
+    }
+  }
+}

@@ -3,8 +3,8 @@ import { once } from 'node:events';
 import { existsSync, readFileSync, realpathSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import mysql from 'mysql2/promise';
-import { copyTemplate, databaseFolder, DatabaseProcess, unprivileged } from './database-process.js';
-import { freePort } from './free-port.js';
+import { copyTemplate, DatabaseServer, unprivileged } from './database-process.js';
+import { startOnPort } from './free-port.js';
 import { programOf } from './services.js';
 
 /** Where a server listens, as options for `mysql2`. */
@@ -22,26 +22,21 @@ export interface StartMariadbOptions {
 /** A private server: nobody else uses it, and it ends with this process, however this process ends. User `root`, no password. */
 export async function startMariadb(options: StartMariadbOptions = {}): Promise<MariadbServer> {
   const program = await programOf('mariadbd');
-  for (let attempt = 1; ; attempt++) {
-    const port = options.port === 'free' ? await freePort() : options.port;
-    const server = new MariadbServer(program, port, options);
-    try {
+  return startOnPort(
+    options.port,
+    (port) => new MariadbServer(program, port, options),
+    async (server) => {
       await copyTemplate(templateOf(program), server.data);
       await server.start();
-      return server;
-    } catch (error) {
-      await server.stop();
-      if (!/Address already in use/i.test(String(error)) || options.port !== 'free' || attempt === 10) throw error;
-    }
-  }
+    },
+  );
 }
 
-export class MariadbServer {
+/** SIGTERM is its way to shut down. */
+export class MariadbServer extends DatabaseServer {
   /** options for `mysql2` */
   readonly connection: MariadbConnection;
-  readonly #folder = databaseFolder('mariadb');
-  readonly data = join(this.#folder, 'data');
-  readonly #process: DatabaseProcess;
+  readonly data = join(this.folder, 'data');
 
   constructor(
     program: string,
@@ -49,82 +44,31 @@ export class MariadbServer {
     readonly port: number | undefined,
     options: StartMariadbOptions,
   ) {
-    const socket = join(this.#folder, 'socket');
+    super('mariadb', program);
+    const socket = join(this.folder, 'socket');
     this.connection = { ...(port === undefined ? { socketPath: socket } : { host: '127.0.0.1', port }), user: 'root' };
-    const args = [
+    this.args = [
       ...[
         '--no-defaults',
         `--datadir=${this.data}`,
         `--socket=${socket}`,
-        `--pid-file=${join(this.#folder, 'pid')}`,
-        `--tmpdir=${this.#folder}`,
+        `--pid-file=${join(this.folder, 'pid')}`,
+        `--tmpdir=${this.folder}`,
       ],
       ...(port === undefined ? ['--skip-networking'] : ['--bind-address=127.0.0.1', `--port=${port}`]),
       ...['--innodb-buffer-pool-size=32M', '--skip-log-bin', '--innodb-use-native-aio=0', ...small],
       ...(options.durable ? [] : ['--innodb-flush-log-at-trx-commit=2', '--innodb-flush-method=nosync', '--innodb-doublewrite=0']),
       ...(options.args ?? []),
     ];
-    this.#process = new DatabaseProcess({
-      name: 'mariadbd',
-      command: program,
-      args,
-      folder: this.#folder,
-      ready: (pid) => this.#ready(pid),
-    });
   }
 
   get url(): string {
     return mariadbUrl(this.connection);
   }
 
-  get pid(): number {
-    return this.#process.pid;
-  }
-
-  log(): string {
-    return this.#process.log();
-  }
-
-  start(): Promise<void> {
-    return this.#process.start();
-  }
-
-  /** SIGKILL; nothing answers then, and committed data stays. */
-  kill(): Promise<void> {
-    return this.#process.kill();
-  }
-
-  /** The same data at the same address, after a crash if it still ran. */
-  restart(): Promise<void> {
-    return this.#process.restart();
-  }
-
-  /** SIGTERM is its way to shut down. */
-  signal(signal: NodeJS.Signals): void {
-    this.#process.signal(signal);
-  }
-
-  exited(): Promise<void> {
-    return this.#process.exited();
-  }
-
-  /** SIGSTOP: connections stay open, and nothing answers. */
-  pause(): void {
-    this.#process.pause();
-  }
-
-  resume(): void {
-    this.#process.resume();
-  }
-
-  /** Ends the server, paused or not, and removes its folder. Clients are the caller's to close. */
-  stop(): Promise<void> {
-    return this.#process.end();
-  }
-
   /** It answers, and it is ours: a stranger may have taken the port. */
-  async #ready(pid: number): Promise<boolean> {
-    if (Number(readFileSync(join(this.#folder, 'pid'), 'utf8')) !== pid) return false;
+  protected async ready(pid: number): Promise<boolean> {
+    if (Number(readFileSync(join(this.folder, 'pid'), 'utf8')) !== pid) return false;
     const client = await mysql.createConnection(this.connection);
     await client.end();
     return true;

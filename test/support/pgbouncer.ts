@@ -1,9 +1,9 @@
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import pg from 'pg';
-import { databaseFolder, DatabaseProcess } from './database-process.js';
+import { DatabaseServer } from './database-process.js';
 import { postgresUrl, type PostgresConnection } from './postgres-server.js';
-import { freePort } from './free-port.js';
+import { startOnPort } from './free-port.js';
 import { programOf } from './services.js';
 
 export interface StartPgbouncerOptions {
@@ -20,85 +20,40 @@ export interface StartPgbouncerOptions {
 /** A connection pooler of one's own; it ends with this process, however this process ends. */
 export async function startPgbouncer(options: StartPgbouncerOptions): Promise<Pgbouncer> {
   const program = await programOf('pgbouncer');
-  for (let attempt = 1; ; attempt++) {
-    const port = options.port === 'free' ? await freePort() : options.port;
-    const bouncer = new Pgbouncer(program, port, options);
-    try {
-      await bouncer.start();
-      return bouncer;
-    } catch (error) {
-      await bouncer.stop();
-      if (!/Address already in use/i.test(String(error)) || options.port !== 'free' || attempt === 10) throw error;
-    }
-  }
+  return startOnPort(options.port, (port) => new Pgbouncer(program, port, options));
 }
 
-export class Pgbouncer {
+export class Pgbouncer extends DatabaseServer {
   /** options for `pg` */
   readonly connection: PostgresConnection;
-  readonly #folder = databaseFolder('pgbouncer');
-  readonly #process: DatabaseProcess;
 
   constructor(
     program: string,
     readonly port: number | undefined,
     { to, poolMode = 'transaction', config = [] }: StartPgbouncerOptions,
   ) {
-    this.connection = { ...to, host: port === undefined ? this.#folder : '127.0.0.1', port: port ?? 6432 };
+    super('pgbouncer', program);
+    this.connection = { ...to, host: port === undefined ? this.folder : '127.0.0.1', port: port ?? 6432 };
     const lines = [
       '[databases]',
       `* = host=${to.host} port=${to.port}`,
       '[pgbouncer]',
       ...['auth_type = any', `pool_mode = ${poolMode}`, `listen_port = ${this.connection.port}`, 'admin_users = postgres'],
-      ...(port === undefined ? [`unix_socket_dir = ${this.#folder}`] : ['listen_addr = 127.0.0.1', 'unix_socket_dir =']),
+      ...(port === undefined ? [`unix_socket_dir = ${this.folder}`] : ['listen_addr = 127.0.0.1', 'unix_socket_dir =']),
       ...config,
     ];
     // `any` logs in as one user, whoever comes
     lines[1] += ` user=${to.user}`;
-    const file = join(this.#folder, 'pgbouncer.ini');
+    const file = join(this.folder, 'pgbouncer.ini');
     writeFileSync(file, `${lines.join('\n')}\n`);
-    this.#process = new DatabaseProcess({
-      name: 'pgbouncer',
-      command: program,
-      args: [file],
-      folder: this.#folder,
-      ready: () => this.#ready(),
-    });
+    this.args = [file];
   }
 
   get url(): string {
     return postgresUrl(this.connection);
   }
 
-  get pid(): number {
-    return this.#process.pid;
-  }
-
-  log(): string {
-    return this.#process.log();
-  }
-
-  start(): Promise<void> {
-    return this.#process.start();
-  }
-
-  kill(): Promise<void> {
-    return this.#process.kill();
-  }
-
-  restart(): Promise<void> {
-    return this.#process.restart();
-  }
-
-  signal(signal: NodeJS.Signals): void {
-    this.#process.signal(signal);
-  }
-
-  stop(): Promise<void> {
-    return this.#process.end();
-  }
-
-  async #ready(): Promise<void> {
+  protected async ready(): Promise<void> {
     const client = new pg.Client({ ...this.connection, database: 'pgbouncer', user: 'pgbouncer' });
     client.on('error', () => undefined);
     await client.connect();

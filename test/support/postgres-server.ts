@@ -1,7 +1,7 @@
 import { writeFileSync, readFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
-import { copyTemplate, databaseFolder, DatabaseProcess, runUnprivileged, unprivileged } from './database-process.js';
-import { freePort } from './free-port.js';
+import { copyTemplate, DatabaseServer, runUnprivileged, unprivileged } from './database-process.js';
+import { startOnPort } from './free-port.js';
 import { programOf } from './services.js';
 
 /** Where a server listens, as options for `pg`; `host` is a folder where it listens on a unix socket. */
@@ -29,99 +29,52 @@ export async function startPostgres(options: StartPostgresOptions = {}): Promise
   return start(program, options, (data) => copyTemplate(templateOf(program), data));
 }
 
-async function start(program: string, options: StartPostgresOptions, fill: (data: string) => Promise<unknown>): Promise<PostgresServer> {
-  for (let attempt = 1; ; attempt++) {
-    const port = options.port === 'free' ? await freePort() : options.port;
-    const server = new PostgresServer(program, port, options);
-    try {
+function start(program: string, options: StartPostgresOptions, fill: (data: string) => Promise<unknown>): Promise<PostgresServer> {
+  return startOnPort(
+    options.port,
+    (port) => new PostgresServer(program, port, options),
+    async (server) => {
       await fill(server.data);
+      server.configure();
       await server.start();
-      return server;
-    } catch (error) {
-      await server.stop();
-      if (!/Address already in use/i.test(String(error)) || options.port !== 'free' || attempt === 10) throw error;
-    }
-  }
+    },
+  );
 }
 
-export class PostgresServer {
+/** `pid` is that of the postmaster. `signal` reaches it alone: SIGTERM, SIGINT and SIGQUIT are its ways to shut down, SIGHUP reads the configuration again. */
+export class PostgresServer extends DatabaseServer {
   /** options for `pg` */
   readonly connection: PostgresConnection;
-  readonly #folder = databaseFolder('postgres');
-  readonly data = join(this.#folder, 'data');
-  readonly #process: DatabaseProcess;
+  readonly data = join(this.folder, 'data');
 
   constructor(
-    private readonly program: string,
+    program: string,
     /** the TCP port of 127.0.0.1, when there is one */
     readonly port: number | undefined,
     private readonly options: StartPostgresOptions,
   ) {
-    this.connection = { host: port === undefined ? this.#folder : '127.0.0.1', port: port ?? 5432, user: 'postgres', database: 'postgres' };
-    const args = ['-D', this.data, ...(options.args ?? [])];
-    this.#process = new DatabaseProcess({
-      name: 'postgres',
-      command: program,
-      args,
-      folder: this.#folder,
-      ready: (pid) => this.#ready(pid),
-    });
+    super('postgres', program);
+    this.connection = { host: port === undefined ? this.folder : '127.0.0.1', port: port ?? 5432, user: 'postgres', database: 'postgres' };
+    this.args = ['-D', this.data, ...(options.args ?? [])];
   }
 
   get url(): string {
     return postgresUrl(this.connection);
   }
 
-  /** of the postmaster */
-  get pid(): number {
-    return this.#process.pid;
-  }
-
-  log(): string {
-    return this.#process.log();
-  }
-
-  async start(): Promise<void> {
+  /** Writes its configuration, once its data are there. */
+  configure(): void {
     const { options, connection } = this;
     const durable = options.durable ? [] : ['fsync = off', 'full_page_writes = off'];
     const lines = [
       `port = ${connection.port}`,
       `listen_addresses = '${this.port === undefined ? '' : '127.0.0.1'}'`,
-      `unix_socket_directories = '${this.port === undefined ? this.#folder : ''}'`,
+      `unix_socket_directories = '${this.port === undefined ? this.folder : ''}'`,
       'shared_buffers = 32MB',
       ...durable,
       ...(options.config ?? []),
     ];
     writeFileSync(join(this.data, 'postgresql.conf'), lines.join('\n') + '\n');
-    await this.#process.start();
-  }
-
-  /** SIGKILL to all its processes, as if the machine went; nothing answers then, and committed data stays. */
-  kill(): Promise<void> {
-    return this.#process.kill();
-  }
-
-  /** The same data at the same address, after a crash if it still ran. */
-  restart(): Promise<void> {
-    return this.#process.restart();
-  }
-
-  /** To the postmaster: SIGTERM, SIGINT and SIGQUIT are its ways to shut down, SIGHUP reads the configuration again. */
-  signal(signal: NodeJS.Signals): void {
-    this.#process.signal(signal);
-  }
-
-  exited(): Promise<void> {
-    return this.#process.exited();
-  }
-
-  /** SIGSTOP to all its processes: connections stay open, and nothing answers. */
-  pause(): void {
-    this.#process.pause();
-  }
-
-  resume(): void {
-    this.#process.resume();
   }
 
   /** A replica that streams from this one, asynchronously unless `config` of this one says otherwise, as `standby`. */
@@ -136,16 +89,11 @@ export class PostgresServer {
 
   /** Makes a standby the primary; resolves when it takes writes. The old primary is not told. */
   async promote(): Promise<void> {
-    await runUnprivileged(join(dirname(this.program), 'pg_ctl'), ['promote', '-w', '-D', this.data], this.#folder);
-  }
-
-  /** Ends the server, paused or not, and removes its folder. Clients are the caller's to close. */
-  stop(): Promise<void> {
-    return this.#process.end();
+    await runUnprivileged(join(dirname(this.program), 'pg_ctl'), ['promote', '-w', '-D', this.data], this.folder);
   }
 
   /** It says so itself, in the file that holds its pid: a stranger at the same port does not count. */
-  #ready(pid: number): boolean {
+  protected ready(pid: number): boolean {
     const lines = readFileSync(join(this.data, 'postmaster.pid'), 'utf8').split('\n');
     return Number(lines[0]) === pid && ['ready', 'standby'].includes(lines[7]?.trim() ?? '');
   }

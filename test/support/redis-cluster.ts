@@ -1,18 +1,126 @@
+import type { Redis } from 'ioredis';
 import { eventually } from './eventually.js';
 import { startRedis, type RedisServer } from './redis-server.js';
 
-/** A cluster of one node that owns every slot. Redis takes two seconds to call itself healthy. */
-export async function startClusterNode(args: string[] = []): Promise<RedisServer> {
+export const SLOTS = 16_384;
+
+export interface StartClusterOptions {
+  /** default 3 */
+  masters?: number;
+  /** of each master; default 0 */
+  replicas?: number;
+  /** silence of a node after which the others call it down, milliseconds; default 60,000, so that a busy machine is no failover */
+  nodeTimeout?: number;
+  /** more arguments of each server */
+  args?: string[];
+}
+
+/** A Redis Cluster of private servers, each of which may be killed or paused. */
+export interface RedisCluster {
+  /** the masters first, then the replicas of the first one, of the second one… */
+  readonly nodes: readonly RedisServer[];
+  readonly masters: readonly RedisServer[];
+  /** where clients begin */
+  readonly addresses: { host: string; port: number }[];
+  /** the master that had the slot of the key at the start */
+  nodeOf(key: string): RedisServer;
+  /** Keys `<prefix><i>` whose slots this master had at the start. */
+  keysOn(master: RedisServer, count: number, prefix?: string): string[];
+  /** the id of a node in the Cluster */
+  idOf(node: RedisServer): string;
+  stop(): Promise<void>;
+}
+
+/** Redis takes two seconds to call itself healthy. */
+export async function startCluster(options: StartClusterOptions = {}): Promise<RedisCluster> {
+  const { masters: count = 3, replicas = 0, nodeTimeout = 60_000, args = [] } = options;
   const cluster = ['--cluster-enabled', 'yes', '--cluster-announce-ip', '127.0.0.1'];
-  const node = await startRedis({ port: 'free', args: [...cluster, ...args] });
+  // Nodes tell each other news the faster, the sooner they take one for dead. Nobody fails over yet.
+  const gossip = ['--cluster-node-timeout', '1000', '--cluster-replica-no-failover', 'yes'];
+  // A replica that has just been copied takes part in an election however old its data are.
+  const ready = ['--cluster-replica-validity-factor', '0', '--repl-diskless-sync-delay', '0'];
+  const start = (): Promise<RedisServer> => startRedis({ port: 'free', args: [...cluster, ...gossip, ...ready, ...args] });
+  const nodes = await Promise.all(Array.from({ length: count * (1 + replicas) }, start));
+  const stop = (): Promise<void> => Promise.all(nodes.map((node) => node.stop())).then(() => undefined);
   try {
-    const client = node.client();
-    await client.cluster('ADDSLOTS', ...Array.from({ length: 16_384 }, (_, slot) => slot));
-    await eventually(async () => (await client.cluster('INFO')).includes('cluster_state:ok'), { within: 15_000, every: 50 });
-    client.disconnect();
-    return node;
+    const clients = nodes.map((node) => node.client());
+    const ids = await Promise.all(clients.map(async (client) => String(await client.call('CLUSTER', 'MYID'))));
+    const slotsOf = (master: number): [number, number] => [Math.ceil((master * SLOTS) / count), Math.ceil(((master + 1) * SLOTS) / count)];
+    await Promise.all(
+      clients.map(async (client, index) => {
+        await client.call('CLUSTER', 'SET-CONFIG-EPOCH', index + 1);
+        if (index < count) {
+          const [from, to] = slotsOf(index);
+          await client.call('CLUSTER', 'ADDSLOTS', ...Array.from({ length: to - from }, (_, slot) => from + slot));
+        }
+        if (index > 0) await client.call('CLUSTER', 'MEET', '127.0.0.1', nodes[0]!.port!);
+      }),
+    );
+    const eachNode = (isDone: (client: Redis) => Promise<boolean>): Promise<unknown> =>
+      Promise.all(clients.map((client) => eventually(() => isDone(client), { within: 30_000, every: 20 })));
+    await eachNode(async (client) =>
+      new RegExp(`cluster_known_nodes:${nodes.length}\\b`).test(String(await client.call('CLUSTER', 'INFO'))),
+    );
+    await Promise.all(
+      clients.slice(count).map(async (client, index) => {
+        const master = ids[Math.floor(index / replicas)]!;
+        await eventually(
+          () =>
+            client.call('CLUSTER', 'REPLICATE', master).then(
+              () => true,
+              () => false,
+            ),
+          { within: 10_000, every: 20 },
+        );
+        await eventually(async () => /master_link_status:up/.test(await client.info('replication')), { within: 20_000, every: 20 });
+      }),
+    );
+    await eachNode(async (client) => /cluster_state:ok[^]*cluster_slots_assigned:16384/.test(String(await client.call('CLUSTER', 'INFO'))));
+    // Clients learn of a replica only from a node that knows that it has got something.
+    await Promise.all(clients.slice(0, count).map((client) => client.flushall()));
+    await eachNode(async (client) => {
+      const slots = (await client.call('CLUSTER', 'SLOTS')) as unknown[][];
+      return slots.every((range) => range.length === 3 + replicas);
+    });
+    for (const client of clients) {
+      await client.config('SET', 'cluster-node-timeout', nodeTimeout);
+      await client.config('SET', 'cluster-replica-no-failover', 'no');
+    }
+    for (const client of clients) client.disconnect();
+    const masters = nodes.slice(0, count);
+    const nodeOf = (key: string): RedisServer => masters[Math.floor((slotOf(key) * count) / SLOTS)]!;
+    return {
+      nodes,
+      masters,
+      addresses: nodes.map(({ port }) => ({ host: '127.0.0.1', port: port! })),
+      nodeOf,
+      keysOn(master, wanted, prefix = 'key:') {
+        const keys: string[] = [];
+        for (let i = 0; keys.length < wanted; i++) if (nodeOf(prefix + i) === master) keys.push(prefix + i);
+        return keys;
+      },
+      idOf: (node) => ids[nodes.indexOf(node)]!,
+      stop,
+    };
   } catch (error) {
-    await node.stop();
+    await stop();
     throw error;
   }
+}
+
+/** A cluster of one node that owns every slot. */
+export async function startClusterNode(args: string[] = []): Promise<RedisServer> {
+  const { nodes } = await startCluster({ masters: 1, args });
+  return nodes[0]!;
+}
+
+/** By CRC16/XMODEM of the hash tag, bit by bit: another way than the library's. */
+export function slotOf(key: string): number {
+  const tag = /\{([^}]+)\}/.exec(key)?.[1] ?? key;
+  let crc = 0;
+  for (const byte of Buffer.from(tag)) {
+    crc ^= byte << 8;
+    for (let bit = 0; bit < 8; bit++) crc = crc & 0x8000 ? ((crc << 1) ^ 0x1021) & 0xffff : (crc << 1) & 0xffff;
+  }
+  return crc % SLOTS;
 }

@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { Redis, type RedisOptions } from 'ioredis';
 import { eventually } from './eventually.js';
-import { freePort } from './free-port.js';
+import { startOnPort } from './free-port.js';
 import { guardedFolder, startGuarded, type GuardedProcess } from './guarded-process.js';
 import { howToLaunch, type Launch } from './services.js';
 
@@ -30,19 +30,8 @@ export interface StartRedisOptions {
 /** A private server: nobody else uses it, and it ends with this process, however this process ends. */
 export async function startRedis(options: StartRedisOptions = {}): Promise<RedisServer> {
   const launch = await howToLaunch('redis-server');
-  for (let attempt = 1; ; attempt++) {
-    const free = options.port === 'free' || (options.port === undefined && launch.kind === 'docker');
-    const port = free ? await freePort() : (options.port as number | undefined);
-    const server = new RedisServer(launch, port, options);
-    try {
-      await server.start();
-      return server;
-    } catch (error) {
-      await server.stop();
-      const taken = /Address already in use|port is already allocated/i.test(String(error));
-      if (!taken || !free || attempt === 10) throw error;
-    }
-  }
+  const port = options.port ?? (launch.kind === 'docker' ? 'free' : undefined);
+  return startOnPort(port, (own) => new RedisServer(launch, own, options));
 }
 
 export class RedisServer {

@@ -1,5 +1,5 @@
 import type { Tenure } from '../holding/tenure.js';
-import { asStoreError, LockConfigError, StoreError, type LockError } from '../model/errors.js';
+import { asStoreError, StoreError, type LockError } from '../model/errors.js';
 import { holdingOf } from '../model/owner.js';
 import type { ResolvedOptions } from '../model/options.js';
 import type { AcquireReply } from '../store/lease-driver.js';
@@ -110,7 +110,7 @@ export class Contender extends RepeatedRequest<AcquireReply> {
     const { key, runtime } = this.queue;
     const error = asStoreError(cause, key);
     runtime.events.debug(() => `Could not acquire "${key}": ${error.message}`, { key, owner: this.owner });
-    if (error instanceof LockConfigError || (error instanceof StoreError && error.isUnsent)) this.place = this.placeBefore;
+    if (error instanceof StoreError && error.isUnsent) this.place = this.placeBefore;
     if (this.isStopped) return;
     if (error.transient) return this.retry(error);
     this.cancel();

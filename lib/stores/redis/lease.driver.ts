@@ -31,7 +31,7 @@ export abstract class RedisLeaseDriver implements LeaseDriver {
   }
 
   async leave({ key, owner }: Tenancy): Promise<void> {
-    await this.requests.release({ key, owner, keepFor: 0 });
+    await this.requests.leave({ key, owner });
   }
 
   check(tenancy: Tenancy): Promise<CheckReply> {

@@ -21,25 +21,27 @@ const STATES: readonly CheckReply['state'][] = ['held', 'queued', 'taken', 'free
 export class LeaseRequests {
   private readonly acquires: RedisScript;
   private readonly releases: RedisScript;
+  /** Releases that must not overtake an acquire. */
+  private readonly departures: RedisScript;
   private readonly renewals: RedisScript;
   private readonly checks: RedisScript;
   private readonly fences: RedisScript;
   private isFlushing = false;
 
+  /** @param acked the connection for what replicas must acknowledge; the same one if there is no such demand. */
   constructor(
     readonly connection: RedisConnection,
+    readonly acked: RedisConnection,
     sources: LeaseScripts,
     readonly fenceTimeout: number,
     private readonly places: RedisPlaces,
   ) {
-    const { isCluster } = connection.client;
-    // Two keys of a Cluster seldom share a slot.
-    const [few, many] = isCluster ? [1, 1] : [LARGEST_BATCH, LARGEST_RENEWAL];
-    this.acquires = new RedisScript(connection, sources.acquire, withFenceAndQueue, few);
-    this.releases = new RedisScript(connection, sources.release, withQueue, few);
-    this.renewals = new RedisScript(connection, sources.renew, undefined, many);
+    this.acquires = new RedisScript(acked, sources.acquire, withFenceAndQueue, LARGEST_BATCH);
+    this.releases = new RedisScript(connection, sources.release, withQueue, LARGEST_BATCH);
+    this.departures = acked === connection ? this.releases : new RedisScript(acked, sources.release, withQueue, LARGEST_BATCH);
+    this.renewals = new RedisScript(acked, sources.renew, undefined, LARGEST_RENEWAL);
     this.checks = new RedisScript(connection, sources.check, withFenceAndQueue);
-    this.fences = new RedisScript(connection, scripts.keepFences, undefined, many);
+    this.fences = new RedisScript(connection, scripts.keepFences, undefined, LARGEST_RENEWAL);
   }
 
   /** @param args those of the script. A request that yields is sent now, with what was to go at the end of the turn: others wait for it. */
@@ -63,7 +65,13 @@ export class LeaseRequests {
 
   release({ key, owner, keepFor }: ReleaseRequest): Promise<'released' | 'lost'> {
     this.places.released(owner);
-    return this.sendRelease(key, owner, keepFor, this.places.knownPlaceOf(owner));
+    return this.sendRelease(this.releases, key, owner, keepFor, this.places.knownPlaceOf(owner));
+  }
+
+  /** A release that arrives behind each acquire that was sent before. */
+  leave({ key, owner }: Tenancy): Promise<'released' | 'lost'> {
+    this.places.released(owner);
+    return this.sendRelease(this.departures, key, owner, 0, this.places.knownPlaceOf(owner));
   }
 
   renew(batch: readonly RenewRequest[]): readonly Promise<'renewed' | 'lost'>[] {
@@ -79,15 +87,15 @@ export class LeaseRequests {
 
   /** One after the other: a script that the server does not know is sent again, and the release would take back what the acquire has got. */
   private async acquireAnew(request: AcquireRequest, args: Argument[], left: string): Promise<AcquireReply> {
-    await this.sendRelease(request.key, request.owner, 0, left);
+    await this.sendRelease(this.departures, request.key, request.owner, 0, left);
     this.places.hasLeft(request.owner);
     return this.acquire(request, args);
   }
 
   /** @param place in the queue, to leave too; '': none. */
-  private sendRelease(key: string, owner: string, keepFor: number, place: string): Promise<'released' | 'lost'> {
+  private sendRelease(script: RedisScript, key: string, owner: string, keepFor: number, place: string): Promise<'released' | 'lost'> {
     this.flushSoon();
-    return this.releases.add(key, [keepFor === 0 && place === '' ? owner : `${owner}\n${keepFor}\n${place}`], releaseReplyOf);
+    return script.add(key, [keepFor === 0 && place === '' ? owner : `${owner}\n${keepFor}\n${place}`], releaseReplyOf);
   }
 
   /**
@@ -114,6 +122,7 @@ export class LeaseRequests {
   private flush(): void {
     this.isFlushing = false;
     this.releases.flush();
+    this.departures.flush();
     this.acquires.flush();
   }
 }

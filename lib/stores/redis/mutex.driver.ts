@@ -12,10 +12,10 @@ import type { RedisWakeUps } from './redis.wakeups.js';
 export class RedisMutexDriver extends RedisLeaseDriver {
   private readonly extensions: RedisScript;
 
-  constructor(connection: RedisConnection, fenceTimeout: number, wakeUps: RedisWakeUps) {
+  constructor(connection: RedisConnection, acked: RedisConnection, fenceTimeout: number, wakeUps: RedisWakeUps) {
     const sources = leaseScripts(fenceTimeout).mutex;
-    super(new LeaseRequests(connection, sources, fenceTimeout, wakeUps.places), wakeUps);
-    this.extensions = new RedisScript(connection, sources.extend, withFenceAndQueue);
+    super(new LeaseRequests(connection, acked, sources, fenceTimeout, wakeUps.places), wakeUps);
+    this.extensions = new RedisScript(acked, sources.extend, withFenceAndQueue);
   }
 
   acquire(request: AcquireRequest): Promise<AcquireReply> {

@@ -47,8 +47,10 @@ export class RedisBus implements Bus {
     };
   }
 
+  /** A node of a Cluster counts its own listeners only. A process that asks then waits for the whole time that answers may take. */
   async publish(topic: BusTopic, text: string): Promise<number> {
-    return integerOf(await this.redis.request((client) => client.publish(CHANNEL + topic, text)));
+    const count = integerOf(await this.redis.request((client) => client.publish(CHANNEL + topic, text)));
+    return this.redis.client.isCluster ? Infinity : count;
   }
 
   /** From now on messages come over this connection. */

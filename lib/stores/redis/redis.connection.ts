@@ -1,7 +1,12 @@
 import { StoreError } from '../../core/model/errors.js';
 import { RequestDeadlines, type TimedRequest } from '../../core/store/request-deadlines.js';
+import { after } from '../../core/util/clock.js';
 import { detached } from '../../core/util/detached.js';
+import type { RedisAcks } from './redis.acks.js';
 import { closed, storeErrorOf, unsent } from './redis.errors.js';
+
+/** Milliseconds until a client that has ended is connected again. */
+const RECONNECT_DELAY = 50;
 
 type Listener = (...args: unknown[]) => void;
 
@@ -18,12 +23,14 @@ export interface RedisClient {
   eval(script: string, keyCount: number, ...keysAndArgs: (string | number)[]): Promise<unknown>;
   /** A command that has no method here. */
   call(command: string, ...args: (string | number)[]): Promise<unknown>;
-  /** Of a Cluster. */
-  nodes?(role: 'master'): RedisClient[];
+  /** Of a Cluster: a client for each node of this role that is known. */
+  nodes?(role: 'master' | 'slave'): RedisClient[];
   connect(): Promise<unknown>;
   quit(): Promise<unknown>;
   disconnect(reconnect?: boolean): void;
   duplicate(override?: object): RedisClient;
+  /** Commands that go in one write, over one connection: that of the first key on Cluster. */
+  pipeline(): RedisPipeline;
   /** `undefined`: a stand-in for tests. */
   info?(): Promise<unknown>;
   publish(channel: string, message: string): Promise<unknown>;
@@ -33,6 +40,15 @@ export interface RedisClient {
   unsubscribe(channel: string): Promise<unknown>;
   on(event: string, listener: Listener): unknown;
   off(event: string, listener: Listener): unknown;
+}
+
+/** Calls add a command; {@link exec} sends all of them and resolves to an error or a reply for each. */
+export interface RedisPipeline extends Record<
+  'evalsha' | 'eval',
+  (script: string, keyCount: number, ...keysAndArgs: (string | number)[]) => unknown
+> {
+  call(command: string, ...args: (string | number)[]): unknown;
+  exec(): Promise<[error: Error | null, reply: unknown][] | null>;
 }
 
 /** One request over a {@link RedisConnection}, which calls `answered` or `failed` once, in time. */
@@ -54,6 +70,8 @@ export class RedisConnection {
   private readonly unsent = new Set<RedisRequest>();
   private isListening = false;
   private isClosed = false;
+  /** How scripts are sent. */
+  readonly scripts: Pick<RedisClient, 'evalsha' | 'eval'>;
   lastError: unknown;
   /** Called when a request is not answered in time. */
   onSilence: (() => void) | undefined;
@@ -64,7 +82,9 @@ export class RedisConnection {
     readonly client: RedisClient,
     readonly requestTimeout: number,
     private readonly isOwned: boolean,
+    scripts?: RedisAcks,
   ) {
+    this.scripts = scripts ?? client;
     this.keyPrefix = client.options?.keyPrefix ?? '';
     this.requests = new RequestDeadlines(requestTimeout, (request) => {
       this.onSilence?.();
@@ -117,12 +137,15 @@ export class RedisConnection {
     this.isListening = true;
     this.client.on('close', this.onClose);
     // A Cluster client sends again by itself what a node did not answer: it shows that only by this.
-    if (this.client.isCluster) this.client.on('-node', this.onClose);
+    if (!this.client.isCluster) return;
+    this.client.on('-node', this.onClose);
+    this.client.on('node error', this.onNodeError);
   }
 
   private stopListening(): void {
     this.client.off('close', this.onClose);
     this.client.off('-node', this.onClose);
+    this.client.off('node error', this.onNodeError);
     this.isListening = false;
   }
 
@@ -142,7 +165,7 @@ export class RedisConnection {
         // Not for a request that is over: its caller may have asked for the opposite since.
         const isUnknown = !isWhole && request.list && String((cause as Error | undefined)?.message).startsWith('NOSCRIPT');
         if (isUnknown) this.dispatch(request, true);
-        else this.fail(request, storeErrorOf(cause));
+        else this.fail(request, storeErrorOf(cause, this.client.isCluster));
       },
     );
   }
@@ -161,14 +184,15 @@ export class RedisConnection {
 
   private wait(request: RedisRequest): void {
     const { client } = this;
-    if (client.status === 'end') return this.fail(request, closed());
+    const hasEnded = client.status === 'end';
+    if (hasEnded && !this.isKept) return this.fail(request, closed());
     if (this.unsent.size === 0) {
       client.on('ready', this.onReady);
       client.on('end', this.onEnd);
       if (!this.isOwned) client.on('error', this.onError);
     }
     this.unsent.add(request);
-    if (client.status === 'wait') detached(() => client.connect()).catch(this.onError);
+    if (hasEnded || client.status === 'wait') this.connect();
   }
 
   private stopWaiting(request: RedisRequest): void {
@@ -192,7 +216,21 @@ export class RedisConnection {
     }
   };
 
-  private readonly onEnd = (): void => this.failUnsent(closed());
+  /** A client of our own may end by itself: one of ioredis for Sentinel does when it learns of a failover while it connects. */
+  private get isKept(): boolean {
+    return this.isOwned && !this.isClosed;
+  }
+
+  private connect(): void {
+    detached(() => this.client.connect()).catch(this.onError);
+  }
+
+  private readonly onEnd = (): void => {
+    if (!this.isKept) return this.failUnsent(closed());
+    after(RECONNECT_DELAY, () => {
+      if (this.isKept && this.unsent.size > 0 && this.client.status === 'end') this.connect();
+    }).unref();
+  };
 
   private readonly onClose = (): void => {
     for (const broke of this.breakListeners) broke();
@@ -206,6 +244,8 @@ export class RedisConnection {
     const error = storeErrorOf(cause);
     if (!error.transient) this.failUnsent(error);
   };
+
+  private readonly onNodeError = (cause: unknown): void => void (this.lastError = cause);
 
   private failUnsent(error: StoreError): void {
     for (const request of [...this.unsent]) this.fail(request, error);

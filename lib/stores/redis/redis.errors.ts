@@ -1,14 +1,24 @@
 import { StoreError } from '../../core/model/errors.js';
 
 const REFUSED = /\b(NOAUTH|WRONGPASS|NOPERM)\b/;
-const PASSING = /\b(LOADING|READONLY|MASTERDOWN|CLUSTERDOWN|TRYAGAIN|BUSY|OOM|MISCONF|NOREPLICAS|max number of clients)\b/;
+/** Of a Cluster client, which could not follow a key that moves. */
+const REDIRECTION = /^(MOVED|ASK) /;
+/** `non local key`: of a slot that moves to another node while a script runs. */
+const PASSING =
+  /\b(LOADING|READONLY|MASTERDOWN|CLUSTERDOWN|TRYAGAIN|BUSY|OOM|MISCONF|NOREPLICAS|replica instances|max number of clients|non local key)\b/;
 
-/** What the server says of a request is final, unless it says that it is busy, full or not the master now; a broken line is not. */
-export function storeErrorOf(cause: unknown): StoreError {
-  const { name } = Object(errorOfNode(cause)) as Partial<Error>;
-  const text = textOf(cause);
-  const isFinal = name === 'ReplyError' ? !PASSING.test(text) : REFUSED.test(text) || text.includes('subscriber mode');
-  return new StoreError(`Redis: ${text}`, { transient: !isFinal, cause });
+/**
+ * What the server says of a request is final, unless it says that it is busy, full or not the master now; a broken line is not.
+ *
+ * @param isCluster whether the client follows redirections.
+ */
+export function storeErrorOf(cause: unknown, isCluster = false): StoreError {
+  const error = errorOfNode(cause);
+  const { name } = Object(error) as Partial<Error>;
+  const text = textOf(error);
+  const isPassing = PASSING.test(text) || (isCluster && REDIRECTION.test(text));
+  const isFinal = name === 'ReplyError' ? !isPassing : REFUSED.test(text) || text.includes('subscriber mode');
+  return new StoreError(`Redis: ${text}`, { transient: !isFinal, cause: error });
 }
 
 /** What an error says. That of a host with several addresses says nothing itself. */

@@ -29,7 +29,7 @@ export class RedisInspector implements Inspector {
     private readonly connection: RedisConnection,
     private readonly sharing: LeaseDriver,
   ) {
-    this.looks = new RedisScript(connection, scripts.look, withFenceAndQueue, connection.client.isCluster ? 1 : 64);
+    this.looks = new RedisScript(connection, scripts.look, withFenceAndQueue, 64);
     this.seizures = new RedisScript(connection, scripts.seize, withFenceAndQueue);
   }
 

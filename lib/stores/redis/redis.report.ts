@@ -8,7 +8,7 @@ export async function reportOf(connection: RedisConnection): Promise<StoreReport
   const info = new RedisInfo(typeof text === 'string' ? text : '');
   return {
     server: info.server,
-    wakesWaiters: !connection.client.isCluster,
+    wakesWaiters: true,
     advice: [info.ageAdvice, info.evictionAdvice].filter((advice) => advice !== undefined),
   };
 }

@@ -1,24 +1,34 @@
 import { createHash } from 'node:crypto';
 import { LockConfigError, StoreError } from '../../core/model/errors.js';
+import { now } from '../../core/util/clock.js';
 import { LinkedEntry } from '../../core/util/linked-list.js';
+import { Unacknowledged } from './redis.acks.js';
 import { storeErrorOf } from './redis.errors.js';
 import type { RedisClient, RedisConnection, RedisRequest } from './redis.connection.js';
 import { listOf } from './redis.replies.js';
+import { slotOf } from './redis.slots.js';
 
 export type Argument = string | number;
 
 const NONE: never[] = [];
+/** Milliseconds. */
+const APART = 10_000;
 
-/** Lists the KEYS of a call. */
+/** Lists the KEYS of a call, which share a slot of a Cluster. */
 export type KeysOf = (key: string, keyPrefix: string) => string[];
 
 /**
  * A Lua script that is sent by its hash, or whole where the server does not know it: at first, after a restart or SCRIPT FLUSH. Calls that are
- * flushed together go as one request, whose cost is then shared. To one call a script gives its reply, to several a list.
+ * flushed together go as one request, whose cost is then shared; on a Cluster as one for each slot, since a script may not use keys of several. To one
+ * call a script gives its reply, to several a list.
  */
 export class RedisScript {
   readonly sha: string;
   private requests: ScriptRequest[] = [];
+  /** Of a Cluster: the last request for each slot. */
+  private readonly bySlot = new Map<number, ScriptRequest>();
+  /** Until when the keys of a slot are asked for one by one. */
+  private readonly apart = new Map<number, number>();
 
   /** @param largest calls in one request at most: the server does nothing else meanwhile. */
   constructor(
@@ -38,20 +48,37 @@ export class RedisScript {
    */
   add<T>(key: string, args: Argument[], decode: (reply: unknown) => T, common: Argument[] = NONE): Promise<T> {
     const keys = this.keysOf(key, this.connection.keyPrefix);
-    let request = this.requests.at(-1);
+    const slot = this.largest > 1 && this.connection.client.isCluster ? slotOf(this.connection.keyPrefix + key) : undefined;
+    let request = slot === undefined ? this.requests.at(-1) : this.bySlot.get(slot);
     if (request && request.size < this.largest && request.common[0] === common[0]) request.add(keys, args);
-    else this.requests.push((request = new ScriptRequest(this, keys, common, args)));
+    else {
+      this.requests.push((request = new ScriptRequest(this, keys, common, args, slot)));
+      if (slot !== undefined && !this.isApart(slot)) this.bySlot.set(slot, request);
+    }
     const index = request.size - 1;
     return request.replies.then(
-      (replies) => decode(replyOf(key, replies[index])),
+      (replies) => request.checked(decode(replyOf(key, replies[index]))),
       (error: StoreError) => replyOf(key, error) as T,
     );
+  }
+
+  /** The keys of a slot that moves are on two nodes for a while, and a request for several is not answered then. */
+  failedTogether(slot: number): void {
+    this.apart.set(slot, now() + APART);
+  }
+
+  private isApart(slot: number): boolean {
+    const end = this.apart.size > 0 ? this.apart.get(slot) : undefined;
+    if (end === undefined || now() < end) return end !== undefined;
+    this.apart.delete(slot);
+    return false;
   }
 
   flush(): void {
     const { requests } = this;
     if (requests.length === 0) return;
     this.requests = [];
+    this.bySlot.clear();
     for (const request of requests) this.connection.send(request);
   }
 
@@ -70,6 +97,7 @@ class ScriptRequest extends LinkedEntry<RedisRequest> implements RedisRequest {
   size = 1;
   /** One for each call; an `Error` where it failed. */
   readonly replies: Promise<readonly unknown[]>;
+  private shortfall: Unacknowledged['error'] | undefined;
   private settle!: { resolve(replies: readonly unknown[] | Promise<unknown[]>): void; reject(error: StoreError): void };
 
   constructor(
@@ -77,6 +105,8 @@ class ScriptRequest extends LinkedEntry<RedisRequest> implements RedisRequest {
     private readonly keys: string[],
     readonly common: Argument[],
     private readonly args: Argument[],
+    /** Of a Cluster. */
+    private readonly slot?: number,
   ) {
     super();
     this.replies = new Promise((resolve, reject) => (this.settle = { resolve, reject }));
@@ -88,13 +118,22 @@ class ScriptRequest extends LinkedEntry<RedisRequest> implements RedisRequest {
     this.size++;
   }
 
-  send(client: RedisClient, isWhole: boolean): Promise<unknown> {
+  send(_: RedisClient, isWhole: boolean): Promise<unknown> {
     const { keys, common, args, script } = this;
-    if (isWhole) return client.eval(script.source, keys.length, ...keys, ...common, ...args);
-    return client.evalsha(script.sha, keys.length, ...keys, ...common, ...args);
+    const { scripts } = script.connection;
+    if (isWhole) return scripts.eval(script.source, keys.length, ...keys, ...common, ...args);
+    return scripts.evalsha(script.sha, keys.length, ...keys, ...common, ...args);
   }
 
-  answered(reply: unknown): void {
+  /** @throws {LockError} if too few replicas have what was written for this result. What was refused is known without them. */
+  checked<T>(result: T): T {
+    if (this.shortfall && result !== 'lost' && (result as { granted?: boolean }).granted !== false) throw this.shortfall;
+    return result;
+  }
+
+  answered(answer: unknown): void {
+    const { reply, error } = answer instanceof Unacknowledged ? answer : { reply: answer };
+    this.shortfall = error;
     try {
       this.settle.resolve(this.size === 1 ? [reply] : listOf(reply, this.size));
     } catch (error) {
@@ -103,8 +142,9 @@ class ScriptRequest extends LinkedEntry<RedisRequest> implements RedisRequest {
   }
 
   failed(error: StoreError): void {
-    // A key that the user may not use fails the whole request, before anything of it is done: the others must not suffer.
-    if (this.size > 1 && isForbidden(error))
+    if (this.size > 1 && this.slot !== undefined) this.script.failedTogether(this.slot);
+    // One key fails the whole request, before anything of it is done: the others must not suffer.
+    if (this.size > 1 && isOfOneKey(error))
       this.settle.resolve(Promise.all(Array.from({ length: this.size }, (_, index) => this.sendAlone(index))));
     else this.settle.reject(error);
   }
@@ -115,7 +155,10 @@ class ScriptRequest extends LinkedEntry<RedisRequest> implements RedisRequest {
     const request = new ScriptRequest(script, one(keys), common, one(args));
     script.connection.send(request);
     return request.replies.then(
-      ([reply]) => reply,
+      ([reply]) => {
+        this.shortfall ??= request.shortfall;
+        return reply;
+      },
       (error: unknown) => error,
     );
   }
@@ -127,9 +170,9 @@ function replyOf(key: string, reply: unknown): unknown {
   throw refusalOf(key, reply instanceof StoreError ? reply : storeErrorOf(reply));
 }
 
-/** The user may not do this, or not with one of these keys. */
-function isForbidden({ message }: StoreError): boolean {
-  return /\bNOPERM\b/.test(message);
+/** The user may not use one of these keys, or those of a slot that moves are on two nodes for now. */
+function isOfOneKey({ message }: StoreError): boolean {
+  return /\b(NOPERM|TRYAGAIN)\b/.test(message);
 }
 
 /** So the scripts call the kinds of lock, what they are asked for first. */

@@ -4,6 +4,7 @@ import { now } from '../../core/util/clock.js';
 import { LockConfigError } from '../../core/model/errors.js';
 import { defined, unknownOption } from '../../core/model/check-options.js';
 import { supportedBy, type LockStore } from '../../core/store/lock-store.js';
+import { RedisAcks } from './redis.acks.js';
 import { RedisCountDownLatchDriver } from './count-down-latch.driver.js';
 import { RedisMutexDriver } from './mutex.driver.js';
 import { RedisDoctor } from './doctor/redis.doctor.js';
@@ -49,10 +50,15 @@ export type RedisStoreOptions = RedisConnectionOptions & {
   requestTimeout?: number;
   /** Milliseconds for which the last fencing token of an unused key is remembered. Later ones grow all the same, by the server's clock. Default one hour. */
   fenceTimeout?: number;
+  /**
+   * How many replicas must have a grant, or a renewal, for it to count; default 0. With fewer of them an acquire is a transient `StoreError`. It costs a
+   * second connection and the replicas' round trip. No consensus: the replica that has it may lose the election to one that has not, unless all must have it.
+   */
+  replicaAcks?: number;
 };
 
 const SOURCES = ['url', 'client', 'options', 'cluster', 'sentinels'] as const;
-const NAMES: readonly string[] = [...SOURCES, 'name', 'clusterOptions', 'requestTimeout', 'fenceTimeout'];
+const NAMES: readonly string[] = [...SOURCES, 'name', 'clusterOptions', 'requestTimeout', 'fenceTimeout', 'replicaAcks'];
 /** Options of ioredis, which people write beside ours. */
 const OF_CLIENT = [
   'host',
@@ -71,25 +77,28 @@ const HOUR = 3_600_000;
 /** Node and ioredis fire a longer timer at once. */
 const LONGEST = 2 ** 31 - 1;
 const LONGEST_RECONNECT_DELAY = 500;
+/** Milliseconds until a Cluster client asks again, where the node that should have the key does not serve it. */
+const REDIRECTION_DELAY = 100;
 /** Milliseconds in which nobody can know whether a new connection leads to the master. */
 const SHORTEST_RECONNECT = 200;
 
 /**
- * Locks on Redis 6.2 or later. It connects with the first request.
+ * Locks on Redis 7.0 or later, or Valkey. It connects with the first request.
  *
  * @throws {LockConfigError} when an option is wrong.
  */
 export function redisStore(given: RedisStoreOptions): LockStore {
   const options = checkStoreOptions(given);
-  const { requestTimeout = 1000, fenceTimeout = HOUR } = options;
+  const { requestTimeout = 1000, fenceTimeout = HOUR, replicaAcks = 0 } = options;
   const isOwned = !('client' in options);
   const connection = new RedisConnection(isOwned ? connect(options, requestTimeout) : options.client, requestTimeout, isOwned);
   const wakeUps = new RedisWakeUps(connection, (key, owner) => {
     // Which kind of lock it is the message does not say: a release of the other one finds nothing.
     for (const driver of [mutex, sharing.semaphore]) driver.release({ key, owner, keepFor: 0 }).catch(() => undefined);
   });
-  const mutex = new RedisMutexDriver(connection, fenceTimeout, wakeUps);
-  const sharing = sharingDrivers(connection, fenceTimeout, wakeUps);
+  const acked = replicaAcks > 0 ? ackedConnection(connection, replicaAcks, isOwned) : connection;
+  const mutex = new RedisMutexDriver(connection, acked, fenceTimeout, wakeUps);
+  const sharing = sharingDrivers(connection, acked, fenceTimeout, wakeUps);
   const state = new RedisState(connection);
   const memory = new RedisMemory(connection);
   return {
@@ -107,10 +116,10 @@ export function redisStore(given: RedisStoreOptions): LockStore {
     supports(feature) {
       return supportedBy(this, feature);
     },
-    close: () => {
+    async close() {
       wakeUps.close();
       memory.forget();
-      return connection.close();
+      await Promise.all([...new Set([acked, connection])].map((each) => each.close()));
     },
   };
 }
@@ -119,18 +128,36 @@ function connect(options: Exclude<RedisStoreOptions, { client: RedisClient }>, r
   const ours = ownOptions(requestTimeout);
   if ('url' in options) return new Redis(options.url, ours);
   if ('sentinels' in options) {
-    return new Redis({ ...ours, ...options.options, sentinels: options.sentinels, name: options.name, lazyConnect: true });
+    const { sentinels, name } = options;
+    // Without the detector a client stays with a demoted master, and its subscriber hears of no release.
+    const following = { failoverDetector: true, sentinelRetryStrategy: reconnectDelay };
+    return new Redis({ ...ours, ...following, ...options.options, sentinels, name, lazyConnect: true });
   }
   if ('cluster' in options) {
     const { clusterOptions } = options;
     return new Cluster(options.cluster, {
       clusterRetryStrategy: reconnectDelay,
+      // A node that hangs is not the only one that knows where the keys are.
+      slotsRefreshTimeout: Math.ceil(requestTimeout / 4),
+      // What is not served within the time of a request is not asked any longer.
+      maxRedirections: Math.max(Math.ceil(requestTimeout / REDIRECTION_DELAY), 3),
+      retryDelayOnFailover: REDIRECTION_DELAY,
+      retryDelayOnClusterDown: REDIRECTION_DELAY,
+      // A script may be answered with fewer keys.
+      retryDelayOnTryAgain: REDIRECTION_DELAY / 4,
       ...clusterOptions,
       redisOptions: { ...ours, ...clusterOptions?.redisOptions },
       lazyConnect: true,
     });
   }
   return new Redis({ ...ours, ...options.options, lazyConnect: true });
+}
+
+/** A connection of its own: a WAIT would hold up what else is sent over the one that it goes over. */
+function ackedConnection({ client, requestTimeout }: RedisConnection, replicas: number, isOwned: boolean): RedisConnection {
+  const ours = isOwned ? { reconnectOnError: onceDemoted() } : { lazyConnect: true, autoResendUnfulfilledCommands: false };
+  const own = client.isCluster ? client : client.duplicate(ours);
+  return new RedisConnection(own, requestTimeout, own !== client, new RedisAcks(own, replicas, requestTimeout));
 }
 
 const reconnectDelay = (times: number): number => Math.min(50 * times, LONGEST_RECONNECT_DELAY);
@@ -148,7 +175,7 @@ function ownOptions(requestTimeout: number): RedisOptions {
     retryStrategy: reconnectDelay,
     // How long to wait while a restarted server loads its data is not for that server to guess.
     maxLoadingRetryTime: 300,
-    reconnectOnError: oncePerConnection((error) => error.message.startsWith('READONLY')),
+    reconnectOnError: onceDemoted(),
   };
 }
 
@@ -156,10 +183,10 @@ function ownOptions(requestTimeout: number): RedisOptions {
  * A master that became a replica answers so to each request that is under way; the name now leads to another one. ioredis would begin to close the
  * connection anew with each of these answers, and leave a listener behind each time.
  */
-function oncePerConnection(isDemotion: (error: Error) => boolean): (error: Error) => boolean {
+function onceDemoted(): (error: Error) => boolean {
   let toldAt = -Infinity;
-  return (error) => {
-    if (!isDemotion(error) || now() < toldAt + SHORTEST_RECONNECT) return false;
+  return ({ message }) => {
+    if (!message.startsWith('READONLY') || now() < toldAt + SHORTEST_RECONNECT) return false;
     toldAt = now();
     return true;
   };
@@ -187,10 +214,14 @@ function checkStoreOptions(given: RedisStoreOptions): RedisStoreOptions {
   if ('cluster' in options && !isFilled(options.cluster)) fail('"cluster" must list at least one node');
   if ('sentinels' in options && !isFilled(options.sentinels)) fail('"sentinels" must list at least one sentinel');
   if ('sentinels' in options && typeof options.name !== 'string') fail('"name" must name the master that the sentinels watch');
-  for (const name of ['requestTimeout', 'fenceTimeout'] as const) {
+  for (const [name, least] of [
+    ['requestTimeout', 1],
+    ['fenceTimeout', 1],
+    ['replicaAcks', 0],
+  ] as const) {
     const value = options[name];
-    if (value !== undefined && !(Number.isSafeInteger(value) && value >= 1 && value <= LONGEST)) {
-      fail(`"${name}" must be a whole number from 1 to ${LONGEST}, not ${String(value)}`);
+    if (value !== undefined && !(Number.isSafeInteger(value) && value >= least && value <= LONGEST)) {
+      fail(`"${name}" must be a whole number from ${least} to ${LONGEST}, not ${String(value)}`);
     }
   }
   return options;

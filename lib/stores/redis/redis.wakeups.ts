@@ -1,19 +1,26 @@
 import { randomUUID } from 'node:crypto';
-import type { StoreError } from '../../core/model/errors.js';
-import type { WakeUps } from '../../core/store/lease-driver.js';
+import { StoreError } from '../../core/model/errors.js';
 import { Inbox, type InboxConnection } from '../../core/store/inbox.js';
+import { after } from '../../core/util/clock.js';
 import { RedisBus } from './redis.bus.js';
 import { storeErrorOf } from './redis.errors.js';
 import type { RedisClient, RedisConnection } from './redis.connection.js';
 import { RedisPlaces } from './redis.places.js';
 
 const CHANNEL = 'nestjs-distributed-lock:inbox:';
+/** In the name of an inbox on a Cluster, whose nodes know their own listeners only: the scripts count none there; see lua/prelude.lua. */
+const UNCOUNTED = 'cluster:';
 
-/** The inbox of this process on Redis: a channel. A release tells it which owner is offered its lock. */
+/**
+ * The inbox of this process on Redis: a channel. A release tells it which owner is offered its lock. Each node of a Cluster passes messages on to all
+ * others, so that a connection to any of them receives what is published at any.
+ */
 export class RedisWakeUps extends Inbox {
-  readonly inbox = CHANNEL + randomUUID();
+  readonly inbox: string;
   readonly places = new RedisPlaces();
   readonly bus: RedisBus;
+  /** Where it listens. */
+  private node: RedisClient | undefined;
 
   /** @param giveBack gives a key back that is offered to an owner which wants it no more. */
   constructor(
@@ -21,19 +28,18 @@ export class RedisWakeUps extends Inbox {
     private readonly giveBack: (key: string, owner: string) => void,
   ) {
     super('Redis', redis.requestTimeout, `allow the channels ${CHANNEL}*`);
+    this.inbox = CHANNEL + (redis.client.isCluster ? UNCOUNTED : '') + randomUUID();
     this.bus = new RedisBus(redis, this.inbox, async (warn) => {
       await this.open(warn);
       return this.isOpen;
     });
   }
 
-  override open(warn: (message: string) => void): Promise<void> {
-    // A message of a Cluster says nothing of who has heard it, and its client listens in other ways: waiters poll there.
-    return this.redis.client.isCluster ? Promise.resolve() : super.open(warn);
-  }
-
-  override get state(): WakeUps['state'] {
-    return this.redis.client.isCluster ? 'polling' : super.state;
+  override async open(warn: (message: string) => void): Promise<void> {
+    const { redis } = this;
+    // A Cluster client knows its nodes once it is connected.
+    if (redis.client.isCluster && !this.nodeToListenAt()) await redis.request((client) => client.call('TIME')).catch(() => undefined);
+    await super.open(warn);
   }
 
   override listen(owner: string, wake: (askIn?: number) => void): () => void {
@@ -50,11 +56,31 @@ export class RedisWakeUps extends Inbox {
   }
 
   protected connect(): InboxConnection {
-    return new Subscriber(this.redis.client, this.inbox, this.bus, (message) => this.received(message));
+    const { redis, inbox, bus } = this;
+    this.node = redis.client.isCluster ? this.nodeToListenAt() : redis.client;
+    if (!this.node) return NOWHERE;
+    return new Subscriber(this.node, redis.requestTimeout, inbox, bus, (message) => this.received(message));
+  }
+
+  /**
+   * Of a Cluster any node but the last one, a replica rather than a master, which has more to do. Not the subscriber of the Cluster client: that one
+   * changes its node without a sign, and what is said meanwhile would be missed.
+   */
+  private nodeToListenAt(): RedisClient | undefined {
+    const { client } = this.redis;
+    const [replicas, masters] = (['slave', 'master'] as const).map((role) => client.nodes?.(role) ?? []);
+    const all = replicas!.length > 0 ? replicas! : masters!;
+    const others = all.filter((node) => node !== this.node);
+    const nodes = others.length > 0 ? others : all;
+    return nodes[Math.floor(Math.random() * nodes.length)];
   }
 
   protected async echo(owner: string): Promise<boolean> {
     const { redis, inbox } = this;
+    if (redis.client.isCluster) {
+      await redis.request((client) => client.publish(inbox, owner));
+      return true;
+    }
     const [counts] = await Promise.all([
       redis.request((client) => client.pubsub('NUMSUB', inbox)).catch(unknownIfRefused),
       redis.request((client) => client.publish(inbox, owner)),
@@ -74,6 +100,15 @@ export class RedisWakeUps extends Inbox {
   }
 }
 
+/** No node of a Cluster is known for now. */
+const NOWHERE: InboxConnection = {
+  get listening() {
+    return Promise.reject(new StoreError('No node of the Redis Cluster is known.', { transient: true }));
+  },
+  ended: new Promise(() => undefined),
+  close: () => undefined,
+};
+
 class Subscriber implements InboxConnection {
   readonly listening: Promise<void>;
   readonly ended: Promise<void>;
@@ -81,6 +116,7 @@ class Subscriber implements InboxConnection {
 
   constructor(
     client: RedisClient,
+    private readonly requestTimeout: number,
     private readonly inbox: string,
     private readonly bus: RedisBus,
     received: (message: string) => void,
@@ -110,12 +146,16 @@ class Subscriber implements InboxConnection {
   }
 
   private async subscribe(): Promise<void> {
+    // A node that hangs accepts connections all the same, and another one may be there.
+    const timer = after(this.requestTimeout, () => this.close()).unref();
     try {
       await this.client.connect();
       await this.client.subscribe(this.inbox);
       await this.bus.connected(this.client);
     } catch (error) {
       throw storeErrorOf(error);
+    } finally {
+      clearTimeout(timer);
     }
   }
 }

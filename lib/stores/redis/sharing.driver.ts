@@ -35,7 +35,7 @@ class RedisSharingDriver extends RedisLeaseDriver {
     // Readers get the last write's token.
     const drawn = this.side === 'read' ? 0 : tokens;
     // What is released goes first.
-    const yielded = yields === undefined ? undefined : this.release({ key: request.key, owner: yields, keepFor: 0 });
+    const yielded = yields === undefined ? undefined : this.requests.leave({ key: request.key, owner: yields });
     const reply = this.requests.acquire({ ...request, yields: undefined }, [
       owner,
       ttl,
@@ -54,10 +54,11 @@ class RedisSharingDriver extends RedisLeaseDriver {
 /** The drivers of one store for all locks that several hold at a time. They send together: a write lock given back goes before a read lock asked for. */
 export function sharingDrivers(
   connection: RedisConnection,
+  acked: RedisConnection,
   fenceTimeout: number,
   wakeUps: RedisWakeUps,
 ): Required<Pick<LockStore, 'readWriteLock' | 'semaphore'>> {
-  const requests = new LeaseRequests(connection, leaseScripts(fenceTimeout).sharing, fenceTimeout, wakeUps.places);
+  const requests = new LeaseRequests(connection, acked, leaseScripts(fenceTimeout).sharing, fenceTimeout, wakeUps.places);
   return {
     readWriteLock: {
       read: new RedisSharingDriver(requests, wakeUps, 'read/write lock', 'read'),

@@ -1,12 +1,14 @@
 import { Injectable, type OnApplicationShutdown } from '@nestjs/common';
-import { Redis } from 'ioredis';
+import { Cluster, Redis } from 'ioredis';
 import { config } from '../config.js';
 import { StockStore } from './stock.store.js';
+
+const { redisCluster, redisUrl, namespace: keyPrefix } = config;
 
 /** The stock that all instances of the shop share. */
 @Injectable()
 export class RedisStockStore extends StockStore implements OnApplicationShutdown {
-  private readonly redis = new Redis(config.redisUrl!, { keyPrefix: config.namespace });
+  private readonly redis = redisCluster ? new Cluster(redisCluster, { keyPrefix }) : new Redis(redisUrl!, { keyPrefix });
 
   async read(sku: string): Promise<number | null> {
     const units = await this.redis.get(`stock:${sku}`);

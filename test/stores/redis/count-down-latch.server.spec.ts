@@ -1,6 +1,5 @@
 import { StoreError } from 'nestjs-distributed-lock/core';
 import { eventually } from '../../support/eventually.js';
-import { startClusterNode } from '../../support/redis-cluster.js';
 import { endOfWait, noted } from './latches.js';
 import { outcomeOf, SLACK, useRedis } from './setting.js';
 
@@ -76,17 +75,5 @@ describe('what a latch is at the server', () => {
     const left = await setting.redis.pttl(KEY);
     expect(left).toBeGreaterThan(HOUR - 60_000);
     expect(left).toBeLessThanOrEqual(HOUR);
-  });
-
-  it('on Cluster is the same, and those who wait look by themselves', async () => {
-    const node = await startClusterNode();
-    setting.finally(() => node.stop());
-    const open = () => setting.locks({ cluster: [{ host: '127.0.0.1', port: node.port! }] });
-    const latch = open().countDownLatch(KEY);
-    expect(await latch.trySetCount(2)).toBe(true);
-    const waiting = endOfWait(open(), KEY, { waitTimeout: 60_000, retryInterval: 250 });
-    expect([await latch.countDown(), await latch.countDown()]).toEqual([1, 0]);
-    const start = performance.now();
-    expect((await waiting) - start).toBeLessThan(2 * 250 + SLACK);
   });
 });

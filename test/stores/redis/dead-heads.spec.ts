@@ -1,4 +1,5 @@
 import { setTimeout as pause } from 'node:timers/promises';
+import { eventually } from '../../support/eventually.js';
 import { SLACK, useRedis } from './setting.js';
 import { AT_ONCE, lockers, queued, turnOf, woken, wokenChild } from './waiting.js';
 
@@ -89,5 +90,57 @@ describe('a waiter behind others whose process', () => {
     const { lease } = await next;
     expect(lease.fencingToken).toBeGreaterThan(token);
     await lease.release();
+  });
+});
+
+/** By requests alone: nobody answers an offer but the test. */
+describe('the waiters of a process that left an offer unanswered', () => {
+  const setting = useRedis();
+
+  /**
+   * Behind a holder `a1`, `a2`, `a3` of one process and `b1` of another one, whose inboxes are open; then `a1` is offered the key.
+   *
+   * @param ttl milliseconds that the offer lasts.
+   */
+  async function offered(ttl = 50) {
+    const stores = Array.from({ length: 3 }, () => setting.own().store);
+    const [holder, a, b] = stores.map(({ mutex }) => mutex);
+    for (const driver of [a!, b!]) await driver.wakeUps!.open(() => undefined);
+    const ask = (driver: typeof a, name: string, lease = ttl) =>
+      driver!.acquire({ key: KEY, owner: `app@host:1:${name}`, ttl: lease, tokens: 1, queue: true });
+    const stateOf = async (driver: typeof a, name: string) => (await driver!.check({ key: KEY, owner: `app@host:1:${name}` })).state;
+    const isFree = () => eventually(async () => (await setting.redis.exists(KEY)) === 0);
+    await ask(holder, 'holder', 60_000);
+    for (const [driver, name] of [
+      [a, 'a1'],
+      [a, 'a2'],
+      [a, 'a3'],
+      [b, 'b1'],
+    ] as const)
+      await ask(driver, name);
+    await holder!.release({ key: KEY, owner: 'app@host:1:holder', keepFor: 0 });
+    return { a, b, ask, stateOf, isFree };
+  }
+
+  it('lose their places when another process asks (G8)', async () => {
+    const { a, b, ask, stateOf, isFree } = await offered();
+    await isFree();
+    expect(await ask(b, 'b1', 60_000)).toMatchObject({ granted: true });
+    for (const name of ['a1', 'a2', 'a3']) expect(await stateOf(a, name)).toBe('taken');
+  });
+
+  it('keep them where that process asks: it is there (G8)', async () => {
+    const { a, ask, stateOf, isFree } = await offered();
+    await isFree();
+    expect(await ask(a, 'a2', 60_000)).toMatchObject({ granted: true });
+    expect(await stateOf(a, 'a3')).toBe('queued');
+  });
+
+  it('keep them where the offer was answered, and the lease ran out after that (G8)', async () => {
+    const { a, b, ask, stateOf, isFree } = await offered(1_000);
+    expect(await ask(a, 'a1', 1_000)).toMatchObject({ granted: true });
+    await isFree();
+    expect(await ask(b, 'b1', 60_000)).toMatchObject({ granted: false, holder: 'app@host:1:a2' });
+    expect(await stateOf(a, 'a3')).toBe('queued');
   });
 });

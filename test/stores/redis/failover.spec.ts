@@ -68,54 +68,58 @@ describe('a failover that loses nothing', () => {
     },
   };
 
-  it.each(Object.keys(ways))('by %s lets nobody run beside a holder, loses no update, and goes on (G1, G2, G8)', async (way) => {
-    let [master, other] = [setting.server, replica];
-    let inside = 0;
-    let overlaps = 0;
-    let last = 0;
-    let sections = 0;
-    for (let round = 0; round < ROUNDS; round++) {
-      await follow(other, master);
-      const address = movable(master);
-      // Every turn of a process is its last one, if others wait.
-      const processes = Array.from({ length: 4 }, () =>
-        setting.locks({ client: address.client() }, { localQueue: { handOvers: 1, time: 60_000 } }),
-      );
-      let isRunning = true;
-      const section = async (locks: Locks): Promise<void> => {
-        await locks.using(
-          KEY,
-          async (lease) => {
-            if (++inside > 1) overlaps++;
-            if (lease.fencingToken! <= last) overlaps++;
-            last = lease.fencingToken!;
-            await pause(1);
-            lease.assertHeld();
-            inside--;
-            sections++;
-          },
-          { keyTimeout: 10_000, waitTimeout: 20_000, retryInterval: 500 },
+  it.each(Object.keys(ways))(
+    'by %s lets nobody run beside a holder, loses no update, and goes on (G1, G2, G8)',
+    async (way) => {
+      let [master, other] = [setting.server, replica];
+      let inside = 0;
+      let overlaps = 0;
+      let last = 0;
+      let sections = 0;
+      for (let round = 0; round < ROUNDS; round++) {
+        await follow(other, master);
+        const address = movable(master);
+        // Every turn of a process is its last one, if others wait.
+        const processes = Array.from({ length: 4 }, () =>
+          setting.locks({ client: address.client() }, { localQueue: { handOvers: 1, time: 60_000 } }),
         );
-      };
-      const callers = processes.flatMap((locks) =>
-        [1, 2, 3].map(async () => {
-          while (isRunning) await section(locks);
-        }),
-      );
-      await pause(200);
-      const before = sections;
-      const promoted = ways[way]!(master, other);
-      address.moveTo(other);
-      await promoted;
-      await eventually(() => sections > before + 100, { within: 10_000 });
-      isRunning = false;
-      await Promise.all(callers);
-      [master, other] = [other, master];
-      await Promise.all(processes.map((locks) => locks.close()));
-    }
-    expect(overlaps).toBe(0);
-    const redis = master.client();
-    await eventually(async () => expect(await redis.keys('*')).toEqual([`{${KEY}}:fence`]));
-    redis.disconnect();
-  });
+        let isRunning = true;
+        const section = async (locks: Locks): Promise<void> => {
+          await locks.using(
+            KEY,
+            async (lease) => {
+              if (++inside > 1) overlaps++;
+              if (lease.fencingToken! <= last) overlaps++;
+              last = lease.fencingToken!;
+              await pause(1);
+              lease.assertHeld();
+              inside--;
+              sections++;
+            },
+            { keyTimeout: 10_000, waitTimeout: 20_000, retryInterval: 500 },
+          );
+        };
+        const callers = processes.flatMap((locks) =>
+          [1, 2, 3].map(async () => {
+            while (isRunning) await section(locks);
+          }),
+        );
+        await pause(200);
+        const before = sections;
+        const promoted = ways[way]!(master, other);
+        address.moveTo(other);
+        await promoted;
+        await eventually(() => sections > before + 100, { within: 10_000 });
+        isRunning = false;
+        await Promise.all(callers);
+        [master, other] = [other, master];
+        await Promise.all(processes.map((locks) => locks.close()));
+      }
+      expect(overlaps).toBe(0);
+      const redis = master.client();
+      await eventually(async () => expect(await redis.keys('*')).toEqual([`{${KEY}}:fence`]));
+      redis.disconnect();
+    },
+    60_000,
+  );
 });

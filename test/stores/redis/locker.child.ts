@@ -13,7 +13,8 @@ export type LockerMessage =
   | { type: 'refused'; key: string; error: string }
   | { type: 'released'; key: string; answer: boolean };
 
-const locks = new Locks(redisStore({ options: JSON.parse(process.argv[2]!) }));
+const where = JSON.parse(process.argv[2]!);
+const locks = new Locks(redisStore('cluster' in where ? where : { options: where }));
 const leases = new Map<string, Lease>();
 
 function lockOf(key: string, as?: As) {

@@ -151,3 +151,16 @@ describe('a connection', () => {
     expect(await value!.release()).toBe(true);
   });
 });
+
+it('a client of our own that has ended by itself connects again, as ioredis does not when Sentinel tells of a failover while it connects', async () => {
+  locks = setting.own({ ...proxy.connection, retryStrategy: () => null } as never, { requestTimeout: REQUEST_TIMEOUT });
+  await connect();
+  down();
+  const call = locks.acquire(KEY, { keyTimeout: 60_000, retryCount: 0, retryInterval: 100 });
+  call.catch(() => undefined);
+  await new Promise((resolve) => setTimeout(resolve, 2 * REQUEST_TIMEOUT));
+  await proxy.heal();
+  const { value, took } = await outcomeOf(call);
+  expect(took).toBeLessThan(BACK + SLACK);
+  await value!.release();
+});

@@ -1,7 +1,9 @@
-// The Redis user of docs/waiting.md, on a real server.
+// The Redis user of docs/redis.md, on a real server.
 import { LockConfigError, type Locks, type Lock } from 'nestjs-distributed-lock/core';
 import { eventually } from '../../support/eventually.js';
-import { useRedis } from './setting.js';
+import { startClusterNode } from '../../support/redis-cluster.js';
+import { usesEveryVerb } from './every-verb.js';
+import { refusedBy, useRedis } from './setting.js';
 import { read } from '../../support/markdown.js';
 
 const KEY = 'order:42';
@@ -9,6 +11,13 @@ const KEY = 'order:42';
 const SLACK = 2_500;
 
 const setting = useRedis();
+
+/** What stands behind `user <name>` in the docs, or, for the client of a Cluster, behind `cluster`. */
+function ruleOf(name: string): string[] {
+  return new RegExp(`^(?:user )?${name} (.+)$`, 'm').exec(read('docs/redis.md'))![1]!.split(' ');
+}
+
+const passwordIn = (rules: readonly string[]): string => rules.find((rule) => rule.startsWith('>'))!.slice(1);
 
 async function timeOf(work: () => Promise<unknown>): Promise<number> {
   const start = performance.now();
@@ -20,18 +29,17 @@ describe('the user of the docs has the rights that', () => {
   const warn = jest.fn();
 
   async function asUser(): Promise<() => Locks> {
-    const [, rights = ''] = /^user locks (.+)$/m.exec(read('docs/waiting.md'))!;
-    await setting.redis.acl('SETUSER', 'locks', 'reset', ...rights.split(' '));
+    const rules = ruleOf('locks');
+    await setting.redis.acl('SETUSER', 'locks', 'reset', ...rules);
     await setting.redis.acl('LOG', 'RESET');
     await setting.redis.script('FLUSH');
-    const [, password] = />(\S+)/.exec(rights)!;
-    const options = { ...setting.server.connection, disconnectTimeout: 100, username: 'locks', password };
+    const options = { ...setting.server.connection, disconnectTimeout: 100, username: 'locks', password: passwordIn(rules) };
     return () => setting.locks({ options, requestTimeout: 5_000 }, { logger: { warn, error: warn } });
   }
   beforeEach(() => void warn.mockClear());
   afterEach(async () => {
     expect(warn).not.toHaveBeenCalled();
-    expect(await setting.redis.acl('LOG')).toEqual([]); // nor was any command refused
+    expect(await refusedBy(setting.redis)).toEqual([]); // nor was any command refused
   });
 
   it.each<[string, (locks: Locks) => Lock]>([
@@ -50,6 +58,20 @@ describe('the user of the docs has the rights that', () => {
     await holder.release();
     expect(await timeOf(() => wait)).toBeLessThan(SLACK);
     await (await wait).release();
+  });
+
+  it('one node of a Cluster needs', async () => {
+    const node = await startClusterNode();
+    setting.finally(() => node.stop());
+    const rules = ruleOf('locks');
+    const admin = node.client();
+    await admin.acl('SETUSER', 'locks', 'reset', ...rules, ...ruleOf('cluster'));
+    const redisOptions = { username: 'locks', password: passwordIn(rules), disconnectTimeout: 100 };
+    const cluster = [{ host: '127.0.0.1', port: node.port! }];
+    const locks = setting.locks({ cluster, clusterOptions: { redisOptions }, requestTimeout: 5_000 });
+    await usesEveryVerb(locks, setting.locks({ cluster }), KEY);
+    // A client of a Cluster gives its connections names, and goes on where it may not.
+    expect((await refusedBy(admin)).filter((refused) => refused !== 'client|setname')).toEqual([]);
   });
 
   it('one key as two kinds of lock needs, to be told so', async () => {

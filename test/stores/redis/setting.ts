@@ -97,6 +97,14 @@ export async function loadScripts(redis: Redis, verbs = Object.keys(scripts) as 
   for (const verb of verbs) await redis.script('LOAD', scripts[verb]);
 }
 
+/** What the server has refused to users since ACL LOG RESET: commands, keys and channels. */
+export async function refusedBy(redis: Redis): Promise<string[]> {
+  const entries = (await redis.acl('LOG')) as string[][];
+  const objects = entries.map((entry) => String(entry[entry.indexOf('object') + 1]));
+  // ioredis tells its name to Redis 7.2 and later, and goes on where it may not.
+  return objects.filter((object) => object !== 'client|setinfo');
+}
+
 /** Until when the lease claims to be held: grows with each renewal. */
 export function endOf(lease: Lease): number {
   return performance.now() + lease.remaining();

@@ -3,7 +3,7 @@ import { leaseScripts } from '../../../lib/stores/redis/lua.scripts.js';
 import { type EntryOf, keysOf, LeasePlay, OFFER, repliesOf, type StepOf } from './lease.play.js';
 import type { Ear } from './model.ear.js';
 import { CALLERS } from './model.steps.js';
-import type { Caller } from './queue.model.js';
+import { markOf, type Caller } from './queue.model.js';
 import { playsLikeItsModel, type Parts } from './script.play.js';
 import { SharingModel, WHOLE, type ExpectedReply, type SharingRequest } from './sharing.model.js';
 import { KEYS, KINDS, placeOf, steps, WISHES, type Key, type OwnStep } from './sharing.steps.js';
@@ -106,14 +106,14 @@ class SharingPlay extends LeasePlay<Key, SharingModel, OwnStep> {
   }
 
   protected async compare(): Promise<void> {
-    const compareKey = async ([key, { holders, permits, queue }]: EntryOf<SharingModel>) => {
+    const compareKey = async ([key, { holders, permits, queue, marks }]: EntryOf<SharingModel>) => {
       const [members, left, places] = await Promise.all([
         this.redis.zrange(key, '0', '-1', 'WITHSCORES'),
         this.redis.pttl(key),
         this.redis.zrange(`{${key}}:queue`, '0', '-1'),
       ]);
       const { first, ends, counts } = parsed(members);
-      expect(places).toEqual(queue.map(({ caller }) => placeOf(key as Key, caller)));
+      expect(places).toEqual([...queue.map(({ caller }) => placeOf(key as Key, caller)), ...[...marks].map(markOf).sort()]);
       for (const { caller } of queue) expect(holders.has(caller.owner)).toBe(false);
       const live = [...ends].filter(([, end]) => end > 1).map(([name]) => name);
       expect(live.sort()).toEqual([...holders.keys()].sort());

@@ -1,14 +1,10 @@
-import { execFileSync } from 'node:child_process';
-import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
 import type { Lock, Locks } from 'nestjs-distributed-lock/core';
+import { makeCertificate } from '../../support/certificate.js';
 import { eventually } from '../../support/eventually.js';
 import { freePort } from '../../support/free-port.js';
-import { startClusterNode } from '../../support/redis-cluster.js';
 import { startSentinel } from '../../support/redis-sentinel.js';
 import { useRedis, type Setting } from './setting.js';
-import { AT_ONCE, CLIENTS, expectWoken, killSubscribers, queued, subscribers, turnOf, woken } from './waiting.js';
+import { AT_ONCE, CLIENTS, expectWoken, killSubscribers, queued, turnOf, woken } from './waiting.js';
 
 const KEY = 'order:42';
 
@@ -46,20 +42,14 @@ describe('waiters are woken at once', () => {
 });
 
 describe('waiters are woken at once over TLS', () => {
-  const folder = mkdtempSync(join(tmpdir(), 'tls-'));
-  const [key, cert] = [join(folder, 'key.pem'), join(folder, 'cert.pem')];
-  const subject = ['-subj', '/CN=localhost', '-addext', 'subjectAltName=DNS:localhost,IP:127.0.0.1'];
-  execFileSync('openssl', ['req', '-x509', '-newkey', 'rsa:2048', '-nodes', '-days', '2', '-keyout', key, '-out', cert, ...subject], {
-    stdio: 'ignore',
-  });
-  const args = ['--tls-cert-file', cert, '--tls-key-file', key, '--tls-ca-cert-file', cert, '--tls-auth-clients', 'no'];
-  const setting = useRedis({ args });
-  afterAll(() => rmSync(folder, { recursive: true }));
+  const certificate = makeCertificate();
+  const setting = useRedis({ args: certificate.args });
+  afterAll(() => certificate.remove());
 
   it.each(['own', 'borrowed'] as const)('over the %s client of a store', async (whose) => {
     const port = await freePort();
     await setting.redis.config('SET', 'tls-port', port);
-    const connection = { path: undefined, host: '127.0.0.1', port, tls: { ca: readFileSync(cert) } };
+    const connection = { path: undefined, host: '127.0.0.1', port, tls: { ca: certificate.ca } };
     await expectWoken(setting, setting[whose](connection), setting[whose](connection), KEY);
   });
 });
@@ -113,36 +103,6 @@ describe('a store whose inbox cannot come back', () => {
     const start = performance.now();
     await holder.release();
     expect((await waiting).at - start).toBeLessThan(AT_ONCE);
-  });
-});
-
-describe('waiters on a Cluster', () => {
-  it('ask again and again, open no inbox, and exclude each other all the same', async () => {
-    const node = await startClusterNode();
-    const setting = { redis: node.client() } as Setting;
-    try {
-      const { Locks } = await import('nestjs-distributed-lock/core');
-      const { redisStore } = await import('nestjs-distributed-lock/redis');
-      const stores = [1, 2, 3].map(
-        () => new Locks(redisStore({ cluster: [node.connection as { host: string; port: number }] }), { logger: false }),
-      );
-      await expectExclusion(stores);
-      const holder = await stores[0]!.acquire(KEY, woken);
-      const waiting = turnOf(stores[1]!.acquire(KEY, { ...woken, retryInterval: 200 }));
-      const fair = turnOf(stores[2]!.acquire(KEY, { ...woken, retryInterval: 200, fair: true }));
-      await queued(setting, KEY, 1);
-      const start = performance.now();
-      await holder.release();
-      const { lease, at } = await fair;
-      expect(at - start).toBeLessThan(AT_ONCE);
-      const freed = performance.now();
-      await lease.release();
-      expect((await waiting).at - freed).toBeLessThan(2 * 200 + AT_ONCE);
-      expect(await subscribers(setting)).toBe(0);
-      await Promise.all(stores.map((locks) => locks.close()));
-    } finally {
-      await node.stop();
-    }
   });
 });
 

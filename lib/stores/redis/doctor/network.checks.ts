@@ -61,7 +61,7 @@ async function clusterOf({ client }: RedisConnection, node: RedisNode): Promise<
     const limits = { purpose: 'efficiency', because: 'the Cluster is not complete' } as const;
     return { state: 'bad', seen: `cluster_state ${state}`, advice: 'Bring its nodes back: redis-cli --cluster check.', limits };
   }
-  if (client.isCluster) return { state: 'warn', seen: 'yes', advice: 'Waiters poll on a Cluster in this version.' };
+  if (client.isCluster) return { seen: 'yes, and it is complete' };
   return {
     state: 'bad',
     seen: 'one node of a Cluster, asked as a single server',

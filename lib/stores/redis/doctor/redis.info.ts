@@ -1,4 +1,5 @@
-const OLDEST = '6.2';
+/** The oldest version that the tests are run on. */
+const OLDEST = '7.0';
 
 /** What a server answers to INFO. */
 export class RedisInfo {
@@ -39,7 +40,7 @@ export class RedisInfo {
   /** What to do about the version; `undefined`: nothing. */
   get ageAdvice(): string | undefined {
     if (!this.isOlderThan(OLDEST)) return undefined;
-    return `Redis ${this.field('redis_version')} is too old: locks need ${OLDEST} or later.`;
+    return `Redis ${this.field('redis_version')} is too old: locks are tested with ${OLDEST} and later.`;
   }
 
   /** What to do about eviction. Every key of a lock has an end, so that the `volatile-` policies evict it as well. */

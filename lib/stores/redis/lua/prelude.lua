@@ -2,10 +2,14 @@
 -- A message makes a waiter ask and never grants anything: it also reaches inboxes that are still open at a server that was the master before.
 -- Message: owner, key; a line each. A third line says after how many ms to ask; without it the owner is offered the key now.
 -- A queue is a sorted set of places by microseconds, 2^52 later for rank 1. A place: owner, inbox ('': none), ms that an offer lasts, and what
--- the kind of lock adds; a line each.
+-- the kind of lock adds; a line each. Behind all places, at infinity, stands a mark for each offer that was made while others queued and is not
+-- answered yet: owner, inbox; a line each.
 local call, match = redis.call, string.match
+local PLACE_OF = '^([^\n]*)\n([^\n]*)\n'
 -- Waiters that are found gone in a row: the server does nothing else meanwhile.
 local MOST_GONE = 1000
+-- Places among which those of a process that does not answer are looked for.
+local MOST_LATE = 100
 
 -- Adds the answers that are missing. One answer is returned by itself, several as a list. A wrong type is that key's own error. Anything else, such as a demoted server, concerns the connection.
 local function answerAll(replies, count, answer)
@@ -21,8 +25,10 @@ local function answerAll(replies, count, answer)
   return count == 1 and replies[1] or replies
 end
 
--- Not by the count of PUBLISH, which includes those who listen to a pattern.
-local function isGone(inbox) return inbox ~= '' and redis.pcall('PUBSUB', 'NUMSUB', inbox)[2] == 0 end
+-- Not by the count of PUBLISH, which includes those who listen to a pattern. A node of a Cluster knows only its own listeners.
+local function isGone(inbox)
+  return inbox ~= '' and not match(inbox, ':inbox:cluster:') and redis.pcall('PUBSUB', 'NUMSUB', inbox)[2] == 0
+end
 
 -- The same place without its inbox: a waiter may have queued before its inbox was open.
 local function deafOf(place) return (string.gsub(place, '\n[^\n]*', '\n', 1)) end
@@ -49,18 +55,65 @@ local function tell(inbox, owner, key, ms)
   if inbox ~= '' then redis.pcall('PUBLISH', inbox, owner .. '\n' .. key .. (ms and '\n' .. ms or '')) end
 end
 
--- Tells each of the processes that come next when to ask: by then an offer to one that hangs has ended.
+-- Tells each of the processes that come next when to ask: by then an offer to one that hangs has ended. Returns how many wait among those looked at.
 local function tellNext(queue, key, told, ms)
-  local done = {[told] = true}
-  for _, place in ipairs(call('ZRANGE', queue, 0, 7)) do
-    local owner, inbox = match(place, '^([^\n]*)\n([^\n]*)')
-    if not done[inbox] then tell(inbox, owner, key, ms) end
-    done[inbox] = true
+  local done, waiting, others = {[told] = true}, 0, false
+  for from = 0, 8, 8 do
+    -- The rest only where one process has all of the first places.
+    if from > 0 and (others or waiting < 8) then break end
+    for _, place in ipairs(call('ZRANGE', queue, from, from == 0 and 7 or MOST_LATE - 1)) do
+      local owner, inbox = match(place, PLACE_OF)
+      if owner then
+        waiting = waiting + 1
+        if not done[inbox] then
+          others = true
+          tell(inbox, owner, key, ms)
+        end
+        done[inbox] = true
+      end
+    end
   end
+  return waiting
 end
 
 -- After so many that are gone the last one is the likeliest to be there.
 local function tellLast(queue, key)
-  local owner, inbox = match(call('ZRANGE', queue, -1, -1)[1] or '', '^([^\n]*)\n([^\n]*)')
+  local owner, inbox = match(call('ZREVRANGEBYSCORE', queue, '(inf', 0, 'LIMIT', 0, 1)[1] or '', PLACE_OF)
   if owner then tell(inbox, owner, key, 0) end
+end
+
+local function mark(queue, owner, inbox)
+  if inbox ~= '' then call('ZADD', queue, 'inf', owner .. '\n' .. inbox) end
+end
+
+local function marks(queue) return call('ZREVRANGEBYSCORE', queue, 'inf', 'inf') end
+
+-- The owner has answered its offer.
+local function unmark(queue, owner)
+  for _, one in ipairs(marks(queue)) do
+    if match(one, '[^\n]*') == owner then call('ZREM', queue, one) end
+  end
+end
+
+-- Drops the waiters of processes that left an offer unanswered until it ended: it would be the same with each of them. Those that are there after all
+-- join again. One process asks, so that it is there.
+local function dropLate(queue, key, asking, isHeld)
+  local late
+  for _, one in ipairs(marks(queue)) do
+    local owner, inbox = match(one, '^([^\n]*)\n(.*)')
+    if not isHeld or not isHeld(owner) then
+      call('ZREM', queue, one)
+      if inbox ~= asking then
+        late = late or {}
+        late[inbox] = true
+      end
+    end
+  end
+  for _, place in ipairs(late and call('ZRANGE', queue, 0, MOST_LATE - 1) or {}) do
+    local owner, inbox = match(place, PLACE_OF)
+    if late[inbox] then
+      call('ZREM', queue, place)
+      tell(inbox, owner, key, 0)
+    end
+  end
 end

@@ -4,7 +4,8 @@ local PLACE = '^([^\n]*)\n([^\n]*)\n(%d+)'
 
 -- Offers the free lock to the first waiter that is not known to be gone: for a moment, to confirm by asking again. Returns the owner that has it;
 -- '': so many are gone that the next request goes on; nil: nobody waits, or the asker comes first.
-local function offer(lock, queue, asker)
+local function offer(lock, queue, asker, asking)
+  dropLate(queue, lock, asking)
   for _ = 1, MOST_GONE do
     local place = call('ZPOPMIN', queue)[1]
     if not place then return nil end
@@ -13,7 +14,7 @@ local function offer(lock, queue, asker)
     if not isGone(inbox) then
       call('SET', lock, owner, 'PX', ms)
       tell(inbox, owner, lock)
-      tellNext(queue, lock, inbox, ms)
+      if tellNext(queue, lock, inbox, ms) > 0 then mark(queue, owner, inbox) end
       return owner
     end
   end

@@ -6,26 +6,31 @@
 return answerAll({}, #KEYS / 3, function(i)
   local key, fence, queue = KEYS[3 * i - 2], KEYS[3 * i - 1], KEYS[3 * i]
   local owner, ttl, tokens, floor, permits, place, stays, rank, beside = unpack(ARGV, 9 * i - 8, 9 * i)
-  local _, _, _, count, kind = match(place, PLACE)
+  local _, inbox, _, count, kind = match(place, PLACE)
   local other, first, minus = kindOf(key, queue)
   if other and other ~= kind then error('WRONGTYPE ' .. kind .. ': ' .. other) end
   local name, lock, isQueue = kind .. ' ' .. permits, open(key, minus or -1, permits), call('EXISTS', queue) == 1
   if first and first ~= name then call('ZREM', key, first) end
   local held = lock.taken > 0 and call('ZSCORE', key, owner)
   local own = beside ~= '' and call('ZSCORE', key, beside) and permitsOf(lock, beside) or 0
-  local isGuest = false
-  if held then
-    call('ZADD', key, math.max(held, now + ttl), owner)
-  elseif (own > 0 or not isQueue) and lock.taken - own + count <= lock.permits then
-    hold(lock, owner, count, ttl)
-  elseif isQueue or stays == '1' then
-    isGuest = join(queue, place, rank, micros) and stays ~= '1'
-  end
-  local goesOn = isQueue and serve(lock, queue, owner, ttl)
-  -- Who does not stay holds up nobody.
-  if isGuest and call('ZREM', queue, place) == 1 then serve(lock, queue) end
-  close(lock, name)
-
+  local isGuest, goesOn = false, false
+  lock.isChanged = true
+  closing(lock, name, function()
+    if isQueue then
+      if held then unmark(queue, owner) end
+      dropLateOf(lock, queue, inbox)
+    end
+    if held then
+      call('ZADD', key, math.max(held, now + ttl), owner)
+    elseif (own > 0 or not isQueue) and lock.taken - own + count <= lock.permits then
+      hold(lock, owner, count, ttl)
+    elseif isQueue or stays == '1' then
+      isGuest = join(queue, place, rank, micros) and stays ~= '1'
+    end
+    goesOn = isQueue and serve(lock, queue, owner, ttl)
+    -- Who does not stay holds up nobody.
+    if isGuest and call('ZREM', queue, place) == 1 then serve(lock, queue) end
+  end)
   if held or lock.new[owner] then
     if isQueue then leave(queue, place) end
     return reserve(fence, tokens, floor, ttl)

@@ -1,0 +1,70 @@
+// The stores of docs/redis.md, on real servers.
+import { Locks, type LockStore } from 'nestjs-distributed-lock/core';
+import { makeCertificate } from '../support/certificate.js';
+import { freePort } from '../support/free-port.js';
+import { startClusterNode } from '../support/redis-cluster.js';
+import { startSentinel } from '../support/redis-sentinel.js';
+import { startRedis } from '../support/redis-server.js';
+import { storeBehindSentinels, storeOnCluster, storeOverTls, storeThatWaitsForReplicas } from './redis-setups.js';
+
+/** Two processes exclude each other, and one waits for the other. */
+async function expectLocks(open: () => LockStore): Promise<void> {
+  const [mine, theirs] = [open(), open()].map((store) => new Locks(store, { logger: false, shutdownTimeout: 0 })) as [Locks, Locks];
+  try {
+    const lease = await mine.acquire('order:42', { waitTimeout: 5000 });
+    expect(await theirs.tryAcquire('order:42')).toBeNull();
+    const waiting = theirs.acquire('order:42', { waitTimeout: 10_000 });
+    await lease.release();
+    expect((await waiting).fencingToken).toBeGreaterThan(lease.fencingToken!);
+  } finally {
+    await Promise.all([mine.close(), theirs.close()]);
+  }
+}
+
+it('a store behind sentinels locks', async () => {
+  const master = await startRedis({ port: 'free' });
+  const sentinel = await startSentinel({ name: 'locks', master });
+  try {
+    await expectLocks(() => storeBehindSentinels([{ host: '127.0.0.1', port: sentinel.port! }]));
+  } finally {
+    await Promise.all([master.stop(), sentinel.stop()]);
+  }
+});
+
+it('a store on a Cluster locks', async () => {
+  const node = await startClusterNode();
+  try {
+    await expectLocks(() => storeOnCluster([{ host: '127.0.0.1', port: node.port! }]));
+  } finally {
+    await node.stop();
+  }
+});
+
+it('a store that waits for replicas locks, once there is one', async () => {
+  const [master, replica] = await Promise.all([
+    startRedis({ port: 'free' }),
+    startRedis({ port: 'free', args: ['--repl-diskless-sync-delay', '0'] }),
+  ]);
+  try {
+    const open = (): LockStore => storeThatWaitsForReplicas(`redis://127.0.0.1:${master.port}`);
+    const alone = new Locks(open(), { logger: false });
+    await expect(alone.acquire('order:42', { waitTimeout: 0 })).rejects.toThrow('0 of 1 replica has it');
+    await alone.close();
+    await replica.client().replicaof('127.0.0.1', master.port!);
+    await expectLocks(open);
+  } finally {
+    await Promise.all([master.stop(), replica.stop()]);
+  }
+});
+
+it('a store over TLS locks', async () => {
+  const certificate = makeCertificate();
+  const port = await freePort();
+  const server = await startRedis({ args: [...certificate.args, '--tls-port', String(port)] });
+  try {
+    await expectLocks(() => storeOverTls('127.0.0.1', port, certificate.ca));
+  } finally {
+    await server.stop();
+    certificate.remove();
+  }
+});

@@ -1,0 +1,81 @@
+import { eventually } from '../../support/eventually.js';
+import { slotOf } from '../../support/redis-cluster.js';
+import { startCallers } from './cluster-callers.js';
+import { useCluster } from './cluster.setting.js';
+import { endOf, outcomeOf } from './setting.js';
+import { woken } from './waiting.js';
+
+describe('a slot of a Cluster that moves', () => {
+  const on = useCluster();
+  const { setting } = on;
+  const KEY = 'stock:{42}';
+  const OTHERS = ['a:{42}', 'b:{42}', 'c:{42}'];
+
+  /** The slot of these keys, key by key, from the node that has it to the next one. */
+  async function move(where: { at: number }, between: () => Promise<unknown> = () => Promise.resolve()): Promise<void> {
+    const { cluster } = on;
+    const slot = slotOf(KEY);
+    const [from, to] = [cluster.masters[where.at]!, cluster.masters[(where.at + 1) % 3]!];
+    const [source, target] = [from.client(), to.client()];
+    await target.call('CLUSTER', 'SETSLOT', slot, 'IMPORTING', cluster.idOf(from));
+    await source.call('CLUSTER', 'SETSLOT', slot, 'MIGRATING', cluster.idOf(to));
+    for (;;) {
+      await between();
+      const names = (await source.call('CLUSTER', 'GETKEYSINSLOT', slot, 1)) as string[];
+      if (names.length === 0) break;
+      await source.call('MIGRATE', '127.0.0.1', to.port!, names[0]!, 0, 1_000);
+    }
+    for (const node of [target, source, ...cluster.masters.map((each) => each.client())]) {
+      await node.call('CLUSTER', 'SETSLOT', slot, 'NODE', cluster.idOf(to));
+    }
+    where.at = (where.at + 1) % 3;
+  }
+
+  const home = () => ({ at: on.cluster.masters.indexOf(on.cluster.nodeOf(KEY)) });
+
+  it('while 20 callers of 2 processes lock in it shows no error, no two holders, and nobody is left behind (G2, G6)', async () => {
+    const where = home();
+    const keys = [KEY, ...OTHERS];
+    const callers = await startCallers(on, 2, {
+      keys,
+      callers: 10,
+      options: { keyTimeout: 10_000, waitTimeout: 20_000, retryInterval: 100 },
+    });
+    for (let round = 0; round < 3; round++) {
+      const before = await callers.served();
+      await eventually(async () => (await callers.served()) >= before + 50, { within: 20_000 });
+      await move(where);
+    }
+    const before = await callers.served();
+    await eventually(async () => (await callers.served()) >= before + 50, { within: 20_000 });
+    for (const { errors, lost, met, refused } of await callers.stop())
+      expect({ errors, lost, met, refused }).toEqual({ errors: [], lost: 0, met: 0, refused: 0 });
+    while (where.at !== home().at) await move(where);
+    expect(await setting.redis.exists(...keys.flatMap((key) => [key, `${key}::queue`]))).toBe(0);
+  }, 60_000);
+
+  it.each([
+    ['own', 2_000],
+    ['lent', 6_000],
+  ])(
+    'costs no lease in it, however long it takes: each is renewed where it is, with a client that is %s (G4)',
+    async (whose, keyTimeout) => {
+      const where = home();
+      const locks = whose === 'own' ? on.locks() : on.borrowed();
+      const lost = jest.fn();
+      locks.on('lost', lost);
+      const leases = await Promise.all([KEY, ...OTHERS].map((key) => locks.acquire(key, { ...woken, keyTimeout })));
+      await move(where, async () => {
+        const ends = leases.map((lease) => endOf(lease));
+        await eventually(() => leases.every((lease, i) => endOf(lease) > ends[i]! + 200), { within: 10_000 });
+      });
+      expect(lost).not.toHaveBeenCalled();
+      const next = outcomeOf(on.locks().acquire(KEY, { keyTimeout: 10_000, waitTimeout: 10_000 }));
+      expect(await Promise.all(leases.map((lease) => lease.release()))).toEqual(leases.map(() => true));
+      const { value } = await next;
+      await value!.release();
+      while (where.at !== home().at) await move(where);
+    },
+    90_000,
+  );
+});

@@ -1,0 +1,171 @@
+import { LockConfigError, LockLostError, StoreError, type Locks } from 'nestjs-distributed-lock/core';
+import { eventually } from '../../support/eventually.js';
+import { freePort } from '../../support/free-port.js';
+import { startRedis, type RedisServer } from '../../support/redis-server.js';
+import { deposit } from './account.js';
+import { outcomeOf, SLACK, useRedis } from './setting.js';
+
+const KEY = 'order:42';
+const REQUEST_TIMEOUT = 600;
+const once = { keyTimeout: 20_000, waitTimeout: 0 };
+
+const SYNC_AT_ONCE = ['--repl-diskless-sync-delay', '0'];
+const setting = useRedis({ port: 'free', args: SYNC_AT_ONCE });
+let replica: RedisServer;
+
+beforeAll(async () => void (replica = await startRedis({ port: 'free', args: SYNC_AT_ONCE })));
+afterAll(() => replica.stop());
+beforeEach(() => follow());
+afterEach(() => replica.resume());
+
+async function follow(): Promise<void> {
+  const redis = replica.client();
+  await redis.replicaof('127.0.0.1', setting.server.port!);
+  await eventually(async () => /slave0:.*state=online/.test(await setting.redis.info('replication')), { within: 10_000 });
+  redis.disconnect();
+}
+
+const FORMS: Record<string, (replicaAcks: number) => Locks> = {
+  'a client of its own': (replicaAcks) =>
+    setting.locks({ options: setting.server.connection, requestTimeout: REQUEST_TIMEOUT, replicaAcks }),
+  'a client that it borrows': (replicaAcks) => setting.locks({ client: setting.client(), requestTimeout: REQUEST_TIMEOUT, replicaAcks }),
+};
+
+describe.each(Object.entries(FORMS))('a store of %s with replicaAcks', (_, open) => {
+  it('grants what all replicas have, and nothing else', async () => {
+    const locks = open(1);
+    for (const lock of [locks.mutex(KEY), locks.semaphore('room', { permits: 2 }), locks.readWriteLock('page').write]) {
+      await lock.using(() => undefined, once);
+      await replica.pause();
+      const { error, took } = await outcomeOf(lock.acquire(once));
+      expect(error).toBeInstanceOf(StoreError);
+      expect(error).toMatchObject({ transient: true, message: expect.stringContaining('0 of 1 replica has it') });
+      expect(took).toBeLessThan(REQUEST_TIMEOUT + SLACK);
+      // What was not acknowledged is released.
+      await eventually(async () => expect(await setting.keys()).not.toContain(lock.key), { within: 2 * REQUEST_TIMEOUT });
+      await replica.resume();
+      await lock.using(() => undefined, { keyTimeout: 20_000, waitTimeout: 5000 });
+    }
+  });
+
+  it('goes on waiting until the replicas are back', async () => {
+    const locks = open(1);
+    await replica.pause();
+    const call = locks.acquire(KEY, { keyTimeout: 20_000, waitTimeout: 20_000, retryInterval: 100 });
+    await new Promise((resolve) => setTimeout(resolve, 2 * REQUEST_TIMEOUT));
+    await replica.resume();
+    const [lease, copy] = [await call, replica.client()];
+    await eventually(async () => expect(await copy.get(KEY)).toBe(lease.owner));
+    expect(await lease.release()).toBe(true);
+  });
+
+  it('reports contention as contention, with the replicas away too', async () => {
+    const [locks, other] = [open(1), setting.own()];
+    const lease = await other.acquire(KEY, once);
+    await replica.pause();
+    expect(await locks.tryAcquire(KEY, once)).toBeNull();
+    await expect(locks.acquire(KEY, { ...once, waitTimeout: 300 })).rejects.toMatchObject({ code: 'LOCK_TIMEOUT' });
+    await lease.release();
+  });
+
+  it('counts a lease from the last renewal that the replicas have (G3)', async () => {
+    const locks = open(1);
+    const lease = await locks.acquire(KEY, { keyTimeout: 1500, waitTimeout: 0 });
+    await eventually(() => expect(lease.remaining()).toBeLessThan(1000), { every: 1 });
+    // A renewal has come through.
+    await eventually(() => expect(lease.remaining()).toBeGreaterThan(1200), { every: 1 });
+    await replica.pause();
+    const lost = new Promise<unknown>((resolve) => lease.signal.addEventListener('abort', () => resolve(lease.signal.reason)));
+    expect(await lost).toBeInstanceOf(LockLostError);
+    // The master itself has renewed it all the time.
+    expect(await setting.redis.get(KEY)).toBe(lease.owner);
+    await lease.release();
+  });
+
+  it('answers a thousand callers with few WAITs', async () => {
+    const locks = open(1);
+    await locks.using('warm-up', () => undefined, once);
+    await setting.redis.config('RESETSTAT');
+    const leases = await Promise.all(Array.from({ length: 1000 }, (_, index) => locks.acquire(`${KEY}:${index}`, once)));
+    const [, waits] = /cmdstat_wait:calls=(\d+)/.exec(await setting.redis.info('commandstats'))!;
+    expect(Number(waits)).toBeLessThanOrEqual(4);
+    await Promise.all(leases.map((lease) => lease.release()));
+  });
+});
+
+it('a store without replicaAcks sends no WAIT and has no second connection', async () => {
+  const locks = setting.own(setting.server.connection);
+  await setting.redis.config('RESETSTAT');
+  const before = Number(/connected_clients:(\d+)/.exec(await setting.redis.info('clients'))![1]);
+  await locks.using(KEY, () => undefined, once);
+  expect(await setting.redis.info('commandstats')).not.toContain('cmdstat_wait:');
+  expect(Number(/connected_clients:(\d+)/.exec(await setting.redis.info('clients'))![1])).toBe(before + 1);
+});
+
+it('a release is not held up by the WAIT of another key', async () => {
+  const locks = FORMS['a client of its own']!(1);
+  const lease = await locks.acquire(KEY, once);
+  await replica.pause();
+  const other = locks.tryAcquire('other', once).catch((error: unknown) => error);
+  const order: string[] = [];
+  await Promise.all([other.then(() => order.push('other')), lease.release().then(() => order.push('release'))]);
+  expect(order).toEqual(['release', 'other']);
+});
+
+it('a server without WAIT is a LockConfigError at the first grant, which names the option', async () => {
+  const bare = await startRedis({ args: ['--rename-command', 'WAIT', ''] });
+  setting.finally(() => bare.stop());
+  const locks = setting.locks({ options: bare.connection, replicaAcks: 1 });
+  const { error, took } = await outcomeOf(locks.acquire(KEY, { keyTimeout: 20_000, waitTimeout: 10_000 }));
+  expect(error).toBeInstanceOf(LockConfigError);
+  expect(error).toMatchObject({ message: expect.stringContaining('"replicaAcks"') });
+  expect(took).toBeLessThan(5000);
+  const redis = bare.client();
+  await eventually(async () => expect(await redis.exists(KEY)).toBe(0));
+});
+
+describe('a master that dies with what its replica does not have', () => {
+  /** One takes the key at the master that is cut off, which dies; another one at the replica, which is promoted. Both add 1 to the deposit. */
+  async function failover(replicaAcks: number): Promise<{ first: unknown; written: string[]; balance: number }> {
+    const [master, next] = (await Promise.all([1, 2].map(() => startRedis({ port: 'free', args: SYNC_AT_ONCE })))) as [
+      RedisServer,
+      RedisServer,
+    ];
+    setting.finally(() => Promise.all([master.stop(), next.stop()]));
+    const [old, redis] = [master.client(), next.client()];
+    await redis.replicaof('127.0.0.1', master.port!);
+    await eventually(async () => /slave0:.*state=online/.test(await old.info('replication')), { within: 10_000 });
+    // The replica keeps what it has, and gets nothing more.
+    await redis.replicaof('127.0.0.1', await freePort());
+    const open = (server: RedisServer, acks: number): Locks =>
+      setting.locks({ options: server.connection, requestTimeout: REQUEST_TIMEOUT, replicaAcks: acks });
+    const [one, two] = [open(master, replicaAcks), open(next, 0)];
+    const first = await one.acquire(KEY, once).catch((error: unknown) => error as StoreError);
+    await master.kill();
+    await redis.replicaof('NO', 'ONE');
+    const second = await two.acquire(KEY, once);
+    const written: string[] = [];
+    const add = async (token: number): Promise<void> => {
+      const balance = await deposit.read(setting.redis);
+      written.push(await deposit.write(setting.redis, balance + 1, token));
+    };
+    await add(second.fencingToken!);
+    if (!(first instanceof Error)) await add(first.fencingToken!);
+    await master.restart();
+    return { first, written, balance: await deposit.read(setting.redis) };
+  }
+
+  it('had not granted it, with replicaAcks', async () => {
+    const { first, written, balance } = await failover(1);
+    expect(first).toBeInstanceOf(StoreError);
+    expect(written).toEqual(['written']);
+    expect(balance).toBe(1);
+  });
+
+  it('had granted it, without: two hold the key, and the fencing token keeps the first one out (G2)', async () => {
+    const { first, written, balance } = await failover(0);
+    expect(first).toMatchObject({ key: KEY });
+    expect(written).toEqual(['written', 'refused']);
+    expect(balance).toBe(1);
+  });
+});
