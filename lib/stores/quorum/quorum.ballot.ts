@@ -4,10 +4,7 @@ import type { RequestDeadlines } from '../../core/store/request-deadlines.js';
 import { now } from '../../core/util/clock.js';
 import type { Member } from './quorum.member.js';
 import { Poll, type OpenPoll } from './quorum.poll.js';
-import { acquireOutcome, type AcquireOutcome, type Vote } from './quorum.votes.js';
-
-/** Microseconds. */
-const HEADROOM = 1000;
+import { acquireOutcome, tokenOf, type AcquireOutcome, type Vote } from './quorum.votes.js';
 
 /** What a ballot is held with. */
 export interface Electorate {
@@ -27,9 +24,11 @@ export class Ballot {
   private readonly poll: Poll<AcquireReply, BallotResult>;
   /** The members that have, or may have, granted the key. */
   private readonly grants = new Set<number>();
+  /** The first token of each member. */
+  private readonly firsts: (number | null | undefined)[] = [];
+  /** The members that were asked for a larger token: once, so that a ballot has an end whatever they answer. */
+  private readonly raised = new Set<number>();
   private result: BallotResult | undefined;
-
-  private readonly beganAt = now();
 
   /** @param isHeld whether the owner has not given the key back since it was granted. */
   constructor(
@@ -54,21 +53,24 @@ export class Ballot {
   }
 
   private outcomeOf(votes: readonly Vote<AcquireReply>[]): BallotResult | undefined {
-    const outcome = acquireOutcome(votes);
-    if (outcome.kind === 'raise') this.raise(outcome.token);
-    else if (outcome.kind !== 'open') return outcome;
+    const outcome = acquireOutcome(votes, this.firsts);
+    if (outcome.kind === 'open') return undefined;
+    if (outcome.kind !== 'raise') return outcome;
+    if (this.poll.isOver) return { kind: 'silent' };
+    this.raise(outcome.token);
     return undefined;
   }
 
-  /**
-   * A token counts when a majority has recorded it. The clock of a member has gone on meanwhile, and it would give a larger one: so a later one is asked
-   * for, by twice the time that has passed. A reader gets the token that is there.
-   */
+  /** A later first token can only make the token smaller that is to be recorded. */
   private raise(token: number): void {
-    const floor = this.electorate.isReader ? token : token + Math.ceil(2000 * (now() - this.beganAt)) + HEADROOM;
-    const smaller = [...this.electorate.members.keys()].filter((index) => isBelow(this.votes[index], floor));
+    const smaller = [...this.electorate.members.keys()].filter((index) => this.isBelow(index, token));
     this.poll.reopen(smaller);
-    for (const index of smaller) this.ask(index, floor);
+    for (const index of smaller) this.askForLarger(index, token);
+  }
+
+  private askForLarger(index: number, token: number): void {
+    this.raised.add(index);
+    this.ask(index, token);
   }
 
   private ask(index: number, floor: number): void {
@@ -92,6 +94,7 @@ export class Ballot {
   }
 
   private answered(index: number, vote: AcquireReply | LockError): void {
+    this.firsts[index] ??= tokenOf(vote);
     this.poll.vote(index, vote);
     if (this.result) this.settle(index, vote);
   }
@@ -105,10 +108,15 @@ export class Ballot {
     } else if (isReply(vote) && !vote.granted) {
       // Its place would be offered the key, which nobody waits for any more.
       if (request.queue) this.leave(index);
-    } else if (isBelow(vote, result.token ?? 0) && this.isHeld()) {
+    } else if (this.isBelow(index, result.token ?? 0, vote) && this.isHeld()) {
       // It may become one of the majority.
-      this.ask(index, result.token ?? 0);
+      this.askForLarger(index, result.token ?? 0);
     }
+  }
+
+  /** Whether the member has granted a smaller token, and was not asked for a larger one. */
+  private isBelow(index: number, token: number, vote = this.votes[index]): boolean {
+    return !this.raised.has(index) && (tokenOf(vote) ?? token) < token;
   }
 
   private leave(index: number): void {
@@ -120,9 +128,4 @@ export class Ballot {
 
 function isReply(vote: Vote<AcquireReply>): vote is AcquireReply {
   return vote !== undefined && !(vote instanceof LockError);
-}
-
-/** Whether the member has granted a smaller token. */
-function isBelow(vote: Vote<AcquireReply>, token: number): boolean {
-  return isReply(vote) && vote.granted && vote.token !== null && vote.token < token;
 }

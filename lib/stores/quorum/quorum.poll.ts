@@ -16,6 +16,8 @@ export class Poll<Reply, Outcome> extends OpenPoll {
   readonly votes: Vote<Reply>[];
   readonly decided: Promise<Outcome>;
   isDecided = false;
+  /** Whether its time has run out, also that of a {@link reopen}. The outcome has to be certain then. */
+  isOver = false;
   private isReopened = false;
   private resolve!: (outcome: Outcome) => void;
 
@@ -57,6 +59,7 @@ export class Poll<Reply, Outcome> extends OpenPoll {
 
   late(): void {
     this.deadlines.end(this);
+    this.isOver = this.isReopened;
     for (const [index, member] of this.members.entries()) {
       if (this.votes[index] !== undefined) continue;
       member.isUp = false;

@@ -14,7 +14,7 @@ export type Refusal = Extract<AcquireReply, { granted: false }>;
 /** What the votes on an acquire amount to, as soon as that is certain. */
 export type AcquireOutcome =
   | { readonly kind: 'open' }
-  /** The members that have granted a smaller token must record this one before it counts. */
+  /** Members that have granted a smaller token must record this one, or a larger one, before it counts. */
   | { readonly kind: 'raise'; readonly token: number }
   | { readonly kind: 'granted'; readonly token: number | null }
   /** `isSplit`: members have granted the key to this owner, and no other owner has it from a majority. */
@@ -25,10 +25,12 @@ export type AcquireOutcome =
   | { readonly kind: 'silent' };
 
 /**
- * A token counts when a majority has recorded it: then any later majority has a member that gives a larger one. So the largest token of the votes is
- * the one, once a majority has granted it.
+ * The token is no smaller than the first ones of a majority, and a majority has recorded it or a larger one. So any later majority has a member that
+ * gives a larger token among its first ones, and what it agrees on is larger. The median of all first tokens needs no second trip.
+ *
+ * @param firsts what each member gave when it was asked first, also if it is asked once more now.
  */
-export function acquireOutcome(votes: readonly Vote<AcquireReply>[]): AcquireOutcome {
+export function acquireOutcome(votes: readonly Vote<AcquireReply>[], firsts = votes.map(tokenOf)): AcquireOutcome {
   const majority = majorityOf(votes.length);
   const tokens: (number | null)[] = [];
   const refusals: Refusal[] = [];
@@ -45,8 +47,8 @@ export function acquireOutcome(votes: readonly Vote<AcquireReply>[]): AcquireOut
   }
   if (tokens.length >= majority) {
     if (tokens.includes(null)) return { kind: 'granted', token: null };
-    const token = Math.max(...(tokens as number[]));
-    const recorded = tokens.filter((each) => each === token).length;
+    const token = firsts.filter((each) => typeof each === 'number').sort((a, b) => a - b)[majority - 1] as number;
+    const recorded = tokens.filter((each) => (each as number) >= token).length;
     return { kind: recorded >= majority ? 'granted' : 'raise', token };
   }
   if (tokens.length + open >= majority) return { kind: 'open' };
@@ -58,6 +60,11 @@ export function acquireOutcome(votes: readonly Vote<AcquireReply>[]): AcquireOut
   const remaining = nthSmallest([...tokens.map(() => 0), ...refusals.map((each) => each.remaining)], majority - 1);
   const ahead = Math.max(0, ...refusals.map((each) => each.ahead));
   return { kind: 'taken', reply: { granted: false, remaining, holder, ahead }, isSplit: tokens.length > 0 && count < majority };
+}
+
+/** The token that a member has granted; `null`: it has none. */
+export function tokenOf(vote: Vote<AcquireReply>): number | null | undefined {
+  return vote && 'granted' in vote && vote.granted ? vote.token : undefined;
 }
 
 /** The outcome of a request that each member answers with one of two words; the first one needs a majority. `undefined`: not certain yet. */
