@@ -26,8 +26,8 @@ export class Ballot {
   private readonly grants = new Set<number>();
   /** The first token of each member. */
   private readonly firsts: (number | null | undefined)[] = [];
-  /** The members that were asked for a larger token: once, so that a ballot has an end whatever they answer. */
-  private readonly raised = new Set<number>();
+  /** The smallest token that each member was asked for last. None is asked for the same once more: a ballot has an end, whatever they answer. */
+  private readonly floors: number[] = [];
   private result: BallotResult | undefined;
 
   /** @param isHeld whether the owner has not given the key back since it was granted. */
@@ -48,7 +48,8 @@ export class Ballot {
   async hold(): Promise<BallotResult> {
     for (const index of this.electorate.members.keys()) this.ask(index, this.request.floor ?? 0);
     const result = (this.result = await this.poll.decided);
-    for (const index of this.electorate.members.keys()) this.settle(index);
+    // Nobody can have given the key back yet.
+    for (const index of this.electorate.members.keys()) this.settle(index, this.votes[index], true);
     return result;
   }
 
@@ -61,21 +62,17 @@ export class Ballot {
     return undefined;
   }
 
-  /** A later first token can only make the token smaller that is to be recorded. */
+  /** A first token that comes later can only make the one smaller that is to be recorded. */
   private raise(token: number): void {
     const smaller = [...this.electorate.members.keys()].filter((index) => this.isBelow(index, token));
     this.poll.reopen(smaller);
-    for (const index of smaller) this.askForLarger(index, token);
-  }
-
-  private askForLarger(index: number, token: number): void {
-    this.raised.add(index);
-    this.ask(index, token);
+    for (const index of smaller) this.ask(index, token);
   }
 
   private ask(index: number, floor: number): void {
     const member = this.electorate.members[index] as Member;
     const driver = this.electorate.driverOf(member);
+    this.floors[index] = floor;
     const sentAt = now();
     member
       .inOrder(this.request, () => driver.acquire({ ...this.request, floor }))
@@ -96,11 +93,11 @@ export class Ballot {
   private answered(index: number, vote: AcquireReply | LockError): void {
     this.firsts[index] ??= tokenOf(vote);
     this.poll.vote(index, vote);
-    if (this.result) this.settle(index, vote);
+    if (this.result) this.settle(index, vote, this.isHeld());
   }
 
   /** What becomes of a vote when the result is known. A later request of the same owner takes care of it, if there is one. */
-  private settle(index: number, vote = this.votes[index]): void {
+  private settle(index: number, vote: Vote<AcquireReply>, isHeld: boolean): void {
     const { result, request, electorate } = this;
     if ((electorate.members[index] as Member).isAsked(request)) return;
     if (result?.kind !== 'granted') {
@@ -108,15 +105,15 @@ export class Ballot {
     } else if (isReply(vote) && !vote.granted) {
       // Its place would be offered the key, which nobody waits for any more.
       if (request.queue) this.leave(index);
-    } else if (this.isBelow(index, result.token ?? 0, vote) && this.isHeld()) {
+    } else if (this.isBelow(index, result.token ?? 0, vote) && isHeld) {
       // It may become one of the majority.
-      this.askForLarger(index, result.token ?? 0);
+      this.ask(index, result.token ?? 0);
     }
   }
 
-  /** Whether the member has granted a smaller token, and was not asked for a larger one. */
+  /** Whether the member has granted a smaller token, and was not asked for this one. */
   private isBelow(index: number, token: number, vote = this.votes[index]): boolean {
-    return !this.raised.has(index) && (tokenOf(vote) ?? token) < token;
+    return (this.floors[index] as number) < token && (tokenOf(vote) ?? token) < token;
   }
 
   private leave(index: number): void {

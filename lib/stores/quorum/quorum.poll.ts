@@ -43,9 +43,8 @@ export class Poll<Reply, Outcome> extends OpenPoll {
   }
 
   vote(index: number, vote: Vote<Reply>): void {
-    if (this.isDecided) return;
     this.votes[index] = vote;
-    this.count();
+    if (!this.isDecided) this.count();
   }
 
   /** These members are asked once more. The first time, they have a memberTimeout for it. */

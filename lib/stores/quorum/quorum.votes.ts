@@ -47,9 +47,9 @@ export function acquireOutcome(votes: readonly Vote<AcquireReply>[], firsts = vo
   }
   if (tokens.length >= majority) {
     if (tokens.includes(null)) return { kind: 'granted', token: null };
-    const token = firsts.filter((each) => typeof each === 'number').sort((a, b) => a - b)[majority - 1] as number;
-    const recorded = tokens.filter((each) => (each as number) >= token).length;
-    return { kind: recorded >= majority ? 'granted' : 'raise', token };
+    const floor = nth(firsts, majority - 1);
+    const token = nth(tokens, tokens.length - majority);
+    return token >= floor ? { kind: 'granted', token } : { kind: 'raise', token: floor };
   }
   if (tokens.length + open >= majority) return { kind: 'open' };
   if (tokens.length + refusals.length + misuses + open < majority) return { kind: 'silent' };
@@ -91,18 +91,16 @@ export function checkOutcome(replies: readonly CheckReply[], count: number, isWa
   const isFree = replies.length - held.length >= majority;
   const state = isHeld ? 'held' : isWaiting || numberOf('queued') > 0 ? 'queued' : isFree ? 'free' : 'taken';
   if (isFree) return { state, remaining: 0, holder: null, token: null };
-  // The lease lasts as long as a majority has it; what a member without the lease has for a token does not count.
   const own = replies.filter((reply) => reply.holder === holder);
-  const last = Math.max(0, own.length - majority);
-  const tokens = own.map(({ token }) => token).sort((a, b) => (a ?? 0) - (b ?? 0));
+  const ends = own.map((reply) => reply.remaining);
+  const tokens = own.flatMap(({ token }) => token ?? []);
   return {
     state,
-    remaining: nthSmallest(
-      own.map((reply) => reply.remaining),
-      last,
-    ),
+    // The lease lasts as long as a majority has it.
+    remaining: nthSmallest(ends, Math.max(0, own.length - majority)),
     holder,
-    token: tokens[last] ?? null,
+    // Members may have recorded a larger one than that of the lease.
+    token: tokens.length > 0 ? Math.min(...tokens) : null,
   };
 }
 
@@ -110,6 +108,11 @@ export function checkOutcome(replies: readonly CheckReply[], count: number, isWa
 export function finalError(votes: readonly Vote<unknown>[]): StoreError | undefined {
   const errors = votes.filter((vote): vote is StoreError => vote instanceof StoreError && !vote.transient);
   return errors.length > votes.length - majorityOf(votes.length) ? errors[0] : undefined;
+}
+
+/** By size, from 0. */
+function nth(tokens: readonly (number | null | undefined)[], n: number): number {
+  return tokens.filter((token) => typeof token === 'number').sort((a, b) => a - b)[n] as number;
 }
 
 function mostNamed(replies: readonly { readonly holder: string | null }[]): { holder: string | null; count: number } {

@@ -121,6 +121,34 @@ it('a token counts only when a majority has recorded it, whatever the clocks of 
   }
 });
 
+it.each([[[0, 2, 1, 0, 1, 2]], [[0, 1, 0, 2, 1, 0]], [[2, 0, 1, 1, 0, 2]]])(
+  'an acquire ends after two questions to each member, whatever the order of the answers: %j',
+  async (order) => {
+    let asked = 0;
+    const answers: (() => void)[][] = [[], [], []];
+    // Their clocks go on by a second for each request.
+    const members = three().map((store, index) =>
+      altered(store, (real) => ({
+        acquire: (wanted) => {
+          const token = (wanted.floor ?? 0) + 1_000_000 * ++asked;
+          return new Promise((resolve) => answers[index]!.push(() => void real.acquire({ ...wanted, floor: token }).then(resolve)));
+        },
+      })),
+    );
+    const { mutex } = quorumStore(members, { quarantine: 0, memberTimeout: 2000 });
+    const reply = mutex.acquire(request);
+    let hasReply = false;
+    void reply.then(() => (hasReply = true));
+    for (let turn = 0; turn < 60; turn++) {
+      await new Promise(setImmediate);
+      answers[order[turn % order.length]!]!.shift()?.();
+    }
+    expect(hasReply).toBe(true);
+    expect(await reply).toMatchObject({ granted: true });
+    expect(asked).toBeLessThanOrEqual(6);
+  },
+);
+
 it('a yes that comes after the outcome is given back', async () => {
   const answers: (() => void)[] = [];
   const [one, two, late] = three() as [LockStore, LockStore, LockStore];
