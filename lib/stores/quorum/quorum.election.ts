@@ -16,8 +16,13 @@ const MOST_DOUBLINGS = 6;
 export class Election {
   /** Rounds in which no owner had a majority, and this one had votes. */
   splitVotes = 0;
-  /** Microseconds by which the clock of a member was ahead of ours, at most. With it, all members usually give the token that is asked for. */
+  /**
+   * Microseconds by which the clock of a member was ahead of ours, at most. With it, all members usually give the token that is asked for. What a slow
+   * request adds stays: tokens that are up to LONGEST_TRIP ahead do no harm.
+   */
   private lead = FIRST_LEAD;
+  /** Microseconds since 1970 at the zero of the monotonic clock: a whole millisecond would ask for the same token again, which takes the server longer. */
+  private readonly zero = dateOf(0) * 1000;
 
   /** @param requestTimeout milliseconds until an acquire must be answered. */
   constructor(
@@ -47,12 +52,16 @@ export class Election {
 
   /** A hint that spares the second trip: no token rests on our clock. */
   private floorOf({ floor = 0 }: AcquireRequest): number {
-    return this.electorate.isReader ? floor : Math.max(floor, dateOf(now()) * 1000 + this.lead);
+    return this.electorate.isReader ? floor : Math.max(floor, this.microsAt(now()) + this.lead);
+  }
+
+  private microsAt(time: number): number {
+    return this.zero + Math.ceil(time * 1000);
   }
 
   private learn(votes: readonly Vote<AcquireReply>[], sentAt: number): void {
     if (this.electorate.isReader || now() > sentAt + LONGEST_TRIP) return;
-    const micros = dateOf(sentAt) * 1000;
+    const micros = this.microsAt(sentAt);
     for (const vote of votes) {
       if (vote && 'granted' in vote && vote.granted && vote.token !== null) this.lead = Math.max(this.lead, vote.token - micros);
     }
