@@ -12,9 +12,10 @@ import type {
 import { RequestDeadlines } from '../../core/store/request-deadlines.js';
 import { isSettledWithin } from '../../core/util/clock.js';
 import { Election, outageOf } from './quorum.election.js';
-import { idOf, sent, type Member } from './quorum.member.js';
+import { HeldLeases } from './quorum.held.js';
+import { sent, type Member } from './quorum.member.js';
 import { Poll, type OpenPoll } from './quorum.poll.js';
-import { Renewals, type Held } from './quorum.renewals.js';
+import { Renewals } from './quorum.renewals.js';
 import { TURN, Turns } from './quorum.turns.js';
 import { checkOutcome, majorityOf, wordOutcome } from './quorum.votes.js';
 import { QuorumWakeUps } from './quorum.wakeups.js';
@@ -38,8 +39,7 @@ export class QuorumDriver implements LeaseDriver {
   private readonly deadlines: RequestDeadlines<OpenPoll>;
   private readonly turns: Turns;
   private readonly renewals: Renewals;
-  /** What this process holds. */
-  private readonly held = new Map<string, Held>();
+  private readonly held = new HeldLeases();
 
   constructor(
     private readonly setting: QuorumSetting,
@@ -59,17 +59,15 @@ export class QuorumDriver implements LeaseDriver {
   }
 
   async acquire({ yields, ...request }: AcquireRequest): Promise<AcquireReply> {
-    const { key, owner, ttl, tokens, queue, share } = request;
+    const { key, ttl, tokens, queue, share } = request;
     this.checkLength(key, ttl);
-    const id = idOf(key, owner);
     const yielded = yields === undefined ? undefined : await this.release({ key, owner: yields, keepFor: 0 }).catch(() => undefined);
     // Who has the key reads beside itself, and who asks once more does not wait for the turn of another one.
-    const waits = queue && share?.beside === undefined && !this.held.has(id);
+    const waits = queue && share?.beside === undefined && !this.held.has(request);
     const refusal = waits ? await this.turns.ask(request) : undefined;
-    const reply = refusal ?? (await this.election.elect(request, () => this.held.has(id)));
+    const reply = refusal ?? (await this.election.elect(request, () => this.held.has(request)));
     if (reply.granted) {
-      const lastToken = Math.max(this.held.get(id)?.lastToken ?? 0, reply.token === null ? 0 : reply.token + tokens - 1);
-      this.held.set(id, { lastToken, share });
+      this.held.granted(request, ttl, reply.token === null ? 0 : reply.token + tokens - 1, share);
       void this.turns.end(request);
     }
     return yielded ? { ...reply, yielded } : reply;
@@ -85,13 +83,13 @@ export class QuorumDriver implements LeaseDriver {
   }
 
   release(request: ReleaseRequest): Promise<'released' | 'lost'> {
-    this.held.delete(idOf(request.key, request.owner));
+    this.held.delete(request);
     return this.ask(request, 'released', 'lost', (driver) => driver.release(request));
   }
 
   async leave({ key, owner }: Tenancy): Promise<void> {
     const tenancy = { key, owner };
-    this.held.delete(idOf(key, owner));
+    this.held.delete(tenancy);
     const ended = this.turns.end(tenancy);
     await this.ask(tenancy, 'left', 'stayed', (driver) => driver.leave(tenancy).then(() => 'left'));
     if (ended) await isSettledWithin(this.setting.memberTimeout, ended);

@@ -1,16 +1,10 @@
-import type { LeaseDriver, RenewRequest, Share } from '../../core/store/lease-driver.js';
+import type { LeaseDriver, RenewRequest } from '../../core/store/lease-driver.js';
 import type { RequestDeadlines } from '../../core/store/request-deadlines.js';
 import { outageOf } from './quorum.election.js';
-import { idOf, type Member } from './quorum.member.js';
+import type { HeldLeases } from './quorum.held.js';
+import type { Member } from './quorum.member.js';
 import { Poll, type OpenPoll } from './quorum.poll.js';
 import { wordOutcome } from './quorum.votes.js';
-
-/** A lease that a majority has granted. */
-export interface Held {
-  /** The last one that was reserved; 0: there is none. */
-  readonly lastToken: number;
-  readonly share: Share | undefined;
-}
 
 type Word = 'renewed' | 'lost';
 
@@ -20,7 +14,7 @@ export class Renewals {
     private readonly members: readonly Member[],
     private readonly driverOf: (member: Member) => LeaseDriver,
     private readonly deadlines: RequestDeadlines<OpenPoll>,
-    private readonly held: Map<string, Held>,
+    private readonly held: HeldLeases,
   ) {}
 
   renew(batch: readonly RenewRequest[]): Promise<Word>[] {
@@ -37,7 +31,7 @@ export class Renewals {
   }
 
   private async renewal(request: RenewRequest, answers: readonly Promise<Word>[]): Promise<Word> {
-    const { key, owner } = request;
+    const { key, ttl } = request;
     const poll = new Poll<Word, Word | 'silent'>(key, this.members, this.deadlines, (votes) => wordOutcome(votes, 'renewed', 'lost'));
     for (const [index, answer] of answers.entries()) {
       poll.add(index, answer);
@@ -50,7 +44,8 @@ export class Renewals {
     }
     const outcome = await poll.decided;
     if (outcome === 'silent') throw outageOf(key, poll.votes);
-    if (outcome === 'lost') this.held.delete(idOf(key, owner));
+    if (outcome === 'lost') this.held.delete(request);
+    else this.held.renewed(request, ttl);
     return outcome;
   }
 
@@ -59,7 +54,7 @@ export class Renewals {
    * need one of these members.
    */
   private restore(index: number, { key, owner, ttl }: RenewRequest): void {
-    const lease = this.held.get(idOf(key, owner));
+    const lease = this.held.get({ key, owner });
     if (!lease) return;
     const member = this.members[index] as Member;
     const { lastToken: floor, share } = lease;
