@@ -2,10 +2,12 @@ import { LockError, ownCopyOf, QuorumError, StoreError } from '../../core/model/
 import type { AcquireReply, AcquireRequest } from '../../core/store/lease-driver.js';
 import { after, dateOf, now } from '../../core/util/clock.js';
 import { Ballot, type Electorate } from './quorum.ballot.js';
-import { finalError, type Vote } from './quorum.votes.js';
+import { finalError, tokenOf, type Vote } from './quorum.votes.js';
 
 /** Microseconds by which tokens are asked for ahead of our clock at first: what a request may take. */
 const FIRST_LEAD = 5_000;
+/** Microseconds by which the lead shrinks with each token that was not too small: what a slow request, or another process, added to it passes. */
+const DECAY = 10;
 /** A reply that took more milliseconds says nothing about the clock of its member. */
 const LONGEST_TRIP = 50;
 /** Milliseconds, doubled for each round. */
@@ -16,10 +18,7 @@ const MOST_DOUBLINGS = 6;
 export class Election {
   /** Rounds in which no owner had a majority, and this one had votes. */
   splitVotes = 0;
-  /**
-   * Microseconds by which the clock of a member was ahead of ours, at most. With it, all members usually give the token that is asked for. What a slow
-   * request adds stays: tokens that are up to LONGEST_TRIP ahead do no harm.
-   */
+  /** Microseconds by which a member was ahead of our clock. With it, all members usually give the token that is asked for. */
   private lead = FIRST_LEAD;
   /** Microseconds since 1970 at the zero of the monotonic clock: a whole millisecond would ask for the same token again, which takes the server longer. */
   private readonly zero = dateOf(0) * 1000;
@@ -37,9 +36,10 @@ export class Election {
     const lastRound = now() + this.requestTimeout - 2 * electorate.deadlines.requestTimeout;
     for (let round = 0; ; round++) {
       const sentAt = now();
-      const ballot = new Ballot(electorate, { ...request, floor: this.floorOf(request) }, isHeld);
+      const floor = this.floorOf(request, sentAt);
+      const ballot = new Ballot(electorate, { ...request, floor }, isHeld);
       const result = await ballot.hold();
-      this.learn(ballot.votes, sentAt);
+      this.learn(ballot.votes, floor, sentAt);
       if (result.kind === 'granted') return { granted: true, token: result.token };
       if (result.kind === 'misused') throw ownCopyOf(result.error, request.key);
       if (result.kind === 'silent') throw outageOf(request.key, ballot.votes);
@@ -51,20 +51,19 @@ export class Election {
   }
 
   /** A hint that spares the second trip: no token rests on our clock. */
-  private floorOf({ floor = 0 }: AcquireRequest): number {
-    return this.electorate.isReader ? floor : Math.max(floor, this.microsAt(now()) + this.lead);
+  private floorOf({ floor = 0 }: AcquireRequest, time: number): number {
+    return this.electorate.isReader ? floor : Math.max(floor, this.microsAt(time) + this.lead);
   }
 
   private microsAt(time: number): number {
     return this.zero + Math.ceil(time * 1000);
   }
 
-  private learn(votes: readonly Vote<AcquireReply>[], sentAt: number): void {
+  private learn(votes: readonly Vote<AcquireReply>[], floor: number, sentAt: number): void {
     if (this.electorate.isReader || now() > sentAt + LONGEST_TRIP) return;
-    const micros = this.microsAt(sentAt);
-    for (const vote of votes) {
-      if (vote && 'granted' in vote && vote.granted && vote.token !== null) this.lead = Math.max(this.lead, vote.token - micros);
-    }
+    const token = Math.max(0, ...votes.map((vote) => tokenOf(vote) ?? 0));
+    if (token > floor) this.lead = Math.max(this.lead, token - this.microsAt(sentAt));
+    else if (token > 0) this.lead = Math.max(FIRST_LEAD, this.lead - DECAY);
   }
 }
 
