@@ -152,6 +152,23 @@ it.each([[[0, 2, 1, 0, 1, 2]], [[0, 1, 0, 2, 1, 0]], [[2, 0, 1, 1, 0, 2]]])(
   },
 );
 
+it('tokens are not asked for farther and farther ahead', async () => {
+  const { mutex } = quorumStore(three(), { quarantine: 0 });
+  const aheadAfter = async (count: number): Promise<number> => {
+    let ahead = 0;
+    for (let time = 0; time < count; time++) {
+      const tenancy = { key: `key ${time}`, owner: `owner ${time}` };
+      const reply = await mutex.acquire({ ...request, ...tenancy });
+      ahead = (reply as { token: number }).token - Date.now() * 1000;
+      await mutex.release({ ...tenancy, keepFor: 0 });
+    }
+    return ahead;
+  };
+  expect(await aheadAfter(1)).toBeGreaterThan(0);
+  // What slow requests of a busy machine add is gone after this.
+  expect(await aheadAfter(6_000)).toBeLessThan(10_000);
+});
+
 it('a yes that comes after the outcome is given back', async () => {
   const answers: (() => void)[] = [];
   const [one, two, late] = three() as [LockStore, LockStore, LockStore];
