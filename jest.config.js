@@ -27,7 +27,7 @@ export default {
   moduleNameMapper: {
     '^nestjs-distributed-lock$': '<rootDir>/lib/index.ts',
     '^nestjs-distributed-lock/core$': '<rootDir>/lib/core.ts',
-    '^nestjs-distributed-lock/(redis|memory|postgres|mysql|file)$': '<rootDir>/lib/stores/$1/$1.store.ts',
+    '^nestjs-distributed-lock/(redis|memory|postgres|mysql|file|quorum)$': '<rootDir>/lib/stores/$1/$1.store.ts',
     '^nestjs-distributed-lock/records$': '<rootDir>/lib/stores/records/record.store.ts',
     '^nestjs-distributed-lock/fence-guard$': '<rootDir>/lib/fence-guard/fence-guard.ts',
     '^nestjs-distributed-lock/terminus$': '<rootDir>/lib/terminus/lock-health.indicator.ts',

@@ -6,8 +6,9 @@ import { Sections } from '../measure/oracle.mjs';
 import { openStore } from './open.mjs';
 
 const { store: name, place, counter, callers, turns } = JSON.parse(process.argv[2]);
-const store = await openStore(name, place);
-const locks = new Locks(store, { logger: false });
+const isRedlock = name === 'redlock';
+const store = isRedlock ? undefined : await openStore(name, place);
+const locks = isRedlock ? await redlockOf(place) : new Locks(store, { logger: false });
 const file = openSync(counter, 'r+');
 const bytes = Buffer.alloc(16);
 const sections = new Sections();
@@ -19,6 +20,15 @@ async function count() {
   const value = Number(bytes.toString('latin1'));
   await section(1);
   writeSync(file, String(value + 1).padStart(16), 0);
+}
+
+/** Not needed for the other stores, and in a package of its own. */
+async function redlockOf(urls) {
+  const { openRedlock } = await import('../contestants/redlock-quorum.mjs');
+  return openRedlock(
+    urls.split(',').map((url) => new URL(url).port),
+    10,
+  );
 }
 
 async function loop(key, each, isMeasured) {
@@ -42,6 +52,7 @@ process.once('message', async () => {
   const end = clock();
   await locks.close();
   closeSync(file);
-  process.send({ start, end, waits, times: [...sections.times] }, () => process.disconnect());
+  const splitVotes = store?.mutex.election?.splitVotes ?? 0;
+  process.send({ start, end, waits, splitVotes, times: [...sections.times] }, () => process.disconnect());
 });
 process.send('ready');

@@ -11,6 +11,10 @@ export async function openStore(name, place) {
       return (await import('nestjs-distributed-lock/mysql')).mysqlStore({ url: place, schema: 'create' });
     case 'file':
       return (await import('nestjs-distributed-lock/file')).fileStore({ directory: place });
+    case 'quorum': {
+      const stores = await Promise.all(place.split(',').map((url) => openStore('redis', url)));
+      return (await import('nestjs-distributed-lock/quorum')).quorumStore(stores, { quarantine: 0 });
+    }
     default:
       throw new Error(`No store ${name}`);
   }

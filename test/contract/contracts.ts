@@ -49,7 +49,8 @@ type Names = (key: string) => Promise<string[]> | string[];
  * @param makeStore opens the store once more, onto the same data: each is closed when its test ends.
  */
 export function storeContract(name: string, makeStore: MakeStore): void {
-  describe.each([MUTEX, WRITE_LOCK, SEMAPHORE_OF_ONE])(`a $name on ${name}`, (kind: Kind) => {
+  const kinds = makeStore.without?.includes('semaphore') ? [MUTEX, WRITE_LOCK] : [MUTEX, WRITE_LOCK, SEMAPHORE_OF_ONE];
+  describe.each(kinds)(`a $name on ${name}`, (kind: Kind) => {
     leaseDriverContract(makeStore, kind);
     offersContract(makeStore, kind);
     exclusionContract(makeStore, kind); // G2 G5
@@ -60,8 +61,12 @@ export function storeContract(name: string, makeStore: MakeStore): void {
     yieldsContract(makeStore, MUTEX);
   });
   describe(`a read/write lock on ${name}`, () => readWriteDriverContract(makeStore));
-  describe(`a semaphore on ${name}`, () => semaphoreDriverContract(makeStore));
-  describe(`a count-down latch on ${name}`, () => latchDriverContract(makeStore));
+  where(makeStore, 'semaphore', () => {
+    describe(`a semaphore on ${name}`, () => semaphoreDriverContract(makeStore));
+  });
+  where(makeStore, 'countDownLatch', () => {
+    describe(`a count-down latch on ${name}`, () => latchDriverContract(makeStore));
+  });
   keyKindsContract(makeStore);
   where(makeStore, 'inspector', () => inspectContract(name, makeStore));
 }
@@ -98,11 +103,13 @@ export function engineContract(name: string, makeStore: MakeStore, remains: () =
     readWriteReentrancyContract(makeStore);
     sharedLeaseContract(makeStore, sideOf('read'), sideOf('write'), remains);
   });
-  describe(`a semaphore on ${name}`, () => {
-    semaphoreExclusionContract(makeStore);
-    sharedLeaseContract(makeStore, semaphoreOf(3), semaphoreOf(3, 3), remains);
-    // A permit is passed on in a process as a key is.
-    localQueueContract(makeStore, SEMAPHORE_OF_ONE);
+  where(makeStore, 'semaphore', () => {
+    describe(`a semaphore on ${name}`, () => {
+      semaphoreExclusionContract(makeStore);
+      sharedLeaseContract(makeStore, semaphoreOf(3), semaphoreOf(3, 3), remains);
+      // A permit is passed on in a process as a key is.
+      localQueueContract(makeStore, SEMAPHORE_OF_ONE);
+    });
   });
   describe(`a multi-lock on ${name}`, () => {
     multiLockTakingContract(makeStore, remains);
@@ -119,12 +126,14 @@ export function engineContract(name: string, makeStore: MakeStore, remains: () =
     leaderLossContract(makeStore);
     leaderEndsContract(makeStore, remains);
   });
-  describe(`a count-down latch on ${name}`, () => {
-    latchCountingContract(makeStore); // G6
-    latchCallsContract(makeStore); // G9
-    where(makeStore, 'wakeUps', () => {
-      latchWaitingContract(makeStore, waitersOf); // G7 G8
-      latchPatienceContract(makeStore, waitersOf); // G7 G9
+  where(makeStore, 'countDownLatch', () => {
+    describe(`a count-down latch on ${name}`, () => {
+      latchCountingContract(makeStore); // G6
+      latchCallsContract(makeStore); // G9
+      where(makeStore, 'wakeUps', () => {
+        latchWaitingContract(makeStore, waitersOf); // G7 G8
+        latchPatienceContract(makeStore, waitersOf); // G7 G9
+      });
     });
   });
 }

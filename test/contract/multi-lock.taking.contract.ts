@@ -2,7 +2,7 @@ import { LockAbortedError, LockConfigError, LockTimeoutError, Locks, StoreError 
 import { eventually } from '../support/eventually.js';
 import { waits } from './candidates.js';
 import { heldBy } from './held-by.js';
-import { locksOpener, type MakeStore } from './open-locks.js';
+import { locksOpener, type MakeStore, where } from './open-locks.js';
 import { rejection } from './rejection.js';
 import { renewing } from './renewing.js';
 import { SharedCounter } from './shared-counter.js';
@@ -194,16 +194,18 @@ export function multiLockTakingContract(makeStore: MakeStore, remains: () => Pro
   });
 
   describe('is made of', () => {
-    it('keys and locks of every kind', async () => {
-      const reader = await open().readWriteLock(b).read.acquire(long);
-      const permit = await open().semaphore(c, { permits: 2 }).acquire(long);
-      const lock = locks.multiLock([a, locks.readWriteLock(b).read, locks.semaphore(c, { permits: 2 })]);
-      const lease = await lock.acquire({ waitTimeout: 0 });
-      expect(lease.leases).toHaveLength(3);
-      expect(await lock.tryAcquire()).toBeNull();
-      await lease.release();
-      expect(await locks.multiLock([a, locks.readWriteLock(b).write]).tryAcquire()).toBeNull();
-      await Promise.all([reader.release(), permit.release()]);
+    where(makeStore, 'semaphore', () => {
+      it('keys and locks of every kind', async () => {
+        const reader = await open().readWriteLock(b).read.acquire(long);
+        const permit = await open().semaphore(c, { permits: 2 }).acquire(long);
+        const lock = locks.multiLock([a, locks.readWriteLock(b).read, locks.semaphore(c, { permits: 2 })]);
+        const lease = await lock.acquire({ waitTimeout: 0 });
+        expect(lease.leases).toHaveLength(3);
+        expect(await lock.tryAcquire()).toBeNull();
+        await lease.release();
+        expect(await locks.multiLock([a, locks.readWriteLock(b).write]).tryAcquire()).toBeNull();
+        await Promise.all([reader.release(), permit.release()]);
+      });
     });
 
     it.each([
@@ -230,9 +232,15 @@ export function multiLockTakingContract(makeStore: MakeStore, remains: () => Pro
       ['a key that is wrong', () => [a, '']],
       ['what is no lock', () => [a, {} as unknown as string]],
       ['both sides of one read/write lock', () => [locks.readWriteLock(a).read, locks.readWriteLock(a).write]],
-      ['different shares of one semaphore', () => [locks.semaphore(a, { permits: 3 }), locks.semaphore(a, { permits: 3, count: 2 })]],
     ])('neither %s', (_what, given) => {
       expect(() => locks.multiLock(given())).toThrow(LockConfigError);
+    });
+
+    where(makeStore, 'semaphore', () => {
+      it('nor different shares of one semaphore', () => {
+        const shares = [locks.semaphore(a, { permits: 3 }), locks.semaphore(a, { permits: 3, count: 2 })];
+        expect(() => locks.multiLock(shares)).toThrow(LockConfigError);
+      });
     });
   });
 

@@ -2,7 +2,15 @@ import type { LeaseDriver, Locks, LocksOptions, LockStore } from 'nestjs-distrib
 import { LocksOfKind, MUTEX, type Kind } from './kinds.js';
 
 /** What a driver may offer and the engine can do without. */
-export type Extra = 'wakeUps' | 'extend' | 'inspector' | 'bus';
+export type Extra =
+  | 'wakeUps'
+  | 'extend'
+  | 'inspector'
+  | 'bus'
+  | 'semaphore'
+  | 'countDownLatch'
+  /** A release offers the key to all waiters that may have it, also to those behind the first; and the first readers get one token. */
+  | 'oneServer';
 
 /** Opens the store under test once more, onto the same data. */
 export interface MakeStore {

@@ -1,7 +1,7 @@
 import type { AcquireRequest } from 'nestjs-distributed-lock/core';
 import { eventually } from '../support/eventually.js';
 import { sideOf } from './kinds.js';
-import { locksOpener, type MakeStore } from './open-locks.js';
+import { locksOpener, type MakeStore, where } from './open-locks.js';
 
 /** What the drivers of a read/write lock promise to the engine above them, beyond what a mutex's does: that contract is run over the write lock too. */
 export function readWriteDriverContract(makeStore: MakeStore): void {
@@ -110,11 +110,13 @@ export function readWriteDriverContract(makeStore: MakeStore): void {
         expect(await tokenOf(read('f'))).toBe(raised);
       });
 
-      it('of readers before the first write are the same, and smaller than its own', async () => {
-        const [a, b] = [await tokenOf(read('a')), await tokenOf(read('b'))];
-        expect(a).toBe(b);
-        for (const reader of ['a', 'b']) await release(reader);
-        expect(await tokenOf(write('w'))).toBeGreaterThan(a);
+      where(makeStore, 'oneServer', () => {
+        it('of readers before the first write are the same, and smaller than its own', async () => {
+          const [a, b] = [await tokenOf(read('a')), await tokenOf(read('b'))];
+          expect(a).toBe(b);
+          for (const reader of ['a', 'b']) await release(reader);
+          expect(await tokenOf(write('w'))).toBeGreaterThan(a);
+        });
       });
     });
 
@@ -128,16 +130,18 @@ export function readWriteDriverContract(makeStore: MakeStore): void {
         expect(await read('c', beside('v'))).toMatchObject(taken);
       });
 
-      it('and keep the read lock: then other readers come, and no writer', async () => {
-        await write('w');
-        await read('own', beside('w'));
-        await read('a', { queue: true });
-        await write('v', { queue: true });
-        expect(await release('w')).toBe('released');
-        expect(await states('own', 'a', 'v')).toEqual(['held', 'held', 'queued']);
-        expect(await read('a')).toMatchObject(granted);
-        for (const reader of ['own', 'a']) await release(reader);
-        expect(await stateOf('v')).toBe('held');
+      where(makeStore, 'oneServer', () => {
+        it('and keep the read lock: then other readers come, and no writer', async () => {
+          await write('w');
+          await read('own', beside('w'));
+          await read('a', { queue: true });
+          await write('v', { queue: true });
+          expect(await release('w')).toBe('released');
+          expect(await states('own', 'a', 'v')).toEqual(['held', 'held', 'queued']);
+          expect(await read('a')).toMatchObject(granted);
+          for (const reader of ['own', 'a']) await release(reader);
+          expect(await stateOf('v')).toBe('held');
+        });
       });
 
       it('also when its write lease runs out: the read lease keeps other writers out', async () => {
@@ -154,19 +158,21 @@ export function readWriteDriverContract(makeStore: MakeStore): void {
         for (const name of names) expect(await ask(name.startsWith('r') ? 'read' : 'write', name, { queue: true })).toMatchObject(taken);
       };
 
-      it('in their order: readers in a row together, each writer alone', async () => {
-        await write('w0');
-        await join('r1', 'r2', 'w1', 'r3', 'r4', 'w2');
-        await release('w0');
-        expect(await states('r1', 'r2', 'w1', 'r3', 'r4', 'w2')).toEqual(['held', 'held', 'queued', 'queued', 'queued', 'queued']);
-        await release('r2');
-        expect(await stateOf('w1')).toBe('queued');
-        await release('r1');
-        expect(await states('w1', 'r3')).toEqual(['held', 'queued']);
-        await release('w1');
-        expect(await states('r3', 'r4', 'w2')).toEqual(['held', 'held', 'queued']);
-        for (const reader of ['r3', 'r4']) await leave(reader);
-        expect(await stateOf('w2')).toBe('held');
+      where(makeStore, 'oneServer', () => {
+        it('in their order: readers in a row together, each writer alone', async () => {
+          await write('w0');
+          await join('r1', 'r2', 'w1', 'r3', 'r4', 'w2');
+          await release('w0');
+          expect(await states('r1', 'r2', 'w1', 'r3', 'r4', 'w2')).toEqual(['held', 'held', 'queued', 'queued', 'queued', 'queued']);
+          await release('r2');
+          expect(await stateOf('w1')).toBe('queued');
+          await release('r1');
+          expect(await states('w1', 'r3')).toEqual(['held', 'queued']);
+          await release('w1');
+          expect(await states('r3', 'r4', 'w2')).toEqual(['held', 'held', 'queued']);
+          for (const reader of ['r3', 'r4']) await leave(reader);
+          expect(await stateOf('w2')).toBe('held');
+        });
       });
 
       it('before newcomers: no reader passes a writer who waits', async () => {
@@ -178,32 +184,34 @@ export function readWriteDriverContract(makeStore: MakeStore): void {
         expect(await states('w1', 'b')).toEqual(['held', 'queued']);
       });
 
-      it('and lets the readers behind in at once when a writer gives up', async () => {
-        await read('a');
-        await join('w1', 'r1', 'r2');
-        await leave('w1');
-        expect(await states('w1', 'r1', 'r2')).toEqual(['taken', 'held', 'held']);
-      });
-
-      it.each([
-        ['read', 'write'],
-        ['write', 'read'],
-      ] as const)('with the lower rank first, however late it comes: %s before %s', async (first, last) => {
-        const rank = (side: 'read' | 'write', of: 0 | 1) => ({
-          queue: true,
-          share: { count: side === 'read' ? 1 : Infinity, permits: Infinity, rank: of },
+      where(makeStore, 'oneServer', () => {
+        it('and lets the readers behind in at once when a writer gives up', async () => {
+          await read('a');
+          await join('w1', 'r1', 'r2');
+          await leave('w1');
+          expect(await states('w1', 'r1', 'r2')).toEqual(['taken', 'held', 'held']);
         });
-        await write('w0');
-        await ask(last, 'last', rank(last, 1));
-        await ask(first, 'first', rank(first, 0));
-        await ask(first, 'second', rank(first, 0));
-        expect(await ask(last, 'last', rank(last, 1))).toMatchObject({ ahead: 2 });
-        await release('w0');
-        expect(await states('first', 'last')).toEqual(['held', 'queued']);
-        await release('first');
-        expect(await states('second', 'last')).toEqual(['held', 'queued']);
-        await release('second');
-        expect(await stateOf('last')).toBe('held');
+
+        it.each([
+          ['read', 'write'],
+          ['write', 'read'],
+        ] as const)('with the lower rank first, however late it comes: %s before %s', async (first, last) => {
+          const rank = (side: 'read' | 'write', of: 0 | 1) => ({
+            queue: true,
+            share: { count: side === 'read' ? 1 : Infinity, permits: Infinity, rank: of },
+          });
+          await write('w0');
+          await ask(last, 'last', rank(last, 1));
+          await ask(first, 'first', rank(first, 0));
+          await ask(first, 'second', rank(first, 0));
+          expect(await ask(last, 'last', rank(last, 1))).toMatchObject({ ahead: 2 });
+          await release('w0');
+          expect(await states('first', 'last')).toEqual(['held', 'queued']);
+          await release('first');
+          expect(await states('second', 'last')).toEqual(['held', 'queued']);
+          await release('second');
+          expect(await stateOf('last')).toBe('held');
+        });
       });
 
       it('past a higher rank, where a newcomer has a lower one and there is room', async () => {

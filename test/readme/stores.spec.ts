@@ -8,6 +8,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { read } from '../support/markdown.js';
 import { sharedPostgres } from '../support/shared-server.js';
+import { ofThreeServers } from './quorum.js';
 import { locksOnPostgres } from './stores.js';
 
 const directory = mkdtempSync(join(tmpdir(), 'stores-'));
@@ -15,8 +16,8 @@ afterAll(() => rmSync(directory, { recursive: true }));
 
 /** What the first cell of a row of the README's table means. */
 const ROWS: Record<string, readonly StoreFeature[]> = {
-  'mutex, read/write lock, semaphore': ['mutex', 'readWriteLock', 'semaphore'],
-  'multi-lock, count-down latch, leader election': ['multiLock', 'countDownLatch', 'leaderElection'],
+  'mutex, read/write lock, multi-lock, leader election': ['mutex', 'readWriteLock', 'multiLock', 'leaderElection'],
+  'semaphore, count-down latch': ['semaphore', 'countDownLatch'],
   inspect: ['inspect'],
   'wakes waiters': ['wakeUps'],
 };
@@ -24,6 +25,7 @@ const STORES: Record<string, () => LockStore> = {
   '/redis': () => redisStore({ url: 'redis://127.0.0.1:1' }),
   '/postgres': () => locksOnPostgres().store,
   '/mysql': () => mysqlStore({ url: 'mysql://127.0.0.1:1/shop' }),
+  '/quorum': () => ofThreeServers(),
   '/file': () => fileStore({ directory }),
   '/memory': () => memoryStore(),
 };

@@ -43,6 +43,11 @@ export interface LockStore {
   watchState?(listener: StateListener): () => void;
   /** Asks the server what it is. Never rejects: what the server does not tell is left out. */
   describe?(): Promise<StoreReport>;
+  /**
+   * Milliseconds for which its server has surely forgotten nothing that it had granted, counted back from now. Without it, it never does. A quorum asks
+   * when a vote has arrived; only the first question over a connection needs a request. Rejects with a {@link StoreError} if the server does not tell.
+   */
+  remembers?(): Promise<number>;
   /** Whether the store has this. A primitive that it does not have is an {@link UnsupportedPrimitiveError} of the `Locks`. */
   supports(feature: StoreFeature): boolean;
   /** Closes what the store has opened. A client that the user passed in stays open. */

@@ -1,5 +1,6 @@
 import { supportedBy, type LockStore } from '../../core/store/lock-store.js';
 import { checkOf } from '../../core/store/store-doctor.js';
+import { now } from '../../core/util/clock.js';
 import { recordDrivers } from '../records/record.store.js';
 import { MemoryBus } from './memory.bus.js';
 import { MemoryDesk } from './memory.desk.js';
@@ -14,6 +15,7 @@ const SCOPE = { id: 'scope', name: 'who is excluded', touches: ['G2'] };
 export function memoryStore(): LockStore {
   const wakeUps = new MemoryWakeUps();
   const desk = new MemoryDesk(wakeUps);
+  const madeAt = now();
   return {
     name: 'memory',
     requestTimeout: 1000,
@@ -24,6 +26,7 @@ export function memoryStore(): LockStore {
       },
     }),
     bus: new MemoryBus(),
+    remembers: () => Promise.resolve(now() - madeAt),
     doctor: { checks: () => Promise.all([checkOf(SCOPE, () => ({ seen: 'locks exclude the callers of this process only' }))]) },
     supports(feature) {
       return supportedBy(this, feature);

@@ -11,6 +11,7 @@ export const scripts = {
     look: READING + lua['count-down-latch/look'],
     leave: lua['count-down-latch/leave'],
   },
+  since: lua['since'],
   keepFences: lua['mutex/renew'],
   look: lua['prelude'] + lua['inspect/look'],
   seize: OFFERING + lua['inspect/seize'],

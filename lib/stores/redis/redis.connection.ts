@@ -31,9 +31,10 @@ export class RedisConnection {
   /** How scripts are sent. */
   readonly scripts: Pick<RedisClient, 'evalsha' | 'eval'>;
   lastError: unknown;
-  /** Called when a request is not answered in time, and when a connection breaks. */
+  /** Called when a request is not answered in time. */
   onSilence: (() => void) | undefined;
-  onBreak: (() => void) | undefined;
+  /** Called when a connection breaks. */
+  readonly breakListeners = new Set<() => void>();
 
   constructor(
     readonly client: RedisClient,
@@ -190,7 +191,7 @@ export class RedisConnection {
   };
 
   private readonly onClose = (): void => {
-    this.onBreak?.();
+    for (const broke of this.breakListeners) broke();
     const error = new StoreError('The connection to Redis broke before the reply came.', { transient: true, cause: this.lastError });
     for (const request of this.requests.open) if (request.isSent) this.fail(request, error);
   };

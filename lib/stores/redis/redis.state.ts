@@ -25,15 +25,18 @@ export class RedisState {
   /** The returned function stops. */
   watch(listener: StateListener): () => void {
     const { connection } = this;
-    connection.onBreak = () => this.suspect(now());
+    connection.breakListeners.add(this.onBreak);
     connection.onSilence = () => void this.ask();
     this.listeners.add(listener);
     return () => {
       if (!this.listeners.delete(listener) || this.listeners.size > 0) return;
-      connection.onBreak = connection.onSilence = undefined;
+      connection.breakListeners.delete(this.onBreak);
+      connection.onSilence = undefined;
       this.forget();
     };
   }
+
+  private readonly onBreak = (): void => this.suspect(now());
 
   /** Only from now on more than one event is listened to: a client that is not ours may be lent to many stores. */
   private suspect(since: number): void {

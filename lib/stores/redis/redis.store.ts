@@ -16,6 +16,7 @@ import { RedisDoctor } from './doctor/redis.doctor.js';
 import { RedisInspector } from './redis.inspector.js';
 import type { RedisClient } from './redis.client.js';
 import { RedisConnection } from './redis.connection.js';
+import { RedisMemory } from './redis.memory.js';
 import { reportOf } from './redis.report.js';
 import { RedisState } from './redis.state.js';
 import { RedisWakeUps } from './redis.wakeups.js';
@@ -109,6 +110,7 @@ export function redisStore(given: RedisStoreOptions): LockStore {
   const mutex = new RedisMutexDriver(connection, acked, fenceTimeout, wakeUps);
   const sharing = sharingDrivers(connection, acked, fenceTimeout, wakeUps);
   const state = new RedisState(connection);
+  const memory = new RedisMemory(connection);
   return {
     name: 'redis',
     requestTimeout,
@@ -119,12 +121,14 @@ export function redisStore(given: RedisStoreOptions): LockStore {
     bus: wakeUps.bus,
     doctor: new RedisDoctor(connection),
     watchState: (listener) => state.watch(listener),
+    remembers: () => memory.remembers(),
     describe: () => reportOf(connection),
     supports(feature) {
       return supportedBy(this, feature);
     },
     async close() {
       wakeUps.close();
+      memory.forget();
       await Promise.all([...new Set([acked, connection])].map((each) => each.close()));
     },
   };

@@ -1,0 +1,87 @@
+import { LockError, ownCopyOf, QuorumError, StoreError } from '../../core/model/errors.js';
+import type { AcquireReply, AcquireRequest } from '../../core/store/lease-driver.js';
+import { after, dateOf, now } from '../../core/util/clock.js';
+import { Ballot, type Electorate } from './quorum.ballot.js';
+import { finalError, tokenOf, type Vote } from './quorum.votes.js';
+
+/** Microseconds by which tokens are asked for ahead of our clock at first: what a request may take. */
+const FIRST_LEAD = 5_000;
+/** Microseconds by which the lead shrinks with each token that was not too small: what a slow request, or another process, added to it passes. */
+const DECAY = 10;
+/** A reply that took more milliseconds says nothing about the clock of its member. */
+const LONGEST_TRIP = 50;
+/** Milliseconds, doubled for each round. */
+const SHORTEST_PAUSE = 10;
+const MOST_DOUBLINGS = 6;
+
+/** Holds ballots until the key is granted or somebody else has it. */
+export class Election {
+  /** Rounds in which no owner had a majority, and this one had votes. */
+  splitVotes = 0;
+  /** Microseconds by which a member was ahead of our clock. With it, all members usually give the token that is asked for. */
+  private lead = FIRST_LEAD;
+  /** Microseconds since 1970 at the zero of the monotonic clock: a whole millisecond would ask for the same token again, which takes the server longer. */
+  private readonly zero = dateOf(0) * 1000;
+
+  /** @param requestTimeout milliseconds until an acquire must be answered. */
+  constructor(
+    private readonly electorate: Electorate,
+    private readonly requestTimeout: number,
+  ) {}
+
+  /** @param isHeld whether the owner has not given the key back since it was granted. */
+  async elect(request: AcquireRequest, isHeld: () => boolean): Promise<AcquireReply> {
+    const { electorate } = this;
+    // A ballot and the recording of its token take one memberTimeout each.
+    const lastRound = now() + this.requestTimeout - 2 * electorate.deadlines.requestTimeout;
+    for (let round = 0; ; round++) {
+      const sentAt = now();
+      const floor = this.floorOf(request, sentAt);
+      const ballot = new Ballot(electorate, { ...request, floor }, isHeld);
+      const result = await ballot.hold();
+      this.learn(ballot.votes, floor, sentAt);
+      if (result.kind === 'granted') return { granted: true, token: result.token };
+      if (result.kind === 'misused') throw ownCopyOf(result.error, request.key);
+      if (result.kind === 'silent') throw outageOf(request.key, ballot.votes);
+      if (result.isSplit) this.splitVotes++;
+      const pause = Math.random() * SHORTEST_PAUSE * 2 ** Math.min(round, MOST_DOUBLINGS);
+      if (!result.isSplit || now() + pause > lastRound) return result.reply;
+      await new Promise<void>((resolve) => void after(pause, resolve));
+    }
+  }
+
+  /** A hint that spares the second trip: no token rests on our clock. */
+  private floorOf({ floor = 0 }: AcquireRequest, time: number): number {
+    return this.electorate.isReader ? floor : Math.max(floor, this.microsAt(time) + this.lead);
+  }
+
+  private microsAt(time: number): number {
+    return this.zero + Math.ceil(time * 1000);
+  }
+
+  private learn(votes: readonly Vote<AcquireReply>[], floor: number, sentAt: number): void {
+    if (this.electorate.isReader || now() > sentAt + LONGEST_TRIP) return;
+    const token = Math.max(0, ...votes.map((vote) => tokenOf(vote) ?? 0));
+    if (token > floor) this.lead = Math.max(this.lead, token - this.microsAt(sentAt));
+    else if (token > 0) this.lead = Math.max(FIRST_LEAD, this.lead - DECAY);
+  }
+}
+
+/** Too few answers; or the error of so many that no retry can help. */
+export function outageOf(key: string, votes: readonly Vote<AcquireReply | string>[]): LockError {
+  const final = finalError(votes);
+  if (final) return ownCopyOf(final, key);
+  const told = votes.map((vote, index) => {
+    if (vote === undefined) return new StoreError(`Member ${index + 1} had not answered when that was certain.`, { key, transient: true });
+    return typeof vote === 'object' && 'granted' in vote ? (vote.granted ? 'granted' : 'taken') : vote;
+  });
+  const counts = new Map<string, number>();
+  for (const vote of told) {
+    const answer = typeof vote === 'string' ? vote : 'no answer';
+    counts.set(answer, (counts.get(answer) ?? 0) + 1);
+  }
+  const reasons = told.flatMap((vote) => (vote instanceof LockError ? vote.message : []));
+  const summary = [...counts].map(([answer, count]) => `${count} × ${answer}`).join(', ');
+  const message = `No majority of the ${votes.length} members decided about "${key}" (${summary}): ${reasons.join(' ')}`;
+  return new QuorumError(message, { key, votes: told });
+}

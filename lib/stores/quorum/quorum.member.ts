@@ -1,0 +1,108 @@
+import { asStoreError, StoreError, type LockError } from '../../core/model/errors.js';
+import type { Tenancy } from '../../core/store/lease-driver.js';
+import type { LockStore } from '../../core/store/lock-store.js';
+import { now } from '../../core/util/clock.js';
+
+/** One of the stores of a quorum. */
+export class Member {
+  /** For messages. */
+  readonly title: string;
+  /** Whether it has answered its last request. */
+  isUp = true;
+  /** The last request of each owner that has no answer yet. */
+  private readonly last = new Map<string, Promise<unknown>>();
+  private hasWarned = false;
+
+  /** @param quarantine milliseconds; 0: its server forgets nothing. */
+  constructor(
+    readonly store: LockStore,
+    index: number,
+    private readonly quarantine: number,
+  ) {
+    this.title = `member ${index + 1} (${store.name})`;
+  }
+
+  /** Sends it when the last request of this owner has its answer: drivers rely on that order, and nobody else waits for all answers. */
+  inOrder<Reply>({ key, owner }: Tenancy, send: () => Promise<Reply>): Promise<Reply> {
+    const id = idOf(key, owner);
+    const before = this.last.get(id);
+    const reply = this.heard(before ? before.then(send, send) : sent(send), key);
+    this.last.set(id, reply);
+    const ended = (): void => {
+      if (this.last.get(id) === reply) this.last.delete(id);
+    };
+    reply.then(ended, ended);
+    return reply;
+  }
+
+  /** Whether a request of this owner has no answer yet. */
+  isAsked({ key, owner }: Tenancy): boolean {
+    return this.last.has(idOf(key, owner));
+  }
+
+  /** Resolves when all requests so far have their answers. */
+  async quiet(): Promise<void> {
+    await Promise.allSettled(this.last.values());
+  }
+
+  /** Passes the reply on, and notes whether there was one. */
+  heard<Reply>(reply: Promise<Reply>, key: string): Promise<Reply> {
+    return reply.then(
+      (answer) => {
+        this.isUp = true;
+        return answer;
+      },
+      (cause: unknown) => {
+        throw this.failed(asStoreError(cause, key));
+      },
+    );
+  }
+
+  /** Whether a vote may not count. */
+  get mayForget(): boolean {
+    return this.quarantine > 0 && this.store.remembers !== undefined;
+  }
+
+  /**
+   * Why a vote does not count that was asked for at this time; `undefined`: it counts. A server that was started again may have forgotten what it had
+   * granted. To be called when the vote has arrived, so that it is not the vote of an earlier server than the one that is asked.
+   */
+  async doubt(key: string, sentAt: number): Promise<LockError | undefined> {
+    const { store, quarantine, title } = this;
+    try {
+      const age = (await store.remembers!()) - (now() - sentAt);
+      if (age >= quarantine) return undefined;
+      const known = `it may have forgotten what was before the last ${Math.max(0, Math.floor(age / 1000))} s`;
+      return new StoreError(`${title} does not vote yet: ${known}, and the quarantine is ${quarantine / 1000} s.`, {
+        key,
+        transient: true,
+      });
+    } catch (cause) {
+      return this.failed(asStoreError(cause, key));
+    }
+  }
+
+  private failed(error: LockError): LockError {
+    if (!(error instanceof StoreError)) return error;
+    this.isUp = false;
+    if (error.transient || this.hasWarned) return error;
+    // With the other members locks work on, so that nobody would learn of it.
+    this.hasWarned = true;
+    process.emitWarning(`The quorum has to do without ${this.title}: ${error.message}`, 'DistributedLockWarning');
+    return error;
+  }
+}
+
+/** An owner and a key as one word: keys have no line ends. */
+export function idOf(key: string, owner: string): string {
+  return `${owner}\n${key}`;
+}
+
+/** A driver should reject, not throw. */
+export function sent<Reply>(send: () => Promise<Reply>): Promise<Reply> {
+  try {
+    return send();
+  } catch (fault) {
+    return Promise.reject(fault);
+  }
+}

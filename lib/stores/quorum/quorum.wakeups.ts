@@ -1,0 +1,70 @@
+import type { WakeUps } from '../../core/store/lease-driver.js';
+import { after } from '../../core/util/clock.js';
+import { turnOf } from './quorum.turns.js';
+import { majorityOf } from './quorum.votes.js';
+
+/** Milliseconds between the first member's offer and the question, if the others offer nothing. */
+const LONGEST_GATHERING = 5;
+
+/** A release offers the key at each member: the waiter is woken when a majority of them has told it. */
+export class QuorumWakeUps implements WakeUps {
+  private readonly majority: number;
+
+  /** @param inboxes of the members that have one. @param count of all members. */
+  constructor(
+    private readonly inboxes: readonly WakeUps[],
+    count: number,
+  ) {
+    this.majority = majorityOf(count);
+  }
+
+  get isOpen(): boolean {
+    return this.inboxes.filter(({ isOpen }) => isOpen).length >= this.majority;
+  }
+
+  get state(): WakeUps['state'] {
+    const numberOf = (...states: unknown[]): number => this.inboxes.filter(({ state }) => states.includes(state ?? 'woken')).length;
+    if (numberOf('woken') >= this.majority) return 'woken';
+    return numberOf('woken', 'interrupted') >= this.majority ? 'interrupted' : 'polling';
+  }
+
+  /** Resolves when a majority listens, or when all have tried. */
+  open(warn: (message: string) => void): Promise<void> {
+    return new Promise((resolve) => {
+      const opening = this.inboxes.map(async (inbox) => {
+        await inbox.open(warn);
+        if (this.isOpen) resolve();
+      });
+      void Promise.allSettled(opening).then(() => resolve());
+    });
+  }
+
+  check(): void {
+    for (const inbox of this.inboxes) inbox.check?.();
+  }
+
+  listen(owner: string, wake: (askIn?: number) => void): () => void {
+    const offers = new Set<WakeUps>();
+    let timer: NodeJS.Timeout | undefined;
+    const gathered = (): void => {
+      clearTimeout(timer);
+      timer = undefined;
+      offers.clear();
+      wake();
+    };
+    const { owner: turn } = turnOf({ key: '', owner });
+    const stops = this.inboxes.flatMap((inbox) => [
+      inbox.listen(turn, wake),
+      inbox.listen(owner, (askIn) => {
+        if (askIn !== undefined) return wake(askIn);
+        offers.add(inbox);
+        if (offers.size >= this.majority) gathered();
+        else timer ??= after(LONGEST_GATHERING, gathered);
+      }),
+    ]);
+    return () => {
+      clearTimeout(timer);
+      for (const stop of stops) stop();
+    };
+  }
+}

@@ -1,0 +1,68 @@
+import { Locks, type LocksOptions, type LockStore } from 'nestjs-distributed-lock/core';
+import { quorumStore, type QuorumStoreOptions } from 'nestjs-distributed-lock/quorum';
+import { redisStore } from 'nestjs-distributed-lock/redis';
+import type { QuorumDriver } from '../../../lib/stores/quorum/quorum.driver.js';
+import { startRedis, type RedisServer, type StartRedisOptions } from '../../support/redis-server.js';
+import { startProxy, type TcpProxy } from '../../support/tcp-proxy.js';
+
+export interface Setting {
+  readonly servers: readonly RedisServer[];
+  /** Locks over a quorum of all servers, or of these stores. They are closed with the test. */
+  open(options?: QuorumStoreOptions, stores?: readonly LockStore[], locksOptions?: LocksOptions): Locks;
+  /** A store on a server, or behind a proxy. */
+  store(server: RedisServer | TcpProxy): LockStore;
+  /** In front of each server. */
+  proxies(): Promise<TcpProxy[]>;
+  newKey(): string;
+  /** What the servers have at this name. */
+  values(name: string): Promise<(string | null)[]>;
+  finally(end: () => unknown): void;
+}
+
+/** Redis servers for all tests of a file: those that a test kills it starts again. */
+export function useQuorum(count: number, options?: (index: number) => StartRedisOptions | Promise<StartRedisOptions>): Setting {
+  let servers: RedisServer[] = [];
+  let keys = 0;
+  const ends: (() => unknown)[] = [];
+
+  beforeAll(async () => {
+    servers = await Promise.all(Array.from({ length: count }, async (_, index) => startRedis(await options?.(index))));
+  });
+  afterEach(async () => {
+    for (const end of ends.splice(0).reverse()) await end();
+  });
+  afterAll(() => Promise.all(servers.map((server) => server.stop())));
+
+  const setting: Setting = {
+    get servers() {
+      return servers;
+    },
+    open(quorum = { quarantine: 0 }, stores = servers.map(setting.store), locksOptions) {
+      const locks = new Locks(quorumStore(stores, quorum), { logger: false, shutdownTimeout: 0, ...locksOptions });
+      ends.push(() => locks.close());
+      return locks;
+    },
+    store: ({ connection }) => redisStore({ options: { disconnectTimeout: 100, ...connection } }),
+    async proxies() {
+      const all = await Promise.all(servers.map((server) => startProxy(server.connection)));
+      ends.push(() => Promise.all(all.map((proxy) => proxy.close())));
+      return all;
+    },
+    newKey: () => `quorum:${++keys}`,
+    async values(name) {
+      return Promise.all(
+        servers.map(async (server) => {
+          const client = server.client({ retryStrategy: () => null, maxRetriesPerRequest: 0 });
+          return client.get(name).finally(() => client.disconnect());
+        }),
+      );
+    },
+    finally: (end) => void ends.push(end),
+  };
+  return setting;
+}
+
+/** How often a vote was split for the mutexes of these locks. */
+export function splitVotesOf({ store }: Locks): number {
+  return (store.mutex as QuorumDriver).election.splitVotes;
+}

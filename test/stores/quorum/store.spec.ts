@@ -1,0 +1,201 @@
+import {
+  LockConfigError,
+  Locks,
+  QuorumError,
+  StoreError,
+  UnsupportedPrimitiveError,
+  type LeaseDriver,
+  type LockStore,
+} from 'nestjs-distributed-lock/core';
+import { memoryStore } from 'nestjs-distributed-lock/memory';
+import { quorumStore } from 'nestjs-distributed-lock/quorum';
+import { rejection } from '../../contract/rejection.js';
+
+const three = (): LockStore[] => [memoryStore(), memoryStore(), memoryStore()];
+/** A store whose mutex does some things otherwise. */
+const altered = (store: LockStore, changes: (real: LeaseDriver) => Partial<LeaseDriver>): LockStore => {
+  const { mutex } = store;
+  const real: LeaseDriver = {
+    placeLifetime: mutex.placeLifetime,
+    wakeUps: mutex.wakeUps,
+    acquire: (request) => mutex.acquire(request),
+    renew: (batch) => mutex.renew(batch),
+    release: (request) => mutex.release(request),
+    leave: (tenancy) => mutex.leave(tenancy),
+    check: (tenancy) => mutex.check(tenancy),
+  };
+  return { ...store, mutex: { ...real, ...changes(real) } };
+};
+const request = { key: 'key', owner: 'a', ttl: 10_000, tokens: 1, queue: false };
+
+describe('quorumStore refuses', () => {
+  const same = memoryStore();
+  it.each([
+    ['no list', undefined, /list of stores/],
+    ['one member', [memoryStore()], /three members/],
+    ['two members', [memoryStore(), memoryStore()], /three members/],
+    ['what is no store', [memoryStore(), {} as LockStore, memoryStore()], /member 2 is not a store/],
+    ['one store twice', [same, memoryStore(), same], /member 3 is member 1 again/],
+  ])('%s', (_what, members, message) => {
+    expect(() => quorumStore(members as LockStore[])).toThrow(LockConfigError);
+    expect(() => quorumStore(members as LockStore[])).toThrow(message);
+  });
+
+  it.each([{ memberTimeout: 0 }, { memberTimeout: 2_501 }, { quarantine: -1 }, { quarantine: Infinity }, { quorum: 2 }])(
+    'the options %j',
+    (options) => {
+      expect(() => quorumStore(three(), options as object)).toThrow(LockConfigError);
+    },
+  );
+
+  it('a lease that is longer than the quarantine, at the acquire and at a renewal, where a member may forget', async () => {
+    const { mutex } = quorumStore(three(), { quarantine: 10_000 });
+    expect(await rejection(mutex.acquire({ ...request, ttl: 10_001 }))).toBeInstanceOf(LockConfigError);
+    expect(await rejection(mutex.renew([{ key: 'key', owner: 'a', ttl: 10_001 }])[0]!)).toBeInstanceOf(LockConfigError);
+    const durable = three().map((store) => ({ ...store, remembers: undefined }));
+    expect(await quorumStore(durable, { quarantine: 10_000 }).mutex.acquire({ ...request, ttl: 60_000 })).toMatchObject({ granted: true });
+  });
+
+  it('semaphores and latches, and has the rest', () => {
+    const locks = new Locks(quorumStore(three()), { logger: false });
+    expect(() => locks.semaphore('key', { permits: 2 })).toThrow(UnsupportedPrimitiveError);
+    expect(() => locks.countDownLatch('key')).toThrow(UnsupportedPrimitiveError);
+    for (const feature of ['mutex', 'readWriteLock', 'multiLock', 'leaderElection', 'wakeUps'] as const)
+      expect(locks.store.supports(feature)).toBe(true);
+  });
+});
+
+it('an even number of members is warned about', () => {
+  const warn = jest.spyOn(process, 'emitWarning').mockImplementation(() => undefined);
+  quorumStore([...three(), memoryStore()]);
+  expect(warn.mock.lastCall?.[0]).toContain('4 members survive the loss of as many as 3 do');
+  warn.mockRestore();
+});
+
+it('nobody gets a lock from members that are young, and their votes are given back', async () => {
+  const members = three();
+  const { mutex } = quorumStore(members);
+  const error = (await rejection(mutex.acquire(request))) as QuorumError;
+  expect(error).toBeInstanceOf(QuorumError);
+  // Two are enough to know it.
+  const young = [1, 2].map((n) => expect.stringContaining(`member ${n} (memory) does not vote yet`) as string);
+  expect(error.votes.map(String)).toEqual([
+    ...young,
+    expect.stringMatching(/Member 3 had not answered|member 3 \(memory\) does not vote yet/),
+  ]);
+  await new Promise(setImmediate);
+  for (const member of members) expect((await member.mutex.check(request)).state).toBe('free');
+});
+
+it('a token counts only when a majority has recorded it, whatever the clocks of the members', async () => {
+  const clocks = [40_000_000, 0, -40_000_000];
+  const last = [0, 0, 0];
+  const skewed =
+    (index: number) =>
+    (real: LeaseDriver): Partial<LeaseDriver> => ({
+      acquire: async (asked) => {
+        const reply = await real.acquire(asked);
+        if (!reply.granted) return reply;
+        const token = Math.max(asked.floor ?? 0, last[index]! + 1, Date.now() * 1000 + clocks[index]!);
+        last[index] = token + asked.tokens - 1;
+        return { granted: true, token };
+      },
+    });
+  const away = new Set<number>();
+  const broken = new StoreError('away', { transient: true, isUnsent: true });
+  const members = three().map((store, index) =>
+    altered(store, (real) => {
+      const { acquire } = skewed(index)(real);
+      return { acquire: (asked) => (away.has(index) ? Promise.reject(broken) : acquire!(asked)) };
+    }),
+  );
+  let before = 0;
+  for (let round = 0; round < 30; round++) {
+    away.clear();
+    away.add(round % 3);
+    // Each is an app of its own, which knows of no clock yet.
+    const { mutex } = quorumStore(members, { quarantine: 0 });
+    const reply = await mutex.acquire({ ...request, owner: `owner ${round}` });
+    const { token } = reply as { token: number };
+    expect(token).toBeGreaterThan(before);
+    expect(last.filter((each) => each >= token).length).toBeGreaterThanOrEqual(2);
+    before = token;
+    await mutex.release({ key: 'key', owner: `owner ${round}`, keepFor: 0 });
+  }
+});
+
+it.each([[[0, 2, 1, 0, 1, 2]], [[0, 1, 0, 2, 1, 0]], [[2, 0, 1, 1, 0, 2]]])(
+  'an acquire ends after two questions to each member, whatever the order of the answers: %j',
+  async (order) => {
+    let asked = 0;
+    const answers: (() => void)[][] = [[], [], []];
+    // Their clocks go on by a second for each request.
+    const members = three().map((store, index) =>
+      altered(store, (real) => ({
+        acquire: (wanted) => {
+          const token = (wanted.floor ?? 0) + 1_000_000 * ++asked;
+          return new Promise((resolve) => answers[index]!.push(() => void real.acquire({ ...wanted, floor: token }).then(resolve)));
+        },
+      })),
+    );
+    const { mutex } = quorumStore(members, { quarantine: 0, memberTimeout: 2000 });
+    const reply = mutex.acquire(request);
+    let hasReply = false;
+    void reply.then(() => (hasReply = true));
+    for (let turn = 0; turn < 60; turn++) {
+      await new Promise(setImmediate);
+      answers[order[turn % order.length]!]!.shift()?.();
+    }
+    expect(hasReply).toBe(true);
+    expect(await reply).toMatchObject({ granted: true });
+    expect(asked).toBeLessThanOrEqual(6);
+  },
+);
+
+it('tokens are not asked for farther and farther ahead', async () => {
+  const { mutex } = quorumStore(three(), { quarantine: 0 });
+  const aheadAfter = async (count: number): Promise<number> => {
+    let ahead = 0;
+    for (let time = 0; time < count; time++) {
+      const tenancy = { key: `key ${time}`, owner: `owner ${time}` };
+      const reply = await mutex.acquire({ ...request, ...tenancy });
+      ahead = (reply as { token: number }).token - Date.now() * 1000;
+      await mutex.release({ ...tenancy, keepFor: 0 });
+    }
+    return ahead;
+  };
+  expect(await aheadAfter(1)).toBeGreaterThan(0);
+  // What slow requests of a busy machine add is gone after this.
+  expect(await aheadAfter(6_000)).toBeLessThan(10_000);
+});
+
+it('a yes that comes after the outcome is given back', async () => {
+  const answers: (() => void)[] = [];
+  const [one, two, late] = three() as [LockStore, LockStore, LockStore];
+  const slow = altered(late, (real) => ({
+    acquire: (asked) => new Promise((resolve) => answers.push(() => void real.acquire(asked).then(resolve))),
+  }));
+  for (const store of [one, two]) await store.mutex.acquire({ ...request, owner: 'holder' });
+  const { mutex } = quorumStore([one, two, slow], { quarantine: 0 });
+  expect(await mutex.acquire(request)).toMatchObject({ granted: false, holder: 'holder' });
+  answers[0]!();
+  await new Promise((resolve) => setTimeout(resolve, 50));
+  expect((await late.mutex.check(request)).state).toBe('free');
+});
+
+it('a member gets a lease back only when a majority has renewed it in the same round', async () => {
+  const members = three();
+  const { mutex } = quorumStore(members, { quarantine: 0 });
+  await mutex.acquire(request);
+  const lose = (index: number) => members[index]!.mutex.release({ key: 'key', owner: 'a', keepFor: 0 });
+  const holds = async () => Promise.all(members.map(async (member) => (await member.mutex.check(request)).state === 'held'));
+  await lose(0);
+  expect(await mutex.renew([request])[0]).toBe('renewed');
+  await new Promise(setImmediate);
+  expect(await holds()).toEqual([true, true, true]);
+  await lose(0);
+  await lose(1);
+  expect(await mutex.renew([request])[0]).toBe('lost');
+  await new Promise(setImmediate);
+  expect(await holds()).toEqual([false, false, true]);
+});

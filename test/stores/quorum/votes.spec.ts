@@ -1,0 +1,185 @@
+import { LockConfigError, StoreError } from 'nestjs-distributed-lock/core';
+import { acquireOutcome, checkOutcome, finalError, majorityOf, wordOutcome, type Vote } from '../../../lib/stores/quorum/quorum.votes.js';
+import type { AcquireReply, CheckReply } from 'nestjs-distributed-lock/core';
+
+const silent = new StoreError('silent', { transient: true });
+const refused = new StoreError('NOAUTH', { transient: false });
+const misused = new LockConfigError('another kind');
+const yes = (token: number | null): AcquireReply => ({ granted: true, token });
+const no = (holder: string | null, remaining = 100): AcquireReply => ({ granted: false, remaining, holder, ahead: 0 });
+
+/** All lists of so many of these. */
+function* listsOf<T>(choices: readonly T[], length: number): Generator<T[]> {
+  if (length === 0) return yield [];
+  for (const rest of listsOf(choices, length - 1)) for (const choice of choices) yield [choice, ...rest];
+}
+
+const isYes = (vote: Vote<AcquireReply>): vote is Extract<AcquireReply, { granted: true }> =>
+  vote !== undefined && 'granted' in vote && vote.granted;
+
+it.each([
+  [3, 2],
+  [4, 3],
+  [5, 3],
+  [6, 4],
+  [7, 4],
+])('of %d members, %d are a majority: any two of that size have one in common', (count, majority) => {
+  expect(majorityOf(count)).toBe(majority);
+  expect(2 * majority).toBeGreaterThan(count);
+  expect(2 * (majority - 1)).toBeLessThanOrEqual(count);
+});
+
+describe.each([3, 4, 5])('the outcome of an acquire at %d members', (count) => {
+  const majority = majorityOf(count);
+  const choices: Vote<AcquireReply>[] = [undefined, yes(5), yes(9), no('X'), no('Y'), silent];
+  const all = [...listsOf(choices, count)];
+
+  it('is a grant only by a majority: one has recorded the token or a larger one, and one gave no larger token at first', () => {
+    let granted = 0;
+    for (const votes of all) {
+      const outcome = acquireOutcome(votes);
+      const tokens = votes.filter(isYes).map(({ token }) => token!);
+      if (outcome.kind !== 'granted') continue;
+      granted++;
+      const { token } = outcome;
+      expect(tokens.filter((each) => each >= token!).length).toBeGreaterThanOrEqual(majority);
+      expect(tokens.filter((each) => each <= token!).length).toBeGreaterThanOrEqual(majority);
+    }
+    expect(granted).toBeGreaterThan(0);
+  });
+
+  it('is certain when nobody is asked any more, but where a token must be recorded', () => {
+    for (const votes of listsOf(choices.slice(1), count)) expect(acquireOutcome(votes).kind).not.toBe('open');
+  });
+
+  it('is told only if no answer that is missing could change it', () => {
+    for (const votes of all) {
+      const outcome = acquireOutcome(votes);
+      if (outcome.kind !== 'taken' && outcome.kind !== 'silent') continue;
+      const missing = votes.indexOf(undefined);
+      if (missing < 0) continue;
+      for (const vote of choices.slice(1)) expect(acquireOutcome(votes.with(missing, vote)).kind).toBe(outcome.kind);
+    }
+  });
+
+  it('is contention by a majority of answers, an outage by fewer, never the other way round', () => {
+    for (const votes of listsOf(choices.slice(1), count)) {
+      const answers = votes.filter((vote) => vote !== silent).length;
+      const { kind } = acquireOutcome(votes);
+      if (kind === 'taken') expect(answers).toBeGreaterThanOrEqual(majority);
+      if (kind === 'silent') expect(answers).toBeLessThan(majority);
+    }
+  });
+
+  it('is split only where votes are ours and no other owner has a majority', () => {
+    for (const votes of all) {
+      const outcome = acquireOutcome(votes);
+      if (outcome.kind !== 'taken') continue;
+      const ofX = votes.filter((vote) => vote === choices[3]).length;
+      const ofY = votes.filter((vote) => vote === choices[4]).length;
+      expect(outcome.isSplit).toBe(votes.some(isYes) && Math.max(ofX, ofY) < majority);
+    }
+  });
+});
+
+it('tokens grow from one owner to the next, whoever answers, and whatever the last tokens of the members are', () => {
+  const fences = [...listsOf([0, 3, 6], 3)];
+  const voters = [
+    [0, 1],
+    [1, 2],
+    [0, 2],
+    [1, 0],
+    [2, 1],
+    [2, 0],
+    [0, 1, 2],
+    [2, 0, 1],
+    [1, 2, 0],
+  ];
+  /** Asks these members in this order until there is a grant, as a ballot does, and leaves the last tokens behind. */
+  const grant = (last: number[], clock: number, asked: readonly number[]): number => {
+    const give = (index: number, floor: number) => yes((last[index] = Math.max(last[index]! + 1, clock + index, floor)));
+    const votes: Vote<AcquireReply>[] = [undefined, undefined, undefined];
+    const firsts: number[] = [];
+    for (const index of asked) {
+      votes[index] = give(index, 0);
+      firsts[index] = last[index]!;
+      const outcome = acquireOutcome(votes, firsts);
+      if (outcome.kind !== 'raise' && outcome.kind !== 'granted') continue;
+      if (outcome.kind === 'granted') return outcome.token!;
+      for (const other of asked) {
+        const vote = votes[other];
+        if (isYes(vote) && vote.token! < outcome.token) votes[other] = give(other, outcome.token);
+      }
+      const raised = acquireOutcome(votes, firsts);
+      if (raised.kind !== 'granted') throw new Error('One question more should be enough.');
+      return raised.token!;
+    }
+    throw new Error('Nothing was granted.');
+  };
+  for (const before of fences) {
+    for (const one of voters) {
+      for (const other of voters) {
+        for (const clock of [0, 4]) {
+          const last = [...before];
+          const first = grant(last, clock, one);
+          expect(grant(last, clock - 2, other)).toBeGreaterThan(first);
+        }
+      }
+    }
+  }
+});
+
+describe('a refusal', () => {
+  it('names the owner that most members name, and when a majority will be free', () => {
+    const outcome = acquireOutcome([no('X', 300), no('Y', 100), no('X', 500)]);
+    expect(outcome).toMatchObject({ kind: 'taken', reply: { holder: 'X', remaining: 300 }, isSplit: false });
+    expect(acquireOutcome([no('X', -1), no('X', -1), yes(1)])).toMatchObject({ reply: { remaining: -1 } });
+  });
+
+  it('of members that have the key as another kind of lock is a mistake, unless more of them have it as this one', () => {
+    expect(acquireOutcome([misused, misused, misused])).toMatchObject({ kind: 'misused', error: misused });
+    expect(acquireOutcome([misused, no('X'), no('X')])).toMatchObject({ kind: 'taken' });
+    expect(acquireOutcome([misused, yes(1), yes(1)])).toMatchObject({ kind: 'granted' });
+  });
+});
+
+it('a member without tokens makes a lease without one', () => {
+  expect(acquireOutcome([yes(3), yes(null), undefined])).toEqual({ kind: 'granted', token: null });
+});
+
+it.each([3, 4, 5])('a renewal at %d members: renewed by a majority, lost where that cannot be, else unknown', (count) => {
+  const majority = majorityOf(count);
+  for (const votes of listsOf([undefined, 'renewed', 'lost', silent] as const, count)) {
+    const numberOf = (word: unknown) => votes.filter((vote) => vote === word).length;
+    const outcome = wordOutcome(votes, 'renewed', 'lost');
+    if (numberOf('renewed') >= majority) expect(outcome).toBe('renewed');
+    else if (numberOf('lost') > count - majority) expect(outcome).toBe('lost');
+    else if (numberOf(undefined) === 0) expect(outcome).toBe('silent');
+    else expect(['silent', undefined]).toContain(outcome);
+  }
+});
+
+it('errors that no retry can help are final only where the other members are too few', () => {
+  expect(finalError([refused, silent, yes(1)])).toBeUndefined();
+  expect(finalError([refused, refused, yes(1)])).toBe(refused);
+  expect(finalError([refused, refused, yes(1), yes(1), silent])).toBeUndefined();
+});
+
+describe('a look', () => {
+  const of = (state: CheckReply['state'], holder: string | null, remaining: number, token: number | null): CheckReply => ({
+    state,
+    holder,
+    remaining,
+    token,
+  });
+  const free = of('free', null, 0, null);
+
+  it('is held, free or taken by a majority', () => {
+    expect(checkOutcome([of('held', 'a', 50, 9), of('held', 'a', 90, 9), of('taken', 'b', 10, 5)], 3, false)).toEqual(
+      of('held', 'a', 50, 9),
+    );
+    expect(checkOutcome([free, free, of('taken', 'b', 10, 5)], 3, false)).toEqual(free);
+    expect(checkOutcome([free, of('taken', 'b', 10, 5), of('taken', 'b', 20, 5)], 3, false)).toEqual(of('taken', 'b', 10, 5));
+    expect(checkOutcome([of('taken', 'b', 10, 5), of('taken', 'b', 20, 5), free], 3, true).state).toBe('queued');
+  });
+});
