@@ -28,7 +28,8 @@ export class Ballot {
   /** The members that have, or may have, granted the key. */
   private readonly grants = new Set<number>();
   private result: BallotResult | undefined;
-
+  /** No member is asked for a smaller token any more. */
+  private floor: number;
   private readonly beganAt = now();
 
   /** @param isHeld whether the owner has not given the key back since it was granted. */
@@ -38,6 +39,7 @@ export class Ballot {
     private readonly isHeld: () => boolean,
   ) {
     const { members, deadlines } = electorate;
+    this.floor = request.floor ?? 0;
     this.poll = new Poll(request.key, members, deadlines, (votes) => this.outcomeOf(votes));
   }
 
@@ -47,7 +49,7 @@ export class Ballot {
 
   /** Ends as soon as the result is certain. */
   async hold(): Promise<BallotResult> {
-    for (const index of this.electorate.members.keys()) this.ask(index, this.request.floor ?? 0);
+    for (const index of this.electorate.members.keys()) this.ask(index, this.floor);
     const result = (this.result = await this.poll.decided);
     for (const index of this.electorate.members.keys()) this.settle(index);
     return result;
@@ -62,10 +64,13 @@ export class Ballot {
 
   /**
    * A token counts when a majority has recorded it. The clock of a member has gone on meanwhile, and it would give a larger one: so a later one is asked
-   * for, by twice the time that has passed. A reader gets the token that is there.
+   * for, by twice the time that has passed, but not while answers to the last floor are under way: each would make the next one late. A reader gets
+   * the token that is there.
    */
   private raise(token: number): void {
-    const floor = this.electorate.isReader ? token : token + Math.ceil(2000 * (now() - this.beganAt)) + HEADROOM;
+    if (this.electorate.isReader) this.floor = token;
+    else if (token > this.floor) this.floor = token + Math.ceil(2000 * (now() - this.beganAt)) + HEADROOM;
+    const { floor } = this;
     const smaller = [...this.electorate.members.keys()].filter((index) => isBelow(this.votes[index], floor));
     this.poll.reopen(smaller);
     for (const index of smaller) this.ask(index, floor);
