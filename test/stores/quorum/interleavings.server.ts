@@ -28,7 +28,8 @@ export interface Exchange {
 export class Server {
   lease: { owner: string; endsAt: number } | undefined;
   fence = 0;
-  startedAt = -Infinity;
+  /** At first so long ago that it has its vote. */
+  startedAt = -1e9;
 
   /** @param lead milliseconds by which its wall clock is wrong. */
   constructor(private readonly lead: number) {}

@@ -35,6 +35,8 @@ export interface Scenario {
 const KEY = 'key';
 const MEMBER_TIMEOUT = 200;
 const MAJORITY = 2;
+/** Requests of one acquire at most: the members are asked, and some of them again to record the token. */
+const MOST_ASKED = 9;
 const LOST = new StoreError('The connection was lost.', { transient: true });
 
 /** An owner, and its process. */
@@ -43,6 +45,8 @@ class Owner {
   verb: string | undefined;
   /** When the lease ends that it was told of; 0: it has none. */
   validUntil = 0;
+  /** Requests of its acquire. */
+  asked = 0;
   hasHeld = false;
   isOver = false;
   /** What it was told, and what each member told its process, since nothing was under way. */
@@ -115,13 +119,13 @@ export class QuorumWorld implements World {
     } else if (verb === 'arrives') this.arrive(this.exchanges[index]!);
     else this.finish(this.exchanges[index]!, verb === 'fails');
     await quiet();
+    this.checkHolders();
     if (this.broken) throw this.broken;
     for (const owner of this.owners) if (this.isQuiet(owner)) this.forget(owner);
   }
 
   check(): void {
-    const holders = this.owners.filter(({ validUntil }) => validUntil > clock.time);
-    if (holders.length > 1) throw new Error(`${holders.map(({ id }) => id).join(' and ')} hold the key at the same time`);
+    this.checkHolders();
     for (const owner of this.owners) {
       const { id, hasHeld, isOver, unaware } = owner;
       // What a loss leaves behind goes with the release.
@@ -131,17 +135,24 @@ export class QuorumWorld implements World {
     }
   }
 
+  private checkHolders(): void {
+    const holders = this.owners.filter(({ validUntil }) => validUntil > clock.time);
+    if (holders.length > 1) throw new Error(`${holders.map(({ id }) => id).join(' and ')} hold the key at the same time`);
+  }
+
   /** The members are alike, but for their clocks. */
   state(): string {
     const { servers, owners, exchanges } = this;
     const members = servers.map((server, member) => {
-      const open = exchanges.filter((each) => each.member === member).map(({ verb, request, reply, round }) => [verb, request, reply, renewed(round)]);
+      const open = exchanges
+        .filter((each) => each.member === member)
+        .map(({ verb, request, reply, round }) => [verb, request, reply, renewed(round)]);
       const own = owners.map(({ id, heard, unaware }) => [heard[member], unaware.has(member), renewed(this.losses.get(`${id} ${member}`))]);
       return JSON.stringify([server.state(), open, own]);
     });
-    const known = owners.map(({ driver, done, verb, validUntil, hasHeld, isOver, told }) => {
+    const known = owners.map(({ driver, done, verb, validUntil, asked, hasHeld, isOver, told }) => {
       const { held, election } = driver as unknown as { held: Map<string, unknown>; election: { lead: number } };
-      return [done, verb, validUntil, hasHeld, isOver, told, [...held], election.lead];
+      return [done, verb, validUntil, asked, hasHeld, isOver, told, [...held], election.lead];
     });
     const text = JSON.stringify([clock.time, this.left, members.sort(), known, this.lastToken]);
     return createHash('sha1').update(text).digest('base64');
@@ -198,6 +209,7 @@ export class QuorumWorld implements World {
     const sentAt = clock.time;
     const tenancy = { key: KEY, owner: id };
     owner.verb = step;
+    owner.asked = 0;
     if (step === 'A') {
       const request = { ...tenancy, ttl: TTL, tokens: 1, queue: false };
       return this.settled(owner, driver.acquire(request), (reply) => reply.granted && this.granted(owner, reply, sentAt + TTL));
@@ -251,9 +263,9 @@ export class QuorumWorld implements World {
     const asker = this.owners.find(({ id }) => id === owner)!;
     if (verb === 'acquire' && asker.verb !== 'A') {
       const round = this.losses.get(`${owner} ${member}`);
-      if (round && renewed(round) < MAJORITY)
-        this.fail(`${owner} takes the key again at member ${member}, and no majority has renewed`);
+      if (round && renewed(round) < MAJORITY) this.fail(`${owner} takes the key again at member ${member}, and no majority has renewed`);
     }
+    if (verb === 'acquire' && ++asker.asked > MOST_ASKED) this.fail(`${owner} asks again and again`);
     return new Promise((resolve, reject) => {
       this.exchanges.push({ verb, owner, member, request, round: this.round, resolve, reject });
     });

@@ -20,8 +20,8 @@ export type MixMessage = { type: 'ready' } | { type: 'done' };
 
 const { members, quorum, counter, key, callers, turns } = JSON.parse(process.argv[2]!) as MixArgs;
 const pool = new pg.Pool({ connectionString: counter, max: 2 });
-const stores = members.map(
-  (member): LockStore => ('redis' in member ? redisStore({ options: member.redis }) : postgresStore({ url: member.postgres })),
+const stores = members.map((member): LockStore =>
+  'redis' in member ? redisStore({ options: member.redis }) : postgresStore({ url: member.postgres }),
 );
 const locks = new Locks(quorumStore(stores, quorum), { logger: false });
 const options = { keyTimeout: quorum.quarantine || 4_000, waitTimeout: Infinity, retryInterval: 500 };
@@ -37,10 +37,12 @@ async function increment(token: number): Promise<boolean> {
 /** A fault may take a lease away, and the majority for a moment. */
 async function turn(): Promise<void> {
   for (;;) {
-    const isDone = await locks.using(key, (lease) => increment(lease.fencingToken!), options).catch((error: Error & { transient?: boolean }) => {
-      if (error.transient !== true && error.name !== 'LockLostError') throw error;
-      return false;
-    });
+    const isDone = await locks
+      .using(key, (lease) => increment(lease.fencingToken!), options)
+      .catch((error: Error & { transient?: boolean }) => {
+        if (error.transient !== true && error.name !== 'LockLostError') throw error;
+        return false;
+      });
     if (isDone) return;
   }
 }

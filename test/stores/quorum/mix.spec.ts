@@ -10,8 +10,8 @@ import { startRedis, type RedisServer } from '../../support/redis-server.js';
 import type { MixArgs, MixMessage } from './mix.child.js';
 
 /** Short, so that servers are soon old enough to vote. */
-const quorum = { quarantine: 4_000, memberTimeout: 300 };
-const options = { keyTimeout: 3_000, waitTimeout: 10_000 };
+const quorum = { quarantine: 2_500, memberTimeout: 300 };
+const options = { keyTimeout: 2_500, waitTimeout: 10_000 };
 
 let redis: RedisServer[];
 let postgres: PostgresServer[];
@@ -54,10 +54,20 @@ describe.each<[string, () => (RedisServer | PostgresServer)[]]>([
     ends.push(() => locks.close());
     return locks;
   };
+  /** How many have a place in the line for this key. */
+  async function waitersBefore(key: string): Promise<number> {
+    const [desk] = serversOf().map(storeOf);
+    ends.push(() => desk!.close());
+    const turn = { key: `${key}:turn`, owner: 'last;turn' };
+    const reply = await desk!.mutex.acquire({ ...turn, ttl: 1_000, tokens: 1, queue: true });
+    await desk!.mutex.leave(turn);
+    return reply.granted ? 0 : reply.ahead + 1;
+  }
   /** A key, and two apps for it. The servers are old enough to vote. */
   async function two(): Promise<{ key: string; one: Locks; other: Locks }> {
     const [one, other] = [open(), open()];
-    for (const locks of [one, other]) await locks.using(`warm:${++keys}`, () => undefined, { ...options, waitTimeout: 20_000, retryInterval: 100 });
+    for (const locks of [one, other])
+      await locks.using(`warm:${++keys}`, () => undefined, { ...options, waitTimeout: 20_000, retryInterval: 100 });
     return { key: `mix:${++keys}`, one, other };
   }
 
@@ -67,11 +77,19 @@ describe.each<[string, () => (RedisServer | PostgresServer)[]]>([
     expect(await other.tryAcquire(key, options)).toBeNull();
     const order: string[] = [];
     const waiting = [];
-    for (const [name, locks] of [['a', other], ['b', open()], ['c', open()]] as const) {
+    for (const [name, locks] of [
+      ['a', other],
+      ['b', open()],
+      ['c', open()],
+    ] as const) {
       waiting.push(
-        locks.using(key, (lease) => void order.push(`${name} ${lease.fencingToken! > first.fencingToken!}`), { ...options, retryInterval: 100 }),
+        locks.using(key, (lease) => void order.push(`${name} ${lease.fencingToken! > first.fencingToken!}`), {
+          ...options,
+          retryInterval: 100,
+        }),
       );
-      await new Promise((resolve) => setTimeout(resolve, 100));
+      // The first one has the turn, the others queue for it.
+      await eventually(async () => expect(await waitersBefore(key)).toBe(waiting.length));
     }
     expect(order).toEqual([]);
     await first.renew();
@@ -114,10 +132,12 @@ it('the callers of two processes lose no update, while each member is killed onc
   const args: MixArgs = { members, quorum, counter: counter.url, key: 'crowd', callers: 25, turns: 4 };
   const children: Child<MixMessage>[] = [];
   ends.push(() => Promise.all(children.map((child) => child.kill().catch(() => child.exit))));
-  for (let n = 0; n < 2; n++) children.push(await forkChild<MixMessage>('test/stores/quorum/mix.child.ts', { args: [JSON.stringify(args)] }));
+  for (let n = 0; n < 2; n++)
+    children.push(await forkChild<MixMessage>('test/stores/quorum/mix.child.ts', { args: [JSON.stringify(args)] }));
   for (const child of children) await child.waitFor('ready', { within: 20_000 });
   for (const child of children) child.send({ begin: true });
-  const entries = async (): Promise<number> => (await counting.query<{ n: number }>('SELECT count(*)::int AS n FROM mix_entries')).rows[0]!.n;
+  const entries = async (): Promise<number> =>
+    (await counting.query<{ n: number }>('SELECT count(*)::int AS n FROM mix_entries')).rows[0]!.n;
   const total = 2 * args.callers * args.turns;
   const at = (share: number) => eventually(async () => expect(await entries()).toBeGreaterThan(share * total), { within: 20_000 });
   await at(0.05);
