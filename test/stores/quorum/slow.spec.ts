@@ -77,3 +77,15 @@ it('a majority that is slow is an outage after a memberTimeout, and its late vot
   const lease: Lease = await other.acquire(key, options);
   await lease.release();
 }, 60_000);
+
+it('a slow server that grants what the others refuse gets its vote back', async () => {
+  const key = setting.newKey();
+  const lease = await one.acquire(key, options);
+  await eventually(async () => expect(await setting.values(key)).toEqual(Array(3).fill(lease.owner)));
+  await setting.servers[2]!.client().del(key);
+  proxies[2]!.delay(DELAY, 0, 'replies');
+  expect(await expectPrompt(() => other.tryAcquire(key, options))).toBeNull();
+  expect((await setting.values(key))[2]).toEqual(expect.any(String));
+  await eventually(async () => expect(await setting.values(key)).toEqual([lease.owner, lease.owner, null]), { within: 20_000 });
+  await lease.release();
+}, 60_000);
