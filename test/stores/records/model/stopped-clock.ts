@@ -1,4 +1,4 @@
-// Time stands still unless a test moves it. No timer fires but short pauses, which end at once. A turn of the event loop is as short as it can be:
+// Time stands still unless a test moves it. Short pauses end at once, longer timers when time passes. A turn of the event loop is as short as it can be:
 // a model makes millions of them.
 const START = 1_000;
 /** Longest pause that ends at once, milliseconds. */
@@ -7,6 +7,7 @@ const PAUSE = 100;
 const realTimeout = globalThis.setTimeout;
 const realTurn = globalThis.setImmediate;
 const turns: (() => void)[] = [];
+const timers: { readonly endsAt: number; readonly callback: () => void }[] = [];
 
 export const clock = {
   /** Milliseconds of `performance.now()`. */
@@ -14,6 +15,15 @@ export const clock = {
   reset(): void {
     clock.time = START;
     turns.length = 0;
+    timers.length = 0;
+  },
+  /** Time passes, and longer timers end. Those that were cleared end too: what they call must bear that. */
+  pass(ms: number): void {
+    clock.time += ms;
+    for (const timer of timers.filter(({ endsAt }) => endsAt <= clock.time)) {
+      timers.splice(timers.indexOf(timer), 1);
+      turns.push(timer.callback);
+    }
   },
 };
 
@@ -22,6 +32,7 @@ export function stopTheClock(): void {
   const laterTurn = (callback: () => void): void => void turns.push(callback);
   const later = (callback: () => void, delay: number) => {
     if (delay <= PAUSE) laterTurn(callback);
+    else timers.push({ endsAt: clock.time + delay, callback });
     return timer;
   };
   beforeAll(() => {

@@ -1,0 +1,89 @@
+import { StoreError } from '../../../lib/core/model/errors.js';
+import type { AcquireReply, AcquireRequest, LeaseDriver, Tenancy } from '../../../lib/core/store/lease-driver.js';
+import type { LockStore } from '../../../lib/core/store/lock-store.js';
+import { clock } from '../records/model/stopped-clock.js';
+
+/** Milliseconds. A wall clock shows this when the stopped clock shows 0. */
+export const OFFSET = 1.7e12;
+export const TTL = 1_000;
+
+export type Verb = 'acquire' | 'renew' | 'release' | 'leave';
+export type Word = AcquireReply | 'renewed' | 'lost' | 'released' | 'left';
+
+/** A request to a member that is under way. */
+export interface Exchange {
+  readonly verb: Verb;
+  readonly owner: string;
+  readonly member: number;
+  readonly request: Tenancy;
+  /** Of a renewal: the words of its members so far. */
+  readonly round: Word[] | undefined;
+  /** What the member has done, once the request has arrived. */
+  reply?: Word;
+  readonly resolve: (reply: Word) => void;
+  readonly reject: (error: StoreError) => void;
+}
+
+/** A member: one key, and what it remembers. */
+export class Server {
+  lease: { owner: string; endsAt: number } | undefined;
+  fence = 0;
+  /** At first so long ago that it has its vote. */
+  startedAt = -1e9;
+
+  /** @param lead milliseconds by which its wall clock is wrong. */
+  constructor(private readonly lead: number) {}
+
+  restart(): void {
+    this.lease = undefined;
+    this.fence = 0;
+    this.startedAt = clock.time;
+  }
+
+  /** Whoever has the key now. */
+  get holder(): string | undefined {
+    return this.lease && this.lease.endsAt > clock.time ? this.lease.owner : undefined;
+  }
+
+  /** What its answers depend on. */
+  state(): unknown {
+    const age = clock.time - this.startedAt;
+    return [this.holder && this.lease, this.fence, this.lead, age > 2 * TTL ? 'old' : age];
+  }
+
+  serve(verb: Verb, request: Tenancy): Word {
+    const { owner } = request;
+    if (verb === 'acquire') return this.acquire(request as AcquireRequest);
+    const isOwn = this.holder === owner;
+    if (verb === 'renew') {
+      if (isOwn) this.lease!.endsAt = Math.max(this.lease!.endsAt, clock.time + TTL);
+      return isOwn ? 'renewed' : 'lost';
+    }
+    if (isOwn) this.lease = undefined;
+    if (verb === 'leave') return 'left';
+    return isOwn ? 'released' : 'lost';
+  }
+
+  private acquire({ owner, ttl, tokens, floor = 0 }: AcquireRequest): AcquireReply {
+    const { holder } = this;
+    if (holder !== undefined && holder !== owner) return { granted: false, holder, remaining: this.lease!.endsAt - clock.time, ahead: 0 };
+    const token = Math.max(floor, this.fence + 1, (OFFSET + clock.time + this.lead) * 1000);
+    this.fence = token + tokens - 1;
+    this.lease = { owner, endsAt: Math.max(clock.time + ttl, holder === undefined ? 0 : this.lease!.endsAt) };
+    return { granted: true, token };
+  }
+}
+
+/** A store on a server, for one process: each request waits until it is served. */
+export function storeOn(server: Server, send: (verb: Verb, request: Tenancy) => Promise<Word>): LockStore {
+  const mutex: LeaseDriver = {
+    placeLifetime: TTL,
+    acquire: (request) => send('acquire', request) as Promise<AcquireReply>,
+    renew: (batch) => batch.map((request) => send('renew', request) as Promise<'renewed' | 'lost'>),
+    release: (request) => send('release', request) as Promise<'released' | 'lost'>,
+    leave: async (request) => void (await send('leave', request)),
+    check: () => Promise.reject(new StoreError('Nobody looks here.', { transient: false })),
+  };
+  const remembers = (): Promise<number> => Promise.resolve(clock.time - server.startedAt);
+  return { name: 'stub', requestTimeout: TTL, mutex, remembers, close: () => Promise.resolve() } as unknown as LockStore;
+}
