@@ -90,8 +90,16 @@ type Ndl = (args: readonly string[], options?: CliOptions) => Promise<CliResult>
 async function compile(folder: string): Promise<void> {
   const files = COMPILED.flatMap((part) =>
     readdirSync(join('lib', part), { recursive: true, encoding: 'utf8' }).map((name) => join('lib', part, name)),
-  ).filter((name) => name.endsWith('.ts'));
-  const flags = ['--format=esm', '--platform=node', '--target=es2022', '--outbase=lib', `--outdir=${folder}`, '--log-level=warning'];
+  ).filter((name) => /\.(ts|cjs)$/.test(name));
+  const flags = [
+    '--format=esm',
+    '--platform=node',
+    '--target=es2022',
+    '--outbase=lib',
+    `--outdir=${folder}`,
+    '--loader:.cjs=copy',
+    '--log-level=warning',
+  ];
   await promisify(execFile)(resolve('node_modules/.bin/esbuild'), [...files, 'lib/locks.ts', ...flags]);
 }
 
