@@ -95,19 +95,31 @@ export function readWriteDriverContract(makeStore: MakeStore): void {
 
     describe('G2 fencing tokens', () => {
       it('grow with every write, and readers get that of the last one', async () => {
-        const first = await tokenOf(write('w'));
+        // One of several servers may have given a larger one to the last write: a reader may get that.
+        const isOneServer = !makeStore.without?.includes('oneServer');
+        let largest = 0;
+        const expectLast = async (reply: ReturnType<typeof read>): Promise<void> => {
+          const token = await tokenOf(reply);
+          if (isOneServer) expect(token).toBe(largest);
+          else expect(token).toBeGreaterThanOrEqual(largest);
+          largest = token;
+        };
+        largest = await tokenOf(write('w'));
         await release('w');
-        expect([await tokenOf(read('a')), await tokenOf(read('b'))]).toEqual([first, first]);
+        await expectLast(read('a'));
+        await expectLast(read('b'));
         for (const reader of ['a', 'b']) await release(reader);
-        expect(await tokenOf(read('c'))).toBe(first);
+        await expectLast(read('c'));
         await release('c');
         const second = await tokenOf(write('v'));
-        expect(second).toBeGreaterThan(first);
-        expect(await tokenOf(read('d', beside('v')))).toBe(second);
+        expect(second).toBeGreaterThan(largest);
+        largest = second;
+        await expectLast(read('d', beside('v')));
         for (const owner of ['v', 'd']) await release(owner);
         const raised = await tokenOf(read('e', { floor: second + 2_000_000 }));
         expect(raised).toBeGreaterThanOrEqual(second + 2_000_000);
-        expect(await tokenOf(read('f'))).toBe(raised);
+        largest = raised;
+        await expectLast(read('f'));
       });
 
       where(makeStore, 'oneServer', () => {

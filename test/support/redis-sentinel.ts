@@ -24,8 +24,8 @@ export async function startSentinel({ name, master, quorum = 1, downAfter = 1_00
   try {
     const client = sentinel.client();
     await eventually(async () => /status=ok/.test(await client.info('sentinel')));
-    // Since Redis 7. Else a sentinel looks at replicas every ten seconds, and begins to ask a new master after one.
-    await client.call('SENTINEL', 'DEBUG', 'INFO-PERIOD', 500, 'PING-PERIOD', 100).catch(() => undefined);
+    // Since Redis 7. Else a sentinel looks at replicas every ten seconds.
+    await client.call('SENTINEL', 'DEBUG', 'INFO-PERIOD', 500).catch(() => undefined);
     client.disconnect();
     return sentinel;
   } catch (error) {
