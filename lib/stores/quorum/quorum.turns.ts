@@ -93,7 +93,8 @@ export class Turns {
 
 /** Its owner is another one than that of the key: a message names the owner only. */
 export function turnOf({ key, owner }: Tenancy, rank: 0 | 1 = 0): Tenancy {
-  return { key: rank === 0 ? `${key}:turn` : `${key}:turn:${rank}`, owner: `${owner};turn` };
+  // No key of a user has a control character.
+  return { key: `${key}\u001fturn${rank === 0 ? '' : rank}`, owner: `${owner};turn` };
 }
 
 async function ask(wait: Wait): Promise<AcquireReply> {

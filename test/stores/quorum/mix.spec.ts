@@ -58,7 +58,7 @@ describe.each<[string, () => (RedisServer | PostgresServer)[]]>([
   async function waitersBefore(key: string): Promise<number> {
     const [desk] = serversOf().map(storeOf);
     ends.push(() => desk!.close());
-    const turn = { key: `${key}:turn`, owner: 'last;turn' };
+    const turn = { key: `${key}\u001fturn`, owner: 'last;turn' };
     const reply = await desk!.mutex.acquire({ ...turn, ttl: 1_000, tokens: 1, queue: true });
     await desk!.mutex.leave(turn);
     return reply.granted ? 0 : reply.ahead + 1;
