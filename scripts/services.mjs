@@ -59,7 +59,14 @@ const services = {
 };
 
 /** The servers that the suites of one store start. */
-export const serversOf = { redis: ['redis-server'], postgres: ['postgres', 'pgbouncer'], mysql: ['mariadbd'], file: [], memory: [], quorum: ['redis-server', 'postgres'] };
+export const serversOf = {
+  redis: ['redis-server'],
+  postgres: ['postgres', 'pgbouncer'],
+  mysql: ['mariadbd'],
+  file: [],
+  memory: [],
+  quorum: ['redis-server', 'postgres'],
+};
 
 /**
  * @param {keyof typeof services} name
