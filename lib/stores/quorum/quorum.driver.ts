@@ -91,8 +91,14 @@ export class QuorumDriver implements LeaseDriver {
     const tenancy = { key, owner };
     this.held.delete(tenancy);
     const ended = this.turns.end(tenancy);
-    await this.ask(tenancy, 'left', 'stayed', (driver) => driver.leave(tenancy).then(() => 'left'));
-    if (ended) await isSettledWithin(this.setting.memberTimeout, ended);
+    const left: Promise<unknown>[] = [ended ?? Promise.resolve()];
+    await this.ask(tenancy, 'left', 'stayed', (driver) => {
+      const reply = driver.leave(tenancy).then(() => 'left' as const);
+      left.push(reply);
+      return reply;
+    });
+    // Nobody waits for this, so that it need not be over with a majority.
+    await isSettledWithin(this.setting.memberTimeout, Promise.allSettled(left));
   }
 
   async check({ key, owner }: Tenancy): Promise<CheckReply> {

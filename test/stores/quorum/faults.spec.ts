@@ -78,7 +78,7 @@ describe('a majority of the servers', () => {
   it('that is away is a QuorumError, which says of each server why, and passes', async () => {
     const locks = setting.open();
     const key = setting.newKey();
-    await locks.using(key, () => undefined);
+    await locks.using(setting.newKey(), () => undefined);
     for (const server of setting.servers.slice(0, 3)) await server.kill();
     const error = await rejection(locks.acquire(key, { waitTimeout: 0 }));
     expect(error).toBeInstanceOf(QuorumError);
