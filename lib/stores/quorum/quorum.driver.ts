@@ -92,11 +92,7 @@ export class QuorumDriver implements LeaseDriver {
     this.held.delete(tenancy);
     const ended = this.turns.end(tenancy);
     const left: Promise<unknown>[] = [ended ?? Promise.resolve()];
-    await this.ask(tenancy, 'left', 'stayed', (driver) => {
-      const reply = driver.leave(tenancy).then(() => 'left' as const);
-      left.push(reply);
-      return reply;
-    });
+    await this.ask(tenancy, 'left', 'stayed', (driver) => driver.leave(tenancy).then(() => 'left'), left);
     // Nobody waits for this, so that it need not be over with a majority.
     await isSettledWithin(this.setting.memberTimeout, Promise.allSettled(left));
   }
@@ -124,20 +120,20 @@ export class QuorumDriver implements LeaseDriver {
 
   private readonly driverOf = ({ store }: Member): LeaseDriver => (this.side === 'mutex' ? store.mutex : store.readWriteLock![this.side]);
 
-  /** Asks all members in the order of the owner's requests. */
+  /** Asks all members in the order of the owner's requests. @param replies gets what each of them answers. */
   private async ask<Yes extends string, No extends string>(
     tenancy: Tenancy,
     yes: Yes,
     no: No,
     send: (driver: LeaseDriver) => Promise<Yes | No>,
+    replies: Promise<unknown>[] = [],
   ): Promise<Yes | No> {
     const { members } = this.setting;
     const poll = new Poll<Yes | No, Yes | No | 'silent'>(tenancy.key, members, this.deadlines, (votes) => wordOutcome(votes, yes, no));
     for (const [index, member] of members.entries()) {
-      poll.add(
-        index,
-        member.inOrder(tenancy, () => send(this.driverOf(member))),
-      );
+      const reply = member.inOrder(tenancy, () => send(this.driverOf(member)));
+      replies.push(reply);
+      poll.add(index, reply);
     }
     const outcome = await poll.decided;
     if (outcome === 'silent') throw outageOf(tenancy.key, poll.votes);
