@@ -29,7 +29,7 @@ export interface QuorumSetting {
   readonly longestLease: number;
 }
 
-/** One kind of lock: held by whom a majority of the members has granted it. */
+/** One kind of lock. An owner holds a key when a majority of the members has granted it. */
 export class QuorumDriver implements LeaseDriver {
   readonly isShared: boolean;
   readonly placeLifetime: number;
