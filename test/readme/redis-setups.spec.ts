@@ -42,8 +42,8 @@ it('a store on a Cluster locks', async () => {
 
 it('a store that waits for replicas locks, once there is one', async () => {
   const [master, replica] = await Promise.all([
-    startRedis({ port: 'free' }),
     startRedis({ port: 'free', args: ['--repl-diskless-sync-delay', '0'] }),
+    startRedis({ port: 'free' }),
   ]);
   try {
     const open = (): LockStore => storeThatWaitsForReplicas(`redis://127.0.0.1:${master.port}`);

@@ -1,4 +1,4 @@
-import { LockConfigError, StoreError } from '../../core/model/errors.js';
+import { StoreError } from '../../core/model/errors.js';
 import { now } from '../../core/util/clock.js';
 import { scripts } from './lua.scripts.js';
 import type { RedisConnection } from './redis.connection.js';
@@ -22,7 +22,7 @@ export class RedisMemory {
     connection.breakListeners.add(() => this.forget());
   }
 
-  /** @throws {StoreError} if the server does not tell it. @throws {LockConfigError} for a Cluster: its nodes forget one by one. */
+  /** @throws {StoreError} if the server does not tell it; a final one for a Cluster, whose nodes forget one by one. */
   async remembers(): Promise<number> {
     const since = (this.since ??= this.ask());
     try {
@@ -39,7 +39,7 @@ export class RedisMemory {
 
   private async ask(): Promise<number> {
     if (this.connection.client.isCluster) {
-      throw new LockConfigError('A Redis Cluster cannot be a member of a quorum: give each member one server of its own.');
+      throw new StoreError('A Redis Cluster cannot be a member of a quorum: give each member one server of its own.', { transient: false });
     }
     try {
       const age = await this.script.ask(KEY, [], millisecondsOf);

@@ -1,9 +1,10 @@
-import { LockConfigError, StoreError, type LockStore } from 'nestjs-distributed-lock/core';
+import { Locks, StoreError, type LockStore } from 'nestjs-distributed-lock/core';
 import { memoryStore } from 'nestjs-distributed-lock/memory';
+import { quorumStore } from 'nestjs-distributed-lock/quorum';
 import { redisStore } from 'nestjs-distributed-lock/redis';
-import { Redis } from 'ioredis';
 import { rejection } from '../../contract/rejection.js';
 import { eventually } from '../../support/eventually.js';
+import { startClusterNode } from '../../support/redis-cluster.js';
 import { pause } from '../../support/time.js';
 import { useQuorum } from './setting.js';
 
@@ -62,10 +63,20 @@ it('a user who may not ask INFO gets a final error that says what is missing', a
   expect(error).toMatchObject({ transient: false, message: expect.stringContaining('INFO') });
 });
 
-it('a Cluster is no member of a quorum', async () => {
-  const client = Object.assign(new Redis({ ...setting.servers[0]!.connection, lazyConnect: true }), { isCluster: true });
-  setting.finally(() => client.disconnect());
-  expect(await rejection(redisStore({ client }).remembers!())).toBeInstanceOf(LockConfigError);
+it('a Cluster is no member of a quorum: it does not vote, and a warning says so', async () => {
+  const node = await startClusterNode();
+  setting.finally(() => node.stop());
+  const open = (): LockStore => redisStore({ cluster: [{ host: '127.0.0.1', port: node.port! }] });
+  const warn = jest.spyOn(process, 'emitWarning').mockImplementation(() => undefined);
+  setting.finally(() => warn.mockRestore());
+  const locks = new Locks(quorumStore([open(), open(), open()]), { logger: false, shutdownTimeout: 0 });
+  setting.finally(() => locks.close());
+  const error = await rejection(locks.acquire(setting.newKey(), { waitTimeout: 10_000 }));
+  expect(error).toBeInstanceOf(StoreError);
+  expect(error).toMatchObject({ transient: false, message: expect.stringContaining('cannot be a member of a quorum') as string });
+  expect(warn.mock.calls.map(([warning]) => warning)).toContainEqual(
+    expect.stringContaining('member 1 (redis): A Redis Cluster cannot be a member of a quorum'),
+  );
 });
 
 it('a memory store remembers since it was made', async () => {
