@@ -58,15 +58,21 @@ export function storeOver(store: RedisStoreOptions, opened: (client: NodeRedisCl
   return { client, requestTimeout, fenceTimeout, replicaAcks };
 }
 
+interface Place {
+  host: string;
+  port: number;
+}
+
 interface Form {
   options?: RedisOptions;
   sentinels?: RedisOptions[];
+  cluster?: unknown[];
   name?: string;
   requestTimeout?: number;
 }
 
 function clientOf(store: Form): NodeRedisClient | undefined {
-  const { options, sentinels, name } = store;
+  const { options, sentinels, cluster, name } = store;
   if (!canPrefix(options?.keyPrefix)) return undefined;
   if (options && !sentinels) return nodeRedisClient({ ...heals(store), ...options });
   if (sentinels) {
@@ -75,7 +81,14 @@ function clientOf(store: Form): NodeRedisClient | undefined {
       nodeRedis.createSentinel({ name: name!, sentinelRootNodes: sentinels as { host: string; port: number }[], nodeClientOptions }),
     );
   }
+  if (cluster) return nodeRedisCluster(cluster as Place[], optionsOf(heals(store)));
   return undefined;
+}
+
+/** It is not connected yet. */
+export function nodeRedisCluster(nodes: readonly Place[], defaults: object = {}): NodeRedisClient {
+  const rootNodes = nodes.map((socket) => ({ socket }));
+  return silenced(nodeRedis.createCluster({ rootNodes, defaults }) as NodeRedisClient);
 }
 
 /** Version 5 has no such option: then a test of it is over ioredis. */

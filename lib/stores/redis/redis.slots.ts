@@ -1,4 +1,4 @@
-const SLOTS = 16_384;
+export const SLOTS = 16_384;
 
 /** CRC16 as XMODEM has it, for each byte. */
 const CRCS = Uint16Array.from({ length: 256 }, (_, byte) => {

@@ -1,9 +1,10 @@
 // Callers of one process that want a key again and again, and add to a counter at a resource that compares fencing tokens.
 import { Redis, type RedisOptions } from 'ioredis';
 import { Locks, LockError } from 'nestjs-distributed-lock/core';
-import { redisStore, type RedisStoreOptions } from 'nestjs-distributed-lock/redis';
+import { redisStore, type NodeRedisClient, type RedisStoreOptions } from 'nestjs-distributed-lock/redis';
 import { setTimeout as pause } from 'node:timers/promises';
 import { tellParent } from '../../support/child.js';
+import { closeNodeRedis, storeOver } from '../../support/redis-clients.js';
 
 export interface CallersArgs {
   where: RedisStoreOptions;
@@ -37,7 +38,8 @@ return 'written'`;
 
 const { where, resource, keys, callers, options } = JSON.parse(process.argv[2]!) as CallersArgs;
 const redis = new Redis(resource);
-const locks = new Locks(redisStore(where), { logger: false });
+let lent: NodeRedisClient | undefined;
+const locks = new Locks(redisStore(storeOver(where, (client) => (lent = client))), { logger: false });
 const tally: Tally = {
   written: 0,
   refused: 0,
@@ -96,6 +98,7 @@ process.on('message', ({ type }: { type: 'go' | 'stop' }) => {
   void running.then(async () => {
     await locks.close();
     redis.disconnect();
+    if (lent) await closeNodeRedis(lent);
     tellParent({ type: 'done', ...tally });
     process.disconnect();
   });

@@ -2,6 +2,7 @@ import { Cluster } from 'ioredis';
 import type { Locks } from 'nestjs-distributed-lock/core';
 import { startCluster, type RedisCluster, type StartClusterOptions } from '../../support/redis-cluster.js';
 import type { RedisServer } from '../../support/redis-server.js';
+import { closeNodeRedis, isIoredis, nodeRedisCluster } from '../../support/redis-clients.js';
 import { useRedis, type Setting, type StoreOptions } from './setting.js';
 import { INBOXES } from './waiting.js';
 
@@ -61,6 +62,11 @@ export function useCluster(options?: StartClusterOptions): ClusterSetting {
     },
     locks: (store) => own.locks({ ...where(), ...store }),
     borrowed() {
+      if (!isIoredis) {
+        const client = nodeRedisCluster(cluster.addresses);
+        own.finally(() => closeNodeRedis(client));
+        return own.locks({ client });
+      }
       const client = new Cluster(cluster.addresses, { redisOptions: { disconnectTimeout: 100 } });
       client.on('error', () => undefined);
       own.finally(() => client.disconnect());

@@ -2,6 +2,9 @@ import { EventEmitter } from 'node:events';
 import type { RedisClient, RedisPipeline } from '../redis.client.js';
 
 type Argument = string | number;
+/** Behind the command, the script and the number of keys. */
+const KEY_OF_SCRIPT = 3;
+
 type Listener = (...args: unknown[]) => void;
 
 /** The commands and events of ioredis that the store uses, over node-redis. It listens to the client only while somebody listens to it. */
@@ -14,8 +17,12 @@ export abstract class NodeRedisBase implements RedisClient {
   abstract get status(): string;
   abstract connect(): Promise<unknown>;
   abstract duplicate(): RedisClient;
-  /** Sends all of these now, in one write over one connection. */
-  protected abstract send(commands: readonly string[][]): Promise<unknown>[];
+  /**
+   * Sends all of these now, in one write over one connection.
+   *
+   * @param key of a Cluster, says to which node; the first of them if they have several.
+   */
+  protected abstract send(commands: readonly string[][], key?: string): Promise<unknown>[];
   /** Passes the events of the client on by {@link emit}. The returned function stops. */
   protected abstract watch(): () => void;
 
@@ -24,18 +31,18 @@ export abstract class NodeRedisBase implements RedisClient {
   }
 
   evalsha(sha: string, keyCount: number, ...keysAndArgs: Argument[]): Promise<unknown> {
-    return this.sendOne(this.script('EVALSHA', sha, keyCount, keysAndArgs));
+    return this.sendOne(this.script('EVALSHA', sha, keyCount, keysAndArgs), KEY_OF_SCRIPT);
   }
 
   eval(script: string, keyCount: number, ...keysAndArgs: Argument[]): Promise<unknown> {
-    return this.sendOne(this.script('EVAL', script, keyCount, keysAndArgs));
+    return this.sendOne(this.script('EVAL', script, keyCount, keysAndArgs), KEY_OF_SCRIPT);
   }
 
   call(command: string, ...args: Argument[]): Promise<unknown> {
     // The only other command of ours that has a key.
     if (command.toUpperCase() !== 'XADD') return this.sendOne([command, ...args.map(String)]);
     const [key, ...others] = args.map(String);
-    return this.sendOne([command, this.keyPrefix + key, ...others]);
+    return this.sendOne([command, this.keyPrefix + key, ...others], 1);
   }
 
   info(): Promise<unknown> {
@@ -56,7 +63,7 @@ export abstract class NodeRedisBase implements RedisClient {
       evalsha: (sha, keyCount, ...keysAndArgs) => commands.push(this.script('EVALSHA', sha, keyCount, keysAndArgs)),
       eval: (script, keyCount, ...keysAndArgs) => commands.push(this.script('EVAL', script, keyCount, keysAndArgs)),
       call: (command, ...args) => commands.push([command, ...args.map(String)]),
-      exec: () => Promise.all(this.send(commands).map(settled)),
+      exec: () => Promise.all(this.send(commands, commands[0]![KEY_OF_SCRIPT]).map(settled)),
     };
   }
 
@@ -96,8 +103,9 @@ export abstract class NodeRedisBase implements RedisClient {
     if (event !== 'error' || this.events.listenerCount('error') > 0) this.events.emit(event, ...args);
   }
 
-  private async sendOne(command: string[]): Promise<unknown> {
-    return this.send([command])[0];
+  /** @param keyAt where the key is, if there is one. */
+  private async sendOne(command: string[], keyAt?: number): Promise<unknown> {
+    return this.send([command], keyAt === undefined ? undefined : command[keyAt])[0];
   }
 
   private script(command: string, script: string, keyCount: number, keysAndArgs: readonly Argument[]): string[] {

@@ -6,14 +6,29 @@ import type { PlainClient } from './node-redis.types.js';
 export class NodeRedisDuplicate extends NodeRedisBase {
   status: 'wait' | 'connecting' | 'ready' | 'end' = 'wait';
   private link: NodeRedisLink | undefined;
+  private connecting: Promise<void> | undefined;
   private isClosed = false;
 
-  /** @param original resolves to the client whose server and settings it shares. */
-  constructor(private readonly original: () => Promise<PlainClient>) {
+  /**
+   * @param original resolves to the client whose settings it shares.
+   * @param place of its server; else it is that of the original.
+   */
+  constructor(
+    private readonly original: () => Promise<PlainClient>,
+    private readonly place?: { readonly host: string; readonly port: number },
+  ) {
     super();
   }
 
-  async connect(): Promise<void> {
+  override get options(): { readonly keyPrefix: string; readonly host?: string; readonly port?: number } {
+    return { ...super.options, ...this.place };
+  }
+
+  connect(): Promise<void> {
+    return (this.connecting ??= this.connectAnew().finally(() => (this.connecting = undefined)));
+  }
+
+  private async connectAnew(): Promise<void> {
     this.status = 'connecting';
     try {
       await this.open(await this.original());
@@ -29,7 +44,7 @@ export class NodeRedisDuplicate extends NodeRedisBase {
       // Everything that it says is in the other options.
       url: undefined,
       // Nothing is asked of it, so that its silence is no sign of a broken connection.
-      socket: { ...original.options?.socket, reconnectStrategy: false, socketTimeout: undefined },
+      socket: { ...original.options?.socket, ...this.place, reconnectStrategy: false, socketTimeout: undefined },
       pingInterval: undefined,
       clientSideCache: undefined,
       emitInvalidate: undefined,
@@ -69,10 +84,10 @@ export class NodeRedisDuplicate extends NodeRedisBase {
   }
 
   duplicate(): NodeRedisDuplicate {
-    return new NodeRedisDuplicate(this.original);
+    return new NodeRedisDuplicate(this.original, this.place);
   }
 
-  protected send(commands: readonly string[][]): Promise<unknown>[] {
+  send(commands: readonly string[][]): Promise<unknown>[] {
     const { link } = this;
     if (!link) return commands.map(() => Promise.reject(new Error('The connection is not open.')));
     return commands.map((command) =>

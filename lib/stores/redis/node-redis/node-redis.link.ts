@@ -1,4 +1,5 @@
 import { randomUUID } from 'node:crypto';
+import { setMaxListeners } from 'node:events';
 import type { PlainClient } from './node-redis.types.js';
 
 /** The byte by which RESP 3 names a map. Text is text and a number is a number where nothing else is said. */
@@ -6,7 +7,7 @@ const MAP = 37;
 
 /** One client of one server: what it may send, and when its connection breaks. */
 export class NodeRedisLink {
-  private unsent = new AbortController();
+  private unsent = abortController();
   private wasReady = false;
   /** It has been connected before, and somebody may have asked for something while it was not. */
   private hasBroken = false;
@@ -74,7 +75,7 @@ export class NodeRedisLink {
     this.wasReady = false;
     this.hasBroken = true;
     this.unsent.abort();
-    this.unsent = new AbortController();
+    this.unsent = abortController();
     this.emit('close');
   }
 
@@ -93,6 +94,13 @@ export class NodeRedisLink {
       this.emit('ready');
     } else this.emit('error', new Error('node-redis gives the replies of other requests since its connection broke: connect it anew.'));
   }
+}
+
+/** node-redis listens to the signal once for each request that is under way. */
+function abortController(): AbortController {
+  const controller = new AbortController();
+  setMaxListeners(0, controller.signal);
+  return controller;
 }
 
 /** What the client is set to by its owner does not change what we send and get. */

@@ -1,4 +1,4 @@
-/** A client or sentinel of the package `redis`, version 5 or 6: what `createClient` and `createSentinel` return. */
+/** A client, sentinel or cluster of the package `redis`, version 5 or 6: what `createClient`, `createSentinel` and `createCluster` return. */
 export interface NodeRedisClient {
   readonly isOpen: boolean;
   connect(): Promise<unknown>;
@@ -32,10 +32,29 @@ export interface SentinelClient extends Common {
   _execute<T>(isReadonly: false, use: (master: PlainClient) => Promise<T>): Promise<T>;
 }
 
+interface ClusterNode {
+  /** As the other nodes call it. */
+  readonly address: string;
+  readonly client?: PlainClient;
+}
+
+export interface ClusterClient extends Common {
+  readonly masters: readonly ClusterNode[];
+  readonly replicas: readonly ClusterNode[];
+  nodeClient(node: ClusterNode): Promise<PlainClient>;
+  readonly _options?: { readonly nodeAddressMap?: AddressMap | ((address: string) => Place | undefined) };
+}
+
+interface Place {
+  readonly host: string;
+  readonly port: number;
+}
+type AddressMap = Readonly<Record<string, Place>>;
+
 /** By its methods and not by its class: an app may have another copy of `redis` than this package. */
-export function isNodeRedis(value: unknown): value is PlainClient | SentinelClient {
+export function isNodeRedis(value: unknown): value is PlainClient | SentinelClient | ClusterClient {
   const { sendCommand, evalSha, destroy } = Object(value) as Partial<NodeRedisClient>;
-  return [sendCommand, evalSha, destroy].every((method) => typeof method === 'function') && !isPool(value) && !isCluster(value);
+  return [sendCommand, evalSha, destroy].every((method) => typeof method === 'function') && !isPool(value);
 }
 
 /** Over several connections requests would overtake each other. */
@@ -43,9 +62,8 @@ export function isPool(value: unknown): boolean {
   return typeof value === 'object' && value !== null && 'totalClients' in value;
 }
 
-/** It sends again by itself what a node did not answer, and keeps requests for a node that is away. */
-export function isCluster(value: unknown): boolean {
-  return typeof value === 'object' && value !== null && 'nodeClient' in value;
+export function isCluster(client: object): client is ClusterClient {
+  return 'nodeClient' in client;
 }
 
 export function isSentinel(client: object): client is SentinelClient {
