@@ -1,4 +1,4 @@
-import type { RedisOptions } from 'ioredis';
+import type { ClusterOptions, RedisOptions } from 'ioredis';
 import type { NodeRedisClient, RedisStoreOptions } from 'nestjs-distributed-lock/redis';
 import * as five from 'redis';
 import * as six from 'redis-v6';
@@ -67,12 +67,13 @@ interface Form {
   options?: RedisOptions;
   sentinels?: RedisOptions[];
   cluster?: unknown[];
+  clusterOptions?: ClusterOptions;
   name?: string;
   requestTimeout?: number;
 }
 
 function clientOf(store: Form): NodeRedisClient | undefined {
-  const { options, sentinels, cluster, name } = store;
+  const { options, sentinels, cluster, clusterOptions, name } = store;
   if (!canPrefix(options?.keyPrefix)) return undefined;
   if (options && !sentinels) return nodeRedisClient({ ...heals(store), ...options });
   if (sentinels) {
@@ -81,14 +82,15 @@ function clientOf(store: Form): NodeRedisClient | undefined {
       nodeRedis.createSentinel({ name: name!, sentinelRootNodes: sentinels as { host: string; port: number }[], nodeClientOptions }),
     );
   }
-  if (cluster) return nodeRedisCluster(cluster as Place[], optionsOf(heals(store)));
+  if (cluster)
+    return nodeRedisCluster(cluster as Place[], { defaults: optionsOf(heals(store)), nodeAddressMap: clusterOptions?.natMap as never });
   return undefined;
 }
 
 /** It is not connected yet. */
-export function nodeRedisCluster(nodes: readonly Place[], defaults: object = {}): NodeRedisClient {
+export function nodeRedisCluster(nodes: readonly Place[], options: Partial<five.RedisClusterOptions> = {}): NodeRedisClient {
   const rootNodes = nodes.map((socket) => ({ socket }));
-  return silenced(nodeRedis.createCluster({ rootNodes, defaults }) as NodeRedisClient);
+  return silenced(nodeRedis.createCluster({ rootNodes, ...options }) as NodeRedisClient);
 }
 
 /** Version 5 has no such option: then a test of it is over ioredis. */

@@ -126,7 +126,7 @@ describe('a client that is lent to a store', () => {
 describe("a store's own client", () => {
   it('connects with the first use, once, and is gone after close (G7)', async () => {
     const before = await connections();
-    const locks = setting.own();
+    const locks = setting.overIoredis({ options: setting.server.connection });
     locks.mutex(KEY);
     await setting.client().ping(); // whoever was before it is connected by now
     expect(await connections()).toBe(before + 1);
@@ -137,7 +137,7 @@ describe("a store's own client", () => {
   });
 
   it('keeps its connection while nothing is asked', async () => {
-    const locks = setting.own(undefined, { requestTimeout: 200 });
+    const locks = setting.overIoredis({ options: setting.server.connection, requestTimeout: 200 });
     await locks.using(KEY, () => undefined, patient);
     const others = new Set(((await setting.redis.client('LIST')) as string).match(/^id=\d+/gm));
     await new Promise((resolve) => setTimeout(resolve, 500)); // more than two requestTimeouts of nothing

@@ -39,7 +39,7 @@ describe('a store made with sentinels', () => {
     setting.finally(() => hung.stop());
     await hung.pause();
     const both = [{ host: '127.0.0.1', port: hung.port! }, ...sentinels()];
-    const locks = setting.locks({ sentinels: both, name: 'main', requestTimeout: 500 });
+    const locks = setting.overIoredis({ sentinels: both, name: 'main', requestTimeout: 500 });
     const { value, took } = await outcomeOf(locks.acquire(KEY, patient));
     expect(took).toBeLessThan(2 * 500 + SLACK);
     expect(await value!.release()).toBe(true);
@@ -52,7 +52,8 @@ describe('requestTimeout', () => {
     ['own', 1_500],
     ['borrowed', 200],
   ])('is how long a single request over the %s client may take, such as %d ms (G9)', async (whose, requestTimeout) => {
-    const locks = setting[whose](undefined, { requestTimeout });
+    const { connection } = setting.server;
+    const locks = whose === 'own' ? setting.overIoredis({ options: connection, requestTimeout }) : setting.borrowed(connection, { requestTimeout });
     expect(locks.store.requestTimeout).toBe(requestTimeout);
     await locks.using(KEY, () => undefined, patient);
     await setting.server.pause();

@@ -1,3 +1,4 @@
+import { isIoredis } from '../../support/redis-clients.js';
 import { eventually } from '../../support/eventually.js';
 import { outcomeOf, useRedis } from './setting.js';
 
@@ -42,7 +43,9 @@ describe('after 1,000 keys were taken and given back, and others given up', () =
     const ends = (await setting.redis.pipeline(keys.map((key) => ['pttl', key])).exec())!.map(([, ttl]) => Number(ttl));
     expect(Math.min(...ends)).toBeGreaterThan(0);
     const after = (await setting.redis.client('LIST')) as string;
-    expect(after.trim().split('\n')).toHaveLength(before.trim().split('\n').length);
+    // A client that is lent is left to its owner.
+    const lent = isIoredis ? 0 : stores.length;
+    expect(after.trim().split('\n')).toHaveLength(before.trim().split('\n').length + lent);
   });
 });
 

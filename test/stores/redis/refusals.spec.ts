@@ -66,7 +66,7 @@ describe('a client of the store whose server is the master no more', () => {
   afterEach(() => setting.redis.replicaof('NO', 'ONE'));
 
   it('begins a new connection once, however many requests are refused, and leaves no listener behind (G7)', async () => {
-    const locks = setting.own();
+    const locks = setting.overIoredis({ options: setting.server.connection });
     await locks.using(KEY, () => undefined);
     const { stream } = (locks.store.mutex as unknown as { requests: { connection: { client: { stream: Socket } } } }).requests.connection
       .client;

@@ -29,7 +29,7 @@ const store = (): RedisStoreOptions & object => ({
   requestTimeout: REQUEST_TIMEOUT,
 });
 const FORMS: Record<string, () => Locks> = {
-  own: () => setting.locks(store()),
+  own: () => setting.overIoredis(store()),
   borrowed() {
     const client = new Redis({ sentinels: setup.addresses, name: setup.name, failoverDetector: true });
     client.on('error', () => undefined);

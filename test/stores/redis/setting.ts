@@ -24,6 +24,8 @@ export interface Setting {
   /** a client that the test lends to a store */
   client(options?: RedisOptions): Redis;
   locks(store: RedisStoreOptions, options?: LocksOptions): Locks;
+  /** Over ioredis, whichever package is tested: for what only a client of the store's own does. */
+  overIoredis(store: RedisStoreOptions, options?: LocksOptions): Locks;
   /** Locks over a client of the store's own. */
   own(connection?: RedisOptions, store?: StoreOptions): Locks;
   /** Locks over a client that is lent to the store. */
@@ -69,7 +71,10 @@ export function useRedis(options?: StartRedisOptions): Setting {
     },
     locks(store, locksOptions) {
       const over = storeOver(store, (client) => ends.push(() => closeNodeRedis(client)));
-      const locks = new Locks(redisStore(over), { logger: false, shutdownTimeout: 0, ...locksOptions });
+      return setting.overIoredis(over, locksOptions);
+    },
+    overIoredis(store, locksOptions) {
+      const locks = new Locks(redisStore(store), { logger: false, shutdownTimeout: 0, ...locksOptions });
       ends.push(() => locks.close());
       return locks;
     },
