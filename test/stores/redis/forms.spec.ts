@@ -53,7 +53,8 @@ describe('requestTimeout', () => {
     ['borrowed', 200],
   ])('is how long a single request over the %s client may take, such as %d ms (G9)', async (whose, requestTimeout) => {
     const { connection } = setting.server;
-    const locks = whose === 'own' ? setting.overIoredis({ options: connection, requestTimeout }) : setting.borrowed(connection, { requestTimeout });
+    const locks =
+      whose === 'own' ? setting.overIoredis({ options: connection, requestTimeout }) : setting.borrowed(connection, { requestTimeout });
     expect(locks.store.requestTimeout).toBe(requestTimeout);
     await locks.using(KEY, () => undefined, patient);
     await setting.server.pause();
