@@ -74,7 +74,8 @@ interface Form {
 
 function clientOf(store: Form): NodeRedisClient | undefined {
   const { options, sentinels, cluster, clusterOptions, name } = store;
-  if (!canPrefix(options?.keyPrefix)) return undefined;
+  const keyPrefix = options?.keyPrefix ?? clusterOptions?.keyPrefix;
+  if (!canPrefix(keyPrefix)) return undefined;
   if (options && !sentinels) return nodeRedisClient({ ...heals(store), ...options });
   if (sentinels) {
     const nodeClientOptions = optionsOf({ ...heals(store), ...options });
@@ -82,8 +83,10 @@ function clientOf(store: Form): NodeRedisClient | undefined {
       nodeRedis.createSentinel({ name: name!, sentinelRootNodes: sentinels as { host: string; port: number }[], nodeClientOptions }),
     );
   }
-  if (cluster)
-    return nodeRedisCluster(cluster as Place[], { defaults: optionsOf(heals(store)), nodeAddressMap: clusterOptions?.natMap as never });
+  if (cluster) {
+    const more = { nodeAddressMap: clusterOptions?.natMap as never, ...(keyPrefix !== undefined && { keyPrefix }) };
+    return nodeRedisCluster(cluster as Place[], { defaults: optionsOf(heals(store)), ...more });
+  }
   return undefined;
 }
 

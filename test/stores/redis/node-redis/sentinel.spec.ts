@@ -14,7 +14,7 @@ const setting = useRedis({ port: 'free' });
 describe('a sentinel of node-redis that is lent to a store', () => {
   let sentinel: RedisServer;
   beforeEach(async () => {
-    sentinel = await startSentinel({ name: 'locks', master: setting.server, downAfter: 500 });
+    sentinel = await startSentinel({ name: 'locks', master: setting.server, downAfter: 60_000 });
     setting.finally(() => sentinel.stop());
     // It prints why it looks for another master.
     const log = jest.spyOn(console, 'log').mockImplementation();
@@ -62,6 +62,7 @@ describe('a sentinel of node-redis that is lent to a store', () => {
     await redis.replicaof('127.0.0.1', setting.server.port!);
     await eventually(async () => expect(await redis.info('replication')).toMatch(/master_link_status:up/), { within: 10_000 });
     const watch = sentinel.client();
+    await watch.call('SENTINEL', 'SET', 'locks', 'down-after-milliseconds', 500);
     await eventually(async () => expect(await watch.info('sentinel')).toMatch(/slaves=1/), { within: 20_000 });
 
     const [holder, waiter] = [setting.locks({ client: await lent() }), setting.locks({ client: await lent() })];
