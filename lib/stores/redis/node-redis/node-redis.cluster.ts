@@ -10,6 +10,7 @@ const PAUSE = 100;
 /** Milliseconds after which a node counts as silent. */
 const PATIENCE = 500;
 const MOST_REDIRECTIONS = 5;
+const REDIRECTION = /^(MOVED|ASK) \d+ (\S+:\d+)$/;
 
 type Node = [host: string, port: number, ...more: unknown[]];
 /** Of the reply to CLUSTER SLOTS. */
@@ -108,11 +109,14 @@ export class NodeRedisCluster extends NodeRedisBase {
   }
 
   private async redirect(error: unknown, command: string[], times = 1): Promise<unknown> {
-    const [kind, , address = ''] = String((error as Error | undefined)?.message).split(' ');
-    if ((kind !== 'MOVED' && kind !== 'ASK') || times > MOST_REDIRECTIONS) throw error;
+    const [, kind, address] = REDIRECTION.exec(String((error as Error | undefined)?.message)) ?? [];
+    if (address === undefined || times > MOST_REDIRECTIONS) throw error;
     if (kind === 'MOVED') this.look();
     const member = this.memberAt(address);
-    await isSettledWithin(PATIENCE, join(member));
+    await isSettledWithin(
+      PATIENCE,
+      detached(() => join(member)),
+    );
     try {
       const replies = await Promise.all(this.sendTo(member, kind === 'ASK' ? [['ASKING'], command] : [command]));
       return replies.at(-1);

@@ -26,7 +26,7 @@ describe.each([
     client.on('error', () => undefined);
     setting.finally(() => client.isOpen && client.destroy());
     if (isConnected) await client.connect();
-    return client as unknown as Client;
+    return client;
   }
 
   it.each<[string, object, boolean]>([
