@@ -39,9 +39,9 @@ export class LeaseRequests {
     this.acquires = new RedisScript(acked, sources.acquire, withFenceAndQueue, LARGEST_BATCH);
     this.releases = new RedisScript(connection, sources.release, withQueue, LARGEST_BATCH);
     this.departures = acked === connection ? this.releases : new RedisScript(acked, sources.release, withQueue, LARGEST_BATCH);
-    this.renewals = new RedisScript(acked, sources.renew, undefined, LARGEST_RENEWAL);
+    this.renewals = new RedisScript(acked, sources.renew, undefined, LARGEST_RENEWAL, 'node');
     this.checks = new RedisScript(connection, sources.check, withFenceAndQueue);
-    this.fences = new RedisScript(connection, scripts.keepFences, undefined, LARGEST_RENEWAL);
+    this.fences = new RedisScript(connection, scripts.keepFences, undefined, LARGEST_RENEWAL, 'node');
   }
 
   /** @param args those of the script. A request that yields is sent now, with what was to go at the end of the turn: others wait for it. */

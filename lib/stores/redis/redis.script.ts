@@ -11,6 +11,9 @@ import { slotOf } from './redis.slots.js';
 
 export type Argument = string | number;
 
+/** Of a Cluster: a slot, or the address of a node. */
+type Group = number | string;
+
 const NONE: never[] = [];
 /** Milliseconds. */
 const APART = 10_000;
@@ -20,23 +23,28 @@ export type KeysOf = (key: string, keyPrefix: string) => string[];
 
 /**
  * A Lua script that is sent by its hash, or whole where the server does not know it: at first, after a restart or SCRIPT FLUSH. Calls that are
- * flushed together go as one request, whose cost is then shared; on a Cluster as one for each slot, since a script may not use keys of several. To one
- * call a script gives its reply, to several a list.
+ * flushed together go as one request, whose cost is then shared; on a Cluster as one for each slot or node. To one call a script gives its reply, to
+ * several a list.
  */
 export class RedisScript {
   readonly sha: string;
   private requests: ScriptRequest[] = [];
-  /** Of a Cluster: the last request for each slot. */
-  private readonly bySlot = new Map<number, ScriptRequest>();
-  /** Until when the keys of a slot are asked for one by one. */
-  private readonly apart = new Map<number, number>();
+  /** Of a Cluster: the last request for each group. */
+  private readonly byGroup = new Map<Group, ScriptRequest>();
+  /** Until when the keys of a group are not asked for together. */
+  private readonly apart = new Map<Group, number>();
 
-  /** @param largest calls in one request at most: the server does nothing else meanwhile. */
+  /**
+   * @param largest calls in one request at most: the server does nothing else meanwhile.
+   * @param scope of a request on a Cluster, whose keys must be of one slot where they are declared. A script for a `node` takes any number of its keys as
+   *   arguments instead. A server allows that to scripts without a `#!` line, as long as it has all these keys.
+   */
   constructor(
     readonly connection: RedisConnection,
     readonly source: string,
     private readonly keysOf: KeysOf = (key) => [key],
     private readonly largest = 1,
+    private readonly scope: 'slot' | 'node' = 'slot',
   ) {
     this.sha = createHash('sha1').update(source).digest('hex');
   }
@@ -49,12 +57,12 @@ export class RedisScript {
    */
   add<T>(key: string, args: Argument[], decode: (reply: unknown) => T, common: Argument[] = NONE): Promise<T> {
     const keys = this.keysOf(key, this.connection.keyPrefix);
-    const slot = this.largest > 1 && this.connection.client.isCluster ? slotOf(this.connection.keyPrefix + key) : undefined;
-    let request = slot === undefined ? this.requests.at(-1) : this.bySlot.get(slot);
+    const group = this.groupOf(key);
+    let request = group === undefined ? this.requests.at(-1) : this.byGroup.get(group);
     if (request && request.size < this.largest && request.common[0] === common[0]) request.add(keys, args);
     else {
-      this.requests.push((request = new ScriptRequest(this, keys, common, args, slot)));
-      if (slot !== undefined && !this.isApart(slot)) this.bySlot.set(slot, request);
+      this.requests.push((request = new ScriptRequest(this, keys, common, args, group)));
+      if (group !== undefined && !this.isApart(group)) this.byGroup.set(group, request);
     }
     const index = request.size - 1;
     return request.replies.then(
@@ -63,15 +71,24 @@ export class RedisScript {
     );
   }
 
-  /** The keys of a slot that moves are on two nodes for a while, and a request for several is not answered then. */
-  failedTogether(slot: number): void {
-    this.apart.set(slot, now() + APART);
+  /** `undefined`: what it is asked with does not matter. */
+  private groupOf(key: string): Group | undefined {
+    const { client, keyPrefix } = this.connection;
+    if (this.largest === 1 || !client.isCluster) return undefined;
+    const slot = slotOf(keyPrefix + key);
+    const node = this.scope === 'node' ? client.slots?.[slot]?.[0] : undefined;
+    return node === undefined || this.isApart(node) ? slot : node;
   }
 
-  private isApart(slot: number): boolean {
-    const end = this.apart.size > 0 ? this.apart.get(slot) : undefined;
+  /** The keys of a slot that moves are on two nodes for a while, and a request for several is not answered then. */
+  failedTogether(group: Group): void {
+    this.apart.set(group, now() + APART);
+  }
+
+  private isApart(group: Group): boolean {
+    const end = this.apart.size > 0 ? this.apart.get(group) : undefined;
     if (end === undefined || now() < end) return end !== undefined;
-    this.apart.delete(slot);
+    this.apart.delete(group);
     return false;
   }
 
@@ -79,7 +96,7 @@ export class RedisScript {
     const { requests } = this;
     if (requests.length === 0) return;
     this.requests = [];
-    this.bySlot.clear();
+    this.byGroup.clear();
     for (const request of requests) this.connection.send(request);
   }
 
@@ -106,8 +123,7 @@ class ScriptRequest extends LinkedEntry<RedisRequest> implements RedisRequest {
     private readonly keys: string[],
     readonly common: Argument[],
     private readonly args: Argument[],
-    /** Of a Cluster. */
-    private readonly slot?: number,
+    private readonly group?: Group,
   ) {
     super();
     this.replies = new Promise((resolve, reject) => (this.settle = { resolve, reject }));
@@ -120,10 +136,14 @@ class ScriptRequest extends LinkedEntry<RedisRequest> implements RedisRequest {
   }
 
   send(_: RedisClient, isWhole: boolean): Promise<unknown> {
-    const { keys, common, args, script } = this;
-    const { scripts } = script.connection;
-    if (isWhole) return scripts.eval(script.source, keys.length, ...keys, ...common, ...args);
-    return scripts.evalsha(script.sha, keys.length, ...keys, ...common, ...args);
+    const { common, args, script } = this;
+    const { scripts, keyPrefix } = script.connection;
+    const isOfNode = typeof this.group === 'string';
+    const count = isOfNode ? 1 : this.keys.length;
+    // The client puts its prefix before those that are declared.
+    const keys = isOfNode ? this.keys.map((key, index) => (index < count ? key : keyPrefix + key)) : this.keys;
+    if (isWhole) return scripts.eval(script.source, count, ...keys, ...common, ...args);
+    return scripts.evalsha(script.sha, count, ...keys, ...common, ...args);
   }
 
   /** @throws {LockError} if too few replicas have what was written for this result. What was refused is known without them. */
@@ -143,7 +163,7 @@ class ScriptRequest extends LinkedEntry<RedisRequest> implements RedisRequest {
   }
 
   failed(error: StoreError): void {
-    if (this.size > 1 && this.slot !== undefined) this.script.failedTogether(this.slot);
+    if (this.size > 1 && this.group !== undefined) this.script.failedTogether(this.group);
     // One key fails the whole request, before anything of it is done: the others must not suffer.
     if (this.size > 1 && isOfOneKey(error))
       this.settle.resolve(Promise.all(Array.from({ length: this.size }, (_, index) => this.sendAlone(index))));
@@ -171,9 +191,9 @@ function replyOf(key: string, reply: unknown): unknown {
   throw refusalOf(key, reply instanceof StoreError ? reply : storeErrorOf(reply));
 }
 
-/** The user may not use one of these keys, or those of a slot that moves are on two nodes for now. */
+/** The user may not use one of these keys; or they are on several nodes, of which a proxy may make one. */
 function isOfOneKey({ message }: StoreError): boolean {
-  return /\b(NOPERM|TRYAGAIN)\b/.test(message);
+  return /\b(NOPERM|TRYAGAIN|CROSSSLOT|non local key)\b/.test(message);
 }
 
 /** So the scripts call the kinds of lock, what they are asked for first. */

@@ -1,4 +1,5 @@
 import { StoreError } from 'nestjs-distributed-lock/core';
+import { startClusterNode } from '../../support/redis-cluster.js';
 import { loadScripts, outcomeOf, useRedis } from './setting.js';
 
 const patient = { keyTimeout: 60_000, waitTimeout: 10_000 };
@@ -27,6 +28,16 @@ describe('what is asked of the server in one turn of the event loop', () => {
     const held = leases.filter((lease) => lease !== null);
     expect(await Promise.all(held.map((lease) => lease.release()))).toEqual(Array(133).fill(true));
     expect((await requests()) - before).toBe(Math.ceil(200 / 64) + Math.ceil(133 / 64));
+  });
+
+  it('is answered where a server refuses keys of several slots in one request, as a proxy before shards does', async () => {
+    const node = await startClusterNode();
+    setting.finally(() => node.stop());
+    const locks = setting.own(node.connection);
+    const keys = Array.from({ length: 20 }, (_, i) => `key:${i}`);
+    const leases = await Promise.all(keys.map((key) => locks.acquire(key, patient)));
+    await Promise.all(leases.map((lease) => lease.renew()));
+    expect(await Promise.all(leases.map((lease) => lease.release()))).toEqual(keys.map(() => true));
   });
 
   it('answers each though another one fails (G6)', async () => {

@@ -64,7 +64,9 @@ describe('a slot of a Cluster that moves', () => {
       const locks = whose === 'own' ? on.locks() : on.borrowed();
       const lost = jest.fn();
       locks.on('lost', lost);
-      const leases = await Promise.all([KEY, ...OTHERS].map((key) => locks.acquire(key, { ...woken, keyTimeout })));
+      // They are renewed together with those of other slots.
+      const keys = [KEY, ...OTHERS, ...on.cluster.keysOn(on.cluster.nodeOf(KEY), 20)];
+      const leases = await Promise.all(keys.map((key) => locks.acquire(key, { ...woken, keyTimeout })));
       await move(where, async () => {
         const ends = leases.map((lease) => endOf(lease));
         await eventually(() => leases.every((lease, i) => endOf(lease) > ends[i]! + 200), { within: 10_000 });

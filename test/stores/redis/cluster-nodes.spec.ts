@@ -1,4 +1,5 @@
 import { Cluster, type ClusterOptions } from 'ioredis';
+import type { LeaseDriver, LockStore } from 'nestjs-distributed-lock/core';
 import type { RedisStoreOptions } from 'nestjs-distributed-lock/redis';
 import { eventually } from '../../support/eventually.js';
 import { startRedis, type RedisServer } from '../../support/redis-server.js';
@@ -34,6 +35,17 @@ beforeAll(async () => {
 }, 60_000);
 afterAll(() => Promise.all([one.stop(), other.stop()]));
 
+/** How often scripts were asked for. */
+async function requests(): Promise<number> {
+  const stats = await Promise.all(
+    [one, other].map(async (node) => {
+      const client = node.client();
+      return client.info('commandstats').finally(() => client.disconnect());
+    }),
+  );
+  return stats.reduce((sum, text) => sum + Number(/^cmdstat_evalsha:calls=(\d+)/m.exec(text)?.[1] ?? 0), 0);
+}
+
 const FORMS: Record<string, (options?: ClusterOptions) => RedisStoreOptions> = {
   own: (clusterOptions) => ({ cluster: [one.connection as { port: number }], clusterOptions }),
   borrowed: (clusterOptions) => {
@@ -59,6 +71,36 @@ describe.each(Object.entries(FORMS))("one node of two, with a store's %s client,
     const { value, took } = await outcomeOf(locks.acquire(onOne[0]!, patient));
     expect(took).toBeLessThan(1_000 + 3_000 + SLACK);
     expect(await value!.release()).toBe(true);
+  });
+
+  it.each<[string, string | undefined, (store: LockStore) => LeaseDriver]>([
+    ['mutexes', undefined, ({ mutex }) => mutex],
+    ['mutexes with a keyPrefix', 'app:', ({ mutex }) => mutex],
+    ['semaphores', undefined, ({ semaphore }) => semaphore!],
+  ])('has its %s renewed in one request for all slots, and each has its own answer (G4)', async (_what, keyPrefix, driverOf) => {
+    const { store } = setting.locks(form({ keyPrefix }));
+    const driver = driverOf(store);
+    const keys = [...onOne, ...onOther];
+    const share = driver.isShared ? ({ count: 1, permits: 1, rank: 0 } as const) : undefined;
+    const request = { owner: 'me', ttl: 5_000, tokens: 1, queue: false, share };
+    for (const key of keys) expect(await driver.acquire({ ...request, key })).toMatchObject({ granted: true });
+    // Both nodes know the script afterwards.
+    await Promise.all(driver.renew(keys.map((key) => ({ key, owner: 'me', ttl: 5_000 }))));
+    const [gone, taken] = [onOne[3]!, onOther[5]!];
+    for (const key of [gone, taken]) await driver.release({ key, owner: 'me', keepFor: 0 });
+    await driver.acquire({ ...request, key: taken, owner: 'other' });
+    const before = await requests();
+    const replies = await Promise.all(driver.renew(keys.map((key) => ({ key, owner: 'me', ttl: 60_000 }))));
+    // At times the fences are renewed too.
+    expect([2, 4]).toContain((await requests()) - before);
+    expect(replies).toEqual(keys.map((key) => (key === gone || key === taken ? 'lost' : 'renewed')));
+    for (const key of keys) {
+      const { remaining } = await driver.check({ key, owner: 'me' });
+      if (key === gone) continue;
+      if (key === taken) expect(remaining).toBeLessThanOrEqual(5_000);
+      else expect(remaining).toBeGreaterThan(50_000);
+    }
+    for (const key of keys) await Promise.all(['me', 'other'].map((owner) => driver.release({ key, owner, keepFor: 0 })));
   });
 
   it.each(['acquire', 'renew', 'release'] as const)(
