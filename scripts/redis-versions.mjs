@@ -18,6 +18,8 @@ const PROGRAMS = ['redis', 'valkey', 'redict'];
 const TESTS = [
   'test/stores/redis',
   'test/stores/redis.contract.spec.ts',
+  'test/stores/redis-cluster.contract.spec.ts',
+  'test/stores/quorum',
   'test/doctor/redis.spec.ts',
   'test/fence-guard',
   'test/support/redis',
