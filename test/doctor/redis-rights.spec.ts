@@ -1,8 +1,10 @@
 // What the doctor says to Redis users that may not do everything.
+import { Locks } from 'nestjs-distributed-lock/core';
 import { redisStore } from 'nestjs-distributed-lock/redis';
 import { RIGHTS } from '../../lib/stores/redis/doctor/redis.users.js';
+import { startClusterNode } from '../support/redis-cluster.js';
 import { read } from '../support/markdown.js';
-import { useRedis } from '../stores/redis/setting.js';
+import { refusedBy, useRedis } from '../stores/redis/setting.js';
 import { examined } from './examined.js';
 
 // ioredis prints that it skips its ready check.
@@ -98,6 +100,22 @@ describe('the users that the doctor prints', () => {
     const { rights = '' } = await examined(redisStore({ options: setting.server.connection }));
     expect(linesOf(rights, 'locks')).toBe(linesOf(read('docs/redis.md'), 'locks'));
     for (const name of ['viewer', 'operator']) expect(linesOf(rights, name)).toBe(linesOf(read('docs/operate.md'), name));
+  });
+
+  it('are enough on a Cluster', async () => {
+    const node = await startClusterNode();
+    setting.finally(() => node.stop());
+    const cluster = [{ host: '127.0.0.1', port: node.port! }];
+    const { rights = '' } = await examined(redisStore({ cluster }));
+    const admin = node.client();
+    await admin.call('ACL', 'SETUSER', ...linesOf(rights, 'locks').split(' ').slice(1));
+    await admin.call('ACL', 'LOG', 'RESET');
+    const redisOptions = { username: 'locks', password: 'secret' };
+    const locks = new Locks(redisStore({ cluster, clusterOptions: { redisOptions } }), { logger: false });
+    expect(await locks.using('key', () => 'result', { waitTimeout: 5000 })).toBe('result');
+    // ioredis goes on without it.
+    expect((await refusedBy(admin)).filter((name) => name !== 'client|setname')).toEqual([]);
+    await locks.close();
   });
 
   it('are enough for the doctor, and for keys with prefix and namespace only', async () => {

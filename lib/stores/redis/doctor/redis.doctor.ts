@@ -33,7 +33,7 @@ export class RedisDoctor implements StoreDoctor {
   }
 
   rights(namespace: string): string {
-    return usersFor(this.connection.keyPrefix, namespace);
+    return usersFor(this.connection.keyPrefix, namespace, this.connection.client.isCluster === true);
   }
 
   private ofAll(nodes: readonly RedisNode[], ask: (node: RedisNode) => readonly Promise<DoctorCheck>[]): Promise<DoctorCheck>[] {

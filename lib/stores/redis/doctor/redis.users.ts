@@ -21,18 +21,25 @@ const EXAMINES = words(
   'strlen zcard zcount hget hkeys scan config|get cluster|info slowlog|get latency|latest acl|whoami acl|getuser acl|dryrun',
 );
 
+const OF_CLUSTER = words('cluster|slots cluster|info');
+
 /**
  * The users of an app, of who only looks, of who frees keys, and of this doctor.
  *
  * @param keyPrefix of ioredis, which puts it before every name.
  * @param namespace before every key.
+ * @param isCluster whether the client asks for the slots.
  */
-export function usersFor(keyPrefix: string, namespace: string): string {
+export function usersFor(keyPrefix: string, namespace: string, isCluster: boolean): string {
   const [first, start] = [globOf(keyPrefix), globOf(keyPrefix + namespace)];
   // Beside a key stand its fence and its queue: the whole name in braces.
   const keys = start === '' ? '~*' : `~${start}* ~${first}{${start}*`;
   const line = (name: string, channels: readonly string[], commands: readonly string[]): string =>
-    `user ${name} on >secret ${keys} ${channels.map((channel) => `&${CHANNELS}${channel}`).join(' ')} ${commands.map((command) => `+${command}`).join(' ')}`;
+    [
+      `user ${name} on >secret ${keys}`,
+      ...channels.map((channel) => `&${CHANNELS}${channel}`),
+      ...new Set([...commands, ...(isCluster ? OF_CLUSTER : [])].map((command) => `+${command}`)),
+    ].join(' ');
   return [
     line('locks', ['*'], LOCKS),
     line('viewer', ['inbox:*', 'ops', 'ops:told'], LOOKS),
