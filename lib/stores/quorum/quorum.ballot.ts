@@ -101,7 +101,9 @@ export class Ballot {
     const { result, request, electorate } = this;
     if ((electorate.members[index] as Member).isAsked(request)) return;
     if (result?.kind !== 'granted') {
-      if (this.grants.delete(index)) this.leave(index);
+      // Two that each have a place where the other one has a vote would only exchange their votes.
+      const isQueued = request.queue && result?.kind === 'taken' && result.isSplit && isReply(vote);
+      if (this.grants.delete(index) || isQueued) this.leave(index);
     } else if (isReply(vote) && !vote.granted) {
       // Its place would be offered the key, which nobody waits for any more.
       if (request.queue) this.leave(index);
