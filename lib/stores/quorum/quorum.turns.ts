@@ -11,8 +11,6 @@ interface Wait {
   readonly turn: Tenancy;
   isNext: boolean;
   askedAt: number;
-  /** Whether the owner may have places, or votes, at the members. */
-  hasPlaces: boolean;
 }
 
 /**
@@ -26,7 +24,7 @@ export class Turns {
 
   /** @param driverOf of the lock that is waited for. */
   constructor(
-    private readonly members: readonly Member[],
+    members: readonly Member[],
     private readonly driverOf: (member: Member) => LeaseDriver,
     private readonly memberTimeout: number,
   ) {
@@ -38,7 +36,7 @@ export class Turns {
   async ask(request: AcquireRequest): Promise<Refusal | undefined> {
     const id = idOf(request.key, request.owner);
     const wait = this.waits.get(id);
-    if (wait?.isNext && wait.desk === this.desk) {
+    if (wait?.isNext && wait.desk.isUp) {
       if (now() > wait.askedAt + TURN / 3) void ask(wait).catch(() => undefined);
       return undefined;
     }
@@ -47,27 +45,21 @@ export class Turns {
       tried.add(desk);
       const own = this.waits.get(id);
       if (own && own.desk !== desk) void leave(own);
-      const turn = turnOf(request, request.share?.rank);
-      const next: Wait = own?.desk === desk ? own : { desk, turn, isNext: false, askedAt: 0, hasPlaces: own?.hasPlaces === true };
+      const next: Wait = own?.desk === desk ? own : { desk, turn: turnOf(request, request.share?.rank), isNext: false, askedAt: 0 };
       this.waits.set(id, next);
       const { key, owner } = request;
       const look = desk.heard(this.driverOf(desk).check({ key, owner }), key).catch(() => undefined);
       const answers = Promise.all([ask(next), look]);
       if (!(await isSettledWithin(this.memberTimeout, answers))) desk.isUp = false;
       else {
-        const [reply, seen] = await answers.catch(() => []);
-        if (!reply) continue;
-        if (reply.granted) {
-          next.hasPlaces = true;
-          return undefined;
-        }
-        if (next.hasPlaces) this.leavePlaces(request);
-        next.hasPlaces = false;
+        const [turn, seen] = await answers.catch(() => []);
+        if (!turn) continue;
+        if (turn.granted) return undefined;
         // Of a key that is free or offered at this moment, the one whose turn it is takes care.
         const holder = seen?.holder ?? null;
-        const isOffered = holder !== null && turnOf({ key, owner: holder }).owner === reply.holder;
-        const remaining = seen && holder !== null ? seen.remaining : reply.remaining;
-        return { granted: false, remaining, holder, ahead: reply.ahead + (isOffered ? 0 : 1) };
+        const isOffered = holder !== null && turnOf({ key, owner: holder }).owner === turn.holder;
+        const remaining = seen && holder !== null ? seen.remaining : turn.remaining;
+        return { granted: false, remaining, holder, ahead: turn.ahead + (isOffered ? 0 : 1) };
       }
     }
     return undefined;
@@ -92,13 +84,6 @@ export class Turns {
       return desk.heard(desk.store.mutex.check(turn), turn.key);
     });
     return (await Promise.all(checks)).some(({ state }) => state === 'held' || state === 'queued');
-  }
-
-  /** The members would offer it the key, which is for the one whose turn it is. */
-  private leavePlaces({ key, owner }: Tenancy): void {
-    for (const member of this.members) {
-      member.inOrder({ key, owner }, () => this.driverOf(member).leave({ key, owner })).catch(() => undefined);
-    }
   }
 
   private get desk(): Member | undefined {
