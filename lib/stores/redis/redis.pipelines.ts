@@ -103,7 +103,9 @@ export class RedisPipelines {
     });
   }
 
-  private async sendAlone({ command, args }: Ask): Promise<unknown> {
+  private async sendAlone({ command, args, endsAt }: Ask): Promise<unknown> {
+    // As above.
+    if (now() > endsAt) throw new StoreError('Redis: the key has moved to another node, and the time is over.', { transient: true });
     const reply = await this.client[command](...args);
     const moved = new StoreError('Redis: the key has moved to another node.', { transient: true });
     return this.replicas > 0 ? new Unacknowledged(reply, moved) : reply;

@@ -15,6 +15,11 @@ export type Argument = string | number;
 type Group = number | string;
 
 const NONE: never[] = [];
+/**
+ * Of a renewal. Where a client is sent to a node to which a slot moves, the node takes all keys of the script for its own, also those of that slot which
+ * are not there yet: what it says of several keys is asked again.
+ */
+const LOST = 0;
 /** Milliseconds. */
 const APART = 10_000;
 
@@ -129,6 +134,10 @@ class ScriptRequest extends LinkedEntry<RedisRequest> implements RedisRequest {
     this.replies = new Promise((resolve, reject) => (this.settle = { resolve, reject }));
   }
 
+  private get isOfNode(): boolean {
+    return this.size > 1 && typeof this.group === 'string';
+  }
+
   add(keys: readonly string[], args: readonly Argument[]): void {
     this.keys.push(...keys);
     this.args.push(...args);
@@ -138,10 +147,9 @@ class ScriptRequest extends LinkedEntry<RedisRequest> implements RedisRequest {
   send(_: RedisClient, isWhole: boolean): Promise<unknown> {
     const { common, args, script } = this;
     const { scripts, keyPrefix } = script.connection;
-    const isOfNode = typeof this.group === 'string';
-    const count = isOfNode ? 1 : this.keys.length;
+    const count = this.isOfNode ? 1 : this.keys.length;
     // The client puts its prefix before those that are declared.
-    const keys = isOfNode ? this.keys.map((key, index) => (index < count ? key : keyPrefix + key)) : this.keys;
+    const keys = this.isOfNode ? this.keys.map((key, index) => (index < count ? key : keyPrefix + key)) : this.keys;
     if (isWhole) return scripts.eval(script.source, count, ...keys, ...common, ...args);
     return scripts.evalsha(script.sha, count, ...keys, ...common, ...args);
   }
@@ -156,16 +164,21 @@ class ScriptRequest extends LinkedEntry<RedisRequest> implements RedisRequest {
     const { reply, error } = answer instanceof Unacknowledged ? answer : { reply: answer };
     this.shortfall = error;
     try {
-      this.settle.resolve(this.size === 1 ? [reply] : listOf(reply, this.size));
+      const replies = this.size === 1 ? [reply] : listOf(reply, this.size);
+      this.settle.resolve(
+        this.isOfNode ? Promise.all(replies.map((each, index) => (each === LOST ? this.sendAlone(index) : each))) : replies,
+      );
     } catch (error) {
       this.settle.reject(error as StoreError);
     }
   }
 
   failed(error: StoreError): void {
-    if (this.size > 1 && this.group !== undefined) this.script.failedTogether(this.group);
-    // One key fails the whole request, before anything of it is done: the others must not suffer.
-    if (this.size > 1 && isOfOneKey(error))
+    const isForAll = !isOfOneKey(error) && !(this.isOfNode && !error.transient);
+    // What ails a node is over for all its keys at once. Of a slot that moves, a client may ask for several keys in vain until the time is over.
+    if (this.size > 1 && this.group !== undefined && !(this.isOfNode && isForAll)) this.script.failedTogether(this.group);
+    // One key fails the whole request: the others must not suffer. What was done of it may be done again.
+    if (this.size > 1 && !isForAll)
       this.settle.resolve(Promise.all(Array.from({ length: this.size }, (_, index) => this.sendAlone(index))));
     else this.settle.reject(error);
   }

@@ -54,6 +54,32 @@ describe('a slot of a Cluster that moves', () => {
     expect(await setting.redis.exists(...keys.flatMap((key) => [key, `${key}::queue`]))).toBe(0);
   }, 60_000);
 
+  it.each(['own', 'lent'])(
+    'has no lease lost that is renewed together with one that has moved already, with a client that is %s (G4)',
+    async (whose) => {
+      const { store } = whose === 'own' ? on.locks() : on.borrowed();
+      const where = home();
+      const keys = [KEY, ...OTHERS];
+      for (const driver of [store.mutex, store.semaphore!]) {
+        const share = driver.isShared ? { count: 1, permits: 1, rank: 0 as const } : undefined;
+        for (const key of keys) await driver.acquire({ key, owner: 'me', ttl: 20_000, tokens: 1, queue: false, share });
+        do {
+          await move(where, async () => {
+            // The client is sent where the first one of a request is.
+            for (let first = 0; first < keys.length; first++) {
+              const inOrder = [...keys.slice(first), ...keys.slice(0, first)];
+              const replies = await Promise.allSettled(driver.renew(inOrder.map((key) => ({ key, owner: 'me', ttl: 20_000 }))));
+              expect(replies).not.toContainEqual({ status: 'fulfilled', value: 'lost' });
+              expect(replies).toContainEqual({ status: 'fulfilled', value: 'renewed' });
+            }
+          });
+        } while (where.at !== home().at);
+        for (const key of keys) expect(await driver.release({ key, owner: 'me', keepFor: 0 })).toBe('released');
+      }
+    },
+    60_000,
+  );
+
   it.each([
     ['own', 2_000],
     ['lent', 6_000],

@@ -1,31 +1,27 @@
 import { idle, isSettledWithin, now } from '../../../core/util/clock.js';
 import { detached } from '../../../core/util/detached.js';
-import { slotOf, SLOTS } from '../redis.slots.js';
 import { NodeRedisBase } from './node-redis.base.js';
 import { NodeRedisDuplicate } from './node-redis.duplicate.js';
-import type { ClusterClient, PlainClient } from './node-redis.types.js';
+import { isReady, join, NodeRedisNodes } from './node-redis.nodes.js';
+import type { ClusterClient } from './node-redis.types.js';
 
-/** Milliseconds between two questions for the slots. */
+/** Milliseconds between two questions for the slots, at first and at most. */
 const PAUSE = 100;
+const LONGEST_PAUSE = 500;
 /** Milliseconds after which a node counts as silent. */
-const PATIENCE = 500;
-const MOST_REDIRECTIONS = 5;
+const SILENCE = 500;
+/** Milliseconds in which a request may be sent on to another node: later its caller may have asked for the opposite. */
+const FRESH = 200;
 const REDIRECTION = /^(MOVED|ASK) \d+ (\S+:\d+)$/;
-
-type Node = [host: string, port: number, ...more: unknown[]];
-/** Of the reply to CLUSTER SLOTS. */
-type SlotRange = [from: number, to: number, master: Node, ...replicas: Node[]];
 
 /**
  * What `createCluster` of node-redis returns. By itself it learns of a failover only from a node that refuses a key, keeps requests for a node that is
- * away, and lets requests overtake each other. So it is only asked where nodes are and how to connect to them. Requests go over connections of our own,
- * one to each master, as long as anybody listens; the slots are asked for anew when a node is gone, silent, or refuses a key.
+ * away, and lets requests overtake each other. So it is only asked where nodes are and how to connect to them. Requests go over connections of our own
+ * to the masters, as long as anybody listens; the slots are asked for anew when a node is gone, silent, or refuses a key.
  */
 export class NodeRedisCluster extends NodeRedisBase {
   readonly isCluster = true;
-  slots: readonly (readonly string[] | undefined)[] = [];
-  /** By `host:port`. */
-  private readonly members = new Map<string, NodeRedisDuplicate>();
+  private readonly known: NodeRedisNodes;
   /** Since when a node owes a reply. */
   private readonly owing = new WeakMap<NodeRedisDuplicate, number>();
   private isWatched = false;
@@ -35,6 +31,11 @@ export class NodeRedisCluster extends NodeRedisBase {
 
   constructor(private readonly cluster: ClusterClient) {
     super(cluster._keyPrefix);
+    this.known = new NodeRedisNodes(
+      cluster,
+      () => this.look(),
+      (error) => this.emit('node error', error),
+    );
   }
 
   get status(): string {
@@ -42,32 +43,36 @@ export class NodeRedisCluster extends NodeRedisBase {
     return this.isReady ? 'ready' : 'connecting';
   }
 
+  get slots(): readonly (readonly string[] | undefined)[] {
+    return this.known.slots;
+  }
+
   connect(): Promise<unknown> {
     return this.cluster.connect();
   }
 
   nodes(role: 'master' | 'slave'): NodeRedisDuplicate[] {
-    const addresses = new Set(this.slots.flatMap((nodes = []) => (role === 'master' ? nodes.slice(0, 1) : nodes.slice(1))));
-    return [...addresses].map((address) => this.memberAt(address));
+    return this.known.of(role);
   }
 
   /** To any node. */
   duplicate(): NodeRedisDuplicate {
-    return new NodeRedisDuplicate(() => this.original());
+    return new NodeRedisDuplicate(() => this.known.original());
   }
 
   override on(event: string, listener: (...args: unknown[]) => void): this {
     super.on(event, listener);
-    // It may know its nodes since, and still connect to one that is away.
+    // Its owner may have connected it since. An event says so only when it is connected to each node.
     if (event === 'ready') this.look();
     return this;
   }
 
   protected send(commands: readonly string[][], key?: string): Promise<unknown>[] {
-    const replies = this.sendTo(key === undefined ? this.anyMaster() : this.masterOf(key), commands);
+    const replies = this.sendTo(key === undefined ? this.anyMaster() : this.known.masterOf(key), commands);
     // The rest of a request for several could go to another node.
     if (replies.length > 1) return replies;
-    return replies.map((reply) => reply.catch((error: unknown) => this.redirect(error, commands[0]!)));
+    const end = now() + FRESH;
+    return replies.map((reply) => reply.catch((error: unknown) => this.redirect(error, commands[0]!, end)));
   }
 
   protected watch(): () => void {
@@ -79,49 +84,46 @@ export class NodeRedisCluster extends NodeRedisBase {
       this.isWatched = false;
       this.cluster.off('connect', this.onConnect);
       this.cluster.off('disconnect', this.onDisconnect);
-      this.drop();
+      this.forget();
     };
   }
 
   private anyMaster(): NodeRedisDuplicate | undefined {
-    return this.nodes('master').find(({ status }) => status === 'ready');
-  }
-
-  private masterOf(key: string): NodeRedisDuplicate | undefined {
-    const [address] = this.slots[slotOf(key)] ?? [];
-    return address === undefined ? undefined : this.memberAt(address);
+    const ready = this.nodes('master').filter(isReady);
+    return ready.find((member) => !this.owing.has(member)) ?? ready[0];
   }
 
   /** Now, or not at all. */
   private sendTo(member: NodeRedisDuplicate | undefined, commands: readonly string[][]): Promise<unknown>[] {
-    if (member?.status !== 'ready') {
+    if (!member || !isReady(member)) {
       this.look();
       return commands.map(() => Promise.reject(new Error('The node of the Redis Cluster that has the key is not connected.')));
     }
     const { owing } = this;
     const since = owing.get(member);
     if (since === undefined) owing.set(member, now());
-    else if (now() > since + PATIENCE) this.look();
-    const replies = member.send(commands);
+    else if (now() > since + SILENCE) this.look();
     const answered = (): void => void owing.delete(member);
-    replies.at(-1)!.then(answered, answered);
+    const refused = ({ message }: Error): void => {
+      answered();
+      if (/^(MOVED|CLUSTERDOWN) /.test(message)) this.look();
+    };
+    const replies = member.send(commands);
+    for (const reply of replies) reply.then(answered, refused);
     return replies;
   }
 
-  private async redirect(error: unknown, command: string[], times = 1): Promise<unknown> {
+  private async redirect(error: unknown, command: string[], end: number): Promise<unknown> {
     const [, kind, address] = REDIRECTION.exec(String((error as Error | undefined)?.message)) ?? [];
-    if (address === undefined || times > MOST_REDIRECTIONS) throw error;
-    if (kind === 'MOVED') this.look();
-    const member = this.memberAt(address);
-    await isSettledWithin(
-      PATIENCE,
-      detached(() => join(member)),
-    );
+    if (address === undefined || now() > end) throw error;
+    const member = this.known.importer(address);
+    const joining = detached(() => join(member));
+    if (!(await isSettledWithin(end - now(), joining))) throw error;
     try {
       const replies = await Promise.all(this.sendTo(member, kind === 'ASK' ? [['ASKING'], command] : [command]));
       return replies.at(-1);
     } catch (next) {
-      return this.redirect(next, command, times + 1);
+      return this.redirect(next, command, end);
     }
   }
 
@@ -138,98 +140,35 @@ export class NodeRedisCluster extends NodeRedisBase {
   }
 
   private async lookOn(): Promise<void> {
+    let pause = PAUSE;
     do {
-      await this.refresh().catch((error: unknown) => this.emit('error', error));
-      await idle(PAUSE);
-    } while (this.canLook && !(this.isReady && this.nodes('master').every(({ status }) => status === 'ready')));
+      try {
+        const isKnown = await this.known.refresh();
+        if (isKnown && !this.isReady) this.ready();
+      } catch (error) {
+        this.emit('error', error);
+      }
+      await idle(pause);
+      pause = Math.min(2 * pause, LONGEST_PAUSE);
+    } while (this.canLook && !(this.isReady && this.known.areConnected));
     this.isLooking = false;
   }
 
-  private async refresh(): Promise<void> {
-    const connected = [...this.members.values()].filter(({ status }) => status === 'ready');
-    const slots = await this.ask(connected).catch(() => this.ask(this.everybody()));
-    if (!this.isWatched) return;
-    this.slots = slots;
-    const masters = this.nodes('master');
-    for (const [address, member] of this.members) {
-      // One that slots move to has none yet.
-      if (member.status === 'ready' || slots.some((nodes) => nodes?.includes(address))) continue;
-      member.disconnect();
-      this.members.delete(address);
-    }
-    await isSettledWithin(PATIENCE, Promise.allSettled(masters.map(join)));
-    if (!this.isWatched || this.isReady) return;
+  private ready(): void {
     this.isReady = this.hasBeenReady = true;
     this.emit('ready');
   }
 
-  private everybody(): NodeRedisDuplicate[] {
-    const { masters, replicas } = this.cluster;
-    const addresses = [...this.members.keys(), ...[...masters, ...replicas].map(({ address }) => address)];
-    return [...new Set(addresses)].map((address) => this.memberAt(address));
-  }
-
-  /** Takes the first answer: a node that hangs is not the only one that knows. */
-  private async ask(members: readonly NodeRedisDuplicate[]): Promise<typeof this.slots> {
-    const answer = Promise.any(
-      members.map(async (member) => {
-        await join(member);
-        return member.call('CLUSTER', 'SLOTS');
-      }),
-    ).catch(({ errors: [error] }: AggregateError) => Promise.reject(error as Error));
-    if (!(await isSettledWithin(PATIENCE, answer))) throw new Error('No node of the Redis Cluster answers.');
-    const slots = Array.from<readonly string[] | undefined>({ length: SLOTS });
-    for (const [from, to, ...nodes] of (await answer) as SlotRange[]) {
-      const addresses = nodes.map(([host, port]) => `${host}:${port}`);
-      slots.fill(addresses, from, to + 1);
-    }
-    return slots;
-  }
-
-  private memberAt(address: string): NodeRedisDuplicate {
-    let member = this.members.get(address);
-    if (member) return member;
-    member = new NodeRedisDuplicate(() => this.original(), this.placeOf(address));
-    member.on('end', () => this.look());
-    member.on('error', (error) => this.emit('node error', error));
-    this.members.set(address, member);
-    return member;
-  }
-
-  /** What a node calls itself may not be its address here. */
-  private placeOf(address: string): { host: string; port: number } {
-    const map = this.cluster._options?.nodeAddressMap;
-    const colon = address.lastIndexOf(':');
-    const named = { host: address.slice(0, colon), port: Number(address.slice(colon + 1)) };
-    return (typeof map === 'function' ? map(address) : map?.[address]) ?? named;
-  }
-
-  /** A client of any node, for its options. */
-  private async original(): Promise<PlainClient> {
-    const { masters } = this.cluster;
-    const node = masters.find(({ client }) => client) ?? masters[0];
-    if (!node) throw new Error('The cluster of node-redis knows no node.');
-    // It makes a client at its first use.
-    if (!node.client) detached(() => this.cluster.nodeClient(node)).catch(() => undefined);
-    return node.client!;
-  }
-
-  private drop(): void {
-    for (const member of this.members.values()) member.disconnect();
-    this.members.clear();
-    this.slots = [];
+  private forget(): void {
+    this.known.forget();
     this.isReady = false;
   }
 
   private readonly onConnect = (): void => this.look();
 
   private readonly onDisconnect = (): void => {
-    this.drop();
+    this.forget();
     this.emit('close');
     this.emit('end');
   };
-}
-
-async function join(member: NodeRedisDuplicate): Promise<void> {
-  if (member.status !== 'ready') await member.connect();
 }

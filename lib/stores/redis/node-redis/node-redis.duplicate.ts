@@ -7,6 +7,7 @@ export class NodeRedisDuplicate extends NodeRedisBase {
   status: 'wait' | 'connecting' | 'ready' | 'end' = 'wait';
   private link: NodeRedisLink | undefined;
   private connecting: Promise<void> | undefined;
+  private isConnected = false;
   private isClosed = false;
 
   /**
@@ -30,6 +31,7 @@ export class NodeRedisDuplicate extends NodeRedisBase {
 
   private async connectAnew(): Promise<void> {
     this.status = 'connecting';
+    this.isConnected = false;
     try {
       await this.open(await this.original());
     } catch (error) {
@@ -46,6 +48,7 @@ export class NodeRedisDuplicate extends NodeRedisBase {
       // Nothing is asked of it, so that its silence is no sign of a broken connection.
       socket: { ...original.options?.socket, ...this.place, reconnectStrategy: false, socketTimeout: undefined },
       pingInterval: undefined,
+      readonly: false,
       clientSideCache: undefined,
       emitInvalidate: undefined,
     });
@@ -55,9 +58,11 @@ export class NodeRedisDuplicate extends NodeRedisBase {
       this.emit(event, error);
     });
     link.watch();
-    // Closed while it connects, node-redis would stay connected: then it is closed as soon as it is.
-    client.on('connect', () => this.isClosed && client.destroy());
     this.link = link;
+    client.on('connect', () => {
+      this.isConnected = true;
+      if (this.isClosed) client.destroy();
+    });
     await client.connect();
   }
 
@@ -70,8 +75,8 @@ export class NodeRedisDuplicate extends NodeRedisBase {
   override disconnect(): void {
     if (this.isClosed) return;
     this.isClosed = true;
-    const client = this.link?.client;
-    if (client?.isReady) client.destroy();
+    // Closed before that, node-redis would stay connected: then it is closed as soon as it is.
+    if (this.isConnected && this.link?.client.isOpen) this.link.client.destroy();
     this.ended();
   }
 

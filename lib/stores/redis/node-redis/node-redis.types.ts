@@ -42,10 +42,13 @@ export interface ClusterClient extends Common {
   readonly masters: readonly ClusterNode[];
   readonly replicas: readonly ClusterNode[];
   nodeClient(node: ClusterNode): Promise<PlainClient>;
-  readonly _options?: { readonly nodeAddressMap?: AddressMap | ((address: string) => Place | undefined) };
+  readonly _options?: {
+    readonly rootNodes?: readonly { readonly url?: string; readonly socket?: Place }[];
+    readonly nodeAddressMap?: AddressMap | ((address: string) => Place | undefined);
+  };
 }
 
-interface Place {
+export interface Place {
   readonly host: string;
   readonly port: number;
 }

@@ -1,11 +1,13 @@
 import { StoreError } from 'nestjs-distributed-lock/core';
+import type { Redis } from 'ioredis';
 import type { NodeRedisClient } from 'nestjs-distributed-lock/redis';
 import * as five from 'redis';
 import * as six from 'redis-v6';
 import { eventually } from '../../../support/eventually.js';
-import { slotOf } from '../../../support/redis-cluster.js';
+import { slotOf, SLOTS, startCluster } from '../../../support/redis-cluster.js';
 import { useCluster } from '../cluster.setting.js';
 import type { RedisServer } from '../../../support/redis-server.js';
+import { pause } from '../../../support/time.js';
 import { usesEveryVerb } from '../every-verb.js';
 import { outcomeOf, SLACK } from '../setting.js';
 import { expectWoken } from '../waiting.js';
@@ -84,10 +86,48 @@ describe.each([
     const addressOf = (index: number): string => `127.0.0.1:${on.cluster.nodes[index]!.port}`;
     const map = Object.fromEntries(proxies.map(({ connection }, index) => [addressOf(index), connection]));
     for (const nodeAddressMap of [map, (address: string) => map[address]!]) {
-      const lost = proxies.map((proxy) => proxy.connections);
-      const locks = setting.locks({ client: await lent({ nodeAddressMap, minimizeConnections: true }) });
-      await locks.using(KEY, () => expect(proxies.some((proxy, index) => proxy.connections > lost[index]!)).toBe(true), patient);
+      const client = await lent({ nodeAddressMap });
+      const before = proxies.map((proxy) => proxy.connections);
+      const locks = setting.locks({ client });
+      await locks.using(KEY, () => undefined, patient);
+      const more = proxies.map((proxy, index) => proxy.connections - before[index]!);
+      expect(more.reduce((sum, count) => sum + count)).toBe(on.cluster.masters.length);
+      await locks.close();
     }
+  });
+
+  it('closed while a master hangs leaves no connection behind (G7)', async () => {
+    const client = await lent();
+    const [master, other] = on.cluster.masters.slice(1) as [RedisServer, RedisServer];
+    const observer = master.client();
+    const connections = async (): Promise<number> =>
+      String(await observer.call('CLIENT', 'LIST', 'TYPE', 'NORMAL')).match(/^id=/gm)!.length;
+    const before = await connections();
+    await master.pause();
+    setting.finally(() => master.resume());
+    const locks = setting.locks({ client });
+    await locks.using(on.cluster.keysOn(other, 1)[0]!, () => undefined, patient);
+    await locks.close();
+    await master.resume();
+    await eventually(async () => (await connections()) === before);
+    observer.disconnect();
+  });
+
+  it('finds the keys of a node that was taken out of the Cluster', async () => {
+    const two = await startCluster({ masters: 2 });
+    setting.finally(() => two.stop());
+    const client = await lent({ rootNodes: two.addresses.map((socket) => ({ socket })) });
+    const locks = setting.locks({ client });
+    const keys = two.masters.flatMap((master) => two.keysOn(master, 5));
+    await Promise.all(keys.map((key) => locks.using(key, () => undefined, patient)));
+    const [stays, goes] = two.masters as [RedisServer, RedisServer];
+    const [staying, going] = [stays.client(), goes.client()];
+    await going.flushall();
+    const slots = Array.from({ length: SLOTS }, (_, slot) => slot);
+    await staying.pipeline(slots.map((slot) => ['cluster', 'SETSLOT', String(slot), 'NODE', two.idOf(stays)])).exec();
+    await going.call('CLUSTER', 'RESET', 'SOFT');
+    await staying.call('CLUSTER', 'FORGET', two.idOf(goes));
+    for (const key of keys) await locks.using(key, () => undefined, { ...patient, retryInterval: 50 });
   });
 
   it('keeps the order of the calls', async () => {
@@ -122,6 +162,26 @@ describe.each([
       expect(await next.get(key)).toBe(holder.owner);
     }
     expect(await holder.release()).toBe(true);
+  });
+
+  it('sends no request on to another node once its caller has been answered (G6)', async () => {
+    const pair = [on.cluster.nodes[0]!, on.cluster.nodes[3]!];
+    const [one, other] = pair.map((node) => node.client()) as [Redis, Redis];
+    const isFirst = (await one.role())[0] === 'master';
+    const [old, promoted] = isFirst ? [one, other] : [other, one];
+    const keys = on.cluster.keysOn(pair[0]!, 2);
+    const locks = setting.locks({ client: await lent(), requestTimeout: 500 });
+    await Promise.all(keys.map((key) => locks.using(key, () => undefined, patient)));
+    await old.call('CLIENT', 'PAUSE', 2_000, 'WRITE');
+    const leases = keys.map((key) => locks.acquire(key, { ...patient, keyTimeout: 30_000, retryInterval: 100 }));
+    await pause(300);
+    await promoted.call('CLUSTER', 'FAILOVER', 'TAKEOVER');
+    for (const lease of leases) expect(await (await lease).release()).toBe(true);
+    // By then the old master has answered what it was asked before.
+    await pause(2_500);
+    expect(await promoted.mget(keys[0]!)).toEqual([null]);
+    expect(await promoted.mget(keys[1]!)).toEqual([null]);
+    await eventually(async () => (await old.role())[0] === 'slave', { within: 10_000 });
   });
 
   it('costs no lease of other nodes when a master hangs, and finds the replica that is promoted within a second, without a word of the client (G4, G9)', async () => {
