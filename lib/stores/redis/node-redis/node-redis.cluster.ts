@@ -63,7 +63,7 @@ export class NodeRedisCluster extends NodeRedisBase {
   override on(event: string, listener: (...args: unknown[]) => void): this {
     super.on(event, listener);
     // Its owner may have connected it since. An event says so only when it is connected to each node.
-    if (event === 'ready') this.look();
+    if (event === 'ready' && !this.isReady) this.look();
     return this;
   }
 
