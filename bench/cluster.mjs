@@ -1,17 +1,21 @@
 // A Redis Cluster of three nodes over one server, in the same run: a hand-over between two processes, the waits of a crowd, and the CPU of renewals.
 //
-//   npm run bench:cluster [-- --busy]
+//   npm run bench:cluster [-- --busy --write]
 import { fork } from 'node:child_process';
 import { once } from 'node:events';
 import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
+import { parseArgs } from 'node:util';
 import { startCluster } from '../test/support/redis-cluster.ts';
 import { startRedis } from '../test/support/redis-server.ts';
 import { refuseIfBusy } from './measure/busy.mjs';
+import { describeMachine } from './measure/machine.mjs';
 import { rounds } from './measure/rounds.mjs';
 import { median, quantile, sum } from './measure/statistics.mjs';
+import { judgeServers, ratiosOf } from './report/servers.mjs';
+import { writeServers } from './report/write.mjs';
 import { crowd } from './stores/crowd.mjs';
 import { openStore } from './stores/open.mjs';
 
@@ -21,6 +25,7 @@ const LEASES = 10_000;
 const BUS_HEADER = 2264;
 const program = fileURLToPath(new URL('stores/alternate.mjs', import.meta.url));
 
+const { values: flags } = parseArgs({ options: { busy: { type: 'boolean' }, write: { type: 'boolean' } } });
 await refuseIfBusy();
 const folder = mkdtempSync(join(tmpdir(), 'bench-cluster-'));
 const [single, cluster] = await Promise.all([startRedis({ port: 'free' }), startCluster()]);
@@ -28,21 +33,25 @@ const places = {
   'one server': { store: 'redis', place: `redis://127.0.0.1:${single.port}`, servers: [single] },
   'Redis Cluster': { store: 'redis cluster', place: cluster.addresses, servers: cluster.masters },
 };
+const results = { ratios: {} };
 try {
-  report('hand-over between two processes, p50 in ms', 3, await rounds(places, handOver, 5), 1.5);
+  results.machine = await describeMachine({ version: await versionOf(single) });
+  report('handOver', 'hand-over between two processes, p50 in ms', 3, await rounds(places, handOver, 5));
   const waits = await rounds(
     places,
     ({ store, place }) => crowd({ store, place, counter: join(folder, 'counter'), processes: 2, callers: 25, turns: 20 }),
     5,
   );
   const p99s = Object.fromEntries(Object.entries(waits).map(([name, all]) => [name, all.map(({ p99 }) => p99)]));
-  report('wait of 2 × 25 callers, p99 in ms', 1, p99s, 1.5);
-  report(`${LEASES} renewals, CPU of client and servers in ms`, 0, await rounds(places, renewals, 5), 2);
+  report('wait', 'wait of 2 × 25 callers, p99 in ms', 1, p99s);
+  report('renewals', `${LEASES} renewals, CPU of client and servers in ms`, 0, await rounds(places, renewals, 5));
   await busOfHandOvers();
 } finally {
   await Promise.all([single.stop(), cluster.stop()]);
   rmSync(folder, { recursive: true });
 }
+console.log(judgeServers({ cluster: results }));
+if (flags.write) await writeServers('cluster', results);
 
 /** The median of the milliseconds from one process in to the other in. */
 async function handOver({ store, place }) {
@@ -102,11 +111,16 @@ async function busOfHandOvers() {
   console.log(`bus of 3 nodes: ${messages.toFixed(1)} messages of at least ${BUS_HEADER} bytes for each turn`);
 }
 
-function report(title, digits, results, goal) {
-  const [base, ours] = Object.values(results);
-  const ratios = ours.map((value, round) => value / base[round]);
-  const all = ratios.map((ratio) => ratio.toFixed(2)).join(' ');
+function report(key, title, digits, measured) {
+  const [base, ours] = Object.values(measured);
+  results.ratios[key] = ratiosOf(ours, base);
   console.log(title);
-  for (const [name, values] of Object.entries(results)) console.log(`  ${name.padEnd(14)} ${median(values).toFixed(digits)}`);
-  console.log(`  ratio          ${median(ratios).toFixed(2)} (rounds: ${all}); goal: at most ${goal}`);
+  for (const [name, values] of Object.entries(measured)) console.log(`  ${name.padEnd(14)} ${median(values).toFixed(digits)}`);
+}
+
+async function versionOf(server) {
+  const client = server.client();
+  const [, version] = /redis_version:(\S+)/.exec(await client.info('server'));
+  client.disconnect();
+  return version;
 }

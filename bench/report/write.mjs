@@ -4,6 +4,7 @@ import { fileURLToPath } from 'node:url';
 import { percent } from '../measure/busy.mjs';
 import { chartOf } from './chart.mjs';
 import { judge } from './goals.mjs';
+import { judgeServers, tableOfServers } from './servers.mjs';
 import { judgeStores, tableOfStores } from './stores.mjs';
 import { detailsOf, goalsOf, summaryOf, tableOf } from './table.mjs';
 
@@ -23,13 +24,25 @@ export async function write(workload, run) {
   await writePages();
 }
 
+/** @param name `cluster` or `quorum`. */
+export async function writeServers(name, run) {
+  await writeFile(`${folder}${name}.json`, `${JSON.stringify(run, rounded, 1)}\n`);
+  await writePages();
+}
+
 /** Makes the pages anew from the results that are there. */
 export async function writePages() {
   const files = (await readdir(folder)).filter((file) => /^w\d\.json$/.test(file)).sort();
   const runs = await Promise.all(files.map(async (file) => JSON.parse(await readFile(folder + file, 'utf8'))));
-  const stores = await readFile(`${folder}stores.json`, 'utf8').then(JSON.parse, () => undefined);
-  await writeFile(`${folder}README.md`, page(runs) + (stores ? pageOfStores(stores) : ''));
-  await writeFile(fileURLToPath(new URL('../goals.md', import.meta.url)), goals(runs) + (stores ? goalsOfStores(stores) : ''));
+  const [stores, cluster, quorum] = await Promise.all(
+    ['stores', 'cluster', 'quorum'].map((name) => readFile(`${folder}${name}.json`, 'utf8').then(JSON.parse, () => undefined)),
+  );
+  const servers = cluster || quorum ? { cluster, quorum } : undefined;
+  await writeFile(`${folder}README.md`, page(runs) + (stores ? pageOfStores(stores) : '') + (servers ? pageOfServers(servers) : ''));
+  await writeFile(
+    fileURLToPath(new URL('../goals.md', import.meta.url)),
+    goals(runs) + (stores ? goalsOfStores(stores) : '') + (servers ? goalsOfServers(servers) : ''),
+  );
 }
 
 const rounded = (_key, value) => (typeof value === 'number' ? Number(value.toPrecision(7)) : value);
@@ -70,6 +83,29 @@ const goalsOfStores = (stores) =>
     'Written by `npm run bench:stores -- --write`: medians of the ratios to the Redis store of the same round.',
     '',
     judgeStores(stores),
+    '',
+  ].join('\n');
+
+const pageOfServers = (servers) =>
+  [
+    '',
+    '## Several Redis servers over one',
+    '',
+    ...Object.entries(servers).flatMap(([name, run]) =>
+      run ? [`\`bench:${name}\`: ${run.machine ? describe(run.machine) : run.note}`, ''] : [],
+    ),
+    tableOfServers(servers),
+    '',
+  ].join('\n');
+
+const goalsOfServers = (servers) =>
+  [
+    '',
+    '## Several Redis servers',
+    '',
+    'Written by `npm run bench:cluster -- --write` and `npm run bench:quorum -- --write`: medians of the ratios to one server in the same round. `redlock 5`: over the same three servers. Where there is no range, only the median was kept.',
+    '',
+    judgeServers(servers),
     '',
   ].join('\n');
 

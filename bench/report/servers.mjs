@@ -1,0 +1,50 @@
+// Several Redis servers over one of them: what `bench:cluster` and `bench:quorum` measured, and the goals.
+import { median } from '../measure/statistics.mjs';
+
+/** By the file in results/, and what was measured there. */
+const GOALS = [
+  { file: 'cluster', key: 'handOver', name: 'Cluster of three, hand-over between two processes, p50 ÷ one server', limit: 1.5 },
+  { file: 'cluster', key: 'wait', name: 'Cluster of three, 2 × 25 callers of one key, wait p99 ÷ one server', limit: 1.5 },
+  { file: 'cluster', key: 'renewals', name: 'Cluster of three, 10,000 renewals, CPU of client and servers ÷ one server', limit: 2 },
+  { file: 'quorum', key: 'pair', name: 'quorum of three, a lone acquire and release, p50 ÷ one server', limit: 1.5 },
+  { file: 'quorum', key: 'crowd', name: 'quorum of three, 4 × 25 callers of one key, time ÷ one server', limit: 2 },
+  { file: 'quorum', key: 'splitVotes', name: 'quorum of three, split votes of these callers', limit: 0, digits: 0 },
+];
+
+/** Of each round; `null`: it was given up. */
+export const ratiosOf = (values, base) => (values.includes(Infinity) ? null : values.map((value, round) => value / base[round]));
+
+/** @param runs by the file. */
+export function judgeServers(runs) {
+  const head = ['', 'goal', 'reached', 'redlock 5', ''];
+  return table(
+    head,
+    rowsOf(runs).map(({ name, limit, ratios, reached, redlock }) => [name, `≤ ${limit}`, reached, redlock, verdict(ratios, limit)]),
+  );
+}
+
+export function tableOfServers(runs) {
+  return table(
+    ['', 'ours', 'redlock 5'],
+    rowsOf(runs).map(({ name, reached, redlock }) => [name, reached, redlock]),
+  );
+}
+
+function rowsOf(runs) {
+  return GOALS.flatMap((goal) => {
+    const { file, key, digits = 2 } = goal;
+    const ratios = runs[file]?.ratios[key];
+    if (ratios === undefined) return [];
+    return [{ ...goal, ratios, reached: spread(ratios, digits), redlock: spread(runs[file].redlock?.[key], digits) }];
+  });
+}
+
+function spread(ratios, digits) {
+  if (!ratios) return ratios === null ? 'gave up after 30 s' : '–';
+  const [middle, least, most] = [median(ratios), Math.min(...ratios), Math.max(...ratios)].map((value) => value.toFixed(digits));
+  return ratios.length === 1 ? middle : `${middle} (${least}–${most})`;
+}
+
+const verdict = (ratios, limit) => (ratios && median(ratios) <= limit ? 'met' : '**missed**');
+const cells = (row) => `| ${row.join(' | ')} |`;
+const table = (head, rows) => [head, head.map((_, i) => (i === 0 || head[i] === '' ? '---' : '---:')), ...rows].map(cells).join('\n');
