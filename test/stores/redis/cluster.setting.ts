@@ -18,8 +18,8 @@ export interface ClusterSetting {
   borrowed(): Locks;
   /** how often scripts were asked for, at all masters */
   scriptCalls(): Promise<number>;
-  /** the nodes where processes listen, one for each inbox */
-  listeners(): Promise<RedisServer[]>;
+  /** the nodes where processes listen, one for each inbox; of all nodes where none are named */
+  listeners(nodes?: readonly RedisServer[]): Promise<RedisServer[]>;
 }
 
 export function useCluster(options?: StartClusterOptions): ClusterSetting {
@@ -76,8 +76,8 @@ export function useCluster(options?: StartClusterOptions): ClusterSetting {
       const all = await eachNode(cluster.masters, (client) => client.info('commandstats'));
       return all.reduce((sum, stats) => sum + Number(/^cmdstat_evalsha:calls=(\d+)/m.exec(stats)?.[1] ?? 0), 0);
     },
-    async listeners() {
-      const all = await eachNode(cluster.nodes, async (client, node) => {
+    async listeners(nodes = cluster.nodes) {
+      const all = await eachNode(nodes, async (client, node) => {
         const channels = (await client.pubsub('CHANNELS', INBOXES).catch(() => [])) as string[];
         return channels.map(() => node);
       });
