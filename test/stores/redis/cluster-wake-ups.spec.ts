@@ -156,38 +156,41 @@ describe('waiters on a Cluster with replicas', () => {
   it.each([
     ['own', () => on.locks()],
     ['lent', () => on.borrowed()],
-  ])('whose node of the inbox hangs listen at another one soon, and are woken at once again, with a client that is %s (G8)', async (_, open) => {
-    const [mine, others] = [open(), open()];
-    // It listens nowhere, since it never waits.
-    const holder = await mine.acquire(KEY, woken);
-    const next = turnOf(others.acquire(KEY, { ...woken, retryInterval: 500 }));
-    await queued(setting, KEY, 1);
-    const [node] = await eventually(async () => {
-      const nodes = await on.listeners();
-      expect(nodes).toHaveLength(1);
-      return nodes;
-    });
-    // A replica: what is asked of the masters goes on, and the connection to it stays open.
-    expect(on.cluster.masters).not.toContain(node);
-    await node!.pause();
-    setting.finally(() => node!.resume());
-    const rest = on.cluster.nodes.filter((each) => each !== node);
-    await eventually(async () => expect(await on.listeners(rest)).toHaveLength(1), { within: FOUND_SILENT });
-    // Who waits for this key would not ask for a minute.
-    const other = await mine.acquire('other', woken);
-    const later = turnOf(others.acquire('other', woken));
-    await queued(setting, 'other', 1);
-    for (const [held, turn] of [
-      [other, later],
-      [holder, next],
-    ] as const) {
-      const start = performance.now();
-      await held.release();
-      const { lease, at } = await turn;
-      expect(at - start).toBeLessThan(AT_ONCE);
-      await lease.release();
-    }
-  });
+  ])(
+    'whose node of the inbox hangs listen at another one soon, and are woken at once again, with a client that is %s (G8)',
+    async (_, open) => {
+      const [mine, others] = [open(), open()];
+      // It listens nowhere, since it never waits.
+      const holder = await mine.acquire(KEY, woken);
+      const next = turnOf(others.acquire(KEY, { ...woken, retryInterval: 500 }));
+      await queued(setting, KEY, 1);
+      const [node] = await eventually(async () => {
+        const nodes = await on.listeners();
+        expect(nodes).toHaveLength(1);
+        return nodes;
+      });
+      // A replica: what is asked of the masters goes on, and the connection to it stays open.
+      expect(on.cluster.masters).not.toContain(node);
+      await node!.pause();
+      setting.finally(() => node!.resume());
+      const rest = on.cluster.nodes.filter((each) => each !== node);
+      await eventually(async () => expect(await on.listeners(rest)).toHaveLength(1), { within: FOUND_SILENT });
+      // Who waits for this key would not ask for a minute.
+      const other = await mine.acquire('other', woken);
+      const later = turnOf(others.acquire('other', woken));
+      await queued(setting, 'other', 1);
+      for (const [held, turn] of [
+        [other, later],
+        [holder, next],
+      ] as const) {
+        const start = performance.now();
+        await held.release();
+        const { lease, at } = await turn;
+        expect(at - start).toBeLessThan(AT_ONCE);
+        await lease.release();
+      }
+    },
+  );
 
   it('whose node of the inbox dies get the next key within two retryIntervals, and the later ones at once (G8)', async () => {
     const [mine, others] = [on.locks(), on.locks()];
