@@ -110,7 +110,7 @@ const connecting = new WeakMap<NodeRedisClient, Promise<unknown>>();
 
 function silenced<T extends NodeRedisClient>(client: T): T {
   client.on('error', () => undefined);
-  const connect = client.connect.bind(client) as () => Promise<unknown>;
+  const connect: () => Promise<unknown> = client.connect.bind(client);
   const watched = (): Promise<unknown> => {
     const promise = connect();
     connecting.set(client, promise);
