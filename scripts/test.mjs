@@ -17,7 +17,7 @@ if (client !== undefined && (!CLIENTS.includes(client) || store !== 'redis')) {
   console.error(`Unknown client '${client}' of ${store}. Known of redis: ${CLIENTS.join(', ')}`);
   process.exit(2);
 }
-const only = store === undefined ? [] : ['--testPathPatterns', `test/stores/${store}[/.]`];
+const only = store === undefined ? [] : ['--testPathPatterns', `test/stores/${store}[-/.]`];
 const env = { ...process.env, ...(store !== undefined && { TEST_STORE: store }), ...(client !== undefined && { REDIS_CLIENT: client }) };
 const { status } = spawnSync(process.execPath, [jest, ...args, ...only], { stdio: 'inherit', env });
 process.exit(status ?? 1);

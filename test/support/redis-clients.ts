@@ -1,5 +1,6 @@
 import type { ClusterOptions, RedisOptions } from 'ioredis';
 import type { NodeRedisClient, RedisStoreOptions } from 'nestjs-distributed-lock/redis';
+import { setTimeout as pause } from 'node:timers/promises';
 import * as five from 'redis';
 import * as six from 'redis-v6';
 
@@ -7,6 +8,9 @@ import * as six from 'redis-v6';
 export type ClientName = 'ioredis' | 'node-redis' | 'node-redis-6';
 export const clientName = (process.env.REDIS_CLIENT ?? 'ioredis') as ClientName;
 export const isIoredis = clientName === 'ioredis';
+
+/** Milliseconds. */
+const LONGEST_CONNECT = 2_000;
 
 // What is used here is the same in both versions.
 const packages = { 'node-redis': five, 'node-redis-6': six as unknown as typeof five };
@@ -101,9 +105,20 @@ export function canPrefix(keyPrefix: string | undefined): boolean {
   return keyPrefix === undefined || clientName === 'node-redis-6';
 }
 
+/** What has not ended of `connect`. */
+const connecting = new WeakMap<NodeRedisClient, Promise<unknown>>();
+
 function silenced<T extends NodeRedisClient>(client: T): T {
   client.on('error', () => undefined);
-  return client;
+  const connect: () => Promise<unknown> = client.connect.bind(client);
+  const watched = (): Promise<unknown> => {
+    const promise = connect();
+    connecting.set(client, promise);
+    const ended = (): boolean => connecting.delete(client);
+    promise.then(ended, ended);
+    return promise;
+  };
+  return Object.assign(client, { connect: watched });
 }
 
 /** A client that a test lends to a store, of the package that is tested. */
@@ -113,8 +128,14 @@ export function lentClient(options: RedisOptions, requestTimeout?: number): Node
   return nodeRedisClient({ ...options, socketTimeout, retryStrategy });
 }
 
-/** Closes it, whatever state it is in. */
+/** Closes it, whatever state it is in. A cluster that is destroyed while it connects would leave the clients of its nodes open. */
 export async function closeNodeRedis(client: NodeRedisClient): Promise<void> {
+  try {
+    // Not for ever: its nodes may hang.
+    await Promise.race([connecting.get(client), pause(LONGEST_CONNECT, undefined, { ref: false })]);
+  } catch {
+    // It has left nothing open.
+  }
   try {
     await client.destroy();
   } catch {

@@ -1,5 +1,6 @@
 import { eventually } from '../../support/eventually.js';
 import { slotOf } from '../../support/redis-cluster.js';
+import { pause } from '../../support/time.js';
 import { startCallers } from './cluster-callers.js';
 import { useCluster } from './cluster.setting.js';
 import { endOf, outcomeOf } from './setting.js';
@@ -31,6 +32,22 @@ describe('a slot of a Cluster that moves', () => {
     where.at = (where.at + 1) % 3;
   }
 
+  /** How often the masters have sent somebody to the other node, and how often they had only some of the keys of a script. */
+  async function redirections(): Promise<{ ask: number; tryAgain: number }> {
+    const clients = on.cluster.masters.map((node) => node.client());
+    const stats = (await Promise.all(clients.map((client) => client.info('errorstats')))).join('\n');
+    for (const client of clients) client.disconnect();
+    const count = (code: string): number =>
+      [...stats.matchAll(new RegExp(`errorstat_${code}:count=(\\d+)`, 'g'))].reduce((sum, [, one]) => sum + Number(one), 0);
+    return { ask: count('ASK'), tryAgain: count('TRYAGAIN') };
+  }
+
+  async function expectMore(before: { ask: number; tryAgain: number }): Promise<void> {
+    const now = await redirections();
+    expect(now.ask).toBeGreaterThan(before.ask);
+    expect(now.tryAgain).toBeGreaterThan(before.tryAgain);
+  }
+
   const home = () => ({ at: on.cluster.masters.indexOf(on.cluster.nodeOf(KEY)) });
 
   it('while 20 callers of 2 processes lock in it shows no error, no two holders, and nobody is left behind (G2, G6)', async () => {
@@ -41,15 +58,18 @@ describe('a slot of a Cluster that moves', () => {
       callers: 10,
       options: { keyTimeout: 10_000, waitTimeout: 20_000, retryInterval: 100 },
     });
+    const before = await redirections();
     for (let round = 0; round < 3; round++) {
-      const before = await callers.served();
-      await eventually(async () => (await callers.served()) >= before + 50, { within: 20_000 });
-      await move(where);
+      const served = await callers.served();
+      await eventually(async () => (await callers.served()) >= served + 50, { within: 20_000 });
+      // While some of the keys are at each node.
+      await move(where, () => pause(20));
     }
-    const before = await callers.served();
-    await eventually(async () => (await callers.served()) >= before + 50, { within: 20_000 });
+    const served = await callers.served();
+    await eventually(async () => (await callers.served()) >= served + 50, { within: 20_000 });
     for (const { errors, lost, met, refused } of await callers.stop())
       expect({ errors, lost, met, refused }).toEqual({ errors: [], lost: 0, met: 0, refused: 0 });
+    await expectMore(before);
     while (where.at !== home().at) await move(where);
     expect(await setting.redis.exists(...keys.flatMap((key) => [key, `${key}::queue`]))).toBe(0);
   }, 60_000);
@@ -93,11 +113,13 @@ describe('a slot of a Cluster that moves', () => {
       // They are renewed together with those of other slots.
       const keys = [KEY, ...OTHERS, ...on.cluster.keysOn(on.cluster.nodeOf(KEY), 20)];
       const leases = await Promise.all(keys.map((key) => locks.acquire(key, { ...woken, keyTimeout })));
+      const before = await redirections();
       await move(where, async () => {
         const ends = leases.map((lease) => endOf(lease));
         await eventually(() => leases.every((lease, i) => endOf(lease) > ends[i]! + 200), { within: 10_000 });
       });
       expect(lost).not.toHaveBeenCalled();
+      await expectMore(before);
       const next = outcomeOf(on.locks().acquire(KEY, { keyTimeout: 10_000, waitTimeout: 10_000 }));
       expect(await Promise.all(leases.map((lease) => lease.release()))).toEqual(leases.map(() => true));
       const { value } = await next;

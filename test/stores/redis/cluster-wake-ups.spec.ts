@@ -8,6 +8,8 @@ import { AT_ONCE, expectWoken, lockers, queued, turnOf, woken, wokenChild } from
 const KEY = 'order:42';
 /** Milliseconds that a process has to take the lock that it is offered. */
 const OFFER = 1_000;
+/** Milliseconds until a waiter who asks every second listens elsewhere: it asks, its message does not come back within a requestTimeout, it connects. */
+const FOUND_SILENT = 1_000 + 1_000 + SLACK;
 
 describe('waiters on a Cluster', () => {
   const on = useCluster();
@@ -150,6 +152,45 @@ describe('waiters on a Cluster', () => {
 describe('waiters on a Cluster with replicas', () => {
   const on = useCluster({ masters: 3, replicas: 1 });
   const { setting } = on;
+
+  it.each([
+    ['own', () => on.locks()],
+    ['lent', () => on.borrowed()],
+  ])(
+    'whose node of the inbox hangs listen at another one soon, and are woken at once again, with a client that is %s (G8)',
+    async (_, open) => {
+      const [mine, others] = [open(), open()];
+      // It listens nowhere, since it never waits.
+      const holder = await mine.acquire(KEY, woken);
+      const next = turnOf(others.acquire(KEY, { ...woken, retryInterval: 500 }));
+      await queued(setting, KEY, 1);
+      const [node] = await eventually(async () => {
+        const nodes = await on.listeners();
+        expect(nodes).toHaveLength(1);
+        return nodes;
+      });
+      // A replica: what is asked of the masters goes on, and the connection to it stays open.
+      expect(on.cluster.masters).not.toContain(node);
+      await node!.pause();
+      setting.finally(() => node!.resume());
+      const rest = on.cluster.nodes.filter((each) => each !== node);
+      await eventually(async () => expect(await on.listeners(rest)).toHaveLength(1), { within: FOUND_SILENT });
+      // Who waits for this key would not ask for a minute.
+      const other = await mine.acquire('other', woken);
+      const later = turnOf(others.acquire('other', woken));
+      await queued(setting, 'other', 1);
+      for (const [held, turn] of [
+        [other, later],
+        [holder, next],
+      ] as const) {
+        const start = performance.now();
+        await held.release();
+        const { lease, at } = await turn;
+        expect(at - start).toBeLessThan(AT_ONCE);
+        await lease.release();
+      }
+    },
+  );
 
   it('whose node of the inbox dies get the next key within two retryIntervals, and the later ones at once (G8)', async () => {
     const [mine, others] = [on.locks(), on.locks()];

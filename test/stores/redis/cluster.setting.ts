@@ -1,4 +1,4 @@
-import { Cluster } from 'ioredis';
+import { Cluster, type ClusterOptions } from 'ioredis';
 import type { Locks } from 'nestjs-distributed-lock/core';
 import { startCluster, type RedisCluster, type StartClusterOptions } from '../../support/redis-cluster.js';
 import type { RedisServer } from '../../support/redis-server.js';
@@ -13,13 +13,13 @@ export interface ClusterSetting {
   readonly setting: Setting;
   /** options of a store, also for a child */
   readonly where: { cluster: { host: string; port: number }[] };
-  locks(options?: StoreOptions): Locks;
+  locks(options?: StoreOptions & { clusterOptions?: ClusterOptions }): Locks;
   /** over a client that is lent to the store */
-  borrowed(): Locks;
+  borrowed(options?: StoreOptions): Locks;
   /** how often scripts were asked for, at all masters */
   scriptCalls(): Promise<number>;
-  /** the nodes where processes listen, one for each inbox */
-  listeners(): Promise<RedisServer[]>;
+  /** the nodes where processes listen, one for each inbox; of all nodes where none are named */
+  listeners(nodes?: readonly RedisServer[]): Promise<RedisServer[]>;
 }
 
 export function useCluster(options?: StartClusterOptions): ClusterSetting {
@@ -61,23 +61,23 @@ export function useCluster(options?: StartClusterOptions): ClusterSetting {
       return where();
     },
     locks: (store) => own.locks({ ...where(), ...store }),
-    borrowed() {
+    borrowed(store) {
       if (!isIoredis) {
         const client = nodeRedisCluster(cluster.addresses);
         own.finally(() => closeNodeRedis(client));
-        return own.locks({ client });
+        return own.locks({ client, ...store });
       }
       const client = new Cluster(cluster.addresses, { redisOptions: { disconnectTimeout: 100 } });
       client.on('error', () => undefined);
       own.finally(() => client.disconnect());
-      return own.locks({ client });
+      return own.locks({ client, ...store });
     },
     async scriptCalls() {
       const all = await eachNode(cluster.masters, (client) => client.info('commandstats'));
       return all.reduce((sum, stats) => sum + Number(/^cmdstat_evalsha:calls=(\d+)/m.exec(stats)?.[1] ?? 0), 0);
     },
-    async listeners() {
-      const all = await eachNode(cluster.nodes, async (client, node) => {
+    async listeners(nodes = cluster.nodes) {
+      const all = await eachNode(nodes, async (client, node) => {
         const channels = (await client.pubsub('CHANNELS', INBOXES).catch(() => [])) as string[];
         return channels.map(() => node);
       });

@@ -1,8 +1,9 @@
 // Many callers of one process add 1 to a balance while the servers of the lock fail over. The resource is a server of its own, which checks fencing tokens.
 import { Redis, type RedisOptions } from 'ioredis';
 import { Locks, type StoreError } from 'nestjs-distributed-lock/core';
-import { redisStore, type RedisStoreOptions } from 'nestjs-distributed-lock/redis';
+import { redisStore, type NodeRedisClient, type RedisStoreOptions } from 'nestjs-distributed-lock/redis';
 import { tellParent } from '../../support/child.js';
+import { closeNodeRedis, storeOver } from '../../support/redis-clients.js';
 
 export interface FailoverArgs {
   store: RedisStoreOptions;
@@ -24,7 +25,8 @@ return tonumber(redis.call('HGET', KEYS[1], 'balance') or 0)`;
 
 const { store, resource, callers, patience } = JSON.parse(process.argv[2]!) as FailoverArgs;
 const redis = new Redis(resource);
-const locks = new Locks(redisStore(store), { logger: false });
+let lent: NodeRedisClient | undefined;
+const locks = new Locks(redisStore(storeOver(store, (client) => (lent = client))), { logger: false });
 const found = { written: 0, refused: 0, longest: 0, errors: {} as Record<string, number>, final: undefined as string | undefined };
 let isRunning = true;
 
@@ -64,5 +66,6 @@ await Promise.all(
 );
 await locks.close();
 redis.disconnect();
+if (lent) await closeNodeRedis(lent);
 tellParent({ type: 'done', ...found });
 process.disconnect();
