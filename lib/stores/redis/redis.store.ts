@@ -60,8 +60,8 @@ export type RedisStoreOptions = RedisConnectionOptions & {
   /** Milliseconds for which the last fencing token of an unused key is remembered. Later ones grow all the same, by the server's clock. Default one hour. */
   fenceTimeout?: number;
   /**
-   * How many replicas must have a grant, or a renewal, for it to count; default 0. With fewer of them an acquire is a transient `StoreError`. It costs a
-   * second connection and the replicas' round trip. No consensus: the replica that has it may lose the election to one that has not, unless all must have it.
+   * How many replicas must have a grant, or a renewal, for it to count; default 0. With fewer of them an acquire is a transient `StoreError`. It costs the
+   * replicas' round trip, and a second connection except on Cluster, where other requests to the node wait meanwhile. No consensus: the replica that has it may lose the election to one that has not, unless all must have it.
    */
   replicaAcks?: number;
 };
@@ -166,7 +166,7 @@ function connect(options: Exclude<RedisStoreOptions, { client: unknown }>, reque
   return new Redis({ ...ours, ...options.options, lazyConnect: true });
 }
 
-/** A connection of its own: a WAIT would hold up what else is sent over the one that it goes over. */
+/** A connection of its own: a WAIT would hold up what else is sent over the one that it goes over. Of a Cluster there is one to each node. */
 function ackedConnection({ client, requestTimeout }: RedisConnection, replicas: number, isOwned: boolean): RedisConnection {
   const ours = isOwned ? { reconnectOnError: onceDemoted() } : { lazyConnect: true, autoResendUnfulfilledCommands: false };
   const own = client.isCluster ? client : client.duplicate(ours);
