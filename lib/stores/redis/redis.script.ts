@@ -166,7 +166,7 @@ class ScriptRequest extends LinkedEntry<RedisRequest> implements RedisRequest {
     try {
       const replies = this.size === 1 ? [reply] : listOf(reply, this.size);
       this.settle.resolve(
-        this.isOfNode ? Promise.all(replies.map((each, index) => (each === LOST ? this.sendAlone(index) : each))) : replies,
+        this.isOfNode ? Promise.all(replies.map((each, index) => (Number(each) === LOST ? this.sendAlone(index) : each))) : replies,
       );
     } catch (error) {
       this.settle.reject(error as StoreError);
