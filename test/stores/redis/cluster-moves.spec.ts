@@ -1,3 +1,4 @@
+import type { Redis } from 'ioredis';
 import { eventually } from '../../support/eventually.js';
 import { slotOf } from '../../support/redis-cluster.js';
 import { pause } from '../../support/time.js';
@@ -26,9 +27,16 @@ describe('a slot of a Cluster that moves', () => {
       if (names.length === 0) break;
       await source.call('MIGRATE', '127.0.0.1', to.port!, names[0]!, 0, 1_000);
     }
-    for (const node of [target, source, ...cluster.masters.map((each) => each.client())]) {
-      await node.call('CLUSTER', 'SETSLOT', slot, 'NODE', cluster.idOf(to));
-    }
+    const masters = cluster.masters.map((each) => each.client());
+    for (const node of [target, source, ...masters]) await node.call('CLUSTER', 'SETSLOT', slot, 'NODE', cluster.idOf(to));
+    // Before all know of this, a node to which the next slot moves could take the same epoch, and lose the slot again.
+    const epochOf = async (node: Redis, name: string): Promise<number> =>
+      Number(new RegExp(`cluster_${name}_epoch:(\\d+)`).exec(String(await node.call('CLUSTER', 'INFO')))![1]);
+    const epoch = await epochOf(target, 'my');
+    await eventually(async () => {
+      for (const node of masters) expect(await epochOf(node, 'current')).toBeGreaterThanOrEqual(epoch);
+    });
+    for (const node of [source, target, ...masters]) node.disconnect();
     where.at = (where.at + 1) % 3;
   }
 

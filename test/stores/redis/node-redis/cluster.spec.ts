@@ -177,12 +177,14 @@ describe.each([
     await pause(10);
     leases.push(acquire(moving[1]!), acquire(stays));
     await pause(100);
+    await target.call('CLUSTER', 'SETSLOT', slotOf(tag), 'IMPORTING', on.cluster.idOf(from));
     for (const node of [target, source]) await node.call('CLUSTER', 'SETSLOT', slotOf(tag), 'NODE', on.cluster.idOf(to));
     for (const lease of leases) expect(await (await lease).release()).toBe(true);
     // By then the node that had the slot has answered what it was asked before.
     await pause(2_500);
     for (const key of moving) expect(await target.get(key)).toBeNull();
     await target.flushall();
+    await source.call('CLUSTER', 'SETSLOT', slotOf(tag), 'IMPORTING', on.cluster.idOf(to));
     for (const node of [source, target]) await node.call('CLUSTER', 'SETSLOT', slotOf(tag), 'NODE', on.cluster.idOf(from));
   });
 
