@@ -175,7 +175,7 @@ class ScriptRequest extends LinkedEntry<RedisRequest> implements RedisRequest {
 
   failed(error: StoreError): void {
     const isForAll = !isOfOneKey(error) && !(this.isOfNode && !error.transient);
-    // What ails a node is over for all its keys at once. Of a slot that moves, a client may ask for several keys in vain until the time is over.
+    // A node that fails is back for all its keys at once. Of a slot that moves, a client may repeat a request for several keys until its time is over.
     if (this.size > 1 && this.group !== undefined && !(this.isOfNode && isForAll)) this.script.failedTogether(this.group);
     // One key fails the whole request: the others must not suffer. What was done of it may be done again.
     if (this.size > 1 && !isForAll)
