@@ -8,6 +8,8 @@ import { useRedis } from '../setting.js';
 import { expectWoken, subscribers, woken } from '../waiting.js';
 
 const KEY = 'order:42';
+/** On a busy machine it takes a while to ask the sentinel, and then to connect. */
+const calm = { requestTimeout: 5_000 };
 const patient = { keyTimeout: 10_000, waitTimeout: 20_000 };
 const setting = useRedis({ port: 'free' });
 
@@ -37,16 +39,16 @@ describe('a sentinel of node-redis that is lent to a store', () => {
   it('grants, excludes, queues, renews, releases and wakes, connected or not, and is left without a listener (G7, G8)', async () => {
     const client = (await lent()) as NodeRedisClient & NodeJS.EventEmitter;
     const before = client.listenerCount('error');
-    const locks = setting.locks({ client });
-    await usesEveryVerb(locks, setting.locks({ client: await lent(false) }), KEY);
-    await expectWoken(setting, setting.locks({ client: await lent() }), setting.locks({ client: await lent() }), 'other');
+    const locks = setting.locks({ client, ...calm });
+    await usesEveryVerb(locks, setting.locks({ client: await lent(false), ...calm }), KEY);
+    await expectWoken(setting, setting.locks({ client: await lent(), ...calm }), setting.locks({ client: await lent(), ...calm }), 'other');
     await locks.close();
     expect(client.listenerCount('error')).toBe(before);
     expect(client.isOpen).toBe(true);
   });
 
   it('keeps the order of the calls, the first ones too', async () => {
-    const locks = setting.locks({ client: await lent() });
+    const locks = setting.locks({ client: await lent(), ...calm });
     for (let i = 0; i < 30; i++) {
       const lease = await locks.acquire(KEY, patient);
       const [answer, next] = await Promise.all([lease.release(), locks.tryAcquire(KEY)]);
