@@ -115,7 +115,7 @@ export class NodeRedisCluster extends NodeRedisBase {
 
   private async redirect(error: unknown, command: string[], end: number): Promise<unknown> {
     const [, kind, address] = REDIRECTION.exec(String((error as Error | undefined)?.message)) ?? [];
-    if (address === undefined || now() > end) throw error;
+    if (address === undefined || now() > end || !this.isWatched) throw error;
     const member = this.known.importer(address);
     const joining = detached(() => join(member));
     if (!(await isSettledWithin(end - now(), joining))) throw error;

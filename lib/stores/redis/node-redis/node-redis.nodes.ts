@@ -56,10 +56,22 @@ export class NodeRedisNodes {
   /** Asks for the slots and connects to the masters. False: all was forgotten meanwhile. @throws what a node says, if none tells the slots. */
   async refresh(): Promise<boolean> {
     const { era } = this;
-    const known = this.cluster.masters.map(({ address }) => this.at(address));
-    const ranges = await this.ask(this.of('master').filter(isReady))
-      .catch(() => this.ask(known))
-      .catch(() => this.ask(this.everybody()));
+    let ranges: SlotRange[] | undefined;
+    const asked = [
+      () => this.of('master').filter(isReady),
+      () => this.cluster.masters.map(({ address }) => this.at(address)),
+      () => this.everybody(),
+    ];
+    for (const members of asked) {
+      // What is connected once all is forgotten, nobody would close.
+      if (era !== this.era) return false;
+      ranges = await this.ask(members()).catch((error: unknown) => {
+        if (members === asked.at(-1)) throw error;
+        return undefined;
+      });
+      if (ranges) break;
+    }
+    if (!ranges) return false;
     if (era !== this.era) return false;
     this.use(ranges);
     await isSettledWithin(PATIENCE, Promise.allSettled(this.of('master').map(join)));

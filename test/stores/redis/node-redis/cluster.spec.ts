@@ -2,6 +2,7 @@ import { StoreError } from 'nestjs-distributed-lock/core';
 import type { NodeRedisClient } from 'nestjs-distributed-lock/redis';
 import * as five from 'redis';
 import * as six from 'redis-v6';
+import { NodeRedisNodes } from '../../../../lib/stores/redis/node-redis/node-redis.nodes.js';
 import { eventually } from '../../../support/eventually.js';
 import { slotOf, SLOTS, startCluster } from '../../../support/redis-cluster.js';
 import { useCluster } from '../cluster.setting.js';
@@ -93,6 +94,26 @@ describe.each([
       expect(more.reduce((sum, count) => sum + count)).toBe(on.cluster.masters.length);
       await locks.close();
     }
+  });
+
+  it('closed while it asks for the slots leaves no connection behind (G7)', async () => {
+    const client = await lent();
+    const observers = on.cluster.nodes.map((node) => node.client());
+    setting.finally(() => observers.forEach((observer) => observer.disconnect()));
+    const connections = async (): Promise<number> =>
+      (await Promise.all(observers.map((each) => each.call('CLIENT', 'LIST', 'TYPE', 'NORMAL')))).join('').match(/^id=/gm)!.length;
+    const before = await connections();
+    const nodes = new NodeRedisNodes(
+      client as never,
+      () => undefined,
+      () => undefined,
+    );
+    expect(await nodes.refresh()).toBe(true);
+    expect(await connections()).toBe(before + on.cluster.masters.length);
+    const asking = nodes.refresh();
+    nodes.forget();
+    expect(await asking).toBe(false);
+    await eventually(async () => (await connections()) === before);
   });
 
   it('closed while a master hangs leaves no connection behind (G7)', async () => {
