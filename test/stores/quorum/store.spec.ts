@@ -152,21 +152,41 @@ it.each([[[0, 2, 1, 0, 1, 2]], [[0, 1, 0, 2, 1, 0]], [[2, 0, 1, 1, 0, 2]]])(
   },
 );
 
-it('tokens are not asked for farther and farther ahead', async () => {
-  const { mutex } = quorumStore(three(), { quarantine: 0 });
-  const aheadAfter = async (count: number): Promise<number> => {
-    let ahead = 0;
-    for (let time = 0; time < count; time++) {
-      const tenancy = { key: `key ${time}`, owner: `owner ${time}` };
-      const reply = await mutex.acquire({ ...request, ...tenancy });
-      ahead = (reply as { token: number }).token - Date.now() * 1000;
-      await mutex.release({ ...tenancy, keepFor: 0 });
-    }
-    return ahead;
+afterEach(() => jest.useRealTimers());
+
+it('tokens are not asked for farther and farther ahead: what a slow request added passes', async () => {
+  jest.useFakeTimers({ doNotFake: ['setTimeout', 'clearTimeout', 'setImmediate', 'nextTick', 'queueMicrotask'] });
+  const floors: number[] = [];
+  let late = 0;
+  const members = three().map((store) =>
+    altered(store, (real) => ({
+      acquire: (asked) => {
+        floors.push(asked.floor!);
+        const floor = asked.floor! + late;
+        late = 0;
+        return real.acquire({ ...asked, floor });
+      },
+    })),
+  );
+  const { mutex } = quorumStore(members, { quarantine: 0 });
+  let count = 0;
+  /** Microseconds by which the least token that is asked for is ahead of the clock. */
+  const lead = async (): Promise<number> => {
+    floors.length = 0;
+    jest.advanceTimersByTime(1);
+    const tenancy = { key: `key ${++count}`, owner: 'a' };
+    expect(await mutex.acquire({ ...request, ...tenancy })).toMatchObject({ granted: true });
+    await mutex.release({ ...tenancy, keepFor: 0 });
+    return Math.min(...floors) - Date.now() * 1000;
   };
-  expect(await aheadAfter(1)).toBeGreaterThan(0);
-  // What slow requests of a busy machine add is gone after this.
-  expect(await aheadAfter(6_000)).toBeLessThan(10_000);
+  const first = await lead();
+  for (let time = 0; time < 3; time++) {
+    late = 20_000;
+    await lead();
+    expect(await lead()).toBe(first + 20_000);
+    for (let passed = 0; passed < 2_000; passed++) await lead();
+    expect(await lead()).toBe(first);
+  }
 });
 
 it('a yes that comes after the outcome is given back', async () => {
