@@ -76,7 +76,7 @@ export class RedisScript {
     );
   }
 
-  /** `undefined`: what it is asked with does not matter. */
+  /** `undefined`: it may go together with any other. */
   private groupOf(key: string): Group | undefined {
     const { client, keyPrefix } = this.connection;
     if (this.largest === 1 || !client.isCluster) return undefined;
@@ -174,12 +174,12 @@ class ScriptRequest extends LinkedEntry<RedisRequest> implements RedisRequest {
   }
 
   failed(error: StoreError): void {
-    const isForAll = !isOfOneKey(error) && !(this.isOfNode && !error.transient);
+    // A server may refuse a request for a node in words of its own.
+    const isDivided = this.size > 1 && (isOfOneKey(error) || (this.isOfNode && !error.transient));
     // A node that fails is back for all its keys at once. Of a slot that moves, a client may repeat a request for several keys until its time is over.
-    if (this.size > 1 && this.group !== undefined && !(this.isOfNode && isForAll)) this.script.failedTogether(this.group);
+    if (this.size > 1 && this.group !== undefined && (isDivided || !this.isOfNode)) this.script.failedTogether(this.group);
     // One key fails the whole request: the others must not suffer. What was done of it may be done again.
-    if (this.size > 1 && !isForAll)
-      this.settle.resolve(Promise.all(Array.from({ length: this.size }, (_, index) => this.sendAlone(index))));
+    if (isDivided) this.settle.resolve(Promise.all(Array.from({ length: this.size }, (_, index) => this.sendAlone(index))));
     else this.settle.reject(error);
   }
 

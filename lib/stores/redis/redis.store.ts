@@ -61,7 +61,8 @@ export type RedisStoreOptions = RedisConnectionOptions & {
   fenceTimeout?: number;
   /**
    * How many replicas must have a grant, or a renewal, for it to count; default 0. With fewer of them an acquire is a transient `StoreError`. It costs the
-   * replicas' round trip, and a second connection except on Cluster, where other requests to the node wait meanwhile. No consensus: the replica that has it may lose the election to one that has not, unless all must have it.
+   * replicas' round trip, and a second connection except on Cluster, where other requests to the node wait meanwhile. No consensus: the replica that has it
+   * may lose the election to one that has not, unless all must have it.
    */
   replicaAcks?: number;
 };

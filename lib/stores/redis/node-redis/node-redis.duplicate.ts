@@ -75,7 +75,7 @@ export class NodeRedisDuplicate extends NodeRedisBase {
   override disconnect(): void {
     if (this.isClosed) return;
     this.isClosed = true;
-    // Closed before that, node-redis would stay connected: then it is closed as soon as it is.
+    // Destroyed before it is connected, node-redis would connect all the same: then it is destroyed as soon as it is.
     if (this.isConnected && this.link?.client.isOpen) this.link.client.destroy();
     this.ended();
   }

@@ -56,26 +56,26 @@ export class NodeRedisNodes {
   /** Asks for the slots and connects to the masters. False: all was forgotten meanwhile. @throws what a node says, if none tells the slots. */
   async refresh(): Promise<boolean> {
     const { era } = this;
-    let ranges: SlotRange[] | undefined;
-    const asked = [
-      () => this.of('master').filter(isReady),
-      () => this.cluster.masters.map(({ address }) => this.at(address)),
-      () => this.everybody(),
-    ];
-    for (const members of asked) {
-      // What is connected once all is forgotten, nobody would close.
-      if (era !== this.era) return false;
-      ranges = await this.ask(members()).catch((error: unknown) => {
-        if (members === asked.at(-1)) throw error;
-        return undefined;
-      });
-      if (ranges) break;
-    }
-    if (!ranges) return false;
-    if (era !== this.era) return false;
+    const ranges = await this.askInTurn(era);
+    if (!ranges || era !== this.era) return false;
     this.use(ranges);
     await isSettledWithin(PATIENCE, Promise.allSettled(this.of('master').map(join)));
     return era === this.era;
+  }
+
+  /** First those that are connected. `undefined`: all was forgotten meanwhile, and nobody would close what is connected now. */
+  private async askInTurn(era: object): Promise<SlotRange[] | undefined> {
+    let failure: unknown;
+    const known = (): NodeRedisDuplicate[] => this.cluster.masters.map(({ address }) => this.at(address));
+    for (const members of [() => this.of('master').filter(isReady), known, () => this.everybody()]) {
+      if (era !== this.era) return undefined;
+      try {
+        return await this.ask(members());
+      } catch (error) {
+        failure = error;
+      }
+    }
+    throw failure;
   }
 
   forget(): void {
