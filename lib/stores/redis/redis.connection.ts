@@ -72,8 +72,13 @@ export class RedisConnection {
   async close(): Promise<void> {
     const { client } = this;
     if (this.isOwned) {
-      if (this.isReady) await this.request(() => client.quit()).catch(() => client.disconnect());
-      else client.disconnect();
+      const hasQuit =
+        this.isReady &&
+        (await this.request(() => client.quit())
+          .then(() => true)
+          .catch(() => false));
+      // After a QUIT, one of ioredis for Sentinel is still connected to the sentinels.
+      if (!hasQuit || !client.isCluster) client.disconnect();
       // Errors of a connection that is going away concern nobody.
       client.on('error', () => undefined);
       client.off('error', this.onError);

@@ -151,6 +151,7 @@ describe('a process', () => {
     ['never uses it', []],
     ['closes it', []],
     ['closes it with a lease that is held', []],
+    ['closes it while it connects', []],
     ['closes it after it could not connect', ['StoreError']],
     ['disconnects its client, and never closes the store, with a lease that is held', []],
     ['loses the server and has no listener for errors', ['connected', 'StoreError']],

@@ -1,11 +1,13 @@
 // Uses a store in one of several ways, then has nothing more to do: it must end by itself.
 import { Redis, type RedisOptions } from 'ioredis';
 import { Locks } from 'nestjs-distributed-lock/core';
-import { redisStore } from 'nestjs-distributed-lock/redis';
+import { redisStore, type RedisStoreOptions } from 'nestjs-distributed-lock/redis';
 import { tellParent } from '../../support/child.js';
 
 export interface EndsArgs {
   connection: RedisOptions;
+  /** where it is found otherwise than by `connection` */
+  store?: RedisStoreOptions;
   way: keyof typeof ways;
 }
 export type EndsMessage = { type: 'did'; what: string };
@@ -22,6 +24,12 @@ const ways = {
   async 'closes it with a lease that is held'(): Promise<void> {
     const locks = ownLocks();
     await locks.acquire('key', { keyTimeout: 60_000 });
+    await locks.close();
+  },
+  async 'closes it while it connects'(): Promise<void> {
+    const locks = ownLocks();
+    locks.acquire('key').catch(() => undefined);
+    await new Promise((resolve) => setTimeout(resolve, 5));
     await locks.close();
   },
   async 'closes it after it could not connect'(): Promise<void> {
@@ -45,8 +53,8 @@ const ways = {
 };
 
 function ownLocks(): Locks {
-  return new Locks(redisStore({ options: connection, requestTimeout: 500 }), { logger: false });
+  return new Locks(redisStore({ ...(store ?? { options: connection }), requestTimeout: 500 }), { logger: false });
 }
 
-const { connection, way } = JSON.parse(process.argv[2]!) as EndsArgs;
+const { connection, store, way } = JSON.parse(process.argv[2]!) as EndsArgs;
 await ways[way]();

@@ -3,6 +3,7 @@ import type { Locks } from 'nestjs-distributed-lock/core';
 import type { RedisStoreOptions } from 'nestjs-distributed-lock/redis';
 import { eventually } from '../../support/eventually.js';
 import { SentinelSetup } from '../../support/redis-sentinel.js';
+import type { EndsArgs, EndsMessage } from './ends.child.js';
 import type { FailoverArgs, FailoverMessage } from './failover.child.js';
 import { isIoredis } from '../../support/redis-clients.js';
 import { outcomeOf, SLACK, useRedis } from './setting.js';
@@ -116,6 +117,16 @@ it.each([...CASES, ...LENT.map((way) => [way, 'lent'] as const)])(
     }
     expect(await again.value!.release()).toBe(true);
     await locks.using('left', () => undefined, { ...NEVER_POLLS, retryInterval: 50 });
+  },
+);
+
+it.each<EndsArgs['way']>(['never uses it', 'closes it', 'closes it with a lease that is held', 'closes it while it connects'])(
+  'a process with a store over Sentinel that %s ends by itself (G7)',
+  async (way) => {
+    const child = await setting.fork<EndsMessage>('ends.child.ts', { connection: {}, store: store(), way } satisfies EndsArgs);
+    await eventually(() => !child.running, { within: 20_000 });
+    expect(await child.exit).toEqual({ code: 0, signal: null });
+    expect(child.output()).toBe('');
   },
 );
 
