@@ -72,11 +72,7 @@ export class RedisConnection {
   async close(): Promise<void> {
     const { client } = this;
     if (this.isOwned) {
-      const hasQuit =
-        this.isReady &&
-        (await this.request(() => client.quit())
-          .then(() => true)
-          .catch(() => false));
+      const hasQuit = this.isReady && (await this.request(() => client.quit()).catch(() => false));
       // After a QUIT, one of ioredis for Sentinel is still connected to the sentinels.
       if (!hasQuit || !client.isCluster) client.disconnect();
       // Errors of a connection that is going away concern nobody.
