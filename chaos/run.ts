@@ -1,5 +1,6 @@
 // Puts the locks under load and faults, and judges what happened. `npm run chaos -- --help`
 import { rmSync, writeFileSync } from 'node:fs';
+import type { Kind } from './history/entry.js';
 import { prove } from './prove.js';
 import { HELP, readFlags, type Flags } from './run/flags.js';
 import { run, type RunOptions } from './run/run.js';
@@ -34,12 +35,18 @@ async function runAll(all: Flags): Promise<boolean> {
 }
 
 function runsOf({ seed, minutes, kinds, groups, stores: names, workers, each, ci, break: broken }: Flags): RunOptions[] {
-  const common = { seed, kinds, workers, break: broken };
-  if (ci) return CI_SCENES.filter(({ store }) => names?.includes(store) ?? true).map((scene) => ({ ...common, ...scene }));
+  const common = { seed, workers, break: broken };
+  const kindsOf = (store: string): Kind[] => kinds.filter((kind) => stores[store]!.kinds?.includes(kind) ?? true);
+  const options = <S extends { store: string }>(scene: S): typeof common & S & { kinds: Kind[] } => ({
+    ...common,
+    kinds: kindsOf(scene.store),
+    ...scene,
+  });
+  if (ci) return CI_SCENES.filter(({ store }) => names?.includes(store) ?? true).map(options);
   const scenes = (names ?? ['redis']).flatMap((store) => {
     const possible = groups.filter((group) => stores[store]!.groups.includes(group));
     return (each ? eachGroup(possible) : scenesOf(possible)).map((scene) => ({ store, ...scene }));
   });
   const shares = scenes.reduce((sum, { share }) => sum + share, 0);
-  return scenes.map(({ share, ...scene }) => ({ ...common, ...scene, length: Math.round((minutes * 60_000 * share) / shares) }));
+  return scenes.map(({ share, ...scene }) => options({ ...scene, length: Math.round((minutes * 60_000 * share) / shares) }));
 }

@@ -1,4 +1,5 @@
 import type { Group } from './faults/fault.js';
+import type { Kind } from './history/entry.js';
 import type { StageModule, WorkerModule } from './stores/store.js';
 
 interface StoreUnderTest {
@@ -8,6 +9,8 @@ interface StoreUnderTest {
   worker(): Promise<WorkerModule>;
   /** what can happen to it; the others are left out */
   readonly groups: readonly Group[];
+  /** kinds of lock that it has; default: all */
+  readonly kinds?: readonly Kind[];
 }
 
 const OF_REDIS: readonly Group[] = [
@@ -19,6 +22,17 @@ const OF_DATABASES: readonly Group[] = ['process', 'net', 'server', 'rights', 'r
 /** The stores that can be tested, by name. */
 export const stores: Record<string, StoreUnderTest | undefined> = {
   redis: { stage: () => import('./stores/redis/start.js'), worker: () => import('./stores/redis/worker.js'), groups: OF_REDIS },
+  cluster: {
+    stage: () => import('./stores/cluster/stage.js'),
+    worker: () => import('./stores/cluster/worker.js'),
+    groups: ['process', 'server', 'failover', 'clock'],
+  },
+  quorum: {
+    stage: () => import('./stores/quorum/stage.js'),
+    worker: () => import('./stores/quorum/worker.js'),
+    groups: ['process', 'net', 'server', 'restart', 'clock'],
+    kinds: ['mutex', 'read-write', 'multi', 'leader'],
+  },
   postgres: {
     stage: () => import('./stores/postgres/stage.js'),
     worker: () => import('./stores/postgres/worker.js'),

@@ -15,6 +15,17 @@ export interface StartClusterOptions {
   args?: string[];
 }
 
+/** A slot that moves from one master to another one, key by key. */
+export interface SlotMove {
+  slot: number;
+  from: RedisServer;
+  to: RedisServer;
+  /** those that are masters now; default: those that were at the start */
+  masters?: readonly RedisServer[];
+  /** is waited for before each key */
+  between?: () => Promise<unknown>;
+}
+
 /** A Redis Cluster of private servers, each of which may be killed or paused. */
 export interface RedisCluster {
   /** the masters first, then the replicas of the first one, of the second one… */
@@ -28,6 +39,7 @@ export interface RedisCluster {
   keysOn(master: RedisServer, count: number, prefix?: string): string[];
   /** the id of a node in the Cluster */
   idOf(node: RedisServer): string;
+  moveSlot(move: SlotMove): Promise<void>;
   stop(): Promise<void>;
 }
 
@@ -88,6 +100,7 @@ export async function startCluster(options: StartClusterOptions = {}): Promise<R
     }
     for (const client of clients) client.disconnect();
     const masters = nodes.slice(0, count);
+    const idOf = (node: RedisServer): string => ids[nodes.indexOf(node)]!;
     const nodeOf = (key: string): RedisServer => masters[Math.floor((slotOf(key) * count) / SLOTS)]!;
     return {
       nodes,
@@ -99,13 +112,40 @@ export async function startCluster(options: StartClusterOptions = {}): Promise<R
         for (let i = 0; keys.length < wanted; i++) if (nodeOf(prefix + i) === master) keys.push(prefix + i);
         return keys;
       },
-      idOf: (node) => ids[nodes.indexOf(node)]!,
+      idOf,
+      moveSlot: (move) => moveSlot({ masters, ...move }, idOf),
       stop,
     };
   } catch (error) {
     await stop();
     throw error;
   }
+}
+
+async function moveSlot(
+  { slot, from, to, masters, between }: SlotMove & { masters: readonly RedisServer[] },
+  idOf: (node: RedisServer) => string,
+) {
+  const [source, target] = [from.client(), to.client()];
+  await target.call('CLUSTER', 'SETSLOT', slot, 'IMPORTING', idOf(from));
+  await source.call('CLUSTER', 'SETSLOT', slot, 'MIGRATING', idOf(to));
+  for (;;) {
+    await between?.();
+    const names = (await source.call('CLUSTER', 'GETKEYSINSLOT', slot, 1)) as string[];
+    if (names.length === 0) break;
+    await source.call('MIGRATE', '127.0.0.1', to.port!, names[0]!, 0, 1_000);
+  }
+  const all = masters.map((each) => each.client());
+  for (const node of [target, source, ...all]) await node.call('CLUSTER', 'SETSLOT', slot, 'NODE', idOf(to));
+  // Before all know of this, a node to which the next slot moves could take the same epoch, and lose the slot again.
+  const epochOf = async (node: Redis, name: string): Promise<number> =>
+    Number(new RegExp(`cluster_${name}_epoch:(\\d+)`).exec(String(await node.call('CLUSTER', 'INFO')))![1]);
+  const epoch = await epochOf(target, 'my');
+  await eventually(async () => {
+    for (const node of all) if ((await epochOf(node, 'current')) < epoch) return false;
+    return true;
+  });
+  for (const node of [source, target, ...all]) node.disconnect();
 }
 
 /** A cluster of one node that owns every slot. */

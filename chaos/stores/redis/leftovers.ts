@@ -8,6 +8,8 @@ export async function leftoversOf(redis: Redis, pidsOfKilled: ReadonlySet<number
 }
 
 async function leftoverOf(redis: Redis, key: string, pidsOfKilled: ReadonlySet<number>): Promise<Leftover | undefined> {
+  // Since when a member of a quorum remembers.
+  if (key === 'nestjs-distributed-lock:since') return undefined;
   const left = await redis.pttl(key);
   if (left === -2) return undefined;
   if (left === -1) return { key, what: `${key}, which never expires` };

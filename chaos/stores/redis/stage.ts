@@ -2,6 +2,7 @@ import type { Redis } from 'ioredis';
 import { eventually } from '../../../test/support/eventually.js';
 import type { RedisServer } from '../../../test/support/redis-server.js';
 import type { TcpProxy } from '../../../test/support/tcp-proxy.js';
+import { Admins } from './admins.js';
 import { redisFaults } from './faults/all.js';
 import { leftoversOf } from './leftovers.js';
 import type { RedisPlace } from './worker.js';
@@ -30,7 +31,7 @@ export class RedisStage implements Stage {
   master: RedisServer;
   replica: RedisServer | undefined;
   readonly proxies: TcpProxy[];
-  private readonly admins = new Map<RedisServer, Redis>();
+  private readonly admins = new Admins();
 
   constructor(private readonly parts: RedisStageParts) {
     this.master = parts.master;
@@ -38,11 +39,8 @@ export class RedisStage implements Stage {
     this.proxies = parts.proxies;
   }
 
-  /** A connection of the controller's own, which no proxy stands before. */
   admin(server = this.master): Redis {
-    let admin = this.admins.get(server);
-    if (!admin) this.admins.set(server, (admin = server.client()));
-    return admin;
+    return this.admins.of(server);
   }
 
   get sentinel(): RedisServer {

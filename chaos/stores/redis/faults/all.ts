@@ -7,10 +7,17 @@ import { restartFaults } from './restart.js';
 import { rightsFaults } from './rights.js';
 import { sentinelFaults } from './sentinel.js';
 import { serverFaults } from './server.js';
+import type { Aim } from './aim.js';
+import { redisOf } from './stage-of.js';
+
+const atMaster: Aim = (scene) => {
+  const stage = redisOf(scene);
+  return { server: stage.master, admin: stage.admin() };
+};
 
 /** What can happen to Redis servers. */
 export const redisFaults: readonly Fault[] = [
-  ...serverFaults,
+  ...serverFaults(atMaster),
   ...rightsFaults,
   ...memoryFaults,
   ...restartFaults,

@@ -1,18 +1,18 @@
 import type { Fault } from '../../../faults/fault.js';
-import { redisOf } from './stage-of.js';
+import type { Aim } from './aim.js';
 
-/** What happens to the server, without its losing anything. */
-export const serverFaults: Fault[] = [
+/** What happens to a server, without its losing anything. */
+export const serverFaults = (aim: Aim): Fault[] => [
   {
     name: 'server stopped',
     group: 'server',
     isWide: true,
     duration: [50, 2_500],
-    async strike(scene, { duration }) {
-      const { master } = redisOf(scene);
-      await master.pause();
-      await scene.pause(duration);
-      await master.resume();
+    async strike(scene, strike) {
+      const { server } = aim(scene, strike);
+      await server.pause();
+      await scene.pause(strike.duration);
+      await server.resume();
     },
   },
   {
@@ -20,20 +20,16 @@ export const serverFaults: Fault[] = [
     group: 'server',
     isWide: true,
     duration: [50, 1_500],
-    async strike(scene, { duration }) {
-      await redisOf(scene)
-        .admin()
-        .call('DEBUG', 'SLEEP', String(duration / 1_000));
-    },
+    strike: async (scene, strike) => void (await aim(scene, strike).admin.call('DEBUG', 'SLEEP', String(strike.duration / 1_000))),
   },
   {
     name: 'server pauses writes',
     group: 'server',
     isWide: true,
     duration: [50, 2_000],
-    async strike(scene, { duration }) {
-      await redisOf(scene).admin().call('CLIENT', 'PAUSE', String(duration), 'WRITE');
-      await scene.pause(duration);
+    async strike(scene, strike) {
+      await aim(scene, strike).admin.call('CLIENT', 'PAUSE', String(strike.duration), 'WRITE');
+      await scene.pause(strike.duration);
     },
   },
   {
@@ -41,35 +37,32 @@ export const serverFaults: Fault[] = [
     group: 'server',
     isWide: true,
     duration: [50, 2_000],
-    async strike(scene, { duration }) {
-      await redisOf(scene).admin().call('CLIENT', 'PAUSE', String(duration), 'ALL');
-      await scene.pause(duration);
+    async strike(scene, strike) {
+      await aim(scene, strike).admin.call('CLIENT', 'PAUSE', String(strike.duration), 'ALL');
+      await scene.pause(strike.duration);
     },
   },
-  command('clients killed', ['CLIENT', 'KILL', 'TYPE', 'normal', 'SKIPME', 'yes']),
-  command('subscribers killed', ['CLIENT', 'KILL', 'TYPE', 'pubsub']),
-  command('scripts forgotten', ['SCRIPT', 'FLUSH']),
+  command(aim, 'clients killed', ['CLIENT', 'KILL', 'TYPE', 'normal', 'SKIPME', 'yes']),
+  command(aim, 'subscribers killed', ['CLIENT', 'KILL', 'TYPE', 'pubsub']),
+  command(aim, 'scripts forgotten', ['SCRIPT', 'FLUSH']),
   {
     name: 'somebody listens to all channels',
     group: 'server',
     duration: [500, 4_000],
-    async strike(scene, { duration }) {
-      const listener = redisOf(scene).master.client();
+    async strike(scene, strike) {
+      const listener = aim(scene, strike).server.client();
       await listener.psubscribe('*');
-      await scene.pause(duration);
+      await scene.pause(strike.duration);
       listener.disconnect();
     },
   },
 ];
 
-function command(name: string, words: [string, ...string[]]): Fault {
+function command(aim: Aim, name: string, words: [string, ...string[]]): Fault {
   return {
     name,
     group: 'server',
     duration: [0, 0],
-    strike: async (scene) =>
-      void (await redisOf(scene)
-        .admin()
-        .call(...words)),
+    strike: async (scene, strike) => void (await aim(scene, strike).admin.call(...words)),
   };
 }

@@ -1,0 +1,51 @@
+import { eventually } from '../../../test/support/eventually.js';
+import type { Fault, Strike } from '../../faults/fault.js';
+import type { Scene } from '../../run/scene.js';
+import { KEYS } from '../../worker/keys.js';
+import type { Aim } from '../redis/faults/aim.js';
+import { serverFaults } from '../redis/faults/server.js';
+import { ClusterStage } from './stage.js';
+
+const names = Object.values(KEYS).flat();
+
+export const clusterFaults: readonly Fault[] = [
+  ...serverFaults(((scene, strike) => {
+    const { master } = shardOf(scene, strike);
+    return { server: master, admin: clusterOf(scene).admin(master) };
+  }) satisfies Aim),
+  {
+    name: 'the slot of a key moves',
+    group: 'server',
+    isWide: true,
+    duration: [0, 0],
+    strike: (scene, { extent }) => clusterOf(scene).moveSlot(names[Math.floor(extent * names.length)]!),
+  },
+  {
+    // The master takes no writes until the replica has heard of all earlier ones.
+    name: 'failover by CLUSTER FAILOVER',
+    group: 'failover',
+    isWide: true,
+    duration: [0, 1_500],
+    async strike(scene, strike) {
+      const stage = clusterOf(scene);
+      const shard = shardOf(scene, strike);
+      const replica = stage.admin(shard.replica);
+      await eventually(async () => /master_link_status:up/.test(await replica.info('replication')), { within: 8_000 });
+      await replica.call('CLUSTER', 'FAILOVER');
+      await eventually(async () => /role:master/.test(await replica.info('replication')), { within: 8_000 });
+      [shard.master, shard.replica] = [shard.replica, shard.master];
+      await eventually(async () => /role:slave/.test(await stage.admin(shard.replica).info('replication')), { within: 8_000 });
+      await scene.pause(strike.duration);
+    },
+  },
+];
+
+function clusterOf({ stage }: Scene): ClusterStage {
+  if (stage instanceof ClusterStage) return stage;
+  throw new Error('This fault needs a Cluster');
+}
+
+function shardOf(scene: Scene, { extent }: Strike): ClusterStage['shards'][number] {
+  const { shards } = clusterOf(scene);
+  return shards[Math.floor(extent * shards.length)]!;
+}

@@ -1,0 +1,68 @@
+import { startCluster, slotOf, type RedisCluster } from '../../../test/support/redis-cluster.js';
+import type { RedisServer } from '../../../test/support/redis-server.js';
+import type { TcpProxy } from '../../../test/support/tcp-proxy.js';
+import type { Random } from '../../random.js';
+import { Admins } from '../redis/admins.js';
+import { leftoversOf } from '../redis/leftovers.js';
+import type { Leftover, Stage, StageOptions } from '../store.js';
+import { clusterFaults } from './faults.js';
+import type { ClusterPlace } from './worker.js';
+
+interface Shard {
+  master: RedisServer;
+  replica: RedisServer;
+}
+
+/** A Redis Cluster of three masters, each with a replica. No proxies: each node tells clients the addresses of the others. */
+export class ClusterStage implements Stage {
+  readonly isShared = true;
+  readonly faults = clusterFaults;
+  readonly proxies: readonly TcpProxy[] = [];
+  readonly shards: readonly Shard[];
+  private readonly admins = new Admins();
+  /** where slots are that were moved */
+  private readonly moved = new Map<number, Shard>();
+
+  constructor(
+    private readonly cluster: RedisCluster,
+    private readonly random: Random,
+  ) {
+    const { masters, nodes } = cluster;
+    this.shards = masters.map((master, index) => ({ master, replica: nodes[masters.length + index]! }));
+  }
+
+  admin(node: RedisServer): ReturnType<Admins['of']> {
+    return this.admins.of(node);
+  }
+
+  /** Moves the slot of this key to another master. */
+  async moveSlot(key: string): Promise<void> {
+    const slot = slotOf(key);
+    const origin = this.cluster.nodeOf(key);
+    const from = this.moved.get(slot) ?? this.shards[this.cluster.masters.indexOf(origin)]!;
+    const to = this.random.pick(this.shards.filter((shard) => shard !== from));
+    await this.cluster.moveSlot({ slot, from: from.master, to: to.master, masters: this.shards.map(({ master }) => master) });
+    this.moved.set(slot, to);
+  }
+
+  place(): ClusterPlace {
+    return { nodes: this.cluster.addresses };
+  }
+
+  async heal(): Promise<void> {
+    for (const node of this.cluster.nodes) await node.resume();
+  }
+
+  async leftovers(pidsOfKilled: ReadonlySet<number>): Promise<Leftover[]> {
+    const all = await Promise.all(this.shards.map(({ master }) => leftoversOf(this.admin(master), pidsOfKilled)));
+    return all.flat();
+  }
+
+  async stop(): Promise<void> {
+    await this.cluster.stop();
+  }
+}
+
+export async function startStage({ random }: StageOptions): Promise<ClusterStage> {
+  return new ClusterStage(await startCluster({ replicas: 1, args: ['--enable-debug-command', 'yes'] }), random.fork('slots'));
+}

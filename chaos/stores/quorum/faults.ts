@@ -1,0 +1,30 @@
+import type { Fault } from '../../faults/fault.js';
+import type { Aim } from '../redis/faults/aim.js';
+import { serverFaults } from '../redis/faults/server.js';
+import { QuorumStage } from './stage.js';
+import { QUARANTINE } from './worker.js';
+
+/** One member: what strikes two at a time may stop all locks. */
+const atMember: Aim = ({ stage }, { extent }) => {
+  if (!(stage instanceof QuorumStage)) throw new Error('This fault needs a quorum');
+  const server = stage.members[Math.floor(extent * stage.members.length)]!;
+  return { server, admin: stage.admin(server) };
+};
+
+export const quorumFaults: readonly Fault[] = [
+  ...serverFaults(atMember),
+  {
+    name: 'member killed, and restarted empty',
+    group: 'restart',
+    isWide: true,
+    // It does not vote before the quarantine is over: until then the others must be well.
+    duration: [QUARANTINE + 500, QUARANTINE + 2_500],
+    async strike(scene, strike) {
+      const { server } = atMember(scene, strike);
+      await server.kill();
+      await scene.pause(strike.duration - QUARANTINE - 500);
+      await server.restart();
+      await scene.pause(QUARANTINE + 500);
+    },
+  },
+];
