@@ -74,20 +74,20 @@ export class Ballot {
     const driver = this.electorate.driverOf(member);
     this.floors[index] = floor;
     const sentAt = now();
-    member
-      .inOrder(this.request, () => driver.acquire({ ...this.request, floor }))
-      .then(
-        (reply) => {
-          if (!reply.granted) return this.answered(index, reply);
-          this.grants.add(index);
-          if (!member.mayForget) return this.answered(index, reply);
-          void member.doubt(this.request.key, sentAt).then((why) => this.answered(index, why ?? reply));
-        },
-        (error: LockError) => {
-          if (!(error instanceof StoreError && error.isUnsent) && !this.request.queue) this.grants.add(index);
-          this.answered(index, error);
-        },
-      );
+    const vote = async (): Promise<AcquireReply | LockError> => {
+      const reply = await driver.acquire({ ...this.request, floor });
+      if (!reply.granted) return reply;
+      this.grants.add(index);
+      return (member.mayForget && (await member.doubt(this.request.key, sentAt))) || reply;
+    };
+    // The doubt is part of the request: the next one of this owner must not be answered before this vote is settled.
+    member.inOrder(this.request, vote).then(
+      (reply) => this.answered(index, reply),
+      (error: LockError) => {
+        if (!(error instanceof StoreError && error.isUnsent) && !this.request.queue) this.grants.add(index);
+        this.answered(index, error);
+      },
+    );
   }
 
   private answered(index: number, vote: AcquireReply | LockError): void {

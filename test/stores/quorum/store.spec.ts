@@ -203,6 +203,32 @@ it('a yes that comes after the outcome is given back', async () => {
   expect((await late.mutex.check(request)).state).toBe('free');
 });
 
+it('a late vote that is doubted for long takes no later vote of its owner with it', async () => {
+  const members = three();
+  const [one, ...others] = members as [LockStore, LockStore, LockStore];
+  // The first answers of this member.
+  let [answer, trust] = [(): void => undefined, (): void => undefined];
+  const answered = new Promise<void>((resolve) => (answer = resolve));
+  const trusted = new Promise<void>((resolve) => (trust = resolve));
+  const late = altered(one, (real) => ({ acquire: (asked) => answered.then(() => real.acquire(asked)) }));
+  let questions = 0;
+  const remembers = async (): Promise<number> => {
+    if (questions++ === 0) await trusted;
+    return 60_000;
+  };
+  const sure = others.map((store) => ({ ...store, remembers: () => Promise.resolve(60_000) }));
+  const { mutex } = quorumStore([{ ...late, remembers }, ...sure], { quarantine: 10_000 });
+  for (const store of others) await store.mutex.acquire({ ...request, owner: 'b' });
+  expect(await mutex.acquire(request)).toMatchObject({ granted: false, holder: 'b' });
+  answer();
+  await new Promise(setImmediate);
+  for (const store of others) await store.mutex.release({ key: 'key', owner: 'b', keepFor: 0 });
+  expect(await mutex.acquire(request)).toMatchObject({ granted: true });
+  trust();
+  for (let turn = 0; turn < 20; turn++) await new Promise(setImmediate);
+  for (const store of members) expect((await store.mutex.check(request)).state).toBe('held');
+});
+
 it('a member gets a lease back only when a majority has renewed it in the same round', async () => {
   const members = three();
   const { mutex } = quorumStore(members, { quarantine: 0 });
