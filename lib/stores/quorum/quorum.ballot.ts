@@ -75,7 +75,9 @@ export class Ballot {
     this.floors[index] = floor;
     const sentAt = now();
     const vote = async (): Promise<AcquireReply | LockError> => {
-      const reply = await driver.acquire({ ...this.request, floor });
+      // Once the result is known nobody waits here any more.
+      const queue = this.request.queue && !this.result;
+      const reply = await driver.acquire({ ...this.request, queue, floor });
       if (!reply.granted) return reply;
       this.grants.add(index);
       return (member.mayForget && (await member.doubt(this.request.key, sentAt))) || reply;
@@ -99,7 +101,7 @@ export class Ballot {
   /** What becomes of a vote when the result is known. A later request of the same owner takes care of it, if there is one. */
   private settle(index: number, vote: Vote<AcquireReply>, isHeld: boolean): void {
     const { result, request, electorate } = this;
-    if ((electorate.members[index] as Member).isAsked(request)) return;
+    if ((electorate.members[index] as Member).isAsked(request.owner)) return;
     if (result?.kind !== 'granted') {
       // Two that each have a place where the other one has a vote would only exchange their votes.
       const isQueued = request.queue && result?.kind === 'taken' && result.isSplit && isReply(vote);

@@ -54,7 +54,7 @@ export class QuorumDriver implements LeaseDriver {
     this.turns = new Turns(members, this.driverOf, memberTimeout);
     this.renewals = new Renewals(members, this.driverOf, deadlines, this.held);
     const inboxes = drivers.flatMap(({ wakeUps }) => wakeUps ?? []);
-    if (inboxes.length >= majorityOf(members.length)) this.wakeUps = new QuorumWakeUps(inboxes, members.length);
+    if (inboxes.length >= majorityOf(members.length)) this.wakeUps = new QuorumWakeUps(members, inboxes);
     if (drivers.every((driver) => driver.timeOf?.(0) !== undefined)) this.timeOf = (token) => new Date(token / 1000);
   }
 

@@ -24,20 +24,24 @@ export class Member {
 
   /** Sends it when the last request of this owner has its answer: drivers rely on that order, and nobody else waits for all answers. */
   inOrder<Reply>({ key, owner }: Tenancy, send: () => Promise<Reply>): Promise<Reply> {
-    const id = idOf(key, owner);
-    const before = this.last.get(id);
+    const before = this.last.get(owner);
     const reply = this.heard(before ? before.then(send, send) : sent(send), key);
-    this.last.set(id, reply);
+    this.last.set(owner, reply);
     const ended = (): void => {
-      if (this.last.get(id) === reply) this.last.delete(id);
+      if (this.last.get(owner) === reply) this.last.delete(owner);
     };
     reply.then(ended, ended);
     return reply;
   }
 
   /** Whether a request of this owner has no answer yet. */
-  isAsked({ key, owner }: Tenancy): boolean {
-    return this.last.has(idOf(key, owner));
+  isAsked(owner: string): boolean {
+    return this.last.has(owner);
+  }
+
+  /** Resolves when each request of this owner has its answer, also those that follow from it. */
+  async answered(owner: string): Promise<void> {
+    for (let last = this.last.get(owner); last; last = this.last.get(owner)) await last.catch(() => undefined);
   }
 
   /** Resolves when all requests so far have their answers. */

@@ -1,5 +1,6 @@
 import type { WakeUps } from '../../core/store/lease-driver.js';
 import { after } from '../../core/util/clock.js';
+import type { Member } from './quorum.member.js';
 import { turnOf } from './quorum.turns.js';
 import { majorityOf } from './quorum.votes.js';
 
@@ -10,12 +11,12 @@ const LONGEST_GATHERING = 5;
 export class QuorumWakeUps implements WakeUps {
   private readonly majority: number;
 
-  /** @param inboxes of the members that have one. @param count of all members. */
   constructor(
+    private readonly members: readonly Member[],
+    /** Of the members that have one. */
     private readonly inboxes: readonly WakeUps[],
-    count: number,
   ) {
-    this.majority = majorityOf(count);
+    this.majority = majorityOf(members.length);
   }
 
   get isOpen(): boolean {
@@ -46,6 +47,7 @@ export class QuorumWakeUps implements WakeUps {
   listen(owner: string, wake: (askIn?: number) => void): () => void {
     const offers = new Set<WakeUps>();
     let timer: NodeJS.Timeout | undefined;
+    let isOver = false;
     const gathered = (): void => {
       clearTimeout(timer);
       timer = undefined;
@@ -54,8 +56,11 @@ export class QuorumWakeUps implements WakeUps {
     };
     const { owner: turn } = turnOf({ key: '', owner });
     const stops = this.inboxes.flatMap((inbox) => [
-      inbox.listen(turn, wake),
+      inbox.listen(turn, (askIn) => {
+        if (!isOver) wake(askIn);
+      }),
       inbox.listen(owner, (askIn) => {
+        if (isOver) return;
         if (askIn !== undefined) return wake(askIn);
         offers.add(inbox);
         if (offers.size >= this.majority) gathered();
@@ -63,8 +68,12 @@ export class QuorumWakeUps implements WakeUps {
       }),
     ]);
     return () => {
+      isOver = true;
       clearTimeout(timer);
-      for (const stop of stops) stop();
+      // A member may take an owner that does not listen for one that wants nothing, and take back what it grants it now.
+      void Promise.all(this.members.map((member) => member.answered(owner))).then(() => {
+        for (const stop of stops) stop();
+      });
     };
   }
 }

@@ -47,15 +47,16 @@ export class RedisPlaces {
 
   /** Whether the owner has waited. There are hardly ever any who have, and the look would have each owner hashed. */
   isKnown(owner: string): boolean {
-    return this.places.size > 0 && this.places.has(owner);
+    return (this.places.size > 0 && this.places.has(owner)) || (this.done.size > 0 && this.done.has(owner));
   }
 
-  /** One that has waited has the key. */
+  /** One that has waited has the key. In a quorum it may have given it back here before. */
   granted(owner: string): void {
+    this.done.delete(owner);
     this.holders.add(owner);
   }
 
-  /** The owner gives the key back, and is never used again. */
+  /** The owner gives the key back. */
   released(owner: string): void {
     if (this.holders.size > 0 && this.holders.delete(owner)) this.finish(owner);
   }
