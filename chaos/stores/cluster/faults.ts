@@ -4,7 +4,7 @@ import type { Scene } from '../../run/scene.js';
 import { KEYS } from '../../worker/keys.js';
 import type { Aim } from '../redis/faults/aim.js';
 import { serverFaults } from '../redis/faults/server.js';
-import { ClusterStage } from './stage.js';
+import { ClusterStage, VOTES } from './stage.js';
 
 const names = Object.values(KEYS).flat();
 
@@ -28,13 +28,17 @@ export const clusterFaults: readonly Fault[] = [
     duration: [0, 1_500],
     async strike(scene, strike) {
       const stage = clusterOf(scene);
-      const shard = shardOf(scene, strike);
-      const replica = stage.admin(shard.replica);
-      await eventually(async () => /master_link_status:up/.test(await replica.info('replication')), { within: 8_000 });
-      await replica.call('CLUSTER', 'FAILOVER');
-      await eventually(async () => /role:master/.test(await replica.info('replication')), { within: 8_000 });
-      [shard.master, shard.replica] = [shard.replica, shard.master];
-      await eventually(async () => /role:slave/.test(await stage.admin(shard.replica).info('replication')), { within: 8_000 });
+      await stage.look();
+      const { master, replica } = shardOf(scene, strike);
+      const next = stage.admin(replica);
+      await eventually(async () => /master_link_status:up/.test(await next.info('replication')), { within: 8_000 });
+      const promote = async (): Promise<void> => {
+        await next.call('CLUSTER', 'FAILOVER');
+        await eventually(async () => (await next.role())[0] === 'master', { within: VOTES });
+      };
+      await eventually(promote, { within: 3 * VOTES });
+      await eventually(async () => (await stage.admin(master).role())[0] === 'slave', { within: 8_000 });
+      await stage.look();
       await scene.pause(strike.duration);
     },
   },

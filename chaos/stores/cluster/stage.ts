@@ -8,6 +8,9 @@ import type { Leftover, Stage, StageOptions } from '../store.js';
 import { clusterFaults } from './faults.js';
 import type { ClusterPlace } from './worker.js';
 
+/** ms between two failovers of a shard. */
+export const VOTES = 6_000;
+
 interface Shard {
   master: RedisServer;
   replica: RedisServer;
@@ -35,6 +38,14 @@ export class ClusterStage implements Stage {
     return this.admins.of(node);
   }
 
+  /** Of each shard the replica may be the master now. */
+  async look(): Promise<void> {
+    for (const shard of this.shards) {
+      const [role] = await this.admin(shard.replica).role();
+      if (role === 'master') [shard.master, shard.replica] = [shard.replica, shard.master];
+    }
+  }
+
   /** Moves the slot of this key to another master. */
   async moveSlot(key: string): Promise<void> {
     const slot = slotOf(key);
@@ -54,6 +65,7 @@ export class ClusterStage implements Stage {
   }
 
   async leftovers(pidsOfKilled: ReadonlySet<number>): Promise<Leftover[]> {
+    await this.look();
     const all = await Promise.all(this.shards.map(({ master }) => leftoversOf(this.admin(master), pidsOfKilled)));
     return all.flat();
   }
@@ -64,5 +76,10 @@ export class ClusterStage implements Stage {
 }
 
 export async function startStage({ random }: StageOptions): Promise<ClusterStage> {
-  return new ClusterStage(await startCluster({ replicas: 1, args: ['--enable-debug-command', 'yes'] }), random.fork('slots'));
+  // The others vote for replicas of one shard once in two timeouts only.
+  const cluster = await startCluster({ replicas: 1, nodeTimeout: VOTES / 2, args: ['--enable-debug-command', 'yes'] });
+  const stage = new ClusterStage(cluster, random.fork('slots'));
+  // A failover that nobody asked for would lose writes.
+  for (const node of cluster.nodes) await stage.admin(node).config('SET', 'cluster-replica-no-failover', 'yes');
+  return stage;
 }

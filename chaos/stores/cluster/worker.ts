@@ -24,6 +24,8 @@ export function open(place: unknown, random: Random): OpenedStore {
   const redisOptions: RedisOptions = { connectTimeout: requestTimeout, socketTimeout: requestTimeout };
   const client = new Cluster(nodes, { redisOptions });
   client.on('error', () => undefined);
-  const listeners = watchListeners(client);
+  const watched = watchListeners(client);
+  // ioredis has one of its own once it connects.
+  const listeners = (): string[] => watched().filter((each) => each !== 'close ×1');
   return { store: redisStore({ client, requestTimeout }), detail, listeners, closeLent: async () => client.disconnect() };
 }
