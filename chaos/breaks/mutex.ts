@@ -9,9 +9,12 @@ let times = 0;
 /** Defects of a driver of mutexes. */
 export const mutexBreaks: Record<string, Break> = {
   /** Who is refused gets the key all the same. */
-  'grants-refused': mutexes('overlap', (driver) => ({
-    acquire: async (request) => granted(await driver.acquire(request)),
-  })),
+  'grants-refused': {
+    ...mutexes('overlap', (driver) => ({
+      acquire: async (request) => granted(await driver.acquire(request)),
+    })),
+    stores: ['redis', 'cluster', 'quorum'],
+  },
   /** A release frees the key of whoever has it. */
   'releases-any': mutexes('overlap', (driver) => ({
     async release(request) {
@@ -56,7 +59,7 @@ export const mutexBreaks: Record<string, Break> = {
         return driver.acquire(request);
       },
     })),
-    stores: ['redis', ...RECORD_STORES],
+    stores: ['redis', 'cluster', ...RECORD_STORES],
   },
   /** Who waits is neither woken nor asks again. */
   'lets-wait': mutexes('liveness', (driver) => {

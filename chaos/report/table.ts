@@ -30,6 +30,12 @@ const TITLES: Record<Group, string> = {
 };
 
 const TITLES_OF_STORES: Partial<Record<string, Partial<Record<Group, string>>>> = {
+  cluster: { server: 'one master stopped, paused, its clients killed, scripts forgotten; slots moved', failover: '`CLUSTER FAILOVER`' },
+  quorum: {
+    net: 'a bad network to one member: delays, losses, cuts, late delivery',
+    server: 'one member stopped, paused, its clients killed, scripts forgotten',
+    restart: 'one member killed and restarted empty, with a quarantine',
+  },
   redis: {
     server: 'server stopped, paused, its clients killed, scripts forgotten',
     restart: 'server killed and restarted, `appendfsync always`',
