@@ -137,15 +137,19 @@ async function moveSlot(
   }
   const all = masters.map((each) => each.client());
   for (const node of [target, source, ...all]) await node.call('CLUSTER', 'SETSLOT', slot, 'NODE', idOf(to));
-  // Before all know of this, a node to which the next slot moves could take the same epoch, and lose the slot again.
-  const epochOf = async (node: Redis, name: string): Promise<number> =>
-    Number(new RegExp(`cluster_${name}_epoch:(\\d+)`).exec(String(await node.call('CLUSTER', 'INFO')))![1]);
-  const epoch = await epochOf(target, 'my');
+  await epochKnown(target, all);
+  for (const node of [source, target, ...all]) node.disconnect();
+}
+
+/** Before all masters know of what a node has got, another one could take the same epoch for what it gets, and one of them would lose it again. */
+export async function epochKnown(node: Redis, masters: readonly Redis[]): Promise<void> {
+  const epochOf = async (one: Redis, name: string): Promise<number> =>
+    Number(new RegExp(`cluster_${name}_epoch:(\\d+)`).exec(String(await one.call('CLUSTER', 'INFO')))![1]);
+  const epoch = await epochOf(node, 'my');
   await eventually(async () => {
-    for (const node of all) if ((await epochOf(node, 'current')) < epoch) return false;
+    for (const one of masters) if ((await epochOf(one, 'current')) < epoch) return false;
     return true;
   });
-  for (const node of [source, target, ...all]) node.disconnect();
 }
 
 /** A cluster of one node that owns every slot. */

@@ -8,12 +8,16 @@ import type { Leftover, Stage, StageOptions } from '../store.js';
 import { clusterFaults } from './faults.js';
 import type { ClusterPlace } from './worker.js';
 
-/** ms between two failovers of a shard. */
-export const VOTES = 6_000;
+/** ms */
+const NODE_TIMEOUT = 2_000;
+/** ms between two failovers of a shard */
+export const VOTES = 2 * NODE_TIMEOUT + 500;
 
 interface Shard {
   master: RedisServer;
   replica: RedisServer;
+  /** when it was failed over last */
+  votedAt: number;
 }
 
 /** A Redis Cluster of three masters, each with a replica. No proxies: each node tells clients the addresses of the others. */
@@ -31,7 +35,7 @@ export class ClusterStage implements Stage {
     private readonly random: Random,
   ) {
     const { masters, nodes } = cluster;
-    this.shards = masters.map((master, index) => ({ master, replica: nodes[masters.length + index]! }));
+    this.shards = masters.map((master, index) => ({ master, replica: nodes[masters.length + index]!, votedAt: 0 }));
   }
 
   admin(node: RedisServer): ReturnType<Admins['of']> {
@@ -76,8 +80,7 @@ export class ClusterStage implements Stage {
 }
 
 export async function startStage({ random }: StageOptions): Promise<ClusterStage> {
-  // The others vote for replicas of one shard once in two timeouts only.
-  const cluster = await startCluster({ replicas: 1, nodeTimeout: VOTES / 2, args: ['--enable-debug-command', 'yes'] });
+  const cluster = await startCluster({ replicas: 1, nodeTimeout: NODE_TIMEOUT, args: ['--enable-debug-command', 'yes'] });
   const stage = new ClusterStage(cluster, random.fork('slots'));
   // A failover that nobody asked for would lose writes.
   for (const node of cluster.nodes) await stage.admin(node).config('SET', 'cluster-replica-no-failover', 'yes');
