@@ -374,8 +374,11 @@ export function inspectContract(name: string, makeStore: MakeStore): void {
       expect(told('acquired')).toMatchObject({ app: 'shop', pid: process.pid, key, label: 'Shop.sell', fencingToken: expect.any(Number) });
       expect(told('acquired')!.at).toBeInstanceOf(Date);
       const held = await locks.acquire(key);
-      await others.using(`${key}`, async () => undefined, { waitTimeout: 20 }).catch(() => undefined);
-      await eventually(() => Boolean(told('timeout') && told('waiting')));
+      // Each process tells from the moment on when it has heard that somebody watches.
+      await eventually(async () => {
+        await others.using(key, async () => undefined, { waitTimeout: 20 }).catch(() => undefined);
+        return Boolean(told('timeout') && told('waiting'));
+      });
       expect(told('timeout')).toMatchObject({ app: 'other', waited: expect.any(Number) });
       await held.release();
       const brief = open({ app: 'brief', visible: true });

@@ -1,5 +1,6 @@
 import { Redis, type RedisOptions } from 'ioredis';
 import { redisStore } from '../../../lib/stores/redis/redis.store.js';
+import { closeNodeRedis, lentClient } from '../../../test/support/redis-clients.js';
 import type { Random } from '../../random.js';
 import { watchListeners } from '../listeners.js';
 import type { OpenedStore } from '../store.js';
@@ -9,17 +10,30 @@ export interface RedisPlace {
   sentinels?: { name: string; sentinels: { host: string; port: number }[] };
 }
 
-/** A store over a client of its own or over one that the worker lends it, with RESP 2 or 3. */
+/** A store over a client of its own, or over one of ioredis or node-redis that the worker lends it, with RESP 2 or 3. */
 export function open(place: unknown, random: Random): OpenedStore {
   const { connection, sentinels } = place as RedisPlace;
   const requestTimeout = random.pick([300, 600, 1_000]);
   const options: RedisOptions = { ...connection, protocol: random.pick([2, 3]) };
   if (sentinels) return own(redisStore({ ...sentinels, options, requestTimeout }));
-  return random.chance(0.5) ? own(redisStore({ options, requestTimeout })) : lent(options, requestTimeout);
+  const way = random.pick(['own', 'lent', 'node-redis']);
+  if (way === 'own') return own(redisStore({ options, requestTimeout }));
+  // Version 5 of node-redis cannot put a prefix before keys.
+  return way === 'lent' || options.keyPrefix !== undefined ? lent(options, requestTimeout) : lentNodeRedis(options, requestTimeout);
 }
 
 function own(store: OpenedStore['store']): OpenedStore {
   return { store, listeners: () => [], closeLent: async () => undefined };
+}
+
+function lentNodeRedis(options: RedisOptions, requestTimeout: number): OpenedStore {
+  const client = lentClient({ ...options, socketTimeout: requestTimeout, connectTimeout: requestTimeout }, requestTimeout);
+  return {
+    store: redisStore({ client, requestTimeout }),
+    detail: 'node-redis',
+    listeners: () => [],
+    closeLent: () => closeNodeRedis(client),
+  };
 }
 
 /** The settings that the guarantees ask of a lent client: it reconnects soon, and notices a silent connection. */
