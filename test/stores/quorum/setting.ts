@@ -19,6 +19,9 @@ export interface Setting {
   finally(end: () => unknown): void;
 }
 
+/** A machine that is busy with other tests may be silent for 200 ms. */
+const patient: QuorumStoreOptions = { quarantine: 0, memberTimeout: 1_000 };
+
 /** Redis servers for all tests of a file: those that a test kills it starts again. */
 export function useQuorum(count: number, options?: (index: number) => StartRedisOptions | Promise<StartRedisOptions>): Setting {
   let servers: RedisServer[] = [];
@@ -37,7 +40,7 @@ export function useQuorum(count: number, options?: (index: number) => StartRedis
     get servers() {
       return servers;
     },
-    open(quorum = { quarantine: 0 }, stores = servers.map(setting.store), locksOptions) {
+    open(quorum = patient, stores = servers.map(setting.store), locksOptions) {
       const locks = new Locks(quorumStore(stores, quorum), { logger: false, shutdownTimeout: 0, ...locksOptions });
       ends.push(() => locks.close());
       return locks;
