@@ -1,6 +1,7 @@
+import { StoreError } from '../../core/model/errors.js';
 import { ownerOf } from '../../core/model/owner.js';
 import type { AcquireReply, AcquireRequest, CheckReply, ReleaseRequest, RenewRequest, Tenancy } from '../../core/store/lease-driver.js';
-import { now } from '../../core/util/clock.js';
+import { isSettledWithin, now } from '../../core/util/clock.js';
 import { scripts, type LeaseScripts } from './lua.scripts.js';
 import type { RedisConnection } from './redis.connection.js';
 import { keyBeside, withFenceAndQueue, withQueue } from './redis.keys.js';
@@ -65,12 +66,19 @@ export class LeaseRequests {
 
   release({ key, owner, keepFor }: ReleaseRequest): Promise<'released' | 'lost'> {
     this.places.released(owner);
+    const settled = keepFor === 0 ? this.acquires.settled(key) : undefined;
+    // An earlier acquire of this owner, which had no answer, would take the key for it once more.
+    settled?.then(() => this.leave({ key, owner })).catch(() => undefined);
     return this.sendRelease(this.releases, key, owner, keepFor, this.places.knownPlaceOf(owner));
   }
 
   /** A release that arrives behind each acquire that was sent before. */
-  leave({ key, owner }: Tenancy): Promise<'released' | 'lost'> {
+  async leave({ key, owner }: Tenancy): Promise<'released' | 'lost'> {
     this.places.released(owner);
+    const settled = this.acquires.settled(key);
+    if (settled && !(await isSettledWithin(this.connection.requestTimeout, settled))) {
+      throw new StoreError('The Redis client may still send an acquire once more whose time is over.', { key, transient: true });
+    }
     return this.sendRelease(this.departures, key, owner, 0, this.places.knownPlaceOf(owner));
   }
 

@@ -76,7 +76,9 @@ export class RedisPipelines {
       if (this.replicas > 0) this.gathering.set(node, []);
       else this.gathering.delete(node);
       // A caller whose time is over may have asked for the opposite since.
-      const current = asks.filter(({ endsAt }) => now() < endsAt);
+      const time = now();
+      const current = asks.filter(({ endsAt }) => time < endsAt);
+      for (const ask of asks) if (ask.endsAt <= time) ask.reject(new StoreError('Redis: the time is over.', { transient: true }));
       const sending = this.send(current).catch((error: unknown) => current.forEach((ask) => ask.reject(error)));
       if (this.replicas > 0) await sending;
     }

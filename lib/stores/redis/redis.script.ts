@@ -38,6 +38,8 @@ export class RedisScript {
   private readonly byGroup = new Map<Group, ScriptRequest>();
   /** Until when the keys of a group are not asked for together. */
   private readonly apart = new Map<Group, number>();
+  /** What a Cluster client may still send once more to a node that is back, though the request is over. */
+  private readonly overdue = new Map<ScriptRequest, Promise<unknown>>();
 
   /**
    * @param largest calls in one request at most: the server does nothing else meanwhile.
@@ -90,6 +92,20 @@ export class RedisScript {
     this.apart.set(group, now() + APART);
   }
 
+  isOverdue(request: ScriptRequest, sending: Promise<unknown>): void {
+    if (!this.connection.client.isCluster) return;
+    this.overdue.set(request, sending);
+    const ended = (): void => void this.overdue.delete(request);
+    sending.then(ended, ended);
+  }
+
+  /** Resolves when the client sends nothing more for this key of the requests that are over; `undefined`: there is nothing. */
+  settled(key: string): Promise<unknown> | undefined {
+    if (this.overdue.size === 0) return undefined;
+    const sending = [...this.overdue].flatMap(([request, each]) => (request.isFor(key) ? each : []));
+    return sending.length > 0 ? Promise.allSettled(sending) : undefined;
+  }
+
   private isApart(group: Group): boolean {
     const end = this.apart.size > 0 ? this.apart.get(group) : undefined;
     if (end === undefined || now() < end) return end !== undefined;
@@ -120,6 +136,7 @@ class ScriptRequest extends LinkedEntry<RedisRequest> implements RedisRequest {
   size = 1;
   /** One for each call; an `Error` where it failed. */
   readonly replies: Promise<readonly unknown[]>;
+  private sending: Promise<unknown> | undefined;
   private shortfall: Unacknowledged['error'] | undefined;
   private settle!: { resolve(replies: readonly unknown[] | Promise<unknown[]>): void; reject(error: StoreError): void };
 
@@ -138,6 +155,10 @@ class ScriptRequest extends LinkedEntry<RedisRequest> implements RedisRequest {
     return this.size > 1 && typeof this.group === 'string';
   }
 
+  isFor(key: string): boolean {
+    return this.keys.includes(key);
+  }
+
   add(keys: readonly string[], args: readonly Argument[]): void {
     this.keys.push(...keys);
     this.args.push(...args);
@@ -150,8 +171,8 @@ class ScriptRequest extends LinkedEntry<RedisRequest> implements RedisRequest {
     const count = this.isOfNode ? 1 : this.keys.length;
     // The client puts its prefix before those that are declared.
     const keys = this.isOfNode ? this.keys.map((key, index) => (index < count ? key : keyPrefix + key)) : this.keys;
-    if (isWhole) return scripts.eval(script.source, count, ...keys, ...common, ...args);
-    return scripts.evalsha(script.sha, count, ...keys, ...common, ...args);
+    const rest = [count, ...keys, ...common, ...args] as const;
+    return (this.sending = isWhole ? scripts.eval(script.source, ...rest) : scripts.evalsha(script.sha, ...rest));
   }
 
   /** @throws {LockError} if too few replicas have what was written for this result. What was refused is known without them. */
@@ -174,6 +195,7 @@ class ScriptRequest extends LinkedEntry<RedisRequest> implements RedisRequest {
   }
 
   failed(error: StoreError): void {
+    if (this.sending) this.script.isOverdue(this, this.sending);
     // A server may refuse a request for a node in words of its own.
     const isDivided = this.size > 1 && (isOfOneKey(error) || (this.isOfNode && !error.transient));
     // A node that fails is back for all its keys at once. Of a slot that moves, a client may repeat a request for several keys until its time is over.

@@ -1,6 +1,7 @@
 import { StoreError, type Locks } from 'nestjs-distributed-lock/core';
 import { eventually } from '../../support/eventually.js';
 import { slotOf } from '../../support/redis-cluster.js';
+import { pause } from '../../support/time.js';
 import { useCluster } from './cluster.setting.js';
 import { HEAD_START, SLACK, outcomeOf, type StoreOptions } from './setting.js';
 
@@ -12,6 +13,7 @@ const endless = { ...patient, waitTimeout: Infinity, retryInterval: 100 };
 
 describe('a Cluster', () => {
   const on = useCluster();
+  const { setting } = on;
   const FORMS: [string, number, (options: StoreOptions) => Locks][] = [
     ['own', 1_000, on.locks],
     ['lent', 1_000, on.borrowed],
@@ -79,6 +81,42 @@ describe('a Cluster', () => {
       });
     },
   );
+
+  describe('whose client asks again for a key when the time of the request is over', () => {
+    const REQUEST_TIMEOUT = 3_000;
+    const ASKS_AGAIN = 6_000;
+
+    it.each([
+      ['keeps no key of a call that was given up', PATIENCE],
+      ['keeps no key that was granted to a later request, and released', 15_000],
+    ])(
+      '%s (G6)',
+      async (_, waitTimeout) => {
+        const { cluster } = on;
+        const locks = on.locks({ requestTimeout: REQUEST_TIMEOUT, clusterOptions: { retryDelayOnClusterDown: ASKS_AGAIN } });
+        await connect(locks);
+        const [key] = keys() as [string];
+        const slot = slotOf(key);
+        const [owner, ...others] = clients();
+        for (const client of [owner!, ...others]) await client.cluster('DELSLOTS', slot);
+        await eventually(async () => expect(await owner!.cluster('INFO')).toMatch(/cluster_state:fail/));
+        await owner!.config('RESETSTAT');
+        const sentAt = performance.now();
+        const call = outcomeOf(locks.using(key, () => 'had it', { keyTimeout: 60_000, waitTimeout, retryInterval: 50 }));
+        await eventually(async () => expect(await owner!.info('errorstats')).toContain('errorstat_CLUSTERDOWN:'));
+        await owner!.cluster('ADDSLOTS', slot);
+        for (const client of others) await client.cluster('SETSLOT', slot, 'NODE', cluster.idOf(cluster.masters[0]!));
+        await served();
+        expect(performance.now() - sentAt).toBeLessThan(REQUEST_TIMEOUT);
+        const { value, error } = await call;
+        if (waitTimeout === PATIENCE) expect(error).toBeInstanceOf(StoreError);
+        else expect(value).toBe('had it');
+        await pause(sentAt + ASKS_AGAIN + 500 - performance.now());
+        await eventually(async () => expect(await setting.redis.exists(key)).toBe(0), { within: 5_000 });
+      },
+      30_000,
+    );
+  });
 
   const WAYS: Record<string, { begin: () => Promise<unknown>; end: () => Promise<unknown> }> = {
     'are killed': {
