@@ -86,7 +86,7 @@ export class Ballot {
     member.inOrder(this.request, vote).then(
       (reply) => this.answered(index, reply),
       (error: LockError) => {
-        if (!(error instanceof StoreError && error.isUnsent) && !this.request.queue) this.grants.add(index);
+        if (mayBeApplied(error) && !this.request.queue) this.grants.add(index);
         this.answered(index, error);
       },
     );
@@ -106,9 +106,9 @@ export class Ballot {
       // Two that each have a place where the other one has a vote would only exchange their votes.
       const isQueued = request.queue && result?.kind === 'taken' && result.isSplit && isReply(vote);
       if (this.grants.delete(index) || isQueued) this.leave(index);
-    } else if (isReply(vote) && !vote.granted) {
+    } else if (request.queue && !this.grants.has(index) && mayBeApplied(vote)) {
       // Its place would be offered the key, which nobody waits for any more.
-      if (request.queue) this.leave(index);
+      this.leave(index);
     } else if (this.isBelow(index, result.token ?? 0, vote) && isHeld) {
       // It may become one of the majority.
       this.ask(index, result.token ?? 0);
@@ -121,10 +121,16 @@ export class Ballot {
   }
 
   private leave(index: number): void {
-    const { key, owner } = this.request;
+    const { key, owner, ttl } = this.request;
     const member = this.electorate.members[index] as Member;
-    member.inOrder(this.request, () => this.electorate.driverOf(member).leave({ key, owner })).catch(() => undefined);
+    const driver = this.electorate.driverOf(member);
+    const end = now() + Math.max(ttl, driver.placeLifetime);
+    member.giveBack(this.request, end, () => driver.leave({ key, owner })).catch(() => undefined);
   }
+}
+
+function mayBeApplied(vote: Vote<AcquireReply>): boolean {
+  return !(vote instanceof StoreError && vote.isUnsent);
 }
 
 function isReply(vote: Vote<AcquireReply>): vote is AcquireReply {

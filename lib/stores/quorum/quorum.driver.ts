@@ -10,7 +10,7 @@ import type {
   WakeUps,
 } from '../../core/store/lease-driver.js';
 import { RequestDeadlines } from '../../core/store/request-deadlines.js';
-import { isSettledWithin } from '../../core/util/clock.js';
+import { isSettledWithin, now } from '../../core/util/clock.js';
 import { Election, outageOf } from './quorum.election.js';
 import { HeldLeases } from './quorum.held.js';
 import { sent, type Member } from './quorum.member.js';
@@ -82,17 +82,21 @@ export class QuorumDriver implements LeaseDriver {
     });
   }
 
-  release(request: ReleaseRequest): Promise<'released' | 'lost'> {
-    this.held.delete(request);
-    return this.ask(request, 'released', 'lost', (driver) => driver.release(request));
+  release({ key, owner, keepFor }: ReleaseRequest): Promise<'released' | 'lost'> {
+    const tenancy = { key, owner };
+    const keptUntil = now() + keepFor;
+    const end = this.held.get(tenancy)?.endsAt;
+    this.held.delete(tenancy);
+    const send = (driver: LeaseDriver): Promise<'released' | 'lost'> =>
+      driver.release({ ...tenancy, keepFor: keepFor && Math.ceil(Math.max(0, keptUntil - now())) });
+    return this.giveBack(tenancy, 'released', 'lost', send, end);
   }
 
   async leave({ key, owner }: Tenancy): Promise<void> {
     const tenancy = { key, owner };
     this.held.delete(tenancy);
-    const ended = this.turns.end(tenancy);
-    const left: Promise<unknown>[] = [ended ?? Promise.resolve()];
-    await this.ask(tenancy, 'left', 'stayed', (driver) => driver.leave(tenancy).then(() => 'left'), left);
+    const left: Promise<unknown>[] = [this.turns.end(tenancy) ?? Promise.resolve()];
+    await this.giveBack(tenancy, 'left', 'stayed', (driver) => driver.leave(tenancy).then(() => 'left'), undefined, left);
     // Nobody waits for this, so that it need not be over with a majority.
     await isSettledWithin(this.setting.memberTimeout, Promise.allSettled(left));
   }
@@ -120,18 +124,25 @@ export class QuorumDriver implements LeaseDriver {
 
   private readonly driverOf = ({ store }: Member): LeaseDriver => (this.side === 'mutex' ? store.mutex : store.readWriteLock![this.side]);
 
-  /** Asks all members in the order of the owner's requests. @param replies gets what each of them answers. */
-  private async ask<Yes extends string, No extends string>(
+  /**
+   * Sends it to all members in the order of the owner's requests.
+   *
+   * @param end of the lease, if there was one.
+   * @param replies gets what each of them answers.
+   */
+  private async giveBack<Yes extends string, No extends string>(
     tenancy: Tenancy,
     yes: Yes,
     no: No,
     send: (driver: LeaseDriver) => Promise<Yes | No>,
+    end = 0,
     replies: Promise<unknown>[] = [],
   ): Promise<Yes | No> {
     const { members } = this.setting;
     const poll = new Poll<Yes | No, Yes | No | 'silent'>(tenancy.key, members, this.deadlines, (votes) => wordOutcome(votes, yes, no));
     for (const [index, member] of members.entries()) {
-      const reply = member.inOrder(tenancy, () => send(this.driverOf(member)));
+      const driver = this.driverOf(member);
+      const reply = member.giveBack(tenancy, Math.max(end, now() + driver.placeLifetime), () => send(driver));
       replies.push(reply);
       poll.add(index, reply);
     }

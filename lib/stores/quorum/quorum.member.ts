@@ -2,6 +2,7 @@ import { asStoreError, StoreError, type LockError } from '../../core/model/error
 import type { Tenancy } from '../../core/store/lease-driver.js';
 import type { LockStore } from '../../core/store/lock-store.js';
 import { now } from '../../core/util/clock.js';
+import { NextAnswer } from './quorum.next-answer.js';
 
 /** One of the stores of a quorum. */
 export class Member {
@@ -11,6 +12,7 @@ export class Member {
   isUp = true;
   /** The last request of each owner that has no answer yet. */
   private readonly last = new Map<string, Promise<unknown>>();
+  private readonly nextAnswer = new NextAnswer();
   private hasWarned = false;
 
   /** @param quarantine milliseconds; 0: its server forgets nothing. */
@@ -34,6 +36,21 @@ export class Member {
     return reply;
   }
 
+  /**
+   * Sends what gives back all that the owner may have here. Without an answer it is repeated in the background, before any later request of the owner.
+   *
+   * @param end on the monotonic clock: all of that has expired.
+   */
+  giveBack<Reply>(tenancy: Tenancy, end: number, send: () => Promise<Reply>): Promise<Reply> {
+    const reply = this.inOrder(tenancy, send);
+    reply.catch((error: LockError) => {
+      // If there is a later request of the same owner, that one takes care of it.
+      if (!isTransient(error) || this.isAsked(tenancy.owner)) return;
+      this.inOrder(tenancy, () => this.repeated(send, end, error)).catch(() => undefined);
+    });
+    return reply;
+  }
+
   /** Whether a request of this owner has no answer yet. */
   isAsked(owner: string): boolean {
     return this.last.has(owner);
@@ -54,12 +71,18 @@ export class Member {
     return reply.then(
       (answer) => {
         this.isUp = true;
+        this.nextAnswer.all(true);
         return answer;
       },
       (cause: unknown) => {
         throw this.failed(asStoreError(cause, key));
       },
     );
+  }
+
+  async close(): Promise<void> {
+    this.nextAnswer.all(false);
+    await this.store.close();
   }
 
   /** Whether a vote may not count. */
@@ -86,6 +109,17 @@ export class Member {
     }
   }
 
+  private async repeated<Reply>(send: () => Promise<Reply>, end: number, error: unknown): Promise<Reply> {
+    while (isTransient(error) && (await this.nextAnswer.wait(end))) {
+      try {
+        return await send();
+      } catch (cause) {
+        error = cause;
+      }
+    }
+    throw error;
+  }
+
   private failed(error: LockError): LockError {
     if (!(error instanceof StoreError)) return error;
     this.isUp = false;
@@ -95,6 +129,10 @@ export class Member {
     process.emitWarning(`The quorum has to do without ${this.title}: ${error.message}`, 'DistributedLockWarning');
     return error;
   }
+}
+
+function isTransient(error: unknown): boolean {
+  return error instanceof StoreError && error.transient;
 }
 
 /** An owner and a key as one word: keys have no line ends. */

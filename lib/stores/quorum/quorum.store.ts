@@ -57,7 +57,7 @@ export function quorumStore(members: readonly LockStore[], options: QuorumStoreO
     },
     async close() {
       await isSettledWithin(memberTimeout, Promise.all(voters.map((member) => member.quiet())));
-      await Promise.all(members.map((store) => store.close()));
+      await Promise.all(voters.map((member) => member.close()));
     },
   };
 }

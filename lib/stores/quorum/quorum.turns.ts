@@ -106,7 +106,8 @@ async function ask(wait: Wait): Promise<AcquireReply> {
 }
 
 function leave({ desk, turn }: Wait): Promise<void> {
-  return desk.inOrder(turn, () => desk.store.mutex.leave(turn)).catch(() => undefined);
+  const { mutex } = desk.store;
+  return desk.giveBack(turn, now() + mutex.placeLifetime, () => mutex.leave(turn)).catch(() => undefined);
 }
 
 function isWoken({ store }: Member): boolean {
