@@ -88,7 +88,7 @@ it('nobody gets a lock from members that are young, and their votes are given ba
 });
 
 it('a token counts only when a majority has recorded it, whatever the clocks of the members', async () => {
-  const clocks = [40_000_000, 0, -40_000_000];
+  const clocks = [80_000_000, 40_000_000, -40_000_000];
   const last = [0, 0, 0];
   const skewed =
     (index: number) =>
