@@ -2,7 +2,7 @@ import { after, now } from '../../core/util/clock.js';
 
 /** Milliseconds after which one of those that wait asks without a sign of life. */
 const PAUSE = 1_000;
-/** Of those that wait: a server that is away for long has forgotten what it had granted to the earlier ones, or it has expired. */
+/** Of those that wait, so that an outage does not fill the memory: what the earlier ones would ask for ends with its lease. */
 const MOST = 1_000;
 
 interface Waiting {
