@@ -1,7 +1,8 @@
-import { LockError, StoreError } from '../../core/model/errors.js';
+import { LockError, LockLostError, StoreError } from '../../core/model/errors.js';
 import type { AcquireReply, AcquireRequest, LeaseDriver } from '../../core/store/lease-driver.js';
 import type { RequestDeadlines } from '../../core/store/request-deadlines.js';
 import { now } from '../../core/util/clock.js';
+import type { Known } from './quorum.held.js';
 import type { Member } from './quorum.member.js';
 import { Poll, type OpenPoll } from './quorum.poll.js';
 import { acquireOutcome, tokenOf, type AcquireOutcome, type Vote } from './quorum.votes.js';
@@ -22,7 +23,7 @@ export type BallotResult = Exclude<AcquireOutcome, { kind: 'raise' | 'open' }>;
  */
 export class Ballot {
   private readonly poll: Poll<AcquireReply, BallotResult>;
-  /** The members that have, or may have, granted the key. */
+  /** The members that have granted the key, also where that does not count. */
   private readonly grants = new Set<number>();
   /** The first token of each member. */
   private readonly firsts: (number | null | undefined)[] = [];
@@ -30,10 +31,14 @@ export class Ballot {
   private readonly floors: number[] = [];
   private result: BallotResult | undefined;
 
-  /** @param isHeld whether the owner has not given the key back since it was granted. */
+  /**
+   * @param known of this owner, also from before.
+   * @param isHeld whether the owner has not given the key back since it was granted.
+   */
   constructor(
     private readonly electorate: Electorate,
     private readonly request: AcquireRequest,
+    private readonly known: Known,
     private readonly isHeld: () => boolean,
   ) {
     const { members, deadlines } = electorate;
@@ -70,26 +75,48 @@ export class Ballot {
   }
 
   private ask(index: number, floor: number): void {
-    const member = this.electorate.members[index] as Member;
-    const driver = this.electorate.driverOf(member);
     this.floors[index] = floor;
-    const sentAt = now();
-    const vote = async (): Promise<AcquireReply | LockError> => {
-      // Once the result is known nobody waits here any more.
-      const queue = this.request.queue && !this.result;
-      const reply = await driver.acquire({ ...this.request, queue, floor });
-      if (!reply.granted) return reply;
-      this.grants.add(index);
-      return (member.mayForget && (await member.doubt(this.request.key, sentAt))) || reply;
-    };
     // The doubt is part of the request: the next one of this owner must not be answered before this vote is settled.
-    member.inOrder(this.request, vote).then(
-      (reply) => this.answered(index, reply),
-      (error: LockError) => {
-        if (mayBeApplied(error) && !this.request.queue) this.grants.add(index);
-        this.answered(index, error);
-      },
-    );
+    this.member(index)
+      .inOrder(this.request, () => this.vote(index))
+      .then(
+        (reply) => this.answered(index, reply),
+        (error: LockError) => {
+          if (!(error instanceof StoreError && error.isUnsent) && !this.known.has(index)) this.known.set(index, false);
+          this.answered(index, error);
+        },
+      );
+  }
+
+  /** The owner has the key. */
+  private askAgain(index: number): void {
+    const { key, ttl } = this.request;
+    const { token } = this.result as { token: number | null };
+    this.floors[index] = Math.max(this.floors[index] as number, token ?? 0);
+    const vote = (): Promise<AcquireReply | LockError> => {
+      if (!this.isHeld()) throw new LockLostError(`"${key}" was given back.`, { key });
+      return this.vote(index);
+    };
+    // Later, renewals take care of it.
+    this.member(index)
+      .again(this.request, now() + ttl, vote)
+      .then(
+        (reply) => this.answered(index, reply),
+        () => undefined,
+      );
+  }
+
+  private async vote(index: number): Promise<AcquireReply | LockError> {
+    const { request, electorate } = this;
+    const member = this.member(index);
+    const sentAt = now();
+    // Once the result is known nobody waits here any more.
+    const queue = request.queue && !this.result;
+    const reply = await electorate.driverOf(member).acquire({ ...request, queue, floor: this.floors[index] });
+    if (reply.granted) this.grants.add(index);
+    const doubt = reply.granted && member.mayForget && (await member.doubt(request.key, sentAt));
+    this.known.set(index, reply.granted && !doubt);
+    return doubt || reply;
   }
 
   private answered(index: number, vote: AcquireReply | LockError): void {
@@ -100,19 +127,26 @@ export class Ballot {
 
   /** What becomes of a vote when the result is known. A later request of the same owner takes care of it, if there is one. */
   private settle(index: number, vote: Vote<AcquireReply>, isHeld: boolean): void {
-    const { result, request, electorate } = this;
-    if ((electorate.members[index] as Member).isAsked(request.owner)) return;
+    const { result, request } = this;
+    if (this.member(index).isAsked(request.owner)) return;
     if (result?.kind !== 'granted') {
       // Two that each have a place where the other one has a vote would only exchange their votes.
       const isQueued = request.queue && result?.kind === 'taken' && result.isSplit && isReply(vote);
-      if (this.grants.delete(index) || isQueued) this.leave(index);
-    } else if (request.queue && !this.grants.has(index) && mayBeApplied(vote)) {
+      if (this.grants.delete(index) || isQueued || (!request.queue && !isReply(vote) && this.known.has(index))) this.leave(index);
+    } else if (isReply(vote) && !vote.granted) {
       // Its place would be offered the key, which nobody waits for any more.
-      this.leave(index);
+      if (request.queue) this.leave(index);
+    } else if (isHeld && this.isUnknown(index, vote)) {
+      this.askAgain(index);
     } else if (this.isBelow(index, result.token ?? 0, vote) && isHeld) {
       // It may become one of the majority.
       this.ask(index, result.token ?? 0);
     }
+  }
+
+  /** Whether the member may have granted the key, or keep a place for the owner, and no answer tells. */
+  private isUnknown(index: number, vote: Vote<AcquireReply>): boolean {
+    return !isReply(vote) && this.known.get(index) === false && !this.grants.has(index);
   }
 
   /** Whether the member has granted a smaller token, and was not asked for this one. */
@@ -122,15 +156,16 @@ export class Ballot {
 
   private leave(index: number): void {
     const { key, owner, ttl } = this.request;
-    const member = this.electorate.members[index] as Member;
+    const member = this.member(index);
     const driver = this.electorate.driverOf(member);
+    this.known.set(index, false);
     const end = now() + Math.max(ttl, driver.placeLifetime);
     member.giveBack(this.request, end, () => driver.leave({ key, owner })).catch(() => undefined);
   }
-}
 
-function mayBeApplied(vote: Vote<AcquireReply>): boolean {
-  return !(vote instanceof StoreError && vote.isUnsent);
+  private member(index: number): Member {
+    return this.electorate.members[index] as Member;
+  }
 }
 
 function isReply(vote: Vote<AcquireReply>): vote is AcquireReply {

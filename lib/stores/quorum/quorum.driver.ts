@@ -12,7 +12,7 @@ import type {
 import { RequestDeadlines } from '../../core/store/request-deadlines.js';
 import { isSettledWithin, now } from '../../core/util/clock.js';
 import { Election, outageOf } from './quorum.election.js';
-import { HeldLeases } from './quorum.held.js';
+import { HeldLeases, type Held, type Known } from './quorum.held.js';
 import { sent, type Member } from './quorum.member.js';
 import { Poll, type OpenPoll } from './quorum.poll.js';
 import { Renewals } from './quorum.renewals.js';
@@ -65,9 +65,10 @@ export class QuorumDriver implements LeaseDriver {
     // Who has the key reads beside itself, and who asks once more does not wait for the turn of another one.
     const waits = queue && share?.beside === undefined && !this.held.has(request);
     const refusal = waits ? await this.turns.ask(request) : undefined;
-    const reply = refusal ?? (await this.election.elect(request, () => this.held.has(request)));
+    const known: Known = this.held.get(request)?.known ?? new Map<number, boolean>();
+    const reply = refusal ?? (await this.election.elect(request, known, () => this.held.has(request)));
     if (reply.granted) {
-      this.held.granted(request, ttl, reply.token === null ? 0 : reply.token + tokens - 1, share);
+      this.held.granted(request, ttl, reply.token === null ? 0 : reply.token + tokens - 1, known, share);
       void this.turns.end(request);
     }
     return yielded ? { ...reply, yielded } : reply;
@@ -85,11 +86,11 @@ export class QuorumDriver implements LeaseDriver {
   release({ key, owner, keepFor }: ReleaseRequest): Promise<'released' | 'lost'> {
     const tenancy = { key, owner };
     const keptUntil = now() + keepFor;
-    const end = this.held.get(tenancy)?.endsAt;
+    const lease = this.held.get(tenancy);
     this.held.delete(tenancy);
     const send = (driver: LeaseDriver): Promise<'released' | 'lost'> =>
       driver.release({ ...tenancy, keepFor: keepFor && Math.ceil(Math.max(0, keptUntil - now())) });
-    return this.giveBack(tenancy, 'released', 'lost', send, end);
+    return this.giveBack(tenancy, 'released', 'lost', send, lease);
   }
 
   async leave({ key, owner }: Tenancy): Promise<void> {
@@ -127,7 +128,7 @@ export class QuorumDriver implements LeaseDriver {
   /**
    * Sends it to all members in the order of the owner's requests.
    *
-   * @param end of the lease, if there was one.
+   * @param lease that is given back, if there is one.
    * @param replies gets what each of them answers.
    */
   private async giveBack<Yes extends string, No extends string>(
@@ -135,14 +136,16 @@ export class QuorumDriver implements LeaseDriver {
     yes: Yes,
     no: No,
     send: (driver: LeaseDriver) => Promise<Yes | No>,
-    end = 0,
+    lease?: Held,
     replies: Promise<unknown>[] = [],
   ): Promise<Yes | No> {
     const { members } = this.setting;
     const poll = new Poll<Yes | No, Yes | No | 'silent'>(tenancy.key, members, this.deadlines, (votes) => wordOutcome(votes, yes, no));
     for (const [index, member] of members.entries()) {
       const driver = this.driverOf(member);
-      const reply = member.giveBack(tenancy, Math.max(end, now() + driver.placeLifetime), () => send(driver));
+      const end = Math.max(lease?.endsAt ?? 0, now() + driver.placeLifetime);
+      const mayKnow = (): boolean => lease?.known.has(index) !== false;
+      const reply = member.giveBack(tenancy, end, () => send(driver), mayKnow);
       replies.push(reply);
       poll.add(index, reply);
     }

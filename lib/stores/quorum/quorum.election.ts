@@ -2,6 +2,7 @@ import { LockError, ownCopyOf, QuorumError, StoreError } from '../../core/model/
 import type { AcquireReply, AcquireRequest } from '../../core/store/lease-driver.js';
 import { after, dateOf, now } from '../../core/util/clock.js';
 import { Ballot, type Electorate } from './quorum.ballot.js';
+import type { Known } from './quorum.held.js';
 import { finalError, tokenOf, type Vote } from './quorum.votes.js';
 
 /** Microseconds by which tokens are asked for ahead of our clock at first: what a request may take. */
@@ -29,15 +30,15 @@ export class Election {
     private readonly requestTimeout: number,
   ) {}
 
-  /** @param isHeld whether the owner has not given the key back since it was granted. */
-  async elect(request: AcquireRequest, isHeld: () => boolean): Promise<AcquireReply> {
+  /** @param known and `isHeld`: see {@link Ballot}. */
+  async elect(request: AcquireRequest, known: Known, isHeld: () => boolean): Promise<AcquireReply> {
     const { electorate } = this;
     // A ballot and the recording of its token take one memberTimeout each.
     const lastRound = now() + this.requestTimeout - 2 * electorate.deadlines.requestTimeout;
     for (let round = 0; ; round++) {
       const sentAt = now();
       const floor = this.floorOf(request, sentAt);
-      const ballot = new Ballot(electorate, { ...request, floor }, isHeld);
+      const ballot = new Ballot(electorate, { ...request, floor }, known, isHeld);
       const result = await ballot.hold();
       this.learn(ballot.votes, floor, sentAt);
       if (result.kind === 'granted') return { granted: true, token: result.token };

@@ -26,6 +26,8 @@ export class Member {
 
   /** Sends it when the last request of this owner has its answer: drivers rely on that order, and nobody else waits for all answers. */
   inOrder<Reply>({ key, owner }: Tenancy, send: () => Promise<Reply>): Promise<Reply> {
+    // This request takes care of what an earlier one would try again.
+    this.nextAnswer.cancel(owner);
     const before = this.last.get(owner);
     const reply = this.heard(before ? before.then(send, send) : sent(send), key);
     this.last.set(owner, reply);
@@ -37,18 +39,32 @@ export class Member {
   }
 
   /**
-   * Sends what gives back all that the owner may have here. Without an answer it is repeated in the background, before any later request of the owner.
+   * Sends what gives back all that the owner may have here. Without an answer it is sent again in the background.
    *
    * @param end on the monotonic clock: all of that has expired.
+   * @param mayKnow whether the member may have heard of the owner.
    */
-  giveBack<Reply>(tenancy: Tenancy, end: number, send: () => Promise<Reply>): Promise<Reply> {
+  giveBack<Reply>(tenancy: Tenancy, end: number, send: () => Promise<Reply>, mayKnow = (): boolean => true): Promise<Reply> {
     const reply = this.inOrder(tenancy, send);
     reply.catch((error: LockError) => {
       // If there is a later request of the same owner, that one takes care of it.
-      if (!isTransient(error) || this.isAsked(tenancy.owner)) return;
-      this.inOrder(tenancy, () => this.repeated(send, end, error)).catch(() => undefined);
+      if (isTransient(error) && mayKnow() && !this.isAsked(tenancy.owner)) this.again(tenancy, end, send).catch(() => undefined);
     });
     return reply;
+  }
+
+  /** Sends a request once more that had no answer: when the member answers others, until it has an answer or the owner has a later request. */
+  again<Reply>(tenancy: Tenancy, end: number, send: () => Promise<Reply>): Promise<Reply> {
+    return this.inOrder(tenancy, async () => {
+      while (await this.nextAnswer.wait(tenancy.owner, end)) {
+        try {
+          return await send();
+        } catch (error) {
+          if (!isTransient(error)) throw error;
+        }
+      }
+      throw new StoreError(`${this.title} has not answered for long.`, { key: tenancy.key, transient: true });
+    });
   }
 
   /** Whether a request of this owner has no answer yet. */
@@ -61,8 +77,9 @@ export class Member {
     for (let last = this.last.get(owner); last; last = this.last.get(owner)) await last.catch(() => undefined);
   }
 
-  /** Resolves when all requests so far have their answers. */
-  async quiet(): Promise<void> {
+  /** Sends nothing again. Resolves when all requests so far have their answers. */
+  async close(): Promise<void> {
+    this.nextAnswer.close();
     await Promise.allSettled(this.last.values());
   }
 
@@ -71,18 +88,13 @@ export class Member {
     return reply.then(
       (answer) => {
         this.isUp = true;
-        this.nextAnswer.all(true);
+        this.nextAnswer.came();
         return answer;
       },
       (cause: unknown) => {
         throw this.failed(asStoreError(cause, key));
       },
     );
-  }
-
-  async close(): Promise<void> {
-    this.nextAnswer.all(false);
-    await this.store.close();
   }
 
   /** Whether a vote may not count. */
@@ -107,17 +119,6 @@ export class Member {
     } catch (cause) {
       return this.failed(asStoreError(cause, key));
     }
-  }
-
-  private async repeated<Reply>(send: () => Promise<Reply>, end: number, error: unknown): Promise<Reply> {
-    while (isTransient(error) && (await this.nextAnswer.wait(end))) {
-      try {
-        return await send();
-      } catch (cause) {
-        error = cause;
-      }
-    }
-    throw error;
   }
 
   private failed(error: LockError): LockError {

@@ -1,6 +1,6 @@
 import { after, now } from '../../core/util/clock.js';
 
-/** Milliseconds after which one of those that wait asks without a sign of life. */
+/** Milliseconds after which the one that waits longest tries, though no answer has come. */
 const PAUSE = 1_000;
 /** Of those that wait, so that an outage does not fill the memory: what the earlier ones would ask for ends with its lease. */
 const MOST = 1_000;
@@ -8,38 +8,55 @@ const MOST = 1_000;
 interface Waiting {
   /** On the monotonic clock. */
   readonly end: number;
-  readonly resolve: (isWorthIt: boolean) => void;
+  readonly resolve: (isTry: boolean) => void;
 }
 
-/** What waits for a member that does not answer: all of it goes on with its next answer, and until then one in each second tries. */
+/** Owners that wait for a member which does not answer. Each answer lets one of them try; so the answer to that one lets the next. */
 export class NextAnswer {
-  private waiting: Waiting[] = [];
+  /** By owner, the one that waits longest first. */
+  private readonly waiting = new Map<string, Waiting>();
   private timer: NodeJS.Timeout | undefined;
+  private isClosed = false;
 
-  /** Whether it is worth it to ask now: `end` has not come. */
-  wait(end: number): Promise<boolean> {
+  /** Resolves when the owner is to try; false: not any more. */
+  wait(owner: string, end: number): Promise<boolean> {
     return new Promise((resolve) => {
-      this.waiting.push({ end, resolve });
-      if (this.waiting.length > MOST) this.waiting.shift()?.resolve(false);
-      this.timer ??= after(PAUSE, this.tryOne).unref();
+      if (this.isClosed || end <= now()) return resolve(false);
+      this.waiting.set(owner, { end, resolve });
+      if (this.waiting.size > MOST) this.first(false);
+      this.timer ??= after(PAUSE, this.tick).unref();
     });
   }
 
-  /** The member has answered; or nobody is to ask it any more. */
-  all(isWorthIt: boolean): void {
-    if (this.waiting.length === 0) return;
+  /** The member has answered. */
+  came(): void {
+    if (this.waiting.size > 0) this.first(true);
+  }
+
+  cancel(owner: string): void {
+    if (this.waiting.size > 0) this.settle(owner, false);
+  }
+
+  close(): void {
+    this.isClosed = true;
     clearTimeout(this.timer);
-    this.timer = undefined;
-    for (const { resolve } of this.waiting.splice(0)) resolve(isWorthIt);
+    for (const owner of [...this.waiting.keys()]) this.settle(owner, false);
   }
 
-  private readonly tryOne = (): void => {
+  private first(isTry: boolean): void {
+    for (const owner of this.waiting.keys()) return this.settle(owner, isTry);
+  }
+
+  private settle(owner: string, isTry: boolean): void {
+    const waiting = this.waiting.get(owner);
+    this.waiting.delete(owner);
+    waiting?.resolve(isTry);
+  }
+
+  private readonly tick = (): void => {
     const time = now();
-    this.waiting = this.waiting.filter(({ end, resolve }) => {
-      if (end <= time) resolve(false);
-      return end > time;
-    });
-    this.waiting.shift()?.resolve(true);
-    this.timer = this.waiting.length > 0 ? after(PAUSE, this.tryOne).unref() : undefined;
+    for (const [owner, { end }] of [...this.waiting]) if (end <= time) this.settle(owner, false);
+    this.came();
+    this.timer = this.waiting.size > 0 ? after(PAUSE, this.tick).unref() : undefined;
   };
 }

@@ -1,3 +1,4 @@
+import { StoreError } from '../../core/model/errors.js';
 import type { LeaseDriver, RenewRequest } from '../../core/store/lease-driver.js';
 import type { RequestDeadlines } from '../../core/store/request-deadlines.js';
 import { outageOf } from './quorum.election.js';
@@ -32,12 +33,19 @@ export class Renewals {
 
   private async renewal(request: RenewRequest, answers: readonly Promise<Word>[]): Promise<Word> {
     const { key, ttl } = request;
+    const known = this.held.get(request)?.known;
     const poll = new Poll<Word, Word | 'silent'>(key, this.members, this.deadlines, (votes) => wordOutcome(votes, 'renewed', 'lost'));
     for (const [index, answer] of answers.entries()) {
-      poll.add(index, answer);
+      const isVoter = (): boolean => known?.get(index) ?? known === undefined;
+      const counted = answer.then((word) => {
+        if (word === 'lost' || isVoter()) return word;
+        const why = `Member ${index + 1} has not said that it grants the key.`;
+        throw new StoreError(why, { key, transient: true });
+      });
+      poll.add(index, counted);
       void Promise.all([answer, poll.decided]).then(
         ([word, outcome]) => {
-          if (word === 'lost' && outcome === 'renewed') this.restore(index, request);
+          if (outcome === 'renewed' && (word === 'lost' || !isVoter())) this.restore(index, request);
         },
         () => undefined,
       );
@@ -57,10 +65,13 @@ export class Renewals {
     const lease = this.held.get({ key, owner });
     if (!lease) return;
     const member = this.members[index] as Member;
-    const { lastToken: floor, share } = lease;
+    const { lastToken: floor, share, known } = lease;
     member
       .inOrder({ key, owner }, () => this.driverOf(member).acquire({ key, owner, ttl, tokens: 1, floor, queue: false, share }))
-      .catch(() => undefined);
+      .then(
+        ({ granted }) => void known.set(index, granted),
+        () => undefined,
+      );
   }
 }
 

@@ -56,8 +56,8 @@ export function quorumStore(members: readonly LockStore[], options: QuorumStoreO
       return supportedBy(this, feature);
     },
     async close() {
-      await isSettledWithin(memberTimeout, Promise.all(voters.map((member) => member.quiet())));
-      await Promise.all(voters.map((member) => member.close()));
+      await isSettledWithin(memberTimeout, Promise.all(voters.map((member) => member.close())));
+      await Promise.all(members.map((store) => store.close()));
     },
   };
 }

@@ -6,37 +6,42 @@ let nextAnswer: NextAnswer;
 beforeEach(() => {
   nextAnswer = new NextAnswer();
 });
-afterEach(() => nextAnswer.all(false));
+afterEach(() => nextAnswer.close());
 
-function outcomesOf(waits: readonly Promise<boolean>[]): (boolean | undefined)[] {
-  const outcomes: (boolean | undefined)[] = waits.map(() => undefined);
-  for (const [index, wait] of waits.entries()) void wait.then((outcome) => (outcomes[index] = outcome));
+function waiting(ends: readonly number[]): (boolean | undefined)[] {
+  const outcomes: (boolean | undefined)[] = ends.map(() => undefined);
+  for (const [index, end] of ends.entries()) void nextAnswer.wait(`owner ${index}`, end).then((outcome) => (outcomes[index] = outcome));
   return outcomes;
 }
 
-it('lets one try in each second, the oldest first, and all of them with an answer', async () => {
-  const outcomes = outcomesOf([1, 2, 3].map(() => nextAnswer.wait(now() + 60_000)));
+it('lets the one that waits longest try in each second, and with each answer', async () => {
+  const outcomes = waiting([1, 2, 3].map(() => now() + 60_000));
   await pause(500);
   expect(outcomes).toEqual([undefined, undefined, undefined]);
   await pause(1_000);
   expect(outcomes).toEqual([true, undefined, undefined]);
-  nextAnswer.all(true);
+  nextAnswer.came();
+  await pause(0);
+  expect(outcomes).toEqual([true, true, undefined]);
+  nextAnswer.came();
   await pause(0);
   expect(outcomes).toEqual([true, true, true]);
 });
 
-it('lets nobody try for whom all has expired', async () => {
-  const outcomes = outcomesOf([now() + 300, now() + 60_000].map((end) => nextAnswer.wait(end)));
+it('lets nobody try for whom all has expired, or who has a later request', async () => {
+  const outcomes = waiting([now() + 300, now(), now() + 60_000, now() + 60_000]);
+  nextAnswer.cancel('owner 2');
   await pause(1_500);
-  expect(outcomes).toEqual([false, true]);
+  expect(outcomes).toEqual([false, false, false, true]);
 });
 
-it('keeps the last thousand', async () => {
-  const outcomes = outcomesOf(Array.from({ length: 1_002 }, () => nextAnswer.wait(now() + 60_000)));
+it('keeps the last thousand, until it is closed', async () => {
+  const outcomes = waiting(Array.from({ length: 1_002 }, () => now() + 60_000));
   await pause(0);
   expect(outcomes.indexOf(undefined)).toBe(2);
   expect(outcomes.slice(0, 2)).toEqual([false, false]);
-  nextAnswer.all(true);
+  nextAnswer.close();
   await pause(0);
-  expect(outcomes.slice(2)).toEqual(Array(1_000).fill(true));
+  expect(outcomes).toEqual(Array(1_002).fill(false));
+  expect(await nextAnswer.wait('owner', now() + 60_000)).toBe(false);
 });

@@ -124,6 +124,71 @@ it('a token counts only when a majority has recorded it, whatever the clocks of 
   }
 });
 
+describe('a member that grants the key and whose answer is lost', () => {
+  const lease = { key: 'key', owner: 'a', ttl: 10_000 };
+  const away = new StoreError('away', { transient: true });
+  const silent = new Set<number>();
+  const lost = new Set<number>();
+  let mutex: LeaseDriver;
+  beforeEach(async () => {
+    silent.clear();
+    lost.add(2);
+    const members = three().map((store, index) =>
+      altered(store, (real) => ({
+        acquire: async (asked) => {
+          const reply = await real.acquire(asked);
+          if (lost.has(index)) throw away;
+          return reply;
+        },
+        renew: (batch) => (silent.has(index) ? batch.map(() => Promise.reject(away)) : real.renew(batch)),
+      })),
+    );
+    ({ mutex } = quorumStore(members, { quarantine: 0 }));
+  });
+
+  it('does not count in a renewal: nobody knows whether the owner has to leave its queue (G2)', async () => {
+    silent.add(1);
+    expect(await mutex.acquire({ ...request, queue: true })).toMatchObject({ granted: true });
+    expect(await rejection(mutex.renew([lease])[0]!)).toBeInstanceOf(QuorumError);
+  });
+
+  it('counts when it was asked again', async () => {
+    expect(await mutex.acquire({ ...request, queue: true })).toMatchObject({ granted: true });
+    lost.clear();
+    await mutex.check({ key: 'key', owner: 'b' });
+    await new Promise(setImmediate);
+    silent.add(1);
+    expect(await mutex.renew([lease])[0]).toBe('renewed');
+  });
+});
+
+it('a member learns of a release when it is back, however many leases it has never heard of (G7)', async () => {
+  const [a, b, c] = three() as [LockStore, LockStore, LockStore];
+  let isAway = false;
+  const away = new StoreError('away', { transient: true, isUnsent: true });
+  const unlessAway = <T>(work: () => Promise<T>): Promise<T> => (isAway ? Promise.reject(away) : work());
+  const last = altered(c, (real) => ({
+    acquire: (asked) => unlessAway(() => real.acquire(asked)),
+    release: (asked) => unlessAway(() => real.release(asked)),
+    check: (asked) => unlessAway(() => real.check(asked)),
+  }));
+  const { mutex } = quorumStore([a, b, last], { quarantine: 0 });
+  expect(await mutex.acquire(request)).toMatchObject({ granted: true });
+  await new Promise(setImmediate);
+  isAway = true;
+  for (let each = 0; each < 1_100; each++) {
+    const tenancy = { key: `key ${each}`, owner: `owner ${each}` };
+    expect(await mutex.acquire({ ...request, ...tenancy })).toMatchObject({ granted: true });
+    if (each === 0) expect(await mutex.release({ key: 'key', owner: 'a', keepFor: 0 })).toBe('released');
+    expect(await mutex.release({ ...tenancy, keepFor: 0 })).toBe('released');
+  }
+  expect((await c.mutex.check(request)).state).toBe('held');
+  isAway = false;
+  await mutex.check(request);
+  await new Promise(setImmediate);
+  expect((await c.mutex.check(request)).state).toBe('free');
+});
+
 it.each([[[0, 2, 1, 0, 1, 2]], [[0, 1, 0, 2, 1, 0]], [[2, 0, 1, 1, 0, 2]]])(
   'an acquire ends after two questions to each member, whatever the order of the answers: %j',
   async (order) => {
