@@ -1,7 +1,6 @@
-import { StoreError } from '../../core/model/errors.js';
 import { ownerOf } from '../../core/model/owner.js';
 import type { AcquireReply, AcquireRequest, CheckReply, ReleaseRequest, RenewRequest, Tenancy } from '../../core/store/lease-driver.js';
-import { isSettledWithin, now } from '../../core/util/clock.js';
+import { now } from '../../core/util/clock.js';
 import { scripts, type LeaseScripts } from './lua.scripts.js';
 import type { RedisConnection } from './redis.connection.js';
 import { keyBeside, withFenceAndQueue, withQueue } from './redis.keys.js';
@@ -54,7 +53,7 @@ export class LeaseRequests {
     this.flushSoon();
     const replied = this.acquires.add(key, args, yields === undefined ? acquireReplyOf : yieldReplyOf);
     if (yields !== undefined) {
-      places.released(yields);
+      this.departs(key, yields);
       this.flush();
     }
     if (!places.isKnown(owner)) return replied;
@@ -65,21 +64,24 @@ export class LeaseRequests {
   }
 
   release({ key, owner, keepFor }: ReleaseRequest): Promise<'released' | 'lost'> {
-    this.places.released(owner);
-    const settled = keepFor === 0 ? this.acquires.settled(key) : undefined;
-    // An earlier acquire of this owner, which had no answer, would take the key for it once more.
-    settled?.then(() => this.leave({ key, owner })).catch(() => undefined);
+    this.departs(key, owner);
     return this.sendRelease(this.releases, key, owner, keepFor, this.places.knownPlaceOf(owner));
   }
 
   /** A release that arrives behind each acquire that was sent before. */
-  async leave({ key, owner }: Tenancy): Promise<'released' | 'lost'> {
-    this.places.released(owner);
-    const settled = this.acquires.settled(key);
-    if (settled && !(await isSettledWithin(this.connection.requestTimeout, settled))) {
-      throw new StoreError('The Redis client may still send an acquire once more whose time is over.', { key, transient: true });
-    }
+  leave({ key, owner }: Tenancy): Promise<'released' | 'lost'> {
+    this.departs(key, owner);
     return this.sendRelease(this.departures, key, owner, 0, this.places.knownPlaceOf(owner));
+  }
+
+  /** An earlier acquire of this owner that had no answer, and that the client repeats, would take the key for it once more. */
+  private departs(key: string, owner: string): void {
+    this.places.released(owner);
+    const place = this.places.knownPlaceOf(owner);
+    this.acquires
+      .settled(owner)
+      ?.then(() => this.sendRelease(this.departures, key, owner, 0, place))
+      .catch(() => undefined);
   }
 
   renew(batch: readonly RenewRequest[]): readonly Promise<'renewed' | 'lost'>[] {

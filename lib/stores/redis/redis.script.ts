@@ -92,17 +92,17 @@ export class RedisScript {
     this.apart.set(group, now() + APART);
   }
 
-  isOverdue(request: ScriptRequest, sending: Promise<unknown>): void {
+  noteOverdue(request: ScriptRequest, sending: Promise<unknown>): void {
     if (!this.connection.client.isCluster) return;
     this.overdue.set(request, sending);
     const ended = (): void => void this.overdue.delete(request);
     sending.then(ended, ended);
   }
 
-  /** Resolves when the client sends nothing more for this key of the requests that are over; `undefined`: there is nothing. */
-  settled(key: string): Promise<unknown> | undefined {
+  /** Resolves when the client sends nothing more for this owner of the requests that are over; `undefined`: there is nothing. */
+  settled(owner: string): Promise<unknown> | undefined {
     if (this.overdue.size === 0) return undefined;
-    const sending = [...this.overdue].flatMap(([request, each]) => (request.isFor(key) ? each : []));
+    const sending = [...this.overdue].flatMap(([request, each]) => (request.isFor(owner) ? each : []));
     return sending.length > 0 ? Promise.allSettled(sending) : undefined;
   }
 
@@ -155,8 +155,8 @@ class ScriptRequest extends LinkedEntry<RedisRequest> implements RedisRequest {
     return this.size > 1 && typeof this.group === 'string';
   }
 
-  isFor(key: string): boolean {
-    return this.keys.includes(key);
+  isFor(owner: string): boolean {
+    return this.args.includes(owner);
   }
 
   add(keys: readonly string[], args: readonly Argument[]): void {
@@ -195,7 +195,7 @@ class ScriptRequest extends LinkedEntry<RedisRequest> implements RedisRequest {
   }
 
   failed(error: StoreError): void {
-    if (this.sending) this.script.isOverdue(this, this.sending);
+    if (this.sending) this.script.noteOverdue(this, this.sending);
     // A server may refuse a request for a node in words of its own.
     const isDivided = this.size > 1 && (isOfOneKey(error) || (this.isOfNode && !error.transient));
     // A node that fails is back for all its keys at once. Of a slot that moves, a client may repeat a request for several keys until its time is over.

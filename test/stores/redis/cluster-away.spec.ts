@@ -86,12 +86,33 @@ describe('a Cluster', () => {
     const REQUEST_TIMEOUT = 3_000;
     const ASKS_AGAIN = 6_000;
 
-    it.each([
-      ['keeps no key of a call that was given up', PATIENCE],
-      ['keeps no key that was granted to a later request, and released', 15_000],
+    const options = { keyTimeout: 60_000, retryInterval: 50 };
+
+    it.each<[string, (locks: Locks, key: string) => Promise<unknown>]>([
+      [
+        'of a call that was given up',
+        async (locks, key) => {
+          const { error } = await outcomeOf(locks.using(key, () => undefined, { ...options, waitTimeout: PATIENCE }));
+          expect(error).toBeInstanceOf(StoreError);
+        },
+      ],
+      [
+        'that was granted to a later request, and released',
+        (locks, key) => locks.using(key, () => undefined, { ...options, waitTimeout: 15_000 }),
+      ],
+      [
+        'that was granted to a later request, and handed over',
+        async ({ store: { mutex } }, key) => {
+          const request = { key, owner: 'first', ttl: 60_000, tokens: 1, queue: false };
+          expect((await outcomeOf(mutex.acquire(request))).error).toBeInstanceOf(StoreError);
+          expect(await mutex.acquire(request)).toMatchObject({ granted: true });
+          expect(await mutex.acquire({ ...request, owner: 'second', yields: 'first' })).toMatchObject({ granted: true });
+          expect(await mutex.release({ key, owner: 'second', keepFor: 0 })).toBe('released');
+        },
+      ],
     ])(
-      '%s (G6)',
-      async (_, waitTimeout) => {
+      'keeps no key %s (G6)',
+      async (_, use) => {
         const { cluster } = on;
         const locks = on.locks({ requestTimeout: REQUEST_TIMEOUT, clusterOptions: { retryDelayOnClusterDown: ASKS_AGAIN } });
         await connect(locks);
@@ -102,15 +123,13 @@ describe('a Cluster', () => {
         await eventually(async () => expect(await owner!.cluster('INFO')).toMatch(/cluster_state:fail/));
         await owner!.config('RESETSTAT');
         const sentAt = performance.now();
-        const call = outcomeOf(locks.using(key, () => 'had it', { keyTimeout: 60_000, waitTimeout, retryInterval: 50 }));
+        const used = use(locks, key);
         await eventually(async () => expect(await owner!.info('errorstats')).toContain('errorstat_CLUSTERDOWN:'));
         await owner!.cluster('ADDSLOTS', slot);
         for (const client of others) await client.cluster('SETSLOT', slot, 'NODE', cluster.idOf(cluster.masters[0]!));
         await served();
         expect(performance.now() - sentAt).toBeLessThan(REQUEST_TIMEOUT);
-        const { value, error } = await call;
-        if (waitTimeout === PATIENCE) expect(error).toBeInstanceOf(StoreError);
-        else expect(value).toBe('had it');
+        await used;
         await pause(sentAt + ASKS_AGAIN + 500 - performance.now());
         await eventually(async () => expect(await setting.redis.exists(key)).toBe(0), { within: 5_000 });
       },
