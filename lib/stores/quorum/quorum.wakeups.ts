@@ -70,8 +70,8 @@ export class QuorumWakeUps implements WakeUps {
     return () => {
       isOver = true;
       clearTimeout(timer);
-      // A member may take an owner that does not listen for one that wants nothing, and take back what it grants it now.
-      void Promise.all(this.members.map((member) => member.answered(owner))).then(() => {
+      // A member may take an owner that does not listen for one that wants nothing, and take back what it grants it now. It does not know its place either.
+      void Promise.all(this.members.flatMap((member) => [member.answered(owner), member.answered(turn)])).then(() => {
         for (const stop of stops) stop();
       });
     };
