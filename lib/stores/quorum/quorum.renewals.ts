@@ -63,8 +63,9 @@ export class Renewals {
    */
   private restore(index: number, { key, owner, ttl }: RenewRequest): void {
     const lease = this.held.get({ key, owner });
-    if (!lease) return;
     const member = this.members[index] as Member;
+    // It may be about to leave the queue there.
+    if (!lease || member.isAsked(owner)) return;
     const { lastToken: floor, share, known } = lease;
     member
       .inOrder({ key, owner }, () => this.driverOf(member).acquire({ key, owner, ttl, tokens: 1, floor, queue: false, share }))
