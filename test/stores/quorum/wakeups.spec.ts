@@ -13,7 +13,7 @@ it.each([
   'listens for an owner until a member has answered the last request %s: without it, the member does not find its place',
   async (_, asked) => {
     const stopped: string[] = [];
-    const inbox = { isOpen: true, listen: (owner: string) => () => void stopped.push(owner) } as WakeUps;
+    const inbox = { isOpen: true, listen: (owner: string) => () => void stopped.push(owner) } as unknown as WakeUps;
     const member = new Member(memoryStore(), 0, 0);
     let answer!: () => void;
     void member.inOrder(asked, () => new Promise<void>((resolve) => (answer = resolve)));
