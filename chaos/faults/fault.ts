@@ -10,6 +10,9 @@ export function isLossy(group: string): boolean {
   return (FENCE_ONLY as readonly string[]).includes(group);
 }
 
+/** A member of a quorum forgets what it has granted. */
+export const EMPTIED = 'member killed, and restarted empty';
+
 /** One fault at one time, as the seed plans it. */
 export interface Strike {
   /** ms after the beginning */
@@ -28,6 +31,8 @@ export interface Fault {
   readonly group: Group;
   /** It hits the server or all workers: one at a time. */
   readonly isWide?: boolean;
+  /** ms before it in which no other fault is at work */
+  readonly calm?: number;
   /** A store in the memory of the worker is gone with it. */
   readonly forgets?: boolean;
   /** ms: shortest and longest */

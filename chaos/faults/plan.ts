@@ -13,6 +13,7 @@ export function plan(random: Random, faults: readonly Fault[], length: number, s
   const strikes: Strike[] = [];
   let bag: Fault[] = [];
   let wideEnd = 0;
+  let lastEnd = -Infinity;
   let burstEnd = 500 + random.int(...BURST);
   for (let at = 500; faults.length > 0; at += random.int(...GAP)) {
     if (at > burstEnd) {
@@ -22,6 +23,7 @@ export function plan(random: Random, faults: readonly Fault[], length: number, s
     if (bag.length === 0) bag = random.shuffle(faults);
     const fault = bag.pop()!;
     const duration = random.int(...fault.duration);
+    if (fault.calm !== undefined) at = Math.max(at, lastEnd + fault.calm);
     if (fault.isWide) {
       at = Math.max(at, wideEnd);
       wideEnd = at + duration + random.int(...WIDE_GAP);
@@ -30,6 +32,7 @@ export function plan(random: Random, faults: readonly Fault[], length: number, s
       if (at > length) break;
       continue;
     }
+    lastEnd = Math.max(lastEnd, at + duration);
     strikes.push({ at, fault, slot: random.int(0, slots - 1), duration, extent: random.next() });
   }
   return strikes;

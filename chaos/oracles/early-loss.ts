@@ -1,3 +1,4 @@
+import { EMPTIED } from '../faults/fault.js';
 import { select } from '../history/read.js';
 import { callsOf, claimsOf, isLoss, type CallStory } from './calls.js';
 import type { Oracle, Violation } from './oracle.js';
@@ -5,10 +6,14 @@ import type { Oracle, Violation } from './oracle.js';
 /** ms by which a timer may be early */
 const SLACK = 5;
 
-/** G4, G6: as long as the store forgets nothing, a lease is not lost before its end: neither by a renewal's answer nor by a release's. */
+/**
+ * G4, G6: as long as the store forgets nothing, a lease is not lost before its end: neither by a renewal's answer nor by a release's. A lease that a bare
+ * majority of a quorum has granted has the others from its first renewal on. Until then, it does not survive that one of them forgets.
+ */
 export const earlyLoss: Oracle = (history, facts) => {
   if (facts.lossy) return [];
   const closing = new Map(select(history, 'closing').map(({ w, t }) => [w, t]));
+  const emptied = select(history, 'fault').filter(({ name }) => name === EMPTIED);
   const calls = callsOf(history);
   const byId = new Map(calls.map((call) => [call.asked.id, call]));
   const claims = claimsOf(calls, facts);
@@ -24,6 +29,8 @@ export const earlyLoss: Oracle = (history, facts) => {
     const refused = released && !released.ours && (releasing?.t ?? released.t) < limit ? released : undefined;
     const loss = lost ?? refused;
     if (!loss || loss.t >= validUntil - SLACK) return [];
+    const firstRenewal = (call.granted?.t ?? 0) + asked.keyTimeout / 3 + asked.requestTimeout;
+    if (emptied.some(({ t }) => t >= asked.t && t <= firstRenewal)) return [];
     const why = loss.e === 'signal' ? loss.reason : 'its release is answered "not ours"';
     const what = `${asked.id} loses its lease ${(validUntil - loss.t).toFixed(0)} ms before its end: ${why}`;
     return [{ oracle: 'early loss', guarantee: 'G4', kind: asked.kind, key, at: loss.t, what }];

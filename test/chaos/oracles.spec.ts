@@ -1,3 +1,4 @@
+import { EMPTIED } from '../../chaos/faults/fault.js';
 import { earlyLoss } from '../../chaos/oracles/early-loss.js';
 import { fence } from '../../chaos/oracles/fence.js';
 import { lostUpdate } from '../../chaos/oracles/lost-update.js';
@@ -155,6 +156,18 @@ describe('a lease that is lost', () => {
     lose(story, at, terms);
     expect(found(earlyLoss, story)).toHaveLength(violations);
     expect(found(earlyLoss, story, LOSS)).toEqual([]);
+  });
+
+  it.each([
+    ['before its first renewal is right', 1_000, 0],
+    ['later is a false loss', 4_000, 1],
+  ])('because a member of a quorum forgot it %s', (_what, at, violations) => {
+    const story = new Story();
+    story.add(at, { e: 'fault', n: 0, name: EMPTIED, group: 'restart', target: 'all', detail: '' }, 'chaos');
+    const id = story.ask(-1, { keyTimeout: 6_000 });
+    story.grant(0, id, { remaining: 6_000 });
+    story.add(at + 1_000, { e: 'signal', id, reason: 'LockLostError: …' });
+    expect(found(earlyLoss, story)).toHaveLength(violations);
   });
 
   it('because its release was answered so is a false loss, too', () => {

@@ -1,4 +1,4 @@
-import type { Fault } from '../../faults/fault.js';
+import { EMPTIED, type Fault } from '../../faults/fault.js';
 import type { Aim } from '../redis/faults/aim.js';
 import { serverFaults } from '../redis/faults/server.js';
 import { QuorumStage } from './stage.js';
@@ -14,9 +14,11 @@ const atMember: Aim = ({ stage }, { extent }) => {
 export const quorumFaults: readonly Fault[] = [
   ...serverFaults(atMember),
   {
-    name: 'member killed, and restarted empty',
+    name: EMPTIED,
     group: 'restart',
     isWide: true,
+    // What another fault has left at one member is over with the longest lease. A lease without a vote there would not survive that one more is lost.
+    calm: 5_000,
     // It does not vote before the quarantine is over: until then the others must be well.
     duration: [QUARANTINE + 500, QUARANTINE + 2_500],
     async strike(scene, strike) {
