@@ -80,6 +80,8 @@ export class Member {
   /** Sends nothing again. Resolves when all requests so far have their answers. */
   async close(): Promise<void> {
     this.nextAnswer.close();
+    // What its store refuses from now on, it refuses because it is closed.
+    this.hasWarned = true;
     await Promise.allSettled(this.last.values());
   }
 

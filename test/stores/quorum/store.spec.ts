@@ -189,6 +189,28 @@ it('a member learns of a release when it is back, however many leases it has nev
   expect((await c.mutex.check(request)).state).toBe('free');
 });
 
+it('closing warns of no member that refuses what is sent to it again', async () => {
+  const warn = jest.spyOn(process, 'emitWarning').mockImplementation(() => undefined);
+  const [a, b, c] = three() as [LockStore, LockStore, LockStore];
+  let refuse: ((error: StoreError) => void) | undefined;
+  const last = altered(c, () => ({
+    release: () => {
+      if (refuse) return new Promise((_, reject) => (refuse = reject));
+      refuse = () => undefined;
+      return Promise.reject(new StoreError('away', { transient: true }));
+    },
+  }));
+  const store = quorumStore([a, b, last], { quarantine: 0, memberTimeout: 20 });
+  await store.mutex.acquire(request);
+  await store.mutex.release({ key: 'key', owner: 'a', keepFor: 0 });
+  await store.mutex.check(request);
+  await store.close();
+  refuse!(new StoreError('The client is closed.', { transient: false }));
+  await new Promise(setImmediate);
+  expect(warn).not.toHaveBeenCalled();
+  warn.mockRestore();
+});
+
 it.each([[[0, 2, 1, 0, 1, 2]], [[0, 1, 0, 2, 1, 0]], [[2, 0, 1, 1, 0, 2]]])(
   'an acquire ends after two questions to each member, whatever the order of the answers: %j',
   async (order) => {
