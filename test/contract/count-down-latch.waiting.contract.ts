@@ -149,7 +149,7 @@ export function latchWaitingContract(makeStore: MakeStore, waitersOf: (key: stri
         },
       });
       for (const rest of [3, 0]) {
-        const latch = short(100, late);
+        const latch = short(1_000, late);
         await latch.trySetCount(2);
         const waiting = rejection(latch.await({ ...woken, retryInterval: 250 }));
         await noted(1);
