@@ -24,8 +24,18 @@ beforeEach(async () => {
   setting.finally(() => store.close());
   ({ mutex } = store);
   await mutex.wakeUps!.open(() => undefined);
-  await mutex.acquire({ ...request, key });
-  await mutex.release({ ...release, key });
+  // The servers know the scripts then.
+  const first = { key, owner: 'first' };
+  await mutex.acquire({ ...request, ...first });
+  await mutex.release({ ...release, ...first });
+  for (const index of setting.servers.keys()) {
+    await eventually(async () =>
+      expect([await leftAt(index, `{${key}}:fence`), await leftAt(index)]).toEqual([
+        [expect.any(String), []],
+        [null, []],
+      ]),
+    );
+  }
 });
 
 /** A key and its queue at a server. */
