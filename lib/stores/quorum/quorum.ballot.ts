@@ -88,7 +88,7 @@ export class Ballot {
       );
   }
 
-  /** The owner has the key. */
+  /** Asks once more, as long as the owner has the key, what a member has said nothing about: its vote may be one of a majority later. */
   private askAgain(index: number): void {
     const { key, ttl } = this.request;
     const { token } = this.result as { token: number | null };

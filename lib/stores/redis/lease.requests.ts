@@ -74,16 +74,6 @@ export class LeaseRequests {
     return this.sendRelease(this.departures, key, owner, 0, this.places.knownPlaceOf(owner));
   }
 
-  /** An earlier acquire of this owner that had no answer, and that the client repeats, would take the key for it once more. */
-  private departs(key: string, owner: string): void {
-    this.places.released(owner);
-    const place = this.places.knownPlaceOf(owner);
-    this.acquires
-      .settled(owner)
-      ?.then(() => this.sendRelease(this.departures, key, owner, 0, place))
-      .catch(() => undefined);
-  }
-
   renew(batch: readonly RenewRequest[]): readonly Promise<'renewed' | 'lost'>[] {
     this.keepFences(batch);
     const replies = batch.map(({ key, owner, ttl }) => this.renewals.add(key, [owner], renewReplyOf, [ttl]));
@@ -93,6 +83,16 @@ export class LeaseRequests {
 
   check({ key, owner }: Tenancy): Promise<CheckReply> {
     return this.checks.ask(key, [owner, this.places.knownPlaceOf(owner)], checkReplyOf);
+  }
+
+  /** A Cluster client may repeat an acquire of this owner that had no answer: that would take the key once more, so that a release follows it. */
+  private departs(key: string, owner: string): void {
+    this.places.released(owner);
+    const place = this.places.knownPlaceOf(owner);
+    this.acquires
+      .settled(owner)
+      ?.then(() => this.sendRelease(this.departures, key, owner, 0, place))
+      .catch(() => undefined);
   }
 
   /** One after the other: a script that the server does not know is sent again, and the release would take back what the acquire has got. */

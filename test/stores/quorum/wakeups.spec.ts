@@ -7,7 +7,7 @@ import { QuorumWakeUps } from '../../../lib/stores/quorum/quorum.wakeups.js';
 const tenancy = { key: 'key', owner: 'owner' };
 
 it.each([
-  ['that it has', tenancy],
+  ['for its key', tenancy],
   ['for its turn', turnOf(tenancy)],
 ])(
   'listens for an owner until a member has answered the last request %s: without it, the member does not find its place',
