@@ -1,8 +1,10 @@
 import js from '@eslint/js';
 import prettier from 'eslint-config-prettier';
 import { defineConfig, globalIgnores } from 'eslint/config';
+import { readFileSync } from 'node:fs';
 import { builtinModules } from 'node:module';
 import tseslint from 'typescript-eslint';
+import sureTests from './scripts/lint/sure-tests.mjs';
 
 const typescript = ['**/*.ts', '**/*.tsx'];
 const nodeGlobals = [
@@ -31,6 +33,9 @@ const exportStar = {
   message: 'Name what is exported: a barrel that says `export *` hides what the package promises.',
 };
 const monotonic = 'Time inside a process is monotonic: take it from core/util/clock.ts.';
+// Of a suite that waits for real clocks, also what is beside it with the same name: sentinel.spec.ts, sentinel.child.ts.
+const { faults } = JSON.parse(readFileSync(new URL('test/tiers.json', import.meta.url), 'utf8'));
+const onRealClocks = faults.map((suite) => suite.replace(/spec\.ts$/, '*.ts'));
 const bareBuiltins = builtinModules.map((name) => ({ name, message: `Write node:${name}: no package can stand in for that.` }));
 
 export default defineConfig(
@@ -98,5 +103,14 @@ export default defineConfig(
       '@typescript-eslint/unbound-method': 'off',
     },
   },
+  {
+    files: ['test/**/*.ts'],
+    // What the documents show, and what the compiler alone reads.
+    ignores: ['test/types/**', 'test/package/**', 'test/readme/!(*.spec).ts'],
+    plugins: { tests: sureTests },
+    rules: { 'tests/no-upper-bound-on-time': 'error', 'tests/no-short-lease': 'error' },
+  },
+  { files: ['test/**/*.spec.ts', 'test/contract/**/*.ts'], plugins: { tests: sureTests }, rules: { 'tests/no-sleep': 'error' } },
+  ...(onRealClocks.length > 0 ? [{ files: onRealClocks, rules: { 'tests/no-short-lease': 'off' } }] : []),
   prettier,
 );

@@ -37,7 +37,8 @@ export default {
     '^nestjs-distributed-lock/opentelemetry$': '<rootDir>/lib/opentelemetry/open-telemetry.ts',
     '^(\\.{1,2}/.*)\\.js$': '$1',
   },
-  testTimeout: 30_000,
+  // The only limit on real time in a test: it is there for what hangs.
+  testTimeout: 120_000,
   testSequencer: '<rootDir>/test/support/longest-first.cjs',
   // Most of a test is waiting: a file needs about a second of the processor.
   maxWorkers: 2 * availableParallelism(),

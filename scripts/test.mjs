@@ -1,31 +1,60 @@
-// The tests: `node scripts/test.mjs [--store postgres] [--client node-redis] [arguments of jest …]`. With a store, only its suites run, and only its
-// servers start. With a client, the suites of Redis run over that package.
+// The tests: `node scripts/test.mjs [--tier first|faults|nightly|all] [--store postgres] [--client node-redis] [--no-install] [paths …] [-- arguments of jest …]`.
+// test/tiers.json names the suites of the tiers `faults` and `nightly`; all others are of the `first`. With a store only its suites run, and only its servers
+// start. With a client, the suites of Redis run over that package.
 import { spawnSync } from 'node:child_process';
+import { readdirSync, readFileSync } from 'node:fs';
+import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
+import { parseArgs } from 'node:util';
 import { serversOf } from './services.mjs';
 
-const jest = fileURLToPath(import.meta.resolve('jest/bin/jest'));
-const CLIENTS = ['ioredis', 'node-redis', 'node-redis-6'];
-const [client, others] = take('client', process.argv.slice(2));
-const [given, args] = take('store', others);
-const store = given ?? (client === undefined ? undefined : 'redis');
-if (store !== undefined && !Object.hasOwn(serversOf, store)) {
-  console.error(`Unknown store '${store}'. Known: ${Object.keys(serversOf).join(', ')}`);
-  process.exit(2);
-}
-if (client !== undefined && (!CLIENTS.includes(client) || store !== 'redis')) {
-  console.error(`Unknown client '${client}' of ${store}. Known of redis: ${CLIENTS.join(', ')}`);
-  process.exit(2);
-}
-const only = store === undefined ? [] : ['--testPathPatterns', `test/stores/${store}[-/.]`];
-const env = { ...process.env, ...(store !== undefined && { TEST_STORE: store }), ...(client !== undefined && { REDIS_CLIENT: client }) };
-const { status } = spawnSync(process.execPath, [jest, ...args, ...only], { stdio: 'inherit', env });
-process.exit(status ?? 1);
+const root = fileURLToPath(new URL('..', import.meta.url));
+const CHOICES = { tier: ['first', 'faults', 'nightly', 'all'], store: Object.keys(serversOf), client: ['ioredis', 'node-redis', 'node-redis-6'] };
+const text = { type: 'string' };
+const options = { tier: { ...text, default: 'first' }, store: text, client: text, 'no-install': { type: 'boolean', default: false } };
 
-/** `--name value` or `--name=value`, and the other arguments. */
-function take(name, given) {
-  const index = given.findIndex((argument) => argument === `--${name}` || argument.startsWith(`--${name}=`));
-  if (index < 0) return [undefined, given];
-  const [, value] = given[index].split('=');
-  return [value ?? given[index + 1] ?? '', given.toSpliced(index, value === undefined ? 2 : 1)];
+/** Ends the process with 2 where something is not known. */
+function refuse(message) {
+  console.error(message);
+  process.exit(2);
 }
+
+function readArguments(args) {
+  const end = args.includes('--') ? args.indexOf('--') : args.length;
+  // Jest's own options can come without the `--`, too.
+  const isOurs = (arg) => !arg.startsWith('-') || Object.keys(options).some((name) => arg === `--${name}` || arg.startsWith(`--${name}=`));
+  const [ours, jest] = [args.slice(0, end).filter(isOurs), [...args.slice(0, end).filter((arg) => !isOurs(arg)), ...args.slice(end + 1)]];
+  const { values, positionals } = parseArgs({ args: ours, options, allowPositionals: true });
+  for (const [name, known] of Object.entries(CHOICES)) {
+    if (values[name] !== undefined && !known.includes(values[name])) refuse(`Unknown ${name} '${values[name]}'. Known: ${known.join(', ')}`);
+  }
+  const store = values.store ?? (values.client && 'redis');
+  if (values.client && store !== 'redis') refuse(`A client is one of redis, not of ${store}.`);
+  return { ...values, store, words: positionals, jest };
+}
+
+/** The suites of a tier, and of a store. */
+function suitesOf({ tier, store, words }) {
+  const lists = JSON.parse(readFileSync(join(root, 'test/tiers.json'), 'utf8'));
+  const all = readdirSync(join(root, 'test'), { recursive: true })
+    .map((file) => `test/${file.replaceAll('\\', '/')}`)
+    .filter((file) => file.endsWith('.spec.ts'));
+  for (const suite of Object.values(lists).flat()) if (!all.includes(suite)) refuse(`test/tiers.json names ${suite}, which does not exist.`);
+  const tierOf = (suite) => Object.keys(lists).find((name) => lists[name].includes(suite)) ?? 'first';
+  const isOfStore = (suite) => store === undefined || new RegExp(`^test/stores/${store}[-/.]`).test(suite);
+  const isMeant = (suite) => words.length === 0 || words.some((word) => suite.includes(word));
+  return all.filter((suite) => (tier === 'all' || tierOf(suite) === tier) && isOfStore(suite) && isMeant(suite));
+}
+
+const given = readArguments(process.argv.slice(2));
+const suites = suitesOf(given);
+if (suites.length === 0) refuse('There is no such suite.');
+const env = {
+  ...process.env,
+  ...(given.store && { TEST_STORE: given.store }),
+  ...(given.client && { REDIS_CLIENT: given.client }),
+  ...(given['no-install'] && { TEST_INSTALL: 'no' }),
+};
+const jest = fileURLToPath(import.meta.resolve('jest/bin/jest'));
+const { status } = spawnSync(process.execPath, [jest, ...given.jest, '--runTestsByPath', ...suites], { stdio: 'inherit', cwd: root, env });
+process.exit(status ?? 1);

@@ -2,7 +2,8 @@ import '../support/virtual-time.js';
 import { Locks } from 'nestjs-distributed-lock/core';
 import { memoryStore } from 'nestjs-distributed-lock/memory';
 import type { KeyRecord } from '../../lib/stores/records/record.work.js';
-import { engineContract, storeContract } from '../contract/contracts.js';
+import { engineContract } from '../contract/engine.contracts.js';
+import { storeContract } from '../contract/store.contracts.js';
 import { eventually } from '../support/eventually.js';
 import { memoryAndRemains, rowsOf } from './memory/setting.js';
 

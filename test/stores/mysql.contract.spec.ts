@@ -1,5 +1,5 @@
 import { mysqlStore } from 'nestjs-distributed-lock/mysql';
-import { storeContract } from '../contract/contracts.js';
+import { storeContract } from '../contract/store.contracts.js';
 import type { MakeStore } from '../contract/open-locks.js';
 import { sharedMariadb } from '../support/shared-server.js';
 

@@ -1,7 +1,7 @@
-import { pause } from './time.js';
+import { isVirtual, pause } from './time.js';
 
 export interface EventuallyOptions {
-  /** how long to keep trying, milliseconds */
+  /** how long to keep trying, milliseconds; default: 5,000 on a virtual clock, and otherwise less than the time limit of a test, which is the only one */
   within?: number;
   /** pause between two tries, milliseconds */
   every?: number;
@@ -11,7 +11,10 @@ export interface EventuallyOptions {
  * Waits for a fact: tries `assertion` until it neither throws nor answers `false`, and returns its value.
  * @throws the last failure, saying how long was waited
  */
-export async function eventually<T>(assertion: () => T | Promise<T>, { within = 5_000, every = 10 }: EventuallyOptions = {}): Promise<T> {
+export async function eventually<T>(
+  assertion: () => T | Promise<T>,
+  { within = isVirtual() ? 5_000 : 100_000, every = 10 }: EventuallyOptions = {},
+): Promise<T> {
   const failure = new Error(); // made here, so that its stack shows the caller
   Error.captureStackTrace(failure, eventually);
   const start = performance.now();
@@ -46,5 +49,21 @@ async function answerWithin<T>(assertion: () => T | Promise<T>, ms: number): Pro
   } finally {
     late.catch(() => undefined);
     timer.abort();
+  }
+}
+
+/**
+ * Shows an absence: `assertion` neither throws nor answers `false` for a while. It is the only sleep of a test on a real clock, and proves the more the longer
+ * it is: nothing may depend on what happens meanwhile.
+ *
+ * @param during milliseconds; default: 200
+ */
+export async function staysTrue(assertion: () => unknown, during = 200): Promise<void> {
+  const end = performance.now() + during;
+  for (;;) {
+    if ((await assertion()) === false) throw new Error(`It was not so any more with ${Math.max(0, Math.round(end - performance.now()))} ms to go.`);
+    const left = end - performance.now();
+    if (left <= 0) return;
+    await pause(Math.min(left, 10));
   }
 }

@@ -1,5 +1,6 @@
 import './virtual-time.js';
-import { engineContract, storeContract } from '../contract/contracts.js';
+import { engineContract } from '../contract/engine.contracts.js';
+import { storeContract } from '../contract/store.contracts.js';
 import { PlainData, plainStore } from './plain-store.js';
 
 const data = new PlainData();

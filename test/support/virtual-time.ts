@@ -1,7 +1,10 @@
 // Time passes as soon as there is nothing else to do: whoever waits a minute waits for no time at all, and by a clock that no busy machine disturbs.
 // To be imported first, by a spec file that waits for nothing outside of the process.
 import { AsyncResource } from 'node:async_hooks';
-import { useSkip } from './time.js';
+import { pause, useSkip } from './time.js';
+
+/** Lets so many milliseconds pass. */
+export const passTime = (milliseconds: number): Promise<void> => pause(milliseconds);
 
 interface Timer {
   callAt: number;

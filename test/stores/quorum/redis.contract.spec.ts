@@ -1,4 +1,4 @@
-import { storeContract } from '../../contract/contracts.js';
+import { storeContract } from '../../contract/store.contracts.js';
 import type { MakeStore } from '../../contract/open-locks.js';
 import { quorumStore } from 'nestjs-distributed-lock/quorum';
 import { useQuorum } from './setting.js';

@@ -1,21 +1,18 @@
+import '../support/virtual-time.js';
 import { latchCallsContract } from './count-down-latch.calls.contract.js';
 import { latchCountingContract } from './count-down-latch.counting.contract.js';
-import { latchDriverContract } from './count-down-latch.driver.contract.js';
 import { latchPatienceContract } from './count-down-latch.patience.contract.js';
 import { latchWaitingContract } from './count-down-latch.waiting.contract.js';
-import { inspectContract } from './inspect.contract.js';
-import { type Kind, MULTI_LOCK, MUTEX, semaphoreOf, SEMAPHORE_OF_ONE, sideOf, WRITE_LOCK } from './kinds.js';
+import { MULTI_LOCK, MUTEX, semaphoreOf, SEMAPHORE_OF_ONE, sideOf } from './kinds.js';
 import { leaderEndsContract } from './leader-election.ends.contract.js';
 import { leaderLossContract } from './leader-election.loss.contract.js';
 import { leaderTermsContract } from './leader-election.terms.contract.js';
-import { leaseDriverContract } from './lease-driver.contract.js';
 import { multiLeaseContract } from './multi-lock.lease.contract.js';
 import { multiLockTakingContract } from './multi-lock.taking.contract.js';
 import { multiLockTiesContract } from './multi-lock.ties.contract.js';
 import { cleanupContract } from './mutex.cleanup.contract.js';
 import { contextsContract } from './mutex.contexts.contract.js';
 import { entryContract } from './mutex.entry.contract.js';
-import { exclusionContract } from './mutex.exclusion.contract.js';
 import { fairnessContract } from './mutex.fairness.contract.js';
 import { handOverContract } from './mutex.hand-over.contract.js';
 import { holdingContract } from './mutex.holding.contract.js';
@@ -23,7 +20,6 @@ import { listenersContract } from './mutex.listeners.contract.js';
 import { localContenderContract } from './mutex.local-contender.contract.js';
 import { localQueueContract } from './mutex.local-queue.contract.js';
 import { localTermsContract } from './mutex.local-terms.contract.js';
-import { extendContract, offersContract, yieldsContract } from './mutex.offers.contract.js';
 import { patienceContract } from './mutex.patience.contract.js';
 import { reentrancyContract } from './mutex.reentrancy.contract.js';
 import { repetitionContract } from './mutex.repetition.contract.js';
@@ -33,46 +29,15 @@ import { turnsContract } from './mutex.turns.contract.js';
 import { validityContract } from './mutex.validity.contract.js';
 import { yieldContract } from './mutex.yield.contract.js';
 import { type MakeStore, where } from './open-locks.js';
-import { readWriteDriverContract } from './read-write-lock.driver.contract.js';
 import { readWriteExclusionContract } from './read-write-lock.exclusion.contract.js';
-import { keyKindsContract } from './read-write-lock.kinds.contract.js';
 import { readWriteReentrancyContract } from './read-write-lock.reentrancy.contract.js';
-import { semaphoreDriverContract } from './semaphore.driver.contract.js';
 import { semaphoreExclusionContract } from './semaphore.exclusion.contract.js';
 import { sharedLeaseContract } from './shared-lease.contract.js';
 
 type Names = (key: string) => Promise<string[]> | string[];
 
 /**
- * What the engine asks of a store, and one race for each kind of lock: for every store.
- *
- * @param makeStore opens the store once more, onto the same data: each is closed when its test ends.
- */
-export function storeContract(name: string, makeStore: MakeStore): void {
-  const kinds = makeStore.without?.includes('semaphore') ? [MUTEX, WRITE_LOCK] : [MUTEX, WRITE_LOCK, SEMAPHORE_OF_ONE];
-  describe.each(kinds)(`a $name on ${name}`, (kind: Kind) => {
-    leaseDriverContract(makeStore, kind);
-    offersContract(makeStore, kind);
-    exclusionContract(makeStore, kind); // G2 G5
-  });
-  describe(`a mutex on ${name}`, () => {
-    // Requests that a driver of shared keys has not.
-    extendContract(makeStore, MUTEX);
-    yieldsContract(makeStore, MUTEX);
-  });
-  describe(`a read/write lock on ${name}`, () => readWriteDriverContract(makeStore));
-  where(makeStore, 'semaphore', () => {
-    describe(`a semaphore on ${name}`, () => semaphoreDriverContract(makeStore));
-  });
-  where(makeStore, 'countDownLatch', () => {
-    describe(`a count-down latch on ${name}`, () => latchDriverContract(makeStore));
-  });
-  keyKindsContract(makeStore);
-  where(makeStore, 'inspector', () => inspectContract(name, makeStore));
-}
-
-/**
- * What the engine makes of a store: once, and once where a store offers less. Each kind of lock by what differs.
+ * What the engine makes of a store, on virtual time: once, and once where a store offers less. Each kind of lock by what differs.
  *
  * @param remains names what there is at the store that does not expire by itself within an hour.
  * @param waitersOf names those who are noted at the store to wait for the latch.
