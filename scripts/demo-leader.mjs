@@ -6,19 +6,8 @@ import { readLeaderOptions } from './demo/leader-options.mjs';
 import { build, runDemo } from './demo/run.mjs';
 import { openStore } from './demo/store.mjs';
 
-const NO_STORE = `This needs a Redis that several processes share, and there is none: the embedded store serves one process only, so it has no other to take over.
-Do one of these:
-  Debian, Ubuntu  apt-get install redis-server
-  macOS           brew install redis
-  Docker          docker run --rm -p 6379:6379 redis:7-alpine, and set REDIS_URL=redis://localhost:6379
-  anywhere        set REDIS_URL to one that you have`;
-
 async function main(options, leftovers) {
-  const store = await openStore({}, leftovers);
-  if (!store.isShared) {
-    console.error(NO_STORE);
-    return false;
-  }
+  const store = await openStore({ store: 'redis' }, leftovers);
   console.log(store.description);
   if (options.build) await build(leftovers);
   const { Stage } = await import('./demo/leader-stage.mjs');

@@ -12,8 +12,7 @@ async function main(options, leftovers) {
   if (options.build) await build(leftovers);
   const store = await openStore(options, leftovers);
   console.log(store.description);
-  const instances = store.isShared ? options.instances : 1;
-  if (instances < options.instances) console.log('What is in the memory of one process serves one instance, so there is only one.');
+  const { instances } = options;
   const shops = await openShops(instances, store, options, leftovers);
   const { concurrency } = options;
   await load({ title: 'warm', urls: urlsOf(shops, 'none'), skus: ['apple'], requests: concurrency, concurrency });
@@ -28,8 +27,7 @@ async function main(options, leftovers) {
 async function openShops(instances, store, { work, slowWork, naiveExpiry }, leftovers) {
   const { openShop } = await import('../test/e2e/shop.ts');
   const times = { WORK_MS: work, SLOW_WORK_MS: slowWork, NAIVE_EXPIRY_MS: naiveExpiry };
-  const servers = { REDIS_URL: store.url ?? '', REDIS_CLUSTER: store.clusterNodes ?? '', POSTGRES_URL: store.postgresUrl ?? '' };
-  const env = { ...servers, SHOP_NAMESPACE: store.namespace, ...times };
+  const env = { REDIS_URL: '', REDIS_CLUSTER: '', DATABASE_URL: '', SHOP_NAMESPACE: '', ...store.env, ...times };
   const shops = Array.from({ length: instances }, () => {
     const opening = openShop(env);
     const end = (inHurry) => (shop) => (inHurry ? shop.kill() : shop.close());

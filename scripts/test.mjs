@@ -9,7 +9,11 @@ import { parseArgs } from 'node:util';
 import { serversOf } from './services.mjs';
 
 const root = fileURLToPath(new URL('..', import.meta.url));
-const CHOICES = { tier: ['first', 'faults', 'nightly', 'all'], store: Object.keys(serversOf), client: ['ioredis', 'node-redis', 'node-redis-6'] };
+const CHOICES = {
+  tier: ['first', 'faults', 'nightly', 'all'],
+  store: Object.keys(serversOf),
+  client: ['ioredis', 'node-redis', 'node-redis-6'],
+};
 const text = { type: 'string' };
 const options = { tier: { ...text, default: 'first' }, store: text, client: text, 'no-install': { type: 'boolean', default: false } };
 
@@ -26,7 +30,8 @@ function readArguments(args) {
   const [ours, jest] = [args.slice(0, end).filter(isOurs), [...args.slice(0, end).filter((arg) => !isOurs(arg)), ...args.slice(end + 1)]];
   const { values, positionals } = parseArgs({ args: ours, options, allowPositionals: true });
   for (const [name, known] of Object.entries(CHOICES)) {
-    if (values[name] !== undefined && !known.includes(values[name])) refuse(`Unknown ${name} '${values[name]}'. Known: ${known.join(', ')}`);
+    if (values[name] !== undefined && !known.includes(values[name]))
+      refuse(`Unknown ${name} '${values[name]}'. Known: ${known.join(', ')}`);
   }
   const store = values.store ?? (values.client && 'redis');
   if (values.client && store !== 'redis') refuse(`A client is one of redis, not of ${store}.`);
@@ -39,7 +44,8 @@ function suitesOf({ tier, store, words }) {
   const all = readdirSync(join(root, 'test'), { recursive: true })
     .map((file) => `test/${file.replaceAll('\\', '/')}`)
     .filter((file) => file.endsWith('.spec.ts'));
-  for (const suite of Object.values(lists).flat()) if (!all.includes(suite)) refuse(`test/tiers.json names ${suite}, which does not exist.`);
+  for (const suite of Object.values(lists).flat())
+    if (!all.includes(suite)) refuse(`test/tiers.json names ${suite}, which does not exist.`);
   const tierOf = (suite) => Object.keys(lists).find((name) => lists[name].includes(suite)) ?? 'first';
   const isOfStore = (suite) => store === undefined || new RegExp(`^test/stores/${store}[-/.]`).test(suite);
   const isMeant = (suite) => words.length === 0 || words.some((word) => suite.includes(word));

@@ -1,13 +1,14 @@
 import { Module, ValidationPipe } from '@nestjs/common';
 import { APP_FILTER, APP_PIPE } from '@nestjs/core';
 import { ScheduleModule } from '@nestjs/schedule';
+import { join } from 'node:path';
 import { DistributedLockModule, LockExceptionFilter } from 'nestjs-distributed-lock';
-import { memoryStore } from 'nestjs-distributed-lock/memory';
+import { fileStore } from 'nestjs-distributed-lock/file';
 import { postgresStore } from 'nestjs-distributed-lock/postgres';
 import { redisStore } from 'nestjs-distributed-lock/redis';
 import { config } from './config.js';
 import { Drain } from './drain.js';
-import { MemoryStockStore } from './stock/memory-stock.store.js';
+import { FileStockStore } from './stock/file-stock.store.js';
 import { PostgresStockStore } from './stock/postgres-stock.store.js';
 import { RedisStockStore } from './stock/redis-stock.store.js';
 import { Sale } from './stock/sale.js';
@@ -21,16 +22,16 @@ import { LockedService } from './versions/locked.service.js';
 import { NaiveLockService } from './versions/naive-lock.service.js';
 import { UnlockedService } from './versions/unlocked.service.js';
 
-const { postgresUrl, redisCluster, redisUrl, namespace } = config;
+const { databaseUrl, redisCluster, redisUrl, directory, namespace } = config;
 
 /** Where the locks are, and the stock. */
-const [store, stock] = postgresUrl
-  ? [postgresStore({ url: postgresUrl, schema: 'create' }), PostgresStockStore]
+const [store, stock] = databaseUrl
+  ? [postgresStore({ url: databaseUrl, schema: 'create' }), PostgresStockStore]
   : redisCluster
     ? [redisStore({ cluster: redisCluster }), RedisStockStore]
     : redisUrl
       ? [redisStore({ url: redisUrl }), RedisStockStore]
-      : [memoryStore(), MemoryStockStore];
+      : [fileStore({ directory: join(directory, 'locks') }), FileStockStore];
 
 @Module({
   imports: [DistributedLockModule.forRoot({ store, namespace }), ScheduleModule.forRoot()],

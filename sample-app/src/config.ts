@@ -1,13 +1,18 @@
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+
 /** What the samples read from their environment; all times are milliseconds. */
 export const config = {
   /** 0: any free port, told on stdout and to a parent process. */
   port: wholeNumber('PORT', 3000),
-  /** `redis://…`, or the path of a unix socket. Without it stock and locks live in this process, and serve it alone. */
+  /** `redis://…`, or the path of a unix socket. Stock and locks are there. */
   redisUrl: process.env.REDIS_URL?.replace(/^unix:\/\//, '') || undefined,
   /** `host:port` of nodes of a Redis Cluster, with commas between them. Stock and locks are there. */
   redisCluster: process.env.REDIS_CLUSTER ? process.env.REDIS_CLUSTER.split(',').map(nodeOf) : undefined,
   /** `postgres://…`. Stock and locks are there, and not in Redis. */
-  postgresUrl: process.env.POSTGRES_URL || undefined,
+  databaseUrl: process.env.DATABASE_URL || undefined,
+  /** Where stock and locks are if no server is named: the instances of one machine that name the same folder share them. */
+  directory: process.env.SHOP_DIRECTORY || join(tmpdir(), 'stock-shop'),
   /** Put before every key of a lock, and before every key in Redis. */
   namespace: process.env.SHOP_NAMESPACE ?? '',
   /** How long a sale takes, between looking at the shelf and writing down what is left. */

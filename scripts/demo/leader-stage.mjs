@@ -25,7 +25,7 @@ export class Stage {
 
   async open() {
     const { store, leftovers } = this;
-    this.redis = new Redis(store.url.replace(/^unix:\/\//, ''));
+    this.redis = new Redis(store.env.REDIS_URL.replace(/^unix:\/\//, ''));
     this.redis.on('error', () => undefined); // the commands tell
     leftovers.add(async () => this.redis.disconnect());
     for (const name of NAMES) await this.#launch(name, await freePort());
@@ -94,9 +94,8 @@ export class Stage {
   }
 
   async #launch(name, port) {
-    const { url, namespace } = this.store;
     const { keyTimeout, work } = this.options;
-    const opening = openInstance(port, { REDIS_URL: url, SHOP_NAMESPACE: namespace, KEY_TIMEOUT_MS: keyTimeout, JOB_MS: work });
+    const opening = openInstance(port, { ...this.store.env, KEY_TIMEOUT_MS: keyTimeout, JOB_MS: work });
     this.leftovers.add(() =>
       opening.then(
         (instance) => this.#end(instance),
@@ -126,7 +125,7 @@ export class Stage {
   }
 
   #ledger() {
-    return readLedger(this.redis, this.store.namespace);
+    return readLedger(this.redis, this.store.env.SHOP_NAMESPACE ?? '');
   }
 
   async #serverTime() {

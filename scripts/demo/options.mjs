@@ -2,18 +2,17 @@ import { parseArgs } from 'node:util';
 
 const NUMBERS = { requests: 1000, concurrency: 100, instances: 3, work: 5, skus: 4 };
 
-const STORES = ['redis', 'cluster', 'postgres', 'memory'];
+const STORES = ['redis', 'cluster', 'postgres', 'file'];
 
 const USAGE = `npm run demo -- [options]
-  --store <name>       ${STORES.slice(0, -1).join(', ')} or ${STORES.at(-1)}; or STORE in the environment. Default: redis, else memory.
-                       The servers are private to the run, unless REDIS_URL or POSTGRES_URL names one of yours
+  --store <name>       ${STORES.slice(0, -1).join(', ')} or ${STORES.at(-1)}; or STORE in the environment. Default: the server of REDIS_URL or of
+                       DATABASE_URL, else a redis-server on the PATH, private to the run, else files, which need no server
   --requests ${NUMBERS.requests}      for each version
   --concurrency ${NUMBERS.concurrency}    connections at once, spread over the instances
   --instances ${NUMBERS.instances}        processes
   --work ${NUMBERS.work}             milliseconds that a sale takes; one in twenty takes eight times as long
   --skus ${NUMBERS.skus}             things to sell, each with a lock of its own
   --stock <n>          units of all things together; half of the requests
-  --embedded           the same as --store memory
   --no-build           the library and the sample app are built`;
 
 /** Says what is wrong and ends the process, or what can be said if that is asked. */
@@ -28,7 +27,7 @@ export function readOptions(args) {
 
 function read(args) {
   const text = Object.fromEntries([...Object.keys(NUMBERS), 'stock', 'store'].map((name) => [name, { type: 'string' }]));
-  const flags = Object.fromEntries(['embedded', 'no-build', 'help'].map((name) => [name, { type: 'boolean', default: false }]));
+  const flags = Object.fromEntries(['no-build', 'help'].map((name) => [name, { type: 'boolean', default: false }]));
   const { values } = parseArgs({ args, options: { ...text, ...flags } });
   if (values.help) {
     console.log(USAGE);
@@ -37,7 +36,7 @@ function read(args) {
   const number = (name, fallback) => wholeNumber(name, values[name] ?? fallback);
   const options = Object.fromEntries(Object.entries(NUMBERS).map(([name, fallback]) => [name, number(name, fallback)]));
   const { requests, concurrency, skus, work } = options;
-  const store = values.embedded ? 'memory' : (values.store ?? process.env.STORE) || undefined;
+  const store = (values.store ?? process.env.STORE) || undefined;
   if (store !== undefined && !STORES.includes(store)) throw new Error(`--store (or STORE) is one of ${STORES.join(', ')}, not ${store}.`);
   const stock = number('stock', Math.floor(requests / 2));
   if (concurrency > requests) throw new Error('There cannot be more at once (--concurrency) than there are (--requests).');

@@ -1,30 +1,39 @@
 import { spawnSync } from 'node:child_process';
 import { randomUUID } from 'node:crypto';
-import { Redis } from 'ioredis';
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
 import { NotPossible } from './run.mjs';
 
 const ON_PATH = JSON.stringify({ kind: 'local', command: 'redis-server' });
+const isPostgres = (url) => /^postgres(ql)?:/.test(url ?? '');
 
-/** Yours where the environment names one, else a private one. Without a wish and without any Redis: memory. */
+/** `description`: says which store it is. `env`: what the sample app needs to find it. A server is yours where the environment names one, else private to the run. */
 export async function openStore({ store }, leftovers) {
-  const { REDIS_URL: url, POSTGRES_URL: postgresUrl } = process.env;
-  if (store === 'postgres') return postgresUrl ? yourPostgres(postgresUrl, leftovers) : ourPostgres(leftovers);
-  if (store === 'memory') return inMemory('');
-  if (store !== 'cluster' && url) return yours(url, leftovers);
-  const hasServer = spawnSync('redis-server', ['--version']).status === 0;
-  if (!hasServer && store === undefined) return inMemory(', as there is neither REDIS_URL nor a redis-server on the PATH');
-  if (!hasServer) throw missingServer(store);
-  return store === 'cluster' ? ourCluster(leftovers) : ours(leftovers);
+  const { REDIS_URL: redisUrl, DATABASE_URL: databaseUrl } = process.env;
+  if (store === 'file') return files('', leftovers);
+  if (store === 'postgres') return isPostgres(databaseUrl) ? yourPostgres(databaseUrl, leftovers) : ourPostgres(leftovers);
+  if (store === 'cluster') return ourCluster(leftovers);
+  if (redisUrl) return yourRedis(redisUrl, leftovers);
+  if (store === undefined && isPostgres(databaseUrl)) return yourPostgres(databaseUrl, leftovers);
+  if (store === 'redis' || hasServer()) return ourRedis(leftovers);
+  const seen = databaseUrl ? 'DATABASE_URL is none of Postgres, and there is' : 'there is';
+  return files(`, as ${seen} neither REDIS_URL nor a redis-server on the PATH`, leftovers);
 }
 
-function missingServer(store) {
-  return new NotPossible(`--store ${store} needs a redis-server on the PATH, and there is none. Install it${store === 'redis' ? ', or set REDIS_URL' : ''}:
+const hasServer = () => spawnSync('redis-server', ['--version']).status === 0;
+
+function needServer(store) {
+  if (hasServer()) return;
+  throw new NotPossible(`--store ${store} needs a redis-server on the PATH, and there is none. Install it${store === 'redis' ? ', or set REDIS_URL' : ''}:
   Debian, Ubuntu  apt-get install redis-server
   macOS           brew install redis`);
 }
 
-function inMemory(why) {
-  return { description: `Store: the memory of one process${why}.`, url: '', namespace: '', isShared: false };
+function files(why, leftovers) {
+  const folder = mkdtempSync(join(tmpdir(), 'stock-shop-'));
+  leftovers.add(async () => rmSync(folder, { recursive: true, force: true }));
+  return { description: `Store: files of this machine, in ${folder}${why}.`, env: { SHOP_DIRECTORY: folder } };
 }
 
 /** In a schema of its own, which goes at the end. */
@@ -40,12 +49,7 @@ async function yourPostgres(url, leftovers) {
   });
   const own = new URL(url);
   own.searchParams.set('options', `-csearch_path=${schema}`);
-  return {
-    description: `Store: the Postgres of POSTGRES_URL; its schema ${schema} goes at the end.`,
-    postgresUrl: own.href,
-    namespace: '',
-    isShared: true,
-  };
+  return { description: `Store: the Postgres of DATABASE_URL; its schema ${schema} goes at the end.`, env: { DATABASE_URL: own.href } };
 }
 
 async function ourPostgres(leftovers) {
@@ -53,10 +57,11 @@ async function ourPostgres(leftovers) {
   const starting = startPostgres({ durable: true });
   leftovers.add(async () => (await starting).stop());
   const server = await starting;
-  return { description: 'Store: a private Postgres of this run.', postgresUrl: server.url, namespace: '', isShared: true };
+  return { description: 'Store: a private Postgres of this run.', env: { DATABASE_URL: server.url } };
 }
 
-async function yours(url, leftovers) {
+async function yourRedis(url, leftovers) {
+  const { Redis } = await import('ioredis');
   const namespace = `demo-${randomUUID()}:`;
   const client = new Redis(url.replace(/^unix:\/\//, ''), { lazyConnect: true, retryStrategy: null });
   client.on('error', () => undefined); // the commands tell
@@ -67,26 +72,29 @@ async function yours(url, leftovers) {
     }
     await client.quit();
   });
-  return { description: `Store: the Redis of REDIS_URL; keys begin with ${namespace} and go at the end.`, url, namespace, isShared: true };
+  const description = `Store: the Redis of REDIS_URL; keys begin with ${namespace} and go at the end.`;
+  return { description, env: { REDIS_URL: url, SHOP_NAMESPACE: namespace } };
 }
 
 /** The servers end with this process, however it ends. */
 async function ourCluster(leftovers) {
+  needServer('cluster');
   process.env.TEST_REDIS_SERVER = ON_PATH;
   const { startCluster } = await import('../../test/support/redis-cluster.ts');
   const starting = startCluster({ masters: 3 });
   leftovers.add(async () => (await starting).stop());
   const { addresses } = await starting;
-  const clusterNodes = addresses.map(({ host, port }) => `${host}:${port}`).join(',');
-  const description = `Store: a private Redis Cluster of this run, whose three nodes are ${clusterNodes.replaceAll(',', ', ')}.`;
-  return { description, clusterNodes, namespace: '', isShared: true };
+  const nodes = addresses.map(({ host, port }) => `${host}:${port}`);
+  const description = `Store: a private Redis Cluster of this run, whose three nodes are ${nodes.join(', ')}.`;
+  return { description, env: { REDIS_CLUSTER: nodes.join(',') } };
 }
 
-async function ours(leftovers) {
+async function ourRedis(leftovers) {
+  needServer('redis');
   process.env.TEST_REDIS_SERVER = ON_PATH;
   const { startRedis } = await import('../../test/support/redis-server.ts');
   const starting = startRedis();
   leftovers.add(async () => (await starting).stop());
   const server = await starting;
-  return { description: 'Store: a private redis-server of this run.', url: server.path, namespace: '', isShared: true };
+  return { description: 'Store: a private redis-server of this run.', env: { REDIS_URL: server.path } };
 }

@@ -29,7 +29,7 @@ export function judge(rows, instances) {
   if (row('lock').errors > 0) problems.push(`lock: ${row('lock').errors} requests got no answer.`);
   if (row('none').oversold === 0) problems.push('none: did not oversell. Give more --concurrency or longer --work.');
   for (const version of ['local', 'naive']) {
-    if (version === 'local' && instances === 1) continue;
+    if (version === 'local' && instances === 1) continue; // one mutex is right for one process
     if (row(version).oversold === 0) console.error(`${version}: did not oversell this time. Give more --concurrency or longer --work.`);
   }
   return problems;

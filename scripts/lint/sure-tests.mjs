@@ -40,13 +40,14 @@ function isMeasured(context, node, seen = new Set()) {
       return type === 'FunctionName' && isMeasured(context, definition.body, seen);
     });
   }
-  if (node.type === 'MemberExpression') return isMeasured(context, node.object, seen) || (!node.computed && MEASURED.test(node.property.name));
+  if (node.type === 'MemberExpression')
+    return isMeasured(context, node.object, seen) || (!node.computed && MEASURED.test(node.property.name));
   const children = (context.sourceCode.visitorKeys[node.type] ?? []).flatMap((key) => node[key]);
   return children.some((child) => child && isMeasured(context, child, seen));
 }
 
 const upperBound = onRealTime((context) => ({
-  "CallExpression[callee.property.name=/^toBeLessThan(OrEqual)?$/]"(node) {
+  'CallExpression[callee.property.name=/^toBeLessThan(OrEqual)?$/]'(node) {
     let { object } = node.callee;
     if (object.type === 'MemberExpression') ({ object } = object); // expect(…).not
     if (object.type !== 'CallExpression') return;
@@ -55,15 +56,17 @@ const upperBound = onRealTime((context) => ({
   "Property[key.name='within'][value.type=/Literal|BinaryExpression|Identifier/]"(node) {
     if (node.parent.type === 'ObjectExpression') context.report({ node, messageId: 'within' });
   },
-  "CallExpression[callee.name=/^(it|test|beforeAll|beforeEach|afterAll|afterEach)$/]"(node) {
+  'CallExpression[callee.name=/^(it|test|beforeAll|beforeEach|afterAll|afterEach)$/]'(node) {
     const limit = numberOf(context, node.arguments.at(-1));
     if (node.arguments.length > 1 && limit < TEST_TIMEOUT) context.report({ node: node.arguments.at(-1), messageId: 'timeout' });
   },
 }));
 
 const sleep = onRealTime((context) => ({
-  "CallExpression[callee.name=/^(pause|sleep|delay|signalAfter|setTimeout|setInterval)$/]": (node) => context.report({ node, messageId: 'sleep' }),
-  "CallExpression[callee.object.name='AbortSignal'][callee.property.name='timeout']": (node) => context.report({ node, messageId: 'sleep' }),
+  'CallExpression[callee.name=/^(pause|sleep|delay|signalAfter|setTimeout|setInterval)$/]': (node) =>
+    context.report({ node, messageId: 'sleep' }),
+  "CallExpression[callee.object.name='AbortSignal'][callee.property.name='timeout']": (node) =>
+    context.report({ node, messageId: 'sleep' }),
   "ImportDeclaration[source.value='node:timers/promises']": (node) => context.report({ node, messageId: 'sleep' }),
 }));
 
@@ -99,7 +102,8 @@ export default {
       sleep: 'Wait for a fact by eventually(), or show that something does not happen by staysTrue(); or use virtual time.',
     }),
     'no-short-lease': rule(shortLease, {
-      short: 'On a real clock {{name}} is at least {{shortest}} ms: a busy machine outlasts less. Use virtual time, or add the file to the faults of test/tiers.json.',
+      short:
+        'On a real clock {{name}} is at least {{shortest}} ms: a busy machine outlasts less. Use virtual time, or add the file to the faults of test/tiers.json.',
     }),
   },
 };

@@ -1,4 +1,7 @@
+import { existsSync, mkdtempSync, readdirSync, rmSync, symlinkSync } from 'node:fs';
 import { connect } from 'node:net';
+import { tmpdir } from 'node:os';
+import { delimiter, join } from 'node:path';
 import { Client } from 'pg';
 import { eventually } from '../support/eventually.js';
 import { startRedis, type RedisServer } from '../support/redis-server.js';
@@ -13,6 +16,20 @@ function rowsOf(stdout: string): Record<string, Record<string, number>> {
   return Object.fromEntries(
     rows.map(([version, ...cells]) => [version, Object.fromEntries(cells.map((cell, i) => [names![i + 1], Number(cell)]))]),
   );
+}
+
+const folders: string[] = [];
+afterAll(() => folders.forEach((folder) => rmSync(folder, { recursive: true })));
+
+/** A PATH with the programs of ours, one left out. */
+function pathWithout(program: string): string {
+  const folder = mkdtempSync(join(tmpdir(), 'path-'));
+  folders.push(folder);
+  for (const from of process.env.PATH!.split(delimiter).filter((each) => existsSync(each))) {
+    for (const name of readdirSync(from))
+      if (name !== program && !existsSync(join(folder, name))) symlinkSync(join(from, name), join(folder, name));
+  }
+  return folder;
 }
 
 /** Of the nodes of the Cluster that it says to use. */
@@ -61,10 +78,10 @@ describe('the demo', () => {
 
   it('shows the same on a Postgres of yours, and leaves no schema', async () => {
     const { url, connection } = await sharedPostgres();
-    const env = { STORE: 'postgres', POSTGRES_URL: url };
+    const env = { REDIS_URL: '', DATABASE_URL: url };
     const run = startDemo('demo.mjs', '--requests 120 --concurrency 60 --instances 2 --work 10 --skus 2', env);
     expect({ code: await run.ended, stderr: run.stderr }).toMatchObject({ code: 0 });
-    expect(run.stdout).toContain('Store: the Postgres of POSTGRES_URL');
+    expect(run.stdout).toContain('Store: the Postgres of DATABASE_URL');
     const { none, lock } = rowsOf(run.stdout);
     expect(lock).toMatchObject(exact);
     expect(none!.oversold).toBeGreaterThan(0);
@@ -111,22 +128,28 @@ describe('the demo', () => {
   it('says which stores there are', async () => {
     const run = startDemo('demo.mjs', '--store mongo');
     expect(await run.ended).toBe(1);
-    expect(run.stderr).toMatch(/^--store \(or STORE\) is one of redis, cluster, postgres, memory, not mongo\.$/m);
+    expect(run.stderr).toMatch(/^--store \(or STORE\) is one of redis, cluster, postgres, file, not mongo\.$/m);
   });
 
-  it('shows without Redis what one process can, and says what it cannot', async () => {
-    const run = startDemo('demo.mjs', '--embedded --requests 120 --concurrency 30 --skus 2');
+  it('shows in files and without any server that all but the lock oversell, and says why it uses files', async () => {
+    const run = startDemo('demo.mjs', '--requests 240 --concurrency 60 --instances 3 --work 10 --skus 2', {
+      REDIS_URL: '',
+      DATABASE_URL: '',
+      PATH: pathWithout('redis-server'),
+    });
     expect({ code: await run.ended, stderr: run.stderr }).toMatchObject({ code: 0 });
-    expect(run.stdout).toContain('Store: the memory of one process');
-    expect(run.stdout).toContain('right with one instance only');
+    const [, folder] = /^Store: files of this machine, in (.+), as there is neither REDIS_URL nor a redis-server on the PATH\.$/m.exec(
+      run.stdout,
+    )!;
+    expect(existsSync(folder!)).toBe(false);
     const { none, local, lock } = rowsOf(run.stdout);
-    expect(lock).toMatchObject(exact);
-    expect(local).toMatchObject(exact);
+    expect(lock).toMatchObject({ requests: 240, errors: 0, sold: 120, left: 0, oversold: 0 });
     expect(none!.oversold).toBeGreaterThan(0);
+    expect(local!.oversold).toBeGreaterThan(0);
   });
 
   it('ends with 1 when going without a lock does no harm, as it then shows nothing', async () => {
-    const run = startDemo('demo.mjs', '--embedded --requests 10 --concurrency 1 --skus 1');
+    const run = startDemo('demo.mjs', '--store file --requests 10 --concurrency 1 --skus 1');
     expect(await run.ended).toBe(1);
     expect(run.stderr).toContain('none: did not oversell');
   });

@@ -33,7 +33,7 @@ export async function openShop(env: Record<string, string | number> = {}): Promi
     command: process.execPath,
     args: ['sample-app/dist/main.js'],
     folder: guardedFolder('shop'),
-    env: { REDIS_URL: '', REDIS_CLUSTER: '', POSTGRES_URL: '', PORT: '0', NODE_ENV: 'production', ...asText(env) },
+    env: { REDIS_URL: '', REDIS_CLUSTER: '', DATABASE_URL: '', PORT: '0', NODE_ENV: 'production', ...asText(env) },
     onMessage: (message) => ({ port } = message as { port: number }),
   });
   let log: string | undefined;

@@ -3,7 +3,10 @@ import type { INestApplication } from '@nestjs/common';
 import { Test } from '@nestjs/testing';
 import { DistributedLockTestingModule, LockProbe } from 'nestjs-distributed-lock/testing';
 import { lockMatchers } from 'nestjs-distributed-lock/testing/jest';
+import { mkdtempSync, rmSync } from 'node:fs';
 import type { AddressInfo } from 'node:net';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
 import { eventually } from '../support/eventually.js';
 
 expect.extend(lockMatchers);
@@ -13,25 +16,30 @@ const CUSTOMERS = 40;
 let app: INestApplication;
 let locks: LockProbe;
 let url: string;
+let directory: string;
 
 beforeAll(async () => {
   // Nobody listens there. The app reads it when it is loaded.
   process.env.REDIS_URL = 'redis://127.0.0.1:1';
+  process.env.SHOP_DIRECTORY = directory = mkdtempSync(join(tmpdir(), 'shop-'));
   process.env.SHOP_NAMESPACE = 'sample:';
   process.env.STOCKTAKE_SECONDS = '1';
   const { AppModule } = await import('../../sample-app/src/app.module.js');
   const { StockStore } = await import('../../sample-app/src/stock/stock.store.js');
-  const { MemoryStockStore } = await import('../../sample-app/src/stock/memory-stock.store.js');
+  const { FileStockStore } = await import('../../sample-app/src/stock/file-stock.store.js');
   const builder = Test.createTestingModule({ imports: [AppModule] })
     .overrideProvider(StockStore)
-    .useClass(MemoryStockStore);
+    .useClass(FileStockStore);
   const module = await DistributedLockTestingModule.replace(builder).compile();
   app = module.createNestApplication();
   await app.listen(0);
   locks = app.get(LockProbe);
   url = `http://127.0.0.1:${(app.getHttpServer() as { address(): AddressInfo }).address().port}`;
 });
-afterAll(() => app.close());
+afterAll(async () => {
+  await app.close();
+  rmSync(directory, { recursive: true });
+});
 
 const sell = async (version: string) =>
   fetch(`${url}/stock/${version}/reduce`, {

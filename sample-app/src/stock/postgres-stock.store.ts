@@ -11,7 +11,7 @@ const TABLES = `
 /** The stock that all instances of the shop share, in the database that has the locks, too. */
 @Injectable()
 export class PostgresStockStore extends StockStore implements OnModuleInit, OnApplicationShutdown {
-  private readonly pool = new Pool({ connectionString: config.postgresUrl, max: 20 });
+  private readonly pool = new Pool({ connectionString: config.databaseUrl, max: 20 });
 
   async onModuleInit(): Promise<void> {
     // Two instances that create a table at the same time would fail.
