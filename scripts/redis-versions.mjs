@@ -10,7 +10,7 @@ import { existsSync, mkdirSync, readFileSync, rmSync, symlinkSync } from 'node:f
 import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { DebianRelease, wrapperOf } from './debian-packages.mjs';
-import { ensureService } from './services.mjs';
+import { ensureServices } from './services.mjs';
 
 /** From the release on that has Redis 7.0. */
 const SUITES = ['bookworm', 'bookworm-backports', 'trixie', 'trixie-backports', 'sid', 'experimental'];
@@ -86,7 +86,7 @@ async function findServers() {
       }
     });
   }
-  const own = await ensureService('redis-server');
+  const own = ensureServices(['redis-server'])['redis-server'];
   if (own.kind === 'local') add('this machine', own.command);
   const inOrder = [...found.values()].sort((a, b) => a.name.localeCompare(b.name, 'en', { numeric: true }));
   return { servers: inOrder, missing };

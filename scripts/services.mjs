@@ -1,4 +1,4 @@
-// Finds the real servers that the tests need. Where there is none, and it may (root on Debian or Ubuntu), it says so and installs a package that has the program, without a started service.
+// Finds the real servers that the tests need. Those that are missing are installed where that is possible (as root on Debian or Ubuntu), without a started service.
 import { spawnSync } from 'node:child_process';
 import {
   accessSync,
@@ -27,7 +27,6 @@ import { fileURLToPath } from 'node:url';
  * @property {string[]} [beside] programs that must be in the same folder
  * @property {string[]} [folders] where it may be besides the PATH; a `*` stands for any name, the last of them is taken first
  * @property {string[]} [without] files of the package that are not unpacked, because they start it
- * @property {(apt: Function) => void} [install] in place of `apt-get install`
  */
 
 /** @type {Record<string, Service>} */
@@ -47,7 +46,6 @@ const services = {
     brew: 'postgresql@17',
     beside: ['initdb', 'pg_basebackup'],
     folders: ['/usr/lib/postgresql/*/bin', '/usr/pgsql-*/bin', '/opt/homebrew/opt/postgresql*/bin', '/usr/local/opt/postgresql*/bin'],
-    install: withoutCluster,
   },
   mariadbd: { apt: 'mariadb-server-core', package: 'mariadb-server', brew: 'mariadb', folders: ['/usr/libexec'] },
   pgbouncer: {
@@ -68,33 +66,36 @@ export const serversOf = {
   quorum: ['redis-server', 'postgres'],
 };
 
+/** @typedef {{ kind: 'local', command: string } | { kind: 'docker', image: string } | { kind: 'missing', message: string }} Launch how to launch a server */
+
 /**
- * @param {keyof typeof services} name
- * @returns {Promise<{ kind: 'local', command: string } | { kind: 'docker', image: string }>} how to launch it
+ * Looks for each of these servers. What is missing is installed where that is possible, unless TEST_INSTALL is `no`.
+ *
+ * @param {(keyof typeof services)[]} names
+ * @returns {Record<string, Launch>}
  */
-export async function ensureService(name) {
-  const service = services[name];
-  if (!service) throw new Error(`Unknown service '${name}'. Known: ${Object.keys(services).join(', ')}`);
-  const chosen = service.variable && process.env[service.variable];
-  if (chosen) return { kind: 'local', command: chosen };
-  const found = findService(name, service);
-  if (found) return { kind: 'local', command: found };
-  const trouble = [];
-  if (canApt()) {
-    console.error(`There is no ${name} on this machine. Installing the package ${service.apt}, which has it; no service is started ...`);
-    installWithApt(service, trouble);
-    const installed = findService(name, service);
-    if (installed) return { kind: 'local', command: installed };
-  }
-  if (service.image && canDocker()) return { kind: 'docker', image: service.image };
-  throw new Error(howToInstall(name, service, trouble));
+export function ensureServices(names) {
+  const find = (name) => findService(name, services[name]);
+  const missing = names.filter((name) => !find(name));
+  const isAllowed = process.env.TEST_INSTALL !== 'no';
+  const trouble = missing.length > 0 && isAllowed && canApt() ? installWithApt(missing) : [];
+  return Object.fromEntries(names.map((name) => [name, find(name) ?? elsewhere(name, isAllowed, trouble)]));
 }
 
-function findService(name, { program, beside = [], folders = [] }) {
+function elsewhere(name, isAllowed, trouble) {
+  const { image } = services[name];
+  if (image && isAllowed && canDocker()) return { kind: 'docker', image };
+  return { kind: 'missing', message: howToInstall(name, services[name], trouble) };
+}
+
+/** @returns {Launch | undefined} */
+function findService(name, { variable, program, beside = [], folders = [] }) {
+  const chosen = variable && process.env[variable];
+  if (chosen) return { kind: 'local', command: chosen };
   const found = findCommand(name, folders) ?? (program && namedAs(name, program));
-  if (!found || beside.length === 0) return found;
-  const real = realpathSync(found);
-  return beside.every((other) => isExecutable(join(dirname(real), other))) ? real : undefined;
+  if (!found) return undefined;
+  const command = beside.length === 0 ? found : realpathSync(found);
+  return beside.every((other) => isExecutable(join(dirname(command), other))) ? { kind: 'local', command } : undefined;
 }
 
 function findCommand(name, more = []) {
@@ -155,7 +156,14 @@ function answers(command, args) {
   return spawnSync(command, args, { stdio: 'ignore', timeout: 20_000 }).status === 0;
 }
 
-function installWithApt(service, trouble) {
+/** Says first what it does. @returns {string[]} what went wrong */
+function installWithApt(names) {
+  const packages = names.map((name) => services[name].apt);
+  console.error(
+    `Installing Debian's ${packages.join(', ')}, as the tests start ${names.join(', ')} of their own; no service is started. ` +
+      'To do without: npm test -- --no-install (suites that need a missing server then fail).',
+  );
+  const trouble = [];
   // Where the package lists cannot be had, those of before may do.
   const apt = (...args) => {
     const run = spawnSync('apt-get', ['-o', 'DPkg::Lock::Timeout=120', ...args], {
@@ -165,15 +173,16 @@ function installWithApt(service, trouble) {
     });
     if (run.status !== 0) trouble.push(`apt-get failed: ${run.error?.message ?? `${run.stdout}\n${run.stderr}`.trim()}`);
   };
-  const leftOut = (service.without ?? []).flatMap((file) => ['-o', `DPkg::Options::=--path-exclude=${file}`]);
-  const install = (...names) => apt(...leftOut, 'install', '-y', '--no-install-recommends', ...names);
+  const leftOut = names.flatMap((name) => services[name].without ?? []).flatMap((file) => ['-o', `DPkg::Options::=--path-exclude=${file}`]);
+  const install = (...these) => apt(...leftOut, 'install', '-y', '--no-install-recommends', ...these);
   apt('update');
-  if (service.install) service.install(install);
-  else install(service.apt);
+  if (names.includes('postgres')) withoutCluster(install, packages);
+  else install(...packages);
+  return trouble;
 }
 
 /** Debian makes a database cluster of each new version of PostgreSQL, and starts it, unless this file forbids that. */
-function withoutCluster(install) {
+function withoutCluster(install, packages) {
   const config = '/etc/postgresql-common/createcluster.conf';
   const aside = `${config}.aside`;
   install('postgresql-common');
@@ -181,7 +190,7 @@ function withoutCluster(install) {
   copyFileSync(config, aside);
   try {
     appendFileSync(config, '\ncreate_main_cluster = false\n');
-    install('postgresql');
+    install(...packages);
   } finally {
     renameSync(aside, config);
   }

@@ -6,7 +6,7 @@ import { createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { Redis } from 'ioredis';
-import { ensureService } from '../../scripts/services.mjs';
+import { ensureServices } from '../../scripts/services.mjs';
 
 /** What the benchmark itself asks. */
 const OWN = /^(config|info|flushall|exists|dbsize|ping|client|hello|command|script)\b/;
@@ -21,7 +21,7 @@ export async function freePort() {
 }
 
 export async function startRedis() {
-  const service = await ensureService('redis-server');
+  const service = ensureServices(['redis-server'])['redis-server'];
   if (service.kind !== 'local') throw new Error('The benchmarks need a redis-server on this machine: a container adds its network.');
   const folder = mkdtempSync(join(tmpdir(), 'bench-'));
   const port = await freePort();

@@ -34,7 +34,7 @@ function variableOf(service: Service): string {
 }
 
 async function find(service: Service): Promise<string> {
-  const script = `import('./scripts/services.mjs').then(async (s) => console.log(JSON.stringify(await s.ensureService('${service}'))))`;
+  const script = `import('./scripts/services.mjs').then((s) => console.log(JSON.stringify(s.ensureServices(['${service}'])['${service}'])))`;
   const { stdout } = await run(process.execPath, ['-e', script]);
   return stdout;
 }
