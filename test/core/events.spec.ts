@@ -1,9 +1,13 @@
+import '../support/virtual-time.js';
+import { Locks, StoreError, type Lease, type LockEvents, type LockLogger } from 'nestjs-distributed-lock/core';
+import { memoryStore } from 'nestjs-distributed-lock/memory';
 import { LockEventEmitter } from '../../lib/core/model/events.js';
-import type { LockLogger } from '../../lib/core/model/lock-log.js';
-import { LockTimeoutError } from '../../lib/core/model/errors.js';
+import { eventually } from '../support/eventually.js';
+import { pause } from '../support/time.js';
 
 const event = { key: 'k', kind: 'mutex', label: undefined } as const;
 const released = { ...event, owner: 'o', fencingToken: 1, held: 1, limited: false };
+const lost = { ...event, owner: 'o', held: 1, reason: 'taken', limited: false, afterRelease: false, error: undefined as never } as const;
 
 describe('listeners', () => {
   it('hear what they listen to, in order, until they stop', () => {
@@ -21,8 +25,7 @@ describe('listeners', () => {
   it('are known to be there for as long as one of them listens', () => {
     const events = new LockEventEmitter(false);
     const stops = [events.on('lost', jest.fn()), events.on('lost', jest.fn())];
-    expect(events.isHeard('lost')).toBe(true);
-    expect(events.isHeard('released')).toBe(false);
+    expect([events.isHeard('lost'), events.isHeard('released')]).toEqual([true, false]);
     stops[0]!();
     expect(events.isHeard('lost')).toBe(true);
     for (const stop of stops) stop();
@@ -32,109 +35,218 @@ describe('listeners', () => {
     expect(events.isHeard('lost')).toBe(true);
   });
 
-  it('that throw are logged, and the others hear all the same', () => {
+  const fault = new Error('A fault of the listener.');
+  it.each<[string, () => unknown]>([
+    [
+      'throw',
+      () => {
+        throw fault;
+      },
+    ],
+    ['reject', () => Promise.reject(fault)],
+  ])('that %s are logged, and the others hear all the same', async (_how, fail) => {
     const logger = { warn: jest.fn(), error: jest.fn() };
     const events = new LockEventEmitter(logger);
     const heard = jest.fn();
-    events.on('released', () => {
-      throw new Error('A fault of the listener.');
-    });
+    events.on('released', fail as () => void);
     events.on('released', heard);
     events.emit('released', released);
-    expect(heard).toHaveBeenCalledWith(released);
-    expect(logger.error).toHaveBeenCalledTimes(1);
-    expect(logger.error.mock.calls[0]).toEqual([expect.stringMatching(/"released".*A fault of the listener/)]);
-  });
-
-  it.each([undefined, null, Object.create(null), Symbol('fault')])('may throw anything, such as %p', (fault) => {
-    const events = new LockEventEmitter({ warn: jest.fn(), error: jest.fn() });
-    events.on('timeout', () => {
-      throw fault;
-    });
-    expect(() =>
-      events.emit('timeout', { ...event, waited: 1, attempts: 1, holder: undefined, holderLabel: undefined, waitTimeout: 1 }),
-    ).not.toThrow();
-  });
-
-  it('that reject are logged too', async () => {
-    const logger = { warn: jest.fn(), error: jest.fn() };
-    const events = new LockEventEmitter(logger);
-    events.on('released', () => Promise.reject(new Error('A fault of the listener.')));
-    events.emit('released', released);
     await new Promise(setImmediate);
+    expect(heard).toHaveBeenCalledWith(released);
     expect(logger.error.mock.calls).toEqual([[expect.stringMatching(/"released".*A fault of the listener/)]]);
   });
 
-  it('may be one function twice, of which one stops', () => {
-    const events = new LockEventEmitter(false);
-    const heard = jest.fn();
-    const stop = events.on('released', heard);
-    events.on('released', heard);
-    events.emit('released', released);
-    stop();
-    stop();
-    events.emit('released', released);
-    expect(heard).toHaveBeenCalledTimes(3);
+  it.each([undefined, null, Object.create(null), Symbol('fault')])('may throw anything, such as %p', (thrown) => {
+    const events = new LockEventEmitter({ warn: jest.fn(), error: jest.fn() });
+    events.on('released', () => {
+      throw thrown;
+    });
+    expect(() => events.emit('released', released)).not.toThrow();
   });
 
-  it('may be many, without a warning of a leak', async () => {
+  it('may be one function many times, of which one stops, without a warning of a leak', async () => {
     const warnings = jest.fn();
     process.on('warning', warnings);
     const events = new LockEventEmitter(false);
     const heard = jest.fn();
-    for (let index = 0; index < 50; index++) events.on('acquired', heard);
-    events.emit('acquired', { ...event, owner: 'o', fencingToken: 1, waited: 0, attempts: 1, via: 'free' });
-    expect(heard).toHaveBeenCalledTimes(50);
+    const stops = Array.from({ length: 50 }, () => events.on('released', heard));
+    stops[0]!();
+    stops[0]!();
+    events.emit('released', released);
     await new Promise(setImmediate);
     process.off('warning', warnings);
-    expect(warnings).not.toHaveBeenCalled();
+    expect([heard.mock.calls.length, warnings.mock.calls]).toEqual([49, []]);
   });
 });
 
 describe('a logger', () => {
-  it('need not exist', () => {
-    const events = new LockEventEmitter(false);
-    expect(() => (events.warn('w'), events.debug('d'))).not.toThrow();
-  });
-
-  it('need not have debug', () => {
-    const logger: LockLogger = { warn: jest.fn(), error: jest.fn() };
-    const events = new LockEventEmitter(logger);
-    events.debug('d');
-    events.warn('w');
-    expect(logger.warn).toHaveBeenCalledWith('w');
-  });
-
-  it('keeps its this', () => {
-    const logger = {
-      lines: [] as string[],
-      warn(message: string) {
+  it('need not exist, nor have debug, and keeps its this', () => {
+    const nobody = new LockEventEmitter(false);
+    expect(() => (nobody.warn('w'), nobody.debug('d'))).not.toThrow();
+    const logger: LockLogger & { lines: string[] } = {
+      lines: [],
+      warn(message) {
         this.lines.push(message);
       },
       error: () => undefined,
     };
-    new LockEventEmitter(logger).warn('w');
+    const events = new LockEventEmitter(logger);
+    events.debug('d');
+    events.warn('w');
     expect(logger.lines).toEqual(['w']);
   });
 
-  it('that throws is not heard of', () => {
+  it('may throw, and nobody notices', () => {
     const fail = () => {
-      throw new LockTimeoutError('A fault of the logger.');
+      throw new Error('A fault of the logger.');
     };
     const events = new LockEventEmitter({ warn: fail, error: fail, debug: fail });
     events.on('lost', fail);
-    expect(() => {
-      events.warn('w');
-      events.debug('d');
-      events.emit('lost', {
-        ...event,
-        owner: 'o',
-        held: 1,
-        reason: 'taken',
-        limited: false,
-        afterRelease: false,
-        error: undefined as never,
-      });
-    }).not.toThrow();
+    expect(() => (events.warn('w'), events.debug('d'), events.emit('lost', lost))).not.toThrow();
+  });
+});
+
+const NAMES = ['acquired', 'waiting', 'released', 'passedOn', 'timeout', 'skipped', 'aborted', 'renewed', 'lost'] as const;
+
+function open(store = memoryStore()) {
+  const locks = new Locks(store, { logger: false });
+  const seen: { event: keyof LockEvents; payload: LockEvents[keyof LockEvents] }[] = [];
+  const stops = NAMES.map((name) => locks.on(name, (payload) => void seen.push({ event: name, payload })));
+  const of = <E extends keyof LockEvents>(wanted: E) =>
+    seen.filter((each) => each.event === wanted).map(({ payload }) => payload as LockEvents[E]);
+  return { store, locks, stops, of, names: () => seen.map((each) => each.event) };
+}
+
+describe('events of Locks', () => {
+  it('name the caller and the kind of lock', async () => {
+    const { locks, of } = open();
+    const { read, write } = locks.readWriteLock('price');
+    await locks.using('key', () => 5, { label: 'Stock.buy' });
+    await read.using(() => 5, { label: 'Stock.look' });
+    await write.using(() => 5);
+    await locks.semaphore('press', { permits: 2 }).using(() => 5);
+    expect(of('released').map(({ key, kind, label }) => [key, kind, label])).toEqual([
+      ['key', 'mutex', 'Stock.buy'],
+      ['price', 'read', 'Stock.look'],
+      ['price', 'write', undefined],
+      ['press', 'semaphore', undefined],
+    ]);
+  });
+
+  it('say how a key was acquired, and who passed it on to which owner', async () => {
+    const { locks, of, store } = open();
+    const first = await locks.acquire('key');
+    const [second, third] = ['second', 'third'].map((label) => locks.acquire('key', { label, waitTimeout: 5000 }));
+    // The first one came when nobody waited: its release is a request, which reserves the turns of the others.
+    await first.release();
+    await (await second!).release();
+    const { owner } = await third!;
+    expect(of('passedOn')).toEqual([{ key: 'key', kind: 'mutex', label: 'second', owner, to: 'third' }]);
+    await (await third!).release();
+    const other = await new Locks(store, { logger: false }).acquire('key');
+    const last = locks.acquire('key', { waitTimeout: 5000 });
+    await eventually(() => of('waiting').length === 3);
+    await other.release();
+    await (await last).release();
+    expect(of('acquired').map(({ via }) => via)).toEqual(['free', 'store', 'handover', 'store']);
+  });
+
+  it('name the holder at a timeout, and report a skip', async () => {
+    const { locks, of } = open();
+    const { owner } = await locks.acquire('key', { label: 'Jobs.clean' });
+    const skipping = { waitTimeout: 0, onTimeout: 'skip', label: 'Jobs.report' } as const;
+    expect(await locks.using('key', () => 5, skipping)).toBeUndefined();
+    expect(await locks.tryAcquire('key')).toBeNull();
+    const waited = expect.any(Number) as number;
+    const timeout = { key: 'key', kind: 'mutex', waited, attempts: 1, holder: owner, holderLabel: 'Jobs.clean', waitTimeout: 0 };
+    expect(of('timeout')).toEqual(['Jobs.report', undefined].map((label) => ({ ...timeout, label })));
+    expect(of('skipped')).toEqual([{ key: 'key', kind: 'mutex', label: 'Jobs.report', waited }]);
+  });
+
+  it('report waits that were called off', async () => {
+    const { locks, of } = open();
+    const holder = await locks.acquire('key');
+    const caller = new AbortController();
+    const waits = [{ signal: caller.signal }, {}].map((more) =>
+      locks.acquire('key', { waitTimeout: 5000, ...more }).catch((error: unknown) => error),
+    );
+    await eventually(() => of('waiting').length === 2);
+    caller.abort();
+    await waits[0];
+    locks.stopWaiting();
+    await waits[1];
+    expect(of('aborted').map(({ reason }) => reason)).toEqual(['signal', 'shutdown']);
+    await holder.release();
+  });
+
+  it('report renewals, and how much of the lease was left', async () => {
+    const { locks, of } = open();
+    const lease = await locks.acquire('key', { keyTimeout: 300 });
+    await eventually(() => of('renewed').length >= 2);
+    for (const { margin } of of('renewed')) {
+      expect(margin).toBeGreaterThan(0);
+      expect(margin).toBeLessThan(0.7);
+    }
+    await lease.release();
+  });
+
+  it('say why a lease was lost', async () => {
+    const { locks, of, store } = open();
+    const stolen = await locks.acquire('stolen', { keyTimeout: 300, label: 'Stock.buy' });
+    await store.mutex.release({ key: 'stolen', owner: stolen.owner, keepFor: 0 });
+    await locks.acquire('fixed', { keyTimeout: 100, renew: false });
+    await eventually(() => of('lost').length === 2);
+    const losses = of('lost').map(({ key, reason, label, held }) => [key, reason, label, held > 50]);
+    expect(losses.sort()).toEqual([
+      ['fixed', 'expired', undefined, true],
+      ['stolen', 'taken', 'Stock.buy', true],
+    ]);
+  });
+
+  it('make a gauge that never drifts: through hand-overs, losses, re-entrant calls, timeouts and close()', async () => {
+    const { locks: one, store } = open();
+    const all = [one, open(store).locks];
+    let held = 0;
+    let most = 0;
+    for (const locks of all) {
+      locks.on('acquired', () => void (most = Math.max(most, ++held)));
+      locks.on('released', () => void held--);
+      locks.on('lost', ({ afterRelease }) => void (held -= afterRelease ? 0 : 1));
+    }
+    const call = async (index: number) => {
+      const locks = all[index % 2]!;
+      const body = async ({ key, owner }: Lease) => {
+        if (index % 7 === 0) await store.mutex.release({ key, owner, keepFor: 0 });
+        if (index % 5 === 0) await locks.using(key, () => pause(1));
+        if (index % 3 === 0) await pause(2);
+      };
+      await locks
+        .using(`key ${index % 4}`, body, { keyTimeout: 60, waitTimeout: index % 11 === 0 ? 3 : 5000, retryInterval: 10 })
+        .catch(() => undefined);
+    };
+    await Promise.all(Array.from({ length: 400 }, (_, index) => call(index)));
+    await all[0]!.acquire('bare');
+    await Promise.all(all.map((locks) => locks.close()));
+    expect(most).toBeGreaterThan(1);
+    expect(held).toBe(0);
+  });
+
+  it('balance a lease whose release got no answer', async () => {
+    const store = memoryStore();
+    const release = store.mutex.release.bind(store.mutex);
+    let isAway = true;
+    store.mutex.release = (request) => (isAway ? Promise.reject(new StoreError('away', { transient: true })) : release(request));
+    const { locks, names } = open(store);
+    expect(await locks.using('key', () => 5)).toBe(5);
+    isAway = false;
+    await locks.close();
+    expect(names()).toEqual(['acquired', 'released']);
+  });
+
+  it('have no payload built for listeners that have left', () => {
+    const { locks, stops } = open();
+    for (const stop of stops) stop();
+    const { events } = (locks as unknown as { runtime: { events: { isAnyHeard: boolean } } }).runtime;
+    expect(events.isAnyHeard).toBe(false);
   });
 });

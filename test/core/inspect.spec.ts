@@ -1,14 +1,36 @@
-import { Locks, UnsupportedPrimitiveError, type Bus } from 'nestjs-distributed-lock/core';
+import '../support/virtual-time.js';
+import { Locks, StoreError, UnsupportedPrimitiveError, type Bus, type LockStore, type LocksOptions } from 'nestjs-distributed-lock/core';
 import { memoryStore } from 'nestjs-distributed-lock/memory';
 import { gate } from '../contract/gate.js';
-import { pause } from '../support/time.js';
+import { firstTurnAfterStandingStill, pause } from '../support/time.js';
 
-describe('a store without inspection', () => {
-  const store = { ...memoryStore(), inspector: undefined, bus: undefined };
-  const locks = new Locks(store, { logger: false, visible: true });
-  afterAll(() => locks.close());
+const opened: Locks[] = [];
+afterEach(() => Promise.all(opened.splice(0).map((locks) => locks.close())));
 
-  it('is refused by a typed error, and locks all the same', async () => {
+function open(store: LockStore = memoryStore(), options: LocksOptions = {}): Locks {
+  const locks = new Locks(store, { logger: false, shutdownTimeout: 0, ...options });
+  opened.push(locks);
+  return locks;
+}
+
+/** A memory store with other answers. */
+function storeWith(verbs: Partial<LockStore['mutex']>): LockStore {
+  const store = memoryStore();
+  return { ...store, mutex: Object.assign(Object.create(store.mutex) as LockStore['mutex'], verbs) };
+}
+
+/** Work under way, which ends when its signal aborts. */
+async function stuckWork(locks: Locks): Promise<{ work: Promise<unknown> }> {
+  const begun = gate();
+  const body = ({ signal }: { signal: AbortSignal }) => (begun.open(), new Promise((end) => signal.addEventListener('abort', end)));
+  const work = locks.using('key', body, { label: 'Work' });
+  await begun.passed;
+  return { work };
+}
+
+describe('the questions of an operator', () => {
+  it('are refused by a typed error where the store has no inspection, which locks all the same', async () => {
+    const locks = open({ ...memoryStore(), inspector: undefined, bus: undefined }, { visible: true });
     for (const call of [
       () => locks.inspect('key'),
       () => locks.list()[Symbol.asyncIterator]().next(),
@@ -18,32 +40,21 @@ describe('a store without inspection', () => {
     }
     expect(await locks.using('key', () => 'done')).toBe('done');
   });
-});
 
-describe('a store without a bus', () => {
-  const locks = new Locks({ ...memoryStore(), bus: undefined }, { logger: false });
-  afterAll(() => locks.close());
-
-  it('shows what it knows and what this process tells, and asks a holder of this process', async () => {
-    const begun = gate();
-    const work = locks.using('key', ({ signal }) => (begun.open(), new Promise((resolve) => signal.addEventListener('abort', resolve))), {
-      label: 'Work',
-    });
-    await begun.passed;
+  it('are answered for this process where the store has no bus, and a holder of this process can be asked for its key', async () => {
+    const locks = open({ ...memoryStore(), bus: undefined });
+    const { work } = await stuckWork(locks);
     expect((await locks.inspect('key')).holders).toMatchObject([{ told: { label: 'Work' } }]);
     expect(await locks.forceRelease('key', { reason: 'stuck' })).toMatchObject({ outcome: 'gave back' });
     await work;
   });
 });
 
-describe('a key that is asked back', () => {
-  const store = memoryStore();
-  const [locks, others] = [new Locks(store, { logger: false }), new Locks(store, { logger: false })];
-  afterAll(() => Promise.all([locks.close(), others.close()]));
-
-  it('is renewed until its work has ended', async () => {
-    const begun = gate();
-    const end = gate();
+describe('forceRelease', () => {
+  it('of a key that is held lets its lease be renewed until its work has ended', async () => {
+    const store = memoryStore();
+    const [locks, others] = [open(store), open(store)];
+    const [begun, end] = [gate(), gate()];
     const work = locks.using('key', async () => (begun.open(), end.passed), { keyTimeout: 500 });
     await begun.passed;
     const reply = others.forceRelease('key', { reason: 'stuck', grace: 60_000 });
@@ -56,34 +67,77 @@ describe('a key that is asked back', () => {
     await work;
     expect([await next, (await reply).outcome]).toEqual([true, 'gave back']);
   });
-});
 
-describe('forceRelease', () => {
   it('asks again until the holder has heard it', async () => {
     const store = memoryStore();
     const real = store.bus!;
     let lost = 0;
     const publish: Bus['publish'] = (topic, text) => (topic === 'revoke' && lost++ < 2 ? Promise.resolve(1) : real.publish(topic, text));
     const bus = Object.assign(Object.create(real) as Bus, { publish });
-    const [locks, others] = [store, { ...store, bus }].map((each) => new Locks(each, { logger: false })) as [Locks, Locks];
-    const begun = gate();
-    const work = locks.using('key', ({ signal }) => (begun.open(), new Promise((end) => signal.addEventListener('abort', end))));
-    await begun.passed;
+    const [locks, others] = [open(store), open({ ...store, bus })];
+    const { work } = await stuckWork(locks);
     expect(await others.forceRelease('key', { reason: 'stuck' })).toMatchObject({ outcome: 'gave back' });
     await work;
     expect(lost).toBeGreaterThan(2);
-    await Promise.all([locks.close(), others.close()]);
   });
 
   it('keeps keys out of the log where they may not be in it', async () => {
     const lines: string[] = [];
     const warn = (line: string) => void lines.push(line);
-    const locks = new Locks(memoryStore(), { logger: { warn, error: warn }, logKeys: 'none' });
+    const locks = open(memoryStore(), { logger: { warn, error: warn }, logKeys: 'none' });
     const lease = await locks.acquire('customer:4711', { label: 'Shop.sell' });
     await locks.forceRelease('customer:4711', { reason: 'stuck', by: 'jane', grace: 0 });
     expect(await lease.release()).toBe(false);
     expect(lines).toContainEqual('a key is taken from Shop.sell by jane: stuck');
     expect(lines.join()).not.toContain('4711');
-    await locks.close();
+  });
+});
+
+describe('the health of locks', () => {
+  it('counts what is held and who waits, candidates of elections apart', async () => {
+    const locks = open();
+    const leases = await Promise.all(['a', 'b', 'name-leader'].map((key) => locks.acquire(key)));
+    void locks
+      .leaderElection('name')
+      .run(() => undefined)
+      .catch(() => undefined);
+    const waits = [0, 500].map((delay) => pause(delay).then(() => locks.acquire('a', { waitTimeout: 60_000 })));
+    await pause(2000);
+    const { oldestWait, ...health } = await locks.health();
+    expect(health).toMatchObject({ isUp: true, error: undefined, degraded: [], wakeUps: true, held: 3, waiting: 2 });
+    expect(oldestWait).toBeGreaterThanOrEqual(1990);
+    expect(oldestWait).toBeLessThan(2200);
+    for (const lease of leases) await lease.release();
+    for (const wait of waits) await (await wait).release();
+    expect(await locks.health()).toMatchObject({ held: 0, waiting: 0, oldestWait: 0 });
+  });
+
+  it('is down when the store does not answer in time, or refuses', async () => {
+    const silent = open(storeWith({ check: () => new Promise(() => undefined) }));
+    const start = performance.now();
+    expect(await silent.health(200)).toMatchObject({ isUp: false, roundTrip: undefined, error: { transient: true } });
+    expect(performance.now() - start).toBeLessThan(250);
+    const refusing = open(storeWith({ check: () => Promise.reject(new StoreError('NOPERM', { transient: false })) }));
+    expect(await refusing.health()).toMatchObject({ isUp: false, error: { transient: false, message: 'NOPERM' } });
+  });
+
+  it('is degraded when a renewal has been unanswered for a third of its lease, and not before', async () => {
+    const locks = open(storeWith({ renew: () => [Promise.reject(new StoreError('away', { transient: true }))] }));
+    await locks.acquire('key', { keyTimeout: 3000 });
+    await pause(1900);
+    expect(await locks.health()).toMatchObject({ isUp: true, degraded: [] });
+    await pause(250);
+    expect(await locks.health()).toMatchObject({ degraded: ['a renewal is unanswered for more than a third of its lease'] });
+  });
+
+  it('is degraded after the event loop was blocked, but not by a lease that is not renewed', async () => {
+    const locks = open();
+    await locks.acquire('fixed', { keyTimeout: 3000, renew: false });
+    await pause(2500);
+    expect(await locks.health()).toMatchObject({ degraded: [] });
+    await locks.acquire('key', { keyTimeout: 3000 });
+    await pause(100);
+    await firstTurnAfterStandingStill(1500);
+    expect(await locks.health()).toMatchObject({ degraded: ['the event loop was blocked within the last minute'] });
   });
 });

@@ -134,30 +134,14 @@ describe('the log', () => {
     await (await wait).release();
   });
 
-  it.each([
-    [
-      'a candidate of an election',
-      { slowWait: 100 },
-      (locks: Locks) =>
-        locks
-          .leaderElection('name')
-          .run(() => undefined)
-          .catch(() => undefined),
-    ],
-    [
-      'anybody, if it is off',
-      { slowWait: Infinity },
-      (locks: Locks) => locks.acquire('name-leader', { waitTimeout: 120_000 }).catch(() => undefined),
-    ],
-    [
-      'a caller that gives up sooner',
-      { slowWait: 500 },
-      (locks: Locks) => locks.acquire('name-leader', { waitTimeout: 400 }).catch(() => undefined),
-    ],
-  ])('does not name %s', async (_who, options, wait) => {
-    const { locks, of } = open(options);
+  it.each<[string, number, (locks: Locks) => Promise<unknown>]>([
+    ['a candidate of an election', 100, (locks) => locks.leaderElection('name').run(() => undefined)],
+    ['anybody, if it is off', Infinity, (locks) => locks.acquire('name-leader', { waitTimeout: 120_000 })],
+    ['a caller that gives up sooner', 500, (locks) => locks.acquire('name-leader', { waitTimeout: 400 })],
+  ])('does not name %s', async (_who, slowWait, wait) => {
+    const { locks, of } = open({ slowWait });
     await locks.acquire('name-leader', { label: 'holder' });
-    void wait(locks);
+    wait(locks).catch(() => undefined);
     await pause(70_000);
     expect(of('warn')).toEqual([]);
   });

@@ -1,3 +1,4 @@
+import { Locks } from '../../lib/core.js';
 import { Lifecycle } from '../../lib/core/holding/lifecycle.js';
 import type { Tenure } from '../../lib/core/holding/tenure.js';
 import { Watchdog } from '../../lib/core/holding/watchdog.js';
@@ -5,6 +6,8 @@ import { asStoreError, StoreError, type LockError } from '../../lib/core/model/e
 import { LockEventEmitter } from '../../lib/core/model/events.js';
 import type { RenewRequest } from '../../lib/core/store/lease-driver.js';
 import { LinkedEntry } from '../../lib/core/util/linked-list.js';
+import { memoryStore } from '../../lib/stores/memory/memory.store.js';
+import { eventually } from '../support/eventually.js';
 
 type Reply = 'renewed' | 'lost';
 
@@ -56,9 +59,7 @@ class FakeTenure extends LinkedEntry<Tenure> {
     return this as unknown as Tenure;
   }
 
-  asks(): void {
-    // A tenure measures the silence of its store.
-  }
+  asks(): void {}
 
   answered(reply: Reply, sentAt: number): void {
     this.replies.push(reply);
@@ -96,7 +97,7 @@ describe('the watchdog', () => {
     await pass(299);
     expect(driver.batches).toHaveLength(0);
     await pass(2);
-    expect(driver.batches).toEqual([[{ key: 'key', owner: tenure.owner, ttl: 900 }]]);
+    expect(driver.batches).toEqual([[{ key: 'key', owner: tenure.owner, ttl: tenure.ttl }]]);
     await pass(10_000);
     expect(driver.batches.length).toBeGreaterThanOrEqual(30);
     expect(driver.batches.length).toBeLessThanOrEqual(36);
@@ -132,7 +133,7 @@ describe('the watchdog', () => {
     expect(driver.batches.length).toBeLessThanOrEqual(Math.ceil(3_000 / ttl));
   });
 
-  it('tries again after an error until the lease ends, and tells each as unknown', async () => {
+  it('tries again after an error until the lease ends, and reports each error', async () => {
     driver.answer = () => Promise.reject(outage());
     const tenure = new FakeTenure(watchdog, driver, 900);
     const end = tenure.validUntil;
@@ -146,25 +147,21 @@ describe('the watchdog', () => {
     expect(tenure.replies).toEqual([]);
   });
 
-  it('does not wait for an answer that never comes', async () => {
-    const answer = driver.answer;
-    driver.answer = () => new Promise(() => undefined);
-    const tenure = new FakeTenure(watchdog, driver, 900);
-    await pass(350);
+  it.each<[string, RenewingDriver['answer']]>([
+    ['never answers', () => new Promise(() => undefined)],
+    ['rejects', () => Promise.reject(outage())],
+    [
+      'throws',
+      () => {
+        throw new TypeError('A fault of the driver.');
+      },
+    ],
+  ])('renews in time when a driver that %s has recovered', async (_what, answer) => {
+    const recovered = driver.answer;
     driver.answer = answer;
-    await pass(5_000);
-    expect(tenure.expiredAt).toBeUndefined();
-  });
-
-  it('treats a driver that throws like one that rejects', async () => {
-    const answer = driver.answer;
-    driver.answer = () => {
-      throw new TypeError('A fault of the driver.');
-    };
     const tenure = new FakeTenure(watchdog, driver, 900);
     await pass(500);
-    expect(tenure.unknown.length).toBeGreaterThan(0);
-    driver.answer = answer;
+    driver.answer = recovered;
     await pass(5_000);
     expect(tenure.expiredAt).toBeUndefined();
   });
@@ -172,32 +169,25 @@ describe('the watchdog', () => {
   it('is not kept from the leases of one store by the failure of another', async () => {
     const failing = new RenewingDriver();
     failing.answer = () => Promise.reject(outage());
-    const doomed = new FakeTenure(watchdog, failing, 300);
+    const failed = new FakeTenure(watchdog, failing, 300);
     const tenure = new FakeTenure(watchdog, driver, 900);
     await pass(5_000);
-    expect(doomed.expiredAt).toBeDefined();
+    expect(failed.expiredAt).toBeDefined();
     expect(tenure).toMatchObject({ expiredAt: undefined, unknown: [] });
   });
 
-  it('ends a lease that is renewed no more when its validity is over, not before', async () => {
+  it('ends a lease that is renewed no more when its validity is over, not before, and whatever the ticks of others', async () => {
+    for (const ttl of [5_000, 60_000]) new FakeTenure(watchdog, driver, ttl);
     const tenure = new FakeTenure(watchdog, driver, 900);
     tenure.renewAt = Infinity;
     await pass(899);
     expect(tenure.expiredAt).toBeUndefined();
     await pass(2);
-    expect(tenure.expiredAt).toBeDefined();
+    expect(tenure.expiredAt! - tenure.validUntil).toBeLessThan(2);
     expect(driver.batches).toEqual([]);
   });
 
-  it('ends a lease on time, though others have their ticks at other times', async () => {
-    for (const ttl of [700, 5_000, 60_000]) new FakeTenure(watchdog, driver, ttl);
-    const tenure = new FakeTenure(watchdog, driver, 1_000);
-    tenure.renewAt = Infinity;
-    await pass(1_001);
-    expect(tenure.expiredAt! - tenure.validUntil).toBeLessThan(2);
-  });
-
-  it('leaves leases alone that were removed, also when a renewal was under way', async () => {
+  it('leaves a lease alone that was removed while a renewal was under way, and rests when there is none left', async () => {
     driver.answer = async () => {
       watchdog.remove(tenure.asTenure);
       throw outage();
@@ -206,28 +196,18 @@ describe('the watchdog', () => {
     await pass(5_000);
     expect(driver.batches).toHaveLength(1);
     expect(tenure).toMatchObject({ unknown: [], expiredAt: undefined });
-  });
-
-  it('rests when there is nothing to renew', async () => {
-    const tenures = Array.from({ length: 10 }, () => new FakeTenure(watchdog, driver, 900));
-    for (const tenure of tenures) watchdog.remove(tenure.asTenure);
-    await pass(1_000);
-    expect(driver.batches).toEqual([]);
     expect(jest.getTimerCount()).toBe(0);
   });
 
-  it.each([2 ** 31, 2 ** 40, Number.MAX_SAFE_INTEGER])('takes a ttl of %d ms for what it is', async (ttl) => {
+  it.each([
+    [2 ** 31, 1_000_000, 0],
+    [Number.MAX_SAFE_INTEGER, 1_000_000, 0],
+    [2 ** 33, 2 ** 31 + 2 ** 30, 1],
+  ])('has renewed a lease of %d ms after %d ms as often as %d times', async (ttl, time, renewals) => {
     const tenure = new FakeTenure(watchdog, driver, ttl);
-    await pass(1_000_000);
-    expect(driver.batches).toEqual([]);
-    expect(jest.getTimerCount()).toBe(1);
-    expect(tenure.expiredAt).toBeUndefined();
-  });
-
-  it('renews a lease whose third is longer than the longest timer', async () => {
-    new FakeTenure(watchdog, driver, 2 ** 33);
-    await pass(2 ** 31 + 2 ** 30);
-    expect(driver.batches).toHaveLength(1);
+    await pass(time);
+    expect(driver.batches).toHaveLength(renewals);
+    expect([jest.getTimerCount(), tenure.expiredAt]).toEqual([1, undefined]);
   });
 
   describe('on an event loop that stood still', () => {
@@ -247,17 +227,18 @@ describe('the watchdog', () => {
       await pass(1);
     }
 
-    it('renews at once what is still valid, and notices a lag of more than a third', async () => {
+    it('renews at once what is still valid, and reports a lag of more than a third of the shortest lease, the first in danger', async () => {
       const tenure = new FakeTenure(watchdog, driver, 900);
+      const long = new FakeTenure(watchdog, driver, 60_000);
       await lateTick(400);
       expect(driver.batches).toHaveLength(1);
-      expect(tenure.lags).toHaveLength(1);
+      expect([tenure.lags.length, long.lags]).toEqual([1, []]);
       // It began after the last look, and a fortieth of the lease before the tick at most.
       expect(tenure.lags[0]).toBeGreaterThanOrEqual(400);
       expect(tenure.lags[0]).toBeLessThan(400 + 900 / 40 + 2);
     });
 
-    it('thinks nothing of a lag of less than a third', async () => {
+    it('does not report a lag of less than a third', async () => {
       const tenure = new FakeTenure(watchdog, driver, 900);
       await lateTick(250);
       expect(driver.batches).toHaveLength(1);
@@ -271,14 +252,6 @@ describe('the watchdog', () => {
       expect(tenure.expiredAt).toBeDefined();
       expect(tenure.lags).toHaveLength(1);
       expect(driver.batches.flat().map(({ owner }) => owner)).toEqual([longer.owner]);
-    });
-
-    it('goes by the shortest lease, which is the first in danger', async () => {
-      const long = new FakeTenure(watchdog, driver, 60_000);
-      const short = new FakeTenure(watchdog, driver, 900);
-      await lateTick(400);
-      expect(long.lags).toEqual([]);
-      expect(short.lags).toHaveLength(1);
     });
   });
 
@@ -297,5 +270,31 @@ describe('the watchdog', () => {
     const during = ticking();
     watchdog.remove(tenure.asTenure);
     expect(during).toBe(before);
+  });
+});
+
+describe('the watchdog of a process whose tests have fake clocks', () => {
+  afterEach(() => void jest.useRealTimers());
+
+  it('renews on after a test has thrown a fake clock away with its timer', async () => {
+    const store = memoryStore();
+    const renew = jest.spyOn(store.mutex, 'renew');
+    const locks = new Locks(store, { logger: false });
+    jest.useFakeTimers();
+    await locks.acquire('faked');
+    jest.useRealTimers();
+    const { owner } = await locks.acquire('real', { keyTimeout: 5_000 });
+    await eventually(() => renew.mock.calls.some(([batch]) => batch.some((request) => request.owner === owner)));
+    await locks.close();
+  });
+
+  it('renews under each fake clock, though all begin at 0', async () => {
+    for (const time of [100, 100, 60_000]) {
+      jest.useFakeTimers();
+      const lease = await new Locks(memoryStore(), { logger: false }).acquire('faked', { keyTimeout: 10_000 });
+      await jest.advanceTimersByTimeAsync(time);
+      expect(lease.remaining()).toBeGreaterThan(5_000);
+      jest.useRealTimers();
+    }
   });
 });

@@ -1,0 +1,198 @@
+import { mayTake, passTime } from '../support/virtual-time.js';
+import { LockConfigError, LockLostError, Locks, type LockLogger, type LockStore } from 'nestjs-distributed-lock/core';
+import { memoryStore } from 'nestjs-distributed-lock/memory';
+import { eventually } from '../support/eventually.js';
+import { standStill } from '../support/time.js';
+
+mayTake(20_000);
+
+const opened: Locks[] = [];
+afterEach(() => Promise.all(opened.splice(0).map((locks) => locks.close())));
+
+type Renew = LockStore['mutex']['renew'];
+
+/** @param renewBy another way to renew. */
+function open(renewBy: (real: Renew) => Renew = (real) => real) {
+  const { mutex, ...store } = memoryStore();
+  const renew = renewBy(mutex.renew.bind(mutex));
+  const renewals: number[] = [];
+  mutex.renew = (batch) => (renewals.push(...batch.map(({ ttl }) => ttl)), renew(batch));
+  const warnings: string[] = [];
+  const lags: number[] = [];
+  const logger: LockLogger = { warn: (message) => void warnings.push(message), error: (message) => void warnings.push(message) };
+  const locks = new Locks({ ...store, mutex }, { logger });
+  locks.on('lag', ({ lag }) => lags.push(lag));
+  opened.push(locks);
+  const isTaken = async (key: string) => (await mutex.check({ key, owner: 'nobody' })).state === 'taken';
+  return { locks, renewals, isTaken, warnings, lags };
+}
+
+describe('a lease with renew: false', () => {
+  const FIXED = { keyTimeout: 1000, renew: false };
+
+  it('is not renewed: at its end the signal aborts, and the key is free', async () => {
+    const { locks, renewals, isTaken } = open();
+    const lease = await locks.acquire('key', FIXED);
+    const { signal } = lease;
+    await passTime(900);
+    expect(lease.remaining()).toBeGreaterThan(0);
+    expect(await isTaken('key')).toBe(true);
+    await passTime(101);
+    expect(signal.reason).toBeInstanceOf(LockLostError);
+    expect(signal.reason).toHaveProperty('message', 'The lease of "key" was lost: its 1000 ms are over.');
+    expect(lease.remaining()).toBe(0);
+    expect(() => lease.assertHeld()).toThrow(LockLostError);
+    expect([await isTaken('key'), await lease.release(), renewals]).toEqual([false, false, []]);
+  });
+
+  it('rejects a call whose body outlasts it, with its result', async () => {
+    const call = open().locks.using('key', () => passTime(1500).then(() => 5), FIXED);
+    await expect(call).rejects.toMatchObject({ name: 'LockLostError', result: 5 });
+  });
+
+  it('is renewed by hand', async () => {
+    const { locks, renewals, isTaken } = open();
+    const lease = await locks.acquire('key', FIXED);
+    await passTime(700);
+    await lease.renew();
+    expect(lease.remaining()).toBe(990);
+    await passTime(900);
+    expect(await isTaken('key')).toBe(true);
+    await passTime(101);
+    expect(await isTaken('key')).toBe(false);
+    expect(renewals).toEqual([1000]);
+  });
+
+  it.each([true, false])('begins anew for the next caller of the process, and ends, after one with renew: %p', async (renew) => {
+    const { locks, isTaken } = open();
+    const first = await locks.acquire('key', { ...FIXED, renew });
+    const waiting = locks.acquire('key', { ...FIXED, waitTimeout: 5000 });
+    await passTime(600);
+    await first.release();
+    const second = await waiting;
+    expect(second.remaining()).toBe(990);
+    expect(second.owner).not.toBe(first.owner);
+    await passTime(1001);
+    expect([second.signal.aborted, await isTaken('key')]).toEqual([true, false]);
+  });
+
+  it('ends alone inside of a lease that is renewed', async () => {
+    const { locks } = open();
+    const body = async (outer: { signal: AbortSignal }) => {
+      const inner = await locks.acquire('key', FIXED);
+      await passTime(1001);
+      expect([inner.signal.aborted, outer.signal.aborted]).toEqual([true, false]);
+      await inner.release();
+    };
+    await locks.using('key', body, { keyTimeout: 3000 });
+  });
+});
+
+describe('a lease that is renewed for another length', () => {
+  it('has it from now on', async () => {
+    const { locks, renewals } = open();
+    const lease = await locks.acquire('key', { keyTimeout: 900 });
+    await lease.renew(9000);
+    expect(lease.remaining()).toBe(8910);
+    await passTime(6001);
+    expect(renewals).toEqual([9000, 9000, 9000]);
+    await lease.renew(900);
+    expect(lease.remaining()).toBeGreaterThan(8000);
+    renewals.length = 0;
+    await passTime(9900);
+    expect(renewals.length).toBeGreaterThanOrEqual(30);
+    expect(new Set(renewals)).toEqual(new Set([900]));
+    expect(lease.remaining()).toBeGreaterThan(0);
+    await lease.release();
+  });
+
+  it('does not count the answer to an older renewal for the new length', async () => {
+    const answers: (() => void)[] = [];
+    const { locks } = open(
+      (real) => (batch) =>
+        real(batch).map((reply) => (batch[0]!.ttl === 900 ? new Promise((resolve) => answers.push(() => resolve(reply))) : reply)),
+    );
+    const lease = await locks.acquire('key', { keyTimeout: 900 });
+    await eventually(() => answers.length === 1);
+    await lease.renew(3000);
+    const remaining = lease.remaining();
+    answers[0]!();
+    await passTime(0);
+    expect(lease.remaining()).toBeLessThanOrEqual(remaining);
+    await lease.release();
+  });
+
+  it.each([9, 0.5, -1, NaN, Infinity, '500', null])('is refused with %p', async (keyTimeout) => {
+    const lease = await open().locks.acquire('key');
+    await expect(lease.renew(keyTimeout as never)).rejects.toBeInstanceOf(LockConfigError);
+    await lease.release();
+  });
+});
+
+describe('an event loop that stands still', () => {
+  it.each([
+    ['under a body that goes on', true],
+    ['under a body that blocks and returns', false],
+  ])('is warned about with its length from a third of the lease on, %s', async (_what, goesOn) => {
+    const { locks, warnings, lags } = open();
+    const body = async () => {
+      await passTime(50);
+      standStill(420);
+      if (goesOn) await eventually(() => lags.length > 0);
+    };
+    await locks.using('key', body, { keyTimeout: 1200 });
+    expect(lags).toHaveLength(1);
+    // It is measured from the last look, which was a fortieth of the lease before at most.
+    expect(lags[0]).toBeGreaterThanOrEqual(420);
+    expect(lags[0]).toBeLessThanOrEqual(420 + 1200 / 40 + 1);
+    expect(warnings).toEqual([
+      expect.stringMatching(/^The event loop stood still for \d+ ms, more than a third of the keyTimeout of 1200 ms of "key"/),
+    ]);
+  });
+
+  it('is not warned about for less, however often', async () => {
+    const { locks, warnings } = open();
+    const body = async () => {
+      for (let times = 0; times < 5; times++) {
+        await passTime(1);
+        standStill(600);
+      }
+    };
+    await locks.using('key', body, { keyTimeout: 2000 });
+    expect(warnings).toEqual([]);
+  });
+
+  it.each([
+    ['the body goes on', true],
+    ['the body only blocks and returns', false],
+  ])('is named in the loss that it caused: %s', async (_what, goesOn) => {
+    const { locks, warnings } = open();
+    const body = async ({ signal }: { signal: AbortSignal }) => {
+      standStill(250);
+      if (goesOn) await eventually(() => signal.aborted);
+    };
+    const error: unknown = await locks.using('key', body, { keyTimeout: 200 }).catch((reason: unknown) => reason);
+    const why = 'not renewed within 200 ms, because the event loop stood still for 25\\d ms';
+    expect(error).toBeInstanceOf(LockLostError);
+    const message = expect.stringMatching(`^The lease of "key" was lost: ${why}\\.$`) as string;
+    expect((error as Error).cause).toMatchObject({ message });
+    expect(warnings).toContainEqual(expect.stringMatching(`^Lost "key" after 25\\d ms: ${why}$`));
+  });
+
+  it('is not named in a loss by a store that does not answer', async () => {
+    const { locks } = open(() => () => [new Promise(() => undefined)]);
+    const call = locks.using('key', ({ signal }) => eventually(() => signal.aborted), { keyTimeout: 1_500 });
+    await expect(call).rejects.toMatchObject({ cause: { message: 'The lease of "key" was lost: not renewed within 1,500 ms.' } });
+  });
+});
+
+it('close() names bare leases that nobody released, once, and no running body', async () => {
+  const { locks, warnings } = open();
+  await locks.acquire('a');
+  await locks.acquire('b');
+  await (await locks.acquire('c')).release();
+  await locks.close();
+  expect(warnings).toEqual([
+    'Closed while leases were held that nobody had released: "a", "b". Use `await using`, or release() in a finally.',
+  ]);
+});

@@ -1,0 +1,239 @@
+import { AsyncLocalStorage, AsyncResource } from 'node:async_hooks';
+import { getEventListeners } from 'node:events';
+import { Locks } from 'nestjs-distributed-lock/core';
+import { memoryStore } from 'nestjs-distributed-lock/memory';
+import { onAbort, untilAborted } from '../../lib/core/util/abort.js';
+import { after, idle, now, validity } from '../../lib/core/util/clock.js';
+import { LinkedEntry, LinkedList } from '../../lib/core/util/linked-list.js';
+import { GarbageCount } from '../contract/garbage.js';
+import { eventually } from '../support/eventually.js';
+
+describe('callbacks of a signal', () => {
+  const listeners = (signal: AbortSignal) => getEventListeners(signal, 'abort').length;
+  let caller: AbortController;
+  beforeEach(() => (caller = new AbortController()));
+
+  it('are called once each, in order, by one listener', () => {
+    const called: number[] = [];
+    for (const index of [0, 1, 2]) onAbort(caller.signal, () => called.push(index));
+    expect(listeners(caller.signal)).toBe(1);
+    caller.abort();
+    expect(called).toEqual([0, 1, 2]);
+    expect(listeners(caller.signal)).toBe(0);
+  });
+
+  it('are not called when they are forgotten, and the last one takes the listener with it', () => {
+    const callbacks = [jest.fn(), jest.fn()];
+    const forget = callbacks.map((callback) => onAbort(caller.signal, callback));
+    forget[0]!();
+    expect(listeners(caller.signal)).toBe(1);
+    forget[1]!();
+    expect(listeners(caller.signal)).toBe(0);
+    caller.abort();
+    for (const callback of callbacks) expect(callback).not.toHaveBeenCalled();
+  });
+
+  it('can be forgotten more than once: others are still called', () => {
+    const callback = jest.fn();
+    const forget = onAbort(caller.signal, () => undefined);
+    forget();
+    onAbort(caller.signal, callback);
+    forget();
+    caller.abort();
+    expect(callback).toHaveBeenCalledTimes(1);
+  });
+
+  it('may be forgotten while they are called', () => {
+    const called: string[] = [];
+    const forgetFirst = onAbort(caller.signal, () => {
+      called.push('first');
+      forgetFirst();
+    });
+    onAbort(caller.signal, () => called.push('second'));
+    caller.abort();
+    expect(called).toEqual(['first', 'second']);
+  });
+});
+
+describe('a promise until a signal aborts', () => {
+  it('is the promise when the signal is late or there is none, and keeps no listener', async () => {
+    const { signal } = new AbortController();
+    expect(await untilAborted(Promise.resolve(1), undefined)).toBe(1);
+    expect(await untilAborted(Promise.resolve(1), signal)).toBe(1);
+    await expect(untilAborted(Promise.reject(new Error('failed')), signal)).rejects.toThrow('failed');
+    expect(getEventListeners(signal, 'abort')).toHaveLength(0);
+  });
+
+  it('is nothing when the signal aborts first, and a later rejection harms nobody', async () => {
+    const caller = new AbortController();
+    let fail!: (reason: Error) => void;
+    const pending = untilAborted(new Promise((_resolve, reject) => (fail = reject)), caller.signal);
+    caller.abort();
+    expect(await pending).toBeUndefined();
+    fail(new Error('too late'));
+  });
+});
+
+describe('a linked list', () => {
+  class Entry extends LinkedEntry<Entry> {
+    constructor(readonly name: string) {
+      super();
+    }
+  }
+  let list: LinkedList<Entry>;
+  let entries: Record<'a' | 'b' | 'c', Entry>;
+  const names = (): string => [...list].map(({ name }) => name).join('');
+
+  beforeEach(() => {
+    list = new LinkedList();
+    entries = { a: new Entry('a'), b: new Entry('b'), c: new Entry('c') };
+    for (const entry of Object.values(entries)) list.add(entry);
+  });
+
+  it.each([
+    ['a', 'bc', 'bca'],
+    ['b', 'ac', 'acb'],
+    ['c', 'ab', 'abc'],
+  ] as const)('keeps the order of its entries when %s leaves and comes again', (name, without, again) => {
+    expect([names(), list.first, list.size]).toEqual(['abc', entries.a, 3]);
+    expect(list.delete(entries[name])).toBe(true);
+    expect([names(), list.has(entries[name])]).toEqual([without, false]);
+    list.add(entries[name]);
+    expect([names(), list.size]).toEqual([again, 3]);
+  });
+
+  it('leaves nothing in the entries that are gone', () => {
+    for (const entry of Object.values(entries)) {
+      list.delete(entry);
+      expect(entry).toMatchObject({ list: undefined, previous: undefined, next: undefined });
+    }
+    expect(list).toMatchObject({ first: undefined, size: 0 });
+    expect(names()).toBe('');
+  });
+
+  it('deletes an entry only if it is its own, and once', () => {
+    expect(new LinkedList<Entry>().delete(entries.b)).toBe(false);
+    list.delete(entries.b);
+    expect(list.delete(entries.b)).toBe(false);
+    expect(names()).toBe('ac');
+  });
+
+  it('may lose entries during an iteration', () => {
+    const seen: string[] = [];
+    for (const entry of list) {
+      seen.push(entry.name);
+      list.delete(entries.a);
+      list.delete(entries.b);
+    }
+    expect([seen.join(''), names()]).toEqual(['abc', 'c']);
+  });
+});
+
+describe('the validity of a lease', () => {
+  it.each([
+    [1, -1],
+    [2, 0],
+    [100, 98],
+    [200, 198],
+    [201, 201 - 2.01],
+    [60_000, 59_400],
+  ])('of %d ms is %d ms: less the larger of 2 ms and 1 %%', (ttl, valid) => {
+    expect(validity(ttl)).toBeCloseTo(valid, 10);
+  });
+});
+
+describe('time', () => {
+  beforeEach(() => jest.useFakeTimers());
+  afterEach(() => jest.useRealTimers());
+
+  it('is monotonic: a wall clock that jumps has no say', () => {
+    const before = now();
+    jest.setSystemTime(0);
+    jest.advanceTimersByTime(5);
+    expect(now() - before).toBeCloseTo(5, 3);
+  });
+
+  it.each([
+    [-5, 1],
+    [0.4, 1],
+    [1, 1],
+    [9.6, 10],
+  ])('a delay of %d ms ends after %d ms, and is never cut short', (delay, end) => {
+    const callback = jest.fn();
+    after(delay, callback);
+    jest.advanceTimersByTime(end - 1);
+    if (delay > 0) expect(callback).not.toHaveBeenCalled();
+    jest.advanceTimersByTime(1);
+    expect(callback).toHaveBeenCalledTimes(1);
+  });
+
+  it.each([2 ** 31, 2 ** 40, Infinity])('a delay of %d ms does not end early', (delay) => {
+    const callback = jest.fn();
+    after(delay, callback);
+    jest.advanceTimersByTime(24 * 86_400_000);
+    expect(callback).not.toHaveBeenCalled();
+    expect(jest.getTimerCount()).toBe(1);
+  });
+
+  it('an idle delay does not keep the process alive, and ends', async () => {
+    jest.useRealTimers();
+    const ticking = () => process.getActiveResourcesInfo().filter((name) => name === 'Timeout').length;
+    const before = ticking();
+    let isOver = false;
+    void idle(20).then(() => (isOver = true));
+    expect(ticking()).toBe(before);
+    await eventually(() => isOver);
+  });
+});
+
+describe('what outlives the call that happens to make it', () => {
+  const chain = new AsyncLocalStorage<string>();
+
+  /** As an app does that loads the package with its first request. */
+  async function importedInside<T>(load: () => Promise<T>): Promise<T> {
+    let loaded!: T;
+    await chain.run('the call that imported the package', () => jest.isolateModulesAsync(async () => void (loaded = await load())));
+    return loaded;
+  }
+
+  it('keeps nothing of that call, nor of the one that first imported the package', async () => {
+    const copy = await importedInside(() => import('../../lib/core/util/clock.js'));
+    const later = new AsyncLocalStorage<string>();
+    const seen = await chain.run('the call that makes it', () =>
+      later.run('by another storage', () => new Promise((resolve) => copy.after(1, () => resolve([chain.getStore(), later.getStore()])))),
+    );
+    expect(seen).toEqual([undefined, undefined]);
+  });
+
+  it('is made at once, with its result or error, and the call goes on in its own context', async () => {
+    const { detached } = await importedInside(() => import('../../lib/core/util/detached.js'));
+    const fail = () => {
+      throw new Error('not made');
+    };
+    chain.run('the call', () => {
+      expect(detached(() => [chain.getStore(), 'made'])).toEqual([undefined, 'made']);
+      expect(() => detached(fail)).toThrow('not made');
+      expect(chain.getStore()).toBe('the call');
+    });
+  });
+
+  it.each([
+    ['a key', (locks: Locks, index: number) => locks.mutex(`key:${index}`)],
+    ['several keys', (locks: Locks, index: number) => locks.multiLock([`key:${index}`, `other:${index}`])],
+  ])('does not keep the released lease of %s under which it was made (G7)', async (_what, lockOf) => {
+    const locks = new Locks(memoryStore(), { logger: false });
+    const garbage = new GarbageCount();
+    // They keep the context of the call, as a timer does.
+    const made: AsyncResource[] = [];
+    for (let index = 0; index < 200; index++) {
+      await lockOf(locks, index).using((lease) => {
+        garbage.add(lease);
+        made.push(new AsyncResource('Made'));
+      });
+    }
+    // Some of the last ones are still on the way.
+    expect(await garbage.reachable()).toBeLessThan(20);
+    expect(made).toHaveLength(200);
+    await locks.close();
+  });
+});
