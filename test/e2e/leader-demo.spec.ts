@@ -1,19 +1,13 @@
 import { resolve } from 'node:path';
 import { pathToFileURL } from 'node:url';
 import { eventually } from '../support/eventually.js';
+import { isAlive } from '../support/is-alive.js';
 import { startRedis, type RedisServer } from '../support/redis-server.js';
 import { startDemo } from './demo.js';
 import { urlOf } from './shops.js';
 
 /** The processes that a run has started, by what it says. */
 const pidsOf = (stdout: string) => [...stdout.matchAll(/\(pid (\d+)\) stands by/g)].map(([, pid]) => Number(pid));
-const isAlive = (pid: number) => {
-  try {
-    return process.kill(pid, 0);
-  } catch {
-    return false;
-  }
-};
 
 const QUICK = '--key-timeout 1000 --work 50';
 

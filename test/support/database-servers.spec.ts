@@ -6,6 +6,7 @@ import pg from 'pg';
 import { forkChild } from './child.js';
 import type { Started } from './database-server.child.js';
 import { eventually } from './eventually.js';
+import { isAlive } from './is-alive.js';
 import { startMariadb, type MariadbServer } from './mariadb-server.js';
 import { startPgbouncer } from './pgbouncer.js';
 import { startPostgres, type PostgresServer } from './postgres-server.js';
@@ -37,10 +38,10 @@ async function ask(url: string, text: string): Promise<unknown[]> {
 }
 
 /** The process and its children. */
-function processesOf(pid: number): string[] {
+function processesOf(pid: number): number[] {
   const lines = execFileSync('ps', ['-A', '-o', 'pid=', '-o', 'ppid='], { encoding: 'utf8' }).trim().split('\n');
   const pairs = lines.map((line) => line.trim().split(/\s+/));
-  return pairs.filter((pair) => pair.includes(String(pid))).map(([own]) => own!);
+  return pairs.filter((pair) => pair.includes(String(pid))).map(([own]) => Number(own));
 }
 
 const servers: Record<string, (options?: { port?: number | 'free' }) => Promise<MariadbServer | PostgresServer>> = {
@@ -96,14 +97,6 @@ describe.each(['postgres', 'mariadb'])('a private %s', (which) => {
     await eventually(() => !existsSync(dirname(data)));
   });
 });
-
-function isAlive(pid: string): boolean {
-  try {
-    return process.kill(Number(pid), 0);
-  } catch {
-    return false;
-  }
-}
 
 describe('a standby of Postgres', () => {
   it('follows its primary, and takes writes when it is promoted', async () => {

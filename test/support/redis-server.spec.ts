@@ -2,6 +2,7 @@ import { existsSync } from 'node:fs';
 import { dirname } from 'node:path';
 import { forkChild } from './child.js';
 import { eventually } from './eventually.js';
+import { isAlive } from './is-alive.js';
 import type { Started } from './redis-server.child.js';
 import { startRedis, type RedisServer, type StartRedisOptions } from './redis-server.js';
 
@@ -15,14 +16,6 @@ async function start(options?: StartRedisOptions): Promise<RedisServer> {
   const server = await startRedis(options);
   started.push(server);
   return server;
-}
-
-function isAlive(pid: number): boolean {
-  try {
-    return process.kill(pid, 0);
-  } catch {
-    return false;
-  }
 }
 
 describe('a private redis-server', () => {
