@@ -1,33 +1,62 @@
 // What code under test sees of each fault, whatever it returns.
+import { mayTake, passTime } from '../support/virtual-time.js';
 import fc from 'fast-check';
-import { LockAbortedError, LockLostError, Locks, LockTimeoutError, StoreError } from 'nestjs-distributed-lock';
+import { LockAbortedError, LockLostError, Locks } from 'nestjs-distributed-lock';
 import { memoryStore } from 'nestjs-distributed-lock/memory';
-import { anyFaults, faultyStore, type LockFaults, type FaultyStore, LockProbe, passTime } from 'nestjs-distributed-lock/testing';
+import { anyFaults, faultyStore, type LockFaults, type FaultyStore, LockProbe } from 'nestjs-distributed-lock/testing';
 import { lockMatchers } from 'nestjs-distributed-lock/testing/jest';
-import { closeAll, open, outcomeOf, Shop, valuesOf, type Returns } from './shop.js';
+import { open, Shop, valuesOf, type Returns } from './shop.js';
 
 expect.extend(lockMatchers);
-afterEach(closeAll);
+mayTake(Infinity);
 
-const BODY = 20_000;
 const kinds: Returns[] = ['promise', 'observable', 'iterable'];
 
 describe.each(kinds)('a call that returns a %s', (returns) => {
   const key = `${returns}-locks`;
   async function setting() {
-    const { app, locks } = await open();
-    const shop = app.get(Shop);
-    return { app, locks, faults: locks.faults, shop, call: () => outcomeOf(valuesOf(shop, returns)) };
+    const opened = await open();
+    const shop = opened.app.get(Shop);
+    const call = async (): Promise<{ values?: string[]; error?: Error }> =>
+      valuesOf(shop, returns).then(
+        (values) => ({ values }),
+        (error: Error) => ({ error }),
+      );
+    return { ...opened, faults: opened.locks.faults, shop, call };
   }
 
-  it('goes well without a fault', async () => {
-    const { call, locks, shop } = await setting();
-    const called = call();
-    await passTime(BODY);
-    expect(await called).toEqual({ values: ['sold'] });
-    expect(shop.seen).toEqual([]);
-    expect(locks).toHaveLocked(key, { times: 1, by: `Shop.${returns}` });
+  const during = (fault: (faults: LockFaults) => unknown) => (faults: LockFaults) => void setTimeout(() => fault(faults), 1_000);
+  it.each<[string, (faults: LockFaults) => unknown, outcome: string]>([
+    ['no fault', () => undefined, 'sold'],
+    ['an outage that is longer than the patience', (faults) => faults.outage(60_000), 'StoreError'],
+    ['an outage that is shorter than the patience', (faults) => faults.outage(500), 'sold'],
+    ['an outage until a promise is fulfilled', (faults) => faults.outage(passTime(500)), 'sold'],
+    ['an outage until clear()', (faults) => (faults.outage(), void setTimeout(() => faults.clear(), 500)), 'sold'],
+    ['an outage of 5 s while the body runs', during((faults) => faults.outage(5_000)), 'sold'],
+    ['an outage of 30 s while the body runs', during((faults) => faults.outage(30_000)), 'LockLostError'],
+    ['a refused acquire', (faults) => faults.refuse('acquire'), 'StoreError'],
+    ['a lost reply to an acquire', (faults) => faults.dropReply('acquire'), 'sold'],
+    ['a lost reply to the second renewal', (faults) => faults.dropReply('renew', 2), 'sold'],
+    ['a lost reply to a release', (faults) => faults.dropReply('release'), 'sold'],
+    ['replies that are slower than the requestTimeout', (faults) => faults.slow(60_000), 'StoreError'],
+    ['a key that stays taken', (faults) => faults.timeOut(key), 'LockTimeoutError'],
+    ['a stall that is longer than the lease', during((faults) => faults.stall(15_000)), 'LockLostError'],
+  ])('%s', async (_what, fault, outcome) => {
+    const { call, faults, locks, own, shop } = await setting();
+    const done = fault(faults);
+    const { values, error } = await call();
+    expect(values ?? error?.name).toEqual(outcome === 'sold' ? ['sold'] : outcome);
+    await done;
+    const isLost = outcome === 'LockLostError';
+    expect(shop.seen).toEqual(isLost ? ['aborted', 'LockLostError'] : []);
+    expect(shop.runs).toBe(isLost || outcome === 'sold' ? 1 : 0);
+    if (isLost) expect(locks).toHaveLost(key);
+    else expect(locks).not.toHaveLost(key);
+    if (outcome === 'LockTimeoutError') expect(locks).toHaveTimedOut(key);
+    if (shop.runs > 0) expect(locks).toHaveLocked(key, { times: 1, by: `Shop.${returns}` });
+    faults.clear();
     expect(locks).toHoldNothing();
+    expect(await own.tryAcquire(key)).not.toBeNull();
   });
 
   it.each([key, '*', /^(promise|observable|iterable)-/])(
@@ -38,7 +67,6 @@ describe.each(kinds)('a call that returns a %s', (returns) => {
       await passTime(5_000);
       await faults.lose(which);
       expect(shop.seen).toEqual(['aborted']);
-      await passTime(BODY);
       const { error, values } = await called;
       expect(error).toBeInstanceOf(LockLostError);
       expect(shop.seen).toEqual(['aborted', 'LockLostError']);
@@ -50,86 +78,22 @@ describe.each(kinds)('a call that returns a %s', (returns) => {
   );
 
   it('lose(): the key is somebody else’s, for as long as the lease was', async () => {
-    const { call, faults, app } = await setting();
+    const { call, faults, own } = await setting();
     void call();
     await passTime(5_000);
     await faults.lose(key);
-    const own = app.get(Locks);
     expect(await own.tryAcquire(key)).toBeNull();
     await passTime(10_000);
     expect(await own.tryAcquire(key)).not.toBeNull();
   });
 
-  it('outage: StoreError when the wait timeout is over', async () => {
+  it('refuse(acquire, error): the error is the cause, and the call is not tried again', async () => {
     const { call, faults, shop } = await setting();
-    faults.outage(60_000);
-    const called = call();
-    await passTime(3_000);
-    const { error } = await called;
-    expect(error).toBeInstanceOf(StoreError);
-    expect(shop.runs).toBe(0);
-  });
-
-  it('a short outage is waited for', async () => {
-    const { call, faults } = await setting();
-    faults.outage(500);
-    const called = call();
-    await passTime(BODY + 3_000);
-    expect(await called).toEqual({ values: ['sold'] });
-  });
-
-  it.each(['a promise', 'clear()'])('an outage until %s', async (what) => {
-    const { call, faults } = await setting();
-    let end!: () => void;
-    faults.outage(what === 'a promise' ? new Promise<void>((resolve) => (end = resolve)) : undefined);
-    const called = call();
-    await passTime(500);
-    if (what === 'a promise') end();
-    else faults.clear();
-    await passTime(BODY + 3_000);
-    expect(await called).toEqual({ values: ['sold'] });
-  });
-
-  it.each([
-    [5_000, 'nothing'],
-    [30_000, 'LockLostError'],
-  ])('an outage of %s ms while the body runs: %s', async (length, seen) => {
-    const { call, faults, shop } = await setting();
-    const called = call();
-    await passTime(1_000);
-    faults.outage(length);
-    await passTime(BODY + 20_000);
-    const outcome = await called;
-    expect(outcome.error?.name ?? 'nothing').toBe(seen);
-    expect(shop.seen).toEqual(seen === 'nothing' ? [] : ['aborted', 'LockLostError']);
-  });
-
-  it('refuse(acquire): StoreError at once', async () => {
-    const { call, faults, shop } = await setting();
-    const refused = faults.refuse('acquire');
-    const { error } = await call();
-    await refused;
-    expect([error, shop.runs]).toEqual([expect.any(StoreError), 0]);
-    expect(error).toHaveProperty('transient', false);
-  });
-
-  it('refuse(acquire, error): its cause is what was given', async () => {
-    const { call, faults } = await setting();
     const cause = new Error('NOAUTH');
-    void faults.refuse('acquire', cause);
-    expect((await call()).error).toMatchObject({ name: 'StoreError', cause });
-  });
-
-  it.each(['acquire', 'renew', 'release'] as const)('dropReply(%s): nothing', async (request) => {
-    const { app, call, faults, locks, shop } = await setting();
-    const dropped = faults.dropReply(request, request === 'renew' ? 2 : 1);
-    const called = call();
-    await passTime(BODY + 5_000);
-    await dropped;
-    expect(await called).toEqual({ values: ['sold'] });
-    expect([shop.runs, shop.seen]).toEqual([1, []]);
-    expect(locks).toHoldNothing();
-    expect(await app.get(Locks).tryAcquire(key)).not.toBeNull();
+    const refused = faults.refuse('acquire', cause);
+    expect((await call()).error).toMatchObject({ name: 'StoreError', cause, transient: false });
+    await refused;
+    expect(shop.runs).toBe(0);
   });
 
   it('slow: it waits for the late reply', async () => {
@@ -138,41 +102,18 @@ describe.each(kinds)('a call that returns a %s', (returns) => {
     const called = call();
     await passTime(399);
     expect(locks).not.toHaveLocked(key);
-    await passTime(1);
+    await passTime(2);
     expect(locks).toHaveLocked(key);
-    faults.slow(0);
-    await passTime(BODY);
     expect(await called).toEqual({ values: ['sold'] });
   });
 
-  it('slow, by more than the requestTimeout: as an outage', async () => {
-    const { call, faults } = await setting();
-    faults.slow(60_000);
-    const called = call();
-    await passTime(6_000);
-    expect((await called).error).toBeInstanceOf(StoreError);
-    faults.slow(0);
-  });
-
-  it('timeOut: the key stays taken', async () => {
+  it('stall: the signal aborts when the event loop goes on, which is seen as a lag', async () => {
     const { call, faults, locks, shop } = await setting();
-    faults.timeOut(key);
-    const called = call();
-    await passTime(3_000);
-    expect((await called).error).toBeInstanceOf(LockTimeoutError);
-    expect(shop.runs).toBe(0);
-    expect(locks).toHaveTimedOut(key);
-  });
-
-  it('stall: the lease is lost if it was longer', async () => {
-    const { call, faults, locks, shop } = await setting();
-    const called = call();
+    void call();
     await passTime(1_000);
     await faults.stall(15_000);
-    expect(shop.seen).toEqual(['aborted']);
+    expect(shop.seen[0]).toBe('aborted');
     expect(locks.events.map(({ event }) => event)).toContain('lag');
-    await passTime(BODY);
-    expect((await called).error).toBeInstanceOf(LockLostError);
   });
 
   it('shutDown: a waiter rejects, a body is drained', async () => {
@@ -184,37 +125,31 @@ describe.each(kinds)('a call that returns a %s', (returns) => {
     const closed = faults.shutDown();
     expect((await second).error).toBeInstanceOf(LockAbortedError);
     expect((await second).error).toHaveProperty('reason', 'shutdown');
-    await passTime(5_000);
     await closed;
     expect(await first).toEqual({ values: ['sold'] });
   });
 });
 
-describe('dropReply', () => {
-  it.each(['acquire', 'release'] as const)('a request whose reply is dropped is made: %s', async (request) => {
-    await open();
-    const inner = memoryStore();
-    const made = jest.spyOn(inner.mutex, request);
-    const locks = new Locks(faultyStore(inner, [{ on: request, dropReply: request }]), { logger: false });
-    const used = locks.using('k', async () => 5);
-    await passTime(5_000);
-    expect(await used).toBe(5);
-    expect(made).toHaveBeenCalledTimes(2);
-    await locks.close();
-  });
+it.each(['acquire', 'release'] as const)('a request whose reply is dropped is made: %s', async (request) => {
+  const inner = memoryStore();
+  const made = jest.spyOn(inner.mutex, request);
+  const locks = new Locks(faultyStore(inner, [{ on: request, dropReply: request }]), { logger: false });
+  expect(await locks.using('k', async () => 5)).toBe(5);
+  await locks.close();
+  expect(made).toHaveBeenCalledTimes(2);
 });
 
 describe('lose', () => {
   it('says what is held if the key is not', async () => {
-    const { app, locks } = await open();
-    await expect(locks.faults.lose()).rejects.toThrow('faults.lose("*"): nobody holds it. Nothing is held.');
-    await app.get(Locks).acquire('promise-locks');
-    await expect(locks.faults.lose('promise-lock')).rejects.toThrow('Held: promise-locks. The nearest key is "promise-locks".');
+    const { locks, own } = await open();
+    const { faults } = locks;
+    await expect(faults.lose()).rejects.toThrow('faults.lose("*"): nobody holds it. Nothing is held.');
+    await own.acquire('promise-locks');
+    await expect(faults.lose('promise-lock')).rejects.toThrow('Held: promise-locks. The nearest key is "promise-locks".');
   });
 
   it.each(['read', 'write', 'semaphore'] as const)('takes a %s lease', async (kind) => {
-    const { app, locks } = await open();
-    const own = app.get(Locks);
+    const { locks, own } = await open();
     const lease = await (kind === 'semaphore' ? own.semaphore('k', { permits: 1 }) : own.readWriteLock('k')[kind]).acquire();
     await locks.faults.lose('k');
     expect(lease.signal.aborted).toBe(true);
@@ -226,25 +161,12 @@ describe('lose', () => {
 });
 
 describe('a schedule', () => {
-  async function run(...schedule: ConstructorParameters<typeof LockFaults>) {
-    const { closing, locks } = await scheduled(...schedule);
-    const outcome = locks
-      .using('k', async () => passedBody(), { keyTimeout: 3_000 })
-      .then(
-        () => 'done',
-        (error: Error) => error.name,
-      );
-    await passTime(70_000);
-    await closing();
-    return outcome;
-  }
-  const passedBody = () => new Promise<void>((resolve) => setTimeout(resolve, 10_000));
-  async function scheduled(...schedule: ConstructorParameters<typeof LockFaults>) {
-    await open();
+  function scheduled(...schedule: ConstructorParameters<typeof LockFaults>) {
     const locks = new Locks(faultyStore(memoryStore(), ...schedule), { logger: false });
     const probe = new LockProbe(locks);
     return {
       locks,
+      probe,
       closing: async () => {
         await locks.close();
         probe.onApplicationShutdown();
@@ -268,35 +190,37 @@ describe('a schedule', () => {
     [[{ on: 'acquire', outage: 60_000 }], 'StoreError'],
     [[{ at: 10, shutDown: true }], 'done'],
   ] as const)('%j: %s', async (schedule, outcome) => {
-    expect(await run(schedule)).toBe(outcome);
+    const { closing, locks } = scheduled(schedule);
+    const ended = locks
+      .using('k', () => passTime(10_000), { keyTimeout: 3_000 })
+      .then(
+        () => 'done',
+        (error: Error) => error.name,
+      );
+    expect(await ended).toBe(outcome);
+    await closing();
   });
 
   it('can be any, and leaves nothing behind', async () => {
     await fc.assert(
       fc.asyncProperty(fc.array(fc.nat(), { maxLength: 6 }).map(anyFaults), async (schedule) => {
-        const { closing, locks } = await scheduled(schedule);
-        const probe = new LockProbe(locks);
+        const { closing, locks, probe } = scheduled(schedule);
         let running = 0;
         const body = async () => {
           if (++running > 1 && !probe.events.some(({ event }) => event === 'lost')) throw new Error('two bodies at once');
-          await new Promise<void>((resolve) => setTimeout(resolve, 2_000));
+          await passTime(2_000);
           running--;
         };
-        const calls = Promise.allSettled(
-          Array.from({ length: 3 }, () => locks.using('k', body, { keyTimeout: 3_000, waitTimeout: 30_000 })),
-        );
-        await passTime(60_000);
-        const { faults } = locks.store as FaultyStore;
-        faults.clear();
-        await passTime(60_000);
-        for (const call of await calls) {
+        const calls = Array.from({ length: 3 }, () => locks.using('k', body, { keyTimeout: 3_000, waitTimeout: 30_000 }));
+        for (const call of await Promise.allSettled(calls)) {
           if (call.status === 'rejected')
             expect(call.reason).toMatchObject({ name: expect.stringMatching(/^(LockLost|LockTimeout|Store)Error$/) });
         }
+        (locks.store as FaultyStore).faults.clear();
+        await passTime(60_000);
         expect(probe).toHoldNothing();
         expect(await locks.tryAcquire('k')).not.toBeNull();
         await closing();
-        probe.onApplicationShutdown();
       }),
       { numRuns: 50 },
     );

@@ -1,18 +1,25 @@
 // The module, the stores and the matchers of the kit.
+import { mayTake, passTime } from '../support/virtual-time.js';
 import { Inject, Injectable, Module } from '@nestjs/common';
 import { Test } from '@nestjs/testing';
-import { currentLease, DistributedLock, DistributedLockModule, InjectLocks, Locks, LockTimeoutError } from 'nestjs-distributed-lock';
+import {
+  currentLease,
+  DistributedLock,
+  DistributedLockModule,
+  InjectLocks,
+  type Lock,
+  Locks,
+  LockTimeoutError,
+} from 'nestjs-distributed-lock';
 import { memoryStore } from 'nestjs-distributed-lock/memory';
 import { redisStore } from 'nestjs-distributed-lock/redis';
-import { bypassStore, DistributedLockTestingModule, faultyStore, LockProbe, passTime } from 'nestjs-distributed-lock/testing';
+import { bypassStore, DistributedLockTestingModule, faultyStore, LockProbe } from 'nestjs-distributed-lock/testing';
 import { lockMatchers } from 'nestjs-distributed-lock/testing/jest';
 import { watchTransaction } from '../../lib/fence-guard/open-transactions.js';
-import { closeAll, open } from './shop.js';
+import { open } from './shop.js';
 
 expect.extend(lockMatchers);
-afterEach(closeAll);
-
-const sleep = (ms: number) => new Promise<void>((resolve) => setTimeout(resolve, ms));
+mayTake(70_000);
 
 @Injectable()
 class Till {
@@ -23,37 +30,43 @@ class Till {
   @DistributedLock({ value: 'till', keyTimeout: 3_000 })
   async sell(): Promise<void> {
     this.most = Math.max(this.most, ++this.now);
-    await sleep(100);
+    await passTime(100);
     currentLease()!.assertHeld();
     this.tokens.push(currentLease()!.fencingToken);
     this.now--;
   }
 }
 
+const kinds = ['read', 'write', 'semaphore'] as const;
+const lockOf = (locks: Locks, kind: (typeof kinds)[number]): Lock =>
+  kind === 'semaphore' ? locks.semaphore('k', { permits: 1 }) : locks.readWriteLock('k')[kind];
+
 describe('bypassStore', () => {
+  const openBypassed = () =>
+    open(Test.createTestingModule({ imports: [DistributedLockTestingModule.forRoot({ store: bypassStore() })], providers: [Till] }));
+
   it('lets everybody in at once, each under a lease with a growing token', async () => {
-    const imports = [DistributedLockTestingModule.forRoot({ store: bypassStore() })];
-    const { app } = await open(Test.createTestingModule({ imports, providers: [Till] }));
-    const till = app.get(Till);
-    await Promise.all([till.sell(), till.sell(), till.sell(), passTime(100)]);
+    const till = (await openBypassed()).app.get(Till);
+    await Promise.all([till.sell(), till.sell(), till.sell()]);
     expect(till.most).toBe(3);
     expect(new Set(till.tokens).size).toBe(3);
     expect(till.tokens).toEqual([...till.tokens].sort((a, b) => a! - b!));
   });
 
   it('keeps a lease held for as long as it is renewed', async () => {
-    const { app } = await open(Test.createTestingModule({ imports: [DistributedLockTestingModule.forRoot({ store: bypassStore() })] }));
-    const lease = await app.get(Locks).acquire('k', { keyTimeout: 3_000 });
+    const { own } = await openBypassed();
+    const lease = await own.acquire('k', { keyTimeout: 3_000 });
     await passTime(60_000);
     expect(() => lease.assertHeld()).not.toThrow();
     expect(await lease.release()).toBe(true);
   });
 
-  it.each(['read', 'write', 'semaphore'] as const)('grants every %s lock', async (kind) => {
-    const { app } = await open(Test.createTestingModule({ imports: [DistributedLockTestingModule.forRoot({ store: bypassStore() })] }));
-    const locks = app.get(Locks);
-    const lock = kind === 'semaphore' ? locks.semaphore('k', { permits: 1 }) : locks.readWriteLock('k')[kind];
-    await Promise.all([lock.acquire(), lock.acquire(), lock.acquire()]);
+  it.each(kinds)('grants a %s lock to three owners at the same time', async (kind) => {
+    const { own } = await openBypassed();
+    const leases = await Promise.all([1, 2, 3].map(() => lockOf(own, kind).acquire({ waitTimeout: 0 })));
+    for (const lease of leases) lease.assertHeld();
+    expect(new Set(leases.map(({ owner }) => owner)).size).toBe(3);
+    expect(await Promise.all(leases.map((lease) => lease.release()))).toEqual([true, true, true]);
   });
 
   it('refuses to run in production', () => {
@@ -86,26 +99,26 @@ describe('replace', () => {
   class AppModule {}
 
   it('gives an app stores in memory, and leaves it its names, namespaces and defaults', async () => {
-    const { app, locks } = await open(DistributedLockTestingModule.replace(Test.createTestingModule({ imports: [AppModule] })));
+    const { app, locks, own } = await open(DistributedLockTestingModule.replace(Test.createTestingModule({ imports: [AppModule] })));
     await app.init();
-    await Promise.all([app.get(Till).sell(), passTime(100)]);
+    await app.get(Till).sell();
     expect(locks).toHaveLocked('shop:till-locks', { by: 'Till.sell' });
-    await using lease = await app.get(Shop).other.acquire('k');
-    expect(lease.remaining()).toBeGreaterThan(9_000);
+    const elsewhere = await app.get(Shop).other.acquire('k');
+    expect(elsewhere.remaining()).toBeGreaterThan(9_000);
     expect(locks).toHaveLocked('other:k');
-    await using own = await app.get(Locks).acquire('k');
-    expect(own.remaining()).toBeLessThan(5_000);
+    const lease = await own.acquire('k');
+    expect(lease.remaining()).toBeLessThan(5_000);
     await locks.faults.lose('*');
-    expect([lease.signal.aborted, own.signal.aborted]).toEqual([true, true]);
+    expect([elsewhere.signal.aborted, lease.signal.aborted]).toEqual([true, true]);
   });
 });
 
 describe('holdElsewhere', () => {
   it('holds as another process does, until it is released', async () => {
-    const { app, locks } = await open();
-    const own = app.get(Locks);
+    const { own, locks } = await open();
     const elsewhere = await locks.holdElsewhere('k', { owner: 'pod-7' });
     await expect(own.acquire('k', { waitTimeout: 0 })).rejects.toThrow('held by pod-7@');
+    await expect(locks.holdElsewhere('k')).rejects.toBeInstanceOf(LockTimeoutError);
     await passTime(60_000);
     expect(await own.tryAcquire('k')).toBeNull();
     await elsewhere.release();
@@ -114,20 +127,15 @@ describe('holdElsewhere', () => {
     expect(locks).toHaveLocked('k', { times: 1 });
   });
 
-  it.each(['read', 'write', 'semaphore'] as const)('holds a %s lock', async (kind) => {
-    const { app, locks } = await open();
-    const own = app.get(Locks);
+  it.each(kinds)('holds a %s lock', async (kind) => {
+    const { own, locks } = await open();
     await using _elsewhere = await locks.holdElsewhere('k', { kind });
-    const rival = kind === 'semaphore' ? own.semaphore('k', { permits: 1 }) : own.readWriteLock('k').write;
-    expect(await rival.tryAcquire()).toBeNull();
+    expect(await lockOf(own, kind === 'read' ? 'write' : kind).tryAcquire()).toBeNull();
   });
 
   it('does not close the store when it is released', async () => {
-    const { locks } = await open();
     let closed = 0;
-    const inner = memoryStore();
-    const counted = { ...inner, close: async () => void closed++ };
-    const own = new Locks(counted, { logger: false });
+    const own = new Locks({ ...memoryStore(), close: async () => void closed++ }, { logger: false });
     const probe = new LockProbe(own);
     await (await probe.holdElsewhere('k')).release();
     expect(closed).toBe(0);
@@ -135,24 +143,18 @@ describe('holdElsewhere', () => {
     expect(closed).toBe(1);
     probe.onApplicationShutdown();
     expect(() => probe.faults).toThrow('Wrap it: faultyStore(store)');
-    expect(locks.faults).toBeDefined();
-  });
-
-  it('rejects where the key is taken', async () => {
-    const { app, locks } = await open();
-    await app.get(Locks).acquire('k');
-    await expect(locks.holdElsewhere('k')).rejects.toBeInstanceOf(LockTimeoutError);
   });
 });
 
-describe('matchers', () => {
-  async function setting() {
-    const { app, locks } = await open();
-    return { own: app.get(Locks), locks };
-  }
+it('a store that has faults keeps them in a testing module', async () => {
+  const store = faultyStore(memoryStore());
+  const { locks } = await open(Test.createTestingModule({ imports: [DistributedLockTestingModule.forRoot({ store })] }));
+  expect(locks.faults).toBe(store.faults);
+});
 
+describe('matchers', () => {
   it('toHaveLocked counts, and says what was locked and which key is near', async () => {
-    const { own, locks } = await setting();
+    const { own, locks } = await open();
     expect(locks).not.toHaveLocked('stock-apple');
     await own.using('stock-apple', async () => {}, { label: 'a' });
     await own.using('stock-apple', async () => {}, { label: 'b' });
@@ -168,7 +170,7 @@ describe('matchers', () => {
   });
 
   it('toHaveLockedInOrder', async () => {
-    const { own, locks } = await setting();
+    const { own, locks } = await open();
     for (const key of ['b', 'x', 'a']) await own.using(key, async () => {});
     expect(locks).toHaveLockedInOrder(['b', 'a']);
     expect(locks).not.toHaveLockedInOrder(['a', 'b']);
@@ -176,7 +178,7 @@ describe('matchers', () => {
   });
 
   it('toHoldNothing names what is held', async () => {
-    const { own, locks } = await setting();
+    const { own, locks } = await open();
     expect(locks).toHoldNothing();
     const lease = await own.acquire('k', { label: 'leaky' });
     expect(() => expect(locks).toHoldNothing()).toThrow('"k" (mutex) by leaky: held');
@@ -186,7 +188,7 @@ describe('matchers', () => {
   });
 
   it('toHaveWaited and toHaveTimedOut', async () => {
-    const { own, locks } = await setting();
+    const { own, locks } = await open();
     const lease = await own.acquire('k');
     expect(locks).not.toHaveWaited('k');
     const waiting = own.acquire('k', { waitTimeout: 5_000 }).catch((error: unknown) => error);
@@ -194,7 +196,6 @@ describe('matchers', () => {
     expect(locks).toHaveWaited('k');
     expect(locks).not.toHaveWaited('k', { atLeast: 500 });
     expect(locks).not.toHaveTimedOut('k');
-    await passTime(5_000);
     await waiting;
     expect(locks).toHaveWaited('k', { atLeast: 5_000 });
     expect(locks).not.toHaveWaited('k', { atLeast: 6_000 });
@@ -204,7 +205,7 @@ describe('matchers', () => {
   });
 
   it('toHaveReleasedEarly sees a lock inside of its transaction', async () => {
-    const { own, locks } = await setting();
+    const { own, locks } = await open();
     // As a fence guard does it, before a transaction that is open for so long.
     let isOpen = false;
     const guarded = (key: string) => own.using(key, async (lease) => watchTransaction(lease, () => isOpen, new Error(), false));
@@ -217,17 +218,17 @@ describe('matchers', () => {
   });
 
   it('toHaveOverlapped sees two keys of one pattern', async () => {
-    const { own, locks } = await setting();
+    const { own, locks } = await open();
     await own.using('stock-1', async () => {});
     await own.using('stock-2', async () => {});
     expect(locks).not.toHaveOverlapped(/^stock/);
-    await Promise.all([own.using('stock-1', async () => sleep(10)), own.using('stock-2', async () => sleep(10)), passTime(10)]);
+    await Promise.all(['stock-1', 'stock-2'].map((key) => own.using(key, () => passTime(10))));
     expect(locks).toHaveOverlapped(/^stock/);
     expect(locks).not.toHaveOverlapped('stock-1');
   });
 
   it('toRunUnder sees each way not to', async () => {
-    const { own, locks } = await setting();
+    const { own, locks } = await open();
     const shelf = {
       async write() {
         await new Promise((resolve) => setImmediate(resolve));
@@ -236,21 +237,20 @@ describe('matchers', () => {
     const under = (work: () => unknown, ...parts: [object, string][]) => expect(work).toRunUnder(locks, 'k', ...parts);
     await under(() => own.using('k', () => shelf.write()), [shelf, 'write']);
     await expect(() => own.using('other', async () => {})).not.toRunUnder(locks, 'k');
-    await expect(under(() => own.using('other', async () => {}))).rejects.toThrow('it did not take it');
     await expect(under(() => own.acquire('k').then(() => undefined))).rejects.toThrow('it still holds it at its end');
     await locks.faults.lose('k');
     await passTime(10_000);
-    await expect(under(() => own.using('k', async () => {}), [shelf, 'write'])).rejects.toThrow('Object.write was not called');
-    await expect(under(() => own.using('k', async () => void shelf.write()), [shelf, 'write'])).rejects.toThrow(
-      'ended only after its release',
-    );
-    const before = () => shelf.write().then(() => own.using('k', () => shelf.write()));
-    await expect(under(before, [shelf, 'write'])).rejects.toThrow('Object.write was called without it');
-    const failing = () => own.using('k', () => Promise.reject(new Error('sold out')));
-    await expect(under(failing)).rejects.toThrow(/it failed: Error: sold out/);
-    await expect(under(() => undefined, [shelf, 'wrote'])).rejects.toThrow('Object.wrote is no method');
-    const losing = () => own.using('k', () => locks.faults.lose('k'), { onLost: 'ignore' });
-    await expect(under(losing)).rejects.toThrow('the lease was lost meanwhile');
+    for (const [what, work, method = 'write'] of [
+      ['it did not take it', () => own.using('other', () => shelf.write())],
+      ['Object.write was not called', () => own.using('k', async () => {})],
+      ['ended only after its release', () => own.using('k', async () => void shelf.write())],
+      ['Object.write was called without it', () => shelf.write().then(() => own.using('k', () => shelf.write()))],
+      ['it failed: Error: sold out', () => own.using('k', () => Promise.reject(new Error('sold out')))],
+      ['Object.wrote is no method', () => undefined, 'wrote'],
+      ['the lease was lost meanwhile', () => own.using('k', () => locks.faults.lose('k'), { onLost: 'ignore' })],
+    ] as [string, () => unknown, string?][]) {
+      await expect(under(work, [shelf, method])).rejects.toThrow(what);
+    }
     expect(Object.keys(shelf)).toEqual(['write']);
     expect(await shelf.write()).toBeUndefined();
   });
@@ -258,23 +258,4 @@ describe('matchers', () => {
   it('take a probe only', () => {
     expect(() => expect({}).toHoldNothing()).toThrow('Lock matchers take a LockProbe');
   });
-});
-
-it('passTime warns, once, of a store that answers in real time', async () => {
-  await open();
-  const warn = jest.spyOn(console, 'warn').mockImplementation();
-  const locks = new Locks(redisStore({ url: 'redis://127.0.0.1:1' }), { logger: false });
-  const probe = new LockProbe(locks);
-  await passTime(1);
-  await passTime(1);
-  expect(warn.mock.calls).toEqual([[expect.stringContaining('the "redis" store answers in real time')]]);
-  warn.mockRestore();
-  probe.onApplicationShutdown();
-  await locks.close();
-});
-
-it('a store that has faults keeps them in a testing module', async () => {
-  const store = faultyStore(memoryStore());
-  const { locks } = await open(Test.createTestingModule({ imports: [DistributedLockTestingModule.forRoot({ store })] }));
-  expect(locks.faults).toBe(store.faults);
 });

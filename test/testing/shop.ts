@@ -1,12 +1,12 @@
 import { Injectable } from '@nestjs/common';
-import { Test, type TestingModuleBuilder } from '@nestjs/testing';
-import { currentLease, DistributedLock } from 'nestjs-distributed-lock';
-import { DistributedLockTestingModule, fakeTimers, LockProbe, passTime } from 'nestjs-distributed-lock/testing';
+import { Test, type TestingModule, type TestingModuleBuilder } from '@nestjs/testing';
+import { currentLease, DistributedLock, Locks } from 'nestjs-distributed-lock';
+import { DistributedLockTestingModule, LockProbe } from 'nestjs-distributed-lock/testing';
 import { Observable } from 'rxjs';
 
 const sleep = (ms: number) => new Promise<void>((resolve) => setTimeout(resolve, ms));
 
-/** Takes a second for a sale, and has one method for each kind of result. */
+/** Takes 20 s for a sale, and has one method for each kind of result. */
 @Injectable()
 export class Shop {
   /** What the bodies saw: `'aborted'`, and the error of `assertHeld()`. */
@@ -65,36 +65,17 @@ export async function valuesOf(shop: Shop, returns: Returns): Promise<string[]> 
   return values;
 }
 
-export interface Outcome {
-  values?: string[];
-  error?: Error;
-}
+const opened: TestingModule[] = [];
+afterEach(async () => {
+  for (const app of opened.splice(0)) await app.close();
+});
 
-/** Follows a call without a rejection that nobody handles. */
-export async function outcomeOf(call: Promise<string[]>): Promise<Outcome> {
-  return call.then(
-    (values) => ({ values }),
-    (error: Error) => ({ error }),
-  );
-}
-
-/** A test module under fake timers, closed by {@link closeAll}. */
+/** A test module, closed when the test ends. */
 export async function open(
   builder: TestingModuleBuilder = Test.createTestingModule({ imports: [DistributedLockTestingModule.forRoot()], providers: [Shop] }),
 ) {
-  jest.useFakeTimers(fakeTimers.jest);
   const app = await builder.compile();
-  const closing = { close: () => app.close() };
-  opened.push(closing);
-  return { app, locks: app.get(LockProbe) };
-}
-
-const opened: { close(): Promise<void> }[] = [];
-export async function closeAll(): Promise<void> {
-  for (const each of opened.splice(0)) {
-    const closed = each.close();
-    await passTime(20_000);
-    await closed;
-  }
-  jest.useRealTimers();
+  opened.push(app);
+  const locks = app.get(LockProbe);
+  return { app, locks, own: app.get(Locks) };
 }

@@ -1,0 +1,144 @@
+// The kit in real time: faults before a real server, and the whole sample app without its server.
+import type { INestApplication } from '@nestjs/common';
+import { Test } from '@nestjs/testing';
+import { type Lease, LockLostError, Locks, LockTimeoutError, StoreError } from 'nestjs-distributed-lock/core';
+import { redisStore } from 'nestjs-distributed-lock/redis';
+import { DistributedLockTestingModule, faultyStore, LockProbe } from 'nestjs-distributed-lock/testing';
+import { lockMatchers } from 'nestjs-distributed-lock/testing/jest';
+import { mkdtempSync, rmSync } from 'node:fs';
+import type { AddressInfo } from 'node:net';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { useRedis } from '../stores/redis/setting.js';
+import { eventually } from '../support/eventually.js';
+import { SHORT_LEASE } from '../support/time.js';
+
+expect.extend(lockMatchers);
+
+describe('faults before Redis', () => {
+  const setting = useRedis();
+
+  function open() {
+    const locks = new Locks(faultyStore(redisStore({ client: setting.client(), requestTimeout: 5_000 })), { logger: false });
+    const probe = new LockProbe(locks);
+    setting.finally(async () => {
+      probe.faults.clear();
+      await locks.close();
+      probe.onApplicationShutdown();
+    });
+    return { locks, probe, faults: probe.faults };
+  }
+
+  it('lose: another owner has the key at the server, for as long as the lease was', async () => {
+    const { locks, probe, faults } = open();
+    const lease = await locks.acquire('k', { keyTimeout: 60_000 });
+    await faults.lose('k');
+    expect(lease.signal.reason).toBeInstanceOf(LockLostError);
+    expect(await lease.release()).toBe(false);
+    expect(await setting.redis.get('k')).toMatch(/^someone-else@/);
+    expect(await setting.redis.pttl('k')).toBeGreaterThan(0);
+    expect(probe).toHaveLost('k');
+  });
+
+  it.each(['acquire', 'renew', 'release'] as const)('dropReply(%s): the call goes well, and the key is free', async (request) => {
+    const { locks, probe, faults } = open();
+    const dropped = faults.dropReply(request);
+    const body = async (lease: Lease) => {
+      if (request === 'renew') await expect(lease.renew()).rejects.toBeInstanceOf(StoreError);
+      lease.assertHeld();
+    };
+    await locks.using('k', body, { keyTimeout: 60_000, waitTimeout: 60_000 });
+    await dropped;
+    await eventually(async () => expect(await setting.redis.exists('k')).toBe(0));
+    expect(probe).toHoldNothing();
+  });
+
+  it('outage and timeOut: StoreError, LockTimeoutError', async () => {
+    const { locks, faults } = open();
+    faults.outage();
+    await expect(locks.acquire('k', { waitTimeout: 0 })).rejects.toBeInstanceOf(StoreError);
+    faults.clear();
+    await using _lease = await locks.acquire('k', { waitTimeout: 60_000 });
+    faults.timeOut('other');
+    await expect(locks.acquire('other', { waitTimeout: 50 })).rejects.toBeInstanceOf(LockTimeoutError);
+  });
+
+  it('a real stall costs the lease', async () => {
+    const { locks, probe, faults } = open();
+    const lease = await locks.acquire('k', { keyTimeout: SHORT_LEASE, waitTimeout: 60_000 });
+    await faults.stall(3 * SHORT_LEASE);
+    await eventually(() => expect(lease.signal.aborted).toBe(true));
+    expect(probe.events.map(({ event }) => event)).toContain('lag');
+  });
+
+  it('holdElsewhere: a waiter is woken when it is released', async () => {
+    const { locks, probe } = open();
+    const elsewhere = await probe.holdElsewhere('k');
+    const waiting = locks.acquire('k', { waitTimeout: 600_000, retryInterval: 600_000 });
+    await eventually(() => expect(probe).toHaveWaited('k'));
+    await elsewhere.release();
+    (await waiting).assertHeld();
+  });
+});
+
+describe('the sample app, which has its locks in Redis', () => {
+  const UNITS = 4;
+  const CUSTOMERS = 8;
+  let app: INestApplication;
+  let locks: LockProbe;
+  let url: string;
+  let directory: string;
+
+  beforeAll(async () => {
+    // Nobody listens there. The app reads it when it is loaded.
+    process.env.REDIS_URL = 'redis://127.0.0.1:1';
+    process.env.SHOP_DIRECTORY = directory = mkdtempSync(join(tmpdir(), 'shop-'));
+    process.env.SHOP_NAMESPACE = 'sample:';
+    process.env.STOCKTAKE_SECONDS = '1';
+    const { AppModule } = await import('../../sample-app/src/app.module.js');
+    const { StockStore } = await import('../../sample-app/src/stock/stock.store.js');
+    const { FileStockStore } = await import('../../sample-app/src/stock/file-stock.store.js');
+    const builder = Test.createTestingModule({ imports: [AppModule] })
+      .overrideProvider(StockStore)
+      .useClass(FileStockStore);
+    const module = await DistributedLockTestingModule.replace(builder).compile();
+    app = module.createNestApplication();
+    await app.listen(0);
+    locks = app.get(LockProbe);
+    url = `http://127.0.0.1:${(app.getHttpServer() as { address(): AddressInfo }).address().port}`;
+  });
+  afterAll(async () => {
+    await app.close();
+    rmSync(directory, { recursive: true });
+  });
+
+  const ask = (path: string, method = 'GET', body?: object) =>
+    fetch(`${url}/stock/${path}`, { method, headers: { 'content-type': 'application/json' }, body: JSON.stringify(body) });
+  const sell = () => ask('lock/reduce', 'POST', { sku: 'apple', units: 1 });
+
+  it('fills its shelves under their locks', () => {
+    expect(locks).toHaveLocked(/^sample:shop-stock-/, { by: 'StockRoomService.fill', times: 3 });
+  });
+
+  it('sells no unit twice, and one at a time', async () => {
+    expect((await ask('apple', 'PUT', { units: UNITS })).status).toBe(200);
+    locks.clear();
+    const sales = await Promise.all(Array.from({ length: CUSTOMERS }, sell));
+    const receipts = await Promise.all(sales.map((sale) => sale.json() as Promise<{ sold: boolean }>));
+    expect(receipts.filter(({ sold }) => sold)).toHaveLength(UNITS);
+    expect(await (await ask('apple')).json()).toMatchObject({ left: 0 });
+    expect(locks).toHaveLocked(/^sample:shop-stock-/, { by: 'LockedService.reduce', times: CUSTOMERS });
+    expect(locks).not.toHaveOverlapped(/^sample:shop-stock-/);
+    expect(locks).toHoldNothing();
+  });
+
+  it('takes stock under a lock of the whole shop', async () => {
+    await eventually(() => expect(locks).toHaveLocked('sample:shop-stocktake-locks', { by: 'StocktakeService.take' }));
+  });
+
+  it('answers 503 while its locks fail', async () => {
+    const refused = locks.faults.refuse('acquire');
+    expect((await sell()).status).toBe(503);
+    await refused;
+  });
+});
