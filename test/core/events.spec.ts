@@ -48,7 +48,7 @@ describe('listeners', () => {
     const logger = { warn: jest.fn(), error: jest.fn() };
     const events = new LockEventEmitter(logger);
     const heard = jest.fn();
-    events.on('released', fail as () => void);
+    events.on('released', fail);
     events.on('released', heard);
     events.emit('released', released);
     await new Promise(setImmediate);

@@ -1,8 +1,16 @@
-import { LockAbortedError, type LockStore, Locks, LockTimeoutError, StoreError } from 'nestjs-distributed-lock/core';
+import { mayTake, passTime } from '../support/virtual-time.js';
+import { LockAbortedError, type AcquireOptions, type LockStore, Locks, LockTimeoutError, StoreError } from 'nestjs-distributed-lock/core';
 import { memoryStore } from 'nestjs-distributed-lock/memory';
+import { RequestDeadlines, type TimedRequest } from '../../lib/core/store/request-deadlines.js';
+import { LinkedEntry } from '../../lib/core/util/linked-list.js';
+
+mayTake(30_000);
 
 const REQUEST_TIMEOUT = 1_000;
 const PATIENCE = 5_000;
+const PATIENT = { keyTimeout: 600_000, waitTimeout: Infinity, retryInterval: 5_000 };
+const IMPATIENT = { ...PATIENT, waitTimeout: PATIENCE };
+const KEYS = ['key 1', 'key 2', 'key 3', 'key 4'];
 
 /** How long the store takes for each reply, milliseconds; Infinity: it never answers. */
 interface Pace {
@@ -35,172 +43,136 @@ function slowStore(pace: Pace): LockStore {
   return { ...store, requestTimeout: REQUEST_TIMEOUT, mutex: slowed(store.mutex), countDownLatch: slowed(store.countDownLatch!) };
 }
 
-/** G9: a call with patience T ends by T and one requestTimeout. On a clock that the test moves. */
+interface Outcome {
+  after?: number;
+  error?: unknown;
+}
+
+/** How the call ends, and after how long. */
+function watch(call: Promise<unknown>): Outcome {
+  const start = performance.now();
+  const outcome: Outcome = {};
+  const end = () => (outcome.after = Math.round(performance.now() - start));
+  call.then(end, (error: unknown) => {
+    end();
+    outcome.error = error;
+  });
+  return outcome;
+}
+
+/** A call with patience T ends by T and one requestTimeout. */
 describe('G9 whatever is under way', () => {
   let pace: Pace;
-  let store: LockStore;
   let locks: Locks;
   let elsewhere: Locks;
-  const pass = (milliseconds: number) => jest.advanceTimersByTimeAsync(milliseconds);
-  const patient = { keyTimeout: 600_000, waitTimeout: Infinity, retryInterval: 5_000 };
 
   beforeEach(() => {
-    jest.useFakeTimers();
     pace = { delay: 0, pending: new Set() };
-    store = slowStore(pace);
-    locks = new Locks(store, { logger: false, shutdownTimeout: 0 });
-    elsewhere = new Locks(store, { logger: false, shutdownTimeout: 0 });
+    const store = slowStore(pace);
+    [locks, elsewhere] = [1, 2].map(() => new Locks(store, { logger: false, shutdownTimeout: 0 })) as [Locks, Locks];
   });
   afterEach(async () => {
     pace.delay = 0;
     for (const answer of pace.pending) answer();
-    const closed = Promise.all([locks.close(), elsewhere.close()]);
-    // The watchdog serves the whole process: none of its timers must stay on the clock of this test.
-    await pass(10 * REQUEST_TIMEOUT);
-    await closed;
-    await jest.runOnlyPendingTimersAsync();
-    jest.useRealTimers();
+    await Promise.all([locks.close(), elsewhere.close()]);
   });
 
-  interface Outcome {
-    after?: number;
-    error?: unknown;
-  }
-
-  /** How the call ends, and after how long. */
-  function watch(call: Promise<unknown>): Outcome {
-    const start = performance.now();
-    const outcome: Outcome = {};
-    const end = () => (outcome.after = Math.round(performance.now() - start));
-    call.then(end, (error: unknown) => {
-      end();
-      outcome.error = error;
-    });
-    return outcome;
-  }
-
   it('a caller behind others of its process ends by its patience, also when the holder of its process has passed the key on to another one', async () => {
-    const holder = await locks.acquire('key', patient);
-    void locks.acquire('key', patient).catch(() => undefined);
-    const impatient = watch(locks.acquire('key', { ...patient, waitTimeout: 10_200 }));
-    const stranger = elsewhere.acquire('key', patient);
-    await pass(9_500);
+    const holder = await locks.acquire('key', PATIENT);
+    void locks.acquire('key', PATIENT).catch(() => undefined);
+    const impatient = watch(locks.acquire('key', { ...PATIENT, waitTimeout: 10_200 }));
+    const stranger = elsewhere.acquire('key', PATIENT);
+    await passTime(9_500);
     void holder.release();
-    await pass(1);
+    await passTime(1);
     (await stranger).assertHeld();
-    await pass(698);
+    await passTime(698);
     expect(impatient).toEqual({});
-    await pass(2);
+    await passTime(2);
     expect(impatient.error).toBeInstanceOf(LockTimeoutError);
   });
 
   describe.each([900, Infinity])('a store that takes %d ms for each reply', (delay) => {
     const last = PATIENCE + REQUEST_TIMEOUT + 1;
-    const impatient = { ...patient, waitTimeout: PATIENCE };
 
     /** Three who wait, of whom the first is the one who asks or looks, and how they end. */
-    async function three(options = impatient): Promise<Outcome[]> {
+    async function three(options: AcquireOptions = IMPATIENT): Promise<Outcome[]> {
       const calls = [1, 2, 3].map(() => watch(locks.acquire('key', options)));
-      await pass(0);
+      await passTime(0);
       return calls;
     }
 
-    async function expectEnds(calls: readonly Outcome[], time = PATIENCE): Promise<void> {
-      await pass(last - time);
+    /** Lets the time pass in which they must end, of which some has passed. */
+    async function expectEnds(calls: readonly Outcome[], passed: number): Promise<void> {
+      await passTime(last - passed);
       for (const { after, error } of calls) {
-        expect(after).toBeDefined();
         expect(after).toBeLessThanOrEqual(last);
         if (error) expect((error as Error).name).toMatch(/^(LockTimeout|Store)Error$/);
       }
     }
 
-    it('does not keep those who wait behind a holder of their process', async () => {
-      await locks.acquire('key', patient);
-      const calls = await three();
+    it.each<[string, () => Locks, AcquireOptions]>([
+      ['behind a holder of their process', () => locks, {}],
+      ['behind a holder elsewhere', () => elsewhere, {}],
+      ['in a fair queue', () => elsewhere, { fair: true }],
+    ])('does not keep those who wait %s', async (_where, holder, options) => {
+      await holder().acquire('key', PATIENT);
+      const calls = await three({ ...IMPATIENT, ...options });
       pace.delay = delay;
-      await pass(PATIENCE);
-      await expectEnds(calls);
+      await expectEnds(calls, 0);
     });
 
-    it.each([-1_000, -100, 0, 100, 500])('nor when that one releases %d ms from their end', async (time) => {
-      const holder = await locks.acquire('key', patient);
-      void elsewhere.acquire('key', patient).catch(() => undefined);
+    it.each([-1_000, -100, 0, 100, 500])('nor when the holder releases %d ms from their end', async (time) => {
+      const holder = await locks.acquire('key', PATIENT);
+      void elsewhere.acquire('key', PATIENT).catch(() => undefined);
       const calls = await three();
       pace.delay = delay;
-      await pass(PATIENCE + time);
+      await passTime(PATIENCE + time);
       void holder.release();
       await expectEnds(calls, PATIENCE + time);
     });
 
-    it('nor those who wait behind a holder elsewhere', async () => {
-      await elsewhere.acquire('key', patient);
-      const calls = await three();
-      pace.delay = delay;
-      await pass(PATIENCE);
-      await expectEnds(calls);
-    });
-
     it('nor those on whose behalf another one asks, whose wait is called off', async () => {
       const caller = new AbortController();
-      await elsewhere.acquire('key', patient);
-      const first = watch(locks.acquire('key', { ...patient, signal: caller.signal }));
+      await elsewhere.acquire('key', PATIENT);
+      const first = watch(locks.acquire('key', { ...PATIENT, signal: caller.signal }));
       const calls = await three();
       pace.delay = delay;
-      await pass(PATIENCE - 500);
+      await passTime(PATIENCE - 500);
       caller.abort();
-      await pass(1);
+      await passTime(1);
       expect(first.error).toBeInstanceOf(LockAbortedError);
-      await pass(499);
-      await expectEnds(calls);
+      await expectEnds(calls, PATIENCE - 499);
     });
 
-    it('nor fair ones', async () => {
-      await elsewhere.acquire('key', patient);
-      const calls = await three({ ...impatient, fair: true } as typeof impatient);
+    it.each([
+      ['wait for several keys', 'key 2', 0, false],
+      ['get one of several keys at the end', 'key 1', PATIENCE - 100, true],
+    ])('nor those who %s', async (_what, held, time, isReleased) => {
+      const holder = await elsewhere.acquire(held, PATIENT);
+      const calls = [1, 2].map(() => watch(locks.multiLock(KEYS).acquire(IMPATIENT)));
+      await passTime(time);
+      if (isReleased) void holder.release();
       pace.delay = delay;
-      await pass(PATIENCE);
-      await expectEnds(calls);
-    });
-
-    it('nor those who want several keys', async () => {
-      await elsewhere.acquire('key 2', patient);
-      const keys = ['key 1', 'key 2', 'key 3', 'key 4'];
-      const calls = [1, 2].map(() => watch(locks.multiLock(keys).acquire(impatient)));
-      await pass(0);
-      pace.delay = delay;
-      await pass(PATIENCE);
-      await expectEnds(calls);
-    });
-
-    it('nor those who get one of several keys at the end', async () => {
-      const holder = await elsewhere.acquire('key 1', patient);
-      const keys = ['key 1', 'key 2', 'key 3', 'key 4'];
-      const call = watch(locks.multiLock(keys).acquire(impatient));
-      await pass(PATIENCE - 100);
-      void holder.release();
-      pace.delay = delay;
-      await pass(100);
-      await expectEnds([call]);
+      await expectEnds(calls, time);
     });
 
     it('nor those who wait for a latch', async () => {
       const latch = locks.countDownLatch('latch');
       await latch.trySetCount(1);
       const calls = [1, 2].map(() => watch(latch.await({ waitTimeout: PATIENCE, retryInterval: 5_000 })));
-      await pass(0);
+      await passTime(0);
       pace.delay = delay;
-      await pass(PATIENCE);
-      await expectEnds(calls);
+      await expectEnds(calls, 0);
     });
   });
 
   it('the error of one whose last try got no answer is a StoreError, of one who was refused before that a LockTimeoutError', async () => {
-    await elsewhere.acquire('key', patient);
-    const options = { ...patient, waitTimeout: PATIENCE };
-    const [first, second] = [watch(locks.acquire('key', options)), watch(locks.acquire('key', options))];
-    await pass(0);
+    await elsewhere.acquire('key', PATIENT);
+    const [first, second] = [watch(locks.acquire('key', IMPATIENT)), watch(locks.acquire('key', IMPATIENT))];
+    await passTime(0);
     pace.delay = Infinity;
-    await pass(PATIENCE + REQUEST_TIMEOUT + 1);
+    await passTime(PATIENCE + REQUEST_TIMEOUT + 1);
     expect(first.error).toBeInstanceOf(StoreError);
     expect(first.error).toMatchObject({ transient: true, key: 'key' });
     expect(second.error).toBeInstanceOf(LockTimeoutError);
@@ -208,13 +180,39 @@ describe('G9 whatever is under way', () => {
 
   it('an aborted signal ends a wait for several keys at once, also while those that are held are given back', async () => {
     const caller = new AbortController();
-    await elsewhere.acquire('key 2', patient);
-    const call = watch(locks.multiLock(['key 1', 'key 2']).acquire({ ...patient, signal: caller.signal }));
-    await pass(1_000);
+    await elsewhere.acquire('key 2', PATIENT);
+    const call = watch(locks.multiLock(KEYS).acquire({ ...PATIENT, signal: caller.signal }));
+    await passTime(1_000);
     pace.delay = Infinity;
     caller.abort();
-    await pass(1);
+    await passTime(1);
     expect(call.after).toBe(1_000);
     expect(call.error).toBeInstanceOf(LockAbortedError);
   });
+});
+
+it('the deadlines of requests are kept for each request, also if the end of one begins another (G9)', async () => {
+  class Request extends LinkedEntry<Request> implements TimedRequest<Request> {
+    endsAt = 0;
+    constructor(readonly name: string) {
+      super();
+    }
+  }
+  const ends: [string, number][] = [];
+  const start = performance.now();
+  const deadlines: RequestDeadlines<Request> = new RequestDeadlines<Request>(300, (request) => {
+    deadlines.end(request);
+    ends.push([request.name, Math.round(performance.now() - start)]);
+    if (request.name === 'first') deadlines.begin(new Request('probe'));
+  });
+  deadlines.begin(new Request('first'));
+  await passTime(10);
+  deadlines.begin(new Request('second'));
+  await passTime(1_000);
+  expect(ends.map(([name]) => name)).toEqual(['first', 'second', 'probe']);
+  for (const [index, due] of [300, 310, 600].entries()) {
+    const late = ends[index]![1] - due;
+    expect(late).toBeGreaterThanOrEqual(0);
+    expect(late).toBeLessThan(10);
+  }
 });

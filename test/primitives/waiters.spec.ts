@@ -1,4 +1,5 @@
-import { Locks, StoreError, type AcquireReply, type LeaseDriver } from 'nestjs-distributed-lock/core';
+import '../support/virtual-time.js';
+import { Locks, StoreError, type AcquireReply, type AcquireRequest, type LeaseDriver, type WakeUps } from 'nestjs-distributed-lock/core';
 import { memoryStore } from 'nestjs-distributed-lock/memory';
 import { getEventListeners } from 'node:events';
 import { gate } from '../contract/gate.js';
@@ -10,64 +11,51 @@ import type { RecordWakeUps } from '../../lib/stores/records/record.table.js';
 
 const KEY = 'order:42';
 const TAKEN: AcquireReply = { granted: false, remaining: 60_000, holder: 'app@host:1:other', ahead: 0 };
-const open: Locks[] = [];
-afterEach(() => Promise.all(open.splice(0).map((locks) => locks.close())));
+const MINUTE = 60_000;
+const opened: Locks[] = [];
+afterEach(() => Promise.all(opened.splice(0).map((locks) => locks.close())));
 
+/** Locks over a memory store, one of whose drivers is changed. */
 function locksOver(kind: 'mutex' | 'semaphore', change: (real: LeaseDriver) => Partial<LeaseDriver>, requestTimeout = 100): Locks {
   const store = memoryStore();
   const real = store[kind]!;
   const driver = Object.assign(Object.create(real) as LeaseDriver, change(real));
   const locks = new Locks({ ...store, requestTimeout, [kind]: driver }, { logger: false, shutdownTimeout: 0 });
-  open.push(locks);
+  opened.push(locks);
   return locks;
 }
 
-describe('the store that answers once, and then no more, is an outage and not contention at the end of a patience (G9)', () => {
-  const calls = 30;
+describe('a store that answers once, and then no more, is an outage and not contention at the end of a patience (G9)', () => {
+  const never = new Promise<never>(() => undefined);
 
-  it('behind a holder elsewhere', async () => {
-    const never = new Promise<never>(() => undefined);
-    const errors = await Promise.all(
-      Array.from({ length: calls }, (_, i) => {
-        let asked = 0;
-        const acquire = (): Promise<AcquireReply> => (asked++ === 0 ? Promise.resolve(TAKEN) : never);
-        const locks = locksOver('mutex', () => ({ acquire, leave: async () => undefined }));
-        return rejection(locks.acquire(KEY, { waitTimeout: 400 + 3 * i, retryInterval: 20_000 }));
-      }),
-    );
-    for (const error of errors) expect(error).toBeInstanceOf(StoreError);
+  it.each([400, 403, 450, 487])('behind a holder elsewhere, with a patience of %d ms', async (waitTimeout) => {
+    let asked = 0;
+    const acquire = (): Promise<AcquireReply> => (asked++ === 0 ? Promise.resolve(TAKEN) : never);
+    const locks = locksOver('mutex', () => ({ acquire, leave: async () => undefined }));
+    expect(await rejection(locks.acquire(KEY, { waitTimeout, retryInterval: 20_000 }))).toBeInstanceOf(StoreError);
   });
 
-  it('behind a holder of the same process', async () => {
-    const never = new Promise<never>(() => undefined);
-    for (let i = 0; i < calls; i++) {
-      const locks = locksOver('mutex', () => ({ renew: renewing(() => never) }), 20);
-      const lease = await locks.acquire(KEY, { keyTimeout: 60_000 });
-      expect(await rejection(locks.acquire(KEY, { waitTimeout: 10 + (i % 5), retryInterval: 5_000 }))).toBeInstanceOf(StoreError);
-      await lease.release();
-    }
+  it.each([10, 11, 14])('behind a holder of the same process, with a patience of %d ms', async (waitTimeout) => {
+    const locks = locksOver('mutex', () => ({ renew: renewing(() => never) }), 20);
+    const lease = await locks.acquire(KEY, { keyTimeout: MINUTE });
+    expect(await rejection(locks.acquire(KEY, { waitTimeout, retryInterval: 5_000 }))).toBeInstanceOf(StoreError);
+    await lease.release();
   });
 });
 
+// Whoever is not woken in time would wait for longer than a test may take.
 describe('a waiter', () => {
-  it('for a share asks when the first of several offers ends, though it was told of a later end after that (G8)', async () => {
-    let asked = 0;
+  it('for a share asks when the first of several offers ends, though a later end was announced after that (G8)', async () => {
     const owners: string[] = [];
-    const locks = locksOver('semaphore', (real) => ({
-      acquire(request) {
-        asked++;
-        owners.push(request.owner);
-        return real.acquire(request);
-      },
-    }));
+    const locks = locksOver('semaphore', (real) => ({ acquire: (request) => (owners.push(request.owner), real.acquire(request)) }));
     const pool = locks.semaphore(KEY, { permits: 1 });
-    const held = await new Locks(locks.store).semaphore(KEY, { permits: 1 }).acquire({ keyTimeout: 60_000 });
-    const waiting = pool.acquire({ keyTimeout: 60_000, waitTimeout: 60_000, retryInterval: 30_000, reentrant: false });
+    const held = await new Locks(locks.store).semaphore(KEY, { permits: 1 }).acquire({ keyTimeout: MINUTE });
+    const waiting = pool.acquire({ keyTimeout: MINUTE, waitTimeout: MINUTE, retryInterval: 30_000, reentrant: false });
     const wakeUps = locks.store.semaphore!.wakeUps as RecordWakeUps;
-    await eventually(() => asked === 3);
+    await eventually(() => owners.length === 3);
     wakeUps.received(`${owners.at(-1)}\t100`);
     wakeUps.received(`${owners.at(-1)}\t60000`);
-    await eventually(() => asked === 4, { within: 5_000 });
+    await eventually(() => owners.length === 4);
     await held.release();
     await (await waiting).release();
   });
@@ -91,39 +79,31 @@ describe('a waiter', () => {
     expect(owners.size).toBe(4);
     answer.open();
     for (const lease of [holders[0], ...waiting]) await (await lease).release();
-    await eventually(async () => (await locks.semaphore(KEY, { permits: 4, count: 4 }).tryAcquire()) !== null, { within: 1_000 });
+    await eventually(async () => (await locks.semaphore(KEY, { permits: 4, count: 4 }).tryAcquire()) !== null);
   });
 
   it('behind a holder of its process looks by its own retryInterval once the one before it has given up (G8)', async () => {
     let renewals = 0;
-    const locks = locksOver('mutex', (real) => ({
-      renew(batch) {
-        renewals++;
-        return real.renew(batch);
-      },
-    }));
-    const lease = await locks.acquire(KEY, { keyTimeout: 60_000 });
-    const first = rejection(locks.acquire(KEY, { waitTimeout: 50, retryInterval: 60_000 }));
-    const second = locks.acquire(KEY, { keyTimeout: 60_000, waitTimeout: 60_000, retryInterval: 50 });
+    const locks = locksOver('mutex', (real) => ({ renew: (batch) => (renewals++, real.renew(batch)) }));
+    const lease = await locks.acquire(KEY, { keyTimeout: MINUTE });
+    const first = rejection(locks.acquire(KEY, { waitTimeout: 50, retryInterval: MINUTE }));
+    const second = locks.acquire(KEY, { keyTimeout: MINUTE, waitTimeout: MINUTE, retryInterval: 50 });
     await first;
     const before = renewals;
-    await eventually(() => renewals > before + 1, { within: 5_000 });
+    await eventually(() => renewals > before + 1);
     await lease.release();
     await (await second).release();
   });
-});
 
-describe('the renewals for which callers wait', () => {
-  it('are not sent once more for each caller that comes while one has no answer', async () => {
+  it('does not have the renewal that it waits for sent once more while one has no answer', async () => {
     let renewals = 0;
-    const never = new Promise<never>(() => undefined);
-    const locks = locksOver('mutex', () => ({ renew: renewing(() => (renewals++, never)) }), 60_000);
-    const lease = await locks.acquire(KEY, { keyTimeout: 60_000 });
+    const locks = locksOver('mutex', () => ({ renew: renewing(() => (renewals++, new Promise(() => undefined))) }), MINUTE);
+    const lease = await locks.acquire(KEY, { keyTimeout: MINUTE });
     const caller = new AbortController();
-    const options = { keyTimeout: 60_000, waitTimeout: 60_000, retryInterval: 200, signal: caller.signal };
+    const options = { keyTimeout: MINUTE, waitTimeout: MINUTE, retryInterval: 200, signal: caller.signal };
     const waiting = [rejection(locks.acquire(KEY, options))];
-    await eventually(() => renewals === 1, { within: 5_000 });
-    for (let i = 0; i < 100; i++) {
+    await eventually(() => renewals === 1);
+    for (let index = 0; index < 100; index++) {
       waiting.push(rejection(locks.acquire(KEY, options)));
       await pause(2);
     }
@@ -134,17 +114,92 @@ describe('the renewals for which callers wait', () => {
   });
 });
 
-describe('the signal of a multi-lock', () => {
-  it('leaves no listener at the signals of its leases when it is released (G7)', async () => {
-    const locks = new Locks(memoryStore(), { logger: false });
-    open.push(locks);
-    const lease = await locks.multiLock(['a', 'b']).acquire();
-    const listened = gate();
-    lease.signal.addEventListener('abort', () => listened.open());
-    const signals = lease.leases.map(({ signal }) => signal);
-    expect(signals.map((signal) => getEventListeners(signal, 'abort').length)).toEqual([1, 1]);
+describe('a candidate whose inbox does not open', () => {
+  /** An inbox that is opened by the test, or never. */
+  class Inbox implements WakeUps {
+    isOpen = false;
+    readonly listeners = new Map<string, () => void>();
+    open(): Promise<void> {
+      return new Promise(() => undefined);
+    }
+    listen(owner: string, wake: () => void): () => void {
+      this.listeners.set(owner, wake);
+      return () => void this.listeners.delete(owner);
+    }
+    succeed(): void {
+      this.isOpen = true;
+      for (const wake of [...this.listeners.values()]) wake();
+    }
+  }
+
+  const opensLate = async () => {
+    const inbox = new Inbox();
+    const asked: string[] = [];
+    const store = memoryStore();
+    const mutex = Object.assign(Object.create(store.mutex) as LeaseDriver, {
+      acquire: (request: AcquireRequest) => (asked.push(request.owner), store.mutex.acquire(request)),
+      wakeUps: inbox,
+    });
+    const [leader, locks] = [store, { ...store, mutex }].map((each) => new Locks(each, { logger: false })) as [Locks, Locks];
+    opened.push(leader, locks);
+    const lease = await leader.acquire('shop-leader', { keyTimeout: MINUTE });
+    const election = locks.leaderElection('shop', { retryInterval: 10_000 });
+    const work = jest.fn();
+    const running = election.run(work);
+    await eventually(() => asked.length > 3);
+    return { inbox, asked, leader, lease, election, work, running };
+  };
+
+  it('asks until it opens, has the same place then, and rests there; it leaves no listener behind (G7)', async () => {
+    const { inbox, asked, lease, work, running } = await opensLate();
+    inbox.succeed();
+    const before = asked.length;
+    await pause(500);
+    expect(asked).toHaveLength(before);
+    expect(new Set(asked).size).toBe(1);
     await lease.release();
-    expect(signals.map((signal) => getEventListeners(signal, 'abort').length)).toEqual([0, 0]);
+    inbox.succeed();
+    await running;
+    expect(work).toHaveBeenCalledTimes(1);
+    await eventually(() => inbox.listeners.size === 0);
+  });
+
+  it('can be called off at once while it waits for that', async () => {
+    const { leader, lease, election, work, running } = await opensLate();
+    const start = performance.now();
+    await election.resign();
+    expect(performance.now() - start).toBeLessThan(10);
+    expect(await running).toBeUndefined();
+    expect(work).not.toHaveBeenCalled();
+    await lease.release();
+    expect(await leader.tryAcquire('shop-leader')).not.toBeNull();
+  });
+});
+
+describe('a multi-lock', () => {
+  it('is made of the locks of another copy of the package too, also of its multi-locks', async () => {
+    const store = memoryStore();
+    let other!: Locks;
+    await jest.isolateModulesAsync(async () => {
+      const copy = await import('nestjs-distributed-lock/core');
+      other = new copy.Locks(store);
+    });
+    opened.push(other);
+    const all = new Locks(store).multiLock(['a', other.mutex('b'), other.multiLock(['c', 'b'])]);
+    await all.using(async (lease) => {
+      expect(lease.key).toBe('a, b, c');
+      for (const key of ['a', 'b', 'c']) expect(await other.tryAcquire(key, { reentrant: false })).toBeNull();
+    });
+  });
+
+  it('leaves no listener at the signals of its leases when it is released (G7)', async () => {
+    const locks = locksOver('mutex', () => ({}));
+    const lease = await locks.multiLock(['a', 'b']).acquire();
+    lease.signal.addEventListener('abort', () => undefined);
+    const listeners = () => lease.leases.map(({ signal }) => getEventListeners(signal, 'abort').length);
+    expect(listeners()).toEqual([1, 1]);
+    await lease.release();
+    expect(listeners()).toEqual([0, 0]);
     expect(lease.signal.aborted).toBe(false);
   });
 });
