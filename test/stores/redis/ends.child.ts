@@ -8,8 +8,10 @@ export interface EndsArgs {
   connection: RedisOptions;
   /** where it is found otherwise than by `connection` */
   store?: RedisStoreOptions;
-  way: keyof typeof ways;
+  /** one after the other, where there are several */
+  way: Way | Way[];
 }
+export type Way = keyof typeof ways;
 export type EndsMessage = { type: 'did'; what: string };
 
 const ways = {
@@ -29,7 +31,7 @@ const ways = {
   async 'closes it while it connects'(): Promise<void> {
     const locks = ownLocks();
     locks.acquire('key').catch(() => undefined);
-    await new Promise((resolve) => setTimeout(resolve, 5));
+    await new Promise(setImmediate);
     await locks.close();
   },
   async 'closes it after it could not connect'(): Promise<void> {
@@ -47,14 +49,14 @@ const ways = {
     await locks.using('key', () => undefined);
     tellParent({ type: 'did', what: 'connected' });
     await new Promise((resolve) => process.once('message', resolve));
-    await locks.acquire('key', { waitTimeout: 300 }).catch((error: Error) => tellParent({ type: 'did', what: error.name }));
+    await locks.acquire('key', { waitTimeout: 0 }).catch((error: Error) => tellParent({ type: 'did', what: error.name }));
     await locks.close();
   },
 };
 
 function ownLocks(): Locks {
-  return new Locks(redisStore({ ...(store ?? { options: connection }), requestTimeout: 500 }), { logger: false });
+  return new Locks(redisStore({ ...(store ?? { options: connection }), requestTimeout: 2_000 }), { logger: false });
 }
 
 const { connection, store, way } = JSON.parse(process.argv[2]!) as EndsArgs;
-await ways[way]();
+for (const each of [way].flat()) await ways[each]();

@@ -50,9 +50,9 @@ async function work(lease: Lease, other: Lease): Promise<string> {
   return 'late';
 }
 
-const other = await locks.acquire('other', { keyTimeout: 1_000 });
+const other = await locks.acquire('other', { keyTimeout: 5_000 });
 try {
-  await locks.using('account', (lease) => work(lease, other), { keyTimeout: 1_000 });
+  await locks.using('account', (lease) => work(lease, other), { keyTimeout: 5_000 });
 } catch (error) {
   findings.error = (error as Error).name;
   findings.result = error instanceof LockLostError ? error.result : undefined;
