@@ -1,3 +1,4 @@
+import { afterTurns, passTime } from '../../support/virtual-time.js';
 import { StoreError } from '../../../lib/core/model/errors.js';
 import type { AcquireRequest } from '../../../lib/core/store/lease-driver.js';
 import type { LockStore } from '../../../lib/core/store/lock-store.js';
@@ -6,6 +7,7 @@ import { TOUCH, type Change, type Found } from '../../../lib/stores/records/reco
 import { eventually } from '../../support/eventually.js';
 import { MapData, MapTable, type MapTableHooks } from '../../support/map-table.js';
 
+afterTurns(60);
 const REQUEST_TIMEOUT = 300;
 
 describe('a process that asks a table', () => {
@@ -53,15 +55,11 @@ describe('a process that asks a table', () => {
     expect(written()).toEqual([]);
   });
 
-  it('does not believe what it saw last: a key that it knows as taken may be free', async () => {
+  it('does not believe what it saw last: a key may be free again, and its own lease may have been taken away', async () => {
     await acquire({ owner: 'b' }, other);
     await acquire();
     await release('b', other);
     expect(await acquire()).toMatchObject({ granted: true });
-  });
-
-  it('does not believe what it saw last: its own lease may have been taken away', async () => {
-    await acquire();
     await release('a', other);
     expect(await release()).toBe('lost');
   });
@@ -240,5 +238,62 @@ describe('a process that asks a table', () => {
     const replies = await Promise.all(store.mutex.renew(keys.map((key) => ({ key, owner: 'a', ttl: 30_000 }))));
     expect(new Set(replies)).toEqual(new Set(['renewed']));
     expect(exchange.mock.calls.map(([changes]) => changes.length)).toEqual([256, 44]);
+  });
+});
+
+const KEYS = Array.from({ length: 50 }, (_, i) => `key-${i}`);
+const turn = (): Promise<void> => new Promise((resolve) => setImmediate(() => setImmediate(resolve)));
+
+/** Serves one exchange at a time, and answers when it is told to. */
+class SlowTable extends MapTable {
+  readonly atOnce = 1;
+  readonly sizes: number[] = [];
+  private answers: (() => void)[] = [];
+
+  override exchange(changes: readonly Change[]): readonly Promise<Found>[] {
+    this.sizes.push(changes.length);
+    const answered = new Promise<void>((resolve) => this.answers.push(resolve));
+    return super.exchange(changes).map((found) => answered.then(() => found));
+  }
+
+  answer(): void {
+    for (const answer of this.answers.splice(0)) answer();
+  }
+}
+
+const acquire = (store: ReturnType<typeof recordStore>, key: string): Promise<unknown> =>
+  store.mutex.acquire({ key, owner: `owner of ${key}`, ttl: 1_000, queue: false, tokens: 1 });
+
+describe('what comes while a table is busy', () => {
+  it('waits, and goes together', async () => {
+    const table = new SlowTable();
+    const store = recordStore(table);
+    const all = Promise.all(
+      KEYS.map(async (key) => {
+        await turn();
+        return acquire(store, key);
+      }),
+    );
+    const first = acquire(store, 'first');
+    let isOver = false;
+    void all.finally(() => (isOver = true));
+    while (!isOver) {
+      await turn();
+      await turn();
+      table.answer();
+    }
+    expect(await first).toMatchObject({ granted: true });
+    expect(await all).toHaveLength(KEYS.length);
+    // The first looks, since the clock is not known.
+    expect(table.sizes.slice(0, 2)).toEqual([1, KEYS.length + 1]);
+  });
+
+  it('goes when a requestTimeout is over, whatever is not answered', async () => {
+    const table = new SlowTable(new MapData(), {}, 100);
+    const store = recordStore(table);
+    await expect(acquire(store, 'first')).rejects.toThrow('did not answer within 100 ms');
+    void acquire(store, 'second').catch(() => undefined);
+    await passTime(50);
+    expect(table.sizes).toEqual([1, 1]);
   });
 });
