@@ -1,8 +1,11 @@
+import { passTime } from '../support/virtual-time.js';
 import { context, SpanStatusCode, trace } from '@opentelemetry/api';
-import { AlwaysOffSampler, type ReadableSpan } from '@opentelemetry/sdk-trace-base';
-import { LockTimeoutError, Locks, type Lease } from 'nestjs-distributed-lock/core';
+import { AlwaysOffSampler, type ReadableSpan, type SpanProcessor } from '@opentelemetry/sdk-trace-base';
+import { LockTimeoutError, Locks, type Lease, type Telemetry } from 'nestjs-distributed-lock/core';
 import { memoryStore } from 'nestjs-distributed-lock/memory';
 import { openTelemetry } from 'nestjs-distributed-lock/opentelemetry';
+import { eventually } from '../support/eventually.js';
+import { total } from './scrape.js';
 import { startSdk, type Sdk, type SdkOptions } from './sdk.js';
 
 const KEY = 'order-of-alice';
@@ -17,9 +20,10 @@ describe('spans', () => {
     all.push(locks);
     return locks;
   }
-  function begin(options?: SdkOptions): void {
+  /** In place of the one that is there. */
+  async function begin(options?: SdkOptions): Promise<void> {
+    await sdk.stop();
     sdk = startSdk(options);
-    all = [];
   }
   const named = (name: string) => sdk.spans().filter((span) => span.name === name);
   const one = (name: string): ReadableSpan => {
@@ -29,13 +33,16 @@ describe('spans', () => {
   const parentOf = (span: ReadableSpan) => span.parentSpanContext?.spanId;
   const idOf = (span: ReadableSpan) => span.spanContext().spanId;
 
+  beforeEach(() => {
+    sdk = startSdk();
+    all = [];
+  });
   afterEach(async () => {
     await Promise.all(all.map((locks) => locks.close()));
     await sdk.stop();
   });
 
   it('a free lock costs one span, which the spans of its body are in', async () => {
-    begin();
     const locks = open();
     let lease!: Lease;
     await sdk.inSpan('request', () => locks.using(KEY, (held) => ((lease = held), sdk.inSpan('query', async () => undefined)), { label }));
@@ -57,7 +64,6 @@ describe('spans', () => {
   });
 
   it('a nested call of the same key has no span of its own', async () => {
-    begin();
     const locks = open();
     await locks.using(KEY, () => sdk.inSpan('step', () => locks.using(KEY, () => sdk.inSpan('query', async () => undefined))), { label });
     expect(sdk.spans().map(({ name }) => name)).toEqual(['query', 'step', `hold ${label}`]);
@@ -65,7 +71,6 @@ describe('spans', () => {
   });
 
   it('a wait is a span that links to the holder, and is in the trace of its own caller', async () => {
-    begin();
     const locks = open();
     const waits = new Promise((resolve) => locks.on('waiting', resolve));
     const holder = await sdk.inSpan('holder', () => locks.acquire(KEY, { label: 'Orders.hold' }));
@@ -73,6 +78,7 @@ describe('spans', () => {
       locks.using(KEY, () => sdk.inSpan('query', async () => undefined), { label, waitTimeout: 5000 }),
     );
     await waits;
+    await passTime(50);
     await sdk.inSpan('stranger', () => holder.release());
     await waiter;
     const [wait, hold] = [one(`wait ${label}`), one(`hold ${label}`)];
@@ -84,7 +90,6 @@ describe('spans', () => {
   });
 
   it('a caller to whom the key is passed on links to the one before, and has a hold of its own', async () => {
-    begin();
     const locks = open();
     const first = await locks.acquire(KEY, { label: 'first' });
     const [second, third] = ['second', 'third'].map((each) =>
@@ -99,7 +104,6 @@ describe('spans', () => {
   });
 
   it('a wait that timed out is an error, without the key unless keys are wanted', async () => {
-    begin();
     for (const keys of [false, true]) {
       const locks = open(keys);
       const holder = await locks.acquire(KEY, { label: 'Orders.hold' });
@@ -116,7 +120,6 @@ describe('spans', () => {
   });
 
   it('a single try that finds the key taken is no span', async () => {
-    begin();
     const locks = open();
     const holder = await locks.acquire(KEY);
     expect(await locks.tryAcquire(KEY, { label })).toBeNull();
@@ -125,7 +128,6 @@ describe('spans', () => {
   });
 
   it('a lost hold is an error', async () => {
-    begin();
     const store = memoryStore();
     const locks = open(false, store);
     const lease = await locks.acquire(KEY, { label });
@@ -140,7 +142,6 @@ describe('spans', () => {
   });
 
   it('each key of a multi-lock has a hold, and the body runs in them', async () => {
-    begin();
     const locks = open();
     await sdk.inSpan('request', () => locks.multiLock(['b', 'a']).using(() => sdk.inSpan('query', async () => undefined), { label }));
     const holds = named(`hold ${label}`);
@@ -149,7 +150,6 @@ describe('spans', () => {
   });
 
   it('the owner id names the trace of its caller while that is sampled, and only then', async () => {
-    begin();
     const locks = open();
     const owner = await sdk.inSpan('request', () => locks.using(KEY, (lease) => lease.owner));
     const { traceId, spanId } = one('request').spanContext();
@@ -158,14 +158,13 @@ describe('spans', () => {
   });
 
   it('an unsampled trace has no spans and no trace in its owner ids', async () => {
-    begin({ sampler: new AlwaysOffSampler() });
+    await begin({ sampler: new AlwaysOffSampler() });
     const locks = open();
     expect(await sdk.inSpan('request', () => locks.using(KEY, (lease) => lease.owner))).toMatch(/:[0-9a-f-]{36}$/);
     expect(sdk.spans()).toEqual([]);
   });
 
   it('a call chain holds its key also in locks of the same store without telemetry', async () => {
-    begin();
     const store = memoryStore();
     const plain = new Locks(store, { logger: false });
     all.push(plain);
@@ -175,7 +174,6 @@ describe('spans', () => {
   });
 
   it('a caller whose turn comes in the context of another one has the context of its own call', async () => {
-    begin();
     const locks = open();
     const { read, write } = locks.readWriteLock(KEY);
     const lease = await sdk.inSpan('writer', () => write.acquire({ label: 'writer' }));
@@ -185,5 +183,40 @@ describe('spans', () => {
     await lease.release();
     await Promise.all(readers);
     for (const each of ['r1', 'r2']) expect(parentOf(one(`hold ${each}`))).toBe(idOf(one(each)));
+  });
+
+  const bad = () => {
+    throw new Error('the exporter is broken');
+  };
+  const slow: SpanProcessor = {
+    onStart: () => undefined,
+    onEnd: () => undefined,
+    forceFlush: () => new Promise(() => undefined),
+    shutdown: () => Promise.resolve(),
+  };
+  const throwing: Telemetry = {
+    observe: (source) => {
+      for (const event of ['acquired', 'waiting', 'released', 'timeout', 'lost'] as const) source.on(event, bad);
+      return { request: bad, stop: () => undefined };
+    },
+  };
+
+  it.each([
+    ['throws in each span', { ...slow, onStart: bad }],
+    ['throws at the end of each span', { ...slow, onEnd: bad }],
+    ['never answers', slow],
+  ])('change no result and no wait when the exporter %s', async (_name, processor) => {
+    await begin({ processors: [processor] });
+    const locks = new Locks(memoryStore(), { telemetry: [openTelemetry(), throwing], logger: false });
+    all.push(locks);
+    const lease = await locks.acquire('key');
+    const waiter = locks.using('key', () => 'result', { waitTimeout: 60_000, retryInterval: 60_000 });
+    await expect(locks.using('key', () => 'never', { waitTimeout: 20 })).rejects.toThrow('Could not acquire');
+    await expect(locks.using('other', () => Promise.reject(new Error('mine')))).rejects.toThrow('mine');
+    const start = performance.now();
+    await lease.release();
+    expect(await waiter).toBe('result');
+    expect(performance.now() - start).toBeLessThan(1000);
+    await eventually(async () => expect(total(await sdk.scrape(), 'distributed_lock_hold_duration_seconds_count')).toBe(3));
   });
 });
