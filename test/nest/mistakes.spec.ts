@@ -1,110 +1,148 @@
-import { Controller, Get, HttpStatus, type INestApplication } from '@nestjs/common';
-import { DistributedLock, DistributedLockModule, LockConfigError, Locks, LockTimeoutError, StoreError } from 'nestjs-distributed-lock';
+import '../support/virtual-time.js';
+import { Controller, Injectable, Scope, UseGuards, type DynamicModule, type ModuleMetadata } from '@nestjs/common';
+import { Test } from '@nestjs/testing';
+import { DistributedLock, DistributedLockModule, LockConfigError } from 'nestjs-distributed-lock';
 import { memoryStore } from 'nestjs-distributed-lock/memory';
-import { redisStore } from 'nestjs-distributed-lock/redis';
-import { boot, listen } from './boot.js';
-import { refusalOf } from './refusal.js';
+import { boot, start } from './boot.js';
 
-const lock = DistributedLock as (options?: unknown) => MethodDecorator;
+const options = () => ({ store: memoryStore(), logger: false as const });
+const reasonOf = (call: Promise<unknown>) =>
+  call.then(
+    () => new Error('booted'),
+    (error: unknown) => error,
+  );
 
-function shopWith(options: unknown) {
-  class Shop {
-    @lock(options)
-    async buy(_order?: unknown): Promise<number> {
-      return 5;
-    }
-  }
-  return Shop;
+@Injectable()
+class Stock {
+  @DistributedLock()
+  async reduce() {}
 }
+@Injectable({ scope: Scope.REQUEST })
+class PerRequest extends Stock {}
+@Controller()
+class StockController extends Stock {}
+@Injectable()
+class StockGuard extends Stock {
+  canActivate() {
+    return true;
+  }
+}
+@UseGuards(StockGuard)
+@Controller()
+class GuardedController {}
 
-describe('an unknown option', () => {
-  it.each([
-    ['ttl', 'keyTimeout'],
-    ['leaseTime', 'keyTimeout'],
-    ['keyTimeOut', 'keyTimeout'],
-    ['keytimeot', 'keyTimeout'],
-    ['timeout', 'waitTimeout'],
-    ['retries', 'retryCount'],
-    ['retryDelay', 'retryInterval'],
-    ['paramlock', 'paramLock'],
-    ['reentrent', 'reentrant'],
-  ])('%s of a decorator suggests %s', (name, meant) => {
-    expect(refusalOf(() => shopWith({ [name]: 5 }))).toBe(
-      `@DistributedLock() on Shop.buy: unknown option "${name}". Did you mean "${meant}"?`,
+describe('an app that is put together wrongly does not boot', () => {
+  it.each<[string, ModuleMetadata]>([
+    ['a provider', { providers: [Stock] }],
+    ['a request-scoped provider', { providers: [PerRequest] }],
+    ['a controller', { controllers: [StockController] }],
+    ['a guard', { controllers: [GuardedController] }],
+  ])('without forRoot, and says so, with a locked method in %s', async (_what, metadata) => {
+    const error = await reasonOf(start(Test.createTestingModule(metadata)));
+    // In the first line.
+    expect(error).toHaveProperty(
+      'message',
+      expect.stringMatching(/^.*@DistributedLock\(\) found, but DistributedLockModule\.forRoot\(\) is not imported/),
     );
   });
 
-  it('that is like no other suggests nothing', () => {
-    expect(refusalOf(() => shopWith({ colour: 5 }))).toBe('@DistributedLock() on Shop.buy: unknown option "colour".');
-  });
-
-  it('of the module or of Locks suggests the nearest too', () => {
-    const store = memoryStore();
-    expect(refusalOf(() => DistributedLockModule.forRoot({ store, nameSpace: 'a' } as never))).toContain('Did you mean "namespace"?');
-    expect(refusalOf(() => new Locks(store, { shutdownTimout: 5 } as never))).toContain('Did you mean "shutdownTimeout"?');
-  });
-
-  it.each<[string, unknown, string]>([
-    [
-      'host beside the options',
-      { host: 'localhost', port: 6379 },
-      '"host" is an option of ioredis: write redisStore({ options: { host } })',
-    ],
-    ['a client passed bare', { evalsha: () => undefined }, 'a client is passed as redisStore({ client })'],
-    ['a URL passed bare', 'redis://localhost', 'the options must be an object: redisStore({ url })'],
-    ['an empty url', { url: '' }, '"url" must be a URL such as redis://localhost:6379, not \'\''],
-    ['a misspelled option', { uri: 'redis://localhost' }, 'unknown option "uri". Did you mean "url"?'],
-  ])('of redisStore says what to write: %s', (_what, options, message) => {
-    expect(refusalOf(() => redisStore(options as never))).toContain(message);
-  });
-});
-
-describe('a key function that throws', () => {
-  it('is a LockConfigError that names the method, once, and has what was thrown as its cause', async () => {
-    const { get } = await boot({
-      providers: [shopWith({ key: (order: { id: string }) => order.id })].map((shop) => ({ provide: 'shop', useClass: shop })),
-    }).then(({ app }) => ({ get: () => app.get<{ buy(order?: unknown): Promise<number> }>('shop') }));
-    const error = await get()
-      .buy(undefined)
-      .catch((reason: unknown) => reason);
-    expect(error).toBeInstanceOf(LockConfigError);
-    const { message, cause } = error as Error;
-    expect(message).toMatch(/^@DistributedLock\(\) on Shop\.buy: key threw TypeError: Cannot read properties of undefined/);
-    expect(cause).toBeInstanceOf(TypeError);
-  });
-});
-
-describe('without the exception filter', () => {
-  @Controller()
-  class ShopController {
-    @Get()
-    @DistributedLock({ value: 'stock', waitTimeout: 0 })
-    async reduce(): Promise<string> {
-      return 'sold';
+  it.each([
+    ['is not registered', undefined, 'third'],
+    ['is the default one, where only a named one is registered', 'only', 'default'],
+  ])('with a method whose store %s', async (_what, registered, wanted) => {
+    class Lost {
+      @DistributedLock({ store: wanted })
+      async run() {}
     }
-  }
-  const logged: string[] = [];
-
-  async function get(app: INestApplication) {
-    const logger = { log() {}, warn() {}, error: (error: Error) => void logged.push(`${error.stack}`) };
-    app.useLogger(logger);
-    return fetch(await listen(app));
-  }
-  beforeEach(() => void (logged.length = 0));
+    const imports = [DistributedLockModule.forRoot({ ...options(), name: registered })];
+    const error = await reasonOf(start(Test.createTestingModule({ imports, providers: [Lost] })));
+    expect(error).toBeInstanceOf(LockConfigError);
+    expect(error).toHaveProperty('message', expect.stringMatching(`Lost\\.run: no store .*"${wanted}"`));
+  });
 
   it.each([
-    ['a timeout', 'taken' as const, LockTimeoutError],
-    ['an outage', 'outage' as const, StoreError],
-  ])('%s is a 500 whose error names class and method', async (_what, failure, type) => {
-    const store = memoryStore();
-    if (failure === 'outage') {
-      store.mutex.acquire = () => Promise.reject(new StoreError('The store is away.', { transient: true }));
-    }
-    const { app, locks } = await boot({ controllers: [ShopController] }, { store });
-    const holder = failure === 'taken' ? await locks.acquire('stock-locks') : undefined;
-    const response = await get(app);
-    expect(response.status).toBe(HttpStatus.INTERNAL_SERVER_ERROR);
-    expect(logged).toEqual([expect.stringMatching(`^(Error|${type.name}): ShopController\\.reduce: `)]);
-    await holder?.release();
+    ['default', undefined],
+    ['second', 'second'],
+  ])('with two stores under the name %s', async (said, name) => {
+    const twice = [0, 1].map(() => DistributedLockModule.forRoot({ ...options(), name }));
+    const error = await reasonOf(start(Test.createTestingModule({ imports: twice })));
+    expect(error).toBeInstanceOf(LockConfigError);
+    expect(error).toHaveProperty(
+      'message',
+      `DistributedLockModule: forRoot() is imported twice for the store "${said}". It is global: import it once, in the root module. ` +
+        'A second store needs a "name" of its own.',
+    );
   });
+
+  const async = (input: unknown) => DistributedLockModule.forRootAsync(input as never);
+  const forRoot = (input: unknown) => DistributedLockModule.forRoot(input as never);
+  const made = (more: object) => ({ useFactory: () => ({ ...options(), ...more }) });
+  it.each<[string, () => DynamicModule, RegExp]>([
+    ['no options', () => forRoot(undefined), /options/],
+    ['no store', () => forRoot({}), /store/],
+    ['something else as store', () => forRoot({ store: { mutex: {} } }), /store/],
+    ['a namespace that is no text', () => forRoot({ ...options(), namespace: 5 }), /"namespace"/],
+    ['a namespace with a control character', () => forRoot({ ...options(), namespace: 'a\n' }), /namespace/],
+    ['a namespace with a stray brace', () => forRoot({ ...options(), namespace: 'a{' }), /namespace/],
+    ['a namespace that leaves no room for a key', () => forRoot({ ...options(), namespace: 'x'.repeat(512) }), /namespace/],
+    ['a negative shutdownTimeout', () => forRoot({ ...options(), shutdownTimeout: -1 }), /"shutdownTimeout"/],
+    ['a slowWait of nothing', () => forRoot({ ...options(), slowWait: 0 }), /"slowWait" must be a whole number of at least 1, or Infinity/],
+    ['unknown logKeys', () => forRoot({ ...options(), logKeys: 'some' }), /"logKeys" must be "full", "hash" or "none"/],
+    ['an endless shutdownTimeout', () => forRoot({ ...options(), shutdownTimeout: Infinity }), /"shutdownTimeout"/],
+    ['a shutdownTimeout in text', () => forRoot({ ...options(), shutdownTimeout: '5' }), /"shutdownTimeout"/],
+    ['something else as logger', () => forRoot({ ...options(), logger: 'console' }), /"logger"/],
+    ['half a logger', () => forRoot({ ...options(), logger: { warn: () => undefined } }), /"logger"/],
+    ['an empty name', () => forRoot({ ...options(), name: '' }), /"name"/],
+    ['a name that is no text', () => forRoot({ ...options(), name: 5 }), /"name"/],
+    ['defaults that are none', () => forRoot({ ...options(), defaults: null }), /"defaults"/],
+    ['an unknown option', () => forRoot({ ...options(), prefix: 'a' }), /"prefix"/],
+    ['nothing async', () => async(undefined), /forRootAsync/],
+    ['no factory', () => async({}), /exactly one of useFactory/],
+    ['two factories', () => async({ useFactory: options, useClass: Stock }), /exactly one of useFactory/],
+    ['a factory that is no function', () => async({ useFactory: 'options' }), /useFactory/],
+    ['an unknown option of forRootAsync', () => async({ useFactory: options, injects: [] }), /"injects"/],
+    ['an empty name of forRootAsync', () => async({ useFactory: options, name: '' }), /"name"/],
+    ['a factory that makes nothing', () => async({ useFactory: () => undefined }), /options/],
+    ['a factory that makes a wrong option', () => async(made({ shutdownTimeout: 1.5 })), /"shutdownTimeout"/],
+    ['a factory that makes an unknown option', () => async(made({ ttl: 5 })), /"ttl"/],
+    ['a factory that makes a wrong default', () => async(made({ defaults: { keyTimeout: 9 } })), /"defaults".*"keyTimeout"/],
+    ['a factory that gives another name', () => async(made({ name: 'other' })), /"other"/],
+  ])('with %s', async (_what, module, message) => {
+    const error = await reasonOf((async () => start(Test.createTestingModule({ imports: [module()] })))());
+    expect(error).toBeInstanceOf(LockConfigError);
+    expect(error).toHaveProperty('message', expect.stringMatching(message));
+  });
+});
+
+it('a key function that throws is a LockConfigError that names the method, once, and has what was thrown as its cause', async () => {
+  class Shop {
+    @DistributedLock<Shop['buy']>({ key: (order) => order!.id })
+    async buy(_order?: { id: string }) {}
+  }
+  const shop = (await boot({ providers: [Shop] })).get(Shop);
+  const error: unknown = await shop.buy().catch((reason: unknown) => reason);
+  expect(error).toBeInstanceOf(LockConfigError);
+  const { message, cause } = error as Error;
+  expect(message).toMatch(/^@DistributedLock\(\) on Shop\.buy: key threw TypeError: Cannot read properties of undefined/);
+  expect(cause).toBeInstanceOf(TypeError);
+});
+
+it('the class of a locked method is checked at boot without its getters being triggered', async () => {
+  const seen: string[] = [];
+  class Shop {
+    get costly(): string {
+      seen.push('prototype');
+      throw new Error('too early');
+    }
+    @DistributedLock()
+    async buy() {
+      return 'bought';
+    }
+  }
+  class Closed extends Shop {}
+  Object.defineProperty(Closed.prototype, 'buy', { get: () => seen.push('override') });
+  const plain = Object.defineProperty(new Shop(), 'own', { enumerable: true, get: () => seen.push('own') });
+  const { app } = await boot({ providers: [Shop, Closed, { provide: 'plain', useValue: plain }] });
+  expect(seen).toEqual([]);
+  expect(await app.get<Shop>('plain').buy()).toBe('bought');
 });

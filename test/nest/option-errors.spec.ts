@@ -1,34 +1,38 @@
-import { inspect } from 'node:util';
+import '../support/virtual-time.js';
 import {
+  CronLock,
   DistributedLock,
   DistributedLockModule,
   LeaderOnly,
   LockConfigError,
+  Locks,
   ReadLock,
   Semaphore,
   WriteLock,
   type DistributedLockModuleOptions,
 } from 'nestjs-distributed-lock';
 import { memoryStore } from 'nestjs-distributed-lock/memory';
+import { redisStore } from 'nestjs-distributed-lock/redis';
+import { UNKNOWN_NAMES, WRONG_OPTIONS, wrongNumbers } from '../core/wrong-options.js';
 import { boot } from './boot.js';
 import { refusalOf } from './refusal.js';
 
-type Untyped = (...args: unknown[]) => MethodDecorator;
-const Permit = Semaphore as unknown as Untyped;
-/** As a caller without types sees them. */
+type Untyped = (options?: unknown) => MethodDecorator;
+const Lead = LeaderOnly as unknown as (...args: unknown[]) => MethodDecorator;
+const whole = (required: object, options: unknown) => (typeof options === 'object' && options ? { ...required, ...options } : options);
+/** As a caller without types sees them, with the options that each needs. */
 const DECORATORS: Record<string, Untyped> = {
-  DistributedLock: DistributedLock as unknown as Untyped,
-  ReadLock: ReadLock as unknown as Untyped,
-  WriteLock: WriteLock as unknown as Untyped,
-  Semaphore: (options) => Permit(typeof options === 'object' && options !== null ? { permits: 5, ...options } : options),
+  DistributedLock: DistributedLock as Untyped,
+  ReadLock: ReadLock as Untyped,
+  WriteLock: WriteLock as Untyped,
+  Semaphore: (options) => (Semaphore as Untyped)(whole({ permits: 5 }, options)),
+  CronLock: (options) => (CronLock as Untyped)(whole({ minHold: 5 }, options)),
+  LeaderOnly: (options) => Lead('jobs', options),
 };
-const NAMES = Object.keys(DECORATORS);
+/** They share their options; the others have some of them. */
+const LOCKS = ['DistributedLock', 'ReadLock', 'WriteLock', 'Semaphore'];
 
-function define(options: unknown, name = 'DistributedLock') {
-  return defineBy(DECORATORS[name]!(options));
-}
-
-function defineBy(decorator: MethodDecorator) {
+function define(decorator: MethodDecorator) {
   class Shop {
     @decorator
     async buy(..._args: unknown[]) {
@@ -37,154 +41,152 @@ function defineBy(decorator: MethodDecorator) {
   }
   return Shop;
 }
+const refusal = (options: unknown, name = 'DistributedLock') => refusalOf(() => define(DECORATORS[name]!(options)));
+const refusalOfDefaults = (defaults: unknown) =>
+  refusalOf(() => DistributedLockModule.forRoot({ store: memoryStore(), defaults } as DistributedLockModuleOptions));
 
-const notWhole = [-1, 0.5, NaN, -Infinity, '1', '', null, true, 1n, 2 ** 53, {}, [5], Symbol('five'), () => 5, Object.create(null)];
-const notText = [5, null, false, {}, ['a'], Symbol('a'), () => 'a'];
-
-const bad: Record<string, unknown[]> = {
-  keyTimeout: [0, 1, 9, Infinity, ...notWhole],
-  retryCount: [Infinity, ...notWhole],
-  retryInterval: [0, Infinity, ...notWhole],
-  waitTimeout: notWhole,
-  minHold: [Infinity, ...notWhole],
-  maxHold: [0, Infinity, ...notWhole],
-  reentrant: ['true', 1, null, {}],
-  fair: ['yes', 0, null, []],
-  onTimeout: ['ignore', 'Throw', '', null, true, 5, {}],
-  onLost: ['skip', '', null, false, () => 'a'],
-  prefix: notText,
-  value: notText,
-  store: notText,
+const NOT_TEXT = [5, null, false, {}, ['a'], Symbol('a'), () => 'a'];
+const WRONG: Record<string, unknown[]> = {
+  ...WRONG_OPTIONS,
+  prefix: NOT_TEXT,
+  value: NOT_TEXT,
+  store: NOT_TEXT,
   key: ['sku', '', 5, null, {}, ['0']],
   paramLock: ['true', '0', 1, null, {}, [], [0], [''], ['a'], ['0.'], ['0..id'], ['00'], ['-1'], [' 0'], ['0', null]],
   returns: ['stream', 'Promise', '', 5, null, true],
 };
-const cases = Object.entries(bad).flatMap(([name, values]) => values.map((value) => [name, inspect(value), value] as const));
-const badBesides: [string, string, unknown[]][] = [
-  ['ReadLock', 'policy', ['', 'reader', null, true, 1, {}, Object.create(null), Symbol('fair')]],
-  ['WriteLock', 'policy', ['', 'writer', null, true, 1, {}, Object.create(null), Symbol('fair')]],
-  ['Semaphore', 'permits', [0, Infinity, undefined, 1_000_001, ...notWhole]],
-  ['Semaphore', 'count', [0, 6, Infinity, ...notWhole]],
-];
-const casesBesides = badBesides.flatMap(([by, name, values]) => values.map((value) => [by, name, inspect(value), value] as const));
 
-describe.each(NAMES)('a wrong option of @%s', (decorator) => {
-  it.each(cases)('%s: %s is refused when the class is defined', (name, _text, value) => {
-    const error = refusalOf(() => define({ [name]: value }, decorator));
-    expect(error).toContain(`@${decorator}() on Shop.buy: `);
-    expect(error).toContain(`"${name}"`);
+describe('a decorator refuses, when the class is defined,', () => {
+  it.each(Object.entries(WRONG))('a wrong value of %s, as does forRoot among its defaults', (name, values) => {
+    for (const value of values) {
+      const error = refusal({ [name]: value });
+      expect(error).toContain(`@DistributedLock() on Shop.buy: "${name}" must be `);
+      expect(refusalOfDefaults({ [name]: value })).toContain(`DistributedLockModule: "defaults": ${error.slice(error.indexOf('"'))}`);
+    }
+    for (const other of LOCKS.slice(1))
+      expect(refusal({ [name]: values[0] }, other)).toContain(`@${other}() on Shop.buy: "${name}" must be `);
   });
 
-  it.each(['ttl', 'keyTimeOut', 'signal', 'election', '__proto__x', 'toString'])('named %s is unknown', (name) => {
-    expect(refusalOf(() => define({ [name]: 1000 }, decorator))).toMatch(`@${decorator}() on Shop.buy: unknown option "${name}"`);
+  it.each<[string, string, unknown[]]>([
+    ['ReadLock', 'policy', ['', 'reader', null, true, 1, {}, Object.create(null), Symbol('fair')]],
+    ['WriteLock', 'policy', ['writer']],
+    ['Semaphore', 'permits', wrongNumbers(0, Infinity, undefined, 1_000_001)],
+    ['Semaphore', 'count', wrongNumbers(0, 6, Infinity)],
+    ['CronLock', 'minHold', wrongNumbers(0, Infinity, undefined)],
+    ...['keyTimeout', 'retryInterval', 'onLost', 'returns', 'store'].map((name): [string, string, unknown[]] => [
+      'LeaderOnly',
+      name,
+      WRONG[name]!,
+    ]),
+  ])('a wrong value of an option of its own: @%s, %s', (decorator, name, values) => {
+    for (const value of values) expect(refusal({ [name]: value }, decorator)).toContain(`@${decorator}() on Shop.buy: "${name}" must be `);
   });
 
-  it.each([[null], ['stock'], [5], [() => ({})]])('object %p is refused', (options) => {
-    expect(refusalOf(() => define(options, decorator))).toMatch(/Shop\.buy: the options must be an object/);
-  });
-
-  it('is an empty key', () => {
-    expect(refusalOf(() => define({ prefix: '', value: '' }, decorator))).toContain(`@${decorator}() on Shop.buy: the key is empty`);
-  });
-});
-
-describe('a wrong option of one decorator', () => {
-  it.each(casesBesides)('@%s: %s: %s is refused when the class is defined', (decorator, name, _text, value) => {
-    const error = refusalOf(() => define({ [name]: value }, decorator));
-    expect(error).toContain(`@${decorator}() on Shop.buy: "${name}" must be `);
-  });
-
-  it.each([
-    ['DistributedLock', 'policy', 'fair'],
-    ['Semaphore', 'policy', 'fair'],
-    ['DistributedLock', 'permits', 5],
-    ['ReadLock', 'permits', 5],
-    ['WriteLock', 'count', 1],
-  ])('is one of another: @%s has no %s', (decorator, name, value) => {
-    expect(refusalOf(() => define({ [name]: value }, decorator))).toMatch(`@${decorator}() on Shop.buy: unknown option "${name}"`);
-  });
-
-  it('is no default of the module', () => {
-    for (const [name, value] of Object.entries({ permits: 5, count: 1, policy: 'fair', election: 'a' })) {
-      const options = { store: memoryStore(), defaults: { [name]: value } };
-      expect(refusalOf(() => DistributedLockModule.forRoot(options))).toMatch(
-        `DistributedLockModule: "defaults": unknown option "${name}"`,
+  it('a call without the options that it needs', () => {
+    expect(refusalOf(() => define((Semaphore as Untyped)()))).toMatch(/@Semaphore\(\) on Shop\.buy: "permits" must be a whole number/);
+    for (const options of [undefined, {}]) {
+      expect(refusalOf(() => define((CronLock as Untyped)(options)))).toMatch(
+        /@CronLock\(\) on Shop\.buy: "minHold" must be .* at least 1/,
       );
+    }
+    for (const name of [undefined, '', null, 5, {}, () => 'jobs']) {
+      expect(refusalOf(() => define(Lead(name)))).toMatch(/@LeaderOnly\(\) on Shop\.buy: the name of the election must be a string/);
     }
   });
 
-  it('is a semaphore without permits', () => {
-    expect(refusalOf(() => defineBy(Permit()))).toMatch(/@Semaphore\(\) on Shop\.buy: "permits" must be a whole number/);
-  });
-
-  const Lead = LeaderOnly as unknown as Untyped;
-  it.each([[undefined], [''], [null], [5], [{}], [() => 'jobs']])('is an election named %p', (name) => {
-    expect(refusalOf(() => defineBy(Lead(name)))).toMatch(/@LeaderOnly\(\) on Shop\.buy: the name of the election must be a string/);
-  });
-
-  const leaderCases = cases.filter(([name]) => ['keyTimeout', 'retryInterval', 'onLost', 'returns', 'store'].includes(name));
-  it.each(leaderCases)('of @LeaderOnly: %s: %s is refused when the class is defined', (name, _text, value) => {
-    const error = refusalOf(() => defineBy(Lead('jobs', { [name]: value })));
-    expect(error).toContain('@LeaderOnly() on Shop.buy: ');
-    expect(error).toContain(`"${name}"`);
-  });
-
-  const noneOfTheLeader = 'prefix value key paramLock onTimeout waitTimeout retryCount minHold maxHold fair reentrant ttl'.split(' ');
-  it.each(noneOfTheLeader)('of @LeaderOnly is named %s', (name) => {
-    expect(refusalOf(() => defineBy(Lead('jobs', { [name]: 1 })))).toMatch(`@LeaderOnly() on Shop.buy: unknown option "${name}"`);
-  });
-
-  it.each([[null], ['stock'], [5]])('of @LeaderOnly is no object: %p', (options) => {
-    expect(refusalOf(() => defineBy(Lead('jobs', options)))).toMatch(/Shop\.buy: the options must be an object/);
-  });
-});
-
-describe('a wrong option', () => {
-  it.each(cases)('%s: %s is refused as a default of the module', (name, _text, value) => {
-    const error = refusalOf(() => DistributedLockModule.forRoot({ store: memoryStore(), defaults: { [name]: value } }));
-    expect(error).toMatch(/DistributedLockModule.*"defaults"/);
-    expect(error).toContain(`"${name}"`);
-  });
-
-  it.each(['ttl', 'keyTimeOut', 'signal', '__proto__x', 'toString'])('named %s is unknown as a default', (name) => {
-    expect(refusalOf(() => DistributedLockModule.forRoot({ store: memoryStore(), defaults: { [name]: 1000 } }))).toMatch(`"${name}"`);
-  });
-
-  it.each([[true], [['0']]])('is a key together with paramLock: %p', (paramLock) => {
-    const error = refusalOf(() => define({ key: () => 'a', paramLock }));
-    expect(error).toMatch(/Shop\.buy: .*"key".*"paramLock"/);
-    expect(() => define({ key: () => 'a', paramLock: false })).not.toThrow();
-  });
-
-  it('is a waitTimeout of -Infinity, but not of Infinity', () => {
-    expect(() => define({ waitTimeout: Infinity })).not.toThrow();
+  it.each(Object.keys(DECORATORS))('an unknown option of @%s, and options that are no object', (name) => {
+    for (const unknown of ['signal', ...UNKNOWN_NAMES]) {
+      expect(refusal({ [unknown]: 1000 }, name)).toContain(`@${name}() on Shop.buy: unknown option "${unknown}"`);
+    }
+    for (const options of [null, 'stock', 5, () => ({})])
+      expect(refusal(options, name)).toMatch(/Shop\.buy: the options must be an object/);
   });
 
   it.each([
-    ['nothing', {}],
-    ['undefined everywhere', Object.fromEntries(Object.keys(bad).map((name) => [name, undefined]))],
-    ['the least values', { keyTimeout: 10, retryCount: 0, retryInterval: 1, waitTimeout: 0, minHold: 0, maxHold: 1 }],
-    ['the longest key', { value: 'x'.repeat(512 - '-locks'.length) }],
-    ['a hash tag', { value: 'order:{42}' }],
-  ])('is not %s', async (_what, options) => {
-    await boot({ providers: [define(options)] });
+    ['DistributedLock', 'policy permits count election'],
+    ['ReadLock', 'permits count'],
+    ['WriteLock', 'permits count'],
+    ['Semaphore', 'policy'],
+    ['CronLock', 'waitTimeout retryCount retryInterval onTimeout policy permits'],
+    ['LeaderOnly', 'prefix value key paramLock onTimeout waitTimeout retryCount minHold maxHold fair reentrant renew permits policy'],
+  ])('an option that @%s does not have: %s', (decorator, names) => {
+    for (const name of names.split(' ')) {
+      expect(refusal({ [name]: 1 }, decorator)).toContain(`@${decorator}() on Shop.buy: unknown option "${name}"`);
+    }
+  });
+
+  it('an empty key, and a key together with paramLock', () => {
+    for (const name of LOCKS) expect(refusal({ prefix: '', value: '' }, name)).toContain(`@${name}() on Shop.buy: the key is empty`);
+    for (const paramLock of [true, ['0']]) expect(refusal({ key: () => 'a', paramLock })).toMatch(/Shop\.buy: .*"key".*"paramLock"/);
   });
 });
 
-describe('a wrong key', () => {
+it.each([...UNKNOWN_NAMES, 'signal', 'permits', 'count', 'policy', 'election'])('forRoot knows no default named %s', (name) => {
+  expect(refusalOfDefaults({ [name]: 1000 })).toContain(`DistributedLockModule: "defaults": unknown option "${name}"`);
+});
+
+describe('the error of an unknown option', () => {
+  it.each([
+    ['ttl', 'keyTimeout'],
+    ['leaseTime', 'keyTimeout'],
+    ['keyTimeOut', 'keyTimeout'],
+    ['keytimeot', 'keyTimeout'],
+    ['timeout', 'waitTimeout'],
+    ['retries', 'retryCount'],
+    ['retryDelay', 'retryInterval'],
+    ['paramlock', 'paramLock'],
+    ['reentrent', 'reentrant'],
+  ])('suggests the nearest one: %s, %s', (name, meant) => {
+    expect(refusal({ [name]: 5 })).toBe(`@DistributedLock() on Shop.buy: unknown option "${name}". Did you mean "${meant}"?`);
+  });
+
+  it('suggests nothing where it is like no other', () => {
+    expect(refusal({ colour: 5 })).toBe('@DistributedLock() on Shop.buy: unknown option "colour".');
+  });
+
+  it('suggests the nearest one of the module and of Locks too', () => {
+    const store = memoryStore();
+    expect(refusalOf(() => DistributedLockModule.forRoot({ store, nameSpace: 'a' } as never))).toContain('Did you mean "namespace"?');
+    expect(refusalOf(() => new Locks(store, { shutdownTimout: 5 } as never))).toContain('Did you mean "shutdownTimeout"?');
+  });
+
+  it.each<[string, unknown, string]>([
+    ['host', { host: 'localhost', port: 6379 }, '"host" is an option of ioredis: write redisStore({ options: { host } })'],
+    ['a client passed bare', { evalsha: () => undefined }, 'a client is passed as redisStore({ client })'],
+    ['a URL passed bare', 'redis://localhost', 'the options must be an object: redisStore({ url })'],
+    ['an empty url', { url: '' }, '"url" must be a URL such as redis://localhost:6379, not \'\''],
+    ['a misspelled option', { uri: 'redis://localhost' }, 'unknown option "uri". Did you mean "url"?'],
+  ])('says what to write in redisStore instead of %s', (_what, options, message) => {
+    expect(refusalOf(() => redisStore(options as never))).toContain(message);
+  });
+});
+
+describe('an app boots', () => {
+  it.each([
+    ['no option', {}],
+    ['options that are undefined', Object.fromEntries(Object.keys(WRONG).map((name) => [name, undefined]))],
+    ['the least values', { keyTimeout: 10, retryCount: 0, retryInterval: 1, waitTimeout: 0, minHold: 0, maxHold: 1 }],
+    ['an endless waitTimeout', { waitTimeout: Infinity }],
+    ['the longest key', { value: 'x'.repeat(512 - '-locks'.length) }],
+    ['a hash tag', { value: 'order:{42}' }],
+    ['a key and no paramLock', { key: () => 'a', paramLock: false }],
+  ])('with %s', async (_what, options) => {
+    await boot({ providers: [define((DistributedLock as Untyped)(options))] });
+  });
+
   it.each<[string, object, Partial<DistributedLockModuleOptions>]>([
-    ['that is empty without a prefix', { value: '' }, {}],
-    ['that is empty with the defaults', { value: '' }, { defaults: { prefix: '' } }],
-    ['that is too long', { value: 'x'.repeat(507) }, {}],
-    ['that is too long with its prefix', { prefix: 'x'.repeat(256), value: 'x'.repeat(256) }, {}],
-    ['that is too long with the namespace', { value: 'x'.repeat(500) }, { namespace: 'test:abc' }],
-    ['with a control character', { prefix: '\x7f' }, {}],
-    ['with a control character before parts', { value: 'a\n', paramLock: true }, {}],
-    ['with a stray brace before parts', { prefix: 'a{', value: 'b', key: () => 5 }, {}],
-    ['with a stray brace', { value: 'a}b' }, {}],
-    ['with a second tag in the namespace', { value: '{a}' }, { namespace: '{eu}:' }],
-  ])('%s is refused at boot', async (_what, options, moduleOptions) => {
-    const booting = boot({ providers: [define(options)] }, moduleOptions);
+    ['is empty without a prefix', { value: '' }, {}],
+    ['is empty with the defaults', { value: '' }, { defaults: { prefix: '' } }],
+    ['is too long', { value: 'x'.repeat(507) }, {}],
+    ['is too long with its prefix', { prefix: 'x'.repeat(256), value: 'x'.repeat(256) }, {}],
+    ['is too long with the namespace', { value: 'x'.repeat(500) }, { namespace: 'test:abc' }],
+    ['has a control character', { prefix: '\x7f' }, {}],
+    ['has a control character before parts', { value: 'a\n', paramLock: true }, {}],
+    ['has a stray brace before parts', { prefix: 'a{', value: 'b', key: () => 5 }, {}],
+    ['has a stray brace', { value: 'a}b' }, {}],
+    ['has a second hash tag in the namespace', { value: '{a}' }, { namespace: '{eu}:' }],
+  ])('not with a key that %s', async (_what, options, moduleOptions) => {
+    const booting = boot({ providers: [define((DistributedLock as Untyped)(options))] }, moduleOptions);
     const error: unknown = await booting.catch((reason: unknown) => reason);
     expect(error).toBeInstanceOf(LockConfigError);
     expect(error).toHaveProperty('message', expect.stringMatching(/@DistributedLock\(\) on Shop\.buy: .*\bkey\b/));

@@ -1,13 +1,15 @@
+import '../support/virtual-time.js';
 import { Injectable, SetMetadata } from '@nestjs/common';
+import { DiscoveryService } from '@nestjs/core';
 import { of } from 'rxjs';
-import { DistributedLock, LockConfigError } from 'nestjs-distributed-lock';
+import { currentLease, DistributedLock, LockConfigError } from 'nestjs-distributed-lock';
 import { eventually } from '../support/eventually.js';
 import { boot } from './boot.js';
 
 /** Hands out what a test puts in. */
 @Injectable()
 class Post {
-  answer: (...args: unknown[]) => unknown = () => undefined;
+  answer: (...args: unknown[]) => unknown = (_post, name) => name;
 
   @DistributedLock()
   async deliver(...args: unknown[]) {
@@ -17,11 +19,12 @@ class Post {
   hand() {
     return this.answer() as Promise<unknown>;
   }
+  async read() {}
 }
 
-async function bootPost(answer: Post['answer']) {
+async function bootPost(answer?: Post['answer']) {
   const booted = await boot({ providers: [Post] });
-  const post = Object.assign(booted.get(Post), { answer });
+  const post = Object.assign(booted.get(Post), answer && { answer });
   return { ...booted, post };
 }
 const outcomeOf = (call: Promise<unknown>) =>
@@ -53,7 +56,7 @@ describe('a method with @DistributedLock', () => {
   const things = [undefined, null, 0, '', NaN, false, Symbol.iterator, { a: 1 }, [of(1)], new Error('as a value'), () => 'a function'];
 
   it('resolves to what the body returned and rejects with what it threw, as it is', async () => {
-    const { post, isTaken } = await bootPost(() => undefined);
+    const { post, isTaken } = await bootPost();
     for (const thing of things) {
       // eslint-disable-next-line @typescript-eslint/prefer-promise-reject-errors -- bodies do
       for (const [kind, answer] of Object.entries({ value: () => thing, error: () => Promise.reject(thing) })) {
@@ -91,7 +94,7 @@ describe('a method with @DistributedLock', () => {
     ['nothing to wait for', () => 5, /Post\.hand.*did not return a Promise/],
     ['an Observable', () => of(1), /Post\.hand.*returned an Observable.*returns: 'observable'/],
     ['an async iterable', async function* () {}, /Post\.hand.*returned an async iterable.*returns: 'iterable'/],
-  ])('rejects at the call where it returned %s and nothing had told before', async (_what, answer, message) => {
+  ])('rejects at the call where it returned %s and nothing had said so before', async (_what, answer, message) => {
     const { post, isTaken } = await bootPost(answer);
     const { error } = await outcomeOf(post.hand());
     expect(error).toBeInstanceOf(LockConfigError);
@@ -99,12 +102,86 @@ describe('a method with @DistributedLock', () => {
     expect(await isTaken('Post.hand-locks')).toBe(false);
   });
 
-  it('is called with its arguments and on its instance', async () => {
-    const { post } = await bootPost((...args) => args);
+  it('is called with its arguments and on its instance; other methods are not locked', async () => {
+    const { post, acquired } = await bootPost((...args) => args);
+    await post.read();
+    expect(acquired).toEqual([]);
     const word = {};
     const [self, ...words] = (await post.deliver(word, undefined, null, 4)) as unknown[];
     expect(self).toBe(post);
     expect(words).toEqual([word, undefined, null, 4]);
     expect(words[0]).toBe(word);
+    expect(acquired).toEqual(['Post.deliver-locks']);
   });
+
+  it('knows what a stacked method returns from the decorator below', async () => {
+    class Shop {
+      @DistributedLock({ value: 'house' })
+      @DistributedLock({ value: 'room' })
+      async *rooms() {
+        yield 1;
+      }
+    }
+    const { get, acquired, isTaken } = await boot({ providers: [Shop] });
+    for await (const room of get(Shop).rooms()) expect(room).toBe(1);
+    expect(acquired).toEqual(['house-locks', 'room-locks']);
+    expect(await Promise.all(acquired.map(isTaken))).toEqual([false, false]);
+  });
+
+  it('can be taken off its instance and called on it again', async () => {
+    const { post, acquired } = await bootPost();
+    const { deliver } = post;
+    expect([await deliver.call(post, 'called'), await deliver.bind(post)('bound')]).toEqual(['called', 'bound']);
+    expect(acquired).toHaveLength(2);
+  });
+
+  it.each<[string, (post: Post) => Promise<unknown>, RegExp]>([
+    ['without its instance', ({ deliver }) => deliver('loose'), /Post\.deliver: .*called without its instance/],
+    [
+      'on an instance made with new',
+      ({ answer }) => Object.assign(new Post(), { answer }).deliver(),
+      /Post\.deliver: .*not made by Nest.*instead of calling `new`/,
+    ],
+    [
+      'on a copy without its prototype’s injections',
+      ({ answer }) => Object.assign(Object.create(Post.prototype) as Post, { answer }).deliver(),
+      /Post\.deliver: .*not made by Nest/,
+    ],
+  ])('rejects, and does not run, where it is called %s', async (_what, call, message) => {
+    const body = jest.fn();
+    const { post, app } = await bootPost(body);
+    // Once the boot is over, the app is not searched for an unknown instance.
+    const search = jest.spyOn(app.get(DiscoveryService, { strict: false }), 'getProviders');
+    const { error } = await outcomeOf(call(post));
+    expect(error).toBeInstanceOf(LockConfigError);
+    expect(error).toHaveProperty('message', expect.stringMatching(message));
+    expect([body.mock.calls, search.mock.calls]).toEqual([[], []]);
+  });
+});
+
+it('currentLease() is the lease of the method: its key, owner, token, signal and time left, which a nested call shares', async () => {
+  class Job {
+    @DistributedLock({ value: 'job', keyTimeout: 60_000 })
+    async run() {
+      const lease = currentLease();
+      lease?.assertHeld();
+      return { lease, isAborted: lease?.signal.aborted, left: lease?.remaining(), inner: await this.inner() };
+    }
+    @DistributedLock({ value: 'job', waitTimeout: 0 })
+    async inner() {
+      return currentLease();
+    }
+  }
+  const { get, store } = await boot({ providers: [Job] });
+  const acquire = jest.spyOn(store.mutex, 'acquire');
+  const [first, second] = [await get(Job).run(), await get(Job).run()];
+  for (const [index, { lease, isAborted, left, inner }] of [first, second].entries()) {
+    const { owner } = acquire.mock.calls[index]![0];
+    expect([lease?.key, lease?.owner, isAborted]).toEqual(['job-locks', owner, false]);
+    expect([inner?.owner, inner?.fencingToken]).toEqual([owner, lease?.fencingToken]);
+    expect(left).toBeGreaterThan(30_000);
+    expect(inner).not.toBe(lease);
+  }
+  expect(first.lease?.fencingToken).toBeLessThan(second.lease!.fencingToken!);
+  expect(currentLease()).toBeUndefined();
 });
