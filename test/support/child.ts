@@ -74,8 +74,8 @@ export async function forkChild<Message extends ChildMessage = ChildMessage>(
     get running() {
       return child.running;
     },
-    async waitFor(type, { within = 10_000 } = {}) {
-      const message = await eventually(() => take(type), { within });
+    async waitFor(type, options) {
+      const message = await eventually(() => take(type), options);
       if (!message) throw new Error(`${script} ended (${JSON.stringify(await exit)}) before it said '${type}':\n${output}`);
       return message;
     },

@@ -16,7 +16,7 @@ async function section(token: number | null): Promise<void> {
 }
 
 async function call(): Promise<void> {
-  const options = { keyTimeout: 500, waitTimeout: 60_000, retryInterval: 100 };
+  const options = { keyTimeout: 5_000, waitTimeout: 60_000, retryInterval: 100 };
   while (!isOver) await (guarded === 'true' ? locks.using('crowd', ({ fencingToken }) => section(fencingToken), options) : section(0));
 }
 

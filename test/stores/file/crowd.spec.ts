@@ -5,14 +5,9 @@ import { build } from 'esbuild';
 import { FileTable } from '../../../lib/stores/file/file.table.js';
 import { eventually } from '../../support/eventually.js';
 import { guardedFolder, startGuarded, type GuardedProcess } from '../../support/guarded-process.js';
-import { pause } from '../../support/time.js';
 
 const PROCESSES = 4;
 const CALLERS = 25;
-/** Milliseconds between two kills. */
-const EVERY = 200;
-
-jest.setTimeout(120_000);
 
 let directory: string;
 let log: string;
@@ -47,25 +42,22 @@ function start(guarded: boolean): Promise<GuardedProcess> {
   return startGuarded({ command: process.execPath, args, folder: guardedFolder('crowd'), onMessage: () => undefined });
 }
 
-/** Runs processes until there are so many lines; one of them is killed and replaced all the time, if it is said so. */
-async function crowd({ turns, kills, guarded = true }: { turns: number; kills: boolean; guarded?: boolean }): Promise<number> {
+/** Runs processes until there are so many lines. @param kills how often one of them is killed and replaced meanwhile */
+async function crowd({ turns, kills = 0, guarded = true }: { turns: number; kills?: number; guarded?: boolean }): Promise<void> {
   const children = await Promise.all(Array.from({ length: PROCESSES }, () => start(guarded)));
-  let killed = 0;
-  while (lines().length < turns) {
-    await pause(EVERY);
-    if (!kills) continue;
-    const [victim] = children.splice(Math.floor(Math.random() * children.length), 1);
-    await victim!.end();
-    killed++;
+  const more = (count: number) => eventually(() => lines().length >= count);
+  for (let killed = 0; killed < kills; killed++) {
+    await more(lines().length + 100);
+    await children.shift()!.end();
     children.push(await start(guarded));
   }
+  await more(turns);
   for (const child of children) child.send({ type: 'end' });
   for (const child of children) {
     const status = await child.exited;
     if (status !== 0) throw new Error(`A process ended with ${status}:\n${child.log()}`);
     await child.end();
   }
-  return killed;
 }
 
 /** Lines that did not see all lines before them, or whose token is not larger than the one before. */
@@ -85,18 +77,18 @@ const left = (folder: string): string[] => {
 
 describe(`${PROCESSES} processes of ${CALLERS} callers, who want one key in files`, () => {
   it('lose updates without it', async () => {
-    await crowd({ turns: 2_000, kills: false, guarded: false });
+    await crowd({ turns: 2_000, guarded: false });
     expect(wrongs()).toBeGreaterThan(0);
   });
 
   it('lose none with it, never overlap, and leave nothing (G2, G7)', async () => {
-    await crowd({ turns: 10_000, kills: false });
+    await crowd({ turns: 10_000 });
     expect(wrongs()).toBe(0);
     await nothingIsLeft();
   });
 
-  it('nor when one of them is killed all the time (G2, G8)', async () => {
-    expect(await crowd({ turns: 3_000, kills: true })).toBeGreaterThan(5);
+  it('nor when one of them is killed again and again (G2, G8)', async () => {
+    await crowd({ turns: 2_000, kills: 8 });
     expect(wrongs()).toBe(0);
     await nothingIsLeft();
   });
@@ -119,22 +111,11 @@ it(`${PROCESSES} processes that add to one record as fast as they can lose no up
     await child.end();
   }
   const table = new FileTable(directory, 1000);
-  const look = {
-    key: 'counter',
-    expected: undefined,
-    record: null,
-    endsAt: 0,
-    notBefore: 0,
-    tokens: 0,
-    fence: 0,
-    messages: [],
-    isLazy: true,
-  };
-  const { record, fence } = await table.exchange([look])[0]!;
+  const rest = { expected: undefined, record: null, endsAt: 0, notBefore: 0, tokens: 0, fence: 0, messages: [], isLazy: true };
+  const { record, fence } = await table.exchange([{ key: 'counter', ...rest }])[0]!;
   expect(fence).toBe(Number(record));
   expect(Number(record)).toBeLessThanOrEqual(PROCESSES * TIMES);
-  expect(Number(record)).toBeGreaterThanOrEqual(PROCESSES * TIMES - unknown);
-  expect(unknown).toBeLessThan(TIMES / 10);
+  expect(Number(record)).toBeGreaterThanOrEqual(Math.max(TIMES, PROCESSES * TIMES - unknown));
   await table.close();
 });
 
