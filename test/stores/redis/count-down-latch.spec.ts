@@ -1,94 +1,208 @@
-import { LockAbortedError, type Locks } from 'nestjs-distributed-lock/core';
+import { LockAbortedError, LockLostError, StoreError } from 'nestjs-distributed-lock/core';
+import { createHash } from 'node:crypto';
+import { scripts } from '../../../lib/stores/redis/lua.scripts.js';
+import { rejection } from '../../contract/rejection.js';
 import { eventually } from '../../support/eventually.js';
-import { endOfWait, latchShaOf, loadLatchScripts, noted, wokenByCount } from './latches.js';
-import { outcomeOf, useRedis, type Setting } from './setting.js';
-import { AT_ONCE, CLIENTS, killSubscribers } from './waiting.js';
+import { startRedis, type RedisServer } from '../../support/redis-server.js';
+import type { LatchMessage } from './latch.child.js';
+import { useRedis } from './setting.js';
+import { killSubscribers } from './waiting.js';
 
 const KEY = 'imports';
+const HOUR = 3_600_000;
+/** A waiter looks by itself only after the time limit of a test: without a wake-up the test fails. */
+const woken = { waitTimeout: 600_000, retryInterval: 300_000 };
+const setting = useRedis();
 
-/** One of `waiters` waits and goes on at once when one of `others` counts down. */
-async function expectWokenByCount(setting: Setting, waiters: Locks, others: Locks, key = KEY, prefix = ''): Promise<void> {
-  expect(await others.countDownLatch(key).trySetCount(1)).toBe(true);
-  const waiting = endOfWait(waiters, key);
-  await noted(setting, prefix + key, 1);
-  const start = performance.now();
-  expect(await others.countDownLatch(key).countDown()).toBe(0);
-  expect((await waiting) - start).toBeLessThan(AT_ONCE);
-}
-
-describe('those who wait for a latch are woken at once', () => {
-  const setting = useRedis();
-
-  it.each(CLIENTS)('over a client with %s', async (_what, options) => {
-    const connection = { ...setting.server.connection, ...options };
-    const observer = { ...setting, redis: setting.client({ db: options.db ?? 0 }) } as Setting;
-    for (const key of [KEY, 'imports:{42}']) {
-      await expectWokenByCount(observer, setting.own(connection), setting.borrowed(connection), key, options.keyPrefix);
-      await expectWokenByCount(observer, setting.borrowed(connection), setting.own(connection), key, options.keyPrefix);
-      expect(await setting.own(connection).countDownLatch(key).getCount()).toBe(0);
-    }
-    expect((await observer.redis.keys('*')).sort()).toEqual([KEY, 'imports:{42}'].map((key) => `${options.keyPrefix ?? ''}${key}`));
-  });
-});
+const waitersOf = async (key: string, redis = setting.redis) => (await redis.hkeys(key)).filter((field) => field.startsWith('waiter:'));
+/** So many have noted at the server that they wait. */
+const noted = (key: string, count: number, redis = setting.redis): Promise<boolean> =>
+  eventually(async () => (await waitersOf(key, redis)).length === count, { every: 5 });
+/** The name by which the server knows a script. */
+const shaOf = (verb: keyof typeof scripts.latch): string => createHash('sha1').update(scripts.latch[verb]).digest('hex');
 
 describe('a wake-up that is lost', () => {
-  const setting = useRedis();
   const kill = () => killSubscribers(setting);
+  type Count = () => Promise<number>;
+  const ORDERS: ((count: Count) => Promise<unknown>)[] = [
+    (count) => kill().then(count),
+    (count) => Promise.all([kill(), count()]),
+    (count) => Promise.all([count(), kill()]),
+  ];
 
-  it.each([
-    ['well before', (count: () => Promise<number>) => kill().then(count)],
-    ['just before', (count: () => Promise<number>) => Promise.all([kill(), count()])],
-    ['just after', (count: () => Promise<number>) => Promise.all([count(), kill()])],
-  ])('because the inbox breaks %s the last count, costs no more than the reconnection (G8)', async (_when, both) => {
-    for (let round = 0; round < 10; round++) {
+  it('because the inbox breaks with the last count wakes all the same (G8)', async () => {
+    for (let round = 0; round < 9; round++) {
       const latch = setting.own().countDownLatch(KEY);
       expect(await latch.trySetCount(1)).toBe(true);
-      const waiting = endOfWait(setting.own(), KEY);
-      await noted(setting, KEY, 1);
-      const start = performance.now();
-      await both(() => latch.countDown());
-      expect((await waiting) - start).toBeLessThan(AT_ONCE);
+      const waiting = setting.own().countDownLatch(KEY).await(woken);
+      await noted(KEY, 1);
+      await ORDERS[round % 3]!(() => latch.countDown());
+      await waiting;
     }
   });
 });
 
-describe.each(['reset', 'silence'] as const)('a request for a latch that is done, while its reply is lost in a %s', (then) => {
-  const setting = useRedis();
-  const patient = { waitTimeout: 15_000, retryInterval: 50 };
+describe('a request for a latch that is done, while its reply is lost', () => {
+  const patient = { waitTimeout: 60_000, retryInterval: 50 };
+  // So that each request is one command.
+  beforeEach(async () => {
+    for (const source of Object.values(scripts.latch)) await setting.redis.script('LOAD', source);
+  });
 
-  it.each(['own', 'borrowed'] as const)("of the store's %s connection, is repeated and done once (G6)", async (whose) => {
-    await loadLatchScripts(setting);
+  it.each([
+    ['own', 'silence'],
+    ['borrowed', 'reset'],
+  ] as const)("of the store's %s connection, in a %s, is repeated and done once (G6)", async (whose, then) => {
     const proxy = await setting.proxy();
-    const healing = whose === 'own' ? {} : { socketTimeout: 700 };
-    const locks = setting[whose]({ ...proxy.connection, ...healing }, { requestTimeout: 500 });
+    const locks = setting[whose](proxy.connection, { requestTimeout: 2_000 });
     const latch = locks.countDownLatch(KEY);
     expect(await latch.getCount()).toBe(0);
-    const losses = (['trySetCount', 'countDown', 'look'] as const).map((verb) => () => proxy.dropReplyTo(latchShaOf(verb), { then }));
-    const [set, count, look] = losses.map((lose) => lose());
+    const losses = (['trySetCount', 'countDown', 'look'] as const).map((verb) => proxy.dropReplyTo(shaOf(verb), { then }));
     expect(await latch.trySetCount(3, patient)).toBe(true);
-    expect(set!.lost).toBe(1);
     expect(await latch.countDown(patient)).toBe(2);
-    expect(count!.lost).toBe(1);
     expect(await latch.getCount(patient)).toBe(2);
-    expect(look!.lost).toBe(1);
+    expect(losses.map(({ lost }) => lost)).toEqual([1, 1, 1]);
     // What ioredis sends again by itself, of a client that is lent, comes too late to count.
     await locks.close();
     expect(await setting.own().countDownLatch(KEY).getCount()).toBe(2);
   });
 
-  it('is the look of one who gives up: its place is left all the same (G7)', async () => {
-    await loadLatchScripts(setting);
+  it('is the look of a caller that gives up: its note is removed all the same (G7)', async () => {
     const proxy = await setting.proxy();
-    const locks = setting.own(proxy.connection, { requestTimeout: 500 });
+    const locks = setting.own(proxy.connection, { requestTimeout: 2_000 });
     await setting.own().countDownLatch(KEY).trySetCount(3);
     const caller = new AbortController();
-    const waiting = outcomeOf(locks.countDownLatch(KEY).await({ ...wokenByCount, signal: caller.signal }));
-    await noted(setting, KEY, 1);
-    const loss = proxy.dropReplyTo(latchShaOf('look'), { then });
+    const waiting = rejection(locks.countDownLatch(KEY).await({ ...woken, signal: caller.signal }));
+    await noted(KEY, 1);
+    const loss = proxy.dropReplyTo(shaOf('look'), { then: 'silence' });
     await killSubscribers(setting);
     await eventually(() => loss.lost === 1);
     caller.abort();
-    expect((await waiting).error).toBeInstanceOf(LockAbortedError);
-    await noted(setting, KEY, 0);
+    expect(await waiting).toBeInstanceOf(LockAbortedError);
+    await noted(KEY, 0);
+  });
+});
+
+describe('a server that refuses', () => {
+  const as = (username: string) => ({ ...setting.server.connection, username, password: 'pass' });
+
+  it.each([
+    ['to publish', ['+@all', '-publish', '&*']],
+    ['the channel', ['+@all', 'resetchannels']],
+  ])('%s lets latches be counted down all the same, and those who wait look by themselves (G8)', async (_what, rules) => {
+    await setting.redis.acl('SETUSER', 'app', 'reset', 'on', '>pass', '~*', ...rules);
+    const locks = setting.own(as('app'));
+    const latch = locks.countDownLatch(KEY);
+    await latch.trySetCount(1);
+    const waiting = [locks, setting.own()].map((each) => each.countDownLatch(KEY).await({ ...woken, retryInterval: 250 }));
+    await noted(KEY, 1);
+    expect(await latch.countDown()).toBe(0);
+    await Promise.all(waiting);
+  });
+
+  it('a log-in that is mended since is not taken for the cause of a later silence: the call asks again (G4, G9)', async () => {
+    const user = (password: string) => setting.redis.acl('SETUSER', 'app', 'reset', 'on', `>${password}`, '~*', '&*', '+@all');
+    await user('other');
+    const client = setting.client({ username: 'app', password: 'pass' });
+    const locks = setting.locks({ client, requestTimeout: 2_000 });
+    const latch = locks.countDownLatch(KEY);
+    expect(await rejection(latch.getCount())).toMatchObject({ message: expect.stringContaining('WRONGPASS') });
+    await user('pass');
+    await eventually(() => client.status === 'ready');
+    await latch.trySetCount(2);
+    const asks = jest.spyOn(locks.store.countDownLatch!, 'countDown');
+    await setting.server.pause();
+    setting.finally(() => setting.server.resume());
+    const counting = latch.countDown({ waitTimeout: 600_000 });
+    await eventually(() => asks.mock.calls.length === 2);
+    await setting.server.resume();
+    expect(await counting).toBe(1);
+  });
+});
+
+describe('what a latch is at the server', () => {
+  it.each([
+    ['hash', () => setting.redis.hset(KEY, 'count', 3)],
+    ['list', () => setting.redis.rpush(KEY, 'a')],
+    ['zset', () => setting.redis.zadd(KEY, 3, 'a')],
+  ])('is not a %s of another program, which is left as it is', async (type, write) => {
+    await write();
+    const before = await setting.redis.dump(KEY);
+    const latch = setting.own().countDownLatch(KEY);
+    for (const call of [() => latch.trySetCount(1), () => latch.countDown(), () => latch.getCount(), () => latch.await()]) {
+      const error = await rejection(call());
+      expect(error).toBeInstanceOf(StoreError);
+      expect(error).toMatchObject({ transient: false, message: expect.stringMatching(`WRONGTYPE.*${type}`) });
+    }
+    expect(await setting.redis.dump(KEY)).toBe(before);
+  });
+
+  it('is one key, small however often it is counted down, that expires by itself (G7)', async () => {
+    const latch = setting.own().countDownLatch(KEY);
+    await latch.trySetCount(200);
+    for (let done = 0; done < 100; done += 10) await Promise.all(Array.from({ length: 10 }, () => latch.countDown()));
+    expect(await latch.getCount()).toBe(100);
+    expect(await setting.redis.hlen(KEY)).toBeLessThanOrEqual(3 + 10);
+    expect(await setting.keys()).toEqual([KEY]);
+    const left = await setting.redis.pttl(KEY);
+    expect(left).toBeGreaterThan(HOUR / 2);
+    expect(left).toBeLessThanOrEqual(HOUR);
+  });
+});
+
+describe('a process that is killed', () => {
+  it('while it waits for a latch holds up nobody; while it counts, it has counted what it said, or one more (G6, G7, G8)', async () => {
+    const [waits, counts] = ['waits', 'counts'];
+    const locks = setting.own();
+    await locks.countDownLatch(waits).trySetCount(1);
+    await locks.countDownLatch(counts).trySetCount(1_000_000);
+    const child = await setting.fork<LatchMessage>('latch.child.ts', setting.server.connection);
+    await child.waitFor('ready');
+    child.send({ type: 'await', key: waits, options: woken });
+    const waiting = locks.countDownLatch(waits).await(woken);
+    await noted(waits, 2);
+    child.send({ type: 'count', key: counts, times: 1_000_000, timeToLive: HOUR, tally: 'said' });
+    await eventually(async () => Number(await setting.redis.get('said')) >= 50);
+    await child.kill();
+
+    const rest = await locks.countDownLatch(counts).getCount();
+    const said = Number(await setting.redis.get('said'));
+    expect([said, said + 1]).toContain(1_000_000 - rest);
+    expect(await locks.countDownLatch(counts).countDown()).toBe(rest - 1);
+    expect(await waitersOf(waits)).toHaveLength(2);
+    expect(await setting.own().countDownLatch(waits).countDown()).toBe(0);
+    await waiting;
+    expect(await waitersOf(waits)).toEqual([]);
+  });
+});
+
+describe('a server that is restarted while callers wait', () => {
+  async function restarted(server: RedisServer) {
+    const latch = setting.own(server.connection).countDownLatch(KEY);
+    await latch.trySetCount(2);
+    const waiting = latch.await(woken);
+    waiting.catch(() => undefined);
+    await noted(KEY, 1, server.client());
+    await server.kill();
+    return { latch, waiting };
+  }
+
+  it('without its data has lost the latch, and they reject (G8)', async () => {
+    const { latch, waiting } = await restarted(setting.server);
+    await setting.server.restart();
+    expect(await rejection(waiting)).toBeInstanceOf(LockLostError);
+    expect(await latch.trySetCount(2)).toBe(true);
+  });
+
+  it('with its data goes on counting where it was, and they wait on (G6, G8)', async () => {
+    const server = await startRedis({ args: ['--appendonly', 'yes', '--appendfsync', 'always'] });
+    setting.finally(() => server.stop());
+    const { latch, waiting } = await restarted(server);
+    const counting = latch.countDown({ waitTimeout: 600_000 });
+    await server.restart();
+    expect(await counting).toBe(1);
+    // The inbox may be on its way back: a waiter that has reconnected looks at once.
+    expect(await latch.countDown({ waitTimeout: 600_000 })).toBe(0);
+    await waiting;
   });
 });

@@ -1,10 +1,49 @@
 import fc from 'fast-check';
 import type { Redis } from 'ioredis';
-import { Ear } from './model.ear.js';
 import { LATE, LATE_WITHOUT, PROCESSES, type Disturbance } from './model.steps.js';
 import type { Caller } from './queue.model.js';
 import { printedSeed } from '../../support/random.js';
-import { useRedis } from './setting.js';
+import type { Setting } from './setting.js';
+
+const MARK = 'mark';
+
+/** Listens to the inboxes of all processes that are alive. */
+export class Ear {
+  private messages: [string, string][] = [];
+  private marks = 0;
+
+  constructor(
+    private readonly subscriber: Redis,
+    private readonly redis: Redis,
+  ) {
+    subscriber.on('message', (channel, owner) => this.messages.push([channel, owner]));
+  }
+
+  async turn(inbox: string, on: boolean): Promise<void> {
+    await (on ? this.subscriber.subscribe(inbox) : this.subscriber.unsubscribe(inbox));
+  }
+
+  async start(): Promise<void> {
+    await this.subscriber.subscribe(MARK, ...PROCESSES);
+    this.messages = [];
+  }
+
+  /** All that was said so far: a mark behind it has arrived. */
+  async heard(): Promise<[string, string][]> {
+    const mark = String(++this.marks);
+    const arrived = new Promise<void>((resolve) => {
+      const listener = (channel: string, text: string): void => {
+        if (channel !== MARK || text !== mark) return;
+        this.subscriber.off('message', listener);
+        resolve();
+      };
+      this.subscriber.on('message', listener);
+    });
+    await this.redis.publish(MARK, mark);
+    await arrived;
+    return this.messages.splice(0).filter(([channel]) => channel !== MARK);
+  }
+}
 
 /** A script call, and what is to be said of its reply. */
 export type Parts = [keys: string[], args: (string | number)[], expect: (reply: unknown) => void];
@@ -93,21 +132,21 @@ function isDisturbance(step: { readonly type: string }): step is Disturbance {
   return ['open', 'crash', 'reconnect', 'repeat'].includes(step.type);
 }
 
-/** A fixed number: a machine that is too slow for them fails the test. */
-export const runs = () => ({ numRuns: 200, seed: printedSeed(), interruptAfterTimeLimit: 110_000, markInterruptAsFailure: true });
-export const LONGEST_RUNS = 120_000;
+export const runs = (numRuns: number) => ({ numRuns, seed: printedSeed() });
+/** For what runs at night, with many runs. */
+export const ALL_NIGHT = 3_600_000;
 
 /** Plays many random series of steps. */
 export function playsLikeItsModel<Step extends { readonly type: string }>(
+  setting: Setting,
+  numRuns: number,
   steps: fc.Arbitrary<(Step | Disturbance)[]>,
   start: (redis: Redis, ear: Ear) => ScriptPlay<Model, Step>,
 ): void {
-  const setting = useRedis();
-
   it(
     'do as the model does (G2, G5, G6, G7, G8)',
     async () => {
-      const redis = setting.client();
+      const redis = setting.client({ enableAutoPipelining: true });
       const ear = new Ear(setting.client(), redis);
       const property = fc.asyncProperty(steps, async (all) => {
         await redis.flushall();
@@ -116,8 +155,8 @@ export function playsLikeItsModel<Step extends { readonly type: string }>(
         for (const step of all) await play.step(step);
         await play.end();
       });
-      await fc.assert(property, runs());
+      await fc.assert(property, runs(numRuns));
     },
-    LONGEST_RUNS,
+    ALL_NIGHT,
   );
 }

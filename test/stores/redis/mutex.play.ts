@@ -1,13 +1,49 @@
+import fc from 'fast-check';
 import type { Redis } from 'ioredis';
 import { leaseScripts } from '../../../lib/stores/redis/lua.scripts.js';
 import { type EntryOf, keysOf, LeasePlay, OFFER, repliesOf, type StepOf } from './lease.play.js';
-import type { Ear } from './model.ear.js';
 import { MutexModel, type ExpectedReply } from './mutex.model.js';
-import { KEYS, steps, type OwnStep } from './mutex.steps.js';
+import { leaseSteps, series, type Disturbance, type LeaseStep } from './model.steps.js';
 import { markOf, type Caller } from './queue.model.js';
-import { playsLikeItsModel, type Parts } from './script.play.js';
+import { playsLikeItsModel, type Ear, type Parts } from './script.play.js';
+import type { Setting } from './setting.js';
 
+const KEYS = ['one', 'other'] as const;
 type Key = (typeof KEYS)[number];
+
+type OwnStep =
+  | LeaseStep<Key>
+  | {
+      type: 'acquire';
+      batch: readonly {
+        key: Key;
+        caller: Caller;
+        ttl: number;
+        tokens: number;
+        ahead: boolean;
+        queue: boolean;
+        yields: 'nobody' | 'holder' | 'stranger';
+      }[];
+    }
+  | { type: 'extend'; key: Key; by: Caller | 'holder'; ttl: number; tokens: number }
+  | { type: 'expire' | 'classic set' | 'classic delete'; key: Key };
+
+const { key, by, ttl, tokens, request, common, batchOf, of } = leaseSteps(KEYS);
+
+const steps = series<OwnStep | Disturbance>(
+  {
+    weight: 10,
+    arbitrary: fc.record({
+      type: of('acquire'),
+      batch: batchOf(fc.record({ ...request, yields: fc.constantFrom('nobody', 'nobody', 'holder', 'stranger') })),
+    }),
+  },
+  { weight: 2, arbitrary: fc.record({ type: of('extend'), key, by, ttl, tokens }) },
+  { weight: 2, arbitrary: fc.record({ type: of('expire'), key }) },
+  { weight: 2, arbitrary: fc.record({ type: fc.constantFrom('classic set', 'classic delete'), key }) },
+  ...common,
+);
+
 const scripts = leaseScripts(3_600_000).mutex;
 const STRANGER = 'a stranger';
 
@@ -144,6 +180,8 @@ class MutexPlay extends LeasePlay<Key, MutexModel, OwnStep> {
 const rounded = (left: number): number => Math.ceil(left / 20_000) * 20_000;
 const shown = ([left, holder, ahead]: [number, string, number]): ExpectedReply => ({ holder, ahead, ttl: rounded(left) });
 
-describe('the scripts of the mutex, whatever comes after whatever', () => {
-  playsLikeItsModel(steps, (redis, ear) => new MutexPlay(redis, ear));
-});
+export function mutexPlay(setting: Setting, numRuns: number): void {
+  describe('the scripts of the mutex, in any order', () => {
+    playsLikeItsModel(setting, numRuns, steps, (redis, ear) => new MutexPlay(redis, ear));
+  });
+}

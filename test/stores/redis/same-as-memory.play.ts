@@ -3,8 +3,8 @@ import fc from 'fast-check';
 import type { LatchDriver, LeaseDriver, LockStore } from 'nestjs-distributed-lock/core';
 import { memoryStore } from 'nestjs-distributed-lock/memory';
 import { redisStore } from 'nestjs-distributed-lock/redis';
-import { LONGEST_RUNS, runs } from './script.play.js';
-import { useRedis } from './setting.js';
+import { ALL_NIGHT, runs } from './script.play.js';
+import type { Setting } from './setting.js';
 
 const OWNERS = ['o0', 'o1', 'o2', 'o3', 'o4'];
 const TTL = 60_000;
@@ -106,61 +106,62 @@ const latchSteps = fc.array(
   { minLength: 1, maxLength: 30, size: 'max' },
 );
 
-describe('Redis and the records answer the same, whatever is asked', () => {
-  const setting = useRedis();
-  let stores: readonly LockStore[];
-  let keys = 0;
-  beforeEach(() => {
-    stores = [redisStore({ client: setting.client() }), memoryStore()];
+export function samePlay(setting: Setting, numRuns: number): void {
+  describe('Redis and the records answer the same, whatever is asked', () => {
+    let stores: readonly LockStore[];
+    let keys = 0;
+    beforeEach(() => {
+      stores = [redisStore({ client: setting.client() }), memoryStore()];
+    });
+    afterEach(() => Promise.all(stores.map((store) => store.close())));
+
+    it.each<Kind>(['mutex', 'read/write lock', 'semaphore'])(
+      'of a %s',
+      async (kind) => {
+        const property = fc.asyncProperty(steps, async (all) => {
+          const key = `key ${++keys}`;
+          const start = performance.now();
+          for (const [index, each] of all.entries()) {
+            const [redis, memory] = await Promise.all(stores.map((store) => replyOf(store, kind, key, each)));
+            fc.pre(performance.now() - start < LONGEST_RUN);
+            expect([index, each, redis]).toEqual([index, each, memory]);
+          }
+        });
+        await fc.assert(property, { ...runs(numRuns), maxSkipsPerRun: 1_000 });
+      },
+      ALL_NIGHT,
+    );
+
+    it(
+      'of a count-down latch',
+      async () => {
+        const property = fc.asyncProperty(latchSteps, async (all) => {
+          const key = `key ${++keys}`;
+          let operations = 0;
+          let last: ((driver: LatchDriver) => Promise<unknown>) | undefined;
+          for (const { verb, line, count } of all) {
+            const operation = { line: `line ${line}`, number: ++operations };
+            const owner = OWNERS[line]!;
+            const change = { key, ttl: TTL, operation };
+            const look = async (driver: LatchDriver): Promise<unknown> => {
+              const state = await driver.look({ key, owner, queue: true });
+              return state && [state.count, state.id, state.round];
+            };
+            const ask = {
+              set: (driver: LatchDriver) => driver.trySetCount({ ...change, count }),
+              count: (driver: LatchDriver) => driver.countDown(change),
+              repeat: last ?? look,
+              look,
+              leave: (driver: LatchDriver) => driver.leave({ key, owner }),
+            }[verb];
+            if (verb === 'set' || verb === 'count') last = ask;
+            const [redis, memory] = await Promise.all(stores.map((store) => ask(store.countDownLatch!)));
+            expect([verb, redis]).toEqual([verb, memory]);
+          }
+        });
+        await fc.assert(property, { ...runs(numRuns), maxSkipsPerRun: 1_000 });
+      },
+      ALL_NIGHT,
+    );
   });
-  afterEach(() => Promise.all(stores.map((store) => store.close())));
-
-  it.each<Kind>(['mutex', 'read/write lock', 'semaphore'])(
-    'of a %s',
-    async (kind) => {
-      const property = fc.asyncProperty(steps, async (all) => {
-        const key = `key ${++keys}`;
-        const start = performance.now();
-        for (const [index, each] of all.entries()) {
-          const [redis, memory] = await Promise.all(stores.map((store) => replyOf(store, kind, key, each)));
-          fc.pre(performance.now() - start < LONGEST_RUN);
-          expect([index, each, redis]).toEqual([index, each, memory]);
-        }
-      });
-      await fc.assert(property, runs());
-    },
-    LONGEST_RUNS,
-  );
-
-  it(
-    'of a count-down latch',
-    async () => {
-      const property = fc.asyncProperty(latchSteps, async (all) => {
-        const key = `key ${++keys}`;
-        let operations = 0;
-        let last: ((driver: LatchDriver) => Promise<unknown>) | undefined;
-        for (const { verb, line, count } of all) {
-          const operation = { line: `line ${line}`, number: ++operations };
-          const owner = OWNERS[line]!;
-          const change = { key, ttl: TTL, operation };
-          const look = async (driver: LatchDriver): Promise<unknown> => {
-            const state = await driver.look({ key, owner, queue: true });
-            return state && [state.count, state.id, state.round];
-          };
-          const ask = {
-            set: (driver: LatchDriver) => driver.trySetCount({ ...change, count }),
-            count: (driver: LatchDriver) => driver.countDown(change),
-            repeat: last ?? look,
-            look,
-            leave: (driver: LatchDriver) => driver.leave({ key, owner }),
-          }[verb];
-          if (verb === 'set' || verb === 'count') last = ask;
-          const [redis, memory] = await Promise.all(stores.map((store) => ask(store.countDownLatch!)));
-          expect([verb, redis]).toEqual([verb, memory]);
-        }
-      });
-      await fc.assert(property, runs());
-    },
-    LONGEST_RUNS,
-  );
-});
+}

@@ -1,12 +1,64 @@
+import fc from 'fast-check';
 import type { Redis } from 'ioredis';
 import { leaseScripts } from '../../../lib/stores/redis/lua.scripts.js';
 import { type EntryOf, keysOf, LeasePlay, OFFER, repliesOf, type StepOf } from './lease.play.js';
-import type { Ear } from './model.ear.js';
-import { CALLERS } from './model.steps.js';
+import { CALLERS, LATE, LATE_WITHOUT, leaseSteps, series, type Disturbance, type LeaseStep } from './model.steps.js';
 import { markOf, type Caller } from './queue.model.js';
-import { playsLikeItsModel, type Parts } from './script.play.js';
+import { playsLikeItsModel, type Ear, type Parts } from './script.play.js';
+import type { Setting } from './setting.js';
 import { SharingModel, WHOLE, type ExpectedReply, type SharingRequest } from './sharing.model.js';
-import { KEYS, KINDS, placeOf, steps, WISHES, type Key, type OwnStep } from './sharing.steps.js';
+
+const KINDS = { doc: 'read/write lock', pool: 'semaphore' } as const;
+type Key = keyof typeof KINDS;
+const KEYS = Object.keys(KINDS) as Key[];
+
+/** What a caller always asks for: one owner has one wish. */
+const WISHES = new Map(
+  CALLERS.map((caller, n) => [caller, { writes: n % 3 === 0, rank: { doc: n > 4 ? 1 : 0, pool: 0 } as const, permits: 1 + (n % 3) }]),
+);
+
+WISHES.set(LATE_WITHOUT, WISHES.get(LATE)!);
+
+function placeOf(key: Key, caller: Caller): string {
+  const { writes, permits } = WISHES.get(caller)!;
+  const count = key === 'pool' ? permits : writes ? WHOLE : 1;
+  return `${caller.owner}\n${caller.inbox}\n${OFFER}\n${count} ${KINDS[key]}\nheld:before`;
+}
+
+type OwnStep =
+  | LeaseStep<Key>
+  | {
+      type: 'acquire';
+      batch: readonly {
+        key: Key;
+        caller: Caller;
+        ttl: number;
+        tokens: number;
+        ahead: boolean;
+        queue: boolean;
+        permits: number;
+        beside: 'nobody' | 'holder' | 'stranger';
+      }[];
+    }
+  | { type: 'expire'; key: Key; all: boolean; which: number };
+
+const { key, request, common, batchOf, of } = leaseSteps(KEYS);
+
+const stepsWith = (permits: fc.Arbitrary<number>) =>
+  series<OwnStep | Disturbance>(
+    {
+      weight: 12,
+      arbitrary: fc.record({
+        type: of('acquire'),
+        batch: batchOf(fc.record({ ...request, permits, beside: fc.constantFrom('nobody', 'nobody', 'nobody', 'holder', 'stranger') })),
+      }),
+    },
+    { weight: 3, arbitrary: fc.record({ type: of('expire'), key, all: fc.boolean(), which: fc.nat(5) }) },
+    ...common,
+  );
+
+/** The number of permits never changes, or all the time. */
+const steps = fc.oneof(stepsWith(fc.constant(3)), stepsWith(fc.constantFrom(3, 3, 3, 4, 5)));
 
 const scripts = leaseScripts(3_600_000).sharing;
 
@@ -158,6 +210,8 @@ function shown([left, holder, ahead]: [number, string, number], expected: Expect
   return { ttl: left === -1 ? left : rounded(left), ahead, holders: holders.includes(holder) ? holders : [holder] };
 }
 
-describe('the scripts of locks that several hold, whatever comes after whatever', () => {
-  playsLikeItsModel(steps, (redis, ear) => new SharingPlay(redis, ear));
-});
+export function sharingPlay(setting: Setting, numRuns: number): void {
+  describe('the scripts of locks that several hold, in any order', () => {
+    playsLikeItsModel(setting, numRuns, steps, (redis, ear) => new SharingPlay(redis, ear));
+  });
+}
