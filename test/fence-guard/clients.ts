@@ -33,23 +33,28 @@ function client<Tx>(of: Client<Tx>): Client {
   return of;
 }
 
+/** Runs the work in a transaction of a connection of the pool. */
+export const inTransactionOf =
+  (pool: pgDriver.Pool) =>
+  async <T>(work: (tx: pgDriver.PoolClient) => Promise<T>): Promise<T> => {
+    const tx = await pool.connect();
+    try {
+      await tx.query('BEGIN');
+      const result = await work(tx);
+      await tx.query('COMMIT');
+      return result;
+    } catch (error) {
+      await tx.query('ROLLBACK');
+      throw error;
+    } finally {
+      tx.release();
+    }
+  };
+
 async function openPg() {
   const pool = new pgDriver.Pool((await sharedPostgres()).connection);
   return client<pgDriver.PoolClient>({
-    async transaction(work) {
-      const tx = await pool.connect();
-      try {
-        await tx.query('BEGIN');
-        const result = await work(tx);
-        await tx.query('COMMIT');
-        return result;
-      } catch (error) {
-        await tx.query('ROLLBACK');
-        throw error;
-      } finally {
-        tx.release();
-      }
-    },
+    transaction: inTransactionOf(pool),
     runOf: pg,
     outside: () => pg(pool),
     close: () => pool.end(),

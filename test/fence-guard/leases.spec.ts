@@ -1,50 +1,29 @@
-// The guard with real locks: which leases it takes, and what it says about a release before the commit.
+// Which leases the guard takes, its options, what it does for a late holder, and its helpers for what is no client of a database here.
 import pgDriver from 'pg';
-import {
-  LockConfigError,
-  Locks,
-  LockLostError,
-  UnsupportedPrimitiveError,
-  currentLease,
-  type LockEvents,
-  type LocksOptions,
-} from 'nestjs-distributed-lock/core';
-import { fenceGuard, pg } from 'nestjs-distributed-lock/fence-guard';
+import { LockConfigError, Locks, LockLostError, UnsupportedPrimitiveError, currentLease, type Lease } from 'nestjs-distributed-lock/core';
+import { fencedSet, FencedError, fenceGuard, mikroOrm, pg, prisma, sequelize } from 'nestjs-distributed-lock/fence-guard';
 import { memoryStore } from 'nestjs-distributed-lock/memory';
+import { gate } from '../contract/gate.js';
+import { startRedis, type RedisServer } from '../support/redis-server.js';
 import { sharedPostgres } from '../support/shared-server.js';
-import { clients, type Client } from './clients.js';
+import { inTransactionOf } from './clients.js';
 import { leaseOf } from './lease-of.js';
 
 const TABLE = 'fence_of_leases';
 const fence = fenceGuard({ dialect: 'postgres', table: TABLE });
 
 let pool: pgDriver.Pool;
+let inTransaction: ReturnType<typeof inTransactionOf>;
 beforeAll(async () => {
   pool = new pgDriver.Pool((await sharedPostgres()).connection);
-  const client = await pool.connect();
-  await fence.migrate(pg(client));
-  client.release();
+  inTransaction = inTransactionOf(pool);
+  await inTransaction((client) => fence.migrate(pg(client)));
 });
 afterAll(() => pool.end());
 
-async function inTransaction<T>(work: (client: pgDriver.PoolClient) => Promise<T>): Promise<T> {
-  const client = await pool.connect();
-  try {
-    await client.query('BEGIN');
-    const result = await work(client);
-    await client.query('COMMIT');
-    return result;
-  } catch (error) {
-    await client.query('ROLLBACK');
-    throw error;
-  } finally {
-    client.release();
-  }
-}
-
 const opened: Locks[] = [];
-function locksWith(options: LocksOptions = {}): Locks {
-  const locks = new Locks(memoryStore(), { logger: false, ...options });
+function locksWith(store = memoryStore()): Locks {
+  const locks = new Locks(store, { logger: false });
   opened.push(locks);
   return locks;
 }
@@ -110,6 +89,50 @@ describe('the lease of a fence guard', () => {
   });
 });
 
+describe('a holder that was paused for longer than its lease', () => {
+  const owned = async (): Promise<[Lease, Lease]> => {
+    const store = memoryStore();
+    const [here, there] = [locksWith(store), locksWith(store)];
+    const late = await here.acquire('stock');
+    await store.mutex.release({ key: 'stock', owner: late.owner, keepFor: 0 });
+    return [late, await there.acquire('stock')];
+  };
+  const units = async () => (await pool.query<{ units: number }>('SELECT units FROM stock')).rows[0]!.units;
+  /** Takes one of ten; something may happen between its read and its write. */
+  const takeOne = (lease: Lease, isGuarded: boolean, between?: () => Promise<void>) =>
+    inTransaction(async (client) => {
+      // What it believes of its lease is what it knew before the pause.
+      if (isGuarded) await fence.check(pg(client), { lease: leaseOf(lease.key, lease.fencingToken) });
+      const { rows } = await client.query<{ units: number }>('SELECT units FROM stock');
+      await between?.();
+      await client.query('UPDATE stock SET units = $1', [rows[0]!.units - 1]);
+    });
+  beforeEach(() => pool.query('CREATE TABLE stock AS SELECT 10 AS units'));
+  afterEach(() => pool.query('DROP TABLE stock'));
+
+  it.each([
+    ['loses no update with the guard, which makes the next holder wait', true, 8],
+    ['loses an update without it', false, 9],
+  ])('%s', async (_what, isGuarded, left) => {
+    const [late, next] = await owned();
+    const [hasRead, end] = [gate(), gate()];
+    const taking = takeOne(late, isGuarded, () => (hasRead.open(), end.passed));
+    await hasRead.passed;
+    const others = takeOne(next, isGuarded);
+    if (!isGuarded) await others;
+    end.open();
+    await Promise.all([taking, others]);
+    expect(await units()).toBe(left);
+  });
+
+  it('is refused when it begins after the next holder', async () => {
+    const [late, next] = await owned();
+    await takeOne(next, true);
+    await expect(takeOne(late, true)).rejects.toThrow(LockLostError);
+    expect(await units()).toBe(9);
+  });
+});
+
 describe('options of a fence guard', () => {
   it.each([
     [{ dialect: 'oracle' }, 'dialect'],
@@ -133,8 +156,10 @@ describe('options of a fence guard', () => {
     });
   });
 
-  it.each(['', '30', '1 hour', '30 minutes', '0 days', '-3 days'])('prune refuses %j', async (olderThan) => {
-    await expect(inTransaction((client) => fence.prune(pg(client), { olderThan }))).rejects.toThrow(LockConfigError);
+  it('prune takes whole days only', async () => {
+    for (const olderThan of ['', '30', '1 hour', '30 minutes', '0 days', '-3 days']) {
+      await expect(inTransaction((client) => fence.prune(pg(client), { olderThan }))).rejects.toThrow(LockConfigError);
+    }
   });
 
   it('makes one table, however many make it at the same time', async () => {
@@ -144,109 +169,6 @@ describe('options of a fence guard', () => {
       await many.migrate(pg(client)).finally(() => client.release());
     });
     await expect(Promise.all(making)).resolves.toHaveLength(8);
-  });
-});
-
-describe.each(clients)('a release before the commit, by $name', ({ name, dialect, knowsTheEnd, open }) => {
-  const table = `early_${name.replaceAll(/\W/g, '_').toLowerCase()}`;
-  const guard = fenceGuard({ dialect, table });
-  const strict = fenceGuard({ dialect, table, onOpenTransaction: 'throw' });
-  let client: Client;
-  beforeAll(async () => {
-    client = await open();
-    await client.transaction((tx) => guard.migrate(client.runOf(tx)));
-  });
-  afterAll(() => client.close());
-
-  function listening() {
-    const warnings: string[] = [];
-    const events: LockEvents['releasedEarly'][] = [];
-    const locks = locksWith({ logger: { warn: (line) => warnings.push(line), error: (line) => warnings.push(line) } });
-    locks.on('releasedEarly', (event) => events.push(event));
-    return { locks, warnings, events };
-  }
-
-  it(`is ${knowsTheEnd ? '' : 'not '}noticed`, async () => {
-    const { locks, warnings, events } = listening();
-    await client.transaction(async (tx) => {
-      for (let call = 0; call < 3; call++) {
-        await locks.mutex('stock').using(() => guard.check(client.runOf(tx)), { label: 'Stock.reduce' });
-      }
-    });
-    expect(events.map(({ key, kind, label }) => ({ key, kind, label }))).toEqual(
-      Array(knowsTheEnd ? 3 : 0).fill({ key: 'stock', kind: 'mutex', label: 'Stock.reduce' }),
-    );
-    expect(warnings).toHaveLength(knowsTheEnd ? 1 : 0);
-    if (knowsTheEnd)
-      expect(warnings[0]).toMatch(/^Stock\.reduce: "stock" was released while a transaction was open.*guarded.*leases\.spec.*released/s);
-  });
-
-  it('is noticed in fence.transaction', async () => {
-    const { locks, events } = listening();
-    const lease = await locks.mutex('stock').acquire();
-    await guard.transaction(
-      client.transaction,
-      (tx) => client.runOf(tx),
-      () => lease.release(),
-      { lease },
-    );
-    expect(events).toHaveLength(1);
-    expect(events[0]!.guardedAt).toContain('leases.spec');
-    expect(
-      await guard.transaction(
-        client.transaction,
-        (tx) => client.runOf(tx),
-        () => Promise.resolve(7),
-        { lease: leaseOf('x', 1) },
-      ),
-    ).toBe(7);
-  });
-
-  it('is no false alarm when the commit or rollback comes first, or the call is nested', async () => {
-    const { locks, warnings, events } = listening();
-    const stock = locks.mutex('stock');
-    const checked = () => client.transaction((tx) => guard.check(client.runOf(tx)));
-    await stock.using(checked);
-    await stock.using(async () => {
-      await checked();
-      await checked();
-      await guard.transaction(
-        client.transaction,
-        (tx) => client.runOf(tx),
-        () => Promise.resolve(),
-      );
-    });
-    const failed = stock.using(() =>
-      client.transaction(async (tx) => {
-        await guard.check(client.runOf(tx));
-        throw new Error('Sold out');
-      }),
-    );
-    await expect(failed).rejects.toThrow('Sold out');
-    await stock.using(() => client.transaction((tx) => stock.using(() => guard.check(client.runOf(tx))))); // enters its own key again
-    // The connection goes back to the pool, and has another transaction open at the release.
-    const lease = await stock.acquire();
-    await client.transaction((tx) => guard.check(client.runOf(tx), { lease }));
-    // Not on SQLite, where TypeORM has one query runner for all: it cannot tell the two apart.
-    if (dialect === 'sqlite') await lease.release();
-    else await client.transaction(async () => void (await lease.release()));
-    expect([warnings, events]).toEqual([[], []]);
-  });
-
-  it('rejects the call if the guard is strict, and the key is free all the same', async () => {
-    const { locks } = listening();
-    const stock = locks.mutex('stock');
-    const lease = await stock.acquire();
-    const fault = await strict
-      .transaction(
-        client.transaction,
-        (tx) => client.runOf(tx),
-        () => lease.release(),
-        { lease },
-      )
-      .catch((error: unknown) => error);
-    expect(fault).toBeInstanceOf(LockConfigError);
-    expect(await stock.tryAcquire()).not.toBeNull();
   });
 });
 
@@ -270,12 +192,14 @@ describe('a strict guard in a locked call', () => {
 
   it('says nothing of a lease that was lost', async () => {
     const events: unknown[] = [];
-    const locks = locksWith();
+    const store = memoryStore();
+    const locks = locksWith(store);
     locks.on('releasedEarly', (event) => events.push(event));
-    const lease = await locks.mutex('lost').acquire({ keyTimeout: 1_000, renew: false });
+    const lease = await locks.acquire('lost');
     await inTransaction(async (client) => {
       await strict.check(pg(client), { lease });
-      await new Promise((resolve) => lease.signal.addEventListener('abort', resolve));
+      await store.mutex.release({ key: 'lost', owner: lease.owner, keepFor: 0 });
+      await expect(lease.renew()).rejects.toThrow(LockLostError);
       expect(await lease.release()).toBe(false);
     });
     expect(events).toEqual([]);
@@ -292,5 +216,85 @@ describe('a strict guard in a locked call', () => {
     await pool.query('SELECT pg_terminate_backend($1)', [(client as unknown as { processID: number }).processID]);
     await ended;
     expect(await lease.release()).toBe(true);
+  });
+});
+
+describe('helpers by shape', () => {
+  // Their libraries are not installed here: these stand-ins have their shape.
+  const plain = fenceGuard({ dialect: 'postgres' });
+  const check = { lease: leaseOf('stock', 7) };
+
+  it('prisma: values one by one, of a transaction only', async () => {
+    const asked: unknown[][] = [];
+    const tx = { $queryRawUnsafe: async (...query: unknown[]) => (asked.push(query), [{ token: 7n }]) };
+    await plain.check(prisma(tx), check);
+    expect(asked).toEqual([[expect.stringContaining('VALUES ($1, CAST($2 AS bigint))'), 'stock', '7']]);
+    expect(() => prisma({ ...tx, $transaction: () => undefined } as typeof tx)).toThrow('the client in place of its transaction');
+  });
+
+  it('mikroOrm: question marks, in the transaction of the entity manager', async () => {
+    const asked: unknown[][] = [];
+    let isInTransaction = true;
+    const em = { isInTransaction: () => isInTransaction, execute: async (...query: unknown[]) => (asked.push(query), [{ token: '7' }]) };
+    await plain.check(mikroOrm(em), check);
+    expect(asked).toEqual([[expect.stringContaining('VALUES (?, CAST(? AS bigint))'), ['stock', '7']]]);
+    isInTransaction = false;
+    expect(() => mikroOrm(em)).toThrow('without a transaction');
+  });
+
+  it('sequelize: replacements, with the transaction', async () => {
+    const asked: unknown[][] = [];
+    const transaction: { finished?: string } = {};
+    const client = { query: async (...query: unknown[]) => (asked.push(query), [[{ token: '7' }], 1]) };
+    const run = sequelize(client, transaction);
+    await plain.check(run, check);
+    expect(asked).toEqual([
+      [expect.stringContaining('VALUES (?, CAST(? AS bigint))'), { replacements: ['stock', '7'], transaction, raw: true }],
+    ]);
+    transaction.finished = 'commit';
+    expect(run.isOpen?.()).toBe(false);
+    expect(() => sequelize(client, transaction)).toThrow('no open transaction');
+    const missing = Object.assign(new Error('relation "lock_fence" does not exist'), { parent: { code: '42P01' } });
+    await expect(plain.check(sequelize({ query: () => Promise.reject(missing) }, {}), check)).rejects.toThrow('fence.migrate');
+  });
+});
+
+describe('fencedSet', () => {
+  let server: RedisServer;
+  beforeAll(async () => {
+    server = await startRedis();
+  });
+  afterAll(() => server.stop());
+
+  it('sets a key for the same holder and each later one, and refuses an older one', async () => {
+    const redis = server.client();
+    for (const [value, token] of [
+      ['a', 1_700_000_000_000_010],
+      ['b', 1_700_000_000_000_010],
+      ['c', 2 ** 53 - 1],
+    ] as const) {
+      await fencedSet(redis, 'price', value, token);
+      expect(await redis.get('price')).toBe(value);
+    }
+    const error = await fencedSet(redis, 'price', 'late', 2 ** 53 - 2).catch((error: unknown) => error as LockLostError);
+    expect(error).toBeInstanceOf(LockLostError);
+    expect(error).toMatchObject({ key: 'price', cause: { token: 2 ** 53 - 2, seen: String(2 ** 53 - 1) } });
+    expect((error as LockLostError).cause).toBeInstanceOf(FencedError);
+    expect(await redis.get('price')).toBe('c');
+  });
+
+  it('compares numbers, keeps any value as it is, and keeps the token in the slot of the key', async () => {
+    const redis = server.client();
+    const value = Buffer.from([0, 255, 13, 10, 39]);
+    await fencedSet(redis, 'bytes', value, 9);
+    await fencedSet(redis, 'bytes', value, 10);
+    await expect(fencedSet(redis, 'bytes', value, 9)).rejects.toThrow(LockLostError);
+    expect(await redis.getBuffer('bytes')).toEqual(value);
+    await fencedSet(redis, 'order:{42}', 1, 1);
+    expect(await redis.mget('{bytes}:fence', 'order:{42}:fence')).toEqual(['10', '1']);
+  });
+
+  it('refuses a lease without a token', async () => {
+    await expect(fencedSet(server.client(), 'price', 'x', null)).rejects.toThrow(UnsupportedPrimitiveError);
   });
 });
