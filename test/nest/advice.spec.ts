@@ -1,8 +1,10 @@
-import { Controller, Get, Injectable } from '@nestjs/common';
+import { passTime } from '../support/virtual-time.js';
+import { Controller, Get, Injectable, type INestApplication } from '@nestjs/common';
 import { currentLease, DistributedLock } from 'nestjs-distributed-lock';
 import { Transactional as ClsTransactional } from '@nestjs-cls/transactional';
 import { Transactional } from 'typeorm-transactional';
 import { boot } from './boot.js';
+import { KINDS } from './kinds.js';
 import { Log } from './log.js';
 
 async function adviceFor(...providers: (new () => unknown)[]) {
@@ -139,30 +141,43 @@ describe('a decorator above the lock', () => {
 });
 
 describe('an app that no signal closes', () => {
-  beforeEach(() => jest.useFakeTimers({ doNotFake: ['nextTick', 'setImmediate', 'queueMicrotask', 'performance'] }));
-  afterEach(() => jest.useRealTimers());
-
-  it('is told so once, at debug level', async () => {
+  it('is warned about once, at debug level', async () => {
     const { details, warnings } = await adviceFor();
-    jest.advanceTimersByTime(60_000);
+    await passTime(5_000);
     expect(details).toEqual([expect.stringContaining('app.enableShutdownHooks()')]);
     expect(warnings).toEqual([]);
   });
 
-  it('is not, if it enables its hooks soon after it has begun to listen', async () => {
+  it.each<[string, (app: INestApplication) => unknown]>([
+    ['enables its hooks soon after it has begun to listen', (app) => app.enableShutdownHooks()],
+    ['has closed before', (app) => app.close()],
+  ])('is not, if it %s', async (_what, act) => {
     const logger = new Log();
     const { app } = await boot({}, { logger });
-    jest.advanceTimersByTime(500);
-    app.enableShutdownHooks();
-    jest.advanceTimersByTime(60_000);
+    await act(app);
+    await passTime(5_000);
     expect(logger.details).toEqual([]);
   });
+});
 
-  it('is not, if it has closed before', async () => {
-    const logger = new Log();
-    const { app } = await boot({}, { logger });
-    await app.close();
-    expect(jest.getTimerCount()).toBe(0);
-    expect(logger.details).toEqual([]);
+describe.each(KINDS)('words about $name', ({ name, lock }) => {
+  class Shop {
+    @lock({ value: 'buy' })
+    async buy(): Promise<unknown> {
+      return undefined;
+    }
+  }
+
+  it('name it where an instance was made with new', async () => {
+    await expect(new Shop().buy()).rejects.toThrow(`${name}() on Shop.buy: this instance was not made by Nest`);
+  });
+
+  it('name it where an override has lost it', async () => {
+    class Other extends Shop {
+      override async buy() {}
+    }
+    const { details } = await adviceFor(Other);
+    const advice = `Other.buy overrides Shop.buy without its ${name}(): only its calls of the parent's method are locked`;
+    expect(details).toEqual([expect.stringContaining(advice)]);
   });
 });

@@ -1,6 +1,8 @@
+import '../support/virtual-time.js';
 import { Injectable } from '@nestjs/common';
 import { lastValueFrom, of } from 'rxjs';
 import {
+  CronLock,
   currentLease,
   DistributedLock,
   LockConfigError,
@@ -11,11 +13,12 @@ import {
   type ReadWritePolicy,
 } from 'nestjs-distributed-lock';
 import { eventually } from '../support/eventually.js';
-import { boot } from './boot.js';
 import { Gate } from '../support/gate.js';
+import { boot } from './boot.js';
 import { KINDS, type Kind } from './kinds.js';
+import { Log } from './log.js';
 
-const LONG = { keyTimeout: 60_000, waitTimeout: Infinity, retryInterval: 5 };
+const LONG = { keyTimeout: 60_000, waitTimeout: Infinity, retryInterval: 60_000 };
 const KEY = 'job-locks';
 
 // What a call does under its lock is the same for all decorators, and tested with @DistributedLock. Here stands which lock each of them takes.
@@ -54,8 +57,7 @@ describe.each(KINDS)('a method with $name', (kind) => {
     expect(await isTaken()).toBe(true);
     await expect(blocker.acquire({ waitTimeout: 0 })).rejects.toBeInstanceOf(LockTimeoutError);
     job.gate.open();
-    expect(await call).toBe(KEY);
-    expect(await isTaken()).toBe(false);
+    expect([await call, await isTaken()]).toEqual([KEY, false]);
   });
 
   it('waits for what excludes it, or is skipped', async () => {
@@ -100,25 +102,16 @@ async function bootPage(policy?: ReadWritePolicy) {
       return currentLease();
     }
     @WriteLock(options)
-    async write(_id: string) {
-      await this.writing.pass();
-      return currentLease();
+    async write(_id: string, body: () => unknown = () => this.writing.pass()) {
+      return [currentLease()?.fencingToken, await body()];
     }
     @ReadLock(options)
     async peek(_id: string) {
       return 'peeked';
     }
-    @WriteLock(options)
-    async writeAndPeek(id: string) {
-      return [await this.peek(id), await this.writeAgain(id)];
-    }
-    @WriteLock(options)
-    async writeAgain(_id: string) {
-      return 'written';
-    }
     @ReadLock(options)
     async readAndWrite(id: string) {
-      return this.writeAgain(id);
+      return this.write(id);
     }
   }
   const booted = await boot({ providers: [Page] });
@@ -165,12 +158,13 @@ describe('@ReadLock and @WriteLock', () => {
 
   it('let a writer read and write again, and give readers the token of the last write', async () => {
     const { page } = await bootPage();
-    expect(await page.writeAndPeek('a')).toEqual(['peeked', 'written']);
+    const again = async () => [await page.peek('a'), (await page.write('a', () => 'written'))[1]];
+    const [token, done] = await page.write('a', again);
+    expect(done).toEqual(['peeked', 'written']);
     page.reading.open();
     page.writing.open();
-    const written = (await page.write('a'))?.fencingToken;
-    expect([(await page.read('a'))?.fencingToken, (await page.read('a'))?.fencingToken]).toEqual([written, written]);
-    expect((await page.write('a'))?.fencingToken).toBeGreaterThan(written ?? 0);
+    expect([(await page.read('a'))?.fencingToken, (await page.read('a'))?.fencingToken]).toEqual([token, token]);
+    expect((await page.write('a'))[0]).toBeGreaterThan(token as number);
   });
 
   it('refuse a reader that calls a writer of its key, at once', async () => {
@@ -182,30 +176,53 @@ describe('@ReadLock and @WriteLock', () => {
   });
 });
 
-describe('@Semaphore', () => {
-  it('lets in as many as there are permits, of which a call may take several at once', async () => {
-    class Press {
-      readonly gate = new Gate();
-      @Semaphore({ value: 'press', permits: 3, ...LONG })
-      async print() {
-        await this.gate.pass();
-      }
-      @Semaphore({ value: 'press', permits: 3, count: 2, ...LONG })
-      async printLarge() {
-        await this.gate.pass();
-      }
+it('@Semaphore lets in as many as there are permits, of which a call may take several at once', async () => {
+  class Press {
+    readonly gate = new Gate();
+    @Semaphore({ value: 'press', permits: 3, ...LONG })
+    async print() {
+      await this.gate.pass();
     }
-    const { get, waiting } = await boot({ providers: [Press] });
-    const press = get(Press);
-    const two = [press.print(), press.print()];
-    await eventually(() => press.gate.arrived === 2);
-    const large = press.printLarge();
-    await eventually(() => expect(waiting).toEqual(['press-locks']));
-    expect(press.gate.arrived).toBe(2);
-    press.gate.open();
-    await Promise.all([...two, large]);
-    expect(press.gate.arrived).toBe(3);
-  });
+    @Semaphore({ value: 'press', permits: 3, count: 2, ...LONG })
+    async printLarge() {
+      await this.gate.pass();
+    }
+  }
+  const { get, waiting } = await boot({ providers: [Press] });
+  const press = get(Press);
+  const two = [press.print(), press.print()];
+  await eventually(() => press.gate.arrived === 2);
+  const large = press.printLarge();
+  await eventually(() => expect(waiting).toEqual(['press-locks']));
+  expect(press.gate.arrived).toBe(2);
+  press.gate.open();
+  await Promise.all([...two, large]);
+  expect(press.gate.arrived).toBe(3);
+});
+
+it('@CronLock runs a tick on one of two apps, skips it on the other, and says so at debug level', async () => {
+  class Jobs {
+    readonly gate = new Gate();
+    readonly runs: unknown[] = [];
+    @CronLock({ minHold: 1_500, keyTimeout: 1_000 })
+    async report(): Promise<void> {
+      this.runs.push(currentLease()?.key);
+      await this.gate.pass();
+    }
+  }
+  const logs = [new Log(), new Log()];
+  const first = await boot({ providers: [Jobs] }, { logger: logs[0] });
+  const second = await boot({ providers: [Jobs] }, { logger: logs[1], store: first.store });
+  const jobs = first.get(Jobs);
+  const tick = jobs.report();
+  await eventually(() => expect(jobs.runs).toEqual(['Jobs.report-locks']));
+  expect(await second.get(Jobs).report()).toBeUndefined();
+  expect(logs[0]!.details).toContain('Jobs.report runs here.');
+  expect(logs[1]!.details).toContainEqual(expect.stringMatching(/^Jobs\.report is skipped: \S+@\S+ has it\.$/));
+  expect(second.get(Jobs).runs).toEqual([]);
+  jobs.gate.open();
+  await tick;
+  expect(await first.isTaken('Jobs.report-locks')).toBe(true);
 });
 
 describe('decorators that lock, on one method', () => {

@@ -1,0 +1,221 @@
+import '../support/virtual-time.js';
+import { buildSync } from 'esbuild';
+import {
+  DistributedLock,
+  DistributedLockModule,
+  LockConfigError,
+  ReadLock,
+  Semaphore,
+  UnsupportedPrimitiveError,
+  WriteLock,
+  type DistributedLockOptions,
+  type LockStore,
+} from 'nestjs-distributed-lock';
+import { memoryStore } from 'nestjs-distributed-lock/memory';
+import { boot } from './boot.js';
+import { KINDS } from './kinds.js';
+import { Log } from './log.js';
+
+type Options = DistributedLockOptions & { policy?: 'readers' | 'writers' | 'fair' };
+type Decorate = (options: Options) => MethodDecorator;
+const [lock, read, write] = [DistributedLock as Decorate, ReadLock as Decorate, WriteLock as Decorate];
+const semaphore = (options: object) => Semaphore({ permits: 3, ...options }) as MethodDecorator;
+const sku = (of: unknown) => String(of);
+const STOCK = { value: 'stock' };
+const stock = (options: Options) => lock({ ...STOCK, ...options });
+
+/** A class with two methods, locked so. */
+function shopWith(first: MethodDecorator, second: MethodDecorator) {
+  class Shop {
+    @first
+    async one(_sku: string) {}
+    @second
+    async two(_sku: string) {}
+  }
+  return Shop;
+}
+
+const errorOf = (booting: Promise<unknown>) => booting.then(String, (reason: unknown) => reason);
+const otherStore = (store = memoryStore(), namespace = '') =>
+  DistributedLockModule.forRoot({ name: 'other', store, namespace, logger: false });
+
+describe('one key as two kinds of lock', () => {
+  it.each<[string, MethodDecorator, MethodDecorator, RegExp]>([
+    [
+      'a mutex and a semaphore',
+      lock(STOCK),
+      semaphore(STOCK),
+      /"stock-locks" would be a semaphore, but is a mutex by @DistributedLock\(\) on/,
+    ],
+    ['a mutex and a write lock', write(STOCK), lock(STOCK), /@DistributedLock\(\) on Shop\.two: .*@WriteLock\(\)/],
+    ['a semaphore and a read lock', semaphore(STOCK), read(STOCK), /@ReadLock\(\) on Shop\.two: .*@Semaphore\(\)/],
+    ['prefix and value, cut elsewhere', lock({ prefix: 'sto', value: 'ck' }), read({ prefix: 'st', value: 'ock' }), /"stock-locks"/],
+    ['parts by a key function', stock({ key: sku }), read({ ...STOCK, key: sku }), /"stock-…-locks"/],
+    ['parts by paramLock', stock({ paramLock: true }), read({ ...STOCK, paramLock: true }), /"stock-…-locks"/],
+    ['parts by paths', stock({ paramLock: ['0'] }), semaphore({ ...STOCK, paramLock: ['0'] }), /"stock-…-locks"/],
+  ])('is refused at boot: %s', async (_what, first, second, message) => {
+    const error = await errorOf(boot({ providers: [shopWith(first, second)] }, { namespace: '' }));
+    expect(error).toBeInstanceOf(LockConfigError);
+    expect(error).toHaveProperty('message', expect.stringMatching(message));
+  });
+
+  it('is refused for two locks of one method that have the default key', async () => {
+    class Shop {
+      @Semaphore({ permits: 2 })
+      @DistributedLock()
+      async buy() {}
+    }
+    await expect(boot({ providers: [Shop] })).rejects.toThrow(/the key "Shop\.buy-locks" would be/);
+  });
+
+  it('is refused in two classes, and with the namespace in the message', async () => {
+    class First {
+      @WriteLock(STOCK)
+      async one() {}
+    }
+    class Second {
+      @Semaphore({ ...STOCK, permits: 1 })
+      async two() {}
+    }
+    const booting = boot({ providers: [First, Second] }, { namespace: 'eu:' });
+    await expect(booting).rejects.toThrow(/on Second\.two: the key "eu:stock-locks".*@WriteLock\(\) on First\.one/);
+  });
+
+  it.each<[string, MethodDecorator, MethodDecorator]>([
+    ['read and write', read(STOCK), write(STOCK)],
+    ['different keys', lock(STOCK), read({ value: 'price' })],
+    ['the default keys', lock({}), semaphore({})],
+    ['with and without parts', lock(STOCK), read({ ...STOCK, key: sku })],
+    ['parts of different sorts', stock({ paramLock: true }), read({ ...STOCK, key: sku })],
+    ['different stores', lock(STOCK), read({ ...STOCK, store: 'other' })],
+  ])('is not: %s', async (_what, first, second) => {
+    await boot({ imports: [otherStore()], providers: [shopWith(first, second)] });
+  });
+
+  it('is refused in two modules of one store with one namespace, and not with two', async () => {
+    const store = memoryStore();
+    const Shop = shopWith(lock(STOCK), read({ ...STOCK, store: 'other' }));
+    await boot({ imports: [otherStore(store, 'other:')], providers: [Shop] }, { store });
+    await expect(boot({ imports: [otherStore(store)], providers: [Shop] }, { store })).rejects.toThrow(/the key "stock-locks"/);
+  });
+});
+
+it.each(KINDS.slice(1))('a store without its kind of lock is refused at boot by $name, which names the method', async (kind) => {
+  class Shop {
+    @kind.lock()
+    async buy() {}
+  }
+  const { mutex } = memoryStore();
+  const supports: LockStore['supports'] = (feature) => feature === 'mutex';
+  const store: LockStore = { name: 'plain', requestTimeout: 100, mutex, supports, close: async () => undefined };
+  const error = await errorOf(boot({ providers: [Shop] }, { store }));
+  expect(error).toBeInstanceOf(UnsupportedPrimitiveError);
+  expect(error).toHaveProperty('message', expect.stringContaining(`${kind.name}() on Shop.buy: The plain store has no `));
+});
+
+/** What an app warns about at its start. */
+async function warningsOf(provider: new () => unknown, defaults?: DistributedLockOptions): Promise<string[]> {
+  const logger = new Log();
+  await boot({ providers: [provider] }, { logger, defaults });
+  return logger.warnings;
+}
+
+describe('methods that share a prefix and a value', () => {
+  it.each<[string, MethodDecorator, MethodDecorator, RegExp]>([
+    ['key and paramLock', stock({ key: sku }), stock({ paramLock: true }), /"paramLock" of all arguments here, but by a "key" function by/],
+    [
+      'key and nothing',
+      stock({ key: sku }),
+      stock({}),
+      /without its arguments here, but by a "key" function by @DistributedLock\(\) on Shop\.one/,
+    ],
+    ['paths and all arguments', stock({ paramLock: ['0'] }), stock({ paramLock: true }), /the two do not exclude each other/],
+    ['fair and not', stock({ fair: true, key: sku }), stock({ key: sku }), /"stock-…-locks" has fair false here, but true by/],
+    [
+      'two policies',
+      read({ ...STOCK, policy: 'readers' }),
+      write(STOCK),
+      /"stock-locks" has policy fair here, but readers by @ReadLock\(\) on Shop\.one/,
+    ],
+    [
+      'two numbers of permits',
+      semaphore(STOCK),
+      semaphore({ ...STOCK, permits: 4 }),
+      /@Semaphore\(\) on Shop\.two: "stock-locks" has permits 4 here, but 3 by @Semaphore\(\) on Shop\.one/,
+    ],
+  ])('are warned about once: %s', async (_what, first, second, message) => {
+    expect(await warningsOf(shopWith(first, second))).toEqual([expect.stringMatching(message)]);
+  });
+
+  it.each([
+    ['the same key function', stock({ key: sku }), stock({ key: (of) => `${String(of)}` })],
+    ['different times', stock({ keyTimeout: 100, waitTimeout: 5 }), stock({ keyTimeout: 200 })],
+    ['another value', lock({ value: 'stocks', fair: true }), stock({ key: sku })],
+    ['several of the same permits', semaphore(STOCK), semaphore({ ...STOCK, count: 2 })],
+    ['other permits of another key', semaphore(STOCK), semaphore({ permits: 4, value: 'plate' })],
+  ])('are not warned about with %s', async (_what, first, second) => {
+    expect(await warningsOf(shopWith(first, second))).toEqual([]);
+  });
+
+  it('count the defaults of the module as their own options', async () => {
+    expect(await warningsOf(shopWith(stock({ fair: true }), stock({})), { fair: true })).toEqual([]);
+  });
+});
+
+describe('a class whose name looks minified', () => {
+  /** As in a bundle, the class has the name when its method is decorated. */
+  function classNamed(name: string, options: Options): new () => unknown {
+    const named = {
+      [name]: class {
+        async buy() {}
+      },
+    }[name]!;
+    const descriptor = Object.getOwnPropertyDescriptor(named.prototype, 'buy')!;
+    lock(options)(named.prototype, 'buy', descriptor);
+    Object.defineProperty(named.prototype, 'buy', descriptor);
+    return named;
+  }
+
+  it.each(['t', 'Ab', '_a', 'e1', 'abc'])('is warned about where the key has its name: %s', async (name) => {
+    const warning = `the key "${name}.buy" contains the name of the class, which looks minified`;
+    expect(await warningsOf(classNamed(name, {}))).toEqual([expect.stringContaining(warning)]);
+  });
+
+  it('is not warned about with a value, nor one with a usual name', async () => {
+    expect([await warningsOf(classNamed('t', STOCK)), await warningsOf(classNamed('Shop', {}))]).toEqual([[], []]);
+  });
+
+  const SOURCE = `
+    import { DistributedLock } from 'nestjs-distributed-lock';
+    class StockService {
+      @DistributedLock({ keyTimeout: 5000 })
+      async reduce() {}
+    }
+    export const providers = [StockService];
+  `;
+  type Service = new () => { reduce(): Promise<void> };
+
+  function bundled(keepNames: boolean): Service {
+    const { outputFiles } = buildSync({
+      stdin: { contents: SOURCE, loader: 'ts', resolveDir: __dirname },
+      ...{ bundle: true, minify: true, keepNames, write: false, format: 'cjs', platform: 'node' },
+      external: ['nestjs-distributed-lock'],
+      tsconfigRaw: { compilerOptions: { experimentalDecorators: true } },
+    });
+    const module = { exports: {} as { providers: [Service] } };
+    // eslint-disable-next-line @typescript-eslint/no-implied-eval -- it is the bundle of the source above
+    new Function('module', 'require', outputFiles![0]!.text)(module, () => ({ DistributedLock }));
+    return module.exports.providers[0];
+  }
+
+  it('has another default key in a minified bundle, which is warned about, unless the bundler keeps names', async () => {
+    const [minified, kept] = [bundled(false), bundled(true)];
+    expect(minified.name).toHaveLength(1);
+    expect(await warningsOf(minified)).toEqual([
+      expect.stringContaining(`the key "${minified.name}.reduce" contains the name of the class`),
+    ]);
+    const { acquired, get } = await boot({ providers: [kept] });
+    await get(kept).reduce();
+    expect(acquired).toEqual(['StockService.reduce-locks']);
+  });
+});

@@ -1,0 +1,207 @@
+// What the options do is tested with the locks themselves (test/contract); here, that a decorated method has them.
+import '../support/virtual-time.js';
+import { Test } from '@nestjs/testing';
+import { from, lastValueFrom, of } from 'rxjs';
+import {
+  currentLease,
+  DistributedLock,
+  DistributedLockModule,
+  Locks,
+  locksToken,
+  LockTimeoutError,
+  StoreError,
+  type DistributedLockOptions,
+  type LockEvents,
+  type TimeoutContext,
+} from 'nestjs-distributed-lock';
+import { memoryStore } from 'nestjs-distributed-lock/memory';
+import { KeyLock } from '../../lib/primitives/key-lock.js';
+import { Gate } from '../support/gate.js';
+import { boot, isTaken, start } from './boot.js';
+
+const KEY = 'job-locks';
+const LONG = 60_000;
+const AWAY = new StoreError('The store is away.', { transient: true });
+
+/** An app with one method, locked by these options. */
+async function bootJob(options: DistributedLockOptions, defaults?: DistributedLockOptions) {
+  class Job {
+    body: (...args: unknown[]) => unknown = () => 'done';
+    @DistributedLock({ value: 'job', ...options })
+    async run(...args: unknown[]): Promise<unknown> {
+      return this.body(...args);
+    }
+  }
+  const booted = await boot({ providers: [Job] }, { defaults });
+  /** Another takes the key away in the midst of a body. */
+  const steal = () => booted.store.mutex.release({ key: KEY, owner: currentLease()?.owner ?? '', keepFor: 0 });
+  return { ...booted, job: booted.get(Job), steal };
+}
+
+describe('the options of a method', () => {
+  afterEach(() => jest.restoreAllMocks());
+  const DEFAULTS = { keyTimeout: 10_000, retryCount: 3, retryInterval: 500, reentrant: true, fair: false, minHold: 0, renew: true };
+
+  it.each<DistributedLockOptions>([
+    {},
+    { keyTimeout: LONG, retryCount: 0, retryInterval: 20_000 },
+    { waitTimeout: Infinity, retryCount: 1, minHold: LONG },
+    { reentrant: false, fair: true, maxHold: 80, renew: false },
+    { onLost: 'ignore', onTimeout: 'skip', label: 'Named' },
+  ])('are those of its lock, with the defaults of the others: %p', async (options) => {
+    const take = jest.spyOn(KeyLock.prototype, 'take');
+    const { job } = await bootJob(options);
+    expect(await job.run()).toBe('done');
+    const expected = { ...DEFAULTS, onLost: 'throw', onTimeout: 'throw', label: 'Job.run', ...options };
+    expect(take.mock.calls.map(([given]) => given)).toEqual([expected]);
+  });
+
+  it.each<DistributedLockOptions>([{}, { onLost: 'throw' }])(
+    'a result whose lease was lost comes in a LockLostError: %p',
+    async (options) => {
+      const { job, steal } = await bootJob({ keyTimeout: LONG, ...options });
+      job.body = async () => (await steal(), 'sold');
+      await expect(job.run()).rejects.toMatchObject({ name: 'LockLostError', code: 'LOCK_LOST', key: KEY, result: 'sold' });
+    },
+  );
+
+  it("onLost: 'ignore' hands out the result, and does not wait for the reply to its release", async () => {
+    const { job, steal, store } = await bootJob({ keyTimeout: LONG, onLost: 'ignore' });
+    job.body = async () => (await steal(), 'sold');
+    expect(await job.run()).toBe('sold');
+    const gate = new Gate();
+    jest.spyOn(store.mutex, 'release').mockImplementation(async () => (await gate.pass(), 'released'));
+    job.body = () => 'done';
+    expect(await job.run()).toBe('done');
+    expect(gate.arrived).toBe(1);
+    gate.open();
+  });
+});
+
+describe('onTimeout', () => {
+  /** Its key is taken. */
+  async function bootBusy(options: DistributedLockOptions) {
+    const booted = await bootJob({ key: (month) => month as string, waitTimeout: 0, ...options });
+    const lease = await booted.locks.acquire('job-may-locks', { keyTimeout: LONG });
+    const body = jest.fn((month: unknown) => `${String(month)} is done`);
+    booted.job.body = body;
+    return { ...booted, body, lease };
+  }
+
+  it.each([{}, { onTimeout: 'throw' as const }])('rejects with a LockTimeoutError that names the key: %p', async (options) => {
+    const { job, body } = await bootBusy(options);
+    const error: unknown = await job.run('may').catch((reason: unknown) => reason);
+    expect(error).toBeInstanceOf(LockTimeoutError);
+    expect(error).toMatchObject({ name: 'LockTimeoutError', code: 'LOCK_TIMEOUT', key: 'job-may-locks' });
+    expect(body).not.toHaveBeenCalled();
+  });
+
+  it('calls a function with the call that was in vain, only then, and outside of the call chain', async () => {
+    const contexts: TimeoutContext[] = [];
+    const leases: unknown[] = [];
+    const { job, lease } = await bootBusy({ onTimeout: (context) => void (contexts.push(context), leases.push(currentLease())) });
+    await job.run('may', 12);
+    expect(contexts).toEqual([
+      { key: 'job-may-locks', args: ['may', 12], target: expect.anything(), method: 'run', error: expect.any(LockTimeoutError) },
+    ]);
+    expect(contexts[0]?.target).toBe(job);
+    await lease.release();
+    expect(await job.run('may', 1)).toBe('may is done');
+    expect(leases).toEqual([undefined]);
+  });
+
+  // What becomes of such a call is decided by the locks (test/contract).
+  it.each<DistributedLockOptions['onTimeout']>(['skip', () => 'skipped'])('has no say in an outage: %p', async (onTimeout) => {
+    const { job, body, store } = await bootBusy({ waitTimeout: 50, onTimeout });
+    store.mutex.acquire = () => Promise.reject(AWAY);
+    await expect(job.run('june')).rejects.toBeInstanceOf(StoreError);
+    expect(body).not.toHaveBeenCalled();
+  });
+});
+
+describe('defaults of forRoot', () => {
+  it('hold for methods that do not say otherwise', async () => {
+    const defaults = { prefix: 'app-', keyTimeout: LONG, paramLock: true, minHold: LONG, onTimeout: 'skip', waitTimeout: 0 } as const;
+    const { job, acquired, store } = await bootJob({ value: undefined }, defaults);
+    expect([await job.run('a'), await job.run('a'), await job.run('b')]).toEqual(['done', undefined, 'done']);
+    expect(acquired).toEqual([expect.stringMatching(/^app-Job\.run-[0-9a-f]{32}-locks$/), expect.any(String)]);
+    const { state, remaining } = await store.mutex.check({ key: acquired[0]!, owner: 'nobody' });
+    expect([state, remaining > LONG / 2]).toEqual(['taken', true]);
+  });
+
+  it('give way to an own option', async () => {
+    const { job, acquired, isTaken: taken } = await bootJob({ prefix: 'own-', minHold: 0 }, { prefix: 'app-', minHold: LONG });
+    await job.run();
+    expect([acquired, await taken('own-job-locks')]).toEqual([['own-job-locks'], false]);
+  });
+
+  it.each<[string, DistributedLockOptions, DistributedLockOptions, RegExp]>([
+    ['an own key over a default paramLock', { key: () => 'own' }, { paramLock: true }, /^job-own-locks$/],
+    ['an own paramLock over a default key', { paramLock: ['0'] }, { key: () => 'default' }, /^job-[0-9a-f]{32}-locks$/],
+    ['an own paramLock: false over a default paramLock', { paramLock: false }, { paramLock: true }, /^job-locks$/],
+    ['an own paramLock: false over a default key', { paramLock: false }, { key: () => 'default' }, /^job-locks$/],
+    ['a default key', {}, { key: () => 'default' }, /^job-default-locks$/],
+    ['an own option that is undefined', { prefix: undefined, value: undefined }, { prefix: 'app-', value: 'all' }, /^app-all-locks$/],
+    ['an own empty value beside a default prefix', { value: '' }, { prefix: 'app' }, /^app-locks$/],
+  ])('are weighed against own options, key and paramLock as one: %s', async (_what, own, defaults, key) => {
+    const { job, acquired } = await bootJob(own, defaults);
+    await job.run('a');
+    expect(acquired).toEqual([expect.stringMatching(key)]);
+  });
+
+  /** How a call waits in vain. */
+  async function timeoutOf(own: DistributedLockOptions, defaults: DistributedLockOptions): Promise<LockEvents['timeout']> {
+    const { job, locks } = await bootJob(own, defaults);
+    await locks.acquire(KEY, { keyTimeout: LONG });
+    const timeout = new Promise<LockEvents['timeout']>((resolve) => locks.on('timeout', resolve));
+    await expect(job.run()).rejects.toBeInstanceOf(LockTimeoutError);
+    return timeout;
+  }
+
+  it.each<[string, DistributedLockOptions, DistributedLockOptions, number, number]>([
+    ['an own retryCount beats a default waitTimeout', { retryCount: 1 }, { waitTimeout: 2_000 }, 0, 0],
+    ['an own waitTimeout beats a default retryCount', { waitTimeout: 0 }, { retryCount: 0 }, 0, 0],
+    ['a default waitTimeout beats our retryCount', {}, { waitTimeout: 0 }, 0, 0],
+    ['a default retryCount holds', {}, { retryCount: 1 }, 0, 0],
+    ['a default retryInterval holds for an own retryCount', { retryCount: 2 }, { retryInterval: 80 }, 80, 161],
+  ])('make one patience with own options: %s', async (_what, own, defaults, least, most) => {
+    const { waited } = await timeoutOf(own, defaults);
+    expect(waited).toBeGreaterThanOrEqual(least);
+    expect(waited).toBeLessThanOrEqual(most);
+  });
+
+  it('may say what methods return of which nothing else tells', async () => {
+    class Job {
+      @DistributedLock()
+      stream() {
+        return of('streamed');
+      }
+      @DistributedLock()
+      async run() {
+        return 'run';
+      }
+    }
+    const { get } = await boot({ providers: [Job] }, { defaults: { returns: 'observable' } });
+    expect(await lastValueFrom(from(get(Job).stream()))).toBe('streamed');
+    expect(await get(Job).run()).toBe('run');
+  });
+
+  it('of the default store may name another store, whose defaults then hold, also for programs', async () => {
+    class Job {
+      @DistributedLock({ value: 'job' })
+      async run() {
+        const taken = await Promise.all([first, second].map((store) => isTaken(store, 'second-job-locks')));
+        return { taken, left: currentLease()!.remaining() };
+      }
+    }
+    const [first, second] = [memoryStore(), memoryStore()];
+    const imports = [
+      DistributedLockModule.forRoot({ store: first, logger: false, defaults: { keyTimeout: 100, store: 'second', prefix: 'first-' } }),
+      DistributedLockModule.forRoot({ store: second, logger: false, name: 'second', defaults: { keyTimeout: LONG, prefix: 'second-' } }),
+    ];
+    const app = await start(Test.createTestingModule({ imports, providers: [Job] }));
+    const { taken, left } = await app.get(Job).run();
+    expect([taken, left > LONG / 2]).toEqual([[false, true], true]);
+    expect(await app.get<Locks>(locksToken('second')).using('a', (lease) => lease.remaining())).toBeGreaterThan(LONG / 2);
+  });
+});
