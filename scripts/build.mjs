@@ -1,7 +1,7 @@
 // Builds dist/esm and dist/cjs from lib, each with its own types, and dist/schematics, which `nest add` runs.
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { cp, rm, writeFile } from 'node:fs/promises';
+import { cp, mkdir, rm, symlink, writeFile } from 'node:fs/promises';
 import { fileURLToPath } from 'node:url';
 import './embed-lua.mjs';
 
@@ -15,6 +15,10 @@ async function compiles(project) {
 }
 
 await rm(new URL('dist/', root), { recursive: true, force: true });
+// The sample app has a package.json of its own. It finds the library as `npm install` in its folder would link it.
+await mkdir(new URL('sample-app/node_modules/', root), { recursive: true });
+await rm(new URL('sample-app/node_modules/nestjs-distributed-lock', root), { force: true });
+await symlink('../..', new URL('sample-app/node_modules/nestjs-distributed-lock', root));
 const compiled = await Promise.all(['tsconfig.esm.json', 'tsconfig.cjs.json', 'scripts/schematics/tsconfig.json'].map(compiles));
 if (compiled.includes(false)) process.exit(1);
 // The package says "type": "module"; this makes Node and TypeScript read these as what they are.
