@@ -50,7 +50,8 @@ function remove(directory: string, ...names: string[]): void {
     // It is not there.
     if ((error as NodeJS.ErrnoException).code !== 'ENOENT') throw error;
   }
-  rmSync(gone, { recursive: true, force: true });
+  // A writer that has opened its draft before may still put a file there.
+  rmSync(gone, { recursive: true, force: true, maxRetries: 10, retryDelay: 10 });
 }
 
 function removeOne(directory: string, folder: string, extent: number): void {
