@@ -1,6 +1,7 @@
 // Puts one known defect at a time into a copy of the library, and expects the test that its patch names to fail. See README.md.
 //
 //   npm run test:mutants [-- [--jobs 2] [words]]      only the patches that have these words in their path or header
+//   npm run test:mutants -- --since origin/main       only those whose patch, spec or patched file has changed since then, and the first of each guarantee
 import { execa } from 'execa';
 import { cpSync, mkdtempSync, readdirSync, readFileSync, realpathSync, rmSync, symlinkSync } from 'node:fs';
 import { availableParallelism, tmpdir } from 'node:os';
@@ -16,7 +17,7 @@ const KILLED = 42;
 const TEST_TIMEOUT = '10000';
 const GUARANTEES = Array.from({ length: 10 }, (_, index) => `G${index + 1}`);
 
-const { values, positionals } = parseArgs({ options: { jobs: { type: 'string' } }, allowPositionals: true });
+const { values, positionals } = parseArgs({ options: { jobs: { type: 'string' }, since: { type: 'string' } }, allowPositionals: true });
 const words = positionals.join(' ').toLowerCase();
 const jobs = Number(values.jobs ?? availableParallelism());
 
@@ -24,7 +25,9 @@ const all = readdirSync(join(root, 'mutants'), { recursive: true })
   .filter((path) => path.endsWith('.patch'))
   .sort()
   .map(readPatch);
-const wanted = all.filter(({ path, header }) => `${path}\n${header}`.toLowerCase().includes(words));
+const wanted = (values.since === undefined ? all : await sampleSince(values.since)).filter(({ path, header }) =>
+  `${path}\n${header}`.toLowerCase().includes(words),
+);
 
 const folders = [];
 process.once('exit', () => folders.forEach((folder) => rmSync(folder, { recursive: true, force: true })));
@@ -46,6 +49,19 @@ function readPatch(path) {
   const of = (name) => new RegExp(`^${name}: (.+)$`, 'm').exec(header)?.[1];
   const files = [...text.matchAll(/^\+\+\+ b\/(.+)$/gm)].map(([, file]) => file);
   return { path, text, header, files, guarantee: of('Guarantee'), defect: of('Defect'), spec: of('Spec'), test: of('Test') };
+}
+
+async function sampleSince(revision) {
+  const { stdout, stderr, failed } = await execa('git', ['diff', '--name-only', '--relative', `${revision}...HEAD`], {
+    cwd: root,
+    reject: false,
+  });
+  if (failed) console.log(`Nothing to compare with: ${stderr}`);
+  const changed = new Set(stdout.split('\n'));
+  const isFirst = (patch) => GUARANTEES.includes(patch.guarantee) && all.find(({ guarantee }) => guarantee === patch.guarantee) === patch;
+  return all.filter(
+    (patch) => isFirst(patch) || [...patch.files, patch.spec, join('mutants', patch.path)].some((file) => changed.has(file)),
+  );
 }
 
 async function work() {

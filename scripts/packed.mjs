@@ -12,7 +12,10 @@ const TIME_TO_END = 120_000;
 export const root = fileURLToPath(new URL('../', import.meta.url));
 export const { name, peerDependencies } = JSON.parse(await readFile(join(root, 'package.json'), 'utf8'));
 /** The arguments of each check. */
-export const { values, positionals } = parseArgs({ options: { tarball: { type: 'string' } }, allowPositionals: true });
+export const { values, positionals } = parseArgs({
+  options: { tarball: { type: 'string' }, newest: { type: 'boolean' } },
+  allowPositionals: true,
+});
 
 // `^10.0.0 || ^11.0.0` becomes 10.0.0 for the oldest and ^11.0.0 for the newest.
 const peers = (choose) => Object.fromEntries(Object.entries(peerDependencies).map(([peer, range]) => [peer, choose(range.split(' || '))]));

@@ -6,6 +6,7 @@ import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { parseArgs } from 'node:util';
+import { buildIfChanged } from './build-if-changed.mjs';
 import { serversOf } from './services.mjs';
 
 const root = fileURLToPath(new URL('..', import.meta.url));
@@ -61,6 +62,10 @@ const env = {
   ...(given.client && { REDIS_CLIENT: given.client }),
   ...(given['no-install'] && { TEST_INSTALL: 'no' }),
 };
+// Only these run what is built.
+if (suites.some((suite) => /^test\/(e2e|schematics|tutorial)\//.test(suite))) buildIfChanged();
 const jest = fileURLToPath(import.meta.resolve('jest/bin/jest'));
-const { status } = spawnSync(process.execPath, [jest, ...given.jest, '--runTestsByPath', ...suites], { stdio: 'inherit', cwd: root, env });
+const reporters = ['<rootDir>/test/support/failures-reporter.cjs', 'summary'].map((name) => `--reporters=${name}`);
+const args = [jest, '--filter', './test/support/chosen-suites.cjs', ...(suites.length > 1 ? reporters : []), ...given.jest];
+const { status } = spawnSync(process.execPath, args, { stdio: 'inherit', cwd: root, env: { ...env, TEST_SUITES: suites.join(' ') } });
 process.exit(status ?? 1);
