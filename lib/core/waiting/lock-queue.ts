@@ -25,6 +25,7 @@ export class LockQueue extends LinkedEntry<LockQueue> {
   holders = emptyList<Tenure>();
   /** Why the key was not granted when a contender asked last. */
   private outcome: Taken | LockError | undefined;
+  private outcomeAt = 0;
   private isAnyLate = false;
 
   /**
@@ -99,6 +100,7 @@ export class LockQueue extends LinkedEntry<LockQueue> {
   /** The key is taken, or the store gave no answer; it is asked again. */
   refused(outcome: Taken | LockError): void {
     this.outcome = outcome;
+    this.outcomeAt = now();
     const isStopping = this.runtime.stopping.aborted;
     for (const waiter of this.waiting) {
       if (waiter.isOverdue) this.remove(waiter, this.reasonAtTheEnd(waiter));
@@ -180,13 +182,17 @@ export class LockQueue extends LinkedEntry<LockQueue> {
     waiter.begin(this.runtime.events, this.key, () => this.deadline(waiter));
   }
 
-  /** For the first waiter the store is asked once more, because the last request may be long ago. It waits for one requestTimeout at most. */
+  /**
+   * The store is asked once more: for the first waiter always, for another one if the last answer is older than a requestTimeout, since there may be an
+   * outage by now. It waits for one requestTimeout at most.
+   */
   private deadline(waiter: Waiter): void {
     const { first, holders, contenders } = this;
-    if (waiter !== first && (holders.length > 0 || this.outcome)) return this.remove(waiter, this.reasonAtTheEnd(waiter));
+    const isKnown = this.outcome && now() < this.outcomeAt + this.runtime.requestTimeout;
+    if (waiter !== first && (holders.length > 0 || isKnown)) return this.remove(waiter, this.reasonAtTheEnd(waiter));
     waiter.isLate = this.isAnyLate = true;
     waiter.grant(this.runtime.requestTimeout, () => this.remove(waiter, this.reasonAtTheEnd(waiter, true)));
-    if (waiter !== first || waiter.settings.patience === 0) return;
+    if (waiter.settings.patience === 0 || (waiter !== first && contenders[0]?.isAsking)) return;
     if (contenders[0]) return contenders[0].ask();
     const ended = (): void => {
       if (this.holders.length > 0) this.remove(waiter, this.reasonAtTheEnd(waiter));

@@ -1,5 +1,5 @@
 import { LockConfigError, StoreError } from '../../core/model/errors.js';
-import { now } from '../../core/util/clock.js';
+import { isSettledWithin, now } from '../../core/util/clock.js';
 import { detached } from '../../core/util/detached.js';
 import type { RedisClient } from './redis.client.js';
 import { storeErrorOf } from './redis.errors.js';
@@ -80,9 +80,19 @@ export class RedisPipelines {
       const current = asks.filter(({ endsAt }) => time < endsAt);
       for (const ask of asks) if (ask.endsAt <= time) ask.reject(new StoreError('Redis: the time is over.', { transient: true }));
       const sending = this.send(current).catch((error: unknown) => current.forEach((ask) => ask.reject(error)));
-      if (this.replicas > 0) await sending;
+      if (this.replicas > 0) await this.over(sending);
     }
     this.gathering.delete(node);
+  }
+
+  /** Resolves when these requests are over. A client may never settle what was under way on a connection that broke. */
+  private async over(sending: Promise<unknown>): Promise<void> {
+    const { client, requestTimeout } = this;
+    let broke = (): void => undefined;
+    const broken = new Promise<void>((resolve) => (broke = resolve));
+    client.on('close', broke);
+    await isSettledWithin(requestTimeout, Promise.race([sending, broken]));
+    client.off('close', broke);
   }
 
   private async send(asks: readonly Ask[]): Promise<void> {
