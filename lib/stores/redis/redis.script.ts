@@ -63,7 +63,12 @@ export class RedisScript {
    * @param common stands before the arguments, once for all calls of a request.
    */
   add<T>(key: string, args: Argument[], decode: (reply: unknown) => T, common: Argument[] = NONE): Promise<T> {
-    const keys = this.keysOf(key, this.connection.keyPrefix);
+    let keys: string[];
+    try {
+      keys = this.keysOf(key, this.connection.keyPrefix);
+    } catch (error) {
+      return Promise.reject(error as LockConfigError);
+    }
     const group = this.groupOf(key);
     let request = group === undefined ? this.requests.at(-1) : this.byGroup.get(group);
     if (request && request.size < this.largest && request.common[0] === common[0]) request.add(keys, args);

@@ -95,10 +95,26 @@ export class RedisWakeUps extends Inbox {
   }
 
   private received(message: string): void {
-    const [owner = '', key, askIn] = message.split('\n');
-    if (this.wake(owner, askIn === undefined ? undefined : Number(askIn)) || key === undefined || askIn !== undefined) return;
-    if (this.places.isDone(owner)) this.giveBack(key.slice(this.redis.keyPrefix.length), owner);
+    const offer = offerOf(message, this.redis.keyPrefix);
+    if (!offer) return;
+    const { owner, key, askIn } = offer;
+    if (this.wake(owner, askIn) || key === undefined || askIn !== undefined) return;
+    if (this.places.isDone(owner)) this.giveBack(key, owner);
   }
+}
+
+/** More than an owner, a key and a number have. */
+const LONGEST_OFFER = 4_096;
+
+/** The parts of a message. Any client with the rights to the channel can publish any text there: what is no message gives `undefined`. */
+function offerOf(text: string, keyPrefix: string): { owner: string; key?: string; askIn?: number } | undefined {
+  if (text.length > LONGEST_OFFER) return undefined;
+  const [owner = '', name, delay, ...rest] = text.split('\n');
+  if (rest.length > 0 || (delay !== undefined && !/^\d{1,9}(\.\d+)?$/.test(delay))) return undefined;
+  if (name === undefined) return { owner };
+  const key = name.slice(keyPrefix.length);
+  if (!name.startsWith(keyPrefix) || key === '') return undefined;
+  return delay === undefined ? { owner, key } : { owner, key, askIn: Number(delay) };
 }
 
 /** No node of a Cluster is known for now. */

@@ -1,0 +1,32 @@
+import { eventually } from '../../support/eventually.js';
+import { useRedis } from './setting.js';
+
+const KEY = 'order:42';
+const setting = useRedis();
+
+it('what is no message of a release, published to an inbox, does nothing', async () => {
+  const [holder, locks] = [setting.own(), setting.own()];
+  const first = await holder.acquire(KEY, { keyTimeout: 60_000 });
+  const waiting = locks.acquire(KEY, { keyTimeout: 60_000, waitTimeout: 60_000 });
+  const [inbox] = await eventually(async () => {
+    const inboxes = (await setting.redis.pubsub('CHANNELS', 'nestjs-distributed-lock:inbox:*')) as string[];
+    expect(inboxes).toHaveLength(1);
+    return inboxes;
+  });
+  await first.release();
+  const second = await waiting;
+  // An owner that has waited and is done: an offer to it is answered by a release.
+  const { owner } = second;
+  await second.release();
+  const forged = [
+    ...['{x}:fence', '{x}:queue', '', 'a\u0000b', 'x'.repeat(513), '{', '}{', '\ud800'].map((key) => `${owner}\n${key}`),
+    ...['NaN', '-1', 'Infinity', '1e400', '', ' '].map((delay) => `${owner}\n${KEY}\n${delay}`),
+    ...['', '\n', '\n\n\n', `${owner}\n${KEY}\n1\n1`, 'x'.repeat(1_000_000), `${owner}\n${'x'.repeat(1_000_000)}`],
+  ];
+  const held = await locks.acquire(KEY, { keyTimeout: 60_000 });
+  for (const message of forged) expect(await setting.redis.publish(inbox!, message)).toBe(1);
+  // One that is right comes behind them all, and gives back what the owner has here: nothing.
+  await setting.redis.publish(inbox!, `${owner}\n${KEY}`);
+  expect(await held.renew()).toBeUndefined();
+  expect(await held.release()).toBe(true);
+});
