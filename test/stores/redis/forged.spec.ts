@@ -23,7 +23,14 @@ it('what is no message of a release, published to an inbox, does nothing', async
     ...['NaN', '-1', 'Infinity', '1e400', '', ' '].map((delay) => `${owner}\n${KEY}\n${delay}`),
     ...['', '\n', '\n\n\n', `${owner}\n${KEY}\n1\n1`, 'x'.repeat(1_000_000), `${owner}\n${'x'.repeat(1_000_000)}`],
   ];
-  const held = await locks.acquire(KEY, { keyTimeout: 60_000 });
+  const held = await holder.acquire(KEY, { keyTimeout: 60_000 });
+  const next = locks.acquire(KEY, { keyTimeout: 60_000, waitTimeout: 60_000, retryInterval: 60_000 });
+  await eventually(async () => expect(await setting.redis.zcard(`{${KEY}}:queue`)).toBe(1));
+  for (const message of forged) expect(await setting.redis.publish(inbox!, message)).toBe(1);
+  // What wakes the waiter comes behind them all.
+  expect(await held.release()).toBe(true);
+  expect(await (await next).release()).toBe(true);
+});
   for (const message of forged) expect(await setting.redis.publish(inbox!, message)).toBe(1);
   // One that is right comes behind them all, and gives back what the owner has here: nothing.
   await setting.redis.publish(inbox!, `${owner}\n${KEY}`);
