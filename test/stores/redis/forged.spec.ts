@@ -31,9 +31,10 @@ it('what is no message of a release, published to an inbox, does nothing', async
   expect(await held.release()).toBe(true);
   expect(await (await next).release()).toBe(true);
 });
-  for (const message of forged) expect(await setting.redis.publish(inbox!, message)).toBe(1);
-  // One that is right comes behind them all, and gives back what the owner has here: nothing.
-  await setting.redis.publish(inbox!, `${owner}\n${KEY}`);
-  expect(await held.renew()).toBeUndefined();
-  expect(await held.release()).toBe(true);
+
+it('a driver rejects a key that Redis cannot have, and does not throw', async () => {
+  const { mutex } = setting.own().store;
+  let call: Promise<unknown> | undefined;
+  expect(() => (call = mutex.release({ key: '{x}:fence', owner: 'owner', keepFor: 0 }))).not.toThrow();
+  await expect(call).rejects.toMatchObject({ code: 'LOCK_CONFIG' });
 });
