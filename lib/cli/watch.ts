@@ -40,11 +40,9 @@ export const watch: Command = {
       for await (const event of opened.watch({ pattern, signal })) {
         out.json(event);
         const { key, label, at } = event;
-        out.line(
-          [at.toISOString().slice(11, 23), key, WORDS[event.event](event), [label, processOf(event)].filter(Boolean).join(' of ')].join(
-            '  ',
-          ),
-        );
+        // Another version of this library may tell of other events.
+        const words = Object.hasOwn(WORDS, event.event) ? WORDS[event.event](event) : event.event;
+        out.line([at.toISOString().slice(11, 23), key, words, [label, processOf(event)].filter(Boolean).join(' of ')].join('  '));
       }
     } catch (error) {
       if (!signal.aborted) throw error;

@@ -9,8 +9,10 @@ import { Happenings } from './happenings.js';
 import { askOf, revokeRequestOf, send, type Answer, type Ask, type RevokeRequest } from './messages.js';
 import { entriesOf, type Entry } from './told.js';
 
-/** Milliseconds between two reports of all keys. */
-const REPORT_INTERVAL = 500;
+/** Milliseconds between two answers. Questions that come meanwhile share the next one. */
+const INTERVAL = { keys: 50, all: 500 };
+/** Questions that share an answer. Others are not answered. */
+const MOST_QUESTIONS = 64;
 /** Characters of a message, about. */
 const LONGEST_MESSAGE = 8_000;
 const MOST_ENTRIES = 256;
@@ -19,10 +21,18 @@ const MOST_ENTRIES = 256;
 export class Desk {
   readonly id = randomUUID();
   private readonly listening: readonly Promise<() => void>[];
-  /** Those who want to know of all keys. */
-  private asked: string[] = [];
-  private reportedAt = -Infinity;
-  private timer: NodeJS.Timeout | undefined;
+  private readonly ofKeys = new Questions(INTERVAL.keys, (ids, keys) =>
+    this.answer(
+      ids,
+      entriesOf(this.queues, (key) => keys.has(key)),
+    ),
+  );
+  private readonly ofAll = new Questions(INTERVAL.all, (ids) =>
+    this.answer(
+      ids,
+      entriesOf(this.queues, () => true),
+    ),
+  );
   private readonly happenings: Happenings;
 
   constructor(
@@ -43,7 +53,8 @@ export class Desk {
 
   /** Resolves when what happened last was told. */
   close(): Promise<void> {
-    clearTimeout(this.timer);
+    this.ofKeys.close();
+    this.ofAll.close();
     for (const each of this.listening) void each.then((stop) => stop());
     return this.happenings.close();
   }
@@ -87,38 +98,57 @@ export class Desk {
   private ask(ask: Ask | undefined): void {
     if (!ask) return;
     const { id, keys, watch } = ask;
-    if (watch) return this.happenings.watch();
-    if (keys)
-      return this.answer(
-        [id],
-        entriesOf(this.queues, (key) => keys.includes(key)),
-      );
-    this.asked.push(id);
-    this.timer ??= after(this.reportedAt + REPORT_INTERVAL - now(), () => {
-      this.timer = undefined;
-      this.reportedAt = now();
-      this.answer(
-        this.asked.splice(0),
-        entriesOf(this.queues, () => true),
-      );
-    }).unref();
+    if (watch) this.happenings.watch();
+    else if (keys) this.ofKeys.add(id, keys);
+    else this.ofAll.add(id, []);
   }
 
   private answer(ids: readonly string[], entries: readonly Entry[]): void {
+    const { bus, id: desk } = this;
+    if (!bus) return;
     const parts = partsOf(entries);
-    for (const id of ids) {
-      parts.forEach((part, index) => {
-        const { bus, id: desk } = this;
-        if (!bus) return;
-        const answer: Answer = { id, desk, connection: bus.connection, entries: part, goesOn: index < parts.length - 1 };
-        send(bus, 'ops:told', answer).catch(() => undefined);
-      });
-    }
+    parts.forEach((part, index) => {
+      const answer: Answer = { ids, desk, connection: bus.connection, entries: part, goesOn: index < parts.length - 1 };
+      send(bus, 'ops:told', answer).catch(() => undefined);
+    });
   }
 
   private tenureOf(key: string, owner: string): Tenure | undefined {
     const queues = this.queues.all.filter((queue) => queue.key === key);
     return queues.flatMap(({ holders }) => holders).find((tenure) => tenure.owner === owner);
+  }
+}
+
+/** Questions that are answered together, at most once in an interval: anybody who may publish can send any number of them. */
+class Questions {
+  private ids: string[] = [];
+  private keys = new Set<string>();
+  private answeredAt = -Infinity;
+  private timer: NodeJS.Timeout | undefined;
+
+  constructor(
+    private readonly interval: number,
+    private readonly answer: (ids: readonly string[], keys: ReadonlySet<string>) => void,
+  ) {}
+
+  add(id: string, keys: readonly string[]): void {
+    if (this.ids.length >= MOST_QUESTIONS) return;
+    this.ids.push(id);
+    for (const key of keys) this.keys.add(key);
+    this.timer ??= after(this.answeredAt + this.interval - now(), () => this.flush()).unref();
+  }
+
+  close(): void {
+    clearTimeout(this.timer);
+  }
+
+  private flush(): void {
+    const { ids, keys } = this;
+    this.timer = undefined;
+    this.answeredAt = now();
+    this.ids = [];
+    this.keys = new Set();
+    this.answer(ids, keys);
   }
 }
 

@@ -78,7 +78,7 @@ async function givesBack(inspection: Inspection, request: RevokeRequest, grace: 
   const start = now();
   let isHeard = false;
   const stop = await inspection.bus?.listen('ops:told', (text) => {
-    if (answerOf(text)?.id === request.id) isHeard = true;
+    if (answerOf(text)?.ids.includes(request.id)) isHeard = true;
   });
   try {
     for (;;) {

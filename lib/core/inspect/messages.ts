@@ -5,6 +5,12 @@ import type { Entry, Teller } from './told.js';
 
 /** The first field of each message. A process with another version does not answer. */
 const VERSION = 1;
+/** Characters of a message, which are more than this library sends, and keys of a question. What is larger is left alone unread. */
+const LONGEST = 65_536;
+const MOST_KEYS = 64;
+const LONGEST_ID = 64;
+/** Milliseconds: the last date that there is. */
+const LAST_DATE = 8.64e15;
 
 /** A question to all processes: what they know of these keys, or of all; or what happens from now on, for some seconds. */
 export interface Ask {
@@ -29,8 +35,8 @@ export interface RevokeRequest extends Revocation {
 
 /** What a process says to a question or a request. */
 export interface Answer {
-  /** Of the question. */
-  readonly id: string;
+  /** Of the questions that it answers. */
+  readonly ids: readonly string[];
   /** Of the `Locks`, and of its connection, which it may share with others. */
   readonly desk: string;
   readonly connection: string;
@@ -48,7 +54,11 @@ export function send(bus: Bus, topic: BusTopic, message: Ask | RevokeRequest | A
 export function askOf(text: string): Ask | undefined {
   return messageOf<Ask>(
     text,
-    ({ id, keys, watch = false }) => isText(id) && typeof watch === 'boolean' && (keys === undefined || isListOf(keys, isText)),
+    ({ id, keys, watch = false }) =>
+      isText(id) &&
+      id.length <= LONGEST_ID &&
+      typeof watch === 'boolean' &&
+      (keys === undefined || (isListOf(keys, isText) && keys.length <= MOST_KEYS)),
   );
 }
 
@@ -59,7 +69,10 @@ export function revokeRequestOf(text: string): RevokeRequest | undefined {
 }
 
 export function answerOf(text: string): Answer | undefined {
-  return messageOf<Answer>(text, ({ id, desk, connection, entries }) => [id, desk, connection].every(isText) && isListOf(entries, isEntry));
+  return messageOf<Answer>(
+    text,
+    ({ ids, desk, connection, entries }) => [desk, connection].every(isText) && isListOf(ids, isText) && isListOf(entries, isEntry),
+  );
 }
 
 export function newsOf(text: string): News | undefined {
@@ -69,12 +82,19 @@ export function newsOf(text: string): News | undefined {
 type Fields<T> = { readonly [Name in keyof T]?: unknown };
 
 function messageOf<T>(text: string, isOne: (message: Fields<T>) => boolean): T | undefined {
+  if (text.length > LONGEST) return undefined;
   try {
-    const message = Object(JSON.parse(text)) as { readonly version?: unknown } & Fields<T>;
+    const message = Object(JSON.parse(text, printable)) as { readonly version?: unknown } & Fields<T>;
     return message.version === VERSION && isOne(message) ? (message as T) : undefined;
   } catch {
     return undefined;
   }
+}
+
+/** Texts are printed, and written to logs: with a line break in one, a stranger could write lines there. */
+function printable(_name: string, value: unknown): unknown {
+  if (typeof value !== 'string' || !/\p{Cc}/u.test(value)) return value;
+  return value.replaceAll(/\p{Cc}/gu, (each) => `\\u${each.charCodeAt(0).toString(16).padStart(4, '0')}`);
 }
 
 function isEntry(value: unknown): boolean {
@@ -86,8 +106,8 @@ function isEntry(value: unknown): boolean {
 
 function isTeller(value: unknown): boolean {
   const { label = '', since, token, patienceLeft = null, waiting, oldestWait, holding } = Object(value) as Fields<Teller>;
-  const areNumbers = [since, token ?? 0, patienceLeft ?? 0, waiting, oldestWait].every((each) => typeof each === 'number');
-  return isText(label) && areNumbers && isListOf(holding, isText);
+  const areNumbers = [token ?? 0, patienceLeft ?? 0, waiting, oldestWait].every((each) => typeof each === 'number');
+  return isText(label) && isDate(since) && areNumbers && isListOf(holding, isText);
 }
 
 function isHappening(value: unknown): boolean {
@@ -103,14 +123,19 @@ function isHappening(value: unknown): boolean {
     held = 0,
     fencingToken,
   } = Object(value) as Fields<Happening>;
-  const areNumbers = [at, waited, held, fencingToken ?? 0].every((each) => typeof each === 'number');
-  return areNumbers && [event, key, label, owner, reason, to].every(isText);
+  const areNumbers = [waited, held, fencingToken ?? 0].every((each) => typeof each === 'number');
+  return isDate(at) && areNumbers && [event, key, label, owner, reason, to].every(isText);
 }
 
 function isText(value: unknown): value is string {
   return typeof value === 'string';
 }
 
-function isListOf(value: unknown, isOne: (entry: unknown) => boolean): boolean {
+/** Milliseconds since 1970 of which `Date` can make a date. */
+function isDate(value: unknown): boolean {
+  return typeof value === 'number' && Math.abs(value) <= LAST_DATE;
+}
+
+function isListOf(value: unknown, isOne: (entry: unknown) => boolean): value is unknown[] {
   return Array.isArray(value) && value.every(isOne);
 }

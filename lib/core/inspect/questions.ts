@@ -32,8 +32,9 @@ export async function askAll({ queues, bus, desk }: Asker, keys?: readonly strin
   };
   const stop = await bus.listen('ops:told', (text) => {
     const answer = answerOf(text);
-    if (answer?.id !== id || answer.desk === desk.id) return;
-    entries.push(...answer.entries);
+    if (!answer?.ids.includes(id) || answer.desk === desk.id) return;
+    // It may answer the questions of others, too.
+    for (const entry of answer.entries) if (keys?.includes(entry.key) ?? true) entries.push(entry);
     if (!answer.goesOn && answer.connection !== bus.connection) done.add(answer.connection);
     endIfAll();
   });

@@ -22,7 +22,7 @@ export async function* watchAll(
   const heard: KeyEvent[] = [];
   let wake = (): void => undefined;
   const stop = await bus.listen('ops:told', (text) => {
-    heard.push(...eventsOf(newsOf(text)).filter(({ key }) => matches.test(key)));
+    for (const event of eventsOf(newsOf(text))) if (matches.test(event.key)) heard.push(event);
     wake();
   });
   const ask = (): void => {

@@ -44,10 +44,14 @@ const MOST_HAND_OVERS = 1_000_000;
 const LOCAL_QUEUE_CHECKS = { handOvers: integerFrom(1, MOST_HAND_OVERS), time: integerFrom(0, MOST_HAND_OVERS) };
 const { signal: _signal, ...DEFAULTS_CHECKS } = USING_CHECKS;
 const SLOW_WAIT = integerFrom(1);
-const APP = /^[^\s\p{Cc}]{1,100}$/u;
+/** `kept:` marks a holder in the store that is over and keeps its key for its `minHold`. */
+const APP = /^(?!kept:)[^\s\p{Cc}]{1,100}$/u;
 const LOCKS_CHECKS = {
   namespace: ofType('string'),
-  app: (value: unknown) => (typeof value === 'string' && APP.test(value) ? undefined : 'a name of 1–100 characters without spaces'),
+  app: (value: unknown) =>
+    typeof value === 'string' && APP.test(value)
+      ? undefined
+      : 'a name of 1–100 characters without spaces, which does not begin with "kept:"',
   visible: oneOf(true, false),
   defaults: () => undefined,
   logger: (value: unknown) =>

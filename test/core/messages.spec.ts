@@ -1,0 +1,76 @@
+// What comes from the channel of operators: anybody who may publish can send any text there.
+import fc from 'fast-check';
+import { passTime } from '../support/virtual-time.js';
+import { Locks } from 'nestjs-distributed-lock/core';
+import { memoryStore } from 'nestjs-distributed-lock/memory';
+import { answerOf, askOf, newsOf, revokeRequestOf } from '../../lib/core/inspect/messages.js';
+
+const READERS = { askOf, revokeRequestOf, answerOf, newsOf };
+const sent = (message: object): string => JSON.stringify({ version: 1, ...message });
+const happening = { event: 'lost', at: 0, key: 'key' };
+const question = { id: 'id', keys: ['key'] };
+
+it('no text makes a reader of messages throw', () => {
+  const parts = fc.anything({ withDate: true, withNullPrototype: true });
+  const names = fc.constantFrom(
+    'id',
+    'ids',
+    'keys',
+    'watch',
+    'key',
+    'owner',
+    'reason',
+    'by',
+    'isOver',
+    'desk',
+    'entries',
+    'happenings',
+    'process',
+    'at',
+  );
+  const message = fc.dictionary(names, parts).map((fields) => {
+    try {
+      return sent(fields);
+    } catch {
+      return '{}';
+    }
+  });
+  fc.assert(
+    fc.property(fc.oneof(fc.string(), fc.json(), message), (text) => {
+      for (const read of Object.values(READERS)) read(text);
+    }),
+    { numRuns: 5_000 },
+  );
+});
+
+it.each([
+  ['a question about too many keys', askOf, { id: 'id', keys: Array.from({ length: 65 }, String) }],
+  ['a question with a long id', askOf, { id: 'x'.repeat(65) }],
+  ['a message of more than 64 KB', askOf, { ...question, more: 'x'.repeat(65_536) }],
+  ['news with a date that is none', newsOf, { process: 'app@host:1', happenings: [{ ...happening, at: 1e300 }] }],
+] as const)('%s is left alone', (_, read, message) => {
+  expect(read(sent(message))).toBeUndefined();
+});
+
+it('what is right is read, with its control characters written out', () => {
+  expect(askOf(sent(question))).toMatchObject(question);
+  const forged = { id: 'id', key: 'key', owner: 'owner', reason: 'tidy\n2026-01-01 ERROR all is lost\u001B[31m', isOver: false };
+  expect(revokeRequestOf(sent(forged))?.reason).toBe('tidy\\u000a2026-01-01 ERROR all is lost\\u001b[31m');
+  expect(newsOf(sent({ process: 'app@host:1', happenings: [happening] }))?.happenings).toHaveLength(1);
+});
+
+it('a process answers any number of questions with one message in an interval', async () => {
+  const store = memoryStore();
+  const locks = new Locks(store, { logger: false });
+  const lease = await locks.acquire('key', { keyTimeout: 3_600_000 });
+  const answers: string[] = [];
+  const stop = await store.bus!.listen('ops:told', (text) => void answers.push(text));
+  for (let i = 0; i < 1_000; i++) await store.bus!.publish('ops', sent({ id: String(i), keys: ['key'] }));
+  await passTime(1_000);
+  expect(answers.length).toBeGreaterThan(0);
+  expect(answers.length).toBeLessThanOrEqual(2);
+  expect(answerOf(answers[0]!)?.ids).toContain('0');
+  stop();
+  await lease.release();
+  await locks.close();
+});
