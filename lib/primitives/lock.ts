@@ -144,9 +144,14 @@ export async function runUnder<L extends LosableLease>(
   if (await releaseOf(lease, options)) return result;
   const { label } = options;
   const { loss } = lease;
-  const revoked = loss instanceof LockLostError ? loss.revoked : undefined;
-  const message = `The lease of "${lease.key}" was lost while the work ran: another may have worked at the same time.`;
-  throw new LockLostError(label === undefined ? message : `${label}: ${message}`, { key: lease.key, result, revoked, cause: loss });
+  const known = loss instanceof LockLostError ? loss : undefined;
+  const message = `${known?.message ?? `The lease of "${lease.key}" was lost.`} Its work went on: another may have worked at the same time.`;
+  throw new LockLostError(label === undefined ? message : `${label}: ${message}`, {
+    key: lease.key,
+    result,
+    revoked: known?.revoked,
+    cause: loss,
+  });
 }
 
 /** A call that ignores a loss does not wait for the reply to its release, which would only report a loss. */

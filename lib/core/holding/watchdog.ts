@@ -105,7 +105,7 @@ export class Watchdog {
     if (time >= this.dueAt || time - this.seenAt >= this.shortestTtl / 3) this.work(time);
     this.seenAt = time;
     if (this.tenures.size > 0) this.wakeBy(this.nextLook(time, this.shortestTtl));
-    else this.dueAt = this.shortestTtl = Infinity;
+    else this.dueAt = this.shortestTtl = this.firesAt = Infinity;
   }
 
   private work(time: number): void {
@@ -159,8 +159,9 @@ export class Watchdog {
   /** Why a lease has just ended by itself, as a part of a sentence. */
   reasonFor(tenure: Tenure): string {
     const time = now();
-    const { ttl, pace } = tenure;
+    const { ttl, pace, renewAt } = tenure;
     if (pace === Infinity) return `its ${ttl} ms are over`;
+    if (renewAt === Infinity) return 'its maxHold is over';
     const { length, end } = this.lastStall;
     const stall = this.stallOf(tenure, time) || (end > time - ttl && length >= ttl / 3 ? length : 0);
     return `not renewed within ${inMilliseconds(ttl)}${stall === 0 ? '' : `, because the event loop stood still for ${Math.round(stall)} ms`}`;
@@ -168,7 +169,8 @@ export class Watchdog {
 
   /** For how many milliseconds the event loop has just stood still; 0: for less than a third of the lease. */
   private stallOf({ ttl, turn }: Tenure, time: number): number {
-    if (this.isStepped) return 0;
+    // Without a tenure nothing ticks: only a tick that is late shows that the event loop stood still.
+    if (this.isStepped || time < this.firesAt) return 0;
     const length = time - Math.max(this.seenAt, turn.grantedAt);
     return length < ttl / 3 ? 0 : length;
   }
