@@ -155,6 +155,8 @@ describe('the error of an unknown option', () => {
     ['a client passed bare', { evalsha: () => undefined }, 'a client is passed as redisStore({ client })'],
     ['a URL passed bare', 'redis://localhost', 'the options must be an object: redisStore({ url })'],
     ['an empty url', { url: '' }, '"url" must be a URL such as redis://localhost:6379, not \'\''],
+    ['a URL of another server', { url: 'postgres://localhost' }, '"url" must begin with redis:// or rediss://, not postgres://'],
+    ['a database that is no number', { url: 'redis://localhost/abc' }, '"url" names the database \'abc\': it must be a number'],
     ['a misspelled option', { uri: 'redis://localhost' }, 'unknown option "uri". Did you mean "url"?'],
   ])('says what to write in redisStore instead of %s', (_what, options, message) => {
     expect(refusalOf(() => redisStore(options as never))).toContain(message);

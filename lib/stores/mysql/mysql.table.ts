@@ -69,12 +69,15 @@ export class MysqlTable implements RecordTable {
     return this.client.close();
   }
 
-  /** Deletes rows that ended so many milliseconds ago: by their ids, since to search is to lock what is searched. */
+  /** Deletes all rows that ended so many milliseconds ago: a page at a time, and by their ids, since to search is to lock what is searched. */
   async sweep(endedFor = HOUR): Promise<void> {
     const hasEnded = `ends_at < ${CLOCK} - ?`;
-    const rows = await this.client.run<Row[]>(`SELECT id FROM ${this.table} WHERE ${hasEnded} LIMIT ${PAGE}`, [endedFor]);
-    const ids = rows.map(([id]) => id);
-    if (ids.length > 0) await this.client.run(`DELETE FROM ${this.table} WHERE id IN (?) AND ${hasEnded}`, [ids, endedFor]);
+    for (let count = PAGE; count === PAGE; ) {
+      const rows = await this.client.run<Row[]>(`SELECT id FROM ${this.table} WHERE ${hasEnded} LIMIT ${PAGE}`, [endedFor]);
+      const ids = rows.map(([id]) => id);
+      if (ids.length > 0) await this.client.run(`DELETE FROM ${this.table} WHERE id IN (?) AND ${hasEnded}`, [ids, endedFor]);
+      count = ids.length;
+    }
   }
 
   private async settle(steps: readonly MysqlStep[], work: (steps: readonly MysqlStep[]) => Promise<void>): Promise<void> {

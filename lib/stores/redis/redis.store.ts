@@ -226,6 +226,7 @@ function checkStoreOptions(given: RedisStoreOptions): RedisStoreOptions {
   if ('url' in options && (typeof options.url !== 'string' || options.url.trim() === '')) {
     fail(`"url" must be a URL such as redis://localhost:6379, not ${inspect(options.url)}`);
   }
+  if ('url' in options) checkUrl(options.url, fail);
   if ('cluster' in options && !isFilled(options.cluster)) fail('"cluster" must list at least one node');
   if ('sentinels' in options && !isFilled(options.sentinels)) fail('"sentinels" must list at least one sentinel');
   if ('sentinels' in options && typeof options.name !== 'string') fail('"name" must name the master that the sentinels watch');
@@ -240,6 +241,16 @@ function checkStoreOptions(given: RedisStoreOptions): RedisStoreOptions {
     }
   }
   return options;
+}
+
+/** ioredis would take the scheme of another server for a host, and text for a database for none. @param fail throws. */
+function checkUrl(url: string, fail: (problem: string) => never): void {
+  const [, scheme] = /^([a-z][a-z\d+.-]*):\/\//i.exec(url) ?? [];
+  if (scheme === undefined) return; // a path, or a host
+  if (!/^rediss?$/i.test(scheme)) fail(`"url" must begin with redis:// or rediss://, not ${scheme}://`);
+  if (!URL.canParse(url)) fail('"url" is none that can be read');
+  const { pathname } = new URL(url);
+  if (!/^(\/\d*)?$/.test(pathname)) fail(`"url" names the database ${inspect(pathname.slice(1))}: it must be a number`);
 }
 
 function isFilled(list: unknown): boolean {
