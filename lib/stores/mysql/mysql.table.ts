@@ -72,7 +72,7 @@ export class MysqlTable implements RecordTable {
   /** Deletes all rows that ended so many milliseconds ago: a page at a time, and by their ids, since to search is to lock what is searched. */
   async sweep(endedFor = HOUR): Promise<void> {
     const hasEnded = `ends_at < ${CLOCK} - ?`;
-    for (let count = PAGE; count === PAGE; ) {
+    for (let count = PAGE; count === PAGE;) {
       const rows = await this.client.run<Row[]>(`SELECT id FROM ${this.table} WHERE ${hasEnded} LIMIT ${PAGE}`, [endedFor]);
       const ids = rows.map(([id]) => id);
       if (ids.length > 0) await this.client.run(`DELETE FROM ${this.table} WHERE id IN (?) AND ${hasEnded}`, [ids, endedFor]);
