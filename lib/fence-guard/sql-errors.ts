@@ -1,7 +1,7 @@
 /** Postgres; MySQL and MariaDB. SQLite has no code for it. */
 const MISSING = ['42P01', 'ER_NO_SUCH_TABLE'];
-/** Postgres: the table, or its row in the catalogue, was made by another at the same time. */
-const MADE = ['42P07', '23505'];
+/** Postgres: the table, its type, or their rows in the catalogue were made by another at the same time. */
+const MADE = ['42P07', '42710', '23505'];
 
 export function isMissingTable(error: unknown): boolean {
   return chainOf(error).some(({ code, message }) => MISSING.includes(String(code)) || /^(.*: )?no such table: /.test(String(message)));

@@ -237,7 +237,7 @@ function checkStoreOptions(given: RedisStoreOptions): RedisStoreOptions {
   ] as const) {
     const value = options[name];
     if (value !== undefined && !(Number.isSafeInteger(value) && value >= least && value <= LONGEST)) {
-      fail(`"${name}" must be a whole number from ${least} to ${LONGEST}, not ${String(value)}`);
+      fail(`"${name}" must be a whole number from ${least} to ${LONGEST}, not ${inspect(value)}`);
     }
   }
   return options;
