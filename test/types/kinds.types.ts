@@ -52,10 +52,6 @@ export class Refused {
   @Semaphore({ permits: 1, key: (sku: string) => sku })
   async other(_product: Product) {}
 
-  // @ts-expect-error no permits
-  @Semaphore()
-  async none() {}
-
   // @ts-expect-error no name
   @LeaderOnly()
   async nameless() {}
