@@ -5,7 +5,7 @@ import { clock } from '../records/model/stopped-clock.js';
 
 /** Milliseconds. A wall clock shows this when the stopped clock shows 0. */
 export const OFFSET = 1.7e12;
-export const TTL = 1_000;
+export const TTL = 5_000;
 
 export type Verb = 'acquire' | 'renew' | 'release' | 'leave';
 export type Word = AcquireReply | 'renewed' | 'lost' | 'released' | 'left';

@@ -33,7 +33,7 @@ export interface Scenario {
 }
 
 const KEY = 'key';
-const MEMBER_TIMEOUT = 200;
+const MEMBER_TIMEOUT = 1_000;
 const MAJORITY = 2;
 /** Requests of one acquire at most: the members are asked, and some of them again to record the token. */
 const MOST_ASKED = 9;
