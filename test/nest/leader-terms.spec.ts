@@ -1,8 +1,11 @@
-import '../support/virtual-time.js';
+import { mayTake } from '../support/virtual-time.js';
+import type { Server } from 'node:http';
 import { from, lastValueFrom, map, type Observable, tap } from 'rxjs';
 import { currentLease, type LockStore } from 'nestjs-distributed-lock';
 import { eventually } from '../support/eventually.js';
+import { standStill } from '../support/time.js';
 import { bootJobs, bootLeader, candidatesAt, type Jobs, KEY, leads } from './leaders.js';
+import { candidate, openLocks, serverOf } from './standby-apps.js';
 
 const STRANGER = { key: KEY, owner: 'stranger' };
 
@@ -96,4 +99,23 @@ describe('a leader that closes', () => {
     await standby.app.close();
     expect(candidatesAt(store)).toEqual([]);
   });
+});
+
+it('a standby stops listening on the first turn after its event loop stood still for longer than its lease', async () => {
+  // While it begins to listen, any time may pass.
+  mayTake(Infinity);
+  let listens!: (server: Server) => void;
+  const listening = new Promise<Server>((resolve) => (listens = resolve));
+  candidate(openLocks(), {
+    async start(app) {
+      await app.listen(0, '127.0.0.1');
+      listens(serverOf(app));
+    },
+  });
+  const server = await listening;
+  expect(server.listening).toBe(true);
+  standStill(90_000); // nothing can renew
+  await new Promise(setImmediate);
+  await new Promise(setImmediate);
+  expect(server.listening).toBe(false);
 });
