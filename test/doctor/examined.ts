@@ -33,3 +33,19 @@ export async function examined(
     await locks.close();
   }
 }
+
+/** What a test changes at a server is undone when it ends, the last change first. */
+export function useChanges(ask: (statement: string) => Promise<unknown>) {
+  const ends: (() => unknown)[] = [];
+  afterEach(async () => {
+    for (const end of ends.splice(0).reverse()) await end();
+  });
+  return {
+    finally: (end: () => unknown): void => void ends.push(end),
+    /** @param undo one or more statements. */
+    async change(statement: string, undo: string): Promise<void> {
+      ends.push(() => ask(undo));
+      await ask(statement);
+    },
+  };
+}
