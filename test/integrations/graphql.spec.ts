@@ -11,11 +11,11 @@ import {
 import { APP_FILTER, APP_INTERCEPTOR, Reflector } from '@nestjs/core';
 import { Args, Field, GqlExecutionContext, Int, Mutation, ObjectType, Parent, Query, ResolveField, Resolver } from '@nestjs/graphql';
 import { DistributedLockInterceptor, LockExceptionFilter } from 'nestjs-distributed-lock';
-import { redisStore } from 'nestjs-distributed-lock/redis';
 import { Gate } from '../support/gate.js';
 import { Tally } from '../nest/tally.js';
 import { eventually } from '../support/eventually.js';
 import { serveGraphql } from './graphql-app.js';
+import { storeThatIsAway } from './http-app.js';
 import { StockResolver, StockService } from './graphql-docs.js';
 import { key, lockAmong, LONG, place, type Order } from './place.js';
 
@@ -212,15 +212,11 @@ async function serveOrders(order: Order, providers: object[], options = {}) {
   };
   return { ...served, resolver, contend };
 }
-const away = () => ({
-  store: redisStore({ options: { path: '/nobody/listens/here.sock', disconnectTimeout: 10 }, requestTimeout: 100 }),
-});
-
 place('GraphQL', 'contention and outage, reported in the errors of the response', (order) => {
   it('answers the field with an error while another request is in, or the store is away, and runs nothing', async () => {
     const { contend } = await serveOrders(order, []);
     expect(await contend()).toMatchObject(REFUSED);
-    const { query, resolver } = await serveOrders(order, [], away());
+    const { query, resolver } = await serveOrders(order, [], { store: storeThatIsAway() });
     expect(await query('mutation { buy }')).toMatchObject(REFUSED);
     expect(resolver.gate.arrived).toBe(0);
   });
@@ -231,7 +227,7 @@ place('GraphQL', 'LockExceptionFilter, bound to the app: 423 and 503 in the exte
 
   it('says 423 while another request is in, and 503 while Redis is away', async () => {
     const { contend } = await serveOrders(order, [filter]);
-    const { query, resolver } = await serveOrders(order, [filter], away());
+    const { query, resolver } = await serveOrders(order, [filter], { store: storeThatIsAway() });
     for (const [answer, status, code] of [
       [await contend(), 423, 'LOCK_TIMEOUT'],
       [await query('mutation { buy }'), 503, 'LOCK_STORE'],
