@@ -3,7 +3,7 @@ import type { Type } from '@nestjs/common';
 import { firstValueFrom, type Observable } from 'rxjs';
 import { LockConfigError } from 'nestjs-distributed-lock';
 import { boot } from './boot.js';
-import { COMPILERS, compileWithTypes, run } from './compiled.js';
+import { COMPILERS, run } from './compiled.js';
 import { refusalOf } from './refusal.js';
 
 const DECORATORS = ['DistributedLock', 'ReadLock', 'WriteLock', 'Semaphore', 'LeaderOnly'];
@@ -117,16 +117,10 @@ async function expectLocked(feed: Type<Feed>, options?: Parameters<typeof boot>[
 }
 
 describe('a return type that is imported as a type', () => {
-  it.each<[string, (sources: string[]) => string[]]>([
-    ['tsc', compileWithTypes],
-    ...COMPILERS.map(({ name, legacy }): [string, (sources: string[]) => string[]] => [
-      `${name}, each file alone`,
-      (sources) => sources.map(legacy),
-    ]),
-  ])(
-    'says nothing: "returns" does, or the default of the module, or else the call rejects (compiled by %s)',
-    async (_compiler, compile) => {
-      for (const code of compile(FEEDS)) {
+  it.each(COMPILERS)(
+    'says nothing: "returns" does, or the default of the module, or else the call rejects (compiled by $name)',
+    async ({ legacy }) => {
+      for (const code of FEEDS.map(legacy)) {
         const { Feed, SaidFeed } = run<Feeds>(code);
         await expectLocked(SaidFeed);
         await expectLocked(Feed, { defaults: { returns: 'observable' } });
