@@ -27,7 +27,7 @@ const behind = (rewrite: (sql: string, rows: Record<string, unknown>[]) => objec
   const pool = new pg.Pool(server.connection);
   changes.finally(() => pool.end());
   const query = async (sql: string, values: unknown[]) => rewrite(sql, (await pool.query<Record<string, unknown>>(sql, values)).rows);
-  return examined(postgresStore({ query: query as PostgresStoreOptions['query'], requestTimeout: 5000 }));
+  return examined(postgresStore({ query, requestTimeout: 5000 }));
 };
 const outsiderUrl = () => server.url.replace('postgres@', 'outsider@');
 /** A role with all rights that locks need, and no more. */
