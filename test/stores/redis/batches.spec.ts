@@ -1,6 +1,5 @@
 import { LockTimeoutError, StoreError, type Lease, type Locks } from 'nestjs-distributed-lock/core';
 import { rejection } from '../../contract/rejection.js';
-import { eventually } from '../../support/eventually.js';
 import { startClusterNode } from '../../support/redis-cluster.js';
 import { loadScripts, outcomeOf, useRedis } from './setting.js';
 import { scriptCalls, woken } from './waiting.js';
