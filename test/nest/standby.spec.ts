@@ -2,7 +2,6 @@ import { Logger, Module, type INestApplication } from '@nestjs/common';
 import { NestFactory } from '@nestjs/core';
 import { FastifyAdapter } from '@nestjs/platform-fastify';
 import { Agent, get } from 'node:http';
-import type { AddressInfo } from 'node:net';
 import { currentLease, LockConfigError, runStandby, type LockStore, type Locks } from 'nestjs-distributed-lock';
 import { memoryStore } from 'nestjs-distributed-lock/memory';
 import { eventually } from '../support/eventually.js';
@@ -265,13 +264,11 @@ describe('a standby that cannot go on', () => {
 
 describe('the end of an app', () => {
   it('is not held up by a connection that is kept alive after its last answer', async () => {
-    const TEN_MINUTES = 600_000;
-    const { standby, diary } = await leader({ shutdownTimeout: TEN_MINUTES });
-    diary.server.keepAliveTimeout = TEN_MINUTES;
+    const { standby, diary } = await leader({ shutdownTimeout: 600_000 });
+    diary.server.keepAliveTimeout = 600_000;
     const agent = new Agent({ keepAlive: true });
-    const { port } = diary.server.address() as AddressInfo;
-    const slow = { port, host: '127.0.0.1', path: '/slow', agent };
-    const answered = new Promise((resolve) => get(slow, (response) => response.resume().on('end', resolve)));
+    const url = `${await diary.app.getUrl()}/slow`;
+    const answered = new Promise((resolve) => get(url, { agent }, (response) => response.resume().on('end', resolve)));
     await eventually(() => diary.requests.arrived === 1);
     const close = jest.spyOn(diary.server, 'close');
     const stopped = standby.stop();
