@@ -130,11 +130,12 @@ export function latchWaitingContract(makeStore: MakeStore, waitersOf: (key: stri
         ...deaf(real),
         look: (look) => real.look(look).then((state) => state && { ...state, remaining: -1 }),
       });
-      const latch = latchOf(late, 1_000);
+      const latch = latchOf(late, 300);
       await latch.trySetCount(2);
-      const waiting = rejection(latch.await({ ...woken, retryInterval: 250 }));
+      const waiting = rejection(latch.await({ ...woken, retryInterval: 100 }));
       await noted(1);
-      await eventually(() => latchOf().trySetCount(count), { every: 1 });
+      const next = latchOf();
+      await eventually(() => next.trySetCount(count), { every: 5 });
       expect(await waiting).toBeInstanceOf(LockLostError);
     });
 

@@ -56,7 +56,9 @@ export function inspectContract(name: string, makeStore: MakeStore): void {
           told: { label: 'Nightly.run' },
         });
         expect(report.holders[0]!.remaining).toBeLessThanOrEqual(60_000);
-        expect(Math.abs(report.holders[0]!.since!.getTime() - start)).toBeLessThan(5_000);
+        // The clock of the server may be a little behind.
+        expect(+report.holders[0]!.since!).toBeGreaterThan(start - 1_000);
+        expect(+report.at - +report.holders[0]!.since!).toBeGreaterThan(-1_000);
         expect(report.waiters[0]).toMatchObject({ app: 'other', permits: Infinity, holding: [], isHeard: true });
         expect(report.waiters[0]!.told).toMatchObject([{ label: 'Shop.sell', patienceLeft: null, waiting: 1 }]);
         await lease.release();
@@ -401,7 +403,7 @@ export function inspectContract(name: string, makeStore: MakeStore): void {
       const met = gate();
       let inside = 0;
       const meet = () => (++inside === 2 ? met.open() : met.passed);
-      const options = { ...patient, waitTimeout: 10_000 };
+      const options = { ...patient, waitTimeout: 90_000 };
       const cross = (of: Locks, first: string, second: string, label: string) =>
         of
           .using(first, async () => (await meet(), of.using(second, () => undefined, { ...options, label })), options)

@@ -65,8 +65,8 @@ export function multiLockTakingContract(
     });
 
     it.each([
-      ['its signal', 'signal', (caller: AbortController) => caller.abort()],
-      ['stopWaiting', 'shutdown', () => locks.stopWaiting()],
+      ['its signal', 'signal', async (caller: AbortController) => caller.abort()],
+      ['stopWaiting', 'shutdown', async () => locks.stopWaiting()],
       ['close', 'shutdown', () => locks.close()],
     ])('are given back where %s calls the wait off in the middle', async (_what, reason, callOff) => {
       const holder = await open().acquire(b, long);

@@ -44,7 +44,7 @@ const many = <T>(count: number, make: (index: number) => Promise<T>) =>
 /** @param remains what there is at the store that does not expire by itself. */
 export function cleanupContract({ open, newKey }: Setting, remains: () => Promise<string[]> | string[]): void {
   describe('G7 after a release or a give-up nothing stays behind', () => {
-    const CYCLES = 1_000;
+    const CYCLES = 300;
     let locks: Locks;
     let key: string;
     beforeEach(() => {
@@ -54,7 +54,7 @@ export function cleanupContract({ open, newKey }: Setting, remains: () => Promis
     afterEach(() => void jest.restoreAllMocks());
     const fewStay = (objects: GarbageCount) => eventually(async () => expect(await objects.reachable()).toBeLessThan(10));
 
-    it('at the store, after a thousand keys were used by turns, and given up by others', async () => {
+    it('at the store, after hundreds of keys were used by turns, and given up by others', async () => {
       const named = open({ namespace: 'cleanup:' });
       const signal = signalAfter(60_000);
       const cycle = async (index: number) => {
@@ -68,7 +68,7 @@ export function cleanupContract({ open, newKey }: Setting, remains: () => Promis
       await eventually(async () => expect((await remains()).filter((name) => name.includes('cleanup:'))).toEqual([]));
     });
 
-    it('in memory, after a thousand leases were released', async () => {
+    it('in memory, after hundreds of leases were released', async () => {
       const leases = new GarbageCount();
       for (let done = 0; done < CYCLES; done++) {
         await locks.using(key, (lease) => leases.add(lease), { maxHold: 60_000, waitTimeout: Infinity });
@@ -77,7 +77,7 @@ export function cleanupContract({ open, newKey }: Setting, remains: () => Promis
       expect(heldBy(locks)).toBe(0);
     });
 
-    it('in memory, after a thousand calls were given up by time-out or abort', async () => {
+    it('in memory, after hundreds of calls were given up by time-out or abort', async () => {
       const signals = new GarbageCount();
       await locks.acquire(key, long);
       const giveUp = async (index: number) => {

@@ -1,3 +1,4 @@
+import './virtual-time.js';
 import type {
   AcquireReply,
   AcquireRequest,
