@@ -1,4 +1,4 @@
-import { LockTimeoutError, StoreError, type Lease, type Locks } from 'nestjs-distributed-lock/core';
+import { LockConfigError, LockTimeoutError, StoreError, type Lease, type Locks } from 'nestjs-distributed-lock/core';
 import { rejection } from '../../contract/rejection.js';
 import { startClusterNode } from '../../support/redis-cluster.js';
 import { loadScripts, outcomeOf, useRedis } from './setting.js';
@@ -145,4 +145,11 @@ describe('a reply that no script gives', () => {
     expect(error).not.toBeInstanceOf(LockTimeoutError);
     delete (client as Partial<typeof client>).evalsha;
   });
+});
+
+it('a multi-lock of one key by two stores that lead to one server is refused when it finds itself in its way, and gives everything back', async () => {
+  const [one, other] = [setting.own(), setting.own()];
+  const lock = one.multiLock(['before', one.mutex('key'), other.mutex('key')]);
+  expect(await rejection(lock.acquire({ waitTimeout: Infinity }))).toBeInstanceOf(LockConfigError);
+  await setting.own().multiLock(['before', 'key']).acquire(woken);
 });
