@@ -1,6 +1,7 @@
 // The documents do not drift from the code: their snippets are regions of tested files, and their links lead somewhere.
 import { existsSync } from 'node:fs';
 import { basename, join } from 'node:path';
+import { integrationsTable } from '../integrations/table.js';
 import { anchorsOf, blocksOf, documents, filesIn, linksOf, read, regionsOf, ROOT } from '../support/markdown.js';
 
 const sources = ['test/readme', 'test/integrations', 'test/testing'].flatMap(filesIn).filter((file) => file.endsWith('.ts'));
@@ -37,5 +38,19 @@ describe('links', () => {
   it.each(documents().flatMap(linksOf))('$where leads somewhere', ({ file, anchor }) => {
     expect(existsSync(join(ROOT, file)) ? 'there' : `${file} is missing`).toBe('there');
     if (anchor !== undefined) expect(anchorsOf(file)).toContain(anchor);
+  });
+});
+
+describe('the table of docs/integrations.md', () => {
+  it('has the rows that the specs prove; `npm run docs` writes it', () => {
+    expect(read('docs/integrations.md')).toContain(integrationsTable());
+  });
+
+  it('misses no row: each is written with literals at the start of a line', () => {
+    for (const spec of filesIn('test/integrations').filter((file) => file.endsWith('.spec.ts'))) {
+      const calls = read(spec).match(/\b(place|way)\(/g) ?? [];
+      const rows = read(spec).match(/^(place|way)\(\s*'[^']+',\s*'[^']+',/gm) ?? [];
+      expect(`${spec}: ${rows.length} rows`).toBe(`${spec}: ${calls.length} rows`);
+    }
   });
 });
