@@ -1,7 +1,7 @@
 import { Locks, type DoctorCheck, type DoctorOptions, type DoctorReport, type LockStore } from 'nestjs-distributed-lock/core';
 
 /** Milliseconds: enough to see a clock that is wrong. */
-export const QUICK = 150;
+export const QUICK = 50;
 
 export interface Examined extends DoctorReport {
   /** @throws if there is none. */

@@ -222,7 +222,7 @@ describe('a schedule', () => {
         expect(await locks.tryAcquire('k')).not.toBeNull();
         await closing();
       }),
-      { numRuns: 50 },
+      { numRuns: 30 },
     );
   });
 });
