@@ -4,7 +4,7 @@ import { drizzle } from 'drizzle-orm/node-postgres';
 import knexOf from 'knex';
 import { Kysely, PostgresDialect } from 'kysely';
 import { createPool } from 'mysql2/promise';
-import { Locks, QuorumError, type LockStore, type StoreFeature } from 'nestjs-distributed-lock';
+import { Locks, QuorumError, type LockStore, type StoreFeature } from 'nestjs-distributed-lock/core';
 import { fileStore } from 'nestjs-distributed-lock/file';
 import { memoryStore } from 'nestjs-distributed-lock/memory';
 import { mysqlSchema, mysqlStore } from 'nestjs-distributed-lock/mysql';
@@ -116,9 +116,11 @@ describe('docs/postgres.md', () => {
     await expectLocks(postgres.byUrl());
   });
 
-  it('gives its store to Nest, with TypeORM', async () => {
+  it('gives Nest a store that asks by the data source of TypeORM', async () => {
     const app = await NestFactory.createApplicationContext(postgres.appOf(url) as never, { logger: false });
-    await app.get(Locks).using('order:42', () => undefined);
+    const query = jest.spyOn(app.get(DataSource), 'query');
+    await expectLocks(app.get(Locks).store);
+    expect(query).toHaveBeenCalled();
     await app.close();
   });
 
