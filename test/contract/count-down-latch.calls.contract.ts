@@ -35,7 +35,7 @@ export function latchCallsContract(makeStore: MakeStore): void {
 
     /** A latch whose store does this, and counts the requests. */
     const latchWith = (misbehaving: LatchMisbehaviour, options: Parameters<Latches['open']>[0] = {}) =>
-      open({ misbehaving: (real) => requests.misbehaving({ ...real, ...misbehaving(real) } as never), ...options }).countDownLatch(key);
+      open({ misbehaving: (real) => requests.misbehaving({ ...real, ...misbehaving(real) }), ...options }).countDownLatch(key);
 
     it('waits through an outage that ends in time', async () => {
       await call(latchWith(failing(verb, 4)), { waitTimeout: 20_000, retryInterval: 10 });
@@ -201,7 +201,7 @@ export function latchCountingContract(makeStore: MakeStore): void {
 
     it('many at a time, of some of which it is the request that is lost, and one after the other', async () => {
       const [requests, replies] = [failing('countDown', 15), losing('countDown', 15)];
-      const latch = latchOf({ misbehaving: (real) => requests({ ...real, ...replies(real as never) } as never) as never });
+      const latch = latchOf({ misbehaving: (real) => requests({ ...real, ...replies(real as never) } as never) });
       await latchOf().trySetCount(100);
       await Promise.all(Array.from({ length: 40 }, () => latch.countDown(patient)));
       for (let done = 0; done < 10; done++) await latch.countDown(patient);

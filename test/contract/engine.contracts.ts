@@ -22,6 +22,7 @@ import { shutdownContract } from './mutex.shutdown.contract.js';
 import { turnsContract, yieldContract } from './mutex.turns.contract.js';
 import { validityContract } from './mutex.validity.contract.js';
 import { type MakeStore, where } from './open-locks.js';
+import { operatorsContract } from './operators.contract.js';
 import { readWriteExclusionContract } from './read-write-lock.exclusion.contract.js';
 import { readWriteReentrancyContract } from './read-write-lock.reentrancy.contract.js';
 import { semaphoreExclusionContract } from './semaphore.exclusion.contract.js';
@@ -55,6 +56,7 @@ export function engineContract(name: string, makeStore: MakeStore, remains: () =
     contextsContract(mutex);
     listenersContract(mutex);
     shutdownContract(mutex);
+    where(makeStore, 'inspector', () => operatorsContract(mutex));
   });
   describe(`a read/write lock on ${name}`, () => {
     readWriteExclusionContract(setting(makeStore, sideOf('read')));
