@@ -217,7 +217,7 @@ describe('a standby that cannot go on', () => {
   });
 
   it('cuts connections that outlast the shutdownTimeout, and goes on', async () => {
-    const { standby, diary } = await leader({ shutdownTimeout: 2_000 });
+    const { standby, diary } = await leader({ shutdownTimeout: 3_000 });
     const slow = ask(diary.app, 'slow').catch((error: Error) => error.message);
     await eventually(() => diary.requests.arrived === 1);
     await standby.stop();
