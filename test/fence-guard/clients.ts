@@ -116,7 +116,7 @@ async function openKnex(dialect: 'pg' | 'mysql2') {
 async function openDrizzle(dialect: 'postgres' | 'mysql') {
   const [db, pool] = await (dialect === 'postgres' ? drizzledPg() : drizzledMysql());
   return client<Parameters<typeof drizzle>[0]>({
-    transaction: (work) => db.transaction(work as never),
+    transaction: (work) => db.transaction(work),
     runOf: (tx) => drizzle(tx, drizzleSql),
     outside: () => drizzle(db, drizzleSql),
     close: () => pool.end(),
