@@ -24,8 +24,8 @@ describe('callers with all options, in several stores, over connections and inbo
     const tokens = new Map<string, number>();
     let served = 0;
     let failed = 0;
-    const FAULTS = [
-      () => proxy.cut(),
+    const FAULTS: (() => Promise<unknown>)[] = [
+      async () => proxy.cut(),
       () => killSubscribers(setting),
       () => setting.redis.script('FLUSH'),
       () => setting.redis.call('CLIENT', 'KILL', 'TYPE', 'NORMAL', 'SKIPME', 'YES'),

@@ -110,7 +110,7 @@ describe('4 processes', () => {
     const trouble = (async () => {
       while (meanwhile && isRunning) await meanwhile();
     })();
-    const ends = await Promise.all(children.map((child) => eventually(() => child.waitFor('done'))));
+    const ends = await Promise.all(children.map((child) => child.waitFor('done')));
     isRunning = false;
     await trouble;
     const sum = (name: 'wrong' | 'lost' | 'served') => ends.reduce((total, end) => total + end[name], 0);
