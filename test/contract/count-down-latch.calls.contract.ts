@@ -1,8 +1,15 @@
 import { passTime } from '../support/virtual-time.js';
 import { getEventListeners } from 'node:events';
-import { type CountDownLatch, type LatchCallOptions, type LatchChange, LockConfigError, StoreError } from 'nestjs-distributed-lock/core';
+import {
+  type CountDownLatch,
+  type LatchCallOptions,
+  type LatchChange,
+  LockConfigError,
+  LockLostError,
+  StoreError,
+} from 'nestjs-distributed-lock/core';
 import { eventually } from '../support/eventually.js';
-import { counting, failing, held, losing, refusal, silent } from './misbehaviour.js';
+import { counting, deaf, failing, held, losing, refusal, silent } from './misbehaviour.js';
 import { latchOpener, type LatchMisbehaviour } from './open-latches.js';
 import type { MakeStore } from './open-locks.js';
 import { rejection, timed } from './rejection.js';
@@ -238,5 +245,48 @@ export function latchCountingContract(makeStore: MakeStore): void {
     expect(elapsed).toBeGreaterThan(100);
     await latch.countDown();
     await eventually(async () => (await open().store.countDownLatch!.look({ key, owner: '', queue: false })) === undefined);
+  });
+}
+
+/** @param waitersOf names those who are noted at the store to wait for the latch. */
+export function latchExpiryContract(makeStore: MakeStore, waitersOf: (key: string) => Promise<string[]> | string[]): void {
+  const { open, newKey } = latchOpener(makeStore);
+  const patient = { waitTimeout: Infinity, retryInterval: 60_000 };
+  let key: string;
+  beforeEach(() => (key = newKey()));
+  const latchOf = (timeToLive = 60_000, misbehaving?: LatchMisbehaviour) => open({ misbehaving }).countDownLatch(key, { timeToLive });
+  const noted = (count: number) => eventually(async () => (await waitersOf(key)).length === count);
+
+  describe('a latch that expires before it is counted down', () => {
+    it('is lost to those who wait, as soon as it has', async () => {
+      const latch = latchOf(600);
+      await latch.trySetCount(2);
+      const waiting = [rejection(latch.await(patient)), rejection(latchOf(600).await(patient))];
+      await noted(2);
+      await passTime(100);
+      // The last count makes it live on.
+      const { result: errors, elapsed } = await timed(() => latch.countDown().then(() => Promise.all(waiting)));
+      for (const error of errors) {
+        expect(error).toBeInstanceOf(LockLostError);
+        expect(error).toMatchObject({ code: 'LOCK_LOST', key, message: expect.stringContaining('expired') });
+      }
+      expect(elapsed).toBeGreaterThanOrEqual(590);
+      expect(elapsed).toBeLessThan(1_000);
+    });
+
+    it.each([3, 0])('is lost also to one who finds another latch in its place, with a count of %d', async (count) => {
+      // The look that would find it gone comes late: another one has been set by then.
+      const late: LatchMisbehaviour = (real) => ({
+        ...deaf(real),
+        look: (look) => real.look(look).then((state) => state && { ...state, remaining: -1 }),
+      });
+      const latch = latchOf(300, late);
+      await latch.trySetCount(2);
+      const waiting = rejection(latch.await({ ...patient, retryInterval: 100 }));
+      await noted(1);
+      const next = latchOf();
+      await eventually(() => next.trySetCount(count), { every: 5 });
+      expect(await waiting).toBeInstanceOf(LockLostError);
+    });
   });
 }

@@ -1,6 +1,6 @@
 import { passTime } from '../support/virtual-time.js';
 import { getEventListeners } from 'node:events';
-import { type LatchDriver, LockAbortedError, LockLostError, type Locks, LockTimeoutError, StoreError } from 'nestjs-distributed-lock/core';
+import { type LatchDriver, LockAbortedError, type Locks, LockTimeoutError, StoreError } from 'nestjs-distributed-lock/core';
 import { eventually } from '../support/eventually.js';
 import { signalAfter } from '../support/time.js';
 import { gate } from './gate.js';
@@ -21,8 +21,7 @@ export function latchWaitingContract(makeStore: MakeStore, waitersOf: (key: stri
     key = newKey();
     locks = open();
   });
-  const latchOf = (misbehaving?: LatchMisbehaviour, timeToLive?: number) =>
-    open({ misbehaving }).countDownLatch(key, timeToLive ? { timeToLive } : {});
+  const latchOf = (misbehaving?: LatchMisbehaviour) => open({ misbehaving }).countDownLatch(key);
   const noted = (count: number) => eventually(async () => (await waitersOf(key)).length === count);
   const countDown = async (times = 1) => {
     for (let done = 0; done < times; done++) await locks.countDownLatch(key).countDown();
@@ -104,45 +103,6 @@ export function latchWaitingContract(makeStore: MakeStore, waitersOf: (key: stri
       expect(ended).not.toHaveBeenCalled();
       await latch.countDown();
       await second;
-    });
-  });
-
-  describe('a latch that expires before it is counted down', () => {
-    it('is lost to those who wait, as soon as it has', async () => {
-      const latch = latchOf(undefined, 600);
-      await latch.trySetCount(2);
-      const waiting = [rejection(latch.await(woken)), rejection(latchOf(undefined, 600).await(woken))];
-      await noted(2);
-      await passTime(100);
-      // The last count makes it live on.
-      const { result: errors, elapsed } = await timed(() => latch.countDown().then(() => Promise.all(waiting)));
-      for (const error of errors) {
-        expect(error).toBeInstanceOf(LockLostError);
-        expect(error).toMatchObject({ code: 'LOCK_LOST', key, message: expect.stringContaining('expired') });
-      }
-      expect(elapsed).toBeGreaterThanOrEqual(590);
-      expect(elapsed).toBeLessThan(1_000);
-    });
-
-    it.each([3, 0])('is lost also to one who finds another latch in its place, with a count of %d', async (count) => {
-      // The look that would find it gone comes late: another one has been set by then.
-      const late: LatchMisbehaviour = (real) => ({
-        ...deaf(real),
-        look: (look) => real.look(look).then((state) => state && { ...state, remaining: -1 }),
-      });
-      const latch = latchOf(late, 300);
-      await latch.trySetCount(2);
-      const waiting = rejection(latch.await({ ...woken, retryInterval: 100 }));
-      await noted(1);
-      const next = latchOf();
-      await eventually(() => next.trySetCount(count), { every: 5 });
-      expect(await waiting).toBeInstanceOf(LockLostError);
-    });
-
-    it('lets those go on who came when it was gone', async () => {
-      await latchOf(undefined, 50).trySetCount(2);
-      await eventually(async () => (await latchOf().getCount()) === 0);
-      await latchOf().await({ waitTimeout: 0 });
     });
   });
 

@@ -1,5 +1,5 @@
 import '../support/virtual-time.js';
-import { latchCallsContract, latchCountingContract } from './count-down-latch.calls.contract.js';
+import { latchCallsContract, latchCountingContract, latchExpiryContract } from './count-down-latch.calls.contract.js';
 import { latchWaitingContract } from './count-down-latch.waiting.contract.js';
 import { MULTI_LOCK, MUTEX, SEMAPHORE_OF_ONE, semaphoreOf, sideOf } from './kinds.js';
 import { leaderEndsContract } from './leader-election.ends.contract.js';
@@ -93,7 +93,10 @@ export function engineContract(name: string, makeStore: MakeStore, remains: () =
     describe(`a count-down latch on ${name}`, () => {
       latchCountingContract(makeStore); // G6
       latchCallsContract(makeStore); // G9
-      where(makeStore, 'wakeUps', () => latchWaitingContract(makeStore, waitersOf)); // G7 G8 G9
+      where(makeStore, 'wakeUps', () => {
+        latchWaitingContract(makeStore, waitersOf); // G7 G8 G9
+        latchExpiryContract(makeStore, waitersOf);
+      });
     });
   });
 }

@@ -119,10 +119,10 @@ export function inspectContract(name: string, makeStore: MakeStore): void {
       };
 
       it('finds what is held, what is waited for, and what is used', async () => {
-        const spaced = open({ namespace: `${key}:` });
+        const spaced = open({ namespace: `${key}:`, visible: true });
         const lease = await spaced.acquire('held', patient);
         const other = await spaced.acquire('wait{ed}', patient);
-        const waits = open({ namespace: `${key}:` }).acquire('wait{ed}', patient);
+        const waits = open({ namespace: `${key}:`, visible: true }).acquire('wait{ed}', patient);
         await (await spaced.acquire('free')).release();
         await spaced.countDownLatch('latch').trySetCount(1);
         key = other.key;
