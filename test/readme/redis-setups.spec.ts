@@ -12,9 +12,9 @@ import { storeBehindSentinels, storeOnCluster, storeOverTls, storeThatWaitsForRe
 async function expectLocks(open: () => LockStore): Promise<void> {
   const [mine, theirs] = [open(), open()].map((store) => new Locks(store, { logger: false, shutdownTimeout: 0 })) as [Locks, Locks];
   try {
-    const lease = await mine.acquire('order:42', { waitTimeout: 5000 });
+    const lease = await mine.acquire('order:42', { waitTimeout: 60_000 });
     expect(await theirs.tryAcquire('order:42')).toBeNull();
-    const waiting = theirs.acquire('order:42', { waitTimeout: 10_000 });
+    const waiting = theirs.acquire('order:42', { waitTimeout: 60_000 });
     await lease.release();
     expect((await waiting).fencingToken).toBeGreaterThan(lease.fencingToken!);
   } finally {
@@ -82,7 +82,7 @@ it('a store over node-redis locks, leaves its client open, and is usable after a
     const redis = server.client();
     await redis.client('KILL', 'TYPE', 'NORMAL' as never);
     redis.disconnect();
-    expect(await locks.using('order:42', () => 'result', { keyTimeout: 10_000, waitTimeout: 10_000 })).toBe('result');
+    expect(await locks.using('order:42', () => 'result', { keyTimeout: 10_000, waitTimeout: 60_000 })).toBe('result');
     await locks.close();
     expect(client.isOpen).toBe(true);
   } finally {
