@@ -6,6 +6,8 @@ import { inside, sh, useWrappers } from './wrappers.js';
 
 const { redis, ndl, start, on, folderOf, textOf, begins, commands } = useWrappers();
 
+const isQueued = () => eventually(async () => expect(await redis.server.client().zcard('{k}:queue')).toBe(1));
+
 it('no two commands at once, of wrappers that start at the same time', async () => {
   const all = await Promise.all(Array.from({ length: 4 }, () => ndl(on('--', 'sh', inside, folderOf(), '0.05'))));
   expect(all.map(({ code, stderr }) => [code, stderr])).toEqual(Array(4).fill([0, '']));
@@ -56,21 +58,21 @@ describe('signals', () => {
   it('end it while it waits: 128 + n, and it does not stand in the queue', async () => {
     await hold(redis.service(), 'k');
     const program = start(on(...sh('echo ran')));
-    const client = redis.server.client();
-    await eventually(async () => expect(await client.zcard('{k}:queue')).toBe(1));
+    await isQueued();
     program.signal('SIGTERM');
     expect(await program.ended).toMatchObject({ code: 143, stdout: '' });
-    expect(await client.zcard('{k}:queue')).toBe(0);
+    expect(await redis.server.client().zcard('{k}:queue')).toBe(0);
   });
 
   it('the lock is held until all of the group have ended', async () => {
-    // The command ends at once, and what it has started half a second later.
-    const script = `(trap 'sleep 0.5; echo end >>"$1/log"; exit' TERM; echo runs; while :; do sleep 0.05; done) & wait`;
+    // The command ends at once, and what it has started a second later.
+    const script = `(trap 'sleep 1; echo end >>"$1/log"; exit' TERM; echo runs; while :; do sleep 0.05; done) & wait`;
     const program = start(on('--key-timeout', '10m', '--grace', '5m', ...sh(script, folderOf())));
     await program.says(/runs/);
+    const next = ndl(on(...sh('cat "$1/log"', folderOf())));
+    await isQueued();
     program.signal('SIGTERM');
-    const next = await ndl(on(...sh('cat "$1/log"', folderOf())));
-    expect([next.stdout, (await program.ended).code]).toEqual(['end\n', 143]);
+    expect([(await next).stdout, (await program.ended).code]).toEqual(['end\n', 143]);
   });
 });
 
