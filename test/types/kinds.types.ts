@@ -40,10 +40,6 @@ export class Compiles {
 }
 
 export class Refused {
-  // @ts-expect-error sync
-  @ReadLock()
-  read() {}
-
   // @ts-expect-error no such property
   @WriteLock<Refused['write']>({ key: (product) => product.colour })
   async write(_product: Product) {}
@@ -55,12 +51,6 @@ export class Refused {
   // @ts-expect-error no name
   @LeaderOnly()
   async nameless() {}
-
-  // @ts-expect-error a getter
-  @LeaderOnly('jobs')
-  get getter() {
-    return Promise.resolve(1);
-  }
 }
 
 export const wrong: [ReadWriteDecoratorOptions[], SemaphoreDecoratorOptions[], LeaderOnlyOptions[], DistributedLockModuleOptions] = [
