@@ -129,7 +129,7 @@ place('GraphQL', '@Subscription that returns an async iterable: locked while the
 });
 
 place('GraphQL', '@Subscription on an async method: only its setting up is locked', (order) => {
-  it('gives its lock back when the iterable is there', async () => {
+  it('releases its lock when the iterable is there', async () => {
     const { subscribe, resolver, channel, acquired, isTaken } = await serveNews(order);
     const clients = [subscribe('setUpOnly'), subscribe('setUpOnly')];
     await Promise.all(clients.map((client) => client.received(1)));

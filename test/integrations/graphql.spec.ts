@@ -107,7 +107,7 @@ place('GraphQL', '@Mutation, alone and several in one request', (order) => {
 });
 
 place('GraphQL', '@ResolveField, for each of many parents', (order) => {
-  it('locks once for each parent: by the parent, one at a time where they share a key, and by the key of the query anew', async () => {
+  it('locks once for each parent: by the parent, one at a time where they share a key, and by the key of the query again', async () => {
     const { query, tally, acquired } = await serveShop(order);
     const { data } = await query('{ shelves(count: 4) { total itsKey same } }');
     const shelves = data?.shelves as { total: number }[];

@@ -254,7 +254,7 @@ describe('a reader of a locked async iterable', () => {
     expect(await taken()).toBe(false);
   });
 
-  it('gives the lock back where the iterable is disposed of', async () => {
+  it('releases the lock where the iterable is disposed of', async () => {
     const { rows, taken } = await bootRows();
     {
       await using iterator = rows();

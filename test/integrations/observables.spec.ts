@@ -62,7 +62,7 @@ function listenTo(stream: Observable<unknown>) {
 }
 
 way('Streams', 'a cold Observable', () => {
-  it('is locked anew for each subscription, which calls the method', async () => {
+  it('is locked for each subscription, which calls the method', async () => {
     const { feed, read, acquired, isHeld } = await bootFeed(() => defer(() => of(key(), key())));
     const stream = read();
     expect([feed.calls, acquired]).toEqual([0, []]);

@@ -17,7 +17,7 @@ import { ClsStockService } from './cls-stock.js';
 import { key, lockAmong, LONG, place, way, type Order } from './place.js';
 import { TypeOrmStockService } from './typeorm-stock.js';
 
-/** A database of its own in memory, with some apples; what it begins and ends is told to `log`. */
+/** A database of its own in memory, with some apples; what it begins and ends is noted in `log`. */
 async function openDatabase(log: string[]): Promise<DataSource> {
   const note = (query: string) => void (/^(BEGIN|COMMIT|ROLLBACK)/.test(query) && log.push(query.replace(' TRANSACTION', '')));
   const silent = () => undefined;
@@ -56,7 +56,7 @@ interface TransactionalApp {
   end(): Promise<void>;
 }
 
-/** What a lock and a transaction promise together, whoever makes the transaction. */
+/** What a lock and a transaction promise together, whatever makes the transaction. */
 function provesTransactions(order: Order, open: (database: DataSource) => Promise<TransactionalApp>): void {
   let log: string[];
   let app: TransactionalApp;
