@@ -161,12 +161,12 @@ describe.each([
     const [from, to] = on.cluster.masters.slice(1) as [RedisServer, RedisServer];
     const [tag = '', stays = ''] = on.cluster.keysOn(from, 2);
     const [source, target] = [from.client(), to.client()];
-    const locks = setting.locks({ client: await lent(), requestTimeout: 500 });
+    const locks = setting.locks({ client: await lent(), requestTimeout: 2_000 });
     await locks.using(`{${tag}}`, () => undefined, patient);
     await source.flushall();
     const written = watchWritesTo(from);
     setting.finally(written.stop);
-    await source.call('CLIENT', 'PAUSE', 2_000, 'WRITE');
+    await source.call('CLIENT', 'PAUSE', 8_000, 'WRITE');
     const moving = [`{${tag}}alone`, `{${tag}}with another`];
     const acquire = (key: string) => locks.acquire(key, { ...patient, retryInterval: 100 });
     const leases = [acquire(moving[0]!)];
@@ -194,10 +194,10 @@ describe.each([
     const pairs = [0, 1].map((i) => [cluster.nodes[i]!, cluster.nodes[3 + i]!] as const);
     const [pair, otherPair] = pairs as [(typeof pairs)[0], (typeof pairs)[0]];
     const [here = '', free = ''] = cluster.keysOn(pair[0], 2);
-    const locks = setting.locks({ client: await lent(), requestTimeout: 500 });
+    const locks = setting.locks({ client: await lent(), requestTimeout: 2_000 });
     const lost = jest.fn();
     locks.on('lost', lost);
-    const others = await Promise.all(cluster.keysOn(otherPair[0], 5).map((key) => locks.acquire(key, { ...patient, keyTimeout: 5_000 })));
+    const others = await Promise.all(cluster.keysOn(otherPair[0], 5).map((key) => locks.acquire(key, { ...patient, keyTimeout: 10_000 })));
     await locks.using(here, () => undefined, patient);
     const isMaster = async (node: RedisServer): Promise<boolean> => {
       const client = node.client();
