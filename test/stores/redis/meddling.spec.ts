@@ -220,7 +220,7 @@ describe('the classic recipe, SET key owner NX PX and compare-and-delete', () =>
   });
 
   it('never breaks in while others queue, and has its chance when nobody queues any more (G2)', async () => {
-    const ours = expectExclusion([setting.own(), setting.own(), setting.own()], woken);
+    const ours = expectExclusion([setting.own(), setting.own(), setting.own()]);
     let turns = 0;
     while (turns < 3) {
       if (!(await take('count'))) continue;
