@@ -115,7 +115,7 @@ export function latchDriverContract(makeStore: MakeStore): void {
         await set(100);
         await Promise.all(operations.map((operation) => down(operation)));
         expect(await count()).toBe(100);
-        // A repeat so late is none that the engine sends: it shows that nothing is kept for ever.
+        // A repeat so late is none that the engine sends: it shows that nothing is kept without end.
         await down(short);
         expect(await count()).toBe(99);
       });

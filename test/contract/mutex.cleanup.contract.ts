@@ -141,7 +141,7 @@ export function cleanupContract({ open, newKey }: Setting, remains: () => Promis
       expect(queuesOf(locks)).toEqual({ used: 0, kept: 0 });
     });
 
-    it('in memory, of those to whom a lease was passed on, while somebody still has it', async () => {
+    it('in memory, of callers that got a lease passed on, while another one still has it', async () => {
       const turns = new GarbageCount();
       const kept: Lease[] = [];
       const note = (lease: Lease): void => {

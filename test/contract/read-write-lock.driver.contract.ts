@@ -140,7 +140,7 @@ export function readWriteDriverContract(makeStore: MakeStore): void {
     });
 
     describe('lets the writer itself read', () => {
-      it('whoever waits, but no other reader', async () => {
+      it('before all who wait, but no other reader', async () => {
         await write('w');
         await write('v', { queue: true });
         await read('a', { queue: true });

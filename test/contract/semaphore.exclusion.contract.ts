@@ -45,7 +45,7 @@ export function semaphoreExclusionContract(makeStore: MakeStore): void {
       expect(room).toMatchObject({ entries: 2_000, most: 10 });
     });
 
-    it('of callers who take one to five of seven, some of whom give up', async () => {
+    it('of callers who take one to five of seven, and of which some give up', async () => {
       const all = [open(), open()];
       const room = new Room();
       let timeouts = 0;
@@ -72,9 +72,9 @@ export function semaphoreExclusionContract(makeStore: MakeStore): void {
   describe('of those who wait', () => {
     /** Opener of one who takes so many of three. */
     const openers = [1, 2, 3].map((count) => locksOpener(makeStore, semaphoreOf(3, count)));
-    const take = (places: Places, name: string, signal?: AbortSignal) => places.take(name, openers[Number(name[0]) - 1]!, key, { signal });
+    const take = (places: Places, name: string) => places.take(name, openers[Number(name[0]) - 1]!, key);
 
-    it('first come, first served, whoever wants how many', async () => {
+    it('are served as they came, however many each wants', async () => {
       const places = new Places();
       const calls = new Map<string, Call>();
       const holder = await take(places, '3 holder');

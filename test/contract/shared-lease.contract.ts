@@ -1,10 +1,9 @@
 import '../support/virtual-time.js';
-import { type Lease, LockLostError, LockTimeoutError } from 'nestjs-distributed-lock/core';
+import { type Lease, LockTimeoutError } from 'nestjs-distributed-lock/core';
 import { eventually } from '../support/eventually.js';
-import { gate } from './gate.js';
 import type { Kind } from './kinds.js';
 import type { MakeStore } from './open-locks.js';
-import { rejection, timed } from './rejection.js';
+import { rejection } from './rejection.js';
 import { long, patient, setting } from './setting.js';
 
 /**
@@ -38,28 +37,6 @@ export function sharedLeaseContract(makeStore: MakeStore, kind: Kind, whole: Kin
       expect(await open().using(key, body, { onLost: 'ignore' })).toBe('done');
       const error = new Error('404');
       expect(await rejection(open().using(key, (lease) => takeAway(lease).then(() => Promise.reject(error))))).toBe(error);
-    });
-
-    it('is kept taken after the release by a minHold, and no longer', async () => {
-      const { elapsed } = await timed(async () => {
-        await open().using(key, () => undefined, { keyTimeout: 60_000, minHold: 400 });
-        expect(await isFree()).toBe(false);
-        await eventually(isFree);
-      });
-      expect(elapsed).toBeGreaterThanOrEqual(398);
-    });
-
-    it('is given back by close, which aborts the bodies that do not end in time', async () => {
-      const hasty = open({ shutdownTimeout: 50 });
-      const [end, leases] = [gate(), [] as Lease[]];
-      const body = (lease: Lease) => (leases.push(lease), end.passed);
-      const calls = [1, 2].map(() => rejection(hasty.using(key, body, { keyTimeout: 60_000 })));
-      await eventually(() => leases.length === 2);
-      await hasty.close();
-      expect(await isFree()).toBe(true);
-      for (const lease of leases) expect(lease.signal.aborted).toBe(true);
-      end.open();
-      for (const error of await Promise.all(calls)) expect(error).toBeInstanceOf(LockLostError);
     });
 
     describe('G8 G9 those who wait', () => {
