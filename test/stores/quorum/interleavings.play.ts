@@ -1,7 +1,7 @@
 import { explore, type Explored } from '../records/model/explore.js';
 import { clock, stopTheClock } from '../records/model/stopped-clock.js';
-import { OFFSET } from './interleavings.server.js';
-import { QuorumWorld, type Scenario } from './interleavings.world.js';
+import { OFFSET, type Scenario } from './interleavings.server.js';
+import { QuorumWorld } from './interleavings.world.js';
 
 stopTheClock();
 const real = { now: Date.now, random: Math.random };

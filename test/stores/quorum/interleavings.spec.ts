@@ -1,6 +1,6 @@
 // Everything that can happen at three members, in every order: who asks, which member answers, which restarts empty, when time passes.
 import { play, promisesHold, WRONG } from './interleavings.play.js';
-import type { Scenario } from './interleavings.world.js';
+import type { Scenario } from './interleavings.server.js';
 
 describe('whatever the order, a quorum of three keeps its promises', () => {
   promisesHold([
