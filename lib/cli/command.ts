@@ -2,8 +2,12 @@ import type { Locks } from '../locks.js';
 import type { Flags, Options } from './flags.js';
 import type { Output } from './output.js';
 
+/** What the command line uses of its process. */
+export type Io = Pick<NodeJS.Process, 'stdin' | 'stdout' | 'stderr' | 'env' | 'cwd' | 'once'>;
+
 /** What a command works with. */
 export interface Session {
+  readonly io: Io;
   readonly flags: Flags;
   /** What is given besides flags. */
   readonly words: readonly string[];

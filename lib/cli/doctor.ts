@@ -1,7 +1,7 @@
 import type { CheckState, DoctorCheck } from '../core/model/doctor-report.js';
 import type { Command } from './command.js';
 import { EXIT, usage } from './failure.js';
-import { red, type Output } from './output.js';
+import type { Output } from './output.js';
 
 const STATES: readonly CheckState[] = ['ok', 'warn', 'bad', 'unknown'];
 const INDENT = ' '.repeat(27);
@@ -32,7 +32,7 @@ export const doctor: Command = {
 
 function print(out: Output, { id, state, seen, touches, advice }: DoctorCheck): void {
   const word = state.padEnd(7);
-  out.line(`${state === 'bad' ? red(word) : word}  ${id.padEnd(16)}  ${seen}`);
+  out.line(`${state === 'bad' ? out.red(word) : word}  ${id.padEnd(16)}  ${seen}`);
   if (advice !== '') out.line(`${INDENT}${touches.length === 0 ? '' : `${touchedBy(touches)}: `}${advice}`);
 }
 

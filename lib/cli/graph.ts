@@ -4,7 +4,6 @@ import type { KeyReport } from '../core/model/key-report.js';
 import type { Locks } from '../locks.js';
 import type { Command } from './command.js';
 import { EXIT } from './failure.js';
-import { red } from './output.js';
 import { labelOf, processOf } from './reports.js';
 import { inWords } from './show.js';
 
@@ -34,7 +33,7 @@ export const graph: Command = {
       out.line(`digraph {\n${edges.map(({ from, to, key }) => `  ${dot(from)} -> ${dot(to)} [label=${dot(key)}]`).join('\n')}\n}`);
     else if (flags.has('mermaid')) out.line(`graph LR\n${mermaid(edges).join('\n')}`);
     else {
-      for (const deadlock of deadlocks) out.line(`${red('deadlock')}  ${inWords(deadlock)}\n`);
+      for (const deadlock of deadlocks) out.line(`${out.red('deadlock')}  ${inWords(deadlock)}\n`);
       if (edges.length === 0) out.line('Nobody waits.');
       else
         out.table(

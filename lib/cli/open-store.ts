@@ -2,6 +2,7 @@ import { existsSync } from 'node:fs';
 import { dirname, join, resolve } from 'node:path';
 import { pathToFileURL } from 'node:url';
 import type { LockStore } from '../core/store/lock-store.js';
+import type { Io } from './command.js';
 import { EXIT, failureOf, usage, withoutPasswords, type Failure } from './failure.js';
 import type { Flags, Options } from './flags.js';
 import { quoted } from './output.js';
@@ -34,19 +35,19 @@ const DEFAULT_URL = 'redis://localhost:6379';
 const REQUEST_TIMEOUT = 5000;
 
 /** The store of `--config` or a file of that name nearby, of `--url`, of `REDIS_URL`, or Redis on this machine: the first that is given. */
-export async function openStore(flags: Flags, note: (line: string) => void): Promise<OpenedStore> {
+export async function openStore(flags: Flags, io: Pick<Io, 'env' | 'cwd'>, note: (line: string) => void): Promise<OpenedStore> {
   const url = flags.text('url');
   const namespace = flags.text('namespace');
-  const file = flags.text('config') ?? (url === undefined ? nearest(process.cwd()) : undefined);
+  const file = flags.text('config') ?? (url === undefined ? nearest(io.cwd()) : undefined);
   if (file !== undefined) {
     for (const name of ['key-prefix', 'table', 'timeout']) {
       if (flags.text(name) !== undefined) throw usage(`--${name} goes with a URL: write it into ${file}, which is used.`);
     }
-    const known = await configured(resolve(file), flags);
+    const known = await configured(resolve(io.cwd(), file), flags);
     return { store: known.store, namespace: namespace ?? known.namespace };
   }
   if (flags.text('store') !== undefined) throw usage('--store goes with a config file, and there is none.');
-  const found = url ?? process.env.REDIS_URL;
+  const found = url ?? io.env.REDIS_URL;
   if (found === undefined) note(`No --url, config file or REDIS_URL: using ${DEFAULT_URL}.`);
   return { store: await storeOf(found ?? DEFAULT_URL, flags), namespace: namespace ?? '' };
 }

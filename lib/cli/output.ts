@@ -1,4 +1,5 @@
 import { styleText } from 'node:util';
+import type { Io } from './command.js';
 import { withoutPasswords } from './failure.js';
 
 /** What a command prints: text for people, or one document with `--json`. */
@@ -6,25 +7,26 @@ export class Output {
   constructor(
     readonly isJson: boolean,
     readonly isWide: boolean,
+    private readonly io: Pick<Io, 'stdout' | 'stderr' | 'env'>,
   ) {}
 
   line(text = ''): void {
-    if (!this.isJson) process.stdout.write(`${printable(text)}\n`);
+    if (!this.isJson) this.io.stdout.write(`${printable(text)}\n`);
   }
 
   /** An empty screen for the next picture, where there is one. */
   clear(): void {
-    if (!this.isJson && process.stdout.isTTY) process.stdout.write('\u001B[2J\u001B[H');
+    if (!this.isJson && this.io.stdout.isTTY) this.io.stdout.write('\u001B[2J\u001B[H');
   }
 
   /** One document, or a line of `watch`. */
   json(document: object): void {
-    if (this.isJson) process.stdout.write(`${JSON.stringify({ v: 1, ...document }, jsonOf)}\n`);
+    if (this.isJson) this.io.stdout.write(`${JSON.stringify({ v: 1, ...document }, jsonOf)}\n`);
   }
 
   /** On stderr, in both cases. */
   note(text: string): void {
-    process.stderr.write(`${printable(withoutPasswords(text))}\n`);
+    this.io.stderr.write(`${printable(withoutPasswords(text))}\n`);
   }
 
   table(head: readonly string[], rows: readonly (readonly string[])[]): void {
@@ -35,8 +37,17 @@ export class Output {
         .map((cell, column) => cell.padEnd(widths[column] as number))
         .join('  ')
         .trimEnd();
-    this.line(bold(lineOf(head)));
+    this.line(this.styled('bold', lineOf(head)));
     for (const row of cells) this.line(lineOf(row));
+  }
+
+  red(text: string): string {
+    return this.styled('red', text);
+  }
+
+  private styled(style: 'bold' | 'red', text: string): string {
+    const { stdout, env } = this.io;
+    return stdout.isTTY && !env.NO_COLOR && env.TERM !== 'dumb' ? styleText(style, text) : text;
   }
 }
 
@@ -53,18 +64,6 @@ function cut(text: string): string {
 function printable(text: string): string {
   // eslint-disable-next-line no-control-regex -- these are what is meant
   return text.replaceAll(/(?!\n|\u001B\[\d{1,2}m)[\u0000-\u001F\u007F-\u009F]/g, '\uFFFD');
-}
-
-function isStyled(): boolean {
-  return process.stdout.isTTY && !process.env.NO_COLOR && process.env.TERM !== 'dumb';
-}
-
-function bold(text: string): string {
-  return isStyled() ? styleText('bold', text) : text;
-}
-
-export function red(text: string): string {
-  return isStyled() ? styleText('red', text) : text;
 }
 
 /** `41 s`, `3 min`; `–`: unknown. */

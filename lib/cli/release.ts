@@ -1,6 +1,6 @@
 import { hostname, userInfo } from 'node:os';
 import type { KeyName } from '../core/model/key-report.js';
-import type { Command, Session } from './command.js';
+import type { Command, Io, Session } from './command.js';
 import { EXIT, Failure, usage } from './failure.js';
 import { age } from './output.js';
 import { documentOf, labelOf, oldest, processOf } from './reports.js';
@@ -41,7 +41,7 @@ export const leader: Command = {
 };
 
 /** @param mayChoose whether the present holder is meant where no `--owner` is given. */
-async function take({ flags, out, locks, signal }: Session, key: KeyName, mayChoose = false): Promise<number> {
+async function take({ io, flags, out, locks, signal }: Session, key: KeyName, mayChoose = false): Promise<number> {
   const reason = flags.text('reason');
   const [grace, keepFor, token] = [flags.has('now') ? 0 : flags.duration('grace'), flags.duration('keep'), flags.integer('token')];
   const opened = await locks();
@@ -56,7 +56,7 @@ async function take({ flags, out, locks, signal }: Session, key: KeyName, mayCho
   const holder = report.holders.find(({ owner }) => owner === wanted);
   if (!holder) throw new Failure(EXIT.changed, `"${report.key}" is held by ${known.join(', ')}, and not by ${wanted}.`, 'CHANGED');
   out.line(`before  held by ${wanted} (${labelOf(holder)}) for ${age(oldest(report.at, [holder]))}; ${report.waiterCount} wait`);
-  if (!flags.has('yes')) await confirm(`Take "${report.key}" away from ${processOf(holder)}?`, signal);
+  if (!flags.has('yes')) await confirm(`Take "${report.key}" away from ${processOf(holder)}?`, io, signal);
   const by = `${userName()}@${hostname()}`;
   const reply = await opened.forceRelease(
     { key: report.key },
@@ -92,10 +92,10 @@ function userName(): string {
   }
 }
 
-async function confirm(question: string, signal: AbortSignal): Promise<void> {
-  if (!process.stdin.isTTY) throw usage('There is no terminal to ask at: add --yes.');
+async function confirm(question: string, { stdin, stderr }: Io, signal: AbortSignal): Promise<void> {
+  if (!stdin.isTTY) throw usage('There is no terminal to ask at: add --yes.');
   const { createInterface } = await import('node:readline/promises');
-  const prompt = createInterface({ input: process.stdin, output: process.stderr });
+  const prompt = createInterface({ input: stdin, output: stderr });
   try {
     // Ctrl-C and the end of the input close it without an answer.
     const closed = new Promise<string>((resolve) => prompt.once('close', () => resolve('no')));

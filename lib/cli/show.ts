@@ -4,7 +4,7 @@ import type { Locks } from '../locks.js';
 import type { Command } from './command.js';
 import { EXIT } from './failure.js';
 import { storeFlags } from './open-store.js';
-import { age, quoted, red, type Output } from './output.js';
+import { age, quoted, type Output } from './output.js';
 import { documentOf, labelOf, oldest, processOf } from './reports.js';
 
 export const show: Command = {
@@ -18,7 +18,7 @@ export const show: Command = {
     const deadlocks = await deadlocksOf(opened, report);
     out.json({ at: report.at, key: documentOf(report), deadlocks });
     print(out, report, key, storeFlags(flags));
-    for (const deadlock of deadlocks) out.line(`\n${red('deadlock')}  ${inWords(deadlock)}`);
+    for (const deadlock of deadlocks) out.line(`\n${out.red('deadlock')}  ${inWords(deadlock)}`);
     return report.kind === 'free' && report.waiterCount === 0 ? EXIT.free : EXIT.ok;
   },
 };

@@ -6,6 +6,8 @@ const MEASURED = /^(took|elapsed\w*|duration|since|waited|lateness|longest|timeO
 const CLOCKS = new Set(['performance.now', 'Date.now', 'process.hrtime', 'process.hrtime.bigint', 'process.uptime']);
 /** The shortest lease and request timeout on a real clock, milliseconds. */
 const SHORTEST = { keyTimeout: 5_000, ttl: 5_000, requestTimeout: 2_000 };
+/** What takes a time limit as its last argument. */
+const LIMITED = /^(it|test|beforeAll|beforeEach|afterAll|afterEach)$/;
 /** As in jest.config.js. */
 const TEST_TIMEOUT = 120_000;
 
@@ -19,6 +21,9 @@ function nameOf(node) {
   if (node.type === 'Identifier') return node.name;
   return node.type === 'MemberExpression' && !node.computed ? `${nameOf(node.object)}.${node.property.name}` : '';
 }
+
+/** `it` of `it.each(table)(…)`. */
+const rootOf = (node) => (node.type === 'Identifier' ? node : rootOf(node.callee ?? node.object ?? node.tag ?? { type: 'Identifier' }));
 
 function variableOf(context, node) {
   for (let scope = context.sourceCode.getScope(node); scope; scope = scope.upper) {
@@ -35,10 +40,11 @@ function isMeasured(context, node, seen = new Set()) {
   if (node.type === 'CallExpression' && CLOCKS.has(nameOf(node.callee))) return true;
   if (node.type === 'Identifier') {
     if (MEASURED.test(node.name)) return true;
-    return (variableOf(context, node)?.defs ?? []).some(({ type, node: definition }) => {
-      if (type === 'Variable') return definition.id.type === 'Identifier' && isMeasured(context, definition.init, seen);
-      return type === 'FunctionName' && isMeasured(context, definition.body, seen);
-    });
+    const { defs = [], references = [] } = variableOf(context, node) ?? {};
+    // Not of what is taken apart: the other parts of it may be no times.
+    const values = references.filter(({ identifier: { parent }, identifier }) => parent.id === identifier || parent.left === identifier);
+    const bodies = defs.filter(({ type }) => type === 'FunctionName').map(({ node: definition }) => definition.body);
+    return [...values.map(({ writeExpr }) => writeExpr), ...bodies].some((value) => isMeasured(context, value, seen));
   }
   if (node.type === 'MemberExpression')
     return isMeasured(context, node.object, seen) || (!node.computed && MEASURED.test(node.property.name));
@@ -47,18 +53,22 @@ function isMeasured(context, node, seen = new Set()) {
 }
 
 const upperBound = onRealTime((context) => ({
-  'CallExpression[callee.property.name=/^toBeLessThan(OrEqual)?$/]'(node) {
-    let { object } = node.callee;
+  'CallExpression[callee.property.name=/^toBe(Less|Greater)Than(OrEqual)?$/]'(node) {
+    let { object, property } = node.callee;
     if (object.type === 'MemberExpression') ({ object } = object); // expect(…).not
     if (object.type !== 'CallExpression') return;
-    if ([...object.arguments, ...node.arguments].some((part) => isMeasured(context, part))) context.report({ node, messageId: 'bound' });
+    const [actual, expected] = [object.arguments, node.arguments].map((parts) => parts.some((part) => isMeasured(context, part)));
+    // `expect(500).toBeGreaterThan(took)` says the same; otherwise the time is a lower bound.
+    const isReversed = object.arguments[0]?.type === 'Literal' && expected;
+    if (property.name.startsWith('toBeLess') ? actual || expected : isReversed) context.report({ node, messageId: 'bound' });
   },
   "Property[key.name='within'][value.type=/Literal|BinaryExpression|Identifier/]"(node) {
     if (node.parent.type === 'ObjectExpression') context.report({ node, messageId: 'within' });
   },
-  'CallExpression[callee.name=/^(it|test|beforeAll|beforeEach|afterAll|afterEach)$/]'(node) {
-    const limit = numberOf(context, node.arguments.at(-1));
-    if (node.arguments.length > 1 && limit < TEST_TIMEOUT) context.report({ node: node.arguments.at(-1), messageId: 'timeout' });
+  CallExpression(node) {
+    const isOfAll = nameOf(node.callee) === 'jest.setTimeout';
+    if (!isOfAll && !(LIMITED.test(rootOf(node.callee).name) && node.arguments.length > 1)) return;
+    if (numberOf(context, node.arguments.at(-1)) < TEST_TIMEOUT) context.report({ node: node.arguments.at(-1), messageId: 'timeout' });
   },
 }));
 

@@ -1,3 +1,4 @@
+import '../support/virtual-time.js'; // all times are those of the story
 import { idleKey } from '../../chaos/oracles/idle-key.js';
 import { latch } from '../../chaos/oracles/latch.js';
 import { nothingLeft } from '../../chaos/oracles/nothing-left.js';

@@ -1,3 +1,4 @@
+import '../support/virtual-time.js'; // all times are those of the story
 import { EMPTIED } from '../../chaos/faults/fault.js';
 import { earlyLoss } from '../../chaos/oracles/early-loss.js';
 import { fence } from '../../chaos/oracles/fence.js';

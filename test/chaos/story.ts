@@ -1,3 +1,4 @@
+import '../support/virtual-time.js'; // all times are those of the story
 import type { Asked, Entry, Fact } from '../../chaos/history/entry.js';
 import type { Facts } from '../../chaos/oracles/oracle.js';
 

@@ -1,8 +1,9 @@
 import { readFileSync } from 'node:fs';
-import { forkChild, type Child } from '../support/child.js';
+import { Locks, type Lease, type LockStore } from 'nestjs-distributed-lock/core';
+import { redisStore } from 'nestjs-distributed-lock/redis';
+import { eventually } from '../support/eventually.js';
 import { problemsOf, type Schema } from '../support/json-schema.js';
 import { startRedis, type RedisServer } from '../support/redis-server.js';
-import type { HolderMessage, HolderRequest } from './holder.child.js';
 
 const schema = JSON.parse(readFileSync('schema/cli.json', 'utf8')) as Schema;
 
@@ -19,25 +20,46 @@ export function errorIn(text: string): { code: string; message: string } {
   return documentIn<{ error: { code: string; message: string } }>(text, 'error').error;
 }
 
-export type Holder = Omit<Child<HolderMessage>, 'send'> & { send(request: HolderRequest): void };
-
-export async function startHolder(kind: 'redis' | 'postgres' | 'mysql', options: object): Promise<Holder> {
-  const child = await forkChild<HolderMessage>('test/cli/holder.child.ts', { args: [kind, JSON.stringify(options)] });
-  await child.waitFor('ready', { within: 30_000 });
-  return child;
+/** Services of this test file, each with a store of its own: the commands see them as they see other processes. They end after each test. */
+export function useServices(makeStore: () => LockStore): () => Locks {
+  const services: Locks[] = [];
+  afterEach(() => Promise.all(services.splice(0).map((each) => each.close())));
+  return () => {
+    const locks = new Locks(makeStore(), { logger: false, app: 'shop', visible: true, shutdownTimeout: 0 });
+    services.push(locks);
+    return locks;
+  };
 }
 
-/** A private Redis with a password, for the tests of a file. */
-export function useRedis(): { readonly server: RedisServer; readonly url: string } {
+/** Holds a key until it is asked back. */
+export async function hold(locks: Locks, key: string, label?: string): Promise<Lease> {
+  const lease = await locks.acquire(key, { label, waitTimeout: Infinity, keyTimeout: 60_000 });
+  lease.signal.addEventListener('abort', () => void lease.release().catch(() => undefined));
+  return lease;
+}
+
+/** A private Redis with a password, for the tests of a file, and the services on it. */
+export function useRedis() {
   let server: RedisServer;
+  const url = (): string => `redis://:geheim@127.0.0.1:${server.port}`;
   beforeAll(async () => void (server = await startRedis({ port: 'free', password: 'geheim' })));
   afterAll(() => server.stop());
+  const service = useServices(() => redisStore({ url: url() }));
+  afterEach(() => server.client().flushall());
   return {
     get server() {
       return server;
     },
     get url() {
-      return `redis://:geheim@127.0.0.1:${server.port}`;
+      return url();
+    },
+    service,
+    /** A service holds order:42, and another one waits for it. */
+    async heldAndWaitedFor(): Promise<Lease> {
+      const held = await hold(service(), 'order:42', 'Orders.pay');
+      void hold(service(), 'order:42', 'Orders.cancel').catch(() => undefined);
+      await eventually(async () => expect(await server.client().zcard('{order:42}:queue')).toBe(1));
+      return held;
     },
   };
 }

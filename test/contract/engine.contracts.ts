@@ -1,9 +1,7 @@
 import '../support/virtual-time.js';
-import { latchCallsContract } from './count-down-latch.calls.contract.js';
-import { latchCountingContract } from './count-down-latch.counting.contract.js';
-import { latchPatienceContract } from './count-down-latch.patience.contract.js';
+import { latchCallsContract, latchCountingContract, latchExpiryContract } from './count-down-latch.calls.contract.js';
 import { latchWaitingContract } from './count-down-latch.waiting.contract.js';
-import { MULTI_LOCK, MUTEX, semaphoreOf, SEMAPHORE_OF_ONE, sideOf } from './kinds.js';
+import { MULTI_LOCK, MUTEX, SEMAPHORE_OF_ONE, semaphoreOf, sideOf } from './kinds.js';
 import { leaderEndsContract } from './leader-election.ends.contract.js';
 import { leaderLossContract } from './leader-election.loss.contract.js';
 import { leaderTermsContract } from './leader-election.terms.contract.js';
@@ -11,27 +9,24 @@ import { multiLeaseContract } from './multi-lock.lease.contract.js';
 import { multiLockTakingContract } from './multi-lock.taking.contract.js';
 import { multiLockTiesContract } from './multi-lock.ties.contract.js';
 import { cleanupContract } from './mutex.cleanup.contract.js';
-import { contextsContract } from './mutex.contexts.contract.js';
-import { entryContract } from './mutex.entry.contract.js';
-import { fairnessContract } from './mutex.fairness.contract.js';
+import { entryContract, patienceContract } from './mutex.entry.contract.js';
 import { handOverContract } from './mutex.hand-over.contract.js';
 import { holdingContract } from './mutex.holding.contract.js';
-import { listenersContract } from './mutex.listeners.contract.js';
-import { localContenderContract } from './mutex.local-contender.contract.js';
+import { contextsContract, listenersContract } from './mutex.listeners.contract.js';
+import { localCallersContract } from './mutex.local-callers.contract.js';
 import { localQueueContract } from './mutex.local-queue.contract.js';
-import { localTermsContract } from './mutex.local-terms.contract.js';
-import { patienceContract } from './mutex.patience.contract.js';
 import { reentrancyContract } from './mutex.reentrancy.contract.js';
 import { repetitionContract } from './mutex.repetition.contract.js';
 import { resultsContract } from './mutex.results.contract.js';
 import { shutdownContract } from './mutex.shutdown.contract.js';
-import { turnsContract } from './mutex.turns.contract.js';
+import { turnsContract, yieldContract } from './mutex.turns.contract.js';
 import { validityContract } from './mutex.validity.contract.js';
-import { yieldContract } from './mutex.yield.contract.js';
 import { type MakeStore, where } from './open-locks.js';
+import { operatorsContract } from './operators.contract.js';
 import { readWriteExclusionContract } from './read-write-lock.exclusion.contract.js';
 import { readWriteReentrancyContract } from './read-write-lock.reentrancy.contract.js';
 import { semaphoreExclusionContract } from './semaphore.exclusion.contract.js';
+import { setting } from './setting.js';
 import { sharedLeaseContract } from './shared-lease.contract.js';
 
 type Names = (key: string) => Promise<string[]> | string[];
@@ -44,27 +39,27 @@ type Names = (key: string) => Promise<string[]> | string[];
  */
 export function engineContract(name: string, makeStore: MakeStore, remains: () => Promise<string[]> | string[], waitersOf: Names): void {
   describe(`a mutex on ${name}`, () => {
-    entryContract(makeStore, MUTEX); // G1
-    validityContract(makeStore, MUTEX); // G3 G4
-    yieldContract(makeStore, MUTEX); // G4
-    repetitionContract(makeStore, MUTEX); // G6
-    cleanupContract(makeStore, MUTEX, remains); // G7
-    handOverContract(makeStore, MUTEX); // G8
-    patienceContract(makeStore, MUTEX); // G9
-    resultsContract(makeStore, MUTEX); // G10
-    reentrancyContract(makeStore, MUTEX);
-    holdingContract(makeStore, MUTEX);
-    contextsContract(makeStore, MUTEX);
-    fairnessContract(makeStore, MUTEX);
-    localTermsContract(makeStore, MUTEX);
-    localContenderContract(makeStore, MUTEX);
-    localQueueContract(makeStore, MUTEX);
-    turnsContract(makeStore, MUTEX);
-    listenersContract(makeStore, MUTEX);
-    shutdownContract(makeStore, MUTEX);
+    const mutex = setting(makeStore, MUTEX);
+    entryContract(mutex); // G1
+    validityContract(mutex); // G3 G4
+    yieldContract(mutex); // G4
+    repetitionContract(mutex); // G6
+    cleanupContract(mutex, remains); // G7
+    handOverContract(mutex); // G8
+    patienceContract(mutex); // G9
+    localCallersContract(mutex); // G7 G9
+    resultsContract(mutex); // G10
+    reentrancyContract(mutex);
+    holdingContract(mutex);
+    localQueueContract(mutex);
+    turnsContract(mutex);
+    contextsContract(mutex);
+    listenersContract(mutex);
+    shutdownContract(mutex);
+    where(makeStore, 'inspector', () => operatorsContract(mutex));
   });
   describe(`a read/write lock on ${name}`, () => {
-    readWriteExclusionContract(makeStore);
+    readWriteExclusionContract(setting(makeStore, sideOf('read')));
     readWriteReentrancyContract(makeStore);
     sharedLeaseContract(makeStore, sideOf('read'), sideOf('write'), remains);
   });
@@ -73,31 +68,34 @@ export function engineContract(name: string, makeStore: MakeStore, remains: () =
       semaphoreExclusionContract(makeStore);
       sharedLeaseContract(makeStore, semaphoreOf(3), semaphoreOf(3, 3), remains);
       // A permit is passed on in a process as a key is.
-      localQueueContract(makeStore, SEMAPHORE_OF_ONE);
+      localQueueContract(setting(makeStore, SEMAPHORE_OF_ONE));
     });
   });
   describe(`a multi-lock on ${name}`, () => {
-    multiLockTakingContract(makeStore, remains);
-    multiLeaseContract(makeStore);
-    multiLockTiesContract(makeStore);
+    const keys = setting(makeStore);
+    multiLockTakingContract(keys, remains);
+    multiLeaseContract(keys);
+    multiLockTiesContract(keys);
   });
   describe(`a multi-lock of one on ${name}`, () => {
-    entryContract(makeStore, MULTI_LOCK);
-    validityContract(makeStore, MULTI_LOCK);
-    resultsContract(makeStore, MULTI_LOCK);
+    const one = setting(makeStore, MULTI_LOCK);
+    entryContract(one);
+    validityContract(one);
+    resultsContract(one);
   });
   describe(`a leader election on ${name}`, () => {
-    leaderTermsContract(makeStore);
-    leaderLossContract(makeStore);
-    leaderEndsContract(makeStore, remains);
+    const keys = setting(makeStore);
+    leaderTermsContract(keys);
+    leaderLossContract(keys);
+    leaderEndsContract(keys, remains);
   });
   where(makeStore, 'countDownLatch', () => {
     describe(`a count-down latch on ${name}`, () => {
       latchCountingContract(makeStore); // G6
       latchCallsContract(makeStore); // G9
       where(makeStore, 'wakeUps', () => {
-        latchWaitingContract(makeStore, waitersOf); // G7 G8
-        latchPatienceContract(makeStore, waitersOf); // G7 G9
+        latchWaitingContract(makeStore, waitersOf); // G7 G8 G9
+        latchExpiryContract(makeStore, waitersOf);
       });
     });
   });

@@ -1,11 +1,10 @@
-import { setImmediate as turn } from 'node:timers/promises';
 import { setFlagsFromString } from 'node:v8';
 import { runInNewContext } from 'node:vm';
 
 setFlagsFromString('--expose-gc');
 const collectGarbage = runInNewContext('gc') as () => void;
 
-/** Counts those of many objects that something still holds on to. */
+/** Counts those of many objects that are still reachable. */
 export class GarbageCount {
   private readonly references: WeakRef<object>[] = [];
 
@@ -15,7 +14,7 @@ export class GarbageCount {
 
   async reachable(): Promise<number> {
     // What was looked at through a WeakRef stays until the end of the turn.
-    await turn();
+    await new Promise((resolve) => setImmediate(resolve));
     collectGarbage();
     return this.references.filter((reference) => reference.deref()).length;
   }

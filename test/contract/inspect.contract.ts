@@ -1,11 +1,4 @@
-import {
-  LockConfigError,
-  LockLostError,
-  UnsupportedPrimitiveError,
-  type KeyEvent,
-  type KeyReport,
-  type Locks,
-} from 'nestjs-distributed-lock/core';
+import { type KeyReport, LockLostError, type Locks } from 'nestjs-distributed-lock/core';
 import { eventually } from '../support/eventually.js';
 import { gate } from './gate.js';
 import { locksOpener, type MakeStore, where } from './open-locks.js';
@@ -56,7 +49,9 @@ export function inspectContract(name: string, makeStore: MakeStore): void {
           told: { label: 'Nightly.run' },
         });
         expect(report.holders[0]!.remaining).toBeLessThanOrEqual(60_000);
-        expect(Math.abs(report.holders[0]!.since!.getTime() - start)).toBeLessThan(5_000);
+        // The clock of the server may be a little behind.
+        expect(+report.holders[0]!.since!).toBeGreaterThan(start - 1_000);
+        expect(+report.at - +report.holders[0]!.since!).toBeGreaterThan(-1_000);
         expect(report.waiters[0]).toMatchObject({ app: 'other', permits: Infinity, holding: [], isHeard: true });
         expect(report.waiters[0]!.told).toMatchObject([{ label: 'Shop.sell', patienceLeft: null, waiting: 1 }]);
         await lease.release();
@@ -114,48 +109,6 @@ export function inspectContract(name: string, makeStore: MakeStore): void {
         for (let i = 0; i < 3; i++) await locks.countDownLatch(key).countDown();
         await waits;
       });
-
-      it('shows what the chain of a caller holds, also of a multi-lock that waits for its next key', async () => {
-        const keys = [`${key}-a`, `${key}-b`, `${key}-c`] as const;
-        const last = await locks.acquire(keys[2], patient);
-        const goesOn = gate();
-        const works = others.using(keys[0], () => others.multiLock([keys[1], keys[2]]).using(() => goesOn.open(), patient), patient);
-        key = keys[2];
-        const report = await until(({ waiterCount }) => waiterCount === 1);
-        const held = await Promise.all([keys[0], keys[1]].map((each) => others.inspect(each)));
-        const expected = held.map((each) => ({ key: each.key, uuid: each.holders[0]!.owner.split(':').at(-1) }));
-        expect(new Set(report.waiters[0]!.holding)).toEqual(new Set(expected));
-        expect(new Set(report.waiters[0]!.told![0]!.holding)).toEqual(new Set(expected));
-        await last.release();
-        await Promise.all([goesOn.passed, works]);
-      });
-
-      it('takes a key as it is given to a lock, or the whole key of a lease, an error or a report: never that of another app', async () => {
-        const [app, other] = [open({ namespace: 's' }), open()];
-        const mine = await app.acquire(key, patient);
-        const theirs = await other.acquire(`s${key}-x`, patient);
-        expect(await app.inspect(key)).toMatchObject({ key: mine.key, holders: [{ owner: mine.owner }] });
-        expect(await app.inspect(mine)).toMatchObject({ key: mine.key, holders: [{ owner: mine.owner }] });
-        expect(await app.inspect(await app.inspect(key))).toMatchObject({ key: mine.key });
-        expect(await app.inspect(`s${key}-x`)).toMatchObject({ key: `ss${key}-x`, kind: 'free' });
-        expect(await app.forceRelease(`s${key}-x`, { reason: 'r', grace: 0 })).toMatchObject({ outcome: 'changed' });
-        expect([await mine.release(), await theirs.release()]).toEqual([true, true]);
-      });
-
-      it('is refused when the locks are closed, and opens nothing', async () => {
-        const closed = open();
-        await closed.close();
-        for (const call of [
-          () => closed.inspect(key),
-          () => closed.list()[Symbol.asyncIterator]().next(),
-          () => closed.forceRelease(key, { reason: 'r' }),
-        ])
-          expect(await rejection(call())).toMatchObject({ code: 'LOCK_ABORTED' });
-      });
-
-      it.each(['', 'a\nb', 42 as unknown as string])('refuses %p, which is no key', async (wrong) => {
-        await expect(others.inspect(wrong)).rejects.toBeInstanceOf(LockConfigError);
-      });
     });
 
     describe('list', () => {
@@ -166,10 +119,10 @@ export function inspectContract(name: string, makeStore: MakeStore): void {
       };
 
       it('finds what is held, what is waited for, and what is used', async () => {
-        const spaced = open({ namespace: `${key}:` });
+        const spaced = open({ namespace: `${key}:`, visible: true });
         const lease = await spaced.acquire('held', patient);
         const other = await spaced.acquire('wait{ed}', patient);
-        const waits = open({ namespace: `${key}:` }).acquire('wait{ed}', patient);
+        const waits = open({ namespace: `${key}:`, visible: true }).acquire('wait{ed}', patient);
         await (await spaced.acquire('free')).release();
         await spaced.countDownLatch('latch').trySetCount(1);
         key = other.key;
@@ -192,16 +145,6 @@ export function inspectContract(name: string, makeStore: MakeStore): void {
         expect(await namesOf({ pattern: `${key}-*` })).toEqual(leases.map((lease) => lease.key).sort());
         await Promise.all(leases.map((lease) => lease.release()));
       });
-
-      it('ends when its signal aborts', async () => {
-        const lease = await locks.acquire(key, patient);
-        await expect(namesOf({ signal: AbortSignal.abort() })).rejects.toMatchObject({ code: 'LOCK_ABORTED' });
-        await lease.release();
-      });
-
-      it.each([{ pattern: '' }, { state: 'busy' as never }, { limit: 0 }, { olderThan: -1 }, { older: 1 }])('refuses %p', async (options) =>
-        expect(await rejection(namesOf(options))).toBeInstanceOf(LockConfigError),
-      );
     });
 
     describe('forceRelease', () => {
@@ -225,23 +168,6 @@ export function inspectContract(name: string, makeStore: MakeStore): void {
         expect(await works).toBe('done');
         await next;
         expect(order).toEqual(['1 inside', 'then 0 inside']);
-      });
-
-      itTells('does not pass the key on within the process of a holder who was asked', async () => {
-        const proud = open({ visible: true, localQueue: { time: 60_000 } });
-        // Who comes second has turns for others.
-        const first = await proud.acquire(key, patient);
-        const works = proud.using(key, ({ signal }) => eventually(() => signal.aborted), patient);
-        await first.release();
-        await until(({ holders: [holder] }) => holder?.told !== undefined);
-        const next = proud.acquire(key, patient);
-        const { holders } = await until(({ waiterCount }) => waiterCount === 1);
-        expect(await others.forceRelease(key, { reason })).toMatchObject({ outcome: 'gave back' });
-        await works;
-        const lease = await next;
-        expect(lease.owner).not.toBe(holders[0]!.owner);
-        expect(lease.signal.aborted).toBe(false);
-        await lease.release();
       });
 
       itTells('takes the key from a holder who goes on, and tells both sides', async () => {
@@ -332,93 +258,6 @@ export function inspectContract(name: string, makeStore: MakeStore): void {
         expect(await from(lease.owner, fencingToken!)).toBe(true);
         await expect(lease.renew()).rejects.toBeInstanceOf(LockLostError);
       });
-
-      it('refuses a latch', async () => {
-        await locks.countDownLatch(key).trySetCount(1);
-        expect(await rejection(others.forceRelease(key, { reason }))).toBeInstanceOf(UnsupportedPrimitiveError);
-        await locks.countDownLatch(key).countDown();
-      });
-
-      itTells('deposes a leader, who stands by again', async () => {
-        const election = locks.leaderElection(key);
-        const terms: string[] = [];
-        const over = gate();
-        const runs = election.run(async ({ signal, owner }) => {
-          terms.push(owner);
-          if (terms.length === 1) await eventually(() => signal.aborted);
-          else over.open();
-        });
-        await eventually(() => election.isLeader());
-        expect(await others.forceRelease(election, { reason })).toMatchObject({ outcome: 'gave back', holder: terms[0] });
-        await over.passed;
-        await runs;
-        expect(new Set(terms).size).toBe(2);
-      });
-
-      it.each([{}, { reason: '' }, { reason, grace: -1 }, { reason, force: true }])('refuses %p', async (options) => {
-        await expect(others.forceRelease(key, options as never)).rejects.toBeInstanceOf(LockConfigError);
-      });
-    });
-
-    itTells('watches what happens to keys in all processes', async () => {
-      const end = new AbortController();
-      const seen: KeyEvent[] = [];
-      const watching = (async () => {
-        for await (const event of others.watch({ pattern: `${key}*`, signal: end.signal })) seen.push(event);
-      })();
-      const told = (event: KeyEvent['event']) => seen.find((each) => each.event === event);
-      await eventually(async () => {
-        await locks.using(key, async () => undefined, { label: 'Shop.sell' });
-        return Boolean(told('acquired') && told('released'));
-      });
-      expect(told('acquired')).toMatchObject({ app: 'shop', pid: process.pid, key, label: 'Shop.sell', fencingToken: expect.any(Number) });
-      expect(told('acquired')!.at).toBeInstanceOf(Date);
-      const held = await locks.acquire(key);
-      // Each process tells from the moment on when it has heard that somebody watches.
-      await eventually(async () => {
-        await others.using(key, async () => undefined, { waitTimeout: 20 }).catch(() => undefined);
-        return Boolean(told('timeout') && told('waiting'));
-      });
-      expect(told('timeout')).toMatchObject({ app: 'other', waited: expect.any(Number) });
-      await held.release();
-      const brief = open({ app: 'brief', visible: true });
-      await eventually(async () => {
-        await brief.using(key, async () => undefined);
-        return seen.some(({ app }) => app === 'brief');
-      });
-      await brief.using(key, async () => undefined, { label: 'Shop.close' });
-      await brief.close();
-      await eventually(() => seen.some(({ event, label }) => event === 'released' && label === 'Shop.close'));
-      await locks.using(`no-${key}`, async () => undefined);
-      end.abort();
-      await watching;
-      expect(new Set(seen.map((each) => each.key))).toEqual(new Set([key]));
-      await expect(others.watch({ pattern: '' })[Symbol.asyncIterator]().next()).rejects.toThrow(LockConfigError);
-    });
-
-    itTells('names the deadlock of two chains, through callers of their own process, too', async () => {
-      const [a, b] = [`${key}-a`, `${key}-b`];
-      const met = gate();
-      let inside = 0;
-      const meet = () => (++inside === 2 ? met.open() : met.passed);
-      const options = { ...patient, waitTimeout: 10_000 };
-      const cross = (of: Locks, first: string, second: string, label: string) =>
-        of
-          .using(first, async () => (await meet(), of.using(second, () => undefined, { ...options, label })), options)
-          .catch(() => undefined);
-      const calls = [cross(locks, a, b, 'Shop.sell'), cross(others, b, a, 'Shop.buy')];
-      const deadlocks = await eventually(async () => {
-        const found = others.waitGraph(await Promise.all([a, b].map((each) => others.inspect(each))));
-        return found.length > 0 && found;
-      });
-      expect(deadlocks).toMatchObject([{ endsIn: expect.any(Number), advice: expect.stringContaining('multiLock') }]);
-      const [{ keys, members }] = deadlocks as Exclude<typeof deadlocks, false> as [ReturnType<Locks['waitGraph']>[0]];
-      expect(new Set(keys)).toEqual(new Set([a, b]));
-      expect(new Set(members.map(({ app, label, holds, waitsFor }) => [app, label, holds[0], waitsFor].join(' ')))).toEqual(
-        new Set([`shop Shop.sell ${a} ${b}`, `other Shop.buy ${b} ${a}`]),
-      );
-      await others.forceRelease(a, { reason: 'deadlock', grace: 0 });
-      await Promise.all(calls);
     });
   });
 }

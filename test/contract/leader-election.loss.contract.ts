@@ -1,20 +1,16 @@
+import { passTime } from '../support/virtual-time.js';
 import { LockLostError, type Locks, type Term } from 'nestjs-distributed-lock/core';
 import { eventually } from '../support/eventually.js';
+import { pause, standStill } from '../support/time.js';
 import { candidate, elected, untilToldToEnd } from './candidates.js';
 import { gate } from './gate.js';
-import { locksOpener, type MakeStore } from './open-locks.js';
-import { rejection } from './rejection.js';
-import { pause, standStill } from '../support/time.js';
+import { long, type Setting } from './setting.js';
 
-const terms = { keyTimeout: 60_000, retryInterval: 60_000 };
-
-export function leaderLossContract(makeStore: MakeStore): void {
+export function leaderLossContract({ open, newKey, takeAway, lose }: Setting): void {
   describe('a term', () => {
-    const { open, newKey } = locksOpener(makeStore);
     const warn = jest.fn();
     let name: string;
     let locks: Locks;
-
     beforeEach(() => {
       warn.mockClear();
       name = newKey();
@@ -22,16 +18,8 @@ export function leaderLossContract(makeStore: MakeStore): void {
     });
 
     const warned = () => warn.mock.calls.flat().filter((message: string) => message.includes('failed when the term had ended'));
-    /** The key is no longer its own, and it does not know yet. */
-    const takeAway = ({ key, owner }: Term) => open().store.mutex.release({ key, owner, keepFor: 0 });
-    /** Resolves to what the term is told. */
-    const lose = async (term: Term) => {
-      await takeAway(term);
-      return rejection(term.renew());
-    };
-
-    it('that is lost is told at once, before its work ends; then the candidate stands again (G3)', async () => {
-      const election = locks.leaderElection(name, terms);
+    it('that is lost ends at once, before its work does; then the candidate stands again (G3)', async () => {
+      const election = locks.leaderElection(name, long);
       const told: string[] = [];
       election.on('elected', ({ fencingToken }) => told.push(`elected ${fencingToken}`));
       election.on('revoked', ({ fencingToken }) => told.push(`revoked ${fencingToken} ${election.isLeader()}`));
@@ -48,8 +36,8 @@ export function leaderLossContract(makeStore: MakeStore): void {
       expect(election.isLeader()).toBe(false);
       expect(() => first.assertHeld()).toThrow(LockLostError);
       expect(told).toEqual([`elected ${first.fencingToken}`, `revoked ${first.fencingToken} false`]);
-      // Another one may lead meanwhile; here nobody does, and the work of the first term still runs.
-      await pause(50);
+      // Another candidate may lead meanwhile; here there is none, and the work of the first term still runs.
+      await passTime(50);
       expect(seen).toHaveLength(1);
       end.open();
       await running;
@@ -73,7 +61,7 @@ export function leaderLossContract(makeStore: MakeStore): void {
       const [, take, , end, warnings] = row;
       let calls = 0;
       const told: unknown[] = [];
-      const running = locks.leaderElection(name, terms).run(async (term) => {
+      const running = locks.leaderElection(name, long).run(async (term) => {
         if (++calls > 1) return;
         told.push(await take(term));
         await end(term);
@@ -84,14 +72,14 @@ export function leaderLossContract(makeStore: MakeStore): void {
       expect(warned()).toHaveLength(warnings);
     });
 
-    it('that ran out while the process stood still is over for whoever asks first, and says so on the next turn (G3)', async () => {
+    it('that ran out while the process stood still is over for the first one that asks, and says so on the next turn (G3)', async () => {
       const election = locks.leaderElection(name, { keyTimeout: 300 });
       const seen: unknown[] = [];
       const running = election.run(async (term) => {
         if (seen.length > 0) return;
         standStill(400);
         seen.push(election.isLeader(), term.remaining());
-        await pause(1);
+        await passTime(1);
         seen.push(term.signal.aborted);
       });
       await running;
@@ -114,7 +102,7 @@ export function leaderLossContract(makeStore: MakeStore): void {
 
     it('that is over its maxHold goes to the next one, and its candidate to the end of the line', async () => {
       const history: string[] = [];
-      const [a, b] = ['a', 'b'].map((id) => candidate(open().leaderElection(name, { ...terms, maxHold: 100 }), history, id));
+      const [a, b] = ['a', 'b'].map((id) => candidate(open().leaderElection(name, { ...long, maxHold: 100 }), history, id));
       await eventually(() => history.length >= 6);
       expect(history.slice(0, 6).join('')).toMatch(/^(ab){3}|(ba){3}$/);
       for (const each of [a!, b!]) expect(each.terms[0]!.signal.reason).toBeInstanceOf(LockLostError);
@@ -122,7 +110,7 @@ export function leaderLossContract(makeStore: MakeStore): void {
     });
 
     it('that is given back by its own work is over, though the work goes on', async () => {
-      const election = locks.leaderElection(name, terms);
+      const election = locks.leaderElection(name, long);
       const revoked = jest.fn();
       election.on('revoked', revoked);
       let wentOn = false;
@@ -130,7 +118,7 @@ export function leaderLossContract(makeStore: MakeStore): void {
         expect(await term.release()).toBe(true);
         expect(election.isLeader()).toBe(false);
         expect(revoked).toHaveBeenCalledTimes(1);
-        const next = candidate(open().leaderElection(name, terms));
+        const next = candidate(open().leaderElection(name, long));
         await elected(next);
         await next.election.resign();
         wentOn = true;
@@ -140,7 +128,7 @@ export function leaderLossContract(makeStore: MakeStore): void {
     });
 
     it('that is lost when it is to end stands no more', async () => {
-      const election = locks.leaderElection(name, terms);
+      const election = locks.leaderElection(name, long);
       const end = gate();
       const work = jest.fn(async (term: Term) => {
         await untilToldToEnd(term);

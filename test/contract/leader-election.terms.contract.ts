@@ -1,30 +1,22 @@
+import { passTime } from '../support/virtual-time.js';
 import { currentLease, type LeaderElection, LockConfigError, type Locks, StoreError, type Term } from 'nestjs-distributed-lock/core';
 import { eventually } from '../support/eventually.js';
 import { candidate, elected, waits } from './candidates.js';
-import { locksOpener, type MakeStore, where } from './open-locks.js';
+import { changing, failing, refusal } from './misbehaviour.js';
 import { rejection } from './rejection.js';
-import { outage, refusal } from './store-failures.js';
-import { pause } from '../support/time.js';
+import { long, type Setting } from './setting.js';
 
-const terms = { keyTimeout: 60_000, retryInterval: 60_000 };
-
-export function leaderTermsContract(makeStore: MakeStore): void {
+export function leaderTermsContract({ open, newKey, driver, isFree: isKeyFree, where }: Setting): void {
   describe('a leader', () => {
-    const { open, newKey, driver } = locksOpener(makeStore);
     let name: string;
     let locks: Locks;
     let election: LeaderElection;
-
     beforeEach(() => {
       name = newKey();
       locks = open();
-      election = locks.leaderElection(name, terms);
+      election = locks.leaderElection(name, long);
     });
-
-    const isFree = async () => {
-      const lease = await open().tryAcquire(`${name}-leader`, { reentrant: false });
-      return lease !== null && (await lease.release());
-    };
+    const isFree = () => isKeyFree(`${name}-leader`);
 
     it('does its work once it is elected, and gives the term back before it says what came of it', async () => {
       expect(election.isLeader()).toBe(false);
@@ -41,7 +33,7 @@ export function leaderTermsContract(makeStore: MakeStore): void {
     });
 
     it.each([
-      ['later', () => pause(1).then(() => Promise.reject(new Error('its own')))],
+      ['later', () => passTime(1).then(() => Promise.reject(new Error('its own')))],
       [
         'at once',
         () => {
@@ -56,19 +48,19 @@ export function leaderTermsContract(makeStore: MakeStore): void {
       expect(await isFree()).toBe(true);
     });
 
-    where(makeStore, 'wakeUps', () => {
+    where('wakeUps', () => {
       it.each([
         ['again and again', 50, async (requests: () => number) => void (await eventually(() => requests() > 10))],
-        ['no more', 60_000, async (requests: () => number) => (await pause(1_000), expect(requests()).toBeLessThanOrEqual(3))],
+        ['no more', 60_000, async (requests: () => number) => (await passTime(1_000), expect(requests()).toBeLessThanOrEqual(3))],
       ])(
         'is looked after by its standbys every two retryIntervals: %s within a second where that is %d ms',
         async (_how, retryInterval, watch) => {
           const leader = candidate(election);
           await elected(leader);
           let requests = 0;
-          const others = open({ misbehaving: (real) => ({ acquire: (request) => (requests++, real.acquire(request)) }) });
+          const others = open({ misbehaving: changing('acquire', (send) => (requests++, send())) });
           const waiting = waits(others);
-          const standby = candidate(others.leaderElection(name, { ...terms, retryInterval }));
+          const standby = candidate(others.leaderElection(name, { ...long, retryInterval }));
           await waiting;
           await watch(() => requests);
           await Promise.all([standby, leader].map(({ election: each }) => each.resign()));
@@ -111,7 +103,7 @@ export function leaderTermsContract(makeStore: MakeStore): void {
       const standbys = [];
       for (const [id, of] of Object.entries({ b: locks, c: open(), d: locks, e: open() })) {
         const placed = waits(of);
-        standbys.push(candidate(of.leaderElection(name, terms), history, id));
+        standbys.push(candidate(of.leaderElection(name, long), history, id));
         await placed;
       }
       for (const each of [first, ...standbys]) {
@@ -137,11 +129,11 @@ export function leaderTermsContract(makeStore: MakeStore): void {
     });
 
     it('is not known where the store does not answer, which is an error', async () => {
-      const deaf = open({ misbehaving: () => ({ check: () => Promise.reject(outage()) }) });
+      const deaf = open({ misbehaving: failing('check') });
       expect(await rejection(deaf.leaderElection(name).leader())).toBeInstanceOf(StoreError);
     });
 
-    it('tells those who listen: elected before its work, revoked when it is over', async () => {
+    it('has its listeners called: for elected before its work, for revoked when it is over', async () => {
       const told: string[] = [];
       let term: Term | undefined;
       const stop = election.on('elected', (of) => {
@@ -156,28 +148,17 @@ export function leaderTermsContract(makeStore: MakeStore): void {
     });
 
     it('is one that its store lets in: a refusal ends the candidate at once, an outage does not', async () => {
-      const refused = open({ misbehaving: () => ({ acquire: () => Promise.reject(refusal()) }) });
+      const refused = open({ misbehaving: failing('acquire', Infinity, refusal) });
       expect(await rejection(refused.leaderElection(name).run(() => 'led'))).toMatchObject({ name: 'StoreError', transient: false });
-      let failures = 0;
-      const shaky = open({
-        misbehaving: (real) => ({ acquire: (request) => (++failures <= 5 ? Promise.reject(outage()) : real.acquire(request)) }),
-        defaults: { retryInterval: 20, retryCount: 1, waitTimeout: 0 },
-      });
+      const shaky = open({ misbehaving: failing('acquire', 5), defaults: { retryInterval: 20, retryCount: 1, waitTimeout: 0 } });
       const work = jest.fn();
       await shaky.leaderElection(name).run(work);
       expect(work).toHaveBeenCalledTimes(1);
     });
 
     it('is not made of wrong options', async () => {
-      for (const wrong of [
-        { keyTimeout: 0 },
-        { keyTimeout: 9 },
-        { retryInterval: -1 },
-        { maxHold: 1.5 },
-        { fair: true },
-        { waitTimeout: 1 },
-        null,
-      ]) {
+      const wrongOptions = [{ keyTimeout: 9 }, { retryInterval: -1 }, { maxHold: 1.5 }, { fair: true }, { waitTimeout: 1 }, null];
+      for (const wrong of wrongOptions) {
         expect(() => locks.leaderElection(name, wrong as object)).toThrow(LockConfigError);
       }
       for (const wrong of ['', 'a\n', 'x'.repeat(506), 7]) expect(() => locks.leaderElection(wrong as string)).toThrow(LockConfigError);
@@ -195,7 +176,7 @@ export function leaderTermsContract(makeStore: MakeStore): void {
       const term = await elected(standby);
       expect(term.remaining()).toBeGreaterThan(20_000);
       expect(term.remaining()).toBeLessThanOrEqual(30_000);
-      await pause(20);
+      await passTime(20);
       expect(term.signal.aborted).toBe(false);
       await standby.election.resign();
       expect(await isFree()).toBe(true);

@@ -1,34 +1,28 @@
+import { passTime } from '../support/virtual-time.js';
 import { currentLease, type Lease, LockLostError, type Locks, LockTimeoutError, StoreError } from 'nestjs-distributed-lock/core';
 import { eventually } from '../support/eventually.js';
 import { gate } from './gate.js';
-import { locksOpener, type MakeStore } from './open-locks.js';
+import { failing } from './misbehaviour.js';
 import { rejection } from './rejection.js';
-import { renewalBy, renewing } from './renewing.js';
-import { outage } from './store-failures.js';
-import { pause } from '../support/time.js';
+import { long, type Setting } from './setting.js';
 
-const long = { keyTimeout: 60_000, retryInterval: 60_000 };
-
-export function multiLeaseContract(makeStore: MakeStore): void {
-  const { open, newKey } = locksOpener(makeStore);
+export function multiLeaseContract({ open, newKey, driver, isFree, takeAway, lose }: Setting): void {
   let locks: Locks;
   let [a, b]: [string, string] = ['', ''];
-
   beforeEach(() => {
     locks = open({ defaults: long });
     const prefix = newKey();
     [a, b] = [`${prefix}:a`, `${prefix}:b`];
   });
 
-  const isFree = async (key: string) => {
-    const lease = await open().tryAcquire(key, { reentrant: false });
-    return lease !== null && (await lease.release());
-  };
-  const takeAway = ({ key, owner }: Lease) => open().store.mutex.release({ key, owner, keepFor: 0 });
-  const lose = async (lease: Lease) => {
-    await takeAway(lease);
-    expect(await rejection(lease.renew())).toBeInstanceOf(LockLostError);
-  };
+  const whenFree = () => eventually(async () => (await isFree(a)) && (await isFree(b)));
+  /** Resolves when these locks have lost the first key, which the store forgets. */
+  async function loseFirst(of: Locks): Promise<void> {
+    const lost = new Promise((resolve) => of.on('lost', resolve));
+    const { holder } = await driver().check({ key: a, owner: 'nobody' });
+    await takeAway({ key: a, owner: holder! });
+    await lost;
+  }
 
   describe('the lease of several keys', () => {
     it('is all of them', async () => {
@@ -56,7 +50,7 @@ export function multiLeaseContract(makeStore: MakeStore): void {
       const lease = await locks.multiLock([a, b]).acquire();
       const aborted = jest.fn();
       lease.signal.addEventListener('abort', aborted);
-      await lose(lease.leases[which]!);
+      expect(await lose(lease.leases[which]!)).toBeInstanceOf(LockLostError);
       expect(aborted).toHaveBeenCalledTimes(1);
       expect(lease.signal.reason).toBeInstanceOf(LockLostError);
       expect(lease.remaining()).toBe(0);
@@ -65,12 +59,12 @@ export function multiLeaseContract(makeStore: MakeStore): void {
       // The other one is given back all the same.
       expect(await lease.release()).toBe(false);
       expect(await lease.release()).toBe(false);
-      await eventually(async () => (await isFree(a)) && (await isFree(b)));
+      await whenFree();
     });
 
     it('is as long as the shortest of them', async () => {
       const lease = await locks.multiLock([a, b]).acquire({ keyTimeout: 30_000 });
-      await pause(20);
+      await passTime(20);
       await lease.leases[1]!.renew();
       // Each is a moment later than the one before.
       const [longer, shortest, whole] = [lease.leases[1]!.remaining(), lease.leases[0]!.remaining(), lease.remaining()];
@@ -80,7 +74,7 @@ export function multiLeaseContract(makeStore: MakeStore): void {
     });
 
     it('is renewed as a whole: one store without an answer is no loss', async () => {
-      const shaky = open({ misbehaving: () => ({ renew: renewing(() => Promise.reject(outage())) }) });
+      const shaky = open({ misbehaving: failing('renew') });
       const lease = await locks.multiLock([a, shaky.mutex(b)]).acquire();
       expect(await rejection(lease.renew())).toBeInstanceOf(StoreError);
       lease.assertHeld();
@@ -89,10 +83,7 @@ export function multiLeaseContract(makeStore: MakeStore): void {
     });
 
     it('is given back whole, though a store gives no answer', async () => {
-      let failures = 1;
-      const shaky = open({
-        misbehaving: (real) => ({ release: (request) => (failures-- > 0 ? Promise.reject(outage()) : real.release(request)) }),
-      });
+      const shaky = open({ misbehaving: failing('release', 1) });
       const lease = await locks.multiLock([shaky.mutex(a), b]).acquire();
       expect(await lease.release()).toBe(true);
       expect(await isFree(b)).toBe(true);
@@ -140,26 +131,23 @@ export function multiLeaseContract(makeStore: MakeStore): void {
       expect(await isFree(a)).toBe(true);
     });
 
-    it('no body starts unless all are held: what was lost in the wait for another is taken again (G1)', async () => {
-      const holder = await open().acquire(b, long);
-      const told: string[] = [];
-      locks.on('acquired', ({ key }) => told.push(key));
-      const running = locks.multiLock([a, b]).using(
-        (lease) => {
+    it('no body starts unless all are held: what was lost in the wait for another is taken again, also with a minHold (G1)', async () => {
+      for (const minHold of [0, 60_000]) {
+        const holder = await open().acquire(b, long);
+        const taken: string[] = [];
+        const forget = locks.on('acquired', ({ key }) => taken.push(key));
+        const work = (lease: Lease & { leases: readonly Lease[] }) => {
           lease.assertHeld();
           return lease.leases.map(({ key }) => key);
-        },
-        { waitTimeout: Infinity, keyTimeout: 300 },
-      );
-      await eventually(() => told.length === 1);
-      // The store forgets the first one: its renewal finds out.
-      const lost = new Promise((resolve) => locks.on('lost', resolve));
-      const { holder: owner } = await open().store.mutex.check({ key: a, owner: 'nobody' });
-      await takeAway({ key: a, owner } as Lease);
-      await lost;
-      await holder.release();
-      expect(await running).toEqual([a, b]);
-      expect(told).toEqual([a, b, a, b]);
+        };
+        const running = locks.multiLock([a, b]).using(work, { waitTimeout: Infinity, keyTimeout: 300, minHold });
+        await eventually(() => taken.length === 1);
+        await loseFirst(locks);
+        await holder.release();
+        expect(await running).toEqual([a, b]);
+        expect(taken).toEqual([a, b, a, b]);
+        forget();
+      }
     });
 
     it('no body starts when its patience ends and one of them is lost (G1)', async () => {
@@ -171,12 +159,10 @@ export function multiLeaseContract(makeStore: MakeStore): void {
         defaults: long,
       });
       const body = jest.fn();
-      const acquired = new Promise<{ owner: string }>((resolve) => late.on('acquired', resolve));
+      const acquired = new Promise((resolve) => late.on('acquired', resolve));
       const running = rejection(late.multiLock([a, b]).using(body, { waitTimeout: 0, keyTimeout: 300 }));
-      const { owner } = await acquired;
-      const lost = new Promise((resolve) => late.on('lost', resolve));
-      await takeAway({ key: a, owner } as Lease);
-      await lost;
+      await acquired;
+      await loseFirst(late);
       slow.open();
       expect(await running).toBeInstanceOf(LockLostError);
       expect(body).not.toHaveBeenCalled();
@@ -192,52 +178,33 @@ export function multiLeaseContract(makeStore: MakeStore): void {
       await holder.release();
       await (await locks.multiLock([a, b]).acquire({ minHold: 30_000, keyTimeout: 1_000 })).release();
       for (const key of [a, b]) {
-        const { state, remaining } = await open().store.mutex.check({ key, owner: 'nobody' });
+        const { state, remaining } = await driver().check({ key, owner: 'nobody' });
         expect(state).toBe('taken');
         expect(remaining).toBeGreaterThan(20_000);
       }
     });
 
     it('by minHold keeps none where one of them cannot be kept: they are taken anew, or given back', async () => {
-      let failures = 2;
-      const shaky = open({
-        misbehaving: (real) => ({ renew: renewing((request) => (failures-- > 0 ? Promise.reject(outage()) : renewalBy(real, request))) }),
-      });
+      const shaky = open({ misbehaving: failing('renew', 2) });
       const lock = locks.multiLock([a, shaky.mutex(b)]);
       const minHold = 60_000;
       expect(await rejection(lock.acquire({ minHold, keyTimeout: 10_000, waitTimeout: 0 }))).toBeInstanceOf(StoreError);
-      await eventually(async () => (await isFree(a)) && (await isFree(b)));
+      await whenFree();
       const lease = await lock.acquire({ minHold, keyTimeout: 10_000, waitTimeout: 5_000 });
-      expect(failures).toBeLessThan(0);
       lease.assertHeld();
-    });
-
-    it('by minHold counts for what was lost in the wait for another, and is taken again', async () => {
-      const holder = await open().acquire(b, long);
-      const told: string[] = [];
-      locks.on('acquired', ({ key }) => told.push(key));
-      const waiting = locks.multiLock([a, b]).acquire({ waitTimeout: Infinity, keyTimeout: 300, minHold: 60_000 });
-      await eventually(() => told.length === 1);
-      const lost = new Promise((resolve) => locks.on('lost', resolve));
-      const { holder: owner } = await open().store.mutex.check({ key: a, owner: 'nobody' });
-      await takeAway({ key: a, owner } as Lease);
-      await lost;
-      await holder.release();
-      (await waiting).assertHeld();
-      expect(told).toEqual([a, b, a, b]);
     });
 
     it('by maxHold counts from when all are held, and ends them together', async () => {
       const holder = await open().acquire(b, long);
       const waiting = locks.multiLock([a, b]).acquire({ maxHold: 300, waitTimeout: Infinity, keyTimeout: 200 });
-      await pause(400);
+      await passTime(400);
       const start = performance.now();
       await holder.release();
       const lease = await waiting;
       await eventually(() => lease.signal.aborted);
       expect(performance.now() - start).toBeGreaterThan(299);
       expect(lease.signal.reason).toBeInstanceOf(LockLostError);
-      await eventually(async () => (await isFree(a)) && (await isFree(b)));
+      await whenFree();
     });
   });
 }

@@ -1,43 +1,35 @@
-import { LockTimeoutError, type Locks, StoreError } from 'nestjs-distributed-lock/core';
+import '../support/virtual-time.js';
+import { type Locks, LockTimeoutError, StoreError } from 'nestjs-distributed-lock/core';
 import { memoryStore } from 'nestjs-distributed-lock/memory';
 import { eventually } from '../support/eventually.js';
-import { locksOpener, type MakeStore } from './open-locks.js';
-import { rejection } from './rejection.js';
+import { failing, refusal } from './misbehaviour.js';
+import { rejection, timed } from './rejection.js';
+import { long, type Setting, setting } from './setting.js';
 import { SharedCounter } from './shared-counter.js';
-import { refusal } from './store-failures.js';
 
-const long = { keyTimeout: 60_000, retryInterval: 60_000 };
-
-export function multiLockTiesContract(makeStore: MakeStore): void {
+export function multiLockTiesContract({ open, newKey, isFree: isFreeHere }: Setting): void {
   describe('one key at two stores, which no order of names can tell apart,', () => {
-    const { open, newKey } = locksOpener(makeStore);
     const another = memoryStore();
-    const { open: openOther } = locksOpener(() => another);
+    const { open: openOther, isFree: isFreeThere } = setting(() => another);
     let key: string;
     let [here, there]: Locks[] = [];
-
     beforeEach(() => {
       key = newKey();
       [here, there] = [open({ defaults: long }), openOther({ defaults: long })];
     });
-
     const both = (first = here!, second = there!) => first.multiLock([first.mutex(key), second.mutex(key)]);
-    const isFree = async (locks: Locks) => {
-      const lease = await locks.tryAcquire(key);
-      return lease !== null && (await lease.release());
-    };
 
     it('is taken at both, or at none', async () => {
       const lease = await both().acquire();
-      expect([await isFree(open()), await isFree(openOther())]).toEqual([false, false]);
+      expect([await isFreeHere(key), await isFreeThere(key)]).toEqual([false, false]);
       expect(await lease.release()).toBe(true);
       const holder = await openOther().acquire(key, long);
       expect(await both().tryAcquire()).toBeNull();
-      await eventually(() => isFree(open()));
+      await eventually(() => isFreeHere(key));
       await holder.release();
     });
 
-    it('is taken by those who name the stores in either order, and nobody waits for ever', async () => {
+    it('is taken by those who name the stores in either order, and each comes to its end', async () => {
       const counter = new SharedCounter();
       const work = async (index: number) => {
         const [one, two] = [open(), openOther()];
@@ -52,13 +44,13 @@ export function multiLockTiesContract(makeStore: MakeStore): void {
       const elsewhere = which === 0 ? open() : openOther();
       const holder = await elsewhere.acquire(key, long);
       const waiting = both().acquire({ waitTimeout: Infinity });
-      const free = which === 0 ? openOther() : open();
+      const isFree = which === 0 ? isFreeThere : isFreeHere;
       // It gave back what it had, and waits where it was refused: others come and go meanwhile.
       const told: string[] = [];
       here!.on('waiting', () => told.push('here'));
       there!.on('waiting', () => told.push('there'));
       await eventually(() => expect(told.at(-1)).toBe(which === 0 ? 'here' : 'there'));
-      await eventually(() => isFree(free));
+      await eventually(() => isFree(key));
       await holder.release();
       const lease = await waiting;
       lease.assertHeld();
@@ -67,11 +59,11 @@ export function multiLockTiesContract(makeStore: MakeStore): void {
 
     it('is asked for no longer than patience lasts', async () => {
       const holder = await openOther().acquire(key, long);
-      const start = performance.now();
-      expect(await rejection(both().acquire({ waitTimeout: 300, retryInterval: 20 }))).toBeInstanceOf(LockTimeoutError);
-      expect(performance.now() - start).toBeGreaterThanOrEqual(290);
-      expect(performance.now() - start).toBeLessThan(2_000);
-      await eventually(() => isFree(open()));
+      const { result, elapsed } = await timed(() => rejection(both().acquire({ waitTimeout: 300, retryInterval: 20 })));
+      expect(result).toBeInstanceOf(LockTimeoutError);
+      expect(elapsed).toBeGreaterThanOrEqual(290);
+      expect(elapsed).toBeLessThan(400);
+      await eventually(() => isFreeHere(key));
       const caller = new AbortController();
       const waiting = rejection(both().acquire({ waitTimeout: Infinity, signal: caller.signal }));
       caller.abort();
@@ -80,11 +72,11 @@ export function multiLockTiesContract(makeStore: MakeStore): void {
     });
 
     it('ends at once where one of them refuses, and nothing is kept', async () => {
-      const refusing = openOther({ misbehaving: () => ({ acquire: () => Promise.reject(refusal()) }) });
+      const refusing = openOther({ misbehaving: failing('acquire', Infinity, refusal) });
       for (const lock of [both(here, refusing), both(refusing, here)]) {
         expect(await rejection(lock.acquire({ waitTimeout: Infinity }))).toBeInstanceOf(StoreError);
       }
-      await eventually(() => isFree(open()));
+      await eventually(() => isFreeHere(key));
     });
 
     it('keeps its other keys while it waits, for those who come before it in the alphabet', async () => {
@@ -92,7 +84,7 @@ export function multiLockTiesContract(makeStore: MakeStore): void {
       const holder = await openOther().acquire(key, long);
       const waiting = here!.multiLock([before, here!.mutex(key), there!.mutex(key)]).acquire({ waitTimeout: Infinity });
       await eventually(async () => {
-        expect(await isFree(open())).toBe(true);
+        expect(await isFreeHere(key)).toBe(true);
         // If this comes first, the other one needs it.
         const lease = await open().tryAcquire(before);
         await lease?.release();

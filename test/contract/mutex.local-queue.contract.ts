@@ -1,34 +1,24 @@
-import { type AcquireOptions, type Lease, type LeaseDriver, type Locks } from 'nestjs-distributed-lock/core';
+import { passTime } from '../support/virtual-time.js';
+import { type AcquireOptions, type Lease, type Locks } from 'nestjs-distributed-lock/core';
 import { eventually } from '../support/eventually.js';
 import { gate } from './gate.js';
-import type { Kind } from './kinds.js';
-import { locksOpener, type MakeStore, type OpenOptions } from './open-locks.js';
+import { changing, counting } from './misbehaviour.js';
+import type { Misbehaviour, OpenOptions } from './open-locks.js';
+import { timed } from './rejection.js';
 import { renewing } from './renewing.js';
-import { pause, SLACK } from '../support/time.js';
+import { patient, type Setting } from './setting.js';
 
 /** How often a key may pass from one caller to the next in a process while another process waits. */
 const TURNS = 32;
-const patient = { keyTimeout: 60_000, waitTimeout: Infinity, retryInterval: 60_000 };
 
 /** What a process does by itself with a key that many of its callers want. */
-export function localQueueContract(makeStore: MakeStore, kind: Kind): void {
+export function localQueueContract({ open, newKey, takeAway, isFree }: Setting): void {
   describe('a process whose callers want one key', () => {
-    const { open, newKey, driver } = locksOpener(makeStore, kind);
     let key: string;
-    let requests: number;
     let locks: Locks;
-
-    const counting = (real: LeaseDriver): Partial<LeaseDriver> => ({
-      acquire: (request) => (requests++, real.acquire(request)),
-      ...(real.extend && { extend: (request) => (requests++, real.extend!(request)) }),
-      release: (request) => (requests++, real.release(request)),
-      leave: (request) => (requests++, real.leave(request)),
-    });
-
     beforeEach(() => {
       key = newKey();
-      requests = 0;
-      locks = open({ misbehaving: counting });
+      locks = open();
     });
 
     const callAll = (count: number, body: (lease: Lease, index: number) => unknown, of = locks) =>
@@ -45,10 +35,13 @@ export function localQueueContract(makeStore: MakeStore, kind: Kind): void {
     }
 
     it('passes it on in the order in which they came, with a request for every 32 of them', async () => {
+      const { misbehaving, ...requests } = counting('acquire', 'release', 'leave');
+      const extending: Misbehaviour = (real) => (real.extend ? { extend: (request) => (requests.asked++, real.extend!(request)) } : {});
       const order: number[] = [];
-      await callAll(640, (_lease, index) => order.push(index));
+      const counted = open({ misbehaving: (real) => ({ ...misbehaving(real), ...extending(real) }) });
+      await callAll(640, (_lease, index) => order.push(index), counted);
       expect(order).toEqual(Array.from({ length: 640 }, (_, index) => index));
-      expect(requests).toBeLessThanOrEqual(2 + 640 / 8);
+      expect(requests.asked).toBeLessThanOrEqual(2 + 640 / 8);
     });
 
     it.each([
@@ -90,7 +83,7 @@ export function localQueueContract(makeStore: MakeStore, kind: Kind): void {
       const history: string[] = [];
       const work = (name: string) => () => {
         history.push(name);
-        return pause(1);
+        return passTime(1);
       };
       await Promise.all([callAll(200, work('a')), callAll(200, work('b'), others)]);
       const runs = [...history.join('').matchAll(/a+|b+/g)].map(([run]) => run.length);
@@ -108,11 +101,10 @@ export function localQueueContract(makeStore: MakeStore, kind: Kind): void {
 
     it('gives a process that waits its turn after 50 ms of slow turns, however many it might take', async () => {
       const slow = open({ localQueue: { handOvers: 1_000, time: 50 } });
-      const others = open();
       const history: string[] = [];
-      const ours = callAll(200, () => (history.push('ours'), pause(5)), slow);
+      const ours = callAll(200, () => (history.push('ours'), passTime(5)), slow);
       await eventually(() => history.length > 2);
-      await others.using(key, () => history.push('theirs'), patient);
+      await open().using(key, () => history.push('theirs'), patient);
       expect(history.indexOf('theirs')).toBeLessThan(150);
       await ours;
     });
@@ -120,41 +112,36 @@ export function localQueueContract(makeStore: MakeStore, kind: Kind): void {
     it('sends the next one to the store when the lease is lost', async () => {
       const holder = await locks.acquire(key, { ...patient, retryInterval: 100 });
       const next = locks.acquire(key, { ...patient, retryInterval: 100 });
-      await driver().release({ key, owner: holder.owner, keepFor: 0 });
+      await takeAway(holder);
       await eventually(() => holder.signal.aborted);
       const lease = await next;
       expect(lease.owner).not.toBe(holder.owner);
       expect(lease.fencingToken).toBeGreaterThan(holder.fencingToken!);
       lease.assertHeld();
-      expect(await holder.release()).toBe(false);
-      expect(await lease.release()).toBe(true);
+      expect([await holder.release(), await lease.release()]).toEqual([false, true]);
     });
 
     it('finds within two retryIntervals that the key of its holder was deleted by hand', async () => {
       const holder = await locks.acquire(key, patient);
-      const next = locks.acquire(key, { ...patient, retryInterval: 200 });
-      const behind = locks.acquire(key, { ...patient, retryInterval: 200 });
-      await driver().release({ key, owner: holder.owner, keepFor: 0 });
-      const start = performance.now();
-      const lease = await next;
-      expect(performance.now() - start).toBeLessThan(2 * 200 + SLACK);
+      const [next, behind] = [0, 1].map(() => locks.acquire(key, { ...patient, retryInterval: 200 }));
+      await takeAway(holder);
+      const { result: lease, elapsed } = await timed(() => next!);
+      expect(elapsed).toBeLessThanOrEqual(2 * 200 + 50);
       expect(holder.remaining()).toBe(0);
       await lease.release();
-      await (await behind).release();
+      await (await behind!).release();
     });
 
     it('does not pass on a lease that is near its end, but gets a new one', async () => {
       let isSlow = false;
-      const slow = open({
-        misbehaving: (real) => ({
-          async acquire(request) {
-            const reply = await real.acquire(request);
-            if (!isSlow || !reply.granted) return reply;
-            isSlow = false;
-            return pause(1_200, reply);
-          },
-        }),
+      const misbehaving = changing('acquire', async (send) => {
+        const reply: { granted: boolean } = await send();
+        if (!isSlow || !reply.granted) return reply;
+        isSlow = false;
+        await passTime(1_200);
+        return reply;
       });
+      const slow = open({ misbehaving });
       const options = { ...patient, keyTimeout: 2_000 };
       const holder = await slow.acquire(key, options);
       const [next, afterNext] = [slow.acquire(key, options), slow.acquire(key, options)];
@@ -175,9 +162,8 @@ export function localQueueContract(makeStore: MakeStore, kind: Kind): void {
       expect((await next).owner).not.toBe(holder.owner);
     });
 
-    it('tells whom a lease was passed on to what the renewal under way comes back with', async () => {
-      const asked = gate();
-      const answer = gate();
+    it('says to the one that a lease was passed on to what the renewal under way comes back with', async () => {
+      const [asked, answer] = [gate(), gate()];
       let renewals = 0;
       const { holder, next } = await two({ keyTimeout: 3_000 }, () => ({
         renew: renewing(async () => {
@@ -196,33 +182,26 @@ export function localQueueContract(makeStore: MakeStore, kind: Kind): void {
     });
 
     it.each(['stopWaiting', 'close'] as const)(
-      'calls off 500 who wait, behind a holder of its own and of another process, by %s',
+      'calls off 500 who wait, for a holder of its own and of another process, by %s',
       async (how) => {
-        const body = gate();
-        const started = gate();
-        const holding = locks.using(
-          key,
-          () => {
-            started.open();
-            return body.passed;
-          },
-          { ...patient, onLost: 'ignore' },
-        );
+        const [body, started] = [gate(), gate()];
+        const work = () => (started.open(), body.passed);
+        const holding = locks.using(key, work, { ...patient, onLost: 'ignore' });
         await started.passed;
         const other = newKey();
         const stranger = await open().acquire(other, patient);
         const callers = Array.from({ length: 500 }, (_, index) =>
           locks.acquire(index % 2 ? key : other, { ...patient, fair: index % 10 === 0 }).catch((error: unknown) => error),
         );
-        await pause(50);
-        const start = performance.now();
+        await passTime(50);
         const ended = locks[how]();
-        for (const error of await Promise.all(callers)) expect(error).toMatchObject({ code: 'LOCK_ABORTED', reason: 'shutdown' });
-        expect(performance.now() - start).toBeLessThan(SLACK);
+        const { result: errors, elapsed } = await timed(() => Promise.all(callers));
+        for (const error of errors) expect(error).toMatchObject({ code: 'LOCK_ABORTED', reason: 'shutdown' });
+        expect(elapsed).toBeLessThan(100);
         body.open();
         await Promise.all([holding, ended]);
         await stranger.release();
-        for (const free of [key, other]) await eventually(async () => await (await open().tryAcquire(free))!.release());
+        for (const free of [key, other]) await eventually(() => isFree(free));
       },
     );
   });

@@ -1,28 +1,19 @@
+import { passTime } from '../support/virtual-time.js';
 import { currentLease, type Lease, LockAbortedError, LockLostError, LockTimeoutError, type Locks } from 'nestjs-distributed-lock/core';
 import { eventually } from '../support/eventually.js';
 import { gate } from './gate.js';
-import type { Kind } from './kinds.js';
-import { locksOpener, type MakeStore } from './open-locks.js';
+import { held, silent } from './misbehaviour.js';
 import { rejection } from './rejection.js';
-import { renewing } from './renewing.js';
-import { pause } from '../support/time.js';
+import { long, type Setting } from './setting.js';
 
-export function reentrancyContract(makeStore: MakeStore, kind: Kind): void {
+export function reentrancyContract({ open, newKey, isFree, takeAway, lose }: Setting): void {
   describe('a call chain that holds a key', () => {
-    const { open, newKey, driver } = locksOpener(makeStore, kind);
     let key: string;
     let locks: Locks;
-
     beforeEach(() => {
       key = newKey();
       locks = open();
     });
-
-    const isTaken = async () => {
-      const lease = await open().tryAcquire(key, { reentrant: false });
-      await lease?.release();
-      return lease === null;
-    };
 
     it('takes it again, however deep, and gives it back with the outermost call', async () => {
       const owners: string[] = [];
@@ -31,16 +22,16 @@ export function reentrancyContract(makeStore: MakeStore, kind: Kind): void {
           key,
           async (lease) => {
             owners.push(lease.owner);
-            await pause(1);
+            await passTime(1);
             if (depth > 1) await nest(depth - 1);
-            expect(await isTaken()).toBe(true);
+            expect(await isFree(key)).toBe(false);
           },
           { waitTimeout: 0 },
         );
       await nest(5);
       expect(owners).toHaveLength(5);
       expect(new Set(owners).size).toBe(1);
-      expect(await isTaken()).toBe(false);
+      expect(await isFree(key)).toBe(true);
     });
 
     it('takes it again through other keys in between', async () => {
@@ -56,9 +47,9 @@ export function reentrancyContract(makeStore: MakeStore, kind: Kind): void {
         return inner;
       });
       bare.assertHeld();
-      expect(await isTaken()).toBe(true);
+      expect(await isFree(key)).toBe(false);
       expect(await bare.release()).toBe(true);
-      expect(await isTaken()).toBe(false);
+      expect(await isFree(key)).toBe(true);
     });
 
     it('is not opened by a bare acquire: elsewhere a second one waits like a stranger', async () => {
@@ -84,7 +75,7 @@ export function reentrancyContract(makeStore: MakeStore, kind: Kind): void {
           key,
           async () => {
             seen.push(`${name} in`);
-            await pause(20);
+            await passTime(20);
             seen.push(`${name} out`);
           },
           { waitTimeout: Infinity, retryInterval: 10 },
@@ -110,11 +101,11 @@ export function reentrancyContract(makeStore: MakeStore, kind: Kind): void {
       const { child } = await locks.using(key, () => ({ child: locks.using(key, (lease) => end.passed.then(() => lease.assertHeld())) }), {
         keyTimeout: 600,
       });
-      await pause(800);
-      expect(await isTaken()).toBe(true);
+      await passTime(800);
+      expect(await isFree(key)).toBe(false);
       end.open();
       await child;
-      await eventually(async () => !(await isTaken()));
+      await eventually(() => isFree(key));
     });
 
     it('has ended for a child that begins after the parent’s release: it takes its own', async () => {
@@ -132,23 +123,18 @@ export function reentrancyContract(makeStore: MakeStore, kind: Kind): void {
     });
 
     it('has ended while the parent’s release is under way', async () => {
-      const released = gate();
-      const slow = open({ misbehaving: (real) => ({ release: (request) => released.passed.then(() => real.release(request)) }) });
-      const parent = slow.using(key, (lease) => {
-        setTimeout(() => void child().finally(() => released.open()), 20);
-        return lease.owner;
-      });
-      let outcome: unknown;
-      const child = async () => (outcome = await rejection(slow.using(key, () => 'ran', { waitTimeout: 0 })));
-      await parent;
-      expect(outcome).toBeInstanceOf(LockTimeoutError);
+      const { sent, answer, misbehaving } = held('release', 'requests');
+      const slow = open({ misbehaving });
+      const again = () => rejection(slow.using(key, () => 'ran', { waitTimeout: 0 })).finally(answer);
+      const { child } = await slow.using(key, () => ({ child: sent.then(again) }));
+      expect(await child).toBeInstanceOf(LockTimeoutError);
     });
 
     it('cannot take a lost lease again', async () => {
       const lostInside = locks.using(
         key,
         async ({ owner }) => {
-          await driver().release({ key, owner, keepFor: 0 });
+          await takeAway({ key, owner });
           await rejection(currentLease()!.renew());
           for (const again of [locks.using(key, () => 'ran'), locks.acquire(key), locks.tryAcquire(key)]) {
             expect(await rejection(again)).toBeInstanceOf(LockLostError);
@@ -171,29 +157,25 @@ export function reentrancyContract(makeStore: MakeStore, kind: Kind): void {
     });
 
     it('does not wait for the store when a caller aborts that takes it again for a longer minHold', async () => {
-      const silent = open({ misbehaving: () => ({ renew: renewing(() => new Promise(() => undefined)) }) });
+      const away = open({ misbehaving: silent('renew') });
       const body = jest.fn();
-      await silent.using(
-        key,
-        async (outer) => {
-          const caller = new AbortController();
-          const again = rejection(silent.using(key, body, { minHold: 60_000, signal: caller.signal }));
-          caller.abort();
-          expect(await again).toBeInstanceOf(LockAbortedError);
-          outer.assertHeld();
-        },
-        { keyTimeout: 30_000 },
-      );
+      const work = async (outer: Lease) => {
+        const caller = new AbortController();
+        const again = rejection(away.using(key, body, { minHold: 90_000, signal: caller.signal }));
+        caller.abort();
+        expect(await again).toBeInstanceOf(LockAbortedError);
+        outer.assertHeld();
+      };
+      await away.using(key, work, long);
       expect(body).not.toHaveBeenCalled();
-    }, 5_000);
+    });
 
-    it('tells each call of it that the lease is lost', async () => {
+    it('says to each call of it that the lease is lost', async () => {
       const signals: AbortSignal[] = [];
       const call = locks.using(key, (outer) =>
         locks.using(key, async (inner) => {
           signals.push(outer.signal, inner.signal);
-          await driver().release({ key, owner: inner.owner, keepFor: 0 });
-          await rejection(inner.renew());
+          await lose(inner);
         }),
       );
       expect(await rejection(call)).toBeInstanceOf(LockLostError);
@@ -205,7 +187,7 @@ export function reentrancyContract(makeStore: MakeStore, kind: Kind): void {
       await locks.using(key, async (outer) => {
         expect(currentLease()).toBe(outer);
         await locks.using(newKey(), async (inner) => {
-          await pause(1);
+          await passTime(1);
           expect(currentLease()).toBe(inner);
         });
         expect(currentLease()).toBe(outer);

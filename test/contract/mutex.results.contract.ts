@@ -1,53 +1,52 @@
-import { type Lease, type LockEvents, LockLostError, type Locks } from 'nestjs-distributed-lock/core';
+import '../support/virtual-time.js';
+import {
+  type Lease,
+  type LockError,
+  type LockEvents,
+  LockLostError,
+  type Locks,
+  LockTimeoutError,
+  StoreError,
+} from 'nestjs-distributed-lock/core';
 import { eventually } from '../support/eventually.js';
-import { gate } from './gate.js';
-import type { Kind } from './kinds.js';
-import { locksOpener, type MakeStore, type Misbehaviour } from './open-locks.js';
-import { rejection } from './rejection.js';
-import { renewing } from './renewing.js';
-import { outage, refusal } from './store-failures.js';
 import { firstTurnAfterStandingStill } from '../support/time.js';
+import { failing, fault, held, outage, refusal } from './misbehaviour.js';
+import type { Misbehaviour } from './open-locks.js';
+import { rejection } from './rejection.js';
+import { long, type Setting } from './setting.js';
 
 /** Every release fails, in one way or another. */
 const failingReleases: [string, Misbehaviour][] = [
-  ['gets no answer', () => ({ release: () => Promise.reject(outage()) })],
-  ['is refused', () => ({ release: () => Promise.reject(refusal()) })],
-  ['breaks the driver', () => ({ release: () => Promise.reject(new TypeError('A fault of the driver.')) })],
+  ['gets no answer', failing('release')],
+  ['is refused', failing('release', Infinity, refusal)],
+  ['breaks the driver', failing('release', Infinity, fault)],
   [
     'breaks the driver at once',
     () => ({
       release() {
-        throw new TypeError('A fault of the driver.');
+        throw fault();
       },
     }),
   ],
 ];
+const throwing = (error: Error) => () => {
+  throw error;
+};
 
-export function resultsContract(makeStore: MakeStore, kind: Kind): void {
-  const { open, newKey, driver } = locksOpener(makeStore, kind);
-  /** Takes the key from under its holder. */
-  const lose = ({ key, owner }: Lease) => driver().release({ key, owner, keepFor: 0 });
+export function resultsContract({ open, newKey, isFree, takeAway }: Setting): void {
+  let key: string;
+  beforeEach(() => (key = newKey()));
 
   describe('G10 results and errors of the body come through as they are', () => {
-    const thrown = [new Error('404'), 'a string', undefined, null, { status: 409 }];
-
-    it.each([undefined, null, 0, '', 'text', { id: 1 }, [1, 2]])('the result %p', async (result) => {
-      expect(await open().using(newKey(), () => result)).toBe(result);
-      expect(await open().using(newKey(), async () => result)).toBe(result);
+    it.each([undefined, null, 0, '', { id: 1 }, [1, 2]])('the result %p', async (result) => {
+      expect(await open().using(key, () => result)).toBe(result);
+      expect(await open().using(key, async () => result)).toBe(result);
     });
 
-    it.each(thrown)('the error %p', async (error) => {
-      expect(await rejection(open().using(newKey(), () => Promise.reject(error as Error)))).toBe(error);
-    });
-
-    it('an error that is thrown before the body returns its promise', async () => {
-      const error = new Error('at once');
-      const fail = () => {
-        throw error;
-      };
-      const key = newKey();
-      expect(await rejection(open().using(key, fail))).toBe(error);
-      expect(await open().tryAcquire(key)).not.toBeNull();
+    it.each([new Error('404'), 'a string', undefined, null, { status: 409 }])('the error %p', async (error) => {
+      expect(await rejection(open().using(key, () => Promise.reject(error as Error)))).toBe(error);
+      expect(await rejection(open().using(key, throwing(error as Error)))).toBe(error);
+      expect(await isFree(key)).toBe(true);
     });
 
     it.each(failingReleases)('where the release %s', async (_how, misbehaving) => {
@@ -59,134 +58,125 @@ export function resultsContract(makeStore: MakeStore, kind: Kind): void {
 
     it('a body’s own error where the lease was lost as well', async () => {
       const error = new Error('404');
-      const call = open().using(newKey(), async (lease) => {
-        await lose(lease);
-        throw error;
-      });
-      expect(await rejection(call)).toBe(error);
+      expect(await rejection(open().using(key, (lease) => takeAway(lease).then(throwing(error))))).toBe(error);
     });
 
-    it('a result in the LockLostError, where the lease was lost and the body succeeded', async () => {
+    it('a result in the LockLostError, where the lease was lost and the body succeeded, unless that is to be ignored', async () => {
       const result = { id: 1 };
-      const key = newKey();
-      const call = open().using(key, async (lease) => {
-        await lose(lease);
-        return result;
-      });
-      const error = (await rejection(call)) as LockLostError;
+      const work = (lease: Lease) => takeAway(lease).then(() => result);
+      const error = (await rejection(open().using(key, work))) as LockLostError;
       expect(error).toBeInstanceOf(LockLostError);
       expect(error).toMatchObject({ code: 'LOCK_LOST', key });
       expect(error.result).toBe(result);
       expect(String(error.cause)).toContain('the release found that it belonged to somebody else');
+      expect(await open().using(key, work, { onLost: 'ignore' })).toBe(result);
+      expect(await open({ defaults: { onLost: 'ignore' } }).using(key, work)).toBe(result);
     });
 
-    it.each([
-      [
-        'by the call’s options',
-        (locks: Locks, work: (lease: Lease) => Promise<string>) => locks.using(newKey(), work, { onLost: 'ignore' }),
-      ],
-      ['by default', (_: Locks, work: (lease: Lease) => Promise<string>) => open({ defaults: { onLost: 'ignore' } }).using(newKey(), work)],
-    ])('a result although the lease was lost, where that is to be ignored %s', async (_how, call) => {
-      const result = await call(open(), async (lease) => {
-        await lose(lease);
-        return 'done';
-      });
-      expect(result).toBe('done');
-    });
-
-    it.each(['a result', 'an error'])('%s before the store has answered the release, where a loss is to be ignored', async (what) => {
-      const answer = gate();
-      const locks = open({ misbehaving: (real) => ({ release: (request) => answer.passed.then(() => real.release(request)) }) });
-      const key = newKey();
-      const work = async (): Promise<string> => {
-        if (what === 'an error') throw new Error('404');
-        return 'done';
-      };
-      const outcome = locks.using(key, work, { onLost: 'ignore' }).catch((error: Error) => error.message);
-      expect(await outcome).toBe(what === 'an error' ? '404' : 'done');
-      // Closing waits for the answer.
-      let isClosed = false;
-      const closing = locks.close().then(() => (isClosed = true));
+    it.each(['done', '404'])('%s before the store has answered the release, where a loss is to be ignored', async (what) => {
+      const { answer, misbehaving } = held('release', 'requests');
+      const locks = open({ misbehaving });
+      const work = async () => (what === '404' ? throwing(new Error('404'))() : what);
+      expect(await locks.using(key, work, { onLost: 'ignore' }).catch((error: Error) => error.message)).toBe(what);
+      const isClosed = jest.fn();
+      const closing = locks.close().then(isClosed);
       await new Promise(setImmediate);
-      expect(isClosed).toBe(false);
-      answer.open();
+      expect(isClosed).not.toHaveBeenCalled();
+      answer();
       await closing;
-      expect(await open().tryAcquire(key)).not.toBeNull();
+      expect(await isFree(key)).toBe(true);
+    });
+  });
+
+  describe('what becomes of a call whose patience ends', () => {
+    const body = () => 'body';
+    let locks: Locks;
+    beforeEach(async () => {
+      locks = open({ defaults: { waitTimeout: 0 } });
+      await open().acquire(key, long);
+    });
+
+    it('is an error, or nothing with onTimeout: "skip" of the call or of the Locks', async () => {
+      expect(await rejection(locks.using(key, body))).toBeInstanceOf(LockTimeoutError);
+      expect(await locks.using(key, body, { onTimeout: 'skip' })).toBeUndefined();
+      expect(await open({ defaults: { onTimeout: 'skip', waitTimeout: 0 } }).using(key, body)).toBeUndefined();
+    });
+
+    it('is what a function makes of it, which gets the key and the error', async () => {
+      const instead = jest.fn(async () => 'instead');
+      expect(await locks.using(key, body, { onTimeout: instead })).toBe('instead');
+      const error = expect.any(LockTimeoutError) as LockError;
+      expect(instead).toHaveBeenCalledWith({ key, error, args: [], target: undefined, method: undefined });
+      for (const value of [null, undefined, 5]) expect(await locks.using(key, body, { onTimeout: () => value })).toBe(value);
+      const failure = new Error('No stock.');
+      for (const onTimeout of [throwing(failure), () => Promise.reject(failure)]) {
+        expect(await rejection(locks.using(key, body, { onTimeout }))).toBe(failure);
+      }
+    });
+
+    it('concerns only the lock of that call: a nested one that times out makes the outer one fail', async () => {
+      const outer = locks.using(newKey(), () => locks.using(key, body), { onTimeout: 'skip' });
+      expect(await rejection(outer)).toMatchObject({ name: 'LockTimeoutError', key });
+    });
+
+    it('is null for a tryAcquire, which says nothing of outages and wrong options', async () => {
+      expect(await locks.tryAcquire(key)).toBeNull();
+      expect(await locks.mutex(key).tryAcquire({ keyTimeout: 500 })).toBeNull();
+      const away = open({ misbehaving: failing('acquire') });
+      expect(await rejection(away.tryAcquire(key))).toBeInstanceOf(StoreError);
     });
   });
 
   describe('events', () => {
-    /** Everything that these Locks tell, in order. */
+    /** Every event of these Locks, in order. */
     function listen(locks: Locks) {
-      const told: [keyof LockEvents, Record<string, unknown>][] = [];
+      const events: [keyof LockEvents, Record<string, unknown>][] = [];
       for (const event of ['acquired', 'released', 'timeout', 'lost', 'unknown'] as const) {
-        locks.on(event, (payload) => told.push([event, { ...payload }]));
+        locks.on(event, (payload) => events.push([event, { ...payload }]));
       }
-      return told;
+      return events;
     }
     const time = expect.any(Number) as number;
-    const event = (key: string) => ({ key, kind: expect.any(String) as string, label: undefined });
+    const common = (of: string) => ({ key: of, kind: expect.any(String) as string, label: undefined });
 
-    it('tell who took a key, how long it waited, and how long it held', async () => {
+    it('say who took a key, how long it waited, and how long it held', async () => {
       const locks = open();
-      const told = listen(locks);
-      const key = newKey();
+      const events = listen(locks);
       const { owner, fencingToken } = await locks.using(key, (lease) => lease);
-      expect(told).toEqual([
-        ['acquired', { ...event(key), owner, fencingToken, waited: time, attempts: 1, via: 'free' }],
-        ['released', { ...event(key), owner, fencingToken, held: time, limited: false }],
+      expect(events).toEqual([
+        ['acquired', { ...common(key), owner, fencingToken, waited: time, attempts: 1, via: 'free' }],
+        ['released', { ...common(key), owner, fencingToken, held: time, limited: false }],
       ]);
     });
 
-    it('tell of a loss, once, and not that the key was given back', async () => {
+    it('say of a loss, once, and not that the key was given back', async () => {
       const locks = open();
-      const told = listen(locks);
-      const lease = await locks.acquire(newKey());
-      await lose(lease);
+      const events = listen(locks);
+      const lease = await locks.acquire(key);
+      await takeAway(lease);
       expect(await lease.release()).toBe(false);
-      const { key, owner } = lease;
-      expect(told.slice(1)).toEqual([
-        [
-          'lost',
-          {
-            ...event(key),
-            owner,
-            held: time,
-            reason: 'taken',
-            limited: false,
-            afterRelease: false,
-            error: expect.any(LockLostError) as LockLostError,
-          },
-        ],
-      ]);
+      const error = expect.any(LockLostError) as LockLostError;
+      const loss = { ...common(lease.key), owner: lease.owner, held: time, reason: 'taken', limited: false, afterRelease: false, error };
+      expect(events.slice(1)).toEqual([['lost', loss]]);
     });
 
-    it('tell of each request whose outcome is unknown', async () => {
-      const failing = open({
-        misbehaving: () => ({ renew: renewing(() => Promise.reject(outage())), release: () => Promise.reject(outage()) }),
-        requestTimeout: 50,
-      });
-      const told = listen(failing);
-      const body = async (lease: Lease) => {
-        await eventually(() => told.length >= 2);
-        return lease;
-      };
-      const { key, owner } = await failing.using(newKey(), body, { keyTimeout: 900 });
-      const unknown = (operation: string) => [
-        'unknown',
-        { key, owner, operation, error: expect.objectContaining({ code: 'LOCK_STORE' }) as Error },
-      ];
-      expect(told[1]).toEqual(unknown('renew'));
-      expect(told.at(-1)).toEqual(unknown('release'));
+    it('say of each request that its outcome is unknown', async () => {
+      const shaky = open({ misbehaving: (real) => ({ ...failing('renew')(real), ...failing('release')(real) }), requestTimeout: 50 });
+      const events = listen(shaky);
+      const body = (lease: Lease) => eventually(() => events.length >= 2).then(() => lease);
+      const { key: of, owner } = await shaky.using(key, body, { keyTimeout: 900 });
+      const error = expect.objectContaining({ code: outage().code }) as Error;
+      expect(events[1]).toEqual(['unknown', { key: of, owner, operation: 'renew', error }]);
+      expect(events.at(-1)).toEqual(['unknown', { key: of, owner, operation: 'release', error }]);
     });
 
-    it('tell of an event loop that stood still for more than a third of a keyTimeout', async () => {
+    it('say of an event loop that it stood still for more than a third of a keyTimeout', async () => {
       const locks = open();
       const lags: LockEvents['lag'][] = [];
       locks.on('lag', (event) => lags.push(event));
-      const { key } = await locks.acquire(newKey(), { keyTimeout: 300 });
+      const lease = await locks.acquire(key, { keyTimeout: 300 });
       await firstTurnAfterStandingStill(250);
-      expect(lags).toEqual([{ lag: time, keyTimeout: 300, key }]);
+      expect(lags).toEqual([{ lag: time, keyTimeout: 300, key: lease.key }]);
       expect(lags[0]!.lag).toBeGreaterThan(100);
     });
   });

@@ -50,7 +50,7 @@ export function locksOpener(makeStore: MakeStore, kind: Kind = MUTEX): LocksOpen
   const opened: Locks[] = [];
   afterEach(async () => {
     await Promise.all(opened.splice(0).map((locks) => locks.close()));
-  }, 10_000);
+  });
   const open = ({ misbehaving, requestTimeout, ...options }: OpenOptions = {}): Locks => {
     const real = makeStore();
     const store = misbehaving || requestTimeout ? altered(real, kind, misbehaving, requestTimeout) : real;

@@ -1,7 +1,8 @@
-import type { Lock, Locks, UsingOptions } from 'nestjs-distributed-lock/core';
+import '../support/virtual-time.js';
 import { gate } from './gate.js';
 import type { LocksOpener } from './open-locks.js';
 import { outside } from './outside.js';
+import { patient } from './setting.js';
 
 /** A call that waits, or has got in. */
 export interface Call {
@@ -15,18 +16,8 @@ export class Places {
   /** Who got in, in that order. */
   readonly entered: string[] = [];
 
-  /**
-   * Resolves when the call has its place, or is in. Its work goes on until it is ended.
-   *
-   * @param opener of the kind of lock whose driver the call goes to.
-   */
-  async take(
-    name: string,
-    { open }: LocksOpener,
-    key: string,
-    options: UsingOptions = {},
-    lockOf: (locks: Locks) => Lock = (locks) => locks.mutex(key),
-  ): Promise<Call> {
+  /** Resolves when the call has its place, or is in. Its work goes on until it is ended. */
+  async take(name: string, { open }: LocksOpener, key: string): Promise<Call> {
     const [placed, end] = [gate(), gate()];
     const locks = open({
       misbehaving: (real) => ({ acquire: (request) => real.acquire(request).finally(() => request.queue && placed.open()) }),
@@ -36,7 +27,7 @@ export class Places {
       placed.open();
       return end.passed;
     };
-    const call = outside(() => lockOf(locks).using(work, { keyTimeout: 60_000, waitTimeout: Infinity, retryInterval: 60_000, ...options }));
+    const call = outside(() => locks.using(key, work, patient));
     const ended = call.catch((error: unknown) => error).finally(() => placed.open());
     await placed.passed;
     return { ended, end: () => end.open() };

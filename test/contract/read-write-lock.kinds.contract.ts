@@ -1,5 +1,6 @@
 import { LockConfigError, type Lease, type Lock, type Locks } from 'nestjs-distributed-lock/core';
 import { eventually } from '../support/eventually.js';
+import { SHORT_LEASE } from '../support/time.js';
 import { MUTEX } from './kinds.js';
 import { locksOpener, type MakeStore } from './open-locks.js';
 import { rejection } from './rejection.js';
@@ -45,13 +46,12 @@ export function keyKindsContract(makeStore: MakeStore): void {
         const next = await askedOf(open(), key).acquire({ ...patient, waitTimeout: 0 });
         expect(await next.release()).toBe(true);
       },
-      5_000,
     );
 
     it('is a lost lease for a holder whose key has become another kind', async () => {
       const key = newKey();
       const deaf = open({ misbehaving: () => ({ renew: renewing(async () => 'renewed') }) });
-      const lease = await deaf.mutex(key).acquire({ keyTimeout: 150 });
+      const lease = await deaf.mutex(key).acquire({ keyTimeout: SHORT_LEASE });
       let next: Lease | undefined;
       await eventually(async () => (next = await open().readWriteLock(key).write.acquire({ waitTimeout: 0 })) !== undefined);
       expect(await lease.release()).toBe(false);

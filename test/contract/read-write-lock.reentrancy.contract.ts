@@ -1,3 +1,4 @@
+import '../support/virtual-time.js';
 import { LockConfigError, LockLostError, type Locks, type ReadWriteLock } from 'nestjs-distributed-lock/core';
 import { eventually } from '../support/eventually.js';
 import { gate } from './gate.js';
@@ -6,8 +7,7 @@ import { locksOpener, type MakeStore } from './open-locks.js';
 import { outside } from './outside.js';
 import { Places } from './places.js';
 import { rejection } from './rejection.js';
-
-const patient = { keyTimeout: 60_000, waitTimeout: Infinity, retryInterval: 60_000 };
+import { patient } from './setting.js';
 
 export function readWriteReentrancyContract(makeStore: MakeStore): void {
   const readers = locksOpener(makeStore, sideOf('read'));
@@ -147,22 +147,18 @@ export function readWriteReentrancyContract(makeStore: MakeStore): void {
       ['using', (write: ReadWriteLock['write']) => write.using(() => 'ran', { ...patient, onTimeout: 'skip' })],
       ['acquire with reentrant: false', (write: ReadWriteLock['write']) => write.acquire({ ...patient, reentrant: false })],
       ['a fair acquire', (write: ReadWriteLock['write']) => write.acquire({ ...patient, fair: true })],
-    ])(
-      'is refused the write lock at once, by %s, and reads on',
-      async (_how, ask) => {
-        await lock.read.using((reading) =>
-          locks.using(`${key}:other`, async () => {
-            const error = await rejection(ask(lock.write));
-            expect(error).toBeInstanceOf(LockConfigError);
-            expect(String(error)).toContain(key);
-            expect(String(error)).toMatch(/write lock first/);
-            await reading.renew();
-          }),
-        );
-        expect(await others()).toEqual(['write', 'read']);
-      },
-      5_000,
-    );
+    ])('is refused the write lock at once, by %s, and reads on', async (_how, ask) => {
+      await lock.read.using((reading) =>
+        locks.using(`${key}:other`, async () => {
+          const error = await rejection(ask(lock.write));
+          expect(error).toBeInstanceOf(LockConfigError);
+          expect(String(error)).toContain(key);
+          expect(String(error)).toMatch(/write lock first/);
+          await reading.renew();
+        }),
+      );
+      expect(await others()).toEqual(['write', 'read']);
+    });
 
     it('may write when it has given its read lock back, and write another key', async () => {
       await lock.read.using(

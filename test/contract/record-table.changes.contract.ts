@@ -1,10 +1,9 @@
-import { type RecordTable, TOUCH, VOID } from '../../lib/stores/records/record.table.js';
+import { TOUCH, VOID } from '../../lib/stores/records/record.table.js';
 import { eventually } from '../support/eventually.js';
-import { FREE, HOUR, tableOpener } from './open-tables.js';
+import { FREE, HOUR, type TableOpener } from './open-tables.js';
 
 /** One change: when it is made, its version, its fence. @param sweep deletes the row of a key, as the table does an hour after its end. */
-export function tableChangesContract(makeTable: () => RecordTable, sweep?: (key: string) => Promise<unknown>): void {
-  const setting = tableOpener(makeTable);
+export function tableChangesContract(setting: TableOpener, sweep?: (key: string) => Promise<unknown>): void {
   const { open, exchange, look, time, made, notMade } = setting;
 
   describe('a look', () => {

@@ -1,12 +1,11 @@
 import { type RecordTable, VOID } from '../../lib/stores/records/record.table.js';
-import { FREE, HOUR, tableOpener } from './open-tables.js';
+import { FREE, HOUR, type TableOpener } from './open-tables.js';
 
 const CLIENTS = 6;
 const ROUNDS = 25;
 
 /** Several changes, and several clients at once. */
-export function tableClientsContract(makeTable: () => RecordTable): void {
-  const setting = tableOpener(makeTable);
+export function tableClientsContract(setting: TableOpener): void {
   const { open, newKey, exchange, look, time, made, changeOf } = setting;
 
   describe('an exchange of several changes', () => {

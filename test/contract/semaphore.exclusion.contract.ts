@@ -1,15 +1,14 @@
-import { LockTimeoutError, type Locks } from 'nestjs-distributed-lock/core';
+import { passTime } from '../support/virtual-time.js';
+import { type Locks, LockTimeoutError } from 'nestjs-distributed-lock/core';
 import { eventually } from '../support/eventually.js';
+import { random } from '../support/random.js';
 import { waits } from './candidates.js';
 import { gate } from './gate.js';
 import { semaphoreOf } from './kinds.js';
 import { locksOpener, type MakeStore } from './open-locks.js';
-import { Places, type Call } from './places.js';
+import { type Call, Places } from './places.js';
 import { rejection } from './rejection.js';
-import { pause } from '../support/time.js';
-import { random } from '../support/random.js';
-
-const patient = { keyTimeout: 60_000, waitTimeout: Infinity, retryInterval: 60_000 };
+import { patient } from './setting.js';
 
 /** Counts who is inside, weighed by permits, and the most there ever were. Nobody leaves before so many have been inside at a time. */
 class Room {
@@ -26,7 +25,7 @@ class Room {
     this.most = Math.max(this.most, this.inside);
     if (this.inside >= this.size) this.full.open();
     await this.full.passed;
-    await pause(random() * 2);
+    await passTime(random() * 2);
     this.inside -= permits;
   }
 }
@@ -46,7 +45,7 @@ export function semaphoreExclusionContract(makeStore: MakeStore): void {
       expect(room).toMatchObject({ entries: 2_000, most: 10 });
     });
 
-    it('of callers who take one to five of seven, some of whom give up', async () => {
+    it('of callers who take one to five of seven, and of which some give up', async () => {
       const all = [open(), open()];
       const room = new Room();
       let timeouts = 0;
@@ -73,9 +72,9 @@ export function semaphoreExclusionContract(makeStore: MakeStore): void {
   describe('of those who wait', () => {
     /** Opener of one who takes so many of three. */
     const openers = [1, 2, 3].map((count) => locksOpener(makeStore, semaphoreOf(3, count)));
-    const take = (places: Places, name: string, signal?: AbortSignal) => places.take(name, openers[Number(name[0]) - 1]!, key, { signal });
+    const take = (places: Places, name: string) => places.take(name, openers[Number(name[0]) - 1]!, key);
 
-    it('first come, first served, whoever wants how many', async () => {
+    it('are served as they came, however many each wants', async () => {
       const places = new Places();
       const calls = new Map<string, Call>();
       const holder = await take(places, '3 holder');
@@ -129,7 +128,7 @@ export function semaphoreExclusionContract(makeStore: MakeStore): void {
       expect(await all.tryAcquire()).not.toBeNull();
     });
 
-    it('is refused more at once, which it could wait for for ever, and may take them beside with reentrant: false', async () => {
+    it('is refused more at once, which it could never get, and may take them beside with reentrant: false', async () => {
       const locks = open();
       const [one, two] = [locks.semaphore(key, { permits: 3 }), locks.semaphore(key, { permits: 3, count: 2 })];
       await one.using(async (lease) => {
@@ -140,6 +139,6 @@ export function semaphoreExclusionContract(makeStore: MakeStore): void {
         expect(beside.owner).not.toBe(lease.owner);
         await beside.release();
       });
-    }, 5_000);
+    });
   });
 }

@@ -1,7 +1,7 @@
-import { pause } from '../support/time.js';
+import { staysTrue } from '../support/eventually.js';
 import { random } from '../support/random.js';
 
-/** A counter that nothing guards: whoever increments it while another does so loses an update. It also notices who was inside together. */
+/** A counter that nothing guards: who increments it while another does so loses an update. It also notices who was inside together. */
 export class SharedCounter {
   value = 0;
   overlaps = 0;
@@ -10,8 +10,7 @@ export class SharedCounter {
   async increment(): Promise<void> {
     if (++this.inside > 1) this.overlaps++;
     const seen = this.value;
-    await pause(random() * 2);
+    await staysTrue(() => this.value === seen, Math.ceil(random() * 2)).finally(() => this.inside--);
     this.value = seen + 1;
-    this.inside--;
   }
 }

@@ -64,7 +64,7 @@ class History {
     chain.waits = undefined;
   }
 
-  /** @param isTold whether the processes tell of their callers; else the store knows the chain of each. */
+  /** @param isTold whether the processes report their callers; otherwise the store knows the chain of each. */
   reports(isTold: boolean): KeyReport[] {
     const since = new Date(0);
     const of = (uuid: string) => ({ owner: `app@host:1:${uuid}`, app: 'app', host: 'host', pid: 1, since });
@@ -85,7 +85,7 @@ class History {
     });
   }
 
-  /** By trying: whoever waits for nothing ends, whoever then gets what it waits for ends, and so on. The rest that waits in circles is in a deadlock. */
+  /** By trying: a chain that waits for nothing ends, then each that gets what it waits for, and so on. The rest that waits in circles is in a deadlock. */
   deadlocks(): string[] {
     let holds = this.holds;
     const stuck = new Set(this.chains);
@@ -118,7 +118,7 @@ describe('waitGraph', () => {
       if (named.sort().join('; ') !== expected.join('; '))
         throw new Error(`Seed ${seed}, run ${run}: ${named.join('; ')}, not ${expected.join('; ')}`);
       if (waitGraph(history.reports(false)).length !== expected.length)
-        throw new Error(`Seed ${seed}, run ${run}: otherwise without what is told`);
+        throw new Error(`Seed ${seed}, run ${run}: another result without the callers of the processes`);
       found += expected.length;
     }
     expect(found).toBeGreaterThan(50);

@@ -1,7 +1,7 @@
 import { Locks, type DoctorCheck, type DoctorOptions, type DoctorReport, type LockStore } from 'nestjs-distributed-lock/core';
 
 /** Milliseconds: enough to see a clock that is wrong. */
-export const QUICK = 150;
+export const QUICK = 50;
 
 export interface Examined extends DoctorReport {
   /** @throws if there is none. */
@@ -32,4 +32,20 @@ export async function examined(
   } finally {
     await locks.close();
   }
+}
+
+/** What a test changes at a server is undone when it ends, the last change first. */
+export function useChanges(ask: (statement: string) => Promise<unknown>) {
+  const ends: (() => unknown)[] = [];
+  afterEach(async () => {
+    for (const end of ends.splice(0).reverse()) await end();
+  });
+  return {
+    finally: (end: () => unknown): void => void ends.push(end),
+    /** @param undo one or more statements. */
+    async change(statement: string, undo: string): Promise<void> {
+      ends.push(() => ask(undo));
+      await ask(statement);
+    },
+  };
 }

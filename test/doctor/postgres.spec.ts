@@ -3,69 +3,90 @@ import { postgresSchema, postgresStore, type PostgresStoreOptions } from 'nestjs
 import { startPgbouncer } from '../support/pgbouncer.js';
 import { startPostgres, type PostgresServer } from '../support/postgres-server.js';
 import { eventually } from '../support/eventually.js';
-import { examined, type Examined } from './examined.js';
+import { sharedPostgres } from '../support/shared-server.js';
+import { examined, useChanges, type Examined } from './examined.js';
 
 let server: PostgresServer;
 let admin: pg.Pool;
-const ends: (() => unknown)[] = [];
 beforeAll(async () => {
   server = await startPostgres({ durable: true, config: ['max_wal_senders = 4', 'max_connections = 20'] });
   admin = new pg.Pool({ ...server.connection, max: 1 });
   admin.on('error', () => undefined);
   await admin.query(postgresSchema());
 });
-afterEach(async () => {
-  for (const end of ends.splice(0).reverse()) await end();
-});
 afterAll(async () => {
   await admin.end();
   await server.stop();
 });
+const changes = useChanges((sql) => admin.query(sql));
 
 const look = (options: Partial<PostgresStoreOptions> = {}): Promise<Examined> =>
   examined(postgresStore({ url: server.url, requestTimeout: 5000, ...options }));
-
-/** Undone when the test ends. */
-async function change(statement: string, undo: string): Promise<void> {
-  await admin.query(statement);
-  ends.push(() => admin.query(undo));
-}
+/** What the server answers, changed. */
+const behind = (rewrite: (sql: string, rows: Record<string, unknown>[]) => object[]): Promise<Examined> => {
+  const pool = new pg.Pool(server.connection);
+  changes.finally(() => pool.end());
+  const query = async (sql: string, values: unknown[]) => rewrite(sql, (await pool.query<Record<string, unknown>>(sql, values)).rows);
+  return examined(postgresStore({ query, requestTimeout: 5000 }));
+};
+const outsiderUrl = () => server.url.replace('postgres@', 'outsider@');
+/** A role with all rights that locks need, and no more. */
+const withOutsider = () =>
+  changes.change(
+    'CREATE ROLE outsider LOGIN; GRANT SELECT, INSERT, UPDATE, DELETE ON distributed_lock TO outsider',
+    'DROP OWNED BY outsider; DROP ROLE outsider',
+  );
 
 describe('the doctor of Postgres', () => {
-  it('finds nothing where all is well', async () => {
-    const { notOk, verdict, checks } = await look();
-    expect(notOk).toEqual([]);
-    expect(checks).toHaveLength(16);
-    expect(verdict).toMatchObject({ efficiency: 'yes', correctness: 'yes' });
-  });
+  it('finds nothing where all is well', () =>
+    // A wake-up or an answer that is late on a busy machine is a finding.
+    eventually(async () => {
+      const { notOk, verdict, checks } = await look();
+      expect(notOk).toEqual([]);
+      expect(checks).toHaveLength(16);
+      expect(verdict).toMatchObject({ efficiency: 'yes', correctness: 'yes' });
+    }));
 
-  it('finds commits that do not wait for the disk', async () => {
-    await change('ALTER DATABASE postgres SET synchronous_commit = off', 'ALTER DATABASE postgres RESET synchronous_commit');
-    const { of, verdict } = await look();
-    expect(of('durability')).toMatchObject({
-      state: 'warn',
-      seen: 'fsync on, synchronous_commit off, full_page_writes on',
-      touches: ['G2'],
-    });
-    expect(verdict.text).toBe(
-      'Efficiency: yes. Correctness: only with the fencing token checked at the resource, because a crash of this PostgreSQL server can lose locks that are held (durability).',
-    );
-  });
-
-  it('finds transactions that are read-only', async () => {
-    await change(
+  const token = 'Correctness: only with the fencing token checked at the resource';
+  it.each([
+    [
+      'commits that do not wait for the disk',
+      'ALTER DATABASE postgres SET synchronous_commit = off',
+      'ALTER DATABASE postgres RESET synchronous_commit',
+      { id: 'durability', state: 'warn', seen: 'fsync on, synchronous_commit off, full_page_writes on', touches: ['G2'] },
+      `Efficiency: yes. ${token}, because a crash of this PostgreSQL server can lose locks that are held (durability).`,
+    ],
+    [
+      'transactions that are read-only',
       'ALTER DATABASE postgres SET default_transaction_read_only = on',
       'SET transaction_read_only = off; ALTER DATABASE postgres RESET default_transaction_read_only',
-    );
-    const { of, verdict } = await look();
-    expect(of('writable')).toMatchObject({ state: 'bad', seen: 'read-only' });
-    expect(of('probe')).toMatchObject({ state: 'bad' });
-    expect(verdict.efficiency).toBe('no');
+      { id: 'writable', state: 'bad', seen: 'read-only' },
+      'Efficiency: no, because',
+    ],
+    [
+      'another index',
+      'CREATE INDEX ends_at_index ON distributed_lock (ends_at)',
+      'DROP INDEX ends_at_index',
+      { id: 'indexes', state: 'warn', seen: 'ends_at_index' },
+      'Efficiency: yes. Correctness: yes',
+    ],
+    [
+      'a fencing token of the future',
+      `INSERT INTO distributed_lock VALUES ('order:1', 1, NULL, ${Date.now()}, ${(Date.now() + 3_600_000) * 1000})`,
+      "DELETE FROM distributed_lock WHERE key = 'order:1'",
+      { id: 'fences', state: 'bad', seen: expect.stringContaining('order:1') as string },
+      'Efficiency: no, because',
+    ],
+  ])('finds %s', async (_what, statement, undo, check, verdict) => {
+    await changes.change(statement, undo);
+    const seen = await look();
+    expect(seen.of(check.id)).toMatchObject(check);
+    expect(seen.verdict.text).toContain(verdict);
   });
 
   it('finds an asynchronous replica, a synchronous one, and that it is one', async () => {
     const standby = await server.standby();
-    ends.push(() => standby.stop());
+    changes.finally(() => standby.stop());
     await eventually(async () =>
       expect((await admin.query('SELECT FROM pg_stat_replication WHERE state = $1', ['streaming'])).rowCount).toBe(1),
     );
@@ -78,21 +99,19 @@ describe('the doctor of Postgres', () => {
     const ofStandby = await examined(postgresStore({ url: standby.url, requestTimeout: 5000 }));
     expect(ofStandby.of('writable')).toMatchObject({ state: 'bad', seen: 'a standby' });
     expect(ofStandby.verdict.efficiency).toBe('no');
-    await admin.query('CREATE ROLE outsider LOGIN');
-    await admin.query('GRANT SELECT, INSERT, UPDATE, DELETE ON distributed_lock TO outsider');
-    ends.push(() => admin.query('DROP OWNED BY outsider; DROP ROLE outsider'));
-    const seenByOutsider = await look({ url: server.url.replace('postgres@', 'outsider@') });
+    await withOutsider();
+    const seenByOutsider = await look({ url: outsiderUrl() });
     expect(seenByOutsider.of('replication')).toMatchObject({ state: 'unknown' });
     expect(seenByOutsider.verdict.correctness).toBe('token');
     await admin.query("ALTER SYSTEM SET synchronous_standby_names = '*'");
-    ends.push(async () => {
+    changes.finally(async () => {
       await admin.query('ALTER SYSTEM RESET synchronous_standby_names');
       await admin.query('SELECT pg_reload_conf()');
     });
     await admin.query('SELECT pg_reload_conf()');
     await eventually(async () => expect((await admin.query("SELECT FROM pg_stat_replication WHERE sync_state = 'sync'")).rowCount).toBe(1));
     expect((await look()).of('replication')).toMatchObject({ state: 'ok' });
-    await change('ALTER DATABASE postgres SET synchronous_commit = local', 'ALTER DATABASE postgres RESET synchronous_commit');
+    await changes.change('ALTER DATABASE postgres SET synchronous_commit = local', 'ALTER DATABASE postgres RESET synchronous_commit');
     expect((await look()).of('replication')).toMatchObject({ state: 'warn' });
   });
 
@@ -115,18 +134,14 @@ describe('the doctor of Postgres', () => {
     ['no log', 'ALTER TABLE odd SET UNLOGGED', 'warn', '"odd" is UNLOGGED'],
     ['full pages', 'ALTER TABLE odd RESET (fillfactor)', 'warn', '"odd", fillfactor 100'],
   ])('finds a table with %s', async (_, statement, state, seen) => {
-    await change(postgresSchema({ table: 'odd' }), 'DROP TABLE odd');
+    await changes.change(postgresSchema({ table: 'odd' }), 'DROP TABLE odd');
     await admin.query(statement);
     expect((await look({ table: 'odd' })).of('table')).toMatchObject({ state, seen });
   });
 
-  it('finds other indexes', async () => {
-    await change('CREATE INDEX ends_at_index ON distributed_lock (ends_at)', 'DROP INDEX ends_at_index');
-    expect((await look()).of('indexes')).toMatchObject({ state: 'warn', seen: 'ends_at_index' });
-  });
-
   it('finds a table that is large for its rows', async () => {
-    await change(`${postgresSchema({ table: 'large' })}; ALTER TABLE large ALTER record SET STORAGE EXTERNAL`, 'DROP TABLE large');
+    const large = `${postgresSchema({ table: 'large' })}; ALTER TABLE large ALTER record SET STORAGE EXTERNAL; ALTER TABLE large SET UNLOGGED`;
+    await changes.change(large, 'DROP TABLE large');
     await admin.query("INSERT INTO large SELECT i, 1, repeat('x', 1000000), 0, 0 FROM generate_series(1, 70) i");
     await admin.query('DELETE FROM large');
     await admin.query('ANALYZE large');
@@ -139,19 +154,18 @@ describe('the doctor of Postgres', () => {
     ['UPDATE', 'bad'],
     ['DELETE', 'warn'],
   ])('finds a user without the right to %s', async (right, state) => {
-    await change('CREATE ROLE guest LOGIN', 'DROP OWNED BY guest; DROP ROLE guest');
-    await admin.query('GRANT SELECT, INSERT, UPDATE, DELETE ON distributed_lock TO guest');
-    await admin.query(`REVOKE ${right} ON distributed_lock FROM guest`);
-    const { of } = await look({ url: server.url.replace('postgres@', 'guest@') });
-    expect(of('rights')).toMatchObject({ state, seen: `guest lacks ${right}` });
+    await withOutsider();
+    await admin.query(`REVOKE ${right} ON distributed_lock FROM outsider`);
+    const { of } = await look({ url: outsiderUrl() });
+    expect(of('rights')).toMatchObject({ state, seen: `outsider lacks ${right}` });
     expect(of('probe').state).toBe(right === 'DELETE' ? 'ok' : 'bad');
   });
 
   it('finds that there are few connections left', async () => {
     const pool = new pg.Pool({ ...server.connection, max: 13 });
-    ends.push(() => pool.end());
+    changes.finally(() => pool.end());
     const clients = await Promise.all(Array.from({ length: 13 }, () => pool.connect()));
-    ends.push(() => clients.forEach((client) => client.release()));
+    changes.finally(() => clients.forEach((client) => client.release()));
     expect((await look({ max: 2 })).of('connections')).toMatchObject({
       state: 'warn',
       seen: expect.stringMatching(/^1\d of 17$/) as string,
@@ -160,65 +174,44 @@ describe('the doctor of Postgres', () => {
 
   it('finds a pooler through which nothing is heard', async () => {
     const pooler = await startPgbouncer({ to: server.connection });
-    ends.push(() => pooler.stop());
-    const { of, verdict } = await look({ url: pooler.url, prepare: false, requestTimeout: 1000 });
+    changes.finally(() => pooler.stop());
+    const { of, verdict } = await look({ url: pooler.url, prepare: false, requestTimeout: 2000 });
     expect(of('wake-ups')).toMatchObject({ state: 'warn' });
     expect(of('probe')).toMatchObject({ state: 'ok' });
     expect(verdict.correctness).toBe('yes');
   });
 
   it('finds that the clock has jumped, runs fast, or is another one', async () => {
-    const behind = async (moved: () => number): Promise<Examined> => {
-      const pool = new pg.Pool(server.connection);
-      ends.push(() => pool.end());
-      const query = async (text: string, values: unknown[]) => {
-        const { rows } = await pool.query<{ time: number }>(text, values);
-        return text.startsWith('SELECT (extract') ? rows.map(({ time }) => ({ time: time + moved() })) : rows;
-      };
-      return examined(postgresStore({ query, requestTimeout: 5000 }));
+    // It is read five times, and again five times a while later.
+    const clock = (later: number, before = 0) => {
+      let asked = 0;
+      const moved = () => (++asked > 5 ? later : before);
+      return behind((sql, rows) => (sql.startsWith('SELECT (extract') ? rows.map(({ time }) => ({ time: Number(time) + moved() })) : rows));
     };
-    let asked = 0;
-    expect((await behind(() => (++asked > 5 ? -40_000 : 0))).of('clock')).toMatchObject({
-      state: 'bad',
-      seen: expect.stringContaining('jumped by -') as string,
-    });
-    const start = performance.now();
-    expect((await behind(() => (performance.now() - start) / 2)).of('clock')).toMatchObject({ state: 'bad' });
-    const other = await behind(() => 9000);
+    const jumped = expect.stringContaining('jumped by -') as string;
+    expect((await clock(-40_000)).of('clock')).toMatchObject({ state: 'bad', seen: jumped });
+    expect((await clock(450)).of('clock')).toMatchObject({ state: 'bad', seen: expect.stringContaining(' ms fast in ') as string });
+    const other = await clock(60_000, 60_000);
     expect(other.of('clock')).toMatchObject({ state: 'ok' });
     expect(other.of('clock-offset')).toMatchObject({ state: 'warn' });
   });
 
   it('finds a server that is too old', async () => {
-    const pool = new pg.Pool(server.connection);
-    ends.push(() => pool.end());
-    const query = async (text: string, values: unknown[]) => {
-      const { rows } = await pool.query<object>(text, values);
-      return text.includes('server_version_num') ? rows.map((row) => ({ ...row, version: '11.22', major: 11 })) : rows;
-    };
-    const { of } = await examined(postgresStore({ query, requestTimeout: 5000 }));
+    const { of } = await behind((sql, rows) =>
+      sql.includes('server_version_num') ? rows.map((row) => ({ ...row, version: '11.22', major: 11 })) : rows,
+    );
     expect(of('version')).toMatchObject({ state: 'bad', seen: 'PostgreSQL 11.22' });
     expect(of('wake-ups')).toMatchObject({ state: 'ok', seen: 'waiters poll, as always on this store' });
   });
 
-  it('finds a fencing token of the future', async () => {
-    const fence = (Date.now() + 3_600_000) * 1000;
-    await change(
-      `INSERT INTO distributed_lock VALUES ('order:1', 1, NULL, ${Date.now()}, ${fence})`,
-      "DELETE FROM distributed_lock WHERE key = 'order:1'",
-    );
-    expect((await look()).of('fences')).toMatchObject({ state: 'bad', seen: expect.stringContaining('order:1') as string });
-  });
-
   it('finds a server that keeps nothing in a crash', async () => {
-    const careless = await startPostgres();
-    ends.push(() => careless.stop());
-    const { of } = await examined(postgresStore({ url: careless.url, schema: 'create', requestTimeout: 5000 }));
+    const { url } = await sharedPostgres();
+    const { of } = await examined(postgresStore({ url, schema: 'create', requestTimeout: 5000 }));
     expect(of('durability')).toMatchObject({ state: 'warn', seen: 'fsync off, synchronous_commit on, full_page_writes off' });
   });
 
   it('is refused where there is no server', async () => {
     const url = 'postgres://postgres@127.0.0.1:1/none';
-    await expect(examined(postgresStore({ url, requestTimeout: 500 }))).rejects.toThrow('ECONNREFUSED');
+    await expect(examined(postgresStore({ url, requestTimeout: 5000 }))).rejects.toThrow('ECONNREFUSED');
   });
 });

@@ -4,10 +4,10 @@ import { startRedis } from '../support/redis-server.js';
 import { eventually } from '../support/eventually.js';
 import { useRedis } from '../stores/redis/setting.js';
 import { examined, type Examined } from './examined.js';
-import { clockMovedBy, rewriting, startRewritingProxy, type Rewrite } from './rewriting-proxy.js';
 
 const OWNER = 'shop@host:1:00000000-0000-4000-8000-000000000000';
-const setting = useRedis({ args: ['--appendonly', 'yes', '--appendfsync', 'always'] });
+// On a busy machine any script may be slow.
+const setting = useRedis({ args: ['--appendonly', 'yes', '--appendfsync', 'always', '--slowlog-log-slower-than', '-1'] });
 
 function store(options: Partial<RedisStoreOptions> = {}) {
   return redisStore({
@@ -17,11 +17,26 @@ function store(options: Partial<RedisStoreOptions> = {}) {
   });
 }
 const look = (): Promise<Examined> => examined(store());
+const containing = (text: string) => expect.stringContaining(text) as string;
 
-async function behind(rewrite: Rewrite): Promise<Examined> {
-  const proxy = await startRewritingProxy(() => setting.server.connection, rewrite);
-  setting.finally(() => proxy.close());
-  return examined(store({ options: proxy.connection }));
+/** Examines by a client that changes what the server answers to a command. */
+async function behind<Reply>(command: string, change: (reply: Reply) => Reply): Promise<Examined> {
+  const client = setting.client();
+  const send = client.sendCommand.bind(client);
+  client.sendCommand = (asked, ...rest) => {
+    const reply = send(asked, ...rest) as Promise<unknown>;
+    return asked.name.toLowerCase() === command ? reply.then((value) => change(value as Reply)) : reply;
+  };
+  return examined(store({ client, options: undefined }));
+}
+
+/** With a clock that is so many milliseconds ahead when it is read first, and later: five times each. */
+function clockAhead(first: number, later = first): Promise<Examined> {
+  let asked = 0;
+  return behind<[string, string]>('time', ([seconds, microseconds]) => {
+    const time = Number(seconds) * 1_000_000 + Number(microseconds) + (++asked > 5 ? later : first) * 1000;
+    return [String(Math.floor(time / 1_000_000)), String(time % 1_000_000)];
+  });
 }
 
 /** Until the test has ended. */
@@ -32,17 +47,19 @@ async function configure(name: string, value: string | number): Promise<void> {
 }
 
 describe('the doctor of Redis', () => {
-  it('finds nothing where all is well', async () => {
-    const { notOk, verdict, checks, leastKeyTimeout } = await look();
-    expect(notOk).toEqual([]);
-    expect(checks).toHaveLength(21);
-    expect(verdict).toEqual({
-      efficiency: 'yes',
-      correctness: 'yes',
-      text: 'Efficiency: yes. Correctness: yes, and check the fencing token if you can.',
-    });
-    expect(leastKeyTimeout).toBeGreaterThanOrEqual(1000);
-  });
+  it('finds nothing where all is well', () =>
+    // A wake-up or an answer that is late on a busy machine is a finding.
+    eventually(async () => {
+      const { notOk, verdict, checks, leastKeyTimeout } = await look();
+      expect(notOk).toEqual([]);
+      expect(checks).toHaveLength(21);
+      expect(verdict).toEqual({
+        efficiency: 'yes',
+        correctness: 'yes',
+        text: 'Efficiency: yes. Correctness: yes, and check the fencing token if you can.',
+      });
+      expect(leastKeyTimeout).toBeGreaterThanOrEqual(1000);
+    }));
 
   it('finds a policy that evicts, and that it has happened', async () => {
     await configure('maxmemory-policy', 'allkeys-lru');
@@ -61,29 +78,32 @@ describe('the doctor of Redis', () => {
   });
 
   it.each([
-    ['everysec', 'this Redis fsyncs every second'],
-    ['no', 'this Redis leaves it to the system when to fsync'],
-  ])('finds appendfsync %s', async (value, because) => {
-    await configure('appendfsync', value);
+    ['appendfsync everysec', 'persistence', 'appendfsync everysec', 'this Redis fsyncs every second'],
+    ['appendfsync no', 'persistence', 'appendfsync no', 'this Redis leaves it to the system when to fsync'],
+    ['appendonly no', 'persistence', 'no append-only file, no snapshots', 'this Redis forgets locks when it restarts'],
+    ['appendonly no, save 3600 1', 'persistence', 'no append-only file, snapshots (3600 1)', ''],
+    ['timeout 300', 'idle-connections', 'timeout 300, tcp-keepalive 300', ''],
+    ['tcp-keepalive 0', 'idle-connections', 'timeout 0, tcp-keepalive 0', ''],
+    ['client-output-buffer-limit pubsub 1000 1000 60', 'pubsub-buffer', 'pubsub 1000 1000 60', ''],
+  ])('finds %s', async (settings, id, seen, because) => {
+    for (const [, name = '', value = ''] of settings.matchAll(/([\w-]+) ([^,]+)(?:, )?/g)) await configure(name, value);
     const { of, verdict } = await look();
-    expect(of('persistence')).toMatchObject({ state: 'warn', seen: `appendfsync ${value}` });
-    expect(verdict).toMatchObject({ efficiency: 'yes', correctness: 'token' });
-    expect(verdict.text).toContain(`because ${because} (persistence).`);
+    expect(of(id)).toMatchObject({ state: 'warn', seen });
+    if (id !== 'persistence') expect(of(id).touches).toEqual(['G8']);
+    else expect(verdict).toMatchObject({ efficiency: 'yes', correctness: 'token' });
+    if (because !== '') expect(verdict.text).toContain(`because ${because} (persistence).`);
   });
 
-  it('finds a server that writes nothing, or snapshots only', async () => {
-    await configure('appendonly', 'no');
-    expect((await look()).of('persistence')).toMatchObject({ state: 'warn', seen: 'no append-only file, no snapshots' });
-    await configure('save', '3600 1');
-    expect((await look()).of('persistence')).toMatchObject({ state: 'warn', seen: 'no append-only file, snapshots (3600 1)' });
-  });
-
-  it('finds a disk that takes nothing', async () => {
-    const { of, verdict } = await behind(
-      rewriting('INFO', (text) => text.replace('aof_last_write_status:ok', 'aof_last_write_status:err')),
-    );
-    expect(of('persistence')).toMatchObject({ state: 'bad' });
-    expect(verdict.correctness).toBe('token');
+  it.each([
+    ['a disk that takes nothing', /aof_last_write_status:ok/, 'aof_last_write_status:err', 'persistence', 'bad', ''],
+    ['Redis 4.0', /redis_version:\S+/, 'redis_version:4.0.9', 'version', 'bad', 'Redis 4.0.9'],
+    ['Redis 6.0', /redis_version:\S+/, 'redis_version:6.0.16', 'version', 'warn', 'Redis 6.0.16'],
+    ['dragonfly', /redis_version:\S+/, 'redis_version:7.4.0\r\ndragonfly_version:1.2', 'version', 'warn', 'dragonfly 1.2'],
+    ['Valkey 8', /redis_version:\S+/, 'redis_version:7.2.4\r\nvalkey_version:8.0.1', 'version', 'ok', 'Valkey 8.0.1'],
+  ])('judges %s', async (_what, field, text, id, state, seen) => {
+    const { of, verdict } = await behind<string>('info', (info) => info.replace(/valkey_version:\S+\s+/, '').replace(field, text));
+    expect(of(id)).toMatchObject({ state, seen: containing(seen) });
+    expect(verdict.correctness).toBe(id === 'persistence' ? 'token' : verdict.correctness);
   });
 
   it('finds replicas, and a replica', async () => {
@@ -93,7 +113,7 @@ describe('the doctor of Redis', () => {
     const client = replica.client();
     await eventually(async () => expect(await client.info('replication')).toContain('master_link_status:up'));
     const ofMaster = await examined(store({ options: master.connection }));
-    const goesOn = { seen: expect.stringContaining('min-replicas-to-write 0') as string };
+    const goesOn = { seen: containing('min-replicas-to-write 0') };
     expect(ofMaster.of('replication')).toMatchObject({ state: 'warn', ...goesOn });
     await master.client().config('SET', 'min-replicas-to-write', 1);
     const stops = await examined(store({ options: master.connection }));
@@ -104,17 +124,19 @@ describe('the doctor of Redis', () => {
     );
     const ofReplica = await examined(store({ options: replica.connection }));
     expect(ofReplica.of('replication')).toMatchObject({ state: 'bad', seen: `a replica of 127.0.0.1:${master.port}` });
-    expect(ofReplica.of('probe')).toMatchObject({ state: 'bad', seen: expect.stringContaining('READONLY') as string });
+    expect(ofReplica.of('probe')).toMatchObject({ state: 'bad', seen: containing('READONLY') });
     expect(ofReplica.verdict).toMatchObject({ efficiency: 'no', correctness: 'no' });
   });
 
   it('finds two servers behind one address', async () => {
     const other = await startRedis();
     setting.finally(() => other.stop());
-    const proxy = await startRewritingProxy((index) => [setting.server, other][index % 2]!.connection);
-    setting.finally(() => proxy.close());
-    const { of, verdict } = await examined(store({ options: proxy.connection }));
-    expect(of('address')).toMatchObject({ state: 'bad', seen: expect.stringContaining('3 connections lead to 2 servers') as string });
+    const client = setting.client();
+    const duplicate = client.duplicate.bind(client);
+    let connections = 0;
+    client.duplicate = (options) => duplicate({ ...options, ...(++connections % 2 ? other : setting.server).connection });
+    const { of, verdict } = await examined(store({ client, options: undefined }));
+    expect(of('address')).toMatchObject({ state: 'bad', seen: containing('3 connections lead to 2 servers') });
     expect(verdict.efficiency).toBe('no');
   });
 
@@ -126,48 +148,38 @@ describe('the doctor of Redis', () => {
     await node.client().call('CLUSTER', 'ADDSLOTSRANGE', 0, 16383);
     await eventually(async () => expect(await node.client().call('CLUSTER', 'INFO')).toContain('cluster_state:ok'));
     expect((await single()).of('cluster')).toMatchObject({ state: 'bad', seen: 'one node of a Cluster, asked as a single server' });
-    const { of } = await examined(store({ options: undefined, cluster: [node.connection as { host: string; port: number }] }));
-    expect(of('cluster')).toMatchObject({ state: 'ok' });
-    expect(of('wake-ups')).toMatchObject({ state: 'ok' });
-    expect(of('address')).toMatchObject({ state: 'ok' });
-    expect(of('probe')).toMatchObject({ state: 'ok' });
+    await eventually(async () => {
+      const { of } = await examined(store({ options: undefined, cluster: [node.connection as { host: string; port: number }] }));
+      for (const id of ['cluster', 'wake-ups', 'address', 'probe']) expect([id, of(id).state]).toEqual([id, 'ok']);
+    });
   });
 
   it('finds that the server stood still', async () => {
     // A script cannot wait for a time: from Redis 7.2 on the clock stands still for it.
-    let rounds = 5_000_000;
-    const busy = async (): Promise<number> => {
-      const start = performance.now();
-      await setting.redis.eval(`for i = 1, ${rounds} do end`, 0);
-      return performance.now() - start;
+    let rounds = 2_500_000;
+    const busyUntil = async (isSeen: () => Promise<boolean>): Promise<void> => {
+      while (!(await isSeen())) await setting.redis.eval(`for i = 1, ${(rounds *= 2)} do end`, 0);
     };
-    while ((await busy()) < 200) rounds *= 2;
-    expect((await look()).of('slow-scripts')).toMatchObject({
-      state: 'warn',
-      seen: expect.stringMatching(/^(1\d\d|[2-9]\d\d|\d,\d{3}) ms \(EVAL\)/) as string,
-    });
+    const slowest = async () => Math.max(0, ...((await setting.redis.slowlog('GET', 128)) as number[][]).map((entry) => entry[2]!));
+    await configure('slowlog-log-slower-than', 10_000);
+    await busyUntil(async () => (await slowest()) > 101_000);
+    const seen = expect.stringMatching(/^[\d,]+ ms \(EVAL\)/) as string;
+    expect((await look()).of('slow-scripts')).toMatchObject({ state: 'warn', seen });
+    await configure('slowlog-log-slower-than', -1);
     await setting.redis.call('SLOWLOG', 'RESET');
-    await configure('latency-monitor-threshold', 100);
-    await busy();
-    await setting.redis.call('SLOWLOG', 'RESET');
-    expect((await look()).of('slow-scripts')).toMatchObject({ state: 'warn', seen: expect.stringContaining('command') as string });
+    await configure('latency-monitor-threshold', 101);
+    rounds /= 2;
+    await busyUntil(async () => ((await setting.redis.call('LATENCY', 'LATEST')) as unknown[]).length > 0);
+    expect((await look()).of('slow-scripts')).toMatchObject({ state: 'warn', seen: containing('command') });
+    await configure('latency-monitor-threshold', 0);
     await setting.redis.call('LATENCY', 'RESET');
     expect((await look()).of('slow-scripts')).toMatchObject({ state: 'ok' });
   });
 
-  it.each([
-    ['timeout', '300', 'idle-connections', 'timeout 300, tcp-keepalive 300'],
-    ['tcp-keepalive', '0', 'idle-connections', 'timeout 0, tcp-keepalive 0'],
-    ['client-output-buffer-limit', 'pubsub 1000 1000 60', 'pubsub-buffer', 'pubsub 1000 1000 60'],
-  ])('finds a %s of %s', async (name, value, id, seen) => {
-    await configure(name, value);
-    expect((await look()).of(id)).toMatchObject({ state: 'warn', seen, touches: ['G8'] });
-  });
-
   it('finds that there are few connections left', async () => {
+    await eventually(async () => expect(await setting.redis.info('clients')).toContain('connected_clients:1\r'));
     await configure('maxclients', 8);
-    const others = await Promise.all(Array.from({ length: 5 }, async () => setting.client().ping()));
-    expect(others).toHaveLength(5);
+    await Promise.all(Array.from({ length: 5 }, async () => setting.client().ping()));
     const { of } = await examined(store(), { probe: false });
     expect(of('clients')).toMatchObject({ state: 'warn', seen: expect.stringMatching(/^[78] of 8$/) as string });
   });
@@ -183,18 +195,6 @@ describe('the doctor of Redis', () => {
     expect(of('login')).toMatchObject({ state: 'ok' });
   });
 
-  it.each([
-    ['4.0.9', 'bad', 'Redis 4.0.9'],
-    ['6.0.16', 'warn', 'Redis 6.0.16'],
-    ['7.4.0\r\ndragonfly_version:1.2', 'warn', 'dragonfly 1.2'],
-    ['7.2.4\r\nvalkey_version:8.0.1', 'ok', 'Valkey 8.0.1'],
-  ])('judges the version %s as %s', async (version, state, seen) => {
-    const { of } = await behind(
-      rewriting('INFO', (text) => text.replace(/valkey_version:\S+\s+/, '').replace(/redis_version:\S+/, `redis_version:${version}`)),
-    );
-    expect(of('version')).toMatchObject({ state, seen });
-  });
-
   it('finds slow requests, and names a keyTimeout that is long enough', async () => {
     const proxy = await setting.proxy();
     proxy.delay(110, 0, 'replies');
@@ -205,33 +205,27 @@ describe('the doctor of Redis', () => {
 });
 
 describe('the clock of Redis', () => {
-  it.each([-40_000, 40_000])('is seen to jump by %i ms', async (step) => {
-    let asked = 0;
-    const { of, verdict } = await behind(clockMovedBy(() => (++asked > 5 ? step : 0)));
-    expect(of('clock')).toMatchObject({
-      state: 'bad',
-      seen: expect.stringMatching(step < 0 ? /^jumped by -(39|40),\d{3} ms in/ : /^jumped by (39|40),\d{3} ms in/) as string,
-    });
+  it.each([
+    ['jump back', -40_000, /^jumped by -\d\d,\d{3} ms in/],
+    ['jump forward', 40_000, /^jumped by \d\d,\d{3} ms in/],
+    ['run fast', 450, / ms fast in /],
+  ])('is seen to %s', async (_what, later, seen) => {
+    const { of, verdict } = await clockAhead(0, later);
+    expect(of('clock')).toMatchObject({ state: 'bad', seen: expect.stringMatching(seen) as string });
     expect(verdict.efficiency).toBe('no');
   });
 
-  it('is seen to run fast', async () => {
-    const start = performance.now();
-    const { of } = await behind(clockMovedBy(() => (performance.now() - start) * 0.5));
-    expect(of('clock')).toMatchObject({ state: 'bad', seen: expect.stringMatching(/ ms fast in /) as string });
-  });
-
   it('may be another one than ours', async () => {
-    const { of } = await behind(clockMovedBy(() => -7000));
+    const { of } = await clockAhead(-60_000);
     expect(of('clock')).toMatchObject({ state: 'ok' });
-    expect(of('clock-offset')).toMatchObject({ state: 'warn', seen: expect.stringContaining('behind this machine') as string });
+    expect(of('clock-offset')).toMatchObject({ state: 'warn', seen: containing('behind this machine') });
   });
 
   it('is behind a fencing token that was given', async () => {
     const ahead = (Date.now() + 3_600_000) * 1000;
     await setting.redis.set('{order:1}:fence', ahead, 'PX', 60_000);
     const { of, verdict } = await look();
-    expect(of('fences')).toMatchObject({ state: 'bad', seen: expect.stringContaining('order:1') as string });
+    expect(of('fences')).toMatchObject({ state: 'bad', seen: containing('order:1') });
     expect(verdict.efficiency).toBe('no');
     expect((await examined(store(), { namespace: 'other:' })).of('fences')).toMatchObject({ state: 'ok' });
   });
@@ -263,7 +257,7 @@ describe('keys on Redis', () => {
     ],
   ])('%s: %s', async (words, state, make) => {
     await make(setting.redis);
-    expect((await look()).of('keys')).toMatchObject({ state, seen: expect.stringContaining(`${words}: k`) as string });
+    expect((await look()).of('keys')).toMatchObject({ state, seen: containing(`${words}: k`) });
   });
 
   it('are not made without the probe, and those of the probe are free', async () => {

@@ -9,8 +9,6 @@ import type { OperateMessage, OperateOrder } from './operate.child.js';
 
 const KEY = 'order:42';
 
-jest.setTimeout(60_000);
-
 describe('an operator sees', () => {
   let server: RedisServer;
   let redis: Redis;
@@ -46,7 +44,7 @@ describe('an operator sees', () => {
   };
   const seen = async (isSo: (report: KeyReport) => boolean): Promise<KeyReport> => {
     let report!: KeyReport;
-    await eventually(async () => isSo((report = await operator.inspect(KEY))), { within: 20_000 });
+    await eventually(async () => isSo((report = await operator.inspect(KEY))));
     return report;
   };
 
@@ -71,7 +69,7 @@ describe('an operator sees', () => {
     const first = await operator.inspect(KEY);
     const later = await seen(({ at }) => at.getTime() - first.at.getTime() > 2_000);
     expect(later.holders).toMatchObject([{ owner: first.holders[0]!.owner, told: { label: 'Shop.sell' } }]);
-    expect(Math.abs(later.holders[0]!.since!.getTime() - first.holders[0]!.since!.getTime())).toBeLessThan(1_000);
+    expect(later.at.getTime() - later.holders[0]!.since!.getTime()).toBeGreaterThanOrEqual(2_000);
     expect(await operator.forceRelease(KEY, { reason: 'too slow' })).toMatchObject({ outcome: 'gave back' });
     expect(await child.waitFor('ended')).toMatchObject({ outcome: 'done' });
   });
@@ -84,7 +82,7 @@ describe('an operator sees', () => {
     expect(waiters).toMatchObject([{ app: 'web', told: expect.arrayContaining([expect.objectContaining({ label: 'Shop.sell' })]) }]);
   });
 
-  it('two services that wait for each other, within three seconds', async () => {
+  it('two services that wait for each other', async () => {
     const cross = async (app: string, first: string, second: string) => {
       const child = await service(app, { type: 'cross', first, second, label: `${app}.run` });
       await child.waitFor('holds');

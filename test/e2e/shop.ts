@@ -1,40 +1,34 @@
 import { eventually } from '../support/eventually.js';
 import { guardedFolder, startGuarded } from '../support/guarded-process.js';
 
-/** What the shop answers: a receipt, a shelf, or an error. */
-export interface Answer {
-  sku: string;
-  sold: boolean;
-  left: number;
-  message: unknown;
-}
-
-export interface Shop {
-  readonly url: string;
-  post(path: string, body?: object): Promise<{ status: number; body: Answer }>;
-  put(path: string, body: object): Promise<{ status: number; body: Answer }>;
-  get<T = Answer>(path: string): Promise<T>;
-  signal(signal: NodeJS.Signals): void;
-  /** Resolves with the exit status when it is gone. */
+/** A process of the built sample-app. */
+export interface App {
+  readonly pid: number;
+  readonly running: boolean;
+  /** Resolves with the shell's exit status (128 + n after signal n) when it is gone. */
   readonly exited: Promise<number>;
-  /** SIGTERM, or SIGKILL if that takes too long; resolves with the exit status. */
+  signal(signal: NodeJS.Signals): void;
+  /** SIGTERM; resolves with the exit status. */
   close(): Promise<number>;
+  /** SIGKILL, also to one that is stopped; resolves when it is gone. */
   kill(): Promise<void>;
   log(): string;
 }
 
-/**
- * Starts the built sample-app as a process on a free port, which ends with this process, however this one ends.
- * @param env its configuration; without `REDIS_URL` its stock is in memory
- */
-export async function openShop(env: Record<string, string | number> = {}): Promise<Shop> {
-  let port: number | undefined;
+/** Starts a program of the sample app, which ends with this process, however this one ends. Resolves when `isOpen`. */
+export async function openApp(
+  main: string,
+  env: Record<string, string | number>,
+  onMessage: (message: unknown) => void,
+  isOpen: () => boolean,
+): Promise<App> {
+  const texts = Object.fromEntries(Object.entries(env).map(([name, value]) => [name, String(value)]));
   const guarded = await startGuarded({
     command: process.execPath,
-    args: ['sample-app/dist/main.js'],
-    folder: guardedFolder('shop'),
-    env: { REDIS_URL: '', REDIS_CLUSTER: '', DATABASE_URL: '', PORT: '0', NODE_ENV: 'production', ...asText(env) },
-    onMessage: (message) => ({ port } = message as { port: number }),
+    args: [`sample-app/dist/${main}`],
+    folder: guardedFolder('app'),
+    env: { NODE_ENV: 'production', ...texts },
+    onMessage,
   });
   let log: string | undefined;
   const exited = guarded.exited.then(async (status) => {
@@ -43,8 +37,52 @@ export async function openShop(env: Record<string, string | number> = {}): Promi
     return status;
   });
   exited.catch(() => undefined);
-  await eventually(() => port !== undefined || !guarded.running, { within: 20_000 });
-  if (port === undefined) throw new Error(`The shop did not open (status ${await exited}):\n${log}`);
+  await eventually(() => isOpen() || !guarded.running);
+  if (!isOpen()) throw new Error(`${main} ended before it was open (status ${await exited}):\n${log}`);
+  return {
+    pid: guarded.pid,
+    exited,
+    get running() {
+      return guarded.running;
+    },
+    signal: (signal) => guarded.signal(signal),
+    close() {
+      guarded.signal('SIGTERM');
+      const wait = setInterval(() => undefined, 60_000); // a guarded process does not keep a script running that waits for it
+      return exited.finally(() => clearInterval(wait));
+    },
+    async kill() {
+      await guarded.kill();
+      await exited;
+    },
+    log: () => log ?? guarded.log(),
+  };
+}
+
+/** What the shop answers: a receipt, a shelf, or an error. */
+export interface Answer {
+  sku: string;
+  sold: boolean;
+  left: number;
+  message: unknown;
+}
+
+export interface Shop extends App {
+  readonly url: string;
+  post(path: string, body?: object): Promise<{ status: number; body: Answer }>;
+  put(path: string, body: object): Promise<{ status: number; body: Answer }>;
+  get<T = Answer>(path: string): Promise<T>;
+}
+
+/**
+ * Starts the shop on a free port.
+ * @param env its configuration; without `REDIS_URL` its stock is in files
+ */
+export async function openShop(env: Record<string, string | number> = {}): Promise<Shop> {
+  let port: number | undefined;
+  const own = { REDIS_URL: '', REDIS_CLUSTER: '', DATABASE_URL: '', PORT: '0', ...env };
+  const listen = (message: unknown): void => void ({ port } = message as { port: number });
+  const app = await openApp('main.js', own, listen, () => port !== undefined);
   const url = `http://127.0.0.1:${port}`;
 
   async function send(method: string, path: string, body?: object) {
@@ -55,26 +93,10 @@ export async function openShop(env: Record<string, string | number> = {}): Promi
     return { status: response.status, body: (isJson ? await response.json() : { message: await response.text() }) as Answer };
   }
 
-  return {
+  return Object.assign(app, {
     url,
-    exited,
-    post: (path, body) => send('POST', path, body),
-    put: (path, body) => send('PUT', path, body),
+    post: (path: string, body?: object) => send('POST', path, body),
+    put: (path: string, body: object) => send('PUT', path, body),
     get: async <T>(path: string) => (await send('GET', path)).body as T,
-    signal: (signal) => guarded.signal(signal),
-    async close() {
-      guarded.signal('SIGTERM');
-      const impatience = setTimeout(() => guarded.signal('SIGKILL'), 15_000);
-      return exited.finally(() => clearTimeout(impatience));
-    },
-    async kill() {
-      guarded.signal('SIGKILL');
-      await exited;
-    },
-    log: () => log ?? guarded.log(),
-  };
-}
-
-function asText(env: Record<string, string | number>): NodeJS.ProcessEnv {
-  return Object.fromEntries(Object.entries(env).map(([name, value]) => [name, String(value)]));
+  });
 }

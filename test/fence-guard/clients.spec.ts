@@ -18,7 +18,7 @@ describe.each(clients)('a fence guard by $name', ({ name, dialect, knowsTheEnd, 
 
   const check = (key: string, token: number, options?: { shared: boolean }) =>
     client.transaction((tx) => fence.check(client.runOf(tx), { lease: leaseOf(key, token), ...options }));
-  const ask = (sql: string, ...values: unknown[]) => client.transaction((tx) => client.runOf(tx)(sql, values));
+  const ask = (sql: string, ...values: string[]) => client.transaction((tx) => client.runOf(tx)(sql, values));
   const seen = (key: string) => ask(`SELECT token FROM ${table} WHERE lock_key = ${dialect === 'postgres' ? '$1' : '?'}`, key);
 
   it('lets the first holder pass, the same again, and each later one', async () => {

@@ -1,3 +1,4 @@
+import { promisify } from 'node:util';
 import { sql as drizzleSql } from 'drizzle-orm';
 import { drizzle as drizzleOnMysql } from 'drizzle-orm/mysql2';
 import { drizzle as drizzleOnPg } from 'drizzle-orm/node-postgres';
@@ -33,51 +34,42 @@ function client<Tx>(of: Client<Tx>): Client {
   return of;
 }
 
-/** Runs the work in a transaction of a connection of the pool. */
-export const inTransactionOf =
-  (pool: pgDriver.Pool) =>
-  async <T>(work: (tx: pgDriver.PoolClient) => Promise<T>): Promise<T> => {
-    const tx = await pool.connect();
+/** Runs the work in a transaction of a connection of its own. */
+function byStatements<Tx extends { release(): void }>(connect: () => Promise<Tx>, send: (tx: Tx, statement: string) => Promise<unknown>) {
+  return async <T>(work: (tx: Tx) => Promise<T>): Promise<T> => {
+    const tx = await connect();
     try {
-      await tx.query('BEGIN');
+      await send(tx, 'BEGIN');
       const result = await work(tx);
-      await tx.query('COMMIT');
+      await send(tx, 'COMMIT');
       return result;
     } catch (error) {
-      await tx.query('ROLLBACK');
+      await send(tx, 'ROLLBACK');
       throw error;
     } finally {
       tx.release();
     }
   };
+}
+
+export const inTransactionOf = (pool: pgDriver.Pool) =>
+  byStatements(
+    () => pool.connect(),
+    (tx, statement) => tx.query(statement),
+  );
 
 async function openPg() {
   const pool = new pgDriver.Pool((await sharedPostgres()).connection);
-  return client<pgDriver.PoolClient>({
-    transaction: inTransactionOf(pool),
-    runOf: pg,
-    outside: () => pg(pool),
-    close: () => pool.end(),
-  });
+  return client<pgDriver.PoolClient>({ transaction: inTransactionOf(pool), runOf: pg, outside: () => pg(pool), close: () => pool.end() });
 }
 
 async function openMysql2() {
   const pool = promiseMysql.createPool((await sharedMariadb()).connection);
   return client<promiseMysql.PoolConnection>({
-    async transaction(work) {
-      const tx = await pool.getConnection();
-      try {
-        await tx.beginTransaction();
-        const result = await work(tx);
-        await tx.commit();
-        return result;
-      } catch (error) {
-        await tx.rollback();
-        throw error;
-      } finally {
-        tx.release();
-      }
-    },
+    transaction: byStatements(
+      () => pool.getConnection(),
+      (tx, statement) => tx.query(statement),
+    ),
     runOf: mysql2,
     outside: () => mysql2(pool),
     close: () => pool.end(),
@@ -88,23 +80,10 @@ async function openMysql2() {
 async function openMysql2Callbacks() {
   const pool = callbackMysql.createPool((await sharedMariadb()).connection);
   return client<callbackMysql.PoolConnection>({
-    async transaction(work) {
-      const tx = await new Promise<callbackMysql.PoolConnection>((resolve, reject) =>
-        pool.getConnection((error, connection) => (error ? reject(error) : resolve(connection))),
-      );
-      const send = (text: string) => new Promise<void>((resolve, reject) => tx.query(text, (error) => (error ? reject(error) : resolve())));
-      try {
-        await send('START TRANSACTION');
-        const result = await work(tx);
-        await send('COMMIT');
-        return result;
-      } catch (error) {
-        await send('ROLLBACK');
-        throw error;
-      } finally {
-        tx.release();
-      }
-    },
+    transaction: byStatements(
+      () => promisify(pool.getConnection.bind(pool))(),
+      (tx, statement) => new Promise<void>((resolve, reject) => tx.query(statement, (error) => (error ? reject(error) : resolve()))),
+    ),
     runOf: (tx) => mysql2(tx),
     outside: () => mysql2(pool),
     close: () => new Promise((resolve) => pool.end(resolve)),
@@ -134,11 +113,9 @@ async function openKnex(dialect: 'pg' | 'mysql2') {
   });
 }
 
-async function openDrizzleOnPg() {
-  const pool = new pgDriver.Pool((await sharedPostgres()).connection);
-  const db = drizzleOnPg(pool);
-  type Tx = Parameters<Parameters<typeof db.transaction>[0]>[0];
-  return client<Tx>({
+async function openDrizzle(dialect: 'postgres' | 'mysql') {
+  const [db, pool] = await (dialect === 'postgres' ? drizzledPg() : drizzledMysql());
+  return client<Parameters<typeof drizzle>[0]>({
     transaction: (work) => db.transaction(work),
     runOf: (tx) => drizzle(tx, drizzleSql),
     outside: () => drizzle(db, drizzleSql),
@@ -146,16 +123,14 @@ async function openDrizzleOnPg() {
   });
 }
 
-async function openDrizzleOnMysql() {
+async function drizzledPg() {
+  const pool = new pgDriver.Pool((await sharedPostgres()).connection);
+  return [drizzleOnPg(pool), pool] as const;
+}
+
+async function drizzledMysql() {
   const pool = promiseMysql.createPool((await sharedMariadb()).connection);
-  const db = drizzleOnMysql({ client: pool });
-  type Tx = Parameters<Parameters<typeof db.transaction>[0]>[0];
-  return client<Tx>({
-    transaction: (work) => db.transaction(work),
-    runOf: (tx) => drizzle(tx, drizzleSql),
-    outside: () => drizzle(db, drizzleSql),
-    close: () => pool.end(),
-  });
+  return [drizzleOnMysql({ client: pool }), pool] as const;
 }
 
 async function openKysely(dialect: 'postgres' | 'mysql') {
@@ -178,13 +153,13 @@ export const clients: ClientCase[] = [
   { name: 'pg', dialect: 'postgres', knowsTheEnd: true, open: openPg },
   { name: 'TypeORM on Postgres', dialect: 'postgres', knowsTheEnd: true, open: () => openTypeOrm('postgres') },
   { name: 'Knex on Postgres', dialect: 'postgres', knowsTheEnd: true, open: () => openKnex('pg') },
-  { name: 'Drizzle on Postgres', dialect: 'postgres', knowsTheEnd: false, open: openDrizzleOnPg },
+  { name: 'Drizzle on Postgres', dialect: 'postgres', knowsTheEnd: false, open: () => openDrizzle('postgres') },
   { name: 'Kysely on Postgres', dialect: 'postgres', knowsTheEnd: false, open: () => openKysely('postgres') },
   { name: 'mysql2', dialect: 'mysql', knowsTheEnd: true, open: openMysql2 },
   { name: 'mysql2 with callbacks', dialect: 'mysql', knowsTheEnd: true, open: openMysql2Callbacks },
   { name: 'TypeORM on MariaDB', dialect: 'mysql', knowsTheEnd: true, open: () => openTypeOrm('mysql') },
   { name: 'Knex on MariaDB', dialect: 'mysql', knowsTheEnd: true, open: () => openKnex('mysql2') },
-  { name: 'Drizzle on MariaDB', dialect: 'mysql', knowsTheEnd: false, open: openDrizzleOnMysql },
+  { name: 'Drizzle on MariaDB', dialect: 'mysql', knowsTheEnd: false, open: () => openDrizzle('mysql') },
   { name: 'Kysely on MariaDB', dialect: 'mysql', knowsTheEnd: false, open: () => openKysely('mysql') },
   { name: 'TypeORM on SQLite', dialect: 'sqlite', knowsTheEnd: true, open: () => openTypeOrm('sqljs') },
 ];

@@ -88,8 +88,8 @@ export async function runDecrements(options: DecrementsOptions): Promise<Decreme
         faults.flushes++;
       }
     }
-    const told = await Promise.all(workers.map((worker) => worker.waitFor('done')));
-    const sum = (of: (told: DecrementsDone) => number) => told.reduce((total, each) => total + of(each), 0);
+    const reports = await Promise.all(workers.map((worker) => worker.waitFor('done')));
+    const sum = (of: (report: DecrementsDone) => number) => reports.reduce((total, each) => total + of(each), 0);
     const { rows } = await client.query<{ taken: string }>('SELECT -sum(units) AS taken FROM stock');
     const done = sum((each) => each.done);
     const seconds = Math.round((performance.now() - start) / 1000);

@@ -198,6 +198,16 @@ describe.each([
     await expect(fence.check(b.run, { lease: NEW })).rejects.toThrow('without an open transaction');
   });
 
+  it('makes one table when two make it at the same time', async () => {
+    const other = fenceGuard({ dialect, table: 'made_twice' });
+    await a.begin('READ COMMITTED');
+    await other.migrate(a.run);
+    const second = other.migrate(b.run);
+    if (dialect === 'postgres') await isBlocked(b); // MariaDB commits a new table at once
+    await a.ask('COMMIT');
+    await expect(second).resolves.toBeUndefined();
+  });
+
   it('takes the keys of several leases in one order, so that they do not wait for each other', async () => {
     const several = (token: number, ...keys: string[]) =>
       Object.assign(leaseOf(keys.join(), null), { leases: keys.map((key) => leaseOf(key, token)) });

@@ -161,15 +161,6 @@ describe('options of a fence guard', () => {
       await expect(inTransaction((client) => fence.prune(pg(client), { olderThan }))).rejects.toThrow(LockConfigError);
     }
   });
-
-  it('makes one table, however many make it at the same time', async () => {
-    const many = fenceGuard({ dialect: 'postgres', table: 'made_by_many' });
-    const making = Array.from({ length: 8 }, async () => {
-      const client = await pool.connect();
-      await many.migrate(pg(client)).finally(() => client.release());
-    });
-    await expect(Promise.all(making)).resolves.toHaveLength(8);
-  });
 });
 
 describe('a strict guard in a locked call', () => {

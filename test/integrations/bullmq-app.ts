@@ -4,6 +4,7 @@ import type { Job, Queue } from 'bullmq';
 import { DistributedLockModule, Locks } from 'nestjs-distributed-lock';
 import { redisStore } from 'nestjs-distributed-lock/redis';
 import { start } from '../nest/boot.js';
+import { eventually } from '../support/eventually.js';
 import type { RedisServer } from '../support/redis-server.js';
 
 /** A running app with one queue and its locks on one Redis; closed after the test. Its jobs are added by `add`. */
@@ -22,6 +23,11 @@ export async function bootQueue(server: RedisServer, providers: object[], { isQu
     queue,
     acquired,
     get: <T>(type: new (...args: never[]) => T): T => app.get(type),
+    /** What a job has returned, when it is completed. */
+    resultOf: async (job: Job): Promise<unknown> => {
+      await eventually(() => job.isCompleted());
+      return (await queue.getJob(job.id!))?.returnvalue;
+    },
     add: (data: object, options: object = {}): Promise<Job> => queue.add('job', data, options),
   };
 }

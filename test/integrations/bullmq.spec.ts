@@ -22,17 +22,12 @@ beforeAll(async () => {
 afterEach(() => server.client().flushall());
 afterAll(() => server.stop());
 
-const isCompleted = (jobs: Job[]) => eventually(async () => (await Promise.all(jobs.map((job) => job.isCompleted()))).every(Boolean));
-
 way('Queues', 'process of a WorkerHost of BullMQ', () => {
   it('runs a job under the lock of its data, taken once, and completes it with the result', async () => {
-    const { get, add, acquired, queue } = await bootQueue(server, [Sales, SalesProcessor]);
+    const { get, add, acquired, resultOf } = await bootQueue(server, [Sales, SalesProcessor]);
     get(Sales).gate.open();
-    const job = await add({ sku: 'apple', units: 2 });
-    await isCompleted([job]);
-    expect((await queue.getJob(job.id!))?.returnvalue).toBe(2);
-    expect(get(Sales).sold).toEqual(['2 apple under sale-apple-locks']);
-    expect(acquired).toEqual(['sale-apple-locks']);
+    expect(await resultOf(await add({ sku: 'apple', units: 2 }))).toBe(2);
+    expect([get(Sales).sold, acquired]).toEqual([['2 apple under sale-apple-locks'], ['sale-apple-locks']]);
   });
 
   it('is one after the other for one key, on several workers with concurrency, and beside it for another', async () => {
@@ -41,16 +36,16 @@ way('Queues', 'process of a WorkerHost of BullMQ', () => {
     const work = ({ data }: Job<Sale>) => (data.sku === 'pear' ? gate.pass() : tally.add());
     const processorOf = () => sellerOf({ key: ({ data }: Job<Sale>) => data.sku, waitTimeout: Infinity }, { concurrency: 5 }, work);
     const apps = [await bootQueue(server, [processorOf()]), await bootQueue(server, [processorOf()])];
-    const [{ add }] = apps as [(typeof apps)[0]];
+    const [{ add, resultOf }] = apps as [(typeof apps)[0]];
     const pear = await add({ sku: 'pear' });
     await eventually(() => gate.arrived === 1);
-    const apples = await Promise.all(Array.from({ length: 40 }, () => add({ sku: 'apple' })));
-    await isCompleted(apples);
-    expect(tally).toMatchObject({ value: 40, most: 1 });
+    const apples = await Promise.all(Array.from({ length: 20 }, () => add({ sku: 'apple' })));
+    await Promise.all(apples.map(resultOf));
+    expect(tally).toMatchObject({ value: 20, most: 1 });
     for (const { acquired } of apps) expect(acquired.length).toBeGreaterThan(0);
-    expect(apps.flatMap(({ acquired }) => acquired)).toHaveLength(41);
+    expect(apps.flatMap(({ acquired }) => acquired)).toHaveLength(21);
     gate.open();
-    await isCompleted([pear]);
+    await resultOf(pear);
   });
 
   it('may be of request scope, where the job is the request', async () => {
@@ -65,26 +60,26 @@ way('Queues', 'process of a WorkerHost of BullMQ', () => {
         seen.push([this.request.id === job.id, key()]);
       }
     }
-    const { add, acquired } = await bootQueue(server, [Scoped]);
-    await isCompleted([await add({})]);
+    const { add, acquired, resultOf } = await bootQueue(server, [Scoped]);
+    await resultOf(await add({}));
     expect(seen).toEqual([[true, 'Scoped.process-locks']]);
     expect(acquired).toEqual(['Scoped.process-locks']);
   });
 
   it('takes jobs that were waiting before the app began, whichever module is imported first', async () => {
     const { queue, add, app } = await bootQueue(server, []);
-    await add({ sku: 'apple', units: 1 });
+    await add(APPLE);
     expect(await queue.getWaitingCount()).toBe(1);
     await app.close();
     const next = await bootQueue(server, [Sales, SalesProcessor], { isQueueFirst: true });
     next.get(Sales).gate.open();
     await eventually(async () => (await next.queue.getCompletedCount()) === 1);
-    expect(next.get(Sales).sold).toEqual(['1 apple under sale-apple-locks']);
+    expect(next.get(Sales).sold).toEqual([SOLD]);
   });
 });
 
 place('Queues', '@OnWorkerEvent of BullMQ', (order) => {
-  it('hears of a job under its lock, taken once', async () => {
+  it('handles the event under its lock, taken once', async () => {
     @Processor('sales')
     class Heard extends WorkerHost {
       seen: unknown[] = [];
@@ -105,8 +100,8 @@ place('Queues', '@OnWorkerEvent of BullMQ', (order) => {
 });
 
 place('Queues', '@OnQueueEvent of BullMQ', (order) => {
-  it('is run by one of the instances that hear of it', async () => {
-    const seen: unknown[] = [];
+  it('runs in one of the instances that receive it', async () => {
+    const seen: [jobId: string, lock: string][] = [];
     const listenerOf = () => {
       @QueueEventsListener('sales')
       class Listener extends QueueEventsHost {
@@ -125,14 +120,13 @@ place('Queues', '@OnQueueEvent of BullMQ', (order) => {
     let skipped = 0;
     for (const { locks } of apps) locks.on('timeout', () => skipped++);
     const [{ add }] = apps as [(typeof apps)[0]];
-    // Listening begins when its connection is there, and what was added before is not heard.
+    // What is added before an instance listens is lost for it.
     await eventually(async () => {
       if (seen.length === 0 || skipped === 0) await add({});
       return skipped > 0 && seen.length > 0;
     });
-    const ids = seen.map((entry) => (entry as [string, string])[0]);
-    expect(seen).toEqual([...new Set(ids)].map((id) => [id, `Listener.added-${id}-locks`]));
-    expect(apps.flatMap(({ acquired }) => acquired)).toHaveLength(seen.length);
+    await eventually(() => expect(apps.flatMap(({ acquired }) => acquired).sort()).toEqual(seen.map(([, lock]) => lock).sort()));
+    expect(seen).toEqual([...new Map(seen)].map(([id]) => [id, `Listener.added-${id}-locks`]));
   });
 });
 
@@ -161,7 +155,7 @@ describe('a job that finds its key taken', () => {
     const { locks, add, get, queue } = await bootQueue(server, [Seller]);
     get(Seller).gate.open();
     const lease = await locks.acquire('seller-locks', LONG);
-    const job = await add({}, { ...retries, attempts: 50, backoff: { type: 'fixed', delay: 20 } });
+    const job = await add({}, { ...retries, attempts: 1_000_000, backoff: { type: 'fixed', delay: 20 } });
     await eventually(async () => (await queue.getJob(job.id!))!.attemptsMade > 1);
     expect((await queue.getJob(job.id!))?.failedReason).toContain('seller-locks');
     expect(get(Seller).runs).toBe(0);
@@ -192,20 +186,22 @@ describe('a job that finds its key taken', () => {
     expect(get(Sales).sold).toEqual([SOLD]);
   });
 
-  it('may wait for longer than the lockDuration of its worker: that is renewed meanwhile', async () => {
-    const Seller = sellerOf({ waitTimeout: Infinity }, { lockDuration: 600, stalledInterval: 100 });
-    const { locks, add, get, queue } = await bootQueue(server, [Seller]);
-    const stalled = jest.fn();
-    get(Seller).worker.on('stalled', stalled);
+  it('keeps the lock of BullMQ on itself while it waits: its worker renews it', async () => {
+    const Seller = sellerOf({ waitTimeout: Infinity }, { lockDuration: 60_000, lockRenewTime: 50 });
+    const { locks, add, get, resultOf } = await bootQueue(server, [Seller]);
     get(Seller).gate.open();
     const lease = await locks.acquire('seller-locks', LONG);
     const job = await add({});
-    await eventually(async () => Date.now() - ((await queue.getJob(job.id!))?.processedOn ?? Infinity) > 3 * 600);
-    expect(await job.isActive()).toBe(true);
+    await eventually(() => job.isActive());
+    let left = 60_000;
+    await eventually(async () => {
+      const before = left;
+      left = await server.client().pttl(`bull:sales:${job.id}:lock`);
+      return left > before;
+    });
     await lease.release();
-    await eventually(() => job.isCompleted());
+    expect(await resultOf(job)).toBe('seller-locks');
     expect(get(Seller).runs).toBe(1);
-    expect(stalled).not.toHaveBeenCalled();
   });
 });
 
@@ -216,8 +212,7 @@ describe('a locked job', () => {
       sellerOf({ waitTimeout: Infinity }, { stalledInterval: 100 }),
     ];
     const first = await bootQueue(server, [First]);
-    const complaints: string[] = [];
-    first.get(First).worker.on('error', ({ message }) => complaints.push(message));
+    first.get(First).worker.on('error', () => undefined); // BullMQ reports the job that it has taken away
     const job = await first.add({});
     await eventually(() => first.get(First).runs === 1);
 
@@ -230,27 +225,23 @@ describe('a locked job', () => {
     expect(first.get(First).inside).toBe(0);
     second.get(Second).gate.open();
     await eventually(() => job.isCompleted());
-    await eventually(() => expect(complaints).toContainEqual(expect.stringMatching(/lock mismatch|missing lock/i)));
   });
 
   it('cannot be keyed by the whole job, which has no stable form; a path to its data can', async () => {
     const Whole = sellerOf({ paramLock: true });
-    const whole = await bootQueue(server, [Whole]);
-    const refused = await whole.add({ sku: 'apple' });
+    const { app, queue, add, get } = await bootQueue(server, [Whole]);
+    const refused = await add(APPLE);
     await eventually(() => refused.isFailed());
-    expect((await whole.queue.getJob(refused.id!))?.failedReason).toMatch(/Seller\.process/);
-    expect(whole.get(Whole).runs).toBe(0);
-    await whole.app.close();
+    expect((await queue.getJob(refused.id!))?.failedReason).toMatch(/Seller\.process/);
+    expect(get(Whole).runs).toBe(0);
+    await app.close();
 
-    const Path = sellerOf({ paramLock: ['0.data.sku'] });
+    const Path = sellerOf({ paramLock: ['0.data.sku'] }, {}, async () => undefined);
     const path = await bootQueue(server, [Path]);
-    path.get(Path).gate.open();
-    const job = await path.add({ sku: 'apple' });
-    await eventually(() => job.isCompleted());
-    expect(path.acquired).toEqual([expect.stringMatching(/^seller-[0-9a-f]{32}-locks$/)]);
+    expect(await path.resultOf(await path.add(APPLE))).toMatch(/^seller-[0-9a-f]{32}-locks$/);
   });
 
-  it('tells a locked event handler when it fails', async () => {
+  it('is reported to a locked event handler when it fails', async () => {
     class NoSales extends Sales {
       override async sell(): Promise<never> {
         throw new Error('sold out');
@@ -265,34 +256,28 @@ describe('a locked job', () => {
 });
 
 describe('an app that closes with jobs in its queue', () => {
+  /** Twenty are sold, and the next ones when the app is closing. */
   class SlowSales extends Sales {
     override async sell(sale: Sale): Promise<number> {
-      await new Promise((resolve) => setTimeout(resolve, 10));
-      return super.sell(sale);
+      if (this.sold.length >= 20) return super.sell(sale);
+      this.sold.push(sale.sku);
+      return sale.units;
     }
   }
-  const busy = async (providers: object[], isQueueFirst: boolean) => {
-    const booted = await bootQueue(server, [{ provide: Sales, useClass: SlowSales }, ...providers], { isQueueFirst });
-    const { sold, gate } = booted.get(Sales);
+
+  it.each([
+    ['where the locks are imported before the queue, since they close after it', SalesProcessor, false],
+    ['in the other order where the processor pauses its worker and puts off what comes too late', DelayingProcessor, true],
+  ])('fails none of them %s', async (_where, processor, isQueueFirst) => {
+    const { app, get, add } = await bootQueue(server, [{ provide: Sales, useClass: SlowSales }, processor], { isQueueFirst });
+    const { sold, gate } = get(Sales);
+    await Promise.all(Array.from({ length: 100 }, (_, units) => add({ sku: `sku-${units}`, units })));
+    await eventually(() => gate.arrived === 10);
+    const closed = app.close();
     gate.open();
-    await Promise.all(Array.from({ length: 500 }, (_, units) => booted.add({ sku: `sku-${units}`, units })));
-    await eventually(() => sold.length > 20);
-    const failed = () => server.client().zcard('bull:sales:failed');
-    return { ...booted, sold, failed };
-  };
-
-  it('fails none of them where the locks are imported before the queue, since they close after it', async () => {
-    const { app, failed, sold } = await busy([SalesProcessor], false);
-    await app.close();
-    expect(await failed()).toBe(0);
-    expect(sold.length).toBeLessThan(500);
-  });
-
-  it('fails none of them in the other order where the processor pauses its worker and puts off what comes too late', async () => {
-    const { app, failed, sold } = await busy([DelayingProcessor], true);
-    await app.close();
-    expect(await failed()).toBe(0);
-    expect(sold.length).toBeLessThan(500);
+    await closed;
+    expect(await server.client().zcard('bull:sales:failed')).toBe(0);
+    expect(sold.length).toBeLessThan(100);
   });
 
   it('puts off a job that waits for its lock, where the processor says so', async () => {

@@ -1,3 +1,4 @@
+import '../support/virtual-time.js';
 import {
   Inject,
   Injectable,
@@ -8,8 +9,10 @@ import {
 } from '@nestjs/common';
 import { DistributedLock, LockConfigError, Locks } from 'nestjs-distributed-lock';
 import { boot } from '../nest/boot.js';
-import { COUNT_KEY, Counter, expectOneAtATime, keysSeen, PATIENT } from './counter.js';
+import { count, COUNT_KEY, Counter, expectOneAtATime, keysSeen, PATIENT } from './counter.js';
 import { key, way } from './place.js';
+
+const MADE = { provide: 'made', useFactory: () => new Counter() };
 
 way('Calls', 'by the class itself', () => {
   @Injectable()
@@ -32,13 +35,13 @@ way('Calls', 'by the class itself', () => {
     }
   }
 
-  it('is locked, by way of `this`, also on what a factory made', async () => {
+  it('locks a call by way of `this`, also on what a factory made', async () => {
     const booted = await boot({ providers: [SelfCaller, { provide: 'made', useFactory: () => new SelfCaller() }] });
-    const made = booted.app.get<SelfCaller>('made');
-    await expectOneAtATime(booted, { count: () => booted.get(SelfCaller).countByThis() }, { count: () => made.countByThis() });
+    const counters = [booted.get(SelfCaller), booted.app.get<SelfCaller>('made')];
+    await expectOneAtATime(booted, ...counters.map((counter) => ({ count: () => counter.countByThis() })));
   });
 
-  it('is locked within another locked method, whose lease is the current one again afterwards, and may be the same', async () => {
+  it('locks a call within another locked method, whose lease is the current one again afterwards, and may be the same', async () => {
     const { get, acquired } = await boot({ providers: [SelfCaller] });
     expect(await get(SelfCaller).outer()).toEqual(['SelfCaller.outer-locks', 'SelfCaller.inner-locks', 'SelfCaller.outer-locks']);
     expect(await get(SelfCaller).countdown(2)).toEqual(Array(3).fill('SelfCaller.countdown-all-locks'));
@@ -71,7 +74,7 @@ way('Calls', 'in a constructor: a clear error', () => {
     expect(ran).toEqual(['Eager.load-locks']);
   });
 
-  it('is no matter in the constructor of another provider', async () => {
+  it('allows a call in the constructor of another provider', async () => {
     @Injectable()
     class Owner {
       readonly counted: Promise<unknown>;
@@ -86,7 +89,7 @@ way('Calls', 'in a constructor: a clear error', () => {
 });
 
 way('Hooks', 'onModuleInit and onApplicationBootstrap', () => {
-  it('are locked where they are the method, and where they call one, on what Nest and factories made', async () => {
+  it('locks a hook, and what it calls, on what Nest and factories made', async () => {
     const ran: unknown[] = [];
     @Injectable()
     class Starter implements OnModuleInit, OnApplicationBootstrap {
@@ -106,14 +109,14 @@ way('Hooks', 'onModuleInit and onApplicationBootstrap', () => {
         ran.push(await this.counter.count(), await this.made.count());
       }
     }
-    await boot({ providers: [Starter, Counter, { provide: 'made', useFactory: () => new Counter() }] });
+    await boot({ providers: [Starter, Counter, MADE] });
     const own = ['Starter.onModuleInit-locks', 'Starter.onApplicationBootstrap-locks'];
     expect(ran).toEqual([own[0], COUNT_KEY, COUNT_KEY, 1, 2, own[1], COUNT_KEY, COUNT_KEY, 3, 4]);
   });
 });
 
 way('Hooks', 'onModuleDestroy and beforeApplicationShutdown', () => {
-  it('are locked where they are the method, and where they call one', async () => {
+  it('locks a hook, and what it calls', async () => {
     const ran: string[] = [];
     @Injectable()
     class Farewell implements OnModuleDestroy, BeforeApplicationShutdown {
@@ -133,5 +136,137 @@ way('Hooks', 'onModuleDestroy and beforeApplicationShutdown', () => {
     expect(ran).toEqual(['Farewell.onModuleDestroy-locks', 'Farewell.beforeApplicationShutdown-locks']);
     expect(acquired).toEqual([ran[0], COUNT_KEY, ran[1]]);
     expect(await Promise.all(acquired.map(isTaken))).toEqual([false, false, false]);
+  });
+});
+
+/** The calls of all these classes' instances, made by Nest, are kept apart by one lock. */
+async function expectOneLock(...classes: (new () => Counter)[]): Promise<void> {
+  const booted = await boot({ providers: classes });
+  await expectOneAtATime(booted, ...classes.map((each) => booted.get(each)));
+}
+
+way('Inheritance', 'a subclass inherits the method', () => {
+  it('locks by the key of the class that declares it', () => expectOneLock(Counter, class SubCounter extends Counter {}));
+});
+
+way('Inheritance', 'a subclass overrides it without the decorator', () => {
+  it('locks as far as super is called', async () => {
+    const ran: string[] = [];
+    class Calling extends Counter {
+      override async count() {
+        ran.push(key());
+        return super.count();
+      }
+    }
+    class Silent extends Counter {
+      override async count() {
+        ran.push(key());
+        return 0;
+      }
+    }
+    const booted = await boot({ providers: [Calling, Silent] });
+    await booted.get(Silent).count();
+    expect(booted.acquired).toEqual([]);
+    await expectOneAtATime(booted, booted.get(Calling));
+    expect(ran).toEqual(Array(7).fill('unlocked'));
+  });
+});
+
+way('Inheritance', 'a subclass overrides it with a decorator of its own, and calls super', () => {
+  it('takes both locks where the keys differ', async () => {
+    const ran: string[] = [];
+    class Base {
+      @DistributedLock(PATIENT)
+      async run() {
+        ran.push(key());
+        return 'base';
+      }
+    }
+    class Sub extends Base {
+      @DistributedLock(PATIENT)
+      override async run() {
+        ran.push(key());
+        return `sub of ${await super.run()}`;
+      }
+    }
+    const booted = await boot({ providers: [Sub] });
+    expect(await booted.get(Sub).run()).toBe('sub of base');
+    expect(ran).toEqual(['Sub.run-locks', 'Base.run-locks']);
+    expect(booted.acquired).toEqual(ran);
+  });
+});
+
+way('Inheritance', 'an abstract base', () => {
+  abstract class Job {
+    @DistributedLock({ value: 'count', ...PATIENT })
+    async count() {
+      return this.work();
+    }
+    protected abstract work(): Promise<number>;
+  }
+  class CountingJob extends Job {
+    protected work() {
+      return count();
+    }
+  }
+  it('locks around what the subclass implements', () => expectOneLock(CountingJob));
+});
+
+way('Inheritance', 'a generic base', () => {
+  it('locks by one key, or by one for each subclass if the key says so', async () => {
+    abstract class Repository<T> {
+      readonly saved: [T, string][] = [];
+      @DistributedLock(PATIENT)
+      async save(item: T): Promise<T> {
+        this.saved.push([item, key()]);
+        return item;
+      }
+      @DistributedLock({ value: 'truncate', key: (table: string) => table, ...PATIENT })
+      async truncate(_table: string): Promise<void> {
+        this.saved.splice(0);
+      }
+    }
+    class Apples extends Repository<{ kind: string }> {}
+    class Numbers extends Repository<number> {}
+    const { get, acquired } = await boot({ providers: [Apples, Numbers] });
+    await get(Apples).save({ kind: 'red' });
+    await get(Numbers).save(1);
+    await get(Numbers).truncate('numbers');
+    expect(get(Apples).saved).toEqual([[{ kind: 'red' }, 'Repository.save-locks']]);
+    expect(get(Numbers).saved).toEqual([]);
+    expect(acquired).toEqual(['Repository.save-locks', 'Repository.save-locks', 'truncate-numbers-locks']);
+  });
+});
+
+way('Inheritance', 'a mixin', () => {
+  // eslint-disable-next-line @typescript-eslint/no-explicit-any -- what TypeScript wants of a mixin's constructor
+  function Counting<B extends new (...args: any[]) => object>(Base: B) {
+    class CountingBase extends Base {
+      @DistributedLock({ value: 'count', ...PATIENT })
+      async count() {
+        return count();
+      }
+    }
+    return CountingBase;
+  }
+  class Apples extends Counting(class {}) {}
+  class Pears extends Counting(class {}) {}
+  it('locks in each class that is made from it', () => expectOneLock(Apples, Pears));
+});
+
+way('Inheritance', 'a method that is named by a symbol', () => {
+  const RUN = Symbol('run');
+  class Job {
+    @DistributedLock(PATIENT)
+    async [RUN]() {
+      return key();
+    }
+  }
+  class SubJob extends Job {}
+
+  it('locks by the description of the symbol', async () => {
+    const { get, acquired } = await boot({ providers: [Job, SubJob] });
+    expect([await get(Job)[RUN](), await get(SubJob)[RUN]()]).toEqual(['Job.run-locks', 'Job.run-locks']);
+    expect(acquired).toEqual(['Job.run-locks', 'Job.run-locks']);
   });
 });

@@ -11,19 +11,18 @@ import {
 import { APP_FILTER, APP_INTERCEPTOR, Reflector } from '@nestjs/core';
 import { Args, Field, GqlExecutionContext, Int, Mutation, ObjectType, Parent, Query, ResolveField, Resolver } from '@nestjs/graphql';
 import { DistributedLockInterceptor, LockExceptionFilter } from 'nestjs-distributed-lock';
-import { redisStore } from 'nestjs-distributed-lock/redis';
 import { Gate } from '../support/gate.js';
 import { Tally } from '../nest/tally.js';
 import { eventually } from '../support/eventually.js';
 import { serveGraphql } from './graphql-app.js';
+import { storeThatIsAway } from './http-app.js';
 import { StockResolver, StockService } from './graphql-docs.js';
 import { key, lockAmong, LONG, place, type Order } from './place.js';
 
 class RoleGuard implements CanActivate {
-  private readonly reflector = new Reflector();
   canActivate(context: ExecutionContext): boolean {
     const { req } = GqlExecutionContext.create(context).getContext<{ req: { headers: Record<string, string> } }>();
-    return req.headers.role === this.reflector.get<string>('role', context.getHandler());
+    return req.headers.role === new Reflector().get<string>('role', context.getHandler());
   }
 }
 
@@ -33,7 +32,7 @@ class Shelf {
   id!: number;
 }
 
-function shopOf(order: Order) {
+async function serveShop(order: Order, config = {}) {
   @Resolver(() => Shelf)
   class ShopResolver {
     readonly tally = new Tally();
@@ -54,13 +53,9 @@ function shopOf(order: Order) {
     async buy() {
       return `${await this.tally.add()} ${key()}`;
     }
-    @Query(() => [Shelf])
+    @lockAmong(order, { value: 'shelf', ...LONG }, Query(() => [Shelf]))
     async shelves(@Args('count', { type: () => Int }) count: number) {
       return Array.from({ length: count }, (_, id) => ({ id }));
-    }
-    @lockAmong(order, { value: 'shelf', ...LONG }, Query(() => Shelf))
-    async shelf() {
-      return { id: 7 };
     }
     @lockAmong(order, { value: 'total', ...LONG }, ResolveField(() => Int))
     async total(@Parent() _shelf: Shelf) {
@@ -75,23 +70,17 @@ function shopOf(order: Order) {
       return key();
     }
   }
-  return ShopResolver;
-}
-
-async function serveShop(order: Order, config = {}) {
-  const Shop = shopOf(order);
-  const served = await serveGraphql({ providers: [Shop] }, {}, config);
-  return { ...served, tally: served.get(Shop).tally };
+  const served = await serveGraphql({ providers: [ShopResolver] }, {}, config);
+  return { ...served, tally: served.get(ShopResolver).tally };
 }
 
 place('GraphQL', '@Query, with @Args, pipes and guards', (order) => {
   it('locks once, by what the pipes made of the arguments, after the guard has let the request in', async () => {
-    const { query, acquired, isTaken } = await serveShop(order);
+    const { query, acquired } = await serveShop(order);
     expect((await query('{ renamed(id: "21") }')).data).toEqual({ renamed: '42 stock-21-locks' });
     expect((await query('{ renamed(id: "many") }')).errors).toHaveLength(1);
     expect(await query('{ guarded }')).toMatchObject({ data: null, errors: [{ path: ['guarded'] }] });
     expect(acquired).toEqual(['stock-21-locks']);
-    expect(await isTaken('stock-21-locks')).toBe(false);
   });
 
   it('lets one in at a time: the fields of one request, which run side by side, and several requests', async () => {
@@ -118,27 +107,15 @@ place('GraphQL', '@Mutation, alone and several in one request', (order) => {
 });
 
 place('GraphQL', '@ResolveField, for each of many parents', (order) => {
-  it('locks once for each parent, one at a time where they share a key', async () => {
+  it('locks once for each parent: by the parent, one at a time where they share a key, and by the key of the query again', async () => {
     const { query, tally, acquired } = await serveShop(order);
-    const { data } = await query('{ shelves(count: 6) { total } }');
-    const totals = (data?.shelves as { total: number }[]).map(({ total }) => total);
-    expect(totals.sort()).toEqual([1, 2, 3, 4, 5, 6]);
-    expect(tally).toMatchObject({ value: 6, most: 1 });
-    expect(acquired).toEqual(Array(6).fill('total-locks'));
-  });
-
-  it('locks by the parent, as it is given by @Parent', async () => {
-    const { query, acquired } = await serveShop(order);
-    const { data } = await query('{ shelves(count: 3) { itsKey } }');
-    expect(data).toEqual({ shelves: [0, 1, 2].map((id) => ({ itsKey: `own-${id}-locks` })) });
-    expect(acquired.toSorted()).toEqual(['own-0-locks', 'own-1-locks', 'own-2-locks']);
-  });
-
-  it('takes the key of its own @Query anew: the query has given it back when its fields are resolved', async () => {
-    const { query, acquired, isTaken } = await serveShop(order);
-    expect(await query('{ shelf { id same } }')).toMatchObject({ data: { shelf: { id: 7, same: 'shelf-locks' } } });
-    expect(acquired).toEqual(['shelf-locks', 'shelf-locks']);
-    expect(await isTaken('shelf-locks')).toBe(false);
+    const { data } = await query('{ shelves(count: 4) { total itsKey same } }');
+    const shelves = data?.shelves as { total: number }[];
+    expect(shelves).toMatchObject([0, 1, 2, 3].map((id) => ({ itsKey: `own-${id}-locks`, same: 'shelf-locks' })));
+    expect(shelves.map(({ total }) => total).sort()).toEqual([1, 2, 3, 4]);
+    expect(tally).toMatchObject({ value: 4, most: 1 });
+    const own = [0, 1, 2, 3].map((id) => `own-${id}-locks`);
+    expect(acquired.toSorted()).toEqual([...own, ...Array(5).fill('shelf-locks'), ...Array(4).fill('total-locks')]);
   });
 });
 
@@ -212,15 +189,11 @@ async function serveOrders(order: Order, providers: object[], options = {}) {
   };
   return { ...served, resolver, contend };
 }
-const away = () => ({
-  store: redisStore({ options: { path: '/nobody/listens/here.sock', disconnectTimeout: 10 }, requestTimeout: 100 }),
-});
-
 place('GraphQL', 'contention and outage, reported in the errors of the response', (order) => {
   it('answers the field with an error while another request is in, or the store is away, and runs nothing', async () => {
     const { contend } = await serveOrders(order, []);
     expect(await contend()).toMatchObject(REFUSED);
-    const { query, resolver } = await serveOrders(order, [], away());
+    const { query, resolver } = await serveOrders(order, [], { store: storeThatIsAway() });
     expect(await query('mutation { buy }')).toMatchObject(REFUSED);
     expect(resolver.gate.arrived).toBe(0);
   });
@@ -229,9 +202,9 @@ place('GraphQL', 'contention and outage, reported in the errors of the response'
 place('GraphQL', 'LockExceptionFilter, bound to the app: 423 and 503 in the extensions, and no key', (order) => {
   const filter = { provide: APP_FILTER, useClass: LockExceptionFilter };
 
-  it('says 423 while another request is in, and 503 while Redis is away', async () => {
-    const { contend } = await serveOrders(order, [filter]);
-    const { query, resolver } = await serveOrders(order, [filter], away());
+  it('says 423 while another request is in, and 503 while Redis is away, and leaves other errors alone', async () => {
+    const { contend, query: buy, resolver } = await serveOrders(order, [filter]);
+    const { query } = await serveOrders(order, [filter], { store: storeThatIsAway() });
     for (const [answer, status, code] of [
       [await contend(), 423, 'LOCK_TIMEOUT'],
       [await query('mutation { buy }'), 503, 'LOCK_STORE'],
@@ -239,14 +212,8 @@ place('GraphQL', 'LockExceptionFilter, bound to the app: 423 and 503 in the exte
       expect(answer).toMatchObject({ ...REFUSED, errors: [{ extensions: { status, originalError: { code } } }] });
       expect(JSON.stringify(answer)).not.toContain(SECRET);
     }
-    expect(resolver.gate.arrived).toBe(0);
-  });
-
-  it('leaves the errors of the method alone', async () => {
-    const { query, resolver } = await serveOrders(order, [filter]);
     resolver.error = new Error('sold out');
-    resolver.gate.open();
-    expect(await query('mutation { buy }')).toMatchObject({ data: { buy: null }, errors: [{ message: 'sold out' }] });
+    expect(await buy('mutation { buy }')).toMatchObject({ data: { buy: null }, errors: [{ message: 'sold out' }] });
   });
 });
 

@@ -1,4 +1,5 @@
 import { FastifyAdapter } from '@nestjs/platform-fastify';
+import { redisStore } from 'nestjs-distributed-lock/redis';
 import { boot, listen, type Booted } from '../nest/boot.js';
 
 /** What Nest serves HTTP by. */
@@ -32,6 +33,10 @@ export async function serve(adapter: Adapter, ...[metadata, options, configure]:
     ask(path, { method: 'POST', headers: { 'content-type': 'application/json' }, body: JSON.stringify(body) });
   return { ...booted, url, ask, post };
 }
+
+/** A store whose server does not exist. */
+export const storeThatIsAway = () =>
+  redisStore({ options: { path: '/nobody/listens/here.sock', disconnectTimeout: 10 }, requestTimeout: 2_000 });
 
 async function answerOf(response: Response): Promise<Answer> {
   const text = await response.text();

@@ -1,101 +1,95 @@
-import { Controller, Get, Inject, Injectable, type Provider, Scope } from '@nestjs/common';
-import { type ContextId, ContextIdFactory, type ContextIdStrategy, DiscoveryService, type HostComponentInfo, REQUEST } from '@nestjs/core';
-import { currentLease, DistributedLock } from 'nestjs-distributed-lock';
-import { boot, listen } from '../nest/boot.js';
-import { count, Counter, expectOneAtATime, PATIENT } from './counter.js';
+import '../support/virtual-time.js';
+import { Global, Inject, Injectable, Module, Scope, type INestApplication, type OnModuleInit, type Provider } from '@nestjs/common';
+import { DiscoveryService, LazyModuleLoader, ModuleRef } from '@nestjs/core';
+import { Test } from '@nestjs/testing';
+import { DistributedLock, DistributedLockModule } from 'nestjs-distributed-lock';
+import { memoryStore } from 'nestjs-distributed-lock/memory';
+import { boot, isTaken, start, type Booted } from '../nest/boot.js';
+import { eventually } from '../support/eventually.js';
+import { Gate } from '../support/gate.js';
+import { COUNT_KEY, Counter, expectOneAtATime, keysSeen, PATIENT } from './counter.js';
 import { way } from './place.js';
 
 @Injectable({ scope: Scope.REQUEST })
 class RequestCounter extends Counter {}
 @Injectable({ scope: Scope.TRANSIENT })
 class TransientCounter extends Counter {}
+class Shop {
+  constructor(@Inject('counter') readonly counter: Counter) {}
+}
+class Depot extends Shop {}
 
 const make = () => new Counter();
 const makeAsync = async () => new Counter();
+const MADE = { provide: 'made', useFactory: make };
 
-/** Boots it under the token `'counter'`, and counts with what is found there. */
-async function proveCounter(provider: Provider, ...others: Provider[]): Promise<void> {
-  const booted = await boot({ providers: [provider, ...others] });
-  await expectOneAtATime(booted, booted.app.get<Counter>('counter'));
-}
+type Find = (app: INestApplication) => Counter[] | Promise<Counter[]>;
+/** The one instance under the token `'counter'`. */
+const one: Find = (app) => [app.get<Counter>('counter')];
+/** One for each of two requests. */
+const two: Find = (app) => Promise.all([app.resolve<Counter>('counter'), app.resolve<Counter>('counter')]);
+/** One for each of two providers that it is injected into. */
+const ofTwoOwners: Find = (app) => [app.get(Shop).counter, app.get(Depot).counter];
 
-/** The same with an instance for each of two requests or owners. */
-async function proveTwoCounters(...providers: Provider[]): Promise<void> {
-  const booted = await boot({ providers });
-  const counters = await Promise.all([booted.app.resolve<Counter>('counter'), booted.app.resolve<Counter>('counter')]);
-  expect(counters[0]).not.toBe(counters[1]);
-  await expectOneAtATime(booted, ...counters);
-}
-
-/** The same with two providers into which it is injected. */
-async function proveTwoOwners(provider: Provider): Promise<void> {
-  class Shop {
-    constructor(@Inject('counter') readonly counter: Counter) {}
-  }
-  class Depot extends Shop {}
-  const booted = await boot({ providers: [provider, Shop, Depot] });
-  const counters = [booted.get(Shop).counter, booted.get(Depot).counter];
-  expect(counters[0]).not.toBe(counters[1]);
-  await expectOneAtATime(booted, ...counters);
-}
-
-way('Providers', 'a class, useClass', () => {
-  it('is locked where the class is its own token', async () => {
-    const booted = await boot({ providers: [Counter] });
-    await expectOneAtATime(booted, booted.get(Counter));
+/** One lock keeps apart the calls on all instances that are found in an app with these providers. */
+const locks = (...rows: [how: string, find: Find, ...providers: Provider[]][]) =>
+  it.each(rows)('locks %s', async (_how, find, ...providers) => {
+    const booted = await boot({ providers });
+    const counters = await find(booted.app);
+    expect(new Set(counters).size).toBe(counters.length);
+    await expectOneAtATime(booted, ...counters);
   });
 
-  it('is locked under another token', () => proveCounter({ provide: 'counter', useClass: Counter }));
+way('Providers', 'a class, useClass', () => {
+  locks(
+    ['a class that is its own token', (app) => [app.get(Counter)], Counter],
+    ['a class under another token', one, { provide: 'counter', useClass: Counter }],
+  );
 });
 
 way('Providers', 'useFactory', () => {
-  it.each<[string, () => unknown]>([
-    ['', make],
-    [' where the factory is async', makeAsync],
-    [' where it makes a subclass', () => new (class extends Counter {})()],
-  ])('is locked%s', (_how, useFactory) => proveCounter({ provide: 'counter', useFactory }));
-
-  it('is locked where the factory is injected into', () =>
-    proveCounter(
+  locks(
+    ['what a factory makes', one, { provide: 'counter', useFactory: make }],
+    ['what an async factory makes', one, { provide: 'counter', useFactory: makeAsync }],
+    ['a subclass that a factory makes', one, { provide: 'counter', useFactory: () => new (class extends Counter {})() }],
+    [
+      'what a factory makes of what is injected',
+      one,
       { provide: 'counter', inject: ['name'], useFactory: (name: string) => Object.assign(new Counter(), { name }) },
       { provide: 'name', useValue: 'apples' },
-    ));
+    ],
+  );
 
-  it('is left alone where its instance is made once', async () => {
-    const { app } = await boot({ providers: [{ provide: 'made', useFactory: make }] });
+  it('leaves the factory of a single instance as it is', async () => {
+    const { app } = await boot({ providers: [MADE] });
     const made = app.get(DiscoveryService, { strict: false }).getProviders();
     expect(made.find(({ name }) => name === 'made')?.metatype).toBe(make);
   });
 });
 
 way('Providers', 'useFactory of request scope', () => {
-  it.each([
-    ['', make],
-    [' where the factory is async', makeAsync],
-  ])('is locked across the instances%s', (_how, useFactory) => proveTwoCounters({ provide: 'counter', scope: Scope.REQUEST, useFactory }));
-
-  it('is locked where it is so by what is injected into the factory', () =>
-    proveTwoCounters(RequestCounter, { provide: 'counter', inject: [RequestCounter], useFactory: make }));
+  locks(
+    ['what a factory makes', two, { provide: 'counter', scope: Scope.REQUEST, useFactory: make }],
+    ['what an async factory makes', two, { provide: 'counter', scope: Scope.REQUEST, useFactory: makeAsync }],
+    ['by the scope of what is injected', two, RequestCounter, { provide: 'counter', inject: [RequestCounter], useFactory: make }],
+  );
 });
 
 way('Providers', 'useFactory of transient scope', () => {
-  it.each([
-    ['', make],
-    [' where the factory is async', makeAsync],
-  ])('is locked across the instances%s', (_how, useFactory) =>
-    proveTwoCounters({ provide: 'counter', scope: Scope.TRANSIENT, useFactory }),
+  locks(
+    ['what a factory makes', two, { provide: 'counter', scope: Scope.TRANSIENT, useFactory: make }],
+    ['what an async factory makes', two, { provide: 'counter', scope: Scope.TRANSIENT, useFactory: makeAsync }],
+    ['for two owners', ofTwoOwners, Shop, Depot, { provide: 'counter', scope: Scope.TRANSIENT, useFactory: make }],
   );
-
-  it('is locked where the instances were made for other providers', () =>
-    proveTwoOwners({ provide: 'counter', scope: Scope.TRANSIENT, useFactory: make }));
 });
 
 way('Providers', 'useValue', () => {
-  it('is locked', () => proveCounter({ provide: 'counter', useValue: new Counter() }));
+  locks(
+    ['a value', one, { provide: 'counter', useValue: new Counter() }],
+    ['a frozen value', one, { provide: 'counter', useValue: Object.freeze(new Counter()) }],
+  );
 
-  it('is locked where the value is frozen', () => proveCounter({ provide: 'counter', useValue: Object.freeze(new Counter()) }));
-
-  it('is locked where two modules of the app share it', async () => {
+  it('locks a value that two modules share', async () => {
     const useValue = new Counter();
     const feature = (provide: string) => ({ module: class {}, providers: [{ provide, useValue }] });
     const booted = await boot({ imports: [feature('one'), feature('two')] });
@@ -104,126 +98,145 @@ way('Providers', 'useValue', () => {
 });
 
 way('Providers', 'useExisting', () => {
-  it('is locked as an alias of a class', () => proveCounter({ provide: 'counter', useExisting: Counter }, Counter));
-
-  it('is locked as an alias of what a factory made', () =>
-    proveCounter({ provide: 'counter', useExisting: 'made' }, { provide: 'made', useFactory: make }));
-});
-
-way('Providers', 'request scope', () => {
-  it('is locked across the instances of several requests', () => proveTwoCounters({ provide: 'counter', useClass: RequestCounter }));
-
-  it('is locked in one that is injected into a controller', async () => {
-    @Controller()
-    class CountController {
-      constructor(@Inject(RequestCounter) private readonly counter: RequestCounter) {}
-      @Get()
-      async count() {
-        return { count: await this.counter.count() };
-      }
-    }
-    const booted = await boot({ controllers: [CountController], providers: [RequestCounter] });
-    const url = await listen(booted.app);
-    const ask = async () => expect((await fetch(url)).status).toBe(200);
-    await expectOneAtATime(booted, { count: ask });
-  });
-
-  it('is locked in a controller itself, which has its request', async () => {
-    const seen: unknown[] = [];
-    @Controller({ scope: Scope.REQUEST })
-    class RequestController {
-      constructor(@Inject(REQUEST) private readonly request: { url: string }) {}
-      @Get(':id')
-      @DistributedLock({ value: 'count', ...PATIENT })
-      async count() {
-        seen.push(this.request.url);
-        return { count: await count() };
-      }
-    }
-    const booted = await boot({ controllers: [RequestController] });
-    const url = await listen(booted.app);
-    const ask = async (id: number) => expect((await fetch(`${url}/${id}`)).status).toBe(200);
-    await expectOneAtATime(booted, { count: () => ask(1) }, { count: () => ask(2) });
-    expect(new Set(seen)).toEqual(new Set(['/1', '/2']));
-  });
+  locks(
+    ['an alias of a class', one, { provide: 'counter', useExisting: Counter }, Counter],
+    ['an alias of what a factory made', one, { provide: 'counter', useExisting: 'made' }, MADE],
+  );
 });
 
 way('Providers', 'transient scope', () => {
-  it('is locked across the instances of several owners', () => proveTwoOwners({ provide: 'counter', useClass: TransientCounter }));
+  locks(['for two owners', ofTwoOwners, Shop, Depot, { provide: 'counter', useClass: TransientCounter }]);
 });
 
-way('Providers', 'durable, one instance for each tenant', () => {
-  /** As in the documentation of Nest: what is made for a tenant is kept for its later requests. */
-  class ByTenant implements ContextIdStrategy<{ headers: Record<string, string> }> {
-    private readonly tenants = new Map<string, ContextId>();
+way('Containers', 'ModuleRef.create', () => {
+  locks(['two instances', (app) => Promise.all([app.get(ModuleRef).create(Counter), app.get(ModuleRef).create(Counter)])]);
+});
 
-    attach(contextId: ContextId, { headers }: { headers: Record<string, string> }) {
-      const tenant = headers['x-tenant'] ?? '';
-      const known = this.tenants.get(tenant) ?? ContextIdFactory.create();
-      this.tenants.set(tenant, known);
-      return {
-        resolve: ({ isTreeDurable }: HostComponentInfo) => (isTreeDurable ? known : contextId),
-        payload: { tenant },
-      };
-    }
-  }
-  const made: string[] = [];
-  const runs: unknown[] = [];
+way('Containers', 'ModuleRef.get and ModuleRef.resolve', () => {
+  const resolved: Find = async (app) => {
+    const ref = app.get(ModuleRef);
+    const types = [RequestCounter, RequestCounter, TransientCounter];
+    const scoped = await Promise.all(types.map((type) => ref.resolve<Counter>(type, undefined, { strict: false })));
+    return [ref.get(Counter, { strict: false }), ...scoped];
+  };
+  locks(['in every scope', resolved, Counter, RequestCounter, TransientCounter]);
+});
 
-  @Injectable({ scope: Scope.REQUEST, durable: true })
-  class TenantCounter extends Counter {
-    constructor(@Inject(REQUEST) readonly context: { tenant: string }) {
-      super();
-      made.push(context.tenant);
-    }
-    @DistributedLock<TenantCounter['bill']>({ value: 'bill', key: (year) => year })
-    async bill(year: number) {
-      runs.push([this.context.tenant, year, currentLease()?.key]);
-    }
-  }
-  @Controller()
-  class TenantController {
-    constructor(@Inject(TenantCounter) private readonly counter: TenantCounter) {}
-    @Get('count')
-    async count() {
-      return { count: await this.counter.count() };
-    }
-    @Get('bill')
-    async bill() {
-      return { bill: await this.counter.bill(2030) };
-    }
-  }
-
-  async function bootTenants() {
-    const booted = await boot({ controllers: [TenantController], providers: [TenantCounter] });
-    const url = await listen(booted.app);
-    const ask = async (path: string, tenant: string) =>
-      expect((await fetch(`${url}/${path}`, { headers: { 'x-tenant': tenant } })).status).toBe(200);
-    return { booted, ask };
-  }
-  beforeEach(() => {
-    [made, runs].forEach((list) => list.splice(0));
-    ContextIdFactory.apply(new ByTenant());
-  });
-  afterEach(() => ContextIdFactory.apply(undefined as unknown as ContextIdStrategy));
-
-  it('is locked across the tenants, each of which keeps its instance', async () => {
-    const { booted, ask } = await bootTenants();
-    await expectOneAtATime(booted, { count: () => ask('count', 'a') }, { count: () => ask('count', 'b') });
-    const ofFirstRequests = made.length;
-    await ask('count', 'a');
-    expect(made).toHaveLength(ofFirstRequests);
-    expect(new Set(made)).toEqual(new Set(['a', 'b']));
+way('Containers', 'a module that is loaded lazily', () => {
+  it.each<[string, Provider]>([
+    ['a class', { provide: 'made', useClass: Counter }],
+    ['what a factory made', MADE],
+    ['a value', { provide: 'made', useValue: new Counter() }],
+  ])('locks %s, and what the app had before', async (_what, provider) => {
+    @Module({ providers: [provider] })
+    class LazyModule {}
+    const booted = await boot({ providers: [{ provide: 'early', useClass: Counter }] });
+    const lazy = await booted.app.get(LazyModuleLoader).load(() => LazyModule);
+    await expectOneAtATime(booted, lazy.get<Counter>('made'), booted.app.get<Counter>('early'));
   });
 
-  it('shares its key between the tenants unless the tenant is a part of it', async () => {
-    const { booted, ask } = await bootTenants();
-    await ask('bill', 'a');
-    await ask('bill', 'b');
-    expect(runs).toEqual([
-      ['a', 2030, 'bill-2030-locks'],
-      ['b', 2030, 'bill-2030-locks'],
-    ]);
-    expect(booted.acquired).toEqual(['bill-2030-locks', 'bill-2030-locks']);
+  it('locks what a factory makes of a provider of request scope, while another module is loaded', async () => {
+    const gate = new Gate();
+    const made = { provide: 'made', inject: ['slow', RequestCounter], useFactory: make };
+    @Module({ providers: [RequestCounter, { provide: 'slow', useFactory: () => gate.pass() }, made] })
+    class SlowModule {}
+    @Module({})
+    class QuickModule {}
+    const booted = await boot({});
+    const loader = booted.app.get(LazyModuleLoader);
+    const loading = loader.load(() => SlowModule);
+    await eventually(() => gate.arrived === 1);
+    await loader.load(() => QuickModule);
+    gate.open();
+    const slow = await loading;
+    const counters = await Promise.all([slow.resolve<Counter>('made'), slow.resolve<Counter>('made')]);
+    expect(counters[0]).not.toBe(counters[1]);
+    await expectOneAtATime(booted, ...counters);
+  });
+});
+
+way('Containers', 'a module that is initialized before the module of locks', () => {
+  @Injectable()
+  class Early implements OnModuleInit {
+    constructor(
+      @Inject(Counter) readonly counter: Counter,
+      @Inject('made') readonly made: Counter,
+    ) {}
+    async onModuleInit() {
+      await this.counter.count();
+      await this.made.count();
+    }
+  }
+  const feature = { providers: [Counter, MADE, Early] };
+  @Global()
+  @Module(feature)
+  class GlobalModule {}
+  @Module(feature)
+  class LocalModule {}
+  const forRoot = () => DistributedLockModule.forRoot({ store: memoryStore(), logger: false });
+
+  it.each([
+    ['a global module that is imported before it', () => [GlobalModule, forRoot()]],
+    ['a global module that is imported after it', () => [forRoot(), GlobalModule]],
+    ['a module that is not global, imported before it', () => [LocalModule, forRoot()]],
+  ])('locks on what Nest and a factory made, in %s', async (_which, imports) => {
+    const app = await start(Test.createTestingModule({ imports: imports() }));
+    await app.get<Counter>('made', { strict: false }).count();
+    expect(keysSeen()).toEqual([COUNT_KEY, COUNT_KEY, COUNT_KEY]);
+  });
+});
+
+/** Reports at the stores of both apps whether its key is taken there. */
+@Injectable()
+class Reporter {
+  @DistributedLock({ value: 'report', ...PATIENT })
+  async report(...apps: Booted[]) {
+    return Promise.all(apps.map(({ store }) => isTaken(store, 'report-locks')));
+  }
+}
+const bootTwo = async (metadata: Parameters<typeof boot>[0]) => [await boot(metadata), await boot(metadata)] as const;
+
+way('Two apps in one process', 'each with a store of its own, sharing a class', () => {
+  it('locks at the store of the app that made the instance, also when the other app is closed', async () => {
+    const [first, second] = await bootTwo({ providers: [Reporter] });
+    expect(await first.get(Reporter).report(first, second)).toEqual([true, false]);
+    expect(await second.get(Reporter).report(first, second)).toEqual([false, true]);
+    await second.app.close();
+    expect(await first.get(Reporter).report(first)).toEqual([true]);
+    await expect(second.get(Reporter).report()).rejects.toHaveProperty('name', 'LockAbortedError');
+  });
+});
+
+way('Two apps in one process', 'on the same store', () => {
+  it('locks across both', async () => {
+    const first = await boot({ providers: [Counter] });
+    const second = await boot({ providers: [Counter] }, { store: first.store });
+    second.locks.on('acquired', ({ key }) => void first.acquired.push(key));
+    await expectOneAtATime(first, first.get(Counter), second.get(Counter));
+  });
+});
+
+way('Two apps in one process', 'one instance, created by the first, a useValue in the second', () => {
+  it('locks at the store of the app that made it', async () => {
+    const first = await boot({ providers: [Reporter] });
+    const second = await boot({ providers: [{ provide: Reporter, useValue: first.get(Reporter) }] });
+    expect(await second.get(Reporter).report(first, second)).toEqual([true, false]);
+  });
+});
+
+way('Two apps in one process', 'one instance as a useValue in both', () => {
+  const providers = () => [{ provide: Counter, useValue: new Counter() }];
+
+  it('locks at the store of the app that booted last, whichever app is asked for it', async () => {
+    const [first, second] = await bootTwo({ providers: providers() });
+    expect(first.get(Counter)).toBe(second.get(Counter));
+    await expectOneAtATime(second, first.get(Counter), second.get(Counter));
+    expect(first.acquired).toEqual([]);
+  });
+
+  it('locks again at the store of the first when the second is closed', async () => {
+    const [first, second] = await bootTwo({ providers: providers() });
+    await second.app.close();
+    await expectOneAtATime(first, first.get(Counter));
   });
 });

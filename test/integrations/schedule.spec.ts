@@ -1,3 +1,4 @@
+import '../support/virtual-time.js';
 import { Injectable, Module, type DynamicModule, type Type } from '@nestjs/common';
 import { Cron, Interval, ScheduleModule, SchedulerRegistry, Timeout } from '@nestjs/schedule';
 import { Test } from '@nestjs/testing';
@@ -5,6 +6,8 @@ import { DistributedLock, DistributedLockModule, Locks } from 'nestjs-distribute
 import { memoryStore } from 'nestjs-distributed-lock/memory';
 import { boot, start } from '../nest/boot.js';
 import { eventually } from '../support/eventually.js';
+import { pause } from '../support/time.js';
+import { passTime } from '../support/virtual-time.js';
 import { key, lockAmong, place, way, type Order } from './place.js';
 
 const EVERY_SECOND = '* * * * * *';
@@ -12,46 +15,38 @@ const LONG = { keyTimeout: 60_000 };
 const imports = [ScheduleModule.forRoot()];
 
 place('Schedules', '@Cron', (order) => {
-  it('runs each tick under its lock, taken once, also after one that failed, and never beside one that waits, with waitForCompletion', async () => {
+  it('runs each tick under its lock, taken once, also after one that failed and on what a factory made', async () => {
     class Jobs {
       runs: unknown[] = [];
-      patientRuns = 0;
       @lockAmong(order, { ...LONG, waitTimeout: 0 }, Cron(EVERY_SECOND, { name: 'job' }))
       async tick() {
         this.runs.push(key());
         throw new Error('no paper');
       }
-      @lockAmong(order, { ...LONG, waitTimeout: Infinity, retryInterval: 10 }, Cron(EVERY_SECOND, { waitForCompletion: true }))
-      async patient() {
-        this.patientRuns++;
+    }
+    const { app, get, acquired } = await boot({ imports, providers: [{ provide: Jobs, useFactory: () => new Jobs() }] });
+    await passTime(3_000);
+    app.get(SchedulerRegistry).deleteCronJob('job');
+    await passTime(3_000);
+    expect(get(Jobs).runs).toEqual(Array(3).fill('Jobs.tick-locks'));
+    expect(acquired).toEqual(get(Jobs).runs);
+  });
+
+  it('runs no tick beside one that waits, with waitForCompletion', async () => {
+    class Jobs {
+      runs = 0;
+      @lockAmong(order, { ...LONG, waitTimeout: Infinity }, Cron(EVERY_SECOND, { waitForCompletion: true }))
+      async tick() {
+        this.runs++;
       }
     }
     const store = memoryStore();
-    const lease = await new Locks(store).acquire('Jobs.patient-locks', LONG);
-    // A tick may be due before the app has booted.
-    const acquire = jest.spyOn(store.mutex, 'acquire');
-    const booted = await boot({ imports, providers: [Jobs] }, { store });
-    const jobs = booted.get(Jobs);
-    await eventually(() => jobs.runs.length === 3);
-    booted.app.get(SchedulerRegistry).deleteCronJob('job');
-    expect(jobs.runs).toEqual(Array(3).fill('Jobs.tick-locks'));
-    expect(acquire.mock.calls.map(([request]) => request.key).filter((taken) => taken === 'Jobs.tick-locks')).toEqual(jobs.runs);
-    await eventually(() => expect([booted.waiting, jobs.patientRuns]).toEqual([['Jobs.patient-locks'], 0]));
+    const lease = await new Locks(store).acquire('Jobs.tick-locks', LONG);
+    const { get, waiting } = await boot({ imports, providers: [Jobs] }, { store });
+    await passTime(3_000);
+    expect([waiting, get(Jobs).runs]).toEqual([['Jobs.tick-locks'], 0]);
     await lease.release();
-    await eventually(() => jobs.patientRuns > 0);
-  });
-
-  it('is locked on what a factory made', async () => {
-    class Jobs {
-      runs: unknown[] = [];
-      @lockAmong(order, LONG, Cron('0 0 0 29 2 *', { name: 'rare' }))
-      async tick() {
-        this.runs.push(key());
-      }
-    }
-    const { app, get } = await boot({ imports, providers: [{ provide: Jobs, useFactory: () => new Jobs() }] });
-    await app.get(SchedulerRegistry).getCronJob('rare').fireOnTick();
-    await eventually(() => expect(get(Jobs).runs).toEqual(['Jobs.tick-locks']));
+    await eventually(() => get(Jobs).runs > 0);
   });
 });
 
@@ -59,26 +54,20 @@ place('Schedules', '@Interval', (order) => {
   it('runs each time under its lock, taken once, and not while the last one runs', async () => {
     class Jobs {
       runs: unknown[] = [];
-      inside = 0;
-      most = 0;
-      @lockAmong(order, { ...LONG, waitTimeout: 0, onTimeout: 'skip' }, Interval('job', 5))
+      @lockAmong(order, { ...LONG, waitTimeout: 0, onTimeout: 'skip' }, Interval('job', 10))
       async tick() {
-        this.most = Math.max(this.most, ++this.inside);
-        const run = key();
-        await new Promise((resolve) => setTimeout(resolve, 20));
-        this.runs.push(run);
-        this.inside--;
+        await pause(25);
+        this.runs.push(key());
       }
     }
-    const booted = await boot({ imports, providers: [Jobs] });
-    const jobs = booted.get(Jobs);
+    const { app, get, locks, acquired } = await boot({ imports, providers: [Jobs] });
     let skipped = 0;
-    booted.locks.on('timeout', () => skipped++);
-    await eventually(() => jobs.runs.length > 2 && skipped > 0);
-    booted.app.get(SchedulerRegistry).deleteInterval('job');
-    await eventually(() => jobs.inside === 0);
-    expect(new Set(jobs.runs)).toEqual(new Set(['Jobs.tick-locks']));
-    expect([booted.acquired, jobs.most]).toEqual([jobs.runs, 1]);
+    locks.on('timeout', () => skipped++);
+    await passTime(85);
+    app.get(SchedulerRegistry).deleteInterval('job');
+    await passTime(100);
+    expect(get(Jobs).runs).toEqual(Array(3).fill('Jobs.tick-locks'));
+    expect([acquired, skipped]).toEqual([get(Jobs).runs, 5]);
   });
 });
 
@@ -86,19 +75,20 @@ place('Schedules', '@Timeout', (order) => {
   it('runs once, under its lock, for which it waits', async () => {
     class Jobs {
       runs: unknown[] = [];
-      @lockAmong(order, { ...LONG, waitTimeout: Infinity, retryInterval: 10 }, Timeout('job', 20))
+      @lockAmong(order, { ...LONG, waitTimeout: Infinity }, Timeout('job', 20))
       async later() {
         this.runs.push(key());
       }
     }
-    const booted = await boot({ imports, providers: [Jobs] });
-    const { runs } = booted.get(Jobs);
-    expect(booted.app.get(SchedulerRegistry).getTimeouts()).toEqual(['job']);
-    const lease = await booted.locks.acquire('Jobs.later-locks', LONG);
-    await eventually(() => booted.waiting.length > 0);
+    const { app, get, locks, waiting } = await boot({ imports, providers: [Jobs] });
+    const { runs } = get(Jobs);
+    expect(app.get(SchedulerRegistry).getTimeouts()).toEqual(['job']);
+    const lease = await locks.acquire('Jobs.later-locks', LONG);
+    await eventually(() => waiting.length > 0);
     expect(runs).toEqual([]);
     await lease.release();
-    await eventually(() => expect(runs).toEqual(['Jobs.later-locks']));
+    await passTime(1_000);
+    expect(runs).toEqual(['Jobs.later-locks']);
   });
 });
 
@@ -125,8 +115,8 @@ way('Schedules', 'any order of imports', () => {
     class JobsModule {}
     return { Jobs, JobsModule };
   }
-  type Parts = (feature: Type, lock: DynamicModule, schedule: DynamicModule) => (Type | DynamicModule)[];
-  const orders: Parts[] = [
+  type Part = Type | DynamicModule;
+  const orders: ((feature: Part, lock: Part, schedule: Part) => Part[])[] = [
     (feature, lock, schedule) => [feature, lock, schedule],
     (feature, lock, schedule) => [feature, schedule, lock],
     (feature, lock, schedule) => [lock, feature, schedule],
@@ -135,20 +125,16 @@ way('Schedules', 'any order of imports', () => {
     (feature, lock, schedule) => [schedule, lock, feature],
   ];
 
-  it.each(['above', 'below'] as const)('locks every job, the lock %s', async (order) => {
-    const prove = async (parts: Parts) => {
+  it.each((['above', 'below'] as const).flatMap((order) => orders.map((parts, index) => [index, order, parts] as const)))(
+    'locks every job in order %i, the lock %s',
+    async (_index, order, parts) => {
       const { Jobs, JobsModule } = featureOf(order);
       const locking = DistributedLockModule.forRoot({ store: memoryStore(), logger: false });
       const app = await start(Test.createTestingModule({ imports: parts(JobsModule, locking, ScheduleModule.forRoot()) }));
-      const acquired = new Set<string>();
-      app.get(Locks).on('acquired', (lease) => acquired.add(lease.key));
-      const { runs } = app.get(Jobs);
-      await eventually(() => runs.size === 3);
-      expect(runs).toEqual(new Set(['Jobs.timeout-locks', 'Jobs.interval-locks', 'Jobs.cron-locks']));
-      await eventually(() => expect(acquired).toEqual(runs));
-    };
-    await Promise.all(orders.map(prove));
-  });
+      await passTime(1_000);
+      expect(app.get(Jobs).runs).toEqual(new Set(['Jobs.timeout-locks', 'Jobs.interval-locks', 'Jobs.cron-locks']));
+    },
+  );
 });
 
 way('Schedules', 'a job that other code adds to the SchedulerRegistry', () => {
@@ -161,8 +147,11 @@ way('Schedules', 'a job that other code adds to the SchedulerRegistry', () => {
       }
     }
     const { app, get } = await boot({ imports, providers: [Jobs] });
-    const timer = setTimeout(() => void get(Jobs).tick(), 5);
-    app.get(SchedulerRegistry).addTimeout('dynamic', timer);
-    await eventually(() => expect(get(Jobs).runs).toEqual(['Jobs.tick-locks']));
+    app.get(SchedulerRegistry).addTimeout(
+      'dynamic',
+      setTimeout(() => void get(Jobs).tick(), 5),
+    );
+    await passTime(10);
+    expect(get(Jobs).runs).toEqual(['Jobs.tick-locks']);
   });
 });

@@ -1,3 +1,5 @@
+import { Observable, type Subscriber } from 'rxjs';
+import { currentLease } from 'nestjs-distributed-lock';
 import { eventually } from '../support/eventually.js';
 
 export interface SseEvent {
@@ -44,4 +46,27 @@ export class SseClient {
 function eventOf(message: string): SseEvent {
   const field = (name: string) => new RegExp(`^${name}: (.*)$`, 'm').exec(message)?.[1];
   return { type: field('event') ?? 'message', data: field('data') ?? '' };
+}
+
+export interface Message {
+  data: string;
+}
+
+/** What a handler streams: notes who is connected, and leaves it to the test what comes next. */
+export class Feed {
+  /** The streams that were begun, in order. */
+  readonly begun: Subscriber<Message>[] = [];
+  /** How many were open at once, at most. */
+  most = 0;
+  private open = 0;
+
+  /** Begins with the key of the lock that it is in. */
+  stream(): Observable<Message> {
+    return new Observable((subscriber) => {
+      this.begun.push(subscriber);
+      this.most = Math.max(this.most, ++this.open);
+      subscriber.next({ data: currentLease()?.key ?? 'unlocked' });
+      return () => void this.open--;
+    });
+  }
 }

@@ -30,57 +30,44 @@ class Base {
   async buy(): Promise<void> {}
 }
 
+class Silent extends Base {
+  override async buy() {}
+}
+class Calling extends Base {
+  override async buy() {
+    await super.buy();
+  }
+}
+class First extends Silent {}
+class Second extends Silent {}
+class Own extends Base {
+  @DistributedLock()
+  override async buy() {}
+}
+class Last extends Own {
+  override async buy() {}
+}
+class Other extends Base {
+  async sell() {}
+}
+
 describe('an override of a locked method', () => {
-  it('without a lock of its own is a detail, by class and method: nobody can know whether it calls its parent', async () => {
-    class Shop extends Base {
-      override async buy() {}
-    }
-    class Calling extends Base {
-      override async buy() {
-        await super.buy();
-      }
-    }
-    const { warnings, details } = await adviceFor(Shop, Calling);
-    expect(warnings).toEqual([]);
-    expect(details).toEqual([
-      expect.stringMatching(
-        /^Shop\.buy overrides Base\.buy without its @DistributedLock\(\): only its calls of the parent's method are locked/,
-      ),
-      expect.stringMatching(/^Calling\.buy overrides Base\.buy without its @DistributedLock\(\)/),
-    ]);
-  });
+  const advice = (method: string, locked: string) =>
+    expect.stringContaining(
+      `${method} overrides ${locked} without its @DistributedLock(): only its calls of the parent's method are locked`,
+    );
 
-  it('is found below a class in between, and named once for all classes', async () => {
-    class Between extends Base {
-      override async buy() {}
-    }
-    class First extends Between {}
-    class Second extends Between {}
-    const { details } = await adviceFor(First, Second);
-    expect(details).toEqual([expect.stringContaining('Between.buy overrides Base.buy')]);
-  });
-
-  it('is compared with the lock that it replaces', async () => {
-    class Own extends Base {
-      @DistributedLock()
-      override async buy() {}
-    }
-    class Last extends Own {
-      override async buy() {}
-    }
-    const { details } = await adviceFor(Last);
-    expect(details).toEqual([expect.stringContaining('Last.buy overrides Own.buy')]);
-  });
-
-  it('is fine with a lock of its own, or where nothing was locked', async () => {
-    class Own extends Base {
-      @DistributedLock()
-      override async buy() {}
-    }
-    class Other extends Base {
-      async sell() {}
-    }
-    expect(await adviceFor(Own, Other)).toMatchObject({ warnings: [], details: [] });
+  it.each<[string, (new () => unknown)[], unknown[]]>([
+    [
+      'without a lock is a detail: nobody can know whether it calls its parent',
+      [Silent, Calling],
+      [advice('Silent.buy', 'Base.buy'), advice('Calling.buy', 'Base.buy')],
+    ],
+    ['is found below a class in between, and named once for all classes', [First, Second], [advice('Silent.buy', 'Base.buy')]],
+    ['is compared with the lock that it replaces', [Last], [advice('Last.buy', 'Own.buy')]],
+    ['is fine with a lock of its own, or where nothing was locked', [Own, Other], []],
+  ])('%s', async (_what, classes, expected) => {
+    expect(await adviceFor(...classes)).toMatchObject({ warnings: [], details: expected });
   });
 });
 

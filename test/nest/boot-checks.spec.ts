@@ -204,7 +204,7 @@ describe('a class whose name looks minified', () => {
     });
     const module = { exports: {} as { providers: [Service] } };
     // eslint-disable-next-line @typescript-eslint/no-implied-eval -- it is the bundle of the source above
-    new Function('module', 'require', outputFiles![0]!.text)(module, () => ({ DistributedLock }));
+    new Function('module', 'require', outputFiles[0]!.text)(module, () => ({ DistributedLock }));
     return module.exports.providers[0];
   }
 

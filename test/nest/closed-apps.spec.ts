@@ -1,16 +1,27 @@
+import '../support/virtual-time.js';
 import { Injectable } from '@nestjs/common';
 import { Test } from '@nestjs/testing';
-import { DistributedLock, DistributedLockInterceptor, DistributedLockModule, LockAbortedError, Locks } from 'nestjs-distributed-lock';
+import {
+  currentLease,
+  DistributedLock,
+  DistributedLockInterceptor,
+  DistributedLockModule,
+  LockAbortedError,
+  Locks,
+  type Lease,
+} from 'nestjs-distributed-lock';
 import { memoryStore } from 'nestjs-distributed-lock/memory';
 import { GarbageCount } from '../contract/garbage.js';
 import { eventually } from '../support/eventually.js';
 import { Gate } from '../support/gate.js';
+import { boot } from './boot.js';
 
-const PATIENT = { retryCount: 0, retryInterval: 5, keyTimeout: 60_000 };
+const PATIENT = { waitTimeout: Infinity, keyTimeout: 60_000 };
 
 @Injectable()
 class Jobs {
   readonly gate = new Gate();
+  lease: Lease | undefined;
 
   @DistributedLock({ value: 'job', ...PATIENT })
   async run(): Promise<string> {
@@ -18,29 +29,30 @@ class Jobs {
   }
   @DistributedLock({ value: 'outer', ...PATIENT })
   async runLater(): Promise<string> {
+    this.lease = currentLease();
     await this.gate.pass();
-    return this.run();
+    return this.lease?.signal.aborted ? 'ended' : this.run();
   }
 }
 
 /** An app that is given the instance. Nothing else of it is kept here. */
-async function open(jobs: Jobs, namespace = '') {
+async function open(jobs: Jobs) {
   const module = await Test.createTestingModule({
-    imports: [DistributedLockModule.forRoot({ store: memoryStore(), namespace, logger: false })],
+    imports: [DistributedLockModule.forRoot({ store: memoryStore(), logger: false })],
     providers: [{ provide: Jobs, useValue: jobs }],
   }).compile();
-  const app = module.createNestApplication({ logger: false });
-  return app.init();
+  return module.createNestApplication({ logger: false }).init();
 }
 
 describe('an instance that apps have as a value', () => {
   const APPS = 20;
-
   const openAndClose = async (jobs: Jobs, apps: GarbageCount) => {
-    const app = await open(jobs);
-    expect(await jobs.run()).toBe('done');
-    apps.add(app.get(DistributedLockInterceptor));
-    await app.close();
+    for (let opened = 0; opened < APPS; opened++) {
+      const app = await open(jobs);
+      expect(await jobs.run()).toBe('done');
+      apps.add(app.get(DistributedLockInterceptor));
+      await app.close();
+    }
   };
   const openAll = async (jobs: Jobs, apps: GarbageCount) => {
     const opened = await Promise.all(Array.from({ length: APPS }, () => open(jobs)));
@@ -51,18 +63,13 @@ describe('an instance that apps have as a value', () => {
     }
   };
 
-  it('keeps none of them in memory when they were open one after another', async () => {
+  it.each([
+    ['one after another', openAndClose],
+    ['at the same time', openAll],
+  ])('keeps none of them in memory when they were open %s', async (_when, openApps) => {
     const jobs = new Jobs();
     const apps = new GarbageCount();
-    for (let opened = 0; opened < APPS; opened++) await openAndClose(jobs, apps);
-    await eventually(async () => expect(await apps.reachable()).toBe(0));
-    await expect(jobs.run()).rejects.toBeInstanceOf(LockAbortedError);
-  });
-
-  it('keeps none of them in memory when they were open at the same time', async () => {
-    const jobs = new Jobs();
-    const apps = new GarbageCount();
-    await openAll(jobs, apps);
+    await openApps(jobs, apps);
     await eventually(async () => expect(await apps.reachable()).toBe(0));
     await expect(jobs.run()).rejects.toBeInstanceOf(LockAbortedError);
   });
@@ -86,35 +93,40 @@ describe('an instance that apps have as a value', () => {
     expect(await jobs.run()).toBe('done');
   });
 
-  it('is locked in the other app while the later one closes', async () => {
+  it.each([
+    ['is locked in the other app', true],
+    ['still takes keys of that app', false],
+  ])('%s while the app closes in which one of its calls runs', async (_what, hasOther) => {
     const jobs = new Jobs();
-    const first = await open(jobs);
-    const second = await open(jobs);
-    const close = jest.spyOn(second.get(Locks), 'close');
-    const call = jobs.runLater();
-    await eventually(() => jobs.gate.arrived === 1);
-    const closing = second.close();
-    await eventually(() => expect(close).toHaveBeenCalled());
-    const acquired: string[] = [];
-    first.get(Locks).on('acquired', ({ key }) => void acquired.push(key));
-    expect(await jobs.run()).toBe('done');
-    expect(acquired).toEqual(['job-locks']);
-    jobs.gate.open();
-    await call;
-    await closing;
-    await first.close();
-  });
-
-  it('still takes keys of a closing app for calls that run', async () => {
-    const jobs = new Jobs();
+    const other = hasOther ? await open(jobs) : undefined;
     const app = await open(jobs);
     const close = jest.spyOn(app.get(Locks), 'close');
     const call = jobs.runLater();
     await eventually(() => jobs.gate.arrived === 1);
     const closing = app.close();
     await eventually(() => expect(close).toHaveBeenCalled());
+    const acquired: string[] = [];
+    other?.get(Locks).on('acquired', ({ key }) => void acquired.push(key));
+    if (hasOther) expect(await jobs.run()).toBe('done');
+    expect(acquired).toEqual(hasOther ? ['job-locks'] : []);
     jobs.gate.open();
     expect(await call).toBe('done');
     await closing;
+    await other?.close();
   });
+});
+
+it('an app that closes waits no longer than its shutdownTimeout: then it aborts and releases, and the method learns of it', async () => {
+  const { app, get, isTaken } = await boot({ providers: [Jobs] }, { shutdownTimeout: 100 });
+  const jobs = get(Jobs);
+  const run = jobs.runLater().catch((error: unknown) => error);
+  await eventually(() => jobs.gate.arrived === 1);
+  const start = performance.now();
+  await app.close();
+  expect(Math.round(performance.now() - start)).toBe(100);
+  expect(jobs.lease?.signal.aborted).toBe(true);
+  expect(() => jobs.lease?.assertHeld()).toThrow();
+  expect(await isTaken('outer-locks')).toBe(false);
+  jobs.gate.open();
+  expect(await run).toMatchObject({ name: 'LockLostError', result: 'ended' });
 });

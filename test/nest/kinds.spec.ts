@@ -88,64 +88,38 @@ describe.each(KINDS)('a method with $name', (kind) => {
   });
 });
 
-/** A page that is read and written under one key each. */
-async function bootPage(policy?: ReadWritePolicy) {
-  const options = { value: 'page', policy, key: (id: string) => id, ...LONG };
-  @Injectable()
-  class Page {
-    readonly reading = new Gate();
-    readonly writing = new Gate();
+// What readers and writers are to each other is tested with the locks (test/contract).
+it.each<[ReadWritePolicy | undefined, string]>([
+  [undefined, 'waits behind the writer'],
+  ['fair', 'waits behind the writer'],
+  ['readers', 'reads at once'],
+])(
+  '@ReadLock and @WriteLock with policy %s: readers read together, and one that comes after a waiting writer %s',
+  async (policy, outcome) => {
+    const options = { value: 'page', policy, key: (id: string) => id, ...LONG };
+    @Injectable()
+    class Page {
+      readonly reading = new Gate();
+      readonly writing = new Gate();
 
-    @ReadLock(options)
-    async read(_id: string) {
-      await this.reading.pass();
-      return currentLease();
+      @ReadLock(options)
+      async read(_id: string) {
+        await this.reading.pass();
+      }
+      @WriteLock(options)
+      async write(_id: string) {
+        await this.writing.pass();
+      }
+      @ReadLock(options)
+      async peek(_id: string) {}
     }
-    @WriteLock(options)
-    async write(_id: string, body: () => unknown = () => this.writing.pass()) {
-      return [currentLease()?.fencingToken, await body()];
-    }
-    @ReadLock(options)
-    async peek(_id: string) {
-      return 'peeked';
-    }
-    @ReadLock(options)
-    async readAndWrite(id: string) {
-      return this.write(id);
-    }
-  }
-  const booted = await boot({ providers: [Page] });
-  return { ...booted, page: booted.get(Page) };
-}
-
-describe('@ReadLock and @WriteLock', () => {
-  it('let readers of one key run together, a writer when they are done, and nobody beside it but for another key', async () => {
-    const { page, waiting } = await bootPage();
-    const readers = [page.read('a'), page.read('a'), page.read('a')];
-    await eventually(() => page.reading.arrived === 3);
-    const writers = [page.write('a'), page.write('a')];
-    await eventually(() => expect(waiting).toEqual(['page-a-locks', 'page-a-locks']));
-    expect(page.writing.arrived).toBe(0);
-    page.reading.open();
-    await Promise.all(readers);
-    await eventually(() => page.writing.arrived === 1);
-    const peeked = page.peek('a');
-    await eventually(() => expect(waiting).toHaveLength(3));
-    expect([await page.peek('b'), page.writing.arrived]).toEqual(['peeked', 1]);
-    page.writing.open();
-    await Promise.all([peeked, ...writers]);
-  });
-
-  it.each<[ReadWritePolicy | undefined, string]>([
-    [undefined, 'waits behind the writer'],
-    ['fair', 'waits behind the writer'],
-    ['readers', 'reads at once'],
-  ])('with policy %s: a reader that comes after a waiting writer %s', async (policy, outcome) => {
-    const { page, waiting } = await bootPage(policy);
-    const reader = page.read('a');
-    await eventually(() => page.reading.arrived === 1);
+    const { get, waiting } = await boot({ providers: [Page] });
+    const page = get(Page);
+    const readers = [page.read('a'), page.read('a')];
+    await eventually(() => page.reading.arrived === 2);
     const writer = page.write('a');
-    await eventually(() => expect(waiting).toHaveLength(1));
+    await eventually(() => expect(waiting).toEqual(['page-a-locks']));
+    await page.peek('b');
     let hasPeeked = false;
     const peeking = page.peek('a').then(() => (hasPeeked = true));
     if (outcome === 'reads at once') await peeking;
@@ -153,28 +127,9 @@ describe('@ReadLock and @WriteLock', () => {
     expect([page.writing.arrived, hasPeeked]).toEqual([0, outcome === 'reads at once']);
     page.reading.open();
     page.writing.open();
-    await Promise.all([reader, writer, peeking]);
-  });
-
-  it('let a writer read and write again, and give readers the token of the last write', async () => {
-    const { page } = await bootPage();
-    const again = async () => [await page.peek('a'), (await page.write('a', () => 'written'))[1]];
-    const [token, done] = await page.write('a', again);
-    expect(done).toEqual(['peeked', 'written']);
-    page.reading.open();
-    page.writing.open();
-    expect([(await page.read('a'))?.fencingToken, (await page.read('a'))?.fencingToken]).toEqual([token, token]);
-    expect((await page.write('a'))[0]).toBeGreaterThan(token as number);
-  });
-
-  it('refuse a reader that calls a writer of its key, at once', async () => {
-    const { page, isTaken } = await bootPage();
-    const error: unknown = await page.readAndWrite('a').catch((reason: unknown) => reason);
-    expect(error).toBeInstanceOf(LockConfigError);
-    expect(error).toHaveProperty('message', expect.stringMatching(/holds the read lock and asks for the write lock/));
-    expect(await isTaken('page-a-locks')).toBe(false);
-  });
-});
+    await Promise.all([...readers, writer, peeking]);
+  },
+);
 
 it('@Semaphore lets in as many as there are permits, of which a call may take several at once', async () => {
   class Press {

@@ -93,7 +93,7 @@ describe('digestArguments', () => {
       fc.property(args, fc.nat(), (original, seed) => {
         expect(all(rebuild(original, { order: shuffler(seed) }) as unknown[])).toBe(all(original));
       }),
-      { numRuns: 1_000 },
+      { numRuns: 300 },
     );
   });
 
@@ -104,7 +104,7 @@ describe('digestArguments', () => {
       seen[equal ? 'equal' : 'different'] += 1;
       expect(all(left) === all(right)).toBe(equal);
     };
-    const examples = { numRuns: 3_000 };
+    const examples = { numRuns: 1_000 };
     fc.assert(fc.property(args, args, compare), examples);
     fc.assert(
       fc.property(args, fc.nat({ max: 6 }), leaf, (left, which, other) => {
@@ -113,8 +113,8 @@ describe('digestArguments', () => {
       }),
       examples,
     );
-    expect(seen.equal).toBeGreaterThan(300);
-    expect(seen.different).toBeGreaterThan(300);
+    expect(seen.equal).toBeGreaterThan(50);
+    expect(seen.different).toBeGreaterThan(50);
   });
 
   it('of all arguments by path is equal if and only if they are', () => {
@@ -124,7 +124,7 @@ describe('digestArguments', () => {
       fc.property(given, given, (left, right) => {
         expect(byPath(left) === byPath(right)).toBe(isDeepStrictEqual(normal(left), normal(right)));
       }),
-      { numRuns: 1_000 },
+      { numRuns: 300 },
     );
   });
 });
@@ -137,31 +137,15 @@ describe('encodeKeyParts', () => {
     fc.double({ noNaN: true, noDefaultInfinity: true }),
   );
   const parts = fc.array(part, { minLength: 1, maxLength: 4 }).filter((list) => list.some((item) => item !== ''));
-  const texts = (list: (string | number)[]) => list.map((item) => String(item));
 
-  it('gives two lists the same text if and only if their parts read the same', () => {
-    fc.assert(
-      fc.property(parts, parts, (left, right) => {
-        expect(encodeKeyParts(left) === encodeKeyParts(right)).toBe(isDeepStrictEqual(texts(left), texts(right)));
-      }),
-      { numRuns: 2_000 },
-    );
-  });
-
-  it('can be read back, so no two lists share a text', () => {
+  it('can be read back, so no two lists share a text, and leaves nothing that a key may not hold: no brace, control character or blank', () => {
     fc.assert(
       fc.property(parts, (list) => {
-        expect(encodeKeyParts(list).split('-').map(decodeURIComponent)).toEqual(texts(list));
+        const text = encodeKeyParts(list);
+        expect(text).toMatch(/^[\w.!~*'()%-]+$/);
+        expect(text.split('-').map(decodeURIComponent)).toEqual(list.map(String));
       }),
-      { numRuns: 2_000 },
-    );
-  });
-
-  it('leaves nothing that a key may not hold: no brace, control character or blank', () => {
-    fc.assert(
-      fc.property(parts, (list) => {
-        expect(encodeKeyParts(list)).toMatch(/^[\w.!~*'()%-]+$/);
-      }),
+      { numRuns: 500 },
     );
   });
 });

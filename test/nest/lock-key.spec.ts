@@ -1,4 +1,4 @@
-import { IncomingMessage, ServerResponse } from 'node:http';
+import { IncomingMessage } from 'node:http';
 import { Socket } from 'node:net';
 import { Readable } from 'node:stream';
 import { runInNewContext } from 'node:vm';
@@ -50,13 +50,12 @@ const all = (...args: unknown[]) => digestArguments(args, true);
 const at = (paths: string[], ...args: unknown[]) => digestArguments(args, paths);
 const bytes = (...values: number[]) => new Uint8Array(values);
 const named = <T extends object>(value: T) => Object.assign(value, { name: 'named' });
-const map = (...entries: [unknown, unknown][]) => new Map(entries);
 const broken = {
   get id() {
     throw new Error('boom');
   },
 };
-const nested = (levels: number, value: unknown = 1): unknown => (levels === 0 ? value : [nested(levels - 1, value)]);
+const nested = (levels: number, value: unknown = 1) => Array.from({ length: levels }).reduce((inner) => [inner], value);
 const sparse = (length: number, at: number) => Object.assign(new Array<number>(length), { [at]: 1 });
 const shared = { a: 1 };
 const circle = {};
@@ -72,11 +71,8 @@ function revoked(): object {
   return proxy;
 }
 
+// The rules of equality are in lock-key.property.spec; here are what it does not draw, and what is refused.
 describe('digestArguments', () => {
-  it('is the first 32 hex digits of a SHA-256', () => {
-    expect(all('sku-1')).toMatch(/^[0-9a-f]{32}$/);
-  });
-
   it('stays the same from release to release, as processes of two releases may contend', () => {
     expect(all('sku-1', { id: 1, tags: ['a', undefined], at: new Date(0) }, new Map([[{ a: 1n }, new Set([null])]]))).toBe(
       '4d149eef01a4d45c3c654ab8d12c8079',
@@ -87,22 +83,16 @@ describe('digestArguments', () => {
   });
 
   it.each<[string, unknown[], unknown[]]>([
-    ['an undefined property and a missing one', [{ a: 1, b: undefined }], [{ a: 1 }]],
-    ['trailing undefined arguments and missing ones', [1, undefined, undefined], [1]],
-    ['undefined as the only argument and no argument', [undefined], []],
     ['-0 and 0', [-0, [-0], new Float32Array([-0])], [0, [0], new Float32Array([0])]],
-    ['a hole and undefined in an array', [sparse(3, 1)], [[undefined, 1, undefined]]],
     ['a shared reference and its copies', [[shared, shared]], [[{ a: 1 }, { a: 1 }]]],
-    ['maps by objects whatever the order of their entries', [map([{ a: 1 }, 1], [{ a: 2 }, 2])], [map([{ a: 2 }, 2], [{ a: 1 }, 1])]],
     ['a regular expression before and after its use', [/a/g], [Object.assign(/a/g, { lastIndex: 3 })]],
-    ['a Buffer and a Uint8Array of the same bytes', [Buffer.from([1, 2])], [bytes(1, 2)]],
     ['a view and a copy of the same bytes', [bytes(0, 1, 2).subarray(1)], [bytes(1, 2)]],
     ['an instance and a record of the same fields', [new Dto(1)], [{ id: 1 }]],
     ['a record without prototype and one with', [Object.assign(Object.create(null), { a: 1 })], [{ a: 1 }]],
     [
       'values of another realm and of this one',
-      [runInNewContext('[{ a: [1, new Date(1), new Map([[1, 2]])] }, /a/]')],
-      [[{ a: [1, new Date(1), new Map([[1, 2]])] }, /a/]],
+      [runInNewContext('[new Date(1), new Map([[1, 2]]), /a/]')],
+      [[new Date(1), new Map([[1, 2]]), /a/]],
     ],
     ['instances with equal toJSON() results', [new Money(5)], [new Money(5)]],
     ['instances with the same LOCK_KEY, whatever their other fields', [new Product('a', 1)], [new Product('a', 2)]],
@@ -113,35 +103,12 @@ describe('digestArguments', () => {
   });
 
   it.each<[string, unknown[], unknown[]]>([
-    ["'1' and 1", ['1'], [1]],
-    ["true and 'true'", [true], ['true']],
-    ['Infinity and -Infinity', [Infinity], [-Infinity]],
-    ["null and 'null'", [null], ['null']],
-    ["(null, 'a') and ('a', null)", [null, 'a'], ['a', null]],
-    ["(undefined, 'a') and ('a')", [undefined, 'a'], ['a']],
-    ["('a', 'b') and (['a', 'b'])", ['a', 'b'], [['a', 'b']]],
-    ['[1, undefined] and [1]', [[1, undefined]], [[1]]],
-    ["['a'] and { 0: 'a' }", [['a']], [{ 0: 'a' }]],
     ['an array with and without a named field', [named([1])], [[1]]],
-    ['a property and its namesake a level deeper', [{ a: { b: 1 } }], [{ a: {}, b: 1 }]],
-    ['a property named __proto__ and none', [JSON.parse('{"__proto__":1}')], [{}]],
-    ['an empty string and no string', [['']], [[]]],
-    ['a lone surrogate and its escape', ['\ud800'], ['\\ud800']],
-    ['lone surrogates as property names', [{ '\ud800': 1 }], [{ '\ud801': 1 }]],
     ['composed and decomposed letters', ['é'], ['e\u0301']],
-    ['a date and its text', [new Date(0)], ['1970-01-01T00:00:00.000Z']],
-    ['a regular expression and its text', [/a/], ['/a/']],
     ['two URLs', [new URL('https://a.example')], [new URL('https://b.example')]],
-    ['a map and a record', [new Map([['a', 1]])], [{ a: 1 }]],
-    ['an empty map, an empty set and {}', [new Map(), new Set(), {}], [{}, new Map(), new Set()]],
-    ['a map with swapped values', [map(['a', 1], ['b', 2])], [map(['a', 2], ['b', 1])]],
-    ['a map whose key holds undefined and an empty map', [new Map([['a', undefined]])], [new Map()]],
     ['maps with other fields of their own', [new Basket([['a', 1]], 'me')], [new Basket([['a', 1]], 'you')]],
-    ['a set of one record and a set of two equal ones', [new Set([{}])], [new Set([{}, {}])]],
-    ['bytes and an array', [bytes(1, 2)], [[1, 2]]],
     ['a Uint8Array and a Uint8ClampedArray', [bytes(1, 2)], [new Uint8ClampedArray([1, 2])]],
     ['a Buffer and its JSON', [Buffer.from([1])], [Buffer.from([1]).toJSON()]],
-    ['a boxed number and {}', [Object(1)], [{}]],
     ['a boxed number and a number', [Object(1)], [1]],
     ['boxed primitives of other types', [Object(1), Object(1n)], [Object('1'), Object(true)]],
     ["a boxed 'a' and { 0: 'a' }", [Object('a')], [{ 0: 'a' }]],
@@ -157,7 +124,6 @@ describe('digestArguments', () => {
 
   it.each<[string, () => unknown, RegExp]>([
     ['a function', () => () => 1, /^argument 1 is a function, which has no stable form; lock by a part of it/],
-    ['a function in a record', () => ({ user: { onDone: () => 1 } }), /^argument 1 at \.user\.onDone is a function/],
     ['a function under an odd name', () => ({ 'on done': all }), /^argument 1 at \["on done"] is a function/],
     ['a function in a map', () => new Map([['a', all]]), /^argument 1 at \.0\.1 is a function/],
     ['a symbol', () => Symbol('a'), /^argument 1 is a symbol/],
@@ -167,17 +133,13 @@ describe('digestArguments', () => {
     ['a thenable', () => ({ then: () => undefined }), /^argument 1 is a promise/],
     ['a Node stream', () => Readable.from(['a']), /^argument 1 is a stream or a request/],
     ['an Observable', () => of(1), /^argument 1 is a stream or a request/],
-    ['a response', () => new ServerResponse(new IncomingMessage(new Socket())), /^argument 1 is a stream or a request/],
     ['a wrapped request', () => ({ id: 1, raw: new IncomingMessage(new Socket()) }), /^argument 1 at \.raw is a stream or a request/],
     ['a request of fetch', () => new Request('http://localhost'), /^argument 1 is of class Request and without fields/],
-    ['a WeakMap', () => new WeakMap(), /^argument 1 is of type WeakMap/],
-    ['a WeakRef, also with a field of its own', () => named(new WeakRef({})), /^argument 1 is of type WeakRef/],
+    ['a WeakMap, also with a field of its own', () => named(new WeakMap()), /^argument 1 is of type WeakMap/],
     ['a generator', () => named((function* () {})()), /^argument 1 is of type Generator/],
-    ['an iterator', () => named([1].values()), /^argument 1 is of type Array Iterator/],
     ['an error, as its message is no field', () => Object.assign(new TypeError('a'), { code: 1 }), /^argument 1 is an error/],
     ['an invalid date', () => new Date(NaN), /^argument 1 is an invalid Date/],
     ['an instance whose state cannot be seen', () => new Secret(1), /^argument 1 is of class Secret and without fields of its own/],
-    ['search parameters', () => new URLSearchParams('a=1'), /^argument 1 is of class URLSearchParams/],
     ['an instance whose LOCK_KEY is undefined', () => new Product(undefined), /^argument 1 has a LOCK_KEY\(\) that returned nothing/],
     ['an instance whose LOCK_KEY is a promise', () => new Product(Promise.resolve(1)), /^argument 1 at \.LOCK_KEY\(\) is a promise/],
     ['a LOCK_KEY that is no method', () => ({ [LOCK_KEY]: 5 }), /^argument 1 at \.LOCK_KEY\(\) cannot be read/],
@@ -188,11 +150,7 @@ describe('digestArguments', () => {
     ['a cycle', () => Object.assign(circle, { b: { c: circle } }), /^argument 1 at \.b\.c is a cycle/],
     ['a cycle through a map', () => ring.set('me', ring), /^argument 1 at \.0\.1 is a cycle/],
     ['more than 1,000 levels', () => nested(1_001), /^argument 1 at [.0]+… is nested more than 1000 levels deep/],
-    [
-      '100,000 levels, without a stack overflow',
-      () => [1].concat(Array.from({ length: 99_999 })).reduce<unknown>((inner) => [inner], 1),
-      /^argument 1 at [.0]+… is nested more than 1000/,
-    ],
+    ['100,000 levels, without a stack overflow', () => nested(100_000), /^argument 1 at [.0]+… is nested more than 1000/],
   ])('refuses %s', (_, make, message) => {
     const value = make();
     expect(refusal(() => all('a', value))).toMatch(message);
@@ -229,8 +187,8 @@ describe('digestArguments', () => {
     ['a sparse array of four billion', () => sparse(4e9, 4e9 - 2)],
     ['a text of 1 MB', () => 'x'.repeat(1_000_000)],
     ['a buffer of 1 MB', () => Buffer.alloc(1_000_000)],
-    ['100,000 records', () => Array.from({ length: 100_000 }, (_, id) => ({ id, tags: ['a', 'b'] }))],
-    ['a record of 300,000 fields', () => Object.fromEntries(Array.from({ length: 300_000 }, (_, i) => [`field ${i}`, i]))],
+    ['20,000 records', () => Array.from({ length: 20_000 }, (_, id) => ({ id, tags: ['a', 'b'] }))],
+    ['a record of 100,000 fields', () => Object.fromEntries(Array.from({ length: 100_000 }, (_, i) => [`field ${i}`, i]))],
     ['an object referred to twice on each of 500 levels', () => Array.from({ length: 500 }).reduce((inner) => [inner, inner], ['leaf'])],
   ])('comes to an end with %s', (_, make) => {
     expect(all(make())).toEqual(expect.any(String));
@@ -240,16 +198,7 @@ describe('digestArguments', () => {
     it('takes only the values at the paths', () => {
       expect(at(['0.id', '1'], { id: 1, at: new Date(1) }, 'a', 1)).toBe(at(['0.id', '1'], { id: 1, at: new Date(2) }, 'a', 2));
       expect(at(['0.id', '1'], { id: 1 }, 'a')).not.toBe(at(['0.id', '1'], { id: 1 }, 'b'));
-      expect(at(['0.id', '1'], { id: 1 }, 'a')).not.toBe(at(['0.id', '1'], { id: 2 }, 'a'));
-    });
-
-    it.each<[string, string[], unknown[], unknown[]]>([
-      ['the type', ['0.id'], [{ id: 1 }], [{ id: '1' }]],
-      ['the order of the values', ['0', '1'], [1, 2], [2, 1]],
-      ['where one value ends', ['0', '1'], ['ab', 'c'], ['a', 'bc']],
-      ['null at the end, which is a value', ['0.parent'], [{ parent: null }], [{ parent: 0 }]],
-    ])('minds %s', (_, paths, left, right) => {
-      expect(at(paths, ...left)).not.toBe(at(paths, ...right));
+      expect(at(['0.parent'], { parent: null })).not.toBe(at(['0.parent'], { parent: 0 }));
     });
 
     it('reaches into lists, instances, getters and texts', () => {
@@ -261,12 +210,9 @@ describe('digestArguments', () => {
     it.each<[string, string, unknown[], RegExp]>([
       ['an argument that was not given', '1', ['a'], /^argument 1 leads nowhere/],
       ['an undefined argument', '0', [undefined], /^argument 0 leads nowhere/],
-      ['a missing property', '0.user.id', [{ user: {} }], /^argument 0 at \.user\.id leads nowhere/],
       ['a property of a missing one', '0.user.id', [{}], /^argument 0 at \.user leads nowhere/],
       ['a property of null', '0.user.id', [{ user: null }], /^argument 0 at \.user\.id leads nowhere/],
-      ['an undefined property', '0.id', [{ id: undefined }], /^argument 0 at \.id leads nowhere/],
       ['what every object inherits', '0.__proto__', [{}], /^argument 0 at \.__proto__ leads nowhere/],
-      ['the constructor', '0.constructor.name', [new Dto(1)], /^argument 0 at \.constructor leads nowhere/],
       ['a method', '0.toJSON', [new Money(1)], /^argument 0 at \.toJSON is a function/],
       ['a getter that throws', '0.id', [broken], /^argument 0 at \.id cannot be read \(boom\)/],
       ['something without a stable form further in', '0.user', [{ user: { f: all } }], /^argument 0 at \.user\.f is a function/],
@@ -276,19 +222,12 @@ describe('digestArguments', () => {
   });
 });
 
-describe('checkParamLockPaths', () => {
-  it.each([[['0']], [['0.id', '1']], [['12.user.address.zip', '0.$id', '0.größe', '0.0']]])('takes %j', (paths) => {
-    expect(() => checkParamLockPaths(paths)).not.toThrow();
-  });
-
-  const wrong = ['', 'id', 'user.id', '-1', '1.5.', '00', '0.', '.0', '0..id', '0 .id', '0[1]'];
-  it.each(
-    [undefined, null, '0', { 0: '0' }, [], [0], ['0', undefined], new Array(1), ['0.id', 'x'], ...wrong.map((path) => [path])].map(
-      (paths) => [paths],
-    ),
-  )('refuses %j', (paths) => {
+it('checkParamLockPaths takes paths that begin with the place of an argument, and refuses all else', () => {
+  for (const paths of [['0'], ['0.id', '1'], ['12.user.address.zip', '0.$id', '0.größe', '0.0']]) checkParamLockPaths(paths);
+  const wrong = ['', 'id', 'user.id', '-1', '1.5.', '00', '0.', '.0', '0..id', '0 .id', '0[1]'].map((path) => [path]);
+  for (const paths of [undefined, null, '0', { 0: '0' }, [], [0], ['0', undefined], new Array(1), ['0.id', 'x'], ...wrong]) {
     expect(refusal(() => checkParamLockPaths(paths))).toMatch(/^paramLock /);
-  });
+  }
 });
 
 describe('encodeKeyParts', () => {
@@ -299,9 +238,7 @@ describe('encodeKeyParts', () => {
     ['a minus, which joins the parts', [-5, 'a-b'], '%2D5-a%2Db'],
     ['braces, which would be a hash tag', '{a}', '%7Ba%7D'],
     ['control characters, blanks and percent signs', '\n %', '%0A%20%25'],
-    ['letters of any script', 'größe', 'gr%C3%B6%C3%9Fe'],
     ['a list joined by a minus', ['a', 1, 'b'], 'a-1-b'],
-    ['a list of one like its part', ['a'], 'a'],
     ['an empty part among others', ['', 'a', ''], '-a-'],
   ])('writes %s', (_, parts, text) => {
     expect(encodeKeyParts(parts)).toBe(text);
@@ -310,17 +247,12 @@ describe('encodeKeyParts', () => {
   it.each<[string, unknown, RegExp]>([
     ['a promise', Promise.resolve('a'), /^key returned a promise; it must return a string/],
     ['undefined', undefined, /^key returned undefined;/],
-    ['null', null, /^key returned null;/],
     ['NaN', NaN, /^key returned NaN;/],
     ['Infinity', [1, -Infinity], /^key returned -Infinity at 1;/],
-    ['a bigint', 1n, /^key returned a bigint;/],
-    ['a symbol', Symbol('a'), /^key returned a symbol;/],
     ['a function', () => 'a', /^key returned a function;/],
     ['a boxed string', Object('a'), /^key returned an object;/],
     ['a list in a list', ['a', ['b']], /^key returned a list at 1;/],
-    ['a list with undefined', ['a', undefined], /^key returned undefined at 1;/],
     ['an empty list', [], /^key returned nothing to lock by/],
-    ['an empty text', '', /^key returned nothing to lock by/],
     ['a list of empty texts', ['', ''], /^key returned nothing to lock by/],
     ['half a surrogate pair', ['a', '\ud83d'], /^key returned half a surrogate pair at 1/],
   ])('refuses %s', (_, parts, message) => {

@@ -1,22 +1,37 @@
-import { Inject, Injectable, Logger, Module, type DynamicModule, type ModuleMetadata } from '@nestjs/common';
-import { Test } from '@nestjs/testing';
+import '../support/virtual-time.js';
 import {
+  Inject,
+  Injectable,
+  Logger,
+  Module,
+  type CallHandler,
+  type DynamicModule,
+  type ExecutionContext,
+  type NestInterceptor,
+} from '@nestjs/common';
+import { ModulesContainer, Reflector } from '@nestjs/core';
+import { Test } from '@nestjs/testing';
+import { EMPTY, from, lastValueFrom, map, Observable, of, throwError, toArray } from 'rxjs';
+import {
+  currentLease,
   DistributedLock,
+  DistributedLockInterceptor,
   DistributedLockModule,
   InjectLocks,
+  LockConfigError,
   Locks,
   locksToken,
   type DistributedLockOptionsFactory,
   type LockLogger,
 } from 'nestjs-distributed-lock';
 import { memoryStore } from 'nestjs-distributed-lock/memory';
+import { LockRegistry } from '../../lib/nest/lock-registry.js';
 import { eventually } from '../support/eventually.js';
-import { boot, isTaken, start } from './boot.js';
 import { Gate } from '../support/gate.js';
+import { boot, isTaken, start, type Booted } from './boot.js';
 
 @Injectable()
 class Stock {
-  where: string[] = [];
   constructor(@Inject(Locks) readonly locks: Locks) {}
 
   @DistributedLock()
@@ -24,54 +39,42 @@ class Stock {
     return isTaken(this.locks.store, 'app:Stock.reduce-locks');
   }
 }
+@Module({ providers: [Stock] })
+class StockModule {}
+@Module({ imports: [StockModule] })
+class DeepModule {}
+
+const options = () => ({ store: memoryStore(), logger: false as const });
+const { forRoot, forRootAsync } = DistributedLockModule;
+const inApp = () => ({ ...options(), namespace: 'app:' });
 
 @Injectable()
 class Config implements DistributedLockOptionsFactory {
   readonly store = memoryStore();
   async createDistributedLockOptions() {
-    return { store: this.store, namespace: 'app:', logger: false as const };
+    return { ...inApp(), store: this.store };
   }
 }
 @Module({ providers: [Config], exports: [Config] })
 class ConfigModule {}
-
-const appOf = (...imports: NonNullable<ModuleMetadata['imports']>) => start(Test.createTestingModule({ imports, providers: [Stock] }));
-const options = () => ({ store: memoryStore(), logger: false as const });
+const configured = { imports: [ConfigModule], inject: [Config], useFactory: (config: Config) => config.createDistributedLockOptions() };
 
 describe('DistributedLockModule', () => {
   it.each<[string, () => DynamicModule]>([
-    ['forRoot', () => DistributedLockModule.forRoot({ ...options(), namespace: 'app:' })],
-    ['forRootAsync with a factory', () => DistributedLockModule.forRootAsync({ useFactory: () => ({ ...options(), namespace: 'app:' }) })],
-    [
-      'forRootAsync with an async factory that is injected into',
-      () =>
-        DistributedLockModule.forRootAsync({
-          imports: [ConfigModule],
-          inject: [Config],
-          useFactory: (config: Config) => config.createDistributedLockOptions(),
-        }),
-    ],
-    ['forRootAsync with a class', () => DistributedLockModule.forRootAsync({ useClass: Config })],
-    ['forRootAsync with an existing provider', () => DistributedLockModule.forRootAsync({ imports: [ConfigModule], useExisting: Config })],
-  ])('locks with %s', async (_how, module) => {
-    const app = await appOf(module());
-    expect(await app.get(Stock).reduce()).toBe(true);
+    ['forRoot', () => forRoot(inApp())],
+    ['forRootAsync with a factory', () => forRootAsync({ useFactory: inApp })],
+    ['forRootAsync with an async factory that is injected into', () => forRootAsync(configured)],
+    ['forRootAsync with a class', () => forRootAsync({ useClass: Config })],
+    ['forRootAsync with an existing provider', () => forRootAsync({ imports: [ConfigModule], useExisting: Config })],
+  ])('locks with %s, in every module of the app, however deep', async (_how, module) => {
+    const app = await start(Test.createTestingModule({ imports: [module(), DeepModule] }));
+    expect(await app.get(Stock, { strict: false }).reduce()).toBe(true);
   });
 
   it('hands useExisting the provider itself, not a second one', async () => {
-    const app = await appOf(ConfigModule, DistributedLockModule.forRootAsync({ imports: [ConfigModule], useExisting: Config }));
+    const imports = [ConfigModule, forRootAsync({ imports: [ConfigModule], useExisting: Config })];
+    const app = await start(Test.createTestingModule({ imports }));
     expect(app.get(Locks).store).toBe(app.get(Config, { strict: false }).store);
-  });
-
-  it('is there in every module of the app, however deep', async () => {
-    @Module({ providers: [Stock] })
-    class Deep {}
-    @Module({ imports: [Deep] })
-    class Middle {}
-    const app = await start(
-      Test.createTestingModule({ imports: [Middle, DistributedLockModule.forRoot({ ...options(), namespace: 'app:' })] }),
-    );
-    expect(await app.get(Stock, { strict: false }).reduce()).toBe(true);
   });
 
   it('provides Locks', async () => {
@@ -103,13 +106,14 @@ describe('DistributedLockModule', () => {
         return Promise.all([isTaken(this.first.store, 'key-locks'), isTaken(this.second.store, 'key-locks')]);
       }
     }
-    const second = DistributedLockModule.forRootAsync({ name: 'second', useFactory: options });
-    const imports = [DistributedLockModule.forRoot(options()), second];
+    const imports = [forRoot(options()), forRootAsync({ name: 'second', useFactory: options })];
     const both = (await start(Test.createTestingModule({ imports, providers: [Both] }))).get(Both);
     expect(both.first).not.toBe(both.second);
-    expect(await both.inFirst()).toEqual([true, false]);
-    expect(await both.inSecond()).toEqual([false, true]);
-    expect(await both.inBoth()).toEqual([true, true]);
+    expect([await both.inFirst(), await both.inSecond(), await both.inBoth()]).toEqual([
+      [true, false],
+      [false, true],
+      [true, true],
+    ]);
   });
 
   it('may hold no store but named ones', async () => {
@@ -119,21 +123,17 @@ describe('DistributedLockModule', () => {
         return 'done';
       }
     }
-    const imports = [DistributedLockModule.forRoot({ ...options(), name: 'only' })];
-    const app = await start(Test.createTestingModule({ imports, providers: [Named] }));
+    const app = await start(Test.createTestingModule({ imports: [forRoot({ ...options(), name: 'only' })], providers: [Named] }));
     expect(await app.get(Named).run()).toBe('done');
   });
 
-  it('tells of lost leases to Nest’s logger, to one of your own, or to nobody', async () => {
+  it('reports lost leases to Nest’s logger, to one of your own, or to nobody', async () => {
     const lines: unknown[][] = [];
-    const logger = {
-      log: () => undefined,
-      warn: (...line: unknown[]) => lines.push(line),
-      error: (...line: unknown[]) => lines.push(line),
-    };
-    const lose = async (said?: LockLogger | false) => {
-      const { store, locks } = await boot({}, { logger: said });
-      Logger.overrideLogger(said === undefined ? logger : false);
+    const write = (...line: unknown[]) => void lines.push(line);
+    const logger = { log: () => undefined, warn: write, error: write };
+    const lose = async (own?: LockLogger | false) => {
+      const { store, locks } = await boot({}, { logger: own });
+      Logger.overrideLogger(own === undefined ? logger : false);
       const lease = await locks.acquire('key');
       await store.mutex.release({ key: 'key', owner: lease.owner, keepFor: 0 });
       await lease.release();
@@ -143,10 +143,8 @@ describe('DistributedLockModule', () => {
     expect(await lose(logger)).toEqual([[expect.stringMatching(/^Lost "key"/)]]);
     expect(await lose(false)).toEqual([]);
   });
-});
 
-describe('a slow wait in an app', () => {
-  it('is logged with the methods of both callers', async () => {
+  it('logs a slow wait with the methods of both callers', async () => {
     class Shop {
       readonly sold = new Gate();
       @DistributedLock({ value: 'stock', waitTimeout: 5000 })
@@ -154,22 +152,122 @@ describe('a slow wait in an app', () => {
         await this.sold.pass();
       }
       @DistributedLock({ value: 'stock', waitTimeout: 5000 })
-      async reduce() {
-        return 'reduced';
-      }
+      async reduce() {}
     }
     const lines: string[] = [];
     const logger = { warn: (line: string) => void lines.push(line), error: () => undefined };
-    const { get, waiting } = await boot({ providers: [Shop] }, { logger, slowWait: 50, logKeys: 'none' });
+    const { get } = await boot({ providers: [Shop] }, { logger, slowWait: 50, logKeys: 'none' });
     const shop = get(Shop);
     const nightly = shop.nightly();
     await eventually(() => shop.sold.arrived > 0);
     const reduce = shop.reduce();
-    await eventually(() => waiting.length > 0 && lines.length > 0);
+    await eventually(() => lines.length > 0);
     expect(lines).toEqual([
       expect.stringMatching(/^Shop\.reduce has waited \d+ ms for a key, held for \d+ ms by .+ \(Shop\.nightly\); 1 waits here$/),
     ]);
     shop.sold.open();
     await Promise.all([nightly, reduce]);
+  });
+});
+
+describe('two copies of the package in one app', () => {
+  interface Registry {
+    register(name: string, options: object): Locks;
+  }
+  /** The registry that a feature library has in an app when it brings its own copy of the package along. */
+  async function registryOfAnotherCopyIn({ app }: Booted): Promise<Registry> {
+    let Copy!: new (app: ModulesContainer) => Registry;
+    await jest.isolateModulesAsync(async () => {
+      Copy = (await import('../../lib/nest/lock-registry.js')).LockRegistry;
+    });
+    expect(Copy).not.toBe(LockRegistry);
+    return new Copy(app.get(ModulesContainer));
+  }
+
+  it('know the stores that the other one registers, and refuse a name that it has taken', async () => {
+    const booted = await boot({});
+    const other = await registryOfAnotherCopyIn(booted);
+    expect(() => other.register('default', options())).toThrow(/imported twice for the store "default"/);
+    other.register('feature', options());
+    expect(() => booted.app.get(LockRegistry).register('feature', options())).toThrow(LockConfigError);
+  });
+
+  it('do not share the stores of two apps', async () => {
+    const [first, second] = [await boot({}), await boot({})];
+    const ofFirst = (await registryOfAnotherCopyIn(first)).register('feature', options());
+    // The name is free in the second app, for its own copy as for another, and stands for another store.
+    const ofSecond = second.app.get(LockRegistry).register('feature', options());
+    const stranger = await registryOfAnotherCopyIn(second);
+    expect(() => stranger.register('feature', options())).toThrow(/"feature"/);
+    const held = await ofFirst.acquire('key', { keyTimeout: 60_000 });
+    expect(await ofSecond.tryAcquire('key')).not.toBeNull();
+    // What the first app closes at its end is not the second's.
+    await held.release();
+    await first.app.close();
+    await expect(ofFirst.acquire('other')).rejects.toHaveProperty('name', 'LockAbortedError');
+    expect(await ofSecond.using('other', () => 'open')).toBe('open');
+  });
+});
+
+describe('DistributedLockInterceptor', () => {
+  @Injectable()
+  class Shop {
+    @(Reflector.createDecorator<string>({ key: 'colour' })('red'))
+    @DistributedLock({ paramLock: true })
+    async sell(sku: string, _units: number) {
+      return `${sku} ${currentLease() ? 'locked' : 'unlocked'}`;
+    }
+    @DistributedLock()
+    watch(): Observable<unknown> {
+      return of(1, 2);
+    }
+    @DistributedLock()
+    async *list() {
+      yield 1;
+      yield 2;
+    }
+  }
+
+  /** An app whose aspect a test has put another in the place of, which notes its calls. */
+  async function bootWith(intercept: NestInterceptor['intercept']) {
+    const contexts: ExecutionContext[] = [];
+    const noting: NestInterceptor['intercept'] = (context, next) => (contexts.push(context), intercept(context, next));
+    const providers = [Shop, { provide: 'made', useFactory: () => new Shop() }];
+    const builder = Test.createTestingModule({ imports: [forRoot(options())], providers });
+    const app = await start(builder.overrideProvider(DistributedLockInterceptor).useValue({ intercept: noting }));
+    return { shop: app.get(Shop), made: app.get<Shop>('made'), contexts };
+  }
+
+  it('is one aspect for promises, Observables and iterables, called by the join point, and may be overridden to let calls pass unlocked', async () => {
+    const { shop, made, contexts } = await bootWith((_context, next) => next.handle());
+    expect([await shop.sell('apple', 2), await made.sell('pear', 1)]).toEqual(['apple unlocked', 'pear unlocked']);
+    expect(await lastValueFrom(shop.watch())).toBe(2);
+    expect(await lastValueFrom(from(shop.list()).pipe(toArray()))).toEqual([1, 2]);
+    expect(contexts.map((each) => each.getHandler().name)).toEqual(['sell', 'sell', 'watch', 'list']);
+    const [context] = contexts;
+    expect([context?.getType<string>(), context?.getClass(), context?.getHandler()]).toEqual(['method', Shop, Shop.prototype.sell]);
+    expect([context?.getArgs(), context?.getArgByIndex(1)]).toEqual([['apple', 2], 2]);
+    expect(new Reflector().get<string>('colour', context!.getHandler())).toBe('red');
+  });
+
+  it('may be overridden by one that answers itself, late or never', async () => {
+    const instead = await bootWith(() => of('instead'));
+    expect(await instead.shop.sell('apple', 2)).toBe('instead');
+    const late = await bootWith(async (_context, next) => next.handle().pipe(map((value) => `late ${String(value)}`)));
+    expect(await late.shop.sell('apple', 2)).toBe('late apple unlocked');
+    const silent = await bootWith(() => EMPTY);
+    expect(await silent.shop.sell('apple', 2)).toBeUndefined();
+    const refusing = await bootWith(() => throwError(() => new Error('closed')));
+    await expect(refusing.shop.sell('apple', 2)).rejects.toThrow('closed');
+  });
+
+  it('lets calls of other types pass', async () => {
+    const { app, acquired } = await boot({});
+    const next: CallHandler = { handle: () => of('passed') };
+    for (const type of ['http', 'rpc', 'ws', 'graphql']) {
+      const context = { getType: () => type } as unknown as ExecutionContext;
+      expect(await lastValueFrom(app.get(DistributedLockInterceptor).intercept(context, next))).toBe('passed');
+    }
+    expect(acquired).toEqual([]);
   });
 });

@@ -7,9 +7,11 @@ import {
   LockConfigError,
   Locks,
   ReadLock,
+  runStandby,
   Semaphore,
   WriteLock,
   type DistributedLockModuleOptions,
+  type StandbyOptions,
 } from 'nestjs-distributed-lock';
 import { memoryStore } from 'nestjs-distributed-lock/memory';
 import { redisStore } from 'nestjs-distributed-lock/redis';
@@ -192,5 +194,21 @@ describe('an app boots', () => {
     const error: unknown = await booting.catch((reason: unknown) => reason);
     expect(error).toBeInstanceOf(LockConfigError);
     expect(error).toHaveProperty('message', expect.stringMatching(/@DistributedLock\(\) on Shop\.buy: .*\bkey\b/));
+  });
+});
+
+describe('runStandby refuses wrong options', () => {
+  const right = { locks: new Locks(memoryStore()), name: 'app', create: () => undefined, start: () => undefined };
+  it.each<[string, Record<string, unknown> | undefined]>([
+    ['options', undefined],
+    ['"locks"', { ...right, locks: undefined }],
+    ['name', { ...right, name: undefined }],
+    ['"create"', { ...right, create: undefined }],
+    ['"start"', { ...right, start: 3000 }],
+    ['"shutdownTimeout"', { ...right, shutdownTimeout: -1 }],
+    ['"keyTimeout"', { ...right, keyTimeout: 9 }],
+    ['"port"', { ...right, port: 3000 }],
+  ])('naming %s', (named, options) => {
+    expect(refusalOf(() => runStandby(options as unknown as StandbyOptions))).toContain(named);
   });
 });

@@ -95,7 +95,7 @@ describe('G9 whatever is under way', () => {
   describe.each([900, Infinity])('a store that takes %d ms for each reply', (delay) => {
     const last = PATIENCE + REQUEST_TIMEOUT + 1;
 
-    /** Three who wait, of whom the first is the one who asks or looks, and how they end. */
+    /** Three callers that wait, of which the first asks or looks for all, and how they end. */
     async function three(options: AcquireOptions = IMPATIENT): Promise<Outcome[]> {
       const calls = [1, 2, 3].map(() => watch(locks.acquire('key', options)));
       await passTime(0);

@@ -78,17 +78,6 @@ describe('a mutex in the course of time', () => {
     },
   );
 
-  it.each([50, 1_250])(
-    'has its lease renewed no more often than a hundred times a second with a keyTimeout of %d ms',
-    async (keyTimeout) => {
-      const { locks, renew } = open();
-      const lease = await locks.acquire('key', { keyTimeout });
-      await pass(1_000);
-      lease.assertHeld();
-      expect(renew.mock.calls.length).toBeLessThanOrEqual(100);
-    },
-  );
-
   it('is lost by nobody else when one Locks has a logger that throws', async () => {
     const fail = () => {
       throw new Error('A fault of the logger.');

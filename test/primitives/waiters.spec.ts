@@ -43,7 +43,7 @@ describe('a store that answers once, and then no more, is an outage and not cont
   });
 });
 
-// Whoever is not woken in time would wait for longer than a test may take.
+// A waiter that is not woken in time would wait for longer than a test may take.
 describe('a waiter', () => {
   it('for a share asks when the first of several offers ends, though a later end was announced after that (G8)', async () => {
     const owners: string[] = [];

@@ -1,6 +1,6 @@
 import { ConflictException, Controller, Injectable, Param, Post } from '@nestjs/common';
 import { DistributedLock, Semaphore } from 'nestjs-distributed-lock';
-import { setTimeout as pause } from 'node:timers/promises';
+import { pause } from '../support/time.js';
 
 @Controller('orders')
 export class OrdersController {

@@ -18,7 +18,7 @@ export class ConfigModule {}
       imports: [ConfigModule],
       inject: [Config],
       useFactory: (config: Config) => ({
-        store: redisStore({ url: config.redisUrl, requestTimeout: 500 }),
+        store: redisStore({ url: config.redisUrl, requestTimeout: 2000 }),
         namespace: 'shop:',
         defaults: { keyTimeout: 20_000, waitTimeout: 5000 },
       }),

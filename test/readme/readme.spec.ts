@@ -1,6 +1,7 @@
 // The documents do not drift from the code: their snippets are regions of tested files, and their links lead somewhere.
 import { existsSync } from 'node:fs';
 import { basename, join } from 'node:path';
+import { integrationsTable } from '../integrations/table.js';
 import { anchorsOf, blocksOf, documents, filesIn, linksOf, read, regionsOf, ROOT } from '../support/markdown.js';
 
 const sources = ['test/readme', 'test/integrations', 'test/testing'].flatMap(filesIn).filter((file) => file.endsWith('.ts'));
@@ -10,9 +11,10 @@ const blocks = documents().flatMap(blocksOf);
 const snippets = blocks.filter(({ language, where }) => language === 'ts' && !where.startsWith('docs/tutorial.md:'));
 
 describe('snippets', () => {
-  it.each(snippets)('$where is a region of a tested file', ({ text }) => {
-    const names = regions.filter((region) => region.text === text).map(({ name }) => name);
-    if (names.length !== 1) throw new Error(`This block is no region of a tested file (or of several):\n${text}`);
+  it('are regions of tested files, each of one', () => {
+    const texts = regions.map(({ text }) => text);
+    const others = snippets.filter(({ text }) => texts.filter((region) => region === text).length !== 1);
+    expect(others.map(({ where }) => where)).toEqual([]);
   });
 
   it('are all there is of code: no block escapes the check by its language', () => {
@@ -26,16 +28,31 @@ describe('snippets', () => {
     expect(new Set(regions.map(({ name }) => name)).size).toBe(regions.length);
   });
 
-  it.each([...new Set(regions.map(({ file }) => file))])('%s is run by a spec', (file) => {
+  it('are all in files that a spec runs', () => {
     const specs = sources.filter((source) => source.endsWith('.spec.ts'));
-    const module = `'./${basename(file, '.ts')}.js'`;
-    expect(specs.some((spec) => spec === file || read(spec).includes(module))).toBe(true);
+    const imports = specs.map(read).join('\n');
+    const files = [...new Set(regions.map(({ file }) => file))].filter((file) => !specs.includes(file));
+    expect(files.filter((file) => !imports.includes(`'./${basename(file, '.ts')}.js'`))).toEqual([]);
   });
 });
 
-describe('links', () => {
-  it.each(documents().flatMap(linksOf))('$where leads somewhere', ({ file, anchor }) => {
-    expect(existsSync(join(ROOT, file)) ? 'there' : `${file} is missing`).toBe('there');
-    if (anchor !== undefined) expect(anchorsOf(file)).toContain(anchor);
+it('links lead somewhere', () => {
+  const broken = documents()
+    .flatMap(linksOf)
+    .filter(({ file, anchor }) => !existsSync(join(ROOT, file)) || (anchor !== undefined && !anchorsOf(file).includes(anchor)));
+  expect(broken.map(({ where }) => where)).toEqual([]);
+});
+
+describe('the table of docs/integrations.md', () => {
+  it('has the rows that the specs prove; `npm run docs` writes it', () => {
+    expect(read('docs/integrations.md')).toContain(integrationsTable());
+  });
+
+  it('misses no row: each is written with literals at the start of a line', () => {
+    for (const spec of filesIn('test/integrations').filter((file) => file.endsWith('.spec.ts'))) {
+      const calls = read(spec).match(/\b(place|way)\(/g) ?? [];
+      const rows = read(spec).match(/^(place|way)\(\s*'[^']+',\s*'[^']+',/gm) ?? [];
+      expect(`${spec}: ${rows.length} rows`).toBe(`${spec}: ${calls.length} rows`);
+    }
   });
 });

@@ -5,15 +5,16 @@ import { freePort } from '../support/free-port.js';
 import { startClusterNode } from '../support/redis-cluster.js';
 import { startSentinel } from '../support/redis-sentinel.js';
 import { startRedis } from '../support/redis-server.js';
+import { nodeRedisClient, storeOverNodeRedis } from './node-redis.js';
 import { storeBehindSentinels, storeOnCluster, storeOverTls, storeThatWaitsForReplicas } from './redis-setups.js';
 
 /** Two processes exclude each other, and one waits for the other. */
 async function expectLocks(open: () => LockStore): Promise<void> {
   const [mine, theirs] = [open(), open()].map((store) => new Locks(store, { logger: false, shutdownTimeout: 0 })) as [Locks, Locks];
   try {
-    const lease = await mine.acquire('order:42', { waitTimeout: 5000 });
+    const lease = await mine.acquire('order:42', { waitTimeout: 60_000 });
     expect(await theirs.tryAcquire('order:42')).toBeNull();
-    const waiting = theirs.acquire('order:42', { waitTimeout: 10_000 });
+    const waiting = theirs.acquire('order:42', { waitTimeout: 60_000 });
     await lease.release();
     expect((await waiting).fencingToken).toBeGreaterThan(lease.fencingToken!);
   } finally {
@@ -66,5 +67,28 @@ it('a store over TLS locks', async () => {
   } finally {
     await server.stop();
     certificate.remove();
+  }
+});
+
+it('a store over node-redis locks, leaves its client open, and is usable after a break', async () => {
+  const server = await startRedis({ port: 'free' });
+  const client = nodeRedisClient(`redis://127.0.0.1:${server.port}`);
+  const errors = jest.spyOn(console, 'error').mockImplementation();
+  const locks = new Locks(storeOverNodeRedis(client), { logger: false });
+  try {
+    const lease = await locks.acquire('order:42', { keyTimeout: 10_000, waitTimeout: 0 });
+    expect(await locks.tryAcquire('order:42')).toBeNull();
+    expect(await lease.release()).toBe(true);
+    const redis = server.client();
+    await redis.client('KILL', 'TYPE', 'NORMAL' as never);
+    redis.disconnect();
+    expect(await locks.using('order:42', () => 'result', { keyTimeout: 10_000, waitTimeout: 60_000 })).toBe('result');
+    await locks.close();
+    expect(client.isOpen).toBe(true);
+  } finally {
+    await locks.close();
+    if (client.isOpen) client.destroy();
+    errors.mockRestore();
+    await server.stop();
   }
 });

@@ -9,8 +9,6 @@ const SCHEMATICS = join(ROOT, 'node_modules/@angular-devkit/schematics-cli/bin/s
 
 let workshop: Workshop;
 
-jest.setTimeout(120_000); // a compiler runs in some of them
-
 beforeAll(async () => {
   workshop = await openWorkshop();
   for (const type of ['esm', 'cjs']) await generate(type);

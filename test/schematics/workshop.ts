@@ -86,7 +86,6 @@ async function run(command: string, args: string[], cwd: string, env: NodeJS.Pro
   const options = {
     cwd,
     env: { ...process.env, CI: 'true', ...env },
-    timeout: 120_000,
     maxBuffer: 2 ** 24,
   };
   const child = execute(command, args, options);

@@ -1,11 +1,13 @@
 import { execFile, spawn } from 'node:child_process';
-import { randomUUID } from 'node:crypto';
-import { readdirSync, rmSync } from 'node:fs';
+import { createHash, randomUUID } from 'node:crypto';
+import { EventEmitter } from 'node:events';
+import { existsSync, readdirSync, readFileSync, renameSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
 import { promisify } from 'node:util';
+import type { Io } from '../../lib/cli/command.js';
+import { ndl as main } from '../../lib/cli/ndl.js';
 import { eventually } from './eventually.js';
-
-const COMPILED = ['cli', 'core', 'primitives', 'stores', 'telemetry'];
 
 export interface CliResult {
   /** 128 + n after a signal */
@@ -17,93 +19,105 @@ export interface CliResult {
 export interface CliOptions {
   env?: NodeJS.ProcessEnv;
   cwd?: string;
-  /** another main.js */
+  /** of a process: another main.js */
   file?: string;
 }
 
 export interface RunningCli {
-  readonly pid: number;
   readonly ended: Promise<CliResult>;
   stdout(): string;
-  stderr(): string;
   signal(signal: NodeJS.Signals): void;
   /** Resolves when its stdout or stderr matches. */
-  says(pattern: RegExp, within?: number): Promise<string>;
+  says(pattern: RegExp): Promise<string>;
 }
 
-/**
- * The command line of the library as it is now, in processes of its own. `npm run build` makes the same files, but takes a minute.
- * To be called in a test file: it is compiled before its tests, and removed after them.
- */
-export function useCli(): { start(args: readonly string[], options?: CliOptions): RunningCli; ndl: Ndl; readonly file: string } {
-  const folder = resolve('.cache', `cli-${randomUUID()}`);
-  const file = join(folder, 'cli/main.js');
+class Outputs {
+  readonly texts = { stdout: '', stderr: '' };
+  readonly stdout = (): string => this.texts.stdout;
+
+  stream(name: 'stdout' | 'stderr'): { write(text: string): boolean } {
+    return { write: (text) => Boolean((this.texts[name] += text)) };
+  }
+
+  readonly says = (pattern: RegExp): Promise<string> =>
+    eventually(() => {
+      const { stdout, stderr } = this.texts;
+      const [found] = pattern.exec(stdout) ?? pattern.exec(stderr) ?? [];
+      if (found === undefined) throw new Error(`it says\n${stdout}\n${stderr}`);
+      return found;
+    });
+}
+
+/** The command line in this process. Not for `run`, whose command has the stdout of the process, and not for config files, which Node has to import. */
+export function startHere(args: readonly string[], { env = {}, cwd = tmpdir() }: CliOptions = {}): RunningCli {
+  const outputs = new Outputs();
+  const signals = new EventEmitter();
+  const io = {
+    stdin: { isTTY: false },
+    stdout: outputs.stream('stdout'),
+    stderr: outputs.stream('stderr'),
+    env,
+    cwd: () => cwd,
+    once: (signal: string, listener: () => void) => signals.once(signal, listener),
+  };
+  const ended = main(args, io as unknown as Io).then((code) => ({ code, ...outputs.texts }));
+  return { ended, stdout: outputs.stdout, says: outputs.says, signal: (signal) => void signals.emit(signal) };
+}
+
+export const ndlHere = (args: readonly string[], options?: CliOptions): Promise<CliResult> => startHere(args, options).ended;
+
+/** The command line in processes of its own. To be called in a test file: what it leaves behind is ended after its tests. */
+export function useCli() {
   const running = new Set<RunningCli>();
-  beforeAll(() => compile(folder), 60_000);
+  let file = '';
+  beforeAll(async () => void (file = join(await compiled(), 'cli/main.js')));
   afterAll(async () => {
     for (const each of running) each.signal('SIGKILL');
     await Promise.all([...running].map(({ ended }) => ended));
-    rmSync(folder, { recursive: true, force: true });
   });
 
-  const start = (args: readonly string[], { env, cwd, file: program = file }: CliOptions = {}): RunningCli => {
+  const start = (args: readonly string[], { env, cwd = tmpdir(), file: program = file }: CliOptions = {}): RunningCli => {
     const { REDIS_URL: _, ...ours } = process.env;
-    const child = spawn(process.execPath, [program, ...args], {
-      cwd: cwd ?? folder,
-      env: { ...ours, ...env },
-      stdio: ['ignore', 'pipe', 'pipe'],
-    });
-    let [stdout, stderr] = ['', ''];
-    child.stdout.setEncoding('utf8').on('data', (text: string) => (stdout += text));
-    child.stderr.setEncoding('utf8').on('data', (text: string) => (stderr += text));
+    const child = spawn(process.execPath, [program, ...args], { cwd, env: { ...ours, ...env }, stdio: ['ignore', 'pipe', 'pipe'] });
+    const outputs = new Outputs();
+    for (const name of ['stdout', 'stderr'] as const) child[name].setEncoding('utf8').on('data', outputs.stream(name).write);
     const ended = new Promise<CliResult>((end) => {
       // Not `close`: a command that it has left behind would have its stdout.
       child.once('exit', (code, signal) => {
         running.delete(started);
-        setImmediate(() => end({ code: code ?? (signal === 'SIGKILL' ? 137 : 128), stdout, stderr }));
+        setImmediate(() => end({ code: code ?? (signal === 'SIGKILL' ? 137 : 128), ...outputs.texts }));
       });
     });
-    const started: RunningCli = {
-      pid: child.pid!,
-      ended,
-      stdout: () => stdout,
-      stderr: () => stderr,
-      signal: (signal) => void child.kill(signal),
-      says: (pattern, within = 20_000) =>
-        eventually(
-          () => {
-            const [found] = pattern.exec(stdout) ?? pattern.exec(stderr) ?? [];
-            if (found === undefined) throw new Error(`it says\n${stdout}\n${stderr}`);
-            return found;
-          },
-          { within },
-        ),
-    };
+    const started = { ended, stdout: outputs.stdout, says: outputs.says, signal: (signal: NodeJS.Signals) => void child.kill(signal) };
     running.add(started);
     return started;
   };
-  return { start, ndl: (args, options) => start(args, options).ended, file };
+  const ndl = (args: readonly string[], options?: CliOptions): Promise<CliResult> => start(args, options).ended;
+  return { start, ndl, folder: () => resolve(file, '../..') };
 }
 
-type Ndl = (args: readonly string[], options?: CliOptions) => Promise<CliResult>;
-
-async function compile(folder: string): Promise<void> {
-  const files = COMPILED.flatMap((part) =>
-    readdirSync(join('lib', part), { recursive: true, encoding: 'utf8' }).map((name) => join('lib', part, name)),
-  ).filter((name) => /\.(ts|cjs)$/.test(name));
-  const flags = [
-    '--format=esm',
-    '--platform=node',
-    '--target=es2022',
-    '--outbase=lib',
-    `--outdir=${folder}`,
-    '--loader:.cjs=copy',
-    '--log-level=warning',
-  ];
-  await promisify(execFile)(resolve('node_modules/.bin/esbuild'), [...files, 'lib/locks.ts', ...flags]);
+/** The folder of the command line and of what it uses, compiled once for each state of lib. `npm run build` makes the same files, but takes a minute. */
+async function compiled(): Promise<string> {
+  const files = readdirSync('lib', { recursive: true, encoding: 'utf8' })
+    .map((name) => join('lib', name))
+    .filter((name) => /\.(ts|cjs)$/.test(name));
+  const hash = createHash('sha256');
+  for (const file of files.sort()) hash.update(file).update(readFileSync(file));
+  const folder = resolve('.cache', `cli-${hash.digest('hex').slice(0, 16)}`);
+  if (existsSync(folder)) return folder;
+  const aside = `${folder}-${randomUUID()}`;
+  const flags = ['--format=esm', '--platform=node', '--target=es2022', '--outbase=lib', `--outdir=${aside}`, '--loader:.cjs=copy'];
+  await promisify(execFile)(resolve('node_modules/.bin/esbuild'), [...files, ...flags, '--log-level=warning']);
+  try {
+    renameSync(aside, folder);
+  } catch (error) {
+    if (!existsSync(folder)) throw error; // another process was first
+    rmSync(aside, { recursive: true });
+  }
+  return folder;
 }
 
-/** What a busy machine adds to stderr after two seconds. */
+/** What a slow store adds to stderr after two seconds. */
 export function withoutProgress(stderr: string): string {
   return stderr.replaceAll(/^\d+ keys so far …\n/gm, '');
 }
@@ -117,5 +131,6 @@ export function normalised(text: string): string {
     .replaceAll(/\b\d+ (ms|s|min)\b/g, '<time>')
     .replaceAll(/\d\d:\d\d:\d\d\.\d{3}/g, '<clock>')
     .replaceAll(/ {2,}/g, '  ')
+    .replaceAll(/ +$/gm, '')
     .trimEnd();
 }

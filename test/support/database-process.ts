@@ -70,7 +70,7 @@ async function own(folder: string): Promise<void> {
 
 /** A server of one or several processes. It ends with this one, however this one ends. */
 export abstract class DatabaseServer {
-  protected readonly folder: string;
+  readonly folder: string;
   /** set by the constructor of each kind */
   protected args: string[] = [];
   #process: GuardedProcess | undefined;
@@ -99,7 +99,7 @@ export abstract class DatabaseServer {
     const { program: command, args, folder } = this;
     const process = await startGuarded({ command, args, folder, user: unprivileged, withChildren: true });
     this.#process = process;
-    await eventually(() => (process.running ? this.ready(process.pid) : undefined), { within: 20_000, every: 10 });
+    await eventually(() => (process.running ? this.ready(process.pid) : undefined), { every: 10 });
     if (!process.running) throw new Error(`${this.name} ended with status ${await process.exited}:\n${process.log()}`);
   }
 

@@ -61,7 +61,8 @@ async function answerWithin<T>(assertion: () => T | Promise<T>, ms: number): Pro
 export async function staysTrue(assertion: () => unknown, during = 200): Promise<void> {
   const end = performance.now() + during;
   for (;;) {
-    if ((await assertion()) === false) throw new Error(`It was not so any more with ${Math.max(0, Math.round(end - performance.now()))} ms to go.`);
+    if ((await assertion()) === false)
+      throw new Error(`It was not so any more with ${Math.max(0, Math.round(end - performance.now()))} ms to go.`);
     const left = end - performance.now();
     if (left <= 0) return;
     await pause(Math.min(left, 10));

@@ -58,7 +58,7 @@ echo "pid $pid"
       kill -STOP "$pid" # no more of them
       children=$(ps -A -o pid= -o ppid= | awk -v parent="$pid" '$2 == parent { print $1 }')
     fi
-    kill -KILL "$pid" $children
+    kill -KILL $children "$pid" # the last one, because the end of the command ends this reader
   fi
 } &
 reader=$!

@@ -1,3 +1,4 @@
+import './virtual-time.js';
 import type {
   AcquireReply,
   AcquireRequest,
@@ -33,7 +34,7 @@ interface Place extends Tenancy {
 export class PlainData {
   /** The last token of each key: a counter. */
   readonly tokens = new Map<string, number>();
-  /** By key and owner. */
+  /** By key and owner, in the order in which they were asked for. */
   readonly places = new Map<string, Place>();
   private readonly memory = memoryAndRemains();
 
@@ -41,9 +42,16 @@ export class PlainData {
     return this.memory.store;
   }
 
+  keep({ key, owner, driver }: Omit<Place, 'endsAt'>): void {
+    const id = `${key} ${owner}`;
+    this.places.delete(id);
+    this.places.set(id, { driver, key, owner, endsAt: performance.now() + PLACE_LIFETIME });
+  }
+
   async expire(): Promise<void> {
     for (const [id, { driver, key, owner, endsAt }] of this.places) {
-      if (endsAt > performance.now()) continue;
+      // The others were asked for later.
+      if (endsAt > performance.now()) break;
       this.places.delete(id);
       if ((await driver.check({ key, owner })).state === 'queued') await driver.leave({ key, owner });
     }
@@ -73,7 +81,7 @@ class PlainDriver implements LeaseDriver {
     const yielded = yields === undefined ? undefined : await this.release({ key, owner: yields, keepFor: 0 });
     return this.step(async () => {
       const reply = await this.memory.acquire(request);
-      if (queue) this.data.places.set(`${key} ${owner}`, { driver: this.memory, key, owner, endsAt: performance.now() + PLACE_LIFETIME });
+      if (queue) this.data.keep({ driver: this.memory, key, owner });
       return reply.granted ? { granted: true, token: this.token(request), yielded } : { ...reply, yielded };
     });
   }

@@ -1,4 +1,4 @@
-import type { Redis } from 'ioredis';
+import { Redis, type RedisOptions } from 'ioredis';
 import { eventually } from './eventually.js';
 import { startRedis, type RedisServer } from './redis-server.js';
 
@@ -15,32 +15,45 @@ export interface StartClusterOptions {
   args?: string[];
 }
 
+/** What a test may do with a node that others use after it. */
+export type ClusterNode = Pick<RedisServer, 'port' | 'connection' | 'client' | 'stop'>;
+
 /** A slot that moves from one master to another one, key by key. */
 export interface SlotMove {
   slot: number;
-  from: RedisServer;
-  to: RedisServer;
+  from: ClusterNode;
+  to: ClusterNode;
   /** those that are masters now; default: those that were at the start */
-  masters?: readonly RedisServer[];
+  masters?: readonly ClusterNode[];
   /** is waited for before each key */
   between?: () => Promise<unknown>;
 }
 
-/** A Redis Cluster of private servers, each of which may be killed or paused. */
-export interface RedisCluster {
+/** A Redis Cluster of private servers, each of which may be killed or paused; or one that is shared (shared-cluster.ts), which must stay as it is. */
+export interface RedisCluster<Node extends ClusterNode = RedisServer> {
   /** the masters first, then the replicas of the first one, of the second one… */
-  readonly nodes: readonly RedisServer[];
-  readonly masters: readonly RedisServer[];
+  readonly nodes: readonly Node[];
+  readonly masters: readonly Node[];
   /** where clients begin */
   readonly addresses: { host: string; port: number }[];
   /** the master that had the slot of the key at the start */
-  nodeOf(key: string): RedisServer;
+  nodeOf(key: string): Node;
   /** Keys `<prefix><i>` whose slots this master had at the start. */
-  keysOn(master: RedisServer, count: number, prefix?: string): string[];
+  keysOn(master: Node, count: number, prefix?: string): string[];
   /** the id of a node in the Cluster */
-  idOf(node: RedisServer): string;
+  idOf(node: Node): string;
   moveSlot(move: SlotMove): Promise<void>;
+  /** for the use by another process */
+  readonly plan: ClusterPlan;
   stop(): Promise<void>;
+}
+
+/** What the nodes of a Cluster say of it, so that another process can use it. */
+export interface ClusterPlan {
+  masters: number;
+  /** in the order of `nodes` */
+  ports: number[];
+  ids: string[];
 }
 
 /** Redis takes two seconds to call itself healthy. */
@@ -53,7 +66,6 @@ export async function startCluster(options: StartClusterOptions = {}): Promise<R
   const ready = ['--cluster-replica-validity-factor', '0', '--repl-diskless-sync-delay', '0'];
   const start = (): Promise<RedisServer> => startRedis({ port: 'free', args: [...cluster, ...gossip, ...ready, ...args] });
   const nodes = await Promise.all(Array.from({ length: count * (1 + replicas) }, start));
-  const stop = (): Promise<void> => Promise.all(nodes.map((node) => node.stop())).then(() => undefined);
   try {
     const clients = nodes.map((node) => node.client());
     const ids = await Promise.all(clients.map(async (client) => String(await client.call('CLUSTER', 'MYID'))));
@@ -69,22 +81,15 @@ export async function startCluster(options: StartClusterOptions = {}): Promise<R
       }),
     );
     const eachNode = (isDone: (client: Redis) => Promise<boolean>): Promise<unknown> =>
-      Promise.all(clients.map((client) => eventually(() => isDone(client), { within: 30_000, every: 20 })));
+      Promise.all(clients.map((client) => eventually(() => isDone(client), { every: 20 })));
     await eachNode(async (client) =>
       new RegExp(`cluster_known_nodes:${nodes.length}\\b`).test(String(await client.call('CLUSTER', 'INFO'))),
     );
     await Promise.all(
       clients.slice(count).map(async (client, index) => {
         const master = ids[Math.floor(index / replicas)]!;
-        await eventually(
-          () =>
-            client.call('CLUSTER', 'REPLICATE', master).then(
-              () => true,
-              () => false,
-            ),
-          { within: 10_000, every: 20 },
-        );
-        await eventually(async () => /master_link_status:up/.test(await client.info('replication')), { within: 20_000, every: 20 });
+        await eventually(() => client.call('CLUSTER', 'REPLICATE', master), { every: 20 });
+        await eventually(async () => /master_link_status:up/.test(await client.info('replication')), { every: 20 });
       }),
     );
     await eachNode(async (client) => /cluster_state:ok[^]*cluster_slots_assigned:16384/.test(String(await client.call('CLUSTER', 'INFO'))));
@@ -99,32 +104,63 @@ export async function startCluster(options: StartClusterOptions = {}): Promise<R
       await client.config('SET', 'cluster-replica-no-failover', 'no');
     }
     for (const client of clients) client.disconnect();
-    const masters = nodes.slice(0, count);
-    const idOf = (node: RedisServer): string => ids[nodes.indexOf(node)]!;
-    const nodeOf = (key: string): RedisServer => masters[Math.floor((slotOf(key) * count) / SLOTS)]!;
-    return {
-      nodes,
-      masters,
-      addresses: nodes.map(({ port }) => ({ host: '127.0.0.1', port: port! })),
-      nodeOf,
-      keysOn(master, wanted, prefix = 'key:') {
-        const keys: string[] = [];
-        for (let i = 0; keys.length < wanted; i++) if (nodeOf(prefix + i) === master) keys.push(prefix + i);
-        return keys;
-      },
-      idOf,
-      moveSlot: (move) => moveSlot({ masters, ...move }, idOf),
-      stop,
-    };
+    return clusterOf(nodes, { masters: count, ports: nodes.map(({ port }) => port!), ids });
   } catch (error) {
-    await stop();
+    await Promise.all(nodes.map((node) => node.stop()));
     throw error;
   }
 }
 
+/** The view of it that tests have. */
+export function clusterOf<Node extends ClusterNode>(nodes: readonly Node[], plan: ClusterPlan): RedisCluster<Node> {
+  const { masters: count, ids } = plan;
+  const masters = nodes.slice(0, count);
+  const idOf = (node: ClusterNode): string => ids[nodes.indexOf(node as Node)]!;
+  const nodeOf = (key: string): Node => masters[Math.floor((slotOf(key) * count) / SLOTS)]!;
+  return {
+    nodes,
+    masters,
+    addresses: nodes.map(({ port }) => ({ host: '127.0.0.1', port: port! })),
+    nodeOf,
+    keysOn(master, wanted, prefix = 'key:') {
+      const keys: string[] = [];
+      for (let i = 0; keys.length < wanted; i++) if (nodeOf(prefix + i) === master) keys.push(prefix + i);
+      return keys;
+    },
+    idOf,
+    plan,
+    moveSlot: (move) => moveSlot({ masters, ...move }, idOf),
+    stop: () => Promise.all(nodes.map((node) => node.stop())).then(() => undefined),
+  };
+}
+
+/** A node that another process has started. */
+export class StartedNode implements ClusterNode {
+  readonly connection: { host: string; port: number };
+  readonly #clients = new Set<Redis>();
+
+  constructor(readonly port: number) {
+    this.connection = { host: '127.0.0.1', port };
+  }
+
+  client(options: RedisOptions = {}): Redis {
+    const client = new Redis({ disconnectTimeout: 100, ...this.connection, ...options });
+    client.on('error', () => undefined); // without a listener ioredis prints
+    client.once('end', () => this.#clients.delete(client));
+    this.#clients.add(client);
+    return client;
+  }
+
+  /** Closes the clients that `client` made. */
+  stop(): Promise<void> {
+    for (const client of this.#clients) client.disconnect();
+    return Promise.resolve();
+  }
+}
+
 async function moveSlot(
-  { slot, from, to, masters, between }: SlotMove & { masters: readonly RedisServer[] },
-  idOf: (node: RedisServer) => string,
+  { slot, from, to, masters, between }: SlotMove & { masters: readonly ClusterNode[] },
+  idOf: (node: ClusterNode) => string,
 ) {
   const [source, target] = [from.client(), to.client()];
   await target.call('CLUSTER', 'SETSLOT', slot, 'IMPORTING', idOf(from));

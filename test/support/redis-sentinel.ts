@@ -65,7 +65,7 @@ export class SentinelSetup {
     const isKnown = async (sentinel: RedisServer): Promise<boolean> =>
       /status=ok,address=[^,]+,slaves=2,sentinels=3/.test(await ask(sentinel, (client) => client.info('sentinel')));
     const areKnown = async (): Promise<boolean> => (await Promise.all(this.sentinels.map(isKnown))).every(Boolean);
-    await eventually(areKnown, { within: 20_000, every: 50 });
+    await eventually(areKnown, { every: 50 });
   }
 
   /** Both replicas have all that the master has. */
@@ -84,7 +84,7 @@ export class SentinelSetup {
   private async replicated(master: RedisServer): Promise<void> {
     const online = async (): Promise<boolean> =>
       (await ask(master, (client) => client.info('replication'))).split('state=online').length === 3;
-    await eventually(online, { within: 2_000, every: 20 });
+    await eventually(online, { every: 20 });
   }
 }
 

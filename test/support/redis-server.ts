@@ -38,7 +38,7 @@ export class RedisServer {
   /** the unix socket, when there is no port */
   readonly path: string | undefined;
   readonly connection: RedisConnection;
-  readonly #folder = guardedFolder('redis');
+  readonly folder = guardedFolder('redis');
   readonly #clients = new Set<Redis>();
   #process: GuardedProcess | undefined;
 
@@ -48,10 +48,10 @@ export class RedisServer {
     readonly port: number | undefined,
     private readonly options: StartRedisOptions,
   ) {
-    this.path = port === undefined ? join(this.#folder, 'redis.sock') : undefined;
+    this.path = port === undefined ? join(this.folder, 'redis.sock') : undefined;
     this.connection = this.path !== undefined ? { path: this.path } : { host: '127.0.0.1', port: port! };
     if (options.password !== undefined) this.connection.password = options.password;
-    if (options.config !== undefined) writeFileSync(join(this.#folder, 'redis.conf'), options.config);
+    if (options.config !== undefined) writeFileSync(join(this.folder, 'redis.conf'), options.config);
   }
 
   /** of the redis-server itself */
@@ -77,9 +77,9 @@ export class RedisServer {
 
   async start(): Promise<void> {
     const { command, args, container } = this.launch.kind === 'local' ? this.#local(this.launch) : this.#docker(this.launch);
-    const process = await startGuarded({ command, args, container, folder: this.#folder, env: this.options.env });
+    const process = await startGuarded({ command, args, container, folder: this.folder, env: this.options.env });
     this.#process = process;
-    await eventually(() => (process.running ? this.#ready() : undefined), { within: 15_000, every: 5 });
+    await eventually(() => (process.running ? this.#ready() : undefined), { every: 5 });
     if (!process.running) throw new Error(`redis-server ended with status ${await process.exited}:\n${process.log()}`);
   }
 
@@ -114,8 +114,8 @@ export class RedisServer {
   get #args(): string[] {
     const { password, config, args = [] } = this.options;
     return [
-      ...(config !== undefined ? [join(this.#folder, 'redis.conf')] : []),
-      ...['--save', '', '--appendonly', 'no', '--dir', this.#folder],
+      ...(config !== undefined ? [join(this.folder, 'redis.conf')] : []),
+      ...['--save', '', '--appendonly', 'no', '--dir', this.folder],
       ...(this.path !== undefined ? ['--port', '0', '--unixsocket', this.path] : ['--port', String(this.port), '--bind', '127.0.0.1']),
       ...(password !== undefined ? ['--requirepass', password] : []),
       ...args,
@@ -127,8 +127,8 @@ export class RedisServer {
   }
 
   #docker({ image }: Launch & { kind: 'docker' }) {
-    chmodSync(this.#folder, 0o777); // the container's user is another
-    const name = ['--name', this.#container, '--volume', `${this.#folder}:${this.#folder}`];
+    chmodSync(this.folder, 0o777); // the container's user is another
+    const name = ['--name', this.#container, '--volume', `${this.folder}:${this.folder}`];
     const hostNetwork = process.platform === 'linux'; // elsewhere the engine lives in a virtual machine
     const network = hostNetwork ? ['--network', 'host'] : ['--publish', `127.0.0.1:${this.port}:${this.port}`];
     const bind = hostNetwork ? [] : ['--bind', '0.0.0.0', '--protected-mode', 'no'];

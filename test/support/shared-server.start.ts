@@ -1,17 +1,20 @@
 import { startMariadb, type MariadbConnection } from './mariadb-server.js';
 import { startPostgres, type PostgresConnection } from './postgres-server.js';
+import { startCluster, type ClusterPlan } from './redis-cluster.js';
 
-/** A server that test files share, as a value that goes over a socket. */
-export interface Shared {
-  connection: PostgresConnection | MariadbConnection;
+/** Where servers are that test files share, as values that go over a socket. */
+export interface Connections {
+  postgres: PostgresConnection;
+  mariadb: MariadbConnection;
+  redisCluster: ClusterPlan;
 }
 
 export const starters = {
-  postgres: () => startPostgres({ config: ['max_connections = 400'] }),
-  mariadb: () => startMariadb({ args: ['--max-connections=400'] }),
-};
+  postgres: async () => (await startPostgres({ config: ['max_connections = 400'] })).connection,
+  mariadb: async () => (await startMariadb({ args: ['--max-connections=400'] })).connection,
+  redisCluster: async () => (await startCluster()).plan,
+} satisfies { [Name in keyof Connections]: () => Promise<Connections[Name]> };
 
-export async function startShared(name: keyof typeof starters): Promise<Shared> {
-  const { connection } = await starters[name]();
-  return { connection };
+export async function startShared<Name extends keyof Connections>(name: Name): Promise<{ connection: Connections[Name] }> {
+  return { connection: (await starters[name]()) as Connections[Name] };
 }

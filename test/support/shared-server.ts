@@ -1,10 +1,9 @@
 import { randomBytes } from 'node:crypto';
-import { connect } from 'node:net';
 import mysql from 'mysql2/promise';
 import pg from 'pg';
 import { mariadbUrl, type MariadbConnection } from './mariadb-server.js';
 import { postgresUrl, type PostgresConnection } from './postgres-server.js';
-import { startShared, type starters, type Shared } from './shared-server.start.js';
+import { shared } from './shared-server.ask.js';
 
 /** A database of one test file, on a server that all of the run share. */
 export interface SharedDatabase<Connection> {
@@ -28,7 +27,7 @@ export function sharedMariadb(): Promise<SharedDatabase<MariadbConnection>> {
 }
 
 async function createOnPostgres() {
-  const server = await shared<PostgresConnection>('postgres');
+  const server = await shared('postgres');
   const connection = { ...server, database: freshName() };
   const client = new pg.Client(server);
   await client.connect();
@@ -38,7 +37,7 @@ async function createOnPostgres() {
 }
 
 async function createOnMariadb() {
-  const server = await shared<MariadbConnection>('mariadb');
+  const server = await shared('mariadb');
   const connection = { ...server, database: freshName() };
   const client = await mysql.createConnection(server);
   await client.query(`CREATE DATABASE ${connection.database}`);
@@ -48,22 +47,4 @@ async function createOnMariadb() {
 
 function freshName(): string {
   return `test_${randomBytes(6).toString('hex')}`;
-}
-
-/** jest's main process keeps the servers; a script that runs by itself starts its own. */
-async function shared<Connection>(name: keyof typeof starters): Promise<Connection> {
-  const path = process.env.TEST_SHARED_SERVERS;
-  const answer = path === undefined ? await startShared(name) : await ask(path, name);
-  if ('error' in answer) throw new Error(`No shared ${name}: ${answer.error}`);
-  return answer.connection as Connection;
-}
-
-function ask(path: string, name: string): Promise<Shared | { error: string }> {
-  return new Promise((resolve, reject) => {
-    const socket = connect(path);
-    let answer = '';
-    socket.setEncoding('utf8').on('data', (data: string) => (answer += data));
-    socket.once('error', reject).once('end', () => resolve(JSON.parse(answer) as Shared | { error: string }));
-    socket.write(`${name}\n`);
-  });
 }

@@ -5,7 +5,7 @@ import { createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 
-/** @returns {Promise<string>} the unix socket on which it is asked: `postgres\n`, answered by one line of JSON */
+/** @returns {Promise<string>} the unix socket on which it is asked: `postgres\n`, or `redisCluster 2\n` for one of several, answered by one line of JSON */
 export async function keepSharedServers() {
   const folder = mkdtempSync(join(tmpdir(), 'servers-'));
   process.once('exit', () => rmSync(folder, { recursive: true, force: true }));
@@ -14,7 +14,7 @@ export async function keepSharedServers() {
     socket.unref();
     socket.on('error', () => undefined); // the worker is gone
     socket.setEncoding('utf8').once('data', async (name) => {
-      const answer = await (started[name] ??= start(name.trim())).catch((error) => ({ error: String(error.stack) }));
+      const answer = await (started[name] ??= start(name.trim().split(' ')[0])).catch((error) => ({ error: String(error.stack) }));
       socket.end(`${JSON.stringify(answer)}\n`);
     });
   });

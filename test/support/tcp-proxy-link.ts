@@ -7,6 +7,8 @@ export interface Way {
   /** milliseconds */
   delay: number;
   jitter: number;
+  /** what is due waits until this ends, except for what nobody has asked for */
+  isHeld: boolean;
   /** requests or replies that did not arrive */
   lost: number;
 }
@@ -47,6 +49,7 @@ export class ProxyLink {
       (frame) => this.#onRequest(frame),
       random,
       framing.endOfRequest,
+      () => false,
     );
     this.#replies = new Pipe(
       upstream,
@@ -55,6 +58,7 @@ export class ProxyLink {
       (frame) => this.#onReply(frame),
       random,
       framing.endOfReply,
+      (frame) => framing.isPush(frame),
     );
     for (const socket of [client, upstream]) {
       socket.setNoDelay(true);
@@ -77,6 +81,12 @@ export class ProxyLink {
     this.#replies.stop();
     this.client.resetAndDestroy();
     this.upstream.destroy();
+  }
+
+  /** What was held back goes on. */
+  goOn(): void {
+    this.#requests.deliverDue();
+    this.#replies.deliverDue();
   }
 
   /** The server still gets what the client has sent, when it is due. */
@@ -106,7 +116,7 @@ class Pipe {
   /** a frame was lost, so none that follows is forwarded */
   broken = false;
   #partial: Buffer = Buffer.alloc(0);
-  #queue: { due: number; deliver: () => void }[] = [];
+  #queue: { due: number; isPush: boolean; deliver: () => void }[] = [];
   #timer: NodeJS.Timeout | undefined;
 
   constructor(
@@ -117,9 +127,10 @@ class Pipe {
     private readonly onFrame: (frame: Buffer) => boolean,
     private readonly random: () => number,
     private readonly endOfFrame: (bytes: Buffer) => number,
+    private readonly isPush: (frame: Buffer) => boolean,
   ) {
     source.on('data', (bytes: Buffer) => this.#onBytes(bytes));
-    source.once('close', (failed: boolean) => this.#enqueue(() => this.#end(failed)));
+    source.once('close', (failed: boolean) => this.#enqueue(false, () => this.#end(failed)));
   }
 
   stop(): void {
@@ -133,7 +144,7 @@ class Pipe {
     for (let end = this.endOfFrame(this.#partial); end > 0; end = this.endOfFrame(this.#partial)) {
       const frame = this.#partial.subarray(0, end);
       this.#partial = this.#partial.subarray(end);
-      this.#enqueue(() => this.#forward(frame));
+      this.#enqueue(this.isPush(frame), () => this.#forward(frame));
     }
   }
 
@@ -154,17 +165,21 @@ class Pipe {
     else this.sink.end();
   }
 
-  #enqueue(deliver: () => void): void {
+  #enqueue(isPush: boolean, deliver: () => void): void {
     const { delay, jitter } = this.way();
     const before = this.#queue.at(-1)?.due ?? 0;
-    this.#queue.push({ due: Math.max(before, performance.now() + delay + this.random() * jitter), deliver });
-    this.#deliverDue();
+    this.#queue.push({ due: Math.max(before, performance.now() + delay + this.random() * jitter), isPush, deliver });
+    this.deliverDue();
   }
 
-  #deliverDue(): void {
+  deliverDue(): void {
     clearTimeout(this.#timer);
-    while (this.#queue.length && this.#queue[0]!.due <= performance.now()) this.#queue.shift()!.deliver();
+    const { isHeld } = this.way();
+    const isFree = ({ due, isPush }: { due: number; isPush: boolean }): boolean => due <= performance.now() && (isPush || !isHeld);
+    for (let index = this.#queue.findIndex(isFree); index >= 0; index = this.#queue.findIndex(isFree)) {
+      this.#queue.splice(index, 1)[0]!.deliver();
+    }
     const next = this.#queue[0];
-    if (next) this.#timer = setTimeout(() => this.#deliverDue(), next.due - performance.now());
+    if (next && !isHeld) this.#timer = setTimeout(() => this.deliverDue(), next.due - performance.now());
   }
 }

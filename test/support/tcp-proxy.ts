@@ -90,6 +90,11 @@ export class TcpProxy {
     if (direction !== 'requests') Object.assign(this.#traffic.replies, { delay: ms, jitter });
   }
 
+  /** Replies wait until `heal`, and arrive then; what nobody has asked for, as a message, arrives at once. */
+  holdReplies(): void {
+    this.#traffic.replies.isHeld = true;
+  }
+
   /**
    * Holds back what clients send, resets the clients after `hold` milliseconds, and gives the server what they had sent `late` milliseconds after that.
    * Resolves when the clients are reset; new ones are welcome, unless refused.
@@ -124,7 +129,10 @@ export class TcpProxy {
   /** Ends all faults. Connections that have lost bytes are reset, the others go on. */
   async heal(): Promise<void> {
     Object.assign(this.#traffic, passing());
-    for (const link of this.#links) if (link.damaged) link.reset();
+    for (const link of this.#links) {
+      if (link.damaged) link.reset();
+      else link.goOn();
+    }
     if (!this.#server) await this.listen();
   }
 
@@ -149,6 +157,6 @@ export class TcpProxy {
 }
 
 function passing(): Traffic {
-  const pass = () => ({ drop: false, delay: 0, jitter: 0, lost: 0 });
+  const pass = () => ({ drop: false, delay: 0, jitter: 0, isHeld: false, lost: 0 });
   return { requests: pass(), replies: pass(), traps: [] };
 }

@@ -89,7 +89,7 @@ describe('spans', () => {
     expect(wait.startTime[0] * 1e9 + wait.startTime[1]).toBeLessThan(wait.endTime[0] * 1e9 + wait.endTime[1]);
   });
 
-  it('a caller to whom the key is passed on links to the one before, and has a hold of its own', async () => {
+  it('a caller that gets the key from another links to the one before, and has a hold of its own', async () => {
     const locks = open();
     const first = await locks.acquire(KEY, { label: 'first' });
     const [second, third] = ['second', 'third'].map((each) =>

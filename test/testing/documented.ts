@@ -1,4 +1,4 @@
-// The tests of docs/testing.md. documented.spec.ts runs each against a service that does right, and against those that it is there to find.
+// The tests of docs/testing.md. time.spec.ts runs each against a service that does right, and against those that it is there to find.
 import { LockLostError, LockTimeoutError } from 'nestjs-distributed-lock';
 import { passTime, type LockProbe } from 'nestjs-distributed-lock/testing';
 import type { Database, Shelf, StockService } from './stock.js';

@@ -6,12 +6,12 @@ import { redisStore } from 'nestjs-distributed-lock/redis';
 import { DistributedLockTestingModule, faultyStore, LockProbe } from 'nestjs-distributed-lock/testing';
 import { lockMatchers } from 'nestjs-distributed-lock/testing/jest';
 import { mkdtempSync, rmSync } from 'node:fs';
-import type { AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { useRedis } from '../stores/redis/setting.js';
 import { eventually } from '../support/eventually.js';
 import { SHORT_LEASE } from '../support/time.js';
+import type { StockController } from '../../sample-app/src/stock/stock.controller.js';
 
 expect.extend(lockMatchers);
 
@@ -83,51 +83,43 @@ describe('faults before Redis', () => {
 
 describe('the sample app, which has its locks in Redis', () => {
   const UNITS = 4;
-  const CUSTOMERS = 8;
+  let directory: string;
   let app: INestApplication;
   let locks: LockProbe;
-  let url: string;
-  let directory: string;
+  let shop: StockController;
 
   beforeAll(async () => {
+    directory = mkdtempSync(join(tmpdir(), 'shop-'));
     // Nobody listens there. The app reads it when it is loaded.
-    process.env.REDIS_URL = 'redis://127.0.0.1:1';
-    process.env.SHOP_DIRECTORY = directory = mkdtempSync(join(tmpdir(), 'shop-'));
-    process.env.SHOP_NAMESPACE = 'sample:';
-    process.env.STOCKTAKE_SECONDS = '1';
+    const environment = { REDIS_URL: 'redis://127.0.0.1:1', SHOP_DIRECTORY: directory, SHOP_NAMESPACE: 'sample:', STOCKTAKE_SECONDS: '1' };
+    Object.assign(process.env, environment);
     const { AppModule } = await import('../../sample-app/src/app.module.js');
+    const { StockController } = await import('../../sample-app/src/stock/stock.controller.js');
     const { StockStore } = await import('../../sample-app/src/stock/stock.store.js');
     const { FileStockStore } = await import('../../sample-app/src/stock/file-stock.store.js');
     const builder = Test.createTestingModule({ imports: [AppModule] })
       .overrideProvider(StockStore)
       .useClass(FileStockStore);
-    const module = await DistributedLockTestingModule.replace(builder).compile();
-    app = module.createNestApplication();
-    await app.listen(0);
+    app = await (await DistributedLockTestingModule.replace(builder).compile()).createNestApplication().init();
     locks = app.get(LockProbe);
-    url = `http://127.0.0.1:${(app.getHttpServer() as { address(): AddressInfo }).address().port}`;
+    shop = app.get(StockController);
   });
   afterAll(async () => {
     await app.close();
     rmSync(directory, { recursive: true });
   });
 
-  const ask = (path: string, method = 'GET', body?: object) =>
-    fetch(`${url}/stock/${path}`, { method, headers: { 'content-type': 'application/json' }, body: JSON.stringify(body) });
-  const sell = () => ask('lock/reduce', 'POST', { sku: 'apple', units: 1 });
-
   it('fills its shelves under their locks', () => {
     expect(locks).toHaveLocked(/^sample:shop-stock-/, { by: 'StockRoomService.fill', times: 3 });
   });
 
   it('sells no unit twice, and one at a time', async () => {
-    expect((await ask('apple', 'PUT', { units: UNITS })).status).toBe(200);
+    await shop.fill({ sku: 'apple' }, { units: UNITS });
     locks.clear();
-    const sales = await Promise.all(Array.from({ length: CUSTOMERS }, sell));
-    const receipts = await Promise.all(sales.map((sale) => sale.json() as Promise<{ sold: boolean }>));
+    const receipts = await Promise.all(Array.from({ length: 2 * UNITS }, () => shop.reduceStock({ sku: 'apple', units: 1 })));
     expect(receipts.filter(({ sold }) => sold)).toHaveLength(UNITS);
-    expect(await (await ask('apple')).json()).toMatchObject({ left: 0 });
-    expect(locks).toHaveLocked(/^sample:shop-stock-/, { by: 'LockedService.reduce', times: CUSTOMERS });
+    expect(await shop.left({ sku: 'apple' })).toMatchObject({ left: 0 });
+    expect(locks).toHaveLocked(/^sample:shop-stock-/, { by: 'LockedService.reduce', times: 2 * UNITS });
     expect(locks).not.toHaveOverlapped(/^sample:shop-stock-/);
     expect(locks).toHoldNothing();
   });
@@ -136,9 +128,9 @@ describe('the sample app, which has its locks in Redis', () => {
     await eventually(() => expect(locks).toHaveLocked('sample:shop-stocktake-locks', { by: 'StocktakeService.take' }));
   });
 
-  it('answers 503 while its locks fail', async () => {
+  it('sells nothing while its locks fail', async () => {
     const refused = locks.faults.refuse('acquire');
-    expect((await sell()).status).toBe(503);
+    await expect(shop.reduceStock({ sku: 'apple', units: 1 })).rejects.toBeInstanceOf(StoreError);
     await refused;
   });
 });

@@ -1,5 +1,5 @@
 import { Inject, Injectable } from '@nestjs/common';
-import { CronLock, currentLease, DistributedLock, Locks } from 'nestjs-distributed-lock';
+import { CronLock, currentLease, DistributedLock, type DistributedLockOptions, Locks } from 'nestjs-distributed-lock';
 
 const sleep = (ms: number) => new Promise<void>((resolve) => setTimeout(resolve, ms));
 const turn = () => new Promise<void>((resolve) => setImmediate(resolve));
@@ -63,17 +63,20 @@ export class StockService {
   @DistributedLock({ value: 'report' })
   async report(): Promise<string> {
     const { signal } = currentLease()!;
-    for (let page = 0; page < 3_600; page++) {
-      signal.throwIfAborted();
-      await this.shelf.print();
-      await sleep(1_000);
-    }
-    return 'reported';
+    return this.print(() => (signal.throwIfAborted(), true));
   }
 
   @CronLock({ value: 'nightly', minHold: 60_000 })
   async nightly(): Promise<void> {
     await this.shelf.print();
+  }
+
+  protected async print(goesOn: () => boolean): Promise<string> {
+    for (let page = 0; page < 3_600 && goesOn(); page++) {
+      await this.shelf.print();
+      await sleep(1_000);
+    }
+    return 'reported';
   }
 
   async sell(sku: string, units: number): Promise<number> {
@@ -89,28 +92,18 @@ class NoLock extends StockService {
   }
 }
 
-class WrongKey extends StockService {
-  @DistributedLock<StockService['reduce']>({ value: 'stok', key: (sku) => sku })
-  override async reduce(sku: string, units = 1): Promise<number> {
-    return this.sell(sku, units);
+/** A service whose sales have these options. */
+function reducing(options: DistributedLockOptions): typeof StockService {
+  class Reducing extends StockService {
+    @DistributedLock(options)
+    override async reduce(sku: string, units = 1): Promise<number> {
+      return this.sell(sku, units);
+    }
   }
+  return Reducing;
 }
 
-/** Two sales of one product do not exclude each other. */
-class KeyOfAll extends StockService {
-  @DistributedLock({ value: 'stock', paramLock: true })
-  override async reduce(sku: string, units = 1): Promise<number> {
-    return this.sell(sku, units);
-  }
-}
-
-/** Sales of all products exclude each other. */
-class KeyOfNothing extends StockService {
-  @DistributedLock({ value: 'stock' })
-  override async reduce(sku: string, units = 1): Promise<number> {
-    return this.sell(sku, units);
-  }
-}
+const key = (sku: unknown) => String(sku);
 
 /** The next holder reads what was there before the commit. */
 class LockInTransaction extends StockService {
@@ -121,7 +114,7 @@ class LockInTransaction extends StockService {
 
 /** It does not wait for what it writes. */
 class ReleasedEarly extends StockService {
-  @DistributedLock<StockService['reduce']>({ value: 'stock', key: (sku) => sku })
+  @DistributedLock({ value: 'stock', key })
   override async reduce(sku: string, units = 1): Promise<number> {
     const left = (await this.shelf.read(sku)) - units;
     void this.shelf.write(sku, left);
@@ -129,48 +122,19 @@ class ReleasedEarly extends StockService {
   }
 }
 
-class SkipsSilently extends StockService {
-  @DistributedLock({ value: 'stock', key: (sku) => String(sku), onTimeout: () => 0 })
-  override async reduce(sku: string, units = 1): Promise<number> {
-    return this.sell(sku, units);
-  }
-}
-
-class GivesUpTooEarly extends StockService {
-  @DistributedLock<StockService['reduce']>({ value: 'stock', key: (sku) => sku, waitTimeout: 500 })
-  override async reduce(sku: string, units = 1): Promise<number> {
-    return this.sell(sku, units);
-  }
-}
-
-class WaitsWithoutLimit extends StockService {
-  @DistributedLock<StockService['reduce']>({ value: 'stock', key: (sku) => sku, retryCount: 0 })
-  override async reduce(sku: string, units = 1): Promise<number> {
-    return this.sell(sku, units);
-  }
-}
-
 class IgnoresSignal extends StockService {
   @DistributedLock({ value: 'report' })
   override async report(): Promise<string> {
-    for (let page = 0; page < 3_600; page++) {
-      await this.shelf.print();
-      await sleep(1_000);
-    }
-    return 'reported';
+    return this.print(() => true);
   }
 }
 
-/** Its caller is told that all went well. */
+/** Its caller gets a result as if all went well. */
 class SwallowsLoss extends StockService {
   @DistributedLock({ value: 'report', onLost: 'ignore' })
   override async report(): Promise<string> {
     const { signal } = currentLease()!;
-    for (let page = 0; page < 3_600 && !signal.aborted; page++) {
-      await this.shelf.print();
-      await sleep(1_000);
-    }
-    return 'reported';
+    return this.print(() => !signal.aborted);
   }
 }
 
@@ -193,9 +157,7 @@ class AnyOrder extends StockService {
 
 class NeverReleases extends StockService {
   override async move(from: string, to: string): Promise<void> {
-    const [first, second] = [from, to].sort();
-    await this.locks.acquire(`shelf-${first}`);
-    await using _second = await this.locks.acquire(`shelf-${second}`);
+    for (const sku of [from, to].sort()) await this.locks.acquire(`shelf-${sku}`);
     await this.shelf.write(to, await this.shelf.read(from));
   }
 }
@@ -211,14 +173,14 @@ class NoMinHold extends StockService {
 /** What is wrong, and the test of documented.ts that finds it. */
 export const broken: Record<string, [typeof StockService, string]> = {
   'has no lock': [NoLock, 'under its lock'],
-  'locks another key': [WrongKey, 'under its lock'],
+  'locks another key': [reducing({ value: 'stok', key }), 'under its lock'],
   'releases before it has written': [ReleasedEarly, 'under its lock'],
   'locks inside of the transaction': [LockInTransaction, 'commits under its lock'],
-  'has too narrow a key': [KeyOfAll, 'one sale of a product at a time'],
-  'has too wide a key': [KeyOfNothing, 'two products at once'],
-  'skips silently': [SkipsSilently, 'rejects when the key stays taken'],
-  'gives up too early': [GivesUpTooEarly, 'waits for another instance'],
-  'waits without a limit': [WaitsWithoutLimit, 'waits for so long and no longer'],
+  'has too narrow a key': [reducing({ value: 'stock', paramLock: true }), 'one sale of a product at a time'],
+  'has too wide a key': [reducing({ value: 'stock' }), 'two products at once'],
+  'skips silently': [reducing({ value: 'stock', key, onTimeout: () => 0 }), 'rejects when the key stays taken'],
+  'gives up too early': [reducing({ value: 'stock', key, waitTimeout: 500 }), 'waits for another instance'],
+  'waits without a limit': [reducing({ value: 'stock', key, retryCount: 0 }), 'waits for so long and no longer'],
   'ignores its signal': [IgnoresSignal, 'stops when its lease is lost'],
   'swallows LockLostError': [SwallowsLoss, 'reports the loss'],
   'has a lease that ends before it does': [NotRenewed, 'runs for an hour'],

@@ -40,10 +40,6 @@ export class Compiles {
 }
 
 export class Refused {
-  // @ts-expect-error sync
-  @ReadLock()
-  read() {}
-
   // @ts-expect-error no such property
   @WriteLock<Refused['write']>({ key: (product) => product.colour })
   async write(_product: Product) {}
@@ -52,19 +48,9 @@ export class Refused {
   @Semaphore({ permits: 1, key: (sku: string) => sku })
   async other(_product: Product) {}
 
-  // @ts-expect-error no permits
-  @Semaphore()
-  async none() {}
-
   // @ts-expect-error no name
   @LeaderOnly()
   async nameless() {}
-
-  // @ts-expect-error a getter
-  @LeaderOnly('jobs')
-  get getter() {
-    return Promise.resolve(1);
-  }
 }
 
 export const wrong: [ReadWriteDecoratorOptions[], SemaphoreDecoratorOptions[], LeaderOnlyOptions[], DistributedLockModuleOptions] = [

@@ -1,5 +1,5 @@
 // Never run: `tsc` checks it, where each `@ts-expect-error` must stand above an error.
-import { currentLease, Locks, type Lease } from 'nestjs-distributed-lock/core';
+import { currentLease, Locks, type Lease, type Lock, type ReadWriteLock } from 'nestjs-distributed-lock/core';
 import { memoryStore } from 'nestjs-distributed-lock/memory';
 
 type Same<A, B> = (<T>() => T extends A ? 1 : 2) extends <T>() => T extends B ? 1 : 2 ? true : false;
@@ -11,6 +11,10 @@ function expectType<Expected>() {
 const locks = new Locks(memoryStore());
 const mutex = locks.mutex('key');
 const five = async () => 5;
+
+const permit: Lock = locks.semaphore('a', { permits: 2 });
+const { read, write }: ReadWriteLock = locks.readWriteLock('b');
+export const kinds: Lock[] = [mutex, permit, read, write];
 
 export const results = [
   expectType<number>()(locks.using('key', five), true),

@@ -20,6 +20,8 @@ export class PostgresBus implements Bus {
   /** Parts of texts whose other parts are under way: those of one text arrive together. */
   private readonly parts = new Map<string, string[]>();
   private client: PostgresClient | undefined;
+  /** Settles when the last statement is over: `pg` takes one at a time. */
+  private idle: Promise<unknown> = Promise.resolve();
 
   /**
    * @param connection the name of the inbox.
@@ -89,10 +91,16 @@ export class PostgresBus implements Bus {
     return Buffer.from(parts.join(''), 'base64').toString();
   }
 
-  /** A connection that is half open gives no answer, and is not waited for. */
+  /** A connection that is half open gives no answer, and is not waited for: nothing more is sent over it. */
   private tell(verb: 'LISTEN' | 'UNLISTEN', channel: string): Promise<unknown> {
     const { client } = this;
-    return client ? isSettledWithin(this.requestTimeout, client.query({ text: `${verb} "${channel}"` })) : Promise.resolve();
+    if (!client) return Promise.resolve();
+    this.idle = this.idle.then(async () => {
+      if (client !== this.client) return;
+      const isSettled = await isSettledWithin(this.requestTimeout, client.query({ text: `${verb} "${channel}"` }));
+      if (!isSettled && client === this.client) this.client = undefined;
+    });
+    return this.idle;
   }
 }
 

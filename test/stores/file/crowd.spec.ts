@@ -15,8 +15,13 @@ let programs: string;
 beforeAll(async () => {
   // One file starts in a moment: a process that is killed is replaced at once.
   programs = mkdtempSync(join(tmpdir(), 'crowd-'));
-  await bundle('crowd');
-  await bundle('counter');
+  await build({
+    entryPoints: ['test/stores/file/crowd.child.ts'],
+    outfile: join(programs, 'crowd.mjs'),
+    bundle: true,
+    platform: 'node',
+    format: 'esm',
+  });
 });
 beforeEach(() => {
   directory = mkdtempSync(join(tmpdir(), 'locks-'));
@@ -25,11 +30,6 @@ beforeEach(() => {
 });
 afterEach(() => rmSync(directory, { recursive: true, force: true }));
 afterAll(() => rmSync(programs, { recursive: true, force: true }));
-
-function bundle(name: string): Promise<unknown> {
-  const outfile = join(programs, `${name}.mjs`);
-  return build({ entryPoints: [`test/stores/file/${name}.child.ts`], outfile, bundle: true, platform: 'node', format: 'esm' });
-}
 
 const lines = (): number[][] =>
   readFileSync(log, 'utf8')
@@ -92,31 +92,6 @@ describe(`${PROCESSES} processes of ${CALLERS} callers, who want one key in file
     expect(wrongs()).toBe(0);
     await nothingIsLeft();
   });
-});
-
-it(`${PROCESSES} processes that add to one record as fast as they can lose no update`, async () => {
-  const TIMES = 2_000;
-  let unknown = 0;
-  const start = () =>
-    startGuarded({
-      command: process.execPath,
-      args: [join(programs, 'counter.mjs'), directory, String(TIMES)],
-      folder: guardedFolder('counter'),
-      onMessage: (message) => (unknown += (message as { unknown?: number }).unknown ?? 0),
-    });
-  const children = await Promise.all(Array.from({ length: PROCESSES }, start));
-  for (const child of children) child.send({ type: 'begin' });
-  for (const child of children) {
-    expect(await child.exited).toBe(0);
-    await child.end();
-  }
-  const table = new FileTable(directory, 1000);
-  const rest = { expected: undefined, record: null, endsAt: 0, notBefore: 0, tokens: 0, fence: 0, messages: [], isLazy: true };
-  const { record, fence } = await table.exchange([{ key: 'counter', ...rest }])[0]!;
-  expect(fence).toBe(Number(record));
-  expect(Number(record)).toBeLessThanOrEqual(PROCESSES * TIMES);
-  expect(Number(record)).toBeGreaterThanOrEqual(Math.max(TIMES, PROCESSES * TIMES - unknown));
-  await table.close();
 });
 
 /** But the fence, for an hour. */

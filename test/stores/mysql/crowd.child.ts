@@ -19,7 +19,7 @@ async function section(token: number | null): Promise<void> {
 }
 
 async function call(): Promise<void> {
-  const options = { keyTimeout: 2_000, waitTimeout: 60_000, retryInterval: 100 };
+  const options = { keyTimeout: 5_000, waitTimeout: Infinity, retryInterval: 100 };
   while (!isOver) await locks.using('crowd', ({ fencingToken }) => section(fencingToken), options);
 }
 

@@ -1,7 +1,8 @@
+import { recordTableContract } from '../../contract/record-table.contract.js';
 import { eventually } from '../../support/eventually.js';
 import { type PostgresServer, startPostgres } from '../../support/postgres-server.js';
 import { type Change, VOID } from '../../../lib/stores/records/record.table.js';
-import { changeOf, exchange, HOUR, newKey, usePostgres } from './setting.js';
+import { changeOf, exchange, HOUR, newKey, openTable, usePostgres } from './setting.js';
 
 // Nobody else writes to this server, and it flushes nothing by itself for a while.
 let server: PostgresServer;
@@ -89,7 +90,7 @@ it('changes of one exchange are one commit, lazy ones another', async () => {
 
 it('batches of several processes that overlap in orders of their own never wait for each other in a circle', async () => {
   const tables = Array.from({ length: 4 }, () => setting.open());
-  for (let round = 0; round < 40; round++) {
+  for (let round = 0; round < 10; round++) {
     const keys = Array.from({ length: 60 }, newKey);
     const orders = tables.map((_, n) => (n % 2 ? [...keys].reverse() : keys));
     const made = await Promise.all(
@@ -112,7 +113,7 @@ it('batches of several processes that overlap in orders of their own never wait 
 });
 
 it('a batch does not wait for a row that another one is changing', async () => {
-  const table = setting.open({ requestTimeout: 500 });
+  const table = setting.open({ requestTimeout: 2_000 });
   const keys = Array.from({ length: 3 }, newKey);
   const rows = await Promise.all(table.exchange(keys.map((key) => changeOf({ key }))));
   const client = await setting.pool().connect();
@@ -186,4 +187,8 @@ describe('the sweep', () => {
     expect(await swept(table)).toHaveLength(1);
     expect(await setting.sql('SELECT key FROM distributed_lock')).toEqual([{ key: keys[9] }]);
   });
+});
+
+recordTableContract('Postgres', () => openTable({ url: setting.url }), {
+  sweep: (key) => setting.sql('DELETE FROM distributed_lock WHERE key = $1', [key]),
 });

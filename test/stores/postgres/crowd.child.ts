@@ -7,7 +7,7 @@ import { tellParent } from '../../support/child.js';
 const [url, callers, times] = process.argv.slice(2) as [string, string, string];
 const pool = new pg.Pool({ connectionString: url, max: 2 });
 const locks = new Locks(postgresStore({ url }), { logger: false });
-const options = { keyTimeout: 1000, waitTimeout: 60_000 };
+const options = { keyTimeout: 5_000, waitTimeout: Infinity };
 
 async function increment(): Promise<void> {
   await locks.mutex('crowd').using(async (lease) => {

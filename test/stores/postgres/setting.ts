@@ -1,8 +1,10 @@
+import type { StoreError } from 'nestjs-distributed-lock/core';
 import pg from 'pg';
 import { openTable } from '../../../lib/stores/postgres/postgres.open.js';
 import { postgresSchema, type PostgresStoreOptions } from '../../../lib/stores/postgres/postgres.store.js';
 import type { PostgresTable } from '../../../lib/stores/postgres/postgres.table.js';
 import { type Change, type Found, type RecordTable, VOID } from '../../../lib/stores/records/record.table.js';
+import { eventually } from '../../support/eventually.js';
 import type { PostgresConnection } from '../../support/postgres-server.js';
 import { sharedPostgres } from '../../support/shared-server.js';
 
@@ -86,3 +88,26 @@ export function changeOf(change: Partial<Change>): Change {
 export function exchange(table: RecordTable, change: Partial<Change>): Promise<Found> {
   return table.exchange([changeOf(change)])[0]!;
 }
+
+/** A table that listens, and what it has heard. */
+export async function hearing(setting: Setting, options: Partial<PostgresStoreOptions> = {}) {
+  const table = setting.open(options);
+  const wakeUps = table.wakeUps!;
+  const warnings: string[] = [];
+  const heard: string[] = [];
+  await wakeUps.open((message) => warnings.push(message));
+  wakeUps.listen('owner', () => heard.push('owner'));
+  return { table, wakeUps, warnings, heard, inbox: wakeUps.inbox };
+}
+
+export async function wakes(by: PostgresTable, { inbox, heard }: Awaited<ReturnType<typeof hearing>>): Promise<void> {
+  const before = heard.length;
+  await exchange(by, { messages: [{ inbox, text: 'owner' }], isLazy: true });
+  await eventually(() => heard.length > before);
+}
+
+export const refusalOf = (work: Promise<unknown>): Promise<StoreError> =>
+  work.then(
+    () => Promise.reject(new Error('It should have been rejected.')),
+    (error: unknown) => error as StoreError,
+  );

@@ -8,7 +8,7 @@ const client = new pg.Client(url);
 await client.connect();
 for (let i = 0; i < Number(times); i++) {
   await client.query('BEGIN');
-  await lockInTransaction((text, values) => client.query(text, values), key, { waitTimeout: 10_000 });
+  await lockInTransaction((text, values) => client.query(text, values), key, { waitTimeout: 60_000 });
   const { rows } = await client.query<{ n: number }>('SELECT n FROM counter');
   const n = rows[0]!.n + 1;
   await client.query('INSERT INTO entries VALUES ($1)', [n]);

@@ -1,5 +1,5 @@
 import { startClock } from '../../../chaos/clock/clock.js';
-import { useQuorum } from './setting.js';
+import { patient, useQuorum } from './setting.js';
 
 /** Milliseconds by which the clock of each server is wrong. */
 const LEADS = [40_000, 0, -40_000];
@@ -8,7 +8,7 @@ const setting = useQuorum(3, async (index) => {
   set(LEADS[index]!);
   return { env };
 });
-const options = { keyTimeout: 30_000, waitTimeout: 5_000 };
+const options = { keyTimeout: 30_000, waitTimeout: 60_000 };
 
 it('the clocks of the servers are wrong', async () => {
   const times = await Promise.all(setting.servers.map(async (server) => Number((await server.client().time())[0])));
@@ -21,11 +21,11 @@ it('tokens grow over changing majorities, and the key is excluded, though clocks
   const key = setting.newKey();
   const rival = setting.open();
   const tokens: number[] = [];
-  for (let round = 0; round < 18; round++) {
+  for (let round = 0; round < 6; round++) {
     // An app of its own: it knows of no clock yet. Each pair of servers comes after each other one.
-    const away = setting.servers[[0, 1, 2, 1, 0, 2][round % 6]!]!;
+    const away = setting.servers[[0, 1, 2, 1, 0, 2][round]!]!;
     await away.pause();
-    const locks = setting.open({ quarantine: 0, memberTimeout: 1_000 });
+    const locks = setting.open(patient);
     const lease = await locks.acquire(key, options);
     tokens.push(lease.fencingToken!);
     expect(await rival.tryAcquire(key, options)).toBeNull();
@@ -37,7 +37,7 @@ it('tokens grow over changing majorities, and the key is excluded, though clocks
     await locks.close();
   }
   expect(tokens).toEqual([...new Set(tokens)].sort((a, b) => a - b));
-}, 60_000);
+});
 
 it('a lease lasts as long as it should wherever the clock of its server is, and no longer', async () => {
   const key = setting.newKey();

@@ -5,7 +5,7 @@ import { clock } from '../records/model/stopped-clock.js';
 
 /** Milliseconds. A wall clock shows this when the stopped clock shows 0. */
 export const OFFSET = 1.7e12;
-export const TTL = 1_000;
+export const TTL = 5_000;
 
 export type Verb = 'acquire' | 'renew' | 'release' | 'leave';
 export type Word = AcquireReply | 'renewed' | 'lost' | 'released' | 'left';
@@ -86,4 +86,29 @@ export function storeOn(server: Server, send: (verb: Verb, request: Tenancy) => 
   };
   const remembers = (): Promise<number> => Promise.resolve(clock.time - server.startedAt);
   return { name: 'stub', requestTimeout: TTL, mutex, remembers, close: () => Promise.resolve() } as unknown as LockStore;
+}
+
+/**
+ * What an owner asks for, one letter each: A: acquire, N: renew, R: release, or leave if it was not granted. Once granted, it asks for no second
+ * grant; once lost, for no renewal.
+ */
+export interface Scenario {
+  /** Their scripts: each owner is in a process of its own. */
+  readonly owners: readonly string[];
+  /** How often a member may be started again, and be empty. */
+  readonly restarts?: number;
+  /** Milliseconds that may pass, one after the other: each is longer than a memberTimeout. */
+  readonly passes?: readonly number[];
+  /** How many requests or replies may be lost. */
+  readonly failures?: number;
+  /** Milliseconds by which the clocks of the members are wrong. */
+  readonly clocks?: readonly number[];
+  /** Default: as long as the leases. */
+  readonly quarantine?: number;
+  /** Whether a request arrives, and is answered later. Else that is one step. */
+  readonly isSplit?: boolean;
+  /** A defect of the members. */
+  readonly serve?: (server: Server, verb: Verb, request: Tenancy) => Word;
+  /** A defect of what they say of themselves. */
+  readonly remembers?: () => Promise<number>;
 }

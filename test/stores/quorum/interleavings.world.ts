@@ -5,35 +5,10 @@ import { QuorumDriver } from '../../../lib/stores/quorum/quorum.driver.js';
 import { Member } from '../../../lib/stores/quorum/quorum.member.js';
 import type { World } from '../records/model/explore.js';
 import { clock, quiet } from '../records/model/stopped-clock.js';
-import { Server, storeOn, TTL, type Exchange, type Verb, type Word } from './interleavings.server.js';
-
-/**
- * What an owner asks for, one letter each: A: acquire, N: renew, R: release, or leave if it was not granted. Once granted, it asks for no second
- * grant; once lost, for no renewal.
- */
-export interface Scenario {
-  /** Their scripts: each owner is in a process of its own. */
-  readonly owners: readonly string[];
-  /** How often a member may be started again, and be empty. */
-  readonly restarts?: number;
-  /** Milliseconds that may pass, one after the other: each is longer than a memberTimeout. */
-  readonly passes?: readonly number[];
-  /** How many requests or replies may be lost. */
-  readonly failures?: number;
-  /** Milliseconds by which the clocks of the members are wrong. */
-  readonly clocks?: readonly number[];
-  /** Default: as long as the leases. */
-  readonly quarantine?: number;
-  /** Whether a request arrives, and is answered later. Else that is one step. */
-  readonly isSplit?: boolean;
-  /** A defect of the members. */
-  readonly serve?: (server: Server, verb: Verb, request: Tenancy) => Word;
-  /** A defect of what they say of themselves. */
-  readonly remembers?: () => Promise<number>;
-}
+import { Server, storeOn, TTL, type Exchange, type Scenario, type Verb, type Word } from './interleavings.server.js';
 
 const KEY = 'key';
-const MEMBER_TIMEOUT = 200;
+const MEMBER_TIMEOUT = 1_000;
 const MAJORITY = 2;
 /** Requests of one acquire at most: the members are asked, and some of them again to record the token. */
 const MOST_ASKED = 9;

@@ -14,13 +14,16 @@ export interface Setting {
   /** In front of each server. */
   proxies(): Promise<TcpProxy[]>;
   newKey(): string;
+  /** Two apps use a key one after the other and at the same time. */
+  expectLocksWork(one: Locks, other: Locks): Promise<void>;
   /** What the servers have at this name. */
   values(name: string): Promise<(string | null)[]>;
   finally(end: () => unknown): void;
 }
 
-/** A machine that is busy with other tests may be silent for 200 ms. */
-const patient: QuorumStoreOptions = { quarantine: 0, memberTimeout: 1_000 };
+/** A machine that is busy with other tests may be silent for longer than the default. */
+export const patient: QuorumStoreOptions = { quarantine: 0, memberTimeout: 2_500 };
+export const long = { keyTimeout: 60_000, waitTimeout: 60_000 };
 
 /** Redis servers for all tests of a file: those that a test kills it starts again. */
 export function useQuorum(count: number, options?: (index: number) => StartRedisOptions | Promise<StartRedisOptions>): Setting {
@@ -52,6 +55,18 @@ export function useQuorum(count: number, options?: (index: number) => StartRedis
       return all;
     },
     newKey: () => `quorum:${++keys}`,
+    async expectLocksWork(one, other) {
+      const key = setting.newKey();
+      const first = await one.acquire(key, long);
+      expect(await other.tryAcquire(key, long)).toBeNull();
+      const waiting = other.acquire(key, { ...long, retryInterval: 100 });
+      await first.renew();
+      expect(await first.release()).toBe(true);
+      const second = await waiting;
+      expect(second.fencingToken).toBeGreaterThan(first.fencingToken!);
+      expect(await one.tryAcquire(key, long)).toBeNull();
+      await second.release();
+    },
     async values(name) {
       return Promise.all(
         servers.map(async (server) => {

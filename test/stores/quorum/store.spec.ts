@@ -1,3 +1,4 @@
+import { afterTurns, mayTake, passTime } from '../../support/virtual-time.js';
 import {
   LockConfigError,
   Locks,
@@ -10,29 +11,16 @@ import {
 import { memoryStore } from 'nestjs-distributed-lock/memory';
 import { quorumStore } from 'nestjs-distributed-lock/quorum';
 import { rejection } from '../../contract/rejection.js';
+import { altered, nextTurn, request, three } from './members.js';
 
-const three = (): LockStore[] => [memoryStore(), memoryStore(), memoryStore()];
-/** A store whose mutex does some things otherwise. */
-const altered = (store: LockStore, changes: (real: LeaseDriver) => Partial<LeaseDriver>): LockStore => {
-  const { mutex } = store;
-  const real: LeaseDriver = {
-    placeLifetime: mutex.placeLifetime,
-    wakeUps: mutex.wakeUps,
-    acquire: (request) => mutex.acquire(request),
-    renew: (batch) => mutex.renew(batch),
-    release: (request) => mutex.release(request),
-    leave: (tenancy) => mutex.leave(tenancy),
-    check: (tenancy) => mutex.check(tenancy),
-  };
-  return { ...store, mutex: { ...real, ...changes(real) } };
-};
-const request = { key: 'key', owner: 'a', ttl: 10_000, tokens: 1, queue: false };
+// A test that goes on by turns lets no time pass.
+afterTurns(10);
+mayTake(60_000);
 
 describe('quorumStore refuses', () => {
   const same = memoryStore();
   it.each([
     ['no list', undefined, /list of stores/],
-    ['one member', [memoryStore()], /three members/],
     ['two members', [memoryStore(), memoryStore()], /three members/],
     ['what is no store', [memoryStore(), {} as LockStore, memoryStore()], /member 2 is not a store/],
     ['one store twice', [same, memoryStore(), same], /member 3 is member 1 again/],
@@ -83,36 +71,30 @@ it('nobody gets a lock from members that are young, and their votes are given ba
     ...young,
     expect.stringMatching(/Member 3 had not answered|member 3 \(memory\) does not vote yet/),
   ]);
-  await new Promise(setImmediate);
+  await nextTurn();
   for (const member of members) expect((await member.mutex.check(request)).state).toBe('free');
 });
 
 it('a token counts only when a majority has recorded it, whatever the clocks of the members', async () => {
   const clocks = [80_000_000, 40_000_000, -40_000_000];
   const last = [0, 0, 0];
-  const skewed =
-    (index: number) =>
-    (real: LeaseDriver): Partial<LeaseDriver> => ({
+  let away = 0;
+  const broken = new StoreError('away', { transient: true, isUnsent: true });
+  const members = three().map((store, index) =>
+    altered(store, (real) => ({
       acquire: async (asked) => {
+        if (away === index) throw broken;
         const reply = await real.acquire(asked);
         if (!reply.granted) return reply;
         const token = Math.max(asked.floor ?? 0, last[index]! + 1, Date.now() * 1000 + clocks[index]!);
         last[index] = token + asked.tokens - 1;
         return { granted: true, token };
       },
-    });
-  const away = new Set<number>();
-  const broken = new StoreError('away', { transient: true, isUnsent: true });
-  const members = three().map((store, index) =>
-    altered(store, (real) => {
-      const { acquire } = skewed(index)(real);
-      return { acquire: (asked) => (away.has(index) ? Promise.reject(broken) : acquire!(asked)) };
-    }),
+    })),
   );
   let before = 0;
   for (let round = 0; round < 30; round++) {
-    away.clear();
-    away.add(round % 3);
+    away = round % 3;
     // Each is an app of its own, which knows of no clock yet.
     const { mutex } = quorumStore(members, { quarantine: 0 });
     const reply = await mutex.acquire({ ...request, owner: `owner ${round}` });
@@ -156,14 +138,14 @@ describe('a member that grants the key and whose answer is lost', () => {
     expect(await mutex.acquire({ ...request, queue: true })).toMatchObject({ granted: true });
     lost.clear();
     await mutex.check({ key: 'key', owner: 'b' });
-    await new Promise(setImmediate);
+    await nextTurn();
     silent.add(1);
     expect(await mutex.renew([lease])[0]).toBe('renewed');
   });
 });
 
 it('a member learns of a release when it is back, however many leases it has never heard of (G7)', async () => {
-  const [a, b, c] = three() as [LockStore, LockStore, LockStore];
+  const [a, b, c] = three();
   let isAway = false;
   const away = new StoreError('away', { transient: true, isUnsent: true });
   const unlessAway = <T>(work: () => Promise<T>): Promise<T> => (isAway ? Promise.reject(away) : work());
@@ -174,7 +156,7 @@ it('a member learns of a release when it is back, however many leases it has nev
   }));
   const { mutex } = quorumStore([a, b, last], { quarantine: 0 });
   expect(await mutex.acquire(request)).toMatchObject({ granted: true });
-  await new Promise(setImmediate);
+  await nextTurn();
   isAway = true;
   for (let each = 0; each < 1_100; each++) {
     const tenancy = { key: `key ${each}`, owner: `owner ${each}` };
@@ -185,13 +167,13 @@ it('a member learns of a release when it is back, however many leases it has nev
   expect((await c.mutex.check(request)).state).toBe('held');
   isAway = false;
   await mutex.check(request);
-  await new Promise(setImmediate);
+  await nextTurn();
   expect((await c.mutex.check(request)).state).toBe('free');
 });
 
 it('closing warns of no member that refuses what is sent to it again', async () => {
   const warn = jest.spyOn(process, 'emitWarning').mockImplementation(() => undefined);
-  const [a, b, c] = three() as [LockStore, LockStore, LockStore];
+  const [a, b, c] = three();
   let refuse: ((error: StoreError) => void) | undefined;
   const last = altered(c, () => ({
     release: () => {
@@ -206,7 +188,7 @@ it('closing warns of no member that refuses what is sent to it again', async () 
   await store.mutex.check(request);
   await store.close();
   refuse!(new StoreError('The client is closed.', { transient: false }));
-  await new Promise(setImmediate);
+  await nextTurn();
   expect(warn).not.toHaveBeenCalled();
   warn.mockRestore();
 });
@@ -230,7 +212,7 @@ it.each([[[0, 2, 1, 0, 1, 2]], [[0, 1, 0, 2, 1, 0]], [[2, 0, 1, 1, 0, 2]]])(
     let hasReply = false;
     void reply.then(() => (hasReply = true));
     for (let turn = 0; turn < 60; turn++) {
-      await new Promise(setImmediate);
+      await nextTurn();
       answers[order[turn % order.length]!]!.shift()?.();
     }
     expect(hasReply).toBe(true);
@@ -239,10 +221,7 @@ it.each([[[0, 2, 1, 0, 1, 2]], [[0, 1, 0, 2, 1, 0]], [[2, 0, 1, 1, 0, 2]]])(
   },
 );
 
-afterEach(() => jest.useRealTimers());
-
 it('tokens are not asked for farther and farther ahead: what a slow request added passes', async () => {
-  jest.useFakeTimers({ doNotFake: ['setTimeout', 'clearTimeout', 'setImmediate', 'nextTick', 'queueMicrotask'] });
   const floors: number[] = [];
   let late = 0;
   const members = three().map((store) =>
@@ -260,7 +239,7 @@ it('tokens are not asked for farther and farther ahead: what a slow request adde
   /** Microseconds by which the least token that is asked for is ahead of the clock. */
   const lead = async (): Promise<number> => {
     floors.length = 0;
-    jest.advanceTimersByTime(1);
+    await passTime(1);
     const tenancy = { key: `key ${++count}`, owner: 'a' };
     expect(await mutex.acquire({ ...request, ...tenancy })).toMatchObject({ granted: true });
     await mutex.release({ ...tenancy, keepFor: 0 });
@@ -276,23 +255,9 @@ it('tokens are not asked for farther and farther ahead: what a slow request adde
   }
 });
 
-it('a yes that comes after the outcome is given back', async () => {
-  const answers: (() => void)[] = [];
-  const [one, two, late] = three() as [LockStore, LockStore, LockStore];
-  const slow = altered(late, (real) => ({
-    acquire: (asked) => new Promise((resolve) => answers.push(() => void real.acquire(asked).then(resolve))),
-  }));
-  for (const store of [one, two]) await store.mutex.acquire({ ...request, owner: 'holder' });
-  const { mutex } = quorumStore([one, two, slow], { quarantine: 0 });
-  expect(await mutex.acquire(request)).toMatchObject({ granted: false, holder: 'holder' });
-  answers[0]!();
-  await new Promise((resolve) => setTimeout(resolve, 50));
-  expect((await late.mutex.check(request)).state).toBe('free');
-});
-
 it('a late vote that is doubted for long takes no later vote of its owner with it', async () => {
   const members = three();
-  const [one, ...others] = members as [LockStore, LockStore, LockStore];
+  const [one, ...others] = members;
   // The first answers of this member.
   let [answer, trust] = [(): void => undefined, (): void => undefined];
   const answered = new Promise<void>((resolve) => (answer = resolve));
@@ -308,11 +273,11 @@ it('a late vote that is doubted for long takes no later vote of its owner with i
   for (const store of others) await store.mutex.acquire({ ...request, owner: 'b' });
   expect(await mutex.acquire(request)).toMatchObject({ granted: false, holder: 'b' });
   answer();
-  await new Promise(setImmediate);
+  await nextTurn();
   for (const store of others) await store.mutex.release({ key: 'key', owner: 'b', keepFor: 0 });
   expect(await mutex.acquire(request)).toMatchObject({ granted: true });
   trust();
-  for (let turn = 0; turn < 20; turn++) await new Promise(setImmediate);
+  for (let turn = 0; turn < 20; turn++) await nextTurn();
   for (const store of members) expect((await store.mutex.check(request)).state).toBe('held');
 });
 
@@ -324,11 +289,11 @@ it('a member gets a lease back only when a majority has renewed it in the same r
   const holds = async () => Promise.all(members.map(async (member) => (await member.mutex.check(request)).state === 'held'));
   await lose(0);
   expect(await mutex.renew([request])[0]).toBe('renewed');
-  await new Promise(setImmediate);
+  await nextTurn();
   expect(await holds()).toEqual([true, true, true]);
   await lose(0);
   await lose(1);
   expect(await mutex.renew([request])[0]).toBe('lost');
-  await new Promise(setImmediate);
+  await nextTurn();
   expect(await holds()).toEqual([false, false, true]);
 });

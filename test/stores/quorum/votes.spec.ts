@@ -1,6 +1,18 @@
+import { afterTurns, mayTake, passTime } from '../../support/virtual-time.js';
 import { LockConfigError, StoreError } from 'nestjs-distributed-lock/core';
 import { acquireOutcome, checkOutcome, finalError, majorityOf, wordOutcome, type Vote } from '../../../lib/stores/quorum/quorum.votes.js';
-import type { AcquireReply, CheckReply } from 'nestjs-distributed-lock/core';
+import type { AcquireReply, CheckReply, WakeUps } from 'nestjs-distributed-lock/core';
+import { memoryStore } from 'nestjs-distributed-lock/memory';
+import { now } from '../../../lib/core/util/clock.js';
+import { Member } from '../../../lib/stores/quorum/quorum.member.js';
+import { NextAnswer } from '../../../lib/stores/quorum/quorum.next-answer.js';
+import { turnOf } from '../../../lib/stores/quorum/quorum.turns.js';
+import { QuorumWakeUps } from '../../../lib/stores/quorum/quorum.wakeups.js';
+import { quorumStore } from 'nestjs-distributed-lock/quorum';
+import { altered, nextTurn, request, three } from './members.js';
+
+afterTurns(10);
+mayTake(60_000);
 
 const silent = new StoreError('silent', { transient: true });
 const refused = new StoreError('NOAUTH', { transient: false });
@@ -182,4 +194,102 @@ describe('a look', () => {
     expect(checkOutcome([free, of('taken', 'b', 10, 5), of('taken', 'b', 20, 5)], 3, false)).toEqual(of('taken', 'b', 10, 5));
     expect(checkOutcome([of('taken', 'b', 10, 5), of('taken', 'b', 20, 5), free], 3, true).state).toBe('queued');
   });
+});
+
+describe('a member that does not answer', () => {
+  let nextAnswer: NextAnswer;
+  beforeEach(() => {
+    nextAnswer = new NextAnswer();
+  });
+  afterEach(() => nextAnswer.close());
+
+  function waiting(ends: readonly number[]): (boolean | undefined)[] {
+    const outcomes: (boolean | undefined)[] = ends.map(() => undefined);
+    for (const [index, end] of ends.entries()) void nextAnswer.wait(`owner ${index}`, end).then((outcome) => (outcomes[index] = outcome));
+    return outcomes;
+  }
+
+  it('lets the one that waits longest try in each second, and with each answer', async () => {
+    const outcomes = waiting([1, 2, 3].map(() => now() + 60_000));
+    await passTime(500);
+    expect(outcomes).toEqual([undefined, undefined, undefined]);
+    await passTime(1_000);
+    expect(outcomes).toEqual([true, undefined, undefined]);
+    nextAnswer.came();
+    await nextTurn();
+    expect(outcomes).toEqual([true, true, undefined]);
+    nextAnswer.came();
+    await nextTurn();
+    expect(outcomes).toEqual([true, true, true]);
+  });
+
+  it('lets nobody try for whom all has expired, or who has a later request', async () => {
+    const outcomes = waiting([now() + 300, now(), now() + 60_000, now() + 60_000]);
+    nextAnswer.cancel('owner 2');
+    await passTime(1_500);
+    expect(outcomes).toEqual([false, false, false, true]);
+  });
+
+  it('keeps the last thousand, until it is closed', async () => {
+    const outcomes = waiting(Array.from({ length: 1_002 }, () => now() + 60_000));
+    await nextTurn();
+    expect(outcomes.indexOf(undefined)).toBe(2);
+    expect(outcomes.slice(0, 2)).toEqual([false, false]);
+    nextAnswer.close();
+    await nextTurn();
+    expect(outcomes).toEqual(Array(1_002).fill(false));
+    expect(await nextAnswer.wait('owner', now() + 60_000)).toBe(false);
+  });
+});
+
+const tenancy = { key: 'key', owner: 'owner' };
+it.each([
+  ['for its key', tenancy],
+  ['for its turn', turnOf(tenancy)],
+])(
+  'listens for an owner until a member has answered the last request %s: without it, the member does not find its place',
+  async (_, asked) => {
+    const stopped: string[] = [];
+    const inbox = { isOpen: true, listen: (owner: string) => () => void stopped.push(owner) } as unknown as WakeUps;
+    const member = new Member(memoryStore(), 0, 0);
+    let answer!: () => void;
+    void member.inOrder(asked, () => new Promise<void>((resolve) => (answer = resolve)));
+    const stop = new QuorumWakeUps([member], [inbox]).listen(tenancy.owner, () => undefined);
+    stop();
+    await nextTurn();
+    expect(stopped).toEqual([]);
+    answer();
+    await nextTurn();
+    expect(stopped.sort()).toEqual([tenancy.owner, turnOf(tenancy).owner]);
+  },
+);
+
+it('a lease that ends without a release is forgotten, but not while it is renewed', async () => {
+  const { mutex } = quorumStore(three(), { quarantine: 0 });
+  const { leases } = (mutex as unknown as { held: { leases: Map<string, unknown> } }).held;
+  expect(await mutex.acquire({ ...request, ttl: 15_000 })).toMatchObject({ granted: true });
+  await passTime(12_000);
+  expect(await mutex.renew([{ ...request, ttl: 15_000 }])[0]).toBe('renewed');
+  await passTime(10_000);
+  expect(leases.size).toBe(1);
+  await passTime(20_000);
+  expect(leases.size).toBe(0);
+  expect(await mutex.acquire({ ...request, ttl: 15_000, owner: 'b' })).toMatchObject({ granted: true });
+  expect(leases.size).toBe(1);
+  await mutex.release({ key: 'key', owner: 'b', keepFor: 0 });
+  expect(leases.size).toBe(0);
+});
+
+it('a yes that comes after the outcome is given back', async () => {
+  const answers: (() => void)[] = [];
+  const [one, two, late] = three();
+  const slow = altered(late, (real) => ({
+    acquire: (asked) => new Promise((resolve) => answers.push(() => void real.acquire(asked).then(resolve))),
+  }));
+  for (const store of [one, two]) await store.mutex.acquire({ ...request, owner: 'holder' });
+  const { mutex } = quorumStore([one, two, slow], { quarantine: 0 });
+  expect(await mutex.acquire(request)).toMatchObject({ granted: false, holder: 'holder' });
+  answers[0]!();
+  await passTime(50);
+  expect((await late.mutex.check(request)).state).toBe('free');
 });

@@ -1,87 +1,108 @@
 import { Cluster, type ClusterOptions } from 'ioredis';
 import type { Locks } from 'nestjs-distributed-lock/core';
-import { startCluster, type RedisCluster, type StartClusterOptions } from '../../support/redis-cluster.js';
+import { startCluster, type ClusterNode, type RedisCluster, type StartClusterOptions } from '../../support/redis-cluster.js';
 import type { RedisServer } from '../../support/redis-server.js';
-import { closeNodeRedis, isIoredis, nodeRedisCluster } from '../../support/redis-clients.js';
+import { canPrefix, closeNodeRedis, isIoredis, nodeRedisCluster } from '../../support/redis-clients.js';
+import { sharedCluster } from '../../support/shared-cluster.js';
 import { useRedis, type Setting, type StoreOptions } from './setting.js';
 import { INBOXES } from './waiting.js';
 
+/** Long enough for a machine that is busy with other things. */
+const calm = { requestTimeout: 5_000 };
+
+/** Milliseconds for which a client that is closed may keep its process alive. */
+const redisOptions = { disconnectTimeout: 100 };
+
+export type ClusterStoreOptions = StoreOptions & { clusterOptions?: ClusterOptions };
+
 /** A Cluster for all tests of a file, empty before each. */
-export interface ClusterSetting {
-  readonly cluster: RedisCluster;
+export interface ClusterSetting<Node extends ClusterNode = ClusterNode> {
+  readonly cluster: RedisCluster<Node>;
   /** for what a test opens until it ends; its `redis` is a client of the Cluster */
   readonly setting: Setting;
   /** options of a store, also for a child */
-  readonly where: { cluster: { host: string; port: number }[] };
-  locks(options?: StoreOptions & { clusterOptions?: ClusterOptions }): Locks;
+  readonly where: { cluster: { host: string; port: number }[]; clusterOptions: ClusterOptions };
+  /** one key at each master */
+  keys(): string[];
+  locks(options?: ClusterStoreOptions): Locks;
   /** over a client that is lent to the store */
-  borrowed(options?: StoreOptions): Locks;
+  borrowed(options?: ClusterStoreOptions): Locks;
+  /** Asks each of these nodes; all masters where none are named. */
+  each<T>(ask: (client: ReturnType<Node['client']>, node: Node) => Promise<T>, nodes?: readonly Node[]): Promise<T[]>;
   /** how often scripts were asked for, at all masters */
   scriptCalls(): Promise<number>;
   /** the nodes where processes listen, one for each inbox; of all nodes where none are named */
-  listeners(nodes?: readonly RedisServer[]): Promise<RedisServer[]>;
+  listeners(nodes?: readonly Node[]): Promise<Node[]>;
 }
 
-export function useCluster(options?: StartClusterOptions): ClusterSetting {
+/** The Cluster of this Jest worker: a test must not break it. */
+export const useCluster = (): ClusterSetting => useClusterOf(sharedCluster);
+
+/** A Cluster of this file alone, which a test may break. */
+export const useOwnCluster = (options?: StartClusterOptions): ClusterSetting<RedisServer> => useClusterOf(() => startCluster(options));
+
+function useClusterOf<Node extends ClusterNode>(start: () => Promise<RedisCluster<Node>>): ClusterSetting<Node> {
   const own = useRedis(); // for its cleaning up; the server is no part of the Cluster
-  let cluster: RedisCluster;
+  let cluster: RedisCluster<Node>;
   let redis: Cluster;
 
   beforeAll(async () => {
-    cluster = await startCluster(options);
-    redis = new Cluster(cluster.addresses, { redisOptions: { disconnectTimeout: 100 } });
+    cluster = await start();
+    redis = new Cluster(cluster.addresses, { redisOptions });
     redis.on('error', () => undefined);
     await redis.ping();
-  }, 60_000);
+  });
   afterAll(async () => {
     redis.disconnect();
     await cluster.stop();
   });
-
-  const eachNode = <T>(nodes: readonly RedisServer[], ask: (client: ReturnType<RedisServer['client']>, node: RedisServer) => Promise<T>) =>
-    Promise.all(
-      nodes.map(async (node) => {
-        const client = node.client({ retryStrategy: () => null });
-        return ask(client, node).finally(() => client.disconnect());
-      }),
-    );
   // A replica refuses.
-  beforeEach(() => eachNode(cluster.nodes, (client) => client.flushall().catch(() => undefined)));
+  beforeEach(() => on.each((client) => client.flushall().catch(() => undefined), cluster.nodes));
 
-  const setting = Object.create(own, {
-    redis: { get: () => redis },
-  }) as Setting;
-  const where = () => ({ cluster: cluster.addresses });
-  return {
+  const on: ClusterSetting<Node> = {
     get cluster() {
       return cluster;
     },
-    setting,
+    setting: Object.create(own, { redis: { get: () => redis } }) as Setting,
     get where() {
-      return where();
+      return { cluster: cluster.addresses, clusterOptions: { redisOptions } };
     },
-    locks: (store) => own.locks({ ...where(), ...store }),
-    borrowed(store) {
-      if (!isIoredis) {
-        const client = nodeRedisCluster(cluster.addresses);
+    keys: () => cluster.masters.map((node) => cluster.keysOn(node, 1)[0]!),
+    locks: ({ clusterOptions, ...store } = {}) =>
+      own.locks({ ...calm, cluster: cluster.addresses, clusterOptions: { redisOptions, ...clusterOptions }, ...store }),
+    borrowed({ clusterOptions, ...store } = {}) {
+      const { keyPrefix, natMap } = clusterOptions ?? {};
+      if (!isIoredis && canPrefix(keyPrefix)) {
+        const client = nodeRedisCluster(cluster.addresses, {
+          nodeAddressMap: natMap as never,
+          ...(keyPrefix !== undefined && { keyPrefix }),
+        });
         own.finally(() => closeNodeRedis(client));
-        return own.locks({ client, ...store });
+        return own.locks({ ...calm, client, ...store });
       }
-      const client = new Cluster(cluster.addresses, { redisOptions: { disconnectTimeout: 100 } });
+      const client = new Cluster(cluster.addresses, { redisOptions, ...clusterOptions });
       client.on('error', () => undefined);
       own.finally(() => client.disconnect());
-      return own.locks({ client, ...store });
+      return own.locks({ ...calm, client, ...store });
     },
+    each: (ask, nodes = cluster.masters) =>
+      Promise.all(
+        nodes.map(async (node) => {
+          const client = node.client({ retryStrategy: () => null }) as ReturnType<Node['client']>;
+          return ask(client, node).finally(() => client.disconnect());
+        }),
+      ),
     async scriptCalls() {
-      const all = await eachNode(cluster.masters, (client) => client.info('commandstats'));
+      const all = await on.each((client) => client.info('commandstats'));
       return all.reduce((sum, stats) => sum + Number(/^cmdstat_evalsha:calls=(\d+)/m.exec(stats)?.[1] ?? 0), 0);
     },
     async listeners(nodes = cluster.nodes) {
-      const all = await eachNode(nodes, async (client, node) => {
+      const all = await on.each(async (client, node) => {
         const channels = (await client.pubsub('CHANNELS', INBOXES).catch(() => [])) as string[];
         return channels.map(() => node);
-      });
+      }, nodes);
       return all.flat();
     },
   };
+  return on;
 }

@@ -1,94 +1,191 @@
-import { Cluster, type ClusterOptions } from 'ioredis';
-import type { RedisStoreOptions } from 'nestjs-distributed-lock/redis';
+import type { LeaseDriver, LockStore, Locks } from 'nestjs-distributed-lock/core';
+import { Socket } from 'node:net';
 import { eventually } from '../../support/eventually.js';
-import { startClusterNode } from '../../support/redis-cluster.js';
-import type { RedisServer } from '../../support/redis-server.js';
-import { startProxy, type TcpProxy } from '../../support/tcp-proxy.js';
+import { slotOf } from '../../support/redis-cluster.js';
+import { useCluster, type ClusterStoreOptions } from './cluster.setting.js';
 import { usesEveryVerb } from './every-verb.js';
-import { loadScripts, outcomeOf, SLACK, useRedis } from './setting.js';
+import { loadScripts, shaOf } from './setting.js';
+import { expectExclusion, queued, woken } from './waiting.js';
 
-const KEY = 'order:42';
-const patient = { keyTimeout: 10_000, waitTimeout: 15_000 };
-const setting = useRedis(); // for its locks and its cleaning up; the server is no part of the Cluster
-let node: RedisServer;
-let proxy: TcpProxy;
+const PREFIXES = [undefined, 'app:', '{app}:'];
+const once = { keyTimeout: 300_000, waitTimeout: 0 };
+const on = useCluster();
+const { setting } = on;
+beforeAll(() => on.each((node) => loadScripts(node)));
 
-beforeAll(async () => {
-  node = await startClusterNode();
-});
-afterAll(() => node.stop());
-beforeEach(async () => {
-  const redis = node.client();
-  await redis.flushall();
-  await loadScripts(redis);
-  redis.disconnect();
-  proxy = await startProxy(node.connection);
-  setting.finally(() => proxy.close());
-});
-
-const nodes = () => [{ host: '127.0.0.1', port: node.port! }];
-
-const FORMS: Record<string, (options?: ClusterOptions) => RedisStoreOptions> = {
-  cluster: (clusterOptions) => ({ cluster: nodes(), clusterOptions, requestTimeout: 1_000 }),
-  'a client that is a Cluster': (clusterOptions) => {
-    const client = new Cluster(nodes(), clusterOptions);
-    setting.finally(() => client.disconnect());
-    return { client };
-  },
-};
-
-describe.each(Object.entries(FORMS))('a store made with %s', (_, form) => {
-  it.each([undefined, 'app:', '{app}:'])(
-    'grants, excludes, queues, renews and releases, with a hash tag in the key and without, with the keyPrefix %p',
+describe.each<[string, (options?: ClusterStoreOptions) => Locks]>([
+  ['own', (options) => on.locks(options)],
+  ['lent', (options) => on.borrowed(options)],
+])('a store of a Cluster whose client is %s', (_, open) => {
+  it.each(PREFIXES)(
+    'grants, excludes, queues, renews, wakes and releases at each node, with the keyPrefix %p (G2, G4, G8)',
     async (keyPrefix) => {
-      const [locks, others] = [setting.locks(form({ keyPrefix })), setting.locks(form({ keyPrefix }))];
-      await Promise.all([KEY, 'order:{42}', '{order}'].map((key) => usesEveryVerb(locks, others, key)));
+      const [locks, others] = [open({ clusterOptions: { keyPrefix } }), open({ clusterOptions: { keyPrefix } })];
+      // Each needs several names, so there is something for each node.
+      for (const key of ['order:42', 'order:{42}', '{order}']) await usesEveryVerb(locks, others, key);
+      await expectExclusion([locks, others]);
     },
   );
 
-  it.each([undefined, 'app:', '{app}:'])('shows its keys to operators, and frees them, with the keyPrefix %p', async (keyPrefix) => {
-    const [locks, operator] = [setting.locks(form({ keyPrefix })), setting.locks(form({ keyPrefix }))];
-    const leases = await Promise.all([KEY, 'order:{43}'].map((key) => locks.acquire(key, patient)));
+  it.each(PREFIXES)('shows its keys to operators, and frees them, with the keyPrefix %p', async (keyPrefix) => {
+    const [locks, operator] = [open({ clusterOptions: { keyPrefix } }), open({ clusterOptions: { keyPrefix } })];
+    const leases = await Promise.all(['order:42', 'order:{43}', 'order:44'].map((key) => locks.acquire(key, woken)));
     const found: string[] = [];
     for await (const { key, holders } of operator.list({ pattern: 'order:*' })) found.push(`${key} ${holders[0]!.owner}`);
     expect(found.sort()).toEqual(leases.map(({ key, owner }) => `${key} ${owner}`).sort());
-    for (const { key, owner } of leases) {
-      expect(await operator.forceRelease(key, { reason: 'stuck', grace: 0 })).toEqual({ outcome: 'forced', holder: owner });
-      expect(await operator.inspect(key)).toMatchObject({ kind: 'free' });
-    }
+    await Promise.all(
+      leases.map(async ({ key, owner }) => {
+        expect(await operator.forceRelease(key, { reason: 'stuck', grace: 0 })).toEqual({ outcome: 'forced', holder: owner });
+        expect(await operator.inspect(key)).toMatchObject({ kind: 'free' });
+      }),
+    );
     for (const lease of leases) expect(await lease.release()).toBe(false);
   });
 
-  it('is used again within a second of the return of the server (G9)', async () => {
-    const locks = setting.locks(form());
-    await locks.using(KEY, () => undefined, patient);
-    await node.pause();
-    const { error, took } = await outcomeOf(locks.acquire(KEY, { waitTimeout: 300, retryInterval: 50 }));
-    const survivor = locks.acquire('survivor', { ...patient, waitTimeout: Infinity, retryInterval: 100 });
-    await node.resume();
-    expect(error).toMatchObject({ name: 'StoreError', transient: true });
-    expect(took).toBeLessThan(300 + 1_000 + SLACK);
-    const back = await outcomeOf(survivor);
-    expect(back.took).toBeLessThan(1_000 + SLACK);
-    await back.value!.release();
+  it('sends what is asked of a node in one turn of the event loop in one write, and each gets its own answer (G1, G2)', async () => {
+    const { masters } = on.cluster;
+    const locks = open();
+    const keys = masters.slice(0, 2).flatMap((node) => on.cluster.keysOn(node, 50));
+    const taken = new Set(keys.filter((_key, i) => i % 5 === 0));
+    for (const key of taken) await setting.redis.set(key, 'stranger');
+    for (const node of masters) await locks.using(on.cluster.keysOn(node, 1, 'warm-up:')[0]!, () => undefined);
+    const ports = masters.slice(0, 2).map(({ port }) => port!);
+
+    const writes = watchWrites();
+    setting.finally(writes.stop);
+    const leases = await Promise.all(keys.map((key) => locks.tryAcquire(key, once)));
+    expect(writes.ports.splice(0).sort()).toEqual(ports.sort());
+    expect(leases.map((lease) => lease === null)).toEqual(keys.map((key) => taken.has(key)));
+    for (const lease of leases) if (lease) expect(await setting.redis.get(lease.key)).toBe(lease.owner);
+
+    const held = leases.filter((lease) => lease !== null);
+    expect(await Promise.all(held.map((lease) => lease.release()))).toEqual(held.map(() => true));
+    expect(writes.ports.sort()).toEqual(ports);
   });
+
+  it.each<[string, string | undefined, (store: LockStore) => LeaseDriver]>([
+    ['mutexes', undefined, ({ mutex }) => mutex],
+    ['mutexes with a keyPrefix', 'app:', ({ mutex }) => mutex],
+    ['semaphores', undefined, ({ semaphore }) => semaphore!],
+  ])('renews its %s in one request to each node, and each has its own answer (G4)', async (_what, keyPrefix, driverOf) => {
+    const driver = driverOf(open({ clusterOptions: { keyPrefix } }).store);
+    const keys = Array.from({ length: 20 }, (_key, i) => `key:${i}`);
+    const share = driver.isShared ? ({ count: 1, permits: 1, rank: 0 } as const) : undefined;
+    const request = { owner: 'me', ttl: 60_000, tokens: 1, queue: false, share };
+    for (const key of keys) expect(await driver.acquire({ ...request, key })).toMatchObject({ granted: true });
+    // Each node knows the script afterwards.
+    await Promise.all(driver.renew(keys.map((key) => ({ key, owner: 'me', ttl: 60_000 }))));
+    const [gone, taken] = [keys[3]!, keys[15]!];
+    for (const key of [gone, taken]) await driver.release({ key, owner: 'me', keepFor: 0 });
+    await driver.acquire({ ...request, key: taken, owner: 'other' });
+    const before = await on.scriptCalls();
+    const replies = await Promise.all(driver.renew(keys.map((key) => ({ key, owner: 'me', ttl: 600_000 }))));
+    // One for each node, and for each that is lost; at times the fences are renewed too.
+    expect([5, 8]).toContain((await on.scriptCalls()) - before);
+    expect(replies).toEqual(keys.map((key) => (key === gone || key === taken ? 'lost' : 'renewed')));
+    for (const key of keys) {
+      const { remaining } = await driver.check({ key, owner: 'me' });
+      if (key === taken) expect(remaining).toBeLessThanOrEqual(60_000);
+      else if (key !== gone) expect(remaining).toBeGreaterThan(300_000);
+    }
+  });
+
+  it.each(['acquire', 'renew', 'release'] as const)(
+    'whose connection to a node breaks before the reply to an applied %s has no double grant and no false loss (G6, G10)',
+    async (verb) => {
+      const [node, ...rest] = on.cluster.addresses;
+      const proxy = await setting.proxy(node);
+      const natMap = Object.fromEntries([
+        [`127.0.0.1:${node!.port}`, proxy.connection],
+        ...rest.map((each) => [`127.0.0.1:${each.port}`, each]),
+      ]);
+      const locks = open({ clusterOptions: { natMap } });
+      const lost = jest.fn();
+      locks.on('lost', lost);
+      for (const each of on.keys()) await locks.using(each, () => undefined, woken);
+      const loss = proxy.dropReplyTo(shaOf(verb));
+      const [key = ''] = on.keys();
+      const result = await locks.using(
+        key,
+        async (lease) => {
+          if (verb === 'acquire') expect(await open().tryAcquire(key)).toBeNull();
+          if (verb === 'renew') await expect(lease.renew()).rejects.toMatchObject({ name: 'StoreError', transient: true });
+          await lease.renew();
+          return 'result';
+        },
+        { ...woken, retryInterval: 100 },
+      );
+      expect(result).toBe('result');
+      expect(loss.lost).toBe(1);
+      expect(lost).not.toHaveBeenCalled();
+      expect(await (await open().acquire(key, woken)).release()).toBe(true);
+    },
+  );
 });
 
-describe('the keys of one lock', () => {
-  it.each([undefined, 'app:', '{app}:'])('share a Cluster slot, with the keyPrefix %p', async (keyPrefix) => {
-    const redis = node.client();
-    const locks = setting.locks({ cluster: nodes(), clusterOptions: { keyPrefix } });
-    for (const key of ['plain', 'with:{a}:tag', '{all}']) {
-      await redis.flushall();
-      const lease = await locks.acquire(key, patient);
-      const wait = locks.acquire(key, { ...patient, fair: true, reentrant: false });
-      await eventually(async () => (await redis.keys('*')).length === 3);
-      const keys = await redis.keys('*');
-      expect(keys).toContain(`${keyPrefix ?? ''}${key}`);
-      expect(new Set(await Promise.all(keys.map((name) => redis.cluster('KEYSLOT', name)))).size).toBe(1);
-      await lease.release();
-      await (await wait).release();
-    }
-    redis.disconnect();
-  });
+it.each(PREFIXES)('the keys of one lock share a slot of a Cluster, with the keyPrefix %p', async (keyPrefix) => {
+  const locks = on.locks({ clusterOptions: { keyPrefix } });
+  for (const key of ['plain', 'with:{a}:tag', '{all}']) {
+    await on.each((node) => node.flushall());
+    const lease = await locks.acquire(key, woken);
+    const wait = locks.acquire(key, { ...woken, fair: true, reentrant: false });
+    const names = async (): Promise<string[]> => (await on.each((node) => node.keys('*'))).flat();
+    await eventually(async () => (await names()).length === 3);
+    expect(await names()).toContain(`${keyPrefix ?? ''}${key}`);
+    expect(new Set((await names()).map(slotOf)).size).toBe(1);
+    await lease.release();
+    await (await wait).release();
+  }
 });
+
+it('operators of a Cluster learn what each process does and who waits, see what happens, and get keys back', async () => {
+  const workers = await Promise.all(
+    on.keys().map(async (key) => {
+      const locks = setting.locks({ ...on.where, requestTimeout: 5_000 }, { visible: true, app: 'worker' });
+      return { locks, key, lease: await locks.acquire(key, { ...woken, label: 'Worker.work' }) };
+    }),
+  );
+  const [operator, waiter] = [on.locks(), on.locks()];
+  for (const { key, lease } of workers) {
+    // A process may open its inbox just now.
+    await eventually(async () => {
+      const { holders } = await operator.inspect(key);
+      expect(holders).toMatchObject([{ owner: lease.owner, pid: process.pid, told: { label: 'Worker.work' } }]);
+    });
+  }
+  const end = new AbortController();
+  const seen: string[] = [];
+  const watching = (async () => {
+    for await (const event of operator.watch({ pattern: '*', signal: end.signal })) seen.push(`${event.event} ${event.key}`);
+  })();
+  for (const { key, lease } of workers) {
+    const next = waiter.acquire(key, { ...woken, fair: true });
+    await queued(setting, key, 1);
+    // No node knows who listens at the others.
+    await eventually(async () => expect((await operator.inspect(key)).waiters).toMatchObject([{ isHeard: true }]));
+    const release = operator.forceRelease(key, { reason: 'stuck', by: 'jane' });
+    await new Promise((resolve) => lease.signal.addEventListener('abort', resolve));
+    await lease.release();
+    expect(await release).toEqual({ outcome: 'gave back', holder: lease.owner });
+    await (await next).release();
+  }
+  await eventually(() => expect(seen).toEqual(expect.arrayContaining(on.keys().map((key) => `released ${key}`))));
+  end.abort();
+  await watching;
+});
+
+/** The ports of the servers that scripts are sent to, one entry for each write to a socket. */
+function watchWrites(): { ports: (number | undefined)[]; stop: () => void } {
+  const ports: (number | undefined)[] = [];
+  // A socket passes what is written to one of these: alone, or what has gathered in the meantime.
+  const spies = (['_write', '_writev'] as const).map((name) => {
+    const write = Socket.prototype[name] as (this: Socket, ...args: unknown[]) => void;
+    return jest.spyOn(Socket.prototype, name).mockImplementation(function (this: Socket, ...args: unknown[]) {
+      const [data] = args as [unknown];
+      const chunks = name === '_writev' ? (data as { chunk: unknown }[]).map(({ chunk }) => String(chunk)).join('') : data;
+      if (/evalsha/i.test(String(chunks))) ports.push(this.remotePort);
+      return write.apply(this, args);
+    });
+  });
+  return { ports, stop: () => spies.forEach((spy) => spy.mockRestore()) };
+}

@@ -17,7 +17,7 @@ export type CrowdMessage = { type: 'ready' } | { type: 'done'; served: number; r
 
 const { connection, name, key, callers, fair = false } = JSON.parse(process.argv[2]!) as CrowdArgs;
 const redis = new Redis(connection);
-const locks = new Locks(redisStore(storeOver({ options: connection, requestTimeout: 20_000 }, unreferenced)));
+const locks = new Locks(redisStore(storeOver({ options: connection, requestTimeout: 60_000 }, unreferenced)));
 let served = 0;
 
 async function section(owner: string, token: number | null): Promise<void> {
@@ -34,7 +34,7 @@ async function section(owner: string, token: number | null): Promise<void> {
 const timers = (): number => process.getActiveResourcesInfo().filter((resource) => resource === 'Timeout').length - 1;
 
 process.once('message', () => {
-  const options = { keyTimeout: 20_000, waitTimeout: Infinity, retryInterval: 30_000, fair };
+  const options = { keyTimeout: 60_000, waitTimeout: Infinity, retryInterval: 30_000, fair };
   const calls = Array.from({ length: callers }, () => locks.using(key, (lease) => section(lease.owner, lease.fencingToken), options));
   void Promise.all(calls).then(async () => {
     const { rss } = process.memoryUsage();

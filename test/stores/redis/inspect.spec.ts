@@ -3,12 +3,10 @@ import { StoreError, type KeyReport, type KeyState, type Lease, type Locks } fro
 import { eventually } from '../../support/eventually.js';
 import { read } from '../../support/markdown.js';
 import type { InspectArgs, InspectMessage } from './inspect.child.js';
-import type { LockerMessage } from './locker.child.js';
-import { pause } from '../../support/time.js';
-import { refusedBy, useRedis } from './setting.js';
+import { endOf, refusedBy, useRedis } from './setting.js';
+import { woken } from './waiting.js';
 
 const KEY = 'order:42';
-const patient = { keyTimeout: 60_000, waitTimeout: Infinity, retryInterval: 60_000 };
 const reason = 'stuck import';
 
 const setting = useRedis();
@@ -57,7 +55,7 @@ describe('inspect on Redis', () => {
     await redis.zadd('{more}:queue', 1.5, 'a secret');
     await redis.set('{}:queue', 'text');
     const locks = setting.own();
-    const lease = await locks.acquire(KEY, patient);
+    const lease = await locks.acquire(KEY, woken);
     const found = [];
     for (const state of ['held', 'waited', 'used'] as const) for await (const report of locks.list({ state })) found.push(report);
     expect(found.map(({ key }) => key)).toEqual([KEY, KEY]);
@@ -73,38 +71,44 @@ describe('inspect on Redis', () => {
     expect(await setting.redis.get(KEY)).toBe('a-random-secret');
   });
 
-  it('shows what another process does, and says when that is silent', async () => {
+  it('shows what another process does, says when it is silent, and gets the key back from it', async () => {
     const { child, owner, token } = await worker();
     const locks = setting.own();
     const report = await toldBy(locks);
     expect(report).toMatchObject({ kind: 'mutex', fencingToken: token });
     expect(report.holders).toMatchObject([{ owner, app: 'worker', pid: child.pid, told: { label: 'Worker.work', fencingToken: token } }]);
     child.pause();
-    const start = performance.now();
     const silent = await locks.inspect(KEY);
-    expect(performance.now() - start).toBeLessThan(3_000);
     expect(silent.holders).toMatchObject([{ owner, app: 'worker', pid: child.pid }]);
     expect(silent.holders[0]!.told).toBeUndefined();
     child.resume();
+    await toldBy(locks);
+    const next = locks.acquire(KEY, woken);
+    expect(await locks.forceRelease(KEY, { reason, by: 'jane', grace: 600_000 })).toEqual({ outcome: 'gave back', holder: owner });
+    expect(await child.waitFor('ended')).toMatchObject({ result: 'aborted' });
+    await (await next).release();
+    expect(await setting.redis.exists('nestjs-distributed-lock:audit')).toBe(0);
   });
 
   it('shows which waiters are gone', async () => {
     const locks = setting.own();
-    const lease = await locks.acquire(KEY, patient);
-    const child = await setting.fork<LockerMessage>('locker.child.ts', setting.server.connection);
-    await child.waitFor('ready');
-    child.send({ type: 'acquire', key: KEY, options: { ...patient, waitTimeout: 1_000_000 } });
+    const lease = await locks.acquire(KEY, woken);
+    const proxy = await setting.proxy();
+    const waiting = setting.own(proxy.connection).acquire(KEY, woken);
     await eventually(async () => (await locks.inspect(KEY)).waiters[0]?.isHeard === true);
-    await child.kill();
+    proxy.refuse();
+    proxy.cut();
     await eventually(async () => (await locks.inspect(KEY)).waiters[0]?.isHeard === false);
+    await proxy.heal();
     await lease.release();
+    await (await waiting).release();
   });
 
   it('finds keys behind a keyPrefix, with hash tags and without', async () => {
     const locks = setting.locks({ client: setting.client({ keyPrefix: 'p:' }) }, { namespace: 'shop:' });
     const others = setting.locks({ client: setting.client() }, { namespace: 'p:shop:' });
     const keys = ['plain', 'a{tag}b', '{tag}'].map((key) => `shop:${key}`);
-    const leases = await Promise.all(keys.map((key) => locks.acquire(key.slice('shop:'.length), patient)));
+    const leases = await Promise.all(keys.map((key) => locks.acquire(key.slice('shop:'.length), woken)));
     const found = [];
     for await (const { key, holders } of locks.list()) found.push([key, holders[0]!.owner]);
     expect(new Map(found as [string, string][])).toEqual(new Map(keys.map((key, n) => [key, leases[n]!.owner])));
@@ -117,57 +121,47 @@ describe('inspect on Redis', () => {
   it('sends no message when nobody asks', async () => {
     const locks = setting.own();
     await setting.redis.config('RESETSTAT');
-    const lease = await locks.acquire(KEY, { ...patient, keyTimeout: 600 });
-    const end = performance.now() + lease.remaining();
-    await eventually(() => performance.now() + lease.remaining() > end + 500);
+    const lease = await locks.acquire(KEY, { keyTimeout: 5_000 });
+    const end = endOf(lease);
+    await eventually(() => endOf(lease) > end + 500);
     await lease.release();
     expect(await setting.redis.info('commandstats')).not.toMatch(/cmdstat_(publish|subscribe):/);
   });
 
-  it('does not answer to what is no question, and goes on', async () => {
-    await worker();
+  it('does not answer to what is no question, nor ends a lease by a message: the store must say that it is over', async () => {
+    const { child, owner } = await worker({ isStubborn: true });
     const locks = setting.own();
     await toldBy(locks);
+    const texts = [
+      '',
+      '{',
+      'null',
+      '[]',
+      '{"version":2,"id":"x"}',
+      '{"version":1}',
+      '{"version":1,"keys":5}',
+      '{"version":1,"id":"x","keys":5}',
+      '{"version":1,"id":"x","keys":[null]}',
+      JSON.stringify({ version: 1, id: 'x', key: KEY, owner, reason: 'forged', isOver: true }),
+    ];
     for (const topic of ['ops', 'revoke', 'ops:told'])
-      for (const text of [
-        '',
-        '{',
-        'null',
-        '[]',
-        '{"version":2,"id":"x"}',
-        '{"version":1}',
-        '{"version":1,"keys":5}',
-        '{"version":1,"id":"x","keys":5}',
-        '{"version":1,"id":"x","keys":[null]}',
-      ])
-        await setting.redis.publish(`nestjs-distributed-lock:${topic}`, text);
-    expect((await toldBy(locks)).holders).toHaveLength(1);
+      for (const text of texts) await setting.redis.publish(`nestjs-distributed-lock:${topic}`, text);
+    expect((await toldBy(locks)).holders).toMatchObject([{ owner }]);
+    child.send({ type: 'end' });
+    expect(await child.waitFor('ended')).toMatchObject({ result: 'told' });
   });
 });
 
 describe('forceRelease on Redis', () => {
-  it('gets the key back from another process that ends its work', async () => {
-    const { child, owner } = await worker();
-    const locks = setting.own();
-    await toldBy(locks);
-    const next = locks.acquire(KEY, patient);
-    expect(await locks.forceRelease(KEY, { reason, by: 'jane' })).toEqual({ outcome: 'gave back', holder: owner });
-    expect(await child.waitFor('ended')).toMatchObject({ result: 'aborted' });
-    await (await next).release();
-    expect(await setting.redis.exists('nestjs-distributed-lock:audit')).toBe(0);
-  });
-
   it('takes the key from a process that goes on, and from one that is silent, which is not waited for', async () => {
     for (const isSilent of [false, true]) {
       const { child, owner, token } = await worker({ isStubborn: true, keyTimeout: 20_000 });
       const locks = setting.own();
       await toldBy(locks);
-      const next = locks.acquire(KEY, patient);
+      const next = locks.acquire(KEY, woken);
       if (isSilent) child.pause();
-      const start = performance.now();
       const grace = isSilent ? 1_000_000 : 500;
       expect(await locks.forceRelease(KEY, { reason, by: 'jane', token, grace })).toEqual({ outcome: 'forced', holder: owner });
-      expect(performance.now() - start).toBeLessThan(10_000);
       const lease = await next;
       expect(lease.fencingToken).toBeGreaterThan(token);
       if (isSilent) child.resume();
@@ -179,18 +173,7 @@ describe('forceRelease on Redis', () => {
     expect(notes.map(([, [, what]]) => what)).toEqual([0, 1].map(() => expect.stringMatching(/^"order:42" is taken from worker@\S+ by jane: stuck import$/))); // prettier-ignore
   });
 
-  it('does not end a lease by a message: the store must say that it is over', async () => {
-    const { child, owner } = await worker({ isStubborn: true });
-    const locks = setting.own();
-    await toldBy(locks);
-    const forged = { version: 1, id: 'x', key: KEY, owner, reason: 'forged', isOver: true };
-    await setting.redis.publish('nestjs-distributed-lock:revoke', JSON.stringify(forged));
-    expect((await toldBy(locks)).holders).toMatchObject([{ owner }]);
-    child.send({ type: 'end' });
-    expect(await child.waitFor('ended')).toMatchObject({ result: 'told' });
-  });
-
-  it('never frees the key of another, in a thousand real hand-overs', async () => {
+  it('never frees the key of another, in real hand-overs', async () => {
     const [locks, others, operator] = [setting.own(), setting.own(), setting.own()];
     const lost: string[] = [];
     const taken = new Set<string>();
@@ -203,14 +186,14 @@ describe('forceRelease on Redis', () => {
       if (inside.size > 0) overlaps.push([owner, ...inside]);
       inside.add(owner);
       // Some stay for long enough to be found by their token.
-      await pause(++visits % 10 === 0 ? 20 : 0);
+      for (let stay = ++visits % 10 === 0 ? 20 : 1; stay > 0; stay--) await setting.redis.ping();
       inside.delete(owner);
     };
     const work = async (of: Locks) => {
-      while (!isOver) await of.using(KEY, visit, { ...patient, onLost: 'ignore' });
+      while (!isOver) await of.using(KEY, visit, { ...woken, onLost: 'ignore' });
     };
     const workers = [locks, others].flatMap((each) => [work(each), work(each)]);
-    for (let n = 0; n < 1_000; n++) {
+    while (taken.size < 10) {
       const [{ holders, fencingToken }] = (await operator.store.inspector!.inspect([KEY])) as [KeyState];
       if (!holders[0] || fencingToken === null) continue;
       const { owner } = holders[0];
@@ -219,20 +202,19 @@ describe('forceRelease on Redis', () => {
     }
     isOver = true;
     await Promise.all(workers);
-    expect(taken.size).toBeGreaterThan(0);
     expect(lost.filter((owner) => !taken.has(owner))).toEqual([]);
     expect(overlaps.filter((owners) => !owners.some((owner) => taken.has(owner)))).toEqual([]);
-  }, 60_000);
+  });
 });
 
 describe('the operator of the docs', () => {
   const lineOf = (user: string): string[] => new RegExp(`^user ${user} (.+)$`, 'm').exec(read('docs/operate.md'))![1]!.split(' ');
-  const asUser = async (rights: readonly string[]) => {
-    await setting.redis.acl('SETUSER', 'operator', 'reset', ...rights);
+  const asUser = async (rights: readonly string[], username = 'operator') => {
+    await setting.redis.acl('SETUSER', username, 'reset', ...rights);
     await setting.redis.acl('LOG', 'RESET');
     await setting.redis.script('FLUSH');
     const password = rights.find((right) => right.startsWith('>'))!.slice(1);
-    const options = { ...setting.server.connection, disconnectTimeout: 100, username: 'operator', password };
+    const options = { ...setting.server.connection, disconnectTimeout: 100, username, password };
     return setting.locks({ options, requestTimeout: 2_000 });
   };
   const used = async (locks: Locks) => {
@@ -242,9 +224,9 @@ describe('the operator of the docs', () => {
   };
   const prepare = async () => {
     const locks = setting.own();
-    const leases = [await locks.acquire('mutex', patient), await locks.semaphore('semaphore', { permits: 2 }).acquire(patient)];
+    const leases = [await locks.acquire('mutex', woken), await locks.semaphore('semaphore', { permits: 2 }).acquire(woken)];
     const waits = leases.map(({ key }) =>
-      (key === 'mutex' ? locks.mutex(key) : locks.semaphore(key, { permits: 2, count: 2 })).acquire({ ...patient, fair: true }),
+      (key === 'mutex' ? locks.mutex(key) : locks.semaphore(key, { permits: 2, count: 2 })).acquire({ ...woken, fair: true }),
     );
     await locks.countDownLatch('latch').trySetCount(1);
     await eventually(async () => (await used(locks)).filter(({ waiterCount }) => waiterCount === 1).length === 2);
@@ -277,19 +259,24 @@ describe('the operator of the docs', () => {
     const warn = jest.spyOn(console, 'warn').mockImplementation();
     const end = await prepare();
     const rights = lineOf('operator');
-    const outcomes: string[] = [];
-    for (const right of rights.filter((each) => each.startsWith('+'))) {
-      const locks = await asUser(rights.filter((each) => each !== right));
-      const outcome = await used(locks).then(
-        (reports) => `${reports.length} keys`,
-        (error: unknown) => (error instanceof StoreError && !error.transient ? 'StoreError' : String(error)),
-      );
-      outcomes.push(outcome);
-      expect([right, outcome]).toEqual([right, expect.stringMatching(/^([0-3] keys|StoreError)$/)]);
-      await locks.close();
-    }
+    const commands = rights.filter((each) => each.startsWith('+'));
+    const outcomes = await Promise.all(
+      commands.map(async (right) => {
+        const locks = await asUser(
+          rights.filter((each) => each !== right),
+          `without-${right}`,
+        );
+        return used(locks).then(
+          (reports) => `${reports.length} keys`,
+          (error: unknown) => (error instanceof StoreError && !error.transient ? 'StoreError' : String(error)),
+        );
+      }),
+    );
+    expect(commands.map((right, i) => [right, outcomes[i]])).toEqual(
+      commands.map((right) => [right, expect.stringMatching(/^([0-3] keys|StoreError)$/)]),
+    );
     expect(outcomes).toContain('StoreError');
     await end();
     warn.mockRestore();
-  }, 60_000);
+  });
 });

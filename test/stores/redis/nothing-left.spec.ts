@@ -1,32 +1,183 @@
-import { isIoredis } from '../../support/redis-clients.js';
+import { getEventListeners } from 'node:events';
+import type { Locks, LockStore } from 'nestjs-distributed-lock/core';
+import { heldBy } from '../../contract/held-by.js';
 import { eventually } from '../../support/eventually.js';
+import { isIoredis } from '../../support/redis-clients.js';
 import { outcomeOf, useRedis } from './setting.js';
+import { inboxes, queued, subscribers, woken } from './waiting.js';
 
-const CYCLES = 1_000;
-const patient = { keyTimeout: 10_000, waitTimeout: 30_000 };
+const KEYS = ['order:1', 'order:2'];
+const WAITERS = 400;
+const KEYS_TAKEN = 300;
+const setting = useRedis();
 
-describe('after 1,000 keys were taken and given back, and others given up', () => {
-  const setting = useRedis();
+interface Sized {
+  readonly size: number;
+}
+/** What the engine remembers, by the names of its private parts. */
+interface Internals {
+  readonly queues: { readonly shared: Map<unknown, Sized>; readonly own: Sized; readonly idle: Sized };
+  readonly runtime: { readonly bodies: number; readonly cleaningUp: number; readonly acquiring: number; readonly onChange: unknown[] };
+  readonly store: LockStore & {
+    mutex: {
+      wakeUps: { listeners: Sized; places: Record<'places' | 'refused' | 'holders', Sized> };
+      requests: { connection: { requests: { open: Sized }; unsent: Sized } };
+    };
+  };
+}
 
+/** How much is remembered, by what remembers it. */
+function memory(locks: Locks): Record<string, number> {
+  const { queues, runtime, store } = locks as unknown as Internals;
+  const { wakeUps, requests } = store.mutex;
+  const { connection } = requests;
+  return {
+    'local queues': [...queues.shared.values()].reduce((sum, { size }) => sum + size, -queues.idle.size),
+    'queues of one': queues.own.size,
+    leases: heldBy(locks) + runtime.bodies,
+    'clean-up': runtime.cleaningUp,
+    acquires: runtime.acquiring + runtime.onChange.length,
+    places: wakeUps.places.places.size + wakeUps.places.refused.size + wakeUps.places.holders.size,
+    'wake-ups': wakeUps.listeners.size,
+    requests: connection.requests.open.size + connection.unsent.size,
+  };
+}
+
+const nothing = {
+  'local queues': 0,
+  'queues of one': 0,
+  leases: 0,
+  'clean-up': 0,
+  acquires: 0,
+  places: 0,
+  'wake-ups': 0,
+  requests: 0,
+};
+
+const activeTimers = (): number => process.getActiveResourcesInfo().filter((name) => name === 'Timeout').length;
+
+describe('hundreds of waiters of one process that all give up leave nothing behind (G7)', () => {
+  let locks: Locks;
+  let caller: AbortController;
+  let outcomes: Promise<string[]>;
+  let timers: number;
+
+  /** A tenth of them are fair, and have places of their own. */
+  function call(of: Locks, waitTimeout: (i: number) => number): void {
+    locks = of;
+    caller = new AbortController();
+    const calls = Array.from({ length: WAITERS }, (_, i) =>
+      locks
+        .acquire(KEYS[Math.floor(i / 2) % 2]!, { ...woken, waitTimeout: waitTimeout(i), fair: i % 10 === 0, signal: caller.signal })
+        .then(
+          () => 'granted',
+          ({ code }: { code: string }) => code,
+        ),
+    );
+    outcomes = Promise.all(calls);
+  }
+
+  /** Until each of them has its place. */
+  async function wait(of: Locks): Promise<void> {
+    call(of, () => Infinity);
+    for (const key of KEYS) await queued(setting, key, WAITERS / 10 / KEYS.length + 1);
+  }
+
+  async function holdAll(): Promise<void> {
+    const strangers = setting.own();
+    await Promise.all(KEYS.map((key) => strangers.acquire(key, woken)));
+    // So that nothing of it is taken for ours: its connection and its renewal have their timers.
+    timers = activeTimers();
+  }
+
+  async function expectNothing(keys: string[]): Promise<void> {
+    await eventually(() => expect(memory(locks)).toEqual(nothing));
+    expect(await setting.keys()).toEqual(keys);
+    expect(getEventListeners(caller.signal, 'abort')).toEqual([]);
+    await eventually(() => expect(activeTimers()).toBeLessThanOrEqual(timers + 1));
+    for (const key of KEYS) expect(await setting.redis.exists(`{${key}}:queue`)).toBe(0);
+  }
+  const held = [...KEYS, ...KEYS.map((key) => `{${key}}:fence`)].sort();
+
+  it('when their patience ends', async () => {
+    await holdAll();
+    call(setting.own(), (i) => 1_000 + (i % 400));
+    expect(new Set(await outcomes)).toEqual(new Set(['LOCK_TIMEOUT']));
+    await expectNothing(held);
+  });
+
+  it('when their callers call them off', async () => {
+    await holdAll();
+    await wait(setting.own());
+    caller.abort();
+    expect(new Set(await outcomes)).toEqual(new Set(['LOCK_ABORTED']));
+    await expectNothing(held);
+    expect(await inboxes(setting)).toHaveLength(1);
+  });
+
+  it.each(['own', 'borrowed'] as const)('when their Locks over its %s client are closed', async (whose) => {
+    await holdAll();
+    await wait(setting[whose]());
+    await locks.close();
+    expect(new Set(await outcomes)).toEqual(new Set(['LOCK_ABORTED']));
+    await expectNothing(held);
+    await eventually(async () => expect([await subscribers(setting), await inboxes(setting)]).toEqual([0, []]));
+  });
+
+  it('in the moment of their turn', async () => {
+    const strangers = setting.own();
+    const holders = await Promise.all(KEYS.map((key) => strangers.acquire(key, woken)));
+    timers = activeTimers();
+    await wait(setting.own());
+    const releases = holders.map((holder) => holder.release());
+    caller.abort();
+    await Promise.all(releases);
+    expect(new Set(await outcomes)).toEqual(new Set(['LOCK_ABORTED']));
+    await expectNothing(KEYS.map((key) => `{${key}}:fence`));
+  });
+
+  it.each(['while they are in the queue', 'and others before they could ask for a place'])('in an outage, %s', async (when) => {
+    await holdAll();
+    const proxy = await setting.proxy();
+    await wait(setting.own(proxy.connection, { requestTimeout: 2_000 }));
+    proxy.refuse();
+    if (when.startsWith('while')) proxy.cut();
+    else {
+      // The inbox stays, so that a place is wanted with the first request, which is not sent.
+      await setting.redis.call('CLIENT', 'KILL', 'TYPE', 'normal', 'SKIPME', 'yes');
+      await eventually(() => proxy.connections === 1);
+      const late = Array.from({ length: 20 }, () =>
+        locks.acquire(KEYS[0]!, { ...woken, fair: true, waitTimeout: 300 }).catch(() => undefined),
+      );
+      await Promise.all(late);
+    }
+    caller.abort();
+    expect(new Set(await outcomes)).toEqual(new Set(['LOCK_ABORTED']));
+    await proxy.heal();
+    await expectNothing(held);
+  });
+});
+
+describe('after hundreds of keys were taken and given back, and others given up', () => {
   it('nothing stays at the server but fences that expire by themselves, and two connections at most for each store, one of them its inbox (G7)', async () => {
     const before = (await setting.redis.client('LIST')) as string;
     // Across a connection that breaks an orphan may live for a while (G6), and a machine that stands still must not break these.
-    const calm = { requestTimeout: 10_000 };
+    const calm = { requestTimeout: 30_000 };
     const stores = [setting.own(undefined, calm), setting.own(undefined, calm)];
-    const holder = await stores[0]!.acquire('taken', patient);
+    const holder = await stores[0]!.acquire('taken', woken);
 
     await Promise.all(
-      Array.from({ length: CYCLES }, async (_, i) => {
+      Array.from({ length: KEYS_TAKEN }, async (_, i) => {
         const locks = stores[i % 2]!;
-        const lease = await locks.acquire(`key:${i}`, { ...patient, fair: i % 3 === 0 });
+        const lease = await locks.acquire(`key:${i}`, { ...woken, fair: i % 3 === 0 });
         expect(await lease.release()).toBe(true);
         if (i % 10 > 0) return;
         const caller = new AbortController();
         const abandoned = [
           outcomeOf(locks.tryAcquire('taken')),
           outcomeOf(locks.acquire('taken', { waitTimeout: 20, fair: i % 20 === 0 })),
-          outcomeOf(locks.acquire(`abandoned:${i}`, { ...patient, signal: caller.signal })),
-          outcomeOf(locks.acquire('taken', { ...patient, fair: true, signal: caller.signal })),
+          outcomeOf(locks.acquire(`abandoned:${i}`, { ...woken, signal: caller.signal })),
+          outcomeOf(locks.acquire('taken', { ...woken, fair: true, signal: caller.signal })),
         ];
         caller.abort();
         await Promise.all(abandoned);
@@ -39,33 +190,12 @@ describe('after 1,000 keys were taken and given back, and others given up', () =
     await Promise.all(stores.map((locks) => locks.close()));
     const keys = await setting.keys();
     expect(keys.filter((key) => !key.endsWith(':fence'))).toEqual([]);
-    expect(keys.length).toBeGreaterThan(CYCLES);
+    expect(keys.length).toBeGreaterThan(KEYS_TAKEN);
     const ends = (await setting.redis.pipeline(keys.map((key) => ['pttl', key])).exec())!.map(([, ttl]) => Number(ttl));
     expect(Math.min(...ends)).toBeGreaterThan(0);
     const after = (await setting.redis.client('LIST')) as string;
     // A client that is lent is left to its owner.
     const lent = isIoredis ? 0 : stores.length;
     expect(after.trim().split('\n')).toHaveLength(before.trim().split('\n').length + lent);
-  });
-});
-
-describe('a client that is lent to a store', () => {
-  const setting = useRedis();
-
-  it('keeps no listener of it, also where a release is repeated when the locks are closed (G7)', async () => {
-    const proxy = await setting.proxy();
-    const client = setting.client(proxy.connection);
-    await client.ping();
-    const listeners = () => ['close', 'ready', 'end', 'error', '-node'].map((event) => client.listenerCount(event));
-    const before = listeners();
-    const locks = setting.locks({ client, requestTimeout: 100 });
-    await locks.acquire('key', { keyTimeout: 5_000 });
-    proxy.dropReplies();
-    proxy.dropRequests();
-    await locks.close();
-    expect(await setting.redis.exists('key')).toBe(1);
-    await proxy.heal();
-    await eventually(async () => (await setting.redis.exists('key')) === 0, { within: 4_000 });
-    await eventually(() => expect(listeners()).toEqual(before));
   });
 });

@@ -2,7 +2,7 @@ import fc from 'fast-check';
 import type { Redis } from 'ioredis';
 import { LATE, LATE_WITHOUT, PROCESSES, type Disturbance } from './model.steps.js';
 import type { Caller } from './queue.model.js';
-import { printedSeed } from '../../support/random.js';
+import { seed } from '../../support/random.js';
 import type { Setting } from './setting.js';
 
 const MARK = 'mark';
@@ -132,7 +132,7 @@ function isDisturbance(step: { readonly type: string }): step is Disturbance {
   return ['open', 'crash', 'reconnect', 'repeat'].includes(step.type);
 }
 
-export const runs = (numRuns: number) => ({ numRuns, seed: printedSeed() });
+export const runs = (numRuns: number) => ({ numRuns, seed });
 /** For what runs at night, with many runs. */
 export const ALL_NIGHT = 3_600_000;
 

@@ -2,40 +2,36 @@ import { Redis } from 'ioredis';
 import type { Locks } from 'nestjs-distributed-lock/core';
 import type { RedisStoreOptions } from 'nestjs-distributed-lock/redis';
 import { eventually } from '../../support/eventually.js';
-import { SentinelSetup } from '../../support/redis-sentinel.js';
-import type { EndsArgs, EndsMessage } from './ends.child.js';
-import type { FailoverArgs, FailoverMessage } from './failover.child.js';
 import { isIoredis } from '../../support/redis-clients.js';
-import { outcomeOf, SLACK, useRedis } from './setting.js';
+import { SentinelSetup } from '../../support/redis-sentinel.js';
+import { startCallers } from './callers.js';
+import type { EndsArgs, EndsMessage } from './ends.child.js';
+import { useRedis } from './setting.js';
+import { woken } from './waiting.js';
 
 const REQUEST_TIMEOUT = 500;
-const PATIENCE = 2000;
-/** A client is usable within so many milliseconds of the promotion. */
-// The sentinel of node-redis pauses for a second between two tries, and is not told when the master is another one.
-const BACK = { own: 1000, lent: isIoredis ? 1000 : 3000 };
-/** Nobody who is woken by a message asks so late. */
-const NEVER_POLLS = { keyTimeout: 60_000, waitTimeout: 60_000, retryInterval: 30_000 };
+const patient = { ...woken, retryInterval: 50 };
 
 const setting = useRedis(); // the resource
-jest.setTimeout(90_000);
 let setup: SentinelSetup;
 beforeEach(async () => {
   setup = new SentinelSetup();
   // Behind the clients, which end first.
   setting.finally(() => setup.stop());
   await setup.start();
-}, 40_000);
+});
 
 const store = (): RedisStoreOptions & object => ({
   sentinels: setup.addresses,
   name: setup.name,
+  options: { disconnectTimeout: 100 },
   requestTimeout: REQUEST_TIMEOUT,
 });
 const FORMS: Record<'own' | 'lent', () => Locks> = {
   own: () => setting.overIoredis(store()),
   lent() {
     if (!isIoredis) return setting.locks(store());
-    const client = new Redis({ sentinels: setup.addresses, name: setup.name, failoverDetector: true });
+    const client = new Redis({ sentinels: setup.addresses, name: setup.name, failoverDetector: true, disconnectTimeout: 100 });
     client.on('error', () => undefined);
     setting.finally(() => client.disconnect());
     return setting.locks({ client, requestTimeout: REQUEST_TIMEOUT });
@@ -43,117 +39,97 @@ const FORMS: Record<'own' | 'lent', () => Locks> = {
 };
 
 const HUNG = 'a stopped master';
+const COMMAND = 'a command';
 const WAYS: Record<string, () => Promise<unknown>> = {
   'a killed master': () => setup.master.kill(),
   [HUNG]: () => setup.master.pause(),
-  async 'a command'() {
+  async [COMMAND]() {
     const sentinel = setup.sentinels[0]!.client();
     await sentinel.call('SENTINEL', 'FAILOVER', setup.name);
     sentinel.disconnect();
   },
 };
 
-/** Resolves at the moment when another server is the master. */
+/** Resolves when another server is the master. */
 async function promotion(): Promise<void> {
   const others = setup.servers.filter((server) => server !== setup.master).map((server) => server.client());
-  const isPromoted = async (): Promise<boolean> =>
-    (await Promise.all(others.map((other) => other.role()))).some(([role]) => role === 'master');
-  await eventually(isPromoted, { within: 40_000, every: 5 });
+  await eventually(async () => (await Promise.all(others.map((other) => other.role()))).some(([role]) => role === 'master'));
 }
 
 /** Resolves when the former master, which answers, follows the new one. */
 async function demotion(): Promise<void> {
   const former = setup.master.client();
-  await eventually(async () => expect((await former.role())[0]).toBe('slave'), { within: 40_000, every: 20 });
+  await eventually(async () => expect((await former.role())[0]).toBe('slave'));
   former.disconnect();
 }
 
-const CASES = Object.keys(WAYS).map((way) => [way, 'own'] as const);
-// That of node-redis stays with a master that hangs until it answers again.
-const IN_PROCESSES = Object.keys(WAYS).filter((way) => isIoredis || way !== HUNG);
-const LENT = isIoredis ? ['a command'] : IN_PROCESSES;
-
-it.each([...CASES, ...LENT.map((way) => [way, 'lent'] as const)])(
-  'a failover by %s keeps a lease, wakes its waiter, and is over within a second, with a client that is %s (G4, G8)',
-  async (way, form) => {
-    const [locks, others, waiters] = [FORMS[form](), FORMS[form](), FORMS[form]()];
-    const [lease, left] = [await locks.acquire('kept', NEVER_POLLS), await locks.acquire('left', NEVER_POLLS)];
-    const waiting = waiters.acquire('kept', NEVER_POLLS);
-    await eventually(async () => expect((await locks.inspect('kept')).waiters).toHaveLength(1));
-    await setup.synced();
-    await WAYS[way]!();
-    const promoted = promotion();
-    expect((await outcomeOf(left.release())).took).toBeLessThan(REQUEST_TIMEOUT + SLACK);
+/** What stores of one form do before a failover, and after it. */
+async function holdOver(form: 'own' | 'lent', way: string): Promise<(promoted: Promise<void>) => Promise<void>> {
+  const [locks, others, waiters] = [FORMS[form](), FORMS[form](), FORMS[form]()];
+  const [kept, left, free] = ['kept', 'left', 'free'].map((name) => `${form}:${name}`) as [string, string, string];
+  const [lease, leaving] = [await locks.acquire(kept, woken), await locks.acquire(left, woken)];
+  const waiting = waiters.acquire(kept, woken);
+  const hasWaiter = () => eventually(async () => expect((await locks.inspect(kept)).waiters).toHaveLength(1));
+  await hasWaiter();
+  return async (promoted) => {
+    // It may be lost on its way: then it is sent again.
+    await leaving.release().catch(() => undefined);
     await promoted;
     // node-redis asks the former master until it calls itself a replica: what that one grants until then is forgotten.
-    if (way === 'a command' && form === 'lent' && !isIoredis) await demotion();
-    expect((await outcomeOf(locks.using('free', () => undefined, { ...NEVER_POLLS, retryInterval: 50 }))).took).toBeLessThan(
-      BACK[form] + SLACK,
-    );
+    if (way === COMMAND && form === 'lent' && !isIoredis) await demotion();
+    await locks.using(free, () => undefined, patient);
     lease.assertHeld();
-    await lease.renew();
+    await eventually(() => lease.renew());
     await lease.release();
-    const woken = await outcomeOf(waiting);
-    expect(woken.error).toBeUndefined();
-    expect(woken.took).toBeLessThan(BACK[form] + SLACK);
-    // From now on a hand-over is quick again, so the subscribers are at the new master.
-    const next = others.acquire('kept', NEVER_POLLS);
-    await eventually(async () => expect((await locks.inspect('kept')).waiters).toHaveLength(1));
-    await woken.value!.release();
-    const last = await outcomeOf(next);
-    expect(last.took).toBeLessThan(SLACK);
-    await last.value!.release();
-    // The release may have been lost on its way: then it was sent again.
-    const again = await outcomeOf(others.acquire('left', { ...NEVER_POLLS, retryInterval: 50 }));
-    expect(again.error).toBeUndefined();
-    expect(again.value!.fencingToken).toBeGreaterThan(left.fencingToken!);
+    const next = await waiting;
+    // From now on the subscribers are at the new master.
+    const last = others.acquire(kept, woken);
+    await hasWaiter();
+    await next.release();
+    await (await last).release();
+    const again = await others.acquire(left, patient);
+    expect(again.fencingToken).toBeGreaterThan(leaving.fencingToken!);
     if (way === HUNG) {
       // It takes itself for the master until the sentinels tell it.
       await setup.master.resume();
-      expect(await locks.tryAcquire('left')).toBeNull();
+      expect(await locks.tryAcquire(left)).toBeNull();
       await demotion();
-      again.value!.assertHeld();
-      expect(await locks.tryAcquire('left')).toBeNull();
+      again.assertHeld();
+      expect(await locks.tryAcquire(left)).toBeNull();
     }
-    expect(await again.value!.release()).toBe(true);
-    await locks.using('left', () => undefined, { ...NEVER_POLLS, retryInterval: 50 });
-  },
-);
+    expect(await again.release()).toBe(true);
+    await locks.using(left, () => undefined, patient);
+  };
+}
 
-it.each<EndsArgs['way']>(['never uses it', 'closes it', 'closes it with a lease that is held', 'closes it while it connects'])(
-  'a process with a store over Sentinel that %s ends by itself (G7)',
+it.each(Object.keys(WAYS))(
+  'a failover by %s keeps leases, wakes waiters, and loses no update of the callers of several processes (G2, G4, G8, G9)',
   async (way) => {
-    const child = await setting.fork<EndsMessage>('ends.child.ts', { connection: {}, store: store(), way } satisfies EndsArgs);
-    await eventually(() => !child.running, { within: 20_000 });
-    expect(await child.exit).toEqual({ code: 0, signal: null });
-    expect(child.output()).toBe('');
-  },
-);
-
-it.each(IN_PROCESSES)(
-  'a failover by %s loses no update of 4 processes with 25 callers each, and no call outlasts its patience (G2, G9)',
-  async (way) => {
-    const args: FailoverArgs = { store: store(), resource: setting.server.connection, callers: 25, patience: PATIENCE };
-    const children = await Promise.all([1, 2, 3, 4].map(() => setting.fork<FailoverMessage>('failover.child.ts', args)));
-    for (const child of children) await child.waitFor('ready', { within: 20_000 });
-    const balance = async (): Promise<number> => Number(await setting.redis.hget('deposit', 'balance'));
-    const grows = async (): Promise<void> => {
-      const reached = await balance();
-      await eventually(async () => expect(await balance()).toBeGreaterThan(reached + 200), { within: 15_000 });
-    };
-    await grows();
+    // The sentinel client of node-redis stays with a master that hangs until it answers again.
+    const isFollowed = isIoredis || way !== HUNG;
+    const options = { keyTimeout: 3_000, waitTimeout: 2_000, retryInterval: 200 };
+    const callers = isFollowed && (await startCallers(setting, 2, { store: store(), keys: ['stock'], callers: 25, options }));
+    const held = await Promise.all((isFollowed ? (['own', 'lent'] as const) : (['own'] as const)).map((form) => holdOver(form, way)));
+    if (callers) await callers.goOn(200);
+    await setup.synced();
     await WAYS[way]!();
-    await promotion();
-    await grows();
-    for (const child of children) child.send({});
-    const found = await Promise.all(children.map((child) => child.waitFor('done', { within: PATIENCE + 10_000 })));
-    const sum = (of: 'written' | 'refused'): number => found.reduce((all, one) => all + one[of], 0);
-    expect(await balance()).toBe(sum('written'));
-    // An old holder is refused at most once per process.
-    expect(sum('refused')).toBeLessThanOrEqual(4);
-    // What a call says that ended meanwhile.
-    for (const { errors } of found) for (const code of Object.keys(errors)) expect(['LOCK_STORE', 'LOCK_TIMEOUT']).toContain(code);
-    expect(found.filter(({ final }) => final !== undefined)).toEqual([]);
-    for (const { longest } of found) expect(longest).toBeLessThan(REQUEST_TIMEOUT + SLACK);
+    const promoted = promotion();
+    await Promise.all(held.map((goOn) => goOn(promoted)));
+    if (!callers) return;
+    await callers.goOn(200);
+    for (const { errors, final, refused } of await callers.stop()) {
+      // An old holder is refused at most once per process.
+      expect(refused).toBeLessThanOrEqual(1);
+      expect(final).toEqual([]);
+      for (const error of errors) expect(error).toMatch(/^LOCK_(STORE|TIMEOUT) /);
+    }
   },
 );
+
+it('a process with a store over Sentinel ends by itself when it has closed it, whatever it did with it (G7)', async () => {
+  const ways: EndsArgs['way'][] = ['never uses it', 'closes it', 'closes it with a lease that is held', 'closes it while it connects'];
+  for (const way of ways) {
+    const child = await setting.fork<EndsMessage>('ends.child.ts', { connection: {}, store: store(), way } satisfies EndsArgs);
+    expect({ way, exit: await child.exit, output: child.output() }).toEqual({ way, exit: { code: 0, signal: null }, output: '' });
+  }
+});

@@ -9,9 +9,6 @@ import { canPrefix, closeNodeRedis, isIoredis, lentClient, storeOver } from '../
 import { startProxy, type ProxyTarget, type TcpProxy } from '../../support/tcp-proxy.js';
 
 export { SLACK } from '../../support/time.js';
-/** Milliseconds by which a call may seem to end too early: {@link outcomeOf} reads the clock only when the call has been sent. */
-export const HEAD_START = 100;
-
 /** Milliseconds, where a test says nothing else: long enough for a machine that is busy with other things. */
 const REQUEST_TIMEOUT = 5_000;
 

@@ -1,4 +1,4 @@
-// Works as it is told to, with other processes, on what nothing guards but a lock, if it is told to use it; says what it saw.
+// Works with other processes on what nothing but a lock guards, and reports what it saw.
 import { setImmediate as nextTurn, setTimeout as pause } from 'node:timers/promises';
 import { Redis, type RedisOptions } from 'ioredis';
 import { type Lease, Locks, type ReadWritePolicy } from 'nestjs-distributed-lock/core';
@@ -8,8 +8,7 @@ import { tellParent } from '../../support/child.js';
 
 export interface TogetherArgs {
   connection: RedisOptions;
-  job: 'counter' | 'record' | 'room' | 'accounts';
-  guarded: boolean;
+  job: 'record' | 'room' | 'accounts';
   /** At a time, and calls of the whole process. */
   callers: number;
   calls: number;
@@ -30,39 +29,29 @@ type Replies = [[null, unknown], [null, unknown], [null, unknown]];
 async function work({
   connection,
   job,
-  guarded,
   callers,
   calls,
-  keyTimeout = 20_000,
+  keyTimeout = 60_000,
   policy,
   writeEvery = 1,
   permits = 1,
 }: TogetherArgs): Promise<void> {
   const redis = new Redis(connection);
   const locks = new Locks(redisStore(storeOver({ options: connection, requestTimeout: 10_000 }, unreferenced)));
-  const options = { keyTimeout, waitTimeout: 90_000, retryInterval: 5_000 };
+  const options = { keyTimeout, waitTimeout: 600_000, retryInterval: 5_000 };
   /** `wrong`: what a guard should keep from happening. `most`: inside at a time. */
   const found = { wrong: 0, lost: 0, served: 0, most: 0 };
   let lastToken = 0;
   locks.on('lost', () => void found.lost++);
 
   /** A token that is smaller than one that this process has seen; a reader's may be the same. */
-  function look(token: number | null, mayBeSame = false): void {
-    if (token === null) return;
+  function look(token: number, mayBeSame = false): void {
     if (token < lastToken || (token === lastToken && !mayBeSame)) found.wrong++;
     lastToken = token;
   }
 
-  async function count({ fencingToken }: Pick<Lease, 'fencingToken'>): Promise<void> {
-    look(fencingToken);
-    const [, read] = (await redis.pipeline().rpush('history', `in ${fencingToken}`).get('counter').exec())!;
-    for (let turns = Math.random() * 4; turns > 1; turns--) await nextTurn();
-    const next = Number(read![1]) + 1;
-    await redis.pipeline().set('counter', next).rpush('history', `out ${fencingToken}`).exec();
-  }
-
-  async function read({ fencingToken }: Pick<Lease, 'fencingToken'>): Promise<void> {
-    look(fencingToken, true);
+  async function read({ fencingToken }: Lease): Promise<void> {
+    look(fencingToken!, true);
     found.most = Math.max(found.most, await redis.incr('readers'));
     const one = await redis.hget('record', 'one');
     await nextTurn();
@@ -70,8 +59,8 @@ async function work({
     if (one !== two || Number(writers) > 0) found.wrong++;
   }
 
-  async function write({ fencingToken }: Pick<Lease, 'fencingToken'>): Promise<void> {
-    look(fencingToken);
+  async function write({ fencingToken }: Lease): Promise<void> {
+    look(fencingToken!);
     const [[, writers], [, readers], [, one]] = (await redis
       .pipeline()
       .incr('writers')
@@ -85,7 +74,7 @@ async function work({
     await redis.pipeline().hset('record', 'two', next).decr('writers').exec();
   }
 
-  async function visit({ fencingToken }: Pick<Lease, 'fencingToken'>): Promise<void> {
+  async function visit({ fencingToken }: Lease): Promise<void> {
     const [[, inside]] = (await redis.multi().incr('inside').rpush('history', `in ${fencingToken}`).exec()) as unknown as [[null, number]];
     found.most = Math.max(found.most, inside);
     await pause(1);
@@ -105,18 +94,14 @@ async function work({
   }
 
   async function once(index: number): Promise<void> {
-    const { read: reading, write: writing } = locks.readWriteLock('record:lock', { policy });
-    const unguarded = { fencingToken: null };
-    if (job === 'counter') await (guarded ? locks.using('count', count, options) : count(unguarded));
-    else if (job === 'room') await (guarded ? locks.semaphore('room', { permits }).using(visit, options) : visit(unguarded));
+    if (job === 'room') await locks.semaphore('room', { permits }).using(visit, options);
     else if (job === 'record') {
-      const [lock, section] = index % writeEvery === 0 ? [writing, write] : [reading, read];
-      await (guarded ? lock.using(section, options) : section(unguarded));
+      const { read: reading, write: writing } = locks.readWriteLock('record:lock', { policy });
+      await (index % writeEvery === 0 ? writing.using(write, options) : reading.using(read, options));
     } else {
       const some = ACCOUNTS.map((account) => ({ account, place: Math.random() })).sort((a, b) => a.place - b.place);
       const accounts = some.slice(0, 2 + Math.floor(Math.random() * 3)).map(({ account }) => account);
-      const section = () => transfer(accounts);
-      await (guarded ? locks.multiLock(accounts.map((account) => `lock:${account}`)).using(section, options) : section());
+      await locks.multiLock(accounts.map((account) => `lock:${account}`)).using(() => transfer(accounts), options);
     }
     found.served++;
   }

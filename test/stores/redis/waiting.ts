@@ -1,4 +1,4 @@
-import type { Lease, Locks } from 'nestjs-distributed-lock/core';
+import type { Locks } from 'nestjs-distributed-lock/core';
 import { eventually } from '../../support/eventually.js';
 import type { Child } from '../../support/child.js';
 import type { LockerMessage } from './locker.child.js';
@@ -8,8 +8,6 @@ import type { Setting } from './setting.js';
 export const woken = { keyTimeout: 300_000, waitTimeout: Infinity, retryInterval: 300_000 };
 /** As an option of a child: JSON knows no Infinity. */
 export const wokenChild = { ...woken, waitTimeout: 600_000 };
-/** Milliseconds within which that counts as at once, on a loaded machine. */
-export const AT_ONCE = 1_000;
 
 export const INBOXES = 'nestjs-distributed-lock:inbox:*';
 
@@ -28,17 +26,6 @@ export const inboxes = async ({ redis }: Setting): Promise<string[]> => (await r
 export async function subscribers({ redis }: Setting): Promise<number> {
   const list = (await redis.client('LIST', 'TYPE', 'PUBSUB')) as string;
   return list.split('\n').filter((line) => line !== '').length;
-}
-
-/** A lease that came, and when. */
-export interface Turn {
-  readonly lease: Lease;
-  /** on the clock of `performance.now` */
-  readonly at: number;
-}
-
-export async function turnOf(acquiring: Promise<Lease>): Promise<Turn> {
-  return { lease: await acquiring, at: performance.now() };
 }
 
 /** Processes that take and give back what they are told to. */

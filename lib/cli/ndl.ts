@@ -1,0 +1,114 @@
+import { readFileSync } from 'node:fs';
+import { constants } from 'node:os';
+import { parseArgs } from 'node:util';
+import type { Locks } from '../locks.js';
+import { optionsOf, type Command, type Io, type Session } from './command.js';
+import { doctor } from './doctor.js';
+import { EXIT, failureOf, usage } from './failure.js';
+import { Flags } from './flags.js';
+import { graph } from './graph.js';
+import { ls } from './ls.js';
+import { openStore, STORE_OPTIONS } from './open-store.js';
+import { Output } from './output.js';
+import { leader, release } from './release.js';
+import { run } from './run.js';
+import { show } from './show.js';
+import { watch } from './watch.js';
+
+export const COMMANDS: Readonly<Record<string, Command>> = { ls, show, watch, graph, release, leader, run, doctor };
+
+const HELP = `Locks of nestjs-distributed-lock.
+
+  ndl <command> [options]
+
+${Object.entries(COMMANDS)
+  .map(([name, { words, summary }]) => `  ${[name, ...words].join(' ').padEnd(16)}  ${summary}`)
+  .join('\n')}
+
+The store is that of --config <file> or of a nestjs-distributed-lock.config.js nearby, else --url <redis://…, postgres://… or mysql://…>,
+else REDIS_URL, else ${'redis://localhost:6379'}. Besides: --store <name>, --table <name>, --namespace <text>, --key-prefix <text of ioredis>,
+--timeout <time of one request, 5s>, --json, --wide, --version, --help (of a command: its options). Times are such as 500ms, 5s, 10m, 2h.
+`;
+
+/** The command line: resolves to the exit code. */
+export async function ndl(args: readonly string[], io: Io): Promise<number> {
+  const isJson = args.includes('--json') && !args.slice(0, args.indexOf('--json')).includes('--');
+  const out = new Output(isJson, args.includes('--wide'), io);
+  const interrupted = new AbortController();
+  let locks: Promise<Locks> | undefined;
+  try {
+    const [name = ''] = args;
+    if (name === '') throw usage(HELP.trimEnd());
+    if (name === '--help' || name === '-h' || name === 'help') {
+      io.stdout.write(HELP);
+      return EXIT.ok;
+    }
+    if (name === '--version') {
+      out.line(versionOf(new URL('../../../package.json', import.meta.url)));
+      return EXIT.ok;
+    }
+    const command = Object.hasOwn(COMMANDS, name) ? (COMMANDS[name] as Command) : undefined;
+    if (!command) throw usage(`There is no command "${name}", but ${Object.keys(COMMANDS).join(', ')}.`);
+    const { flags, words, rest } = parse(name, command, args.slice(1));
+    if (flags.has('help')) {
+      io.stdout.write(helpOf(name, command));
+      return EXIT.ok;
+    }
+    // The second one ends the program at once. `run` passes all of them on to its command.
+    for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP', 'SIGQUIT'] as const) io.once(signal, () => interrupted.abort(signal));
+    const open = async (visible = false): Promise<Locks> => {
+      const [{ Locks }, { store, namespace }] = await Promise.all([import('../locks.js'), openStore(flags, io, (line) => out.note(line))]);
+      const logger = { warn: (line: string) => out.note(line), error: (line: string) => out.note(line) };
+      return new Locks(store, { namespace, app: 'ndl', logger, visible, shutdownTimeout: 0 });
+    };
+    const session: Session = {
+      io,
+      flags,
+      words,
+      rest,
+      out,
+      signal: interrupted.signal,
+      locks: (options) => (locks ??= open(options?.visible)),
+    };
+    return await command.run(session);
+  } catch (error) {
+    if (interrupted.signal.aborted) return 128 + constants.signals[interrupted.signal.reason as NodeJS.Signals];
+    const { message, code, exitCode } = failureOf(error);
+    io.stderr.write(isJson ? `${JSON.stringify({ error: { code, message } })}\n` : `${message}\n`);
+    return exitCode;
+  } finally {
+    await locks?.then(
+      (opened) => opened.close(),
+      () => undefined,
+    );
+  }
+}
+
+function parse(name: string, command: Command, args: readonly string[]): Pick<Session, 'flags' | 'words' | 'rest'> {
+  const end = args.indexOf('--');
+  const [own, rest] = end < 0 ? [args, []] : [args.slice(0, end), args.slice(end + 1)];
+  const common = { ...STORE_OPTIONS, json: { type: 'boolean' }, wide: { type: 'boolean' }, help: { type: 'boolean', short: 'h' } } as const;
+  try {
+    const { values, positionals } = parseArgs({ args: own, options: { ...common, ...optionsOf(command) }, allowPositionals: true });
+    const flags = new Flags(values);
+    const needed = command.words.filter((word) => word.startsWith('<')).length;
+    if (!flags.has('help') && (positionals.length < needed || positionals.length > command.words.length)) {
+      throw usage(`Usage: ndl ${[name, ...command.words].join(' ')}`);
+    }
+    return { flags, words: positionals, rest };
+  } catch (error) {
+    if (!(error as { code?: string }).code?.startsWith('ERR_PARSE_ARGS')) throw error;
+    throw usage(`${(error as Error).message.split('.')[0]}. See ndl ${name} --help.`);
+  }
+}
+
+function helpOf(name: string, { words, summary, flags }: Command): string {
+  const lines = Object.entries(flags).map(
+    ([flag, { type, help }]) => `  ${`--${flag}${type === 'string' ? ' …' : ''}`.padEnd(24)}  ${help}`,
+  );
+  return `ndl ${[name, ...words].join(' ')}\n${summary}\n\n${lines.join('\n')}${lines.length > 0 ? '\n\n' : ''}The options of all commands: ndl --help\n`;
+}
+
+function versionOf(file: URL): string {
+  return (JSON.parse(readFileSync(file, 'utf8')) as { version: string }).version;
+}

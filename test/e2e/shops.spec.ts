@@ -1,0 +1,46 @@
+// What takes several instances of the shop, or seconds of a clock.
+import { eventually } from '../support/eventually.js';
+import { useShops } from './shops.js';
+
+const { open, rush, lockedStock } = useShops();
+const SECONDS = 2;
+
+it('two SKUs do not wait for each other, while the same SKU does', async () => {
+  const [slow, quick] = [await open({ WORK_MS: 600_000 }), await open({ WORK_MS: 1 })];
+  const endless = slow.post('/reduceStock', { sku: 'apple' }).catch(() => 'no answer');
+  await eventually(async () => Object.keys(await lockedStock()).length === 1);
+  const held = await lockedStock();
+  const apple = quick.post('/reduceStock', { sku: 'apple' });
+  expect(await quick.post('/reduceStock', { sku: 'pear' })).toEqual({ status: 200, body: { sku: 'pear', sold: true, left: 99 } });
+  expect(await lockedStock()).toEqual(held);
+  await quick.close();
+  expect((await apple).status).toBe(503);
+  await slow.kill();
+  expect(await endless).toBe('no answer');
+});
+
+it('a lock that ends before the work does oversells', async () => {
+  const env = { WORK_MS: 5, SLOW_WORK_MS: 40, NAIVE_EXPIRY_MS: 20 };
+  const shops = await Promise.all([open(env), open(env), open(env)]);
+  expect((await rush(shops, '/stock/naive/reduce', 'naive', 300)).sold).toBeGreaterThan(50);
+});
+
+it('the mutex of a process is enough for one that sells alone', async () => {
+  expect(await rush([await open({ WORK_MS: 5 })], '/stock/local/reduce', 'alone', 150)).toEqual({ statuses: [200], sold: 50, left: 0 });
+});
+
+it('the stocktake of three instances runs once per tick, and goes on when two of them are killed', async () => {
+  const env = { STOCKTAKE_SECONDS: SECONDS, SHOP_NAMESPACE: 'stocktake:' };
+  const [last, ...others] = await Promise.all([open(env), open(env), open(env)]);
+  const ticks = async (count: number): Promise<void> => {
+    const look = () => last.get<Record<string, number>>('/stocktakes');
+    const before = Object.keys(await look()).length;
+    await eventually(async () => Object.keys(await look()).length >= before + count, { every: 50 });
+    const runs = await look();
+    expect(Object.keys(runs).filter((time) => Number(time) % SECONDS !== 0)).toEqual([]);
+    expect(new Set(Object.values(runs))).toEqual(new Set([1]));
+  };
+  await ticks(3);
+  for (const shop of others) shop.signal('SIGKILL');
+  await ticks(2);
+});

@@ -1,0 +1,272 @@
+import {
+  type ArgumentsHost,
+  type CallHandler,
+  type CanActivate,
+  Catch,
+  Controller,
+  type ExceptionFilter,
+  type ExecutionContext,
+  Get,
+  Inject,
+  Injectable,
+  type MiddlewareConsumer,
+  Module,
+  type ModuleMetadata,
+  type NestInterceptor,
+  type NestMiddleware,
+  Param,
+  type PipeTransform,
+  Scope,
+  UseFilters,
+  UseGuards,
+  UseInterceptors,
+  UsePipes,
+} from '@nestjs/common';
+import {
+  APP_FILTER,
+  APP_GUARD,
+  APP_INTERCEPTOR,
+  APP_PIPE,
+  type ContextId,
+  ContextIdFactory,
+  type ContextIdStrategy,
+  type HostComponentInfo,
+  REQUEST,
+} from '@nestjs/core';
+import { DistributedLock } from 'nestjs-distributed-lock';
+import { defer, lastValueFrom, Observable } from 'rxjs';
+import { count, Counter, expectOneAtATime, PATIENT } from './counter.js';
+import { serve } from './http-app.js';
+import { key, way } from './place.js';
+
+/** Each is locked itself, in the method that Nest calls or in one that this calls. */
+@Injectable()
+class CountingGuard extends Counter implements CanActivate {
+  async canActivate(_context: ExecutionContext) {
+    return (await this.count()) > 0;
+  }
+}
+@Injectable()
+class CountingPipe extends Counter implements PipeTransform {
+  async transform(value: unknown) {
+    await this.count();
+    return value;
+  }
+}
+@Injectable()
+class CountingInterceptor extends Counter implements NestInterceptor {
+  async intercept(_context: ExecutionContext, next: CallHandler) {
+    await this.count();
+    return next.handle();
+  }
+}
+@Catch()
+class CountingFilter extends Counter implements ExceptionFilter {
+  async catch(_error: unknown, host: ArgumentsHost) {
+    await this.count();
+    host.switchToHttp().getResponse<{ json(body: unknown): void }>().json({ id: 'caught' });
+  }
+}
+@Injectable()
+class CountingMiddleware extends Counter implements NestMiddleware {
+  async use(_request: unknown, _response: unknown, next: () => void) {
+    await this.count();
+    next();
+  }
+}
+@Module({})
+class WithMiddleware {
+  configure(consumer: MiddlewareConsumer) {
+    consumer.apply(CountingMiddleware).forRoutes(PlainController);
+  }
+}
+
+@Controller()
+class PlainController {
+  @Get(':id')
+  get(@Param('id') id: string) {
+    if (id === 'broken') throw new Error('broken');
+    return { id };
+  }
+}
+/** An app whose controller has this decorator. */
+function controllerWith(decorator: ClassDecorator): ModuleMetadata {
+  @decorator
+  class Decorated extends PlainController {}
+  return { controllers: [Controller()(Decorated) ?? Decorated] };
+}
+
+/** In each of these apps six requests at once are kept apart by the lock of the enhancer. */
+const locksRequests = (id: string, answer: string, ...rows: [how: string, metadata: ModuleMetadata][]) =>
+  it.each(rows)('locks %s', async (_how, metadata) => {
+    const served = await serve('express', { controllers: [PlainController], ...metadata });
+    await expectOneAtATime(served, { count: async () => expect((await served.ask(id)).body).toEqual({ id: answer }) });
+  });
+
+way('Enhancers', 'a guard', () => {
+  locksRequests(
+    'a',
+    'a',
+    ['APP_GUARD', { providers: [{ provide: APP_GUARD, useClass: CountingGuard }] }],
+    ['APP_GUARD from a factory', { providers: [{ provide: APP_GUARD, useFactory: () => new CountingGuard() }] }],
+    ['@UseGuards', controllerWith(UseGuards(CountingGuard))],
+  );
+
+  it('may be locked in canActivate itself', async () => {
+    const seen: unknown[] = [];
+    @Injectable()
+    class LockedGuard implements CanActivate {
+      @DistributedLock({ value: 'guard', ...PATIENT })
+      async canActivate(context: ExecutionContext) {
+        seen.push(key());
+        return context.switchToHttp().getRequest<{ url: string }>().url !== '/no';
+      }
+    }
+    const { ask, acquired } = await serve('express', controllerWith(UseGuards(LockedGuard)));
+    expect([(await ask('a')).status, (await ask('no')).status]).toEqual([200, 403]);
+    expect([seen, acquired]).toEqual([Array(2).fill('guard-locks'), Array(2).fill('guard-locks')]);
+  });
+
+  it('never runs unlocked where it is made with plain new', async () => {
+    const { ask, acquired } = await serve('express', controllerWith(UseGuards(new CountingGuard())));
+    expect((await ask('a')).status).toBe(500);
+    expect(acquired).toEqual([]);
+  });
+});
+
+way('Enhancers', 'a pipe', () => {
+  locksRequests(
+    'a',
+    'a',
+    ['APP_PIPE', { providers: [{ provide: APP_PIPE, useClass: CountingPipe }] }],
+    ['@UsePipes', controllerWith(UsePipes(CountingPipe))],
+  );
+});
+
+way('Enhancers', 'an interceptor', () => {
+  locksRequests(
+    'a',
+    'a',
+    ['APP_INTERCEPTOR', { providers: [{ provide: APP_INTERCEPTOR, useClass: CountingInterceptor }] }],
+    ['@UseInterceptors', controllerWith(UseInterceptors(CountingInterceptor))],
+  );
+
+  it('may hold the lock in intercept itself, for as long as the handler runs', async () => {
+    const seen: unknown[] = [];
+    @Injectable()
+    class LockedInterceptor implements NestInterceptor {
+      @DistributedLock({ value: 'around', ...PATIENT })
+      intercept(_context: ExecutionContext, next: CallHandler): Observable<unknown> {
+        return defer(async () => {
+          const result: unknown = await lastValueFrom(next.handle());
+          seen.push(key());
+          return result;
+        });
+      }
+    }
+    const { ask, acquired } = await serve('express', controllerWith(UseInterceptors(LockedInterceptor)));
+    expect((await ask('a')).body).toEqual({ id: 'a' });
+    expect([seen, acquired]).toEqual([['around-locks'], ['around-locks']]);
+  });
+});
+
+way('Enhancers', 'an exception filter', () => {
+  locksRequests(
+    'broken',
+    'caught',
+    ['APP_FILTER', { providers: [{ provide: APP_FILTER, useClass: CountingFilter }] }],
+    ['@UseFilters', controllerWith(UseFilters(CountingFilter))],
+  );
+});
+
+way('Enhancers', 'a middleware', () => {
+  locksRequests('a', 'a', ['it', { imports: [WithMiddleware] }]);
+});
+
+way('Providers', 'request scope', () => {
+  const seen: unknown[] = [];
+  beforeEach(() => seen.splice(0));
+
+  @Injectable({ scope: Scope.REQUEST })
+  class RequestCounter extends Counter {
+    constructor(@Inject(REQUEST) request: { url: string }) {
+      super();
+      seen.push(request.url);
+    }
+  }
+  @Controller()
+  class OwnerController {
+    constructor(@Inject(RequestCounter) private readonly counter: RequestCounter) {}
+    @Get(':id')
+    async count() {
+      return { count: await this.counter.count() };
+    }
+  }
+  @Controller({ scope: Scope.REQUEST })
+  class RequestController {
+    constructor(@Inject(REQUEST) request: { url: string }) {
+      seen.push(request.url);
+    }
+    @Get(':id')
+    @DistributedLock({ value: 'count', ...PATIENT })
+    async count() {
+      return { count: await count() };
+    }
+  }
+
+  it.each([
+    ['a provider that is injected into a controller', OwnerController],
+    ['a controller itself', RequestController],
+  ])('locks across the instances of several requests: %s', async (_what, controller) => {
+    const served = await serve('express', { controllers: [controller], providers: [RequestCounter] });
+    const ask = async (id: number) => expect((await served.ask(`${id}`)).status).toBe(200);
+    await expectOneAtATime(served, { count: () => ask(1) }, { count: () => ask(2) });
+    expect(seen.toSorted()).toEqual([...Array(3).fill('/1'), ...Array(3).fill('/2')]);
+  });
+});
+
+way('Providers', 'durable, one instance for each tenant', () => {
+  /** As in the documentation of Nest: what is made for a tenant is kept for its later requests. */
+  class ByTenant implements ContextIdStrategy<{ headers: Record<string, string> }> {
+    private readonly tenants = new Map<string, ContextId>();
+
+    attach(contextId: ContextId, { headers }: { headers: Record<string, string> }) {
+      const tenant = headers['x-tenant'] ?? '';
+      const known = this.tenants.get(tenant) ?? ContextIdFactory.create();
+      this.tenants.set(tenant, known);
+      return {
+        resolve: ({ isTreeDurable }: HostComponentInfo) => (isTreeDurable ? known : contextId),
+        payload: { tenant },
+      };
+    }
+  }
+  const made: string[] = [];
+
+  @Injectable({ scope: Scope.REQUEST, durable: true })
+  class TenantCounter extends Counter {
+    constructor(@Inject(REQUEST) readonly context: { tenant: string }) {
+      super();
+      made.push(context.tenant);
+    }
+  }
+  @Controller()
+  class TenantController {
+    constructor(@Inject(TenantCounter) private readonly counter: TenantCounter) {}
+    @Get()
+    async count() {
+      return { count: await this.counter.count() };
+    }
+  }
+  beforeEach(() => ContextIdFactory.apply(new ByTenant()));
+  afterEach(() => ContextIdFactory.apply(undefined as unknown as ContextIdStrategy));
+
+  it('locks across the tenants, which share a key, and each of which keeps its instance', async () => {
+    const served = await serve('express', { controllers: [TenantController], providers: [TenantCounter] });
+    const ask = async (tenant: string) => expect((await served.ask('', { headers: { 'x-tenant': tenant } })).status).toBe(200);
+    await expectOneAtATime(served, { count: () => ask('a') }, { count: () => ask('b') });
+    expect(new Set(made)).toEqual(new Set(['a', 'b']));
+    const ofFirstRequests = made.length;
+    await ask('a');
+    expect(made).toHaveLength(ofFirstRequests);
+  });
+});

@@ -1,0 +1,219 @@
+import { readFileSync, writeFileSync } from 'node:fs';
+import { Locks } from 'nestjs-distributed-lock/core';
+import { postgresStore } from 'nestjs-distributed-lock/postgres';
+import { forkChild } from '../../support/child.js';
+import { eventually } from '../../support/eventually.js';
+import { postgresUrl, type PostgresServer, startPostgres } from '../../support/postgres-server.js';
+import { startProxy, type TcpProxy } from '../../support/tcp-proxy.js';
+import { POSTGRES } from '../../support/tcp-proxy-framing.js';
+import { changeOf, exchange, hearing, newKey, refusalOf, usePostgres, wakes } from './setting.js';
+
+let server: PostgresServer;
+const setting = usePostgres(async () => (server = await startPostgres({ port: 'free' })));
+afterAll(() => server.stop());
+
+const listeners = () =>
+  setting.sql(`SELECT pid, state, query FROM pg_stat_activity WHERE query LIKE 'LISTEN%' AND pid <> pg_backend_pid()`);
+
+const listening = (options?: Parameters<typeof hearing>[1]) => hearing(setting, options);
+
+describe('a connection', () => {
+  let proxy: TcpProxy;
+  let url: string;
+  beforeAll(async () => {
+    proxy = await startProxy({ port: server.port! }, undefined, POSTGRES);
+    url = postgresUrl({ ...server.connection, port: proxy.port });
+  });
+  afterEach(() => proxy.heal());
+  afterAll(() => proxy.close());
+
+  it.each(['reset', 'silence'] as const)('that loses a reply (%s) leaves the outcome open, and is replaced', async (then) => {
+    const table = setting.open({ url, requestTimeout: 2_000 });
+    const key = newKey();
+    const { version } = await exchange(table, { key, record: 'one' });
+    for (const [change, record] of [
+      [{ key, expected: version, record: 'two' }, 'two'],
+      [{ key: `${key}:new`, record: 'new' }, 'new'],
+    ] as const) {
+      const loss = proxy.dropReplyTo(change.key, { then });
+      const error = await refusalOf(exchange(table, change));
+      expect(error).toMatchObject({ name: 'StoreError', transient: true, isUnsent: false });
+      expect(loss.lost).toBe(1);
+      expect(await exchange(table, { key: change.key, expected: undefined })).toMatchObject({ record });
+    }
+    // The one that is silent is closed.
+    await eventually(() => expect(proxy.connections).toBe(1));
+  });
+
+  it('that is refused is not sent to, and is made within a second of the return', async () => {
+    const table = setting.open({ url });
+    proxy.refuse();
+    proxy.cut();
+    expect(await refusalOf(exchange(table, {}))).toMatchObject({
+      transient: true,
+      isUnsent: true,
+      message: expect.stringMatching(/ECONNREFUSED/),
+    });
+    await proxy.heal();
+    expect(await exchange(table, {})).toMatchObject({ written: true });
+  });
+});
+
+it('a server that restarts is used again, and the outage is told', async () => {
+  const table = setting.open();
+  const told: string[] = [];
+  const stop = table.watchState((reason) => told.push(reason === undefined ? 'back' : 'away'));
+  const key = newKey();
+  const { version } = await exchange(table, { key, record: 'one' });
+  await server.kill();
+  expect((await refusalOf(exchange(table, { key, expected: version }))).transient).toBe(true);
+  await eventually(() => expect(told).toEqual(['away']));
+  await server.restart();
+  await eventually(() => expect(told).toEqual(['away', 'back']));
+  stop();
+  expect(await exchange(table, { key, expected: version, record: 'two' })).toMatchObject({ written: true });
+});
+
+describe('is refused for good', () => {
+  it.each([
+    ['a user that there is not', { user: 'nobody' }, /role "nobody" does not exist/],
+    ['a database that there is not', { database: 'nothing' }, /database "nothing" does not exist/],
+  ])('%s', async (_name, part, message) => {
+    const table = setting.open({ url: postgresUrl({ ...server.connection, ...part }) });
+    expect(await refusalOf(exchange(table, {}))).toMatchObject({ transient: false, message: expect.stringMatching(message) });
+  });
+
+  it('a wrong password', async () => {
+    await setting.sql(`CREATE ROLE locker LOGIN PASSWORD 'right'`);
+    await setting.sql(`GRANT SELECT, INSERT, UPDATE, DELETE ON distributed_lock TO locker`);
+    const file = `${server.data}/pg_hba.conf`;
+    writeFileSync(file, `host all locker all scram-sha-256\n${readFileSync(file, 'utf8')}`);
+    await setting.sql('SELECT pg_reload_conf()');
+    const url = (password: string) => server.url.replace('postgres@', `locker${password}@`);
+    await eventually(async () => {
+      for (const password of [':wrong', '']) {
+        expect(await refusalOf(exchange(setting.open({ url: url(password) }), {}))).toMatchObject({ transient: false });
+      }
+    });
+    const table = setting.open({ url: url(':right') });
+    expect(await exchange(table, {})).toMatchObject({ written: true });
+    await table.wakeUps!.open(() => undefined);
+    expect(table.wakeUps!.isOpen).toBe(true);
+    const pool = setting.pool({ user: 'locker', password: 'right' });
+    const other = setting.open({ pool });
+    await other.wakeUps!.open(() => undefined);
+    expect(other.wakeUps!.isOpen).toBe(true);
+    await setting.sql('REVOKE ALL ON distributed_lock FROM locker');
+    expect(await refusalOf(exchange(table, {}))).toMatchObject({ transient: false, message: expect.stringMatching(/permission denied/) });
+  });
+
+  it('a table that there is not: the error says what to run', async () => {
+    const table = setting.open({ table: 'missing.locks' });
+    const error = await refusalOf(exchange(table, {}));
+    expect(error).toMatchObject({ name: 'StoreError', transient: false });
+    const sql = /CREATE TABLE[^;]*;/.exec(error.message)![0];
+    await setting.sql('CREATE SCHEMA missing');
+    await setting.sql(sql);
+    expect(await exchange(table, {})).toMatchObject({ written: true });
+  });
+});
+
+it('creates the table where that is wanted, by several at once', async () => {
+  const tables = Array.from({ length: 6 }, () => setting.open({ table: 'created', schema: 'create' }));
+  const key = newKey();
+  const found = await Promise.all(tables.map((table) => exchange(table, { key })));
+  expect(found.filter(({ written }) => written)).toHaveLength(1);
+});
+
+it('an inbox is a connection that is idle, on which messages arrive', async () => {
+  const one = await listening();
+  expect(one.wakeUps.isOpen).toBe(true);
+  await wakes(setting.open(), one);
+  expect(await listeners()).toEqual([{ pid: expect.any(Number), state: 'idle', query: `LISTEN ${one.inbox}` }]);
+  await one.table.close();
+  await eventually(async () => (await listeners()).length === 0);
+});
+
+it('an inbox whose connection was ended is opened again, and all who wait ask', async () => {
+  const one = await listening();
+  const before = one.heard.length;
+  const [{ pid }] = (await listeners()) as [{ pid: number }];
+  await setting.sql('SELECT pg_terminate_backend($1)', [pid]);
+  await eventually(() => one.heard.length > before && one.wakeUps.isOpen);
+  await wakes(setting.open(), one);
+  expect(one.warnings).toEqual([]);
+});
+
+it('a check of an inbox that is in order leaves it open', async () => {
+  const one = await listening();
+  const [before] = await listeners();
+  one.wakeUps.check();
+  await wakes(setting.open(), one);
+  expect((await listeners())[0]).toEqual(before);
+  expect(one.wakeUps.isOpen).toBe(true);
+});
+
+it('a pool, and its password, are used to listen', async () => {
+  const one = await listening({ pool: setting.pool({ max: 1 }) });
+  await wakes(setting.open(), one);
+});
+
+it('the query of an ORM cannot listen, but with a connection string', async () => {
+  const pool = setting.pool();
+  const query = (text: string, values: unknown[]) => pool.query(text, values);
+  expect(setting.open({ query }).wakeUps).toBeUndefined();
+  await wakes(setting.open(), await listening({ query, listen: { connectionString: setting.url } }));
+});
+
+describe('the bus', () => {
+  it('carries texts of any length to all who listen, whoever is connected again', async () => {
+    const [one, other] = [await listening(), await listening()];
+    const [heard, alsoHeard]: [string[], string[]] = [[], []];
+    const stop = await one.table.bus!.listen('ops', (text) => heard.push(text));
+    await other.table.bus!.listen('ops', (text) => alsoHeard.push(text));
+    expect(await one.table.bus!.open(() => undefined)).toBe(true);
+    const texts = ['short', JSON.stringify({ id: 'x'.repeat(7_870) }), '🔒ü'.repeat(20_000), ''];
+    for (const text of texts) await one.table.bus!.publish('ops', text);
+    const lengths = (all: string[]) => all.map(({ length }) => length);
+    await eventually(() => expect([heard, alsoHeard].map(lengths)).toEqual([texts, texts].map(lengths)));
+    expect([heard, alsoHeard].every((all) => all.every((text, i) => text === texts[i]))).toBe(true);
+    await setting.sql(`SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE query LIKE 'LISTEN%' AND pid <> pg_backend_pid()`);
+    await eventually(async () => (await listeners()).length === 2 && one.wakeUps.isOpen && other.wakeUps.isOpen);
+    stop();
+    await one.table.bus!.publish('ops', 'last');
+    await eventually(() => expect(alsoHeard.at(-1)).toBe('last'));
+    expect(heard).not.toContain('last');
+  });
+
+  it('lets an operator of another process see who holds and waits', async () => {
+    const [holds, asks] = [1, 2].map(
+      () => new Locks(postgresStore({ url: setting.url }), { app: 'shop', visible: true, logger: false }),
+    ) as [Locks, Locks];
+    const lease = await holds.acquire('seen', { label: 'Shop.pay' });
+    await eventually(async () => {
+      const report = await asks.inspect('seen');
+      expect(report.holders).toMatchObject([{ owner: lease.owner, told: { label: 'Shop.pay' } }]);
+    });
+    await Promise.all([holds.close(), asks.close()]);
+  });
+});
+
+it('a process that has waited ends by itself, though it closes nothing', async () => {
+  const child = await forkChild('test/stores/postgres/ends.child.ts', { args: [setting.url] });
+  expect(await child.exit).toEqual({ code: 0, signal: null });
+});
+
+it('a message leaves only when its change can be seen by others', async () => {
+  const one = await listening();
+  const seen: Promise<string | null>[] = [];
+  const key = newKey();
+  const by = setting.open();
+  let { version } = await exchange(by, { key, record: '0' });
+  one.wakeUps.listen('reader', () => seen.push(exchange(one.table, { key, expected: undefined }).then(({ record }) => record)));
+  for (let i = 1; i <= 20; i++) {
+    const change = changeOf({ key, expected: version, record: String(i), messages: [{ inbox: one.inbox, text: 'reader' }], isLazy: true });
+    ({ version } = await by.exchange([change])[0]!);
+    await eventually(() => seen.length >= i, { every: 1 });
+    expect(Number(await seen[i - 1])).toBeGreaterThanOrEqual(i);
+  }
+});

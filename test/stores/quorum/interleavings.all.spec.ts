@@ -1,0 +1,14 @@
+// The larger scenarios of interleavings.spec.ts.
+import { promisesHold, SHORT, WRONG } from './interleavings.play.js';
+import { TTL } from './interleavings.server.js';
+
+describe('whatever the order, a quorum of three keeps its promises', () => {
+  promisesHold([
+    ['A A', { passes: [TTL] }, 2_000],
+    ['AR A', { failures: 1 }, 1_000],
+    ['AR AR', {}, 2_000],
+    ['AR A', { clocks: WRONG }, 3_000],
+    ['ANR', { restarts: 1, passes: [SHORT] }, 5_000],
+    ['ANR', { restarts: 1, passes: [TTL] }, 5_000],
+  ]);
+});

@@ -1,0 +1,143 @@
+import { LockTimeoutError, Locks, QuorumError, StoreError, type LockStore } from 'nestjs-distributed-lock/core';
+import { memoryStore } from 'nestjs-distributed-lock/memory';
+import { quorumStore } from 'nestjs-distributed-lock/quorum';
+import { redisStore } from 'nestjs-distributed-lock/redis';
+import { rejection } from '../../contract/rejection.js';
+import { eventually } from '../../support/eventually.js';
+import { startClusterNode } from '../../support/redis-cluster.js';
+import { minoritiesMayFail } from './faults.js';
+import { long, patient, useQuorum } from './setting.js';
+
+const setting = useQuorum(5);
+
+describe('a minority of the servers', () => {
+  minoritiesMayFail(setting, [[0, 3]]);
+
+  it('whose replies are lost stops no lock', async () => {
+    const proxies = await setting.proxies();
+    const [one, other] = [0, 1].map(() => setting.open(patient, proxies.map(setting.store))) as [Locks, Locks];
+    await setting.expectLocksWork(one, other);
+    for (const proxy of proxies.slice(0, 2)) proxy.dropReplies();
+    await setting.expectLocksWork(one, other);
+    await Promise.all(proxies.map((proxy) => proxy.heal()));
+    await setting.expectLocksWork(one, other);
+  });
+});
+
+describe('a majority of the servers', () => {
+  it('that is away is a QuorumError, which says of each server why, and passes', async () => {
+    const locks = setting.open();
+    const key = setting.newKey();
+    const away = setting.servers.slice(0, 3);
+    await locks.using(setting.newKey(), () => undefined);
+    await Promise.all(away.map((server) => server.kill()));
+    const error = await rejection(locks.acquire(key, { ...long, waitTimeout: 0 }));
+    expect(error).toBeInstanceOf(QuorumError);
+    expect(error).toMatchObject({ transient: true, key });
+    const { votes } = error as QuorumError;
+    expect(votes).toHaveLength(5);
+    expect(votes.slice(3)).toEqual(['granted', 'granted']);
+    for (const vote of votes.slice(0, 3)) expect(vote).toBeInstanceOf(StoreError);
+    // The votes of the others were given back.
+    const waiting = locks.acquire(key, { ...long, retryInterval: 100 });
+    await Promise.all(away.map((server) => server.restart()));
+    await (await waiting).release();
+  });
+
+  it('that holds the key is contention, also while the others are away', async () => {
+    const key = setting.newKey();
+    const lease = await setting.open().acquire(key, long);
+    const away = setting.servers.slice(3);
+    setting.finally(() => Promise.all(away.map((server) => server.restart())));
+    await Promise.all(away.map((server) => server.kill()));
+    const error = await rejection(setting.open().acquire(key, { ...long, waitTimeout: 50 }));
+    expect(error).toBeInstanceOf(LockTimeoutError);
+    expect((error as LockTimeoutError).holder).toBe(lease.owner);
+  });
+
+  it('that remembers nothing of a lease grants it twice without a quarantine, as the documents say', async () => {
+    const key = setting.newKey();
+    const lease = await setting.open().acquire(key, long);
+    await eventually(async () => expect(await setting.values(key)).toEqual(Array(5).fill(lease.owner)));
+    await Promise.all(setting.servers.slice(0, 3).map((server) => server.client().flushall()));
+    const second = await setting.open().acquire(key, long);
+    lease.assertHeld();
+    second.assertHeld();
+  });
+});
+
+describe('a member remembers', () => {
+  const KEY = 'nestjs-distributed-lock:since';
+  const open = (options: object = setting.servers[0]!.connection): LockStore => {
+    const store = redisStore({ options: { disconnectTimeout: 100, ...options } });
+    setting.finally(() => store.close());
+    return store;
+  };
+  /** Since when, on our clock; too late by what the answer needs. */
+  const bornAt = async (store: LockStore) => {
+    const age = await store.remembers!();
+    return performance.now() - age;
+  };
+  /** Clocks of two processes go on alike, but not quite. */
+  const since = () => performance.now() - 50;
+  beforeEach(() => setting.servers[0]!.client().flushall());
+
+  it('since it was asked first, whoever asks, and is asked once for each connection', async () => {
+    const start = since();
+    const store = open();
+    expect(await bornAt(store)).toBeGreaterThanOrEqual(start);
+    await eventually(async () => (await open().remembers!()) >= 300);
+    await setting.servers[0]!.client().del(KEY);
+    expect(await store.remembers!()).toBeGreaterThanOrEqual(300);
+  });
+
+  it('nothing from before its start: a store does not go by what it was told before', async () => {
+    const store = open();
+    await eventually(async () => (await store.remembers!()) >= 1_000);
+    const start = since();
+    await setting.servers[0]!.restart();
+    expect(await eventually(() => bornAt(store))).toBeGreaterThanOrEqual(start);
+  });
+
+  it('nothing by an old snapshot, or as a replica that was promoted: the key is there, and of another process', async () => {
+    const store = open();
+    await eventually(async () => (await store.remembers!()) >= 500);
+    const [master, replica] = setting.servers.map((server) => server.client());
+    const value = await master!.get(KEY);
+    await replica!.set(KEY, value!);
+    const start = since();
+    expect(await bornAt(open(setting.servers[1]!.connection))).toBeGreaterThanOrEqual(start);
+    expect(await replica!.get(KEY)).not.toBe(value);
+  });
+
+  it('nothing that its user may not ask for: who may not ask INFO gets a final error that says what is missing', async () => {
+    const admin = setting.servers[0]!.client();
+    await admin.acl('SETUSER', 'blind', 'on', '>pass', '~*', '+@all', '-info');
+    const error = await rejection(open({ ...setting.servers[0]!.connection, username: 'blind', password: 'pass' }).remembers!());
+    expect(error).toBeInstanceOf(StoreError);
+    expect(error).toMatchObject({ transient: false, message: expect.stringContaining('INFO') });
+  });
+
+  it('since it was made, in memory', async () => {
+    const start = performance.now();
+    const store = memoryStore();
+    expect(await bornAt(store)).toBeGreaterThanOrEqual(start);
+    await eventually(async () => (await store.remembers!()) >= 50);
+  });
+});
+
+it('a Cluster is no member of a quorum: it does not vote, and a warning says so', async () => {
+  const node = await startClusterNode();
+  setting.finally(() => node.stop());
+  const openCluster = (): LockStore => redisStore({ cluster: [{ host: '127.0.0.1', port: node.port! }] });
+  const warn = jest.spyOn(process, 'emitWarning').mockImplementation(() => undefined);
+  setting.finally(() => warn.mockRestore());
+  const locks = new Locks(quorumStore([openCluster(), openCluster(), openCluster()]), { logger: false, shutdownTimeout: 0 });
+  setting.finally(() => locks.close());
+  const error = await rejection(locks.acquire(setting.newKey(), { waitTimeout: 60_000 }));
+  expect(error).toBeInstanceOf(StoreError);
+  expect(error).toMatchObject({ transient: false, message: expect.stringContaining('cannot be a member of a quorum') as string });
+  expect(warn.mock.calls.map(([warning]) => warning)).toContainEqual(
+    expect.stringMatching(/member \d \(redis\): A Redis Cluster cannot be a member of a quorum/),
+  );
+});

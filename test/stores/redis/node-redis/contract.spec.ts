@@ -1,2 +1,0 @@
-import './over.js';
-import '../../redis.contract.spec.js';

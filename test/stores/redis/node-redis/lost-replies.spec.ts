@@ -1,2 +1,0 @@
-import './over.js';
-import '../lost-replies.spec.js';

@@ -1,0 +1,173 @@
+// What the tests stand on: processes of their own, which leave nothing behind.
+import { execFileSync, spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { existsSync } from 'node:fs';
+import type { Redis } from 'ioredis';
+import mysql from 'mysql2/promise';
+import pg from 'pg';
+import { forkChild } from './child.js';
+import { eventually, staysTrue } from './eventually.js';
+import { isAlive } from './is-alive.js';
+import { startMariadb, type MariadbServer } from './mariadb-server.js';
+import { startPostgres, type PostgresServer } from './postgres-server.js';
+import { startRedis, type RedisServer } from './redis-server.js';
+import type { Started } from './server.child.js';
+import { startProxy, type TcpProxy } from './tcp-proxy.js';
+
+it('a zombie is not alive', async () => {
+  // The shell becomes a program that asks for no child.
+  const parent = spawn('sh', ['-c', 'true & echo $!; exec cat'], { stdio: ['pipe', 'pipe', 'ignore'] });
+  const [line] = (await once(parent.stdout.setEncoding('utf8'), 'data')) as [string];
+  const pid = Number(line);
+  await eventually(() => !isAlive(pid));
+  expect(process.kill(pid, 0)).toBe(true);
+  expect(isAlive(parent.pid!)).toBe(true);
+  parent.stdin.end();
+  await once(parent, 'close');
+  expect(isAlive(parent.pid!)).toBe(false);
+});
+
+it('a child process talks, does nothing while it is paused, and says how it ended', async () => {
+  type Message = { type: 'ready'; args: string[]; colour: string } | { type: 'echo'; text: string };
+  const child = await forkChild<Message>('test/support/child.child.ts', { args: ['one', 'two'], env: { COLOUR: 'red' } });
+  expect(await child.waitFor('ready')).toEqual({ type: 'ready', args: ['one', 'two'], colour: 'red' });
+  child.pause();
+  child.send({ type: 'hello', text: 'world' });
+  let isHeard = false;
+  const echo = child.waitFor('echo').finally(() => (isHeard = true));
+  await staysTrue(() => !isHeard);
+  child.resume();
+  expect(await echo).toEqual({ type: 'echo', text: 'world' });
+  child.send({ type: 'exit', code: 3 });
+  await expect(child.waitFor('echo')).rejects.toThrow(/ended.*"code":3.*leaving/s);
+  expect(await child.exit).toEqual({ code: 3, signal: null });
+});
+
+it.each(['redis', 'postgres', 'mariadb'])('a %s ends with the process that started it, also when it is paused', async (which) => {
+  const owner = await forkChild<Started>('test/support/server.child.ts', { args: [which] });
+  const { pid, folder } = await owner.waitFor('started');
+  expect(isAlive(pid)).toBe(true);
+  const processes = processesOf(pid);
+  await owner.kill('SIGKILL');
+  await eventually(() => !processes.some(isAlive) && !existsSync(folder));
+});
+
+it('a redis-server has a unix socket of its own or a port that nobody else has, and leaves nothing when it is stopped', async () => {
+  const [server, other, onPort] = await Promise.all([startRedis(), startRedis(), startRedis({ port: 'free' })]);
+  await expect(startRedis({ port: onPort.port })).rejects.toThrow('Address already in use');
+  const client = server.client();
+  await client.set('key', 'of one');
+  expect(await other.client().get('key')).toBeNull();
+  await server.pause();
+  await Promise.all([server, other, onPort].map((each) => each.stop()));
+  expect([isAlive(server.pid), existsSync(server.folder)]).toEqual([false, false]);
+  await eventually(() => client.status === 'end');
+});
+
+const databases: [string, (options?: { port?: number | 'free' }) => Promise<MariadbServer | PostgresServer>][] = [
+  ['postgres', startPostgres],
+  ['mariadb', startMariadb],
+];
+
+it.each(databases)('a %s keeps what was committed when it is killed, and answers nothing while it is paused', async (_, start) => {
+  const server = await start({ port: 'free' });
+  await expect(start({ port: server.port })).rejects.toThrow(/Address already in use/i);
+  await ask(server.url, 'CREATE SCHEMA mine');
+  await server.kill();
+  await expect(ask(server.url, 'SELECT 1')).rejects.toThrow();
+  await server.restart();
+  await expect(ask(server.url, 'CREATE SCHEMA mine')).rejects.toThrow(/exists/);
+  server.pause();
+  let isAnswered = false;
+  const answer = ask(server.url, 'SELECT 1').finally(() => (isAnswered = true));
+  await staysTrue(() => !isAnswered);
+  server.resume();
+  await answer;
+  await server.stop();
+});
+
+describe('the proxy before a redis-server', () => {
+  let server: RedisServer;
+  let direct: Redis;
+  let proxy: TcpProxy;
+  let client: Redis;
+
+  beforeEach(async () => {
+    server = await startRedis();
+    direct = server.client();
+    proxy = await startProxy(server.connection);
+    // A command that fails is not sent again, so that each one shows what became of it.
+    const once = { autoResendUnfulfilledCommands: false, maxRetriesPerRequest: 0, retryStrategy: () => 10, path: undefined };
+    client = server.client({ ...proxy.connection, ...once });
+    await client.ping();
+  });
+  afterEach(async () => {
+    await server.stop();
+    await proxy.close();
+    await eventually(() => proxy.connections === 0);
+  });
+
+  const outcome = (call: Promise<unknown>) => call.catch((error: Error) => error);
+  const isSet = (key: string) => eventually(async () => (await direct.exists(key)) === 1);
+  const recovers = () => eventually(async () => (await client.ping()) === 'PONG');
+
+  it('loses the one reply that is asked for, and resets the connection', async () => {
+    const loss = proxy.dropReplyTo('of-interest');
+    const calls = ['before', 'of-interest', 'after'].map((key) => outcome(client.set(key, 'value')));
+    expect(await Promise.all(calls)).toEqual(['OK', expect.any(Error), expect.any(Error)]);
+    expect([loss.lost, await direct.exists('before', 'of-interest')]).toEqual([1, 2]);
+    await recovers();
+    expect(await client.set('of-interest', 'again')).toBe('OK');
+  });
+
+  it('loses a reply, and leaves the connection open and silent until it heals', async () => {
+    const loss = proxy.dropReplyTo((request) => request.includes('eval'), { then: 'silence' });
+    const calls = [outcome(client.eval('return redis.call("set", KEYS[1], 1)', 1, 'key')), outcome(client.set('later', 'value'))];
+    await isSet('later');
+    await eventually(() => loss.lost === 1);
+    expect(client.status).toBe('ready');
+    await proxy.heal();
+    expect(await Promise.all(calls)).toEqual([expect.any(Error), expect.any(Error)]);
+    await recovers();
+  });
+
+  it('is a black hole: connections stay open, and neither side hears of the end of the other', async () => {
+    const id = `id=${String(await client.client('ID'))} `;
+    proxy.blackhole();
+    const call = outcome(client.set('key', 'value'));
+    await eventually(() => proxy.lost.requests === 1);
+    expect(client.status).toBe('ready');
+    client.disconnect();
+    expect(await call).toBeInstanceOf(Error);
+    await staysTrue(async () => String(await direct.client('LIST')).includes(id));
+    await proxy.heal();
+    await eventually(async () => !String(await direct.client('LIST')).includes(id));
+  });
+
+  it('resets a client, and gives the server later what it had sent', async () => {
+    const call = outcome(client.set('late', '1'));
+    await proxy.cutLate({ hold: 50, late: 300 });
+    expect(await call).toBeInstanceOf(Error);
+    await recovers();
+    await isSet('late');
+  });
+});
+
+/** One query over a connection of its own. */
+async function ask(url: string, text: string): Promise<void> {
+  if (url.startsWith('mysql')) {
+    const client = await mysql.createConnection({ uri: url, connectTimeout: 120_000 });
+    await client.query(text).finally(() => client.end());
+  } else {
+    const client = new pg.Client(url);
+    await client.connect();
+    await client.query(text).finally(() => client.end());
+  }
+}
+
+/** The process and its children. */
+function processesOf(pid: number): number[] {
+  const lines = execFileSync('ps', ['-A', '-o', 'pid=', '-o', 'ppid='], { encoding: 'utf8' }).trim().split('\n');
+  const pairs = lines.map((line) => line.trim().split(/\s+/).map(Number));
+  return pairs.filter((pair) => pair.includes(pid)).map(([own]) => own!);
+}
