@@ -67,7 +67,7 @@ export class RedisScript {
     try {
       keys = this.keysOf(key, this.connection.keyPrefix);
     } catch (error) {
-      return Promise.reject(error as LockConfigError);
+      return Promise.reject(error);
     }
     const group = this.groupOf(key);
     let request = group === undefined ? this.requests.at(-1) : this.byGroup.get(group);

@@ -1,22 +1,21 @@
-import { inspect } from 'node:util';
 // eslint-disable-next-line @typescript-eslint/ban-ts-comment -- it must also hold where there is no error
 /** @ts-ignore -- without ioredis its options have no type */
 import type { ClusterNode, ClusterOptions, RedisOptions } from 'ioredis';
 import { now } from '../../core/util/clock.js';
 import { LockConfigError } from '../../core/model/errors.js';
-import { defined, unknownOption } from '../../core/model/check-options.js';
 import { supportedBy, type LockStore } from '../../core/store/lock-store.js';
 import { RedisPipelines } from './redis.pipelines.js';
 import { RedisCountDownLatchDriver } from './count-down-latch.driver.js';
 import { ioredis } from './ioredis.cjs';
 import { RedisMutexDriver } from './mutex.driver.js';
-import { problemOf, redisClientOf } from './node-redis/node-redis.client.js';
+import { redisClientOf } from './node-redis/node-redis.client.js';
 import type { NodeRedisClient } from './node-redis/node-redis.types.js';
 import { RedisDoctor } from './doctor/redis.doctor.js';
 import { RedisInspector } from './redis.inspector.js';
 import type { RedisClient } from './redis.client.js';
 import { RedisConnection } from './redis.connection.js';
 import { RedisMemory } from './redis.memory.js';
+import { checkStoreOptions } from './redis.options.js';
 import { reportOf } from './redis.report.js';
 import { RedisState } from './redis.state.js';
 import { RedisWakeUps } from './redis.wakeups.js';
@@ -67,25 +66,7 @@ export type RedisStoreOptions = RedisConnectionOptions & {
   replicaAcks?: number;
 };
 
-const SOURCES = ['url', 'client', 'options', 'cluster', 'sentinels'] as const;
-const NAMES: readonly string[] = [...SOURCES, 'name', 'clusterOptions', 'requestTimeout', 'fenceTimeout', 'replicaAcks'];
-/** Options of ioredis, which people write beside ours. */
-const OF_CLIENT = [
-  'host',
-  'port',
-  'path',
-  'db',
-  'username',
-  'password',
-  'tls',
-  'family',
-  'keyPrefix',
-  'lazyConnect',
-  'maxRetriesPerRequest',
-];
 const HOUR = 3_600_000;
-/** Node and ioredis fire a longer timer at once. */
-const LONGEST = 2 ** 31 - 1;
 const LONGEST_RECONNECT_DELAY = 500;
 /** Milliseconds until a Cluster client asks again, where the node that should have the key does not serve it. */
 const REDIRECTION_DELAY = 100;
@@ -204,55 +185,4 @@ function onceDemoted(): (error: Error) => boolean {
     toldAt = now();
     return true;
   };
-}
-
-/** Returns what is given: an option that is `undefined` is not. */
-function checkStoreOptions(given: RedisStoreOptions): RedisStoreOptions {
-  const fail = (problem: string): never => {
-    throw new LockConfigError(`redisStore: ${problem}.`);
-  };
-  if (typeof given === 'string') fail('the options must be an object: redisStore({ url })');
-  if (typeof given !== 'object' || given === null) fail('the options must be an object');
-  if ('evalsha' in given || 'evalSha' in given) fail('a client is passed as redisStore({ client })');
-  const options = defined(given);
-  for (const name of Object.keys(options)) {
-    if (OF_CLIENT.includes(name)) fail(`"${name}" is an option of ioredis: write redisStore({ options: { ${name} } })`);
-    if (!NAMES.includes(name)) throw unknownOption(name, 'redisStore', NAMES);
-  }
-  const sources = SOURCES.filter((name) => name in options && !(name === 'options' && 'sentinels' in options));
-  if (sources.length !== 1) fail(`give exactly one of ${SOURCES.join(', ')}, not ${sources.join(' and ') || 'none'}`);
-  const problem = 'client' in options ? problemOf(options.client) : undefined;
-  if (problem !== undefined) fail(problem);
-  if ('url' in options && (typeof options.url !== 'string' || options.url.trim() === '')) {
-    fail(`"url" must be a URL such as redis://localhost:6379, not ${inspect(options.url)}`);
-  }
-  if ('url' in options) checkUrl(options.url, fail);
-  if ('cluster' in options && !isFilled(options.cluster)) fail('"cluster" must list at least one node');
-  if ('sentinels' in options && !isFilled(options.sentinels)) fail('"sentinels" must list at least one sentinel');
-  if ('sentinels' in options && typeof options.name !== 'string') fail('"name" must name the master that the sentinels watch');
-  for (const [name, least] of [
-    ['requestTimeout', 1],
-    ['fenceTimeout', 1],
-    ['replicaAcks', 0],
-  ] as const) {
-    const value = options[name];
-    if (value !== undefined && !(Number.isSafeInteger(value) && value >= least && value <= LONGEST)) {
-      fail(`"${name}" must be a whole number from ${least} to ${LONGEST}, not ${inspect(value)}`);
-    }
-  }
-  return options;
-}
-
-/** ioredis would take the scheme of another server for a host, and text for a database for none. @param fail throws. */
-function checkUrl(url: string, fail: (problem: string) => never): void {
-  const [, scheme] = /^([a-z][a-z\d+.-]*):\/\//i.exec(url) ?? [];
-  if (scheme === undefined) return; // a path, or a host
-  if (!/^rediss?$/i.test(scheme)) fail(`"url" must begin with redis:// or rediss://, not ${scheme}://`);
-  if (!URL.canParse(url)) fail('"url" is none that can be read');
-  const { pathname } = new URL(url);
-  if (!/^(\/\d*)?$/.test(pathname)) fail(`"url" names the database ${inspect(pathname.slice(1))}: it must be a number`);
-}
-
-function isFilled(list: unknown): boolean {
-  return Array.isArray(list) && list.length > 0;
 }

@@ -158,8 +158,9 @@ class Subscriber implements InboxConnection {
     this.listening = this.subscribe();
   }
 
+  /** ioredis would begin a timer for a connection that is over already, which keeps the process alive. */
   close(): void {
-    this.client.disconnect();
+    if (this.client.status !== 'end') this.client.disconnect();
   }
 
   private async subscribe(): Promise<void> {
