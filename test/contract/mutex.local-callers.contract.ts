@@ -2,7 +2,7 @@ import { passTime } from '../support/virtual-time.js';
 import { type AcquireRequest, type Lease, LockAbortedError, type Locks } from 'nestjs-distributed-lock/core';
 import { eventually } from '../support/eventually.js';
 import { gate } from './gate.js';
-import { changing, deaf, failing, held, oneByOne, outage, refusal } from './misbehaviour.js';
+import { changing, deaf, held, oneByOne, outage, refusal } from './misbehaviour.js';
 import { rejection, timed } from './rejection.js';
 import { patient, type Setting } from './setting.js';
 
@@ -198,7 +198,10 @@ export function localCallersContract({ open, newKey, isFree }: Setting): void {
     });
 
     it('all get it when the outage ends in time, one after the other', async () => {
-      const shaky = open({ requestTimeout: 200, misbehaving: failing('acquire', 10) });
+      const end = performance.now() + 300;
+      const noAnswer = () => passTime(200).then(() => Promise.reject(outage()));
+      const misbehaving = changing('acquire', (send) => (performance.now() < end ? noAnswer() : send()));
+      const shaky = open({ requestTimeout: 200, misbehaving });
       let inside = 0;
       let most = 0;
       const body = async () => {

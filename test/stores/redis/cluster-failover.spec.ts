@@ -85,8 +85,11 @@ describe('waiters on a Cluster, whose node of the inbox is a replica', () => {
     const holder = await mine.acquire(KEY, woken);
     const next = others.acquire(KEY, { ...woken, retryInterval: 1_000 });
     await queued(setting, KEY, 1);
-    const nodes = await on.listeners();
-    expect(nodes).toHaveLength(2);
+    const nodes = await eventually(async () => {
+      const all = await on.listeners();
+      expect(all).toHaveLength(2);
+      return all;
+    });
     // All that replicas would do is to take over, which nobody asks them to.
     expect(on.cluster.masters).not.toEqual(expect.arrayContaining(nodes));
     await Promise.all([...nodes.map((node) => node.kill()), holder.release()]);

@@ -166,7 +166,7 @@ describe.each([
     await source.flushall();
     const written = watchWritesTo(from);
     setting.finally(written.stop);
-    await source.call('CLIENT', 'PAUSE', 8_000, 'WRITE');
+    await source.call('CLIENT', 'PAUSE', 4_500, 'WRITE');
     const moving = [`{${tag}}alone`, `{${tag}}with another`];
     const acquire = (key: string) => locks.acquire(key, { ...patient, retryInterval: 100 });
     const leases = [acquire(moving[0]!)];
