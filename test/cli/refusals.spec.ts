@@ -76,7 +76,7 @@ describe('3: the store', () => {
     writeFileSync(join(folder, 'package.json'), '{"type":"module"}');
     const file = join(folder, 'esm/cli/main.js');
     for (const [scheme, name] of Object.entries({ redis: 'ioredis', postgres: 'pg', mysql: 'mysql2' })) {
-      refused(await cli.ndl(['ls', '--url', `${scheme}://:geheim@127.0.0.1:1/x`], { file }), 3, new RegExp(`npm install ${name}`));
+      refused(await cli.ndl(['ls', '--url', `${scheme}://:geheim@127.0.0.1:1/1`], { file }), 3, new RegExp(`npm install ${name}`));
     }
   });
 

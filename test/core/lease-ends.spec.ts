@@ -184,3 +184,26 @@ it('close() names bare leases that nobody released, once, and no running body', 
     'Closed while leases were held that nobody had released: "a", "b". Use `await using`, or release() in a finally.',
   ]);
 });
+
+it('a method that goes on after its maxHold tells of no lag', async () => {
+  const { locks, warnings, lags } = open();
+  const work = locks.using('key', () => passTime(5_000), { keyTimeout: 1_000, maxHold: 2_000, onLost: 'ignore' });
+  await work;
+  expect(warnings).toEqual([expect.stringMatching(/^Lost "key" after .*: its maxHold is over/)]);
+  expect(lags).toEqual([]);
+});
+
+it('the error of a lease whose maxHold is over says so', async () => {
+  const { locks } = open();
+  const lease = await locks.acquire('key', { keyTimeout: 1_000, maxHold: 2_000 });
+  await passTime(3_000);
+  expect(() => lease.assertHeld()).toThrow(/maxHold/);
+  await expect(locks.using('other', () => passTime(2_900), { keyTimeout: 1_000, maxHold: 2_000 })).rejects.toThrow(/maxHold/);
+});
+
+it('a method that goes on after the end of a fixed lease tells of no lag', async () => {
+  const { locks, warnings, lags } = open();
+  await locks.using('key', () => passTime(5_000), { keyTimeout: 1_000, renew: false, onLost: 'ignore' });
+  expect(warnings).toEqual([expect.stringContaining('are over')]);
+  expect(lags).toEqual([]);
+});

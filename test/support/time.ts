@@ -1,14 +1,10 @@
 import { setTimeout as realPause } from 'node:timers/promises';
 
-/** Milliseconds by which a loaded machine may be late. On a virtual clock it is what a store takes that is asked again and again. */
-export let SLACK = 2_500;
-
 /** Moves the clock forward in the midst of a turn; nothing is told of it. Set by virtual-time.ts. */
 let skip: ((milliseconds: number) => void) | undefined;
 
 export function useSkip(by: (milliseconds: number) => void): void {
   skip = by;
-  SLACK = 1_000;
 }
 
 /** Whether the clock of this test file is a virtual one. */

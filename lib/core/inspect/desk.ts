@@ -10,7 +10,7 @@ import { askOf, revokeRequestOf, send, type Answer, type Ask, type RevokeRequest
 import { entriesOf, type Entry } from './told.js';
 
 /** Milliseconds between two answers. Questions that come meanwhile share the next one. */
-const INTERVAL = { keys: 50, all: 500 };
+const INTERVAL = { keys: 5, all: 500 };
 /** Questions that share an answer. Others are not answered. */
 const MOST_QUESTIONS = 64;
 /** Characters of a message, about. */

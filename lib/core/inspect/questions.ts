@@ -9,7 +9,7 @@ import { entriesOf, type Entry } from './told.js';
 /** Milliseconds that processes have to answer: those that report all their keys may do so twice a second only. */
 const PATIENCE = { keys: 300, all: 800 };
 /** Several answers can come over one connection: milliseconds to wait for them once there is one for each. Longer than the interval of answers. */
-const LINGER = 60;
+const LINGER = 10;
 
 interface Asker {
   readonly queues: LockQueues;

@@ -182,3 +182,17 @@ describe('a master that dies with what its replica does not have', () => {
     expect(balance).toBe(1);
   });
 });
+
+// ioredis drops the commands of a broken connection and never settles their promises.
+it('a store with replicaAcks takes locks again after its connection broke before a reply', async () => {
+  const proxy = await setting.proxy();
+  const locks = setting.own(proxy.connection, { replicaAcks: 1, requestTimeout: 30_000 });
+  await locks.using('warm-up', () => undefined);
+  proxy.dropReplies();
+  const call = locks.acquire(KEY, { keyTimeout: 60_000, waitTimeout: 0 });
+  await eventually(() => proxy.lost.replies >= 2);
+  await proxy.heal(); // it resets what has lost replies
+  await expect(call).rejects.toMatchObject({ code: 'LOCK_STORE', transient: true });
+  const lease = await locks.acquire(`${KEY}0`, { keyTimeout: 60_000, waitTimeout: 60_000, retryInterval: 60_000 });
+  expect(await lease.release()).toBe(true);
+});

@@ -8,7 +8,6 @@ import { startRedis, type RedisServer, type StartRedisOptions } from '../../supp
 import { canPrefix, closeNodeRedis, isIoredis, lentClient, storeOver } from '../../support/redis-clients.js';
 import { startProxy, type ProxyTarget, type TcpProxy } from '../../support/tcp-proxy.js';
 
-export { SLACK } from '../../support/time.js';
 /** Milliseconds, where a test says nothing else: long enough for a machine that is busy with other things. */
 const REQUEST_TIMEOUT = 5_000;
 
