@@ -62,7 +62,12 @@ describe('ls', () => {
 
   it('sorts before it cuts, and says that there is more', async () => {
     const shop = redis.service();
-    for (const key of ['b', 'c', 'a']) await hold(shop, key);
+    for (const key of ['b', 'c', 'a']) {
+      await hold(shop, key);
+      // Ages are told in whole milliseconds.
+      const before = Date.now();
+      await eventually(() => Date.now() > before + 1);
+    }
     const { stdout, stderr } = await ndl('ls', '--sort', 'key', '--limit', '1', '--json');
     expect(documentIn(stdout, 'ls')).toMatchObject({ total: 3, keys: [{ key: 'a' }] });
     expect(stderr).toContain('The first 1 of 3 keys');
