@@ -15,10 +15,14 @@ import type { Started } from './server.child.js';
 import { startProxy, type TcpProxy } from './tcp-proxy.js';
 
 it('a zombie is not alive', async () => {
-  // The shell becomes a program that asks for no child.
-  const parent = spawn('sh', ['-c', 'true & echo $!; exec cat'], { stdio: ['pipe', 'pipe', 'ignore'] });
+  // The shell becomes a program that asks for no child, and that gives back what it reads.
+  const parent = spawn('sh', ['-c', 'sleep 100 & echo $!; exec cat'], { stdio: ['pipe', 'pipe', 'ignore'] });
   const [line] = (await once(parent.stdout.setEncoding('utf8'), 'data')) as [string];
   const pid = Number(line);
+  parent.stdin.write('ready');
+  await once(parent.stdout, 'data');
+  expect(isAlive(pid)).toBe(true);
+  process.kill(pid, 'SIGKILL');
   await eventually(() => !isAlive(pid));
   expect(process.kill(pid, 0)).toBe(true);
   expect(isAlive(parent.pid!)).toBe(true);
