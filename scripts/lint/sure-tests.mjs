@@ -62,9 +62,10 @@ const upperBound = onRealTime((context) => ({
     const isReversed = object.arguments[0]?.type === 'Literal' && expected;
     if (property.name.startsWith('toBeLess') ? actual || expected : isReversed) context.report({ node, messageId: 'bound' });
   },
-  "Property[key.name='within'][value.type=/Literal|BinaryExpression|Identifier/]"(node) {
-    if (node.parent.type === 'ObjectExpression') context.report({ node, messageId: 'within' });
-  },
+  "CallExpression[callee.name='eventually'] > ObjectExpression > Property[key.name='within']": (node) =>
+    context.report({ node, messageId: 'within' }),
+  "CallExpression[callee.property.name='waitFor'] > ObjectExpression > Property[key.name='within']": (node) =>
+    context.report({ node, messageId: 'within' }),
   CallExpression(node) {
     const isOfAll = nameOf(node.callee) === 'jest.setTimeout';
     if (!isOfAll && !(LIMITED.test(rootOf(node.callee).name) && node.arguments.length > 1)) return;

@@ -87,7 +87,7 @@ it('is up and degraded while the connection of the subscriber is broken', async 
 
 it('refuses a wrong option and an unknown store', async () => {
   const indicator = (await open()).get(LockHealthIndicator);
-  await expect(indicator.isHealthy('locks', { within: -1 })).rejects.toThrow(/"within" must be a whole number of at least 1/);
+  await expect(indicator.isHealthy('locks', { within: 0 })).rejects.toThrow(/"within" must be a whole number of at least 1/);
   await expect(indicator.isHealthy('locks', { store: 'other' })).rejects.toThrow(LockConfigError);
   expect(await indicator.isHealthy('stock', { store: 'default' })).toMatchObject({ stock: { status: 'up' } });
 });
