@@ -17,7 +17,7 @@ const { redis, start, on, folderOf, textOf, begins, commands } = useWrappers();
 it('a store that is gone: the command has ended before its lease has', async () => {
   const proxy = await startProxy(redis.server.connection);
   const url = redis.url.replace(/\d+$/, String(proxy.port));
-  const args = ['run', 'k', '--url', url, '--timeout', '2s', '--key-timeout', '20s', '--grace', '15s'];
+  const args = ['run', 'k', '--url', url, '--timeout', '2s', '--key-timeout', '30s', '--grace', '12s'];
   const program = start([...args, '--', 'sh', inside, folderOf(), '600']);
   await begins();
   proxy.blackhole();
