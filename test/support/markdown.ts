@@ -1,5 +1,5 @@
-import { readdirSync, readFileSync } from 'node:fs';
-import { dirname, join, relative } from 'node:path';
+import { existsSync, readdirSync, readFileSync } from 'node:fs';
+import { basename, dirname, join, relative } from 'node:path';
 
 /** Where npm runs its scripts. */
 export const ROOT = process.cwd();
@@ -19,6 +19,7 @@ export interface Region {
 
 export interface Link {
   where: string;
+  text: string;
   /** Path from the root of the repository; undefined: the same file. */
   file: string;
   anchor: string | undefined;
@@ -29,6 +30,15 @@ const FENCE = /^ *```(\S*)\n(.*?)^ *```$/gms;
 /** README.md and the pages of docs. */
 export function documents(): string[] {
   return ['README.md', ...filesIn('docs').filter((file) => file.endsWith('.md'))];
+}
+
+/** Every page of the repository, by its path. */
+export function pages(): Map<string, string> {
+  const folders = readdirSync(ROOT, { withFileTypes: true }).filter(
+    (entry) => entry.isDirectory() && !/^(\.(?!changeset)|node_modules|dist|api)/.test(entry.name),
+  );
+  const files = [...readdirSync(ROOT), ...folders.flatMap(({ name }) => filesIn(name))];
+  return new Map(files.filter((file) => file.endsWith('.md') && !file.includes('node_modules')).map((file) => [file, read(file)]));
 }
 
 export function filesIn(folder: string): string[] {
@@ -56,28 +66,40 @@ export function regionsOf(file: string): Region[] {
 }
 
 /** Links to files of this repository. */
-export function linksOf(file: string): Link[] {
-  const links = read(file)
-    .replace(FENCE, '')
-    .matchAll(/\]\((?!\w+:)([^)#\s]*)(?:#([^)\s]+))?\)/g);
-  return [...links].map(([link, path = '', anchor]) => ({
+export function linksOf(file: string, page: string): Link[] {
+  const links = page.replace(FENCE, '').matchAll(/\[([^\][]*)\]\((?!\w+:)([^)#\s]*)(?:#([^)\s]+))?\)/g);
+  return [...links].map(([link, text = '', path = '', anchor]) => ({
     where: `${file}: ${link}`,
+    text,
     file: path === '' ? file : join(dirname(file), path),
     anchor,
   }));
 }
 
-/** The anchors of a file's headings, as GitHub makes them. */
-export function anchorsOf(file: string): string[] {
-  const headings = read(file)
-    .replace(FENCE, '')
-    .matchAll(/^#+ (.+)$/gm);
-  return [...headings].map(([, heading = '']) =>
-    heading
-      .toLowerCase()
-      .replace(/[^\p{L}\p{N} _-]/gu, '')
-      .replaceAll(' ', '-'),
-  );
+/** The links of these pages that lead nowhere, or elsewhere than their text says: one that is the name of a page leads to that page. */
+export function wrongLinks(pages: Map<string, string>): string[] {
+  const links = [...pages].flatMap(([file, page]) => linksOf(file, page));
+  const isWrong = ({ text, file, anchor }: Link): boolean => {
+    const page = pages.get(file);
+    if (page === undefined) return !existsSync(join(ROOT, file)) || (!text.includes(' ') && !slugOf(file).includes(slugOf(text)));
+    if (anchor !== undefined && !anchorsOf(page).includes(anchor)) return true;
+    const said = slugOf(text).replace(/^(an?|the)-/, '');
+    const named = [...pages].filter(([name, other]) => [basename(name, '.md'), anchorsOf(other)[0]].includes(said)).map(([name]) => name);
+    return named.length > 0 && !named.includes(file) && !anchor?.includes(said);
+  };
+  return links.filter(isWrong).map(({ where }) => where);
+}
+
+/** The anchors of a page's headings. */
+function anchorsOf(page: string): string[] {
+  const headings = page.replace(FENCE, '').matchAll(/^#+ (.+)$/gm);
+  return [...headings].map(([, heading = '']) => slugOf(heading));
+}
+
+/** As GitHub makes an anchor. */
+function slugOf(text: string): string {
+  const words = text.toLowerCase().replace(/[^\p{L}\p{N} _-]/gu, '');
+  return words.replaceAll(' ', '-');
 }
 
 function dedent(text: string): string {

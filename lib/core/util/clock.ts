@@ -10,7 +10,7 @@ export function now(): number {
 
 /** A time of the monotonic clock, in milliseconds since 1970: for people, and to compare with a store's clock. Nothing is decided by it. */
 export function dateOf(time: number): number {
-  // eslint-disable-next-line no-restricted-properties -- the one place where the wall clock is read
+  // eslint-disable-next-line no-restricted-properties -- shown to people, never waited for
   return Math.round(Date.now() - (now() - time));
 }
 
