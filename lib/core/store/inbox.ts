@@ -8,9 +8,9 @@ const CHECK_INTERVAL = 1000;
 /** Milliseconds until a connection that broke is replaced; so much longer each time. */
 const RECONNECT_DELAY = 50;
 const LONGEST_RECONNECT_DELAY = 500;
-/** Connections in a row on which nothing arrives, until waiters poll. */
-const MOST_DEAF_TIMES = 5;
-/** Milliseconds until an inbox in which nothing arrives is tried again; twice as long each time. */
+/** Connections that are of no use though the store answers, until waiters poll. */
+const MOST_VAIN_TIMES = 5;
+/** Milliseconds until such a connection is tried again; twice as long each time. */
 const FIRST_PAUSE = 1000;
 const LONGEST_PAUSE = 60_000;
 
@@ -18,7 +18,7 @@ const LONGEST_PAUSE = 60_000;
 export interface InboxConnection {
   /** Resolves when it listens. Rejects when it cannot; with a final {@link StoreError} if it never may. */
   readonly listening: Promise<unknown>;
-  /** Resolves when it listens no more: it broke, or was closed. */
+  /** Resolves when it listens no more: it broke, or was closed. To the error, if there is one. */
   readonly ended: Promise<unknown>;
   close(): void;
 }
@@ -115,13 +115,14 @@ export abstract class Inbox implements WakeUps {
     for (const wake of [...this.listeners.values()]) wake();
   }
 
-  /** @param tried is called when it is open, or when it is clear that it cannot be for now. @throws {StoreError} if it never can. */
+  /** @param tried is called when it is open, or when it is clear that it cannot be for now. */
   private async keepOpen(warn: (why: string) => void, tried: () => void): Promise<void> {
-    for (let failures = 0, deafTimes = 0; ;) {
+    for (let failures = 0, vainTimes = -MOST_VAIN_TIMES; ;) {
       const connection = (this.connection = this.connect());
-      const outcome = await this.outcomeOf(connection);
-      if (outcome === 'heard' && this.connection === connection) {
-        failures = deafTimes = 0;
+      const problem = await this.problemOf(connection);
+      if (!problem && this.connection === connection) {
+        failures = 0;
+        vainTimes = -MOST_VAIN_TIMES;
         this.isOpen = true;
         tried();
         // What was said meanwhile is lost.
@@ -132,30 +133,38 @@ export abstract class Inbox implements WakeUps {
       tried();
       if (this.connection !== connection) return;
       this.isOpen = false;
+      const isFinal = problem?.transient === false;
+      // A store that does not answer is an outage, which may be over at any time.
+      const isVain = isFinal || (problem !== undefined && (await this.answers()));
+      if (this.connection !== connection) return;
       let pause = Math.min(RECONNECT_DELAY * ++failures, LONGEST_RECONNECT_DELAY);
-      const vainly = outcome === 'deaf' ? deafTimes++ - MOST_DEAF_TIMES : -1;
-      if (vainly >= 0) {
-        if (vainly === 0) warn('messages to the channel do not arrive from the server that has the locks');
+      if (isVain) vainTimes = Math.max(vainTimes + 1, isFinal ? 1 : -Infinity);
+      if (isVain && vainTimes > 0) {
+        if (vainTimes === 1) warn(isFinal ? `${problem.message}: ${this.advice}` : problem!.message);
         this.refused();
-        pause = Math.min(FIRST_PAUSE * 2 ** vainly, LONGEST_PAUSE);
+        pause = Math.min(FIRST_PAUSE * 2 ** (vainTimes - 1), LONGEST_PAUSE);
       }
       await idle(pause);
       if (this.connection !== connection) return;
     }
   }
 
-  private async outcomeOf(connection: InboxConnection): Promise<'heard' | 'deaf' | 'broken'> {
+  /** `undefined`: it is open. A final one will hardly pass by itself. */
+  private async problemOf(connection: InboxConnection): Promise<StoreError | undefined> {
     const hearing = connection.listening.then(() => this.isHeard());
-    try {
-      const isHeard = await Promise.race([hearing, connection.ended]);
-      if (typeof isHeard !== 'boolean') return 'broken';
-      return isHeard ? 'heard' : 'deaf';
-    } catch (error) {
-      if (!(error instanceof StoreError) || error.transient) return 'broken';
-      connection.close();
-      this.refused();
-      throw new StoreError(`${error.message}: ${this.advice}`, { transient: false, cause: error });
-    }
+    const outcome = await Promise.race([hearing, connection.ended]).catch((error: unknown) => error);
+    if (outcome === true) return undefined;
+    if (outcome instanceof StoreError) return outcome;
+    const what = outcome === false ? 'messages to the channel do not arrive from the server that has the locks' : 'the connection breaks';
+    return new StoreError(outcome instanceof Error ? outcome.message : what, { transient: true, cause: outcome });
+  }
+
+  /** Whether the store answers over the connections that also release. A refusal is an answer. */
+  private answers(): Promise<boolean> {
+    return this.echo(`echo:${randomUUID()}`).then(
+      () => true,
+      (error: unknown) => error instanceof StoreError && !error.transient,
+    );
   }
 
   /**

@@ -128,8 +128,9 @@ const NOWHERE: InboxConnection = {
 
 class Subscriber implements InboxConnection {
   readonly listening: Promise<void>;
-  readonly ended: Promise<void>;
+  readonly ended: Promise<unknown>;
   private readonly client: RedisClient;
+  private lastError: unknown;
 
   constructor(
     client: RedisClient,
@@ -147,13 +148,13 @@ class Subscriber implements InboxConnection {
       socketTimeout: undefined,
     });
     this.client = subscriber;
-    subscriber.on('error', () => undefined);
+    subscriber.on('error', (error) => (this.lastError = error));
     subscriber.on('message', (channel, message) => {
       if (channel === inbox) received(message as string);
       else bus.received(channel as string, message as string);
     });
     this.ended = new Promise((resolve) => {
-      for (const event of ['close', 'end']) subscriber.on(event, () => resolve());
+      for (const event of ['close', 'end']) subscriber.on(event, () => resolve(this.lastError && storeErrorOf(this.lastError)));
     });
     this.listening = this.subscribe();
   }
@@ -171,7 +172,8 @@ class Subscriber implements InboxConnection {
       await this.client.subscribe(this.inbox);
       await this.bus.connected(this.client);
     } catch (error) {
-      throw storeErrorOf(error);
+      // A client says no more than that it is closed.
+      throw storeErrorOf(this.lastError ?? error);
     } finally {
       clearTimeout(timer);
     }

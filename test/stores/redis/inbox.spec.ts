@@ -73,6 +73,22 @@ describe('an inbox', () => {
     },
   );
 
+  it('that a full server refuses has its waiters poll, with one warning, and opens when there is room (G8)', async () => {
+    const logger = mockLogger();
+    const [one, locks] = [setting.own(), setting.locks({ options: setting.server.connection }, { logger })];
+    for (const each of [one, locks]) await each.using(KEY, () => undefined);
+    setting.finally(() => setting.redis.config('SET', 'maxclients', 1_000));
+    await setting.redis.config('SET', 'maxclients', 1);
+    const holder = await one.acquire(KEY, woken);
+    const waiting = locks.acquire(KEY, { ...woken, retryInterval: 300 });
+    await eventually(() => expect(logger.warn.mock.calls).toEqual([[expect.stringMatching(/cannot be woken and poll/)]]));
+    await holder.release();
+    await (await waiting).release();
+    await setting.redis.config('SET', 'maxclients', 1_000);
+    await eventually(() => inboxOf(locks).isOpen);
+    expect(logger.warn).toHaveBeenCalledTimes(1);
+  });
+
   it('of a client that is lent opens again for the next Locks, and leaves the client open (G7)', async () => {
     const client = setting.client();
     const store = redisStore({ client });

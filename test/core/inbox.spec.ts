@@ -1,0 +1,64 @@
+import { mayTake, passTime } from '../support/virtual-time.js';
+import { StoreError } from 'nestjs-distributed-lock/core';
+import { Inbox, type InboxConnection } from '../../lib/core/store/inbox.js';
+
+const HOUR = 3_600_000;
+mayTake(3 * HOUR);
+
+/** Whose store answers, or does not, and refuses its connection for this reason. */
+class Refused extends Inbox {
+  tries = 0;
+  isRefused = true;
+  isAway = false;
+
+  constructor(private readonly reason: StoreError) {
+    super('Some', 1000, 'allow it');
+  }
+
+  protected connect(): InboxConnection {
+    this.tries++;
+    let close = (): void => undefined;
+    const ended = new Promise<void>((resolve) => (close = resolve));
+    return { listening: this.isRefused ? Promise.reject(this.reason) : Promise.resolve(), ended, close };
+  }
+
+  protected async echo(owner: string): Promise<boolean> {
+    if (this.isAway) throw new StoreError('away', { transient: true });
+    this.wake(owner);
+    return true;
+  }
+}
+
+const busy = new StoreError('too many clients', { transient: true });
+const forbidden = new StoreError('NOPERM', { transient: false });
+
+describe('an inbox', () => {
+  it.each([
+    ['too many clients', busy, 'too many clients'],
+    ['a missing right', forbidden, 'NOPERM: allow it'],
+  ])('that is refused for %s warns once, is tried once a minute in the end, and opens when it may (G8)', async (_, reason, why) => {
+    const warnings: string[] = [];
+    const inbox = new Refused(reason);
+    await inbox.open((message) => warnings.push(message));
+    await passTime(HOUR);
+    expect(warnings).toEqual([`Some waiters cannot be woken and poll instead: ${why}.`]);
+    expect(inbox.tries).toBeLessThan(80);
+    inbox.isRefused = false;
+    await passTime(60_000);
+    expect(inbox.isOpen).toBe(true);
+    inbox.close();
+  });
+
+  it('whose store is away opens within a second of its return, without a warning (G8)', async () => {
+    const warnings: string[] = [];
+    const inbox = new Refused(busy);
+    inbox.isAway = true;
+    await inbox.open((message) => warnings.push(message));
+    await passTime(HOUR);
+    inbox.isAway = inbox.isRefused = false;
+    await passTime(1_000);
+    expect(inbox.isOpen).toBe(true);
+    expect(warnings).toEqual([]);
+    inbox.close();
+  });
+});
