@@ -140,7 +140,7 @@ export abstract class Inbox implements WakeUps {
       let pause = Math.min(RECONNECT_DELAY * ++failures, LONGEST_RECONNECT_DELAY);
       if (isVain) vainTimes = Math.max(vainTimes + 1, isFinal ? 1 : -Infinity);
       if (isVain && vainTimes > 0) {
-        if (vainTimes === 1) warn(isFinal ? `${problem.message}: ${this.advice}` : problem!.message);
+        if (vainTimes === 1) warn(isFinal ? `${problem.message}: ${this.advice}` : problem.message);
         this.refused();
         pause = Math.min(FIRST_PAUSE * 2 ** (vainTimes - 1), LONGEST_PAUSE);
       }
