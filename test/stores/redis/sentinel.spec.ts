@@ -54,6 +54,7 @@ const WAYS: Record<string, () => Promise<unknown>> = {
 async function promotion(): Promise<void> {
   const others = setup.servers.filter((server) => server !== setup.master).map((server) => server.client());
   await eventually(async () => (await Promise.all(others.map((other) => other.role()))).some(([role]) => role === 'master'));
+  for (const other of others) other.disconnect();
 }
 
 /** Resolves when the former master, which answers, follows the new one. */
@@ -72,11 +73,11 @@ async function holdOver(form: 'own' | 'lent', way: string): Promise<(promoted: P
   const hasWaiter = () => eventually(async () => expect((await locks.inspect(kept)).waiters).toHaveLength(1));
   await hasWaiter();
   return async (promoted) => {
+    // A former master that still answers takes requests until it is a replica, and what it takes then is forgotten.
+    if (way === COMMAND) await demotion();
     // It may be lost on its way: then it is sent again.
     await leaving.release().catch(() => undefined);
     await promoted;
-    // node-redis asks the former master until it calls itself a replica: what that one grants until then is forgotten.
-    if (way === COMMAND && form === 'lent' && !isIoredis) await demotion();
     await locks.using(free, () => undefined, patient);
     lease.assertHeld();
     await eventually(() => lease.renew());
