@@ -2,6 +2,7 @@ import { GROUPS, isLossy, type Group } from '../faults/fault.js';
 import { KINDS } from '../history/entry.js';
 import type { OracleName } from '../oracles/oracle.js';
 import type { Summary } from '../run/summary.js';
+import { stores } from '../stores.js';
 
 /** What is promised, and the oracles that would see it broken. */
 const INVARIANTS: readonly { title: string; oracles: readonly OracleName[]; needsMemory: boolean }[] = [
@@ -45,68 +46,52 @@ const TITLES_OF_STORES: Partial<Record<string, Partial<Record<Group, string>>>> 
   mysql: { server: 'server stopped, its clients killed, rows or table locked, old rows deleted, table rewritten' },
 };
 
-const REASONS: Partial<Record<Group, string>> = {
-  loss: 'does not: a store that has forgotten the holder gives the key to another one',
-  'clock-server': 'does not: keys expire by that clock',
-};
-
-/** One row for each group of faults: which promises held for all kinds of lock, and how often each kind was held. */
-export function tablesOf(summaries: readonly Summary[]): string {
-  const stores = [...new Set(summaries.map(({ store }) => store))].sort();
-  return stores
-    .map((store) =>
-      tableOf(
-        store,
-        summaries.filter((summary) => summary.store === store),
-      ),
-    )
-    .join('\n\n');
+/** A row for each group of faults, a column for each store: whether each promise held for all kinds of lock. */
+export function matrixOf(summaries: readonly Summary[]): string {
+  const names = storesOf(summaries);
+  const rows = groupsOf(summaries).map((group) => [TITLES[group], ...names.map((store) => cellOf(runsOf(summaries, group, store), group))]);
+  return markdown(['faults', ...names], rows);
 }
 
-function tableOf(store: string, summaries: readonly Summary[]): string {
-  const groups = GROUPS.filter((group) => ofGroup(summaries, group).length > 0);
-  const promises = groups.map((group) => [
-    titleOf(store, group),
-    ...INVARIANTS.map((invariant) => cellOf(ofGroup(summaries, group), group, invariant)),
-  ]);
-  const numbers = groups.map((group) => {
-    const runs = ofGroup(summaries, group);
-    const faults = sum(runs.flatMap(({ faults }) => Object.values(faults)));
-    return [
-      titleOf(store, group),
-      ...[faults, ...KINDS.map((kind) => sum(runs.map(({ kinds }) => kinds[kind]?.holdings ?? 0)))].map(String),
-    ];
-  });
-  return [
-    `**${store}**`,
-    markdown(['faults', ...INVARIANTS.map(({ title }) => title)], promises),
-    'How often faults struck, and how often each kind of lock was held meanwhile:',
-    markdown(['faults', 'struck', ...KINDS], numbers),
-  ].join('\n\n');
+/** How often the faults of each group struck each store, and how often each kind of lock was held meanwhile. */
+export function numbersOf(summaries: readonly Summary[]): string {
+  const rows = storesOf(summaries).flatMap((store) =>
+    groupsOf(summaries).flatMap((group) => {
+      const runs = runsOf(summaries, group, store);
+      if (runs.length === 0) return [];
+      const struck = sum(runs.flatMap(({ faults }) => Object.values(faults)));
+      const held = KINDS.map((kind) => sum(runs.map(({ kinds }) => kinds[kind]?.holdings ?? 0)));
+      return [
+        [
+          store,
+          TITLES_OF_STORES[store]?.[group] ?? TITLES[group],
+          ...[sum(runs.map(({ seconds }) => seconds)), struck, ...held].map(String),
+        ],
+      ];
+    }),
+  );
+  return markdown(['store', 'faults', 'seconds', 'struck', ...KINDS], rows);
 }
 
-function titleOf(store: string, group: Group): string {
-  return TITLES_OF_STORES[store]?.[group] ?? TITLES[group];
+function storesOf(summaries: readonly Summary[]): string[] {
+  return Object.keys(stores).filter((name) => summaries.some(({ store }) => store === name));
 }
 
-/** Runs of this group alone: of several it could not be told which one did it. */
-function ofGroup(summaries: readonly Summary[], group: Group): Summary[] {
-  return summaries.filter(({ groups }) => groups.length === 1 && groups[0] === group);
+function groupsOf(summaries: readonly Summary[]): Group[] {
+  return GROUPS.filter((group) => summaries.some(({ groups }) => groups.includes(group)));
 }
 
-function cellOf(runs: readonly Summary[], group: Group, { oracles, needsMemory }: (typeof INVARIANTS)[number]): string {
-  if (needsMemory && isLossy(group)) return REASONS[group]!;
-  const found = new Map<string, number>();
-  for (const { violations } of runs) {
-    for (const oracle of oracles) {
-      for (const [kind, count] of Object.entries(violations[oracle] ?? {})) found.set(kind, (found.get(kind) ?? 0) + count);
-    }
-  }
-  if (found.size === 0) return 'holds';
-  return `**does not**: ${[...found]
-    .sort()
-    .map(([kind, count]) => `${kind} ×${count}`)
-    .join(', ')}`;
+/** Runs of this group alone: of several it is unknown which one did it. */
+function runsOf(summaries: readonly Summary[], group: Group, store: string): Summary[] {
+  return summaries.filter(({ store: name, groups }) => name === store && groups.length === 1 && groups[0] === group);
+}
+
+function cellOf(runs: readonly Summary[], group: Group): string {
+  if (runs.length === 0) return '–';
+  const judged = INVARIANTS.filter(({ needsMemory }) => !(needsMemory && isLossy(group)));
+  const broken = judged.filter(({ oracles }) => runs.some(({ violations }) => oracles.some((oracle) => violations[oracle] !== undefined)));
+  if (broken.length > 0) return `**broken**: ${broken.map(({ title }) => title).join(', ')}`;
+  return isLossy(group) ? 'tokens' : 'holds';
 }
 
 function sum(numbers: readonly number[]): number {

@@ -18,7 +18,7 @@ export function eachGroup(groups: readonly Group[]): SceneOptions[] {
   return groups.map((group) => ({ groups: [group], share: 1 }));
 }
 
-/** ms: with starting and ending, all of them take a minute and a half. */
+/** ms: with starting and ending, all of them take 90 s. */
 const CI_LENGTH = 9_000;
 
 interface CiScene {
@@ -30,7 +30,7 @@ interface CiScene {
 
 const on = (store: string, seed: string, groups: Group[]): CiScene => ({ store, seed, groups, length: CI_LENGTH });
 
-/** What CI runs: each store once, under faults that come one after the other. The nightly run has each group of faults by itself. */
+/** What CI runs: each store but memory once, under faults that come one after the other. The nightly run has each group of faults by itself. */
 export const CI_SCENES: readonly CiScene[] = [
   on('redis', 'ci-1', ['process', 'net', 'server', 'restart', 'failover', 'clock']),
   on('cluster', 'ci-12', ['process', 'server', 'failover', 'clock']),
