@@ -1,4 +1,4 @@
-// Finds words in README.md and docs that make a reader stop, and names better ones. In code blocks only comments are read.
+// Finds words and long sentences in README.md and docs that make a reader stop, and names better words. In code blocks only comments are read.
 import { readdirSync, readFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 
@@ -22,6 +22,9 @@ const BETTER = {
   'anew|thereof|thereby|hereby|herewith|hence|thus|nay|shall': 'again, –',
 };
 
+/** Words of a sentence; code counts as one. */
+const LONGEST = 40;
+
 const root = new URL('../', import.meta.url);
 const pages = ['README.md', ...readdirSync(new URL('docs/', root), { recursive: true }).map((name) => `docs/${name}`)];
 const words = Object.entries(BETTER).map(([pattern, better]) => [new RegExp(`(?<![\\w.#/-])(${pattern})(?![\\w-])`, 'gi'), better]);
@@ -39,7 +42,16 @@ process.exitCode = found > 0 ? 1 : 0;
 
 function problemsIn(line) {
   const prose = line.replace(/`[^`]*`/g, '``').replace(/\]\([^)]*\)/g, ']');
-  return words.flatMap(([word, better]) => [...prose.matchAll(word)].map(([match]) => `"${match}": rather ${better}`));
+  const instead = words.flatMap(([word, better]) => [...prose.matchAll(word)].map(([match]) => `"${match}": rather ${better}`));
+  return [...instead, ...prose.split(/(?<!\\)\||(?<=[.!?][)*"]*)\s+(?=[^a-z])/).flatMap(problemOf)];
+}
+
+/** @param sentence or the cell of a table. */
+function problemOf(sentence) {
+  const { length } = sentence.match(/``|[\p{L}\p{N}][^\s`]*/gu) ?? [];
+  const begins = `"${sentence.trim().slice(0, 40)}…"`;
+  if (length > LONGEST) return `${begins} has ${length} words: split it`;
+  return /^[\s>*-]*(Of|Who|Whom|Whoever|Whose)\s/.test(sentence) ? `${begins}: begin with the subject` : [];
 }
 
 function commentOf(line) {
