@@ -9,7 +9,7 @@ import { startProxy } from '../support/tcp-proxy.js';
 import { documentIn } from './setting.js';
 import { inside, sh, useWrappers } from './wrappers.js';
 
-const KILLS = 40;
+const KILLS = 21;
 const LANES = 3;
 
 const { redis, start, on, folderOf, textOf, begins, commands } = useWrappers();
@@ -49,7 +49,7 @@ it('taken at once by another process: the command is ended within a renewal', as
   expect(commands()).toEqual([]);
 });
 
-it('a wrapper that is killed at any moment leaves no command behind', async () => {
+it.each([1, 2])('a wrapper that is killed at any moment leaves no command behind, round %d', async () => {
   const client = redis.server.client();
   const lane = async (number: number): Promise<void> => {
     mkdirSync(join(folderOf(), String(number)));
@@ -61,7 +61,7 @@ it('a wrapper that is killed at any moment leaves no command behind', async () =
       // Half of them near the start of the command, where the steps are close together.
       const isNear = random() < 0.5;
       if (isNear) await eventually(() => textOf(`${number}/pids`) !== known, { every: 1 });
-      for (let answers = random() * (isNear ? 1_000 : 20_000); answers > 0; answers--) await client.ping();
+      for (let answers = random() * (isNear ? 1_000 : 10_000); answers > 0; answers--) await client.ping();
       program.signal('SIGKILL');
       await program.ended;
     }

@@ -10,8 +10,8 @@ import { startRedis, type RedisServer } from '../../support/redis-server.js';
 import type { MixArgs, MixMessage } from './mix.child.js';
 
 /** Short, so that servers are soon old enough to vote. */
-const quorum = { quarantine: 2_500, memberTimeout: 300 };
-const options = { keyTimeout: 2_500, waitTimeout: 60_000 };
+const quorum = { quarantine: 5_000, memberTimeout: 1_000 };
+const options = { keyTimeout: 5_000, waitTimeout: 60_000 };
 
 let redis: RedisServer[];
 let postgres: PostgresServer[];
@@ -55,12 +55,10 @@ describe.each<[string, () => (RedisServer | PostgresServer)[]]>([
     return locks;
   };
   /** How many have a place in the line for this key. */
-  async function waitersBefore(key: string): Promise<number> {
-    const [desk] = serversOf().map(storeOf);
-    ends.push(() => desk!.close());
+  async function waitersBefore(member: LockStore, key: string): Promise<number> {
     const turn = { key: `${key}\u001fturn`, owner: 'last;turn' };
-    const reply = await desk!.mutex.acquire({ ...turn, ttl: 1_000, tokens: 1, queue: true });
-    await desk!.mutex.leave(turn);
+    const reply = await member.mutex.acquire({ ...turn, ttl: 1_000, tokens: 1, queue: true });
+    await member.mutex.leave(turn);
     return reply.granted ? 0 : reply.ahead + 1;
   }
   /** A key, and two apps for it. The servers are old enough to vote. */
@@ -74,6 +72,8 @@ describe.each<[string, () => (RedisServer | PostgresServer)[]]>([
     const { key, one, other } = await two();
     const first = await one.acquire(key, options);
     expect(await other.tryAcquire(key, options)).toBeNull();
+    const member = storeOf(serversOf()[0]!);
+    ends.push(() => member.close());
     const order: string[] = [];
     const waiting = [];
     for (const [name, locks] of [
@@ -88,7 +88,7 @@ describe.each<[string, () => (RedisServer | PostgresServer)[]]>([
         }),
       );
       // The first one has the turn, the others queue for it.
-      await eventually(async () => expect(await waitersBefore(key)).toBe(waiting.length));
+      await eventually(async () => expect(await waitersBefore(member, key)).toBe(waiting.length));
     }
     expect(order).toEqual([]);
     await first.renew();
