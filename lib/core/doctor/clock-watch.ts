@@ -3,20 +3,20 @@ import { checkOf, type Finding } from '../store/store-doctor.js';
 import { dateOf, now } from '../util/clock.js';
 import { duration } from '../util/duration.js';
 
-/** Of several, the one whose answer came the fastest says most. */
+/** Of several measurements, the one with the fastest answer is the most exact. */
 const SAMPLES = 5;
-/** A share of the time: a lease is valid for its holder for 1 % less than for the store. */
+/** As a share of the time: a lease is valid for its holder for 1 % less than for the store. */
 const MOST_DRIFT = 0.005;
-/** Milliseconds: more in so short a time is no drift. */
+/** Milliseconds. A larger change in so short a time is not drift. */
 const STEP = 500;
 const MOST_OFFSET = 1000;
 
 interface Reading {
-  /** The store's clock, minus ours that only runs forward. */
+  /** The store's clock minus our monotonic clock. */
   readonly ahead: number;
   /** On our clock, in the middle of the request. */
   readonly at: number;
-  /** How wrong it may be. */
+  /** The largest possible error. */
   readonly doubt: number;
 }
 

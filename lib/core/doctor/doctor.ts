@@ -13,7 +13,7 @@ import { checkKeys } from './stale-keys.js';
 import { verdictOf } from './verdict.js';
 
 const PROBE = 3000;
-/** Of the time of the probe. */
+/** The part of the time of the probe. */
 const CLOCK_SHARE = 2 / 3;
 const CHECKS: Checks = {
   probe: (value) =>
@@ -44,7 +44,7 @@ export async function examine(
   const clockEnd = idle(limit * CLOCK_SHARE);
   const own = (await doctor?.checks(namespace)) ?? [await hidden(store.name)];
   const refusal = await refused;
-  // A server that refuses locks may still tell why.
+  // A server that refuses locks may still say why.
   if (refusal && own.every(({ state }) => state === 'unknown')) throw refusal;
   const key = `${namespace}nestjs-distributed-lock:doctor:${randomUUID()}`;
   const probe = within === false ? undefined : new Probe(mutex, key, [newOwner(), newOwner()], limit);
@@ -57,7 +57,7 @@ export async function examine(
   return { at, store: store.name, checks, leastKeyTimeout, verdict: verdictOf(checks), ...(rights !== undefined && { rights }) };
 }
 
-/** Nothing is known of a store that somebody has written. */
+/** Nothing is known of a store that a user has written. */
 function hidden(name: string): Promise<DoctorCheck> {
   const because = `the ${name} store does not say how it keeps what it has granted`;
   return checkOf({ id: 'durability', name: 'what a crash can lose', touches: ['G2'], unseen: { purpose: 'correctness', because } }, () => ({

@@ -4,10 +4,10 @@ import { checkOf, type Finding } from '../store/store-doctor.js';
 import { isSettledWithin, now } from '../util/clock.js';
 import { duration } from '../util/duration.js';
 
-/** Milliseconds after which the key of a doctor that was killed is free. */
+/** Milliseconds until the key of a killed doctor is free. */
 const TTL = 10_000;
 
-/** Takes a key as two processes would, and gives it back. */
+/** Takes a key as two processes would, and releases it. */
 export class Probe {
   /** Milliseconds that each request has taken. */
   readonly times: number[] = [];
@@ -15,7 +15,7 @@ export class Probe {
   private step = 'acquire';
 
   /**
-   * @param key that nobody else uses.
+   * @param key that no other caller uses.
    * @param within milliseconds to wait for a wake-up.
    */
   constructor(
@@ -86,7 +86,7 @@ export class Probe {
     if (!wakeUps) return { seen: 'waiters poll, as always on this store' };
     const polls = { state: 'warn', advice: 'Waiters notice a release later, and send more requests.' } as const;
     if (wakeUps.state === 'polling') return { ...polls, seen: reason || 'waiters poll here' };
-    // Where nothing can arrive there is nothing to wait for.
+    // Without messages there is no wake-up to wait for.
     const isHeard = await isSettledWithin(wakeUps.isOpen ? this.within : 0, woken);
     if (isHeard) return { seen: `${duration(now() - start)} after the release` };
     return { ...polls, seen: reason || `no wake-up arrived within ${duration(this.within)}` };

@@ -4,7 +4,7 @@ import { checkOf } from '../store/store-doctor.js';
 import { now } from '../util/clock.js';
 
 const REQUESTS = 200;
-/** Milliseconds for 99 of 100 requests. */
+/** Milliseconds within which 99 of 100 requests should be answered. */
 const SLOW = 50;
 /** A lease is renewed three times within its length, and a renewal that fails is repeated. */
 const KEY_TIMEOUT_PER_REQUEST = 10;

@@ -8,11 +8,11 @@ const HOUR = 3_600_000;
 /** Milliseconds to look for keys. */
 const LONGEST_SEARCH = 2000;
 const BATCH = 64;
-/** Milliseconds by which a fencing token may be ahead of the clock: it is made of it. */
+/** Milliseconds by which a fencing token may be ahead of the clock from which it is made. */
 const MOST_AHEAD = 1000;
 const EXAMPLES = 3;
 
-/** Looks for keys that no lock would leave so, and for fencing tokens of the future. Never rejects. */
+/** Finds keys in a state that no lock leaves behind, and fencing tokens ahead of the clock. Never rejects. */
 export async function checkKeys(inspector: Inspector, mutex: LeaseDriver, prefix: string): Promise<DoctorCheck[]> {
   const found = look(inspector, prefix);
   return Promise.all([

@@ -2,7 +2,7 @@ import { inspect } from 'node:util';
 import { nearest } from '../util/nearest.js';
 import { LockConfigError } from './errors.js';
 
-/** Returns what the option must be, for the message; `undefined`: the value is that. */
+/** Returns what the option must be, for the message; `undefined`: the value is right. */
 export type Check = (value: unknown) => string | undefined;
 
 /** The options that are known, with what each must be. */

@@ -1,4 +1,4 @@
-/** `'unknown'`: the store does not tell, or this user may not ask. It is never taken for `'ok'`. */
+/** `'unknown'`: the store does not say, or this user may not ask. It never counts as `'ok'`. */
 export type CheckState = 'ok' | 'warn' | 'bad' | 'unknown';
 
 /** Two holders at the same time would only cost duplicate work; or they would cause damage. */
@@ -45,7 +45,7 @@ export interface DoctorReport {
 /** Options of {@link Locks.doctor}. */
 export interface DoctorOptions {
   /**
-   * Milliseconds that the measurements may take, each: the clock of the store is watched for two thirds of it, and a wake-up is waited for as long.
+   * Milliseconds that each measurement may take. The clock of the store is watched for two thirds of it, and so long a wake-up is waited for.
    * `false`: nothing is written to the store, so that locks and wake-ups are not tried. Default 3,000.
    */
   probe?: number | false;

@@ -38,7 +38,7 @@ export abstract class LockError extends Error {
   }
 }
 
-/** The caller's patience ended while another holder had the key. Contention, never an outage. */
+/** The wait timeout ended while another holder had the key. Contention, never an outage. */
 export class LockTimeoutError extends LockError {
   static readonly code = 'LOCK_TIMEOUT';
   override readonly name = 'LockTimeoutError';
@@ -69,14 +69,14 @@ export class LockAbortedError extends LockError {
   }
 }
 
-/** The lease ended before its holder did: another may have held the key meanwhile. */
+/** The lease ended before its holder did: another caller may have held the key meanwhile. */
 export class LockLostError extends LockError {
   static readonly code = 'LOCK_LOST';
   override readonly name = 'LockLostError';
   readonly code = 'LOCK_LOST';
   /** What the guarded method returned although its lease was lost; `undefined` where no method had ended yet. */
   readonly result: unknown;
-  /** Who took it away, and why; `undefined`: nobody did. */
+  /** Who took it away, and why; `undefined`: it was not taken away. */
   readonly revoked: Revocation | undefined;
 
   constructor(message: string, options: LockErrorOptions & { result?: unknown; revoked?: Revocation } = {}) {
@@ -99,7 +99,7 @@ export class StoreError extends LockError {
   readonly code = 'LOCK_STORE';
   /** Whether another try may help. `false` (no permission, a key of another type…) ends a wait at once. */
   override readonly transient: boolean;
-  /** Whether the request never left, so that it was surely not applied. */
+  /** Whether the request was never sent, so that it was not applied. */
   readonly isUnsent: boolean;
 
   constructor(message: string, options: LockErrorOptions & { transient: boolean; isUnsent?: boolean }) {
@@ -146,7 +146,7 @@ export function asStoreError(cause: unknown, key: string): LockError {
   return new StoreError(`The store failed for "${key}": ${message}`, { key, cause, transient: false });
 }
 
-/** Several callers may wait in the same outage. Each of them rejects with an error of its own. */
+/** Several callers may wait in the same outage. Each of them rejects with its own error. */
 export function ownCopyOf(error: LockError, key = error.key): LockError {
   const { message, cause } = error;
   if (error instanceof QuorumError) return new QuorumError(message, { key, cause, votes: error.votes });

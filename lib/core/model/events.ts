@@ -4,7 +4,7 @@ import { LockLog, type LockLogger, type LogContext, type LogKeys } from './lock-
 /** What a lock is, for events. */
 export type LockKindName = 'mutex' | 'read' | 'write' | 'semaphore';
 
-/** What every event of a lock tells. */
+/** The fields of every event of a lock. */
 export interface LockEvent {
   readonly key: string;
   readonly kind: LockKindName;
@@ -28,11 +28,11 @@ export interface LockEvents {
   };
   /** A caller found the key taken, and waits for it. */
   waiting: LockEvent;
-  /** A holder is done: the key was given back, or passed on. `limited`: its `maxHold` was over before. */
+  /** A holder is done: the key was released, or handed to another caller. `limited`: its `maxHold` was over before. */
   released: LockEvent & { readonly owner: string; readonly fencingToken: number | null; readonly held: number; readonly limited: boolean };
   /**
-   * The key was released while a transaction that a fence guard had checked was open: the next holder does not see what it writes. Both places are
-   * lines of a stack. It comes before `released`.
+   * The key was released while a transaction that a fence guard had checked was open: the next holder does not see what it writes. `guardedAt` and
+   * `releasedAt` are lines of the stack. It is emitted before `released`.
    */
   releasedEarly: LockEvent & {
     readonly owner: string;
@@ -53,7 +53,7 @@ export interface LockEvents {
   };
   /** A caller's wait timeout was over, and `onTimeout: 'skip'` let it go on without. It follows `timeout`. */
   skipped: LockEvent & { readonly waited: number };
-  /** A caller's wait was called off by its signal or by a shutdown. */
+  /** A caller's wait was cancelled by its signal or by a shutdown. */
   aborted: LockEvent & { readonly waited: number; readonly reason: LockAbortedError['reason'] };
   /** A call ended because the store did not answer in time, or refused its request. */
   failed: LockEvent & { readonly waited: number; readonly attempts: number; readonly error: LockError };
@@ -75,7 +75,7 @@ export interface LockEvents {
   };
   /** An operator has taken a key away by force. At the process of the operator it has no `kind` and no `label`. */
   forced: Partial<LockEvent> & { readonly key: string; readonly owner: string; readonly token: number | null } & Revocation;
-  /** A renewal, a release or a give-up got no answer. It is repeated until it gets one, or the lease has ended. */
+  /** A renewal, a release or a give-up got no reply. It is repeated until it gets one, or the lease has ended. */
   unknown: { readonly key: string; readonly owner: string; readonly operation: 'renew' | 'release' | 'leave'; readonly error: LockError };
   /** The event loop stood still for more than a third of the `keyTimeout` of a lease that it should renew. */
   lag: { readonly key: string; readonly lag: number; readonly keyTimeout: number };
@@ -86,7 +86,7 @@ export type LockListener<E extends keyof LockEvents> = (event: LockEvents[E]) =>
 
 type Listener<Payload> = (payload: Payload) => unknown;
 
-/** Calls listeners and the logger. One that fails cannot break a lock. */
+/** Calls listeners and the logger. If one of them fails, no lock breaks. */
 export class LockEventEmitter<Events extends object = LockEvents> {
   private readonly listeners = new Map<keyof Events, Set<{ hear: (event: never) => unknown }>>();
 

@@ -7,5 +7,5 @@ export type KeyFinder = (
   args: readonly unknown[],
 ) => string;
 
-/** Of each `Locks` of a Nest app. */
+/** The key finder of each `Locks` of a Nest app. */
 export const keyFinders = processWide('key-finders', () => new WeakMap<object, KeyFinder>());

@@ -6,13 +6,13 @@ export type KeyKind = 'mutex' | 'read/write lock' | 'semaphore' | 'count-down la
  */
 export type KeyName = string | { readonly key: string };
 
-/** What the store and the processes that use it tell of a key. Times are milliseconds. */
+/** What the store and the processes that use it report of a key. Times are milliseconds. */
 export interface KeyReport {
   /** Namespace included. */
   readonly key: string;
-  /** `'foreign'`: a value that no lock has written. `'free'`: nothing, though some may wait. A leader election is a mutex. */
+  /** `'foreign'`: a value that no lock has written. `'free'`: nothing, though callers may wait. A leader election is a mutex. */
   readonly kind: KeyKind;
-  /** When the store looked, by its clock. */
+  /** The time of the report, by the clock of the store. */
   readonly at: Date;
   /** The last one that was given; `null`: unknown. */
   readonly fencingToken: number | null;
@@ -20,7 +20,7 @@ export interface KeyReport {
   readonly permits?: number;
   /** What is left to count down of a latch. */
   readonly count?: number;
-  /** Until what is there expires, unless it is renewed; `null`: never, or nothing is there. */
+  /** Until the value expires, unless it is renewed; `null`: never, or there is none. */
   readonly remaining: number | null;
   /** A hundred at most. */
   readonly holders: readonly KeyHolder[];
@@ -42,11 +42,11 @@ export interface KeyHolder extends OwnerParts {
   /** `'kept'`: it was released, and its `minHold` is not over. */
   readonly phase: 'held' | 'kept';
   readonly remaining: number | null;
-  /** When it was granted; `null`: nobody knows. */
+  /** When it was granted; `null`: unknown. */
   readonly since: Date | null;
   /** `Infinity`: the whole key. */
   readonly permits: number;
-  /** What its process tells; `undefined`: that is silent. */
+  /** The report of its process; `undefined`: it did not answer. */
   readonly told?: Told;
 }
 
@@ -55,20 +55,20 @@ export interface KeyWaiter extends OwnerParts {
   readonly since: Date;
   readonly permits: number;
   readonly holding: readonly HeldKey[];
-  /** False: its process listens to its wake-ups no more. */
+  /** False: its process does not listen to wake-ups any more. */
   readonly isHeard: boolean;
-  /** What its process tells of each caller that waits by this owner; `undefined`: that is silent. */
+  /** The report of its process of each caller that waits by this owner; `undefined`: it did not answer. */
   readonly told?: readonly Told[];
 }
 
 /** What a call chain holds while it waits. */
 export interface HeldKey {
   readonly key: string;
-  /** Of the owner that holds it. */
+  /** The uuid of the owner that holds it. */
   readonly uuid: string;
 }
 
-/** What a process tells of a caller of its own. */
+/** What a process reports of one of its callers. */
 export interface Told {
   readonly label?: string;
   /** Since when it holds the key, or waits for it, by the clock of its process. */
@@ -78,7 +78,7 @@ export interface Told {
   readonly patienceLeft?: number | null;
   /** How many callers of its process wait behind a holder. */
   readonly waiting: number;
-  /** For how long the first of them has waited. */
+  /** How long the first of them has waited. */
   readonly oldestWait: number;
   /** What the chain of a caller that waits holds. */
   readonly holding: readonly HeldKey[];
@@ -98,13 +98,13 @@ export interface KeyEvent extends OwnerParts {
   readonly held?: number;
   /** Why it was lost, forced or aborted, or has failed. */
   readonly reason?: string;
-  /** Of `passedOn`: the label of the next holder. */
+  /** With `passedOn`: the label of the next holder. */
   readonly to?: string;
 }
 
 /** Options of {@link Locks.watch}. */
 export interface WatchOptions {
-  /** As of {@link ListOptions}. */
+  /** As in {@link ListOptions}. */
   pattern?: string;
   /** Ends it. */
   signal?: AbortSignal;
@@ -114,9 +114,9 @@ export interface WatchOptions {
 export interface ListOptions {
   /** Keys without the namespace; `*` stands for any characters, `?` for one. Default `'*'`. */
   pattern?: string;
-  /** Those that are held, those that somebody waits for, or both and the latches. Default `'held'`. */
+  /** Keys that are held, keys that a caller waits for, or both and the latches. Default `'held'`. */
   state?: 'held' | 'waited' | 'used';
-  /** Milliseconds: only keys that one holder has had for longer, or that one caller has waited for. */
+  /** Milliseconds: only keys that a caller has held or waited for longer than this. */
   olderThan?: number;
   /** How many at most. Default 1,000. */
   limit?: number;
@@ -126,24 +126,24 @@ export interface ListOptions {
 
 /** Options of {@link Locks.forceRelease}. */
 export interface ForceOptions {
-  /** Who has the key now. It may be left out where there is one holder. */
+  /** The owner that has the key now. It may be left out if there is one holder. */
   owner?: string;
-  /** The `fencingToken` of the report: the key is left alone if the holder's process has asked for it again since, as it does within 50 ms while others wait. */
+  /** The `fencingToken` of the report: nothing is done if the holder's process has acquired the key again since, as it does each 50 ms while others wait. */
   token?: number;
   /** For the log, the events and the error of the holder. */
   reason: string;
   /** Who asks. */
   by?: string;
-  /** Milliseconds that the holder has to give the key back, once its signal was aborted; 0: it is not asked. Default 5,000. */
+  /** Milliseconds that the holder has to release the key after its signal was aborted; 0: it is not asked. Default 5,000. */
   grace?: number;
-  /** Milliseconds for which the key stays taken if it is taken by force: as long as the old holder may still work. Default 0. */
+  /** Milliseconds for which the key stays taken after it was taken by force, because the old holder may still work. Default 0. */
   keepFor?: number;
 }
 
-/** What became of a {@link Locks.forceRelease}. */
+/** The result of {@link Locks.forceRelease}. */
 export interface ForceReply {
-  /** The holder gave it back when it was asked; it was taken by force; or somebody else has it, or nobody, and nothing was done. */
+  /** The holder released it when it was asked; it was taken by force; or another owner has it, or none, and nothing was done. */
   readonly outcome: 'gave back' | 'forced' | 'changed';
-  /** The owner that was asked or, if that has `changed`, the one that has the key now; `null`: nobody. */
+  /** The owner that was asked or, with `changed`, the owner that has the key now; `null`: none. */
   readonly holder: string | null;
 }

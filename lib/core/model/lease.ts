@@ -17,26 +17,26 @@ export interface Lease extends AsyncDisposable {
   /** Aborts when the lease is lost or `maxHold` is over; its reason is a {@link LockLostError}. */
   readonly signal: AbortSignal;
 
-  /** Milliseconds for which the key is surely still ours; 0 when the lease is lost or released. */
+  /** Milliseconds for which the lease is valid for sure; 0 when it is lost or released. */
   remaining(): number;
 
-  /** @throws {LockLostError} if the lease is lost, run out or released. */
+  /** @throws {LockLostError} if the lease is lost, expired or released. */
   assertHeld(): void;
 
   /**
-   * Renews now, for a whole `keyTimeout`. The watchdog does this without being asked, except for a lease with `renew: false`.
+   * Renews now, for a whole `keyTimeout`. The watchdog does this by itself, except for a lease with `renew: false`.
    *
-   * @param keyTimeout another length from now on, in milliseconds, at least 10. A shorter one does not bring the present end nearer.
+   * @param keyTimeout another length from now on, in milliseconds, at least 10. A shorter one does not move the end earlier.
    * @throws {LockConfigError} if it is wrong.
    * @throws {LockLostError} if the lease is lost or released, or its `maxHold` is over.
-   * @throws {StoreError} if the store gave no answer: the lease stays valid for {@link remaining} ms.
+   * @throws {StoreError} if the store did not answer: the lease stays valid for {@link remaining} ms.
    */
   renew(keyTimeout?: number): Promise<void>;
 
   /**
-   * Gives the key back. It never rejects: if the store gives no answer, it is asked again in the background until the lease has run out.
+   * Releases the key. It never rejects: if the store does not answer, the release is repeated in the background until the lease has expired.
    *
-   * @returns `false` if the key was no longer ours. Repeated calls get the first answer.
+   * @returns `false` if the lease was already lost. Repeated calls get the first answer.
    */
   release(): Promise<boolean>;
 }

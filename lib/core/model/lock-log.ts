@@ -23,7 +23,7 @@ export interface LockLogger {
   error(message: string, details?: LogDetails): void;
   /** One line for each store when a Nest app starts. */
   log?(message: string, details?: LogDetails): void;
-  /** What a reader of logs needs only in search of a problem. */
+  /** What a reader of logs needs only to analyse a problem. */
   debug?(message: string, details?: LogDetails): void;
 }
 
@@ -34,14 +34,14 @@ export type LogKeys = 'full' | 'hash' | 'none';
 export interface LogContext extends LogDetails {
   /** More keys that the message quotes. */
   readonly keys?: readonly string[];
-  /** Of the lines with this value one is written in a minute. */
+  /** One line with this value is written in a minute. */
   readonly once?: unknown;
 }
 
 type Level = 'warn' | 'error' | 'log' | 'debug';
 
 const MINUTE = 60_000;
-/** Lines that are counted at the same time. A program may make labels without end. */
+/** Lines that are counted at the same time. A program may make any number of labels. */
 const MOST_COUNTED = 1000;
 const NONE: LogContext = {};
 
@@ -91,7 +91,7 @@ export class LockLog {
     return { key: key === undefined ? undefined : this.shown(key), label, owner, token };
   }
 
-  /** How many lines of this kind were not written since the last one; −1: this one is not to be written, either. */
+  /** How many lines of this kind were not written since the last one; −1: this one must not be written, either. */
   private hiddenBefore(once: unknown): number {
     if (once === undefined) return 0;
     const { lines } = this;

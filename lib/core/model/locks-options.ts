@@ -4,7 +4,7 @@ import type { LockLogger, LogKeys } from './lock-log.js';
 import { USING_CHECKS, type UsingOptions } from './options.js';
 import type { Telemetry } from './telemetry.js';
 
-/** How long the callers of one process may pass a key on among themselves while another process waits for it. */
+/** How long a process may hand a key to its own callers while another process waits for it. */
 export interface LocalQueueOptions {
   /** How many holders in a row, from 1. As many fencing tokens are reserved at a time. Default 32. */
   handOvers?: number;
@@ -19,13 +19,13 @@ export interface LocksOptions {
   /** The first part of the owner ids, `app@host:pid:uuid`. Default: the name in the program's package.json. */
   app?: string;
   /**
-   * Whether this process answers operators from the start, and not only once it has waited for a key: what it does under its locks, and requests to
-   * give one back. On Redis it takes a connection of its own. Default false.
+   * Whether this process answers operators from its start, and not only once it has waited for a key. Operators ask what it does under its locks, or
+   * to release one. On Redis this takes a second connection. Default false.
    */
   visible?: boolean;
   /** For all options that a lock leaves out. A `signal` cannot be a default. */
   defaults?: Omit<UsingOptions, 'signal'>;
-  /** It is warned about lost leases, long waits, a store that is away, failed listeners and a lagging event loop. `false`: none. Default: the console. */
+  /** Receives warnings: lost leases, long waits, a store that is away, failed listeners, a lagging event loop. `false`: none. Default: the console. */
   logger?: LockLogger | false;
   /** How the log shows keys: `'full'`, `'hash'` (the first 12 hex digits of the SHA-256), or `'none'`. Default `'full'`. */
   logKeys?: LogKeys;
@@ -39,12 +39,12 @@ export interface LocksOptions {
   telemetry?: Telemetry | readonly Telemetry[];
 }
 
-/** Tokens follow a clock. More of them at a time would get ahead of it. */
+/** Tokens follow a clock. A larger block of them would get ahead of it. */
 const MOST_HAND_OVERS = 1_000_000;
 const LOCAL_QUEUE_CHECKS = { handOvers: integerFrom(1, MOST_HAND_OVERS), time: integerFrom(0, MOST_HAND_OVERS) };
 const { signal: _signal, ...DEFAULTS_CHECKS } = USING_CHECKS;
 const SLOW_WAIT = integerFrom(1);
-/** `kept:` marks a holder in the store that is over and keeps its key for its `minHold`. */
+/** `kept:` marks a holder in the store that has released its key, which stays taken for its `minHold`. */
 const APP = /^(?!kept:)[^\s\p{Cc}]{1,100}$/u;
 const LOCKS_CHECKS = {
   namespace: ofType('string'),

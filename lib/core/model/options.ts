@@ -10,9 +10,9 @@ export interface AcquireOptions {
   keyTimeout?: number;
   /** Tries; 1: one try, no waiting; 0: wait until acquired. Default 3. */
   retryCount?: number;
-  /** Patience is the sum of `retryCount - 1` draws from 1–2 × this, drawn once. Default 500. */
+  /** The wait timeout is the sum of `retryCount - 1` random values of 1–2 × this. Default 500. */
   retryInterval?: number;
-  /** Patience, instead of the two above. 0: one try; `Infinity`: no limit. */
+  /** The wait timeout, instead of the two above. 0: one try; `Infinity`: no limit. */
   waitTimeout?: number;
   /** The same call chain may take its own key again. Default true. */
   reentrant?: boolean;
@@ -24,7 +24,7 @@ export interface AcquireOptions {
   renew?: boolean;
   /** After this time the lease's signal aborts, and the lease is not renewed any more. Default: no limit. */
   maxHold?: number;
-  /** What errors call the caller, such as `'StockService.reduce'`: the stack of an error that ends a wait does not show it. Default: nothing. */
+  /** The name of the caller in errors, such as `'StockService.reduce'`: the stack of an error that ends a wait does not show it. Default: none. */
   label?: string;
   /** Ends the wait: the acquire rejects at once with a {@link LockAbortedError}. */
   signal?: AbortSignal;
@@ -39,7 +39,7 @@ export interface TimeoutContext {
   error: LockTimeoutError;
 }
 
-/** When patience ends: reject with {@link LockTimeoutError}, resolve to `undefined`, or to what the function returns. */
+/** When the wait timeout ends: reject with {@link LockTimeoutError}, resolve to `undefined`, or to what the function returns. */
 export type OnTimeout = 'throw' | 'skip' | ((context: TimeoutContext) => unknown);
 
 /** How to run work under a lease. */
@@ -54,7 +54,7 @@ export interface UsingOptions extends AcquireOptions {
 }
 
 export type ResolvedOptions = UsingOptions & {
-  /** A candidate of an election: its wait is no problem, however long. */
+  /** A candidate of an election: it may wait without limit, so no warning is logged. */
   readonly isStandby?: boolean;
 } & Required<
     Pick<UsingOptions, 'keyTimeout' | 'retryCount' | 'retryInterval' | 'reentrant' | 'fair' | 'minHold' | 'renew' | 'onTimeout' | 'onLost'>
@@ -75,7 +75,7 @@ const DEFAULTS: ResolvedOptions = {
 const DURATION = integerFrom(0);
 
 export const ACQUIRE_CHECKS = {
-  // Of a shorter lease, the 2 ms for the drift of clocks would be too large a part.
+  // The 2 ms for the drift of clocks would be too large a part of a shorter lease.
   keyTimeout: integerFrom(10),
   retryCount: integerFrom(0),
   retryInterval: integerFrom(1),
@@ -103,7 +103,7 @@ export function completeOptions(defaults: UsingOptions): ResolvedOptions {
 /** The caller's options over the complete ones of its {@link Locks}. A caller's own `retryCount` beats a default `waitTimeout`. */
 export function resolveOptions(defaults: ResolvedOptions, own: UsingOptions | undefined): ResolvedOptions {
   if (own === undefined) return defaults;
-  // One by one, always in the same order: to spread and delete them would cost more than the rest of an acquire.
+  // One by one, always in the same order: spreading and deleting them would cost more than the rest of an acquire.
   return {
     keyTimeout: own.keyTimeout ?? defaults.keyTimeout,
     retryCount: own.retryCount ?? defaults.retryCount,

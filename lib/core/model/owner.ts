@@ -7,8 +7,8 @@ let defaultApp: string | undefined;
 let here: string | undefined;
 
 /**
- * What makes owner ids, `app@host:pid:uuid`, with `;` and the trace of the caller where telemetry gives one. Each tenure has its own. An id that was
- * used again could get a key that an earlier tenure had.
+ * What makes owner ids, `app@host:pid:uuid`, with `;` and the trace of the caller where telemetry gives one. Each tenure has its own. An id that is
+ * used twice could get a key of an earlier tenure.
  */
 export function ownerIds(app = (defaultApp ??= nameOfProgram())): (trace?: string) => string {
   const process = `${app}@${hostname()}:${globalThis.process.pid}`;
@@ -16,7 +16,7 @@ export function ownerIds(app = (defaultApp ??= nameOfProgram())): (trace?: strin
   return (trace) => [process, trace === undefined ? randomUUID() : `${randomUUID()};${trace}`].join(':');
 }
 
-/** Whether an owner id was made in this process; rarely also that of another one whose host and pid are the same. */
+/** Whether an owner id was made in this process. Rarely also true for another process with the same host and pid. */
 export function isOfThisProcess(owner: string): boolean {
   return owner.includes((here ??= `@${hostname()}:${globalThis.process.pid}:`));
 }
@@ -26,7 +26,7 @@ export function processOf(owner: string): string {
   return owner.slice(0, owner.lastIndexOf(':')) || owner;
 }
 
-/** The name in the package.json that npm has started, else in the one nearest to the program. */
+/** The name in the package.json from which npm has started the program, else in the nearest one. */
 function nameOfProgram(): string {
   const { npm_package_name: started } = process.env;
   if (started !== undefined) return started;
@@ -35,7 +35,7 @@ function nameOfProgram(): string {
       const { name } = JSON.parse(readFileSync(join(folder, 'package.json'), 'utf8')) as { name?: unknown };
       if (typeof name === 'string' && name !== '') return name;
     } catch {
-      // None here, or none that can be read.
+      // There is none here, or it cannot be read.
     }
     parent = dirname(folder);
     if (parent === folder) return 'node';
@@ -44,7 +44,7 @@ function nameOfProgram(): string {
 
 const KEPT = 'kept:';
 
-/** What a store writes as the holder from an owner's release to the end of its minHold. */
+/** The holder that a store writes from an owner's release to the end of its minHold. */
 export function keptBy(owner: string): string {
   return KEPT + owner;
 }
@@ -56,13 +56,13 @@ export function ownerOf(holder: string | null | undefined): string | null {
 
 const OWNER = /^(\S*)@([^@]*):(\d+):([^:;]+)(;[^:]*)?$/;
 
-/** The parts of an owner id; `undefined`: it is none. */
+/** The parts of an owner id; `undefined`: it is not one. */
 export function partsOf(owner: string): { app: string; host: string; pid: number; uuid: string } | undefined {
   const [, app, host = '', pid, uuid = ''] = OWNER.exec(owner) ?? [];
   return app === undefined ? undefined : { app, host, pid: Number(pid), uuid };
 }
 
-/** What a waiter tells of a key that its call chain holds. An owner that lost the key has another uuid than the one that has it now. */
+/** How a waiter names a key that its call chain holds. An owner that has lost the key has another uuid than the one that has it now. */
 export function holdingOf({ owner, key }: { readonly owner: string; readonly key: string }): string {
   return `${partsOf(owner)?.uuid ?? owner} ${key}`;
 }

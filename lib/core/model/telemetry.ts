@@ -1,7 +1,7 @@
 import type { LockError } from './errors.js';
 import type { LockEvents, LockKindName, LockListener } from './events.js';
 
-/** Receives what locks do: `prometheus()` or `openTelemetry()`. A failure of it changes no result of a lock. */
+/** Receives what locks do: `prometheus()` or `openTelemetry()`. If it fails, the result of a lock does not change. */
 export interface Telemetry {
   /** Called once by each {@link Locks} that it is given to. */
   observe(source: TelemetrySource): TelemetryObserver;
@@ -15,7 +15,7 @@ export interface ObservedCall {
   readonly age: number;
 }
 
-/** What can be known of one {@link Locks}. Nothing is counted before it is asked for. */
+/** What one {@link Locks} can report. It counts when it is asked. */
 export interface TelemetrySource {
   /** The name of the store, such as `'redis'`. */
   readonly store: string;

@@ -8,7 +8,7 @@ export function now(): number {
   return performance.now();
 }
 
-/** A time of the monotonic clock, in milliseconds since 1970: for people, and to compare with a store's clock. Nothing is decided by it. */
+/** A time of the monotonic clock, in milliseconds since 1970: for people, and to compare with a store's clock. No lock depends on it. */
 export function dateOf(time: number): number {
   // eslint-disable-next-line no-restricted-properties -- shown to people, never waited for
   return Math.round(Date.now() - (now() - time));

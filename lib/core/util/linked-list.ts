@@ -7,7 +7,7 @@ export abstract class LinkedEntry<T extends LinkedEntry<T>> {
 
 /**
  * Entries that come and go all the time, in the order of arrival. A `Set` copies its table for every few hundred of them, and the old tables keep
- * the entries in memory for longer. To find its first entry takes longer, the more of the first ones have left.
+ * the entries in memory for longer. Finding its first entry also takes longer, the more entries have left before it.
  */
 export class LinkedList<T extends LinkedEntry<T>> implements Iterable<T> {
   first: T | undefined;
@@ -40,7 +40,7 @@ export class LinkedList<T extends LinkedEntry<T>> implements Iterable<T> {
     return true;
   }
 
-  /** The entries of now: some may leave during the loop. */
+  /** The current entries: some may leave during the loop. */
   [Symbol.iterator](): Iterator<T> {
     const all: T[] = [];
     for (let entry = this.first; entry; entry = entry.next) all.push(entry);

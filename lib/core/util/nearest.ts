@@ -1,4 +1,4 @@
-/** What other libraries, and habit, call things. */
+/** Names of these options in other libraries, or by habit. */
 const OTHER_NAMES: Readonly<Record<string, string>> = {
   ttl: 'keyTimeout',
   expire: 'keyTimeout',

@@ -15,7 +15,7 @@ export abstract class RepeatedRequest<Reply> {
     return this.phase === 'stopped';
   }
 
-  /** Milliseconds since the request under way was sent; 0: there is none. */
+  /** Milliseconds since the request in flight was sent; 0: there is none. */
   get silence(): number {
     return this.isAsking ? now() - this.sentAt : 0;
   }
