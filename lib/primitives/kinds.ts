@@ -103,7 +103,7 @@ export function semaphoreKind(driver: LeaseDriver, { permits, count = 1 }: Semap
     name: 'semaphore',
     driver,
     group: driver.origin ?? driver,
-    amount: `${count} of ${permits}`,
+    amount: `${count} permits`,
     places: Math.floor(permits / count),
     share: () => ({ count, permits, rank: 0 }),
     checkReentry({ key, turn }) {

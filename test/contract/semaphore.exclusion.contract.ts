@@ -103,6 +103,19 @@ export function semaphoreExclusionContract(makeStore: MakeStore): void {
       for (const lease of [holder, more, ...(await Promise.all(waiting))]) lease.assertHeld();
     });
 
+    it.each<[string, number, (locks: Locks) => Locks]>([
+      ['another process asks', 1, () => open()],
+      ['another caller of theirs asks', 2, (locks) => locks],
+    ])('lets in who waits behind a holder of the same process, when %s with more', async (_who, count, asker) => {
+      const locks = open();
+      const soon = { ...patient, retryInterval: 50, waitTimeout: 3_000 };
+      const holder = await semaphore(1, 1, locks).acquire(soon);
+      const waiting = Array.from({ length: count }, () => semaphore(1, 1, locks).acquire(soon));
+      await passTime(500);
+      const more = await semaphore(4, 1, asker(locks)).acquire(patient);
+      for (const lease of [holder, more, ...(await Promise.all(waiting))]) lease.assertHeld();
+    });
+
     it.each([
       [{ permits: 0 }, /"permits" must be a whole number from 1/],
       [{ permits: 1.5 }, /"permits"/],

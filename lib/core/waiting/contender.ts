@@ -37,14 +37,20 @@ export class Contender extends RepeatedRequest<AcquireReply> {
   private asksAt = Infinity;
   private offerEndsAt = Infinity;
   private stopListening: (() => void) | undefined;
+  /** A tenure that the next request gives up, and which request that is. */
+  private yields: Tenure | undefined;
+  private yieldsAt = 0;
 
-  /** @param yields a tenure that its first request gives up. */
-  constructor(
-    private readonly queue: LockQueue,
-    private yields?: Tenure,
-  ) {
+  constructor(private readonly queue: LockQueue) {
     super();
     this.owner = queue.runtime.createOwner(queue.first.settings.trace?.suffix);
+  }
+
+  /** @param yields a tenure that this request gives up. */
+  askFor(yields: Tenure | undefined): void {
+    this.yields = yields;
+    this.yieldsAt = this.attempts + 1;
+    this.ask();
   }
 
   /** No caller wants the key any more. What the store may know of us is given up when the request under way has settled. */
@@ -55,9 +61,9 @@ export class Contender extends RepeatedRequest<AcquireReply> {
   }
 
   protected send(): Promise<AcquireReply> {
-    const { driver, key, first, isInUse, tokens } = this.queue;
+    const { driver, key, first, isInUse, tokens, share } = this.queue;
     const { wakeUps } = driver;
-    const { options, patience, share } = first.settings;
+    const { options, patience } = first.settings;
     // A free key is taken without a queue and an inbox. A fair caller has its place from the first request on.
     const isContended = this.attempts > 1 || isInUse;
     const mayQueue = options.fair || (isContended && (!wakeUps || wakeUps.isOpen || this.attempts > VAIN_ATTEMPTS));
@@ -84,7 +90,7 @@ export class Contender extends RepeatedRequest<AcquireReply> {
 
   protected answered(reply: AcquireReply): void {
     // If this is a retry, an earlier try may have been applied.
-    if (reply.yielded === 'lost' && this.attempts === 1) this.yields?.lose(LOST_BEFORE, 'taken');
+    if (reply.yielded === 'lost' && this.attempts === this.yieldsAt) this.yields?.lose(LOST_BEFORE, 'taken');
     this.yields = undefined;
     if (!reply.granted && !this.isQueued) this.place = 'none';
     if (!reply.granted && reply.yielded === 'released') this.handedOver(reply.holder);

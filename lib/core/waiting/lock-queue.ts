@@ -4,12 +4,13 @@ import { HeldLease } from '../holding/held-lease.js';
 import type { Lifecycle } from '../holding/lifecycle.js';
 import { Tenure } from '../holding/tenure.js';
 import { abortedBy, closed, ownCopyOf, stopped, type LockError } from '../model/errors.js';
-import type { LeaseDriver } from '../store/lease-driver.js';
+import type { LeaseDriver, Share } from '../store/lease-driver.js';
 import { now } from '../util/clock.js';
 import { LinkedEntry, LinkedList } from '../util/linked-list.js';
 import { added, emptyList, removed } from '../util/short-list.js';
 import { Contender, type Taken } from './contender.js';
 import { reasonAtTheEnd } from './reason-at-the-end.js';
+import { Scout } from './scout.js';
 import { Waiter, type Wish } from './waiter.js';
 
 /**
@@ -24,20 +25,23 @@ export class LockQueue extends LinkedEntry<LockQueue> {
   contenders = emptyList<Contender>();
   holders = emptyList<Tenure>();
   /** Why the key was not granted when a contender asked last. */
-  private outcome: Taken | LockError | undefined;
+  outcome: Taken | LockError | undefined;
   private outcomeAt = 0;
   private isAnyLate = false;
+  /** What the last caller asks for. Only the number of permits can be another one than that of the callers before. */
+  share: Share | undefined;
+  private scout: Scout | undefined;
 
   /**
    * @param id of the queue among those of the driver; `undefined`: it is for a single caller.
-   * @param places how many callers may hold the key at the same time.
+   * @param places how many callers may hold the key at the same time, as the last one says.
    */
   constructor(
     private readonly queues: LockQueues,
     readonly driver: LeaseDriver,
     readonly key: string,
     readonly id: string | undefined,
-    private readonly places: number,
+    public places: number,
   ) {
     super();
     this.runtime = queues.runtime;
@@ -48,10 +52,11 @@ export class LockQueue extends LinkedEntry<LockQueue> {
       const waiter = new Waiter(wish, resolve, reject);
       this.runtime.acquireBegins();
       this.waiting.add(waiter);
+      this.share = wish.share;
       const { signal } = wish.options;
       if (signal) waiter.listen(signal, () => this.abandon(waiter, abortedBy(signal, this.key)));
-      if (this.mayContend) return this.contend();
-      this.wait(waiter);
+      if (!this.mayContend) this.wait(waiter);
+      while (this.mayContend) this.contend();
       this.adapt();
     });
   }
@@ -93,7 +98,8 @@ export class LockQueue extends LinkedEntry<LockQueue> {
     const tenure = new Tenure(runtime, driver, key, grant, this.queues.limits, this.onEnd);
     this.holders = added(this.holders, tenure);
     this.give(first, tenure, time, options.minHold, attempts);
-    if (this.isAnyLate) this.removeLate();
+    if (this.isAnyLate) for (const waiter of this.waiting) if (waiter.isLate) this.remove(waiter, reasonAtTheEnd(this, waiter));
+    this.isAnyLate = false;
     if (runtime.stopping.aborted) this.stop();
   }
 
@@ -103,7 +109,7 @@ export class LockQueue extends LinkedEntry<LockQueue> {
     this.outcomeAt = now();
     const isStopping = this.runtime.stopping.aborted;
     for (const waiter of this.waiting) {
-      if (waiter.isOverdue) this.remove(waiter, this.reasonAtTheEnd(waiter));
+      if (waiter.isOverdue) this.remove(waiter, reasonAtTheEnd(this, waiter));
       else if (isStopping) this.remove(waiter, stopped(this.key));
       else this.wait(waiter);
     }
@@ -147,6 +153,7 @@ export class LockQueue extends LinkedEntry<LockQueue> {
     tenure.stop();
     this.holders = removed(this.holders, tenure);
     this.contend(tenure);
+    while (this.mayContend) this.contend();
     return true;
   }
 
@@ -155,10 +162,12 @@ export class LockQueue extends LinkedEntry<LockQueue> {
     return length < this.waiting.size && length + this.holders.length < this.places;
   }
 
-  private contend(yields?: Tenure): void {
-    const contender = new Contender(this, yields);
-    this.contenders = added(this.contenders, contender);
-    contender.ask();
+  /** @param yields a tenure that the request gives up. */
+  contend(yields?: Tenure): void {
+    // One that is queued at the store must not wait for what this process gives up.
+    let contender = yields && this.contenders.find(({ isAsking }) => !isAsking);
+    if (!contender) this.contenders = added(this.contenders, (contender = new Contender(this)));
+    contender.askFor(yields);
   }
 
   private give(waiter: Waiter, tenure: Tenure, time: number, minHold: number, attempts: number): void {
@@ -189,13 +198,13 @@ export class LockQueue extends LinkedEntry<LockQueue> {
   private deadline(waiter: Waiter): void {
     const { first, holders, contenders } = this;
     const isKnown = this.outcome && now() < this.outcomeAt + this.runtime.requestTimeout;
-    if (waiter !== first && (holders.length > 0 || isKnown)) return this.remove(waiter, this.reasonAtTheEnd(waiter));
+    if (waiter !== first && (holders.length > 0 || isKnown)) return this.remove(waiter, reasonAtTheEnd(this, waiter));
     waiter.isLate = this.isAnyLate = true;
-    waiter.grant(this.runtime.requestTimeout, () => this.remove(waiter, this.reasonAtTheEnd(waiter, true)));
+    waiter.grant(this.runtime.requestTimeout, () => this.remove(waiter, reasonAtTheEnd(this, waiter, true)));
     if (waiter.settings.patience === 0 || (waiter !== first && contenders[0]?.isAsking)) return;
     if (contenders[0]) return contenders[0].ask();
     const ended = (): void => {
-      if (this.holders.length > 0) this.remove(waiter, this.reasonAtTheEnd(waiter));
+      if (this.holders.length > 0) this.remove(waiter, reasonAtTheEnd(this, waiter));
     };
     holders[0]?.renew().then(ended, ended);
   }
@@ -227,23 +236,14 @@ export class LockQueue extends LinkedEntry<LockQueue> {
       last.cancel();
     }
     for (const holder of this.holders) holder.watch(this.waiting.first?.settings.options.retryInterval);
-  }
-
-  private removeLate(): void {
-    this.isAnyLate = false;
-    for (const waiter of this.waiting) if (waiter.isLate) this.remove(waiter, this.reasonAtTheEnd(waiter));
+    if (this.waiting.size > 0 && this.share) (this.scout ??= new Scout(this)).look();
   }
 
   private restIfIdle(): void {
     if (this.waiting.size > 0 || this.holders.length > 0) return;
     this.outcome = undefined;
     this.isInUse = false;
+    this.scout?.end();
     this.queues.rest(this);
-  }
-
-  private reasonAtTheEnd({ waited }: Waiter, isAtTheLatest = false): LockError {
-    const { key, outcome, isInUse, holder, runtime, contenders, holders } = this;
-    const known = { key, outcome, isInUse, holder, runtime, contender: contenders[0], tenure: holders[0] };
-    return reasonAtTheEnd(known, waited, isAtTheLatest);
   }
 }

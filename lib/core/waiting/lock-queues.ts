@@ -67,6 +67,7 @@ export class LockQueues {
     let queue = queues.get(id);
     if (queue) this.idle.delete(queue);
     else queues.set(id, (queue = new LockQueue(this, driver, key, id, places)));
+    queue.places = places;
     return queue;
   }
 
