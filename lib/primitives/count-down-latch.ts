@@ -57,7 +57,7 @@ export class CountDownLatch {
     const settings = this.settings(options);
     const expected = COUNT(count);
     if (expected !== undefined) throw new LockConfigError(`Latch "${key}": the count must be ${expected}, not ${inspect(count)}.`, { key });
-    return calls.change(key, settings, ttl, (operation) => calls.driver.trySetCount({ key, ttl, count, operation }));
+    return calls.change(key, settings, ttl, (change) => calls.driver.trySetCount({ ...change, count }));
   }
 
   /**
@@ -70,7 +70,7 @@ export class CountDownLatch {
    */
   async countDown(options?: LatchCallOptions): Promise<number> {
     const { key, calls, timeToLive: ttl } = this;
-    return calls.change(key, this.settings(options), ttl, (operation) => calls.driver.countDown({ key, ttl, operation }));
+    return calls.change(key, this.settings(options), ttl, (change) => calls.driver.countDown(change));
   }
 
   /**

@@ -9,6 +9,7 @@ import {
   StoreError,
 } from 'nestjs-distributed-lock/core';
 import { eventually } from '../support/eventually.js';
+import { firstTurnAfterStandingStill } from '../support/time.js';
 import { counting, deaf, failing, held, losing, refusal, silent } from './misbehaviour.js';
 import { latchOpener, type LatchMisbehaviour } from './open-latches.js';
 import type { MakeStore } from './open-locks.js';
@@ -235,6 +236,16 @@ export function latchCountingContract(makeStore: MakeStore): void {
       expect(result).toMatchObject({ name: 'StoreError' });
       expect(elapsed).toBeGreaterThanOrEqual(990);
       expect(elapsed).toBeLessThan(2_000);
+    });
+
+    it('and not after the process stood still for longer than the store remembers it', async () => {
+      await latchOf().trySetCount(5);
+      const sent: LatchChange[] = [];
+      const counted = rejection(latchOf({ misbehaving: losingBoth(1, sent) }).countDown({ waitTimeout: 2_000, retryInterval: 1_000 }));
+      await eventually(() => sent.length === 1);
+      await firstTurnAfterStandingStill(6_500);
+      expect(await counted).toMatchObject({ name: 'StoreError' });
+      expect(sent).toHaveLength(1);
     });
   });
 

@@ -1,7 +1,7 @@
-import '../support/virtual-time.js';
+import { passTime } from '../support/virtual-time.js';
 import { Locks } from 'nestjs-distributed-lock/core';
 import { memoryStore } from 'nestjs-distributed-lock/memory';
-import type { KeyRecord } from '../../lib/stores/records/record.work.js';
+import type { KeyRecord, LatchRecord } from '../../lib/stores/records/record.work.js';
 import { engineContract } from '../contract/engine.contracts.js';
 import { storeContract } from '../contract/store.contracts.js';
 import { eventually } from '../support/eventually.js';
@@ -29,6 +29,20 @@ it('the memory store forgets what has run out, though nobody asks after it', asy
   await store.countDownLatch!.trySetCount({ key: 'forgotten latch', ttl: 10, count: 1, operation: { line: 'line', number: 1 } });
   expect(remains()).toEqual(expect.arrayContaining(['forgotten', 'forgotten permit', 'forgotten latch']));
   await eventually(() => !remains().some((name) => name.startsWith('forgotten')));
+});
+
+it('the record of a latch keeps a change only while it may be repeated, however many processes make one', async () => {
+  const many = Array.from({ length: 100 }, () => new Locks(store, { logger: false }));
+  const [first, ...others] = many.map((locks) => locks.countDownLatch('counted'));
+  const lines = () => Object.keys((rows.get('counted')!.record as LatchRecord).lines).length;
+  await first!.trySetCount(1_000);
+  await Promise.all(others.map((latch) => latch.countDown({ waitTimeout: 2_000 })));
+  await first!.countDown({ waitTimeout: 2_000 });
+  expect(lines()).toBe(100);
+  await passTime(7_000);
+  await first!.countDown();
+  expect(lines()).toBe(1);
+  await Promise.all(many.map((locks) => locks.close()));
 });
 
 it('the memory store listens for nobody who waits no more', async () => {

@@ -1,6 +1,6 @@
 import type { Lifecycle } from '../holding/lifecycle.js';
 import { abortedBy } from '../model/errors.js';
-import type { LatchDriver, LatchOperation } from '../store/latch-driver.js';
+import type { LatchChange, LatchDriver } from '../store/latch-driver.js';
 import { onAbort } from '../util/abort.js';
 import { LatchRequest, type CallSettings } from './latch-request.js';
 import { LatchWatch } from './latch-watch.js';
@@ -24,9 +24,14 @@ export class LatchCalls {
     return new LatchRequest(this.runtime, key, settings, send).run();
   }
 
-  /** A change, which the store makes once, however often it is sent. The store remembers it for `ttl` milliseconds. */
-  change<T>(key: string, settings: CallSettings, ttl: number, send: (operation: LatchOperation) => Promise<T>): Promise<T> {
-    return this.operations.run((operation) => new LatchRequest(this.runtime, key, settings, () => send(operation), ttl).run());
+  /** A change, which the store makes once, however often it is sent. */
+  change<T>(key: string, settings: CallSettings, ttl: number, send: (change: LatchChange) => Promise<T>): Promise<T> {
+    const { runtime } = this;
+    const knownFor = Math.min(ttl, 2 * (settings.patience + runtime.requestTimeout));
+    return this.operations.run((operation) => {
+      const change = { key, ttl, operation, knownFor };
+      return new LatchRequest(runtime, key, settings, () => send(change), knownFor).run();
+    });
   }
 
   /** A wait until the latch is counted down. */

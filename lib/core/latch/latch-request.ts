@@ -17,13 +17,15 @@ export class LatchRequest<T> extends RepeatedRequest<T> {
   private readonly startedAt = now();
   protected answered!: (reply: T) => void;
   private reject!: (error: LockError) => void;
+  /** Of the last request. */
+  private error: LockError | undefined;
 
   /** @param knownFor milliseconds for which the store recognises a repeat. None is sent after half of them, because it takes time to arrive. */
   constructor(
     private readonly runtime: Lifecycle,
     private readonly key: string,
     private readonly settings: CallSettings,
-    protected readonly send: () => Promise<T>,
+    private readonly request: () => Promise<T>,
     private readonly knownFor = Infinity,
   ) {
     super();
@@ -54,9 +56,14 @@ export class LatchRequest<T> extends RepeatedRequest<T> {
     }
   }
 
+  /** A timer can fire long after its time. */
+  protected send(): Promise<T> {
+    return this.error && now() - this.startedAt > this.knownFor / 2 ? Promise.reject(this.error) : this.request();
+  }
+
   protected unanswered(cause: unknown): void {
     const { key, runtime, settings } = this;
-    const error = asStoreError(cause, key);
+    const error = (this.error = asStoreError(cause, key));
     const left = Math.min(settings.patience, this.knownFor / 2) - (now() - this.startedAt);
     if (!error.transient || left <= 0) this.reject(error);
     else if (runtime.stopping.aborted) this.reject(stopped(key, error));

@@ -13,9 +13,11 @@ export interface LatchOperation {
 /** A request that changes a latch. */
 export interface LatchChange {
   readonly key: string;
-  /** Milliseconds for which the store remembers the latch and this operation, at least. */
+  /** Milliseconds for which the store remembers the latch, at least. */
   readonly ttl: number;
   readonly operation: LatchOperation;
+  /** Milliseconds for which the store recognises a repeat of this operation, at least; default: `ttl`. */
+  readonly knownFor?: number;
 }
 
 /** A request to read a latch and, if wanted, to be notified when its count reaches zero. */

@@ -6,13 +6,13 @@ const KIND = 'count-down latch';
 
 /** What each verb does to the record of a count-down latch. As {@link LeaseSteps}, they can be done again on a newer record. */
 export const latchSteps = {
-  trySetCount(work: RecordWork, { ttl, operation, count }: LatchChange & { readonly count: number }): boolean {
-    const { line, number } = operation;
+  trySetCount(work: RecordWork, change: LatchChange & { readonly count: number }): boolean {
+    const { ttl, count } = change;
+    const { line, number } = change.operation;
     const present = work.find<LatchRecord>(KIND);
     const known = present?.lines[line];
     if (known && known[0] >= number) return known[0] === number && known[1] === 1;
     if (present && present.count > 0) return false;
-    const { early, late } = work.time;
     const latch =
       present ??
       work.open<LatchRecord>(KIND, () => ({
@@ -25,31 +25,28 @@ export const latchSteps = {
         lines: {},
         waiters: {},
       }));
-    for (const [each, [, , endsAt]] of Object.entries(latch.lines)) if (endsAt <= early) delete latch.lines[each];
     latch.count = count;
     latch.round++;
-    prolong(latch, late, ttl);
-    latch.lines[line] = [number, 1, late + ttl];
-    work.changed(true);
+    prolong(latch, work.time.late, ttl);
+    note(work, latch, change, 1);
     return true;
   },
 
-  countDown(work: RecordWork, { ttl, operation: { line, number } }: LatchChange): number {
+  countDown(work: RecordWork, change: LatchChange): number {
+    const { line, number } = change.operation;
     const latch = work.find<LatchRecord>(KIND);
     if (!latch) return 0;
     const known = latch.lines[line];
     if (known && known[0] >= number) return known[0] === number ? known[1] : latch.count;
-    const endsAt = work.time.late + ttl;
     if (latch.count > 0) {
       latch.count--;
-      prolong(latch, work.time.late, ttl);
+      prolong(latch, work.time.late, change.ttl);
     }
-    latch.lines[line] = [number, latch.count, endsAt];
+    note(work, latch, change, latch.count);
     if (latch.count === 0) {
       for (const [owner, inbox] of Object.entries(latch.waiters)) work.tell({ owner, inbox });
       latch.waiters = {};
     }
-    work.changed(true);
     return latch.count;
   },
 
@@ -73,6 +70,14 @@ export const latchSteps = {
     }
   },
 };
+
+/** Remembers the operation, and forgets those of which no repeat comes: else each change would write down all that were made before. */
+function note(work: RecordWork, { lines }: LatchRecord, { operation, ttl, knownFor = ttl }: LatchChange, reply: number): void {
+  const { early, late } = work.time;
+  for (const [line, [, , endsAt]] of Object.entries(lines)) if (endsAt <= early) delete lines[line];
+  lines[operation.line] = [operation.number, reply, late + knownFor];
+  work.changed(true);
+}
 
 /** Never brings the end nearer. */
 function prolong(latch: LatchRecord, late: number, ttl: number): void {
