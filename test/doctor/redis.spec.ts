@@ -1,5 +1,7 @@
 import type { Redis } from 'ioredis';
 import { redisStore, type RedisStoreOptions } from 'nestjs-distributed-lock/redis';
+import { once } from 'node:events';
+import { type AddressInfo, createServer } from 'node:net';
 import { startRedis } from '../support/redis-server.js';
 import { eventually } from '../support/eventually.js';
 import { useRedis } from '../stores/redis/setting.js';
@@ -138,6 +140,18 @@ describe('the doctor of Redis', () => {
     const { of, verdict } = await examined(store({ client, options: undefined }));
     expect(of('address')).toMatchObject({ state: 'bad', seen: containing('3 connections lead to 2 servers') });
     expect(verdict.efficiency).toBe('no');
+  });
+
+  it('does not wait for a connection that is accepted and never answered', async () => {
+    const mute = createServer().listen(0, '127.0.0.1');
+    await once(mute, 'listening');
+    setting.finally(() => void mute.close());
+    const proxy = await setting.proxy();
+    const client = setting.client(proxy.connection);
+    await client.ping();
+    proxy.moveTo({ port: (mute.address() as AddressInfo).port });
+    const { of } = await examined(store({ client, options: undefined, requestTimeout: 2_000 }));
+    expect(of('address')).toMatchObject({ state: 'unknown', seen: containing('no answer within') });
   });
 
   it('finds a Cluster that is not complete, or not asked as one', async () => {

@@ -29,6 +29,12 @@ export function idle(delay: number): Promise<void> {
   return new Promise((resolve) => void after(delay, resolve).unref());
 }
 
+/** What the work resolves to. @throws what `late` makes, if it has not settled within so many milliseconds: a client may never settle what it was asked. */
+export async function inTime<T>(timeout: number, work: Promise<T>, late: () => Error): Promise<T> {
+  if (!(await isSettledWithin(timeout, work))) throw late();
+  return work;
+}
+
 /** Whether the work settles within so many milliseconds. */
 export async function isSettledWithin(timeout: number, work: Promise<unknown>): Promise<boolean> {
   let timer: NodeJS.Timeout | undefined;

@@ -1,7 +1,7 @@
 import type { Socket } from 'node:net';
 import type { Pool, PoolConnection } from 'mysql2/promise';
 import { StoreError } from '../../core/model/errors.js';
-import { after } from '../../core/util/clock.js';
+import { inTime, isSettledWithin } from '../../core/util/clock.js';
 import { isConflict, storeErrorOf } from './mysql.errors.js';
 
 /** What a statement that changes something answers. */
@@ -38,7 +38,7 @@ export class MysqlClient {
   async close(): Promise<void> {
     if (!this.isOwned || this.isClosed) return;
     this.isClosed = true;
-    await this.pool.end().catch(() => undefined);
+    await isSettledWithin(this.requestTimeout, this.pool.end());
   }
 
   private notCreated(error: unknown): never {
@@ -89,17 +89,8 @@ export class MysqlClient {
     return this.isOwned ? (connection.connection as unknown as { stream?: Socket }).stream : undefined;
   }
 
-  private async inTime<T>(work: Promise<T>, problem: string): Promise<T> {
-    let timer: NodeJS.Timeout | undefined;
-    const late = new Promise<never>((_, reject) => {
-      timer = after(this.requestTimeout, () => {
-        reject(new StoreError(`MySQL ${problem} within ${this.requestTimeout} ms.`, { transient: true }));
-      });
-    });
-    try {
-      return await Promise.race([work, late]);
-    } finally {
-      clearTimeout(timer);
-    }
+  private inTime<T>(work: Promise<T>, problem: string): Promise<T> {
+    const { requestTimeout } = this;
+    return inTime(requestTimeout, work, () => new StoreError(`MySQL ${problem} within ${requestTimeout} ms.`, { transient: true }));
   }
 }

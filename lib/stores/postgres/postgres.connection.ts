@@ -1,8 +1,8 @@
 import { createHash } from 'node:crypto';
 import { StoreError } from '../../core/model/errors.js';
-import { isSettledWithin } from '../../core/util/clock.js';
+import { inTime, isSettledWithin } from '../../core/util/clock.js';
 import { detached } from '../../core/util/detached.js';
-import { closed, isConflict, sqlStateOf, unsent } from './postgres.errors.js';
+import { closed, isConflict, late, sqlStateOf, unsent } from './postgres.errors.js';
 
 export type Row = Readonly<Record<string, unknown>>;
 
@@ -102,7 +102,7 @@ export class PoolConnection implements PostgresConnection {
   async close(): Promise<void> {
     if (!this.makePool || this.isClosed) return;
     this.isClosed = true;
-    await this.pool?.end();
+    if (this.pool) await isSettledWithin(this.options.requestTimeout, this.pool.end());
   }
 
   private async open(): Promise<PostgresPool> {
@@ -120,7 +120,9 @@ export class PoolConnection implements PostgresConnection {
     client.on('error', ignore);
     try {
       const name = this.isPrepared ? this.nameOf(text) : undefined;
-      return (await client.query({ name, text, values, query_timeout: this.options.requestTimeout })).rows;
+      const { requestTimeout } = this.options;
+      return (await inTime(requestTimeout, client.query({ name, text, values, query_timeout: requestTimeout }), () => late(requestTimeout)))
+        .rows;
     } catch (error) {
       isBroken = !isConflict(error);
       if (!this.isPrepared || !PREPARED_IS_MISSING.includes(sqlStateOf(error) ?? '')) throw error;
@@ -138,19 +140,22 @@ export class PoolConnection implements PostgresConnection {
   private async connect(): Promise<PostgresClient & { release(isBroken?: boolean): void }> {
     if (this.isClosed) throw closed();
     const { requestTimeout } = this.options;
+    const noConnection = (): StoreError =>
+      new StoreError(`Postgres: the pool has no connection for us within ${requestTimeout} ms.`, { transient: true });
+    let connecting: ReturnType<PostgresPool['connect']> | undefined;
     try {
       const pool = this.pool ?? (await this.open());
-      const connecting = pool.connect();
+      connecting = pool.connect();
       // The pool of an app may let its users wait as long as they like.
-      if (this.makePool || (await isSettledWithin(requestTimeout, connecting))) return await connecting;
-      connecting.then(
+      return await inTime(requestTimeout, connecting, noConnection);
+    } catch (cause) {
+      // It may come later.
+      connecting?.then(
         (client) => client.release(),
         () => undefined,
       );
-    } catch (cause) {
       throw unsent(cause);
     }
-    throw new StoreError(`Postgres: the pool has no connection for us within ${requestTimeout} ms.`, { transient: true, isUnsent: true });
   }
 
   /** By its text: a pooler may lend a connection on which another program has prepared something by a number. */

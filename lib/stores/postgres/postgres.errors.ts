@@ -38,6 +38,10 @@ export function unsent(cause: unknown): LockError {
   return new StoreError(error.message, { transient: error.transient, isUnsent: true, cause });
 }
 
+export function late(requestTimeout: number): StoreError {
+  return new StoreError(`Postgres did not answer within ${requestTimeout} ms.`, { transient: true });
+}
+
 export function closed(): StoreError {
   return new StoreError('The Postgres store is closed.', { transient: false, isUnsent: true });
 }

@@ -1,8 +1,8 @@
 import type { InboxConnection } from '../../core/store/inbox.js';
-import { after, idle } from '../../core/util/clock.js';
+import { after, idle, inTime } from '../../core/util/clock.js';
 import type { PostgresBus } from './postgres.bus.js';
 import type { PostgresClient } from './postgres.connection.js';
-import { sqlStateOf, storeErrorOf, textOf } from './postgres.errors.js';
+import { late, sqlStateOf, storeErrorOf, textOf } from './postgres.errors.js';
 
 const STANDBY = '25006';
 /** Milliseconds until a connection that does not end is cut. */
@@ -29,7 +29,14 @@ export class PostgresListener implements InboxConnection {
   private end: () => void = () => undefined;
 
   /** @param pause milliseconds before it connects. */
-  constructor(connect: () => Promise<PostgresClient>, pause: number, inbox: string, bus: PostgresBus, ears: Ears) {
+  constructor(
+    connect: () => Promise<PostgresClient>,
+    private readonly requestTimeout: number,
+    pause: number,
+    inbox: string,
+    bus: PostgresBus,
+    ears: Ears,
+  ) {
     this.ended = new Promise((resolve) => (this.end = resolve));
     this.listening = this.open(connect, pause, inbox, bus, ears);
   }
@@ -63,14 +70,18 @@ export class PostgresListener implements InboxConnection {
         if (channel === inbox) ears.received(payload);
         else bus.received(channel, payload);
       });
-      await client.connect();
+      await this.inTime(client.connect());
       client.unref?.();
-      await client.query({ text: `LISTEN ${inbox}` });
+      await this.inTime(client.query({ text: `LISTEN ${inbox}` }));
       ears.listens();
       await bus.connected(client);
     } catch (error) {
       if (sqlStateOf(error) === STANDBY) ears.refused(textOf(error));
       throw storeErrorOf(error);
     }
+  }
+
+  private inTime(work: Promise<unknown>): Promise<unknown> {
+    return inTime(this.requestTimeout, work, () => late(this.requestTimeout));
   }
 }

@@ -1,7 +1,8 @@
 import { LockConfigError } from '../../core/model/errors.js';
+import { inTime } from '../../core/util/clock.js';
 import { detached } from '../../core/util/detached.js';
 import { driver, type PostgresClient, type PostgresConnection, type Row } from './postgres.connection.js';
-import { sqlStateOf } from './postgres.errors.js';
+import { late, sqlStateOf } from './postgres.errors.js';
 
 /** Raw SQL of an ORM. It resolves to the rows, to `{ rows }`, or to the rows and their number (TypeORM). */
 export type PostgresQuery = (text: string, values: unknown[]) => Promise<unknown>;
@@ -17,7 +18,7 @@ export class QueryConnection implements PostgresConnection {
   /** @param listenAt a connection string; `undefined`: nobody can listen. */
   constructor(
     private readonly query: PostgresQuery,
-    requestTimeout: number,
+    private readonly requestTimeout: number,
     listenAt: string | undefined,
   ) {
     if (listenAt === undefined) return;
@@ -37,7 +38,8 @@ export class QueryConnection implements PostgresConnection {
 
   /** Outside of every AsyncLocalStorage: there an ORM finds the transaction of the caller, in which nobody else would see the lock. */
   private async run(text: string, values: readonly unknown[]): Promise<readonly Row[]> {
-    return rowsOf(await detached(() => this.query(text, [...values])));
+    const { requestTimeout } = this;
+    return rowsOf(await inTime(requestTimeout, Promise.resolve(detached(() => this.query(text, [...values]))), () => late(requestTimeout)));
   }
 
   private async probe(): Promise<void> {

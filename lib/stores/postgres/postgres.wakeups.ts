@@ -24,10 +24,10 @@ export class PostgresWakeUps extends Inbox implements RecordWakeUps {
   constructor(
     private readonly connectClient: () => Promise<PostgresClient>,
     private readonly ask: (text: string, values: readonly unknown[]) => Promise<readonly Row[]>,
-    requestTimeout: number,
+    private readonly timeout: number,
   ) {
-    super('Postgres', requestTimeout, 'listen over another connection');
-    this.bus = new PostgresBus(this.inbox, requestTimeout, this.send, async (warn) => {
+    super('Postgres', timeout, 'listen over another connection');
+    this.bus = new PostgresBus(this.inbox, timeout, this.send, async (warn) => {
       await this.open(warn);
       return this.isOpen;
     });
@@ -50,7 +50,7 @@ export class PostgresWakeUps extends Inbox implements RecordWakeUps {
 
   protected connect(): InboxConnection {
     const pause = this.refusals === 0 ? 0 : Math.min(FIRST_PAUSE * 2 ** (this.refusals - 1), LONGEST_PAUSE);
-    return new PostgresListener(this.connectClient, pause, this.inbox, this.bus, {
+    return new PostgresListener(this.connectClient, this.timeout, pause, this.inbox, this.bus, {
       received: (text) => this.received(text),
       listens: () => (this.refusals = 0),
       refused: (reason) => {

@@ -20,6 +20,8 @@ export interface RedisClient {
   connect(): Promise<unknown>;
   quit(): Promise<unknown>;
   disconnect(reconnect?: boolean): void;
+  /** Ends a connection that does not answer. ioredis does that by its `socketTimeout`. */
+  breakOff?(): void;
   duplicate(override?: object): RedisClient;
   /** Commands that go in one write, over one connection: that of the first key on Cluster. */
   pipeline(): RedisPipeline;

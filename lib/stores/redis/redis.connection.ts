@@ -47,6 +47,7 @@ export class RedisConnection {
     this.requests = new RequestDeadlines(requestTimeout, (request) => {
       this.onSilence?.();
       this.fail(request, this.timedOut(!request.isSent));
+      if (isOwned && request.isSent) client.breakOff?.();
     });
     this.listen();
     // Without a listener ioredis prints each error. Of a client that is not ours, that is its owner's business.

@@ -131,6 +131,7 @@ class Subscriber implements InboxConnection {
   readonly ended: Promise<unknown>;
   private readonly client: RedisClient;
   private lastError: unknown;
+  private end: () => void = () => undefined;
 
   constructor(
     client: RedisClient,
@@ -146,6 +147,8 @@ class Subscriber implements InboxConnection {
       retryStrategy: null,
       // Nothing is asked of it, so that its silence is no sign of a broken connection.
       socketTimeout: undefined,
+      // The next sentinel may answer.
+      sentinelCommandTimeout: Math.ceil(requestTimeout / 2),
     });
     this.client = subscriber;
     subscriber.on('error', (error) => (this.lastError = error));
@@ -154,13 +157,15 @@ class Subscriber implements InboxConnection {
       else bus.received(channel as string, message as string);
     });
     this.ended = new Promise((resolve) => {
-      for (const event of ['close', 'end']) subscriber.on(event, () => resolve(this.lastError && storeErrorOf(this.lastError)));
+      this.end = () => resolve(this.lastError && storeErrorOf(this.lastError));
+      for (const event of ['close', 'end']) subscriber.on(event, this.end);
     });
     this.listening = this.subscribe();
   }
 
-  /** ioredis would begin a timer for a connection that is over already, which keeps the process alive. */
+  /** ioredis would begin a timer for a connection that is over already, which keeps the process alive. It may never tell that one has ended. */
   close(): void {
+    this.end();
     if (this.client.status !== 'end') this.client.disconnect();
   }
 

@@ -2,6 +2,7 @@ import { AsyncLocalStorage } from 'node:async_hooks';
 import { once } from 'node:events';
 import { createServer, type AddressInfo } from 'node:net';
 import { drizzle } from 'drizzle-orm/node-postgres';
+import { Client } from 'pg';
 import knexOf, { type Knex } from 'knex';
 import { CompiledQuery, Kysely, PostgresDialect } from 'kysely';
 import { Locks } from 'nestjs-distributed-lock/core';
@@ -131,6 +132,36 @@ it('a pool that has no connection is not waited for longer than a request', asyn
   client.release();
   expect(await exchange(table, {})).toMatchObject({ written: true });
   expect([pool.totalCount, pool.idleCount, pool.waitingCount]).toEqual([1, 1, 0]);
+});
+
+it('a query that never settles is not waited for, nor does it hold up those after it', async () => {
+  const pool = setting.pool();
+  let hangs = true;
+  const query: PostgresQuery = (text, values) => (hangs ? new Promise(() => undefined) : pool.query(text, values));
+  const table = setting.open({ query, requestTimeout: 2_000 });
+  await expect(exchange(table, {})).rejects.toMatchObject({ transient: true });
+  hangs = false;
+  expect(await exchange(table, {})).toMatchObject({ written: true });
+});
+
+it('a client of a pool that never settles a statement is not waited for, and not given back', async () => {
+  class Hung extends Client {
+    override query = (): never => new Promise(() => undefined) as never;
+  }
+  const pool = setting.pool({ Client: Hung });
+  const table = setting.open({ pool, requestTimeout: 2_000 });
+  await expect(exchange(table, {})).rejects.toMatchObject({ transient: true, isUnsent: false });
+  expect(pool.totalCount).toBe(0);
+});
+
+it('a connection that never settles LISTEN is not waited for', async () => {
+  class Deaf extends Client {
+    override query = ((config: { text: string }) =>
+      config.text.startsWith('LISTEN') ? new Promise(() => undefined) : super.query(config)) as never;
+  }
+  const table = setting.open({ pool: setting.pool({ Client: Deaf }), requestTimeout: 2_000 });
+  await table.wakeUps!.open(() => undefined);
+  expect(table.wakeUps!.state).toBe('interrupted');
 });
 
 describe('inside of a transaction of the app', () => {

@@ -1,4 +1,4 @@
-import type { Redis, RedisOptions } from 'ioredis';
+import { Redis, type RedisOptions } from 'ioredis';
 import { Locks, StoreError } from 'nestjs-distributed-lock/core';
 import { redisStore, type RedisStoreOptions } from 'nestjs-distributed-lock/redis';
 import { once } from 'node:events';
@@ -98,6 +98,20 @@ describe('a client that is lent to a store', () => {
     await locks.close();
     expect(listeners(client)).toEqual(before);
     expect(await client.ping()).toBe('PONG');
+  });
+
+  it('gives up an inbox whose sentinel hangs, and polls', async () => {
+    const hung = await startSentinel({ name: 'main', master: setting.server });
+    const client = new Redis({ sentinels: [{ host: '127.0.0.1', port: hung.port! }], name: 'main' });
+    setting.finally(async () => {
+      client.disconnect();
+      await hung.stop();
+    });
+    await client.ping();
+    await hung.pause();
+    const { wakeUps } = setting.overIoredis({ client, requestTimeout: 2_000 }).store.mutex;
+    await wakeUps!.open(() => undefined);
+    expect(wakeUps!.state).toBe('interrupted');
   });
 
   it('has no listener of ours left where a release is repeated when the locks are closed (G7)', async () => {

@@ -1,7 +1,10 @@
+import type { RedisOptions } from 'ioredis';
 import { LockConfigError, LockLostError, StoreError, type Lease, type Locks } from 'nestjs-distributed-lock/core';
+import type { RedisStoreOptions } from 'nestjs-distributed-lock/redis';
 import { rejection } from '../../contract/rejection.js';
 import { eventually } from '../../support/eventually.js';
 import { freePort } from '../../support/free-port.js';
+import { closeNodeRedis, nodeRedisClient } from '../../support/redis-clients.js';
 import { startRedis, type RedisServer } from '../../support/redis-server.js';
 import { deposit } from './account.js';
 import { endOf, useRedis } from './setting.js';
@@ -195,4 +198,28 @@ it('a store with replicaAcks takes locks again after its connection broke before
   await expect(call).rejects.toMatchObject({ code: 'LOCK_STORE', transient: true });
   const lease = await locks.acquire(`${KEY}0`, { keyTimeout: 60_000, waitTimeout: 60_000, retryInterval: 60_000 });
   expect(await lease.release()).toBe(true);
+});
+
+it.each<[string, (connection: RedisOptions) => RedisStoreOptions]>([
+  ['ioredis', (connection) => ({ client: setting.client(connection) })],
+  [
+    'node-redis',
+    (connection) => {
+      const client = nodeRedisClient(connection);
+      setting.finally(() => closeNodeRedis(client));
+      return { client };
+    },
+  ],
+])('a store of a client of %s with replicaAcks replaces a connection of its own that is silent', async (_, store) => {
+  const [next, proxy] = [await startRedis({ port: 'free' }), await setting.proxy()];
+  setting.finally(async () => {
+    await setting.server.resume();
+    await next.stop();
+  });
+  const locks = setting.locks({ ...store(proxy.connection), requestTimeout: REQUEST_TIMEOUT, replicaAcks: 1 });
+  await (await locks.acquire(KEY, patient)).release();
+  proxy.moveTo({ port: next.port! });
+  await setting.server.pause();
+  // That the new server has no replica is an answer.
+  await eventually(async () => expect(String(await rejection(locks.acquire(KEY, once)))).toContain('0 of 1 replica has it'));
 });

@@ -1,6 +1,6 @@
 import type { DoctorCheck } from '../../../core/model/doctor-report.js';
 import { checkOf, type Finding } from '../../../core/store/store-doctor.js';
-import { dateOf, now } from '../../../core/util/clock.js';
+import { dateOf, inTime, now } from '../../../core/util/clock.js';
 import type { RedisConnection } from '../redis.connection.js';
 import { listOf } from '../redis.replies.js';
 import { RedisInfo } from './redis.info.js';
@@ -34,9 +34,10 @@ async function addressOf({ client, requestTimeout }: RedisConnection): Promise<F
     Array.from({ length: CONNECTIONS }, async () => {
       const other = client.duplicate({ lazyConnect: true, retryStrategy: null, connectTimeout: requestTimeout });
       other.on('error', () => undefined);
+      const told = other.connect().then(() => other.call('INFO'));
       try {
-        await other.connect();
-        const info = new RedisInfo(String(await other.call('INFO')));
+        const late = (): Error => new Error(`another connection gave no answer within ${requestTimeout} ms`);
+        const info = new RedisInfo(String(await inTime(requestTimeout, told, late)));
         return `${info.known('run_id').slice(0, 8)} (${info.field('role')})`;
       } finally {
         other.disconnect();

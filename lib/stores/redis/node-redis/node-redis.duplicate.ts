@@ -1,6 +1,10 @@
+import { inTime } from '../../../core/util/clock.js';
 import { NodeRedisBase } from './node-redis.base.js';
 import { NodeRedisLink } from './node-redis.link.js';
 import type { PlainClient } from './node-redis.types.js';
+
+/** Milliseconds, where the original says nothing. */
+const LONGEST_CONNECT = 5000;
 
 /** A connection of our own to the server of a client that is lent. Once it has ended it may be connected again, which it does not do by itself. */
 export class NodeRedisDuplicate extends NodeRedisBase {
@@ -42,11 +46,12 @@ export class NodeRedisDuplicate extends NodeRedisBase {
 
   private async open(original: PlainClient): Promise<void> {
     if (this.isClosed) throw new Error('The connection is closed.');
+    const connectTimeout = original.options?.socket?.connectTimeout || LONGEST_CONNECT;
     const client = original.duplicate({
       // Everything that it says is in the other options.
       url: undefined,
       // Nothing is asked of it, so that its silence is no sign of a broken connection.
-      socket: { ...original.options?.socket, ...this.place, reconnectStrategy: false, socketTimeout: undefined },
+      socket: { ...original.options?.socket, ...this.place, connectTimeout, reconnectStrategy: false, socketTimeout: undefined },
       pingInterval: undefined,
       readonly: false,
       clientSideCache: undefined,
@@ -63,7 +68,16 @@ export class NodeRedisDuplicate extends NodeRedisBase {
       this.isConnected = true;
       if (this.isClosed) client.destroy();
     });
-    await client.connect();
+    // Once for the TCP connection, which node-redis limits, and once for what it asks the server.
+    await inTime(2 * connectTimeout, client.connect(), () => {
+      this.breakOff();
+      return new Error(`The server did not answer within ${connectTimeout} ms.`);
+    });
+  }
+
+  breakOff(): void {
+    const { client } = Object(this.link) as Partial<NodeRedisLink>;
+    if (this.isConnected && client?.isOpen) client.destroy();
   }
 
   private ended(): void {
@@ -76,7 +90,7 @@ export class NodeRedisDuplicate extends NodeRedisBase {
     if (this.isClosed) return;
     this.isClosed = true;
     // Destroyed before it is connected, node-redis would connect all the same: then it is destroyed as soon as it is.
-    if (this.isConnected && this.link?.client.isOpen) this.link.client.destroy();
+    this.breakOff();
     this.ended();
   }
 
