@@ -5,6 +5,7 @@ import { detached } from '../../core/util/detached.js';
 import { RedisPipelines } from './redis.pipelines.js';
 import type { RedisClient } from './redis.client.js';
 import { closed, storeErrorOf, unsent } from './redis.errors.js';
+import { nodesOf } from './redis.slots.js';
 
 /** Milliseconds until a client that has ended is connected again. */
 const RECONNECT_DELAY = 50;
@@ -12,6 +13,10 @@ const RECONNECT_DELAY = 50;
 /** One request over a {@link RedisConnection}, which calls `answered` or `failed` once, in time. */
 export interface RedisRequest extends TimedRequest<RedisRequest> {
   isSent: boolean;
+  /** On a Cluster they are at one node; `undefined`: it goes to any. */
+  readonly keys?: readonly string[];
+  /** Where it was sent; `undefined`: that is not known. */
+  node?: string;
   /** @param isWhole the server does not know the script: send its text. */
   send(client: RedisClient, isWhole: boolean): Promise<unknown>;
   /** @param reply what the client gives: it is to be checked. */
@@ -98,19 +103,20 @@ export class RedisConnection {
     this.client.on('close', this.onClose);
     // A Cluster client sends again by itself what a node did not answer: it shows that only by this.
     if (!this.client.isCluster) return;
-    this.client.on('-node', this.onClose);
+    this.client.on('-node', this.onNodeGone);
     this.client.on('node error', this.onNodeError);
   }
 
   private stopListening(): void {
     this.client.off('close', this.onClose);
-    this.client.off('-node', this.onClose);
+    this.client.off('-node', this.onNodeGone);
     this.client.off('node error', this.onNodeError);
     this.isListening = false;
   }
 
   private dispatch(request: RedisRequest, isWhole = false): void {
     request.isSent = true;
+    request.node = this.nodeOf(request);
     let sending: Promise<unknown>;
     try {
       sending = request.send(this.client, isWhole);
@@ -194,9 +200,24 @@ export class RedisConnection {
 
   private readonly onClose = (): void => {
     for (const broke of this.breakListeners) broke();
-    const error = new StoreError('The connection to Redis broke before the reply came.', { transient: true, cause: this.lastError });
-    for (const request of this.requests.open) if (request.isSent) this.fail(request, error);
+    this.failSent(() => true);
   };
+
+  /** The others answer what they were asked. Those that a request was sent on to are known by the slots of now. */
+  private readonly onNodeGone = (gone: unknown): void => {
+    const { host, port } = (gone as RedisClient).options!;
+    const node = `${host}:${port}`;
+    this.failSent((request) => request.node === node || this.nodeOf(request) === node);
+  };
+
+  private failSent(isConcerned: (request: RedisRequest) => boolean): void {
+    const error = new StoreError('The connection to Redis broke before the reply came.', { transient: true, cause: this.lastError });
+    for (const request of this.requests.open) if (request.isSent && isConcerned(request)) this.fail(request, error);
+  }
+
+  private nodeOf({ keys }: RedisRequest): string | undefined {
+    return keys && nodesOf(this.client, keys[0]!)?.[0];
+  }
 
   /** A refused log-in is not mended by waiting for the next one. */
   private readonly onError = (cause: unknown): void => {

@@ -3,7 +3,7 @@ import { isSettledWithin, now } from '../../core/util/clock.js';
 import { detached } from '../../core/util/detached.js';
 import type { RedisClient } from './redis.client.js';
 import { storeErrorOf } from './redis.errors.js';
-import { slotOf } from './redis.slots.js';
+import { nodesOf } from './redis.slots.js';
 
 type Arguments = [script: string, keyCount: number, ...keysAndArgs: (string | number)[]];
 
@@ -55,18 +55,13 @@ export class RedisPipelines {
   private ask(command: Ask['command'], args: Arguments): Promise<unknown> {
     return new Promise((resolve, reject) => {
       const ask = { command, args, endsAt: now() + this.requestTimeout, resolve, reject };
-      const node = this.nodeOf(String(args[2]));
+      // With its replicas, as far as the client knows.
+      const node = nodesOf(this.client, String(args[2]))?.join() ?? '';
       const gathered = this.gathering.get(node);
       if (gathered) return void gathered.push(ask);
       this.gathering.set(node, [ask]);
       detached(() => void this.sendAll(node));
     });
-  }
-
-  /** The node of a Cluster that has the key, and its replicas, as far as the client knows. */
-  private nodeOf(key: string): string {
-    const { isCluster, slots, options } = this.client;
-    return (isCluster && slots?.[slotOf((options?.keyPrefix ?? '') + key)]?.join()) || '';
   }
 
   private async sendAll(node: string): Promise<void> {

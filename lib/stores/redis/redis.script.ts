@@ -147,7 +147,7 @@ class ScriptRequest extends LinkedEntry<RedisRequest> implements RedisRequest {
 
   constructor(
     private readonly script: RedisScript,
-    private readonly keys: string[],
+    readonly keys: string[],
     readonly common: Argument[],
     private readonly args: Argument[],
     private readonly group?: Group,

@@ -1,3 +1,5 @@
+import type { RedisClient } from './redis.client.js';
+
 export const SLOTS = 16_384;
 
 /** CRC16 as XMODEM has it, for each byte. */
@@ -14,4 +16,9 @@ export function slotOf(key: string): number {
   let crc = 0;
   for (const byte of Buffer.from(end > start ? key.slice(start, end) : key)) crc = ((crc << 8) ^ CRCS[(crc >> 8) ^ byte]!) & 0xffff;
   return crc % SLOTS;
+}
+
+/** The master of a Cluster that has the key, and its replicas, as far as the client knows. */
+export function nodesOf({ isCluster, slots, options }: RedisClient, key: string): readonly string[] | undefined {
+  return isCluster ? slots?.[slotOf((options?.keyPrefix ?? '') + key)] : undefined;
 }

@@ -50,6 +50,20 @@ describe('what is asked of the server in one iteration of the event loop', () =>
     expect(unknown.mock.calls).toEqual([[expect.objectContaining({ key: 'a', operation: 'release' })]]);
     expect(await setting.redis.get('b')).toBeNull();
   });
+
+  it('is answered each though the server refuses a command in the midst of it (G4)', async () => {
+    await setting.redis.acl('SETUSER', 'app', 'reset', 'on', '>pass', '~*', '&*', '+@all', '-zpopmin');
+    const { mutex } = setting.own({ ...setting.server.connection, username: 'app', password: 'pass' }).store;
+    const keys = ['a', 'b'];
+    for (const key of keys) await mutex.acquire({ key, owner: 'me', ttl: 300_000, tokens: 1, queue: false });
+    // Its release would pop the first one of the queue.
+    await setting.redis.zadd('{b}:queue', 1, 'other\n\n1000');
+    const replies = await Promise.allSettled(keys.map((key) => mutex.release({ key, owner: 'me', keepFor: 0 })));
+    expect(replies).toEqual([
+      { status: 'fulfilled', value: 'released' },
+      { status: 'rejected', reason: expect.any(StoreError) },
+    ]);
+  });
 });
 
 // The test runner fails a test whose rejections nobody handles.

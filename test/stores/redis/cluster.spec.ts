@@ -1,7 +1,7 @@
 import type { LeaseDriver, LockStore, Locks } from 'nestjs-distributed-lock/core';
 import { Socket } from 'node:net';
-import { eventually } from '../../support/eventually.js';
-import { slotOf } from '../../support/redis-cluster.js';
+import { eventually, staysTrue } from '../../support/eventually.js';
+import { slotOf, type ClusterNode } from '../../support/redis-cluster.js';
 import { useCluster, type ClusterStoreOptions } from './cluster.setting.js';
 import { usesEveryVerb } from './every-verb.js';
 import { loadScripts, shaOf } from './setting.js';
@@ -63,6 +63,24 @@ describe.each<[string, (options?: ClusterStoreOptions) => Locks]>([
     expect(writes.ports.sort()).toEqual(ports);
   });
 
+  it('that is cut off from one node loses nothing that is under way at another one, and is not taken for away (G9)', async () => {
+    const [busy, gone] = on.cluster.masters as [ClusterNode, ClusterNode];
+    const [key = '', other = ''] = [busy, gone].map((node) => on.cluster.keysOn(node, 1)[0]);
+    const [locks, brisk] = [open({ requestTimeout: 100_000 }), open({ requestTimeout: 2_000 })];
+    const away = jest.fn();
+    setting.finally(brisk.store.watchState!(away));
+    for (const each of [locks, brisk]) for (const name of [key, other]) await each.using(name, () => undefined);
+    const resume = (): Promise<unknown> => on.each((client) => client.client('UNPAUSE'), [busy]);
+    setting.finally(resume);
+    await on.each((client) => client.client('PAUSE', 100_000, 'WRITE'), [busy]);
+    const call = locks.tryAcquire(key, once);
+    await on.each((client) => client.client('KILL', 'TYPE', 'NORMAL'), [gone]);
+    await staysTrue(() => expect(away).not.toHaveBeenCalled(), 3_000);
+    await resume();
+    await (await call)!.release();
+    for (const each of [locks, brisk]) await each.using(other, () => undefined, woken);
+  });
+
   it.each<[string, string | undefined, (store: LockStore) => LeaseDriver]>([
     ['mutexes', undefined, ({ mutex }) => mutex],
     ['mutexes with a keyPrefix', 'app:', ({ mutex }) => mutex],
@@ -110,7 +128,8 @@ describe.each<[string, (options?: ClusterStoreOptions) => Locks]>([
         async (lease) => {
           if (verb === 'acquire') expect(await open().tryAcquire(key)).toBeNull();
           if (verb === 'renew') await expect(lease.renew()).rejects.toMatchObject({ name: 'StoreError', transient: true });
-          await lease.renew();
+          // A client that is lent may not be connected again yet.
+          await eventually(() => lease.renew());
           return 'result';
         },
         { ...woken, retryInterval: 100 },

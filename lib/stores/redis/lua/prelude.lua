@@ -11,14 +11,15 @@ local MOST_GONE = 1000
 -- Places among which those of a process that does not answer are looked for.
 local MOST_LATE = 100
 
--- Adds the answers that are missing. One answer is returned by itself, several as a list. A wrong type is that key's own error. Anything else, such as a demoted server, concerns the connection.
+-- Adds the answers that are missing. One answer is returned by itself, several as a list. An error is that key's own, for what was done for others is
+-- done; but where nothing was, anything but a wrong type concerns the connection, such as that of a demoted server.
 local function answerAll(replies, count, answer)
   for i = #replies + 1, count do
     local done, reply = pcall(answer, i)
     if not done or type(reply) == 'table' and reply.err then
       local problem = type(reply) == 'table' and reply.err or reply
       reply = redis.error_reply(match(problem, '%u+ .*') or problem)
-      if not string.find(problem, 'WRONGTYPE') then return reply end
+      if i == 1 and not string.find(problem, 'WRONGTYPE') then return reply end
     end
     replies[i] = reply
   end
