@@ -47,7 +47,7 @@ export function heldLease(driver: LeaseDriver, key: string): HeldLease | undefin
   return undefined;
 }
 
-/** The leases that this call chain holds, the innermost first, behind others. */
+/** The leases that this call chain holds, the innermost first, after the given ones. */
 export function heldLeases(others: readonly HeldLease[] = emptyList<HeldLease>()): readonly HeldLease[] {
   let leases = others;
   for (let hold = innermost(chain.getStore()); hold; hold = innermost(hold.outer)) if (hold.lease) leases = added(leases, hold.lease);

@@ -5,13 +5,13 @@ import type { Share } from '../store/lease-driver.js';
 /** How many holders of this process may have a key in a row, and for how many milliseconds, before it goes back to the store. */
 export type TurnLimits = Readonly<Record<'handOvers' | 'time', number>>;
 
-/** What a store has granted. */
+/** A grant of a store. */
 export interface Grant {
   readonly owner: string;
   readonly kind: LockKindName;
-  /** Those of the first caller. */
+  /** The options of the first caller. */
   readonly options: Pick<ResolvedOptions, 'keyTimeout' | 'renew'>;
-  /** What is held of a key that several may hold. */
+  /** The share that is held of a key that several may hold. */
   readonly share: Share | undefined;
   /** When the request was sent. Validity counts from then, because the store began to count later. */
   readonly sentAt: number;

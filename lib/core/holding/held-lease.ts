@@ -24,7 +24,7 @@ export class HeldLease implements Lease {
   private abortReason: unknown;
   private limit: NodeJS.Timeout | undefined;
   private released: (() => void) | undefined;
-  /** The `maxHold` of the first lease ends the turn, that of a re-entrant one only its own lease. */
+  /** The `maxHold` of the first lease ends the turn; that of a re-entrant lease ends only this lease. */
   private readonly isFirst: boolean;
 
   /** @param guardsBody whether a body runs under the lease, for which `close()` waits. */
@@ -128,7 +128,7 @@ export class HeldLease implements Lease {
   /** A lease of the same turn, for a re-entrant call. */
   async reenter(guardsBody: boolean, { minHold, maxHold, signal, renew, keyTimeout }: ReentryOptions): Promise<HeldLease> {
     this.assertHeld();
-    // The lease is renewed for its holder all the same.
+    // The holder keeps its lease, which is still renewed.
     const end = renew === false ? Math.min(maxHold ?? Infinity, keyTimeout ?? Infinity) : maxHold;
     const lease = new HeldLease(this.turn, guardsBody, end);
     const start = now();

@@ -2,17 +2,17 @@ import { isOfThisProcess } from '../model/owner.js';
 import type { Tenure } from './tenure.js';
 import { watchdog } from './watchdog.js';
 
-/** Who has a key. */
+/** The holder of a key. */
 export interface Holder {
   readonly owner: string;
-  /** Of the caller that has it, if that is one of this process. */
+  /** The label of the caller that has it, if it is a caller of this process. */
   readonly label: string | undefined;
   /** When that caller got it, on the monotonic clock. */
   readonly since: number | undefined;
 }
 
 /**
- * Who has the key, as far as this process knows.
+ * The holder of the key, as far as this process knows.
  *
  * @param holder of this queue.
  * @param reported what the store said: it may be a caller of this process that has a queue of its own.

@@ -6,7 +6,7 @@ import { idle, now } from '../util/clock.js';
 const FIRST_PAUSE = 50;
 const LONGEST_PAUSE = 1000;
 
-/** What all locks over one store share: their events, what is under way, and whether they are being closed. */
+/** What all locks over one store share: their events, their requests in flight, and whether they are being closed. */
 export class Lifecycle {
   private readonly stop = new AbortController();
   private readonly end = new AbortController();
@@ -81,10 +81,10 @@ export class Lifecycle {
   }
 
   /**
-   * Gives up in the background what an owner may have at the store. It is sent again until the store answers, no retry can help, or `end` (on the
-   * monotonic clock) has come, when everything has expired. The promise never rejects.
+   * Gives up in the background what an owner may have at the store. It is sent again until the store answers, or no retry can help, or everything has
+   * expired at `end` (on the monotonic clock). The promise never rejects.
    *
-   * @param first what the first try waits for.
+   * @param first a promise that the first try waits for.
    */
   async giveUp(
     operation: 'leave' | 'release',

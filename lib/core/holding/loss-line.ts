@@ -2,7 +2,7 @@ import { now } from '../util/clock.js';
 import { duration } from '../util/duration.js';
 import type { Tenure } from './tenure.js';
 
-/** What the log says of a lost lease: the error of its holder tells neither for how long it was held nor what the store said meanwhile. */
+/** The log line of a lost lease. The error of its holder says neither how long it was held nor what the store answered meanwhile. */
 export function lossLine({ key, turn, unansweredCount, outage }: Tenure, why: string): string {
   const { label, grantedAt } = turn;
   const line = `Lost "${key}"${label === undefined ? '' : ` (${label})`} after ${duration(now() - grantedAt)}: ${why}`;

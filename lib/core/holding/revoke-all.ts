@@ -2,7 +2,7 @@ import { LockLostError } from '../model/errors.js';
 import type { Lifecycle } from './lifecycle.js';
 import { watchdog } from './watchdog.js';
 
-/** Releases what is still held when the locks are closed. Leases that guard no body should have been released by then. */
+/** Releases the leases that are left when the locks are closed. Leases that guard no body should have been released before. */
 export async function revokeAll(runtime: Lifecycle): Promise<void> {
   const held = watchdog.tenuresOf(runtime).flatMap(({ turn }) => turn.leases);
   const keys = [...new Set(held.filter(({ guardsBody }) => !guardsBody).map(({ key }) => key))];

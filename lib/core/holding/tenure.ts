@@ -9,12 +9,12 @@ import { lossLine } from './loss-line.js';
 import { Turn } from './turn.js';
 import { watchdog } from './watchdog.js';
 
-/** Milliseconds. A renewal is a request, and the callers of this process learn of a release without one. */
+/** Milliseconds. Renewals need not be more frequent, because callers of this process notice a release without a request. */
 const SHORTEST_PACE = 100;
 
 /**
- * One owner id at the store, from its grant to its release or loss. The callers of this process have it one after the other, each with a fencing
- * token of the block that was reserved, until the limits are reached.
+ * One owner id at the store, from its grant to its release or loss. The callers of this process use it one after the other, each with a fencing
+ * token of the reserved block, until the limits are reached.
  */
 export class Tenure extends LinkedEntry<Tenure> {
   readonly owner: string;
@@ -25,7 +25,7 @@ export class Tenure extends LinkedEntry<Tenure> {
   /** When to renew it next; `Infinity`: not any more, or never. */
   renewAt: number;
   turn!: Turn;
-  /** Whether it is not passed on any more. */
+  /** Whether it ends with the current turn. */
   isKept = false;
   /** Milliseconds between two renewals; `Infinity`: the watchdog does not renew it. */
   pace: number;
@@ -33,7 +33,7 @@ export class Tenure extends LinkedEntry<Tenure> {
   outage: LockError | undefined;
   /** Renewals since the last one that was answered. */
   unansweredCount = 0;
-  /** When the first renewal was sent that has no answer yet; 0: none is under way. */
+  /** When the first renewal without an answer was sent; 0: there is none. */
   private askedAt = 0;
   /** When the last request was sent, answered or not. */
   private triedAt: number;
@@ -72,7 +72,7 @@ export class Tenure extends LinkedEntry<Tenure> {
     watchdog.add(this, grantedAt);
   }
 
-  /** Milliseconds since a renewal was sent that has no answer yet; 0: none is under way. */
+  /** Milliseconds since the first renewal without an answer was sent; 0: there is none. */
   get silence(): number {
     return this.askedAt === 0 ? 0 : now() - this.askedAt;
   }
@@ -124,7 +124,7 @@ export class Tenure extends LinkedEntry<Tenure> {
         return reply === 'released';
       },
       (cause: unknown) => {
-        // The answer to a repeated release says nothing, because an earlier one may have been applied.
+        // The answer to a repeated release is not conclusive, because an earlier one may have been applied.
         const { runtime } = this;
         this.turn.tellReleased();
         if (runtime.unknown('release', this, cause).transient) {
@@ -143,7 +143,7 @@ export class Tenure extends LinkedEntry<Tenure> {
   }
 
   /**
-   * Asks the store for a whole `ttl` more.
+   * Asks the store for a whole new `ttl`.
    *
    * @param isLasting whether that is the length from now on.
    * @throws {LockLostError | StoreError}
@@ -178,12 +178,12 @@ export class Tenure extends LinkedEntry<Tenure> {
     return sentAt;
   }
 
-  /** @param ttl what was asked for: the length may be another one now. */
+  /** @param ttl the length that was asked for: it may have changed since. */
   answered(reply: 'renewed' | 'lost', sentAt: number, ttl: number): void {
     this.askedAt = this.unansweredCount = 0;
     if (this.isReleased || this.loss) return;
     if (reply === 'lost') return this.lose('the store says that it belongs to somebody else or to nobody', 'taken');
-    // Its end was visible already: a lease that is over does not come back, even if the store has renewed it.
+    // Callers may have seen its end already: a lease that is over does not come back, even if the store has renewed it.
     if (now() >= this.validUntil) return this.expire();
     this.turn.tellRenewed();
     this.outage = undefined;

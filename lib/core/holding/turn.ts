@@ -15,7 +15,7 @@ export class Turn {
   /** Why leases that are added now abort at once. */
   private end: LockLostError | undefined;
   private isLimited = false;
-  /** Whether its key was given back or passed on, as far as is known. */
+  /** Whether its key was released or handed over, as far as is known. */
   isTold = false;
 
   /** @param keepUntil end of the `minHold`, on the monotonic clock: a release before that does not free the key. */
@@ -24,17 +24,17 @@ export class Turn {
     readonly fencingToken: number | null,
     readonly grantedAt: number,
     public keepUntil: number,
-    /** Of the caller. */
+    /** The label of the caller. */
     readonly label: string | undefined,
   ) {}
 
-  /** What events tell of it. */
+  /** Its fields in events. */
   get event(): LockEvent & { readonly owner: string } {
     const { key, kind, owner } = this.tenure;
     return { key, kind, label: this.label, owner };
   }
 
-  /** Milliseconds for which the key is surely ours. */
+  /** Milliseconds for which the lease is valid for sure. */
   remaining(time = now()): number {
     return this.isEnded || this.loss ? 0 : Math.max(0, this.tenure.validUntil - time);
   }
@@ -58,7 +58,7 @@ export class Turn {
     return Promise.resolve(!this.loss);
   }
 
-  /** Makes the store keep the key for so many milliseconds, even if this process dies. */
+  /** Makes the store keep the key for this many milliseconds, even if this process dies. */
   async cover(minHold: number): Promise<void> {
     const { tenure } = this;
     if (now() + minHold > this.keepUntil && minHold > this.remaining()) await tenure.renew(Math.max(tenure.ttl, minHold));
@@ -78,12 +78,12 @@ export class Turn {
     this.stopIfAllAreOver();
   }
 
-  /** Whether its holder was asked to end, or may not go on. */
+  /** Whether its holder was asked to end, or must end. */
   get isEnding(): boolean {
     return this.end !== undefined;
   }
 
-  /** Its holder is asked to end. It is renewed meanwhile, so that nobody else has the key until then. */
+  /** Its holder is asked to end. The lease is renewed meanwhile, so that no other caller gets the key before. */
   revoke(reason: LockLostError): void {
     this.tenure.isKept = true;
     this.abort(reason);
@@ -96,7 +96,7 @@ export class Turn {
     this.isTold = true;
     if (!runtime.events.isHeard('released')) return false;
     const { event, fencingToken, grantedAt, isLimited } = this;
-    // Not by a spread, which costs more than the rest of a hold on Node 20.
+    // No spread: it costs more than the rest of a hold on Node 20.
     runtime.events.emit('released', Object.assign(event, { fencingToken, held: now() - grantedAt, limited: isLimited }));
     return true;
   }

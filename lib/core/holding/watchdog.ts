@@ -8,19 +8,19 @@ import type { Tenure } from './tenure.js';
 const SHORTEST_PAUSE = 20;
 const LONGEST_PAUSE = 1000;
 const LATEST = 50;
-/** How often it is looked at, in milliseconds, whether the event loop stands still under a lease. */
+/** How often to check, in milliseconds, whether the event loop was blocked under a lease. */
 const lookAfter = (ttl: number): number => Math.max(ttl / 40, 5);
 
 /**
- * Renews every tenure of the process when a third of its length is over, in one batch for each driver and tick, and ends those whose validity is
- * over. One timer serves all. It does not keep the process alive.
+ * Renews every tenure of the process after a third of its length, in one batch for each driver and tick, and ends tenures whose validity is over. One
+ * timer serves all of them. It does not keep the process alive.
  *
  * A renewal without an answer is neither a success nor a loss. It is sent again until the validity ends.
  */
 export class Watchdog {
   private readonly tenures = new LinkedList<Tenure>();
   private timer: NodeJS.Timeout | undefined;
-  /** The function that made the timer: a test may put another clock in its place, which may begin at 0. */
+  /** The function that made the timer: a test may replace the clock by another one, which may begin at 0. */
   private setBy = setTimeout;
   private tickAt = Infinity;
   private firesAt = Infinity;
@@ -53,13 +53,13 @@ export class Watchdog {
     return [...this.tenures].filter((tenure) => tenure.runtime === runtime);
   }
 
-  /** When the event loop last stood still for a third of a lease, on the monotonic clock; negative: never. */
+  /** When the event loop was last blocked for a third of a lease, on the monotonic clock; negative: never. */
   get stalledAt(): number {
     return this.lastStall.end;
   }
 
   /**
-   * For a test that moves a fake clock from timer to timer: no step is a stall, so none needs to be looked for, until the returned function is called.
+   * For a test that moves a fake clock from timer to timer: no step counts as a blocked event loop, until the returned function is called.
    */
   step(): () => void {
     this.isStepped = true;
@@ -88,7 +88,7 @@ export class Watchdog {
       this.seenAt = this.lastStall.end = -Infinity;
     }
     if (time >= this.tickAt) {
-      // The timer is gone if a test has thrown its fake clock away.
+      // The timer is gone if a test has removed its fake clock.
       const isGone = this.tickAt < Infinity && now() - this.firesAt > LATEST;
       if (!isGone) return;
     }
@@ -141,7 +141,7 @@ export class Watchdog {
     for (const [driver, tenures] of due) this.renew(driver, tenures);
   }
 
-  /** Warns if the event loop has just stood still for a third of the lease. */
+  /** Warns if the event loop was just blocked for a third of the lease. */
   noticeStall(tenure: Tenure, time: number): void {
     const { key, ttl, runtime } = tenure;
     const length = this.stallOf(tenure, time);
@@ -156,7 +156,7 @@ export class Watchdog {
     runtime.events.emit('lag', { lag: length, keyTimeout: ttl, key });
   }
 
-  /** Why a lease has just ended by itself, as a part of a sentence. */
+  /** Why a lease has just expired, as a part of a sentence. */
   reasonFor(tenure: Tenure): string {
     const time = now();
     const { ttl, pace, renewAt } = tenure;
@@ -167,9 +167,9 @@ export class Watchdog {
     return `not renewed within ${inMilliseconds(ttl)}${stall === 0 ? '' : `, because the event loop stood still for ${Math.round(stall)} ms`}`;
   }
 
-  /** For how many milliseconds the event loop has just stood still; 0: for less than a third of the lease. */
+  /** For how many milliseconds the event loop was just blocked; 0: for less than a third of the lease. */
   private stallOf({ ttl, turn }: Tenure, time: number): number {
-    // Without a tenure nothing ticks: only a tick that is late shows that the event loop stood still.
+    // Without a tenure there are no ticks. Only a late tick shows that the event loop was blocked.
     if (this.isStepped || time < this.firesAt) return 0;
     const length = time - Math.max(this.seenAt, turn.grantedAt);
     return length < ttl / 3 ? 0 : length;

@@ -9,15 +9,15 @@ import { Happenings } from './happenings.js';
 import { askOf, revokeRequestOf, send, type Answer, type Ask, type RevokeRequest } from './messages.js';
 import { entriesOf, type Entry } from './told.js';
 
-/** Milliseconds between two answers. Questions that come meanwhile share the next one. */
+/** Milliseconds between two answers. Questions that arrive meanwhile share the next answer. */
 const INTERVAL = { keys: 5, all: 500 };
 /** Questions that share an answer. Others are not answered. */
 const MOST_QUESTIONS = 64;
-/** Characters of a message, about. */
+/** Characters of a message, approximately. */
 const LONGEST_MESSAGE = 8_000;
 const MOST_ENTRIES = 256;
 
-/** Answers the questions and requests of operators to this process. It sends nothing when nobody asks. */
+/** Answers the questions and requests of operators to this process. It sends nothing unless it is asked. */
 export class Desk {
   readonly id = randomUUID();
   private readonly listening: readonly Promise<() => void>[];
@@ -51,7 +51,7 @@ export class Desk {
     return [bus.listen('ops', (text) => this.ask(askOf(text))), bus.listen('revoke', (text) => this.hear(revokeRequestOf(text)))];
   }
 
-  /** Resolves when what happened last was told. */
+  /** Resolves when the last events were sent. */
   close(): Promise<void> {
     this.ofKeys.close();
     this.ofAll.close();
@@ -84,14 +84,14 @@ export class Desk {
     else if (this.revoke(request)) this.answer([request.id], []);
   }
 
-  /** Who may send messages may not end a lease by one: the store must say that it is over. */
+  /** No message may end a lease: the store must say that it is over. */
   private async hearOfEnd(request: RevokeRequest): Promise<void> {
     const { key, owner } = request;
     try {
       const reply = await this.tenureOf(key, owner)?.driver.check({ key, owner });
       if (reply && reply.state !== 'held') this.revoke(request);
     } catch {
-      // The next renewal finds it out.
+      // The next renewal notices it.
     }
   }
 
@@ -119,7 +119,7 @@ export class Desk {
   }
 }
 
-/** Questions that are answered together, at most once in an interval: anybody who may publish can send any number of them. */
+/** Questions that are answered together, at most once in an interval, because a client with the right to publish can send any number of them. */
 class Questions {
   private ids: string[] = [];
   private keys = new Set<string>();

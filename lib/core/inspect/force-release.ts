@@ -6,15 +6,15 @@ import { after, now } from '../util/clock.js';
 import { answerOf, send, type RevokeRequest } from './messages.js';
 import type { Inspection } from './inspection.js';
 
-/** Milliseconds in which a process that is alive says that it has heard a request. */
+/** Milliseconds in which a live process confirms a request. */
 const SILENCE = 1000;
-/** Milliseconds between two looks whether the holder has given the key back. */
+/** Milliseconds between two checks whether the holder has released the key. */
 const LOOK_INTERVAL = 100;
 
-/** What may be taken away, or is free. */
+/** A key that may be taken away, or is free. */
 type LockState = KeyState & { readonly kind: SeizeRequest['kind'] | 'free' };
 
-/** Asks the holder to give a key back and, if it does not in time, takes it away. */
+/** Asks the holder to release a key and, if it does not in time, takes it away. */
 export async function forceRelease(inspection: Inspection, key: string, options: ForceOptions): Promise<ForceReply> {
   const { reason, by, token, grace = 5000, keepFor = 0 } = options;
   const { inspector, queues } = inspection;
@@ -28,13 +28,13 @@ export async function forceRelease(inspection: Inspection, key: string, options:
   if (wasAsked && (await givesBack(inspection, request, grace))) return { outcome: 'gave back', holder: owner };
   if (!(await inspector.seize({ key, kind, owner, phase: holder.phase, token, keepFor }))) {
     const present = await lookAt(inspection, key);
-    // An owner is never used again: one that was asked and is gone has given the key back.
+    // An owner is never used again: one that was asked and is gone has released the key.
     const isGone = !(await holderOf(inspection, present, owner));
     return wasAsked && isGone ? { outcome: 'gave back', holder: owner } : changed(present);
   }
   const { events } = queues.runtime;
   const line = `"${key}" is taken from ${owner} by ${by ?? 'an operator'}: ${reason}`;
-  // Whoever holds it here logs it and emits the event.
+  // If the holder is in this process, it logs this and emits the event.
   if (!(await ask(inspection, { ...request, isOver: true }))) {
     events.warn(line, { key, owner, token: state.fencingToken });
     if (events.isHeard('forced')) events.emit('forced', { key, owner, by, reason, token: state.fencingToken });
@@ -43,7 +43,7 @@ export async function forceRelease(inspection: Inspection, key: string, options:
   return { outcome: 'forced', holder: owner };
 }
 
-/** @throws {LockError} if what is there cannot be taken away. */
+/** @throws {LockError} if the value cannot be taken away. */
 async function lookAt(inspection: Inspection, key: string): Promise<LockState> {
   const [state] = (await inspection.look([key])) as [KeyState];
   if (state.kind === 'foreign') throw new LockConfigError(`"${key}" has a value that no lock has written: it is left alone.`, { key });
@@ -56,7 +56,7 @@ function onlyHolderOf({ key, holders, holderCount }: KeyState): string | undefin
   return holders[0]?.owner;
 }
 
-/** A state has the first hundred holders only: of another one the store is asked. */
+/** A state has only the first hundred holders, so the store is asked for another one. */
 async function holderOf(
   { store }: Inspection,
   state: LockState,
@@ -73,7 +73,7 @@ function changed({ holders }: KeyState): ForceReply {
   return { outcome: 'changed', holder: holders[0]?.owner ?? null };
 }
 
-/** Whether the holder, once it is asked, gives the key back in time. One whose process is silent is not waited for. */
+/** Whether the holder releases the key in time after it was asked. It does not wait if the process does not answer. */
 async function givesBack(inspection: Inspection, request: RevokeRequest, grace: number): Promise<boolean> {
   const start = now();
   let isHeard = false;
@@ -82,7 +82,7 @@ async function givesBack(inspection: Inspection, request: RevokeRequest, grace: 
   });
   try {
     for (;;) {
-      // Again until it is heard: the owner may have been offered the key just now, or its process may not listen yet.
+      // Repeated until it is confirmed: the key may have just been offered to the owner, or its process may not listen yet.
       if (!isHeard && (await ask(inspection, request))) isHeard = true;
       const left = Math.min(grace, isHeard ? Infinity : SILENCE) - (now() - start);
       if (left <= 0) return false;

@@ -2,17 +2,17 @@ import type { LockEventEmitter, LockEvents } from '../model/events.js';
 import type { KeyEvent } from '../model/key-report.js';
 import { after, dateOf, now } from '../util/clock.js';
 
-/** A {@link KeyEvent} as it is sent: its process is told once for all, and its date is milliseconds since 1970. */
+/** A {@link KeyEvent} as it is sent: without its process, which the message names, and with the date in milliseconds since 1970. */
 export type Happening = Omit<KeyEvent, 'app' | 'host' | 'pid' | 'at'> & { readonly at: number };
 
-/** Milliseconds for which a process goes on to tell after it was last asked to. */
+/** Milliseconds for which a process sends events after it was last asked to. */
 const LIFE = 5_000;
 /** Milliseconds between two messages. */
 const INTERVAL = 200;
-/** Events of one message, more of which nobody could read. */
+/** Most events of one message. Nobody could read more. */
 const MOST = 500;
 
-/** What is told of each event. */
+/** The fields that are sent of each event. */
 const TOLD: { readonly [E in KeyEvent['event']]: (event: LockEvents[E]) => Omit<Happening, 'event' | 'at' | 'key' | 'label'> } = {
   acquired: ({ owner, fencingToken, waited }) => ({ owner, fencingToken, waited }),
   waiting: () => ({}),
@@ -26,27 +26,27 @@ const TOLD: { readonly [E in KeyEvent['event']]: (event: LockEvents[E]) => Omit<
   forced: ({ owner, reason }) => ({ owner, reason }),
 };
 
-/** Tells operators what happens to keys in this process, while they ask for it. Nobody listens to events else. */
+/** Sends operators what happens to keys in this process while they ask for it. Otherwise it does not listen to events. */
 export class Happenings {
   private told: Happening[] = [];
   private stops: (() => void)[] = [];
   private until = 0;
   private timer: NodeJS.Timeout | undefined;
 
-  /** @param tell sends some, in the order in which they happened. It does not reject. */
+  /** @param tell sends events, in their order. It does not reject. */
   constructor(
     private readonly events: LockEventEmitter,
     private readonly tell: (happenings: readonly Happening[]) => Promise<unknown>,
   ) {}
 
-  /** Somebody watches, for some seconds from now on. */
+  /** An operator watches, for some seconds from now on. */
   watch(): void {
     this.until = now() + LIFE;
     if (this.stops.length > 0) return;
     for (const name of Object.keys(TOLD) as KeyEvent['event'][]) this.stops.push(this.hear(name));
   }
 
-  /** Tells what is left: a process that closes at once has most of its events then. */
+  /** Sends the remaining events: a short-lived process has most of its events then. */
   async close(): Promise<void> {
     const told = this.told;
     this.stop();

@@ -32,7 +32,7 @@ const FORCE_CHECKS: Checks = {
   keepFor: integerFrom(0),
 };
 
-/** What operators may ask of the locks of one store. */
+/** The questions of operators about the locks of one store. */
 export class Inspection {
   readonly bus: Bus | undefined;
   readonly desk: Desk;
@@ -105,7 +105,7 @@ export class Inspection {
     }
   }
 
-  /** Those that can be looked at: a name that others have made, or a key that this user may not read, must not end a search. */
+  /** Those that can be read: a name that another program has made, or a key that this user may not read, must not end a search. */
   private async lookAtAny(keys: readonly string[]): Promise<KeyState[]> {
     try {
       return await this.look(keys);
@@ -130,7 +130,7 @@ function isInState({ kind, holderCount, waiterCount }: KeyReport, state: NonNull
   return waiterCount > 0 || (state === 'used' && kind !== 'free' && kind !== 'foreign');
 }
 
-/** Of the oldest holder or caller of which it is known. */
+/** The age of the oldest holder or caller, as far as it is known. */
 function ageOf({ at, holders, waiters }: KeyReport): number {
   const times = [...holders, ...waiters].map(({ since }) => since).filter((since) => since !== null);
   return at.getTime() - Math.min(...times.map((since) => since.getTime()), Infinity);

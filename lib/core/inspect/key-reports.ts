@@ -3,7 +3,7 @@ import { partsOf } from '../model/owner.js';
 import type { HolderState, KeyState, WaiterState } from '../store/inspector.js';
 import { heldKeyOf, toldOf, type Entry } from './told.js';
 
-/** What the store knows of a key, with what the processes tell of it. */
+/** What the store knows of a key, with the reports of the processes. */
 export function reportOf(state: KeyState, entries: readonly Entry[]): KeyReport {
   const told = entries.filter(({ key }) => key === state.key);
   const waiters = state.waiters.map((waiter) => waiterOf(waiter, told));
@@ -30,7 +30,7 @@ function waiterOf(state: WaiterState, told: readonly Entry[]): KeyWaiter {
   return tellers ? { ...known, told: tellers.map(toldOf) } : known;
 }
 
-/** The callers of the holder's own process, for which no place at the store is needed. */
+/** The callers of the holder's own process, which need no queue entry at the store. */
 function waitersBehind({ owner, permits }: HolderState, told: readonly Entry[]): KeyWaiter[] {
   const tellers = told.find((entry) => entry.waiters && entry.owner === owner)?.waiters?.map(toldOf) ?? [];
   const [first] = tellers;

@@ -5,11 +5,11 @@ import type { Entry, Teller } from './told.js';
 
 /** The first field of each message. A process with another version does not answer. */
 const VERSION = 1;
-/** Characters of a message, which are more than this library sends, and keys of a question. What is larger is left alone unread. */
+/** Most characters of a message, more than this library sends, and most keys of a question. Larger ones are ignored unread. */
 const LONGEST = 65_536;
 const MOST_KEYS = 64;
 const LONGEST_ID = 64;
-/** Milliseconds: the last date that there is. */
+/** Milliseconds: the last possible date. */
 const LAST_DATE = 8.64e15;
 
 /** A question to all processes: what they know of these keys, or of all; or what happens from now on, for some seconds. */
@@ -25,7 +25,7 @@ export interface News {
   readonly happenings: readonly Happening[];
 }
 
-/** To the process of an owner: end what you do under this key. `isOver`: the key is not yours any more. */
+/** To the process of an owner: end the work under this key. `isOver`: the key is not yours any more. */
 export interface RevokeRequest extends Revocation {
   readonly id: string;
   readonly key: string;
@@ -33,11 +33,11 @@ export interface RevokeRequest extends Revocation {
   readonly isOver: boolean;
 }
 
-/** What a process says to a question or a request. */
+/** The answer of a process to a question or a request. */
 export interface Answer {
-  /** Of the questions that it answers. */
+  /** The ids of the questions that it answers. */
   readonly ids: readonly string[];
-  /** Of the `Locks`, and of its connection, which it may share with others. */
+  /** The ids of the `Locks`, and of its connection, which it may share with other `Locks`. */
   readonly desk: string;
   readonly connection: string;
   readonly entries: readonly Entry[];
@@ -49,7 +49,7 @@ export function send(bus: Bus, topic: BusTopic, message: Ask | RevokeRequest | A
   return bus.publish(topic, JSON.stringify({ version: VERSION, ...message }));
 }
 
-// Whoever may publish can send anything: what is no message is left alone.
+// A client with the right to publish can send anything. What is not a message is ignored.
 
 export function askOf(text: string): Ask | undefined {
   return messageOf<Ask>(
@@ -91,7 +91,7 @@ function messageOf<T>(text: string, isOne: (message: Fields<T>) => boolean): T |
   }
 }
 
-/** Texts are printed, and written to logs: with a line break in one, a stranger could write lines there. */
+/** Texts are printed and logged: with a line break in one, another client could write lines there. */
 function printable(_name: string, value: unknown): unknown {
   if (typeof value !== 'string' || !/\p{Cc}/u.test(value)) return value;
   return value.replaceAll(/\p{Cc}/gu, (each) => `\\u${each.charCodeAt(0).toString(16).padStart(4, '0')}`);
@@ -131,7 +131,7 @@ function isText(value: unknown): value is string {
   return typeof value === 'string';
 }
 
-/** Milliseconds since 1970 of which `Date` can make a date. */
+/** Milliseconds since 1970 from which `Date` can make a date. */
 function isDate(value: unknown): boolean {
   return typeof value === 'number' && Math.abs(value) <= LAST_DATE;
 }

@@ -18,13 +18,13 @@ import { Inspection } from './inspection.js';
 import { waitGraph, type Deadlock } from './wait-graph.js';
 
 /**
- * A store that is open for locks: their events, its state, and what an operator asks of it.
+ * A store that is open for locks: their events, its state, and the questions of operators.
  */
 export abstract class OpenStore {
   protected readonly namespace: string;
   protected readonly runtime: Lifecycle;
   protected readonly queues: LockQueues;
-  /** Called when all is released, before the store is closed. */
+  /** Called when everything is released, before the store is closed. */
   protected readonly atEnd: (() => void)[] = [];
   private readonly shutdownTimeout: number;
   private readonly inspection: Inspection;
@@ -52,8 +52,8 @@ export abstract class OpenStore {
   }
 
   /**
-   * What the store knows of a key, and what the processes tell that use it: who holds it and since when, doing what, and who waits. It changes nothing.
-   * Processes that have never waited, and those that hang, tell nothing; the report then has what the store knows.
+   * What the store and the processes that use it know of a key: its holders, since when and for what, and its waiters. It changes nothing. Processes
+   * that have never waited, or hang, do not answer; the report then has what the store knows.
    *
    * @throws {StoreError} when the store does not answer.
    * @throws {UnsupportedPrimitiveError} when the store cannot be inspected.
@@ -63,8 +63,8 @@ export abstract class OpenStore {
   }
 
   /**
-   * Looks for the keys that are held or waited for: those that were used within the last hour. For a look: it reads the names of all keys of the store,
-   * a thousand at a time.
+   * Finds the keys that are held or waited for, among those that were used within the last hour. To be used by hand: it reads the names of all keys of
+   * the store, a thousand at a time.
    *
    * @throws as {@link inspect}; {@link LockAbortedError} when `signal` aborts.
    */
@@ -73,20 +73,20 @@ export abstract class OpenStore {
   }
 
   /**
-   * What happens to keys in all processes that have waited, or are `visible`: taken, passed on, given back, lost… Live only; they tell it five times a second.
+   * What happens to keys in all processes that have waited, or are `visible`: taken, handed over, released, lost… Live only, sent five times a second.
    *
-   * @throws {UnsupportedPrimitiveError} where processes hear no messages, as on MySQL.
+   * @throws {UnsupportedPrimitiveError} where processes receive no messages, as on MySQL.
    */
   watch(options?: WatchOptions): AsyncIterable<KeyEvent> {
     return this.inspection.watch(options);
   }
 
   /**
-   * Frees a key that is stuck. The holder's signal aborts, and it has `grace` milliseconds to end its work: until then nobody else gets the key. Then
-   * it is taken by force, also from a process that is silent for a second; the next waiter may be at work before the old holder has stopped, whose
-   * writes only a fencing token keeps out.
+   * Frees a key that is stuck. The holder's signal aborts, and it has `grace` milliseconds to end its work; until then no other caller gets the key.
+   * Then the key is taken by force, as it is from a process that does not answer for a second. The next waiter may start before the old holder has
+   * stopped: only a fencing token keeps the writes of the old holder out.
    *
-   * @throws as {@link inspect}; {@link LockConfigError} when several hold the key and no `owner` is given, or when no lock has written what is there.
+   * @throws as {@link inspect}; {@link LockConfigError} when several hold the key and no `owner` is given, or when the value was not written by a lock.
    * @throws {UnsupportedPrimitiveError} for a count-down latch.
    */
   async forceRelease(key: KeyName, options: ForceOptions): Promise<ForceReply> {
@@ -115,7 +115,7 @@ export abstract class OpenStore {
 
   /**
    * Examines the store: whether its settings, its clock and its server can lose locks, whether this user may do all that locks need, and how long a
-   * request takes. It takes about as long as `probe`, and tries a lock on a key of its own. For a person, a start-up check or a test.
+   * request takes. It takes about as long as `probe`, and tries a lock on a key of its own. For use by hand, in a start-up check or in a test.
    *
    * @throws {StoreError} when the store cannot be reached, or refuses everything.
    * @throws {LockConfigError} when an option is wrong.

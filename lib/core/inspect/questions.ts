@@ -6,9 +6,9 @@ import type { Desk } from './desk.js';
 import { answerOf, send } from './messages.js';
 import { entriesOf, type Entry } from './told.js';
 
-/** Milliseconds that processes have to answer: those that report all their keys may do so twice a second only. */
+/** Milliseconds that processes have to answer. A process reports all of its keys at most twice a second. */
 const PATIENCE = { keys: 300, all: 800 };
-/** Several answers can come over one connection: milliseconds to wait for them once there is one for each. Longer than the interval of answers. */
+/** Milliseconds to wait after each connection has answered once, because several can answer over one. Longer than the interval of answers. */
 const LINGER = 10;
 
 interface Asker {
@@ -17,7 +17,7 @@ interface Asker {
   readonly desk: Desk;
 }
 
-/** Asks all processes what they know of these keys, or of all. Those that are silent are not waited for for long. */
+/** Asks all processes what they know of these keys, or of all. It does not wait long for a process that does not answer. */
 export async function askAll({ queues, bus, desk }: Asker, keys?: readonly string[]): Promise<Entry[]> {
   const entries = entriesOf(queues, (key) => keys?.includes(key) ?? true);
   if (!bus || !(await bus.open((message) => queues.runtime.events.warn(message)))) return entries;
@@ -33,18 +33,18 @@ export async function askAll({ queues, bus, desk }: Asker, keys?: readonly strin
   const stop = await bus.listen('ops:told', (text) => {
     const answer = answerOf(text);
     if (!answer?.ids.includes(id) || answer.desk === desk.id) return;
-    // It may answer the questions of others, too.
+    // It may answer the questions of other operators, too.
     for (const entry of answer.entries) if (keys?.includes(entry.key) ?? true) entries.push(entry);
     if (!answer.goesOn && answer.connection !== bus.connection) done.add(answer.connection);
     endIfAll();
   });
   try {
-    // This connection hears it, too.
+    // This connection receives it, too.
     expected = (await send(bus, 'ops', { id, ...(keys && { keys }) })) - 1;
     endIfAll();
     await ended;
   } catch {
-    // What the store knows is worth more than no report.
+    // A report of what the store knows is better than none.
   } finally {
     for (const timer of timers) clearTimeout(timer);
     stop();

@@ -6,7 +6,7 @@ import type { LockQueue } from '../waiting/lock-queue.js';
 import type { LockQueues } from '../waiting/lock-queues.js';
 import type { Waiter } from '../waiting/waiter.js';
 
-/** What a process tells of an owner of its own: that holds a key, or by which callers wait for one. */
+/** What a process reports of one of its owners, which holds a key, or by which callers wait for one. */
 export interface Entry {
   readonly key: string;
   readonly owner: string;
@@ -25,10 +25,10 @@ export interface Teller {
   readonly holding: readonly string[];
 }
 
-/** Callers of one queue that are told of one by one; of the others the number. */
+/** Callers of one queue that are reported one by one; of the others only the number is. */
 const MOST_WAITERS = 20;
 
-/** What this process tells of the keys that are wanted. */
+/** What this process reports of the keys that are asked for. */
 export function entriesOf(queues: LockQueues, wants: (key: string) => boolean): Entry[] {
   const entries: Entry[] = [];
   for (const queue of queues.all) if (wants(queue.key)) entries.push(...entriesOfQueue(queue));

@@ -2,10 +2,10 @@ import type { HeldKey, KeyHolder, KeyReport, KeyWaiter, OwnerParts } from '../mo
 
 /** Call chains that wait for one another. */
 export interface Deadlock {
-  /** Each is waited for by one of them, and held by the next. */
+  /** Each key is held by one chain, and another one waits for it. */
   readonly keys: readonly string[];
   readonly members: readonly DeadlockMember[];
-  /** Milliseconds until the patience of one of them ends, and with it the deadlock; `null`: never, or unknown. */
+  /** Milliseconds until one of them times out, which ends the deadlock; `null`: never, or unknown. */
   readonly endsIn: number | null;
   readonly advice: string;
 }
@@ -22,7 +22,7 @@ interface Chain {
   readonly report: KeyReport;
   readonly label: string | undefined;
   readonly patienceLeft: number | null;
-  /** What it believes to hold. */
+  /** The keys that it believes to hold. */
   readonly holding: readonly HeldKey[];
 }
 
@@ -30,13 +30,13 @@ const ADVICE = 'Take these keys in one order everywhere, or all at once with a m
 
 /**
  * Finds the deadlocks among keys: sets of call chains that hold what another one of the set waits for, so that none of them can go on until a wait
- * ends. They are known by the uuids of owners, so that a lost lease makes no false deadlock. Chains of processes that tell nothing are known by the
- * first caller of each place in a queue.
+ * ends. Chains are identified by the uuids of owners, so a lost lease makes no false deadlock. If a process does not answer, only the first caller of
+ * each of its queue entries is known.
  *
- * A report is of one moment, and those of several keys are of several: name what two looks, a second apart, find.
+ * The reports of several keys are not taken at the same moment: trust a deadlock that is found twice, a second apart.
  *
- * The method: a chain may go on if what it needs of its key is free once all holders have gone that wait for nothing, or may go on; the strongly
- * connected sets (R. Tarjan, 1972) of the rest are the deadlocks.
+ * The method: a chain may go on if its share of the key is free once all holders that do not wait, or may go on themselves, have released it. The
+ * strongly connected sets (R. Tarjan, 1972) of the other chains are the deadlocks.
  *
  * @param reports such as those of `locks.list({ state: 'waited' })`, and of the keys that their waiters hold.
  */
@@ -55,7 +55,7 @@ function chainsOf(waiter: KeyWaiter, report: KeyReport): Chain[] {
   return tellers.map(({ label, patienceLeft = null, holding }) => ({ waiter, report, label, patienceLeft, holding }));
 }
 
-/** The owners that wait, and do so for one another in the end. */
+/** The owners that wait, directly or through others, for one another. */
 function stuckAmong(waitsOf: ReadonlyMap<string, readonly Chain[]>): Set<string> {
   const stuck = new Set(waitsOf.keys());
   /** The owners that wait for an owner. */
@@ -72,7 +72,7 @@ function stuckAmong(waitsOf: ReadonlyMap<string, readonly Chain[]>): Set<string>
   return stuck;
 }
 
-/** Whether there is enough of its key once all but these have given it back. */
+/** Whether its share of the key is free once all owners that are not stuck have released it. */
 function mayGoOn({ waiter, report }: Chain, stuck: ReadonlySet<string>): boolean {
   const { permits = Infinity, holders } = report;
   const staying = holders.filter((holder) => holder.phase === 'held' && stuck.has(uuidOf(holder)));
@@ -121,7 +121,7 @@ function cyclesOf(nodes: readonly string[], next: (node: string) => readonly str
 interface Visit {
   readonly node: string;
   readonly order: number;
-  /** Those that are still to be visited. */
+  /** Still to be visited. */
   readonly others: string[];
 }
 

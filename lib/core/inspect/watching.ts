@@ -9,7 +9,7 @@ import { newsOf, send, type News } from './messages.js';
 /** Milliseconds between two messages that ask all processes to go on. */
 const INTERVAL = 2_000;
 
-/** What happens to keys in all processes that hear, until the signal aborts. @throws {UnsupportedPrimitiveError} where processes hear nothing. */
+/** What happens to keys in all processes that listen, until the signal aborts. @throws {UnsupportedPrimitiveError} where processes have no messages. */
 export async function* watchAll(
   { bus, queues, store }: Inspection,
   matches: RegExp,

@@ -20,7 +20,7 @@ export class LatchRequest<T> extends RepeatedRequest<T> {
   /** Of the last request. */
   private error: LockError | undefined;
 
-  /** @param knownFor milliseconds for which the store recognises a repeat. None is sent after half of them, because it takes time to arrive. */
+  /** @param knownFor milliseconds for which the store recognises a repeat. After half of them none is sent, because it takes time to arrive. */
   constructor(
     private readonly runtime: Lifecycle,
     private readonly key: string,

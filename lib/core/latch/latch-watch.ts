@@ -9,12 +9,12 @@ import { pollDelay, queuedDelay } from '../waiting/backoff.js';
 import { Caller } from '../waiting/caller.js';
 import type { CallSettings } from './latch-request.js';
 
-/** Milliseconds for which a place is given up again and again. One that is left over expires with its latch. */
+/** Milliseconds for which giving up an entry is repeated. An entry that is left over expires with its latch. */
 const LEAVING = 60_000;
 
-/** One caller who waits for a latch. */
+/** A caller that waits for a latch. */
 class LatchWaiter extends Caller<CallSettings> {
-  /** The latch as the last look found it; `undefined`: no look has answered this caller yet. */
+  /** The latch as it was read last; `undefined`: this caller has no answer yet. */
   found: LatchState | undefined;
 
   constructor(
@@ -27,15 +27,15 @@ class LatchWaiter extends Caller<CallSettings> {
 }
 
 /**
- * Looks at one latch for all callers of this process that wait for it. There is one look at a time. It answers the callers that were there when
- * it was sent, because the latch may have changed before the others came.
+ * Reads one latch for all callers of this process that wait for it, with one request at a time. A request answers only the callers that were there
+ * when it was sent, because the latch may have changed before the others came.
  */
 export class LatchWatch extends RepeatedRequest<LatchState | undefined> {
   private readonly owner: string;
   private readonly waiters = new Set<LatchWaiter>();
-  /** Those that the look under way answers. */
+  /** The callers that the request in flight answers. */
   private looking: readonly LatchWaiter[] = [];
-  /** Whether the store may have noted us as one to wake. */
+  /** Whether the store may have an entry of ours. */
   private mayBeNoted = false;
   private forgetWakeUps: (() => void) | undefined;
 
@@ -60,13 +60,13 @@ export class LatchWatch extends RepeatedRequest<LatchState | undefined> {
       this.ask();
       waiter.limit(() => {
         waiter.grant(this.runtime.requestTimeout, () => this.remove(waiter, unanswered(this.key)));
-        // The look under way is its last one. If that does not answer this waiter, the next one is due already.
+        // The request in flight is its last one. If that does not answer this waiter, the next one is due already.
         if (!this.isAsking) this.ask();
       });
     });
   }
 
-  /** The locks are being closed. A caller that no look has answered yet still gets the answer of one. */
+  /** The locks are being closed. A caller without an answer still gets one. */
   stopWaiting(): void {
     for (const waiter of this.waiters) if (waiter.found || !this.isAsking) this.remove(waiter, stopped(this.key));
   }
@@ -117,7 +117,7 @@ export class LatchWatch extends RepeatedRequest<LatchState | undefined> {
     this.askIn(pollDelay(this.attempts, this.retryInterval, -1));
   }
 
-  /** A latch that the first look does not find counted down is worth a place. */
+  /** A latch that the first request does not find counted down is worth an entry. */
   private async takePlace(wakeUps: WakeUps): Promise<void> {
     if (!wakeUps.isOpen) await wakeUps.open((message) => this.runtime.events.warn(message, { once: 'polling' }));
     if (wakeUps.isOpen && !this.mayBeNoted) this.ask();

@@ -18,14 +18,14 @@ const LONGEST_PAUSE = 60_000;
 export interface InboxConnection {
   /** Resolves when it listens. Rejects when it cannot; with a final {@link StoreError} if it never may. */
   readonly listening: Promise<unknown>;
-  /** Resolves when it listens no more: it broke, or was closed. To the error, if there is one. */
+  /** Resolves when it does not listen any more, because it broke or was closed. To the error, if there is one. */
   readonly ended: Promise<unknown>;
   close(): void;
 }
 
 /**
  * The inbox of this process at a store that can send messages. It is opened with the first wait, over a connection of its own, which is replaced when
- * it breaks. It is open only when a message of its own has arrived. Where that cannot be, waiters poll.
+ * it breaks. It is open only when a message of its own has arrived. If it cannot be open, waiters poll.
  */
 export abstract class Inbox implements WakeUps {
   isOpen = false;
@@ -72,7 +72,7 @@ export abstract class Inbox implements WakeUps {
     return () => this.listeners.delete(owner);
   }
 
-  /** A silent connection may be a broken one, or lead to a server that is the master no more. One look a second at most. */
+  /** A silent connection may be broken, or lead to a server that is no longer the master. Checked once a second at most. */
   check(): void {
     const { connection } = this;
     if (!this.isOpen || !connection || now() < this.checkedAt + CHECK_INTERVAL) return;
@@ -93,18 +93,18 @@ export abstract class Inbox implements WakeUps {
     this.isOpen = this.isTried = false;
   }
 
-  /** Makes a connection that calls {@link wake} with what arrives. What it throws is told to the user, and the inbox is not opened. */
+  /** Makes a connection that calls {@link wake} with what arrives. If it throws, the user gets the error, and the inbox is not opened. */
   protected abstract connect(): InboxConnection;
 
-  /** Sends a message for this owner to the inbox, as a release does. False: the store knows that nobody listens there. */
+  /** Sends a message for this owner to the inbox, as a release does. False: the store knows that it has no listener. */
   protected abstract echo(owner: string): Promise<boolean>;
 
-  /** Nobody listens to the inbox for now, and maybe never will. */
+  /** The inbox has no listener for now, and may never have one. */
   protected refused(): void {
     this.wakeAll();
   }
 
-  /** A message for the owner has arrived. False: nobody here waits by this name. */
+  /** A message for the owner has arrived. False: this owner does not wait here. */
   protected wake(owner: string, askIn?: number): boolean {
     const wake = this.listeners.get(owner);
     wake?.(askIn);
@@ -125,7 +125,7 @@ export abstract class Inbox implements WakeUps {
         vainTimes = -MOST_VAIN_TIMES;
         this.isOpen = true;
         tried();
-        // What was said meanwhile is lost.
+        // Messages that were sent meanwhile are lost.
         this.wakeAll();
         await connection.ended;
       }
@@ -175,7 +175,7 @@ export abstract class Inbox implements WakeUps {
     const echo = `echo:${randomUUID()}`;
     const arrived = new Promise<boolean>((resolve) => {
       this.listeners.set(echo, () => resolve(true));
-      // After a stall of the event loop the message may be here already: it is read before this runs.
+      // After a blocked event loop the message may have arrived already: it is read before this runs.
       after(this.requestTimeout, () => setImmediate(() => resolve(false))).unref();
     });
     try {

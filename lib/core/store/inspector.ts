@@ -3,9 +3,9 @@ import type { KeyKind } from '../model/key-report.js';
 /** What a store knows of a key. Times are milliseconds; those that are a date count from 1970, by the store's clock. */
 export interface KeyState {
   readonly key: string;
-  /** `'foreign'`: a value that no lock has written. `'free'`: nothing, though some may wait. */
+  /** `'foreign'`: a value that no lock has written. `'free'`: nothing, though owners may wait. */
   readonly kind: KeyKind;
-  /** When the store looked. */
+  /** The time of this state. */
   readonly at: number;
   /** The last one that was given; `null`: unknown. */
   readonly fencingToken: number | null;
@@ -13,7 +13,7 @@ export interface KeyState {
   readonly permits?: number;
   /** Of a latch. */
   readonly count?: number;
-  /** Until what is there expires; `null`: never, or unknown. */
+  /** Until the value expires; `null`: never, or unknown. */
   readonly remaining: number | null;
   /** A hundred at most, those of a shared key by the end of their lease. */
   readonly holders: readonly HolderState[];
@@ -23,7 +23,7 @@ export interface KeyState {
   readonly waiterCount: number;
 }
 
-/** Who holds a key, or a share of it. */
+/** An owner that holds a key, or a share of it. */
 export interface HolderState {
   readonly owner: string;
   /** `'kept'`: it was released, and its `minHold` is not over. */
@@ -35,14 +35,14 @@ export interface HolderState {
   readonly permits: number;
 }
 
-/** Who has a place in the queue of a key. */
+/** An owner with an entry in the queue of a key. */
 export interface WaiterState {
   readonly owner: string;
   readonly since: number;
   readonly permits: number;
   /** What its call chain holds, each as `<uuid of the owner> <key>`. */
   readonly holding: readonly string[];
-  /** False: its process listens to its wake-ups no more. */
+  /** False: its process does not listen to wake-ups any more. */
   readonly isHeard: boolean;
 }
 
@@ -58,7 +58,7 @@ export interface SeizeRequest {
   readonly keepFor: number;
 }
 
-/** What an operator wants to know of a store. Errors are those of a `LeaseDriver`. */
+/** The questions of operators to a store. Errors are those of a `LeaseDriver`. */
 export interface Inspector {
   /** The states of up to 64 keys, in their order. Changes nothing. */
   inspect(keys: readonly string[]): Promise<KeyState[]>;
@@ -68,23 +68,23 @@ export interface Inspector {
    * @param latches whether to find count-down latches, too, which takes a second pass.
    */
   keys(prefix: string, latches: boolean): AsyncIterable<readonly string[]>;
-  /** False: the owner, or the token, is another one by now. One step. */
+  /** Takes the key away in one step. False: the owner, or the token, has changed. */
   seize(request: SeizeRequest): Promise<boolean>;
   /** Keeps a line about what was seized. */
   note(line: string): Promise<void>;
 }
 
-/** Messages between the processes that use a store. Each hears its own, too. */
+/** Messages between the processes that use a store. Each process also receives its own. */
 export interface Bus {
-  /** The same for all who send over one connection: each of them hears a message, and {@link publish} counts the connection once. */
+  /** The same for all senders over one connection: each of them receives a message, and {@link publish} counts the connection once. */
   readonly connection: string;
-  /** Begins to hear; false: it cannot, or not now. @param warn is told why not. */
+  /** Begins to receive; false: it cannot, or not now. @param warn is called with the reason. */
   open(warn: (message: string) => void): Promise<boolean>;
-  /** Calls back with each message of the topic, while the bus is open. Resolves, when it is heard, to a function that stops that. Never rejects. */
+  /** Calls back with each message of the topic, while the bus is open. Resolves, when messages arrive, to a function that stops that. Never rejects. */
   listen(topic: BusTopic, hear: (text: string) => void): Promise<() => void>;
-  /** Resolves to how many connections have heard it, as far as is known. */
+  /** Resolves to how many connections have received it, as far as is known. */
   publish(topic: BusTopic, text: string): Promise<number>;
 }
 
-/** Who may publish `revoke` may take leases away. */
+/** A user with the right to publish `revoke` may take leases away. */
 export type BusTopic = 'ops' | 'ops:told' | 'revoke';

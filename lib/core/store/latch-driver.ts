@@ -22,7 +22,7 @@ export interface LatchChange {
 
 /** A request to read a latch and, if wanted, to be notified when its count reaches zero. */
 export interface LatchLook extends Tenancy {
-  /** Whether to remember the owner, if the latch is not counted down yet. {@link WakeUps} wake it when it is. */
+  /** Whether to remember the owner, if the latch is not counted down yet. {@link WakeUps} notify it then. */
   readonly queue: boolean;
 }
 
@@ -51,6 +51,6 @@ export interface LatchDriver {
   countDown(change: LatchChange): Promise<number>;
   /** `undefined`: there is no latch. */
   look(look: LatchLook): Promise<LatchState | undefined>;
-  /** Forgets an owner. It is sent after the owner's last look has settled. */
+  /** Forgets an owner. It is sent after the owner's last request to read has settled. */
   leave(tenancy: Tenancy): Promise<void>;
 }

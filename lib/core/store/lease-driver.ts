@@ -5,7 +5,7 @@ export interface Tenancy {
   readonly owner: string;
 }
 
-/** How much of a key is asked for, where several may hold it at the same time. */
+/** The share that is asked for of a key that several may hold at the same time. */
 export interface Share {
   /** Permits to take; `Infinity`: the whole key, alone. */
   readonly count: number;
@@ -27,7 +27,7 @@ export interface AcquireRequest extends Tenancy {
   readonly floor?: number;
   /** Join the queue if the key is taken. The queue is served in the order of arrival. */
   readonly queue: boolean;
-  /** What the waiting call chain holds already, each as `<uuid of the owner> <key>`. It is stored with its place, to find deadlocks. */
+  /** What the waiting call chain holds already, each as `<uuid of the owner> <key>`. It is stored with its queue entry, to find deadlocks. */
   readonly holding?: readonly string[];
   /** Given to drivers of shared keys only. */
   readonly share?: Share;
@@ -37,7 +37,7 @@ export interface AcquireRequest extends Tenancy {
 
 /** The reply to an {@link AcquireRequest}: granted, or who has the key and for how long. */
 export type AcquireReply = {
-  /** Whether the owner that the request yields had the key until then. The answer to a repeated request says nothing. */
+  /** Whether the owner that the request yields had the key until then. The answer to a repeated request is not conclusive. */
   readonly yielded?: 'released' | 'lost';
 } & (
   | {
@@ -82,13 +82,13 @@ export interface WakeUps {
   readonly isOpen: boolean;
   /** How waiters learn of a release, also before the first one waits: `'interrupted'`: they poll, but should be woken. Default `'woken'`. */
   readonly state?: 'woken' | 'polling' | 'interrupted';
-  /** Begins to listen; repeated calls do nothing. Resolves when it listens, or when it is clear that it cannot for now. Never rejects. */
+  /** Begins to listen; repeated calls do nothing. Resolves when it listens, or when it is known that it cannot for now. Never rejects. */
   open(warn: (message: string) => void): Promise<void>;
-  /** A waiter asks although no message came for long. Verify that messages still arrive. */
+  /** A waiter had to ask because no message came for long. Verify that messages still arrive. */
   check?(): void;
   /**
-   * Calls back when the owner may have been offered its key, even before it has a place; or with the milliseconds after which it should ask, because
-   * the key was offered to another waiter until then. The returned function stops listening.
+   * Calls back when the owner may have been offered its key, even before it has a queue entry. Or with the milliseconds after which it should ask,
+   * because the key is offered to another waiter until then. The returned function stops listening.
    */
   listen(owner: string, wake: (askIn?: number) => void): () => void;
 }
@@ -114,9 +114,9 @@ export interface LeaseDriver {
   readonly origin?: LeaseDriver;
   /** Whether several owners may hold a key at a time, each its {@link Share}. */
   readonly isShared?: boolean;
-  /** It grants every request at once, for tests. So the callers of this process do not wait for each other either. */
+  /** It grants every request at once, for tests. So the callers of this process need not wait for each other either. */
   readonly grantsAll?: boolean;
-  /** Milliseconds for which the store keeps a place in a queue after the last request for it. Waiters ask at least twice as often. */
+  /** Milliseconds for which the store keeps a queue entry after the last request for it. Waiters ask at least twice as often. */
   readonly placeLifetime: number;
   /** Without it, queued waiters ask from time to time: often at the head, less often behind. */
   readonly wakeUps?: WakeUps;
@@ -128,11 +128,11 @@ export interface LeaseDriver {
   renew(batch: readonly RenewRequest[]): readonly Promise<'renewed' | 'lost'>[];
   /** Renews, and reserves more tokens unless others queue. Without it, a process that has used its tokens up acquires the key again. */
   extend?(request: ExtendRequest): Promise<ExtendReply>;
-  /** Gives the key back, to the head of the queue if there is one. `'lost'`: it was not this owner's. */
+  /** Releases the key, to the head of the queue if there is one. `'lost'`: it was not this owner's. */
   release(request: ReleaseRequest): Promise<'released' | 'lost'>;
   /** Gives up an acquire that has settled: leaves the queue, and releases the key if it was granted. */
   leave(tenancy: Tenancy): Promise<void>;
-  /** Looks without a change. */
+  /** Reads the state. Changes nothing. */
   check(tenancy: Tenancy): Promise<CheckReply>;
 }
 

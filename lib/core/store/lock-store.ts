@@ -7,7 +7,7 @@ import type { StoreDoctor } from './store-doctor.js';
 export interface StoreReport {
   /** Such as `'Redis 7.4.1'`. */
   readonly server: string;
-  /** Whether waiters are woken; else they poll. */
+  /** Whether waiters are notified; otherwise they poll. */
   readonly wakesWaiters: boolean;
   /** What an operator should change, as sentences. */
   readonly advice: readonly string[];
@@ -35,17 +35,17 @@ export interface LockStore {
   readonly countDownLatch?: LatchDriver;
   /** Shows and frees keys, for operators. */
   readonly inspector?: Inspector;
-  /** Without it, an operator sees what the store knows only. */
+  /** Without it, an operator sees only what the store knows. */
   readonly bus?: Bus;
   /** Examines the server. Without it, only what locks do is examined. */
   readonly doctor?: StoreDoctor;
   /** Calls back when the store goes away and when it is back, without a request where that is possible. The returned function stops. */
   watchState?(listener: StateListener): () => void;
-  /** Asks the server what it is. Never rejects: what the server does not tell is left out. */
+  /** Asks the server what it is. Never rejects: what the server does not say is left out. */
   describe?(): Promise<StoreReport>;
   /**
-   * Milliseconds for which its server has surely forgotten nothing that it had granted, counted back from now. Without it, it never does. A quorum asks
-   * when a vote has arrived; only the first question over a connection needs a request. Rejects with a {@link StoreError} if the server does not tell.
+   * For how many milliseconds until now its server has forgotten no grant for sure. Without this method, it never forgets. A quorum asks when a vote
+   * has arrived; only the first question over a connection needs a request. Rejects with a {@link StoreError} if the server does not say.
    */
   remembers?(): Promise<number>;
   /** Whether the store has this. A primitive that it does not have is an {@link UnsupportedPrimitiveError} of the `Locks`. */

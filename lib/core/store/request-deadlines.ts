@@ -11,7 +11,7 @@ export interface TimedRequest<T extends LinkedEntry<T>> extends LinkedEntry<T> {
  * as much as the rest of it.
  */
 export class RequestDeadlines<T extends TimedRequest<T>> {
-  /** In the order of their ends, since all may take equally long. */
+  /** In the order of their ends, because all have the same limit. */
   readonly open = new LinkedList<T>();
   private timer: NodeJS.Timeout | undefined;
 
@@ -27,7 +27,7 @@ export class RequestDeadlines<T extends TimedRequest<T>> {
     this.timer ??= after(this.requestTimeout, this.onTimer).unref();
   }
 
-  /** False: it was over already. */
+  /** False: it had ended already. */
   end(request: T): boolean {
     return this.open.delete(request);
   }
@@ -38,7 +38,7 @@ export class RequestDeadlines<T extends TimedRequest<T>> {
   }
 
   private readonly onTimer = (): void => {
-    // After a stall of the event loop the replies may be here already: they are read before this runs.
+    // After a blocked event loop the replies may have arrived already: they are read before this runs.
     setImmediate(() => {
       this.timer = undefined;
       for (const request of this.open) {

@@ -4,7 +4,7 @@ import type { DoctorCheck, Purpose } from '../model/doctor-report.js';
 export interface StoreDoctor {
   /** The checks of this store. It never rejects, and changes nothing. @param namespace put before all keys. */
   checks(namespace: string): Promise<readonly DoctorCheck[]>;
-  /** The store's clock, asked for now, in milliseconds since 1970. Without it, the store has the clock of this machine. */
+  /** The time of the store's clock, in milliseconds since 1970. Without this method, the store has the clock of this machine. */
   time?(): Promise<number>;
   /** The users that the store needs, as text to copy. @param namespace put before all keys. */
   rights?(namespace: string): string;

@@ -8,7 +8,7 @@ export function joinStore(store: LockStore): void {
   users.set(store, (users.get(store) ?? 0) + 1);
 }
 
-/** The last `Locks` that leaves its store closes it. */
+/** The last `Locks` of a store closes it. */
 export async function leaveStore(store: LockStore): Promise<void> {
   const others = (users.get(store) ?? 1) - 1;
   users.set(store, others);

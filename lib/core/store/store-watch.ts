@@ -59,7 +59,7 @@ export class StoreWatch {
     this.said = error.transient
       ? `cannot be reached: ${textOf(error)}; locks wait until it answers`
       : `refuses this app: ${textOf(error)}. Check the address, the user, the password and the ACL rules`;
-    // A server that refuses a command is there.
+    // A server that refuses a command is not away.
     if (error.transient) this.awaySince ??= now() - took;
     this.log.write('warn', `${prefix}${this.title} ${this.said}`);
   }
@@ -80,7 +80,7 @@ export class StoreWatch {
   }
 }
 
-/** The cause tells more than that there was no connection in time. */
+/** The cause says more than "not connected in time". */
 function textOf({ message, cause }: LockError): string {
   const { message: reason } = Object(cause) as Partial<Error>;
   const text = message.replace(/\.$/, '');

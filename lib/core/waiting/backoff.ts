@@ -6,7 +6,7 @@ const SLOWEST_AT_HEAD = 50;
 // The sum of so many draws is close to its mean, which is used instead.
 const MOST_DRAWS = 1000;
 
-/** Milliseconds that a caller waits at most: `waitTimeout`, else the sum of `retryCount - 1` draws from 1–2 × `retryInterval`. */
+/** Milliseconds that a caller waits at most: `waitTimeout`, else the sum of `retryCount - 1` random values of 1–2 × `retryInterval`. */
 export function patienceOf(options: Pick<ResolvedOptions, 'retryCount' | 'retryInterval' | 'waitTimeout'>, random = Math.random): number {
   const { retryCount, retryInterval, waitTimeout } = options;
   if (waitTimeout !== undefined) return waitTimeout;
@@ -32,7 +32,7 @@ export function pollDelay(attempt: number, retryInterval: number, remaining: num
 }
 
 /**
- * Milliseconds until a queued waiter asks although no wake-up came: a message can be lost, a holder can die, and a plain DEL sends no message.
+ * Milliseconds until a queued waiter asks without a wake-up: a message can be lost, a holder can die, and a plain DEL sends no message.
  *
  * @param remaining as for {@link pollDelay}.
  * @param placeLifetime milliseconds for which the store keeps a place after the last request for it.
@@ -42,7 +42,7 @@ export function queuedDelay(retryInterval: number, remaining: number, placeLifet
   return remaining < 0 ? longest : Math.min(longest, remaining + 1);
 }
 
-/** Milliseconds until a queued waiter asks at a store without wake-ups: soon at the head, later behind, and within the time that an offer lasts. */
+/** Milliseconds until a queued waiter asks at a store without wake-ups: soon for the first one, later for others, and before an offer ends. */
 export function turnDelay(ahead: number, attempt: number, ttl: number): number {
   const delay = FIRST_POLL * (1 + ahead) * 2 ** Math.min(attempt - 1, 6);
   return Math.min(delay, SLOWEST_AT_HEAD * (1 + ahead), SLOWEST_TURN, Math.max(FIRST_POLL, ttl / 2));

@@ -1,7 +1,7 @@
 import { onAbort } from '../util/abort.js';
 import { after, now } from '../util/clock.js';
 
-/** A caller that waits until its patience ends or its signal aborts. */
+/** A caller that waits until its wait timeout ends or its signal aborts. */
 export class Caller<Settings extends { readonly patience: number }> {
   readonly startedAt = now();
   isOver = false;
@@ -34,7 +34,7 @@ export class Caller<Settings extends { readonly patience: number }> {
     });
   }
 
-  /** Its patience is over. It waits so many milliseconds more for the request under way. */
+  /** Its wait timeout is over. It waits for the request in flight for this many milliseconds more. */
   grant(grace: number, onEnd: () => void): void {
     if (!this.isOver) this.timer = after(grace, onEnd);
   }

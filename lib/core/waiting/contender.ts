@@ -10,13 +10,13 @@ import type { LockQueue } from './lock-queue.js';
 
 export type Taken = Extract<AcquireReply, { granted: false }>;
 
-/** So many attempts take about a third of a second. In that time an inbox can be opened. */
+/** These attempts take about a third of a second, in which an inbox can be opened. */
 const VAIN_ATTEMPTS = 5;
 const LOST_BEFORE = 'the request that passed it on found that it belonged to somebody else or to nobody';
 
 /**
- * What the store may know of a contender: nothing; perhaps something, because a request has no answer; a place in the queue without wake-ups; a place
- * that our inbox is woken for.
+ * What the store may know of a contender: nothing; perhaps something, because a request has no answer; a queue entry without wake-ups; a queue entry
+ * that is notified through our inbox.
  */
 type Place = 'none' | 'perhaps' | 'silent' | 'woken';
 
@@ -33,7 +33,7 @@ export class Contender extends RepeatedRequest<AcquireReply> {
   private placeBefore: Place = 'none';
   /** The options of the last request. */
   private asked!: ResolvedOptions;
-  /** When to ask next, and when the offer to another waiter ends that was reported since the last request. */
+  /** When to ask next, and when the offer to another waiter ends, if one was reported since the last request. */
   private asksAt = Infinity;
   private offerEndsAt = Infinity;
   private stopListening: (() => void) | undefined;
@@ -53,7 +53,7 @@ export class Contender extends RepeatedRequest<AcquireReply> {
     this.ask();
   }
 
-  /** No caller wants the key any more. What the store may know of us is given up when the request under way has settled. */
+  /** No caller wants the key any more. The queue entry, or the grant, is given up when the request in flight has settled. */
   cancel(): void {
     this.stop();
     if (this.isAsking) this.queue.runtime.inBackground(this.settled.then(() => this.giveUp()));
@@ -64,7 +64,7 @@ export class Contender extends RepeatedRequest<AcquireReply> {
     const { driver, key, first, isInUse, tokens, share } = this.queue;
     const { wakeUps } = driver;
     const { options, patience } = first.settings;
-    // A free key is taken without a queue and an inbox. A fair caller has its place from the first request on.
+    // A free key needs no queue and no inbox. A fair caller queues with its first request.
     const isContended = this.attempts > 1 || isInUse;
     const mayQueue = options.fair || (isContended && (!wakeUps || wakeUps.isOpen || this.attempts > VAIN_ATTEMPTS));
     const queue = patience > 0 && (this.isQueued || mayQueue);
@@ -104,7 +104,7 @@ export class Contender extends RepeatedRequest<AcquireReply> {
       const late = `The store granted "${key}" only after the ${asked.keyTimeout} ms of its lease.`;
       return this.retry(new StoreError(late, { key, transient: true }));
     }
-    // The first waiter may be another one now, which wants other times.
+    // The first waiter may be another one now, with other times.
     const { options } = queue.first.settings;
     if (options.keyTimeout !== asked.keyTimeout || options.minHold !== asked.minHold) return this.ask();
     this.stop();
@@ -151,7 +151,7 @@ export class Contender extends RepeatedRequest<AcquireReply> {
     queue.refused(outcome);
     if (this.isStopped) return;
     const isTaken = 'granted' in outcome;
-    // Once the key was found taken, a place in the queue is worth a request.
+    // Once the key was found taken, a queue entry is worth a request.
     const mayQueueNow = isTaken && !this.isQueued && queue.first.settings.patience > 0 && (!wakeUps || wakeUps.isOpen);
     if (mayQueueNow) return this.ask();
     this.asksAt = now() + this.delayAfter(outcome);

@@ -12,17 +12,17 @@ export interface LocksHealth {
   readonly isUp: boolean;
   /** Why it does not. */
   readonly error: LockError | undefined;
-  /** What works, but not as it should, in words. */
+  /** What does not work as it should, in words. */
   readonly degraded: readonly string[];
   /** How long the store took to answer; `undefined`: it did not. */
   readonly roundTrip: number | undefined;
-  /** Whether waiters are woken; else they poll. */
+  /** Whether waiters are notified; otherwise they poll. */
   readonly wakeUps: boolean;
   /** Keys that this process holds. */
   readonly held: number;
-  /** Callers of this process that wait for a key, candidates of elections apart. */
+  /** Callers of this process that wait for a key, without the candidates of elections. */
   readonly waiting: number;
-  /** How long the first of them has waited; 0: none waits. */
+  /** How long the first of them has waited; 0: there is none. */
   readonly oldestWait: number;
 }
 

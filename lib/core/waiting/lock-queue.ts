@@ -19,7 +19,7 @@ import { Waiter, type Wish } from './waiter.js';
  */
 export class LockQueue extends LinkedEntry<LockQueue> {
   readonly runtime: Lifecycle;
-  /** Whether a caller of this process has had the key since the queue was idle: more are likely to come. */
+  /** Whether a caller of this process has had the key since the queue was idle: more calls are likely. */
   isInUse = false;
   readonly waiting = new LinkedList<Waiter>();
   contenders = emptyList<Contender>();
@@ -182,7 +182,7 @@ export class LockQueue extends LinkedEntry<LockQueue> {
     waiter.resolve(lease);
   }
 
-  /** Begins the caller's patience, when the key was found taken for the first time. */
+  /** Starts the caller's wait timeout, when the key was found taken for the first time. */
   private wait(waiter: Waiter): void {
     if (waiter.isOver) return;
     waiter.settings.trace?.waits(this.holder?.owner);
@@ -192,8 +192,8 @@ export class LockQueue extends LinkedEntry<LockQueue> {
   }
 
   /**
-   * The store is asked once more: for the first waiter always, for another one if the last answer is older than a requestTimeout, since there may be an
-   * outage by now. It waits for one requestTimeout at most.
+   * Asks the store once more: always for the first waiter, for another one only if the last answer is older than a requestTimeout, because an outage
+   * may have begun since. It waits for one requestTimeout at most.
    */
   private deadline(waiter: Waiter): void {
     const { first, holders, contenders } = this;
@@ -209,7 +209,7 @@ export class LockQueue extends LinkedEntry<LockQueue> {
     holders[0]?.renew().then(ended, ended);
   }
 
-  /** The contender asks at once, to go on with the retryInterval of the next waiter. */
+  /** The contender asks at once, and continues with the retryInterval of the next waiter. */
   private abandon(waiter: Waiter, error: LockError): void {
     const { first } = this;
     this.remove(waiter, error);

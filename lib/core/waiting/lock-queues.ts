@@ -34,7 +34,7 @@ export class LockQueues {
    * @param places how many of them may hold the key at the same time; 0: each caller has a queue of its own.
    */
   acquire(driver: LeaseDriver, key: string, id: string, places: number, wish: Wish): Promise<HeldLease> {
-    // A fair caller has a place of its own at the store. A single try does not wait for others, and after the stop no caller may.
+    // A fair caller has its own queue entry at the store. A single try does not wait for other callers, and after the stop no caller may wait.
     const isAlone = places === 0 || wish.options.fair || wish.patience === 0 || this.runtime.stopping.aborted || driver.grantsAll;
     return (isAlone ? this.ownQueue(driver, key) : this.sharedQueue(driver, key, id, places)).join(wish);
   }

@@ -5,7 +5,7 @@ import type { Waiter } from './waiter.js';
 /**
  * Contention, or an outage.
  *
- * @param isAtTheLatest the last requestTimeout of the caller is over, too.
+ * @param isAtTheLatest whether the last requestTimeout of the caller is over, too.
  */
 export function reasonAtTheEnd(queue: LockQueue, { waited }: Waiter, isAtTheLatest = false): LockError {
   const { key, isInUse } = queue;

@@ -3,7 +3,7 @@ import type { LockStore } from '../store/lock-store.js';
 import { isSettledWithin } from '../util/clock.js';
 import type { LockQueues } from './lock-queues.js';
 
-/** Ends what runs over a store: it drains bodies for so many milliseconds, and then aborts and releases what is still held. */
+/** Ends all work over a store: waits this many milliseconds for running bodies, then aborts and releases all leases that are left. */
 export async function shutDown(queues: LockQueues, store: LockStore, timeout: number): Promise<void> {
   const { runtime } = queues;
   runtime.stopWaiting();
@@ -11,6 +11,6 @@ export async function shutDown(queues: LockQueues, store: LockStore, timeout: nu
   runtime.close();
   queues.close();
   await revokeAll(runtime);
-  // Clean-up under way may fail with a broken connection, and is sent once more over the next one.
+  // Clean-up in flight may fail with a broken connection. It is sent once more over the next one.
   await isSettledWithin(3 * store.requestTimeout, runtime.quiet());
 }

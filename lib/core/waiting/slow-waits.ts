@@ -6,10 +6,10 @@ import { duration } from '../util/duration.js';
 import type { LockQueue } from './lock-queue.js';
 import type { Waiter } from './waiter.js';
 
-/** Milliseconds. A label is reported once in the longer, and the queues are looked through once in the shorter, at most. */
+/** Milliseconds. A label is reported at most once in the longer, and the queues are searched at most once in the shorter. */
 const AGAIN = 60_000;
 const SHORTEST = 1000;
-/** Lines in the longer time at most: a program may make labels without end. */
+/** The most lines in the longer time: a program may make any number of labels. */
 const MOST = 100;
 
 interface Wait {
@@ -18,8 +18,8 @@ interface Wait {
 }
 
 /**
- * Warns about callers that wait for long, and names the holder. One timer serves all callers of a {@link Locks}, so that a wait costs none of its own,
- * and it runs only while callers wait.
+ * Warns about callers that wait for long, and names the holder. One timer serves all callers of a {@link Locks}, so a wait needs none of its own. It
+ * runs only while callers wait.
  */
 export class SlowWaits {
   private timer: NodeJS.Timeout | undefined;
@@ -90,7 +90,7 @@ export class SlowWaits {
   }
 }
 
-/** The uuid is of no use to a reader who looks for the process; it is in the details. */
+/** Without the uuid, which does not help to find the process. The details have it. */
 function short({ owner, label }: Holder): Pick<Holder, 'owner' | 'label'> {
   return { owner: processOf(owner), label };
 }
@@ -103,7 +103,7 @@ async function holderNow({ driver, key, holder }: LockQueue): Promise<Holder | u
     const known = holderOf(key, undefined, owner);
     const grantedAt = token === null ? undefined : driver.timeOf?.(token);
     if (!known || known.since !== undefined || grantedAt === undefined) return known;
-    // The store's clock and ours differ: no hold is younger than 0.
+    // The store's clock and ours differ, so the age could be negative.
     return { ...known, since: now() - Math.max(0, dateOf(now()) - grantedAt.getTime()) };
   } catch {
     return undefined;

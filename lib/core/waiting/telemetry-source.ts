@@ -7,9 +7,9 @@ import type { LockQueues } from './lock-queues.js';
 
 const ELECTION = /-leader$/;
 
-/** Counts what is held and who waits at the time it is asked: no list is kept, and nothing can drift. */
+/** Counts leases and waiters when it is asked: it keeps no list that could drift. */
 export class LocksSource implements TelemetrySource {
-  /** @param namespace of the keys. It is no part of the name of an election. */
+  /** @param namespace of the keys. It is not part of the name of an election. */
   constructor(
     private readonly locksStore: LockStore,
     private readonly queues: LockQueues,

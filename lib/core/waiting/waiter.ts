@@ -15,13 +15,13 @@ export interface Wish {
   readonly options: ResolvedOptions;
   /** Milliseconds to wait; 0: one try. */
   readonly patience: number;
-  /** How much it wants of a key that several may hold. */
+  /** The share that it wants of a key that several may hold. */
   readonly share: Share | undefined;
   /** Whether a body runs under the lease. */
   readonly guardsBody: boolean;
-  /** Of a multi-lock: the leases of its other keys, which it has already. */
+  /** For a key of a multi-lock: the leases that it already has of the other keys. */
   readonly taken?: readonly HeldLease[];
-  /** What telemetry is told of this call. */
+  /** The part of telemetry in this call. */
   readonly trace?: CallTrace;
 }
 
@@ -30,7 +30,7 @@ export class Waiter extends Caller<Wish> implements LinkedEntry<Waiter> {
   /** What its call chain holds. */
   readonly holding: readonly HeldLease[];
   isWaiting = false;
-  /** Its patience is over. It waits only for the request under way. */
+  /** Its wait timeout is over. It waits only for the request in flight. */
   isLate = false;
   list: LinkedList<Waiter> | undefined;
   previous: Waiter | undefined;
@@ -46,7 +46,7 @@ export class Waiter extends Caller<Wish> implements LinkedEntry<Waiter> {
     this.holding = heldLeases(wish.taken);
   }
 
-  /** What events tell of it. */
+  /** Its fields in events. */
   event(key: string): LockEvent {
     const { kind, options } = this.settings;
     return { key, kind, label: options.label };
@@ -68,7 +68,7 @@ export class Waiter extends Caller<Wish> implements LinkedEntry<Waiter> {
   private emitAcquired(events: LockEventEmitter, lease: HeldLease, attempts: number): void {
     const { fencingToken, event } = lease.turn;
     const via = attempts === 0 ? 'handover' : this.isWaiting ? 'store' : 'free';
-    // Not by a spread, which costs more than the rest of an acquire on Node 20.
+    // No spread: it costs more than the rest of an acquire on Node 20.
     const acquired = Object.assign(event, { fencingToken, waited: this.waited, attempts, via } as const);
     this.settings.trace?.granted(lease, acquired);
     this.inContext(() => events.emit('acquired', acquired));
