@@ -22,7 +22,8 @@ export function usage(message: string): Failure {
 export function failureOf(error: unknown): Failure {
   if (error instanceof Failure) return new Failure(error.exitCode, withoutPasswords(error.message), error.code);
   const { message = String(error), cause } = Object(error) as { message?: string; cause?: unknown };
-  const reason = error instanceof StoreError && cause instanceof Error && cause.message !== '' ? ` ${cause.message}` : '';
+  const reason =
+    error instanceof StoreError && !error.isRefusal && cause instanceof Error && cause.message !== '' ? ` ${cause.message}` : '';
   const text = withoutPasswords(message.includes(reason) ? message : message + reason);
   const name = missingPackage(error) ?? missingPackage(cause);
   if (name !== undefined) return missing(name);

@@ -50,7 +50,7 @@ export class LockHealthIndicator {
   constructor(@Inject(ModuleRef) private readonly app: ModuleRef) {}
 
   /**
-   * Asks the store once, and changes nothing. Down: the store does not answer in time, or refuses. Up, with `degraded`: waiters should be woken but poll,
+   * Asks as {@link Locks.health}. Down: the store does not answer in time, or refuses. Up, with `degraded`: waiters should be woken but poll,
    * a renewal is unanswered for more than a third of its lease, or the event loop was blocked within the last minute.
    *
    * @param key the name in the result.

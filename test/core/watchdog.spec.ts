@@ -4,7 +4,10 @@ import type { Tenure } from '../../lib/core/holding/tenure.js';
 import { Watchdog } from '../../lib/core/holding/watchdog.js';
 import { asStoreError, StoreError, type LockError } from '../../lib/core/model/errors.js';
 import { LockEventEmitter } from '../../lib/core/model/events.js';
+import { LockLog } from '../../lib/core/model/lock-log.js';
 import type { RenewRequest } from '../../lib/core/store/lease-driver.js';
+import type { LockStore } from '../../lib/core/store/lock-store.js';
+import { StoreWatch } from '../../lib/core/store/store-watch.js';
 import { LinkedEntry } from '../../lib/core/util/linked-list.js';
 import { memoryStore } from '../../lib/stores/memory/memory.store.js';
 import { eventually } from '../support/eventually.js';
@@ -29,7 +32,12 @@ let owners = 0;
 class FakeTenure extends LinkedEntry<Tenure> {
   readonly key = 'key';
   readonly owner = `owner ${++owners}`;
-  readonly runtime = new Lifecycle(new LockEventEmitter(false), 1_000, () => 'owner');
+  readonly runtime = new Lifecycle(
+    new LockEventEmitter(false),
+    1_000,
+    () => 'owner',
+    new StoreWatch({ name: 'fake' } as LockStore, '', new LockLog(false)),
+  );
   readonly pace: number;
   readonly turn: { readonly grantedAt: number };
   validUntil: number;

@@ -91,7 +91,18 @@ describe('an app that starts', () => {
     const store = redisStore({ options: { ...server.connection, username: 'nobody', password: 'wrong' } });
     const { lines, error } = await start({ store, failFast: true });
     expect(error).toMatchObject({ name: 'StoreError', transient: false, message: expect.stringContaining('WRONGPASS') });
-    expect(lines).toEqual([expect.stringMatching(/^warn Redis refuses this app: Redis: WRONGPASS /)]);
+    expect(lines).toEqual([expect.stringMatching(/^warn Redis refuses requests: WRONGPASS /)]);
+  });
+
+  it('does not start with failFast on a replica, which answers and gives no locks', async () => {
+    await redis.replicaof('127.0.0.1', 1);
+    try {
+      const { lines, error } = await start({ store: here(), failFast: true });
+      expect(error).toMatchObject({ name: 'StoreError', isRefusal: true });
+      expect(lines).toEqual([expect.stringMatching(/^warn Redis refuses requests: It is a replica: use the address of the master/)]);
+    } finally {
+      await redis.replicaof('NO', 'ONE');
+    }
   });
 
   it('starts with failFast when all stores answer', async () => {

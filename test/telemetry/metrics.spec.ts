@@ -3,7 +3,7 @@ import { mayTake, passTime } from '../support/virtual-time.js';
 import { Injectable } from '@nestjs/common';
 import { register, Registry } from 'prom-client';
 import { DistributedLock, LeaderOnly } from 'nestjs-distributed-lock';
-import { Locks, LockLostError, type LocksOptions, type LockStore } from 'nestjs-distributed-lock/core';
+import { Locks, LockLostError, StoreError, type LocksOptions, type LockStore } from 'nestjs-distributed-lock/core';
 import { memoryStore } from 'nestjs-distributed-lock/memory';
 import { openTelemetry } from 'nestjs-distributed-lock/opentelemetry';
 import { prometheus } from 'nestjs-distributed-lock/prometheus';
@@ -198,11 +198,14 @@ describe('metrics', () => {
     expect(await count('oldest_hold_seconds')).toBeCloseTo(51, 1);
   });
 
-  it('count an outage as one, with its requests', async () => {
-    const locks = open(changed(memoryStore(), { acquire: () => Promise.reject(new Error('no')) }));
+  it.each([
+    ['error', new Error('no')],
+    ['refused', new StoreError('The store failed: it is full', { transient: false, isRefusal: true })],
+  ])('count an outage as one, with its requests: %s', async (outcome, cause) => {
+    const locks = open(changed(memoryStore(), { acquire: () => Promise.reject(cause) }));
     await expect(locks.acquire('key', { label })).rejects.toThrow('The store failed');
     expect(await count('wait_duration_seconds_count', { lock: label, outcome: 'outage' })).toBe(1);
-    expect(await count('request_duration_seconds_count', { operation: 'acquire', outcome: 'error' })).toBe(1);
+    expect(await count('request_duration_seconds_count', { operation: 'acquire', outcome })).toBe(1);
   });
 });
 

@@ -2,7 +2,7 @@
 import '../support/virtual-time.js';
 import { readFileSync } from 'node:fs';
 import { AggregatorRegistry, Counter, Histogram, Registry } from 'prom-client';
-import { Locks } from 'nestjs-distributed-lock/core';
+import { Locks, StoreError } from 'nestjs-distributed-lock/core';
 import { memoryStore } from 'nestjs-distributed-lock/memory';
 import { prometheus } from 'nestjs-distributed-lock/prometheus';
 import { SeriesCounter, SeriesHistogram } from '../../lib/prometheus/series-metrics.js';
@@ -85,6 +85,8 @@ describe('the dashboard and the alerts', () => {
     const registry = new Registry();
     const store = memoryStore();
     const locks = new Locks(store, { telemetry: prometheus(registry), logger: false });
+    const refusing = { ...store.mutex, acquire: () => Promise.reject(new StoreError('no', { transient: false, isRefusal: true })) };
+    await new Locks({ ...store, mutex: refusing }, { telemetry: prometheus(registry), logger: false }).acquire('a').catch(() => undefined);
     const label = 'A.b';
     const renewed = await locks.acquire('renewed', { label });
     await renewed.renew();
@@ -138,11 +140,12 @@ describe('the dashboard and the alerts', () => {
     expect(names.filter((name) => !shown.join('\n').includes(name))).toEqual([]);
   });
 
-  it('are a dashboard and four alerts', () => {
+  it('are a dashboard and five alerts', () => {
     expect(alerts.map(([, name]) => name)).toEqual([
       'DistributedLockWaitIsStuck',
       'DistributedLockLost',
       'DistributedLockRenewalsAreLate',
+      'DistributedLockRefused',
       'DistributedLockWaitersPoll',
     ]);
   });

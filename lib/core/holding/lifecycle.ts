@@ -1,6 +1,7 @@
 import { asStoreError, LockAbortedError, type LockError } from '../model/errors.js';
 import type { LockEventEmitter } from '../model/events.js';
 import type { Tenancy } from '../store/lease-driver.js';
+import type { StoreWatch } from '../store/store-watch.js';
 import { idle, now } from '../util/clock.js';
 
 const FIRST_PAUSE = 50;
@@ -27,6 +28,7 @@ export class Lifecycle {
     readonly requestTimeout: number,
     /** Makes a new owner id, that ends with the trace of its caller if there is one. */
     readonly createOwner: (trace?: string) => string,
+    readonly storeWatch: StoreWatch,
   ) {}
 
   stopWaiting(): void {
@@ -107,9 +109,16 @@ export class Lifecycle {
     this.cleanUpEnds();
   }
 
+  /** What a request was rejected with. */
+  errorOf(cause: unknown, key: string): LockError {
+    const error = asStoreError(cause, key);
+    this.storeWatch.failed(error);
+    return error;
+  }
+
   /** A request got no answer. Whether it was applied is unknown. */
   unknown(operation: 'renew' | 'leave' | 'release', { key, owner }: Tenancy, cause: unknown): LockError {
-    const error = asStoreError(cause, key);
+    const error = this.errorOf(cause, key);
     this.events.debug(() => `Could not ${operation} "${key}": ${error.message}`, { key, owner });
     this.events.emit('unknown', { key, owner, operation, error });
     return error;

@@ -43,11 +43,11 @@ export abstract class OpenStore {
     this.namespace = namespace;
     this.shutdownTimeout = shutdownTimeout;
     const log = new LockLog(logger, logKeys);
-    this.runtime = new Lifecycle(new LockEventEmitter(log), store.requestTimeout, ownerIds(app));
+    this.storeWatch = new StoreWatch(store, namespace, log);
+    this.runtime = new Lifecycle(new LockEventEmitter(log), store.requestTimeout, ownerIds(app), this.storeWatch);
     this.queues = new LockQueues(this.runtime, { handOvers: 32, time: 50, ...defined(localQueue) }, slowWait);
     this.inspection = new Inspection(this.queues, store, namespace);
     if (options.visible) void store.bus?.open((message) => this.runtime.events.warn(message));
-    this.storeWatch = new StoreWatch(store, namespace, log);
     joinStore(store);
   }
 
@@ -125,7 +125,12 @@ export abstract class OpenStore {
     return examine(this.store, this.namespace, () => this.runtime.createOwner(), options);
   }
 
-  /** For readiness probes: asks the store once, changes nothing. @param within milliseconds to wait for the answer. Default: `requestTimeout`. */
+  /**
+   * For readiness probes: asks the store once, and changes nothing. Where the store has refused requests since it granted a lock, it takes a lock of its
+   * own for a moment: only that shows whether locks are granted again.
+   *
+   * @param within milliseconds to wait for the answer. Default: `requestTimeout`.
+   */
   health(within = this.store.requestTimeout): Promise<LocksHealth> {
     return healthOf(this.store, this.queues, this.namespace, within);
   }

@@ -1,4 +1,4 @@
-import { abortedBy, asStoreError, closed, stopped, type LockError } from '../model/errors.js';
+import { abortedBy, closed, stopped, type LockError } from '../model/errors.js';
 import type { Lifecycle } from '../holding/lifecycle.js';
 import { onAbort } from '../util/abort.js';
 import { now } from '../util/clock.js';
@@ -63,7 +63,7 @@ export class LatchRequest<T> extends RepeatedRequest<T> {
 
   protected unanswered(cause: unknown): void {
     const { key, runtime, settings } = this;
-    const error = (this.error = asStoreError(cause, key));
+    const error = (this.error = runtime.errorOf(cause, key));
     const left = Math.min(settings.patience, this.knownFor / 2) - (now() - this.startedAt);
     if (!error.transient || left <= 0) this.reject(error);
     else if (runtime.stopping.aborted) this.reject(stopped(key, error));

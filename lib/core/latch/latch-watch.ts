@@ -1,5 +1,5 @@
 import type { Lifecycle } from '../holding/lifecycle.js';
-import { abortedBy, asStoreError, closed, LockLostError, LockTimeoutError, ownCopyOf, stopped, unanswered } from '../model/errors.js';
+import { abortedBy, closed, LockLostError, LockTimeoutError, ownCopyOf, stopped, unanswered } from '../model/errors.js';
 import type { LockError } from '../model/errors.js';
 import type { LatchDriver, LatchState } from '../store/latch-driver.js';
 import type { WakeUps } from '../store/lease-driver.js';
@@ -108,7 +108,7 @@ export class LatchWatch extends RepeatedRequest<LatchState | undefined> {
 
   protected unanswered(cause: unknown): void {
     if (this.isStopped) return;
-    const error = asStoreError(cause, this.key);
+    const error = this.runtime.errorOf(cause, this.key);
     for (const waiter of this.looking) {
       if (!error.transient || waiter.isOverdue) this.remove(waiter, ownCopyOf(error));
       else if (this.runtime.stopping.aborted) this.remove(waiter, stopped(this.key, error));

@@ -101,11 +101,14 @@ export class StoreError extends LockError {
   override readonly transient: boolean;
   /** Whether the request was never sent, so that it was not applied. */
   readonly isUnsent: boolean;
+  /** Whether the server answered that it does not do this: it is read-only or full, the user lacks a right… An outage that no broken connection shows. */
+  readonly isRefusal: boolean;
 
-  constructor(message: string, options: LockErrorOptions & { transient: boolean; isUnsent?: boolean }) {
+  constructor(message: string, options: LockErrorOptions & { transient: boolean; isUnsent?: boolean; isRefusal?: boolean }) {
     super(message, options);
     this.transient = options.transient;
     this.isUnsent = options.isUnsent ?? false;
+    this.isRefusal = options.isRefusal ?? false;
   }
 }
 
@@ -152,8 +155,14 @@ export function ownCopyOf(error: LockError, key = error.key): LockError {
   if (error instanceof QuorumError) return new QuorumError(message, { key, cause, votes: error.votes });
   if (error instanceof LockConfigError) return new LockConfigError(message, { key, cause });
   if (!(error instanceof StoreError)) return error;
-  const { transient, isUnsent } = error;
-  return new StoreError(message, { key, cause, transient, isUnsent });
+  const { transient, isUnsent, isRefusal } = error;
+  return new StoreError(message, { key, cause, transient, isUnsent, isRefusal });
+}
+
+/** What the server, or one of a quorum, has refused; `undefined`: it did not. */
+export function refusalIn(cause: unknown): StoreError | undefined {
+  const errors = cause instanceof QuorumError ? cause.votes : [cause];
+  return errors.find((each): each is StoreError => each instanceof StoreError && each.isRefusal);
 }
 
 /** Puts the caller's label before the message: the stack of an error that ends a wait shows no frame of the program. */

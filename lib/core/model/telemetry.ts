@@ -40,8 +40,8 @@ export type StoreOperation = 'acquire' | 'renew' | 'extend' | 'release' | 'leave
 export interface ObservedRequest {
   readonly kind: LockKindName;
   readonly operation: StoreOperation;
-  /** `'timeout'`: it had no answer within the `requestTimeout` of the store. */
-  readonly outcome: 'ok' | 'error' | 'timeout';
+  /** `'refused'`: the server does not do it; `'timeout'`: it had no answer within the `requestTimeout` of the store. */
+  readonly outcome: 'ok' | 'refused' | 'error' | 'timeout';
   /** Milliseconds. */
   readonly duration: number;
 }

@@ -11,6 +11,8 @@ export interface StoreReport {
   readonly wakesWaiters: boolean;
   /** What an operator should change, as sentences. */
   readonly advice: readonly string[];
+  /** Why it gives no locks, and what to do, though it answers: it is a replica, or read-only. */
+  readonly refusal?: string;
 }
 
 /**

@@ -1,12 +1,14 @@
-import type { LockError } from '../model/errors.js';
+import { refusalIn, StoreError, type LockError } from '../model/errors.js';
 import type { LockLog } from '../model/lock-log.js';
 import { dateOf, now } from '../util/clock.js';
 import { duration } from '../util/duration.js';
 import type { LockStore } from './lock-store.js';
 import { checkStore } from './store-check.js';
 
-/** Writes to the log what the store is, when it goes away and when it is back. */
+/** Writes to the log what the store is, when it goes away or refuses, and when it is back. */
 export class StoreWatch {
+  /** What the store refused last, until it grants a lock. */
+  refusal: StoreError | undefined;
   private readonly forget: (() => void) | undefined;
   private readonly title: string;
   private awaySince: number | undefined;
@@ -43,23 +45,39 @@ export class StoreWatch {
     try {
       const took = await checkStore(this.store, this.namespace, this.store.requestTimeout);
       this.awaySince = undefined;
-      const { server = this.title, wakesWaiters = true, advice = [] } = (await this.store.describe?.()) ?? {};
+      const { server = this.title, wakesWaiters = true, advice = [], refusal } = (await this.store.describe?.()) ?? {};
+      if (refusal !== undefined) throw new StoreError(refusal, { transient: true, isRefusal: true });
       if (this.isStopped) return;
       this.log.write('log', `${prefix}${server} answers in ${duration(took)}; waiters ${wakesWaiters ? 'are woken' : 'poll'}`);
       for (const each of advice) this.log.write('warn', prefix + each);
     } catch (error) {
-      if (!this.isStopped) this.refused(prefix, error as LockError, now() - start);
+      if (!this.isStopped && !this.failed(error as LockError, prefix)) this.unreached(prefix, error as LockError, now() - start);
       throw error;
     } finally {
       this.isChecking = false;
     }
   }
 
-  private refused(prefix: string, error: LockError, took: number): void {
-    this.said = error.transient
-      ? `cannot be reached: ${textOf(error)}; locks wait until it answers`
-      : `refuses this app: ${textOf(error)}. Check the address, the user, the password and the ACL rules`;
-    // A server that refuses a command is not away.
+  /** To be called for each request that failed: a server that refuses is there, so nothing else shows it. False: it was no refusal. */
+  failed(error: LockError, prefix = ''): boolean {
+    const refusal = refusalIn(error);
+    if (!refusal) return false;
+    this.refusal = refusal;
+    const reason = (): string => refusal.message.replace(/^\w+: /, '').replace(/[.:]?(\n[^]*)?$/, '');
+    this.log.write('warn', () => `${prefix}${this.title} refuses requests: ${reason()}`, { key: error.key, once: 'refusal' });
+    return true;
+  }
+
+  /** To be called for each lock that the store has granted. */
+  granted(): void {
+    const { refusal } = this;
+    this.refusal = undefined;
+    // What is final is about one key or right: it says nothing of the others that it was granted.
+    if (refusal?.transient) this.log.write('warn', `${this.title} grants locks again`, { once: 'granted' });
+  }
+
+  private unreached(prefix: string, error: LockError, took: number): void {
+    this.said = `cannot be reached: ${textOf(error)}${error.transient ? '; locks wait until it answers' : ''}`;
     if (error.transient) this.awaySince ??= now() - took;
     this.log.write('warn', `${prefix}${this.title} ${this.said}`);
   }
@@ -67,7 +85,7 @@ export class StoreWatch {
   private isAway(reason: string, away: number): void {
     if (this.awaySince !== undefined) return;
     this.awaySince = now() - away;
-    if (this.isChecking || this.said.includes(reason)) return;
+    if (this.isChecking || `${this.said} ${this.refusal?.message}`.includes(reason)) return;
     this.log.write('warn', `${this.title} does not answer since ${new Date(dateOf(now() - away)).toISOString()}: ${reason}; locks wait`);
   }
 

@@ -1,3 +1,4 @@
+import { refusalIn } from '../model/errors.js';
 import type { LockKindName } from '../model/events.js';
 import type { ObservedRequest, StoreOperation } from '../model/telemetry.js';
 import { now } from '../util/clock.js';
@@ -27,9 +28,9 @@ function timedDriver(driver: LeaseDriver, kind: LockKindName, requestTimeout: nu
     const tell = (outcome: ObservedRequest['outcome'], duration: number): void => hear({ kind, operation, outcome, duration });
     reply.then(
       () => tell('ok', now() - sentAt),
-      () => {
+      (cause: unknown) => {
         const duration = now() - sentAt;
-        tell(duration < requestTimeout ? 'error' : 'timeout', duration);
+        tell(refusalIn(cause) ? 'refused' : duration < requestTimeout ? 'error' : 'timeout', duration);
       },
     );
     return reply;

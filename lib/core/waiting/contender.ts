@@ -1,5 +1,5 @@
 import type { Tenure } from '../holding/tenure.js';
-import { asStoreError, StoreError, type LockError } from '../model/errors.js';
+import { StoreError, type LockError } from '../model/errors.js';
 import { holdingOf } from '../model/owner.js';
 import type { ResolvedOptions } from '../model/options.js';
 import type { AcquireReply } from '../store/lease-driver.js';
@@ -94,6 +94,7 @@ export class Contender extends RepeatedRequest<AcquireReply> {
     this.yields = undefined;
     if (!reply.granted && !this.isQueued) this.place = 'none';
     if (!reply.granted && reply.yielded === 'released') this.handedOver(reply.holder);
+    if (reply.granted) this.queue.runtime.storeWatch.granted();
     if (this.isStopped) return;
     if (!reply.granted) return this.retry(reply);
     const { queue, asked, sentAt } = this;
@@ -114,7 +115,7 @@ export class Contender extends RepeatedRequest<AcquireReply> {
 
   protected unanswered(cause: unknown): void {
     const { key, runtime } = this.queue;
-    const error = asStoreError(cause, key);
+    const error = runtime.errorOf(cause, key);
     runtime.events.debug(() => `Could not acquire "${key}": ${error.message}`, { key, owner: this.owner });
     if (error instanceof StoreError && error.isUnsent) this.place = this.placeBefore;
     if (this.isStopped) return;

@@ -8,7 +8,7 @@ import type { LockQueues } from './lock-queues.js';
 
 /** What {@link Locks.health} resolves to. Times are milliseconds. */
 export interface LocksHealth {
-  /** Whether the store answers. */
+  /** Whether the store answers, and grants locks. */
   readonly isUp: boolean;
   /** Why it does not. */
   readonly error: LockError | undefined;
@@ -30,9 +30,17 @@ export interface LocksHealth {
 const LATELY = 60_000;
 
 export async function healthOf(store: LockStore, queues: LockQueues, namespace: string, within: number): Promise<LocksHealth> {
-  const { roundTrip, error } = await checkStore(store, namespace, within).then(
-    (took) => ({ roundTrip: took, error: undefined }),
-    (cause: LockError) => ({ roundTrip: undefined, error: cause }),
+  const { storeWatch, createOwner } = queues.runtime;
+  const { refusal } = storeWatch;
+  const { roundTrip, error } = await checkStore(store, namespace, within, refusal && createOwner()).then(
+    (took) => {
+      if (refusal) storeWatch.granted();
+      return { roundTrip: took, error: undefined };
+    },
+    (cause: LockError) => {
+      storeWatch.failed(cause);
+      return { roundTrip: undefined, error: cause };
+    },
   );
   const { wakeUps } = store.mutex;
   const tenures = watchdog.tenuresOf(queues.runtime);

@@ -18,6 +18,7 @@ const NOTES = 'operators.log';
 const HOUR = 3_600_000;
 /** Milliseconds between two sweeps, at least; twice as many at most. */
 const SWEEP_INTERVAL = 300_000;
+const FULL = ['ENOSPC', 'EDQUOT'];
 /** No retry helps. */
 const FINAL = ['EACCES', 'EPERM', 'EROFS', 'ENOTDIR', 'EISDIR', 'ENAMETOOLONG', 'ELOOP', 'ENOTSUP', 'EMLINK'];
 
@@ -179,5 +180,6 @@ function nextSweep(): number {
 
 function storeErrorOf(cause: unknown): StoreError {
   if (cause instanceof StoreError) return cause;
-  return new StoreError(`Files: ${(cause as Error).message}`, { transient: !isCode(cause, ...FINAL), cause });
+  const isFinal = isCode(cause, ...FINAL);
+  return new StoreError(`Files: ${(cause as Error).message}`, { transient: !isFinal, isRefusal: isFinal || isCode(cause, ...FULL), cause });
 }

@@ -2,10 +2,12 @@ import { StoreError } from '../../core/model/errors.js';
 
 /** Another session was faster, and nothing was changed: deadlock, lock wait timeout, and what a cluster has rolled back. */
 const CONFLICTS = [1205, 1213, 3101];
-/** What passes by itself: too many connections, out of memory or disk, shutting down, read-only, not ready, a session that was ended. */
-const PASSING = [
-  1021, 1037, 1038, 1040, 1041, 1047, 1053, 1114, 1158, 1159, 1160, 1161, 1203, 1226, 1290, 1317, 1792, 1836, 1927, 1969, 3024, 3032, 4031,
-];
+/** A server that does not serve: not ready, shutting down, a line that broke, a session or a statement that was ended. */
+const BROKEN = [1047, 1053, 1158, 1159, 1160, 1161, 1317, 1927, 1969, 3024, 3032, 4031];
+const READ_ONLY = [1290, 1792, 1836];
+/** Refusals that pass by themselves: too many connections, out of memory or disk, read-only. */
+const PASSING = [1021, 1037, 1038, 1040, 1041, 1114, 1203, 1226, ...READ_ONLY];
+const PRIMARY = '. Use the address of the primary.';
 const NO_TABLE = 1146;
 /** Codes of the client that no retry changes. */
 const REFUSED = /^(HANDSHAKE_|AUTH_|ER_ACCESS_DENIED)/;
@@ -31,9 +33,15 @@ export function storeErrorOf(cause: unknown, { isUnsent = false, schema = '' } =
   const { errno = 0, code = '' } = Object(cause) as MysqlError;
   // Numbers from 2000 to 2999 are of the client.
   const isOfServer = errno >= 1000 && !(errno >= 2000 && errno < 3000);
-  const isFinal = (isOfServer && !PASSING.includes(errno) && !CONFLICTS.includes(errno)) || REFUSED.test(code);
-  const advice = errno === NO_TABLE && schema !== '' ? `. Run the migration, or set schema to 'create':\n${schema}` : '';
-  return new StoreError(`MySQL: ${textOf(cause)}${advice}`, { transient: !isFinal, isUnsent, cause });
+  const isRefusal = (isOfServer && ![...BROKEN, ...CONFLICTS].includes(errno)) || REFUSED.test(code);
+  const isFinal = isRefusal && !PASSING.includes(errno);
+  const isMissing = errno === NO_TABLE && schema !== '';
+  const advice = isMissing
+    ? `. Run the SQL of mysqlSchema() once, or set schema: 'create':\n${schema}`
+    : READ_ONLY.includes(errno)
+      ? PRIMARY
+      : '';
+  return new StoreError(`MySQL: ${textOf(cause)}${advice}`, { transient: !isFinal, isUnsent, isRefusal, cause });
 }
 
 /** That of a host with several addresses says nothing itself. */

@@ -4,6 +4,13 @@ import { LockError, StoreError } from '../../core/model/errors.js';
 const CONFLICTS: readonly unknown[] = ['40001', '40P01', '55P03', '23505'];
 /** Connections, resources, the server's stop or a cancelled statement, conflicts, and a server that is read-only for now. */
 const PASSING = /^(08|53|57|40|55P03|25006)/;
+/** Of the server, and no refusal: it stops, its connections break, or another one was faster. */
+const UNREFUSED = /^(08|57|40|55P03|23505)/;
+/** What to do about a refusal, by its SQLSTATE. */
+const ADVICE: Readonly<Record<string, string>> = {
+  '25006': 'Use the address of the primary, or set default_transaction_read_only = off for this role.',
+  '42501': 'Grant SELECT, INSERT, UPDATE and DELETE on the table to this role.',
+};
 /** Errors of the client that another try does not mend. */
 const REFUSED = /SASL|SSL|certificate|after calling end|Cannot find (module|package)/i;
 
@@ -29,13 +36,15 @@ export function storeErrorOf(cause: unknown): LockError {
   const state = sqlStateOf(cause);
   const text = textOf(cause);
   const isFinal = state === undefined ? REFUSED.test(text) || cause instanceof TypeError : !PASSING.test(state);
-  return new StoreError(`Postgres: ${text}`, { transient: !isFinal, cause });
+  const isRefusal = state !== undefined && !UNREFUSED.test(state);
+  const advice = ADVICE[state ?? ''];
+  return new StoreError(`Postgres: ${advice === undefined ? text : `${text}. ${advice}`}`, { transient: !isFinal, isRefusal, cause });
 }
 
 /** The request never left. */
 export function unsent(cause: unknown): LockError {
-  const error = storeErrorOf(cause);
-  return new StoreError(error.message, { transient: error.transient, isUnsent: true, cause });
+  const { message, transient, isRefusal } = storeErrorOf(cause) as StoreError;
+  return new StoreError(message, { transient, isUnsent: true, isRefusal, cause });
 }
 
 export function late(requestTimeout: number): StoreError {

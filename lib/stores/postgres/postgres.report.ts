@@ -14,8 +14,6 @@ export async function reportOf(ask: (text: string) => Promise<readonly Row[]>, w
   const advice = [
     ...(Number(row['major']) < OLDEST ? [`PostgreSQL ${String(row['version'])} is too old: locks need ${OLDEST} or later.`] : []),
   ];
-  if (row['standby'] === true) advice.push('This PostgreSQL server is a standby, which is read-only: locks need the primary.');
-  else if (row['readonly'] === 'on') advice.push('Transactions are read-only here (default_transaction_read_only): locks must write.');
   if (row['fsync'] === 'off') advice.push('PostgreSQL has fsync off: a crash of the machine can lose locks that are held. Turn it on.');
   if (row['commit'] === 'off') {
     advice.push('synchronous_commit is off: a crash of the server can lose locks that are held. Set it to on for this role.');
@@ -25,5 +23,10 @@ export async function reportOf(ask: (text: string) => Promise<readonly Row[]>, w
       'The replicas of this PostgreSQL server are asynchronous: a failover can lose locks that are held. Set synchronous_standby_names.',
     );
   }
-  return { server: `PostgreSQL ${String(row['version']).split(' ')[0]}`, wakesWaiters, advice };
+  return { server: `PostgreSQL ${String(row['version']).split(' ')[0]}`, wakesWaiters, advice, refusal: refusalOf(row) };
+}
+
+function refusalOf({ standby, readonly }: Row): string | undefined {
+  if (standby === true) return 'It is a standby, which is read-only: use the address of the primary, or target_session_attrs=read-write.';
+  return readonly === 'on' ? 'Transactions are read-only here: set default_transaction_read_only = off for this role.' : undefined;
 }

@@ -171,8 +171,8 @@ export class PostgresTable implements RecordTable {
 
   private async askAnew(text: string, values: readonly unknown[], cause: unknown): Promise<readonly Row[]> {
     const { table, schema } = this.statements;
-    const message = `Postgres: the table ${table} is missing. Run this once, or set schema: 'create':\n${schema};`;
-    if (!this.creates) throw new StoreError(message, { transient: false, cause });
+    const message = `Postgres: the table ${table} is missing. Run the SQL of postgresSchema() once, or set schema: 'create':\n${schema};`;
+    if (!this.creates) throw new StoreError(message, { transient: false, isRefusal: true, cause });
     await this.connection.ask(schema, []).catch((error: unknown) => {
       if (!EXISTS.includes(sqlStateOf(error) ?? '')) throw error;
     });

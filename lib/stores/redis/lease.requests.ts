@@ -47,7 +47,8 @@ export class LeaseRequests {
   /** @param args those of the script. A request that yields is sent now, with what was to go at the end of the turn: others wait for it. */
   acquire(request: AcquireRequest, args: Argument[]): Promise<AcquireReply> {
     const { key, owner, yields } = request;
-    const { places } = this;
+    const { places, acked } = this;
+    if (acked.misled) return Promise.reject(acked.misled);
     const left = places.refusedPlaceOf(owner);
     if (left !== undefined) return this.acquireAnew(request, args, left);
     this.flushSoon();

@@ -4,7 +4,7 @@ import { after } from '../../core/util/clock.js';
 import { detached } from '../../core/util/detached.js';
 import { RedisPipelines } from './redis.pipelines.js';
 import type { RedisClient } from './redis.client.js';
-import { closed, storeErrorOf, unsent } from './redis.errors.js';
+import { closed, isRedirection, storeErrorOf, unsent } from './redis.errors.js';
 import { nodesOf } from './redis.slots.js';
 
 /** Milliseconds until a client that has ended is connected again. */
@@ -36,6 +36,8 @@ export class RedisConnection {
   /** How scripts are sent. */
   readonly scripts: Pick<RedisClient, 'evalsha' | 'eval'>;
   lastError: unknown;
+  /** Set once the server is known as one node of several: some keys would be granted by luck. */
+  misled: StoreError | undefined;
   /** Called when a request is not answered in time. */
   onSilence: (() => void) | undefined;
   /** Called when a connection breaks. */
@@ -131,7 +133,11 @@ export class RedisConnection {
         // Not for a request that is over: its caller may have asked for the opposite since.
         const isUnknown = !isWhole && request.list && String((cause as Error | undefined)?.message).startsWith('NOSCRIPT');
         if (isUnknown) this.dispatch(request, true);
-        else this.fail(request, storeErrorOf(cause, this.client.isCluster));
+        else {
+          const error = storeErrorOf(cause, this.client.isCluster);
+          if (isRedirection(cause) && !this.client.isCluster) this.misled = error;
+          this.fail(request, error);
+        }
       },
     );
   }
@@ -199,6 +205,7 @@ export class RedisConnection {
   };
 
   private readonly onClose = (): void => {
+    this.misled = undefined;
     for (const broke of this.breakListeners) broke();
     this.failSent(() => true);
   };

@@ -1,8 +1,23 @@
 import { StoreError } from '../../core/model/errors.js';
 
 const REFUSED = /\b(NOAUTH|WRONGPASS|NOPERM)\b/;
-/** Of a Cluster client, which could not follow a key that moves. */
+/** For a Cluster client it passes: it could not follow a key that moves. */
 const REDIRECTION = /^(MOVED|ASK) /;
+/** The server has not refused: the key moves from one node to another. */
+const MOVING = /\b(TRYAGAIN|CROSSSLOT|non local key)\b/;
+export const OF_CLUSTER = 'It is a node of a Cluster: redisStore({ cluster: [{ host, port }] }) finds the node of each key.';
+export const OF_REPLICA = 'It is a replica: use the address of the master, or sentinels.';
+/** What to do about a refusal. */
+const ADVICE: readonly (readonly [RegExp, string])[] = [
+  [REDIRECTION, OF_CLUSTER],
+  [/^READONLY/, OF_REPLICA],
+  [/^OOM/, 'Give it more memory, or a Redis of its own to locks.'],
+  [/^MISCONF/, 'Look at its disk and its log.'],
+  [/\bNOPERM\b/, 'Check the ACL rules of the user: ndl doctor --acl prints what locks need.'],
+  [/\b(NOAUTH|WRONGPASS)\b/, 'Check the user and the password.'],
+];
+/** Where the server says which line of a script was refused. */
+const LINE = /\.? script: \w+, on @user_script:\d+\.?$/;
 /** `non local key`: of a slot that moves to another node while a script runs. */
 const PASSING =
   /\b(LOADING|READONLY|MASTERDOWN|CLUSTERDOWN|TRYAGAIN|BUSY|OOM|MISCONF|NOREPLICAS|replica instances|max number of clients|non local key)\b/;
@@ -17,7 +32,18 @@ export function storeErrorOf(cause: unknown, isCluster = false): StoreError {
   const text = textOf(error);
   const isPassing = PASSING.test(text) || (isCluster && REDIRECTION.test(text));
   const isFinal = isReply(error, text) ? !isPassing : REFUSED.test(text) || text.includes('subscriber mode');
-  return new StoreError(`Redis: ${text}`, { transient: !isFinal, cause: error });
+  const isMoving = MOVING.test(text) || (isCluster && REDIRECTION.test(text));
+  const isRefusal = (isReply(error, text) && !isMoving) || REFUSED.test(text);
+  return new StoreError(`Redis: ${isRefusal ? advised(text) : text}`, { transient: !isFinal, isRefusal, cause: error });
+}
+
+export function isRedirection(cause: unknown): boolean {
+  return REDIRECTION.test(textOf(cause));
+}
+
+function advised(text: string): string {
+  const advice = ADVICE.find(([refusal]) => refusal.test(text))?.[1];
+  return advice === undefined ? text : `${text.replace(LINE, '').replace(/\.$/, '')}. ${advice}`;
 }
 
 /** Whether the server says so. The errors of node-redis have no name for that, but a server begins with a word in capitals, and nothing else does. */

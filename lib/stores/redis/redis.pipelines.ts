@@ -126,6 +126,6 @@ export class RedisPipelines {
     if (failure) return storeErrorOf(failure);
     if (Number(count) >= replicas) return undefined;
     const counted = `${Number(count)} of ${replicas} ${replicas === 1 ? 'replica has' : 'replicas have'} it`;
-    return new StoreError(`Redis: ${counted} after ${waitTimeout} ms.`, { transient: true });
+    return new StoreError(`Redis: ${counted} after ${waitTimeout} ms.`, { transient: true, isRefusal: true });
   }
 }

@@ -127,7 +127,7 @@ describe('a server', () => {
     const { version } = await exchange(table, { record: 'one', tokens: 1, fence: 7 });
     await root.end();
     await server.kill();
-    expect((await refusalOf(exchange(table, { expected: version }))).transient).toBe(true);
+    expect(await refusalOf(exchange(table, { expected: version }))).toMatchObject({ transient: true, isRefusal: false });
     await server.restart();
     root = await createConnection({ ...server.connection, database: 'shop' });
     expect(await eventually(() => exchange(table, { expected: version, record: 'two' }))).toMatchObject({ written: true, fence: 7 });
@@ -153,7 +153,7 @@ describe('a server', () => {
     await exchange(table);
     await root.query('SET GLOBAL read_only = 1');
     try {
-      expect(await refusalOf(exchange(table, { key: `${key} new` }))).toMatchObject({ transient: true });
+      expect(await refusalOf(exchange(table, { key: `${key} new` }))).toMatchObject({ transient: true, isRefusal: true });
     } finally {
       await root.query('SET GLOBAL read_only = 0');
     }
@@ -186,7 +186,7 @@ describe('is refused for good', () => {
     await root.query('GRANT SELECT ON shop.* TO reader');
     const table = open({ url: urlOf({ user: 'reader' }) });
     expect(await look(table)).toMatchObject({ written: false });
-    expect(await refusalOf(exchange(table))).toMatchObject({ transient: false, message: expect.stringMatching(/denied/) });
+    expect(await refusalOf(exchange(table))).toMatchObject({ transient: false, isRefusal: true, message: expect.stringMatching(/denied/) });
   });
 
   it('a table that there is not: the error says what to run', async () => {

@@ -146,14 +146,18 @@ describe('a standby', () => {
 
   it('is an outage, for nothing is written there; waiters poll, with one warning, until it is promoted', async () => {
     const table = setting.open({ url: standby.url });
-    expect(await refusalOf(exchange(table, {}))).toMatchObject({ transient: true, message: expect.stringMatching(/read-only|recovery/) });
+    expect(await refusalOf(exchange(table, {}))).toMatchObject({
+      transient: true,
+      isRefusal: true,
+      message: expect.stringMatching(/(read-only|recovery).+primary/),
+    });
     const warnings: string[] = [];
     await table.wakeUps!.open((message) => warnings.push(message));
     expect(table.wakeUps!.isOpen).toBe(false);
     expect(table.wakeUps!.state).toBe('interrupted');
     expect(await table.describe()).toMatchObject({
       wakesWaiters: false,
-      advice: expect.arrayContaining([expect.stringMatching(/standby/)]),
+      refusal: expect.stringMatching(/standby/),
     });
     expect((await setting.open().describe()).advice).toEqual(
       expect.arrayContaining([expect.stringMatching(/asynchronous/), expect.stringMatching(/fsync/)]),

@@ -104,13 +104,17 @@ describe('is refused for good', () => {
     await other.wakeUps!.open(() => undefined);
     expect(other.wakeUps!.isOpen).toBe(true);
     await setting.sql('REVOKE ALL ON distributed_lock FROM locker');
-    expect(await refusalOf(exchange(table, {}))).toMatchObject({ transient: false, message: expect.stringMatching(/permission denied/) });
+    expect(await refusalOf(exchange(table, {}))).toMatchObject({
+      transient: false,
+      isRefusal: true,
+      message: expect.stringMatching(/permission denied .+Grant/),
+    });
   });
 
   it('a table that there is not: the error says what to run', async () => {
     const table = setting.open({ table: 'missing.locks' });
     const error = await refusalOf(exchange(table, {}));
-    expect(error).toMatchObject({ name: 'StoreError', transient: false });
+    expect(error).toMatchObject({ name: 'StoreError', transient: false, isRefusal: true });
     const sql = /CREATE TABLE[^;]*;/.exec(error.message)![0];
     await setting.sql('CREATE SCHEMA missing');
     await setting.sql(sql);

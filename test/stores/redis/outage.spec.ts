@@ -1,6 +1,8 @@
+import type { RedisOptions } from 'ioredis';
 import { LockLostError, Locks, StoreError, type Lease, type LocksOptions } from 'nestjs-distributed-lock/core';
 import { redisStore, type RedisStoreOptions } from 'nestjs-distributed-lock/redis';
 import { rejection } from '../../contract/rejection.js';
+import { startCluster } from '../../support/redis-cluster.js';
 import { eventually, staysTrue } from '../../support/eventually.js';
 import type { TcpProxy } from '../../support/tcp-proxy.js';
 import { endOf, outcomeOf, useRedis } from './setting.js';
@@ -232,11 +234,36 @@ describe('the check of a store', () => {
     setting.finally(() => setting.redis.config('SET', 'requirepass', ''));
     opened.push(await checked({ options: setting.server.connection }));
     for (const { error } of opened) expect(error).toMatchObject({ name: 'StoreError', transient: false });
-    const refused = (why: string) => [expect.stringMatching(new RegExp(`^warn Redis refuses this app: Redis: ${why} .+`))];
+    const refused = (why: string) => [expect.stringMatching(new RegExp(`^warn Redis refuses requests: ${why} .+`))];
     await staysTrue(() => {
       expect(opened.map(({ lines }) => lines)).toEqual([refused('WRONGPASS'), refused('NOPERM'), refused('NOAUTH')]);
     }, REQUEST_TIMEOUT + 500);
-    expect(opened[0]!.lines[0]).toMatch(/\. Check the address, the user, the password and the ACL rules$/);
+    expect(opened[0]!.lines[0]).toMatch(/: WRONGPASS [^.]+\. Check the user and the password$/);
+  });
+
+  it.each([
+    ['replica', /^It is a replica: use the address of the master, or sentinels/],
+    ['node of a Cluster that has the key of the check', /^It is a node of a Cluster: redisStore/],
+    ['node of a Cluster that has not', /^MOVED .+\. It is a node of a Cluster: redisStore/],
+  ])('is a refusal by a %s, and no key is granted', async (what, reason) => {
+    let options: RedisOptions = setting.server.connection;
+    if (what === 'replica') {
+      setting.finally(() => setting.redis.replicaof('NO', 'ONE'));
+      await setting.redis.replicaof('127.0.0.1', 1);
+    } else {
+      const cluster = await startCluster({ masters: 2 });
+      setting.finally(() => cluster.stop());
+      options = cluster.nodes[what.endsWith('not') ? 0 : 1]!.connection;
+    }
+    const { lines, error, locks: refused } = await checked({ options, requestTimeout: 5_000 }, 'orders');
+    const start = 'warn Store "orders": Redis refuses requests: ';
+    expect(error).toMatchObject({ name: 'StoreError', isRefusal: true });
+    expect(lines).toEqual([expect.stringContaining(start)]);
+    expect(lines[0]!.slice(start.length)).toMatch(reason);
+    expect(await refused.health()).toMatchObject({ isUp: false });
+    // Some of them belong to this node.
+    const keys = Array.from({ length: 8 }, (_, i) => `key:${i}`);
+    for (const key of keys) await expect(refused.acquire(key, { waitTimeout: 0 })).rejects.toBeInstanceOf(StoreError);
   });
 
   it('names a server that cannot be reached in one line, and its return', async () => {

@@ -203,6 +203,24 @@ describe('a server that refuses for now', () => {
       expect(took).toBeGreaterThanOrEqual(400 - 5);
     });
 
+    it('is told in one line, with what to do, and is not healthy until it grants a lock (G9)', async () => {
+      const warn = jest.fn<void, [string]>();
+      const locks = setting.locks({ options: setting.server.connection, requestTimeout: 5_000 }, { logger: { warn, error: warn } });
+      await locks.using(KEY, () => undefined, woken);
+      await refusal.begin();
+      expect(await rejection(locks.acquire(KEY, { waitTimeout: 400, retryInterval: 50 }))).toMatchObject({ isRefusal: true });
+      expect(await locks.health()).toMatchObject({ isUp: false, error: { message: expect.stringMatching(`^Redis: ${code} `) } });
+      expect(warn.mock.calls).toEqual([[expect.stringMatching(`^Redis refuses requests: ${code} .+\\. (It is|Give|Look) .*[^.]$`)]]);
+      await refusal.end();
+      expect(await locks.health()).toMatchObject({ isUp: true, error: undefined });
+      expect(warn.mock.calls.slice(1)).toEqual([['Redis grants locks again']]);
+      // From now on it changes nothing again.
+      const acquire = jest.spyOn(locks.store.mutex, 'acquire');
+      await locks.health();
+      expect(acquire).not.toHaveBeenCalled();
+      await eventually(async () => (await setting.redis.exists('nestjs-distributed-lock:health')) === 0);
+    });
+
     it('is asked until it is cured', async () => {
       const locks = setting.own();
       await refusal.begin();
