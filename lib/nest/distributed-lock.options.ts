@@ -55,8 +55,8 @@ export interface CronLockOptions<M extends LockableMethod = LockableMethod, Key 
   'waitTimeout' | 'retryCount' | 'retryInterval' | 'onTimeout' | 'minHold'
 > {
   /**
-   * For so long after its start, no other instance runs the same tick: longer than the clocks of the instances differ, and shorter than the time
-   * between two ticks.
+   * Milliseconds after its start in which no other instance runs the same tick. It must be longer than the difference between the clocks of the
+   * instances, and shorter than the time between two ticks.
    */
   minHold: number;
 }
@@ -92,7 +92,7 @@ export interface DistributedLockModuleOptions {
   name?: string;
   /** Put before every key. Default: nothing. */
   namespace?: string;
-  /** What holders of this app are called, see {@link LocksOptions.app}. */
+  /** The first part of the owner ids of this app, see {@link LocksOptions.app}. */
   app?: string;
   /** Whether this app answers operators from the start, see {@link LocksOptions.visible}. */
   visible?: boolean;
@@ -111,7 +111,7 @@ export interface DistributedLockModuleOptions {
   logger?: LockLogger | false;
   /** How the log shows keys: `'full'`, `'hash'` (the first 12 hex digits of the SHA-256), or `'none'`. Default `'full'`. */
   logKeys?: LogKeys;
-  /** A caller that has waited for so many milliseconds is warned about, once a minute for each label. `Infinity`: none. Default 30,000. */
+  /** A caller that has waited for this many milliseconds causes a warning, once a minute for each label. `Infinity`: none. Default 30,000. */
   slowWait?: number;
   /** Metrics and traces: `prometheus()`, `openTelemetry()`, or both. Default: none, which costs nothing. */
   telemetry?: Telemetry | readonly Telemetry[];
@@ -125,7 +125,7 @@ export interface DistributedLockOptionsFactory {
 
 /** One of `useFactory`, `useClass` and `useExisting`. */
 export interface DistributedLockModuleAsyncOptions extends Pick<ModuleMetadata, 'imports'> {
-  /** As in {@link DistributedLockModuleOptions}. It stands here because it must be known before the factory runs. */
+  /** As in {@link DistributedLockModuleOptions}. It is here because it must be known before the factory runs. */
   name?: string;
   inject?: unknown[];
   // eslint-disable-next-line @typescript-eslint/no-explicit-any -- the types of what `inject` names

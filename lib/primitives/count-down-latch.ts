@@ -9,13 +9,13 @@ import { patienceOf } from '../core/waiting/backoff.js';
 /** Options of {@link CountDownLatch}. */
 export interface CountDownLatchOptions {
   /**
-   * Milliseconds, from 1, for which the store keeps the latch after each `trySetCount` and `countDown`; they never bring its end nearer.
+   * Milliseconds, from 1, for which the store keeps the latch after each `trySetCount` and `countDown`; they never move its end earlier.
    * A latch that is counted down stays known as done for as long. Default one hour.
    */
   timeToLive?: number;
 }
 
-/** How long to wait, and what calls it off; as for a lock. Default: what the {@link Locks} say. */
+/** How long to wait, and what cancels it; as for a lock. Default: the defaults of the {@link Locks}. */
 export type LatchCallOptions = Pick<AcquireOptions, 'retryCount' | 'retryInterval' | 'waitTimeout' | 'signal'>;
 
 const CALL_CHECKS = only(ACQUIRE_CHECKS, 'retryCount', 'retryInterval', 'waitTimeout', 'signal');
@@ -27,7 +27,7 @@ const HOUR = 3_600_000;
  * Callers wait until something has been done a number of times, in any process that shares the store. It can be set again once it is counted down.
  * After Java's `CountDownLatch`, and Redisson's `RCountDownLatch`.
  *
- * While the store does not answer, each call asks again until its patience ends. A change is made once, however often it is sent.
+ * While the store does not answer, each call asks again until its wait timeout ends. A change is made once, however often it is sent.
  */
 export class CountDownLatch {
   private readonly timeToLive: number;
@@ -48,7 +48,7 @@ export class CountDownLatch {
    *
    * @param count a whole number from 0.
    * @returns whether the count was set. `false`: there is a latch that is not counted down yet. It is not changed.
-   * @throws {StoreError} when patience ends in an outage, or at once if no retry helps. The count may have been set.
+   * @throws {StoreError} when the wait timeout ends in an outage, or at once if no retry helps. The count may have been set.
    * @throws {LockAbortedError} when `signal` aborts or the locks are closed. The count may have been set.
    * @throws {LockConfigError} when the count or an option is wrong, or the key is another kind of lock.
    */
@@ -61,10 +61,10 @@ export class CountDownLatch {
   }
 
   /**
-   * Counts down by one. At 0 all who wait go on.
+   * Counts down by one. At 0 all waiters go on.
    *
    * @returns the count that is left; also 0 if there is no latch.
-   * @throws {StoreError} when patience ends in an outage, or at once if no retry helps. It may have counted.
+   * @throws {StoreError} when the wait timeout ends in an outage, or at once if no retry helps. It may have counted.
    * @throws {LockAbortedError} when `signal` aborts or the locks are closed. It may have counted.
    * @throws {LockConfigError} when an option is wrong, or the key is another kind of lock.
    */
@@ -87,10 +87,10 @@ export class CountDownLatch {
   /**
    * Waits until the latch is counted down. Resolves at once if it is already, or if there is none.
    *
-   * @throws {LockTimeoutError} when patience ends before.
+   * @throws {LockTimeoutError} when the wait timeout ends before.
    * @throws {LockAbortedError} when `signal` aborts or the locks are closed.
    * @throws {LockLostError} when the latch expires before it is counted down, or the store loses it.
-   * @throws {StoreError} when patience ends in an outage, or at once if no retry helps.
+   * @throws {StoreError} when the wait timeout ends in an outage, or at once if no retry helps.
    * @throws {LockConfigError} when an option is wrong, or the key is another kind of lock.
    */
   async await(options?: LatchCallOptions): Promise<void> {

@@ -22,7 +22,7 @@ export class KeyLock extends LockBase<HeldLease> {
     super(key, defaults);
   }
 
-  /** @param taken what a multi-lock has of its other keys. */
+  /** @param taken the leases that a multi-lock has of its other keys. */
   take(options: ResolvedOptions, guardsBody: boolean, taken?: readonly HeldLease[]): Promise<HeldLease> {
     const { key, kind, queues } = this;
     const { signal, reentrant } = options;
@@ -51,7 +51,7 @@ export class KeyLock extends LockBase<HeldLease> {
     return runHolding(lease, work, shown);
   }
 
-  /** What telemetry is told of a call. It is called in the context of the call. */
+  /** The part of telemetry in a call. It is called in the context of the call. */
   protected traceOf(_options: ResolvedOptions): CallTrace | undefined {
     return undefined;
   }

@@ -14,9 +14,9 @@ export interface Kind {
   readonly group: object;
   /** How much of the key a lock takes. */
   readonly amount: string;
-  /** How many callers of this process may hold the key at the same time, and pass it on to others that wait here; 0: it is not passed on. */
+  /** How many callers of this process may hold the key at the same time, and hand it to others that wait here; 0: it is not handed over. */
   readonly places: number;
-  /** How much is asked for of a key that several may hold. */
+  /** The share that is asked for of a key that several may hold. */
   share?(key: string, reentrant: boolean): Share;
   /** @throws {LockConfigError} if a re-entrant call cannot share this lease. */
   checkReentry?(held: HeldLease): void;
@@ -27,7 +27,7 @@ export function mutexKind(driver: LeaseDriver): Kind {
   return { name: 'mutex', driver, group: driver.origin ?? driver, amount: 'all', places: 1 };
 }
 
-/** Which waiters go first: those that came first, the readers or the writers. */
+/** Which waiters go first: the earliest, the readers or the writers. */
 export type ReadWritePolicy = 'fair' | 'readers' | 'writers';
 
 /** Options of a read/write lock. */
@@ -41,11 +41,11 @@ type Drivers = Readonly<Record<'read' | 'write', LeaseDriver>>;
 /** Many readers or one writer, in all processes that share the store. */
 export interface ReadWriteLock {
   /**
-   * The side that many may hold at the same time. Its fencing token is that of the last write. A call chain that holds the write lock can also take the
-   * read lock, and keep it when it releases the write lock (downgrade).
+   * The side that many callers may hold at the same time. Its fencing token is that of the last write. A call chain that holds the write lock can also
+   * take the read lock, and keep it when it releases the write lock (downgrade).
    */
   readonly read: Lock;
-  /** The side that one holds alone. A call chain that holds only the read lock cannot take it: it would wait for itself. */
+  /** The side that one caller holds alone. A call chain that holds only the read lock cannot take it: it would wait for itself. */
   readonly write: Lock;
 }
 

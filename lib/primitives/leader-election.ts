@@ -26,7 +26,7 @@ export interface RunOptions {
 
 /** The time in which a candidate leads. It is the lease of the key `<name>-leader`, and `currentLease()` inside the work. */
 export interface Term extends Lease {
-  /** When the store granted it, by the store's clock; `null` if the store cannot tell. */
+  /** When the store granted it, by the store's clock; `null` if that is unknown. */
   readonly since: Date | null;
 }
 
@@ -143,7 +143,7 @@ export class LeaderElection {
     return (token !== null && this.mutex.kind.driver.timeOf?.(token)) || null;
   }
 
-  /** Ends the candidacy with these reasons. Returns how to forget the signals. */
+  /** Ends the candidacy with these reasons. The returned function forgets the signals. */
   private stopWith(stop: AbortController, signal: AbortSignal | undefined): (() => void)[] {
     const { key, runtime } = this;
     const on = (cause: AbortSignal, end: () => void): (() => void) => {

@@ -13,12 +13,12 @@ import {
 
 declare const NONE: unique symbol;
 
-/** The type of the options of a call without any: `using` then throws when patience ends. */
+/** The type of the options of a call without any: `using` then throws when the wait timeout ends. */
 export interface NoOptions extends UsingOptions {
   readonly [NONE]?: never;
 }
 
-/** What `using` with these options resolves to when patience ends; `never`: it throws. */
+/** What `using` with these options resolves to when the wait timeout ends; `never`: it throws. */
 export type OnTimeoutResult<O> = typeof NONE extends keyof O
   ? never
   : 'onTimeout' extends keyof O
@@ -35,9 +35,9 @@ export interface Lock<L extends Lease = Lease> {
   /**
    * Waits for the key and takes it. The lease is renewed until it is released.
    *
-   * @throws {LockTimeoutError} when patience ends while another holds the key.
+   * @throws {LockTimeoutError} when the wait timeout ends while another caller holds the key.
    * @throws {LockAbortedError} when `signal` aborts or the locks are closed.
-   * @throws {StoreError} when patience ends in an outage, or at once if no retry can help.
+   * @throws {StoreError} when the wait timeout ends in an outage, or at once if no retry can help.
    * @throws {LockLostError} when this call chain holds the key already, and that lease is lost.
    * @throws {LockConfigError} when an option is wrong.
    */
@@ -125,7 +125,7 @@ export async function runUnder<L extends LosableLease>(
     lease = await lock.take(options, true);
   } catch (error) {
     const { onTimeout, label } = options;
-    // A loss is also the reason of a signal, and known to others.
+    // A loss is also the reason of a signal, which others may keep.
     if (label !== undefined && error instanceof LockError && !(error instanceof LockLostError)) nameCaller(error, label);
     if (!(error instanceof LockTimeoutError) || onTimeout === 'throw') throw error;
     return onTimeout === 'skip' ? undefined : onTimeout({ key: error.key ?? '', ...call, error });

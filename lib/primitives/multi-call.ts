@@ -6,11 +6,11 @@ import { patienceOf } from '../core/waiting/backoff.js';
 import { Caller } from '../core/waiting/caller.js';
 
 /**
- * One caller's attempt to take several locks. All of its requests end when its patience and one `requestTimeout` are over, or at once when its signal
- * aborts.
+ * One caller's attempt to take several locks. All of its requests end when its wait timeout and one `requestTimeout` are over, or at once when its
+ * signal aborts.
  */
 export class MultiCall extends Caller<{ readonly patience: number }> {
-  /** The caller's, with a signal that ends all that is under way. */
+  /** The caller's options, with a signal that ends all requests in flight. */
   readonly options: ResolvedOptions & { readonly signal: AbortSignal };
   private isLate = false;
 
@@ -33,12 +33,12 @@ export class MultiCall extends Caller<{ readonly patience: number }> {
     });
   }
 
-  /** Milliseconds of patience that are left. */
+  /** Milliseconds of the wait timeout that are left. */
   get left(): number {
     return Math.max(0, this.settings.patience - this.waited);
   }
 
-  /** Releases the leases, and waits for the replies while the caller waits: until then another try would find the keys taken. */
+  /** Releases the leases, and waits for the replies while the caller may wait: until then another try would find the keys taken. */
   async giveBack(leases: Iterable<Lease>): Promise<void> {
     const released = Promise.all([...leases].map((lease) => lease.release()));
     const { signal } = this.options;

@@ -6,7 +6,7 @@ import type { LosableLease } from './lock.js';
 
 /**
  * One holding of one or several keys. `key` and `owner` are those of all leases, joined by `', '`; `fencingToken` is `null` unless there is one key,
- * because each lease has its own; `remaining()` is the shortest; `release()` gives all keys back.
+ * because each lease has its own; `remaining()` is the shortest; `release()` releases all keys.
  */
 export interface MultiLease extends Lease {
   /** One for each key, in the order of the keys. */

@@ -89,7 +89,7 @@ export class MultiLock extends LockBase<HeldLeases> {
       try {
         leases.set(lock, await lock.take({ ...this.optionsOf(call), waitTimeout: 0 }, call.guardsBody));
       } catch (error) {
-        // If one of our own leases is in the way, both stores lead to the same place.
+        // If the holder is one of our own leases, both stores lead to the same server.
         const isOurs = error instanceof LockTimeoutError && [...leases.values()].some(({ owner }) => error.holder === owner);
         return { lock, error: isOurs ? waitsForItself(lock.key) : (error as LockError) };
       }
@@ -105,7 +105,7 @@ export class MultiLock extends LockBase<HeldLeases> {
     if (stops.some(({ aborted }) => aborted)) throw stopped(this.key);
   }
 
-  /** For one of several locks: with the patience that is left, and without the times that count from when all are held. */
+  /** For one of several locks: with the wait timeout that is left, and without the times that count from the moment when all are held. */
   private optionsOf({ options, left }: MultiCall): ResolvedOptions {
     const own = { ...options, waitTimeout: left };
     return this.all.length === 1 ? own : { ...own, minHold: 0, maxHold: undefined };
@@ -113,7 +113,7 @@ export class MultiLock extends LockBase<HeldLeases> {
 }
 
 /**
- * `minHold` and `maxHold` count from when all are held: a `minHold` of some would delay other callers for nothing.
+ * `minHold` and `maxHold` count from the moment when all are held: a `minHold` of some would delay other callers without use.
  *
  * @returns why one of them is not held, or cannot be kept. It may have been lost while the others were waited for.
  */

@@ -9,7 +9,7 @@ import type { LockQueues } from '../core/waiting/lock-queues.js';
 import { LocksSource } from '../core/waiting/telemetry-source.js';
 import { KeyLock } from './key-lock.js';
 
-/** With what one `Locks` works: without telemetry the store and the lock themselves, so that it costs nothing. */
+/** The store and the locks that one `Locks` uses: without telemetry they are not wrapped, so that it costs nothing. */
 export interface Observation {
   readonly store: LockStore;
   readonly Lock: typeof KeyLock;

@@ -29,7 +29,7 @@ export interface LocksOptions {
   logger?: LockLogger | false;
   /** How the log shows keys: `'full'`, `'hash'` (the first 12 hex digits of the SHA-256), or `'none'`. Default `'full'`. */
   logKeys?: LogKeys;
-  /** A caller that has waited for so many milliseconds is warned about, once a minute for each label. `Infinity`: none. Default 30,000. */
+  /** A caller that has waited for this many milliseconds causes a warning, once a minute for each label. `Infinity`: none. Default 30,000. */
   slowWait?: number;
   /** Milliseconds for which {@link Locks.close} waits for running work. Default 10,000. */
   shutdownTimeout?: number;

@@ -29,7 +29,7 @@ export class MethodCall implements ExecutionContext, CallHandler {
     return defer(() => this.proceed() as ObservableInput<unknown>);
   }
 
-  /** What an `onTimeout` function gets to know about the call. */
+  /** The argument of an `onTimeout` function. */
   get forTimeout(): GuardedCall {
     const { args, target, definition } = this;
     return { args, target, method: definition.method };

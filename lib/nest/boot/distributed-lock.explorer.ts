@@ -73,7 +73,7 @@ export class LockExplorer implements OnModuleInit, OnApplicationShutdown {
     };
   }
 
-  /** Not while anything is being loaded: Nest 10 keeps its first answer for good, which is wrong while the dependencies are not known. */
+  /** Not while anything is being loaded: Nest 10 never changes its first answer, which is wrong while the dependencies are not known. */
   private dependsOnRequest(provider: Provider): boolean {
     return this.growths === 0 && !provider.isDependencyTreeStatic();
   }

@@ -29,7 +29,7 @@ export class LockUses {
   private readonly uses = new WeakMap<object, Map<string, Use>>();
 
   /**
-   * @returns a startup warning, if the methods hardly can mean the same key, or do not agree how it is locked.
+   * @returns a startup warning, if the methods can hardly mean the same key, or lock it in different ways.
    * @throws {LockConfigError} if another method uses the key as another kind of lock.
    */
   add(definition: LockDefinition, store: object, plan: LockPlan): string | undefined {

@@ -13,7 +13,7 @@ export class StoreChecks {
   /**
    * Resolves at once, unless a store is to `failFast`.
    *
-   * @throws {StoreError} of the first one that does, and is not there.
+   * @throws {StoreError} of the first such store that does not answer.
    */
   async run(): Promise<void> {
     const awaited: Promise<void>[] = [];

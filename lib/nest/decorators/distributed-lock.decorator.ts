@@ -50,8 +50,8 @@ export function DistributedLock(...args: unknown[]): LockDecorator {
 
 /**
  * For a tick that every instance of an app has (`@Cron`, `@Interval`): one of them runs it, the others skip it. It is {@link DistributedLock} with
- * `waitTimeout: 0`, `onTimeout: 'skip'` and a `minHold`, which keeps the key after a quick job for an instance whose clock is behind. Who runs and
- * who skips is logged at debug level.
+ * `waitTimeout: 0`, `onTimeout: 'skip'` and a `minHold`, which keeps the key after a quick job for an instance whose clock is behind. The log
+ * says at debug level which instance ran a tick.
  *
  * A call rejects as one of {@link DistributedLock}, but not with {@link LockTimeoutError}: it resolves to `undefined`.
  *

@@ -3,7 +3,7 @@ import { types } from 'node:util';
 import { LockConfigError } from '../../core/model/errors.js';
 
 /**
- * Name of the method by which a class says what its instances are locked by, as overriding `hashCode` does in Java. It returns a string,
+ * Name of the method by which a class defines the value that identifies its instances in keys, like `hashCode` in Java. It returns a string,
  * number, bigint or boolean, or arrays and records of these. Instances that return equal values share their lock, also across classes.
  *
  * @example class Product { [LOCK_KEY]() { return this.sku; } }

@@ -22,7 +22,7 @@ export class LeaderCandidate implements MethodLock {
   private term: HeldLease | undefined;
   private isStanding = false;
 
-  /** @throws {LockConfigError} when the name makes no key. */
+  /** @throws {LockConfigError} when the name is not a valid key. */
   constructor(
     private readonly locks: Locks,
     private readonly name: string,
@@ -31,7 +31,7 @@ export class LeaderCandidate implements MethodLock {
     this.key = locks.leaderElection(name).key;
   }
 
-  /** @throws {LockConfigError} if another method of the election has said otherwise. */
+  /** @throws {LockConfigError} if another method of the election has other options. */
   join({ where, options }: LockDefinition): void {
     for (const option of SHARED) {
       const value = options[option];

@@ -12,7 +12,7 @@ export class LeaderCandidates {
   /**
    * The plan of a method that only the leader runs. Other instances skip it.
    *
-   * @throws {LockConfigError} if the name makes no key, or methods of one election differ in its options.
+   * @throws {LockConfigError} if the name is not a valid key, or methods of one election differ in its options.
    */
   planFor(definition: LockDefinition, registered: Registered): LockPlan {
     const { where, options, returns } = definition;
