@@ -1,4 +1,4 @@
-// Finds words and long sentences in README.md and docs that make a reader stop, and names better words. In code blocks only comments are read.
+// Finds words and long sentences in docs and the pages beside it that make a reader stop, and names better words. In code blocks only comments are read.
 import { readdirSync, readFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 
@@ -26,11 +26,17 @@ const BETTER = {
 const LONGEST = 40;
 
 const root = new URL('../', import.meta.url);
-const pages = ['README.md', ...readdirSync(new URL('docs/', root), { recursive: true }).map((name) => `docs/${name}`)];
+const pages = [
+  'README.md',
+  'CONTRIBUTING.md',
+  'SECURITY.md',
+  'chaos/README.md',
+  ...readdirSync(new URL('docs/', root), { recursive: true }).map((name) => `docs/${name}`),
+];
 const words = Object.entries(BETTER).map(([pattern, better]) => [new RegExp(`(?<![\\w.#/-])(${pattern})(?![\\w-])`, 'gi'), better]);
 let found = 0;
 
-for (const page of pages.filter((name) => /^(README|docs\/(?!\.)[^/]+)\.md$/.test(name))) {
+for (const page of pages.filter((name) => /^(?!docs\/\.)[\w/.-]+\.md$/.test(name))) {
   let inCode = false;
   const lines = readFileSync(fileURLToPath(new URL(page, root)), 'utf8').split('\n');
   for (const [index, line] of lines.entries()) {
