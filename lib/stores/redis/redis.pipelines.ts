@@ -5,6 +5,8 @@ import type { RedisClient } from './redis.client.js';
 import { storeErrorOf } from './redis.errors.js';
 import { nodesOf } from './redis.slots.js';
 
+const REDIRECTION = /^(MOVED|ASK) \d+ (\S+)/;
+
 type Arguments = [script: string, keyCount: number, ...keysAndArgs: (string | number)[]];
 
 interface Ask {
@@ -13,6 +15,11 @@ interface Ask {
   readonly endsAt: number;
   resolve(reply: unknown): void;
   reject(error: unknown): void;
+}
+
+interface Answer {
+  readonly failure: Error | null;
+  readonly reply: unknown;
 }
 
 /** The reply to a script whose writes too few replicas have. */
@@ -91,22 +98,49 @@ export class RedisPipelines {
   }
 
   private async send(asks: readonly Ask[]): Promise<void> {
-    const { client, replicas, waitTimeout } = this;
+    const { client, replicas } = this;
     // The client would send it when it is connected again, which may be too late.
     if (client.status !== 'ready') throw new StoreError('The connection to Redis broke before the request was sent.', { transient: true });
     const [first] = asks as [Ask];
     if (replicas === 0 && asks.length === 1) return first.resolve(client[first.command](...first.args));
-    const pipeline = client.pipeline();
-    for (const { command, args } of asks) pipeline[command](...args);
+    const replies = await this.exec(client, asks);
+    const moving = new Map<string, Ask[]>();
+    asks.forEach((ask, index) => {
+      const { failure } = replies[index]!;
+      const [, kind, address = ''] = (client.isCluster && REDIRECTION.exec(failure?.message ?? '')) || [];
+      // A Cluster client follows the redirection of a single command only. One that has moved is known to be elsewhere from now on.
+      if (kind === 'ASK' && replicas > 0) moving.set(address, [...(moving.get(address) ?? []), ask]);
+      else if (kind !== undefined) ask.resolve(this.sendAlone(ask));
+      else settle(ask, replies[index]!);
+    });
+    await Promise.all([...moving].map(([address, some]) => this.sendTo(address, some)));
+  }
+
+  /** To the node to which a slot moves: its replicas are to have what it is asked. One that the client did not know, it knows then. */
+  private async sendTo(address: string, asks: readonly Ask[]): Promise<void> {
+    const node = this.client.nodes!('master').find(({ options }) => `${options?.host}:${options?.port}` === address);
+    const time = now();
+    if (!node || asks.some(({ endsAt }) => endsAt < time)) return asks.forEach((ask) => ask.resolve(this.sendAlone(ask)));
+    const replies = await this.exec(node, asks, true);
+    asks.forEach((ask, index) => settle(ask, replies[index]!));
+  }
+
+  private async exec(to: RedisClient, asks: readonly Ask[], isAsking = false): Promise<Answer[]> {
+    const { client, replicas, waitTimeout } = this;
+    const pipeline = to.pipeline();
+    // A node has no prefix of its own.
+    const prefix = to === client || to.options?.keyPrefix ? '' : (client.options?.keyPrefix ?? '');
+    for (const { command, args } of asks) {
+      const [script, count, ...rest] = args;
+      if (isAsking) pipeline.call('ASKING');
+      pipeline[command](script, count, ...(prefix === '' ? rest : rest.map((one, index) => (index < count ? prefix + one : one))));
+    }
     if (replicas > 0) pipeline.call('WAIT', replicas, waitTimeout);
     const replies = (await pipeline.exec())!;
-    const error = replicas > 0 ? this.shortfallOf(...replies[asks.length]!) : undefined;
-    asks.forEach((ask, index) => {
-      const [failure, reply] = replies[index]!;
-      // A Cluster client follows the redirection of a single command only. The next one is sent to the right node.
-      if (failure && client.isCluster && /^(MOVED|ASK) /.test(failure.message)) ask.resolve(this.sendAlone(ask));
-      else if (failure) ask.reject(failure);
-      else ask.resolve(error ? new Unacknowledged(reply, error) : reply);
+    const error = replicas > 0 ? this.shortfallOf(...replies.pop()!) : undefined;
+    return asks.map((_, index) => {
+      const [failure, reply] = replies[isAsking ? 2 * index + 1 : index]!;
+      return { failure, reply: error ? new Unacknowledged(reply, error) : reply };
     });
   }
 
@@ -128,4 +162,9 @@ export class RedisPipelines {
     const counted = `${Number(count)} of ${replicas} ${replicas === 1 ? 'replica has' : 'replicas have'} it`;
     return new StoreError(`Redis: ${counted} after ${waitTimeout} ms.`, { transient: true, isRefusal: true });
   }
+}
+
+function settle(ask: Ask, { failure, reply }: Answer): void {
+  if (failure) ask.reject(failure);
+  else ask.resolve(reply);
 }

@@ -5,6 +5,7 @@ import { eventually } from '../../support/eventually.js';
 import { slotOf } from '../../support/redis-cluster.js';
 import { startCallers } from './callers.js';
 import { useOwnCluster, type ClusterStoreOptions } from './cluster.setting.js';
+import { endOf } from './setting.js';
 import { expectWoken, queued, woken } from './waiting.js';
 
 const KEY = 'order:42';
@@ -45,6 +46,27 @@ describe('replicaAcks on a Cluster', () => {
     const [owner] = await on.each((client) => client.get(key), [to]);
     expect(owner).toBe(lease.owner);
     expect(await lease.release()).toBe(true);
+  });
+});
+
+describe.each(['own', 'lent'])('replicaAcks on a Cluster, with a client that is %s,', (whose) => {
+  it('renew leases while their slot moves (G4)', async () => {
+    const { masters, moveSlot, keysOn } = on.cluster;
+    const [to, , from] = masters as [RedisServer, RedisServer, RedisServer];
+    const locks = (whose === 'own' ? on.locks : on.borrowed)({ replicaAcks: 1, clusterOptions: { keyPrefix: 'app:' } });
+    const lost = jest.fn();
+    locks.on('lost', lost);
+    const tag = keysOn(from, 1, 'moved:')[0]!;
+    const keys = ['a', 'b'].map((name) => `{${tag}}:${name}`);
+    const leases = await Promise.all(keys.map((key) => locks.acquire(key, { ...patient, keyTimeout: 5_000 })));
+    const renewed = async (): Promise<void> => {
+      const ends = leases.map(endOf);
+      await eventually(() => expect(lost.mock.calls.length > 0 || leases.every((lease, i) => endOf(lease) > ends[i]! + 200)).toBe(true));
+    };
+    setting.finally(() => moveSlot({ slot: slotOf(tag), from: to, to: from }));
+    await moveSlot({ slot: slotOf(tag), from, to, between: renewed });
+    expect(lost).not.toHaveBeenCalled();
+    expect(await Promise.all(leases.map((lease) => lease.release()))).toEqual([true, true]);
   });
 });
 
