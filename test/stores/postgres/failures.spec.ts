@@ -1,77 +1,57 @@
 import { Locks } from 'nestjs-distributed-lock/core';
 import { postgresStore } from 'nestjs-distributed-lock/postgres';
 import pg from 'pg';
-import { forkChild } from '../../support/child.js';
+import { wrongsOfCrowd } from '../../support/crowd.js';
 import { eventually } from '../../support/eventually.js';
 import { type Pgbouncer, startPgbouncer } from '../../support/pgbouncer.js';
-import { postgresUrl, type PostgresServer, startPostgres } from '../../support/postgres-server.js';
-import { startProxy, type TcpProxy } from '../../support/tcp-proxy.js';
-import { POSTGRES } from '../../support/tcp-proxy-framing.js';
-import { changeOf, exchange, hearing, refusalOf, usePostgres, wakes } from './setting.js';
+import type { PostgresServer } from '../../support/postgres-server.js';
+import { changeOf, exchange, refusalOf, useOwnPostgres, wakes } from './setting.js';
 
-let server: PostgresServer;
-const setting = usePostgres(async () => (server = await startPostgres({ port: 'free' })));
-afterAll(() => server.stop());
-
-const listening = (options?: Parameters<typeof hearing>[1]) => hearing(setting, options);
+const own = useOwnPostgres();
+const { setting, listening } = own;
 
 describe('a connection', () => {
-  let proxy: TcpProxy;
-  let url: string;
-  beforeAll(async () => {
-    proxy = await startProxy({ port: server.port! }, undefined, POSTGRES);
-    url = postgresUrl({ ...server.connection, port: proxy.port });
-  });
-  afterEach(() => proxy.heal());
-  afterAll(() => proxy.close());
-
   it('that is half open costs a request timeout, and is closed', async () => {
-    const table = setting.open({ url, requestTimeout: 2_000 });
+    const table = setting.open({ url: own.url, requestTimeout: 2_000 });
     await Promise.all([1, 2].map(() => exchange(table, {})));
-    proxy.blackhole();
+    own.proxy.blackhole();
     const errors = await Promise.all([1, 2].map(() => refusalOf(exchange(table, {}))));
     for (const error of errors) expect(error).toMatchObject({ transient: true, isUnsent: false });
     expect(await refusalOf(exchange(table, {}))).toMatchObject({ transient: true, isUnsent: true });
-    await proxy.heal();
+    await own.proxy.heal();
     expect(await exchange(table, {})).toMatchObject({ written: true });
-    await eventually(() => expect(proxy.connections).toBe(1));
+    await eventually(() => expect(own.proxy.connections).toBe(1));
   });
 });
 
 it('a server that stands still does not answer, and nothing more is sent', async () => {
   const table = setting.open({ requestTimeout: 2_000 });
   await exchange(table, {});
-  server.pause();
+  own.server.pause();
   try {
     expect(await refusalOf(exchange(table, {}))).toMatchObject({ transient: true, isUnsent: false });
     expect(await refusalOf(exchange(table, {}))).toMatchObject({ transient: true, isUnsent: true });
   } finally {
-    server.resume();
+    own.server.resume();
   }
   expect(await exchange(table, {})).toMatchObject({ written: true });
 });
 
 it('an inbox whose connection is half open is found by its own message, and opened again', async () => {
-  const proxy = await startProxy({ port: server.port! }, undefined, POSTGRES);
-  try {
-    const listen = { connectionString: postgresUrl({ ...server.connection, port: proxy.port }) };
-    const one = await listening({ listen, requestTimeout: 2_000 });
-    const before = one.heard.length;
-    proxy.blackhole();
-    await exchange(setting.open(), { messages: [{ inbox: one.inbox, text: 'owner' }] });
-    one.wakeUps.check();
-    await eventually(() => !one.wakeUps.isOpen);
-    expect(one.heard).toHaveLength(before);
-    await proxy.heal();
-    await eventually(() => one.wakeUps.isOpen && one.heard.length > before);
-    await wakes(setting.open(), one);
-  } finally {
-    await proxy.close();
-  }
+  const one = await listening({ listen: { connectionString: own.url }, requestTimeout: 2_000 });
+  const before = one.heard.length;
+  own.proxy.blackhole();
+  await exchange(setting.open(), { messages: [{ inbox: one.inbox, text: 'owner' }] });
+  one.wakeUps.check();
+  await eventually(() => !one.wakeUps.isOpen);
+  expect(one.heard).toHaveLength(before);
+  await own.proxy.heal();
+  await eventually(() => one.wakeUps.isOpen && one.heard.length > before);
+  await wakes(setting.open(), one);
 });
 
 it('a pooler that lends connections for a session wakes', async () => {
-  const bouncer = await startPgbouncer({ to: server.connection, poolMode: 'session' });
+  const bouncer = await startPgbouncer({ to: own.server.connection, poolMode: 'session' });
   setting.closes(() => bouncer.stop());
   const one = await listening({ url: bouncer.url });
   expect(one.wakeUps.isOpen).toBe(true);
@@ -81,7 +61,7 @@ it('a pooler that lends connections for a session wakes', async () => {
 describe('behind a pooler that lends connections for a transaction', () => {
   let bouncer: Pgbouncer;
   beforeAll(async () => {
-    bouncer = await startPgbouncer({ to: server.connection, config: ['default_pool_size = 3'] });
+    bouncer = await startPgbouncer({ to: own.server.connection, config: ['default_pool_size = 3'] });
   });
   afterAll(() => bouncer.stop());
 
@@ -140,7 +120,7 @@ describe('behind a pooler that lends connections for a transaction', () => {
 describe('a standby', () => {
   let standby: PostgresServer;
   beforeAll(async () => {
-    standby = await server.standby();
+    standby = await own.server.standby();
   });
   afterAll(() => standby.stop());
 
@@ -170,46 +150,16 @@ describe('a standby', () => {
   });
 });
 
-describe('processes that share a key on Postgres', () => {
-  const start = (url: string) => {
-    const child = forkChild<{ type: 'started' } | { type: 'done' }>('test/stores/postgres/crowd.child.ts', { args: [url, '5', '30'] });
-    setting.closes(async () => (await child).kill());
-    return child;
-  };
-  const entries = async () => Number((await setting.sql('SELECT count(*)::int AS n FROM crowd_entries'))[0]!['n']);
+describe('processes that share a key on Postgres lose no update', () => {
+  const options = (url: string) => ({ store: 'postgres' as const, options: { url, requestTimeout: 10_000 } });
 
-  beforeEach(async () => {
-    await setting.sql('DROP TABLE IF EXISTS crowd, crowd_entries');
-    await setting.sql('CREATE TABLE crowd AS SELECT 0 AS n, 0::bigint AS token');
-    await setting.sql('CREATE TABLE crowd_entries (n int, token bigint)');
+  it('though some are killed; tokens only grow (G2)', async () => {
+    expect(await wrongsOfCrowd({ ...options(setting.url), turns: 300, kills: 2 })).toBe(0);
   });
 
-  /** No two wrote the same number, and tokens only grow. */
-  async function expectNoneLost(atLeast: number) {
-    const rows = await setting.sql('SELECT n, token::float8 FROM crowd_entries ORDER BY token');
-    const numbers = rows.map(({ n }) => Number(n));
-    expect(new Set(numbers).size).toBe(numbers.length);
-    expect(numbers).toEqual([...numbers].sort((a, b) => a - b));
-    expect(new Set(rows.map(({ token }) => token)).size).toBe(rows.length);
-    expect(numbers.length).toBeGreaterThanOrEqual(atLeast);
-  }
-
-  it('lose no update, though some are killed; tokens only grow (G2)', async () => {
-    const children = await Promise.all([1, 2, 3, 4].map(() => start(setting.url)));
-    for (const [index, victim] of children.slice(0, 2).entries()) {
-      await eventually(async () => (await entries()) >= 40 * (index + 1));
-      await victim.kill();
-    }
-    await Promise.all(children.slice(2).map((child) => child.waitFor('done')));
-    await expectNoneLost(300);
-  });
-
-  it('lose no update behind a pooler, where they poll', async () => {
-    const bouncer: Pgbouncer = await startPgbouncer({ to: setting.connection });
+  it('behind a pooler, where they poll', async () => {
+    const bouncer = await startPgbouncer({ to: setting.connection });
     setting.closes(() => bouncer.stop());
-    const children = await Promise.all([1, 2].map(() => start(bouncer.url)));
-    await Promise.all(children.map((child) => child.waitFor('done')));
-    await expectNoneLost(300);
-    expect(await entries()).toBe(300);
+    expect(await wrongsOfCrowd({ ...options(bouncer.url), turns: 300 })).toBe(0);
   });
 });

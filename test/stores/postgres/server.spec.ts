@@ -3,58 +3,44 @@ import { Locks } from 'nestjs-distributed-lock/core';
 import { postgresStore } from 'nestjs-distributed-lock/postgres';
 import { forkChild } from '../../support/child.js';
 import { eventually } from '../../support/eventually.js';
-import { postgresUrl, type PostgresServer, startPostgres } from '../../support/postgres-server.js';
-import { startProxy, type TcpProxy } from '../../support/tcp-proxy.js';
-import { POSTGRES } from '../../support/tcp-proxy-framing.js';
-import { changeOf, exchange, hearing, newKey, refusalOf, usePostgres, wakes } from './setting.js';
+import { postgresUrl } from '../../support/postgres-server.js';
+import { changeOf, exchange, newKey, refusalOf, useOwnPostgres, wakes } from './setting.js';
 
-let server: PostgresServer;
-const setting = usePostgres(async () => (server = await startPostgres({ port: 'free' })));
-afterAll(() => server.stop());
+const own = useOwnPostgres();
+const { setting, listening } = own;
 
 const listeners = () =>
   setting.sql(`SELECT pid, state, query FROM pg_stat_activity WHERE query LIKE 'LISTEN%' AND pid <> pg_backend_pid()`);
 
-const listening = (options?: Parameters<typeof hearing>[1]) => hearing(setting, options);
-
 describe('a connection', () => {
-  let proxy: TcpProxy;
-  let url: string;
-  beforeAll(async () => {
-    proxy = await startProxy({ port: server.port! }, undefined, POSTGRES);
-    url = postgresUrl({ ...server.connection, port: proxy.port });
-  });
-  afterEach(() => proxy.heal());
-  afterAll(() => proxy.close());
-
   it.each(['reset', 'silence'] as const)('that loses a reply (%s) leaves the outcome open, and is replaced', async (then) => {
-    const table = setting.open({ url, requestTimeout: 2_000 });
+    const table = setting.open({ url: own.url, requestTimeout: 2_000 });
     const key = newKey();
     const { version } = await exchange(table, { key, record: 'one' });
     for (const [change, record] of [
       [{ key, expected: version, record: 'two' }, 'two'],
       [{ key: `${key}:new`, record: 'new' }, 'new'],
     ] as const) {
-      const loss = proxy.dropReplyTo(change.key, { then });
+      const loss = own.proxy.dropReplyTo(change.key, { then });
       const error = await refusalOf(exchange(table, change));
       expect(error).toMatchObject({ name: 'StoreError', transient: true, isUnsent: false });
       expect(loss.lost).toBe(1);
       expect(await exchange(table, { key: change.key, expected: undefined })).toMatchObject({ record });
     }
     // The one that is silent is closed.
-    await eventually(() => expect(proxy.connections).toBe(1));
+    await eventually(() => expect(own.proxy.connections).toBe(1));
   });
 
   it('that is refused is not sent to, and is made within a second of the return', async () => {
-    const table = setting.open({ url });
-    proxy.refuse();
-    proxy.cut();
+    const table = setting.open({ url: own.url });
+    own.proxy.refuse();
+    own.proxy.cut();
     expect(await refusalOf(exchange(table, {}))).toMatchObject({
       transient: true,
       isUnsent: true,
       message: expect.stringMatching(/ECONNREFUSED/),
     });
-    await proxy.heal();
+    await own.proxy.heal();
     expect(await exchange(table, {})).toMatchObject({ written: true });
   });
 });
@@ -65,10 +51,10 @@ it('a server that restarts is used again, and the outage is told', async () => {
   const stop = table.watchState((reason) => told.push(reason === undefined ? 'back' : 'away'));
   const key = newKey();
   const { version } = await exchange(table, { key, record: 'one' });
-  await server.kill();
+  await own.server.kill();
   expect((await refusalOf(exchange(table, { key, expected: version }))).transient).toBe(true);
   await eventually(() => expect(told).toEqual(['away']));
-  await server.restart();
+  await own.server.restart();
   await eventually(() => expect(told).toEqual(['away', 'back']));
   stop();
   expect(await exchange(table, { key, expected: version, record: 'two' })).toMatchObject({ written: true });
@@ -79,17 +65,17 @@ describe('is refused for good', () => {
     ['a user that there is not', { user: 'nobody' }, /role "nobody" does not exist/],
     ['a database that there is not', { database: 'nothing' }, /database "nothing" does not exist/],
   ])('%s', async (_name, part, message) => {
-    const table = setting.open({ url: postgresUrl({ ...server.connection, ...part }) });
+    const table = setting.open({ url: postgresUrl({ ...own.server.connection, ...part }) });
     expect(await refusalOf(exchange(table, {}))).toMatchObject({ transient: false, message: expect.stringMatching(message) });
   });
 
   it('a wrong password', async () => {
     await setting.sql(`CREATE ROLE locker LOGIN PASSWORD 'right'`);
     await setting.sql(`GRANT SELECT, INSERT, UPDATE, DELETE ON distributed_lock TO locker`);
-    const file = `${server.data}/pg_hba.conf`;
+    const file = `${own.server.data}/pg_hba.conf`;
     writeFileSync(file, `host all locker all scram-sha-256\n${readFileSync(file, 'utf8')}`);
     await setting.sql('SELECT pg_reload_conf()');
-    const url = (password: string) => server.url.replace('postgres@', `locker${password}@`);
+    const url = (password: string) => own.server.url.replace('postgres@', `locker${password}@`);
     await eventually(async () => {
       for (const password of [':wrong', '']) {
         expect(await refusalOf(exchange(setting.open({ url: url(password) }), {}))).toMatchObject({ transient: false });

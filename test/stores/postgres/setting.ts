@@ -5,8 +5,10 @@ import { postgresSchema, type PostgresStoreOptions } from '../../../lib/stores/p
 import type { PostgresTable } from '../../../lib/stores/postgres/postgres.table.js';
 import { type Change, type Found, type RecordTable, VOID } from '../../../lib/stores/records/record.table.js';
 import { eventually } from '../../support/eventually.js';
-import type { PostgresConnection } from '../../support/postgres-server.js';
+import { postgresUrl, startPostgres, type PostgresConnection, type PostgresServer } from '../../support/postgres-server.js';
 import { sharedPostgres } from '../../support/shared-server.js';
+import { startProxy, type TcpProxy } from '../../support/tcp-proxy.js';
+import { POSTGRES } from '../../support/tcp-proxy-framing.js';
 
 export const HOUR = 3_600_000;
 
@@ -111,3 +113,32 @@ export const refusalOf = (work: Promise<unknown>): Promise<StoreError> =>
     () => Promise.reject(new Error('It should have been rejected.')),
     (error: unknown) => error as StoreError,
   );
+
+/** A server that the tests of a file may break, and a proxy before it, which heals after each test. */
+export function useOwnPostgres() {
+  let server: PostgresServer;
+  let proxy: TcpProxy;
+  const setting = usePostgres(async () => (server = await startPostgres({ port: 'free' })));
+  beforeAll(async () => {
+    proxy = await startProxy({ port: server.port! }, undefined, POSTGRES);
+  });
+  afterEach(() => proxy.heal());
+  afterAll(async () => {
+    await proxy.close();
+    await server.stop();
+  });
+  return {
+    setting,
+    listening: (options?: Partial<PostgresStoreOptions>) => hearing(setting, options),
+    get server() {
+      return server;
+    },
+    get proxy() {
+      return proxy;
+    },
+    /** Through the proxy. */
+    get url() {
+      return postgresUrl({ ...server.connection, port: proxy.port });
+    },
+  };
+}
