@@ -9,7 +9,6 @@ import {
   StoreError,
 } from 'nestjs-distributed-lock/core';
 import { eventually } from '../support/eventually.js';
-import { firstTurnAfterStandingStill } from '../support/time.js';
 import { failing, fault, held, outage, refusal } from './misbehaviour.js';
 import type { Misbehaviour } from './open-locks.js';
 import { rejection } from './rejection.js';
@@ -168,16 +167,6 @@ export function resultsContract({ open, newKey, isFree, takeAway }: Setting): vo
       const error = expect.objectContaining({ code: outage().code }) as Error;
       expect(events[1]).toEqual(['unknown', { key: of, owner, operation: 'renew', error }]);
       expect(events.at(-1)).toEqual(['unknown', { key: of, owner, operation: 'release', error }]);
-    });
-
-    it('say of an event loop that it stood still for more than a third of a keyTimeout', async () => {
-      const locks = open();
-      const lags: LockEvents['lag'][] = [];
-      locks.on('lag', (event) => lags.push(event));
-      const lease = await locks.acquire(key, { keyTimeout: 300 });
-      await firstTurnAfterStandingStill(250);
-      expect(lags).toEqual([{ lag: time, keyTimeout: 300, key: lease.key }]);
-      expect(lags[0]!.lag).toBeGreaterThan(100);
     });
   });
 }

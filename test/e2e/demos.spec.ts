@@ -6,12 +6,10 @@ import { connect } from 'node:net';
 import { tmpdir } from 'node:os';
 import { delimiter, dirname, join, resolve } from 'node:path';
 import { pathToFileURL } from 'node:url';
-import { Client } from 'pg';
 import { eventually } from '../support/eventually.js';
 import { isAlive } from '../support/is-alive.js';
 import { startRedis, type RedisServer } from '../support/redis-server.js';
 import { programOf } from '../support/services.js';
-import { sharedPostgres } from '../support/shared-server.js';
 import { urlOf } from './shops.js';
 
 /** No server is named, and a redis-server can be started. */
@@ -94,16 +92,6 @@ describe('the demo of versions', () => {
   it('shows on Redis that all but the lock oversell, ends with 0, and leaves no key', async () => {
     expect(await oversells('--skus 2', onRedis)).toContain('Store: the Redis of REDIS_URL');
     expect(await client.dbsize()).toBe(0);
-  });
-
-  it('shows the same on a Postgres of yours, and leaves no schema', async () => {
-    const { url, connection } = await sharedPostgres();
-    expect(await oversells('--skus 2', { ...NOBODY, DATABASE_URL: url })).toContain('Store: the Postgres of DATABASE_URL');
-    const postgres = new Client(connection);
-    await postgres.connect();
-    const { rows } = await postgres.query("SELECT nspname FROM pg_namespace WHERE nspname LIKE 'demo_%'");
-    await postgres.end();
-    expect(rows).toEqual([]);
   });
 
   it('shows the same on a Redis Cluster of its own, whose servers end with it', async () => {

@@ -6,20 +6,12 @@ import { tellParent } from '../support/child.js';
 export type OperateOrder =
   | { type: 'work'; key: string; label: string; keyTimeout?: number }
   | { type: 'cross'; first: string; second: string; label: string }
-  | { type: 'crowd'; key: string; callers: number }
-  | { type: 'block'; ms: number }
   | { type: 'close' };
 export type OperateMessage =
-  | { type: 'ready' | 'closed' }
-  | { type: 'holds'; key: string; token: number }
-  | { type: 'ended'; key: string; outcome: string }
-  | { type: 'warning'; message: string }
-  | { type: 'lost'; key: string; reason: string };
+  { type: 'ready' | 'closed' } | { type: 'holds'; key: string; token: number } | { type: 'ended'; key: string; outcome: string };
 
 const [connection, app] = JSON.parse(process.argv[2]!) as [object, string];
-const warn = (message: string) => tellParent({ type: 'warning', message });
-const locks = new Locks(redisStore({ options: connection }), { app, visible: true, logger: { warn, error: warn } });
-locks.on('lost', ({ key, reason }) => tellParent({ type: 'lost', key, reason }));
+const locks = new Locks(redisStore({ options: connection }), { app, visible: true, logger: false });
 const patient = { waitTimeout: 60_000, retryInterval: 60_000 };
 
 async function work(key: string, label: string, keyTimeout: number, inside: (signal: AbortSignal) => unknown): Promise<void> {
@@ -42,13 +34,6 @@ const orders = {
       await new Promise((met) => process.once('message', met));
       await locks.using(second, () => undefined, { ...patient, label });
     }),
-  crowd({ key, callers }) {
-    for (let n = 0; n < callers; n++) void locks.using(key, () => undefined, { ...patient, label: 'Shop.sell' }).catch(() => undefined);
-  },
-  block({ ms }) {
-    const end = performance.now() + ms;
-    while (performance.now() < end);
-  },
   close: () => void locks.close().then(() => tellParent({ type: 'closed' })),
 } satisfies { [T in OperateOrder['type']]: (order: Extract<OperateOrder, { type: T }>) => void };
 

@@ -74,14 +74,6 @@ describe('an operator sees', () => {
     expect(await child.waitFor('ended')).toMatchObject({ outcome: 'done' });
   });
 
-  it('that 500 callers wait, and for how long', async () => {
-    await worker();
-    await service('web', { type: 'crowd', key: KEY, callers: 500 });
-    const { waiters, holders } = await seen(({ waiters: [waiter] }) => waiter?.told?.[0]?.waiting === 500);
-    expect(holders).toMatchObject([{ app: 'shop' }]);
-    expect(waiters).toMatchObject([{ app: 'web', told: expect.arrayContaining([expect.objectContaining({ label: 'Shop.sell' })]) }]);
-  });
-
   it('two services that wait for each other', async () => {
     const cross = async (app: string, first: string, second: string) => {
       const child = await service(app, { type: 'cross', first, second, label: `${app}.run` });
@@ -104,35 +96,6 @@ describe('an operator sees', () => {
       new Set(['shop shop.run till', 'bank bank.run stock']),
     );
     expect(deadlock!.endsIn).toBeGreaterThan(0);
-  });
-
-  it('that Redis has lost the keys: the holder is told by its next renewal', async () => {
-    const child = await worker(1_500);
-    await redis.flushall();
-    expect(await child.waitFor('lost')).toMatchObject({ key: KEY, reason: 'taken' });
-    expect(await child.waitFor('warning')).toMatchObject({ message: expect.stringContaining('belongs to somebody else or to nobody') });
-  });
-
-  it('that a failover has lost a grant: the new holder has a larger token, the old one is told', async () => {
-    const child = await service('shop', { type: 'work', key: KEY, label: 'Shop.sell', keyTimeout: 3_000 });
-    const { token } = await child.waitFor('holds');
-    // What the new master never got.
-    await redis.del(KEY);
-    const lease = await operator.acquire(KEY, { waitTimeout: 60_000 });
-    expect(lease.fencingToken).toBeGreaterThan(token);
-    expect(await child.waitFor('lost')).toMatchObject({ reason: 'taken' });
-    await lease.release();
-  });
-
-  it('that an event loop was blocked: the loss names it', async () => {
-    const child = await worker(1_000);
-    child.send({ type: 'block', ms: 1_500 });
-    const messages: string[] = [];
-    await eventually(async () => {
-      messages.push((await child.waitFor('warning')).message);
-      return messages.some((message) => /because the event loop stood still for \d+ ms/.test(message));
-    });
-    expect(await child.waitFor('lost')).toMatchObject({ reason: 'expired' });
   });
 
   it('why an app does not shut down: it still works under a key', async () => {

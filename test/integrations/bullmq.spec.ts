@@ -1,6 +1,4 @@
 import { OnQueueEvent, OnWorkerEvent, Processor, QueueEventsHost, QueueEventsListener, WorkerHost } from '@nestjs/bullmq';
-import { Inject, Scope } from '@nestjs/common';
-import { REQUEST } from '@nestjs/core';
 import type { Job, WorkerOptions } from 'bullmq';
 import { DistributedLock, type DistributedLockOptions } from 'nestjs-distributed-lock';
 import { Gate } from '../support/gate.js';
@@ -46,24 +44,6 @@ way('Queues', 'process of a WorkerHost of BullMQ', () => {
     expect(apps.flatMap(({ acquired }) => acquired)).toHaveLength(21);
     gate.open();
     await resultOf(pear);
-  });
-
-  it('may be of request scope, where the job is the request', async () => {
-    const seen: unknown[] = [];
-    @Processor({ name: 'sales', scope: Scope.REQUEST })
-    class Scoped extends WorkerHost {
-      constructor(@Inject(REQUEST) private readonly request: Job) {
-        super();
-      }
-      @DistributedLock(LONG)
-      async process(job: Job) {
-        seen.push([this.request.id === job.id, key()]);
-      }
-    }
-    const { add, acquired, resultOf } = await bootQueue(server, [Scoped]);
-    await resultOf(await add({}));
-    expect(seen).toEqual([[true, 'Scoped.process-locks']]);
-    expect(acquired).toEqual(['Scoped.process-locks']);
   });
 
   it('takes jobs that were waiting before the app began, whichever module is imported first', async () => {

@@ -1,6 +1,4 @@
 import '../support/virtual-time.js';
-import { Inject, Scope, Injectable } from '@nestjs/common';
-import { REQUEST } from '@nestjs/core';
 import { EventEmitter2, EventEmitterModule, OnEvent } from '@nestjs/event-emitter';
 import { boot, type Booted } from '../nest/boot.js';
 import { Gate } from '../support/gate.js';
@@ -56,22 +54,6 @@ place('Events', '@OnEvent', (order) => {
     gate.open();
     expect(await Promise.all(emitted)).toEqual([['ann'], ['ann'], ['bob'], ['bob']]);
     expect(booted.acquired).toHaveLength(4);
-  });
-
-  it('is locked in request scope, where the payload is the request', async () => {
-    const seen: unknown[] = [];
-    @Injectable({ scope: Scope.REQUEST })
-    class Listener {
-      constructor(@Inject(REQUEST) private readonly request: unknown) {}
-      @lockAmong(order, LONG, OnEvent('order.placed'))
-      async placed(payload: { id: string }) {
-        seen.push([this.request === payload || (this.request as { payload?: unknown }).payload === payload, payload.id, key()]);
-      }
-    }
-    const booted = await boot({ imports, providers: [Listener] });
-    await emitterOf(booted).emitAsync('order.placed', { id: 'a' });
-    expect(seen).toEqual([[true, 'a', 'Listener.placed-locks']]);
-    expect(booted.acquired).toEqual(['Listener.placed-locks']);
   });
 });
 

@@ -157,11 +157,6 @@ describe('LockExceptionFilter', () => {
     expect(answer).toEqual(await answerTo(error, unfiltered));
   });
 
-  it('is opt-in: without it a timeout is an internal error without the key', async () => {
-    const error = new LockTimeoutError(`Held: ${KEY}`, named);
-    expect(await answerTo(error, unfiltered)).toMatchObject({ status: 500, retryAfter: null });
-  });
-
   it('ends an answer that had begun already', async () => {
     const { ask, locks } = await serve('express', asAppFilter);
     await locks.acquire(KEY, LONG);

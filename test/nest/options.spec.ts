@@ -56,15 +56,6 @@ describe('the options of a method', () => {
     expect(take.mock.calls.map(([given]) => given)).toEqual([expected]);
   });
 
-  it.each<DistributedLockOptions>([{}, { onLost: 'throw' }])(
-    'a result whose lease was lost comes in a LockLostError: %p',
-    async (options) => {
-      const { job, steal } = await bootJob({ keyTimeout: LONG, ...options });
-      job.body = async () => (await steal(), 'sold');
-      await expect(job.run()).rejects.toMatchObject({ name: 'LockLostError', code: 'LOCK_LOST', key: KEY, result: 'sold' });
-    },
-  );
-
   it("onLost: 'ignore' hands out the result, and does not wait for the reply to its release", async () => {
     const { job, steal, store } = await bootJob({ keyTimeout: LONG, onLost: 'ignore' });
     job.body = async () => (await steal(), 'sold');
@@ -87,14 +78,6 @@ describe('onTimeout', () => {
     booted.job.body = body;
     return { ...booted, body, lease };
   }
-
-  it.each([{}, { onTimeout: 'throw' as const }])('rejects with a LockTimeoutError that names the key: %p', async (options) => {
-    const { job, body } = await bootBusy(options);
-    const error: unknown = await job.run('may').catch((reason: unknown) => reason);
-    expect(error).toBeInstanceOf(LockTimeoutError);
-    expect(error).toMatchObject({ name: 'LockTimeoutError', code: 'LOCK_TIMEOUT', key: 'job-may-locks' });
-    expect(body).not.toHaveBeenCalled();
-  });
 
   it('calls a function with the call that was in vain, only then, and outside of the call chain', async () => {
     const contexts: TimeoutContext[] = [];

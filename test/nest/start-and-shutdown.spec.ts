@@ -68,16 +68,6 @@ describe('an app that starts', () => {
     expect(lines).toEqual([]);
   });
 
-  it('logs why a store cannot be reached', async () => {
-    const { lines } = await start({ store: nowhere() });
-    await eventually(() => lines.length > 0);
-    expect(lines).toEqual([
-      expect.stringMatching(
-        /^warn Redis cannot be reached: Redis is not connected within 2000 ms \(connect ENOENT .+\); locks wait until it answers$/,
-      ),
-    ]);
-  });
-
   it('does not start with failFast while a store is away, and leaves no connection behind', async () => {
     const store = nowhere();
     const close = jest.spyOn(store, 'close');

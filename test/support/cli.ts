@@ -1,7 +1,7 @@
 import { execFile, spawn } from 'node:child_process';
 import { createHash, randomUUID } from 'node:crypto';
 import { EventEmitter } from 'node:events';
-import { existsSync, readdirSync, readFileSync, renameSync, rmSync } from 'node:fs';
+import { existsSync, readdirSync, readFileSync, renameSync, rmSync, statSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
 import { promisify } from 'node:util';
@@ -110,11 +110,20 @@ async function compiled(): Promise<string> {
   await promisify(execFile)(resolve('node_modules/.bin/esbuild'), [...files, ...flags, '--log-level=warning']);
   try {
     renameSync(aside, folder);
+    removeOldOnes();
   } catch (error) {
     if (!existsSync(folder)) throw error; // another process was first
     rmSync(aside, { recursive: true });
   }
   return folder;
+}
+
+/** Those of other states of lib, a day later. */
+function removeOldOnes(): void {
+  for (const name of readdirSync('.cache').filter((each) => each.startsWith('cli-'))) {
+    const old = join('.cache', name);
+    if (Date.now() - statSync(old).mtimeMs > 86_400_000) rmSync(old, { recursive: true, force: true });
+  }
 }
 
 /** What a slow store adds to stderr after two seconds. */

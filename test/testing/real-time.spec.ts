@@ -1,7 +1,7 @@
 // The kit in real time: faults before a real server, and the whole sample app without its server.
 import type { INestApplication } from '@nestjs/common';
 import { Test } from '@nestjs/testing';
-import { type Lease, LockLostError, Locks, LockTimeoutError, StoreError } from 'nestjs-distributed-lock/core';
+import { type Lease, LockLostError, Locks, StoreError } from 'nestjs-distributed-lock/core';
 import { redisStore } from 'nestjs-distributed-lock/redis';
 import { DistributedLockTestingModule, faultyStore, LockProbe } from 'nestjs-distributed-lock/testing';
 import { lockMatchers } from 'nestjs-distributed-lock/testing/jest';
@@ -10,7 +10,6 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { useRedis } from '../stores/redis/setting.js';
 import { eventually } from '../support/eventually.js';
-import { SHORT_LEASE } from '../support/time.js';
 import type { StockController } from '../../sample-app/src/stock/stock.controller.js';
 
 expect.extend(lockMatchers);
@@ -51,33 +50,6 @@ describe('faults before Redis', () => {
     await dropped;
     await eventually(async () => expect(await setting.redis.exists('k')).toBe(0));
     expect(probe).toHoldNothing();
-  });
-
-  it('outage and timeOut: StoreError, LockTimeoutError', async () => {
-    const { locks, faults } = open();
-    faults.outage();
-    await expect(locks.acquire('k', { waitTimeout: 0 })).rejects.toBeInstanceOf(StoreError);
-    faults.clear();
-    await using _lease = await locks.acquire('k', { waitTimeout: 60_000 });
-    faults.timeOut('other');
-    await expect(locks.acquire('other', { waitTimeout: 50 })).rejects.toBeInstanceOf(LockTimeoutError);
-  });
-
-  it('a real stall costs the lease', async () => {
-    const { locks, probe, faults } = open();
-    const lease = await locks.acquire('k', { keyTimeout: SHORT_LEASE, waitTimeout: 60_000 });
-    await faults.stall(3 * SHORT_LEASE);
-    await eventually(() => expect(lease.signal.aborted).toBe(true));
-    expect(probe.events.map(({ event }) => event)).toContain('lag');
-  });
-
-  it('holdElsewhere: a waiter is woken when it is released', async () => {
-    const { locks, probe } = open();
-    const elsewhere = await probe.holdElsewhere('k');
-    const waiting = locks.acquire('k', { waitTimeout: 600_000, retryInterval: 600_000 });
-    await eventually(() => expect(probe).toHaveWaited('k'));
-    await elsewhere.release();
-    (await waiting).assertHeld();
   });
 });
 

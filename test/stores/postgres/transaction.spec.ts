@@ -2,7 +2,6 @@ import { createHash } from 'node:crypto';
 import type { PoolClient } from 'pg';
 import { lockInTransaction, type PostgresQuery, tryLockInTransaction } from 'nestjs-distributed-lock/postgres';
 import { DataSource } from 'typeorm';
-import { type Child, forkChild } from '../../support/child.js';
 import { eventually } from '../../support/eventually.js';
 import { newKey, usePostgres } from './setting.js';
 
@@ -127,30 +126,5 @@ describe('a lock in a transaction', () => {
       expect(await manager.query('SELECT 1 AS one')).toEqual([{ one: 1 }]);
     });
     await source.destroy();
-  });
-});
-
-describe('several processes', () => {
-  const children: Child<{ type: 'done' }>[] = [];
-  afterAll(() => Promise.all(children.map((child) => child.kill())));
-
-  it('never lose an update that is guarded by it, though one is killed', async () => {
-    await setting.sql('CREATE TABLE counter (n int NOT NULL)');
-    await setting.sql('CREATE TABLE entries (n int NOT NULL)');
-    await setting.sql('INSERT INTO counter VALUES (0)');
-    const start = async () => {
-      const child = await forkChild<{ type: 'done' }>('test/stores/postgres/transaction.child.ts', { args: [setting.url, key, '40'] });
-      children.push(child);
-      return child;
-    };
-    const [victim] = await Promise.all([start(), start()]);
-    await eventually(async () => Number((await setting.sql('SELECT n FROM counter'))[0]!['n']) >= 20);
-    await victim.kill();
-    await Promise.all(children.slice(1).map((child) => child.waitFor('done')));
-    const [row] = await setting.sql(
-      'SELECT (SELECT n FROM counter) AS n, count(*)::int AS entries, count(DISTINCT n)::int AS different FROM entries',
-    );
-    expect(row).toEqual({ n: row!['entries'], entries: row!['entries'], different: row!['entries'] });
-    expect(row!['n']).toBeGreaterThanOrEqual(40);
   });
 });

@@ -1,7 +1,6 @@
 import { Locks, type LocksOptions, type LockStore } from 'nestjs-distributed-lock/core';
 import { quorumStore, type QuorumStoreOptions } from 'nestjs-distributed-lock/quorum';
 import { redisStore } from 'nestjs-distributed-lock/redis';
-import type { QuorumDriver } from '../../../lib/stores/quorum/quorum.driver.js';
 import { startRedis, type RedisServer, type StartRedisOptions } from '../../support/redis-server.js';
 import { startProxy, type TcpProxy } from '../../support/tcp-proxy.js';
 
@@ -78,9 +77,4 @@ export function useQuorum(count: number, options?: (index: number) => StartRedis
     finally: (end) => void ends.push(end),
   };
   return setting;
-}
-
-/** How often a vote was split for the mutexes of these locks. */
-export function splitVotesOf({ store }: Locks): number {
-  return (store.mutex as QuorumDriver).election.splitVotes;
 }

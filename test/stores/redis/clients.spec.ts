@@ -11,7 +11,7 @@ import { startSentinel } from '../../support/redis-sentinel.js';
 import type { RedisServer } from '../../support/redis-server.js';
 import type { EndsArgs, EndsMessage, Way } from './ends.child.js';
 import { usesEveryVerb } from './every-verb.js';
-import { outcomeOf, useRedis } from './setting.js';
+import { useRedis } from './setting.js';
 import { woken } from './waiting.js';
 
 const KEY = 'order:42';
@@ -227,16 +227,6 @@ describe("a store's own client", () => {
 });
 
 describe('requestTimeout', () => {
-  it('is how long a single request may take (G9)', async () => {
-    const locks = setting.overIoredis({ options: setting.server.connection, requestTimeout: 2_000 });
-    expect(locks.store.requestTimeout).toBe(2_000);
-    await locks.using(KEY, () => undefined, woken);
-    await pausedServer();
-    const { error, took } = await outcomeOf(() => locks.tryAcquire(KEY));
-    expect(error).toMatchObject({ name: 'StoreError', transient: true });
-    expect(took).toBeGreaterThanOrEqual(2_000 - 5);
-  });
-
   it('is also how long connecting may take', async () => {
     const locks = setting.own({ host: '127.0.0.1', port: await freePort() }, { requestTimeout: 2_000 });
     const error = await rejection(locks.tryAcquire(KEY));
