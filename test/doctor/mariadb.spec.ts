@@ -164,17 +164,12 @@ describe('the doctor of MariaDB', () => {
     expect(verdict.correctness).toBe('token');
   });
 
-  it('finds that the clock has jumped, or is another one', async () => {
+  it('finds that the clock has jumped', async () => {
     // It is read five times, and again five times a while later.
-    const clock = (later: number, before = 0) => {
-      let asked = 0;
-      const moved = () => (++asked > 5 ? later : before);
-      return behind((sql, rows) => (sql.startsWith('SELECT (TIMESTAMPDIFF') ? [[Number(rows[0]![0]) + moved()]] : rows));
-    };
-    const jumped = await clock(-40_000);
-    expect(jumped.of('clock')).toMatchObject({ state: 'bad', seen: expect.stringContaining('jumped by -') as string });
-    const other = await clock(60_000, 60_000);
-    expect(other.of('clock')).toMatchObject({ state: 'ok' });
-    expect(other.of('clock-offset')).toMatchObject({ state: 'warn' });
+    let asked = 0;
+    const { of } = await behind((sql, rows) =>
+      sql.startsWith('SELECT (TIMESTAMPDIFF') && ++asked > 5 ? [[Number(rows[0]![0]) - 40_000]] : rows,
+    );
+    expect(of('clock')).toMatchObject({ state: 'bad', seen: expect.stringContaining('jumped by -') as string });
   });
 });

@@ -181,19 +181,13 @@ describe('the doctor of Postgres', () => {
     expect(verdict.correctness).toBe('yes');
   });
 
-  it('finds that the clock has jumped, runs fast, or is another one', async () => {
+  it('finds that the clock has jumped', async () => {
     // It is read five times, and again five times a while later.
-    const clock = (later: number, before = 0) => {
-      let asked = 0;
-      const moved = () => (++asked > 5 ? later : before);
-      return behind((sql, rows) => (sql.startsWith('SELECT (extract') ? rows.map(({ time }) => ({ time: Number(time) + moved() })) : rows));
-    };
-    const jumped = expect.stringContaining('jumped by -') as string;
-    expect((await clock(-40_000)).of('clock')).toMatchObject({ state: 'bad', seen: jumped });
-    expect((await clock(450)).of('clock')).toMatchObject({ state: 'bad', seen: expect.stringContaining(' ms fast in ') as string });
-    const other = await clock(60_000, 60_000);
-    expect(other.of('clock')).toMatchObject({ state: 'ok' });
-    expect(other.of('clock-offset')).toMatchObject({ state: 'warn' });
+    let asked = 0;
+    const { of } = await behind((sql, rows) =>
+      sql.startsWith('SELECT (extract') && ++asked > 5 ? rows.map(({ time }) => ({ time: Number(time) - 40_000 })) : rows,
+    );
+    expect(of('clock')).toMatchObject({ state: 'bad', seen: expect.stringContaining('jumped by -') as string });
   });
 
   it('finds a server that is too old', async () => {

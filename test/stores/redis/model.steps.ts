@@ -30,6 +30,11 @@ export type LeaseStep<Key extends string> =
   | { type: 'renew'; ttl: number; batch: readonly { key: Key; by: By }[] }
   | { type: 'check'; key: Key; caller: Caller };
 
+export interface AcquireStep<Key extends string, More> {
+  type: 'acquire';
+  batch: readonly ({ key: Key; caller: Caller; ttl: number; tokens: number; ahead: boolean; queue: boolean } & More)[];
+}
+
 /** Parts of the steps on these keys. */
 export function leaseSteps<Key extends string>(keys: readonly Key[]) {
   const key = fc.constantFrom(...keys);

@@ -3,7 +3,7 @@ import type { Redis } from 'ioredis';
 import { leaseScripts } from '../../../lib/stores/redis/lua.scripts.js';
 import { type EntryOf, keysOf, LeasePlay, OFFER, repliesOf, type StepOf } from './lease.play.js';
 import { MutexModel, type ExpectedReply } from './mutex.model.js';
-import { leaseSteps, series, type Disturbance, type LeaseStep } from './model.steps.js';
+import { leaseSteps, series, type AcquireStep, type Disturbance, type LeaseStep } from './model.steps.js';
 import { markOf, type Caller } from './queue.model.js';
 import { playsLikeItsModel, type Ear, type Parts } from './script.play.js';
 import type { Setting } from './setting.js';
@@ -13,18 +13,7 @@ type Key = (typeof KEYS)[number];
 
 type OwnStep =
   | LeaseStep<Key>
-  | {
-      type: 'acquire';
-      batch: readonly {
-        key: Key;
-        caller: Caller;
-        ttl: number;
-        tokens: number;
-        ahead: boolean;
-        queue: boolean;
-        yields: 'nobody' | 'holder' | 'stranger';
-      }[];
-    }
+  | AcquireStep<Key, { yields: 'nobody' | 'holder' | 'stranger' }>
   | { type: 'extend'; key: Key; by: Caller | 'holder'; ttl: number; tokens: number }
   | { type: 'expire' | 'classic set' | 'classic delete'; key: Key };
 

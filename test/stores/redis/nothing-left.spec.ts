@@ -62,24 +62,17 @@ describe('hundreds of waiters of one process that all give up leave nothing behi
   let outcomes: Promise<string[]>;
   let timers: number;
 
-  /** A tenth of them are fair, and have places of their own. */
-  function call(of: Locks, waitTimeout: (i: number) => number): void {
+  /** Until each of them has its place. A tenth of them are fair, and have places of their own. */
+  async function wait(of: Locks): Promise<void> {
     locks = of;
     caller = new AbortController();
     const calls = Array.from({ length: WAITERS }, (_, i) =>
-      locks
-        .acquire(KEYS[Math.floor(i / 2) % 2]!, { ...woken, waitTimeout: waitTimeout(i), fair: i % 10 === 0, signal: caller.signal })
-        .then(
-          () => 'granted',
-          ({ code }: { code: string }) => code,
-        ),
+      locks.acquire(KEYS[Math.floor(i / 2) % 2]!, { ...woken, fair: i % 10 === 0, signal: caller.signal }).then(
+        () => 'granted',
+        ({ code }: { code: string }) => code,
+      ),
     );
     outcomes = Promise.all(calls);
-  }
-
-  /** Until each of them has its place. */
-  async function wait(of: Locks): Promise<void> {
-    call(of, () => Infinity);
     for (const key of KEYS) await queued(setting, key, WAITERS / 10 / KEYS.length + 1);
   }
 
@@ -98,13 +91,6 @@ describe('hundreds of waiters of one process that all give up leave nothing behi
     for (const key of KEYS) expect(await setting.redis.exists(`{${key}}:queue`)).toBe(0);
   }
   const held = [...KEYS, ...KEYS.map((key) => `{${key}}:fence`)].sort();
-
-  it('when their patience ends', async () => {
-    await holdAll();
-    call(setting.own(), (i) => 1_000 + (i % 400));
-    expect(new Set(await outcomes)).toEqual(new Set(['LOCK_TIMEOUT']));
-    await expectNothing(held);
-  });
 
   it('when their callers call them off', async () => {
     await holdAll();

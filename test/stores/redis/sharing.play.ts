@@ -2,7 +2,7 @@ import fc from 'fast-check';
 import type { Redis } from 'ioredis';
 import { leaseScripts } from '../../../lib/stores/redis/lua.scripts.js';
 import { type EntryOf, keysOf, LeasePlay, OFFER, repliesOf, type StepOf } from './lease.play.js';
-import { CALLERS, LATE, LATE_WITHOUT, leaseSteps, series, type Disturbance, type LeaseStep } from './model.steps.js';
+import { CALLERS, LATE, LATE_WITHOUT, leaseSteps, series, type AcquireStep, type Disturbance, type LeaseStep } from './model.steps.js';
 import { markOf, type Caller } from './queue.model.js';
 import { playsLikeItsModel, type Ear, type Parts } from './script.play.js';
 import type { Setting } from './setting.js';
@@ -27,19 +27,7 @@ function placeOf(key: Key, caller: Caller): string {
 
 type OwnStep =
   | LeaseStep<Key>
-  | {
-      type: 'acquire';
-      batch: readonly {
-        key: Key;
-        caller: Caller;
-        ttl: number;
-        tokens: number;
-        ahead: boolean;
-        queue: boolean;
-        permits: number;
-        beside: 'nobody' | 'holder' | 'stranger';
-      }[];
-    }
+  | AcquireStep<Key, { permits: number; beside: 'nobody' | 'holder' | 'stranger' }>
   | { type: 'expire'; key: Key; all: boolean; which: number };
 
 const { key, request, common, batchOf, of } = leaseSteps(KEYS);
