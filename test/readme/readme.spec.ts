@@ -1,5 +1,7 @@
 // The documents do not drift from the code: their snippets are regions of tested files, and their links lead somewhere.
 import { basename } from 'node:path';
+import { matrixOf, numbersOf } from '../../chaos/report/table.js';
+import type { Summary } from '../../chaos/run/summary.js';
 import { integrationsTable } from '../integrations/table.js';
 import { blocksOf, documents, filesIn, pages, read, regionsOf, wrongLinks } from '../support/markdown.js';
 
@@ -50,6 +52,14 @@ describe('links', () => {
   ])('%s are found', (_, link) => {
     expect(wrongLinks(pages().set('docs/new.md', `# New\nSee [Postgres](postgres.md), and ${link}.`))).toEqual([`docs/new.md: ${link}`]);
   });
+});
+
+it('the tables of the chaos runs are those of chaos/results.json; `npm run chaos:report` writes them', () => {
+  const results = JSON.parse(read('chaos/results.json')) as Summary[];
+  expect(read('docs/guarantees.md')).toContain(matrixOf(results));
+  expect(read('chaos/README.md')).toContain(numbersOf(results));
+  const [first] = results;
+  expect(matrixOf([{ ...first!, violations: { overlap: { mutex: 1 } } }])).toContain('**broken**: one holder (G2, G3)');
 });
 
 describe('the table of docs/integrations.md', () => {
