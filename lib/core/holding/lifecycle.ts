@@ -1,4 +1,4 @@
-import { asStoreError, LockAbortedError, type LockError } from '../model/errors.js';
+import { asStoreError, LockAbortedError, LockConfigError, type LockError } from '../model/errors.js';
 import type { LockEventEmitter } from '../model/events.js';
 import type { Tenancy } from '../store/lease-driver.js';
 import type { StoreWatch } from '../store/store-watch.js';
@@ -120,7 +120,8 @@ export class Lifecycle {
   unknown(operation: 'renew' | 'leave' | 'release', { key, owner }: Tenancy, cause: unknown): LockError {
     const error = this.errorOf(cause, key);
     this.events.debug(() => `Could not ${operation} "${key}": ${error.message}`, { key, owner });
-    this.events.emit('unknown', { key, owner, operation, error });
+    // The store answered that the program is wrong.
+    if (!(error instanceof LockConfigError)) this.events.emit('unknown', { key, owner, operation, error });
     return error;
   }
 

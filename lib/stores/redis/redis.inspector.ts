@@ -19,6 +19,8 @@ const SCAN_COUNT = 1000;
 const SCAN_PAUSE = 1;
 const MOST_NOTES = 1000;
 const AUDIT = 'nestjs-distributed-lock:audit';
+/** Milliseconds for which notes are kept after the last one: 30 days. */
+const AUDIT_TIME = 30 * 86_400_000;
 
 /** Shows and frees the keys of one Redis. */
 export class RedisInspector implements Inspector {
@@ -68,6 +70,7 @@ export class RedisInspector implements Inspector {
 
   async note(line: string): Promise<void> {
     await this.connection.request((client) => command(client, 'XADD', AUDIT, 'MAXLEN', '~', MOST_NOTES, '*', 'what', line));
+    await this.connection.request((client) => command(client, 'PEXPIRE', AUDIT, AUDIT_TIME));
   }
 
   private async *scan(node: RedisClient, pattern: string, type?: string): AsyncGenerator<readonly string[]> {

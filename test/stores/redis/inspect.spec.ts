@@ -171,6 +171,7 @@ describe('forceRelease on Redis', () => {
     }
     const notes = await setting.redis.xrange('nestjs-distributed-lock:audit', '-', '+');
     expect(notes.map(([, [, what]]) => what)).toEqual([0, 1].map(() => expect.stringMatching(/^"order:42" is taken from worker@\S+ by jane: stuck import$/))); // prettier-ignore
+    expect(await setting.redis.ttl('nestjs-distributed-lock:audit')).toBeGreaterThan(29 * 86_400);
   });
 });
 

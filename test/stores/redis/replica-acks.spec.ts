@@ -131,11 +131,15 @@ it('a server without WAIT is a LockConfigError at the first grant, which names t
   const bare = await startRedis({ args: ['--rename-command', 'WAIT', ''] });
   setting.finally(() => bare.stop());
   const locks = setting.locks({ options: bare.connection, replicaAcks: 1 });
+  const unknown = jest.fn();
+  locks.on('unknown', unknown);
   const error = await rejection(locks.acquire(KEY, { keyTimeout: 60_000, waitTimeout: Infinity }));
   expect(error).toBeInstanceOf(LockConfigError);
   expect(error).toMatchObject({ message: expect.stringContaining('"replicaAcks"') });
   const redis = bare.client();
   await eventually(async () => expect(await redis.exists(KEY)).toBe(0));
+  await locks.close();
+  expect(unknown).not.toHaveBeenCalled();
 });
 
 describe('a master that dies with what its replica does not have', () => {

@@ -16,7 +16,7 @@ const LOOKS = words(
   'eval evalsha info time type get strlen pttl zcard zcount zrange zrangebyscore zscore hget hexists hkeys pubsub|numsub publish subscribe',
   'unsubscribe scan',
 );
-const FREES = words('exists set del zpopmin zrevrange zrevrangebyscore zadd zrem pexpireat xadd');
+const FREES = words('exists set del zpopmin zrevrange zrevrangebyscore zadd zrem pexpire pexpireat xadd');
 const EXAMINES = words(
   'strlen zcard zcount hget hkeys scan config|get cluster|info slowlog|get latency|latest acl|whoami acl|getuser acl|dryrun',
 );
