@@ -3,9 +3,9 @@ import fc from 'fast-check';
 import { passTime } from '../support/virtual-time.js';
 import { Locks } from 'nestjs-distributed-lock/core';
 import { memoryStore } from 'nestjs-distributed-lock/memory';
-import { answerOf, askOf, newsOf, revokeRequestOf } from '../../lib/core/inspect/messages.js';
+import { type Answer, askOf, type News, revokeRequestOf, toldOf } from '../../lib/core/inspect/messages.js';
 
-const READERS = { askOf, revokeRequestOf, answerOf, newsOf };
+const READERS = { askOf, revokeRequestOf, toldOf };
 const sent = (message: object): string => JSON.stringify({ version: 1, ...message });
 const happening = { event: 'lost', at: 0, key: 'key' };
 const question = { id: 'id', keys: ['key'] };
@@ -47,7 +47,8 @@ it.each([
   ['a question about too many keys', askOf, { id: 'id', keys: Array.from({ length: 65 }, String) }],
   ['a question with a long id', askOf, { id: 'x'.repeat(65) }],
   ['a message of more than 64 KB', askOf, { ...question, more: 'x'.repeat(65_536) }],
-  ['news with a date that is none', newsOf, { process: 'app@host:1', happenings: [{ ...happening, at: 1e300 }] }],
+  ['a question about a long key', askOf, { id: 'id', keys: ['x'.repeat(1_025)] }],
+  ['news with a date that is none', toldOf, { process: 'app@host:1', happenings: [{ ...happening, at: 1e300 }] }],
 ] as const)('%s is left alone', (_, read, message) => {
   expect(read(sent(message))).toBeUndefined();
 });
@@ -56,7 +57,7 @@ it('what is right is read, with its control characters written out', () => {
   expect(askOf(sent(question))).toMatchObject(question);
   const forged = { id: 'id', key: 'key', owner: 'owner', reason: 'tidy\n2026-01-01 ERROR all is lost\u001B[31m', isOver: false };
   expect(revokeRequestOf(sent(forged))?.reason).toBe('tidy\\u000a2026-01-01 ERROR all is lost\\u001b[31m');
-  expect(newsOf(sent({ process: 'app@host:1', happenings: [happening] }))?.happenings).toHaveLength(1);
+  expect((toldOf(sent({ process: 'app@host:1', happenings: [happening] })) as News).happenings).toHaveLength(1);
 });
 
 it('a process answers any number of questions with one message in an interval', async () => {
@@ -69,7 +70,7 @@ it('a process answers any number of questions with one message in an interval', 
   await passTime(1_000);
   expect(answers.length).toBeGreaterThan(0);
   expect(answers.length).toBeLessThanOrEqual(2);
-  expect(answerOf(answers[0]!)?.ids).toContain('0');
+  expect((toldOf(answers[0]!) as Answer).ids).toContain('0');
   stop();
   await lease.release();
   await locks.close();

@@ -6,7 +6,7 @@ import type { Bus } from '../store/inspector.js';
 import { after, now } from '../util/clock.js';
 import type { LockQueues } from '../waiting/lock-queues.js';
 import { Happenings } from './happenings.js';
-import { askOf, revokeRequestOf, send, type Answer, type Ask, type RevokeRequest } from './messages.js';
+import { askOf, hear, revokeRequestOf, send, type Answer, type Ask, type RevokeRequest } from './messages.js';
 import { entriesOf, type Entry } from './told.js';
 
 /** Milliseconds between two answers. Questions that arrive meanwhile share the next answer. */
@@ -48,7 +48,11 @@ export class Desk {
   }
 
   private listenTo(bus: Bus): Promise<() => void>[] {
-    return [bus.listen('ops', (text) => this.ask(askOf(text))), bus.listen('revoke', (text) => this.hear(revokeRequestOf(text)))];
+    const { events } = this.queues.runtime;
+    return [
+      hear(bus, 'ops', askOf, events, (ask) => this.ask(ask)),
+      hear(bus, 'revoke', revokeRequestOf, events, (request) => this.hear(request)),
+    ];
   }
 
   /** Resolves when the last events were sent. */
@@ -78,8 +82,7 @@ export class Desk {
     return true;
   }
 
-  private hear(request: RevokeRequest | undefined): void {
-    if (!request) return;
+  private hear(request: RevokeRequest): void {
     if (request.isOver) void this.hearOfEnd(request);
     else if (this.revoke(request)) this.answer([request.id], []);
   }
@@ -95,9 +98,7 @@ export class Desk {
     }
   }
 
-  private ask(ask: Ask | undefined): void {
-    if (!ask) return;
-    const { id, keys, watch } = ask;
+  private ask({ id, keys, watch }: Ask): void {
     if (watch) this.happenings.watch();
     else if (keys) this.ofKeys.add(id, keys);
     else this.ofAll.add(id, []);

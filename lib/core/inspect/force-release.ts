@@ -3,7 +3,7 @@ import { LockConfigError, LockError, UnsupportedPrimitiveError } from '../model/
 import type { ForceOptions, ForceReply } from '../model/key-report.js';
 import type { HolderState, KeyState, SeizeRequest } from '../store/inspector.js';
 import { after, now } from '../util/clock.js';
-import { answerOf, send, type RevokeRequest } from './messages.js';
+import { hear, send, toldOf, type RevokeRequest } from './messages.js';
 import type { Inspection } from './inspection.js';
 
 /** Milliseconds in which a live process confirms a request. */
@@ -77,9 +77,13 @@ function changed({ holders }: KeyState): ForceReply {
 async function givesBack(inspection: Inspection, request: RevokeRequest, grace: number): Promise<boolean> {
   const start = now();
   let isHeard = false;
-  const stop = await inspection.bus?.listen('ops:told', (text) => {
-    if (answerOf(text)?.ids.includes(request.id)) isHeard = true;
-  });
+  const { bus, queues } = inspection;
+  const heard =
+    bus &&
+    hear(bus, 'ops:told', toldOf, queues.runtime.events, (told) => {
+      if (!('happenings' in told) && told.ids.includes(request.id)) isHeard = true;
+    });
+  const stop = await heard;
   try {
     for (;;) {
       // Repeated until it is confirmed: the key may have just been offered to the owner, or its process may not listen yet.
@@ -98,7 +102,7 @@ async function givesBack(inspection: Inspection, request: RevokeRequest, grace: 
 /** Whether the owner is one of this process. */
 async function ask({ bus, desk, queues }: Inspection, request: RevokeRequest): Promise<boolean> {
   if (desk.revoke(request)) return true;
-  if (bus && (await bus.open((message) => queues.runtime.events.warn(message)))) await send(bus, 'revoke', request).catch(() => undefined);
+  if (bus && (await bus.open(...queues.runtime.events.ofInbox))) await send(bus, 'revoke', request).catch(() => undefined);
   return false;
 }
 

@@ -1,4 +1,5 @@
 import type { Revocation } from '../model/errors.js';
+import type { LockEventEmitter } from '../model/events.js';
 import type { Bus, BusTopic } from '../store/inspector.js';
 import type { Happening } from './happenings.js';
 import type { Entry, Teller } from './told.js';
@@ -9,6 +10,8 @@ const VERSION = 1;
 const LONGEST = 65_536;
 const MOST_KEYS = 64;
 const LONGEST_ID = 64;
+/** Characters of a key with its namespace, or of an owner: more than there can be. Keys are compared with the patterns of operators. */
+const LONGEST_NAME = 1_024;
 /** Milliseconds: the last possible date. */
 const LAST_DATE = 8.64e15;
 
@@ -49,7 +52,21 @@ export function send(bus: Bus, topic: BusTopic, message: Ask | RevokeRequest | A
   return bus.publish(topic, JSON.stringify({ version: VERSION, ...message }));
 }
 
-// A client with the right to publish can send anything. What is not a message is ignored.
+/** Receives the messages of a topic. A client with the right to publish can send anything: what is not a message is dropped. */
+export function hear<T>(
+  bus: Bus,
+  topic: BusTopic,
+  read: (text: string) => T | undefined,
+  events: LockEventEmitter,
+  heard: (message: T) => void,
+): Promise<() => void> {
+  const [, debug] = events.ofInbox;
+  return bus.listen(topic, (text) => {
+    const message = read(text);
+    if (message === undefined) debug(`A message of operators (${topic}) is not valid, or of another version: it was dropped.`);
+    else heard(message);
+  });
+}
 
 export function askOf(text: string): Ask | undefined {
   return messageOf<Ask>(
@@ -58,25 +75,27 @@ export function askOf(text: string): Ask | undefined {
       isText(id) &&
       id.length <= LONGEST_ID &&
       typeof watch === 'boolean' &&
-      (keys === undefined || (isListOf(keys, isText) && keys.length <= MOST_KEYS)),
+      (keys === undefined || (isListOf(keys, isName) && keys.length <= MOST_KEYS)),
   );
 }
 
 export function revokeRequestOf(text: string): RevokeRequest | undefined {
   const isOne = ({ id, key, owner, reason, by, isOver }: Fields<RevokeRequest>): boolean =>
-    [id, key, owner, reason, by ?? ''].every(isText) && typeof isOver === 'boolean';
+    [id, key, owner].every(isName) && [reason, by ?? ''].every(isText) && typeof isOver === 'boolean';
   return messageOf(text, isOne);
 }
 
-export function answerOf(text: string): Answer | undefined {
-  return messageOf<Answer>(
-    text,
-    ({ ids, desk, connection, entries }) => [desk, connection].every(isText) && isListOf(ids, isText) && isListOf(entries, isEntry),
-  );
+/** News have `happenings`. */
+export function toldOf(text: string): Answer | News | undefined {
+  return messageOf<Answer & News>(text, (message) => ('happenings' in message ? areNews(message) : isAnswer(message)));
 }
 
-export function newsOf(text: string): News | undefined {
-  return messageOf<News>(text, ({ process, happenings }) => isText(process) && isListOf(happenings, isHappening));
+function isAnswer({ ids, desk, connection, entries }: Fields<Answer>): boolean {
+  return [desk, connection].every(isName) && isListOf(ids, isName) && isListOf(entries, isEntry);
+}
+
+function areNews({ process, happenings }: Fields<News>): boolean {
+  return isName(process) && isListOf(happenings, isHappening);
 }
 
 type Fields<T> = { readonly [Name in keyof T]?: unknown };
@@ -100,7 +119,7 @@ function printable(_name: string, value: unknown): unknown {
 function isEntry(value: unknown): boolean {
   const { key, owner, holder, waiters } = Object(value) as Fields<Entry>;
   return (
-    isText(key) && isText(owner) && (holder === undefined || isTeller(holder)) && (waiters === undefined || isListOf(waiters, isTeller))
+    isName(key) && isName(owner) && (holder === undefined || isTeller(holder)) && (waiters === undefined || isListOf(waiters, isTeller))
   );
 }
 
@@ -124,11 +143,15 @@ function isHappening(value: unknown): boolean {
     fencingToken,
   } = Object(value) as Fields<Happening>;
   const areNumbers = [waited, held, fencingToken ?? 0].every((each) => typeof each === 'number');
-  return isDate(at) && areNumbers && [event, key, label, owner, reason, to].every(isText);
+  return isDate(at) && areNumbers && [key, owner].every(isName) && [event, label, reason, to].every(isText);
 }
 
 function isText(value: unknown): value is string {
   return typeof value === 'string';
+}
+
+function isName(value: unknown): value is string {
+  return isText(value) && value.length <= LONGEST_NAME;
 }
 
 /** Milliseconds since 1970 from which `Date` can make a date. */

@@ -47,7 +47,7 @@ export abstract class OpenStore {
     this.runtime = new Lifecycle(new LockEventEmitter(log), store.requestTimeout, ownerIds(app), this.storeWatch);
     this.queues = new LockQueues(this.runtime, { handOvers: 32, time: 50, ...defined(localQueue) }, slowWait);
     this.inspection = new Inspection(this.queues, store, namespace);
-    if (options.visible) void store.bus?.open((message) => this.runtime.events.warn(message));
+    if (options.visible) void store.bus?.open(...this.runtime.events.ofInbox);
     joinStore(store);
   }
 

@@ -3,7 +3,7 @@ import type { Bus } from '../store/inspector.js';
 import { after } from '../util/clock.js';
 import type { LockQueues } from '../waiting/lock-queues.js';
 import type { Desk } from './desk.js';
-import { answerOf, send } from './messages.js';
+import { hear, send, toldOf } from './messages.js';
 import { entriesOf, type Entry } from './told.js';
 
 /** Milliseconds that processes have to answer. A process reports all of its keys at most twice a second. */
@@ -20,7 +20,7 @@ interface Asker {
 /** Asks all processes what they know of these keys, or of all. It does not wait long for a process that does not answer. */
 export async function askAll({ queues, bus, desk }: Asker, keys?: readonly string[]): Promise<Entry[]> {
   const entries = entriesOf(queues, (key) => keys?.includes(key) ?? true);
-  if (!bus || !(await bus.open((message) => queues.runtime.events.warn(message)))) return entries;
+  if (!bus || !(await bus.open(...queues.runtime.events.ofInbox))) return entries;
   const id = randomUUID();
   const done = new Set<string>();
   let expected = Infinity;
@@ -30,9 +30,8 @@ export async function askAll({ queues, bus, desk }: Asker, keys?: readonly strin
   const endIfAll = (): void => {
     if (done.size >= expected) timers.push(after(LINGER, end));
   };
-  const stop = await bus.listen('ops:told', (text) => {
-    const answer = answerOf(text);
-    if (!answer?.ids.includes(id) || answer.desk === desk.id) return;
+  const stop = await hear(bus, 'ops:told', toldOf, queues.runtime.events, (answer) => {
+    if ('happenings' in answer || !answer.ids.includes(id) || answer.desk === desk.id) return;
     // It may answer the questions of other operators, too.
     for (const entry of answer.entries) if (keys?.includes(entry.key) ?? true) entries.push(entry);
     if (!answer.goesOn && answer.connection !== bus.connection) done.add(answer.connection);

@@ -4,7 +4,7 @@ import type { KeyEvent } from '../model/key-report.js';
 import { partsOf } from '../model/owner.js';
 import { after } from '../util/clock.js';
 import type { Inspection } from './inspection.js';
-import { newsOf, send, type News } from './messages.js';
+import { hear, send, toldOf, type News } from './messages.js';
 
 /** Milliseconds between two messages that ask all processes to go on. */
 const INTERVAL = 2_000;
@@ -16,13 +16,14 @@ export async function* watchAll(
   signal?: AbortSignal,
 ): AsyncGenerator<KeyEvent, void, void> {
   const { events } = queues.runtime;
-  if (!bus || !(await bus.open((message) => events.warn(message)))) {
+  if (!bus || !(await bus.open(...events.ofInbox))) {
     throw new UnsupportedPrimitiveError(`The processes that use this ${store.name} store cannot be watched: they hear no messages.`);
   }
   const heard: KeyEvent[] = [];
   let wake = (): void => undefined;
-  const stop = await bus.listen('ops:told', (text) => {
-    for (const event of eventsOf(newsOf(text))) if (matches.test(event.key)) heard.push(event);
+  const stop = await hear(bus, 'ops:told', toldOf, events, (told) => {
+    if (!('happenings' in told)) return;
+    for (const event of eventsOf(told)) if (matches.test(event.key)) heard.push(event);
     wake();
   });
   const ask = (): void => {
@@ -45,8 +46,7 @@ export async function* watchAll(
   }
 }
 
-function eventsOf(news: News | undefined): KeyEvent[] {
-  if (!news) return [];
+function eventsOf(news: News): KeyEvent[] {
   const { app, host, pid } = partsOf(`${news.process}:-`) ?? { app: news.process, host: '', pid: 0 };
   return news.happenings.map((each) => ({ ...each, at: new Date(each.at), app, host, pid }));
 }

@@ -119,7 +119,7 @@ export class LatchWatch extends RepeatedRequest<LatchState | undefined> {
 
   /** A latch that the first request does not find counted down is worth an entry. */
   private async takePlace(wakeUps: WakeUps): Promise<void> {
-    if (!wakeUps.isOpen) await wakeUps.open((message) => this.runtime.events.warn(message, { once: 'polling' }));
+    if (!wakeUps.isOpen) await wakeUps.open(...this.runtime.events.ofInbox);
     if (wakeUps.isOpen && !this.mayBeNoted) this.ask();
   }
 

@@ -133,6 +133,12 @@ export class LockEventEmitter<Events extends object = LockEvents> {
     this.log.write('debug', message, context);
   }
 
+  /** What an inbox writes: why nobody can be woken, and that a message was dropped. Whoever may publish could repeat it without end. */
+  readonly ofInbox = [
+    (message: string): void => this.warn(message, { once: 'polling' }),
+    (message: string): void => this.debug(message, { once: message }),
+  ] as const;
+
   private tell<E extends keyof Events>(event: E, entry: { readonly hear: Listener<Events[E]> }, payload: Events[E]): void {
     const failed = (error: unknown): void =>
       this.log.write('error', () => `A listener of "${String(event)}" failed: ${String(error)}`, { once: entry });

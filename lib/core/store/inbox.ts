@@ -14,6 +14,9 @@ const MOST_VAIN_TIMES = 5;
 const FIRST_PAUSE = 1000;
 const LONGEST_PAUSE = 60_000;
 
+/** Writes a line to the log. */
+export type Tell = (message: string) => void;
+
 /** One connection of an inbox. */
 export interface InboxConnection {
   /** Resolves when it listens. Rejects when it cannot; with a final {@link StoreError} if it never may. */
@@ -34,6 +37,7 @@ export abstract class Inbox implements WakeUps {
   private opening: Promise<void> | undefined;
   private checkedAt = -Infinity;
   private isTried = false;
+  private debug: Tell | undefined;
 
   /**
    * @param storeName for messages.
@@ -46,7 +50,8 @@ export abstract class Inbox implements WakeUps {
     private readonly advice: string,
   ) {}
 
-  open(warn: (message: string) => void): Promise<void> {
+  open(warn: Tell, debug?: Tell): Promise<void> {
+    this.debug ??= debug;
     this.opening ??= new Promise((resolve) => {
       const tried = (): void => {
         this.isTried = true;
@@ -89,7 +94,7 @@ export abstract class Inbox implements WakeUps {
   close(): void {
     this.connection?.close();
     this.connection = undefined;
-    this.opening = undefined;
+    this.opening = this.debug = undefined;
     this.isOpen = this.isTried = false;
   }
 
@@ -109,6 +114,11 @@ export abstract class Inbox implements WakeUps {
     const wake = this.listeners.get(owner);
     wake?.(askIn);
     return wake !== undefined;
+  }
+
+  /** Something has arrived that is no message. */
+  protected dropped(): void {
+    this.debug?.(`A message to the ${this.storeName} inbox of this process is not valid: it was dropped.`);
   }
 
   private wakeAll(): void {

@@ -1,4 +1,5 @@
 import type { KeyKind } from '../model/key-report.js';
+import type { WakeUps } from './lease-driver.js';
 
 /** What a store knows of a key. Times are milliseconds; those that are a date count from 1970, by the store's clock. */
 export interface KeyState {
@@ -78,8 +79,8 @@ export interface Inspector {
 export interface Bus {
   /** The same for all senders over one connection: each of them receives a message, and {@link publish} counts the connection once. */
   readonly connection: string;
-  /** Begins to receive; false: it cannot, or not now. @param warn is called with the reason. */
-  open(warn: (message: string) => void): Promise<boolean>;
+  /** Begins to receive; false: it cannot, or not now. @param log as of {@link WakeUps.open}. */
+  open(...log: Parameters<WakeUps['open']>): Promise<boolean>;
   /** Calls back with each message of the topic, while the bus is open. Resolves, when messages arrive, to a function that stops that. Never rejects. */
   listen(topic: BusTopic, hear: (text: string) => void): Promise<() => void>;
   /** Resolves to how many connections have received it, as far as is known. */

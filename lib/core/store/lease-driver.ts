@@ -82,8 +82,13 @@ export interface WakeUps {
   readonly isOpen: boolean;
   /** How waiters learn of a release, also before the first one waits: `'interrupted'`: they poll, but should be woken. Default `'woken'`. */
   readonly state?: 'woken' | 'polling' | 'interrupted';
-  /** Begins to listen; repeated calls do nothing. Resolves when it listens, or when it is known that it cannot for now. Never rejects. */
-  open(warn: (message: string) => void): Promise<void>;
+  /**
+   * Begins to listen; repeated calls do nothing. Resolves when it listens, or when it is known that it cannot for now. Never rejects.
+   *
+   * @param warn is called with the reason why it cannot.
+   * @param debug is called when a message was dropped because it is not valid. It does not get the text, which a stranger may have written.
+   */
+  open(warn: (message: string) => void, debug?: (message: string) => void): Promise<void>;
   /** A waiter had to ask because no message came for long. Verify that messages still arrive. */
   check?(): void;
   /**

@@ -158,11 +158,9 @@ export class Contender extends RepeatedRequest<AcquireReply> {
     this.asksAt = now() + this.delayAfter(outcome);
     this.askLater();
     if (!isTaken || !wakeUps || wakeUps.isOpen) return;
-    void wakeUps
-      .open((message) => queue.runtime.events.warn(message, { once: 'polling' }))
-      .then(() => {
-        if (wakeUps.isOpen && this.place !== 'woken' && !this.isAsking) this.ask();
-      });
+    void wakeUps.open(...queue.runtime.events.ofInbox).then(() => {
+      if (wakeUps.isOpen && this.place !== 'woken' && !this.isAsking) this.ask();
+    });
   }
 
   private askLater(): void {

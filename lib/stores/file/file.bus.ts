@@ -7,7 +7,7 @@ const MARK = '\u0001';
 interface Post {
   readonly inbox: string;
   readonly isOpen: boolean;
-  open(warn: (message: string) => void): Promise<void>;
+  open(...log: Parameters<Bus['open']>): Promise<void>;
   /** Sends a text to each open inbox, and returns how many there are. */
   tellAll(text: string): number;
 }
@@ -22,8 +22,8 @@ export class FileBus implements Bus {
     return this.post.inbox;
   }
 
-  async open(warn: (message: string) => void): Promise<boolean> {
-    await this.post.open(warn);
+  async open(...log: Parameters<Bus['open']>): Promise<boolean> {
+    await this.post.open(...log);
     return this.post.isOpen;
   }
 

@@ -127,10 +127,14 @@ export class FileChain {
   private numbers(): number[] {
     try {
       const names = readdirSync(this.folder);
-      return names
-        .filter((name) => NAME.test(name))
-        .sort()
-        .map(Number);
+      return (
+        names
+          .filter((name) => NAME.test(name))
+          .sort()
+          .map(Number)
+          // Another one would not be found again.
+          .filter(Number.isSafeInteger)
+      );
     } catch (error) {
       if (isCode(error, 'ENOENT')) return [];
       throw error;
@@ -145,12 +149,15 @@ export class FileChain {
       if (isCode(error, 'ENOENT')) return undefined;
       throw error;
     }
+    let state: State;
     try {
-      return JSON.parse(text) as State;
+      state = Object(JSON.parse(text)) as State;
     } catch {
       // The host crashed before it was on the disk, and its processes with it. Tokens go on by the clock.
       return { id: `broken:${number}`, previous: '', key: '', record: null, endsAt: 0, fence: 0, at: 0, boot: '', processes: {} };
     }
+    if (isState(state)) return state;
+    throw new StoreError(`Files: ${this.pathOf(number)} is no state of a lock.`, { transient: false });
   }
 
   private write(path: string, state: State): void {
@@ -164,6 +171,11 @@ export class FileChain {
   private pathOf(number: number): string {
     return join(this.folder, nameOf(number));
   }
+}
+
+function isState({ id, previous, key, record, endsAt, fence, at, boot, processes }: State): boolean {
+  const areTexts = [id, previous, key, record ?? '', boot].every((each) => typeof each === 'string');
+  return areTexts && [endsAt, fence, at].every(Number.isFinite) && typeof processes === 'object' && processes !== null;
 }
 
 /** For what another process may have done, or a sweep does later. */

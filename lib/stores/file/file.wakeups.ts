@@ -1,16 +1,18 @@
 import { randomUUID } from 'node:crypto';
-import { type FSWatcher, mkdirSync, readdirSync, readFileSync, renameSync, rmSync, unlinkSync, watch, writeFileSync } from 'node:fs';
+import { type FSWatcher, lstatSync, mkdirSync, readdirSync, readFileSync, renameSync, rmSync, watch, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { StoreError } from '../../core/model/errors.js';
 import { Inbox, type InboxConnection } from '../../core/store/inbox.js';
 import type { RecordWakeUps } from '../records/record.table.js';
-import { readMessage } from '../records/record.work.js';
+import { readMessage } from '../records/record.texts.js';
 import { FileBus } from './file.bus.js';
 import { tryTo } from './file.chain.js';
 import { isOfDead, nameOfProcess } from './file.host.js';
 
 /** Most bytes of a file's name. */
 const LONGEST_NAME = 250;
+/** Bytes of a message: more than this library sends. */
+const LONGEST_FILE = 262_144;
 /** Begins the name of a message that is the content of its file. No encoded text has it. */
 const LONG = '+';
 
@@ -30,7 +32,7 @@ export class FileWakeUps extends Inbox implements RecordWakeUps {
   }
 
   received(text: string): void {
-    readMessage(text, (owner, askIn) => void this.wake(owner, askIn));
+    if (!readMessage(text, (owner, askIn) => void this.wake(owner, askIn))) this.dropped();
   }
 
   /** An inbox that is gone is one of a process that is gone. */
@@ -116,9 +118,20 @@ class FolderWatch implements InboxConnection {
 
   private read(name: string): void {
     const path = join(this.folder, name);
-    const content = name.startsWith(LONG) ? readFileSync(path, 'utf8') : undefined;
+    const text = textOf(name, path);
     // First it goes: the same message may come again at once.
-    unlinkSync(path);
-    this.received(content ?? decodeURIComponent(name));
+    rmSync(path, { recursive: true, force: true });
+    this.received(text);
+  }
+}
+
+/** '': it is no message. Whoever may write to the directory can put anything there: a large file, a directory, a pipe without an end. */
+function textOf(name: string, path: string): string {
+  try {
+    if (!name.startsWith(LONG)) return decodeURIComponent(name);
+    const file = lstatSync(path);
+    return file.isFile() && file.size <= LONGEST_FILE ? readFileSync(path, 'utf8') : '';
+  } catch {
+    return '';
   }
 }

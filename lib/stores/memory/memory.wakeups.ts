@@ -1,5 +1,5 @@
 import type { RecordWakeUps } from '../records/record.table.js';
-import { readMessage } from '../records/record.work.js';
+import { readMessage } from '../records/record.texts.js';
 
 /** Within a process a callback is all it takes. */
 export class MemoryWakeUps implements RecordWakeUps {

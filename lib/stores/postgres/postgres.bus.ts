@@ -7,6 +7,8 @@ const CHANNEL = 'distributed_lock:';
 /** Bytes of a notification: Postgres allows 7,999. Longer texts go in parts, as `<id>:<parts>:<index>:<part of the text in Base64>`; of equal ones only one would arrive. */
 const LONGEST = 7_900;
 const PART = 7_800;
+/** What a text of 65,536 characters takes, the longest that is read. */
+const MOST_PARTS = 34;
 
 interface Topic {
   readonly listeners: Set<(text: string) => void>;
@@ -17,8 +19,8 @@ interface Topic {
 /** Messages between processes. They come over the connection of the inbox: a process that has never waited hears none. */
 export class PostgresBus implements Bus {
   private readonly topics = new Map<string, Topic>();
-  /** Parts of texts whose other parts are under way: those of one text arrive together. */
-  private readonly parts = new Map<string, string[]>();
+  /** A text whose other parts are under way: Postgres delivers the messages of one transaction together, so that there is one at a time. */
+  private partial: { readonly head: string; readonly parts: string[] } | undefined;
   private client: PostgresClient | undefined;
   /** Settles when the last statement is over: `pg` takes one at a time. */
   private idle: Promise<unknown> = Promise.resolve();
@@ -32,12 +34,12 @@ export class PostgresBus implements Bus {
     readonly connection: string,
     private readonly requestTimeout: number,
     private readonly send: (channels: readonly string[], texts: readonly string[]) => Promise<unknown>,
-    private readonly openInbox: (warn: (message: string) => void) => Promise<boolean>,
+    private readonly openInbox: (...log: Parameters<Bus['open']>) => Promise<boolean>,
   ) {}
 
-  async open(warn: (message: string) => void): Promise<boolean> {
+  async open(...log: Parameters<Bus['open']>): Promise<boolean> {
     let isOpen = false;
-    const opening = this.openInbox(warn).then((outcome) => (isOpen = outcome));
+    const opening = this.openInbox(...log).then((outcome) => (isOpen = outcome));
     await isSettledWithin(this.requestTimeout, opening);
     return isOpen;
   }
@@ -69,7 +71,7 @@ export class PostgresBus implements Bus {
   /** From now on messages come over this connection. */
   async connected(client: PostgresClient): Promise<void> {
     this.client = client;
-    this.parts.clear();
+    this.partial = undefined;
     for (const [channel, topic] of this.topics) topic.subscribed = this.tell('LISTEN', channel);
     await Promise.all([...this.topics.values()].map(({ subscribed }) => subscribed));
   }
@@ -82,12 +84,14 @@ export class PostgresBus implements Bus {
 
   /** `undefined`: parts are missing yet. */
   private textOf(payload: string): string | undefined {
-    const [, id, count, part] = /^([\w-]{36}):(\d+):\d+:(.*)$/s.exec(payload) ?? [];
-    if (id === undefined || part === undefined) return payload;
-    const parts = [...(this.parts.get(id) ?? []), part];
-    this.parts.set(id, parts);
+    const [, head, count, index, part = ''] = /^([\w-]{36}:(\d{1,3})):(\d{1,3}):(.*)$/s.exec(payload) ?? [];
+    if (head === undefined) return payload;
+    const { parts } = (this.partial = index === '0' || head !== this.partial?.head ? { head, parts: [] } : this.partial);
+    // The rest of a text whose beginning was not heard, or a text of a stranger that is longer than ours.
+    if (Number(index) !== parts.length || Number(count) > MOST_PARTS) return payload;
+    parts.push(part);
     if (parts.length < Number(count)) return undefined;
-    this.parts.delete(id);
+    this.partial = undefined;
     return Buffer.from(parts.join(''), 'base64').toString();
   }
 

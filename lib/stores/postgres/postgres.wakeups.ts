@@ -1,7 +1,7 @@
 import { randomBytes } from 'node:crypto';
-import { Inbox, type InboxConnection } from '../../core/store/inbox.js';
+import { Inbox, type InboxConnection, type Tell } from '../../core/store/inbox.js';
 import type { RecordWakeUps } from '../records/record.table.js';
-import { readMessage } from '../records/record.work.js';
+import { readMessage } from '../records/record.texts.js';
 import { PostgresBus } from './postgres.bus.js';
 import type { PostgresClient, Row } from './postgres.connection.js';
 import { PostgresListener } from './postgres.listener.js';
@@ -13,7 +13,7 @@ const LONGEST_PAUSE = 60_000;
 export class PostgresWakeUps extends Inbox implements RecordWakeUps {
   readonly inbox = `distributed_lock_${randomBytes(8).toString('hex')}`;
   readonly bus: PostgresBus;
-  private warn: ((message: string) => void) | undefined;
+  private warn: Tell | undefined;
   /** How often in a row the server was a standby. */
   private refusals = 0;
 
@@ -27,15 +27,15 @@ export class PostgresWakeUps extends Inbox implements RecordWakeUps {
     private readonly timeout: number,
   ) {
     super('Postgres', timeout, 'listen over another connection');
-    this.bus = new PostgresBus(this.inbox, timeout, this.send, async (warn) => {
-      await this.open(warn);
+    this.bus = new PostgresBus(this.inbox, timeout, this.send, async (...log) => {
+      await this.open(...log);
       return this.isOpen;
     });
   }
 
-  override open(warn: (message: string) => void): Promise<void> {
+  override open(warn: Tell, debug?: Tell): Promise<void> {
     this.warn ??= warn;
-    return super.open(warn);
+    return super.open(warn, debug);
   }
 
   override close(): void {
@@ -45,7 +45,7 @@ export class PostgresWakeUps extends Inbox implements RecordWakeUps {
   }
 
   received(text: string): void {
-    readMessage(text, (owner, askIn) => this.wake(owner, askIn));
+    if (!readMessage(text, (owner, askIn) => this.wake(owner, askIn))) this.dropped();
   }
 
   protected connect(): InboxConnection {

@@ -30,10 +30,10 @@ export class QuorumWakeUps implements WakeUps {
   }
 
   /** Resolves when a majority listens, or when all have tried. */
-  open(warn: (message: string) => void): Promise<void> {
+  open(...log: Parameters<WakeUps['open']>): Promise<void> {
     return new Promise((resolve) => {
       const opening = this.inboxes.map(async (inbox) => {
-        await inbox.open(warn);
+        await inbox.open(...log);
         if (this.isOpen) resolve();
       });
       void Promise.allSettled(opening).then(() => resolve());

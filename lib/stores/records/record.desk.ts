@@ -6,7 +6,8 @@ import { LinkedEntry } from '../../core/util/linked-list.js';
 import { RecordClock } from './record.clock.js';
 import { RecordPost } from './record.post.js';
 import { TOUCH, VOID, type Change, type Found, type Message, type RecordTable } from './record.table.js';
-import { RecordWork, type KeyRecord } from './record.work.js';
+import { recordOf } from './record.texts.js';
+import { RecordWork } from './record.work.js';
 
 /** How the verbs of all locks reach the records. */
 export interface Desk {
@@ -132,7 +133,7 @@ export class RecordDesk implements Desk {
 
   /** What the steps make of what was seen last. */
   private attempt(key: string, seen: Seen = { version: VOID, record: null, fence: 0 }, asks: readonly Ask[]) {
-    const record = seen.record === null ? undefined : (JSON.parse(seen.record) as KeyRecord);
+    const record = seen.record === null ? undefined : recordOf(seen.record, key);
     const { time } = this.clock;
     const work = new RecordWork(key, record, time, seen.fence, seen.mayBeOutdated ? 3 * this.table.requestTimeout : 0);
     const outcomes = asks.map(({ step }): Outcome => {

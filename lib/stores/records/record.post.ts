@@ -1,6 +1,7 @@
 import { isSettledWithin, now } from '../../core/util/clock.js';
 import type { RecordClock } from './record.clock.js';
 import type { Change, Found, RecordTable } from './record.table.js';
+import { foundOf } from './record.texts.js';
 
 const MOST_AT_ONCE = 256;
 
@@ -38,7 +39,7 @@ export class RecordPost {
       try {
         const replies = this.table.exchange(some.map(({ change }) => change));
         for (const [index, { resolve, reject }] of some.entries()) {
-          (replies[index] as Promise<Found>).then(
+          (replies[index] as Promise<Found>).then(foundOf).then(
             (found) => {
               if (found.time !== undefined) this.clock.hear(found.time, sentAt);
               resolve(found);

@@ -7,7 +7,7 @@ import { RecordInspector } from './record.inspector.js';
 import type { RecordTable } from './record.table.js';
 
 export { TOUCH, VOID, type Change, type Found, type Message, type RecordTable, type RecordWakeUps } from './record.table.js';
-export { readMessage } from './record.work.js';
+export { readMessage } from './record.texts.js';
 
 /**
  * All kinds of locks on a table of records: a store is made of any database that can change a row only where nobody else has changed it in the

@@ -93,7 +93,7 @@ export class RecordWork {
   tokens = 0;
   /** The change relies on the end of what ended by then. */
   notBefore = 0;
-  /** Lines for each inbox; see {@link readMessage}. */
+  /** Lines for each inbox; see `readMessage`. */
   messages: Map<string, string[]> | undefined;
   private readonly notVoidUntil: number;
 
@@ -189,14 +189,6 @@ export class RecordWork {
       if (token === null && inbox) record.queue = record.queue.filter((place) => place.inbox !== inbox);
     }
     record.holds = record.holds.filter(({ endsAt }) => endsAt > early);
-  }
-}
-
-/** Reads the text of a message: owners to wake, a line each; some only after so many milliseconds. */
-export function readMessage(text: string, wake: (owner: string, askIn?: number) => void): void {
-  for (const line of text.split('\n')) {
-    const [owner = '', askIn] = line.split('\t');
-    wake(owner, askIn === undefined ? undefined : Number(askIn));
   }
 }
 

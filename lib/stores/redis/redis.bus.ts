@@ -24,12 +24,12 @@ export class RedisBus implements Bus {
   constructor(
     private readonly redis: RedisConnection,
     readonly connection: string,
-    private readonly openInbox: (warn: (message: string) => void) => Promise<boolean>,
+    private readonly openInbox: (...log: Parameters<Bus['open']>) => Promise<boolean>,
   ) {}
 
-  async open(warn: (message: string) => void): Promise<boolean> {
+  async open(...log: Parameters<Bus['open']>): Promise<boolean> {
     let isOpen = false;
-    const opening = this.openInbox(warn).then((outcome) => (isOpen = outcome));
+    const opening = this.openInbox(...log).then((outcome) => (isOpen = outcome));
     await isSettledWithin(this.redis.requestTimeout, opening);
     return isOpen;
   }

@@ -1,6 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { StoreError } from '../../core/model/errors.js';
-import { Inbox, type InboxConnection } from '../../core/store/inbox.js';
+import { Inbox, type InboxConnection, type Tell } from '../../core/store/inbox.js';
+import { LONGEST_MESSAGE, offerOf, type Offer } from '../../core/store/offers.js';
 import { after } from '../../core/util/clock.js';
 import { RedisBus } from './redis.bus.js';
 import { storeErrorOf } from './redis.errors.js';
@@ -30,17 +31,17 @@ export class RedisWakeUps extends Inbox {
   ) {
     super('Redis', redis.requestTimeout, `allow the channels ${CHANNEL}*`);
     this.inbox = CHANNEL + (redis.client.isCluster ? UNCOUNTED : '') + randomUUID();
-    this.bus = new RedisBus(redis, this.inbox, async (warn) => {
-      await this.open(warn);
+    this.bus = new RedisBus(redis, this.inbox, async (...log) => {
+      await this.open(...log);
       return this.isOpen;
     });
   }
 
-  override async open(warn: (message: string) => void): Promise<void> {
+  override async open(warn: Tell, debug?: Tell): Promise<void> {
     const { redis } = this;
     // A Cluster client knows its nodes once it is connected.
     if (redis.client.isCluster && !this.nodeToListenAt()) await redis.request((client) => client.call('TIME')).catch(() => undefined);
-    await super.open(warn);
+    await super.open(warn, debug);
   }
 
   override listen(owner: string, wake: (askIn?: number) => void): () => void {
@@ -95,26 +96,22 @@ export class RedisWakeUps extends Inbox {
   }
 
   private received(message: string): void {
-    const offer = offerOf(message, this.redis.keyPrefix);
-    if (!offer) return;
+    const offer = messageOf(message, this.redis.keyPrefix);
+    if (!offer) return this.dropped();
     const { owner, key, askIn } = offer;
     if (this.wake(owner, askIn) || key === undefined || askIn !== undefined) return;
     if (this.places.isDone(owner)) this.giveBack(key, owner);
   }
 }
 
-/** More than an owner, a key and a number have. */
-const LONGEST_OFFER = 4_096;
-
-/** The parts of a message. Any client with the rights to the channel can publish any text there: what is no message gives `undefined`. */
-function offerOf(text: string, keyPrefix: string): { owner: string; key?: string; askIn?: number } | undefined {
-  if (text.length > LONGEST_OFFER) return undefined;
-  const [owner = '', name, delay, ...rest] = text.split('\n');
-  if (rest.length > 0 || (delay !== undefined && !/^\d{1,9}(\.\d+)?$/.test(delay))) return undefined;
-  if (name === undefined) return { owner };
+/** The parts of a message; `undefined`: it is none. */
+function messageOf(text: string, keyPrefix: string): (Offer & { readonly key?: string }) | undefined {
+  if (text.length > LONGEST_MESSAGE) return undefined;
+  const [owner, name, askIn, ...others] = text.split('\n');
+  const offer = offerOf(owner, askIn, others);
+  if (!offer || name === undefined) return offer;
   const key = name.slice(keyPrefix.length);
-  if (!name.startsWith(keyPrefix) || key === '') return undefined;
-  return delay === undefined ? { owner, key } : { owner, key, askIn: Number(delay) };
+  return name.startsWith(keyPrefix) && key !== '' ? { ...offer, key } : undefined;
 }
 
 /** No node of a Cluster is known for now. */

@@ -1,3 +1,4 @@
+import { execFileSync } from 'node:child_process';
 import fs, { existsSync, mkdirSync, mkdtempSync, readdirSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -6,6 +7,7 @@ import { fileStore } from 'nestjs-distributed-lock/file';
 import { FileChain } from '../../../lib/stores/file/file.chain.js';
 import { FileTable } from '../../../lib/stores/file/file.table.js';
 import { clock } from '../../../lib/stores/file/file.host.js';
+import { eventually } from '../../support/eventually.js';
 import { adviceOn } from '../../../lib/stores/file/file.report.js';
 import { type Change, type Found, VOID } from '../../../lib/stores/records/record.table.js';
 import { forkChild } from '../../support/child.js';
@@ -267,3 +269,41 @@ const shared = mkdtempSync(join(tmpdir(), 'locks-'));
 afterAll(() => rmSync(shared, { recursive: true }));
 const open = () => new FileTable(shared, 2_000);
 recordTableContract('files', open, { sweep: () => open().sweep(0) });
+
+it('what strangers put into an inbox is dropped, and closes nothing', async () => {
+  const { wakeUps } = new FileTable(directory, 2_000);
+  const [warn, debug, woken] = [jest.fn(), jest.fn(), jest.fn()];
+  await wakeUps.open(warn, debug);
+  wakeUps.listen('owner', woken);
+  const inbox = join(directory, 'inboxes', wakeUps.inbox);
+  const at = (name: string): string => join(inbox, name);
+  writeFileSync(at('%zz'), '');
+  mkdirSync(join(at('a'), 'b'), { recursive: true });
+  mkdirSync(at('+folder'));
+  const large = join(directory, 'large');
+  writeFileSync(large, '');
+  fs.truncateSync(large, 2 ** 33);
+  fs.renameSync(large, at('+large'));
+  execFileSync('mkfifo', [at('+pipe')]);
+  symlinkSync('/dev/zero', at('+endless'));
+  await eventually(() => expect(readdirSync(inbox)).toEqual([]));
+  expect(debug.mock.calls.length).toBeGreaterThanOrEqual(5);
+  writeFileSync(join(inbox, 'owner'), '');
+  await eventually(() => woken.mock.calls.length > 0);
+  expect([wakeUps.isOpen, warn.mock.calls]).toEqual([true, []]);
+  wakeUps.end();
+});
+
+it('a file that is no state of a lock is refused, and no free key', async () => {
+  const table = new FileTable(directory, 2_000);
+  await exchange(table, {});
+  const [key] = filesIn('keys');
+  const at = (name: string): string => join(directory, 'keys', key!, name);
+  writeFileSync(at('9999999999999999'), 'null');
+  expect(await look(table)).toMatchObject({ record: 'record' });
+  for (const text of ['null', '5', '{"id":"x"}']) {
+    writeFileSync(at('9000000000000000'), text);
+    await expect(look(table)).rejects.toBeInstanceOf(StoreError);
+  }
+  await table.close();
+});

@@ -1,0 +1,3 @@
+import { hostilePlay } from './hostile.play.js';
+
+hostilePlay(100_000);
