@@ -40,6 +40,8 @@ describe('a timeout names the holder', () => {
       const error = await failureOf(locks.acquire('key', options));
       expect(error).toMatchObject({ holder: holder.owner, holderLabel: 'second' });
       expect(error.message).toMatch(`it is held by ${holder.owner} (second).`);
+      const named = await failureOf(locks.using('key', () => undefined, { ...options, label: 'third' }));
+      expect(named.stack).toMatch(/^(\w+: )?third: Could not/);
     }
   });
 

@@ -167,9 +167,10 @@ export function refusalIn(cause: unknown): StoreError | undefined {
 
 /** Puts the caller's label before the message: the stack of an error that ends a wait shows no frame of the program. */
 export function nameCaller(error: LockError, label: string): void {
-  const { message } = error;
+  // The stack is written when it is read first, with the message of that time.
+  const { message, stack } = error;
   error.message = `${label}: ${message}`;
-  error.stack = error.stack?.replace(message, () => error.message);
+  error.stack = stack?.replace(message, () => error.message);
 }
 
 /** The caller's patience is over, and the key is taken. */
