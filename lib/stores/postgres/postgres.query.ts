@@ -2,13 +2,13 @@ import { LockConfigError } from '../../core/model/errors.js';
 import { inTime } from '../../core/util/clock.js';
 import { detached } from '../../core/util/detached.js';
 import { driver, type PostgresClient, type PostgresConnection, type Row } from './postgres.connection.js';
-import { late, sqlStateOf } from './postgres.errors.js';
+import { late } from './postgres.errors.js';
 
 /** Raw SQL of an ORM. It resolves to the rows, to `{ rows }`, or to the rows and their number (TypeORM). */
 export type PostgresQuery = (text: string, values: unknown[]) => Promise<unknown>;
 
-const PROBE = 'SAVEPOINT distributed_lock_probe';
-const NO_TRANSACTION = '25P01';
+/** When the transaction began. Two statements of one have the same answer. A SAVEPOINT would tell it by an error in the server's log. */
+const PROBE = 'SELECT now()::text AS began';
 
 /** Statements by the `query` of an ORM. */
 export class QueryConnection implements PostgresConnection {
@@ -44,17 +44,16 @@ export class QueryConnection implements PostgresConnection {
 
   private async probe(): Promise<void> {
     try {
-      await this.run(PROBE, []);
+      const [first] = await this.run(PROBE, []);
+      const [second] = await this.run(PROBE, []);
+      if (first?.['began'] === undefined || first['began'] !== second?.['began']) return;
+      throw new LockConfigError(
+        'postgresStore: "query" runs inside a transaction, where nobody sees a lock before the commit. Pass the query of the data source or the pool.',
+      );
     } catch (error) {
-      if (sqlStateOf(error) === NO_TRANSACTION) return;
       this.probed = undefined;
       throw error;
     }
-    await this.run('RELEASE distributed_lock_probe', []).catch(() => undefined);
-    this.probed = undefined;
-    throw new LockConfigError(
-      'postgresStore: "query" runs inside a transaction, where nobody sees a lock before the commit. Pass the query of the data source or the pool.',
-    );
   }
 }
 

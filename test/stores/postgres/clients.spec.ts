@@ -50,6 +50,20 @@ function knexQuery(knex: Knex): PostgresQuery {
     );
 }
 
+it('a query outside of a transaction is asked nothing that the server refuses: its log would show it', async () => {
+  const pool = setting.pool();
+  const refused = jest.fn();
+  const table = setting.open({
+    query: (text, values) =>
+      pool.query(text, values).catch((error: unknown) => {
+        refused(error);
+        throw error;
+      }),
+  });
+  expect(await exchange(table, {})).toMatchObject({ written: true });
+  expect(refused).not.toHaveBeenCalled();
+});
+
 describe.each(Object.keys(queries))('the query of %s', (name) => {
   it('does all that a table does', async () => {
     const table = setting.open({ query: await queries[name]!() });
