@@ -32,12 +32,12 @@ export class Flags {
     return value;
   }
 
-  /** Milliseconds, of `500ms`, `5s`, `10m`, `2h`, `1d`, or a bare number of milliseconds. */
+  /** Milliseconds, of `500ms`, `5s`, `10m`, `2h`, `1d` or 0: who writes another number without a unit may mean seconds. */
   duration(name: string): number | undefined {
     const text = this.text(name);
     if (text === undefined) return undefined;
-    const [, number, unit = 'ms'] = /^(\d+(?:\.\d+)?)(ms|s|m|h|d)?$/.exec(text) ?? [];
-    if (number === undefined) throw usage(`--${name} is a time such as 500ms, 5s, 10m or 2h, not "${text}".`);
+    const [, number, unit] = /^(\d+(?:\.\d+)?)(ms|s|m|h|d)$/.exec(text === '0' ? '0ms' : text) ?? [];
+    if (number === undefined) throw usage(`--${name} is a time with its unit, such as 500ms, 5s, 10m or 2h, not "${text}".`);
     return Math.round(Number(number) * UNITS[unit as keyof typeof UNITS]);
   }
 }

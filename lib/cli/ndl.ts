@@ -17,12 +17,15 @@ import { watch } from './watch.js';
 
 export const COMMANDS: Readonly<Record<string, Command>> = { ls, show, watch, graph, release, leader, run, doctor };
 
+/** What happens to the store meanwhile is told at once. */
+const LASTING = ['run', 'watch'];
+
 const HELP = `Locks of nestjs-distributed-lock.
 
   ndl <command> [options]
 
 ${Object.entries(COMMANDS)
-  .map(([name, { words, summary }]) => `  ${[name, ...words].join(' ').padEnd(16)}  ${summary}`)
+  .map(([name, { words, summary }]) => `  ${[name, ...words].join(' ').padEnd(22)}  ${summary}`)
   .join('\n')}
 
 The store is that of --config <file> or of a nestjs-distributed-lock.config.js nearby, else --url <redis://…, postgres://… or mysql://…>,
@@ -36,6 +39,7 @@ export async function ndl(args: readonly string[], io: Io): Promise<number> {
   const out = new Output(isJson, args.includes('--wide'), io);
   const interrupted = new AbortController();
   let locks: Promise<Locks> | undefined;
+  const notes: string[] = [];
   try {
     const [name = ''] = args;
     if (name === '') throw usage(HELP.trimEnd());
@@ -58,7 +62,9 @@ export async function ndl(args: readonly string[], io: Io): Promise<number> {
     for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP', 'SIGQUIT'] as const) io.once(signal, () => interrupted.abort(signal));
     const open = async (visible = false): Promise<Locks> => {
       const [{ Locks }, { store, namespace }] = await Promise.all([import('../locks.js'), openStore(flags, io, (line) => out.note(line))]);
-      const logger = { warn: (line: string) => out.note(line), error: (line: string) => out.note(line) };
+      // A command that does not wait ends with the error of the store: a line of the log before it would say the same.
+      const note = (line: string): void => (LASTING.includes(name) ? out.note(line) : void notes.push(line));
+      const logger = { warn: note, error: note };
       return new Locks(store, { namespace, app: 'ndl', logger, visible, shutdownTimeout: 0 });
     };
     const session: Session = {
@@ -70,7 +76,9 @@ export async function ndl(args: readonly string[], io: Io): Promise<number> {
       signal: interrupted.signal,
       locks: (options) => (locks ??= open(options?.visible)),
     };
-    return await command.run(session);
+    const code = await command.run(session);
+    for (const line of notes) out.note(line);
+    return code;
   } catch (error) {
     if (interrupted.signal.aborted) return 128 + constants.signals[interrupted.signal.reason as NodeJS.Signals];
     const { message, code, exitCode } = failureOf(error);
@@ -86,13 +94,14 @@ export async function ndl(args: readonly string[], io: Io): Promise<number> {
 
 function parse(name: string, command: Command, args: readonly string[]): Pick<Session, 'flags' | 'words' | 'rest'> {
   const end = args.indexOf('--');
-  const [own, rest] = end < 0 ? [args, []] : [args.slice(0, end), args.slice(end + 1)];
+  const [given, rest] = end < 0 ? [args, []] : [args.slice(0, end), args.slice(end + 1)];
   const common = { ...STORE_OPTIONS, json: { type: 'boolean' }, wide: { type: 'boolean' }, help: { type: 'boolean', short: 'h' } } as const;
   try {
-    const { values, positionals } = parseArgs({ args: own, options: { ...common, ...optionsOf(command) }, allowPositionals: true });
+    const { values, positionals } = parseArgs({ args: given, options: { ...common, ...optionsOf(command) }, allowPositionals: true });
     const flags = new Flags(values);
-    const needed = command.words.filter((word) => word.startsWith('<')).length;
-    if (!flags.has('help') && (positionals.length < needed || positionals.length > command.words.length)) {
+    const own = command.words.filter((word) => !word.startsWith('--'));
+    const needed = own.filter((word) => word.startsWith('<')).length;
+    if (!flags.has('help') && (positionals.length < needed || positionals.length > own.length)) {
       throw usage(`Usage: ndl ${[name, ...command.words].join(' ')}`);
     }
     return { flags, words: positionals, rest };

@@ -15,7 +15,7 @@ const GRACE = 10_000;
 const LONGEST_SPARE = 400;
 
 export const run: Command = {
-  words: ['<key>'],
+  words: ['<key>', '-- <command>'],
   summary: 'runs a command under the lock: ndl run db-migrate --wait 10m -- npm run migrate',
   flags: {
     wait: { type: 'string', help: 'how long to wait for the lock; 0: one try (no limit)' },

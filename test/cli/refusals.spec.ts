@@ -26,7 +26,8 @@ describe('2: wrong usage', () => {
     ['an unknown option', ['ls', '--al'], /Unknown option '--al'.*See ndl ls --help/],
     ['a missing key', ['show'], /Usage: ndl show <key>/],
     ['too many words', ['ls', 'a', 'b'], /Usage: ndl ls \[pattern\]/],
-    ['a time that is none', ['ls', '--older-than', 'soon'], /--older-than is a time such as/],
+    ['a time that is none', ['ls', '--older-than', 'soon'], /--older-than is a time with its unit, such as/],
+    ['a time without a unit', ['run', 'k', '--wait', '2', '--', 'true'], /--wait is a time with its unit, such as .* not "2"/],
     ['a choice that is none', ['ls', '--sort', 'size'], /--sort is one of age, waiters, key, not "size"/],
     ['a URL of another scheme', ['ls', '--url', 'http://u:geheim@host'], /The URL is none of redis:/],
     ['a URL that is none', ['ls', '--url', 'redis:/u:geheim@host'], /The URL is none of redis:/],
@@ -35,6 +36,7 @@ describe('2: wrong usage', () => {
     ['--store without a config file', ['ls', '--store', 'other'], /--store goes with a config file/],
     ['a config file that is not there', ['ls', '--config', 'nowhere.mjs'], /There is no file .*nowhere.mjs/],
     ['run without a command', ['run', 'k'], /Give the command after --/],
+    ['run with a command that no -- comes before', ['run', 'k', 'echo', 'hi'], /Usage: ndl run <key> -- <command>/],
     ['a grace that outlasts the lease', ['run', 'k', '--grace', '10s', '--key-timeout', '19s', '--', 'true'], /--grace 10 s is too long/],
     ['a conflict exit code that is none', ['run', 'k', '--conflict-exit-code', '256', '--', 'true'], /at most 255/],
   ])('%s', (_, args, text) => fails(args, 2, text));
@@ -59,6 +61,9 @@ describe('3: the store', () => {
     const commands = [['ls'], ['show', 'k'], release, ['leader', 'l'], ['graph'], ['run', 'k', '--wait', '100ms']];
     const at = ['--url', url, '--timeout', '2s'];
     await Promise.all(commands.map((args) => fails([...args, ...at, '--', 'true'], 3, /Redis is not connected within 2000 ms/)));
+    // One error is one line.
+    for (const result of await Promise.all(commands.slice(0, 5).map((args) => ndlHere([...args, ...at]))))
+      expect(withoutProgress(result.stderr)).toMatch(/^.+\n$/);
     refused(await cli.ndl(['ls', ...at]), 3, /Redis is not connected within 2000 ms.*ECONNREFUSED/);
   });
 
