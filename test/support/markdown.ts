@@ -79,13 +79,14 @@ export function linksOf(file: string, page: string): Link[] {
 /** The links of these pages that lead nowhere, or elsewhere than their text says: one that is the name of a page leads to that page. */
 export function wrongLinks(pages: Map<string, string>): string[] {
   const links = [...pages].flatMap(([file, page]) => linksOf(file, page));
+  const names = [...pages].map(([file, page]) => ({ file, of: [basename(file, '.md'), anchorsOf(page)[0]] }));
   const isWrong = ({ text, file, anchor }: Link): boolean => {
     const page = pages.get(file);
     if (page === undefined) return !existsSync(join(ROOT, file)) || (!text.includes(' ') && !slugOf(file).includes(slugOf(text)));
     if (anchor !== undefined && !anchorsOf(page).includes(anchor)) return true;
     const said = slugOf(text).replace(/^(an?|the)-/, '');
-    const named = [...pages].filter(([name, other]) => [basename(name, '.md'), anchorsOf(other)[0]].includes(said)).map(([name]) => name);
-    return named.length > 0 && !named.includes(file) && !anchor?.includes(said);
+    const named = names.filter(({ of }) => of.includes(said));
+    return named.length > 0 && named.every((other) => other.file !== file) && !anchor?.includes(said);
   };
   return links.filter(isWrong).map(({ where }) => where);
 }
