@@ -18,7 +18,7 @@ export function eachGroup(groups: readonly Group[]): SceneOptions[] {
   return groups.map((group) => ({ groups: [group], share: 1 }));
 }
 
-/** ms: with starting and ending, all of them take 90 s. */
+/** ms of load; starting and ending the servers comes on top. */
 const CI_LENGTH = 9_000;
 
 interface CiScene {
