@@ -137,6 +137,27 @@ describe('package.json', () => {
   });
 
   it.each([
+    ['^5.0.4', '^5.4.0'],
+    ['>=5.0.0 <6', '^5.4.0'],
+    ['^4.0.0 || ~5.3', '^5.4.0'],
+    ['>=5.0.0', '^6.0.0'],
+    ['5.x || 6.x', '^6.0.0'],
+    ['*', '^6.0.0'],
+    ['^4.28.0', '^6.0.0'],
+  ])('gets the newest ioredis that an installed package with the peer %s accepts: %s', (peer, range) => {
+    const { files, said } = run(
+      {},
+      {
+        ...PROJECT,
+        'package.json': '{"dependencies":{"rxjs":"^7.8.1","typeorm":"^1.0.0"}}',
+        'node_modules/typeorm/package.json': JSON.stringify({ peerDependencies: { ioredis: peer } }),
+      },
+    );
+    expect(JSON.parse(files['package.json']!)).toMatchObject({ dependencies: { ioredis: range } });
+    expect(said.includes(`ioredis ${range} is added: typeorm asks for ${peer}.`)).toBe(range !== '^6.0.0');
+  });
+
+  it.each([
     ['the store is memory', { store: 'memory' as const }, PROJECT['package.json']],
     ['it has ioredis', {}, '{"devDependencies":{"ioredis":"^5.4.0"}}'],
   ])('stays as it is, and nothing is installed, where %s', (_, options, manifest) => {

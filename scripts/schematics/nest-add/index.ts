@@ -3,7 +3,7 @@ import { readFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import { dirname, join } from 'node:path';
 import { addShutdownHooks, rootModuleName } from './bootstrap.js';
-import { addDependency } from './dependencies.js';
+import { addDependency, peersOf, rangeFor } from './dependencies.js';
 import { addLockModule, hasModuleClass, lockModuleToPaste, type Setup, type StoreName } from './root-module.js';
 import { type TypeScript, Unusual } from './source.js';
 
@@ -111,20 +111,24 @@ function addToMain(tree: Tree, typescript: TypeScript | undefined, main: Source 
 function addIoredis(tree: Tree, context: Context, skipInstall: boolean): void {
   const manifest = tree.read('/package.json')?.toString();
   if (manifest === undefined) return context.logger.warn('There is no package.json here. Please install ioredis yourself.');
-  const changed = addDependency(manifest, 'ioredis', ioredisRange());
+  const peers = peersOf(manifest, 'ioredis', (path) => tree.read(path)?.toString());
+  const range = rangeFor(ioredisRanges(), [...peers.values()]);
+  const changed = addDependency(manifest, 'ioredis', range);
   if (changed === manifest) return;
+  if (range !== rangeFor(ioredisRanges(), []))
+    for (const [name, other] of peers) context.logger.info(`ioredis ${range} is added: ${name} asks for ${other}.`);
   tree.overwrite('/package.json', changed);
   if (skipInstall) return context.logger.info('ioredis is added to package.json, and not installed.');
   // What NodePackageInstallTask of @angular-devkit/schematics is.
   context.addTask({ toConfiguration: () => ({ name: 'node-package', options: { command: 'install', quiet: true, hideOutput: true } }) });
 }
 
-/** The newest range that this package is made for. */
-function ioredisRange(): string {
+/** The ranges that this package is made for. */
+function ioredisRanges(): string {
   const { peerDependencies } = JSON.parse(readFileSync(join(__dirname, '../../../package.json'), 'utf8')) as {
     peerDependencies: { ioredis: string };
   };
-  return peerDependencies.ioredis.split('||').at(-1)?.trim() ?? '*';
+  return peerDependencies.ioredis;
 }
 
 function sourcesIn(tree: Tree, folder: string): Source[] {
