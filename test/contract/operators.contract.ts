@@ -123,6 +123,10 @@ export function operatorsContract({ open, newKey }: Setting): void {
         await locks.countDownLatch(key).countDown();
       });
 
+      it.each([{ reason: 'x'.repeat(4_097) }, { reason, by: 'x'.repeat(257) }])('refuses a text that is too long', async (options) => {
+        await expect(others.forceRelease(key, options)).rejects.toBeInstanceOf(LockConfigError);
+      });
+
       it.each([{}, { reason: '' }, { reason, grace: -1 }, { reason, force: true }])('refuses %p', async (options) => {
         await expect(others.forceRelease(key, options as never)).rejects.toBeInstanceOf(LockConfigError);
       });

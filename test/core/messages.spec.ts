@@ -53,6 +53,12 @@ it.each([
   expect(read(sent(message))).toBeUndefined();
 });
 
+it('the longest request that an operator can make is read', () => {
+  const name = 'x'.repeat(1_024);
+  const request = { id: 'id', key: name, owner: name, reason: '\u0001'.repeat(4_096), by: '\u0001'.repeat(256), isOver: false };
+  expect(revokeRequestOf(sent(request))).toBeDefined();
+});
+
 it('what is right is read, with its control characters written out', () => {
   expect(askOf(sent(question))).toMatchObject(question);
   const forged = { id: 'id', key: 'key', owner: 'owner', reason: 'tidy\n2026-01-01 ERROR all is lost\u001B[31m', isOver: false };

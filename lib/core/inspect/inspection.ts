@@ -23,11 +23,16 @@ const LIST_CHECKS: Checks = {
   olderThan: integerFrom(0),
   limit: integerFrom(1),
 };
+/** With these limits a request is never longer than what processes read. */
+const textOf =
+  (least: number, most: number) =>
+  (value: unknown): string | undefined =>
+    typeof value === 'string' && value.length >= least && value.length <= most ? undefined : `a string of ${least} to ${most} characters`;
 const FORCE_CHECKS: Checks = {
   owner: ofType('string'),
   token: integerFrom(0),
-  reason: (value) => (typeof value === 'string' && value !== '' ? undefined : 'a string that is not empty'),
-  by: ofType('string'),
+  reason: textOf(1, 4_096),
+  by: textOf(0, 256),
   grace: integerFrom(0),
   keepFor: integerFrom(0),
 };

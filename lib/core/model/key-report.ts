@@ -130,9 +130,9 @@ export interface ForceOptions {
   owner?: string;
   /** The `fencingToken` of the report: nothing is done if the holder's process has acquired the key again since, as it does each 50 ms while others wait. */
   token?: number;
-  /** For the log, the events and the error of the holder. */
+  /** For the log, the events and the error of the holder. At most 4,096 characters. */
   reason: string;
-  /** Who asks. */
+  /** Who asks. At most 256 characters. */
   by?: string;
   /** Milliseconds that the holder has to release the key after its signal was aborted; 0: it is not asked. Default 5,000. */
   grace?: number;
