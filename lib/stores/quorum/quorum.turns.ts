@@ -11,6 +11,9 @@ interface Wait {
   readonly turn: Tenancy;
   isNext: boolean;
   askedAt: number;
+  /** Whose turn it is, with the token that it has, and since when on our clock. */
+  seen: string;
+  seenAt: number;
 }
 
 /**
@@ -45,7 +48,8 @@ export class Turns {
       tried.add(desk);
       const own = this.waits.get(id);
       if (own && own.desk !== desk) void leave(own);
-      const next: Wait = own?.desk === desk ? own : { desk, turn: turnOf(request, request.share?.rank), isNext: false, askedAt: 0 };
+      const next: Wait =
+        own?.desk === desk ? own : { desk, turn: turnOf(request, request.share?.rank), isNext: false, askedAt: 0, seen: '', seenAt: 0 };
       this.waits.set(id, next);
       const { key, owner } = request;
       const look = desk.heard(this.driverOf(desk).check({ key, owner }), key).catch(() => undefined);
@@ -55,6 +59,7 @@ export class Turns {
         const [turn, seen] = await answers.catch(() => []);
         if (!turn) continue;
         if (turn.granted) return undefined;
+        void watch(next).catch(() => undefined);
         // Of a key that is free or offered at this moment, the one whose turn it is takes care.
         const holder = seen?.holder ?? null;
         const isOffered = holder !== null && turnOf({ key, owner: holder }).owner === turn.holder;
@@ -103,6 +108,19 @@ async function ask(wait: Wait): Promise<AcquireReply> {
   const reply = await desk.inOrder(turn, () => desk.store.mutex.acquire({ ...turn, ttl: TURN, tokens: 1, queue: true }));
   wait.isNext = reply.granted;
   return reply;
+}
+
+/**
+ * Whoever has the turn asks for it again within a TURN, and gets another token each time. The desk's clock may be set back, so that the turn of a process
+ * that died would last for longer: it is ended by our clock. One that is alive loses nothing but its place.
+ */
+async function watch(wait: Wait): Promise<void> {
+  const { mutex } = wait.desk.store;
+  const { holder, token } = await mutex.check(wait.turn);
+  const seen = `${holder} ${token}`;
+  if (seen !== wait.seen) [wait.seen, wait.seenAt] = [seen, now()];
+  else if (holder !== null && token !== null && now() > wait.seenAt + TURN)
+    await mutex.release({ ...wait.turn, owner: holder, keepFor: 0 });
 }
 
 function leave({ desk, turn }: Wait): Promise<void> {

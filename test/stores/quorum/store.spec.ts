@@ -11,6 +11,8 @@ import {
 import { memoryStore } from 'nestjs-distributed-lock/memory';
 import { quorumStore } from 'nestjs-distributed-lock/quorum';
 import { rejection } from '../../contract/rejection.js';
+import { recordStore } from '../../../lib/stores/records/record.store.js';
+import { MapData, MapTable } from '../../support/map-table.js';
 import { altered, nextTurn, request, three } from './members.js';
 
 // A test that goes on by turns lets no time pass.
@@ -169,6 +171,29 @@ it('a member learns of a release when it is back, however many leases it has nev
   await mutex.check(request);
   await nextTurn();
   expect((await c.mutex.check(request)).state).toBe('free');
+});
+
+it('a waiter that dies when its turn has come holds the others up for seconds, also where the clock of a member is then set back', async () => {
+  const data = [new MapData(), new MapData(), new MapData()];
+  const makeStore = () =>
+    quorumStore(
+      data.map((each) => recordStore(new MapTable(each))),
+      { quarantine: 0 },
+    );
+  const [holder, dead] = [makeStore().mutex, makeStore().mutex];
+  const wait = { ...request, owner: 'dead', queue: true };
+  await holder.acquire(request);
+  for (let asked = 0; asked < 2; asked++) expect(await dead.acquire(wait)).toMatchObject({ granted: false });
+  data[0]!.offset -= 30_000;
+  await holder.release({ key: 'key', owner: 'a', keepFor: 0 });
+  const [locks, others] = [makeStore(), makeStore()].map((store) => new Locks(store, { logger: false }));
+  const start = performance.now();
+  const first = locks!.acquire('key', { waitTimeout: 60_000, fair: true });
+  const second = others!.acquire('key', { waitTimeout: 60_000, fair: true });
+  await (await first).release();
+  await (await second).release();
+  expect(performance.now() - start).toBeLessThan(5_000);
+  await Promise.all([locks!.close(), others!.close()]);
 });
 
 it('closing warns of no member that refuses what is sent to it again', async () => {
