@@ -12,7 +12,7 @@ import { LockConfigError } from '../core/model/errors.js';
 import { completeOptions } from '../core/model/options.js';
 import { after } from '../core/util/clock.js';
 import { processWide } from '../core/util/process-wide.js';
-import { log } from '../core/model/lock-log.js';
+import { LockLog } from '../core/model/lock-log.js';
 import { keyFinders, type KeyFinder } from '../core/model/key-finder.js';
 import { Locks } from '../locks.js';
 import { checkModuleOptions, coreOptionsOf, type DistributedLockModuleOptions } from './distributed-lock.options.js';
@@ -83,7 +83,7 @@ export class LockRegistry implements OnModuleInit, OnApplicationBootstrap, Befor
     });
     this.storeChecks.add(locks, name === DEFAULT_NAME ? undefined : name, failFast);
     keyFinders.set(locks, (type, method, args) => this.keyOf(locks, type, method, args));
-    this.stores.set(name, { locks, logger, defaults, complete: completeOptions(ofLocks), namespace });
+    this.stores.set(name, { locks, log: new LockLog(logger, logKeys), defaults, complete: completeOptions(ofLocks), namespace });
     return locks;
   }
 
@@ -124,8 +124,7 @@ export class LockRegistry implements OnModuleInit, OnApplicationBootstrap, Befor
   private checkSignals(): void {
     if (process.listenerCount('SIGTERM') + process.listenerCount('SIGINT') > 0) return;
     const [first] = this.stores.values();
-    log(
-      first?.logger ?? false,
+    first?.log.write(
       'debug',
       'Nothing listens to SIGTERM: locks that are held then stay taken for their keyTimeout. Call app.enableShutdownHooks() to have them drained and released.',
     );
@@ -152,7 +151,7 @@ export class LockRegistry implements OnModuleInit, OnApplicationBootstrap, Befor
     if (definition.kind === 'leader') return this.candidates.planFor(definition, registered);
     const plan = planLock(definition, registered);
     for (const advice of [this.uses.add(definition, registered.locks.store, plan), adviceOnName(definition, plan)]) {
-      if (advice) log(plan.logger, 'warn', advice);
+      if (advice) plan.log.write('warn', advice, { key: plan.name, keys: [plan.key] });
     }
     return plan;
   }

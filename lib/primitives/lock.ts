@@ -83,7 +83,8 @@ export abstract class LockBase<L extends LosableLease> implements Lock<L>, Guard
     // Not `async`: each promise delays the caller.
     try {
       checkOptions(options, `Lock "${this.key}"`, ACQUIRE_CHECKS);
-      return this.take(resolveOptions(this.defaults, options), false);
+      const resolved = resolveOptions(this.defaults, options);
+      return resolved.label === undefined ? this.take(resolved, false) : this.takeFor(resolved, resolved.label);
     } catch (error) {
       return Promise.reject(error);
     }
@@ -106,6 +107,14 @@ export abstract class LockBase<L extends LosableLease> implements Lock<L>, Guard
     checkOptions(options, `Lock "${this.key}"`, USING_CHECKS);
     return (await runUnder(this, resolveOptions(this.defaults, options), work, NO_CALL)) as T | OnTimeoutResult<O>;
   }
+
+  private async takeFor(options: ResolvedOptions, label: string): Promise<L> {
+    try {
+      return await this.take(options, false);
+    } catch (error) {
+      throw named(error, label);
+    }
+  }
 }
 
 /** The call for which a lock is taken, as `onTimeout` sees it. */
@@ -125,8 +134,7 @@ export async function runUnder<L extends LosableLease>(
     lease = await lock.take(options, true);
   } catch (error) {
     const { onTimeout, label } = options;
-    // A loss is also the reason of a signal, which others may keep.
-    if (label !== undefined && error instanceof LockError && !(error instanceof LockLostError)) nameCaller(error, label);
+    named(error, label);
     if (!(error instanceof LockTimeoutError) || onTimeout === 'throw') throw error;
     return onTimeout === 'skip' ? undefined : onTimeout({ key: error.key ?? '', ...call, error });
   }
@@ -152,6 +160,12 @@ export async function runUnder<L extends LosableLease>(
     revoked: known?.revoked,
     cause: loss,
   });
+}
+
+/** A loss is also the reason of a signal, which others may keep: it has no caller. */
+function named(error: unknown, label: string | undefined): unknown {
+  if (label !== undefined && error instanceof LockError && !(error instanceof LockLostError)) nameCaller(error, label);
+  return error;
 }
 
 /** A call that ignores a loss does not wait for the reply to its release, which would only report a loss. */

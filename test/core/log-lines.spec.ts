@@ -211,6 +211,20 @@ describe('the log', () => {
     expect(all).toContain(`Lost ${shown} (holder)`);
   });
 
+  it('is the caller by whose label an error begins, however the key was asked for', async () => {
+    const { locks } = open();
+    await locks.acquire('key');
+    const options = { label: 'Orders.pay', waitTimeout: 0 };
+    const [lock, all] = [locks.mutex('key'), locks.multiLock(['key', 'other'])];
+    const closed = locks.mutex('refused');
+    for (const failing of [lock.acquire(options), lock.using(() => 0, options), all.acquire(options), all.using(() => 0, options)]) {
+      expect((await failureOf(failing)).message).toMatch(/^Orders\.pay: Could not acquire "key" within/);
+    }
+    await locks.close();
+    for (const call of [closed.acquire(options), closed.tryAcquire(options), locks.multiLock(['key']).tryAcquire(options)])
+      expect((await failureOf(call)).message).toMatch(/^Orders\.pay: Cannot acquire/);
+  });
+
   it('gives details to a logger that wants them', async () => {
     const { logger, details, store } = open();
     const structured = new Locks(store, { logger: { ...logger, wantsDetails: true }, logKeys: 'hash' });

@@ -8,6 +8,7 @@ import {
   Semaphore,
   UnsupportedPrimitiveError,
   WriteLock,
+  type DistributedLockModuleOptions,
   type DistributedLockOptions,
   type LockStore,
 } from 'nestjs-distributed-lock';
@@ -114,9 +115,12 @@ it.each(KINDS.slice(1))('a store without its kind of lock is refused at boot by 
 });
 
 /** What an app warns about at its start. */
-async function warningsOf(provider: new () => unknown, defaults?: DistributedLockOptions): Promise<string[]> {
+async function warningsOf(
+  provider: (new () => unknown) | (new () => unknown)[],
+  options: Partial<DistributedLockModuleOptions> = {},
+): Promise<string[]> {
   const logger = new Log();
-  await boot({ providers: [provider] }, { logger, defaults });
+  await boot({ providers: [provider].flat() }, { logger, ...options });
   return logger.warnings;
 }
 
@@ -147,6 +151,22 @@ describe('methods that share a prefix and a value', () => {
     expect(await warningsOf(shopWith(first, second))).toEqual([expect.stringMatching(message)]);
   });
 
+  it('are warned about without their keys where logKeys says so', async () => {
+    for (const second of [lock({ value: 'plates', paramLock: true }), lock({ value: 'plates', key: sku, fair: true })]) {
+      const [warning] = await warningsOf(shopWith(lock({ value: 'plates', key: sku }), second), { logKeys: 'none' });
+      expect(warning).toMatch(/a key/);
+      expect(warning).not.toMatch(/plates/);
+    }
+  });
+
+  it('since two classes have one name are warned about, but not two locks of one method, nor those with a value', async () => {
+    const twins = (options: Options) => [shopWith(lock(options), lock({ value: 'own' })), shopWith(lock(options), lock({ value: 'own' }))];
+    expect(await warningsOf(twins({}))).toEqual([expect.stringMatching(/Shop\.one: another class Shop .* same key, "Shop\.one-locks"/)]);
+    expect(await warningsOf(twins(STOCK))).toEqual([]);
+    const both: MethodDecorator = (target, name, descriptor) => (lock({})(target, name, descriptor), lock({})(target, name, descriptor));
+    expect(await warningsOf(shopWith(both, lock({})))).toEqual([]);
+  });
+
   it.each([
     ['the same key function', stock({ key: sku }), stock({ key: (of) => `${String(of)}` })],
     ['different times', stock({ keyTimeout: 100, waitTimeout: 5 }), stock({ keyTimeout: 200 })],
@@ -158,7 +178,7 @@ describe('methods that share a prefix and a value', () => {
   });
 
   it('count the defaults of the module as their own options', async () => {
-    expect(await warningsOf(shopWith(stock({ fair: true }), stock({})), { fair: true })).toEqual([]);
+    expect(await warningsOf(shopWith(stock({ fair: true }), stock({})), { defaults: { fair: true } })).toEqual([]);
   });
 });
 

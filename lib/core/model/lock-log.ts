@@ -107,8 +107,3 @@ export class LockLog {
     return line?.hidden ?? 0;
   }
 }
-
-/** A line of a part that has no {@link LockLog}. */
-export function log(logger: LockLogger | false, level: Level, message: string | (() => string)): void {
-  new LockLog(logger).write(level, message);
-}

@@ -43,6 +43,8 @@ export interface LockStore {
   readonly doctor?: StoreDoctor;
   /** Calls back when the store goes away and when it is back, without a request where that is possible. The returned function stops. */
   watchState?(listener: StateListener): () => void;
+  /** Calls back with what an operator should change, which the store found out at work. The returned function stops. */
+  onWarning?(listener: (message: string) => void): () => void;
   /** Asks the server what it is. Never rejects: what the server does not say is left out. */
   describe?(): Promise<StoreReport>;
   /**

@@ -9,7 +9,7 @@ import { checkStore } from './store-check.js';
 export class StoreWatch {
   /** What the store refused last, until it grants a lock. */
   refusal: StoreError | undefined;
-  private readonly forget: (() => void) | undefined;
+  private readonly forget: readonly ((() => void) | undefined)[];
   private readonly title: string;
   private awaySince: number | undefined;
   /** The outage that the check has named. */
@@ -24,12 +24,15 @@ export class StoreWatch {
   ) {
     const { name } = store;
     this.title = store.describe ? name.charAt(0).toUpperCase() + name.slice(1) : `The ${name} store`;
-    this.forget = store.watchState?.((reason, away) => (reason === undefined ? this.isBack() : this.isAway(reason, away)));
+    this.forget = [
+      store.watchState?.((reason, away) => (reason === undefined ? this.isBack() : this.isAway(reason, away))),
+      store.onWarning?.((message) => log.write('warn', message)),
+    ];
   }
 
   stop(): void {
     this.isStopped = true;
-    this.forget?.();
+    for (const forget of this.forget) forget?.();
   }
 
   /**

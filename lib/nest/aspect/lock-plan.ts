@@ -1,6 +1,6 @@
 import { inspect } from 'node:util';
 import { LockConfigError, UnsupportedPrimitiveError } from '../../core/model/errors.js';
-import { log, type LockLogger } from '../../core/model/lock-log.js';
+import type { LockLog } from '../../core/model/lock-log.js';
 import { resolveOptions, type ResolvedOptions } from '../../core/model/options.js';
 import type { HeldLease } from '../../core/holding/held-lease.js';
 import type { Locks } from '../../locks.js';
@@ -14,7 +14,7 @@ import { digestArguments, encodeKeyParts } from '../key/lock-key.js';
 /** A store of an app, with the options of its module. */
 export interface Registered {
   readonly locks: Locks;
-  readonly logger: LockLogger | false;
+  readonly log: LockLog;
   readonly defaults: DistributedLockOptions;
   /** The defaults, completed by those of the library. Computed once for all methods. */
   readonly complete: ResolvedOptions;
@@ -40,7 +40,7 @@ export interface LockPlan {
   keyOf(args: readonly unknown[]): string;
   /** The lock of a call with these arguments. */
   lockOf(args: readonly unknown[]): MethodLock;
-  readonly logger: LockLogger | false;
+  readonly log: LockLog;
 }
 
 /**
@@ -48,7 +48,7 @@ export interface LockPlan {
  * @throws {UnsupportedPrimitiveError} if the store has no such locks.
  */
 export function planLock(definition: LockDefinition, registered: Registered): LockPlan {
-  const { logger, defaults, complete, namespace } = registered;
+  const { log, defaults, complete, namespace } = registered;
   const { where, className, method, returns } = definition;
   const own = definition.options;
   const path = `${className}.${nameOf(method)}`;
@@ -64,7 +64,7 @@ export function planLock(definition: LockDefinition, registered: Registered): Lo
   return {
     options: { ...options, label: options.label ?? path },
     returns: returns ?? defaults.returns ?? 'promise',
-    logger,
+    log,
     name: namespace + prefix + value,
     isNamedByClass: (own.value ?? defaults.value) === undefined,
     key: `${namespace}${prefix}${value}${parts ? '-…' : ''}-locks`,
@@ -78,11 +78,11 @@ function nameOf(method: string | symbol): string {
   return typeof method === 'symbol' ? (method.description ?? '') : method;
 }
 
-function lockMaker({ kind, options }: LockDefinition, { locks, logger }: Registered, path: string): (key: string) => MethodLock {
+function lockMaker({ kind, options }: LockDefinition, { locks, log }: Registered, path: string): (key: string) => MethodLock {
   const { policy, permits = 1, count, label = path } = options;
   if (kind === 'read' || kind === 'write') return (key) => takeable(locks.readWriteLock(key, { policy })[kind]);
   if (kind === 'semaphore') return (key) => takeable(locks.semaphore(key, { permits, count }));
-  if (kind === 'cron') return (key) => cronGuard(takeable(locks.mutex(key)), label, (message) => log(logger, 'debug', message));
+  if (kind === 'cron') return (key) => cronGuard(takeable(locks.mutex(key)), label, (message) => log.write('debug', message, { label }));
   return (key) => takeable(locks.mutex(key));
 }
 

@@ -1,6 +1,5 @@
 import { Inject, Injectable, type OnApplicationShutdown, type OnModuleInit } from '@nestjs/common';
 import { DiscoveryService, LazyModuleLoader } from '@nestjs/core';
-import { log } from '../../core/model/lock-log.js';
 import { DistributedLockInterceptor } from '../aspect/distributed-lock.interceptor.js';
 import { DECORATORS, type LockDefinition, type LockedMethod, lockedMethodsOf } from '../decorators/lock-definition.js';
 import { INTERCEPTOR_PROPERTY } from '../distributed-lock.tokens.js';
@@ -121,7 +120,7 @@ export class LockExplorer implements OnModuleInit, OnApplicationShutdown {
     const message =
       `${where}: another decorator above it wraps the method, and works outside of the lock: a transaction that it opens, for one, is ` +
       `committed after the release. To have it inside, write ${DECORATORS[kind]} above it.`;
-    log(this.registry.planOf(definition).logger, 'debug', message);
+    this.registry.planOf(definition).log.write('debug', message);
   }
 
   private checkOverride(prototype: object, definition: LockDefinition): void {
@@ -129,7 +128,7 @@ export class LockExplorer implements OnModuleInit, OnApplicationShutdown {
     if (!ownFunction(prototype, method)) return;
     const override = `${prototype.constructor.name}.${String(method)} overrides ${className}.${String(method)}`;
     const message = `${override} without its ${DECORATORS[kind]}: only its calls of the parent's method are locked.`;
-    log(this.registry.planOf(definition).logger, 'debug', message);
+    this.registry.planOf(definition).log.write('debug', message);
   }
 }
 

@@ -58,7 +58,7 @@ export class LockUses {
         { key: plan.key },
       );
     }
-    return differenceOf({ definition, plan }, other);
+    return differenceOf({ definition, plan }, other) ?? adviceOnTwins({ definition, plan }, other);
   }
 }
 
@@ -83,6 +83,17 @@ function settingsOf({ kind, options }: LockDefinition, plan: LockPlan) {
     fair: plan.options.fair,
     policy: kind === 'read' || kind === 'write' ? (options.policy ?? 'fair') : undefined,
   };
+}
+
+/** Two classes of one name, in different files: their methods of one name have one key, unless they have a `value`. */
+function adviceOnTwins({ definition, plan }: Use, other: Use): string | undefined {
+  // Several locks on one method.
+  for (let upper: LockDefinition | undefined = other.definition; upper; upper = upper.inner) if (upper === definition) return undefined;
+  if (!plan.isNamedByClass || !other.plan.isNamedByClass) return undefined;
+  return (
+    `${definition.where}: another class ${definition.className} has a method of this name with the same key, "${plan.key}": ` +
+    'the two exclude each other. Give each a "value", the same if that is meant.'
+  );
 }
 
 /** A bundler that minifies names gives `Stock` the name `t`, in the next build perhaps `n`: other instances then lock another key. */

@@ -3,6 +3,7 @@ import { idle } from '../../core/util/clock.js';
 import { LockAbortedError, LockConfigError, LockLostError, LockTimeoutError } from '../../core/model/errors.js';
 import { heldLease, runHolding } from '../../core/holding/call-chain.js';
 import type { HeldLease } from '../../core/holding/held-lease.js';
+import type { LockLog } from '../../core/model/lock-log.js';
 import type { ResolvedOptions } from '../../core/model/options.js';
 import { detached } from '../../core/util/detached.js';
 import type { Locks } from '../../locks.js';
@@ -26,7 +27,7 @@ export class LeaderCandidate implements MethodLock {
   constructor(
     private readonly locks: Locks,
     private readonly name: string,
-    private readonly warn: (message: string) => void,
+    private readonly log: LockLog,
   ) {
     this.key = locks.leaderElection(name).key;
   }
@@ -88,7 +89,8 @@ export class LeaderCandidate implements MethodLock {
         await election.run(() => this.lead());
       } catch (error) {
         if (error instanceof LockAbortedError) return;
-        this.warn(`This app cannot stand for election as "${this.name}", and tries again: ${String(error)}`);
+        const message = `This app cannot stand for election as "${this.name}", and tries again: ${String(error)}`;
+        this.log.write('warn', message, { key: this.key, keys: [this.name], once: this });
         await idle(RETRY);
       }
     }

@@ -1,4 +1,3 @@
-import { log } from '../../core/model/lock-log.js';
 import { naming, type LockPlan, type Registered } from '../aspect/lock-plan.js';
 import type { Locks } from '../../locks.js';
 import type { LockDefinition } from '../decorators/lock-definition.js';
@@ -16,12 +15,12 @@ export class LeaderCandidates {
    */
   planFor(definition: LockDefinition, registered: Registered): LockPlan {
     const { where, options, returns } = definition;
-    const { complete, defaults, logger } = registered;
+    const { complete, defaults, log } = registered;
     const candidate = naming(where, () => this.candidateFor(definition, registered));
     return {
       options: { ...complete, onLost: options.onLost ?? complete.onLost, onTimeout: 'skip' },
       returns: returns ?? defaults.returns ?? 'promise',
-      logger,
+      log,
       name: candidate.key,
       isNamedByClass: false,
       key: candidate.key,
@@ -36,11 +35,11 @@ export class LeaderCandidates {
     for (const ofStore of this.candidates.values()) for (const candidate of ofStore.values()) candidate.stand();
   }
 
-  private candidateFor(definition: LockDefinition, { locks, logger }: Registered): LeaderCandidate {
+  private candidateFor(definition: LockDefinition, { locks, log }: Registered): LeaderCandidate {
     const { election = '' } = definition;
     const ofStore = this.candidates.get(locks) ?? new Map<string, LeaderCandidate>();
     this.candidates.set(locks, ofStore);
-    const candidate = ofStore.get(election) ?? new LeaderCandidate(locks, election, (message) => log(logger, 'warn', message));
+    const candidate = ofStore.get(election) ?? new LeaderCandidate(locks, election, log);
     candidate.join(definition);
     ofStore.set(election, candidate);
     // The module of this method was loaded after the bootstrap.

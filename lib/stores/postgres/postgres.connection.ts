@@ -1,5 +1,7 @@
 import { createHash } from 'node:crypto';
 import { StoreError } from '../../core/model/errors.js';
+import type { LockStore } from '../../core/store/lock-store.js';
+import { StoreWarnings } from '../../core/store/store-warnings.js';
 import { inTime, isSettledWithin } from '../../core/util/clock.js';
 import { detached } from '../../core/util/detached.js';
 import { closed, isConflict, late, sqlStateOf, unsent } from './postgres.errors.js';
@@ -14,6 +16,7 @@ export interface PostgresConnection {
   readonly atOnce?: number;
   /** A new connection that may listen. Without it, nothing can. */
   readonly listener?: () => Promise<PostgresClient>;
+  readonly onWarning?: LockStore['onWarning'];
   close(): Promise<void>;
 }
 
@@ -67,6 +70,8 @@ export class PoolConnection implements PostgresConnection {
   private pool: PostgresPool | undefined;
   private isClosed = false;
   private isPrepared: boolean;
+  private readonly warnings = new StoreWarnings();
+  readonly onWarning = this.warnings.on;
   private readonly names = new Map<string, string>();
 
   /** @param makePool only for a pool that is ours, which is closed. */
@@ -127,7 +132,7 @@ export class PoolConnection implements PostgresConnection {
       isBroken = !isConflict(error);
       if (!this.isPrepared || !PREPARED_IS_MISSING.includes(sqlStateOf(error) ?? '')) throw error;
       this.isPrepared = false;
-      process.emitWarning(
+      this.warnings.warn(
         'Postgres forgets prepared statements, as poolers do: set `prepare: false` in postgresStore. They are not used any more.',
       );
     } finally {

@@ -74,6 +74,10 @@ export class PostgresTable implements RecordTable {
     return this.state.watch(listener);
   }
 
+  onWarning(listener: (message: string) => void): () => void {
+    return this.connection.onWarning?.(listener) ?? (() => undefined);
+  }
+
   describe(): Promise<StoreReport> {
     return reportOf((text) => this.ask(text, []), this.wakeUps !== undefined && this.wakeUps.state === 'woken');
   }

@@ -20,8 +20,10 @@ export class Member {
     readonly store: LockStore,
     index: number,
     private readonly quarantine: number,
+    private readonly warn: (message: string) => void,
   ) {
     this.title = `member ${index + 1} (${store.name})`;
+    store.onWarning?.((message) => warn(`${this.title}: ${message}`));
   }
 
   /** Sends it when the last request of this owner has its answer: drivers rely on that order, and nobody else waits for all answers. */
@@ -129,7 +131,7 @@ export class Member {
     if (error.transient || this.hasWarned) return error;
     // With the other members locks work on, so that nobody would learn of it.
     this.hasWarned = true;
-    process.emitWarning(`The quorum has to do without ${this.title}: ${error.message}`, 'DistributedLockWarning');
+    this.warn(`The quorum has to do without ${this.title}: ${error.message}`);
     return error;
   }
 }

@@ -1,6 +1,7 @@
 import { checkOptions, integerFrom } from '../../core/model/check-options.js';
 import { LockConfigError } from '../../core/model/errors.js';
 import { supportedBy, type LockStore, type StoreReport } from '../../core/store/lock-store.js';
+import { StoreWarnings } from '../../core/store/store-warnings.js';
 import { isSettledWithin } from '../../core/util/clock.js';
 import { QuorumDriver } from './quorum.driver.js';
 import { Member } from './quorum.member.js';
@@ -35,9 +36,11 @@ const TRIPS = 5;
 export function quorumStore(members: readonly LockStore[], options: QuorumStoreOptions = {}): LockStore {
   checkOptions(options, 'quorumStore', { memberTimeout: integerFrom(1, LONGEST_TIMEOUT), quarantine: integerFrom(0) });
   checkMembers(members);
+  const { on: onWarning, warn } = new StoreWarnings();
+  if (members.length % 2 === 0) warn(`quorumStore: ${evenAdvice(members.length)}`);
   const shortest = Math.min(...members.map(({ requestTimeout }) => requestTimeout));
   const { memberTimeout = Math.min(DEFAULT_TIMEOUT, shortest), quarantine = DEFAULT_QUARANTINE } = options;
-  const voters = members.map((store, index) => new Member(store, index, quarantine));
+  const voters = members.map((store, index) => new Member(store, index, quarantine, warn));
   const canForget = voters.some(({ mayForget }) => mayForget);
   const setting = {
     members: voters,
@@ -51,6 +54,7 @@ export function quorumStore(members: readonly LockStore[], options: QuorumStoreO
     requestTimeout: setting.requestTimeout,
     mutex: new QuorumDriver(setting, 'mutex'),
     readWriteLock: hasSides ? { read: new QuorumDriver(setting, 'read'), write: new QuorumDriver(setting, 'write') } : undefined,
+    onWarning,
     describe: () => reportOf(members),
     supports(feature) {
       return supportedBy(this, feature);
@@ -73,7 +77,6 @@ function checkMembers(members: readonly LockStore[]): void {
       fail(`member ${index + 1} is member ${members.indexOf(store) + 1} again: each needs a server of its own`);
   }
   if (members.length < 3) fail(`it needs three members or more, not ${members.length}: the majority of fewer is all of them`);
-  if (members.length % 2 === 0) process.emitWarning(`quorumStore: ${evenAdvice(members.length)}`, 'DistributedLockWarning');
 }
 
 function evenAdvice(count: number): string {
@@ -88,6 +91,6 @@ async function reportOf(members: readonly LockStore[]): Promise<StoreReport> {
   return {
     server: `a quorum of ${members.length}: ${reports.map(({ server }) => server).join(', ')}`,
     wakesWaiters: reports.filter(({ wakesWaiters }) => wakesWaiters).length > members.length / 2,
-    advice: members.length % 2 === 0 ? [evenAdvice(members.length), ...advice] : advice,
+    advice,
   };
 }

@@ -24,6 +24,7 @@ export function recordStore(table: RecordTable): LockStore {
     bus,
     doctor,
     watchState: table.watchState && ((listener) => table.watchState!(listener)),
+    onWarning: table.onWarning && ((listener) => table.onWarning!(listener)),
     describe: table.describe && (() => table.describe!()),
     supports(feature) {
       return supportedBy(this, feature);

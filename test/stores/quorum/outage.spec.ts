@@ -133,14 +133,13 @@ it('a Cluster is no member of a quorum: it does not vote, and a warning says so'
   const node = await startClusterNode();
   setting.finally(() => node.stop());
   const openCluster = (): LockStore => redisStore({ cluster: [{ host: '127.0.0.1', port: node.port! }] });
-  const warn = jest.spyOn(process, 'emitWarning').mockImplementation(() => undefined);
-  setting.finally(() => warn.mockRestore());
-  const locks = new Locks(quorumStore([openCluster(), openCluster(), openCluster()]), { logger: false, shutdownTimeout: 0 });
+  const logger = { warn: jest.fn(), error: jest.fn() };
+  const locks = new Locks(quorumStore([openCluster(), openCluster(), openCluster()]), { logger, shutdownTimeout: 0 });
   setting.finally(() => locks.close());
   const error = await rejection(locks.acquire(setting.newKey(), { waitTimeout: 60_000 }));
   expect(error).toBeInstanceOf(StoreError);
   expect(error).toMatchObject({ transient: false, message: expect.stringContaining('cannot be a member of a quorum') as string });
-  expect(warn.mock.calls.map(([warning]) => warning)).toContainEqual(
+  expect(logger.warn.mock.calls.flat()).toContainEqual(
     expect.stringMatching(/member \d \(redis\): A Redis Cluster cannot be a member of a quorum/),
   );
 });

@@ -7,8 +7,4 @@ const setting = useQuorum(3);
 const makeStore = () => quorumStore(setting.servers.map(setting.store), { quarantine: 0, memberTimeout: 1_000 });
 const without: MakeStore['without'] = ['semaphore', 'countDownLatch', 'extend', 'inspector', 'bus', 'oneServer'];
 
-// A key that is used as two kinds of lock is refused by each member, and told of.
-beforeAll(() => void jest.spyOn(process, 'emitWarning').mockImplementation(() => undefined));
-afterAll(() => jest.restoreAllMocks());
-
 storeContract('a quorum of three Redis servers', Object.assign(makeStore, { without }));

@@ -55,11 +55,11 @@ describe('quorumStore refuses', () => {
   });
 });
 
-it('an even number of members is warned about', () => {
-  const warn = jest.spyOn(process, 'emitWarning').mockImplementation(() => undefined);
-  quorumStore([...three(), memoryStore()]);
-  expect(warn.mock.lastCall?.[0]).toContain('4 members survive the loss of as many as 3 do');
-  warn.mockRestore();
+it('an even number of members is warned about, in the log of the first Locks', async () => {
+  const logger = { warn: jest.fn(), error: jest.fn() };
+  const locks = new Locks(quorumStore([...three(), memoryStore()]), { logger });
+  expect(logger.warn.mock.calls).toEqual([[expect.stringContaining('4 members survive the loss of as many as 3 do')]]);
+  await locks.close();
 });
 
 it('nobody gets a lock from members that are young, and their votes are given back', async () => {
@@ -197,7 +197,7 @@ it('a waiter that dies when its turn has come holds the others up for seconds, a
 });
 
 it('closing warns of no member that refuses what is sent to it again', async () => {
-  const warn = jest.spyOn(process, 'emitWarning').mockImplementation(() => undefined);
+  const warn = jest.fn();
   const [a, b, c] = three();
   let refuse: ((error: StoreError) => void) | undefined;
   const last = altered(c, () => ({
@@ -208,6 +208,7 @@ it('closing warns of no member that refuses what is sent to it again', async () 
     },
   }));
   const store = quorumStore([a, b, last], { quarantine: 0, memberTimeout: 20 });
+  store.onWarning!(warn);
   await store.mutex.acquire(request);
   await store.mutex.release({ key: 'key', owner: 'a', keepFor: 0 });
   await store.mutex.check(request);
@@ -215,7 +216,6 @@ it('closing warns of no member that refuses what is sent to it again', async () 
   refuse!(new StoreError('The client is closed.', { transient: false }));
   await nextTurn();
   expect(warn).not.toHaveBeenCalled();
-  warn.mockRestore();
 });
 
 it.each([[[0, 2, 1, 0, 1, 2]], [[0, 1, 0, 2, 1, 0]], [[2, 0, 1, 1, 0, 2]]])(
