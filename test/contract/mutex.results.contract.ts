@@ -148,17 +148,6 @@ export function resultsContract({ open, newKey, isFree, takeAway }: Setting): vo
       ]);
     });
 
-    it('say of a loss, once, and not that the key was given back', async () => {
-      const locks = open();
-      const events = listen(locks);
-      const lease = await locks.acquire(key);
-      await takeAway(lease);
-      expect(await lease.release()).toBe(false);
-      const error = expect.any(LockLostError) as LockLostError;
-      const loss = { ...common(lease.key), owner: lease.owner, held: time, reason: 'taken', limited: false, afterRelease: false, error };
-      expect(events.slice(1)).toEqual([['lost', loss]]);
-    });
-
     it('say of each request that its outcome is unknown', async () => {
       const shaky = open({ misbehaving: (real) => ({ ...failing('renew')(real), ...failing('release')(real) }), requestTimeout: 50 });
       const events = listen(shaky);

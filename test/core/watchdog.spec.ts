@@ -141,26 +141,6 @@ describe('the watchdog', () => {
     expect(driver.batches.length).toBeLessThanOrEqual(Math.ceil(3_000 / ttl));
   });
 
-  it.each<[string, RenewingDriver['answer']]>([
-    ['never answers', () => new Promise(() => undefined)],
-    ['rejects', () => Promise.reject(outage())],
-    [
-      'throws',
-      () => {
-        throw new TypeError('A fault of the driver.');
-      },
-    ],
-  ])('renews in time when a driver that %s has recovered', async (what, answer) => {
-    const recovered = driver.answer;
-    driver.answer = answer;
-    const tenure = new FakeTenure(watchdog, driver, 900);
-    await pass(500);
-    expect(tenure.unknown.map(({ name }) => name)).toEqual(what === 'never answers' ? [] : driver.batches.map(() => 'StoreError'));
-    driver.answer = recovered;
-    await pass(5_000);
-    expect(tenure.expiredAt).toBeUndefined();
-  });
-
   it('is not kept from the leases of one store by the failure of another', async () => {
     const failing = new RenewingDriver();
     failing.answer = () => Promise.reject(outage());
@@ -169,17 +149,6 @@ describe('the watchdog', () => {
     await pass(5_000);
     expect(failed.expiredAt).toBeDefined();
     expect(tenure).toMatchObject({ expiredAt: undefined, unknown: [] });
-  });
-
-  it('ends a lease that is renewed no more when its validity is over, not before, and whatever the ticks of others', async () => {
-    for (const ttl of [5_000, 60_000]) new FakeTenure(watchdog, driver, ttl);
-    const tenure = new FakeTenure(watchdog, driver, 900);
-    tenure.renewAt = Infinity;
-    await pass(899);
-    expect(tenure.expiredAt).toBeUndefined();
-    await pass(2);
-    expect(tenure.expiredAt! - tenure.validUntil).toBeLessThan(2);
-    expect(driver.batches).toEqual([]);
   });
 
   it('leaves a lease alone that was removed while a renewal was under way, and rests when there is none left', async () => {

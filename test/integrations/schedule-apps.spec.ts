@@ -1,31 +1,23 @@
 import { Cron, Interval, ScheduleModule, SchedulerRegistry } from '@nestjs/schedule';
-import type { Redis } from 'ioredis';
 import { currentLease, LeaderOnly } from 'nestjs-distributed-lock';
 import { redisStore } from 'nestjs-distributed-lock/redis';
 import { boot, type Booted } from '../nest/boot.js';
 import { forkChild } from '../support/child.js';
 import { eventually } from '../support/eventually.js';
-import { startRedis, type RedisServer } from '../support/redis-server.js';
+import { useRedis } from '../stores/redis/setting.js';
 import { among, lockAmong, place, way } from './place.js';
 import { BillingJobs, DigestJobs, ImportJobs, Outbox, SweepJobs } from './schedule-jobs.js';
 
 const imports = [ScheduleModule.forRoot()];
 const NEVER = '0 0 0 29 2 *';
 
-let server: RedisServer;
-let redis: Redis;
-beforeAll(async () => {
-  server = await startRedis();
-  redis = server.client();
-});
-beforeEach(() => redis.flushall());
-afterAll(() => server.stop());
+const setting = useRedis();
 
 const onRedis = (...providers: unknown[]) =>
-  boot({ imports, providers: providers as never[] }, { store: redisStore({ options: server.connection }) });
+  boot({ imports, providers: providers as never[] }, { store: redisStore({ options: setting.server.connection }) });
 
 /** How many stand by behind a leader. */
-const standbys = (name: string) => redis.zcard(`{${name}-leader}:queue`);
+const standbys = (name: string) => setting.redis.zcard(`{${name}-leader}:queue`);
 
 const tick = ({ app }: Booted, name: string) => app.get(SchedulerRegistry).getCronJob(name).fireOnTick();
 
@@ -53,7 +45,7 @@ place('Schedules', '@Cron in two apps on one Redis', (order) => {
     for (const ticks of [1, 2, 3]) {
       expect((await Promise.all(apps.map((app) => fire(app, 'tick')))).sort()).toEqual(['ran', 'skipped']);
       expect(tokens).toHaveLength(ticks);
-      await redis.del('tick-locks'); // as the end of its minHold does
+      await setting.redis.del('tick-locks'); // as the end of its minHold does
     }
     expect(tokens).toEqual(tokens.toSorted((a, b) => a - b));
   });
@@ -128,8 +120,9 @@ place('Schedules', '@Interval with @LeaderOnly', (order) => {
 
 way('Schedules', 'the leader is killed: another instance takes over when its lease has ended', () => {
   it('with a greater token', async () => {
-    const ticks = async () => (await redis.lrange('ticks', 0, -1)).map((line) => JSON.parse(line) as { pid: number; token: number });
-    const args = [JSON.stringify({ connection: server.connection, keyTimeout: 5_000 })];
+    const ticks = async () =>
+      (await setting.redis.lrange('ticks', 0, -1)).map((line) => JSON.parse(line) as { pid: number; token: number });
+    const args = [JSON.stringify({ connection: setting.server.connection, keyTimeout: 5_000 })];
     const children = await Promise.all([1, 2].map(() => forkChild('test/integrations/leader.child.ts', { args })));
     try {
       await eventually(async () => (await standbys('ticks')) === 1 && (await ticks()).length > 10);
@@ -170,7 +163,7 @@ describe('docs/leader-only.md', () => {
     Object.assign(get(Outbox), {
       send: async (text: string) => {
         sent.push(text);
-        await redis.del('imports-leader');
+        await setting.redis.del('imports-leader');
         await currentLease()
           ?.renew()
           .catch(() => undefined);

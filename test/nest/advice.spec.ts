@@ -4,7 +4,6 @@ import { currentLease, DistributedLock } from 'nestjs-distributed-lock';
 import { Transactional as ClsTransactional } from '@nestjs-cls/transactional';
 import { Transactional } from 'typeorm-transactional';
 import { boot } from './boot.js';
-import { KINDS } from './kinds.js';
 import { Log } from './log.js';
 
 async function adviceFor(...providers: (new () => unknown)[]) {
@@ -144,27 +143,5 @@ describe('an app that no signal closes', () => {
     await act(app);
     await passTime(5_000);
     expect(logger.details).toEqual([]);
-  });
-});
-
-describe.each(KINDS)('words about $name', ({ name, lock }) => {
-  class Shop {
-    @lock({ value: 'buy' })
-    async buy(): Promise<unknown> {
-      return undefined;
-    }
-  }
-
-  it('name it where an instance was made with new', async () => {
-    await expect(new Shop().buy()).rejects.toThrow(`${name}() on Shop.buy: this instance was not made by Nest`);
-  });
-
-  it('name it where an override has lost it', async () => {
-    class Other extends Shop {
-      override async buy() {}
-    }
-    const { details } = await adviceFor(Other);
-    const advice = `Other.buy overrides Shop.buy without its ${name}(): only its calls of the parent's method are locked`;
-    expect(details).toEqual([expect.stringContaining(advice)]);
   });
 });

@@ -49,28 +49,6 @@ describe('the key of a locked method', () => {
     expect(locks.keyOf(Stock, 'reduce', ...args)).toBe(acquired[0]);
   });
 
-  it.each<[string, DistributedLockOptions, unknown[], unknown[], unknown[]]>([
-    [
-      'all arguments',
-      { paramLock: true },
-      [{ sku: 'apple', size: 1 }, 2],
-      [{ size: 1, sku: 'apple', note: undefined }, 2, undefined],
-      [{ sku: 'apple', size: 1 }, '2'],
-    ],
-    [
-      'the arguments of its paths',
-      { paramLock: ['0.id', '1'] },
-      [{ id: 'a' }, 'n'],
-      [{ id: 'a', seen: () => undefined }, 'n', 5],
-      [{ id: 'a' }, 's'],
-    ],
-  ])('is one for equal values of %s, and another one for others', async (_what, options, args, equal, others) => {
-    const { stock, acquired } = await bootStock(options);
-    for (const each of [args, equal, others]) await stock.reduce(...each);
-    expect(acquired[1]).toBe(acquired[0]);
-    expect(acquired[2]).not.toBe(acquired[0]);
-  });
-
   const own = (key: () => unknown): DistributedLockOptions => ({ key: key as () => string });
   it.each<[string, DistributedLockOptions, unknown[], RegExp]>([
     ['of a function', { paramLock: true }, ['a', () => 'b'], /Stock\.reduce: argument 1 is a function/],

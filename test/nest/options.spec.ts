@@ -11,7 +11,6 @@ import {
   LockTimeoutError,
   StoreError,
   type DistributedLockOptions,
-  type LockEvents,
   type TimeoutContext,
 } from 'nestjs-distributed-lock';
 import { memoryStore } from 'nestjs-distributed-lock/memory';
@@ -130,27 +129,6 @@ describe('defaults of forRoot', () => {
     const { job, acquired } = await bootJob(own, defaults);
     await job.run('a');
     expect(acquired).toEqual([expect.stringMatching(key)]);
-  });
-
-  /** How a call waits in vain. */
-  async function timeoutOf(own: DistributedLockOptions, defaults: DistributedLockOptions): Promise<LockEvents['timeout']> {
-    const { job, locks } = await bootJob(own, defaults);
-    await locks.acquire(KEY, { keyTimeout: LONG });
-    const timeout = new Promise<LockEvents['timeout']>((resolve) => locks.on('timeout', resolve));
-    await expect(job.run()).rejects.toBeInstanceOf(LockTimeoutError);
-    return timeout;
-  }
-
-  it.each<[string, DistributedLockOptions, DistributedLockOptions, number, number]>([
-    ['an own retryCount beats a default waitTimeout', { retryCount: 1 }, { waitTimeout: 2_000 }, 0, 0],
-    ['an own waitTimeout beats a default retryCount', { waitTimeout: 0 }, { retryCount: 0 }, 0, 0],
-    ['a default waitTimeout beats our retryCount', {}, { waitTimeout: 0 }, 0, 0],
-    ['a default retryCount holds', {}, { retryCount: 1 }, 0, 0],
-    ['a default retryInterval holds for an own retryCount', { retryCount: 2 }, { retryInterval: 80 }, 80, 161],
-  ])('make one patience with own options: %s', async (_what, own, defaults, least, most) => {
-    const { waited } = await timeoutOf(own, defaults);
-    expect(waited).toBeGreaterThanOrEqual(least);
-    expect(waited).toBeLessThanOrEqual(most);
   });
 
   it('may say what methods return of which nothing else tells', async () => {

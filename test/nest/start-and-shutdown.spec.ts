@@ -1,6 +1,5 @@
 import { Controller, Get, HttpStatus, Inject, Injectable, Logger, Module, type INestApplicationContext } from '@nestjs/common';
 import { APP_FILTER, NestFactory } from '@nestjs/core';
-import type { Redis } from 'ioredis';
 import type { Server } from 'node:http';
 import {
   DistributedLock,
@@ -15,19 +14,12 @@ import { memoryStore } from 'nestjs-distributed-lock/memory';
 import { redisStore } from 'nestjs-distributed-lock/redis';
 import { eventually } from '../support/eventually.js';
 import { Gate } from '../support/gate.js';
-import { startRedis, type RedisServer } from '../support/redis-server.js';
+import { useRedis } from '../stores/redis/setting.js';
 import { boot, listen } from './boot.js';
 
-let server: RedisServer;
-let redis: Redis;
-beforeAll(async () => {
-  server = await startRedis();
-  redis = server.client();
-});
-beforeEach(() => redis.flushall());
-afterAll(() => server.stop());
+const setting = useRedis();
 
-const here = () => redisStore({ options: { ...server.connection } });
+const here = () => redisStore({ options: { ...setting.server.connection } });
 const nowhere = (requestTimeout = 2_000) => redisStore({ options: { path: '/nobody/listens/here.sock' }, requestTimeout });
 
 describe('an app that starts', () => {
@@ -78,20 +70,20 @@ describe('an app that starts', () => {
   });
 
   it('does not start with failFast and a wrong password', async () => {
-    const store = redisStore({ options: { ...server.connection, username: 'nobody', password: 'wrong' } });
+    const store = redisStore({ options: { ...setting.server.connection, username: 'nobody', password: 'wrong' } });
     const { lines, error } = await start({ store, failFast: true });
     expect(error).toMatchObject({ name: 'StoreError', transient: false, message: expect.stringContaining('WRONGPASS') });
     expect(lines).toEqual([expect.stringMatching(/^warn Redis refuses requests: WRONGPASS /)]);
   });
 
   it('does not start with failFast on a replica, which answers and gives no locks', async () => {
-    await redis.replicaof('127.0.0.1', 1);
+    await setting.redis.replicaof('127.0.0.1', 1);
     try {
       const { lines, error } = await start({ store: here(), failFast: true });
       expect(error).toMatchObject({ name: 'StoreError', isRefusal: true });
       expect(lines).toEqual([expect.stringMatching(/^warn Redis refuses requests: It is a replica: use the address of the master/)]);
     } finally {
-      await redis.replicaof('NO', 'ONE');
+      await setting.redis.replicaof('NO', 'ONE');
     }
   });
 
@@ -163,11 +155,11 @@ describe('an app that closes', () => {
     expect(await holding).toMatchObject({ status: 200, body: { run: 'done' } });
     await closing;
     // Fencing tokens stay.
-    expect((await redis.keys('*')).filter((key) => !key.endsWith(':fence'))).toEqual([]);
+    expect((await setting.redis.keys('*')).filter((key) => !key.endsWith(':fence'))).toEqual([]);
   });
 
   it('quits the client that it made', async () => {
-    const connections = async () => String(await redis.client('LIST')).trim().split('\n').length; // prettier-ignore
+    const connections = async () => String(await setting.redis.client('LIST')).trim().split('\n').length; // prettier-ignore
     const before = await connections();
     const { app, jobs } = await bootJobs();
     await jobs.part('a');
@@ -177,7 +169,7 @@ describe('an app that closes', () => {
   });
 
   it('leaves a borrowed client open and usable', async () => {
-    const client = server.client();
+    const client = setting.server.client();
     const { app, jobs } = await bootJobs(redisStore({ client }));
     const run = jobs.run();
     await eventually(() => jobs.gate.arrived === 1);

@@ -82,40 +82,4 @@ describe.each([
     }
     await holder.release();
   });
-
-  it('again and again under load lets nobody run beside a holder (G2)', async () => {
-    const [a, b] = [await clientAndSocket(createClient, silent), await clientAndSocket(createClient)];
-    const stores = [setting.locks({ client: a.client }), setting.locks({ client: b.client })];
-    let inside = 0;
-    let overlaps = 0;
-    let sections = 0;
-    let isRunning = true;
-    const callers = stores.flatMap((locks) =>
-      Array.from({ length: 10 }, async () => {
-        while (isRunning) {
-          await locks
-            .using(
-              KEY,
-              async (lease) => {
-                if (++inside > 1) overlaps++;
-                await written();
-                lease.assertHeld();
-                inside--;
-                sections++;
-              },
-              { keyTimeout: 10_000, waitTimeout: 60_000, retryInterval: 50 },
-            )
-            .catch((error: Error) => expect(error.name).toMatch(/StoreError|LockTimeoutError|LockLostError/));
-        }
-      }),
-    );
-    for (let round = 0; round < 4; round++) {
-      const before = sections;
-      await eventually(() => sections > before + 20);
-      await setting.redis.client('KILL', 'TYPE', 'NORMAL' as never);
-    }
-    isRunning = false;
-    await Promise.all(callers);
-    expect(overlaps).toBe(0);
-  });
 });

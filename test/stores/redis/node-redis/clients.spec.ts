@@ -127,17 +127,6 @@ describe.each(VERSIONS)('a client of node-redis %s that is lent to a store', (ve
     expect(String((error as StoreError).cause)).toContain('ECONNREFUSED');
   });
 
-  it('fails at once where the user may not do something, and where the password is wrong', async () => {
-    await setting.redis.acl('SETUSER', 'blind', 'on', '>secret', '~other:*', '+@all');
-    setting.finally(() => setting.redis.acl('DELUSER', 'blind'));
-    const forbidden = setting.locks({ client: await connected({ username: 'blind', password: 'secret' }) });
-    const first = await outcomeOf(forbidden.acquire(KEY, { waitTimeout: Infinity }));
-    expect(first.error).toMatchObject({ name: 'StoreError', transient: false, message: expect.stringContaining('NOPERM') });
-    const refused = setting.locks({ client: client({ username: 'blind', password: 'wrong' }) });
-    const second = await outcomeOf(refused.acquire(KEY, { waitTimeout: Infinity }));
-    expect(second.error).toMatchObject({ name: 'StoreError', transient: false, message: expect.stringContaining('WRONGPASS') });
-  });
-
   it('sends nothing in MULTI, and several requests in one write, in order, with their own errors', async () => {
     const lent = await connected();
     const locks = setting.locks({ client: lent });
