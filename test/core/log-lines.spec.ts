@@ -1,6 +1,6 @@
 import { mayTake } from '../support/virtual-time.js';
 import { createHash } from 'node:crypto';
-import { Locks, type LockTimeoutError, StoreError, type Lease, type LocksOptions, type LogDetails } from 'nestjs-distributed-lock/core';
+import { Locks, type LockTimeoutError, StoreError, type LocksOptions, type LogDetails } from 'nestjs-distributed-lock/core';
 import { memoryStore } from 'nestjs-distributed-lock/memory';
 import { eventually } from '../support/eventually.js';
 import { firstTurnAfterStandingStill, pause } from '../support/time.js';
@@ -97,19 +97,6 @@ describe('the log', () => {
     expect(of('warn')).toHaveLength(2);
     await pause(4000);
     expect(of('warn').slice(2)).toEqual([line('StockService.reduce', '90 s', '101 s'), line('Orders.pay', '90 s', '101 s')]);
-    await holder.release();
-    for (const wait of waits) await (await wait).release();
-  });
-
-  it('names one caller of a label in a minute, also when more of them come', async () => {
-    const { locks, of } = open({ slowWait: 5000 });
-    const holder = await locks.acquire('key');
-    const waits: Promise<Lease>[] = [];
-    for (let times = 0; times < 5; times++) {
-      waits.push(locks.acquire('key', { waitTimeout: 200_000, label: 'Orders.pay' }));
-      await pause(6000);
-    }
-    expect(of('warn')).toEqual([expect.stringMatching(/^warn Orders\.pay has waited 5 s for "key"/)]);
     await holder.release();
     for (const wait of waits) await (await wait).release();
   });

@@ -2,7 +2,7 @@ import '../support/virtual-time.js';
 import { Injectable, SetMetadata } from '@nestjs/common';
 import { DiscoveryService } from '@nestjs/core';
 import { of } from 'rxjs';
-import { currentLease, DistributedLock, LockConfigError } from 'nestjs-distributed-lock';
+import { DistributedLock, LockConfigError } from 'nestjs-distributed-lock';
 import { eventually } from '../support/eventually.js';
 import { boot } from './boot.js';
 
@@ -157,31 +157,4 @@ describe('a method with @DistributedLock', () => {
     expect(error).toHaveProperty('message', expect.stringMatching(message));
     expect([body.mock.calls, search.mock.calls]).toEqual([[], []]);
   });
-});
-
-it('currentLease() is the lease of the method: its key, owner, token, signal and time left, which a nested call shares', async () => {
-  class Job {
-    @DistributedLock({ value: 'job', keyTimeout: 60_000 })
-    async run() {
-      const lease = currentLease();
-      lease?.assertHeld();
-      return { lease, isAborted: lease?.signal.aborted, left: lease?.remaining(), inner: await this.inner() };
-    }
-    @DistributedLock({ value: 'job', waitTimeout: 0 })
-    async inner() {
-      return currentLease();
-    }
-  }
-  const { get, store } = await boot({ providers: [Job] });
-  const acquire = jest.spyOn(store.mutex, 'acquire');
-  const [first, second] = [await get(Job).run(), await get(Job).run()];
-  for (const [index, { lease, isAborted, left, inner }] of [first, second].entries()) {
-    const { owner } = acquire.mock.calls[index]![0];
-    expect([lease?.key, lease?.owner, isAborted]).toEqual(['job-locks', owner, false]);
-    expect([inner?.owner, inner?.fencingToken]).toEqual([owner, lease?.fencingToken]);
-    expect(left).toBeGreaterThan(30_000);
-    expect(inner).not.toBe(lease);
-  }
-  expect(first.lease?.fencingToken).toBeLessThan(second.lease!.fencingToken!);
-  expect(currentLease()).toBeUndefined();
 });

@@ -26,8 +26,6 @@ import {
 } from 'nestjs-distributed-lock';
 import { memoryStore } from 'nestjs-distributed-lock/memory';
 import { LockRegistry } from '../../lib/nest/lock-registry.js';
-import { eventually } from '../support/eventually.js';
-import { Gate } from '../support/gate.js';
 import { boot, isTaken, start, type Booted } from './boot.js';
 
 @Injectable()
@@ -142,31 +140,6 @@ describe('DistributedLockModule', () => {
     expect(await lose()).toEqual([[expect.stringMatching(/^Lost "key"/), 'DistributedLock']]);
     expect(await lose(logger)).toEqual([[expect.stringMatching(/^Lost "key"/)]]);
     expect(await lose(false)).toEqual([]);
-  });
-
-  it('logs a slow wait with the methods of both callers', async () => {
-    class Shop {
-      readonly sold = new Gate();
-      @DistributedLock({ value: 'stock', waitTimeout: 5000 })
-      async nightly() {
-        await this.sold.pass();
-      }
-      @DistributedLock({ value: 'stock', waitTimeout: 5000 })
-      async reduce() {}
-    }
-    const lines: string[] = [];
-    const logger = { warn: (line: string) => void lines.push(line), error: () => undefined };
-    const { get } = await boot({ providers: [Shop] }, { logger, slowWait: 50, logKeys: 'none' });
-    const shop = get(Shop);
-    const nightly = shop.nightly();
-    await eventually(() => shop.sold.arrived > 0);
-    const reduce = shop.reduce();
-    await eventually(() => lines.length > 0);
-    expect(lines).toEqual([
-      expect.stringMatching(/^Shop\.reduce has waited \d+ ms for a key, held for \d+ ms by .+ \(Shop\.nightly\); 1 waits here$/),
-    ]);
-    shop.sold.open();
-    await Promise.all([nightly, reduce]);
   });
 });
 

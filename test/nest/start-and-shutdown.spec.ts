@@ -167,23 +167,6 @@ describe('an app that closes', () => {
     await app.close();
     await eventually(async () => (await connections()) === before);
   });
-
-  it('leaves a borrowed client open and usable', async () => {
-    const client = setting.server.client();
-    const { app, jobs } = await bootJobs(redisStore({ client }));
-    const run = jobs.run();
-    await eventually(() => jobs.gate.arrived === 1);
-    const waiter = jobs.run().catch((error: unknown) => error);
-    const closing = app.close();
-    expect(await waiter).toMatchObject({ name: 'LockAbortedError' });
-    jobs.gate.open();
-    await Promise.all([run, closing]);
-    expect(client.status).toBe('ready');
-    expect(await client.set('mine', '1')).toBe('OK');
-    const next = await bootJobs(redisStore({ client }));
-    expect(await next.jobs.part('a')).toBe('a');
-    for (const event of ['ready', 'close', 'end', 'error']) expect(client.listenerCount(event)).toBeLessThan(5);
-  });
 });
 
 describe('an app without the exception filter', () => {

@@ -283,12 +283,14 @@ it('a sweep deletes all that has ended for long, not only the first page, and lo
   await root.query(mysqlSchema({ table: 'swept' }));
   await exchange(table, { key: 'taken' });
   await exchange(table, { key: 'fresh', record: null, endsAt: Date.now() });
-  const old = Array.from({ length: 20_000 }, (_, i) => [`old ${i}`, 1, null, Date.now() - 3_700_000, 1]);
-  await root.query('INSERT INTO swept (id, version, record, ends_at, fence) VALUES ?', [old]);
+  await exchange(table, { key: 'old', record: null, endsAt: Date.now() - 3_700_000 });
   await root.query('BEGIN');
   await root.query("SELECT * FROM swept WHERE id = 'taken' FOR UPDATE");
   await table.sweep();
   await root.query('ROLLBACK');
+  const old = Array.from({ length: 20_000 }, (_, i) => [`old ${i}`, 1, null, Date.now() - 3_700_000, 1]);
+  await root.query('INSERT INTO swept (id, version, record, ends_at, fence) VALUES ?', [old]);
+  await table.sweep();
   const found: string[] = [];
   for await (const some of table.keys('')) found.push(...some);
   expect(found.sort()).toEqual(['fresh', 'taken']);

@@ -1,10 +1,8 @@
 import { readFileSync, writeFileSync } from 'node:fs';
-import { Locks } from 'nestjs-distributed-lock/core';
-import { postgresStore } from 'nestjs-distributed-lock/postgres';
 import { forkChild } from '../../support/child.js';
 import { eventually } from '../../support/eventually.js';
 import { postgresUrl } from '../../support/postgres-server.js';
-import { changeOf, exchange, newKey, refusalOf, useOwnPostgres, wakes } from './setting.js';
+import { exchange, newKey, refusalOf, useOwnPostgres, wakes } from './setting.js';
 
 const own = useOwnPostgres();
 const { setting, listening } = own;
@@ -174,36 +172,9 @@ describe('the bus', () => {
     await eventually(() => expect(alsoHeard.at(-1)).toBe('last'));
     expect(heard).not.toContain('last');
   });
-
-  it('lets an operator of another process see who holds and waits', async () => {
-    const [holds, asks] = [1, 2].map(
-      () => new Locks(postgresStore({ url: setting.url }), { app: 'shop', visible: true, logger: false }),
-    ) as [Locks, Locks];
-    const lease = await holds.acquire('seen', { label: 'Shop.pay' });
-    await eventually(async () => {
-      const report = await asks.inspect('seen');
-      expect(report.holders).toMatchObject([{ owner: lease.owner, told: { label: 'Shop.pay' } }]);
-    });
-    await Promise.all([holds.close(), asks.close()]);
-  });
 });
 
 it('a process that has waited ends by itself, though it closes nothing', async () => {
   const child = await forkChild('test/stores/postgres/ends.child.ts', { args: [setting.url] });
   expect(await child.exit).toEqual({ code: 0, signal: null });
-});
-
-it('a message leaves only when its change can be seen by others', async () => {
-  const one = await listening();
-  const seen: Promise<string | null>[] = [];
-  const key = newKey();
-  const by = setting.open();
-  let { version } = await exchange(by, { key, record: '0' });
-  one.wakeUps.listen('reader', () => seen.push(exchange(one.table, { key, expected: undefined }).then(({ record }) => record)));
-  for (let i = 1; i <= 20; i++) {
-    const change = changeOf({ key, expected: version, record: String(i), messages: [{ inbox: one.inbox, text: 'reader' }], isLazy: true });
-    ({ version } = await by.exchange([change])[0]!);
-    await eventually(() => seen.length >= i, { every: 1 });
-    expect(Number(await seen[i - 1])).toBeGreaterThanOrEqual(i);
-  }
 });

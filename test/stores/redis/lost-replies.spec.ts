@@ -1,7 +1,6 @@
 import { LockAbortedError, LockTimeoutError, StoreError, type Locks } from 'nestjs-distributed-lock/core';
 import { rejection } from '../../contract/rejection.js';
-import { eventually, staysTrue } from '../../support/eventually.js';
-import { SHORT_LEASE } from '../../support/time.js';
+import { eventually } from '../../support/eventually.js';
 import { endOf, loadScripts, outcomeOf, shaOf, useRedis } from './setting.js';
 import { woken } from './waiting.js';
 
@@ -151,33 +150,5 @@ describe('a request that is answered late', () => {
     await locks.close();
     expect(await setting.keys()).toEqual([]);
     expect(await count('eval')).toBe(0);
-  });
-
-  it('by a grant whose lease is over by then: it starts nothing, and frees the key (G1, G3, G7)', async () => {
-    const { locks } = await opened('own');
-    await setting.server.pause();
-    const body = jest.fn();
-    const call = rejection(locks.using(KEY, body, { keyTimeout: SHORT_LEASE, waitTimeout: 0 }));
-    await staysTrue(() => expect(body).not.toHaveBeenCalled(), 2 * SHORT_LEASE);
-    await setting.server.resume();
-    const error = await call;
-    expect(error).toBeInstanceOf(StoreError);
-    expect(error).toMatchObject({ transient: true, message: expect.stringMatching(/only after the \d+ ms of its lease/) });
-    expect(body).not.toHaveBeenCalled();
-    await onlyTheFenceIsLeft();
-  });
-
-  it('by a grant is valid from before the request was sent, not from the answer (G3)', async () => {
-    const { locks } = await opened('own');
-    await setting.server.pause();
-    const call = locks.acquire(KEY, { keyTimeout: 60_000, waitTimeout: 0 });
-    const granted = jest.fn();
-    void call.then(granted);
-    await staysTrue(() => expect(granted).not.toHaveBeenCalled(), 300);
-    await setting.server.resume();
-    const lease = await call;
-    expect(lease.remaining()).toBeLessThanOrEqual(60_000 * 0.99 - 300 + 1);
-    expect(lease.remaining()).toBeLessThan(await setting.redis.pttl(KEY));
-    await lease.release();
   });
 });
