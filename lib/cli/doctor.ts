@@ -22,8 +22,10 @@ export const doctor: Command = {
     const { rights, ...report } = await (await locks()).doctor({ probe: flags.has('no-probe') ? false : within });
     out.json({ ...report, ...(flags.has('acl') && { rights: rights ?? null }) });
     for (const check of report.checks) print(out, check);
-    if (flags.has('acl')) out.line(`\n${rights ?? `The ${report.store} store has no list of rights: see its page in the docs.`}`);
-    out.line(`\n${STATES.map((state) => `${report.checks.filter((check) => check.state === state).length} ${state}`).join(', ')}`);
+    const acl = rights ?? `The ${report.store} store has no list of rights: see its page in the docs.`;
+    if (flags.has('acl')) for (const line of ['', ...acl.split('\n')]) out.line(line);
+    out.line();
+    out.line(`${STATES.map((state) => `${report.checks.filter((check) => check.state === state).length} ${state}`).join(', ')}`);
     out.line(report.verdict.text);
     const isFound = report.checks.some(({ state }) => state === 'bad' || (state === 'warn' && flags.has('strict')));
     return isFound ? EXIT.findings : EXIT.ok;
@@ -32,7 +34,8 @@ export const doctor: Command = {
 
 function print(out: Output, { id, state, seen, touches, advice }: DoctorCheck): void {
   const word = state.padEnd(7);
-  out.line(`${state === 'bad' ? out.red(word) : word}  ${id.padEnd(16)}  ${seen}`);
+  const isBad = state === 'bad';
+  out.line(`${isBad ? '' : word}  ${id.padEnd(16)}  ${seen}`, isBad ? word : '');
   if (advice !== '') out.line(`${INDENT}${touches.length === 0 ? '' : `${touchedBy(touches)}: `}${advice}`);
 }
 

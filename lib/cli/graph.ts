@@ -30,15 +30,19 @@ export const graph: Command = {
     const edges = edgesOf(reports);
     out.json({ at: new Date(), deadlocks, edges });
     if (flags.has('dot'))
-      out.line(`digraph {\n${edges.map(({ from, to, key }) => `  ${dot(from)} -> ${dot(to)} [label=${dot(key)}]`).join('\n')}\n}`);
-    else if (flags.has('mermaid')) out.line(`graph LR\n${mermaid(edges).join('\n')}`);
+      for (const line of ['digraph {', ...edges.map(({ from, to, key }) => `  ${dot(from)} -> ${dot(to)} [label=${dot(key)}]`), '}'])
+        out.line(line);
+    else if (flags.has('mermaid')) for (const line of ['graph LR', ...mermaid(edges)]) out.line(line);
     else {
-      for (const deadlock of deadlocks) out.line(`${out.red('deadlock')}  ${inWords(deadlock)}\n`);
+      for (const deadlock of deadlocks) {
+        out.line(`  ${inWords(deadlock, out)}`, 'deadlock');
+        out.line();
+      }
       if (edges.length === 0) out.line('Nobody waits.');
       else
         out.table(
           ['WAITS', 'FOR', 'HELD BY'],
-          edges.map(({ from, key, to }) => [from, key, to]),
+          edges.map(({ from, key, to }) => [from, out.key(key), to]),
         );
     }
     return deadlocks.length > 0 ? EXIT.findings : EXIT.ok;

@@ -1,7 +1,7 @@
 import type { KeyReport } from '../core/model/key-report.js';
 import type { Command } from './command.js';
 import { EXIT } from './failure.js';
-import { age } from './output.js';
+import { age, type Output } from './output.js';
 import { documentOf, holderOf, labelOf, oldest } from './reports.js';
 
 const SORTS = ['age', 'waiters', 'key'] as const;
@@ -40,7 +40,11 @@ export const ls: Command = {
     const shown = reports.slice(0, limit);
     out.json({ at: new Date(), total: reports.length, keys: shown.map(documentOf) });
     if (reports.length === 0) out.line(`No key is ${state}.`);
-    else out.table(HEAD, shown.map(rowOf));
+    else
+      out.table(
+        HEAD,
+        shown.map((report) => rowOf(report, out)),
+      );
     if (shown.length < reports.length)
       out.note(`The first ${shown.length} of ${reports.length} keys: see --limit, --older-than and --sort.`);
     return EXIT.ok;
@@ -57,11 +61,20 @@ function ageOf({ at, holders, waiters }: KeyReport): number {
   return oldest(at, holders) ?? oldest(at, waiters) ?? 0;
 }
 
-export function rowOf(report: KeyReport): string[] {
+export function rowOf(report: KeyReport, out: Output): string[] {
   const { kind, key, at, holders, waiters, waiterCount, remaining, permits, count } = report;
   const what =
     kind === 'semaphore' && permits !== undefined ? `${kind} of ${permits}` : kind === 'count-down latch' ? `latch at ${count}` : kind;
   const [holder] = holders;
   const wait = waiterCount > 0 ? age(oldest(at, waiters)) : '';
-  return [key, what, holderOf(report), holder ? labelOf(holder) : '–', age(oldest(at, holders)), age(remaining), String(waiterCount), wait];
+  return [
+    out.key(key),
+    what,
+    holderOf(report),
+    holder ? labelOf(holder) : '–',
+    age(oldest(at, holders)),
+    age(remaining),
+    String(waiterCount),
+    wait,
+  ];
 }

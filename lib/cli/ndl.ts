@@ -9,7 +9,7 @@ import { Flags } from './flags.js';
 import { graph } from './graph.js';
 import { ls } from './ls.js';
 import { openStore, STORE_OPTIONS } from './open-store.js';
-import { Output } from './output.js';
+import { Output, printableLines } from './output.js';
 import { leader, release } from './release.js';
 import { run } from './run.js';
 import { show } from './show.js';
@@ -64,6 +64,7 @@ export async function ndl(args: readonly string[], io: Io): Promise<number> {
       const [{ Locks }, { store, namespace }] = await Promise.all([import('../locks.js'), openStore(flags, io, (line) => out.note(line))]);
       // A command that does not wait ends with the error of the store: a line of the log before it would say the same.
       const note = (line: string): void => (LASTING.includes(name) ? out.note(line) : void notes.push(line));
+      out.namespace = namespace;
       const logger = { warn: note, error: note };
       return new Locks(store, { namespace, app: 'ndl', logger, visible, shutdownTimeout: 0 });
     };
@@ -82,7 +83,7 @@ export async function ndl(args: readonly string[], io: Io): Promise<number> {
   } catch (error) {
     if (interrupted.signal.aborted) return 128 + constants.signals[interrupted.signal.reason as NodeJS.Signals];
     const { message, code, exitCode } = failureOf(error);
-    io.stderr.write(isJson ? `${JSON.stringify({ error: { code, message } })}\n` : `${message}\n`);
+    io.stderr.write(isJson ? `${JSON.stringify({ error: { code, message } })}\n` : `${printableLines(message)}\n`);
     return exitCode;
   } finally {
     await locks?.then(

@@ -4,14 +4,18 @@ import { withoutPasswords } from './failure.js';
 
 /** What a command prints: text for people, or one document with `--json`. */
 export class Output {
+  /** Of the store that is open. */
+  namespace = '';
+
   constructor(
     readonly isJson: boolean,
     readonly isWide: boolean,
     private readonly io: Pick<Io, 'stdout' | 'stderr' | 'env'>,
   ) {}
 
-  line(text = ''): void {
-    if (!this.isJson) this.io.stdout.write(`${printable(text)}\n`);
+  /** One line. @param alarm is put before it in red. */
+  line(text = '', alarm = ''): void {
+    if (!this.isJson) this.io.stdout.write(`${alarm && this.styled('red', alarm)}${printable(text)}\n`);
   }
 
   /** An empty screen for the next picture, where there is one. */
@@ -26,23 +30,24 @@ export class Output {
 
   /** On stderr, in both cases. */
   note(text: string): void {
-    this.io.stderr.write(`${printable(withoutPasswords(text))}\n`);
+    this.io.stderr.write(`${printableLines(withoutPasswords(text))}\n`);
   }
 
   table(head: readonly string[], rows: readonly (readonly string[])[]): void {
-    const cells = rows.map((row) => row.map((cell, column) => (column === 0 && !this.isWide ? cut(cell) : cell)));
+    const cells = rows.map((row) => row.map((cell, column) => printable(column === 0 && !this.isWide ? cut(cell) : cell)));
     const widths = head.map((name, column) => Math.max(name.length, ...cells.map((row) => row[column]?.length ?? 0)));
     const lineOf = (row: readonly string[]): string =>
       row
         .map((cell, column) => cell.padEnd(widths[column] as number))
         .join('  ')
         .trimEnd();
-    this.line(this.styled('bold', lineOf(head)));
+    if (!this.isJson) this.io.stdout.write(`${this.styled('bold', lineOf(head))}\n`);
     for (const row of cells) this.line(lineOf(row));
   }
 
-  red(text: string): string {
-    return this.styled('red', text);
+  /** A key as it is typed after a command with the same flags: without the namespace, for a shell to read as one word. */
+  key(key: string): string {
+    return quoted(key.startsWith(this.namespace) ? key.slice(this.namespace.length) : key);
   }
 
   private styled(style: 'bold' | 'red', text: string): string {
@@ -60,10 +65,17 @@ function cut(text: string): string {
   return `${text.slice(0, half)}…${text.slice(-half)}`;
 }
 
-/** Labels and reasons come from other processes: they must not move the cursor of who reads them. Our own styles stay. */
-function printable(text: string): string {
-  // eslint-disable-next-line no-control-regex -- these are what is meant
-  return text.replaceAll(/(?!\n|\u001B\[\d{1,2}m)[\u0000-\u001F\u007F-\u009F]/g, '\uFFFD');
+/**
+ * As one line without styles: keys, labels and reasons come from other processes, which must not write lines of their own, move the cursor of who
+ * reads them, or turn their direction.
+ */
+export function printable(text: string): string {
+  return text.replaceAll(/[\p{Cc}\p{Zl}\p{Zp}\p{Bidi_Control}]/gu, (each) => `\\u${each.charCodeAt(0).toString(16).padStart(4, '0')}`);
+}
+
+/** Of a message of ours, which may have several lines. */
+export function printableLines(text: string): string {
+  return text.split('\n').map(printable).join('\n');
 }
 
 /** `41 s`, `3 min`; `–`: unknown. */

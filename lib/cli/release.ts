@@ -2,7 +2,7 @@ import { hostname, userInfo } from 'node:os';
 import type { KeyName } from '../core/model/key-report.js';
 import type { Command, Io, Session } from './command.js';
 import { EXIT, Failure, usage } from './failure.js';
-import { age } from './output.js';
+import { age, printable } from './output.js';
 import { documentOf, labelOf, oldest, processOf } from './reports.js';
 
 const FORCE = {
@@ -48,15 +48,15 @@ async function take({ io, flags, out, locks, signal }: Session, key: KeyName, ma
   const report = await opened.inspect(key);
   const wanted = flags.text('owner') ?? (mayChoose ? report.holders[0]?.owner : undefined);
   if (report.holders.length === 0) throw new Failure(EXIT.free, `Nobody holds "${report.key}".`, 'FREE');
-  const known = report.holders.map(
-    (holder) => `${holder.owner} (${[labelOf(holder), `for ${age(oldest(report.at, [holder]))}`].join(' ')})`,
+  const known = report.holders.map((holder) =>
+    printable(`${holder.owner} (${[labelOf(holder), `for ${age(oldest(report.at, [holder]))}`].join(' ')})`),
   );
   if (wanted === undefined) throw usage(`"${report.key}" is held by ${known.join(', ')}. Name the owner that loses it: --owner.`);
   if (reason === undefined || reason === '') throw usage('Give a --reason: it is logged, and the holder gets it in its error.');
   const holder = report.holders.find(({ owner }) => owner === wanted);
   if (!holder) throw new Failure(EXIT.changed, `"${report.key}" is held by ${known.join(', ')}, and not by ${wanted}.`, 'CHANGED');
   out.line(`before  held by ${wanted} (${labelOf(holder)}) for ${age(oldest(report.at, [holder]))}; ${report.waiterCount} wait`);
-  if (!flags.has('yes')) await confirm(`Take "${report.key}" away from ${processOf(holder)}?`, io, signal);
+  if (!flags.has('yes')) await confirm(`Take "${report.key}" away from ${printable(processOf(holder))}?`, io, signal);
   const by = `${userName()}@${hostname()}`;
   const reply = await opened.forceRelease(
     { key: report.key },
@@ -75,7 +75,7 @@ async function take({ io, flags, out, locks, signal }: Session, key: KeyName, ma
   if (reply.outcome === 'changed') {
     throw new Failure(
       EXIT.changed,
-      `Nothing was done: "${report.key}" is held by ${reply.holder ?? 'nobody'} by now, or its token has changed.`,
+      `Nothing was done: "${report.key}" is held by ${printable(reply.holder ?? 'nobody')} by now, or its token has changed.`,
       'CHANGED',
     );
   }

@@ -18,7 +18,10 @@ export const show: Command = {
     const deadlocks = await deadlocksOf(opened, report);
     out.json({ at: report.at, key: documentOf(report), deadlocks });
     print(out, report, key, storeFlags(flags));
-    for (const deadlock of deadlocks) out.line(`\n${out.red('deadlock')}  ${inWords(deadlock)}`);
+    for (const deadlock of deadlocks) {
+      out.line();
+      out.line(`  ${inWords(deadlock, out)}`, 'deadlock');
+    }
     return report.kind === 'free' && report.waiterCount === 0 ? EXIT.free : EXIT.ok;
   },
 };
@@ -35,7 +38,7 @@ async function deadlocksOf(locks: Locks, report: KeyReport): Promise<Deadlock[]>
 
 function print(out: Output, report: KeyReport, name: string, store: string): void {
   const { key, kind, at, fencingToken, permits, count, remaining, holders, holderCount, waiters, waiterCount } = report;
-  out.line(`key      ${key}`);
+  out.line(`key      ${out.key(key)}`);
   out.line(
     `kind     ${kind}${permits === undefined ? '' : ` of ${permits} permits`}${count === undefined ? '' : `, ${count} left to count down`}`,
   );
@@ -57,7 +60,7 @@ function print(out: Output, report: KeyReport, name: string, store: string): voi
   for (const [index, waiter] of waiters.entries()) {
     const calls = waiter.told?.reduce((sum, { waiting }) => Math.max(sum, waiting), 0) ?? 1;
     const state = waiter.isHeard ? '' : 'its process is gone';
-    const holding = held([...waiter.holding, ...(waiter.told ?? []).flatMap((each) => each.holding)]);
+    const holding = held(out, [...waiter.holding, ...(waiter.told ?? []).flatMap((each) => each.holding)]);
     const facts = [
       labelOf(waiter),
       age(oldest(at, [waiter])),
@@ -73,7 +76,8 @@ function print(out: Output, report: KeyReport, name: string, store: string): voi
   const [holder] = holders;
   if (kind === 'free') out.line('Nobody holds it.');
   if (!holder || kind === 'foreign') return;
-  out.line(`\nTo take it away from ${processOf(holder)}:`);
+  out.line();
+  out.line(`To take it away from ${processOf(holder)}:`);
   out.line(`  ndl release ${quoted(name)} --owner ${quoted(holder.owner)} --reason '…'${store}`);
 }
 
@@ -81,15 +85,15 @@ function permitsOf(permits: number): string {
   return permits === Infinity ? '' : `${permits} permits`;
 }
 
-function held(keys: readonly HeldKey[]): string {
-  const names = [...new Set(keys.map(({ key }) => key))];
+function held(out: Output, keys: readonly HeldKey[]): string {
+  const names = [...new Set(keys.map(({ key }) => out.key(key)))];
   return names.length === 0 ? '' : `holds ${names.join(', ')}`;
 }
 
-export function inWords({ members, endsIn, advice }: Deadlock): string {
+export function inWords({ members, endsIn, advice }: Deadlock, out: Output): string {
   const parts = members.map((member) => {
     const { label, holds, waitsFor } = member;
-    return `${label === undefined ? '' : `${label} of `}${processOf(member)} holds ${holds.join(', ')} and waits for ${waitsFor}`;
+    return `${label === undefined ? '' : `${label} of `}${processOf(member)} holds ${holds.map((key) => out.key(key)).join(', ')} and waits for ${out.key(waitsFor)}`;
   });
   const end = endsIn === null ? 'No wait of them ends.' : `The first wait ends in ${age(endsIn)}.`;
   return `${parts.join('; ')}. ${end} ${advice}`;

@@ -42,7 +42,7 @@ export const watch: Command = {
         const { key, label, at } = event;
         // Another version of this library may tell of other events.
         const words = Object.hasOwn(WORDS, event.event) ? WORDS[event.event](event) : event.event;
-        out.line([at.toISOString().slice(11, 23), key, words, [label, processOf(event)].filter(Boolean).join(' of ')].join('  '));
+        out.line([at.toISOString().slice(11, 23), out.key(key), words, [label, processOf(event)].filter(Boolean).join(' of ')].join('  '));
       }
     } catch (error) {
       if (!signal.aborted) throw error;
@@ -59,7 +59,10 @@ async function top({ words: [pattern = '*'], out, signal }: Session, locks: Lock
     reports.splice(MOST_ROWS);
     out.json({ at: new Date(), keys: reports.map(documentOf) });
     out.clear();
-    out.table(HEAD, reports.map(rowOf));
+    out.table(
+      HEAD,
+      reports.map((report) => rowOf(report, out)),
+    );
     await pause(REDRAW, undefined, { signal }).catch(() => undefined);
   }
   return EXIT.ok;

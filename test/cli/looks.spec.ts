@@ -2,12 +2,14 @@
 import { EXIT } from '../../lib/cli/failure.js';
 import { COMMANDS } from '../../lib/cli/ndl.js';
 import { STORE_OPTIONS } from '../../lib/cli/open-store.js';
+import { quoted } from '../../lib/cli/output.js';
 import { ndlHere, normalised, startHere, withoutProgress, type RunningCli } from '../support/cli.js';
 import { eventually } from '../support/eventually.js';
 import { blocksOf, read } from '../support/markdown.js';
 import { documentIn, hold, useRedis } from './setting.js';
 
 const redis = useRedis();
+const OPS_TOLD = 'nestjs-distributed-lock:ops:told';
 const ndl = (...args: string[]) => ndlHere([...args, '--url', redis.url]);
 const linesOf = async (...args: string[]): Promise<string[]> => normalised((await ndl(...args)).stdout).split('\n');
 const documentOf = async (command: string, ...args: string[]) => documentIn((await ndl(command, ...args, '--json')).stdout, command);
@@ -78,13 +80,37 @@ describe('ls', () => {
     for (const filter of ['--host=elsewhere', '--older-than=1h', '--waited']) expect(await names(filter)).toEqual([]);
   });
 
-  it('shows no escape sequence that another process has sent, and no style where nobody sees it', async () => {
-    await hold(redis.service(), 'k', 'a\u001b[2Jb\nc');
-    await eventually(async () => {
-      const { stdout } = await ndlHere(['ls', '--url', redis.url], { env: { FORCE_COLOR: '1' } });
-      expect(stdout).not.toContain('\u001b');
-      expect(stdout).toContain('b\\u000ac');
-    });
+  it('shows no escape sequence or line that another process has sent, and no style where nobody sees it', async () => {
+    const label = 'a\u001b[2Jb\nc\u202ed';
+    await hold(redis.service(), 'k', label);
+    const forged = 'evil\u009b31m@h\u001b[31m\nFORGED:1:00000000-0000-4000-8000-000000000000';
+    await redis.server.client().set('other', forged, 'PX', 600_000);
+    await redis.server.client().set('{other}:fence', '1', 'PX', 600_000);
+    for (const [command, ...args] of [
+      ['ls'],
+      ['show', 'other'],
+      ['release', 'other', '--reason', 'r'],
+      ['release', 'other', '--owner', forged, '--reason', 'r'],
+    ]) {
+      const { stdout, stderr } = await ndlHere([command!, ...args, '--url', redis.url], { env: { FORCE_COLOR: '1' } });
+      // eslint-disable-next-line no-control-regex -- these are what is meant
+      expect(stdout + stderr).not.toMatch(/[\u001b\u009b\u202e]|^FORGED/m);
+      expect(stdout + stderr).toContain('FORGED');
+    }
+    await eventually(async () => expect((await ndl('ls')).stdout).toContain('b\\u000ac\\u202ed'));
+  });
+
+  it('prints keys as they are typed with the same flags', async () => {
+    const shop = redis.service({ namespace: 'shop 1:' });
+    const keys = ["order's 42", '$(id) *', 'plain'];
+    for (const key of keys) await hold(shop, key);
+    const flags = ['--namespace', 'shop 1:'];
+    const lines = (await ndl('ls', '--sort', 'key', ...flags)).stdout.split('\n').slice(1, 4);
+    expect(lines.map((line) => /^(.*?) {2}/.exec(line)![1])).toEqual([`'$(id) *'`, `'order'\\''s 42'`, 'plain']);
+    for (const key of keys) {
+      const { code, stdout } = await ndl('show', key, ...flags);
+      expect([code, stdout.split('\n')[0]]).toEqual([0, `key      ${quoted(key)}`]);
+    }
   });
 
   it('cuts a long key in its middle, but not with --wide', async () => {
@@ -161,6 +187,23 @@ describe('watch', () => {
     );
     for (const line of documents.stdout.trimEnd().split('\n'))
       expect(documentIn(line, 'watch')).toMatchObject({ event: 'acquired', label: 'Work', app: 'shop' });
+  });
+
+  it('prints an event that it does not know, and goes on', async () => {
+    const news = (event: string) => {
+      const happenings = [{ event, at: 0, key: 'k' }];
+      return redis.server.client().publish(OPS_TOLD, JSON.stringify({ version: 1, process: 'new@host:1', happenings }));
+    };
+    const program = startHere(['watch', '--url', redis.url]);
+    await eventually(async () => {
+      await news('renamed');
+      expect(program.stdout()).toMatch(/^00:00:00\.000 {2}k {2}renamed {2}new@host:1$/m);
+    });
+    await news('toString');
+    await news('waiting');
+    await program.says(/ toString (.|\n)* waits /);
+    program.signal('SIGINT');
+    expect((await program.ended).code).toBe(0);
   });
 
   it('prints a table again and again with --top', async () => {

@@ -1,5 +1,5 @@
 import { readFileSync } from 'node:fs';
-import { Locks, type Lease, type LockStore } from 'nestjs-distributed-lock/core';
+import { Locks, type Lease, type LocksOptions, type LockStore } from 'nestjs-distributed-lock/core';
 import { redisStore } from 'nestjs-distributed-lock/redis';
 import { eventually } from '../support/eventually.js';
 import { problemsOf, type Schema } from '../support/json-schema.js';
@@ -21,11 +21,11 @@ export function errorIn(text: string): { code: string; message: string } {
 }
 
 /** Services of this test file, each with a store of its own: the commands see them as they see other processes. They end after each test. */
-export function useServices(makeStore: () => LockStore): () => Locks {
+export function useServices(makeStore: () => LockStore): (options?: LocksOptions) => Locks {
   const services: Locks[] = [];
   afterEach(() => Promise.all(services.splice(0).map((each) => each.close())));
-  return () => {
-    const locks = new Locks(makeStore(), { logger: false, app: 'shop', visible: true, shutdownTimeout: 0 });
+  return (options) => {
+    const locks = new Locks(makeStore(), { logger: false, app: 'shop', visible: true, shutdownTimeout: 0, ...options });
     services.push(locks);
     return locks;
   };
