@@ -33,7 +33,13 @@ const FORMS: Record<'own' | 'lent', () => Locks> = {
     if (!isIoredis) return setting.locks(store());
     const client = new Redis({ sentinels: setup.addresses, name: setup.name, failoverDetector: true, disconnectTimeout: 100 });
     client.on('error', () => undefined);
-    setting.finally(() => client.disconnect());
+    // It ends when it learns of a failover while it connects.
+    const connect = (): void => void client.connect().catch(() => undefined);
+    client.on('end', connect);
+    setting.finally(() => {
+      client.off('end', connect);
+      client.disconnect();
+    });
     return setting.locks({ client, requestTimeout: REQUEST_TIMEOUT });
   },
 };
