@@ -5,5 +5,5 @@ export { lockMatchers } from './lock-matchers.js';
 /* eslint-disable @typescript-eslint/no-empty-object-type, @typescript-eslint/no-explicit-any -- what Vitest asks for */
 /** @ts-ignore Vitest is there for those who use this entry. */ // eslint-disable-line @typescript-eslint/ban-ts-comment
 declare module 'vitest' {
-  interface Assertion<T = any> extends LockMatchers<T> {}
+  interface Matchers<T = any> extends LockMatchers<T> {}
 }
