@@ -45,7 +45,12 @@ function print(out: Output, report: KeyReport, name: string, store: string): voi
   if (fencingToken !== null) out.line(`token    ${fencingToken}, the last one that was given`);
   if (kind === 'count-down latch' || kind === 'foreign') out.line(`ends in  ${age(remaining)}`);
   for (const holder of holders) {
-    const state = holder.phase === 'kept' ? 'released, and kept until its minHold is over' : holder.told ? '' : 'its process is silent';
+    const state =
+      holder.phase === 'kept'
+        ? 'released, and kept until its minHold is over'
+        : holder.told
+          ? ''
+          : 'no answer from its process: not visible, or blocked';
     const facts = [
       labelOf(holder),
       `held for ${age(oldest(at, [holder]))}`,

@@ -155,6 +155,13 @@ describe('show', () => {
     expect((await documentOf('show', 'order:42')).key.holders[0].owner).toBe(owner);
   });
 
+  it('says that a process which is not visible may not have been asked, unless it is', async () => {
+    await hold(redis.service({ visible: false }), 'hidden', 'Orders.pay');
+    expect((await ndl('show', 'hidden')).stdout).toMatch(/^holder .*, no answer from its process: not visible, or blocked$/m);
+    await hold(redis.service(), 'visible', 'Orders.pay');
+    await eventually(async () => expect((await ndl('show', 'visible')).stdout).toMatch(/^holder .* {2}Orders.pay, (?!.*no answer)/m));
+  });
+
   it('says that a key is free by exit code 4', async () => {
     expect(await ndl('show', 'free')).toMatchObject({ code: 4, stdout: 'key      free\nkind     free\nNobody holds it.\n' });
     expect((await documentOf('show', 'free')).key.kind).toBe('free');

@@ -66,7 +66,7 @@ export abstract class OpenStore {
    * Finds the keys that are held or waited for, among those that were used within the last hour. To be used by hand: it reads the names of all keys of
    * the store, a thousand at a time.
    *
-   * @throws as {@link inspect}; {@link LockAbortedError} when `signal` aborts.
+   * @throws as {@link inspect}, also when a table of your own has no `keys`; {@link LockAbortedError} when `signal` aborts.
    */
   list(options?: ListOptions): AsyncIterable<KeyReport> {
     return this.inspection.list(options);

@@ -1,3 +1,4 @@
+import { UnsupportedPrimitiveError } from '../../core/model/errors.js';
 import { keptBy, ownerOf } from '../../core/model/owner.js';
 import type { HolderState, Inspector, KeyState, SeizeRequest } from '../../core/store/inspector.js';
 import { LeaseSteps } from './lease.steps.js';
@@ -20,7 +21,9 @@ export class RecordInspector implements Inspector {
   }
 
   async *keys(prefix: string): AsyncGenerator<readonly string[]> {
-    if (this.table.keys) yield* this.table.keys(prefix);
+    if (!this.table.keys)
+      throw new UnsupportedPrimitiveError('This store cannot list keys: its table has no "keys". Inspect them one by one.');
+    yield* this.table.keys(prefix);
   }
 
   seize({ key, kind, owner, phase, token, keepFor }: SeizeRequest): Promise<boolean> {

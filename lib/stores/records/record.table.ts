@@ -77,7 +77,7 @@ export interface RecordTable extends Pick<LockStore, 'name' | 'requestTimeout' |
   readonly wakeUps?: RecordWakeUps;
   /** Without it, an operator sees what the table knows only. */
   readonly bus?: Bus;
-  /** The keys with this prefix that were used in the last hour, some at a time. Without it, keys can be inspected, but not listed. */
+  /** The keys with this prefix that were used in the last hour, some at a time. Without it, `list` throws an `UnsupportedPrimitiveError`. */
   keys?(prefix: string): AsyncIterable<readonly string[]>;
   /** Examines the database. */
   readonly doctor?: StoreDoctor;

@@ -51,7 +51,9 @@ function isHold({ owner, count, endsAt, ttl, token, keepUntil = 0, inbox = '' }:
 }
 
 function isPlace({ owner, inbox, offer, count, rank, since, holding = [] }: Fields<Place>): boolean {
-  return [owner, inbox].every(isText) && [offer, count, rank, since].every(Number.isFinite) && Array.isArray(holding) && holding.every(isText);
+  return (
+    [owner, inbox].every(isText) && [offer, count, rank, since].every(Number.isFinite) && Array.isArray(holding) && holding.every(isText)
+  );
 }
 
 function isLatch({ id, count, round, endsAt, ttl, lines, waiters }: Fields<LatchRecord>): boolean {

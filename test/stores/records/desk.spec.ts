@@ -1,5 +1,6 @@
 import { afterTurns, passTime } from '../../support/virtual-time.js';
-import { StoreError } from '../../../lib/core/model/errors.js';
+import { Locks } from 'nestjs-distributed-lock/core';
+import { StoreError, UnsupportedPrimitiveError } from '../../../lib/core/model/errors.js';
 import type { AcquireRequest } from '../../../lib/core/store/lease-driver.js';
 import type { LockStore } from '../../../lib/core/store/lock-store.js';
 import { recordStore } from '../../../lib/stores/records/record.store.js';
@@ -263,6 +264,15 @@ class SlowTable extends MapTable {
 
 const acquire = (store: ReturnType<typeof recordStore>, key: string): Promise<unknown> =>
   store.mutex.acquire({ key, owner: `owner of ${key}`, ttl: 1_000, queue: false, tokens: 1 });
+
+it('a table without keys() cannot be listed, but inspected', async () => {
+  const locks = new Locks(recordStore(Object.assign(new MapTable(), { keys: undefined })), { logger: false });
+  const lease = await locks.acquire('key');
+  expect(await locks.inspect('key')).toMatchObject({ holders: [{ owner: lease.owner }] });
+  await expect(locks.list()[Symbol.asyncIterator]().next()).rejects.toThrow(UnsupportedPrimitiveError);
+  await lease.release();
+  await locks.close();
+});
 
 describe('what comes while a table is busy', () => {
   it('waits, and goes together', async () => {
