@@ -38,6 +38,18 @@ describe.each([MUTEX, WRITE_LOCK, SEMAPHORE_OF_ONE])('an offer of a $name', (kin
     await lease.release();
   });
 
+  it('to a process that hangs with more waiters than are looked at is known to the last one behind them (G8)', async () => {
+    const holder = await take();
+    await setting.client().subscribe('hanging');
+    const places = Array.from({ length: 250 }, (_, i) => [i + 1, placeOf(kind, `hanging:${i}`, 'hanging', SHORT_LEASE)]).flat();
+    await setting.redis.zadd(QUEUE, ...places);
+    const next = take();
+    await queued(setting, KEY, 251);
+    await holder.release();
+    await (await next).release();
+    await onlyTheFenceIsLeft();
+  });
+
   it('is not made to a process that is gone, though another client listens to all channels (G8)', async () => {
     await setting.client().psubscribe('*');
     const holder = await take();

@@ -56,6 +56,12 @@ local function tell(inbox, owner, key, ms)
   if inbox ~= '' then redis.pcall('PUBLISH', inbox, owner .. '\n' .. key .. (ms and '\n' .. ms or '')) end
 end
 
+-- After so many that are gone, or are of one process, the last one is the likeliest to be there.
+local function tellLast(queue, key, ms)
+  local owner, inbox = match(call('ZREVRANGEBYSCORE', queue, '(inf', 0, 'LIMIT', 0, 1)[1] or '', PLACE_OF)
+  if owner then tell(inbox, owner, key, ms) end
+end
+
 -- Tells each of the processes that come next when to ask: by then an offer to one that hangs has ended. Returns how many wait among those looked at.
 local function tellNext(queue, key, told, ms)
   local done, waiting, others = {[told] = true}, 0, false
@@ -74,13 +80,8 @@ local function tellNext(queue, key, told, ms)
       end
     end
   end
+  if waiting == MOST_LATE and not others then tellLast(queue, key, ms) end
   return waiting
-end
-
--- After so many that are gone the last one is the likeliest to be there.
-local function tellLast(queue, key)
-  local owner, inbox = match(call('ZREVRANGEBYSCORE', queue, '(inf', 0, 'LIMIT', 0, 1)[1] or '', PLACE_OF)
-  if owner then tell(inbox, owner, key, 0) end
 end
 
 local function mark(queue, owner, inbox)

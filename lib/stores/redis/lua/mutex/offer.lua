@@ -18,6 +18,6 @@ local function offer(lock, queue, asker, asking)
       return owner
     end
   end
-  tellLast(queue, lock)
+  tellLast(queue, lock, 0)
   return ''
 end

@@ -58,7 +58,7 @@ local function serve(lock, queue, asker, ttl)
       end
     end
   end
-  tellLast(queue, lock.key)
+  tellLast(queue, lock.key, 0)
   return true
 end
 
