@@ -14,7 +14,7 @@ interface StoreUnderTest {
 }
 
 const OF_REDIS: readonly Group[] = [
-  ...(['process', 'net', 'server', 'rights', 'memory', 'restart', 'failover', 'sentinel', 'clock'] as const),
+  ...(['process', 'net', 'server', 'rights', 'memory', 'restart', 'failover', 'sentinel', 'clock', 'lent'] as const),
   ...(['loss', 'clock-server'] as const),
 ];
 const OF_DATABASES: readonly Group[] = ['process', 'net', 'server', 'rights', 'restart', 'clock', 'loss'];
@@ -22,6 +22,16 @@ const OF_DATABASES: readonly Group[] = ['process', 'net', 'server', 'rights', 'r
 /** The stores that can be tested, by name. */
 export const stores: Record<string, StoreUnderTest | undefined> = {
   redis: { stage: () => import('./stores/redis/start.js'), worker: () => import('./stores/redis/worker.js'), groups: OF_REDIS },
+  'replica-acks': {
+    stage: async () => {
+      const { startStage } = await import('./stores/redis/start.js');
+      return { startStage: (options) => startStage(options, 1) };
+    },
+    worker: () => import('./stores/redis/worker.js'),
+    groups: ['process', 'net', 'server', 'failover', 'takeover', 'clock'],
+    // What is told to a latch is not waited for.
+    kinds: ['mutex', 'read-write', 'semaphore', 'multi', 'leader'],
+  },
   cluster: {
     stage: () => import('./stores/cluster/stage.js'),
     worker: () => import('./stores/cluster/worker.js'),
@@ -30,7 +40,7 @@ export const stores: Record<string, StoreUnderTest | undefined> = {
   quorum: {
     stage: () => import('./stores/quorum/stage.js'),
     worker: () => import('./stores/quorum/worker.js'),
-    groups: ['process', 'net', 'server', 'restart', 'clock'],
+    groups: ['process', 'net', 'server', 'restart', 'clock', 'clock-member'],
     kinds: ['mutex', 'read-write', 'multi', 'leader'],
   },
   postgres: {

@@ -1,8 +1,11 @@
 import type { Scene } from '../run/scene.js';
 
-export const SURVIVABLE = ['process', 'net', 'server', 'rights', 'memory', 'restart', 'failover', 'sentinel', 'files', 'clock'] as const;
+export const SURVIVABLE = [
+  ...(['process', 'net', 'server', 'rights', 'memory', 'restart', 'failover', 'sentinel', 'files', 'clock'] as const),
+  ...(['lent', 'takeover'] as const),
+] as const;
 /** The store forgets, or its clock jumps: only the fencing token helps. */
-export const FENCE_ONLY = ['loss', 'clock-server'] as const;
+export const FENCE_ONLY = ['loss', 'clock-server', 'clock-member'] as const;
 export const GROUPS = [...SURVIVABLE, ...FENCE_ONLY] as const;
 export type Group = (typeof GROUPS)[number];
 

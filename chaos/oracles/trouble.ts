@@ -4,8 +4,13 @@ import { callsOf, type CallStory } from './calls.js';
 import type { Oracle, Violation } from './oracle.js';
 import { timesOf } from './windows.js';
 
-/** Rights come back, but a request that was refused may be answered a moment later. */
+/** Rights and clients come back, but a request that was refused may be answered a moment later. */
 const AFTERMATH = 1_500;
+/** What faults of a group may end a call with. */
+const REFUSALS: [group: string, RegExp][] = [
+  ['rights', /NOPERM|NOAUTH|denied/],
+  ['lent', /client is closed/],
+];
 
 /** No unhandled rejection, no uncaught exception, no warning of Node, no error of the library's own making, no process that ends by itself. */
 export const trouble: Oracle = (history) => [
@@ -20,12 +25,14 @@ export const trouble: Oracle = (history) => [
 ];
 
 function wrongErrors(history: readonly Entry[]): Violation[] {
-  const withoutRights = timesOf(history, ({ group }) => group === 'rights', AFTERMATH);
+  const refusals = REFUSALS.map(([group, text]) => ({ text, times: timesOf(history, (fault) => fault.group === group, AFTERMATH) }));
   const closing = new Map(select(history, 'closing').map(({ w, t }) => [w, t]));
   return callsOf(history).flatMap((call): Violation[] => {
     const { asked, ended } = call;
     if (!ended || isFair(call, ended, closing)) return [];
-    const isRefused = /NOPERM|NOAUTH|denied/.test(ended.error) && withoutRights.some(({ from, to }) => from < ended.t && to > asked.t);
+    const isRefused = refusals.some(
+      ({ text, times }) => text.test(ended.error) && times.some(({ from, to }) => from < ended.t && to > asked.t),
+    );
     if (ended.outcome === 'final' && isRefused) return [];
     return [{ ...violation(ended.t, `${asked.id} ended as "${ended.outcome}": ${ended.error}`), kind: asked.kind, key: asked.keys[0] }];
   });

@@ -26,6 +26,9 @@ const TITLES: Record<Group, string> = {
   sentinel: 'failover by Sentinel that loses nothing',
   files: 'inboxes and drafts removed, litter of dead processes, swept early',
   clock: 'wall clocks of the apps jump',
+  lent: 'lent clients that end, and are connected again by their owner',
+  takeover: 'a replica promoted beside its master, which then hangs',
+  'clock-member': 'wall clock of one member jumps by 40 s',
   loss: 'the store forgets: some or all of its records are deleted',
   'clock-server': 'wall clock of the server jumps by 40 s',
 };
@@ -37,6 +40,7 @@ const TITLES_OF_STORES: Partial<Record<string, Partial<Record<Group, string>>>> 
     server: 'one member stopped, paused, its clients killed, scripts forgotten',
     restart: 'one member killed and restarted empty, with a quarantine',
   },
+  'replica-acks': { server: 'master stopped, paused, its clients killed, scripts forgotten' },
   redis: {
     server: 'server stopped, paused, its clients killed, scripts forgotten',
     restart: 'server killed and restarted, `appendfsync always`',

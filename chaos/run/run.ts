@@ -71,7 +71,7 @@ export async function run(options: RunOptions): Promise<RunResult> {
       lossy: groups.some(isLossy),
       knowsDeaths: stage.knowsDeaths,
       fenced: await fencedTotals(resource.client()),
-      leftovers: await leftoversOf(scene, EXPIRY + (groups.includes('clock-server') ? JUMP : 0)),
+      leftovers: await leftoversOf(scene, EXPIRY + (groups.some((group) => /^clock-/.test(group)) ? JUMP : 0)),
     };
     const entries = readHistory(folder);
     return { options, folder, history: entries, facts, violations: judge(entries, facts) };

@@ -11,8 +11,23 @@ const atMember: Aim = ({ stage }, { extent }) => {
   return { server, admin: stage.admin(server) };
 };
 
+/** ms */
+const JUMP = 40_000;
+
 export const quorumFaults: readonly Fault[] = [
   ...serverFaults(atMember),
+  {
+    name: 'the wall clock of one member jumps',
+    group: 'clock-member',
+    isWide: true,
+    duration: [200, 3_000],
+    async strike(scene, { duration, extent }) {
+      const stage = scene.stage as QuorumStage;
+      stage.setClock(extent < 0.5 ? -JUMP : JUMP);
+      await scene.pause(duration);
+      stage.setClock(0);
+    },
+  },
   {
     name: EMPTIED,
     group: 'restart',

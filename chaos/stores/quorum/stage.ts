@@ -1,5 +1,6 @@
 import { startRedis, type RedisServer } from '../../../test/support/redis-server.js';
 import { startProxy, type TcpProxy } from '../../../test/support/tcp-proxy.js';
+import { startClock } from '../../clock/clock.js';
 import { Admins } from '../redis/admins.js';
 import { leftoversOf } from '../redis/leftovers.js';
 import type { Leftover, Stage, StageOptions } from '../store.js';
@@ -18,6 +19,8 @@ export class QuorumStage implements Stage {
   constructor(
     readonly members: readonly RedisServer[],
     readonly proxies: readonly TcpProxy[],
+    /** says by how many ms the clock of one member is wrong */
+    readonly setClock: (ms: number) => void,
   ) {}
 
   admin(member: RedisServer): ReturnType<Admins['of']> {
@@ -30,6 +33,7 @@ export class QuorumStage implements Stage {
   }
 
   async heal(): Promise<void> {
+    this.setClock(0);
     for (const member of this.members) await member.resume();
     await Promise.all(this.proxies.map((proxy) => proxy.heal()));
   }
@@ -45,8 +49,10 @@ export class QuorumStage implements Stage {
   }
 }
 
-export async function startStage({ slots, random }: StageOptions): Promise<QuorumStage> {
-  const start = (): Promise<RedisServer> => startRedis({ port: 'free', args: ['--enable-debug-command', 'yes'] });
+export async function startStage({ groups, slots, random }: StageOptions): Promise<QuorumStage> {
+  const clock = groups.includes('clock-member') ? await startClock() : undefined;
+  const start = (_: unknown, index: number): Promise<RedisServer> =>
+    startRedis({ port: 'free', args: ['--enable-debug-command', 'yes'], env: index === 0 ? clock?.env : undefined });
   const members = await Promise.all(Array.from({ length: MEMBERS }, start));
   await Promise.all(members.map(age));
   const proxies = await Promise.all(
@@ -55,7 +61,7 @@ export async function startStage({ slots, random }: StageOptions): Promise<Quoru
       return startProxy({ port: members[slot % MEMBERS]!.port! }, () => jitter.next());
     }),
   );
-  return new QuorumStage(members, proxies);
+  return new QuorumStage(members, proxies, clock?.set ?? (() => undefined));
 }
 
 /** Makes the server vote at once, though it has just been started. */

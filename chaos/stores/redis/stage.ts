@@ -19,6 +19,9 @@ export interface RedisStageParts {
   sentinel?: RedisServer;
   proxies: TcpProxy[];
   keyPrefix: string;
+  replicaAcks: number;
+  /** whether lent clients do not connect again by themselves */
+  lentEnd: boolean;
   /** says by how many ms the clocks of the servers are wrong */
   setClock?: (ms: number) => void;
 }
@@ -74,9 +77,9 @@ export class RedisStage implements Stage {
   }
 
   place(slot: number): RedisPlace {
-    const { keyPrefix, sentinel } = this.parts;
+    const { keyPrefix, sentinel, replicaAcks, lentEnd } = this.parts;
     const options = { username: 'worker', password: 'secret', ...(keyPrefix === '' ? {} : { keyPrefix }) };
-    if (!sentinel) return { connection: { ...this.proxies[slot]!.connection, ...options } };
+    if (!sentinel) return { connection: { ...this.proxies[slot]!.connection, ...options }, replicaAcks, lentEnd };
     return { connection: options, sentinels: { name: MASTER, sentinels: [{ host: '127.0.0.1', port: sentinel.port! }] } };
   }
 

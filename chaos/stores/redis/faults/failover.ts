@@ -2,6 +2,7 @@ import { eventually } from '../../../../test/support/eventually.js';
 import type { Scene } from '../../../run/scene.js';
 import type { RedisStage } from '../stage.js';
 import type { Fault, Strike } from '../../../faults/fault.js';
+import { follow } from '../follow.js';
 import { redisOf } from './stage-of.js';
 
 /** The replica becomes the master, and nothing is lost. The workers' address moves; what is open stays for a while, and is cut then. */
@@ -19,6 +20,27 @@ export const failoverFaults: Fault[] = [
     isWide: true,
     duration: [0, 1_500],
     strike: (scene, strike) => failover(scene, strike, byReplicaOf),
+  },
+  {
+    name: 'the replica takes over without a word to the master, which then hangs',
+    group: 'takeover',
+    isWide: true,
+    duration: [0, 1_500],
+    async strike(scene, { duration }) {
+      const stage = redisOf(scene);
+      const { master, replica } = stage;
+      await caughtUp(stage);
+      await stage.admin(replica).call('REPLICAOF', 'NO', 'ONE');
+      // What the old master is told now, the new one never hears, and nobody acknowledges.
+      await scene.pause(duration / 2);
+      await master.pause();
+      await scene.pause(duration / 2);
+      stage.moveAddress();
+      for (const proxy of stage.proxies) proxy.cut();
+      stage.swap();
+      await master.resume();
+      await follow(master, replica!);
+    },
   },
 ];
 

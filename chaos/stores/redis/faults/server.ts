@@ -1,4 +1,4 @@
-import type { Fault } from '../../../faults/fault.js';
+import type { Fault, Group } from '../../../faults/fault.js';
 import type { Aim } from './aim.js';
 
 /** What happens to a server, without its losing anything. */
@@ -42,6 +42,7 @@ export const serverFaults = (aim: Aim): Fault[] => [
       await scene.pause(strike.duration);
     },
   },
+  command(aim, 'lent clients end', ['CLIENT', 'KILL', 'TYPE', 'normal', 'SKIPME', 'yes'], 'lent'),
   command(aim, 'clients killed', ['CLIENT', 'KILL', 'TYPE', 'normal', 'SKIPME', 'yes']),
   command(aim, 'subscribers killed', ['CLIENT', 'KILL', 'TYPE', 'pubsub']),
   command(aim, 'scripts forgotten', ['SCRIPT', 'FLUSH']),
@@ -58,10 +59,10 @@ export const serverFaults = (aim: Aim): Fault[] => [
   },
 ];
 
-function command(aim: Aim, name: string, words: [string, ...string[]]): Fault {
+function command(aim: Aim, name: string, words: [string, ...string[]], group: Group = 'server'): Fault {
   return {
     name,
-    group: 'server',
+    group,
     duration: [0, 0],
     strike: async (scene, strike) => void (await aim(scene, strike).admin.call(...words)),
   };
