@@ -146,7 +146,7 @@ export function hostilePlay(count: number): void {
     const members = [{ answered: () => Promise.resolve() }] as never[];
     const stand = Object.assign(new EventEmitter(), { options: { keyPrefix: 'p:' } }) as unknown as RedisClient;
     const redis = new RedisWakeUps(new RedisConnection(stand, 5_000, false), () => undefined);
-    const postgres = new PostgresWakeUps(() => Promise.reject(new Error('never')), () => Promise.resolve([]), 5_000); // prettier-ignore
+    const postgres = new PostgresWakeUps(() => Promise.reject(new Error('never')), () => Promise.resolve([]), 5_000, 'distributed_lock'); // prettier-ignore
     const file = new FileWakeUps('inboxes', 'drafts', 5_000);
     const memory = new MemoryWakeUps();
     const lines = [OWNER, `${OWNER}\t500`, `${OWNER}\nother\t12.5`, `echo:${OWNER}`];
@@ -217,6 +217,7 @@ export function hostilePlay(count: number): void {
         () => Promise.reject(new Error('never')),
         (_, [, texts]) => (sent.push(...(texts as string[])), Promise.resolve([])),
         5_000,
+        'distributed_lock',
       );
       const heard: string[] = [];
       await bus.listen('ops', (text) => heard.push(text));

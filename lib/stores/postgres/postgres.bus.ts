@@ -1,4 +1,4 @@
-import { randomUUID } from 'node:crypto';
+import { createHash, randomUUID } from 'node:crypto';
 import type { Bus, BusTopic } from '../../core/store/inspector.js';
 import { isSettledWithin } from '../../core/util/clock.js';
 import type { PostgresClient } from './postgres.connection.js';
@@ -27,11 +27,13 @@ export class PostgresBus implements Bus {
 
   /**
    * @param connection the name of the inbox.
+   * @param table its quoted name. Processes with another one must not hear each other.
    * @param send sends each text to its channel, in one transaction.
    * @param openInbox resolves to whether it is open.
    */
   constructor(
     readonly connection: string,
+    private readonly table: string,
     private readonly requestTimeout: number,
     private readonly send: (channels: readonly string[], texts: readonly string[]) => Promise<unknown>,
     private readonly openInbox: (...log: Parameters<Bus['open']>) => Promise<boolean>,
@@ -45,7 +47,7 @@ export class PostgresBus implements Bus {
   }
 
   async listen(topic: BusTopic, hear: (text: string) => void): Promise<() => void> {
-    const channel = CHANNEL + topic;
+    const channel = this.channelOf(topic);
     const own = (text: string): void => hear(text);
     const known = this.topics.get(channel) ?? { listeners: new Set(), subscribed: this.tell('LISTEN', channel) };
     this.topics.set(channel, known);
@@ -62,7 +64,7 @@ export class PostgresBus implements Bus {
   async publish(topic: BusTopic, text: string): Promise<number> {
     const texts = textsOf(text);
     await this.send(
-      texts.map(() => CHANNEL + topic),
+      texts.map(() => this.channelOf(topic)),
       texts,
     );
     return Infinity;
@@ -80,6 +82,13 @@ export class PostgresBus implements Bus {
     const text = this.textOf(payload);
     if (text === undefined) return;
     for (const hear of [...(this.topics.get(channel)?.listeners ?? [])]) hear(text);
+  }
+
+  /** The name of a channel has at most 63 bytes. */
+  private channelOf(topic: BusTopic): string {
+    const { table } = this;
+    const isDefault = table.replaceAll('"', '') === 'distributed_lock';
+    return CHANNEL + topic + (isDefault ? '' : `:${createHash('sha256').update(table).digest('hex').slice(0, 16)}`);
   }
 
   /** `undefined`: parts are missing yet. */

@@ -41,7 +41,7 @@ export class PostgresTable implements RecordTable {
     private readonly creates: boolean,
   ) {
     const ask = (text: string, values: readonly unknown[]): Promise<readonly Row[]> => this.ask(text, values);
-    if (connection.listener) this.wakeUps = new PostgresWakeUps(connection.listener, ask, requestTimeout);
+    if (connection.listener) this.wakeUps = new PostgresWakeUps(connection.listener, ask, requestTimeout, statements.table);
     this.bus = this.wakeUps?.bus;
     this.doctor = new PostgresDoctor(ask, statements);
     this.sweep = new PostgresSweep((most) => ask(statements.sweep, [HOUR, most]));

@@ -25,9 +25,10 @@ export class PostgresWakeUps extends Inbox implements RecordWakeUps {
     private readonly connectClient: () => Promise<PostgresClient>,
     private readonly ask: (text: string, values: readonly unknown[]) => Promise<readonly Row[]>,
     private readonly timeout: number,
+    table: string,
   ) {
     super('Postgres', timeout, 'listen over another connection');
-    this.bus = new PostgresBus(this.inbox, timeout, this.send, async (...log) => {
+    this.bus = new PostgresBus(this.inbox, table, timeout, this.send, async (...log) => {
       await this.open(...log);
       return this.isOpen;
     });

@@ -35,7 +35,7 @@ export class RedisBus implements Bus {
   }
 
   async listen(topic: BusTopic, hear: (text: string) => void): Promise<() => void> {
-    const channel = CHANNEL + topic;
+    const channel = this.channelOf(topic);
     const own = (text: string): void => hear(text);
     const known = this.topics.get(channel) ?? { listeners: new Set(), subscribed: this.subscribe(channel) };
     this.topics.set(channel, known);
@@ -50,7 +50,7 @@ export class RedisBus implements Bus {
 
   /** A node of a Cluster counts its own listeners only. A process that asks then waits for the whole time that answers may take. */
   async publish(topic: BusTopic, text: string): Promise<number> {
-    const count = integerOf(await this.redis.request((client) => client.publish(CHANNEL + topic, text)));
+    const count = integerOf(await this.redis.request((client) => client.publish(this.channelOf(topic), text)));
     return this.redis.client.isCluster ? Infinity : count;
   }
 
@@ -63,6 +63,13 @@ export class RedisBus implements Bus {
 
   received(channel: string, text: string): void {
     for (const hear of [...(this.topics.get(channel)?.listeners ?? [])]) hear(text);
+  }
+
+  /** Redis delivers messages to the clients of all databases. Processes with other keys must not hear each other. */
+  private channelOf(topic: BusTopic): string {
+    const { keyPrefix, client } = this.redis;
+    const db = (!client.isCluster && client.options?.db) || 0;
+    return CHANNEL + topic + (db === 0 && keyPrefix === '' ? '' : `@${db}:${keyPrefix}`);
   }
 
   /**

@@ -8,7 +8,7 @@ export interface RedisClient {
   /** `undefined`: a stand-in for tests, which is always ready. */
   readonly status?: string;
   readonly isCluster?: boolean;
-  readonly options?: { readonly keyPrefix?: string; readonly host?: string; readonly port?: number };
+  readonly options?: { readonly keyPrefix?: string; readonly db?: number; readonly host?: string; readonly port?: number };
   evalsha(sha: string, keyCount: number, ...keysAndArgs: (string | number)[]): Promise<unknown>;
   eval(script: string, keyCount: number, ...keysAndArgs: (string | number)[]): Promise<unknown>;
   /** A command that has no method here. */

@@ -154,6 +154,16 @@ it('the query of an ORM cannot listen, but with a connection string', async () =
 });
 
 describe('the bus', () => {
+  it('hears nothing of another table', async () => {
+    const [one, other] = [await listening(), await listening({ table: 'other_locks' })];
+    const heard: string[] = [];
+    for (const { table } of [one, other]) await table.bus!.listen('ops', (text) => heard.push(text));
+    await other.table.bus!.publish('ops', 'other');
+    await one.table.bus!.publish('ops', 'one');
+    await eventually(() => expect(new Set(heard)).toEqual(new Set(['one', 'other'])));
+    expect(heard).toHaveLength(2);
+  });
+
   it('carries texts of any length to all who listen, whoever is connected again', async () => {
     const [one, other] = [await listening(), await listening()];
     const [heard, alsoHeard]: [string[], string[]] = [[], []];

@@ -118,6 +118,23 @@ describe('inspect on Redis', () => {
     await Promise.all(leases.map((lease) => lease.release()));
   });
 
+  it('hears nothing of another database or keyPrefix', async () => {
+    const seen: string[][] = [[], [], []];
+    const end = new AbortController();
+    const clients = [{}, { db: 1 }, { keyPrefix: 'p:' }];
+    const all = clients.map((options) => setting.overIoredis({ client: setting.client(options) }, { visible: true }));
+    const watching = all.map(async (locks, index) => {
+      for await (const { key } of locks.watch({ signal: end.signal })) seen[index]!.push(key);
+    });
+    await eventually(async () => {
+      await Promise.all(all.map((locks, index) => locks.using(`of ${index}`, () => undefined)));
+      expect(seen.every((keys) => keys.length > 0)).toBe(true);
+    });
+    end.abort();
+    await Promise.all(watching);
+    expect(seen.map((keys) => [...new Set(keys)])).toEqual([['of 0'], ['of 1'], ['of 2']]);
+  });
+
   it('sends no message when nobody asks', async () => {
     const locks = setting.own();
     await setting.redis.config('RESETSTAT');

@@ -42,7 +42,7 @@ export function usersFor(keyPrefix: string, namespace: string, isCluster: boolea
     ].join(' ');
   return [
     line('locks', ['*'], LOCKS),
-    line('viewer', ['inbox:*', 'ops', 'ops:told'], LOOKS),
+    line('viewer', ['inbox:*', 'ops*'], LOOKS),
     `${line('operator', ['*'], [...LOOKS, ...FREES])}${start === '' ? '' : ` ~${first}${CHANNELS}audit`}`,
     line('doctor', ['*'], [...LOCKS, ...EXAMINES]),
   ].join('\n');

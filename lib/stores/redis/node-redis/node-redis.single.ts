@@ -24,9 +24,9 @@ export class NodeRedisSingle extends NodeRedisBase {
     return this.hasBeenReady ? 'end' : 'wait';
   }
 
-  override get options(): { readonly keyPrefix: string; readonly host?: string; readonly port?: number } {
+  override get options(): { readonly keyPrefix: string; readonly db?: number; readonly host?: string; readonly port?: number } {
     const { host, port } = this.client.options?.socket ?? {};
-    return { ...super.options, host, port };
+    return { ...super.options, db: this.client.options?.database, host, port };
   }
 
   connect(): Promise<unknown> {

@@ -17,7 +17,10 @@ interface Common extends Omit<NodeRedisClient, 'sendCommand'> {
 /** What is used of a client of one server. */
 export interface PlainClient extends Common {
   readonly isReady: boolean;
-  readonly options?: { readonly socket?: { readonly host?: string; readonly port?: number; readonly connectTimeout?: number } };
+  readonly options?: {
+    readonly database?: number;
+    readonly socket?: { readonly host?: string; readonly port?: number; readonly connectTimeout?: number };
+  };
   /** How often it was connected. Not in the first versions. */
   readonly socketEpoch?: number;
   sendCommand(args: readonly string[], options: object): Promise<unknown>;
