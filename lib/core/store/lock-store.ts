@@ -16,10 +16,10 @@ export interface StoreReport {
 }
 
 /**
- * Called when a store does not answer any more, with the reason and the milliseconds for which it has been away; and with `undefined` each time it
- * answers (again).
+ * Called when a store does not answer any more, with the reason, the milliseconds for which it has been away, and what to do where that does not end by
+ * itself; and with `undefined` each time it answers (again).
  */
-export type StateListener = (reason: string | undefined, away: number) => void;
+export type StateListener = (reason: string | undefined, away: number, remedy?: string) => void;
 
 /** What a store may have: the methods of `Locks`, and `'wakeUps'`: waiters are woken, and need not poll. */
 export type StoreFeature =

@@ -25,7 +25,7 @@ export class StoreWatch {
     const { name } = store;
     this.title = store.describe ? name.charAt(0).toUpperCase() + name.slice(1) : `The ${name} store`;
     this.forget = [
-      store.watchState?.((reason, away) => (reason === undefined ? this.isBack() : this.isAway(reason, away))),
+      store.watchState?.((reason, away, remedy) => (reason === undefined ? this.isBack() : this.isAway(reason, away, remedy))),
       store.onWarning?.((message) => log.write('warn', message)),
     ];
   }
@@ -85,10 +85,11 @@ export class StoreWatch {
     this.log.write('warn', `${prefix}${this.title} ${this.said}`);
   }
 
-  private isAway(reason: string, away: number): void {
+  private isAway(reason: string, away: number, remedy: string | undefined): void {
+    if (remedy !== undefined) this.log.write('error', `${this.title} does not answer any more: ${remedy}`);
     if (this.awaySince !== undefined) return;
     this.awaySince = now() - away;
-    if (this.isChecking || `${this.said} ${this.refusal?.message}`.includes(reason)) return;
+    if (remedy !== undefined || this.isChecking || `${this.said} ${this.refusal?.message}`.includes(reason)) return;
     this.log.write('warn', `${this.title} does not answer since ${new Date(dateOf(now() - away)).toISOString()}: ${reason}; locks wait`);
   }
 

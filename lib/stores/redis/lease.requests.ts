@@ -39,6 +39,8 @@ export class LeaseRequests {
     this.acquires = new RedisScript(acked, sources.acquire, withFenceAndQueue, LARGEST_BATCH);
     this.releases = new RedisScript(connection, sources.release, withQueue, LARGEST_BATCH);
     this.departures = acked === connection ? this.releases : new RedisScript(acked, sources.release, withQueue, LARGEST_BATCH);
+    // It ends what the owner has, which nobody else can have.
+    this.releases.mayBeLate = this.departures.mayBeLate = true;
     this.renewals = new RedisScript(acked, sources.renew, undefined, LARGEST_RENEWAL, 'node');
     this.checks = new RedisScript(connection, sources.check, withFenceAndQueue);
     this.fences = new RedisScript(connection, scripts.keepFences, undefined, LARGEST_RENEWAL, 'node');

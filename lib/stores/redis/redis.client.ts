@@ -44,3 +44,12 @@ export interface RedisPipeline extends Record<
   call(command: string, ...args: (string | number)[]): unknown;
   exec(): Promise<[error: Error | null, reply: unknown][] | null>;
 }
+
+/**
+ * Whether it has ended by itself: it had tried to connect again before. So does one of ioredis for Sentinel that learns of a failover while it connects.
+ * One that its owner closes was connected then, or says that it is being closed.
+ */
+export function hasGivenUp(client: RedisClient): boolean {
+  const { status, retryAttempts = 0, manuallyClosing } = client as { status?: string; retryAttempts?: number; manuallyClosing?: boolean };
+  return status === 'end' && retryAttempts > 0 && !manuallyClosing;
+}

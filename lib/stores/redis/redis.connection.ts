@@ -3,8 +3,9 @@ import { RequestDeadlines, type TimedRequest } from '../../core/store/request-de
 import { after } from '../../core/util/clock.js';
 import { detached } from '../../core/util/detached.js';
 import { RedisPipelines } from './redis.pipelines.js';
-import type { RedisClient } from './redis.client.js';
-import { closed, isRedirection, storeErrorOf, unsent } from './redis.errors.js';
+import { hasGivenUp, type RedisClient } from './redis.client.js';
+import { closed, GIVEN_UP, isRedirection, storeErrorOf, unsent } from './redis.errors.js';
+import { recall, type SentCommand, tellingClient } from './redis.recall.js';
 import { nodesOf } from './redis.slots.js';
 
 /** Milliseconds until a client that has ended is connected again. */
@@ -17,6 +18,10 @@ export interface RedisRequest extends TimedRequest<RedisRequest> {
   readonly keys?: readonly string[];
   /** Where it was sent; `undefined`: that is not known. */
   node?: string;
+  /** What was sent last for it, where the client may send it again. */
+  command?: SentCommand;
+  /** It does no harm when its caller has been told long since that it failed. */
+  readonly mayBeLate?: boolean;
   /** @param isWhole the server does not know the script: send its text. */
   send(client: RedisClient, isWhole: boolean): Promise<unknown>;
   /** @param reply what the client gives: it is to be checked. */
@@ -35,6 +40,7 @@ export class RedisConnection {
   private isClosed = false;
   /** How scripts are sent. */
   readonly scripts: Pick<RedisClient, 'evalsha' | 'eval'>;
+  private lastCommand: SentCommand | undefined;
   lastError: unknown;
   /** Set once the server is known as one node of several: some keys would be granted by luck. */
   misled: StoreError | undefined;
@@ -43,13 +49,16 @@ export class RedisConnection {
   /** Called when a connection breaks. */
   readonly breakListeners = new Set<() => void>();
 
+  /** @param lent that of the client whose duplicate this one is: it is connected, too. */
   constructor(
     readonly client: RedisClient,
     readonly requestTimeout: number,
     private readonly isOwned: boolean,
     scripts?: RedisPipelines,
+    private readonly lent?: RedisConnection,
   ) {
-    this.scripts = scripts ?? (client.isCluster ? new RedisPipelines(client, requestTimeout) : client);
+    const single = (): RedisClient => tellingClient(client, (command) => (this.lastCommand = command));
+    this.scripts = scripts ?? (client.isCluster ? new RedisPipelines(client, requestTimeout) : single());
     this.keyPrefix = client.options?.keyPrefix ?? '';
     this.requests = new RequestDeadlines(requestTimeout, (request) => {
       this.onSilence?.();
@@ -120,8 +129,10 @@ export class RedisConnection {
     request.isSent = true;
     request.node = this.nodeOf(request);
     let sending: Promise<unknown>;
+    this.lastCommand = undefined;
     try {
       sending = request.send(this.client, isWhole);
+      request.command = this.lastCommand;
     } catch (fault) {
       return this.fail(request, storeErrorOf(fault));
     }
@@ -143,7 +154,9 @@ export class RedisConnection {
   }
 
   private fail(request: RedisRequest, error: StoreError): void {
-    if (this.end(request)) request.failed(error);
+    if (!this.end(request)) return;
+    if (request.command && !request.mayBeLate) recall(request.command);
+    request.failed(error);
   }
 
   /** False: it was over already. What is given up in the background once the store is closed leaves no listener at a client that lives on. */
@@ -157,14 +170,15 @@ export class RedisConnection {
   private wait(request: RedisRequest): void {
     const { client } = this;
     const hasEnded = client.status === 'end';
-    if (hasEnded && !this.isKept) return this.fail(request, closed());
+    if (hasEnded && !this.isKept && !hasGivenUp(client)) return this.fail(request, closed());
     if (this.unsent.size === 0) {
       client.on('ready', this.onReady);
       client.on('end', this.onEnd);
       if (!this.isOwned) client.on('error', this.onError);
     }
     this.unsent.add(request);
-    if (hasEnded || client.status === 'wait') this.connect();
+    if ((hasEnded && this.isKept) || client.status === 'wait') this.connect();
+    if (this.lent?.client.status === 'wait') this.lent.connect();
   }
 
   private stopWaiting(request: RedisRequest): void {
@@ -176,6 +190,7 @@ export class RedisConnection {
 
   private timedOut(isUnsent: boolean): StoreError {
     const cause = this.lastError;
+    if (isUnsent && hasGivenUp(this.client)) return unsent(`Redis: ${GIVEN_UP}.`, cause);
     if (isUnsent) return unsent(`Redis is not connected within ${this.requestTimeout} ms.`, cause);
     return new StoreError(`Redis did not answer within ${this.requestTimeout} ms.`, { transient: true, cause });
   }
@@ -198,6 +213,7 @@ export class RedisConnection {
   }
 
   private readonly onEnd = (): void => {
+    if (hasGivenUp(this.client) && !this.isOwned) return;
     if (!this.isKept) return this.failUnsent(closed());
     after(RECONNECT_DELAY, () => {
       if (this.isKept && this.unsent.size > 0 && this.client.status === 'end') this.connect();

@@ -67,6 +67,10 @@ export function unsent(message: string, cause?: unknown): StoreError {
   return new StoreError(message, { transient: true, isUnsent: true, cause });
 }
 
+/** Of a client that is lent. */
+export const GIVEN_UP =
+  'the client that the store was given has ended by itself, and stays so: call its connect(), or start this process again';
+
 export function closed(): StoreError {
   return new StoreError('The Redis client is closed.', { transient: false, isUnsent: true });
 }

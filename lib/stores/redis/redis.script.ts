@@ -33,6 +33,7 @@ export type KeysOf = (key: string, keyPrefix: string) => string[];
  */
 export class RedisScript {
   readonly sha: string;
+  mayBeLate = false;
   private requests: ScriptRequest[] = [];
   /** Of a Cluster: the last request for each group. */
   private readonly byGroup = new Map<Group, ScriptRequest>();
@@ -100,8 +101,7 @@ export class RedisScript {
   noteOverdue(request: ScriptRequest, sending: Promise<unknown>): void {
     if (!this.connection.client.isCluster) return;
     this.overdue.set(request, sending);
-    const ended = (): void => void this.overdue.delete(request);
-    sending.then(ended, ended);
+    sending.finally(() => this.overdue.delete(request)).catch(() => undefined);
   }
 
   /** Resolves when the client sends nothing more for this owner of the requests that are over; `undefined`: there is nothing. */
@@ -137,6 +137,7 @@ export class RedisScript {
 class ScriptRequest extends LinkedEntry<RedisRequest> implements RedisRequest {
   endsAt = 0;
   isSent = false;
+  readonly mayBeLate: boolean;
   /** Of calls. */
   size = 1;
   /** One for each call; an `Error` where it failed. */
@@ -153,6 +154,7 @@ class ScriptRequest extends LinkedEntry<RedisRequest> implements RedisRequest {
     private readonly group?: Group,
   ) {
     super();
+    this.mayBeLate = script.mayBeLate;
     this.replies = new Promise((resolve, reject) => (this.settle = { resolve, reject }));
   }
 

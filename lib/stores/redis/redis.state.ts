@@ -1,8 +1,9 @@
 import type { StoreError } from '../../core/model/errors.js';
 import type { StateListener } from '../../core/store/lock-store.js';
 import { after, idle, now } from '../../core/util/clock.js';
+import { hasGivenUp } from './redis.client.js';
 import type { RedisConnection } from './redis.connection.js';
-import { textOf } from './redis.errors.js';
+import { GIVEN_UP, textOf } from './redis.errors.js';
 
 /** Milliseconds between two questions to a server that is silent. */
 const PAUSE = 500;
@@ -56,17 +57,19 @@ export class RedisState {
 
   /** Its owner has closed it, or it has given up. */
   private readonly onEnd = (): void => {
-    if (this.lastError === undefined && !this.isAway) this.forget();
+    if (hasGivenUp(this.connection.client)) this.away(GIVEN_UP);
+    else if (this.lastError === undefined && !this.isAway) this.forget();
   };
 
   private readonly onError = (error: unknown): void => void (this.lastError = error);
 
-  private away(): void {
-    if (this.isAway || this.brokeAt === undefined) return;
+  /** @param remedy where it will not answer again by itself. */
+  private away(remedy?: string): void {
+    if (this.brokeAt === undefined || (this.isAway && remedy === undefined)) return;
     this.isAway = true;
     const cause = this.lastError ?? this.connection.lastError;
     const reason = cause === undefined ? 'the connection is closed' : textOf(cause);
-    for (const listener of this.listeners) listener(reason, now() - this.brokeAt);
+    for (const listener of this.listeners) listener(reason, now() - this.brokeAt, remedy);
   }
 
   private forget(): void {

@@ -149,10 +149,11 @@ function connect(options: Exclude<RedisStoreOptions, { client: unknown }>, reque
 }
 
 /** A connection of its own: a WAIT would hold up what else is sent over the one that it goes over. Of a Cluster there is one to each node. */
-function ackedConnection({ client, requestTimeout }: RedisConnection, replicas: number, isOwned: boolean): RedisConnection {
+function ackedConnection(connection: RedisConnection, replicas: number, isOwned: boolean): RedisConnection {
+  const { client, requestTimeout } = connection;
   const ours = isOwned ? { reconnectOnError: onceDemoted() } : ownOptions(requestTimeout);
   const own = client.isCluster ? client : client.duplicate(ours);
-  return new RedisConnection(own, requestTimeout, own !== client, new RedisPipelines(own, requestTimeout, replicas));
+  return new RedisConnection(own, requestTimeout, own !== client, new RedisPipelines(own, requestTimeout, replicas), connection);
 }
 
 const reconnectDelay = (times: number): number => Math.min(50 * times, LONGEST_RECONNECT_DELAY);

@@ -1,14 +1,16 @@
 import { Redis, type RedisOptions } from 'ioredis';
 import { Locks, StoreError } from 'nestjs-distributed-lock/core';
-import { redisStore, type RedisStoreOptions } from 'nestjs-distributed-lock/redis';
+import { type NodeRedisClient, type RedisClient, redisStore, type RedisStoreOptions } from 'nestjs-distributed-lock/redis';
 import { once } from 'node:events';
 import { type AddressInfo, createServer } from 'node:net';
 import { rejection } from '../../contract/rejection.js';
 import { makeCertificate } from '../../support/certificate.js';
 import { eventually, staysTrue } from '../../support/eventually.js';
 import { freePort } from '../../support/free-port.js';
+import { closeNodeRedis, nodeRedisClient } from '../../support/redis-clients.js';
 import { startSentinel } from '../../support/redis-sentinel.js';
 import type { RedisServer } from '../../support/redis-server.js';
+import type { TcpProxy } from '../../support/tcp-proxy.js';
 import type { EndsArgs, EndsMessage, Way } from './ends.child.js';
 import { usesEveryVerb } from './every-verb.js';
 import { useRedis } from './setting.js';
@@ -172,6 +174,70 @@ describe('a client that is lent to a store', () => {
     const error = await rejection(locks.acquire(KEY, { waitTimeout: Infinity }));
     expect(error).toBeInstanceOf(StoreError);
     expect(error).toMatchObject({ transient: false });
+  });
+
+  it.each<[string, (proxy: TcpProxy) => [client: RedisClient | NodeRedisClient, end: () => void, again: () => Promise<unknown>]]>([
+    [
+      'of ioredis for Sentinel',
+      () => {
+        const client = new Redis({ sentinels: [{ host: '127.0.0.1', port: sentinel.port! }], name: 'main' });
+        setting.finally(() => client.disconnect());
+        // As its failoverDetector does when it hears of a failover.
+        const end = (): void => void client.once('connecting', () => client.disconnect(true)).disconnect(true);
+        return [client, end, () => client.connect()];
+      },
+    ],
+    [
+      'of ioredis that gives up',
+      (proxy) => {
+        const client = setting.client({ ...proxy.connection, retryStrategy: (times) => (times > 1 ? null : 50) });
+        return [client, () => (proxy.refuse(), proxy.cut()), () => client.connect()];
+      },
+    ],
+    [
+      'of node-redis that gives up',
+      (proxy) => {
+        const client = nodeRedisClient(proxy.connection, {
+          socket: { ...proxy.connection, reconnectStrategy: (tries) => (tries > 1 ? false : 50) },
+        });
+        setting.finally(() => closeNodeRedis(client));
+        return [client, () => (proxy.refuse(), proxy.cut()), () => client.connect()];
+      },
+    ],
+  ])('%s and has ended by itself is an outage until it is connected, and one error says so', async (_, make) => {
+    const proxy = await setting.proxy();
+    const [client, end, again] = make(proxy);
+    const logger = { warn: jest.fn(), error: jest.fn() };
+    const locks = setting.overIoredis({ client, requestTimeout: 2_000 }, { logger });
+    await locks.using(KEY, () => undefined);
+    end();
+    await eventually(() => logger.error.mock.calls.length > 0);
+    const { error, took } = await outcomeOf(() => locks.tryAcquire(KEY));
+    expect(error).toMatchObject({ transient: true, message: expect.stringContaining('has ended by itself') });
+    expect(took).toBeGreaterThanOrEqual(2_000 - 5);
+    expect(await locks.health()).toMatchObject({ isUp: false });
+    const waiting = locks.using(KEY, () => 'done', { waitTimeout: 60_000 });
+    await proxy.heal();
+    await again();
+    expect(await waiting).toBe('done');
+    expect(logger.error.mock.calls).toEqual([[expect.stringContaining('call its connect()')]]);
+  });
+
+  it('sends nothing again whose caller has been rejected, when it is connected again', async () => {
+    const proxy = await setting.proxy();
+    const client = setting.client(proxy.connection);
+    const [locks, other] = [setting.locks({ client, requestTimeout: 2_000 }), setting.own()];
+    const latch = other.countDownLatch('latch');
+    await locks.countDownLatch('latch').getCount();
+    await latch.trySetCount(2);
+    proxy.dropRequests();
+    const error = await rejection(locks.countDownLatch('latch').countDown({ waitTimeout: 0 }));
+    expect(error).toMatchObject({ transient: true });
+    // It goes the same way as a command that is sent again.
+    const ping = client.ping();
+    await proxy.heal();
+    expect(await ping).toBe('PONG');
+    expect(await latch.getCount()).toBe(2);
   });
 
   it('rejects those who wait for its connection when it is closed', async () => {

@@ -1,11 +1,11 @@
-import type { RedisOptions } from 'ioredis';
+import type { Redis } from 'ioredis';
 import { LockConfigError, LockLostError, StoreError, type Lease, type Locks } from 'nestjs-distributed-lock/core';
-import type { RedisStoreOptions } from 'nestjs-distributed-lock/redis';
+import type { NodeRedisClient } from 'nestjs-distributed-lock/redis';
 import { rejection } from '../../contract/rejection.js';
 import { eventually } from '../../support/eventually.js';
 import { freePort } from '../../support/free-port.js';
 import { closeNodeRedis, nodeRedisClient } from '../../support/redis-clients.js';
-import { startRedis, type RedisServer } from '../../support/redis-server.js';
+import { startRedis, type RedisConnection, type RedisServer } from '../../support/redis-server.js';
 import { deposit } from './account.js';
 import { endOf, useRedis } from './setting.js';
 
@@ -204,23 +204,33 @@ it('a store with replicaAcks takes locks again after its connection broke before
   expect(await lease.release()).toBe(true);
 });
 
-it.each<[string, (connection: RedisOptions) => RedisStoreOptions]>([
-  ['ioredis', (connection) => ({ client: setting.client(connection) })],
+const CLIENTS: [string, (connection: RedisConnection) => NodeRedisClient | Redis, open: string][] = [
+  ['ioredis', (connection) => setting.client({ ...connection, lazyConnect: true }), 'ready'],
   [
     'node-redis',
     (connection) => {
       const client = nodeRedisClient(connection);
       setting.finally(() => closeNodeRedis(client));
-      return { client };
+      return client;
     },
+    'true',
   ],
-])('a store of a client of %s with replicaAcks replaces a connection of its own that is silent', async (_, store) => {
+];
+
+it.each(CLIENTS)('a client of %s that is not connected yet is connected by the first grant with replicaAcks', async (_, make, open) => {
+  const client = make(setting.server.connection);
+  const locks = setting.locks({ client, requestTimeout: REQUEST_TIMEOUT, replicaAcks: 1 });
+  await locks.acquire(KEY, patient);
+  await eventually(() => expect(String('status' in client ? client.status : client.isOpen)).toBe(open));
+});
+
+it.each(CLIENTS)('a store of a client of %s with replicaAcks replaces a connection of its own that is silent', async (_, make) => {
   const [next, proxy] = [await startRedis({ port: 'free' }), await setting.proxy()];
   setting.finally(async () => {
     await setting.server.resume();
     await next.stop();
   });
-  const locks = setting.locks({ ...store(proxy.connection), requestTimeout: REQUEST_TIMEOUT, replicaAcks: 1 });
+  const locks = setting.locks({ client: make(proxy.connection), requestTimeout: REQUEST_TIMEOUT, replicaAcks: 1 });
   await (await locks.acquire(KEY, patient)).release();
   proxy.moveTo({ port: next.port! });
   await setting.server.pause();

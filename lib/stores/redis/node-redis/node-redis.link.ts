@@ -13,7 +13,7 @@ export class NodeRedisLink {
   private hasBroken = false;
   private isSuspect = false;
 
-  /** @param emit the events of ioredis: `ready`, `close` once when a connection that was ready breaks, `end`, and `error`. */
+  /** @param emit the events of ioredis: `ready`, `close` once when a connection that was ready breaks, `end`, with an error if it has given up, and `error`. */
   constructor(
     readonly client: PlainClient,
     private readonly emit: (event: 'ready' | 'close' | 'end' | 'error', error?: unknown) => void,
@@ -62,7 +62,7 @@ export class NodeRedisLink {
   private readonly onError = (error: unknown): void => {
     this.emit('error', error);
     if (!this.client.isReady) this.broke();
-    if (!this.client.isOpen) this.emit('end');
+    if (!this.client.isOpen) this.emit('end', error);
   };
 
   private readonly onEnd = (): void => {

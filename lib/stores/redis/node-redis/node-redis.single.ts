@@ -7,12 +7,15 @@ import type { PlainClient } from './node-redis.types.js';
 export class NodeRedisSingle extends NodeRedisBase {
   private readonly link: NodeRedisLink;
   private hasBeenReady: boolean;
+  /** As ioredis counts them: more than 0 says of one that has ended that it has given up. */
+  retryAttempts = 0;
 
   constructor(private readonly client: PlainClient) {
     super(client._keyPrefix);
     this.hasBeenReady = client.isReady || (client.socketEpoch ?? 0) > 0;
     this.link = new NodeRedisLink(client, (event, error) => {
       this.hasBeenReady ||= event === 'ready';
+      if (event === 'end' || event === 'ready') this.retryAttempts = error === undefined ? 0 : 1;
       // A client that could not connect may be connected once more.
       if (event !== 'end' || this.hasBeenReady) this.emit(event, error);
     });
