@@ -1,5 +1,5 @@
 import { Redis, type RedisOptions } from 'ioredis';
-import { Locks, StoreError } from 'nestjs-distributed-lock/core';
+import { type CountDownLatch, Locks, StoreError } from 'nestjs-distributed-lock/core';
 import { type NodeRedisClient, type RedisClient, redisStore, type RedisStoreOptions } from 'nestjs-distributed-lock/redis';
 import { once } from 'node:events';
 import { type AddressInfo, createServer } from 'node:net';
@@ -227,11 +227,11 @@ describe('a client that is lent to a store', () => {
     const proxy = await setting.proxy();
     const client = setting.client(proxy.connection);
     const [locks, other] = [setting.locks({ client, requestTimeout: 2_000 }), setting.own()];
-    const latch = other.countDownLatch('latch');
-    await locks.countDownLatch('latch').getCount();
-    await latch.trySetCount(2);
+    const [latch, own] = [other, locks].map((each) => each.countDownLatch('latch')) as [CountDownLatch, CountDownLatch];
+    await latch.trySetCount(3);
+    await own.countDown(); // the server knows the script from now on
     proxy.dropRequests();
-    const error = await rejection(locks.countDownLatch('latch').countDown({ waitTimeout: 0 }));
+    const error = await rejection(own.countDown({ waitTimeout: 0 }));
     expect(error).toMatchObject({ transient: true });
     // It goes the same way as a command that is sent again.
     const ping = client.ping();
