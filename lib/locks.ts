@@ -44,6 +44,7 @@ export class Locks extends OpenStore {
     this.observed = observation(store, this.queues, options);
     this.atEnd.push(() => this.observed.stop());
     this.mutexKind = mutexKind(this.observed.store.mutex);
+    this.begin(options);
   }
 
   /**

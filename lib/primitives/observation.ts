@@ -19,7 +19,16 @@ export interface Observation {
 export function observation(store: LockStore, queues: LockQueues, { telemetry, namespace = '' }: LocksOptions): Observation {
   if (telemetry === undefined) return { store, Lock: KeyLock, stop: () => undefined };
   const source = new LocksSource(store, queues, namespace);
-  const observers = [telemetry].flat().map((each) => each.observe(source));
+  const observers: TelemetryObserver[] = [];
+  const stop = (): void => {
+    for (const observer of observers) observer.stop();
+  };
+  try {
+    for (const each of [telemetry].flat()) observers.push(each.observe(source));
+  } catch (error) {
+    stop();
+    throw error;
+  }
   const requests = observers.filter(hearsRequests);
   const calls = observers.find((observer) => observer.calls)?.calls;
   const hear = (request: ObservedRequest): void => {
@@ -34,9 +43,7 @@ export function observation(store: LockStore, queues: LockQueues, { telemetry, n
   return {
     store: requests.length > 0 ? timedStore(store, hear) : store,
     Lock: calls ? tracedLock(calls) : KeyLock,
-    stop: () => {
-      for (const observer of observers) observer.stop();
-    },
+    stop,
   };
 }
 

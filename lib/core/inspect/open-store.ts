@@ -47,7 +47,13 @@ export abstract class OpenStore {
     this.runtime = new Lifecycle(new LockEventEmitter(log), store.requestTimeout, ownerIds(app), this.storeWatch);
     this.queues = new LockQueues(this.runtime, { handOvers: 32, time: 50, ...defined(localQueue) }, slowWait);
     this.inspection = new Inspection(this.queues, store, namespace);
-    if (options.visible) void store.bus?.open(...this.runtime.events.ofInbox);
+  }
+
+  /** To be called when all options are known to be right: until then nothing is opened that would have to be closed. */
+  protected begin({ visible }: LocksOptions): void {
+    const { store } = this;
+    if (visible) void store.bus?.open(...this.runtime.events.ofInbox);
+    this.storeWatch.begin();
     joinStore(store);
   }
 

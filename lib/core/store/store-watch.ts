@@ -9,7 +9,7 @@ import { checkStore } from './store-check.js';
 export class StoreWatch {
   /** What the store refused last, until it grants a lock. */
   refusal: StoreError | undefined;
-  private readonly forget: readonly ((() => void) | undefined)[];
+  private forget: readonly ((() => void) | undefined)[] = [];
   private readonly title: string;
   private awaySince: number | undefined;
   /** The outage that the check has named. */
@@ -24,6 +24,10 @@ export class StoreWatch {
   ) {
     const { name } = store;
     this.title = store.describe ? name.charAt(0).toUpperCase() + name.slice(1) : `The ${name} store`;
+  }
+
+  begin(): void {
+    const { store, log } = this;
     this.forget = [
       store.watchState?.((reason, away, remedy) => (reason === undefined ? this.isBack() : this.isAway(reason, away, remedy))),
       store.onWarning?.((message) => log.write('warn', message)),

@@ -32,9 +32,15 @@ export class LockExplorer implements OnModuleInit, OnApplicationShutdown {
     this.link = { interceptor, isOpen: true };
   }
 
-  onModuleInit(): void {
+  async onModuleInit(): Promise<void> {
     this.endBoot();
-    this.explore();
+    try {
+      this.explore();
+    } catch (error) {
+      // Nest does not close an app that fails to start.
+      await this.onApplicationShutdown();
+      throw error;
+    }
     const load = this.loader.load.bind(this.loader);
     this.loader.load = async (...args) => {
       const module = await load(...args).finally(this.grow());

@@ -1,5 +1,9 @@
 // Uses a store in one of several ways, then has nothing more to do: it must end by itself.
+import 'reflect-metadata';
+import { Module } from '@nestjs/common';
+import { NestFactory } from '@nestjs/core';
 import { Redis, type RedisOptions } from 'ioredis';
+import { DistributedLock, DistributedLockModule } from 'nestjs-distributed-lock';
 import { Locks } from 'nestjs-distributed-lock/core';
 import { redisStore, type RedisStoreOptions } from 'nestjs-distributed-lock/redis';
 import { tellParent } from '../../support/child.js';
@@ -43,6 +47,31 @@ const ways = {
     const client = new Redis(connection);
     await new Locks(redisStore({ client })).acquire('key', { keyTimeout: 60_000, maxHold: 60_000 });
     client.disconnect();
+  },
+  async 'has telemetry that throws'(): Promise<void> {
+    const observe = (): never => {
+      throw new Error('no telemetry');
+    };
+    const store = redisStore({ options: connection });
+    try {
+      new Locks(store, { visible: true, logger: false, telemetry: { observe } });
+    } catch (error) {
+      tellParent({ type: 'did', what: (error as Error).message });
+    }
+  },
+  async 'is an app whose boot is refused'(): Promise<void> {
+    class Shop {
+      async buy(): Promise<void> {}
+    }
+    const options = { store: 'nowhere', returns: 'promise' } as const;
+    const method = Object.getOwnPropertyDescriptor(Shop.prototype, 'buy')!;
+    Object.defineProperty(Shop.prototype, 'buy', DistributedLock(options)(Shop.prototype, 'buy', method) ?? method);
+    class App {}
+    const locks = DistributedLockModule.forRoot({ store: redisStore({ options: connection }), visible: true });
+    Module({ imports: [locks], providers: [Shop] })(App);
+    await NestFactory.createApplicationContext(App, { logger: false, abortOnError: false }).catch((error: Error) =>
+      tellParent({ type: 'did', what: error.name }),
+    );
   },
   async 'loses the server and has no listener for errors'(): Promise<void> {
     const locks = ownLocks();
