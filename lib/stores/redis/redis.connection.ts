@@ -1,34 +1,16 @@
 import { StoreError } from '../../core/model/errors.js';
-import { RequestDeadlines, type TimedRequest } from '../../core/store/request-deadlines.js';
+import { RequestDeadlines } from '../../core/store/request-deadlines.js';
 import { after } from '../../core/util/clock.js';
 import { detached } from '../../core/util/detached.js';
 import { RedisPipelines } from './redis.pipelines.js';
 import { hasGivenUp, type RedisClient } from './redis.client.js';
 import { closed, GIVEN_UP, isRedirection, storeErrorOf, unsent } from './redis.errors.js';
 import { recall, type SentCommand, tellingClient } from './redis.recall.js';
+import type { RedisRequest } from './redis.request.js';
 import { nodesOf } from './redis.slots.js';
 
 /** Milliseconds until a client that has ended is connected again. */
 const RECONNECT_DELAY = 50;
-
-/** One request over a {@link RedisConnection}, which calls `answered` or `failed` once, in time. */
-export interface RedisRequest extends TimedRequest<RedisRequest> {
-  isSent: boolean;
-  /** On a Cluster they are at one node; `undefined`: it goes to any. */
-  readonly keys?: readonly string[];
-  /** Where it was sent; `undefined`: that is not known. */
-  node?: string;
-  /** What was sent last for it, where the client may send it again. */
-  command?: SentCommand;
-  /** It does no harm when its caller has been told long since that it failed. */
-  readonly mayBeLate?: boolean;
-  /** @param isWhole the server does not know the script: send its text. */
-  send(client: RedisClient, isWhole: boolean): Promise<unknown>;
-  /** @param reply what the client gives: it is to be checked. */
-  answered(reply: unknown): void;
-  /** Whether the request was applied is unknown, unless the error `isUnsent`. */
-  failed(error: StoreError): void;
-}
 
 /** Sends requests over one client: each is answered or rejected in time, and nothing is queued for a server that is away. */
 export class RedisConnection {

@@ -5,7 +5,8 @@ import { LinkedEntry } from '../../core/util/linked-list.js';
 import { Unacknowledged } from './redis.pipelines.js';
 import { storeErrorOf } from './redis.errors.js';
 import type { RedisClient } from './redis.client.js';
-import type { RedisConnection, RedisRequest } from './redis.connection.js';
+import type { RedisConnection } from './redis.connection.js';
+import type { RedisRequest } from './redis.request.js';
 import { listOf } from './redis.replies.js';
 import { slotOf } from './redis.slots.js';
 
@@ -20,8 +21,7 @@ const NONE: never[] = [];
  * are not there yet: what it says of several keys is asked again.
  */
 const LOST = 0;
-/** Milliseconds. */
-const APART = 10_000;
+const APART = 10_000; // milliseconds
 
 /** Lists the KEYS of a call, which share a slot of a Cluster. */
 export type KeysOf = (key: string, keyPrefix: string) => string[];
