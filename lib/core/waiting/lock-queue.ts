@@ -5,12 +5,11 @@ import type { Lifecycle } from '../holding/lifecycle.js';
 import { Tenure } from '../holding/tenure.js';
 import { abortedBy, closed, ownCopyOf, stopped, type LockError } from '../model/errors.js';
 import type { LeaseDriver, Share } from '../store/lease-driver.js';
-import { now } from '../util/clock.js';
+import { after, now } from '../util/clock.js';
 import { LinkedEntry, LinkedList } from '../util/linked-list.js';
 import { added, emptyList, removed } from '../util/short-list.js';
 import { Contender, type Taken } from './contender.js';
 import { reasonAtTheEnd } from './reason-at-the-end.js';
-import { Scout } from './scout.js';
 import { Waiter, type Wish } from './waiter.js';
 
 /**
@@ -30,7 +29,7 @@ export class LockQueue extends LinkedEntry<LockQueue> {
   private isAnyLate = false;
   /** What the last caller asks for. Only the number of permits can be another one than that of the callers before. */
   share: Share | undefined;
-  private scout: Scout | undefined;
+  private scouting: NodeJS.Timeout | undefined;
 
   /**
    * @param id of the queue among those of the driver; `undefined`: it is for a single caller.
@@ -236,14 +235,27 @@ export class LockQueue extends LinkedEntry<LockQueue> {
       last.cancel();
     }
     for (const holder of this.holders) holder.watch(this.waiting.first?.settings.options.retryInterval);
-    if (this.waiting.size > 0 && this.share) (this.scout ??= new Scout(this)).look();
+    this.scout();
+  }
+
+  /**
+   * Other processes can raise the number of permits of a semaphore while callers wait here behind holders of this process. So one contender more than
+   * `places` waits at the store, except for waits that are short.
+   */
+  private scout(): void {
+    if (this.scouting || this.waiting.size === 0 || this.contenders.length > 0 || !this.share || this.share.permits === Infinity) return;
+    this.scouting = after(2 * this.first.settings.options.retryInterval, () => {
+      this.scouting = undefined;
+      if (this.waiting.size > 0 && this.contenders.length === 0) this.contend();
+    }).unref();
   }
 
   private restIfIdle(): void {
     if (this.waiting.size > 0 || this.holders.length > 0) return;
     this.outcome = undefined;
     this.isInUse = false;
-    this.scout?.end();
+    clearTimeout(this.scouting);
+    this.scouting = undefined;
     this.queues.rest(this);
   }
 }
