@@ -172,6 +172,11 @@ describe('the doctor of Postgres', () => {
     });
   });
 
+  it('finds that locks share the connections of the app', async () => {
+    const { of } = await behind((_sql, rows) => rows);
+    expect(of('connections')).toMatchObject({ state: 'warn', advice: expect.stringContaining('"url"') as string });
+  });
+
   it('finds a pooler through which nothing is heard', async () => {
     const pooler = await startPgbouncer({ to: server.connection });
     changes.finally(() => pooler.stop());

@@ -31,22 +31,21 @@ export function byPool(pool: PostgresPool): LockStore {
 export function appOf(url: string): unknown {
   // #region postgres-typeorm
   @Module({
-    imports: [
-      TypeOrmModule.forRoot({ type: 'postgres', url }),
-      DistributedLockModule.forRootAsync({
-        inject: [DataSource],
-        useFactory: (source: DataSource) => ({
-          store: postgresStore({
-            query: (text, values) => source.query(text, values),
-            listen: { connectionString: url }, // without it, waiters poll
-          }),
-        }),
-      }),
-    ],
+    imports: [TypeOrmModule.forRoot({ type: 'postgres', url }), DistributedLockModule.forRoot({ store: postgresStore({ url }) })],
   })
   class AppModule {}
   // #endregion
   return AppModule;
+}
+
+export function byQuery(source: DataSource, url: string): LockStore {
+  // #region postgres-query
+  const store = postgresStore({
+    query: (text, values) => source.query(text, values),
+    listen: { connectionString: url }, // without it, waiters poll
+  });
+  // #endregion
+  return store;
 }
 
 export function byDrizzle(db: NodePgDatabase & { $client: Pool }): LockStore {

@@ -12,7 +12,7 @@ export type Row = Readonly<Record<string, unknown>>;
 export interface PostgresConnection {
   /** @throws what the server or the client says; a {@link StoreError} that `isUnsent` if the statement did not leave. */
   ask(text: string, values: readonly unknown[]): Promise<readonly Row[]>;
-  /** Exchanges that it can serve at a time: each may be several statements. `undefined`: it is not known. */
+  /** Exchanges that it can serve at a time: each may be several statements. `undefined`: it is not known, as the connections are those of the app. */
   readonly atOnce?: number;
   /** A new connection that may listen. Without it, nothing can. */
   readonly listener?: () => Promise<PostgresClient>;
@@ -74,13 +74,11 @@ export class PoolConnection implements PostgresConnection {
   readonly onWarning = this.warnings.on;
   private readonly names = new Map<string, string>();
 
-  /** @param makePool only for a pool that is ours, which is closed. */
+  /** @param makePool makes one that is used for nothing else. */
   constructor(
     private readonly options: PoolOptions,
-    given: PostgresPool | undefined,
-    private readonly makePool: (() => Promise<PostgresPool>) | undefined,
+    private readonly makePool: () => Promise<PostgresPool>,
   ) {
-    this.pool = given;
     this.isPrepared = options.prepare;
   }
 
@@ -96,22 +94,20 @@ export class PoolConnection implements PostgresConnection {
   readonly listener = async (): Promise<PostgresClient> => {
     const { listenAt, requestTimeout } = this.options;
     const pool = this.pool ?? (await this.open());
-    const { options } = pool;
     const Client = pool.Client ?? (await driver()).Client;
     const limits = { keepAlive: true, connectionTimeoutMillis: requestTimeout, query_timeout: requestTimeout };
     if (listenAt !== undefined) return new Client({ ...limits, connectionString: listenAt });
-    // A pool hides the password from those who list its options.
-    return new Client({ ...options, ...limits, password: (options as { password?: unknown }).password });
+    return new Client({ ...optionsOf(pool), ...limits });
   };
 
   async close(): Promise<void> {
-    if (!this.makePool || this.isClosed) return;
+    if (this.isClosed) return;
     this.isClosed = true;
     if (this.pool) await isSettledWithin(this.options.requestTimeout, this.pool.end());
   }
 
   private async open(): Promise<PostgresPool> {
-    const pool = await this.makePool!();
+    const pool = await this.makePool();
     // Others may have opened one meanwhile.
     if (this.pool) return this.pool;
     // The pool makes another connection in place of an idle one that breaks.
@@ -151,7 +147,6 @@ export class PoolConnection implements PostgresConnection {
     try {
       const pool = this.pool ?? (await this.open());
       connecting = pool.connect();
-      // The pool of an app may let its users wait as long as they like.
       return await inTime(requestTimeout, connecting, noConnection);
     } catch (cause) {
       // It may come later.
@@ -172,6 +167,11 @@ export class PoolConnection implements PostgresConnection {
     }
     return name;
   }
+}
+
+/** What makes another one like it. A pool hides the password from those who list its options. */
+export function optionsOf({ options, Client }: PostgresPool): object {
+  return { ...options, password: (options as { password?: unknown }).password, Client };
 }
 
 function ignore(): void {}

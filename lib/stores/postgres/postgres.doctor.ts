@@ -16,10 +16,14 @@ const ROLE = `SELECT current_setting('synchronous_commit') AS commit, current_se
 
 /** Examines a PostgreSQL server and the table. */
 export class PostgresDoctor implements StoreDoctor {
-  /** @param ask each statement as a transaction of its own. */
+  /**
+   * @param ask each statement as a transaction of its own.
+   * @param isShared whether the work of the app goes over the same connections.
+   */
   constructor(
     private readonly ask: (text: string, values: readonly unknown[]) => Promise<readonly Row[]>,
     private readonly statements: PostgresStatements,
+    private readonly isShared: boolean,
   ) {}
 
   async time(): Promise<number> {
@@ -41,7 +45,9 @@ export class PostgresDoctor implements StoreDoctor {
       checkOf({ id: 'indexes', name: 'indexes of the table', touches: ['G9'] }, async () => indexesOf(await this.there(table))),
       checkOf({ id: 'rights', name: 'rights of this user', touches: ['G1'] }, async () => rightsOf(await this.there(table))),
       checkOf({ id: 'bloat', name: 'size of the table', touches: ['G9'] }, async () => sizeOf(await this.there(table))),
-      checkOf({ id: 'connections', name: 'connections', touches: ['G9'] }, async () => connectionsOf(await this.one(CONNECTIONS))),
+      checkOf({ id: 'connections', name: 'connections', touches: ['G9'] }, async () =>
+        connectionsOf(await this.one(CONNECTIONS), this.isShared),
+      ),
     ]);
   }
 
@@ -171,8 +177,12 @@ function sizeOf({ size, rows }: Row): Finding {
   };
 }
 
-function connectionsOf({ used, most }: Row): Finding {
+function connectionsOf({ used, most }: Row, isShared: boolean): Finding {
   const seen = `${Number(used)} of ${Number(most)}`;
+  if (isShared) {
+    const advice = 'Give "url" instead of "query": where the app uses all connections, renewals come too late.';
+    return { state: 'warn', seen: `${seen}; locks share those of the app`, advice };
+  }
   if (Number(used) <= FULL * Number(most)) return { seen };
   return {
     state: 'warn',

@@ -1,14 +1,13 @@
-import { driver, PoolConnection, type PostgresConnection, type PostgresPool } from './postgres.connection.js';
+import { driver, optionsOf, PoolConnection, type PostgresConnection, type PostgresPool } from './postgres.connection.js';
 import { checkStoreOptions, type PostgresStoreOptions } from './postgres.options.js';
 import { QueryConnection } from './postgres.query.js';
 import { PostgresStatements } from './postgres.statements.js';
 import { PostgresTable } from './postgres.table.js';
 
 export const TABLE = 'distributed_lock';
-/** Connections of a pool of `pg` that says nothing of it. */
-const MAX_OF_PG = 10;
-/** Milliseconds until a connection of our own that is idle is closed. */
-const IDLE = 20_000;
+const MAX = 4;
+/** Idle connections end, and keep no process alive. No settings of the session: poolers refuse them. */
+const LIMITS = { min: 0, idleTimeoutMillis: 20_000, allowExitOnIdle: true, keepAlive: true };
 
 /** @throws {LockConfigError} when an option is wrong. */
 export function openTable(given: PostgresStoreOptions): PostgresTable {
@@ -18,20 +17,15 @@ export function openTable(given: PostgresStoreOptions): PostgresTable {
   return new PostgresTable(connection, new PostgresStatements(table), requestTimeout, schema === 'create');
 }
 
-/** What the options say how to ask. */
+/** What the options say how to ask. The connections of a pool of the app may be busy, or have a transaction open: ours are made as its own are. */
 function connectionOf(options: PostgresStoreOptions, requestTimeout: number): PostgresConnection {
   const listenAt = options.listen?.connectionString;
   if ('query' in options) return new QueryConnection(options.query, requestTimeout, listenAt);
-  if ('pool' in options) {
-    const { max = MAX_OF_PG } = options.pool.options as { max?: number };
-    return new PoolConnection({ requestTimeout, max, prepare: false, listenAt }, options.pool, undefined);
-  }
-  const { url, prepare = true, max = 4 } = options;
-  // No settings of the session: poolers refuse them.
-  const limits = { max, connectionTimeoutMillis: requestTimeout, idleTimeoutMillis: IDLE, allowExitOnIdle: true, keepAlive: true };
+  const source: { readonly max?: number } = 'pool' in options ? optionsOf(options.pool) : { connectionString: options.url };
+  const { prepare = 'url' in options, max = Math.min(MAX, source.max ?? MAX) } = options as { prepare?: boolean; max?: number };
   const makePool = async (): Promise<PostgresPool> => {
     const { Pool } = await driver();
-    return new Pool({ connectionString: url, ...limits });
+    return new Pool({ ...source, ...LIMITS, max, connectionTimeoutMillis: requestTimeout });
   };
-  return new PoolConnection({ requestTimeout, max, prepare, listenAt }, undefined, makePool);
+  return new PoolConnection({ requestTimeout, max, prepare, listenAt }, makePool);
 }

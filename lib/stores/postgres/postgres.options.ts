@@ -11,11 +11,14 @@ export type PostgresConnectionOptions =
       url: string;
     }
   | {
-      /** A `Pool` of `pg` of your own. It is never closed by us. */
+      /** A `Pool` of `pg` of your own, whose options are used for connections of ours. It is not used itself. */
       pool: PostgresPool;
     }
   | {
-      /** Raw SQL of an ORM. It is called outside of every transaction of the caller. Without `listen`, waiters poll. */
+      /**
+       * Raw SQL of an ORM, over the connections of the app: prefer `url`. It is called outside of every transaction of the caller. Without `listen`,
+       * waiters poll.
+       */
       query: PostgresQuery;
     };
 

@@ -43,7 +43,7 @@ export class PostgresTable implements RecordTable {
     const ask = (text: string, values: readonly unknown[]): Promise<readonly Row[]> => this.ask(text, values);
     if (connection.listener) this.wakeUps = new PostgresWakeUps(connection.listener, ask, requestTimeout, statements.table);
     this.bus = this.wakeUps?.bus;
-    this.doctor = new PostgresDoctor(ask, statements);
+    this.doctor = new PostgresDoctor(ask, statements, connection.atOnce === undefined);
     this.sweep = new PostgresSweep((most) => ask(statements.sweep, [HOUR, most]));
     this.state = new PostgresState(() => connection.ask('SELECT 1', []));
   }
