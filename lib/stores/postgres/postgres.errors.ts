@@ -2,10 +2,10 @@ import { LockError, StoreError } from '../../core/model/errors.js';
 
 /** Another one was faster: the change was not made. Serialization failure, deadlock, lock timeout, duplicate key. */
 const CONFLICTS: readonly unknown[] = ['40001', '40P01', '55P03', '23505'];
-/** Connections, resources, the server's stop or a cancelled statement, conflicts, and a server that is read-only for now. */
-const PASSING = /^(08|53|57|40|55P03|25006)/;
+/** Connections, resources, the server's stop or a cancelled statement, conflicts, a server that is read-only for now, a failed transaction left open. */
+const PASSING = /^(08|53|57|40|55P03|25006|25P02)/;
 /** Of the server, and no refusal: it stops, its connections break, or another one was faster. */
-const UNREFUSED = /^(08|57|40|55P03|23505)/;
+const UNREFUSED = /^(08|57|40|55P03|23505|25P02)/;
 /** What to do about a refusal, by its SQLSTATE. */
 const ADVICE: Readonly<Record<string, string>> = {
   '25006': 'Use the address of the primary, or set default_transaction_read_only = off for this role.',

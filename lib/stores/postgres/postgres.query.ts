@@ -1,19 +1,29 @@
-import { LockConfigError } from '../../core/model/errors.js';
+import { LockConfigError, StoreError } from '../../core/model/errors.js';
+import { StoreWarnings } from '../../core/store/store-warnings.js';
 import { inTime } from '../../core/util/clock.js';
 import { detached } from '../../core/util/detached.js';
 import { driver, type PostgresClient, type PostgresConnection, type Row } from './postgres.connection.js';
 import { late } from './postgres.errors.js';
+import { LAZY } from './postgres.statements.js';
 
 /** Raw SQL of an ORM. It resolves to the rows, to `{ rows }`, or to the rows and their number (TypeORM). */
 export type PostgresQuery = (text: string, values: unknown[]) => Promise<unknown>;
 
 /** When the transaction began. Two statements of one have the same answer. A SAVEPOINT would tell it by an error in the server's log. */
 const PROBE = 'SELECT now()::text AS began';
+/** What became of a transaction. */
+const STATUS = 'SELECT txid_status($1::bigint) AS status';
+const END = 'SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE backend_xid::text::bigint = $1::bigint & 4294967295';
+const OPEN =
+  'Postgres: a connection of "query" has a transaction that was left open, where nobody sees a lock. The connection was ended. Give "url" instead.';
 
 /** Statements by the `query` of an ORM. */
 export class QueryConnection implements PostgresConnection {
   readonly listener: (() => Promise<PostgresClient>) | undefined;
   private probed: Promise<void> | undefined;
+  private readonly warnings = new StoreWarnings();
+  readonly onWarning = this.warnings.on;
+  private hasWarned = false;
 
   /** @param listenAt a connection string; `undefined`: nobody can listen. */
   constructor(
@@ -31,7 +41,10 @@ export class QueryConnection implements PostgresConnection {
 
   async ask(text: string, values: readonly unknown[]): Promise<readonly Row[]> {
     await (this.probed ??= this.probe());
-    return this.run(text, values);
+    const rows = await this.run(text, values);
+    const xid = rows[0]?.['xid'] ?? null;
+    if (xid !== null && !text.includes(LAZY)) await this.confirm(xid);
+    return rows;
   }
 
   async close(): Promise<void> {}
@@ -40,6 +53,17 @@ export class QueryConnection implements PostgresConnection {
   private async run(text: string, values: readonly unknown[]): Promise<readonly Row[]> {
     const { requestTimeout } = this;
     return rowsOf(await inTime(requestTimeout, Promise.resolve(detached(() => this.query(text, [...values]))), () => late(requestTimeout)));
+  }
+
+  /** An app may give a connection back to its pool with a transaction that is open. What is written there is no lock: others do not see it. */
+  private async confirm(xid: unknown): Promise<void> {
+    const [row] = await this.run(STATUS, [xid]);
+    if (row?.['status'] === 'committed') return;
+    if (!this.hasWarned) this.warnings.warn(OPEN);
+    this.hasWarned = true;
+    // Maybe over that connection itself, which then breaks.
+    await this.run(END, [xid]).catch(() => undefined);
+    throw new StoreError(OPEN, { transient: true });
   }
 
   private async probe(): Promise<void> {

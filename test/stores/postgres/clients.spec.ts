@@ -184,6 +184,29 @@ it('a connection that never settles LISTEN is not waited for', async () => {
 });
 
 describe('inside of a transaction of the app', () => {
+  it.each([
+    ['that has read nothing', 'SELECT'],
+    ['that reads a snapshot', 'SELECT 1'],
+    ['that has written', 'CREATE TABLE left_open ()'],
+  ])('%s and was left open, a query grants nothing; the connection is ended, with one warning', async (_name, work) => {
+    const pool = setting.pool({ max: 2 });
+    const table = setting.open({ query: (text, values) => pool.query(text, values) });
+    const warned: string[] = [];
+    table.onWarning((message) => warned.push(message));
+    await exchange(table, {});
+    for (let round = 0; round < 2; round++) {
+      const client = await pool.connect();
+      await client.query('BEGIN ISOLATION LEVEL REPEATABLE READ');
+      await client.query(work);
+      client.release();
+      const key = newKey();
+      await expect(exchange(table, { key })).rejects.toMatchObject({ name: 'StoreError', transient: true, isUnsent: false });
+      await eventually(async () => expect(await exchange(table, { key })).toMatchObject({ written: true }));
+      expect(await exchange(setting.open(), { key })).toMatchObject({ written: false, record: 'record' });
+    }
+    expect(warned).toEqual([expect.stringMatching(/a transaction that was left open/)]);
+  });
+
   it('a query is refused', async () => {
     const client = await setting.pool().connect();
     await client.query('BEGIN');
@@ -195,6 +218,17 @@ describe('inside of a transaction of the app', () => {
     await client.query('SELECT 1');
     await client.query('COMMIT');
     client.release();
+  });
+
+  it('that has failed and was left open, a query does not fail for good', async () => {
+    const pool = setting.pool();
+    const table = setting.open({ query: (text, values) => pool.query(text, values) });
+    await exchange(table, {});
+    const client = await pool.connect();
+    await client.query('BEGIN');
+    await client.query('SELECT 1 / 0').catch(() => undefined);
+    client.release();
+    await expect(exchange(table, {})).rejects.toMatchObject({ name: 'StoreError', transient: true, isRefusal: false });
   });
 
   it('a query that finds the transaction by AsyncLocalStorage runs outside of it', async () => {
