@@ -121,7 +121,7 @@ async function checkFiles(installed, tarball) {
   const expected = [
     ...['package.json', 'README.md', 'LICENSE', 'CHANGELOG.md', 'CONTRIBUTING.md', 'SECURITY.md', 'dist/cjs/package.json'],
     ...(await filesOf(join(root, 'docs'))).filter((file) => file.endsWith('.md')).map((file) => `docs/${file}`),
-    ...['dashboard.json', 'alerts.yml'].map((file) => `grafana/${file}`),
+    ...['dashboard.json', 'alerts.yml', 'alerts.test.yml'].map((file) => `grafana/${file}`),
     ...['collection.json', 'package.json', 'nest-add/schema.json'].map((file) => `dist/schematics/${file}`),
     ...['bootstrap', 'dependencies', 'index', 'module-metadata', 'root-module', 'source'].map(
       (file) => `dist/schematics/nest-add/${file}.js`,

@@ -54,6 +54,13 @@ const services = {
     brew: 'pgbouncer',
     without: ['/etc/init.d/pgbouncer', '/lib/systemd/system/pgbouncer.*', '/usr/lib/systemd/system/pgbouncer.*'],
   },
+  // No server, but a program that a suite of the last tier runs.
+  promtool: {
+    apt: 'prometheus',
+    package: 'prometheus',
+    brew: 'prometheus',
+    without: ['/etc/init.d/prometheus', '/lib/systemd/system/prometheus.*', '/usr/lib/systemd/system/prometheus.*'],
+  },
 };
 
 /** The servers that the suites of one store start. */

@@ -83,7 +83,7 @@ export const INSTRUMENTS = {
   'distributed_lock.subscriber': {
     type: 'gauge',
     unit: '1',
-    description: 'Whether messages of the store wake the waiters of this process (1), or they poll (0)',
+    description: '0 while a caller of this process polls for a key that another process has, else 1',
     attributes: ['store'],
   },
   'distributed_lock.leader': {

@@ -189,6 +189,30 @@ describe('metrics', () => {
     await (await waiter).release();
   });
 
+  it('say that waiters poll only while the store has refused one of them and sends no messages', async () => {
+    const store = memoryStore();
+    const wakeUps = { isOpen: false, open: () => Promise.resolve(), listen: () => () => undefined };
+    const locks = open(changed(store, { wakeUps }));
+    const subscriber = () => count('subscriber');
+    const mine = await locks.acquire('mine');
+    const local = locks.acquire('mine', { waitTimeout: 60_000 });
+    await eventually(async () => (await count('waiting')) === 1);
+    expect(await subscriber()).toBe(1);
+
+    const theirs = await open(store, { telemetry: [] }).acquire('theirs');
+    const waiter = locks.acquire('theirs', { waitTimeout: 60_000 });
+    await eventually(async () => (await subscriber()) === 0);
+    wakeUps.isOpen = true;
+    expect(await subscriber()).toBe(1);
+    wakeUps.isOpen = false;
+    expect(await subscriber()).toBe(0);
+    await theirs.release();
+    await (await waiter).release();
+    expect(await subscriber()).toBe(1);
+    await mine.release();
+    await (await local).release();
+  });
+
   it('tell the age of the oldest hold, not of the last one', async () => {
     const locks = open();
     await locks.acquire('first', { label });

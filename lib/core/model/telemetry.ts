@@ -19,7 +19,7 @@ export interface ObservedCall {
 export interface TelemetrySource {
   /** The name of the store, such as `'redis'`. */
   readonly store: string;
-  /** Whether messages wake the waiters of this process now; false: they poll. `undefined`: the store sends no messages. */
+  /** False: a caller of this process waits for a key that another process has, and polls. `undefined`: the store sends no messages. */
   readonly isSubscribed: boolean | undefined;
   /** As {@link Locks.on}. */
   on<E extends keyof LockEvents>(event: E, listener: LockListener<E>): () => void;

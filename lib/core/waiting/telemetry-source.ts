@@ -3,9 +3,14 @@ import type { LockEvents, LockListener } from '../model/events.js';
 import type { ObservedCall, TelemetrySource } from '../model/telemetry.js';
 import type { LockStore } from '../store/lock-store.js';
 import { now } from '../util/clock.js';
+import type { LockQueue } from './lock-queue.js';
 import type { LockQueues } from './lock-queues.js';
 
 const ELECTION = /-leader$/;
+
+/** Whether a caller waits for another process: the store has refused the key. Those who wait for a holder of this process need no messages. */
+const waitsAtStore = ({ contenders, outcome }: LockQueue): boolean =>
+  contenders.length > 0 && outcome !== undefined && 'granted' in outcome;
 
 /** Counts leases and waiters when it is asked: it keeps no list that could drift. */
 export class LocksSource implements TelemetrySource {
@@ -21,7 +26,9 @@ export class LocksSource implements TelemetrySource {
   }
 
   get isSubscribed(): boolean | undefined {
-    return this.locksStore.mutex.wakeUps?.isOpen;
+    const { wakeUps } = this.locksStore.mutex;
+    if (!wakeUps || wakeUps.state === 'polling') return undefined;
+    return wakeUps.isOpen || !this.queues.all.some(waitsAtStore);
   }
 
   on<E extends keyof LockEvents>(event: E, listener: LockListener<E>): () => void {
