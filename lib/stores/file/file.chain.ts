@@ -1,8 +1,19 @@
-import { linkSync, mkdirSync, readdirSync, readFileSync, renameSync, rmdirSync, rmSync, unlinkSync, writeFileSync } from 'node:fs';
+import {
+  linkSync,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  renameSync,
+  rmdirSync,
+  rmSync,
+  statSync,
+  unlinkSync,
+  writeFileSync,
+} from 'node:fs';
 import { join } from 'node:path';
 import { StoreError } from '../../core/model/errors.js';
 import { dateOf, now } from '../../core/util/clock.js';
-import type { Processes } from './file.host.js';
+import { BOOT, type Processes } from './file.host.js';
 
 /** The state of a key. It is never changed: the next one follows it, in a file of its own. */
 export interface State {
@@ -64,6 +75,11 @@ export class FileChain {
       else if (state.previous !== '' && !numbers.includes(number - 1)) this.unlink(number);
       else return { number, state, numbers };
     }
+  }
+
+  /** In milliseconds since 1970; `Infinity`: it was removed meanwhile. */
+  writtenAt(number: number): number {
+    return statSync(this.pathOf(number), { throwIfNoEntry: false })?.mtimeMs ?? Infinity;
   }
 
   /** Whether the state has become the first one, or the one that follows the given one. @throws {StoreError} if that is unknown. */
@@ -154,7 +170,7 @@ export class FileChain {
       state = Object(JSON.parse(text)) as State;
     } catch {
       // The host crashed before it was on the disk, and its processes with it. Tokens go on by the clock.
-      return { id: `broken:${number}`, previous: '', key: '', record: null, endsAt: 0, fence: 0, at: 0, boot: '', processes: {} };
+      return { id: `broken:${number}`, previous: '', key: '', record: null, endsAt: 0, fence: 0, at: 0, boot: BOOT, processes: {} };
     }
     if (isState(state)) return state;
     throw new StoreError(`Files: ${this.pathOf(number)} is no state of a lock.`, { transient: false });

@@ -1,17 +1,24 @@
 import { readFileSync, readlinkSync } from 'node:fs';
-import { hostname } from 'node:os';
+import { hostname, uptime } from 'node:os';
 import { ownerOf, partsOf } from '../../core/model/owner.js';
+import { dateOf, now } from '../../core/util/clock.js';
 
 /** The kernel's monotonic clock in milliseconds, the same for all processes of the host. */
 export function clock(): number {
   return Number(process.hrtime.bigint() / 1000n) / 1000;
 }
 
-/** Another one after each start of the host. '': it is not known, and only a clock that went back tells that the host was started. */
-export const BOOT = read(() => readFileSync('/proc/sys/kernel/random/boot_id', 'utf8').trim());
+const NAMESPACE_OF_CLOCK = /\d+/.exec(read(() => readlinkSync('/proc/self/ns/time')))?.[0] ?? '';
+/** The same for all that share a kernel and its clock, until it is started again. '': it is not known, and only a clock that went back tells. */
+export const BOOT = read(() => `${readFileSync('/proc/sys/kernel/random/boot_id', 'utf8').trim()}-${NAMESPACE_OF_CLOCK}`);
 /** In which pid namespace the pids of this process are meant: containers have their own. */
 const PID_NAMESPACE = read(() => readlinkSync('/proc/self/ns/pid'));
 const HERE = `${hostname()}:${process.pid}`;
+
+/** Milliseconds since 1970. */
+export function startOfKernel(): number {
+  return dateOf(now()) - uptime() * 1000;
+}
 
 /** The pid namespace of each process that is named in a record, by `host:pid`; '?': two have the same name. */
 export type Processes = Readonly<Record<string, string>>;

@@ -5,11 +5,11 @@ import { join } from 'node:path';
 import { StoreError } from '../../core/model/errors.js';
 import type { StoreDoctor } from '../../core/store/store-doctor.js';
 import type { StoreReport } from '../../core/store/lock-store.js';
-import { now } from '../../core/util/clock.js';
+import { dateOf, now } from '../../core/util/clock.js';
 import { type Change, type Found, type RecordTable, TOUCH, VOID } from '../records/record.table.js';
 import type { FileBus } from './file.bus.js';
 import { FileChain, isCode, tryTo, type State, type Tail } from './file.chain.js';
-import { BOOT, clock, isOfDead, processesOf, withoutDead } from './file.host.js';
+import { BOOT, clock, isOfDead, processesOf, startOfKernel, withoutDead } from './file.host.js';
 import { doctorOf, reportOf } from './file.report.js';
 import { FileWakeUps } from './file.wakeups.js';
 
@@ -18,6 +18,8 @@ const NOTES = 'operators.log';
 const HOUR = 3_600_000;
 /** Milliseconds between two sweeps, at least; twice as many at most. */
 const SWEEP_INTERVAL = 300_000;
+/** Milliseconds that the clocks of two kernels may differ by. */
+const SKEW = 60_000;
 const FULL = ['ENOSPC', 'EDQUOT'];
 /** No retry helps. */
 const FINAL = ['EACCES', 'EPERM', 'EROFS', 'ENOTDIR', 'EISDIR', 'ENAMETOOLONG', 'ELOOP', 'ENOTSUP', 'EMLINK'];
@@ -101,7 +103,7 @@ export class FileTable implements RecordTable {
 
   private sweepKey(chain: FileChain, endedFor: number): void {
     const tail = chain.last();
-    if (!tail || !hasEnded(tail.state, clock() - endedFor)) return;
+    if (!tail || endOf(chain, tail) > clock() - endedFor) return;
     const { key, fence } = tail.state;
     const last: State = { ...this.stateOf({ key, record: null, endsAt: 0 }, fence, tail), isLast: true };
     // The next look removes the directory.
@@ -118,14 +120,16 @@ export class FileTable implements RecordTable {
     const chain = this.chain(createHash('sha256').update(key).digest('hex').slice(0, 32));
     const tail = chain.last();
     const { id, fence: last } = tail?.state ?? { id: '', fence: 0 };
+    const end = tail ? endOf(chain, tail) : 0;
+    if (tail && end === Infinity && (expected === TOUCH || expected === id)) throw new StoreError(aboutKernels(tail), { transient: true });
     if (expected === TOUCH) {
-      if (tail) this.add(chain, { ...this.stateOf(tail.state, last, tail), at: tail.state.at, boot: tail.state.boot }, tail);
-      return foundIn(chain.last());
+      if (tail) this.add(chain, this.stateOf(end > clock() ? tail.state : { key, record: null, endsAt: 0 }, last, tail), tail);
+      return foundIn(chain, chain.last());
     }
-    const isExpected = expected === VOID ? !tail || hasEnded(tail.state, clock()) : expected === id && id !== '';
-    if (!isExpected || notBefore > clock()) return foundIn(tail);
+    const isExpected = expected === VOID ? end <= clock() : expected === id && id !== '';
+    if (!isExpected || notBefore > clock()) return foundIn(chain, tail);
     const state = this.stateOf(change, tokens > 0 ? Math.max(last + tokens, change.fence) : last, tail);
-    if (!this.add(chain, state, tail)) return foundIn(chain.last());
+    if (!this.add(chain, state, tail)) return foundIn(chain, chain.last());
     for (const { inbox, text } of messages) this.wakeUps.tell(inbox, text);
     return { written: true, version: state.id, record: state.record, fence: state.fence, time: clock() };
   }
@@ -147,18 +151,34 @@ export class FileTable implements RecordTable {
   }
 }
 
-function hasEnded({ boot, at, endsAt }: State, time: number): boolean {
+/**
+ * When the record ends, by our clock. Another kernel has a clock of its own: what it has written has ended if its time was over before ours was started,
+ * or long ago. `Infinity`: it was written before ours was started, and its end is not known.
+ *
+ * @throws {StoreError} when it is of another kernel that runs now.
+ */
+function endOf(chain: FileChain, tail: Tail): number {
+  const { boot, at, endsAt } = tail.state;
   // Without an id of the boot, a clock that is behind tells of another one.
-  const isOfThisBoot = boot === BOOT && (boot !== '' || at <= clock());
-  return (isOfThisBoot ? endsAt : 0) <= time;
+  if (boot === BOOT && (boot !== '' || at <= clock())) return endsAt;
+  const [writtenAt, startedAt] = [chain.writtenAt(tail.number), startOfKernel()];
+  if (writtenAt + Math.max(0, endsAt - at) <= Math.max(startedAt, dateOf(now()) - SKEW)) return 0;
+  if (writtenAt < startedAt) return Infinity;
+  throw new StoreError(aboutKernels(tail), { transient: false });
 }
 
-function foundIn(tail: Tail | undefined): Found {
+function aboutKernels({ state: { key, boot } }: Tail): string {
+  const names = `boot id and time namespace ${boot || 'unknown'}; here ${BOOT || 'unknown'}`;
+  return `Files: "${key}" was changed under another kernel (${names}), or before the system was started. Only one kernel may use a directory.`;
+}
+
+function foundIn(chain: FileChain, tail: Tail | undefined): Found {
+  const end = tail ? endOf(chain, tail) : 0;
   const time = clock();
   if (!tail) return { written: false, version: '', record: null, fence: 0, time };
   const { id, record, fence, processes } = tail.state;
-  const isFree = record === null || hasEnded(tail.state, time);
-  return { written: false, version: id, record: isFree ? null : withoutDead(record, processes), fence, time };
+  const left = record === null || end <= time ? null : end === Infinity ? record : withoutDead(record, processes);
+  return { written: false, version: id, record: left, fence, time };
 }
 
 function namesIn(folder: string): string[] {

@@ -1,15 +1,15 @@
 import { execFileSync } from 'node:child_process';
-import fs, { existsSync, mkdirSync, mkdtempSync, readdirSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import fs, { existsSync, mkdirSync, mkdtempSync, readdirSync, rmSync, symlinkSync, utimesSync, writeFileSync } from 'node:fs';
+import { tmpdir, uptime } from 'node:os';
 import { join } from 'node:path';
 import { Locks, LockTimeoutError, StoreError, type AcquireOptions } from 'nestjs-distributed-lock/core';
 import { fileStore } from 'nestjs-distributed-lock/file';
 import { FileChain } from '../../../lib/stores/file/file.chain.js';
 import { FileTable } from '../../../lib/stores/file/file.table.js';
-import { clock } from '../../../lib/stores/file/file.host.js';
+import { BOOT, clock } from '../../../lib/stores/file/file.host.js';
 import { eventually } from '../../support/eventually.js';
 import { adviceOn } from '../../../lib/stores/file/file.report.js';
-import { type Change, type Found, VOID } from '../../../lib/stores/records/record.table.js';
+import { type Change, type Found, TOUCH, VOID } from '../../../lib/stores/records/record.table.js';
 import { forkChild } from '../../support/child.js';
 import { recordTableContract } from '../../contract/record-table.contract.js';
 import type { HolderMessage } from './holder.child.js';
@@ -178,16 +178,59 @@ describe('a sweep', () => {
   });
 });
 
-describe('a record', () => {
-  it('that was written before the host was started has ended, and its fence is kept', async () => {
-    const table = new FileTable(directory, 2_000);
-    await exchange(table, { record: 'old', tokens: 1, fence: 70 });
+describe('a record that another kernel has written', () => {
+  const LASTS = 60_000;
+  const startedAt = Date.now() - uptime() * 1000;
+  let table: FileTable;
+  beforeEach(() => (table = new FileTable(directory, 2_000)));
+
+  /** With a lease of a minute. @param at milliseconds since 1970 */
+  async function written(at: number, record: string | null = 'theirs', lasts = LASTS) {
+    await exchange(table, { record: 'first', tokens: 1, fence: 70 });
     const [name] = filesIn('keys') as [string];
-    const chain = new FileChain(join(directory, 'keys', name), join(directory, 'drafts', 'old'));
+    const chain = new FileChain(join(directory, 'keys', name), join(directory, 'drafts', 'theirs'));
     const tail = chain.last()!;
-    chain.add({ ...tail.state, id: 'old', previous: tail.state.id, boot: 'another' }, tail);
-    expect(await look(table)).toMatchObject({ version: 'old', record: null, fence: 70 });
+    const state = { id: 'theirs', previous: tail.state.id, boot: 'another', record, at: 5_000_000, endsAt: record ? 5_000_000 + lasts : 0 };
+    chain.add({ ...tail.state, ...state }, tail);
+    utimesSync(join(directory, 'keys', name, String(tail.number + 1)), at / 1000, at / 1000);
+  }
+  const changes = [undefined, VOID, TOUCH, 'theirs'] as const;
+  const outcomes = (): Promise<unknown[]> =>
+    Promise.all(changes.map((expected) => exchange(table, { expected, record: 'ours' }).catch((error: StoreError) => error)));
+
+  it.each(['theirs', null])('just now (%s) is refused for good, with the names of both', async (record) => {
+    await written(Date.now(), record);
+    for (const outcome of await outcomes()) {
+      expect(outcome).toMatchObject({ name: 'StoreError', transient: false });
+      expect((outcome as StoreError).message).toMatch(new RegExp(`another; .*${BOOT}\\)`));
+    }
+  });
+
+  it('is free, and its fence is kept, when its time was over before the system was started', async () => {
+    await written(startedAt - LASTS - 1_000);
+    expect(await look(table)).toMatchObject({ version: 'theirs', record: null, fence: 70 });
     expect(await exchange(table, { record: 'new', tokens: 1, fence: 1 })).toMatchObject({ written: true, fence: 71 });
+  });
+
+  it('is free when its time was over long ago', async () => {
+    await written(Date.now() - 2 * LASTS - 1_000);
+    expect(await exchange(table, { expected: TOUCH })).toMatchObject({ record: null, fence: 70 });
+    expect(await exchange(table, {})).toMatchObject({ written: true });
+  });
+
+  it('is taken, and cannot be changed, while its process may run: ours may be in a container that was started after it', async () => {
+    await written(startedAt - 1_000, 'theirs', Date.now() - startedAt + LASTS);
+    const [seen, taken, ...refused] = await outcomes();
+    for (const found of [seen, taken]) expect(found).toMatchObject({ written: false, version: 'theirs', record: 'theirs' });
+    for (const error of refused) expect(error).toMatchObject({ name: 'StoreError', transient: true });
+  });
+
+  it('is not swept, nor does it keep the others from it', async () => {
+    await written(Date.now());
+    const { version } = await exchange(table, { key: 'free' });
+    await exchange(table, { key: 'free', expected: version, record: null, endsAt: clock() - HOUR - 1 });
+    await table.sweep();
+    expect(filesIn('keys')).toHaveLength(1);
   });
 });
 
