@@ -1,6 +1,5 @@
-import type { ClusterOptions, RedisOptions } from 'ioredis';
+import type { RedisOptions } from 'ioredis';
 import type { NodeRedisClient, RedisStoreOptions } from 'nestjs-distributed-lock/redis';
-import { setTimeout as pause } from 'node:timers/promises';
 import * as five from 'redis';
 import * as six from 'redis-v6';
 
@@ -8,9 +7,6 @@ import * as six from 'redis-v6';
 export type ClientName = 'ioredis' | 'node-redis' | 'node-redis-6';
 export const clientName = (process.env.REDIS_CLIENT ?? 'ioredis') as ClientName;
 export const isIoredis = clientName === 'ioredis';
-
-/** Milliseconds. */
-const LONGEST_CONNECT = 2_000;
 
 // What is used here is the same in both versions.
 const packages = { 'node-redis': five, 'node-redis-6': six as unknown as typeof five };
@@ -55,70 +51,19 @@ function heals({ requestTimeout }: { requestTimeout?: number }): RedisOptions {
  */
 export function storeOver(store: RedisStoreOptions, opened: (client: NodeRedisClient) => void = () => undefined): RedisStoreOptions {
   if (isIoredis) return store;
-  const client = clientOf(store);
-  if (!client) return store;
+  const { options, sentinels, requestTimeout, fenceTimeout, replicaAcks } = store as OfOneServer;
+  // For Sentinel and Cluster there is only ioredis.
+  if (!options || sentinels || !canPrefix(options.keyPrefix)) return store;
+  const client = nodeRedisClient({ ...heals(store), ...options });
   opened(client);
-  const { requestTimeout, fenceTimeout, replicaAcks } = store;
   return { client, requestTimeout, fenceTimeout, replicaAcks };
 }
 
-interface Place {
-  host: string;
-  port: number;
-}
-
-interface Form {
-  options?: RedisOptions;
-  sentinels?: RedisOptions[];
-  cluster?: unknown[];
-  clusterOptions?: ClusterOptions;
-  name?: string;
-  requestTimeout?: number;
-}
-
-function clientOf(store: Form): NodeRedisClient | undefined {
-  const { options, sentinels, cluster, clusterOptions, name } = store;
-  const keyPrefix = options?.keyPrefix ?? clusterOptions?.keyPrefix;
-  if (!canPrefix(keyPrefix)) return undefined;
-  if (options && !sentinels) return nodeRedisClient({ ...heals(store), ...options });
-  if (sentinels) {
-    const nodeClientOptions = optionsOf({ ...heals(store), ...options });
-    return silenced(
-      nodeRedis.createSentinel({ name: name!, sentinelRootNodes: sentinels as { host: string; port: number }[], nodeClientOptions }),
-    );
-  }
-  if (cluster) {
-    const more = { nodeAddressMap: clusterOptions?.natMap as never, ...(keyPrefix !== undefined && { keyPrefix }) };
-    return nodeRedisCluster(cluster as Place[], { defaults: optionsOf(heals(store)), ...more });
-  }
-  return undefined;
-}
-
-/** It is not connected yet. */
-export function nodeRedisCluster(nodes: readonly Place[], options: Partial<five.RedisClusterOptions> = {}): NodeRedisClient {
-  const rootNodes = nodes.map((socket) => ({ socket }));
-  return silenced(nodeRedis.createCluster({ rootNodes, ...options }) as NodeRedisClient);
-}
+type OfOneServer = Partial<Extract<RedisStoreOptions, { sentinels: unknown }>>;
 
 /** Version 5 has no such option: then a test of it is over ioredis. */
 export function canPrefix(keyPrefix: string | undefined): boolean {
   return keyPrefix === undefined || clientName === 'node-redis-6';
-}
-
-/** What has not ended of `connect`. */
-const connecting = new WeakMap<NodeRedisClient, Promise<unknown>>();
-
-function silenced<T extends NodeRedisClient>(client: T): T {
-  client.on('error', () => undefined);
-  const connect: () => Promise<unknown> = client.connect.bind(client);
-  const watched = (): Promise<unknown> => {
-    const promise = connect();
-    connecting.set(client, promise);
-    const ended = (): boolean => connecting.delete(client);
-    promise.then(ended, ended);
-    return promise;
-  };
-  return Object.assign(client, { connect: watched });
 }
 
 /** A client that a test lends to a store, of the package that is tested. */
@@ -128,14 +73,8 @@ export function lentClient(options: RedisOptions, requestTimeout?: number): Node
   return nodeRedisClient({ ...options, socketTimeout, retryStrategy });
 }
 
-/** Closes it, whatever state it is in. A cluster that is destroyed while it connects would leave the clients of its nodes open. */
+/** Closes it, whatever state it is in. */
 export async function closeNodeRedis(client: NodeRedisClient): Promise<void> {
-  try {
-    // Not for ever: its nodes may hang.
-    await Promise.race([connecting.get(client), pause(LONGEST_CONNECT, undefined, { ref: false })]);
-  } catch {
-    // It has left nothing open.
-  }
   try {
     await client.destroy();
   } catch {

@@ -31,8 +31,8 @@ export type RedisConnectionOptions =
     }
   | {
       /**
-       * A client of your own, which is never closed by us: of ioredis (single, Sentinel or Cluster), or a client, sentinel or cluster of `redis`
-       * (node-redis, version 5 or 6). One that is not connected yet is connected with the first request.
+       * A client of your own, which is never closed by us: of ioredis (single, Sentinel or Cluster), or for one server of `redis` (node-redis, version 5
+       * or 6). One that is not connected yet is connected with the first request.
        */
       client: RedisClient | NodeRedisClient;
     }

@@ -2,7 +2,6 @@ import { Cluster, type ClusterOptions } from 'ioredis';
 import type { Locks } from 'nestjs-distributed-lock/core';
 import { startCluster, type ClusterNode, type RedisCluster, type StartClusterOptions } from '../../support/redis-cluster.js';
 import type { RedisServer } from '../../support/redis-server.js';
-import { canPrefix, closeNodeRedis, isIoredis, nodeRedisCluster } from '../../support/redis-clients.js';
 import { sharedCluster } from '../../support/shared-cluster.js';
 import { useRedis, type Setting, type StoreOptions } from './setting.js';
 import { INBOXES } from './waiting.js';
@@ -71,15 +70,6 @@ function useClusterOf<Node extends ClusterNode>(start: () => Promise<RedisCluste
     locks: ({ clusterOptions, ...store } = {}) =>
       own.locks({ ...calm, cluster: cluster.addresses, clusterOptions: { redisOptions, ...clusterOptions }, ...store }),
     borrowed({ clusterOptions, ...store } = {}) {
-      const { keyPrefix, natMap } = clusterOptions ?? {};
-      if (!isIoredis && canPrefix(keyPrefix)) {
-        const client = nodeRedisCluster(cluster.addresses, {
-          nodeAddressMap: natMap as never,
-          ...(keyPrefix !== undefined && { keyPrefix }),
-        });
-        own.finally(() => closeNodeRedis(client));
-        return own.locks({ ...calm, client, ...store });
-      }
       const client = new Cluster(cluster.addresses, { redisOptions, ...clusterOptions });
       client.on('error', () => undefined);
       own.finally(() => client.disconnect());

@@ -2,7 +2,6 @@ import { Redis } from 'ioredis';
 import type { Locks } from 'nestjs-distributed-lock/core';
 import type { RedisStoreOptions } from 'nestjs-distributed-lock/redis';
 import { eventually } from '../../support/eventually.js';
-import { isIoredis } from '../../support/redis-clients.js';
 import { SentinelSetup } from '../../support/redis-sentinel.js';
 import { startCallers } from './callers.js';
 import type { EndsArgs, EndsMessage } from './ends.child.js';
@@ -30,7 +29,6 @@ const store = (): RedisStoreOptions & object => ({
 const FORMS: Record<'own' | 'lent', () => Locks> = {
   own: () => setting.overIoredis(store()),
   lent() {
-    if (!isIoredis) return setting.locks(store());
     const client = new Redis({ sentinels: setup.addresses, name: setup.name, failoverDetector: true, disconnectTimeout: 100 });
     client.on('error', () => undefined);
     // It ends when it learns of a failover while it connects.
@@ -44,11 +42,10 @@ const FORMS: Record<'own' | 'lent', () => Locks> = {
   },
 };
 
-const HUNG = 'a stopped master';
 const COMMAND = 'a command';
 const WAYS: Record<string, () => Promise<unknown>> = {
   'a killed master': () => setup.master.kill(),
-  [HUNG]: () => setup.master.pause(),
+  'a stopped master': () => setup.master.pause(),
   async [COMMAND]() {
     const sentinel = setup.sentinels[0]!.client();
     await sentinel.call('SENTINEL', 'FAILOVER', setup.name);
@@ -96,7 +93,7 @@ async function holdOver(form: 'own' | 'lent', way: string): Promise<(promoted: P
     await (await last).release();
     const again = await others.acquire(left, patient);
     expect(again.fencingToken).toBeGreaterThan(leaving.fencingToken!);
-    if (way === HUNG) {
+    if (way === 'a stopped master') {
       // It takes itself for the master until the sentinels tell it.
       await setup.master.resume();
       expect(await locks.tryAcquire(left)).toBeNull();
@@ -112,17 +109,14 @@ async function holdOver(form: 'own' | 'lent', way: string): Promise<(promoted: P
 it.each(Object.keys(WAYS))(
   'a failover by %s keeps leases, wakes waiters, and loses no update of the callers of several processes (G2, G4, G8, G9)',
   async (way) => {
-    // The sentinel client of node-redis stays with a master that hangs until it answers again.
-    const isFollowed = isIoredis || way !== HUNG;
     const options = { keyTimeout: 3_000, waitTimeout: 2_000, retryInterval: 200 };
-    const callers = isFollowed && (await startCallers(setting, 2, { store: store(), keys: ['stock'], callers: 25, options }));
-    const held = await Promise.all((isFollowed ? (['own', 'lent'] as const) : (['own'] as const)).map((form) => holdOver(form, way)));
-    if (callers) await callers.goOn(200);
+    const callers = await startCallers(setting, 2, { store: store(), keys: ['stock'], callers: 25, options });
+    const held = await Promise.all((['own', 'lent'] as const).map((form) => holdOver(form, way)));
+    await callers.goOn(200);
     await setup.synced();
     await WAYS[way]!();
     const promoted = promotion();
     await Promise.all(held.map((goOn) => goOn(promoted)));
-    if (!callers) return;
     await callers.goOn(200);
     for (const { errors, final, refused } of await callers.stop()) {
       // An old holder is refused at most once per process.

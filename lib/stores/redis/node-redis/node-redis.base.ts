@@ -2,8 +2,6 @@ import { EventEmitter } from 'node:events';
 import type { RedisClient, RedisPipeline } from '../redis.client.js';
 
 type Argument = string | number;
-/** Behind the command, the script and the number of keys. */
-const KEY_OF_SCRIPT = 3;
 
 type Listener = (...args: unknown[]) => void;
 
@@ -17,12 +15,8 @@ export abstract class NodeRedisBase implements RedisClient {
   abstract get status(): string;
   abstract connect(): Promise<unknown>;
   abstract duplicate(): RedisClient;
-  /**
-   * Sends all of these now, in one write over one connection.
-   *
-   * @param key of a Cluster, says to which node; the first of them if they have several.
-   */
-  protected abstract send(commands: readonly string[][], key?: string): Promise<unknown>[];
+  /** Sends all of these now, in one write over one connection. */
+  protected abstract send(commands: readonly string[][]): Promise<unknown>[];
   /** Passes the events of the client on by {@link emit}. The returned function stops. */
   protected abstract watch(): () => void;
 
@@ -31,18 +25,18 @@ export abstract class NodeRedisBase implements RedisClient {
   }
 
   evalsha(sha: string, keyCount: number, ...keysAndArgs: Argument[]): Promise<unknown> {
-    return this.sendOne(this.script('EVALSHA', sha, keyCount, keysAndArgs), KEY_OF_SCRIPT);
+    return this.sendOne(this.script('EVALSHA', sha, keyCount, keysAndArgs));
   }
 
   eval(script: string, keyCount: number, ...keysAndArgs: Argument[]): Promise<unknown> {
-    return this.sendOne(this.script('EVAL', script, keyCount, keysAndArgs), KEY_OF_SCRIPT);
+    return this.sendOne(this.script('EVAL', script, keyCount, keysAndArgs));
   }
 
   call(command: string, ...args: Argument[]): Promise<unknown> {
     // The only other commands of ours that have a key.
     if (!/^(XADD|PEXPIRE)$/i.test(command)) return this.sendOne([command, ...args.map(String)]);
     const [key, ...others] = args.map(String);
-    return this.sendOne([command, this.keyPrefix + key, ...others], 1);
+    return this.sendOne([command, this.keyPrefix + key, ...others]);
   }
 
   info(): Promise<unknown> {
@@ -63,7 +57,7 @@ export abstract class NodeRedisBase implements RedisClient {
       evalsha: (sha, keyCount, ...keysAndArgs) => commands.push(this.script('EVALSHA', sha, keyCount, keysAndArgs)),
       eval: (script, keyCount, ...keysAndArgs) => commands.push(this.script('EVAL', script, keyCount, keysAndArgs)),
       call: (command, ...args) => commands.push([command, ...args.map(String)]),
-      exec: () => Promise.all(this.send(commands, commands[0]![KEY_OF_SCRIPT]).map(settled)),
+      exec: () => Promise.all(this.send(commands).map(settled)),
     };
   }
 
@@ -103,9 +97,8 @@ export abstract class NodeRedisBase implements RedisClient {
     if (event !== 'error' || this.events.listenerCount('error') > 0) this.events.emit(event, ...args);
   }
 
-  /** @param keyAt where the key is, if there is one. */
-  private async sendOne(command: string[], keyAt?: number): Promise<unknown> {
-    return this.send([command], keyAt === undefined ? undefined : command[keyAt])[0];
+  private async sendOne(command: string[]): Promise<unknown> {
+    return this.send([command])[0];
   }
 
   private script(command: string, script: string, keyCount: number, keysAndArgs: readonly Argument[]): string[] {

@@ -14,19 +14,9 @@ export class NodeRedisDuplicate extends NodeRedisBase {
   private isConnected = false;
   private isClosed = false;
 
-  /**
-   * @param original resolves to the client whose settings it shares.
-   * @param place of its server; else it is that of the original.
-   */
-  constructor(
-    private readonly original: () => Promise<PlainClient>,
-    private readonly place?: { readonly host: string; readonly port: number },
-  ) {
+  /** @param original the client whose settings it shares. */
+  constructor(private readonly original: PlainClient) {
     super();
-  }
-
-  override get options(): { readonly keyPrefix: string; readonly host?: string; readonly port?: number } {
-    return { ...super.options, ...this.place };
   }
 
   connect(): Promise<void> {
@@ -37,21 +27,22 @@ export class NodeRedisDuplicate extends NodeRedisBase {
     this.status = 'connecting';
     this.isConnected = false;
     try {
-      await this.open(await this.original());
+      await this.open();
     } catch (error) {
       this.ended();
       throw error;
     }
   }
 
-  private async open(original: PlainClient): Promise<void> {
+  private async open(): Promise<void> {
+    const { original } = this;
     if (this.isClosed) throw new Error('The connection is closed.');
     const connectTimeout = original.options?.socket?.connectTimeout || LONGEST_CONNECT;
     const client = original.duplicate({
       // Everything that it says is in the other options.
       url: undefined,
       // Nothing is asked of it, so that its silence is no sign of a broken connection.
-      socket: { ...original.options?.socket, ...this.place, connectTimeout, reconnectStrategy: false, socketTimeout: undefined },
+      socket: { ...original.options?.socket, connectTimeout, reconnectStrategy: false, socketTimeout: undefined },
       pingInterval: undefined,
       readonly: false,
       clientSideCache: undefined,
@@ -103,7 +94,7 @@ export class NodeRedisDuplicate extends NodeRedisBase {
   }
 
   duplicate(): NodeRedisDuplicate {
-    return new NodeRedisDuplicate(this.original, this.place);
+    return new NodeRedisDuplicate(this.original);
   }
 
   send(commands: readonly string[][]): Promise<unknown>[] {

@@ -3,7 +3,7 @@ import { NodeRedisDuplicate } from './node-redis.duplicate.js';
 import { NodeRedisLink } from './node-redis.link.js';
 import type { PlainClient } from './node-redis.types.js';
 
-/** What `createClient` of node-redis returns: also the client of a node of a Cluster. */
+/** What `createClient` of node-redis returns. */
 export class NodeRedisSingle extends NodeRedisBase {
   private readonly link: NodeRedisLink;
   private hasBeenReady: boolean;
@@ -37,7 +37,7 @@ export class NodeRedisSingle extends NodeRedisBase {
   }
 
   duplicate(): NodeRedisDuplicate {
-    return new NodeRedisDuplicate(async () => this.client);
+    return new NodeRedisDuplicate(this.client);
   }
 
   protected send(commands: readonly string[][]): Promise<unknown>[] {

@@ -2,6 +2,7 @@ import { Locks, LockConfigError, StoreError } from 'nestjs-distributed-lock/core
 import { redisStore, type NodeRedisClient } from 'nestjs-distributed-lock/redis';
 import * as five from 'redis';
 import * as six from 'redis-v6';
+import { eventually } from '../../../support/eventually.js';
 import { freePort } from '../../../support/free-port.js';
 import { redisClientOf } from '../../../../lib/stores/redis/node-redis/node-redis.client.js';
 import { usesEveryVerb } from '../every-verb.js';
@@ -16,7 +17,8 @@ const VERSIONS: [string, typeof five][] = [
 ];
 const setting = useRedis();
 
-describe.each(VERSIONS)('a client of node-redis %s that is lent to a store', (version, { createClient, createClientPool, RESP_TYPES }) => {
+describe.each(VERSIONS)('a client of node-redis %s that is lent to a store', (version, redis) => {
+  const { createClient, createClientPool, RESP_TYPES } = redis;
   type Client = ReturnType<typeof createClient>;
   function client(options: object = {}): Client {
     const made: Client = createClient({ socket: { path: setting.server.path!, tls: false }, ...options });
@@ -143,6 +145,29 @@ describe.each(VERSIONS)('a client of node-redis %s that is lent to a store', (ve
     const pool = createClientPool({ socket: { path: setting.server.path!, tls: false } });
     expect(() => redisStore({ client: pool as never })).toThrow(LockConfigError);
     expect(() => redisStore({ client: pool as never })).toThrow(/pool/);
+  });
+
+  it('is no cluster and no sentinel, for which ioredis is needed', () => {
+    const cluster = redis.createCluster({ rootNodes: [{}] });
+    const sentinel = redis.createSentinel({ name: 'shop', sentinelRootNodes: [{ host: '127.0.0.1', port: 26379 }] });
+    expect(() => redisStore({ client: cluster as never })).toThrow('install ioredis and give redisStore({ cluster: [{ host, port }] })');
+    expect(() => redisStore({ client: sentinel as never })).toThrow('install ioredis and give redisStore({ sentinels, name })');
+  });
+
+  it('whose locks are closed while the server hangs leaves no connection behind (G7)', async () => {
+    const lent = await connected();
+    const count = async () =>
+      String(await setting.redis.call('CLIENT', 'LIST', 'TYPE', 'NORMAL'))
+        .trim()
+        .split('\n').length;
+    const before = await count();
+    await setting.server.pause();
+    setting.finally(() => setting.server.resume());
+    const locks = setting.locks({ client: lent, replicaAcks: 1, requestTimeout: 2_000 });
+    expect((await outcomeOf(locks.acquire(KEY, { waitTimeout: 100 }))).error).toMatchObject({ name: 'StoreError', transient: true });
+    await locks.close();
+    await setting.server.resume();
+    await eventually(async () => expect(await count()).toBe(before));
   });
 
   if (version === '6') {
