@@ -1,9 +1,9 @@
-import { createHash } from 'node:crypto';
+import { createHash, randomBytes } from 'node:crypto';
 import { type Checks, checkOptions, integerFrom, ofType, oneOf } from '../../core/model/check-options.js';
-import { LockConfigError, type LockError, StoreError, timedOut } from '../../core/model/errors.js';
+import { LockConfigError, StoreError, timedOut } from '../../core/model/errors.js';
 import { checkKey } from '../../core/model/key.js';
 import { now } from '../../core/util/clock.js';
-import { sqlStateOf, storeErrorOf } from './postgres.errors.js';
+import { storeErrorOf } from './postgres.errors.js';
 import { type PostgresQuery, rowsOf } from './postgres.query.js';
 
 /** Options of {@link lockInTransaction} and {@link tryLockInTransaction}. */
@@ -16,9 +16,8 @@ export interface TransactionLockOptions {
 
 const CHECKS: Checks = { shared: oneOf(true, false), namespace: ofType('string') };
 const LONGEST = 2 ** 31 - 1;
-const LOCK_TIMEOUT = '55P03';
-const NO_TRANSACTION = '25P01';
-const SAVEPOINT = 'distributed_lock';
+/** A setting of the transaction: the outcome of each call. */
+const OUTCOMES = 'distributed_lock.outcomes';
 
 /**
  * Waits for a lock that the transaction holds until its end: commit and rollback release it together with the data. It has no lease and no token, needs no
@@ -36,21 +35,9 @@ export async function lockInTransaction(
   options: TransactionLockOptions & { waitTimeout?: number } = {},
 ): Promise<void> {
   checkOptions(options, 'lockInTransaction', { ...CHECKS, waitTimeout: integerFrom(0, LONGEST) });
-  const { waitTimeout, shared, namespace } = options;
+  const { waitTimeout } = options;
   const start = now();
-  const name = nameOf(key, namespace);
-  if (waitTimeout === 0) {
-    if (await take(query, key, `SELECT ${call('pg_try_advisory_xact_lock', shared)} AS is_taken`, [name])) return;
-  } else if (waitTimeout === undefined) {
-    if (await take(query, key, `SELECT ${call('pg_advisory_xact_lock', shared)}::text, true AS is_taken`, [name])) return;
-  } else {
-    // The old value is read before the first row is made, and set again when the lock is taken.
-    const text = `WITH old AS MATERIALIZED (SELECT current_setting('lock_timeout') AS value)
-      SELECT set_config('lock_timeout', $2::text, true), ${call('pg_advisory_xact_lock', shared)}::text, set_config('lock_timeout', value, true),
-        true AS is_taken FROM old`;
-    if (await take(query, key, text, [name, `${waitTimeout}ms`])) return;
-  }
-  throw timedOut(key, now() - start);
+  if (!(await take(query, key, options, waitTimeout))) throw timedOut(key, now() - start);
 }
 
 /**
@@ -62,8 +49,7 @@ export async function lockInTransaction(
  */
 export async function tryLockInTransaction(query: PostgresQuery, key: string, options: TransactionLockOptions = {}): Promise<boolean> {
   checkOptions(options, 'tryLockInTransaction', CHECKS);
-  const { shared, namespace } = options;
-  return take(query, key, `SELECT ${call('pg_try_advisory_xact_lock', shared)} AS is_taken`, [nameOf(key, namespace)]);
+  return take(query, key, options, 0);
 }
 
 /**
@@ -77,34 +63,27 @@ function nameOf(key: string, namespace = ''): string {
     .toString();
 }
 
-function call(name: string, shared = false): string {
-  return `${name}${shared ? '_shared' : ''}($1::bigint)`;
-}
-
-/** Within a savepoint: there is none without a transaction, and what is waited for too long does not fail the transaction. */
-async function take(query: PostgresQuery, key: string, text: string, values: unknown[]): Promise<boolean> {
+/**
+ * Takes it in one statement, which undoes only itself when the wait is over: a savepoint of ours would undo what others do in the transaction meanwhile.
+ * Its outcome is a setting of the transaction, so there is none without a transaction.
+ */
+async function take(query: PostgresQuery, key: string, options: TransactionLockOptions, waitTimeout: number | undefined): Promise<boolean> {
+  const call = randomBytes(6).toString('hex');
+  const lock = `advisory_xact_lock${options.shared ? '_shared' : ''}('${nameOf(key, options.namespace)}'::bigint)`;
+  const wait = `PERFORM pg_${lock}; outcome := true`;
+  const limit = `PERFORM set_config('lock_timeout', '${waitTimeout}ms', true); ${wait}; PERFORM set_config('lock_timeout', before, true)`;
+  const body = waitTimeout === 0 ? `outcome := pg_try_${lock}` : waitTimeout === undefined ? wait : limit;
+  const text = `DO $$ DECLARE outcome boolean := false; before text := current_setting('lock_timeout'); BEGIN
+    BEGIN ${body}; EXCEPTION WHEN lock_not_available THEN NULL; END;
+    PERFORM set_config('${OUTCOMES}', concat(current_setting('${OUTCOMES}', true), '${call}=', outcome, ' '), true); END $$`;
   try {
-    await query(`SAVEPOINT ${SAVEPOINT}`, []);
-    const isTaken = await query(text, values).then(
-      (result) => rowsOf(result)[0]?.['is_taken'] === true,
-      async (cause: unknown) => {
-        if (sqlStateOf(cause) !== LOCK_TIMEOUT) throw cause;
-        await query(`ROLLBACK TO SAVEPOINT ${SAVEPOINT}`, []);
-        return false;
-      },
-    );
-    await query(`RELEASE SAVEPOINT ${SAVEPOINT}`, []);
-    return isTaken;
+    await query(text, []);
+    const rows = rowsOf(await query(`SELECT substring(current_setting('${OUTCOMES}', true) FROM $1) AS outcome`, [`${call}=(.)`]));
+    const outcome = rows[0]?.['outcome'];
+    if (typeof outcome === 'string') return outcome === 't';
   } catch (cause) {
-    throw errorOf(cause, key);
+    const error = storeErrorOf(cause);
+    throw error instanceof StoreError ? new StoreError(error.message, { key, cause, transient: error.transient }) : error;
   }
-}
-
-function errorOf(cause: unknown, key: string): LockError {
-  if (sqlStateOf(cause) === NO_TRANSACTION) {
-    const message = `There is no transaction that could hold "${key}": pass a query that runs inside of one.`;
-    return new LockConfigError(message, { key, cause });
-  }
-  const error = storeErrorOf(cause);
-  return error instanceof StoreError ? new StoreError(error.message, { key, cause, transient: error.transient }) : error;
+  throw new LockConfigError(`There is no transaction that could hold "${key}": pass a query that runs inside of one.`, { key });
 }

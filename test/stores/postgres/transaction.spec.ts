@@ -56,6 +56,20 @@ describe('a lock in a transaction', () => {
     expect((await other.client.query('SHOW lock_timeout')).rows).toEqual([{ lock_timeout: '7s' }]);
   });
 
+  it.each([100, undefined])(
+    'is not lost by another one that is waited for in vain at the same time, with waitTimeout %p',
+    async (waitTimeout) => {
+      const [one, other] = [await begin(), await begin()];
+      await lockInTransaction(other, `${key}:taken`);
+      await one.client.query(`SET LOCAL lock_timeout = '100ms'`);
+      const lock = (name: string) => lockInTransaction((text, values) => one.client.query(text, values), `${key}:${name}`, { waitTimeout });
+      const outcomes = await Promise.allSettled(['first', 'taken', 'second', 'taken', 'third'].map(lock));
+      expect(outcomes.map(({ status }) => status)).toEqual(['fulfilled', 'rejected', 'fulfilled', 'rejected', 'fulfilled']);
+      expect(await held()).toBe(4);
+      for (const name of ['first', 'second', 'third']) expect(await tryLockInTransaction(other, `${key}:${name}`)).toBe(false);
+    },
+  );
+
   it('waits as long as the lock_timeout of the session allows', async () => {
     const [one, other] = [await begin(), await begin()];
     await lockInTransaction(one, key);
