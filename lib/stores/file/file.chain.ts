@@ -41,7 +41,7 @@ export interface Tail {
 }
 
 /** So many states are kept, so that a process that was paused can find out what has become of its own. */
-const KEPT = 32;
+const KEPT = 8;
 const NAME = /^\d{16}$/;
 
 /**
@@ -86,8 +86,8 @@ export class FileChain {
   add(state: State, tail?: Tail): boolean {
     const draft = `${this.drafts}_${state.id}`;
     if (!tail) return this.begin(draft, state);
-    this.write(draft, state);
     try {
+      this.write(draft, state);
       this.publish(draft, this.pathOf(tail.number + 1));
     } catch (error) {
       if (isCode(error, 'EEXIST', 'ENOENT')) return false;
@@ -112,13 +112,13 @@ export class FileChain {
 
   /** A directory that has a state already cannot be replaced by another one. */
   private begin(draft: string, state: State): boolean {
-    mkdirSync(draft, { recursive: true });
-    this.write(join(draft, nameOf(dateOf(now()) * 1000)), state);
     try {
+      mkdirSync(draft, { recursive: true });
+      this.write(join(draft, nameOf(dateOf(now()) * 1000)), state);
       renameSync(draft, this.folder);
       return true;
     } catch (error) {
-      rmSync(draft, { recursive: true, force: true });
+      tryTo(() => rmSync(draft, { recursive: true, force: true }));
       if (isCode(error, 'EEXIST', 'ENOTEMPTY') || (process.platform === 'win32' && isCode(error, 'EPERM'))) return false;
       throw error;
     }

@@ -39,7 +39,8 @@ export class FileWakeUps extends Inbox implements RecordWakeUps {
   tell(inbox: string, text: string): void {
     const name = encodeURIComponent(text);
     if (name.length > LONGEST_NAME) return this.send(inbox, text);
-    tryTo(() => writeFileSync(join(this.inboxes, inbox, name), ''));
+    // One that is there already says the same.
+    tryTo(() => writeFileSync(join(this.folderOf(inbox), name), '', { flag: 'wx' }));
   }
 
   tellAll(text: string): number {
@@ -67,11 +68,18 @@ export class FileWakeUps extends Inbox implements RecordWakeUps {
   private send(inbox: string, text: string): void {
     const draft = join(this.drafts, `${this.inbox}_${randomUUID()}`);
     try {
-      writeFileSync(draft, text);
-      renameSync(draft, join(this.inboxes, inbox, LONG + randomUUID()));
+      writeFileSync(draft, text, { flag: 'wx' });
+      renameSync(draft, join(this.folderOf(inbox), LONG + randomUUID()));
     } catch {
       tryTo(() => rmSync(draft, { force: true }));
     }
+  }
+
+  /** Anybody may have written the inbox's name, or have put a link there. */
+  private folderOf(inbox: string): string {
+    const folder = join(this.inboxes, inbox);
+    if (!/^[\w-]+$/.test(inbox) || !lstatSync(folder).isDirectory()) throw new Error(`"${inbox}" is no inbox.`);
+    return folder;
   }
 }
 
