@@ -63,6 +63,7 @@ export class FileChain {
 
   /** `undefined`: there is no state. */
   last(): Tail | undefined {
+    let suspect: number | undefined;
     for (;;) {
       const numbers = this.numbers();
       const number = numbers.at(-1);
@@ -71,9 +72,10 @@ export class FileChain {
       // Removed meanwhile.
       if (!state) continue;
       if (state.isLast) this.remove(numbers);
-      // Made by a process that was paused while the directory was emptied.
-      else if (state.previous !== '' && !numbers.includes(number - 1)) this.unlink(number);
-      else return { number, state, numbers };
+      else if (state.previous === '' || numbers.includes(number - 1)) return { number, state, numbers };
+      // Made by a process that was paused while the directory was emptied; or a list that was made during a change.
+      else if (number === suspect) this.unlink(number);
+      suspect = number;
     }
   }
 

@@ -1,4 +1,5 @@
 import { mkdir, statfs } from 'node:fs/promises';
+import { isAbsolute } from 'node:path';
 import type { StoreReport } from '../../core/store/lock-store.js';
 import { checkOf, type Finding, type StoreDoctor } from '../../core/store/store-doctor.js';
 
@@ -16,9 +17,13 @@ const FOREIGN = new Map([
   [0x47504653, 'GPFS'],
 ]);
 
-export async function reportOf(directory: string): Promise<StoreReport> {
+/** @param given what the user calls the directory. */
+export async function reportOf(directory: string, given: string): Promise<StoreReport> {
   const type = await foreignType(directory).catch(() => undefined);
-  return { server: 'The file store', wakesWaiters: true, advice: type === undefined ? [] : [adviceOn(type, directory)] };
+  const advice = type === undefined ? [] : [adviceOn(type, directory)];
+  if (!isAbsolute(given))
+    advice.push(`The lock directory "${given}" is relative, here ${directory}: a process that was started elsewhere has locks of its own.`);
+  return { server: 'The file store', wakesWaiters: true, advice };
 }
 
 export function adviceOn(type: string, directory: string): string {

@@ -1,4 +1,3 @@
-import { resolve } from 'node:path';
 import { checkOptions, integerFrom, ofType } from '../../core/model/check-options.js';
 import type { LockStore } from '../../core/store/lock-store.js';
 import { recordStore } from '../records/record.store.js';
@@ -6,7 +5,7 @@ import { FileTable } from './file.table.js';
 
 /** Options of {@link fileStore}. */
 export interface FileStoreOptions {
-  /** Where the locks are, on a local file system. All processes that share locks name the same one. It is made if it is missing. */
+  /** Where the locks are, on a local file system: an absolute path, the same for all that share locks. It is made if it is missing. */
   directory: string;
   /** Milliseconds that a single request may take. Default 1000. */
   requestTimeout?: number;
@@ -22,5 +21,5 @@ const CHECKS = { directory: ofType('string'), requestTimeout: integerFrom(1, 2 *
 export function fileStore(options: FileStoreOptions): LockStore {
   checkOptions(options, 'fileStore', CHECKS, 'directory');
   const { directory, requestTimeout = 1000 } = options;
-  return recordStore(new FileTable(resolve(directory), requestTimeout));
+  return recordStore(new FileTable(directory, requestTimeout));
 }

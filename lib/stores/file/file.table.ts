@@ -1,7 +1,7 @@
 import { createHash, randomUUID } from 'node:crypto';
 import { mkdirSync, readdirSync, rmSync } from 'node:fs';
 import { appendFile } from 'node:fs/promises';
-import { join } from 'node:path';
+import { join, resolve } from 'node:path';
 import { StoreError } from '../../core/model/errors.js';
 import type { StoreDoctor } from '../../core/store/store-doctor.js';
 import type { StoreReport } from '../../core/store/lock-store.js';
@@ -32,15 +32,18 @@ export class FileTable implements RecordTable {
   readonly name = 'file';
   readonly wakeUps: FileWakeUps;
   readonly bus: FileBus;
+  private readonly directory: string;
   private readonly keysFolder: string;
   private readonly drafts: string;
   private readonly inboxes: string;
   private sweepAt = nextSweep();
 
+  /** @param given of any process; a relative one depends on where this one was started. */
   constructor(
-    private readonly directory: string,
+    private readonly given: string,
     readonly requestTimeout: number,
   ) {
+    const directory = (this.directory = resolve(given));
     this.keysFolder = join(directory, 'keys');
     this.drafts = join(directory, 'drafts');
     this.inboxes = join(directory, 'inboxes');
@@ -81,7 +84,7 @@ export class FileTable implements RecordTable {
   }
 
   describe(): Promise<StoreReport> {
-    return reportOf(this.directory);
+    return reportOf(this.directory, this.given);
   }
 
   close(): Promise<void> {

@@ -1,7 +1,7 @@
 import { execFileSync } from 'node:child_process';
 import fs, { existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, symlinkSync, utimesSync, writeFileSync } from 'node:fs';
 import { tmpdir, uptime } from 'node:os';
-import { join } from 'node:path';
+import { join, relative } from 'node:path';
 import { Locks, LockTimeoutError, StoreError, type AcquireOptions } from 'nestjs-distributed-lock/core';
 import { fileStore } from 'nestjs-distributed-lock/file';
 import { FileChain } from '../../../lib/stores/file/file.chain.js';
@@ -140,6 +140,19 @@ it('a state whose predecessor is gone does not count: a paused process has made 
   rmSync(join(directory, 'keys', name, String(tail.number)));
   expect(await look(table)).toMatchObject({ version: '', record: null });
   expect(await exchange(table, { record: 'next' })).toMatchObject({ written: true });
+});
+
+it('a state whose predecessor a first look did not show is not removed', async () => {
+  const table = new FileTable(directory, 2_000);
+  const { version } = await exchange(table, { record: 'first' });
+  await exchange(table, { expected: version, record: 'second' });
+  const [first] = statesOf().sort();
+  const list = fs.readdirSync;
+  const partial = jest.spyOn(fs, 'readdirSync').mockImplementationOnce(((path: string) => {
+    return list(path).filter((name) => name !== first);
+  }) as typeof list);
+  expect(await look(table)).toMatchObject({ record: 'second' });
+  partial.mockRestore();
 });
 
 describe('a sweep', () => {
@@ -315,6 +328,14 @@ describe('a directory', () => {
     rmSync(directory, { recursive: true });
     await (await locks.acquire(KEY)).release();
     await locks.close();
+  });
+
+  it('that is relative is warned about: it is another one where another process was started', async () => {
+    const given = relative(process.cwd(), directory);
+    const { advice } = await fileStore({ directory: given }).describe!();
+    expect(advice).toEqual([expect.stringContaining(`"${given}" is relative`)]);
+    expect(advice[0]).toContain(directory);
+    expect(await fileStore({ directory }).describe!()).toMatchObject({ advice: [] });
   });
 
   it('on another host is warned about', async () => {
