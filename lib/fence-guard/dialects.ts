@@ -53,10 +53,14 @@ function upsertTable(dialect: 'postgres' | 'sqlite', table: string): FenceTable 
   };
 }
 
-/** MySQL and MariaDB. Their number of affected rows cannot tell the same token from a stale one, so the row is read after it is written. */
+/**
+ * MySQL and MariaDB. Their number of affected rows cannot tell the same token from a stale one, so the row is read after it is written. Keys go as
+ * hexadecimal digits: clients put parameters into the text, and escape quotes by backslashes even if the server takes these as they are.
+ */
 function mysqlTable(table: string): FenceTable {
-  const insert = `INSERT INTO ${table} (lock_key, token) VALUES (?, ?) ON DUPLICATE KEY UPDATE`;
-  const look = `SELECT ${compared('CAST(? AS SIGNED)', 'char')} FROM ${table} WHERE lock_key = ?`;
+  const insert = `INSERT INTO ${table} (lock_key, token) VALUES (UNHEX(?), ?) ON DUPLICATE KEY UPDATE`;
+  const look = `SELECT ${compared('CAST(? AS SIGNED)', 'char')} FROM ${table} WHERE lock_key = UNHEX(?)`;
+  const hex = (key: string): string => Buffer.from(key).toString('hex');
   return {
     // A text column would take keys for the same that differ in case, accents or spaces at the end.
     ddl:
@@ -64,10 +68,11 @@ function mysqlTable(table: string): FenceTable {
       'at timestamp NOT NULL DEFAULT CURRENT_TIMESTAMP) ENGINE = InnoDB',
     async fence(run, key, token) {
       // `at` first: it compares with the token that was there.
-      await run(`${insert} at = IF(token <= VALUES(token), NOW(), at), token = GREATEST(token, VALUES(token))`, [key, token]);
-      return outcomeOf((await run(`${look} FOR UPDATE`, [token, key]))[0]);
+      await run(`${insert} at = IF(token <= VALUES(token), NOW(), at), token = GREATEST(token, VALUES(token))`, [hex(key), token]);
+      return outcomeOf((await run(`${look} FOR UPDATE`, [token, hex(key)]))[0]);
     },
-    share: (run, key, token) => shared(run, key, token, { look: `${look} LOCK IN SHARE MODE`, insert: `${insert} token = ${table}.token` }),
+    share: (run, key, token) =>
+      shared(run, hex(key), token, { look: `${look} LOCK IN SHARE MODE`, insert: `${insert} token = ${table}.token` }),
     async prune(run, seconds) {
       await run(`DELETE FROM ${table} WHERE at < NOW() - INTERVAL CAST(? AS SIGNED) SECOND`, [seconds]);
     },

@@ -14,14 +14,20 @@ export interface TypeOrmManager {
   query(sql: string, params?: unknown[]): Promise<unknown>;
 }
 
+/** A savepoint that is rolled back takes the check with it, and the transaction goes on unguarded. */
+function outermost(helper: string, isNested: boolean): void {
+  if (isNested) throw refused(helper, 'a savepoint in place of the outermost transaction');
+}
+
 /**
  * For TypeORM.
  *
- * @throws {LockConfigError} outside of a transaction.
+ * @throws {LockConfigError} outside of a transaction, and in one that is nested.
  */
 export function typeorm(client: TypeOrmManager | TypeOrmQueryRunner): Run {
   const runner = 'isTransactionActive' in client ? client : client.queryRunner;
   if (runner?.isTransactionActive !== true) throw refused('typeorm', 'a manager without an active transaction');
+  outermost('typeorm', Number((runner as { transactionDepth?: number }).transactionDepth) > 1);
   const isOpen = () => runner.isTransactionActive && runner.isReleased !== true;
   return Object.assign(async (sql: string, params: readonly string[]) => rowsOf(await runner.query(sql, [...params])), { isOpen });
 }
@@ -30,17 +36,19 @@ export function typeorm(client: TypeOrmManager | TypeOrmQueryRunner): Run {
 export interface KnexTransaction {
   readonly isTransaction?: boolean;
   isCompleted?(): boolean;
+  readonly parentTransaction?: unknown;
   raw(sql: string, params: readonly string[]): PromiseLike<unknown>;
 }
 
 /**
  * For Knex.
  *
- * @throws {LockConfigError} outside of a transaction.
+ * @throws {LockConfigError} outside of a transaction, and in one that is nested.
  */
 export function knex(trx: KnexTransaction): Run {
   const isOpen = () => trx.isCompleted?.() === false;
   if (trx.isTransaction !== true || !isOpen()) throw refused('knex', 'a client without an open transaction');
+  outermost('knex', trx.parentTransaction !== undefined);
   return Object.assign(async (sql: string, params: readonly string[]) => rowsOf(await trx.raw(partsOf(sql).join('?'), params)), { isOpen });
 }
 
@@ -56,10 +64,11 @@ export type SqlTag<Query> = (strings: TemplateStringsArray, ...params: unknown[]
 /**
  * For Drizzle on Postgres or MySQL: the transaction, and Drizzle's `sql`.
  *
- * @throws {LockConfigError} outside of a transaction.
+ * @throws {LockConfigError} outside of a transaction, and in one that is nested.
  */
 export function drizzle(tx: DrizzleTransaction, sql: SqlTag<unknown>): Run {
   if (typeof (tx as { rollback?: unknown }).rollback !== 'function') throw refused('drizzle', 'a database in place of its transaction');
+  outermost('drizzle', Number((tx as { nestedIndex?: number }).nestedIndex) > 0);
   return async (text, params) => rowsOf(await tx.execute(sql(asTemplate(text), ...params)));
 }
 

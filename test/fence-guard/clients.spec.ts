@@ -52,10 +52,31 @@ describe.each(clients)('a fence guard by $name', ({ name, dialect, knowsTheEnd, 
     await expect(check('digits', 9)).rejects.toThrow(LockLostError);
   });
 
-  it('takes any key, each for itself', async () => {
-    for (const key of ['it\'s "quoted" `so`; DROP TABLE x --', 'case', 'CASE', 'case ', 'Straße ☃ 😀', '$1 ? :name', 'x'.repeat(512)]) {
-      await check(key, 7);
-      await expect(check(key, 6)).rejects.toThrow(LockLostError);
+  const KEYS = [
+    'it\'s "quoted" `so`; DROP TABLE x --',
+    'case',
+    'CASE',
+    'case ',
+    'Straße ☃ 😀',
+    '$1 ? :name',
+    "\\' OR 1 -- \\",
+    'x'.repeat(512),
+  ];
+
+  it.each(dialect === 'mysql' ? ['', 'NO_BACKSLASH_ESCAPES'] : [''])('takes any key, each for itself %s', async (mode) => {
+    const checkIn = (key: string, token: number, options: object) =>
+      client.transaction(async (tx) => {
+        const run = client.runOf(tx);
+        if (mode) await run(`SET SESSION sql_mode = '${mode}'`, []);
+        try {
+          await fence.check(run, { lease: leaseOf(key + mode, token), ...options });
+        } finally {
+          if (mode) await run('SET SESSION sql_mode = DEFAULT', []);
+        }
+      });
+    for (const key of KEYS) {
+      for (const shared of [true, false]) await checkIn(key, 7, { shared });
+      for (const shared of [true, false]) await expect(checkIn(key, 6, { shared })).rejects.toThrow(LockLostError);
     }
   });
 
@@ -164,5 +185,24 @@ describe.each(clients)('a fence guard by $name', ({ name, dialect, knowsTheEnd, 
       await expect(inTransaction(strict, () => lease.release(), { lease })).rejects.toThrow(LockConfigError);
       expect(await stock.tryAcquire()).not.toBeNull();
     });
+  });
+});
+
+const nesting = clients.filter(({ nests }) => nests);
+
+describe.each(nesting)('a fence guard by $name', ({ name, dialect, open }) => {
+  it('refuses a savepoint: one that is rolled back would take the check with it', async () => {
+    const fence = fenceGuard({ dialect, table: `nested_${name.replaceAll(/\W/g, '_').toLowerCase()}` });
+    const client = (await open()) as Client<never>;
+    const check = (tx: never) => fence.check(client.runOf(tx), { lease: leaseOf('stock', 1) });
+    try {
+      await client.transaction((tx) => fence.migrate(client.runOf(tx)));
+      await client.transaction(async (tx) => {
+        await expect(client.nested!(tx, (inner: never) => check(inner))).rejects.toThrow(/savepoint.*outermost/);
+        await check(tx);
+      });
+    } finally {
+      await client.close();
+    }
   });
 });

@@ -19,6 +19,8 @@ export interface Client<Tx = unknown> {
   runOf(tx: Tx): Run;
   /** The helper for what is no transaction: throws, or makes a run that does. */
   outside(): Run;
+  /** Runs the work in a transaction inside of one, which is a savepoint. */
+  nested?(tx: Tx, work: (tx: Tx) => Promise<void>): Promise<void>;
   close(): Promise<unknown>;
 }
 
@@ -27,6 +29,8 @@ export interface ClientCase {
   dialect: FenceDialect;
   /** Whether its helper knows the end of a transaction by itself. */
   knowsTheEnd: boolean;
+  /** Whether it makes a savepoint of a transaction inside of one. */
+  nests?: boolean;
   open(): Promise<Client>;
 }
 
@@ -96,6 +100,7 @@ async function openTypeOrm(type: 'postgres' | 'mysql' | 'sqljs') {
   const source = await new DataSource({ type, ...options }).initialize();
   return client<DataSource['manager']>({
     transaction: (work) => source.transaction(work),
+    nested: (tx, work) => tx.transaction(work),
     runOf: typeorm,
     outside: () => typeorm(source.manager),
     close: () => source.destroy(),
@@ -107,6 +112,7 @@ async function openKnex(dialect: 'pg' | 'mysql2') {
   const db = knexClient({ client: dialect, connection });
   return client<knexClient.Knex.Transaction>({
     transaction: (work) => db.transaction(work),
+    nested: (tx, work) => tx.transaction(work),
     runOf: knex,
     outside: () => knex(db as never),
     close: () => db.destroy(),
@@ -117,6 +123,7 @@ async function openDrizzle(dialect: 'postgres' | 'mysql') {
   const [db, pool] = await (dialect === 'postgres' ? drizzledPg() : drizzledMysql());
   return client<Parameters<typeof drizzle>[0]>({
     transaction: (work) => db.transaction(work),
+    nested: (tx, work) => (tx as typeof db).transaction(work),
     runOf: (tx) => drizzle(tx, drizzleSql),
     outside: () => drizzle(db, drizzleSql),
     close: () => pool.end(),
@@ -151,15 +158,15 @@ async function openKysely(dialect: 'postgres' | 'mysql') {
 
 export const clients: ClientCase[] = [
   { name: 'pg', dialect: 'postgres', knowsTheEnd: true, open: openPg },
-  { name: 'TypeORM on Postgres', dialect: 'postgres', knowsTheEnd: true, open: () => openTypeOrm('postgres') },
-  { name: 'Knex on Postgres', dialect: 'postgres', knowsTheEnd: true, open: () => openKnex('pg') },
-  { name: 'Drizzle on Postgres', dialect: 'postgres', knowsTheEnd: false, open: () => openDrizzle('postgres') },
+  { name: 'TypeORM on Postgres', dialect: 'postgres', knowsTheEnd: true, nests: true, open: () => openTypeOrm('postgres') },
+  { name: 'Knex on Postgres', dialect: 'postgres', knowsTheEnd: true, nests: true, open: () => openKnex('pg') },
+  { name: 'Drizzle on Postgres', dialect: 'postgres', knowsTheEnd: false, nests: true, open: () => openDrizzle('postgres') },
   { name: 'Kysely on Postgres', dialect: 'postgres', knowsTheEnd: false, open: () => openKysely('postgres') },
   { name: 'mysql2', dialect: 'mysql', knowsTheEnd: true, open: openMysql2 },
   { name: 'mysql2 with callbacks', dialect: 'mysql', knowsTheEnd: true, open: openMysql2Callbacks },
-  { name: 'TypeORM on MariaDB', dialect: 'mysql', knowsTheEnd: true, open: () => openTypeOrm('mysql') },
-  { name: 'Knex on MariaDB', dialect: 'mysql', knowsTheEnd: true, open: () => openKnex('mysql2') },
-  { name: 'Drizzle on MariaDB', dialect: 'mysql', knowsTheEnd: false, open: () => openDrizzle('mysql') },
+  { name: 'TypeORM on MariaDB', dialect: 'mysql', knowsTheEnd: true, nests: true, open: () => openTypeOrm('mysql') },
+  { name: 'Knex on MariaDB', dialect: 'mysql', knowsTheEnd: true, nests: true, open: () => openKnex('mysql2') },
+  { name: 'Drizzle on MariaDB', dialect: 'mysql', knowsTheEnd: false, nests: true, open: () => openDrizzle('mysql') },
   { name: 'Kysely on MariaDB', dialect: 'mysql', knowsTheEnd: false, open: () => openKysely('mysql') },
-  { name: 'TypeORM on SQLite', dialect: 'sqlite', knowsTheEnd: true, open: () => openTypeOrm('sqljs') },
+  { name: 'TypeORM on SQLite', dialect: 'sqlite', knowsTheEnd: true, nests: true, open: () => openTypeOrm('sqljs') },
 ];
