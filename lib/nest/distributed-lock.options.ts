@@ -3,7 +3,7 @@ import { LockConfigError } from '../core/model/errors.js';
 import type { LockLogger, LogKeys } from '../core/model/lock-log.js';
 import { checkOptions, integerFrom, ofType, oneOf, only, type Check } from '../core/model/check-options.js';
 import type { LocalQueueOptions } from '../core/model/locks-options.js';
-import { USING_CHECKS, type OnTimeout, type UsingOptions } from '../core/model/options.js';
+import { checkHolds, USING_CHECKS, type OnTimeout, type UsingOptions } from '../core/model/options.js';
 import type { Telemetry } from '../core/model/telemetry.js';
 import type { LockStore } from '../core/store/lock-store.js';
 import {
@@ -36,7 +36,11 @@ export interface DistributedLockOptions<
    * A call whose arguments have no stable form (a function, a stream, a cycle…) rejects with {@link LockConfigError}.
    */
   paramLock?: boolean | readonly Path[];
-  /** Builds the part of the key that depends on the arguments. Not together with `paramLock`. */
+  /**
+   * Builds the part of the key that depends on the arguments. Not together with `paramLock`. The types of its parameters are those of the method that
+   * the decorator is given, `@DistributedLock<OrderService['ship']>({ key: (order) => order.id })`, or those that it declares: `(order: Order) => order.id`.
+   * Otherwise they are `unknown`.
+   */
   key?: Key;
   /**
    * When the wait timeout is over: `'throw'` a {@link LockTimeoutError}; `'skip'` the call, which resolves to `undefined` (an Observable completes,
@@ -179,6 +183,7 @@ export function checkDecoratorOptions(options: AnyDecoratorOptions, where: strin
   if (key !== undefined && paramLock) {
     throw new LockConfigError(`${where}: "key" and "paramLock" both say which arguments take part in the key: give one.`);
   }
+  checkHolds(options, `${where}: `);
   if (kind === 'semaphore') checkSemaphoreOptions({ permits: permits as number, count }, where);
 }
 

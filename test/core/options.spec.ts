@@ -53,6 +53,17 @@ describe('an option of a call', () => {
   it('is checked where it is inherited', () =>
     expectConfigError(() => locks.using('key', body, Object.create({ keyTimeout: 0 }) as UsingOptions), 'keyTimeout'));
 
+  it.each([
+    [{}, { minHold: 5000, maxHold: 4999 }],
+    [{ maxHold: 4999 }, { minHold: 5000 }],
+    [{ minHold: 5000, maxHold: 4999 }, undefined],
+  ])('must not be a minHold that is longer than maxHold: %j and %j', async (defaults, options) => {
+    const mutex = new Locks(memoryStore(), { defaults }).mutex('key');
+    const message = '"minHold" (5000 ms) must not be longer than "maxHold" (4999 ms)';
+    for (const call of [mutex.acquire(options), mutex.tryAcquire(options), mutex.using(body, options)])
+      await expect(call).rejects.toThrow(message);
+  });
+
   it('is refused with the name of the lock and what it must be', async () => {
     await expect(locks.acquire('order:42', { keyTimeout: 0 })).rejects.toThrow(/order:42.*"keyTimeout" must be.*at least 10, not 0/);
   });

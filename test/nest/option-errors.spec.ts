@@ -117,6 +117,12 @@ describe('a decorator refuses, when the class is defined,', () => {
     }
   });
 
+  it('a minHold that is longer than maxHold', () => {
+    const message = '"minHold" (60000 ms) must not be longer than "maxHold" (59999 ms)';
+    for (const name of LOCKS) expect(refusal({ minHold: 60_000, maxHold: 59_999 }, name)).toContain(`@${name}() on Shop.buy: ${message}`);
+    expect(refusalOfDefaults({ minHold: 60_000, maxHold: 59_999 })).toContain(message);
+  });
+
   it('an empty key, and a key together with paramLock', () => {
     for (const name of LOCKS) expect(refusal({ prefix: '', value: '' }, name)).toContain(`@${name}() on Shop.buy: the key is empty`);
     for (const paramLock of [true, ['0']]) expect(refusal({ key: () => 'a', paramLock })).toMatch(/Shop\.buy: .*"key".*"paramLock"/);
@@ -195,6 +201,11 @@ describe('an app boots', () => {
     expect(error).toBeInstanceOf(LockConfigError);
     expect(error).toHaveProperty('message', expect.stringMatching(/@DistributedLock\(\) on Shop\.buy: .*\bkey\b/));
   });
+});
+
+it('an app does not boot with a minHold that is longer than the maxHold of its defaults', async () => {
+  const booting = boot({ providers: [define((DistributedLock as Untyped)({ minHold: 60_000 }))] }, { defaults: { maxHold: 10_000 } });
+  await expect(booting).rejects.toThrow(/@DistributedLock\(\) on Shop\.buy: "minHold" \(60000 ms\) must not be longer than "maxHold"/);
 });
 
 describe('runStandby refuses wrong options', () => {

@@ -36,6 +36,18 @@ const refused: Record<string, [string, RegExp]> = {
     'class Shop { @Semaphore({ permits: 2, onTimeout: "skip" }) async buy() { return 5; } }',
     /onTimeout: 'skip' resolves to undefined/,
   ],
+  'a function in place of a result of another type': [
+    'class Shop { @DistributedLock({ onTimeout: () => "busy" }) async buy() { return 5; } }',
+    /onTimeout: its result is not of the result type of this method/,
+  ],
+  'a function that may give no result in place of one': [
+    'class Shop { @Semaphore({ permits: 2, onTimeout: async () => undefined }) async buy() { return { sold: 5 }; } }',
+    /onTimeout: its result is not of the result type of this method/,
+  ],
+  'a function in place of a result of another type, on a named method': [
+    'class Shop { @DistributedLock<Shop["buy"]>({ onTimeout: () => "busy" }) async buy(_sku: string): Promise<"sold" | "gone"> { return "sold"; } }',
+    /'"busy"' is not assignable to type/,
+  ],
   'a cron lock on a method with a result': [
     'class Shop { @CronLock({ minHold: 5000 }) async report() { return 5; } }',
     /onTimeout: 'skip' resolves to undefined/,

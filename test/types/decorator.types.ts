@@ -69,6 +69,57 @@ export class Skips {
   async report() {}
 }
 
+const busy = () => new Error('busy');
+
+export class OtherResults {
+  @DistributedLock({ onTimeout: () => 0 })
+  async number() {
+    return 5;
+  }
+  @DistributedLock({ onTimeout: async () => 'busy' })
+  async word(): Promise<'sold' | 'busy'> {
+    return 'sold';
+  }
+  @DistributedLock({ onTimeout: () => ({ state: 'busy' }) })
+  async object(): Promise<{ state: 'sold' | 'busy' }> {
+    return { state: 'sold' };
+  }
+  @DistributedLock<OtherResults['named']>({ onTimeout: ({ args }) => (args.length ? { state: 'busy' } : Promise.resolve(null)) })
+  async named(_sku: string): Promise<{ state: 'sold' | 'busy' } | null> {
+    return { state: 'sold' };
+  }
+  @DistributedLock<OtherResults['failing']>({
+    onTimeout: () => {
+      throw busy();
+    },
+  })
+  async failing(_sku: string) {
+    return 5;
+  }
+  @DistributedLock({
+    onTimeout: () => {
+      throw busy();
+    },
+  })
+  async fails() {
+    return 5;
+  }
+  @DistributedLock({ onTimeout: () => 'ignored' })
+  async nothing() {}
+  @DistributedLock({ onTimeout: () => ['busy'] })
+  async *stream(): AsyncGenerator<string> {
+    yield 'sold';
+  }
+  @DistributedLock({ onTimeout: ({ target }) => (target as { last: unknown }).last })
+  async last() {
+    return 5;
+  }
+  @DistributedLock({ onTimeout: () => 'busy' })
+  async generic<T>(value: T): Promise<T> {
+    return value;
+  }
+}
+
 export class SyncMethods {
   // @ts-expect-error not on every path
   @DistributedLock()

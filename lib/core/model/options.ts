@@ -1,5 +1,5 @@
 import { defined, integerFrom, ofType, oneOf, type Check } from './check-options.js';
-import type { LockTimeoutError } from './errors.js';
+import { LockConfigError, type LockTimeoutError } from './errors.js';
 
 /** How to take and keep a lease. All times are whole milliseconds. */
 export interface AcquireOptions {
@@ -18,7 +18,7 @@ export interface AcquireOptions {
   reentrant?: boolean;
   /** First come, first served, across processes. Default false. */
   fair?: boolean;
-  /** The key stays taken for at least this time after it was taken, also when the process dies. Default 0. */
+  /** The key stays taken for at least this time after it was taken, also when the process dies. Not longer than `maxHold`. Default 0. */
   minHold?: number;
   /** `false`: a fixed lease. It is not renewed, its signal aborts at its end, and the key is free then. Default true. */
   renew?: boolean;
@@ -100,11 +100,22 @@ export function completeOptions(defaults: UsingOptions): ResolvedOptions {
   return { ...DEFAULTS, ...defined(defaults) };
 }
 
-/** The caller's options over the complete ones of its {@link Locks}. A caller's own `retryCount` beats a default `waitTimeout`. */
+/** @throws {LockConfigError} if the key stays taken for longer than it may be held. */
+export function checkHolds<O extends Pick<UsingOptions, 'minHold' | 'maxHold'>>(options: O, where = ''): O {
+  const { minHold = 0, maxHold = Infinity } = options;
+  if (minHold <= maxHold) return options;
+  throw new LockConfigError(`${where}"minHold" (${minHold} ms) must not be longer than "maxHold" (${maxHold} ms).`);
+}
+
+/**
+ * The caller's options over the complete ones of its {@link Locks}. A caller's own `retryCount` beats a default `waitTimeout`.
+ *
+ * @throws {LockConfigError} if they do not fit together.
+ */
 export function resolveOptions(defaults: ResolvedOptions, own: UsingOptions | undefined): ResolvedOptions {
-  if (own === undefined) return defaults;
+  if (own === undefined) return checkHolds(defaults);
   // One by one, always in the same order: spreading and deleting them would cost more than the rest of an acquire.
-  return {
+  return checkHolds({
     keyTimeout: own.keyTimeout ?? defaults.keyTimeout,
     retryCount: own.retryCount ?? defaults.retryCount,
     retryInterval: own.retryInterval ?? defaults.retryInterval,
@@ -118,5 +129,5 @@ export function resolveOptions(defaults: ResolvedOptions, own: UsingOptions | un
     signal: own.signal ?? defaults.signal,
     onTimeout: own.onTimeout ?? defaults.onTimeout,
     onLost: own.onLost ?? defaults.onLost,
-  };
+  });
 }

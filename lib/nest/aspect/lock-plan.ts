@@ -60,7 +60,7 @@ export function planLock(definition: LockDefinition, registered: Registered): Lo
   const keyOf = (args: readonly unknown[]): string => `${prefix}${value}${parts ? partOf(parts, args) : ''}-locks`;
   // Also where the arguments are part of the key: this checks the rest of it.
   const lock = naming(where, () => lockAt(`${prefix}${value}-locks`));
-  const options = resolveOptions(complete, own);
+  const options = naming(where, () => resolveOptions(complete, own));
   return {
     options: { ...options, label: options.label ?? path },
     returns: returns ?? defaults.returns ?? 'promise',

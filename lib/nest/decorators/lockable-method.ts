@@ -1,5 +1,5 @@
 import type { Observable } from 'rxjs';
-import type { OnTimeout } from '../../core/model/options.js';
+import type { OnTimeout, TimeoutContext } from '../../core/model/options.js';
 
 /** What a locked method may return. A synchronous method could not wait for its lock. */
 export type LockableResult = PromiseLike<unknown> | Observable<unknown> | AsyncIterable<unknown>;
@@ -22,9 +22,35 @@ export type KeyOf<M extends LockableMethod> = unknown[] extends Parameters<M> ? 
 type IsSkippable<T extends LockableMethod> =
   ReturnType<T> extends PromiseLike<infer Result> ? (undefined extends Result ? true : false) : true;
 
+/** What a function of `onTimeout` may give in place of the result: anything where the method resolves to nothing, and for Observables and iterables. */
+type InPlaceOf<T extends LockableMethod> =
+  ReturnType<T> extends PromiseLike<infer Result> ? (void extends Result ? unknown : Result) : unknown;
+
 /** What `onTimeout` may be. Asks a known method only: `LockableResult` is an error where a compiler does not find the types of rxjs (7.1 under `nodenext`). */
 export type OnTimeoutOf<M extends LockableMethod> =
-  unknown[] extends Parameters<M> ? OnTimeout : IsSkippable<M> extends true ? OnTimeout : Exclude<OnTimeout, 'skip'>;
+  unknown[] extends Parameters<M>
+    ? OnTimeout
+    : 'throw' | (IsSkippable<M> extends true ? 'skip' : never) | ((context: TimeoutContext) => InPlaceOf<M> | PromiseLike<InPlaceOf<M>>);
+
+/** Where the method is not known yet, the literals in a function are widened. So only kinds of values are compared. */
+type KindOf<Value> = Value extends string
+  ? string
+  : Value extends number
+    ? number
+    : Value extends boolean
+      ? boolean
+      : Value extends object
+        ? object
+        : Value;
+
+/** `never`, unless a function of `onTimeout` gives a result that the method does not have. */
+type Misfit<On, T extends LockableMethod> = On extends (...args: never[]) => infer Given
+  ? unknown extends Given
+    ? never
+    : [KindOf<Awaited<Given>>] extends [KindOf<InPlaceOf<T>>]
+      ? never
+      : On
+  : never;
 
 /** The paths of `paramLock` for parameters of these types: `'0'`, `'0.id'`. Rest parameters and paths of more than two properties are not checked. */
 export type ParamPath<Args extends readonly unknown[]> = number extends Args['length']
@@ -68,7 +94,9 @@ export type Lockable<T, M extends LockableMethod, Key, Path extends string, On> 
   ? unknown[] extends Parameters<M>
     ? [On, IsSkippable<T>] extends ['skip', false]
       ? "onTimeout: 'skip' resolves to undefined, which the result type of this method does not allow"
-      : Fitting<Parameters<T>, Key, Path>
+      : [Misfit<On, T>] extends [never]
+        ? Fitting<Parameters<T>, Key, Path>
+        : 'onTimeout: its result is not of the result type of this method'
     : KeyFunction<Parameters<M>> extends KeyFunction<Parameters<T>>
       ? unknown
       : 'The type given to the decorator is not the type of this method'
