@@ -12,13 +12,14 @@ export type Terms = Required<Pick<AcquireOptions, 'keyTimeout' | 'retryInterval'
 export function chooseTerms({ random }: Context, key: string): Terms {
   const pace = /quick|slow/.exec(key)?.[0] as 'quick' | 'slow' | undefined;
   const keyTimeout = random.pick(KEY_TIMEOUTS[pace ?? 'mixed']);
+  const minHold = random.chance(0.06) ? random.int(5, 150) : 0;
   return {
     keyTimeout,
     retryInterval: random.pick([20, 100, 100, 500, 1_000]),
     waitTimeout: random.pick([0, 50, 400, 2_000, 5_000, 5_000, 20_000, Infinity]),
     fair: random.chance(0.25),
-    minHold: random.chance(0.06) ? random.int(5, 150) : 0,
-    maxHold: random.chance(0.06) ? random.int(20, 600) : undefined,
+    minHold,
+    maxHold: random.chance(0.06) ? minHold + random.int(20, 600) : undefined,
   };
 }
 

@@ -207,9 +207,19 @@ const MODULE_CHECKS = {
   telemetry: ANY,
 };
 
-/** @throws {LockConfigError} naming the option; {@link Locks} checks the rest. */
-export function checkModuleOptions(options: DistributedLockModuleOptions): void {
-  checkOptions(options ?? null, 'DistributedLockModule.forRoot', MODULE_CHECKS);
+const OF_A_STORE = ['url', 'client', 'cluster', 'sentinels'];
+
+/**
+ * @param isMade by a factory.
+ * @throws {LockConfigError} naming the option, or what was meant; {@link Locks} checks the rest.
+ */
+export function checkModuleOptions(options: DistributedLockModuleOptions, isMade = false): void {
+  const where = `DistributedLockModule.forRoot${isMade ? 'Async' : ''}`;
+  if (isMade && !options) throw new LockConfigError(`${where}: the factory must return the options: { store: … }.`);
+  if ('mutex' in Object(options)) throw new LockConfigError(`${where}: a store is passed as { store: … }.`);
+  const source = OF_A_STORE.find((name) => name in Object(options));
+  if (source) throw new LockConfigError(`${where}: "${source}" is an option of a store: { store: redisStore({ ${source} }) }.`);
+  checkOptions(options ?? null, where, MODULE_CHECKS);
   if (options.defaults !== undefined) checkDecoratorOptions(options.defaults, 'DistributedLockModule: "defaults"', 'mutex');
 }
 

@@ -45,7 +45,7 @@ export class LockRegistry implements OnModuleInit, OnApplicationBootstrap, Befor
   }
 
   register(name: string, options: DistributedLockModuleOptions): Locks {
-    checkModuleOptions(options);
+    checkModuleOptions(options, true);
     if ((options.name ?? name) !== name) {
       throw new LockConfigError(
         `DistributedLockModule: the name "${options.name}" must be given to forRootAsync() itself, beside the factory.`,

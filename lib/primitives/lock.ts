@@ -1,4 +1,4 @@
-import { LockError, LockLostError, LockTimeoutError, nameCaller } from '../core/model/errors.js';
+import { LockConfigError, LockError, LockLostError, LockTimeoutError, nameCaller } from '../core/model/errors.js';
 import { checkOptions } from '../core/model/check-options.js';
 import type { Lease } from '../core/model/lease.js';
 import {
@@ -104,7 +104,10 @@ export abstract class LockBase<L extends LosableLease> implements Lock<L>, Guard
     work: (lease: L) => T | PromiseLike<T>,
     options?: O,
   ): Promise<T | OnTimeoutResult<O>> {
-    checkOptions(options, `Lock "${this.key}"`, USING_CHECKS);
+    const where = `Lock "${this.key}"`;
+    if (typeof work !== 'function')
+      throw new LockConfigError(`${where}: the work must be a function, and comes before the options: using(async (lease) => …, options).`);
+    checkOptions(options, where, USING_CHECKS);
     return (await runUnder(this, resolveOptions(this.defaults, options), work, NO_CALL)) as T | OnTimeoutResult<O>;
   }
 

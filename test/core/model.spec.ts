@@ -109,7 +109,7 @@ describe('a key', () => {
     ['undefined', undefined, /must be a string, not undefined/],
     ['null', null, /must be a string, not null/],
     ['a number', 42, /must be a string, not number/],
-    ['an array', ['a'], /must be a string, not object/],
+    ['an array', ['a'], /must be a string: several keys are taken by multiLock/],
     ['a symbol', Symbol('a'), /must be a string, not symbol/],
     ['nothing', '', /must not be empty/],
     ['513 characters', 'a'.repeat(513), /at most 512 characters, this one has 513/],

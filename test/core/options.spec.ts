@@ -42,6 +42,23 @@ describe('an option of a call', () => {
   it('signal is no default', () =>
     expectConfigError(() => new Locks(memoryStore(), { defaults: { signal: new AbortController().signal } as UsingOptions }), 'signal'));
 
+  it.each<[string, (...args: unknown[]) => Promise<unknown>, unknown[]]>([
+    ['no work', locks.using.bind(locks) as never, ['key']],
+    ['the options before the work', locks.using.bind(locks) as never, ['key', { keyTimeout: 500 }, body]],
+    ['no work of a lock', locks.mutex('key').using.bind(locks.mutex('key')) as never, []],
+    ['the options before the work of a multi-lock', (...args) => locks.multiLock(['a', 'b']).using(...(args as [never])), [{}, body]],
+  ])('is told from the work: %s', async (_what, using, args) => {
+    const error = await using(...args).catch((reason: unknown) => reason);
+    expect(error).toBeInstanceOf(LockConfigError);
+    expect((error as Error).message).toMatch(/^Lock ".*": the work must be a function, and comes before the options: using\(/);
+    expect(await locks.tryAcquire('key').then((lease) => lease?.release())).toBe(true);
+  });
+
+  it('tells that several keys are taken by multiLock', async () => {
+    for (const call of [locks.acquire(['a', 'b'] as never), locks.tryAcquire(['a', 'b'] as never), locks.using(['a'] as never, body)])
+      await expect(call).rejects.toThrow("A lock's key must be a string: several keys are taken by multiLock([…]).");
+  });
+
   it.each([null, 5, 'fair', true])('cannot come in %p', async (options) => {
     const given = options as unknown as UsingOptions;
     const message = /the options must be an object/;

@@ -80,6 +80,9 @@ describe('an app that is put together wrongly does not boot', () => {
   it.each<[string, () => DynamicModule, RegExp]>([
     ['no options', () => forRoot(undefined), /options/],
     ['no store', () => forRoot({}), /store/],
+    ['a store in place of the options', () => forRoot(memoryStore()), /forRoot: a store is passed as \{ store: … \}/],
+    ['the options of a store', () => forRoot({ url: 'redis://a' }), /"url" is an option of a store: \{ store: redisStore\(\{ url \}\) \}/],
+    ['a client', () => forRoot({ client: {} }), /"client" is an option of a store: \{ store: redisStore\(\{ client \}\) \}/],
     ['something else as store', () => forRoot({ store: { mutex: {} } }), /store/],
     ['a negative shutdownTimeout', () => forRoot({ ...options(), shutdownTimeout: -1 }), /"shutdownTimeout"/],
     ['an empty name', () => forRoot({ ...options(), name: '' }), /"name"/],
@@ -92,7 +95,12 @@ describe('an app that is put together wrongly does not boot', () => {
     ['a factory that is no function', () => async({ useFactory: 'options' }), /useFactory/],
     ['an unknown option of forRootAsync', () => async({ useFactory: options, injects: [] }), /"injects"/],
     ['an empty name of forRootAsync', () => async({ useFactory: options, name: '' }), /"name"/],
-    ['a factory that makes nothing', () => async({ useFactory: () => undefined }), /options/],
+    [
+      'a factory that makes nothing',
+      () => async({ useFactory: () => undefined }),
+      /forRootAsync: the factory must return .*\{ store: … \}/,
+    ],
+    ['a factory that makes a store', () => async({ useFactory: () => memoryStore() }), /a store is passed as \{ store: … \}/],
     ['a factory that makes a wrong option', () => async(made({ shutdownTimeout: 1.5 })), /"shutdownTimeout"/],
     ['a factory that makes an unknown option', () => async(made({ ttl: 5 })), /"ttl"/],
     ['a factory that makes a wrong default', () => async(made({ defaults: { keyTimeout: 9 } })), /"defaults".*"keyTimeout"/],

@@ -17,6 +17,7 @@ export function checkKey(key: unknown, subject = "A lock's key"): string {
 }
 
 function problemOf(key: unknown): string | undefined {
+  if (Array.isArray(key)) return 'must be a string: several keys are taken by multiLock([…])';
   if (typeof key !== 'string') return `must be a string, not ${key === null ? 'null' : typeof key}`;
   if (PLAIN.test(key)) return undefined;
   if (key === '') return 'must not be empty';
