@@ -2,10 +2,11 @@
 import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { Locks, type LockStore } from 'nestjs-distributed-lock/core';
+import { Locks, type LeaseDriver, type LockStore } from 'nestjs-distributed-lock/core';
 import { fileStore } from 'nestjs-distributed-lock/file';
 import { memoryStore } from 'nestjs-distributed-lock/memory';
 import { recordStore } from 'nestjs-distributed-lock/records';
+import type { WakeUps } from '../../lib/core/store/lease-driver.js';
 import { doctorOf } from '../../lib/stores/file/file.report.js';
 import { documentIn, errorIn } from '../cli/setting.js';
 import { useRedis } from '../stores/redis/setting.js';
@@ -32,6 +33,26 @@ describe('the doctor of', () => {
     const { of, verdict } = await examined(store);
     expect(of('file-system')).toMatchObject({ state: 'bad', seen: 'NFS' });
     expect(verdict).toMatchObject({ efficiency: 'no', correctness: 'no' });
+  });
+
+  it('a store listens until the key is passed on: several wake-ups may come, and nobody may take the later ones for late offers', async () => {
+    const steps: string[] = [];
+    const memory = memoryStore();
+    const inbox = memory.mutex.wakeUps!;
+    const wakeUps: WakeUps = {
+      isOpen: true,
+      open: async () => undefined,
+      listen: (owner, wake) => {
+        const stop = inbox.listen(owner, wake);
+        return () => (steps.push('stop'), stop());
+      },
+    };
+    const { mutex } = memory;
+    const acquire: LeaseDriver['acquire'] = (request) => (steps.push('acquire'), mutex.acquire(request));
+    const asked = { acquire, wakeUps, renew: mutex.renew.bind(mutex), release: mutex.release.bind(mutex) };
+    const rest = { placeLifetime: mutex.placeLifetime, leave: mutex.leave.bind(mutex), check: mutex.check.bind(mutex) };
+    expect((await examined({ ...memory, mutex: { ...asked, ...rest } })).of('probe').state).toBe('ok');
+    expect(steps).toEqual(['acquire', 'acquire', 'acquire', 'stop']);
   });
 
   it('a directory that cannot be', async () => {

@@ -6,7 +6,7 @@ import { storeContract } from '../contract/store.contracts.js';
 
 const members = [memoryStore(), memoryStore(), memoryStore()];
 const makeStore: MakeStore = Object.assign(() => quorumStore(members, { quarantine: 0 }), {
-  without: ['semaphore', 'countDownLatch', 'extend', 'inspector', 'bus', 'oneServer'] as const,
+  without: ['semaphore', 'countDownLatch', 'extend', 'bus', 'oneServer'] as const,
 });
 
 storeContract('a quorum of memory stores', makeStore);

@@ -13,6 +13,8 @@ export class Probe {
   readonly times: number[] = [];
   private readonly tokens: (number | null)[] = [];
   private step = 'acquire';
+  /** Ends to listen. A quorum sends a wake-up for each member, also after the first: nobody may take that for an offer to a waiter that is gone. */
+  private stop: (() => void) | undefined;
 
   /**
    * @param key that no other caller uses.
@@ -37,6 +39,7 @@ export class Probe {
         const advice = 'Give the user the rights that are missing: ndl doctor --acl prints them where the store has such a list.';
         return { state: 'bad', seen, advice, limits: { purpose: 'efficiency', because: `a lock could not be used (${this.step})` } };
       } finally {
+        this.stop?.();
         await Promise.all(this.owners.map((owner) => this.mutex.leave({ key: this.key, owner }).catch(() => undefined)));
       }
     });
@@ -72,13 +75,7 @@ export class Probe {
   }
 
   private listen(owner: string): Promise<void> {
-    const { wakeUps } = this.mutex;
-    return new Promise((resolve) => {
-      const stop = wakeUps?.listen(owner, () => {
-        stop?.();
-        resolve();
-      });
-    });
+    return new Promise((resolve) => (this.stop = this.mutex.wakeUps?.listen(owner, () => resolve())));
   }
 
   private async wakeUp(woken: Promise<void>, start: number, reason: string): Promise<Finding> {

@@ -3,7 +3,9 @@ import { LockConfigError } from '../../core/model/errors.js';
 import { supportedBy, type LockStore, type StoreReport } from '../../core/store/lock-store.js';
 import { StoreWarnings } from '../../core/store/store-warnings.js';
 import { isSettledWithin } from '../../core/util/clock.js';
+import { doctorOf, watchOf } from './quorum.doctor.js';
 import { QuorumDriver } from './quorum.driver.js';
+import { QuorumInspector } from './quorum.inspector.js';
 import { Member } from './quorum.member.js';
 
 /** Options of {@link quorumStore}. */
@@ -54,6 +56,9 @@ export function quorumStore(members: readonly LockStore[], options: QuorumStoreO
     requestTimeout: setting.requestTimeout,
     mutex: new QuorumDriver(setting, 'mutex'),
     readWriteLock: hasSides ? { read: new QuorumDriver(setting, 'read'), write: new QuorumDriver(setting, 'write') } : undefined,
+    inspector: members.every(({ inspector }) => inspector) ? new QuorumInspector(voters, memberTimeout) : undefined,
+    doctor: doctorOf(voters, quarantine),
+    watchState: watchOf(voters),
     onWarning,
     describe: () => reportOf(members),
     supports(feature) {

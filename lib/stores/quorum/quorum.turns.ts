@@ -6,6 +6,10 @@ import type { Refusal } from './quorum.votes.js';
 /** Milliseconds after which the turn of a process that died is over. Waiters ask at least twice as often. */
 export const TURN = 2000;
 
+/** No key of a user has a control character. */
+const MARK = '\u001fturn';
+const OWNER_MARK = ';turn';
+
 interface Wait {
   readonly desk: Member;
   readonly turn: Tenancy;
@@ -98,8 +102,17 @@ export class Turns {
 
 /** Its owner is another one than that of the key: a message names the owner only. */
 export function turnOf({ key, owner }: Tenancy, rank: 0 | 1 = 0): Tenancy {
-  // No key of a user has a control character.
-  return { key: `${key}\u001fturn${rank === 0 ? '' : rank}`, owner: `${owner};turn` };
+  return { key: `${key}${MARK}${rank === 0 ? '' : rank}`, owner: owner + OWNER_MARK };
+}
+
+/** Whether it is the key of a turn. */
+export function isTurn(key: string): boolean {
+  return key.includes(MARK);
+}
+
+/** The one that waits for the key, by the one that waits for the turn. */
+export function ownerOfTurn(owner: string): string {
+  return owner.endsWith(OWNER_MARK) ? owner.slice(0, -OWNER_MARK.length) : owner;
 }
 
 async function ask(wait: Wait): Promise<AcquireReply> {

@@ -5,6 +5,6 @@ import { useQuorum } from './setting.js';
 
 const setting = useQuorum(3);
 const makeStore = () => quorumStore(setting.servers.map(setting.store), { quarantine: 0, memberTimeout: 1_000 });
-const without: MakeStore['without'] = ['semaphore', 'countDownLatch', 'extend', 'inspector', 'bus', 'oneServer'];
+const without: MakeStore['without'] = ['semaphore', 'countDownLatch', 'extend', 'bus', 'oneServer'];
 
 storeContract('a quorum of three Redis servers', Object.assign(makeStore, { without }));

@@ -62,6 +62,34 @@ it('an even number of members is warned about, in the log of the first Locks', a
   await locks.close();
 });
 
+describe('while members are changed', () => {
+  const [a, b, c, d] = ['a', 'b', 'c', 'd'] as const;
+  /** Whether somebody gets the key from a majority of `others`, for any majority of `some` that has granted it. */
+  async function isGrantedTwice(some: readonly string[], others: readonly string[]): Promise<boolean> {
+    const majority = Math.floor(some.length / 2) + 1;
+    const groups = some.flatMap((first, i) => some.slice(i + 1).flatMap((second, j) => (majority === 2 ? [[first, second]] : some.slice(i + j + 2).map((third) => [first, second, third])))); // prettier-ignore
+    for (const group of groups) {
+      const stores = new Map([a, b, c, d].map((name) => [name as string, memoryStore()]));
+      for (const name of group) expect(await stores.get(name)!.mutex.acquire(request)).toMatchObject({ granted: true });
+      const { mutex } = quorumStore(
+        others.map((name) => stores.get(name)!),
+        { quarantine: 0 },
+      );
+      if ((await mutex.acquire({ ...request, owner: 'other' })).granted) return true;
+    }
+    return false;
+  }
+
+  it.each([
+    [[a, b, c], [a, b, c, d]],
+    [[a, b, c, d], [a, b, c]],
+    [[a, b, c, d], [a, b, d]],
+    [[a, b, d], [a, b, c, d]],
+  ])('%j and %j exclude each other', async (some, others) => expect(await isGrantedTwice(some, others)).toBe(false)); // prettier-ignore
+
+  it('lists in which one is replaced do not', async () => expect(await isGrantedTwice([a, b, c], [a, b, d])).toBe(true));
+});
+
 it('nobody gets a lock from members that are young, and their votes are given back', async () => {
   const members = three();
   const { mutex } = quorumStore(members);
