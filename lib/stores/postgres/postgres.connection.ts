@@ -26,7 +26,13 @@ export interface PostgresClient {
   query(config: object): Promise<{ readonly rows: readonly Row[] }>;
   end(): Promise<unknown>;
   unref?(): void;
-  readonly connection?: { readonly stream?: { destroy(): void } };
+  readonly processID?: number;
+  readonly secretKey?: number;
+  readonly connection?: {
+    readonly stream?: { destroy(): void };
+    startup?: () => void;
+    cancel?(processID?: number, secretKey?: number): void;
+  };
   on(event: string, listener: (...args: unknown[]) => void): unknown;
   off(event: string, listener: (...args: unknown[]) => void): unknown;
 }
@@ -46,6 +52,10 @@ interface Driver {
   readonly Client: new (options: object) => PostgresClient;
 }
 
+/** Milliseconds from a cancelled statement to its answer. */
+const GRACE = 100;
+/** PgBouncer gives up after 10 seconds. */
+const LONGEST_CANCEL = 15_000;
 const PREPARED_IS_MISSING = ['26000', '42P05'];
 
 /** Loaded when it is needed: who passes a `query` can do without. */
@@ -91,19 +101,20 @@ export class PoolConnection implements PostgresConnection {
     return detached(() => this.request(text, values));
   }
 
-  readonly listener = async (): Promise<PostgresClient> => {
-    const { listenAt, requestTimeout } = this.options;
-    const pool = this.pool ?? (await this.open());
-    const Client = pool.Client ?? (await driver()).Client;
-    const limits = { keepAlive: true, connectionTimeoutMillis: requestTimeout, query_timeout: requestTimeout };
-    if (listenAt !== undefined) return new Client({ ...limits, connectionString: listenAt });
-    return new Client({ ...optionsOf(pool), ...limits });
-  };
+  readonly listener = (): Promise<PostgresClient> => this.client(this.options.listenAt);
 
   async close(): Promise<void> {
     if (this.isClosed) return;
     this.isClosed = true;
     if (this.pool) await isSettledWithin(this.options.requestTimeout, this.pool.end());
+  }
+
+  /** Beside the pool. It is not connected yet. @param url where to; default: where the pool leads. */
+  private async client(url?: string, connectionTimeoutMillis = this.options.requestTimeout): Promise<PostgresClient> {
+    const pool = this.pool ?? (await this.open());
+    const Client = pool.Client ?? (await driver()).Client;
+    const source = url === undefined ? optionsOf(pool) : { connectionString: url };
+    return new Client({ ...source, keepAlive: true, connectionTimeoutMillis, query_timeout: this.options.requestTimeout });
   }
 
   private async open(): Promise<PostgresPool> {
@@ -118,12 +129,22 @@ export class PoolConnection implements PostgresConnection {
   private async request(text: string, values: readonly unknown[]): Promise<readonly Row[]> {
     const client = await this.connect();
     let isBroken = false;
+    let ending: Promise<unknown> | undefined;
+    const release = (): void => {
+      client.off('error', ignore);
+      client.release(isBroken);
+    };
     client.on('error', ignore);
     try {
       const name = this.isPrepared ? this.nameOf(text) : undefined;
       const { requestTimeout } = this.options;
-      return (await inTime(requestTimeout, client.query({ name, text, values, query_timeout: requestTimeout }), () => late(requestTimeout)))
-        .rows;
+      const asked = client.query({ name, text, values });
+      return (
+        await inTime(requestTimeout, asked, () => {
+          ending = this.cancel(client, asked);
+          return late(requestTimeout);
+        })
+      ).rows;
     } catch (error) {
       isBroken = !isConflict(error);
       if (!this.isPrepared || !PREPARED_IS_MISSING.includes(sqlStateOf(error) ?? '')) throw error;
@@ -132,10 +153,24 @@ export class PoolConnection implements PostgresConnection {
         'Postgres forgets prepared statements, as poolers do: set `prepare: false` in postgresStore. They are not used any more.',
       );
     } finally {
-      client.off('error', ignore);
-      client.release(isBroken);
+      if (ending) void ending.then(release, release);
+      else release();
     }
     return this.request(text, values);
+  }
+
+  /** A statement that waits at the server waits on, though nobody reads its answer. Until it is over, its connection is kept: so no more than `max` wait. */
+  private async cancel({ processID, secretKey }: PostgresClient, asked: Promise<unknown>): Promise<void> {
+    const { requestTimeout } = this.options;
+    const canceller = await this.client(undefined, LONGEST_CANCEL);
+    const { connection } = canceller;
+    if (!connection?.cancel) return;
+    canceller.on('error', ignore);
+    canceller.unref?.();
+    // In place of the first message of a session. The other side ends the connection: PgBouncer 1.18 crashes if we do.
+    connection.startup = () => connection.cancel!(processID, secretKey);
+    await isSettledWithin(requestTimeout, canceller.connect());
+    await isSettledWithin(GRACE, asked);
   }
 
   private async connect(): Promise<PostgresClient & { release(isBroken?: boolean): void }> {

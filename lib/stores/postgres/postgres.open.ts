@@ -6,8 +6,8 @@ import { PostgresTable } from './postgres.table.js';
 
 export const TABLE = 'distributed_lock';
 const MAX = 4;
-/** Idle connections end, and keep no process alive. No settings of the session: poolers refuse them. */
-const LIMITS = { min: 0, idleTimeoutMillis: 20_000, allowExitOnIdle: true, keepAlive: true };
+/** Idle connections end, and keep no process alive; we end late statements. No settings of the session: poolers refuse them. */
+const LIMITS = { min: 0, query_timeout: 0, idleTimeoutMillis: 20_000, allowExitOnIdle: true, keepAlive: true };
 
 /** @throws {LockConfigError} when an option is wrong. */
 export function openTable(given: PostgresStoreOptions): PostgresTable {

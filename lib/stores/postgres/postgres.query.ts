@@ -1,9 +1,9 @@
 import { LockConfigError, StoreError } from '../../core/model/errors.js';
 import { StoreWarnings } from '../../core/store/store-warnings.js';
-import { inTime } from '../../core/util/clock.js';
+import { idle, inTime } from '../../core/util/clock.js';
 import { detached } from '../../core/util/detached.js';
 import { driver, type PostgresClient, type PostgresConnection, type Row } from './postgres.connection.js';
-import { late } from './postgres.errors.js';
+import { late, textOf, unsent } from './postgres.errors.js';
 import { LAZY } from './postgres.statements.js';
 
 /** Raw SQL of an ORM. It resolves to the rows, to `{ rows }`, or to the rows and their number (TypeORM). */
@@ -11,6 +11,10 @@ export type PostgresQuery = (text: string, values: unknown[]) => Promise<unknown
 
 /** When the transaction began. Two statements of one have the same answer. A SAVEPOINT would tell it by an error in the server's log. */
 const PROBE = 'SELECT now()::text AS began';
+/** Statements without an answer, which may wait at the server for as long as they like. */
+const MOST_UNANSWERED = 4;
+/** Milliseconds until one is forgotten: the query may never settle. */
+const FORGOTTEN = 60_000;
 /** What became of a transaction. */
 const STATUS = 'SELECT txid_status($1::bigint) AS status';
 const END = 'SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE backend_xid::text::bigint = $1::bigint & 4294967295';
@@ -24,6 +28,7 @@ export class QueryConnection implements PostgresConnection {
   private readonly warnings = new StoreWarnings();
   readonly onWarning = this.warnings.on;
   private hasWarned = false;
+  private unanswered = 0;
 
   /** @param listenAt a connection string; `undefined`: nobody can listen. */
   constructor(
@@ -52,12 +57,24 @@ export class QueryConnection implements PostgresConnection {
   /** Outside of every AsyncLocalStorage: there an ORM finds the transaction of the caller, in which nobody else would see the lock. */
   private async run(text: string, values: readonly unknown[]): Promise<readonly Row[]> {
     const { requestTimeout } = this;
-    return rowsOf(await inTime(requestTimeout, Promise.resolve(detached(() => this.query(text, [...values]))), () => late(requestTimeout)));
+    if (this.unanswered >= MOST_UNANSWERED)
+      throw unsent(new StoreError(`Postgres: ${this.unanswered} statements wait for an answer.`, { transient: true }));
+    const asked = Promise.resolve(detached(() => this.query(text, [...values])));
+    const tooLate = (): StoreError => {
+      this.unanswered++;
+      const answered = (): unknown => this.unanswered--;
+      Promise.race([asked, idle(FORGOTTEN)]).then(answered, answered);
+      return late(requestTimeout);
+    };
+    return rowsOf(await inTime(requestTimeout, asked, tooLate));
   }
 
   /** An app may give a connection back to its pool with a transaction that is open. What is written there is no lock: others do not see it. */
   private async confirm(xid: unknown): Promise<void> {
-    const [row] = await this.run(STATUS, [xid]);
+    const [row] = await this.run(STATUS, [xid]).catch((cause: unknown) => {
+      // The change was sent.
+      throw new StoreError(textOf(cause), { transient: true, cause });
+    });
     if (row?.['status'] === 'committed') return;
     if (!this.hasWarned) this.warnings.warn(OPEN);
     this.hasWarned = true;

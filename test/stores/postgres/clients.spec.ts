@@ -159,6 +159,23 @@ it('a query that never settles is not waited for, nor does it hold up those afte
   expect(await exchange(table, {})).toMatchObject({ written: true });
 });
 
+it('no more than four statements of a query wait for an answer', async () => {
+  const pool = setting.pool();
+  let asked = 0;
+  let answer = (): void => undefined;
+  const hung = new Promise<void>((resolve) => (answer = resolve));
+  const query: PostgresQuery = (text, values) =>
+    text.startsWith('WITH') && ++asked > 0 ? hung.then(() => pool.query(text, values)) : pool.query(text, values);
+  const table = setting.open({ query, requestTimeout: 2_000 });
+  await Promise.all(Array.from({ length: 4 }, () => expect(exchange(table, {})).rejects.toMatchObject({ isUnsent: false })));
+  await Promise.all(
+    Array.from({ length: 4 }, () => expect(exchange(table, {})).rejects.toMatchObject({ transient: true, isUnsent: true })),
+  );
+  expect(asked).toBe(4);
+  answer();
+  await eventually(async () => expect(await exchange(table, {})).toMatchObject({ written: true }));
+});
+
 it('a client of a pool that never settles a statement is not waited for, and not given back', async () => {
   const ended = new Set<Hung>();
   class Hung extends Client {

@@ -1,6 +1,7 @@
 import { readFileSync, writeFileSync } from 'node:fs';
 import { forkChild } from '../../support/child.js';
-import { eventually } from '../../support/eventually.js';
+import { eventually, staysTrue } from '../../support/eventually.js';
+import { startPgbouncer } from '../../support/pgbouncer.js';
 import { postgresUrl } from '../../support/postgres-server.js';
 import { exchange, newKey, refusalOf, useOwnPostgres, wakes } from './setting.js';
 
@@ -57,6 +58,29 @@ it('a server that restarts is used again, and the outage is told', async () => {
   stop();
   expect(await exchange(table, { key, expected: version, record: 'two' })).toMatchObject({ written: true });
 });
+
+it.each(['directly', 'through a pooler'])(
+  'statements that wait for a lock of the app are cancelled (%s), and never more than `max` wait',
+  async (way) => {
+    const bouncer = way === 'directly' ? undefined : await startPgbouncer({ to: own.server.connection });
+    if (bouncer) setting.closes(() => bouncer.stop());
+    const table = setting.open({ url: bouncer?.url ?? own.url, max: 2, prepare: false, requestTimeout: 2_000 });
+    const waiting = async () => (await setting.sql(`SELECT pid FROM pg_stat_activity WHERE wait_event_type = 'Lock'`)).length;
+    const blocker = await setting.pool().connect();
+    setting.closes(async () => blocker.release(true));
+    await blocker.query('BEGIN; LOCK TABLE distributed_lock');
+    for (let round = 0; round < 2; round++) {
+      const errors = Promise.all(Array.from({ length: 6 }, () => refusalOf(exchange(table, {}))));
+      await eventually(async () => expect(await waiting()).toBe(2));
+      await staysTrue(async () => (await waiting()) <= 2);
+      for (const error of await errors) expect(error).toMatchObject({ name: 'StoreError', transient: true });
+      expect((await errors).some((error) => error.isUnsent)).toBe(true);
+      await eventually(async () => expect(await waiting()).toBe(0));
+    }
+    await blocker.query('COMMIT');
+    await eventually(async () => expect(await exchange(table, {})).toMatchObject({ written: true }));
+  },
+);
 
 describe('is refused for good', () => {
   it.each([
