@@ -139,6 +139,12 @@ describe('the doctor of Postgres', () => {
     expect((await look({ table: 'odd' })).of('table')).toMatchObject({ state, seen });
   });
 
+  it('finds a table of that name in another schema, unless the schema is named', async () => {
+    await changes.change(`CREATE SCHEMA tenant; ${postgresSchema({ table: 'tenant.distributed_lock' })}`, 'DROP SCHEMA tenant CASCADE');
+    expect((await look()).of('table')).toMatchObject({ state: 'warn', seen: '"distributed_lock", also in tenant' });
+    expect((await look({ table: 'public.distributed_lock' })).of('table')).toMatchObject({ state: 'ok' });
+  });
+
   it('finds a table that is large for its rows', async () => {
     const large = `${postgresSchema({ table: 'large' })}; ALTER TABLE large ALTER record SET STORAGE EXTERNAL; ALTER TABLE large SET UNLOGGED`;
     await changes.change(large, 'DROP TABLE large');

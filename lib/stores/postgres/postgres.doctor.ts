@@ -105,6 +105,11 @@ export class PostgresDoctor implements StoreDoctor {
         limits: { purpose: 'correctness', because },
       };
     }
+    const elsewhere = (row['elsewhere'] as string[] | null) ?? [];
+    if (elsewhere.length > 0 && !table.includes('.')) {
+      const advice = `Name the schema, such as table: 'public.${table.slice(1, -1)}': another search_path leads to other locks.`;
+      return { state: 'warn', seen: `${table}, also in ${elsewhere.join(', ')}`, advice };
+    }
     if (Number(row['fillfactor'] ?? 100) <= 70) return { seen };
     return { state: 'warn', seen, advice: `ALTER TABLE ${table} SET (fillfactor = 50): a renewal then needs no new page.` };
   }
@@ -118,6 +123,7 @@ const TABLE = `SELECT t.oid::bigint AS oid, c.relpersistence AS persistence,
       JOIN pg_attribute a ON a.attrelid = t.oid AND a.attnum = i.indkey[0] WHERE i.indrelid = t.oid AND i.indisunique AND i.indpred IS NULL), false) AS "isKey",
     (SELECT json_agg(i.indexrelid::regclass::text) FROM pg_index i WHERE i.indrelid = t.oid AND NOT i.indisprimary) AS others,
     (SELECT json_agg(p.name) FROM (VALUES ('SELECT'), ('INSERT'), ('UPDATE'), ('DELETE')) p (name) WHERE NOT has_table_privilege(t.oid, p.name)) AS missing,
+    (SELECT json_agg(o.relnamespace::regnamespace::text) FROM pg_class o WHERE o.relname = c.relname AND o.oid <> c.oid AND o.relkind = 'r') AS elsewhere,
     pg_table_size(t.oid)::float8 AS size, greatest(c.reltuples, 0)::float8 AS rows, current_user::text AS user
   FROM (SELECT to_regclass($1::text)::oid AS oid) t LEFT JOIN pg_class c ON c.oid = t.oid`;
 const REPLICAS = 'SELECT state, sync_state FROM pg_stat_replication';

@@ -10,9 +10,6 @@ const NEXT_VERSION = `greatest(t.version + 1, ${FIRST_VERSION})`;
 /** The commit does not wait for the disk. It ends with the transaction. */
 export const LAZY = `set_config('synchronous_commit', 'off', true) AS lazy`;
 
-/** The clock, and the number of the transaction, if it has written. */
-const SEEN = `${CLOCK} AS time, txid_current_if_assigned()::text AS xid`;
-
 const live = (row: string): string => `${row}.ends_at > ${CLOCK}`;
 /** A column of a function that RETURNING calls: it is called only for a row that is changed, and in its transaction. */
 const columns = (...given: string[]): string => given.filter((each) => each !== '').join(', ');
@@ -34,12 +31,15 @@ export class PostgresStatements {
   readonly touch: string;
   readonly page: string;
   readonly sweep: string;
+  /** The clock, the number of the transaction if it has written, and which table it is. */
+  private readonly seen: string;
 
   /** @throws {LockConfigError} when the name of the table is none. */
   constructor(name: string) {
     const table = (this.table = quoted(name));
     this.schema = schemaOf(table);
-    const there = `t.version::text, CASE WHEN ${live('t')} THEN t.record END AS record, t.fence::float8, ${SEEN}`;
+    this.seen = `${CLOCK} AS time, txid_current_if_assigned()::text AS xid, '${table}'::regclass::oid::text AS place`;
+    const there = `t.version::text, CASE WHEN ${live('t')} THEN t.record END AS record, t.fence::float8, ${this.seen}`;
     this.look = `SELECT ${there} FROM (SELECT 1) one LEFT JOIN ${table} t ON t.key = $1::text`;
     this.looks = `SELECT c.i::int, ${there} FROM unnest($1::text[]) WITH ORDINALITY AS c (key, i) LEFT JOIN ${table} t ON t.key = c.key`;
     this.touch = `UPDATE ${table} t SET version = ${NEXT_VERSION} WHERE key = $1::text RETURNING ${columns(there, LAZY)}`;
@@ -54,7 +54,7 @@ export class PostgresStatements {
     return `UPDATE ${this.table} t SET version = ${NEXT_VERSION}, record = $2::text, ends_at = greatest($3::bigint, ${WHOLE_CLOCK}),
         fence = greatest(fence + $4::bigint, $5::bigint)
       WHERE key = $1::text AND $6::float8 <= ${CLOCK} AND version = $7::bigint
-      RETURNING ${columns(`version::text, fence::float8, ${SEEN}`, isLazy ? LAZY : '', isTold ? told('$8', '$9') : '')}`;
+      RETURNING ${columns(`version::text, fence::float8, ${this.seen}`, isLazy ? LAZY : '', isTold ? told('$8', '$9') : '')}`;
   }
 
   /**
@@ -70,7 +70,7 @@ export class PostgresStatements {
           fence = greatest(t.fence + $4::bigint, $5::bigint) WHERE t.ends_at <= ${CLOCK}
         RETURNING ${columns('version, fence', isLazy ? LAZY : '', isTold ? told('$7', '$8') : '')})
       SELECT w.version IS NOT NULL AS written, coalesce(w.version, t.version)::text AS version, coalesce(w.fence, t.fence)::float8 AS fence,
-        CASE WHEN ${live('t')} THEN t.record END AS record, ${SEEN}
+        CASE WHEN ${live('t')} THEN t.record END AS record, ${this.seen}
       FROM (SELECT 1) one LEFT JOIN w ON true LEFT JOIN ${table} t ON t.key = $1::text`;
   }
 
@@ -94,7 +94,7 @@ export class PostgresStatements {
         SELECT c.key, ${FIRST_VERSION}, c.record, greatest(c.ends_at, ${WHOLE_CLOCK}), greatest(c.tokens, c.fence) FROM c
         WHERE ${isPossible} AND c.version IS NULL AND NOT EXISTS (SELECT FROM ${table} o WHERE o.key = c.key)
         ORDER BY c.key COLLATE "C" ON CONFLICT (key) DO NOTHING RETURNING ${columns('key, version, fence', lazy)})
-      SELECT m.i::int, m.version::text, m.fence::float8, ${SEEN}
+      SELECT m.i::int, m.version::text, m.fence::float8, ${this.seen}
       FROM (SELECT i, version, fence FROM u UNION ALL SELECT c.i, n.version, n.fence FROM n JOIN c ON c.key = n.key) m`;
   }
 }

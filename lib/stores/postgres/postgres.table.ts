@@ -1,4 +1,4 @@
-import { StoreError } from '../../core/model/errors.js';
+import { LockConfigError, StoreError } from '../../core/model/errors.js';
 import type { StateListener, StoreReport } from '../../core/store/lock-store.js';
 import { type Change, type Found, type RecordTable, TOUCH, VOID } from '../records/record.table.js';
 import type { PostgresConnection, Row } from './postgres.connection.js';
@@ -32,6 +32,8 @@ export class PostgresTable implements RecordTable {
   readonly doctor: PostgresDoctor;
   private readonly sweep: PostgresSweep;
   private readonly state: PostgresState;
+  /** The number of the table that was seen first. */
+  private place: unknown;
 
   /** @param creates whether a table that is missing is created. */
   constructor(
@@ -165,12 +167,29 @@ export class PostgresTable implements RecordTable {
     try {
       const rows = await this.connection.ask(text, values);
       this.state.answered();
+      await this.pin(rows[0]?.['place']);
       return rows;
     } catch (cause) {
       if (sqlStateOf(cause) === NO_TABLE) return this.askAnew(text, values, cause);
       this.state.failed(cause);
       throw cause;
     }
+  }
+
+  /** Keys of another table are free, whoever has them. @throws {LockConfigError} if the name of the table leads to another one than before, beside it. */
+  private async pin(place: unknown): Promise<void> {
+    if (place === undefined || (this.place ??= place) === place) return;
+    const { table } = this.statements;
+    const name = /([^".]+)"$/.exec(table)![1];
+    const asked = this.connection.ask('SELECT 1 AS one FROM pg_class WHERE oid = $1::oid AND relname = $2::text', [this.place, name]);
+    // What was asked for was sent: an error of this must not say that it was not.
+    const [before] = await asked.catch(() => [{}]);
+    this.place = before ? this.place : place;
+    if (!before) return;
+    const advice = `Name its schema, such as table: 'public.${name}'`;
+    throw new LockConfigError(
+      `postgresStore: the search_path of some connections leads to another table ${table}, with locks of its own. ${advice}.`,
+    );
   }
 
   private async askAnew(text: string, values: readonly unknown[], cause: unknown): Promise<readonly Row[]> {

@@ -159,6 +159,47 @@ it('a query that never settles is not waited for, nor does it hold up those afte
   expect(await exchange(table, {})).toMatchObject({ written: true });
 });
 
+describe('where the search_path of connections differs', () => {
+  const schemas = ['tenant_one', 'tenant_two'];
+  beforeAll(async () => {
+    for (const schema of schemas) await setting.sql(`CREATE SCHEMA ${schema}; ${postgresSchema({ table: `${schema}.tenant_lock` })}`);
+  });
+  const tenantsOf = async (): Promise<{ use: (schema: string) => Promise<unknown>; query: PostgresQuery }> => {
+    const client = await setting.pool().connect();
+    setting.closes(async () => client.release());
+    return { use: (schema) => client.query(`SET search_path = ${schema}`), query: (text, values) => client.query(text, values) };
+  };
+
+  it.each([
+    ['a change', 'void'],
+    ['a look', undefined],
+  ])('a table of another schema is a mistake (%s)', async (_name, expected) => {
+    const { use, query } = await tenantsOf();
+    const table = setting.open({ query, table: 'tenant_lock' });
+    await use('tenant_one');
+    await exchange(table, {});
+    await use('tenant_two');
+    await expect(exchange(table, { expected })).rejects.toMatchObject({
+      name: 'LockConfigError',
+      message: expect.stringMatching(/table: 'public\.tenant_lock'/),
+    });
+    await use('tenant_one');
+    expect(await exchange(table, {})).toMatchObject({ written: true });
+  });
+
+  it('a name with its schema is one table, also when it was made anew', async () => {
+    const { use, query } = await tenantsOf();
+    const table = setting.open({ query, table: 'tenant_one.tenant_lock' });
+    const key = newKey();
+    for (const schema of schemas) {
+      await use(schema);
+      expect(await exchange(table, { key })).toMatchObject({ written: schema === 'tenant_one' });
+    }
+    await setting.sql(`DROP TABLE tenant_one.tenant_lock; ${postgresSchema({ table: 'tenant_one.tenant_lock' })}`);
+    expect(await exchange(table, { key })).toMatchObject({ written: true });
+  });
+});
+
 it('no more than four statements of a query wait for an answer', async () => {
   const pool = setting.pool();
   let asked = 0;
