@@ -6,7 +6,7 @@ import { Tenure } from '../holding/tenure.js';
 import { abortedBy, closed, ownCopyOf, stopped, type LockError } from '../model/errors.js';
 import type { LeaseDriver, Share } from '../store/lease-driver.js';
 import { after, now } from '../util/clock.js';
-import { LinkedEntry, LinkedList } from '../util/linked-list.js';
+import { LinkedList } from '../util/linked-list.js';
 import { added, emptyList, removed } from '../util/short-list.js';
 import { Contender, type Taken } from './contender.js';
 import { reasonAtTheEnd } from './reason-at-the-end.js';
@@ -16,9 +16,9 @@ import { Waiter, type Wish } from './waiter.js';
  * The callers of this process that want one key. As many contenders ask the store as callers may hold the key at the same time: one, except for a
  * semaphore. Within the limits, the key passes from one caller to the next without a request.
  */
-export class LockQueue extends LinkedEntry<LockQueue> {
+export class LockQueue {
   readonly runtime: Lifecycle;
-  /** Whether a caller of this process has had the key since the queue was idle: more calls are likely. */
+  /** Whether the key was granted to this queue before: more calls are likely. */
   isInUse = false;
   readonly waiting = new LinkedList<Waiter>();
   contenders = emptyList<Contender>();
@@ -42,7 +42,6 @@ export class LockQueue extends LinkedEntry<LockQueue> {
     readonly id: string | undefined,
     public places: number,
   ) {
-    super();
     this.runtime = queues.runtime;
   }
 
@@ -125,7 +124,7 @@ export class LockQueue extends LinkedEntry<LockQueue> {
     if (!this.holders.includes(tenure)) return false;
     this.holders = removed(this.holders, tenure);
     while (this.mayContend) this.contend();
-    this.restIfIdle();
+    this.endIfIdle();
     return false;
   };
 
@@ -222,7 +221,7 @@ export class LockQueue extends LinkedEntry<LockQueue> {
     const attempts = this.contenders[0]?.attempts ?? 0;
     this.adapt();
     waiter.inContext(() => waiter.tellEnd(this.runtime.events, this.key, error, attempts));
-    this.restIfIdle();
+    this.endIfIdle();
     this.runtime.acquireEnds();
     waiter.reject(error);
   }
@@ -250,12 +249,9 @@ export class LockQueue extends LinkedEntry<LockQueue> {
     }).unref();
   }
 
-  private restIfIdle(): void {
+  private endIfIdle(): void {
     if (this.waiting.size > 0 || this.holders.length > 0) return;
-    this.outcome = undefined;
-    this.isInUse = false;
     clearTimeout(this.scouting);
-    this.scouting = undefined;
-    this.queues.rest(this);
+    this.queues.forget(this);
   }
 }

@@ -3,19 +3,13 @@ import type { Lifecycle } from '../holding/lifecycle.js';
 import type { TurnLimits } from '../holding/grant.js';
 import type { LeaseDriver } from '../store/lease-driver.js';
 import { onAbort } from '../util/abort.js';
-import { LinkedList } from '../util/linked-list.js';
 import { LockQueue } from './lock-queue.js';
 import { SlowWaits } from './slow-waits.js';
 import type { Wish } from './waiter.js';
 
-/** Idle queues are kept for the next caller of their key: a new queue costs as much as the rest of an acquire. */
-const MOST_IDLE = 1000;
-
 /** The queues of all keys of one {@link Locks}. */
 export class LockQueues {
   private readonly shared = new Map<LeaseDriver, Map<string, LockQueue>>();
-  /** The shared queues without callers and holders. The one that was used last is at the end. */
-  private readonly idle = new LinkedList<LockQueue>();
   /** The queues of a single caller. */
   private readonly own = new Set<LockQueue>();
   readonly slow: SlowWaits;
@@ -42,17 +36,14 @@ export class LockQueues {
   close(): void {
     this.slow.close();
     this.each((queue) => queue.close());
-    for (const queue of this.idle) this.forget(queue);
   }
 
   /** The queue has neither callers nor holders. */
-  rest(queue: LockQueue): void {
+  forget(queue: LockQueue): void {
     if (queue.id === undefined) return void this.own.delete(queue);
-    if (this.runtime.closed.aborted) return this.forget(queue);
-    // A `timeout` listener may have taken the key and released it.
-    if (this.idle.has(queue)) return;
-    this.idle.add(queue);
-    if (this.idle.size > MOST_IDLE) this.forget(this.idle.first as LockQueue);
+    const queues = this.shared.get(queue.driver);
+    // A `timeout` listener may have taken the key and released it, and another caller may have made the next queue.
+    if (queues?.get(queue.id) === queue) queues.delete(queue.id);
   }
 
   private ownQueue(driver: LeaseDriver, key: string): LockQueue {
@@ -65,15 +56,9 @@ export class LockQueues {
     let queues = this.shared.get(driver);
     if (!queues) this.shared.set(driver, (queues = new Map<string, LockQueue>()));
     let queue = queues.get(id);
-    if (queue) this.idle.delete(queue);
-    else queues.set(id, (queue = new LockQueue(this, driver, key, id, places)));
+    if (!queue) queues.set(id, (queue = new LockQueue(this, driver, key, id, places)));
     queue.places = places;
     return queue;
-  }
-
-  private forget(queue: LockQueue): void {
-    this.idle.delete(queue);
-    this.shared.get(queue.driver)?.delete(queue.id ?? queue.key);
   }
 
   get all(): readonly LockQueue[] {

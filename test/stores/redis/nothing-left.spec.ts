@@ -16,7 +16,7 @@ interface Sized {
 }
 /** What the engine remembers, by the names of its private parts. */
 interface Internals {
-  readonly queues: { readonly shared: Map<unknown, Sized>; readonly own: Sized; readonly idle: Sized };
+  readonly queues: { readonly shared: Map<unknown, Sized>; readonly own: Sized };
   readonly runtime: { readonly bodies: number; readonly cleaningUp: number; readonly acquiring: number; readonly onChange: unknown[] };
   readonly store: LockStore & {
     mutex: {
@@ -32,7 +32,7 @@ function memory(locks: Locks): Record<string, number> {
   const { wakeUps, requests } = store.mutex;
   const { connection } = requests;
   return {
-    'local queues': [...queues.shared.values()].reduce((sum, { size }) => sum + size, -queues.idle.size),
+    'local queues': [...queues.shared.values()].reduce((sum, { size }) => sum + size, 0),
     'queues of one': queues.own.size,
     leases: heldBy(locks) + runtime.bodies,
     'clean-up': runtime.cleaningUp,
