@@ -110,8 +110,8 @@ export function localQueueContract({ open, newKey, takeAway, isFree }: Setting):
     });
 
     it('sends the next one to the store when the lease is lost', async () => {
-      const holder = await locks.acquire(key, { ...patient, retryInterval: 100 });
-      const next = locks.acquire(key, { ...patient, retryInterval: 100 });
+      const holder = await locks.acquire(key, { ...patient, keyTimeout: 3_000 });
+      const next = locks.acquire(key, patient);
       await takeAway(holder);
       await eventually(() => holder.signal.aborted);
       const lease = await next;
@@ -121,12 +121,12 @@ export function localQueueContract({ open, newKey, takeAway, isFree }: Setting):
       expect([await holder.release(), await lease.release()]).toEqual([false, true]);
     });
 
-    it('finds within two retryIntervals that the key of its holder was deleted by hand', async () => {
-      const holder = await locks.acquire(key, patient);
-      const [next, behind] = [0, 1].map(() => locks.acquire(key, { ...patient, retryInterval: 200 }));
+    it('finds by the next renewal that the key of its holder was deleted by hand', async () => {
+      const holder = await locks.acquire(key, { ...patient, keyTimeout: 3_000 });
+      const [next, behind] = [0, 1].map(() => locks.acquire(key, patient));
       await takeAway(holder);
       const { result: lease, elapsed } = await timed(() => next!);
-      expect(elapsed).toBeLessThanOrEqual(2 * 200 + 50);
+      expect(elapsed).toBeLessThanOrEqual((3_000 / 3) * (8 / 7));
       expect(holder.remaining()).toBe(0);
       await lease.release();
       await (await behind!).release();

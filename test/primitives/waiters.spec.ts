@@ -81,37 +81,6 @@ describe('a waiter', () => {
     for (const lease of [holders[0], ...waiting]) await (await lease).release();
     await eventually(async () => (await locks.semaphore(KEY, { permits: 4, count: 4 }).tryAcquire()) !== null);
   });
-
-  it('behind a holder of its process looks by its own retryInterval once the one before it has given up (G8)', async () => {
-    let renewals = 0;
-    const locks = locksOver('mutex', (real) => ({ renew: (batch) => (renewals++, real.renew(batch)) }));
-    const lease = await locks.acquire(KEY, { keyTimeout: MINUTE });
-    const first = rejection(locks.acquire(KEY, { waitTimeout: 50, retryInterval: MINUTE }));
-    const second = locks.acquire(KEY, { keyTimeout: MINUTE, waitTimeout: MINUTE, retryInterval: 50 });
-    await first;
-    const before = renewals;
-    await eventually(() => renewals > before + 1);
-    await lease.release();
-    await (await second).release();
-  });
-
-  it('does not have the renewal that it waits for sent once more while one has no answer', async () => {
-    let renewals = 0;
-    const locks = locksOver('mutex', () => ({ renew: renewing(() => (renewals++, new Promise(() => undefined))) }), MINUTE);
-    const lease = await locks.acquire(KEY, { keyTimeout: MINUTE });
-    const caller = new AbortController();
-    const options = { keyTimeout: MINUTE, waitTimeout: MINUTE, retryInterval: 200, signal: caller.signal };
-    const waiting = [rejection(locks.acquire(KEY, options))];
-    await eventually(() => renewals === 1);
-    for (let index = 0; index < 100; index++) {
-      waiting.push(rejection(locks.acquire(KEY, options)));
-      await pause(2);
-    }
-    expect(renewals).toBeLessThan(4);
-    caller.abort();
-    await Promise.all(waiting);
-    await lease.release();
-  });
 });
 
 describe('a candidate whose inbox does not open', () => {

@@ -9,9 +9,6 @@ import { lossLine } from './loss-line.js';
 import { Turn } from './turn.js';
 import { watchdog } from './watchdog.js';
 
-/** Milliseconds. Renewals need not be more frequent, because callers of this process notice a release without a request. */
-const SHORTEST_PACE = 100;
-
 /**
  * One owner id at the store, from its grant to its release or loss. The callers of this process use it one after the other, each with a fencing
  * token of the reserved block, until the limits are reached.
@@ -20,6 +17,8 @@ export class Tenure extends LinkedEntry<Tenure> {
   readonly owner: string;
   readonly kind: LockKindName;
   ttl: number;
+  /** Whether the watchdog renews it. */
+  private readonly isRenewed: boolean;
   readonly share: Share | undefined;
   validUntil: number;
   /** When to renew it next; `Infinity`: not any more, or never. */
@@ -27,16 +26,12 @@ export class Tenure extends LinkedEntry<Tenure> {
   turn!: Turn;
   /** Whether it ends with the current turn. */
   isKept = false;
-  /** Milliseconds between two renewals; `Infinity`: the watchdog does not renew it. */
-  pace: number;
   /** The error of the last renewal; `undefined`: it succeeded. */
   outage: LockError | undefined;
   /** Renewals since the last one that was answered. */
   unansweredCount = 0;
   /** When the first renewal without an answer was sent; 0: there is none. */
   private askedAt = 0;
-  /** When the last request was sent, answered or not. */
-  private triedAt: number;
   private loss: LockLostError | undefined;
   private isReleased = false;
   private nextToken: number | null;
@@ -61,9 +56,8 @@ export class Tenure extends LinkedEntry<Tenure> {
     this.kind = kind;
     const ttl = (this.ttl = options.keyTimeout);
     this.share = share;
-    this.triedAt = sentAt;
     this.validUntil = sentAt + validity(ttl);
-    this.pace = options.renew ? ttl / 3 : Infinity;
+    this.isRenewed = options.renew;
     this.renewAt = sentAt + this.pace;
     this.nextToken = token;
     this.turnsLeft = tokens;
@@ -84,18 +78,9 @@ export class Tenure extends LinkedEntry<Tenure> {
     return (this.turn = new Turn(this, token, time, time + minHold, label));
   }
 
-  /**
-   * Callers of this process that wait for the holder learn by its renewals that the key was deleted, or that the store is away.
-   *
-   * @param retryInterval of the first of them, in milliseconds; `undefined`: no caller waits.
-   */
-  watch(retryInterval = Infinity): void {
-    if (this.pace === Infinity) return;
-    this.pace = Math.min(this.ttl / 3, Math.max(2 * retryInterval, SHORTEST_PACE));
-    const next = this.triedAt + this.pace;
-    if (this.renewAt === Infinity || this.renewAt <= next) return;
-    this.renewAt = next;
-    watchdog.tickBy(this.renewAt);
+  /** Milliseconds between two renewals; `Infinity`: the watchdog does not renew it. */
+  get pace(): number {
+    return this.isRenewed ? this.ttl / 3 : Infinity;
   }
 
   /** Whether the next caller may take over without a request. */
@@ -151,15 +136,13 @@ export class Tenure extends LinkedEntry<Tenure> {
   async renew(ttl = this.ttl, isLasting = false): Promise<void> {
     if (now() >= this.validUntil) this.expire();
     if (this.loss) throw this.loss;
-    if (this.renewAt === Infinity && this.pace < Infinity) {
+    if (this.renewAt === Infinity && this.isRenewed) {
       throw new LockLostError(`The lease of "${this.key}" is renewed no more: maxHold is over.`, { key: this.key });
     }
     const sentAt = this.asks(now());
     try {
       const reply = await this.driver.renew([{ key: this.key, owner: this.owner, ttl }])[0];
       if (isLasting && reply === 'renewed') {
-        // Callers that wait may have made the pace shorter than a third.
-        this.pace = this.pace < this.ttl / 3 ? Math.min(this.pace, ttl / 3) : (this.pace * ttl) / this.ttl;
         this.ttl = ttl;
         watchdog.tickBy(sentAt + this.pace);
       }
@@ -172,7 +155,6 @@ export class Tenure extends LinkedEntry<Tenure> {
 
   /** A renewal was sent. */
   asks(sentAt: number): number {
-    this.triedAt = sentAt;
     this.unansweredCount++;
     if (this.askedAt === 0) this.askedAt = sentAt;
     return sentAt;

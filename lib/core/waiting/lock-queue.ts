@@ -226,14 +226,13 @@ export class LockQueue {
     waiter.reject(error);
   }
 
-  /** To be called when the callers have changed: cancels contenders without a caller, and sets how often the holders are renewed. */
+  /** To be called when the callers have changed: cancels contenders without a caller. */
   private adapt(): void {
     while (this.contenders.length > this.waiting.size) {
       const last = this.contenders.at(-1) as Contender;
       this.contenders = removed(this.contenders, last);
       last.cancel();
     }
-    for (const holder of this.holders) holder.watch(this.waiting.first?.settings.options.retryInterval);
     this.scout();
   }
 
