@@ -13,6 +13,7 @@ import { PostgresWakeUps } from './postgres.wakeups.js';
 const LARGEST_BATCH = 256;
 const PAGE = 1000;
 const HOUR = 3_600_000;
+const TOO_MUCH = '54000';
 const NO_TABLE = '42P01';
 /** Somebody else has just created it. */
 const EXISTS = ['42P07', '42710', '23505'];
@@ -99,6 +100,9 @@ export class PostgresTable implements RecordTable {
       else if (expected === undefined) await this.look(asks);
       else await this.many(asks, isLazy);
     } catch (cause) {
+      // The queue of notifications is full, and nothing was changed. Waiters ask by themselves.
+      const isFull = sqlStateOf(cause) === TOO_MUCH && asks.some(({ change }) => change.messages.length > 0);
+      if (isFull) return this.serve(asks.map((ask) => ({ ...ask, change: { ...ask.change, messages: [] } })));
       for (const { reject } of asks) reject(storeErrorOf(cause));
     }
   }

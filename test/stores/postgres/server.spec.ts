@@ -3,7 +3,7 @@ import { forkChild } from '../../support/child.js';
 import { eventually, staysTrue } from '../../support/eventually.js';
 import { startPgbouncer } from '../../support/pgbouncer.js';
 import { postgresUrl } from '../../support/postgres-server.js';
-import { exchange, newKey, refusalOf, useOwnPostgres, wakes } from './setting.js';
+import { changeOf, exchange, newKey, refusalOf, useOwnPostgres, wakes } from './setting.js';
 
 const own = useOwnPostgres();
 const { setting, listening } = own;
@@ -57,6 +57,20 @@ it('a server that restarts is used again, and the outage is told', async () => {
   await eventually(() => expect(told).toEqual(['away', 'back']));
   stop();
   expect(await exchange(table, { key, expected: version, record: 'two' })).toMatchObject({ written: true });
+});
+
+it.each([1, 3])('where the queue of notifications is full, changes (%d) are made, and waiters are left to poll', async (count) => {
+  // The server's own has 8 GB. This schema is searched before that of the server.
+  await setting.sql(`CREATE SCHEMA IF NOT EXISTS full_queue;
+    CREATE OR REPLACE FUNCTION full_queue.pg_notify(text, text) RETURNS void LANGUAGE plpgsql AS
+    $$ BEGIN RAISE 'too many notifications in the NOTIFY queue' USING ERRCODE = '54000'; END $$`);
+  const table = setting.open({ url: `${own.server.url}?options=-c%20search_path%3Dfull_queue,pg_catalog,public` });
+  const keys = Array.from({ length: count }, newKey);
+  const rows = await Promise.all(table.exchange(keys.map((key) => changeOf({ key }))));
+  const messages = [{ inbox: 'distributed_lock_nobody', text: 'owner' }];
+  const changes = keys.map((key, i) => changeOf({ key, expected: rows[i]!.version, record: 'next', messages }));
+  expect((await Promise.all(table.exchange(changes))).map(({ written }) => written)).toEqual(keys.map(() => true));
+  await expect(table.bus!.publish('ops', 'text')).rejects.toMatchObject({ message: expect.stringMatching(/NOTIFY queue/) });
 });
 
 it.each(['directly', 'through a pooler'])(
