@@ -4,7 +4,7 @@ import { after } from '../../core/util/clock.js';
 import { detached } from '../../core/util/detached.js';
 import { RedisPipelines } from './redis.pipelines.js';
 import { hasGivenUp, type RedisClient } from './redis.client.js';
-import { closed, GIVEN_UP, isRedirection, storeErrorOf, unsent } from './redis.errors.js';
+import { closed, GIVEN_UP, isOfSelect, isRedirection, storeErrorOf, strayed, unsent } from './redis.errors.js';
 import { recall, type SentCommand, tellingClient } from './redis.recall.js';
 import type { RedisRequest } from './redis.request.js';
 import { nodesOf } from './redis.slots.js';
@@ -26,6 +26,9 @@ export class RedisConnection {
   lastError: unknown;
   /** Set once the server is known as one node of several: some keys would be granted by luck. */
   misled: StoreError | undefined;
+  /** Set while the connection is in another database than the one that was chosen, where other apps may be: nothing is done there. */
+  astray: StoreError | undefined;
+  private isChecked = false;
   /** Called when a request is not answered in time. */
   onSilence: (() => void) | undefined;
   /** Called when a connection breaks. */
@@ -108,6 +111,8 @@ export class RedisConnection {
   }
 
   private dispatch(request: RedisRequest, isWhole = false): void {
+    if (this.astray && !request.mayBeLate) return this.fail(request, this.astray);
+    if (!this.isOwned && !this.isChecked) this.checkDatabase();
     request.isSent = true;
     request.node = this.nodeOf(request);
     let sending: Promise<unknown>;
@@ -120,7 +125,8 @@ export class RedisConnection {
     }
     sending.then(
       (reply) => {
-        if (this.end(request)) request.answered(reply);
+        if (this.astray && !request.mayBeLate) this.fail(request, this.astray);
+        else if (this.end(request)) request.answered(reply);
       },
       (cause: unknown) => {
         // Not for a request that is over: its caller may have asked for the opposite since.
@@ -133,6 +139,16 @@ export class RedisConnection {
         }
       },
     );
+  }
+
+  /** A lent client of ioredis goes on where its SELECT has failed. What is asked is answered before the request behind it. */
+  private checkDatabase(): void {
+    this.isChecked = true;
+    const { condition } = this.client as { condition?: { select?: number } };
+    const chosen = condition?.select;
+    if (!chosen) return;
+    const check = (info: unknown): void => void (this.astray = strayed(chosen, info));
+    this.client.call('CLIENT', 'INFO').then(check, () => undefined);
   }
 
   private fail(request: RedisRequest, error: StoreError): void {
@@ -203,7 +219,8 @@ export class RedisConnection {
   };
 
   private readonly onClose = (): void => {
-    this.misled = undefined;
+    this.misled = this.astray = undefined;
+    this.isChecked = false;
     for (const broke of this.breakListeners) broke();
     this.failSent(() => true);
   };
@@ -228,6 +245,7 @@ export class RedisConnection {
   private readonly onError = (cause: unknown): void => {
     this.lastError = cause;
     const error = storeErrorOf(cause);
+    if (isOfSelect(cause)) this.astray = error;
     if (!error.transient) this.failUnsent(error);
   };
 

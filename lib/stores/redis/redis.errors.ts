@@ -7,10 +7,13 @@ const REDIRECTION = /^(MOVED|ASK) /;
 const MOVING = /\b(TRYAGAIN|CROSSSLOT|non local key)\b/;
 export const OF_CLUSTER = 'It is a node of a Cluster: redisStore({ cluster: [{ host, port }] }) finds the node of each key.';
 export const OF_REPLICA = 'It is a replica: use the address of the master, or sentinels.';
+const NO_DATABASE = 'Choose a database that the server has, or raise "databases" in its config.';
 /** What to do about a refusal. */
 const ADVICE: readonly (readonly [RegExp, string])[] = [
   [REDIRECTION, OF_CLUSTER],
   [/^READONLY/, OF_REPLICA],
+  [/DB index is out of range/, NO_DATABASE],
+  [/^ERR SELECT is not allowed in cluster mode/, OF_CLUSTER],
   [/^OOM/, 'Give it more memory, or a Redis of its own to locks.'],
   [/^MISCONF/, 'Look at its disk and its log.'],
   [/\bNOPERM\b/, 'Check the ACL rules of the user: ndl doctor --acl prints what locks need.'],
@@ -39,6 +42,18 @@ export function storeErrorOf(cause: unknown, isCluster = false): StoreError {
 
 export function isRedirection(cause: unknown): boolean {
   return REDIRECTION.test(textOf(cause));
+}
+
+/** ioredis says so by an event, and goes on in database 0. */
+export function isOfSelect(cause: unknown): boolean {
+  return (cause as { command?: { name?: string } } | undefined)?.command?.name === 'select';
+}
+
+/** @param info what CLIENT INFO says. */
+export function strayed(chosen: number, info: unknown): StoreError | undefined {
+  const [, db = String(chosen)] = /\bdb=(\d+)/.exec(String(info)) ?? [];
+  if (Number(db) === chosen) return undefined;
+  return new StoreError(`Redis: the client is in database ${db}, not in ${chosen}. ${NO_DATABASE}`, { transient: false, isRefusal: true });
 }
 
 function advised(text: string): string {

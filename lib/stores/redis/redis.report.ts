@@ -24,5 +24,5 @@ async function refusalOf(info: RedisInfo, connection: RedisConnection): Promise<
     if (Number(/cluster_size:(\d+)/.exec(String(state))?.[1]) > 1)
       connection.misled = new StoreError(OF_CLUSTER, { transient: false, isRefusal: true });
   }
-  return connection.misled?.message ?? (info.field('role') === 'slave' ? OF_REPLICA : undefined);
+  return (connection.astray ?? connection.misled)?.message ?? (info.field('role') === 'slave' ? OF_REPLICA : undefined);
 }

@@ -1,0 +1,92 @@
+// A database that the server does not have: ioredis would go on in database 0, where other apps are.
+import { Redis } from 'ioredis';
+import { createClient } from 'redis';
+import { Locks, StoreError } from 'nestjs-distributed-lock/core';
+import { redisStore, type RedisStoreOptions } from 'nestjs-distributed-lock/redis';
+import { startRedis, type RedisServer } from '../../support/redis-server.js';
+
+let server: RedisServer;
+const ends: (() => unknown)[] = [];
+beforeAll(async () => (server = await startRedis({ port: 'free' })));
+afterAll(() => server.stop());
+beforeEach(() => server.client().flushall());
+afterEach(async () => {
+  for (const end of ends.splice(0).reverse()) await end();
+});
+
+function open(options: RedisStoreOptions): Locks {
+  const locks = new Locks(redisStore({ requestTimeout: 5000, ...options }), { logger: false });
+  ends.push(() => locks.close());
+  return locks;
+}
+
+function lent(db: number, options: object = {}): Redis {
+  const client = new Redis({ port: server.port, db, retryStrategy: () => null, ...options });
+  client.on('error', () => undefined);
+  ends.push(() => client.disconnect());
+  return client;
+}
+
+const ready = async (client: Redis) => {
+  await client.ping();
+  return client;
+};
+
+const arrangements: [string, (db: number) => Promise<RedisStoreOptions>][] = [
+  ['a URL', async (db) => ({ url: `redis://localhost:${server.port}/${db}` })],
+  ['options', async (db) => ({ options: { port: server.port, db } })],
+  ['options without the check that the server is ready', async (db) => ({ options: { port: server.port, db, enableReadyCheck: false } })],
+  ['replicaAcks', async (db) => ({ url: `redis://localhost:${server.port}/${db}`, replicaAcks: 1 })],
+  ['a lent client that is connected', async (db) => ({ client: await ready(lent(db)) })],
+  ['a lent client that connects', async (db) => ({ client: lent(db) })],
+  ['a lent client that is not connected yet', async (db) => ({ client: lent(db, { lazyConnect: true }) })],
+];
+
+it.each(arrangements)(
+  'with %s, a database that the server does not have refuses every call, and nothing is left in another one',
+  async (_, optionsOf) => {
+    const locks = open(await optionsOf(99));
+    const calls = [
+      () => locks.acquire('key', { waitTimeout: Infinity }),
+      () => locks.readWriteLock('rw').read.acquire(),
+      () => locks.semaphore('permits', { permits: 2 }).acquire(),
+      () => locks.countDownLatch('latch').trySetCount(1),
+      () => locks.inspect('key'),
+    ];
+    for (let round = 0; round < 2; round++) {
+      for (const call of calls) {
+        const error = await call().then(
+          () => 'granted',
+          (reason: unknown) => reason,
+        );
+        expect(error).toBeInstanceOf(StoreError);
+        expect(error).toMatchObject({
+          transient: false,
+          message: expect.stringMatching(/(DB index is out of range|in database 0, not in 99)\. Choose a database/),
+        });
+      }
+    }
+    await locks.close();
+    expect((await server.client().keys('*')).filter((key) => !key.endsWith(':fence'))).toEqual([]);
+  },
+);
+
+it.each(arrangements.filter(([name]) => name !== 'replicaAcks'))(
+  'with %s, a database that the server has is used',
+  async (_, optionsOf) => {
+    const locks = open(await optionsOf(15));
+    const lease = await locks.acquire('key');
+    expect(await lent(15).exists('key')).toBe(1);
+    expect(await lent(0).exists('key')).toBe(0);
+    expect(await lease.release()).toBe(true);
+  },
+);
+
+it('with a client of node-redis, a database that the server does not have refuses every call', async () => {
+  const client = createClient({ url: `redis://localhost:${server.port}/99` });
+  client.on('error', () => undefined);
+  ends.push(() => client.destroy());
+  const locks = open({ client: client as never });
+  for (let round = 0; round < 2; round++) await expect(locks.acquire('key', { waitTimeout: 0 })).rejects.toThrow(StoreError);
+  expect(await server.client().exists('key')).toBe(0);
+});
