@@ -9,7 +9,11 @@ let server: RedisServer;
 const ends: (() => unknown)[] = [];
 beforeAll(async () => (server = await startRedis({ port: 'free' })));
 afterAll(() => server.stop());
-beforeEach(() => server.client().flushall());
+beforeEach(async () => {
+  // The server then knows the scripts: the first request is granted.
+  await open({ options: { port: server.port } }).using('key', () => undefined);
+  await server.client().flushall();
+});
 afterEach(async () => {
   for (const end of ends.splice(0).reverse()) await end();
 });
