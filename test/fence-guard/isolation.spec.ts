@@ -190,6 +190,20 @@ describe.each([
     await b.ask(dialect === 'postgres' ? 'RESET lock_timeout' : 'SET innodb_lock_wait_timeout = DEFAULT');
   });
 
+  it('is kept when a savepoint is rolled back, if it was checked in the outermost transaction', async () => {
+    await a.begin('READ COMMITTED');
+    await fence.check(a.run, { lease: OLD });
+    await a.ask('SAVEPOINT inner_one');
+    await fence.check(a.run, { lease: OLD });
+    await a.ask('ROLLBACK TO SAVEPOINT inner_one');
+    await b.begin('READ COMMITTED');
+    const newer = fence.check(b.run, { lease: NEW });
+    newer.catch(() => undefined);
+    await isBlocked(b);
+    await a.ask('COMMIT');
+    await newer;
+  });
+
   it('refuses a client whose transaction is closed, or was never opened', async () => {
     await a.begin('READ COMMITTED');
     await fence.check(a.run, { lease: NEW });
