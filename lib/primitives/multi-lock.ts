@@ -12,13 +12,10 @@ import { HeldLeases } from './multi-lease.js';
 /**
  * Several locks as one, all or none, of one store or of several.
  *
- * They are taken in the order of their keys, so that no two multi-locks wait for each other. Locks of the same key at different stores have no such
- * order. It waits for one of them and only tries the others. If one of those is refused, it releases all locks of that key, and then waits for the
- * refused one first.
+ * They are taken in the order of their keys, so that no two multi-locks wait for each other. Locks of the same key at different stores are taken in the
+ * order of the list, which must be the same everywhere.
  */
 export class MultiLock extends LockBase<HeldLeases> {
-  /** By key. The locks of a group have the same key at different stores. */
-  private readonly groups: readonly (readonly KeyLock[])[];
   readonly all: readonly KeyLock[];
 
   constructor(given: readonly (KeyLock | MultiLock)[], defaults: ResolvedOptions) {
@@ -27,7 +24,6 @@ export class MultiLock extends LockBase<HeldLeases> {
     super(locks.map(({ key }) => key).join(', '), defaults);
     if (locks.length === 0) throw new LockConfigError('A multi-lock needs at least one key.');
     this.all = locks;
-    this.groups = [...new Set(locks.map(({ key }) => key))].map((key) => locks.filter((lock) => lock.key === key));
   }
 
   async take(options: ResolvedOptions, guardsBody: boolean): Promise<HeldLeases> {
@@ -50,7 +46,7 @@ export class MultiLock extends LockBase<HeldLeases> {
     for (let round = 1; ; round++) {
       const leases: HeldLease[] = [];
       try {
-        for (const group of this.groups) leases.push(...(await this.takeGroup(group, call, [...leases])));
+        for (const lock of this.all) leases.push(await this.takeOne(lock, call, [...leases]));
         const failure = this.all.length > 1 ? await begin(leases, call.options, this.key) : undefined;
         if (!failure) return new HeldLeases(leases);
         if (call.isOverdue || !(failure instanceof LockLostError || failure.transient)) throw failure;
@@ -63,38 +59,17 @@ export class MultiLock extends LockBase<HeldLeases> {
     }
   }
 
-  /** Resolves to a lease of each, in their order. */
-  private async takeGroup(group: readonly KeyLock[], call: MultiCall, taken: readonly HeldLease[]): Promise<HeldLease[]> {
-    let [first] = group as readonly [KeyLock];
-    for (let round = 1; ; round++) {
-      const leases = new Map<KeyLock, HeldLease>();
-      leases.set(first, await first.take(this.optionsOf(call), call.guardsBody, taken));
-      const refusal = await this.tryOthers(group, leases, call);
-      if (!refusal) return group.map((lock) => leases.get(lock) as HeldLease);
-      await call.giveBack(leases.values());
-      if (call.isOverdue || !(refusal.error instanceof LockTimeoutError || refusal.error.transient)) throw refusal.error;
-      first = refusal.lock;
-      // Another multi-lock may take the same locks in another order.
-      await this.pause(round, call);
+  private async takeOne(lock: KeyLock, call: MultiCall, taken: readonly HeldLease[]): Promise<HeldLease> {
+    const twins = taken.filter(({ key }) => key === lock.key);
+    try {
+      const options = this.optionsOf(call);
+      return await lock.take(twins.length > 0 ? { ...options, waitTimeout: 0 } : options, call.guardsBody, taken);
+    } catch (error) {
+      if (twins.length === 0 || !(error instanceof LockTimeoutError)) throw error;
+      // If the holder is one of our own leases, two of the stores lead to the same server.
+      if (twins.some(({ owner }) => owner === error.holder)) throw waitsForItself(lock.key);
+      return lock.take(this.optionsOf(call), call.guardsBody, taken);
     }
-  }
-
-  private async tryOthers(
-    group: readonly KeyLock[],
-    leases: Map<KeyLock, HeldLease>,
-    call: MultiCall,
-  ): Promise<{ lock: KeyLock; error: LockError } | undefined> {
-    for (const lock of group) {
-      if (leases.has(lock)) continue;
-      try {
-        leases.set(lock, await lock.take({ ...this.optionsOf(call), waitTimeout: 0 }, call.guardsBody));
-      } catch (error) {
-        // If the holder is one of our own leases, both stores lead to the same server.
-        const isOurs = error instanceof LockTimeoutError && [...leases.values()].some(({ owner }) => error.holder === owner);
-        return { lock, error: isOurs ? waitsForItself(lock.key) : (error as LockError) };
-      }
-    }
-    return undefined;
   }
 
   /** @throws {LockAbortedError} when the locks of one of them are being closed, which must not wait for us. */
