@@ -13,6 +13,9 @@ export function isLossy(group: string): boolean {
   return (FENCE_ONLY as readonly string[]).includes(group);
 }
 
+/** The clock of a quorum's member is set, and set back. */
+export const JUMPED = 'the wall clock of one member jumps';
+
 /** A member of a quorum forgets what it has granted. */
 export const EMPTIED = 'member killed, and restarted empty';
 

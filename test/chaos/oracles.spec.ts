@@ -1,5 +1,5 @@
 import '../support/virtual-time.js'; // all times are those of the story
-import { EMPTIED } from '../../chaos/faults/fault.js';
+import { EMPTIED, JUMPED } from '../../chaos/faults/fault.js';
 import { earlyLoss } from '../../chaos/oracles/early-loss.js';
 import { fence } from '../../chaos/oracles/fence.js';
 import { lostUpdate } from '../../chaos/oracles/lost-update.js';
@@ -25,6 +25,23 @@ describe('two claims of one key', () => {
     story.hold({ from: 0, to: 100 });
     story.hold({ from: 90 });
     expect(found(overlap, story)).toEqual(['w0.1-2 (alone, token 2) is granted 10.0 ms before w0.1-1 (alone, token 1) ends']);
+    expect(found(overlap, story, LOSS)).toEqual([]);
+  });
+
+  it('that overlap are seen beside the jumps of one member, unless it has jumped since the first one asked', () => {
+    const story = new Story();
+    const where = { group: 'clock-member', target: '', detail: '' };
+    const jump = (n: number, from: number, to: number) =>
+      story.add(from, { e: 'fault', n, name: JUMPED, ...where }, 'chaos').add(to, { e: 'healed', n }, 'chaos');
+    jump(1, 1_000, 1_500);
+    story.hold({ from: 2_000, to: 2_500 });
+    story.hold({ from: 2_400, to: 2_600 });
+    expect(found(overlap, story, LOSS)).toHaveLength(1);
+    jump(2, 2_100, 2_200);
+    expect(found(overlap, story, LOSS)).toEqual([]);
+    story.add(2_650, { e: 'fault', n: 3, name: EMPTIED, ...where }, 'chaos');
+    story.hold({ from: 5_000, to: 5_500 });
+    story.hold({ from: 5_400 });
     expect(found(overlap, story, LOSS)).toEqual([]);
   });
 

@@ -1,4 +1,4 @@
-import { EMPTIED, type Fault } from '../../faults/fault.js';
+import { EMPTIED, JUMPED, type Fault } from '../../faults/fault.js';
 import type { Aim } from '../redis/faults/aim.js';
 import { serverFaults } from '../redis/faults/server.js';
 import { QuorumStage } from './stage.js';
@@ -17,7 +17,7 @@ const JUMP = 40_000;
 export const quorumFaults: readonly Fault[] = [
   ...serverFaults(atMember),
   {
-    name: 'the wall clock of one member jumps',
+    name: JUMPED,
     group: 'clock-member',
     isWide: true,
     duration: [200, 3_000],

@@ -32,7 +32,13 @@ export class Server {
   startedAt = -1e9;
 
   /** @param lead milliseconds by which its wall clock is wrong. */
-  constructor(private readonly lead: number) {}
+  constructor(private lead: number) {}
+
+  /** Its wall clock is set, by which its leases end. */
+  jump(ms: number): void {
+    this.lead += ms;
+    if (this.lease) this.lease.endsAt -= ms;
+  }
 
   restart(): void {
     this.lease = undefined;
@@ -103,6 +109,10 @@ export interface Scenario {
   readonly failures?: number;
   /** Milliseconds by which the clocks of the members are wrong. */
   readonly clocks?: readonly number[];
+  /** Milliseconds by which the wall clock of the first member jumps, one after the other. */
+  readonly jumps?: readonly number[];
+  /** When it may jump: while no request is under way; or, besides, while each holder has all votes. Default: at any time. */
+  readonly jumpsAt?: 'rest' | 'all votes';
   /** Default: as long as the leases. */
   readonly quarantine?: number;
   /** Whether a request arrives, and is answered later. Else that is one step. */

@@ -49,7 +49,7 @@ export class QuorumWorld implements World {
   private readonly servers: readonly Server[];
   private readonly owners: Owner[] = [];
   private readonly exchanges: Exchange[] = [];
-  private readonly left: { restarts: number; failures: number; passes: number[] };
+  private readonly left: { restarts: number; failures: number; passes: number[]; jumps: number[] };
   /** The rounds of renewals in which a member told an owner that it had lost its lease. */
   private readonly losses = new Map<string, readonly Word[]>();
   private lastToken = 0;
@@ -57,8 +57,8 @@ export class QuorumWorld implements World {
   private broken: Error | undefined;
 
   private constructor(private readonly scenario: Scenario) {
-    const { restarts = 0, passes = [], failures = 0, clocks = [0, 0, 0] } = scenario;
-    this.left = { restarts, failures, passes: [...passes] };
+    const { restarts = 0, passes = [], failures = 0, jumps = [], clocks = [0, 0, 0] } = scenario;
+    this.left = { restarts, failures, passes: [...passes], jumps: [...jumps] };
     clock.reset();
     this.servers = clocks.map((lead) => new Server(lead));
     for (const script of scenario.owners) this.add(script);
@@ -78,6 +78,7 @@ export class QuorumWorld implements World {
     }
     if (actions.length === 0) return [];
     if (passes.length > 0) actions.push('passes');
+    if (this.mayJump()) actions.push('jumps');
     if (restarts > 0) actions.push(...this.servers.map((_, index) => `restarts ${index}`));
     return actions;
   }
@@ -88,6 +89,8 @@ export class QuorumWorld implements World {
     if (verb === 'asks') this.ask(this.owners[index]!);
     else if (verb === 'passes') {
       clock.pass(this.left.passes.shift()!);
+    } else if (verb === 'jumps') {
+      this.servers[0]!.jump(this.left.jumps.shift()!);
     } else if (verb === 'restarts') {
       this.left.restarts--;
       this.servers[index]!.restart();
@@ -115,7 +118,7 @@ export class QuorumWorld implements World {
     if (holders.length > 1) throw new Error(`${holders.map(({ id }) => id).join(' and ')} hold the key at the same time`);
   }
 
-  /** The members are alike, but for their clocks. */
+  /** The members are alike, but for their clocks, and but for the first one if that may jump. */
   state(): string {
     const { servers, owners, exchanges } = this;
     const members = servers.map((server, member) => {
@@ -123,7 +126,7 @@ export class QuorumWorld implements World {
         .filter((each) => each.member === member)
         .map(({ verb, request, reply, round }) => [verb, request, reply, renewed(round)]);
       const own = owners.map(({ id, heard, unaware }) => [heard[member], unaware.has(member), renewed(this.losses.get(`${id} ${member}`))]);
-      return JSON.stringify([server.state(), open, own]);
+      return JSON.stringify([server.state(), open, own, this.left.jumps.length > 0 && member === 0]);
     });
     const known = owners.map(({ driver, done, verb, validUntil, asked, hasHeld, isOver, told }) => {
       const { held, election } = driver as unknown as { held: { leases: Map<string, unknown> }; election: { lead: number } };
@@ -157,6 +160,18 @@ export class QuorumWorld implements World {
     const owner = new Owner(id, script, quarantine, stores);
     this.owners.push(owner);
     return owner;
+  }
+
+  /** Who has the vote of each member. */
+  holders(): (string | undefined)[] {
+    return this.servers.map(({ holder }) => holder);
+  }
+
+  private mayJump(): boolean {
+    const { jumpsAt } = this.scenario;
+    if (this.left.jumps.length === 0 || (jumpsAt && this.exchanges.length > 0)) return false;
+    const holders = this.owners.filter(({ validUntil }) => validUntil > clock.time);
+    return jumpsAt !== 'all votes' || holders.every(({ id }) => this.servers.every(({ holder }) => holder === id));
   }
 
   /** It has asked for nothing that is not answered, by any member. */
@@ -236,7 +251,8 @@ export class QuorumWorld implements World {
   private sent(verb: Verb, member: number, request: Tenancy): Promise<Word> {
     const { owner } = request;
     const asker = this.owners.find(({ id }) => id === owner)!;
-    if (verb === 'acquire' && asker.verb !== 'A') {
+    // One that has granted it may be asked once more to record the token.
+    if (verb === 'acquire' && asker.verb !== 'A' && this.servers[member]!.holder !== owner) {
       const round = this.losses.get(`${owner} ${member}`);
       if (round && renewed(round) < MAJORITY) this.fail(`${owner} takes the key again at member ${member}, and no majority has renewed`);
     }
