@@ -1,11 +1,14 @@
 import { randomBytes } from 'node:crypto';
 import { Inbox, type InboxConnection, type Tell } from '../../core/store/inbox.js';
+import { after } from '../../core/util/clock.js';
 import type { RecordWakeUps } from '../records/record.table.js';
 import { readMessage } from '../records/record.texts.js';
 import { PostgresBus } from './postgres.bus.js';
 import type { PostgresClient, Row } from './postgres.connection.js';
 import { PostgresListener } from './postgres.listener.js';
 
+/** Milliseconds after the last wait until it is closed: a database that sleeps when nobody is connected could never do so. */
+const IDLE = 300_000;
 const FIRST_PAUSE = 1000;
 const LONGEST_PAUSE = 60_000;
 
@@ -16,6 +19,10 @@ export class PostgresWakeUps extends Inbox implements RecordWakeUps {
   private warn: Tell | undefined;
   /** How often in a row the server was a standby. */
   private refusals = 0;
+  private waiting = 0;
+  private idle: NodeJS.Timeout | undefined;
+  /** Whether it is for operators, too. */
+  private isKept = false;
 
   /**
    * @param connect makes the connection that listens.
@@ -29,6 +36,7 @@ export class PostgresWakeUps extends Inbox implements RecordWakeUps {
   ) {
     super('Postgres', timeout, 'listen over another connection');
     this.bus = new PostgresBus(this.inbox, table, timeout, this.send, async (...log) => {
+      this.isKept = true;
       await this.open(...log);
       return this.isOpen;
     });
@@ -39,10 +47,28 @@ export class PostgresWakeUps extends Inbox implements RecordWakeUps {
     return super.open(warn, debug);
   }
 
+  override listen(owner: string, wake: (askIn?: number) => void): () => void {
+    clearTimeout(this.idle);
+    this.waiting++;
+    const stop = super.listen(owner, wake);
+    let isOver = false;
+    return () => {
+      stop();
+      if (isOver) return;
+      isOver = true;
+      if (--this.waiting > 0) return;
+      this.idle = after(IDLE, () => {
+        if (!this.isKept) this.close();
+      }).unref();
+    };
+  }
+
   override close(): void {
     super.close();
+    clearTimeout(this.idle);
     this.warn = undefined;
     this.refusals = 0;
+    this.isKept = false;
   }
 
   received(text: string): void {

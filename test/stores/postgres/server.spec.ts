@@ -179,6 +179,28 @@ it('a check of an inbox that is in order leaves it open', async () => {
   expect(one.wakeUps.isOpen).toBe(true);
 });
 
+it('an inbox is closed when nobody has waited for five minutes, and opened with the next wait', async () => {
+  const table = setting.open();
+  const wakeUps = table.wakeUps!;
+  const waits = async () => {
+    const stop = wakeUps.listen('owner', () => undefined);
+    await wakeUps.open(() => undefined);
+    jest.useFakeTimers({ doNotFake: ['nextTick', 'setImmediate'] });
+    stop();
+    jest.advanceTimersByTime(300_000);
+    jest.useRealTimers();
+  };
+  for (let round = 0; round < 2; round++) {
+    await waits();
+    expect(wakeUps.isOpen).toBe(false);
+    await eventually(async () => (await listeners()).length === 0);
+  }
+  // For operators it stays open.
+  await table.bus!.open(() => undefined);
+  await waits();
+  expect(wakeUps.isOpen).toBe(true);
+});
+
 it('a pool, and its password, are used to listen', async () => {
   const one = await listening({ pool: setting.pool({ max: 1 }) });
   await wakes(setting.open(), one);
