@@ -32,7 +32,7 @@ describe('two claims of one key', () => {
     const story = new Story();
     const where = { group: 'clock-member', target: '', detail: '' };
     const jump = (n: number, from: number, to: number) =>
-      story.add(from, { e: 'fault', n, name: JUMPED, ...where }, 'chaos').add(to, { e: 'healed', n }, 'chaos');
+      story.add(from, { e: 'fault', n, name: JUMPED, ...where }, 'chaos').add(to, { e: 'healed', n, name: JUMPED }, 'chaos');
     jump(1, 1_000, 1_500);
     story.hold({ from: 2_000, to: 2_500 });
     story.hold({ from: 2_400, to: 2_600 });
