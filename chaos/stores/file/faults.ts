@@ -1,6 +1,8 @@
+import { execFile } from 'node:child_process';
 import { randomUUID } from 'node:crypto';
-import { existsSync, mkdirSync, readdirSync, renameSync, rmSync, writeFileSync } from 'node:fs';
+import { existsSync, mkdirSync, readdirSync, readFileSync, renameSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
+import { promisify } from 'node:util';
 import { FileTable } from '../../../lib/stores/file/file.table.js';
 import type { Fault, Strike } from '../../faults/fault.js';
 import type { Scene } from '../../run/scene.js';
@@ -10,6 +12,7 @@ import { FileStage } from './stage.js';
 const ENDED_FOR = 5_000;
 /** of processes that never were: above the largest pid of Linux */
 const NOBODY = 4_194_305;
+const run = promisify(execFile);
 
 /** What happens to the files under the feet of the processes. */
 export const fileFaults: readonly Fault[] = [
@@ -26,6 +29,16 @@ export const fileFaults: readonly Fault[] = [
       mkdirSync(join(directory, 'drafts', `${name}_${at}`), { recursive: true });
     }
   }),
+  files('files', 'another kernel wants a key', async (directory) => {
+    const key = keyInUse(directory);
+    if (key === undefined) return;
+    const id = join(directory, 'boot-id');
+    writeFileSync(id, randomUUID());
+    const say = `exec '${process.execPath}' --import tsx test/stores/file/trier.child.ts '${directory}' '${key}'`;
+    const script = `mount --bind '${id}' /proc/sys/kernel/random/boot_id && ${say}`;
+    const { stdout } = await run('unshare', ['--user', '--map-root-user', '--mount', 'sh', '-c', script]);
+    if (!stdout.startsWith('StoreError, transient: false')) throw new Error(`It is not refused: ${stdout}`);
+  }),
   files('files', 'swept', (directory) => new FileTable(directory, 1_000).sweep(ENDED_FOR)),
   files('loss', 'all keys removed', (directory) => remove(directory, 'keys')),
   files('loss', 'key removed', (directory, { extent }) => {
@@ -39,6 +52,21 @@ function files(group: Fault['group'], name: string, act: (directory: string, str
     await act(stage.directory, one);
   }
   return { group, name, duration: [0, 0], strike };
+}
+
+/** One that was changed within the last second: it is not swept meanwhile. */
+function keyInUse(directory: string): string | undefined {
+  for (const name of readdirSync(join(directory, 'keys'))) {
+    const folder = join(directory, 'keys', name);
+    try {
+      const last = join(folder, readdirSync(folder).sort().at(-1) ?? '');
+      const { mtimeMs } = statSync(last);
+      if (mtimeMs > Date.now() - 1_000) return (JSON.parse(readFileSync(last, 'utf8')) as { key: string }).key;
+    } catch {
+      // It was changed, or removed, at this moment.
+    }
+  }
+  return undefined;
 }
 
 /** At once: others write there meanwhile. */
