@@ -43,7 +43,7 @@ describe('the doctor of Postgres', () => {
     eventually(async () => {
       const { notOk, verdict, checks } = await look();
       expect(notOk).toEqual([]);
-      expect(checks).toHaveLength(16);
+      expect(checks).toHaveLength(17);
       expect(verdict).toMatchObject({ efficiency: 'yes', correctness: 'yes' });
     }));
 
@@ -176,6 +176,21 @@ describe('the doctor of Postgres', () => {
       state: 'warn',
       seen: expect.stringMatching(/^1\d of 17$/) as string,
     });
+  });
+
+  it('finds a snapshot that is open for long, where this user may see it', async () => {
+    const client = new pg.Client(server.connection);
+    changes.finally(() => client.end());
+    await client.connect();
+    await client.query('BEGIN ISOLATION LEVEL REPEATABLE READ; SELECT 1');
+    await eventually(async () => {
+      const { of } = await behind((sql, rows) =>
+        sql.includes('AS oldest') ? rows.map((row) => ({ ...row, oldest: Number(row['oldest']) * 1e6 })) : rows,
+      );
+      expect(of('snapshots')).toMatchObject({ state: 'warn', seen: expect.stringMatching(/open for \d+ s/) as string });
+    });
+    await withOutsider();
+    expect((await look({ url: outsiderUrl() })).of('snapshots')).toMatchObject({ state: 'unknown' });
   });
 
   it('finds that locks share the connections of the app', async () => {

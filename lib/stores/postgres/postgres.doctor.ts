@@ -8,6 +8,8 @@ const FULL = 0.8;
 /** Bytes of a table with few rows: more slows each look. */
 const BLOATED = 64 * 1024 * 1024;
 const BYTES_PER_ROW = 8192;
+/** Seconds. */
+const LONG = 60;
 const COLUMNS = { key: 'text', version: 'bigint', record: 'text', ends_at: 'bigint', fence: 'bigint' };
 const ROLE = `SELECT current_setting('synchronous_commit') AS commit, current_setting('fsync') AS fsync,
   current_setting('full_page_writes') AS pages, current_setting('server_version') AS version,
@@ -45,6 +47,7 @@ export class PostgresDoctor implements StoreDoctor {
       checkOf({ id: 'indexes', name: 'indexes of the table', touches: ['G9'] }, async () => indexesOf(await this.there(table))),
       checkOf({ id: 'rights', name: 'rights of this user', touches: ['G1'] }, async () => rightsOf(await this.there(table))),
       checkOf({ id: 'bloat', name: 'size of the table', touches: ['G9'] }, async () => sizeOf(await this.there(table))),
+      checkOf({ id: 'snapshots', name: 'open snapshots', touches: ['G9'] }, async () => snapshotsOf(await this.one(SNAPSHOTS))),
       checkOf({ id: 'connections', name: 'connections', touches: ['G9'] }, async () =>
         connectionsOf(await this.one(CONNECTIONS), this.isShared),
       ),
@@ -127,6 +130,10 @@ const TABLE = `SELECT t.oid::bigint AS oid, c.relpersistence AS persistence,
     pg_table_size(t.oid)::float8 AS size, greatest(c.reltuples, 0)::float8 AS rows, current_user::text AS user
   FROM (SELECT to_regclass($1::text)::oid AS oid) t LEFT JOIN pg_class c ON c.oid = t.oid`;
 const REPLICAS = 'SELECT state, sync_state FROM pg_stat_replication';
+/** While one is open, no row version that is newer can be removed, in any table of the database. */
+const SNAPSHOTS = `SELECT coalesce(max(extract(epoch FROM clock_timestamp() - xact_start)) FILTER (WHERE backend_xmin IS NOT NULL), 0)::float8 AS oldest,
+  count(*) FILTER (WHERE state IS NULL)::int AS hidden
+  FROM pg_stat_activity WHERE datname = current_database() AND coalesce(backend_type, 'client backend') = 'client backend' AND pid <> pg_backend_pid()`;
 const CONNECTIONS = `SELECT (SELECT sum(numbackends)::int FROM pg_stat_database) AS used,
   current_setting('max_connections')::int - current_setting('superuser_reserved_connections')::int AS most`;
 
@@ -181,6 +188,13 @@ function sizeOf({ size, rows }: Row): Finding {
     seen,
     advice: 'Look for a transaction that has been open for long (pg_stat_activity), then VACUUM FULL the table.',
   };
+}
+
+function snapshotsOf({ oldest, hidden }: Row): Finding {
+  const seen = `the oldest is open for ${Number(oldest).toFixed(0)} s`;
+  const advice = 'Set idle_in_transaction_session_timeout, or keep locks in a database of their own on this server: a busy key gets slow.';
+  if (Number(oldest) > LONG) return { state: 'warn', seen, advice };
+  return Number(hidden) > 0 ? { state: 'unknown', seen: 'this user may not see those of others (pg_monitor)' } : { seen };
 }
 
 function connectionsOf({ used, most }: Row, isShared: boolean): Finding {
