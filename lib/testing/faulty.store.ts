@@ -3,8 +3,7 @@ import type { LatchDriver } from '../core/store/latch-driver.js';
 import type { AcquireReply, AcquireRequest, LeaseDriver } from '../core/store/lease-driver.js';
 import type { LockStore } from '../core/store/lock-store.js';
 import { idle } from '../core/util/clock.js';
-import type { LockFaults } from './lock-faults.js';
-import type { FaultyRequest, ScheduledFault } from './scheduled-fault.js';
+import type { FaultyRequest, LockFaults } from './lock-faults.js';
 import { StoreFaults } from './store-faults.js';
 
 /** A store whose requests can fail on demand. */
@@ -15,10 +14,10 @@ const inners = new WeakMap<LockStore, LockStore>();
 /**
  * Puts any store behind faults: of locks and of latches, not of what an operator asks. Requests that no fault meets are passed on as they are.
  *
- * @param faults by which a test makes them happen, or a schedule by which they happen by themselves.
+ * @param faults by which a test makes them happen; default: new ones.
  */
-export function faultyStore(inner: LockStore, faults: LockFaults | readonly ScheduledFault[] = []): FaultyStore {
-  const cause = faults instanceof StoreFaults ? faults : new StoreFaults(faults as readonly ScheduledFault[]);
+export function faultyStore(inner: LockStore, faults: LockFaults = new StoreFaults()): FaultyStore {
+  const cause = faults as StoreFaults;
   const faulty = (driver: LeaseDriver): LeaseDriver => faultyDriver(driver, cause, inner.requestTimeout);
   const { readWriteLock, semaphore, countDownLatch } = inner;
   const store: FaultyStore = {
@@ -69,8 +68,8 @@ async function asked<Reply>(faults: StoreFaults, requestTimeout: number, send: (
 }
 
 function faultyDriver(inner: LeaseDriver, faults: StoreFaults, requestTimeout: number): LeaseDriver {
-  const request = async <Reply>(on: FaultyRequest, owner: string, send: () => Promise<Reply>): Promise<Reply> => {
-    const fault = await faults.before(on, owner);
+  const request = async <Reply>(on: FaultyRequest, send: () => Promise<Reply>): Promise<Reply> => {
+    const fault = faults.next(on);
     if (fault?.does === 'refuse') {
       fault.done();
       throw fault.error;
@@ -92,16 +91,16 @@ function faultyDriver(inner: LeaseDriver, faults: StoreFaults, requestTimeout: n
     wakeUps: inner.wakeUps,
     timeOf: inner.timeOf ? (token) => inner.timeOf!(token) : undefined,
     acquire: (wish) =>
-      request('acquire', wish.owner, async () => {
+      request('acquire', async () => {
         const reply = faults.isTaken(wish.key) ? await taken(wish) : await inner.acquire(wish);
         faults.isGone(wish.yields);
         if (reply.granted) faults.grants(inner, wish);
         return reply;
       }),
-    renew: (batch) => batch.map((each) => request('renew', each.owner, () => inner.renew([each])[0]!)),
-    extend: inner.extend && ((each) => request('renew', each.owner, () => inner.extend!(each))),
+    renew: (batch) => batch.map((each) => request('renew', () => inner.renew([each])[0]!)),
+    extend: inner.extend && ((each) => request('renew', () => inner.extend!(each))),
     release: (each) =>
-      request('release', each.owner, () => {
+      request('release', () => {
         faults.isGone(each.owner);
         return inner.release(each);
       }),

@@ -1,6 +1,8 @@
 import type { KeyPattern } from './key-pattern.js';
-import type { FaultyRequest, ScheduledFault } from './scheduled-fault.js';
 import { StoreFaults } from './store-faults.js';
+
+/** The requests that faults can name. An `extend` counts as `renew`. */
+export type FaultyRequest = 'acquire' | 'renew' | 'release';
 
 /**
  * What can go wrong with a store: `faultyStore(store, faults)`, or `module.get(LockProbe).faults`. Times are milliseconds. What lasts, lasts until
@@ -54,5 +56,5 @@ export interface LockFaults {
   clear(): void;
 }
 
-/** Makes faults for one or more stores, with a schedule of what happens by itself: `new LockFaults()`. */
-export const LockFaults: new (schedule?: readonly ScheduledFault[]) => LockFaults = StoreFaults;
+/** Makes faults for one or more stores: `new LockFaults()`. */
+export const LockFaults: new () => LockFaults = StoreFaults;

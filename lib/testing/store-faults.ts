@@ -4,9 +4,8 @@ import { ownerIds } from '../core/model/owner.js';
 import type { AcquireRequest, LeaseDriver } from '../core/store/lease-driver.js';
 import { after } from '../core/util/clock.js';
 import type { Locks } from '../locks.js';
-import type { LockFaults } from './lock-faults.js';
+import type { FaultyRequest, LockFaults } from './lock-faults.js';
 import { isMeant, nearestKey, shownKey, type KeyPattern } from './key-pattern.js';
-import type { FaultyRequest, ScheduledFault } from './scheduled-fault.js';
 import { standStill } from './stand-still.js';
 
 /** A grant that went through a faulty store. */
@@ -32,17 +31,10 @@ export class StoreFaults implements LockFaults {
   private readonly locks = new Set<Locks>();
   private readonly taken: KeyPattern[] = [];
   private once: Once[] = [];
-  private schedule: { fault: ScheduledFault; count: number }[];
   private outages = 0;
   private era = 0;
-  private isBegun = false;
   /** How late each reply is. */
   delay = 0;
-
-  /** @param schedule what happens by itself. */
-  constructor(schedule: readonly ScheduledFault[] = []) {
-    this.schedule = schedule.map((fault) => ({ fault, count: 0 }));
-  }
 
   async lose(key: KeyPattern = '*'): Promise<void> {
     const held = [...this.granted].filter(([, { request }]) => isMeant(key, request.key));
@@ -94,7 +86,6 @@ export class StoreFaults implements LockFaults {
     this.era++;
     this.outages = this.delay = 0;
     this.taken.length = 0;
-    this.schedule = [];
     this.once = [];
   }
 
@@ -103,16 +94,8 @@ export class StoreFaults implements LockFaults {
     this.locks.add(locks);
   }
 
-  /** To be called before each request that a schedule can name. Resolves to what happens to it. */
-  async before(on: FaultyRequest, owner: string): Promise<Once | undefined> {
-    if (on === 'acquire') this.begin();
-    for (const entry of this.schedule) {
-      const { fault } = entry;
-      if (!('on' in fault) || fault.on !== on || ++entry.count !== (fault.nth ?? 1)) continue;
-      // An acquire holds nothing yet: it loses what it is granted.
-      if ('lose' in fault && on === 'acquire') after(0, () => void this.start(fault, owner)).unref();
-      else await this.start(fault, owner);
-    }
+  /** What happens to a request that is about to be sent. */
+  next(on: FaultyRequest): Once | undefined {
     const index = this.isOut ? -1 : this.once.findIndex((each) => each.on === on);
     return index < 0 ? undefined : this.once.splice(index, 1)[0];
   }
@@ -135,31 +118,6 @@ export class StoreFaults implements LockFaults {
   /** The owner has given its key up, or had it taken away. */
   isGone(owner: string | undefined): void {
     if (owner !== undefined) this.granted.delete(owner);
-  }
-
-  /** The times of a schedule count from the first acquire, however long the app took to start. */
-  private begin(): void {
-    if (this.isBegun) return;
-    this.isBegun = true;
-    for (const { fault } of this.schedule) {
-      const { era } = this;
-      if ('at' in fault) after(fault.at, () => void (era === this.era && this.start(fault))).unref();
-    }
-  }
-
-  /** @param owner of the request at which it begins. */
-  private async start(fault: ScheduledFault, owner?: string): Promise<void> {
-    if ('lose' in fault) {
-      const key = fault.lose === true ? '*' : fault.lose;
-      const held = [...this.granted].filter(([each, { request }]) => (owner === undefined || each === owner) && isMeant(key, request.key));
-      await Promise.all(held.map(([each, grant]) => this.take(each, grant)));
-    } else if ('outage' in fault) this.outage(fault.outage);
-    else if ('slow' in fault) this.slow(fault.slow);
-    else if ('timeOut' in fault) this.timeOut(fault.timeOut);
-    else if ('refuse' in fault) void this.refuse(fault.refuse);
-    else if ('dropReply' in fault) void this.dropReply(fault.dropReply);
-    else if ('stall' in fault) await this.stall(fault.stall);
-    else void this.shutDown();
   }
 
   private async take(owner: string, { driver, request }: Granted): Promise<void> {

@@ -1,9 +1,8 @@
 // What code under test sees of each fault, whatever it returns.
 import { mayTake, passTime } from '../support/virtual-time.js';
-import fc from 'fast-check';
 import { LockAbortedError, LockLostError, Locks } from 'nestjs-distributed-lock';
 import { memoryStore } from 'nestjs-distributed-lock/memory';
-import { anyFaults, faultyStore, type LockFaults, type FaultyStore, LockProbe } from 'nestjs-distributed-lock/testing';
+import { faultyStore, type LockFaults } from 'nestjs-distributed-lock/testing';
 import { lockMatchers } from 'nestjs-distributed-lock/testing/jest';
 import { open, Shop, valuesOf, type Returns } from './shop.js';
 
@@ -133,8 +132,11 @@ describe.each(kinds)('a call that returns a %s', (returns) => {
 it.each(['acquire', 'release'] as const)('a request whose reply is dropped is made: %s', async (request) => {
   const inner = memoryStore();
   const made = jest.spyOn(inner.mutex, request);
-  const locks = new Locks(faultyStore(inner, [{ on: request, dropReply: request }]), { logger: false });
+  const store = faultyStore(inner);
+  const locks = new Locks(store, { logger: false });
+  const dropped = store.faults.dropReply(request);
   expect(await locks.using('k', async () => 5)).toBe(5);
+  await dropped;
   await locks.close();
   expect(made).toHaveBeenCalledTimes(2);
 });
@@ -157,72 +159,5 @@ describe('lose', () => {
     // A read lock is shared with the one that has it now.
     const other = kind === 'semaphore' ? own.semaphore('k', { permits: 1 }) : own.readWriteLock('k').write;
     expect(await other.tryAcquire()).toBeNull();
-  });
-});
-
-describe('a schedule', () => {
-  function scheduled(...schedule: ConstructorParameters<typeof LockFaults>) {
-    const locks = new Locks(faultyStore(memoryStore(), ...schedule), { logger: false });
-    const probe = new LockProbe(locks);
-    return {
-      locks,
-      probe,
-      closing: async () => {
-        await locks.close();
-        probe.onApplicationShutdown();
-      },
-    };
-  }
-
-  it.each([
-    [[], 'done'],
-    [[{ at: 200, outage: 1_000 }], 'done'],
-    [[{ at: 200, outage: 8_000 }], 'LockLostError'],
-    [[{ on: 'renew', nth: 3, lose: true }], 'LockLostError'],
-    [[{ on: 'renew', nth: 300, lose: true }], 'done'],
-    [[{ on: 'acquire', lose: true }], 'LockLostError'],
-    [[{ on: 'release', lose: true }], 'LockLostError'],
-    [[{ on: 'acquire', refuse: 'acquire' }], 'StoreError'],
-    [[{ on: 'acquire', dropReply: 'acquire' }], 'done'],
-    [[{ on: 'acquire', timeOut: 'k' }], 'LockTimeoutError'],
-    [[{ at: 5_000, stall: 9_000 }], 'LockLostError'],
-    [[{ at: 0, slow: 100 }], 'done'],
-    [[{ on: 'acquire', outage: 60_000 }], 'StoreError'],
-    [[{ at: 10, shutDown: true }], 'done'],
-  ] as const)('%j: %s', async (schedule, outcome) => {
-    const { closing, locks } = scheduled(schedule);
-    const ended = locks
-      .using('k', () => passTime(10_000), { keyTimeout: 3_000 })
-      .then(
-        () => 'done',
-        (error: Error) => error.name,
-      );
-    expect(await ended).toBe(outcome);
-    await closing();
-  });
-
-  it('can be any, and leaves nothing behind', async () => {
-    await fc.assert(
-      fc.asyncProperty(fc.array(fc.nat(), { maxLength: 6 }).map(anyFaults), async (schedule) => {
-        const { closing, locks, probe } = scheduled(schedule);
-        let running = 0;
-        const body = async () => {
-          if (++running > 1 && !probe.events.some(({ event }) => event === 'lost')) throw new Error('two bodies at once');
-          await passTime(2_000);
-          running--;
-        };
-        const calls = Array.from({ length: 3 }, () => locks.using('k', body, { keyTimeout: 3_000, waitTimeout: 30_000 }));
-        for (const call of await Promise.allSettled(calls)) {
-          if (call.status === 'rejected')
-            expect(call.reason).toMatchObject({ name: expect.stringMatching(/^(LockLost|LockTimeout|Store)Error$/) });
-        }
-        (locks.store as FaultyStore).faults.clear();
-        await passTime(60_000);
-        expect(probe).toHoldNothing();
-        expect(await locks.tryAcquire('k')).not.toBeNull();
-        await closing();
-      }),
-      { numRuns: 30 },
-    );
   });
 });
