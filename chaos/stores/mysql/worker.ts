@@ -26,7 +26,8 @@ export function open(place: unknown, random: Random, breakTable?: (table: Record
   }
   const pool = createPool({ uri: url, connectionLimit: 4, connectTimeout: requestTimeout });
   const listeners = watchListeners(pool);
-  const table = (): RecordTable => new MysqlTable(new MysqlClient(pool, requestTimeout, false, '', false), '`distributed_lock`');
+  const makePool = (connectionLimit = 4) => createPool({ uri: url, connectionLimit, connectTimeout: requestTimeout });
+  const table = (): RecordTable => new MysqlTable(new MysqlClient(makePool, requestTimeout, '', false), '`distributed_lock`');
   const store = breakTable ? recordStore(breakTable(table())) : mysqlStore({ pool, requestTimeout });
   return { store, detail: 'pool', listeners, closeLent: () => pool.end() };
 }

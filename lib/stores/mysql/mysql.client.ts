@@ -12,22 +12,31 @@ export interface Changed {
 
 export type Row = readonly unknown[];
 
-/** Sends statements over a pool, each with an end. A connection that has not answered in time is closed: nobody knows what it would answer next. */
+/** What the server says of a session with each change: in a transaction, and autocommit. */
+const STATUS = 3;
+/** Autocommit alone. */
+const COMMITTED = 2;
+
+/** Sends statements over a pool of its own, each with an end. A connection that has not answered in time is closed: nobody knows what it would answer next. */
 export class MysqlClient {
+  private readonly pool: Pool;
   private isClosed = false;
   private created: Promise<unknown> | undefined;
 
   /**
-   * @param isOwned whether the pool is ours to close.
+   * @param makePool makes one that is used for nothing else, and does not connect yet. Its default number of connections is up to the caller.
    * @param schema what to run before the first statement, or for an error that says that the table is missing.
    */
   constructor(
-    private readonly pool: Pool,
+    private readonly makePool: (max?: number) => Pool,
     readonly requestTimeout: number,
-    private readonly isOwned: boolean,
     private readonly schema: string,
     private readonly creates: boolean,
-  ) {}
+  ) {
+    this.pool = makePool();
+    // The server, or its init_connect, may have it off.
+    connected(this.pool, (connection) => connection.query('SET autocommit = 1', ignore));
+  }
 
   /** Runs one statement. Values are numbers and buffers, whose text does not depend on the session. @throws {StoreError} */
   async run<Result extends Changed | Row[]>(sql: string, values: readonly unknown[] = []): Promise<Result> {
@@ -36,7 +45,7 @@ export class MysqlClient {
   }
 
   async close(): Promise<void> {
-    if (!this.isOwned || this.isClosed) return;
+    if (this.isClosed) return;
     this.isClosed = true;
     await isSettledWithin(this.requestTimeout, this.pool.end());
   }
@@ -48,24 +57,60 @@ export class MysqlClient {
 
   private async send<Result extends Changed | Row[]>(sql: string, values: readonly unknown[]): Promise<Result> {
     const connection = await this.connect();
-    const socket = this.socketOf(connection);
-    socket?.ref();
+    const { stream } = connection.connection as unknown as { stream: Socket };
+    let isWaiting = false;
+    let isBroken = false;
+    stream.ref();
     try {
-      // Whatever the user's pool is set to.
-      const statement = { sql, values: [...values], rowsAsArray: true, typeCast: true, nestTables: false as const };
-      const [result] = await this.inTime(connection.query(statement), 'did not answer');
-      socket?.unref();
-      connection.release();
+      // Whatever the options of the user's pool are.
+      const asked = connection.query({ sql, values: [...values], rowsAsArray: true, typeCast: true, nestTables: false });
+      const [result] = await this.inTime(asked, 'did not answer', () => {
+        isWaiting = true;
+        void this.cancel(connection, sql, asked);
+      });
+      const { serverStatus } = result as unknown as { serverStatus?: number };
+      if (serverStatus !== undefined && (serverStatus & STATUS) !== COMMITTED) {
+        isBroken = true;
+        throw new StoreError('MySQL: the connection has a transaction that is open, where nobody sees a lock. It is closed.', {
+          transient: true,
+        });
+      }
       return result as unknown as Result;
     } catch (cause) {
       const error = storeErrorOf(cause, { schema: this.schema });
-      socket?.unref();
-      if (error.transient && !isConflict(error)) {
-        connection.destroy();
-        socket?.destroy();
-      } else connection.release();
+      isBroken ||= error.transient && !isConflict(error);
       throw error;
+    } finally {
+      // An idle connection does not keep the process alive.
+      stream.unref();
+      if (isBroken && !isWaiting) destroy(connection);
+      else if (!isWaiting) connection.release();
     }
+  }
+
+  /** A statement that waits at the server waits on, though nobody reads its answer. Until it is over, its connection is kept: so no more than `max` wait. */
+  private async cancel(connection: PoolConnection, sql: string, asked: Promise<unknown>): Promise<void> {
+    const killer = this.makePool(1);
+    const ask = (text: string, values: unknown[]) => this.inTime(killer.query({ sql: text, values, rowsAsArray: true }), 'did not answer');
+    const [start = ''] = sql.split('?', 1);
+    const id = connection.threadId;
+    connected(killer, ({ stream }) => stream.unref());
+    for (let isOver = false; !isOver; isOver ||= await isSettledWithin(this.requestTimeout, asked)) {
+      try {
+        // By its text, too: another server may have another statement of this number.
+        const [rows] = await ask('SELECT 1 FROM information_schema.PROCESSLIST WHERE ID = ? AND LEFT(INFO, ?) = ?', [
+          id,
+          start.length,
+          start,
+        ]);
+        isOver = (rows as Row[]).length === 0;
+        if (!isOver) await ask('KILL QUERY ?', [id]);
+      } catch (error) {
+        isOver = !storeErrorOf(error).isRefusal;
+      }
+    }
+    destroy(connection);
+    await isSettledWithin(this.requestTimeout, killer.end());
   }
 
   private async connect(): Promise<PoolConnection> {
@@ -84,13 +129,29 @@ export class MysqlClient {
     }
   }
 
-  /** An idle connection of ours does not keep the process alive. */
-  private socketOf(connection: PoolConnection): Socket | undefined {
-    return this.isOwned ? (connection.connection as unknown as { stream?: Socket }).stream : undefined;
-  }
-
-  private inTime<T>(work: Promise<T>, problem: string): Promise<T> {
+  private inTime<T>(work: Promise<T>, problem: string, late?: () => void): Promise<T> {
     const { requestTimeout } = this;
-    return inTime(requestTimeout, work, () => new StoreError(`MySQL ${problem} within ${requestTimeout} ms.`, { transient: true }));
+    return inTime(requestTimeout, work, () => {
+      late?.();
+      return new StoreError(`MySQL ${problem} within ${requestTimeout} ms.`, { transient: true });
+    });
   }
 }
+
+interface RawConnection {
+  readonly stream: Socket;
+  query(sql: string, done: () => void): unknown;
+}
+
+/** What is typed as that of `mysql2/promise` is the one inside. */
+function connected(pool: Pool, listener: (connection: RawConnection) => void): void {
+  pool.on('connection', listener as never);
+}
+
+/** The pool makes another one in its place. */
+function destroy(connection: PoolConnection): void {
+  connection.destroy();
+  (connection.connection as unknown as { stream: Socket }).stream.destroy();
+}
+
+function ignore(): void {}

@@ -66,21 +66,16 @@ export class MysqlDoctor implements StoreDoctor {
   }
 
   private async writableOf(): Promise<Finding> {
-    const [readOnly, ofSession, autocommit] = await this.settings('global.read_only', 'session.tx_read_only', 'session.autocommit').catch(
-      () => this.settings('global.read_only', 'session.transaction_read_only', 'session.autocommit'),
+    const [readOnly, ofSession] = await this.settings('global.read_only', 'session.tx_read_only').catch(() =>
+      this.settings('global.read_only', 'session.transaction_read_only'),
     );
-    const because = (text: string) => ({ limits: { purpose: 'efficiency', because: text } }) as const;
-    if (autocommit !== '1') {
-      const advice = 'Turn it on for the connections of the pool: locks are not committed.';
-      return { state: 'bad', seen: 'autocommit is off', advice, ...because('locks are not committed') };
-    }
     if (readOnly === '0' && ofSession === '0') return { seen: 'a primary' };
     const advice = 'Use the address of the primary. An administrator may write in spite of read_only; apps may not.';
     return {
       state: 'bad',
       seen: readOnly === '0' ? 'transactions are read-only' : 'read_only',
       advice,
-      ...because('nothing can be written here'),
+      limits: { purpose: 'efficiency', because: 'nothing can be written here' },
     };
   }
 

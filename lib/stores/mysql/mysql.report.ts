@@ -5,13 +5,13 @@ const OLDEST = { MariaDB: [10, 6], MySQL: [8, 0] } as const;
 
 /** What the server says of itself. */
 export async function reportOf(client: MysqlClient): Promise<StoreReport> {
-  const [row = []] = await client.run<Row[]>('SELECT VERSION(), @@autocommit, @@innodb_flush_log_at_trx_commit').catch(() => [] as Row[]);
-  const [text = '', autocommit = 1, flush = 1] = row as [string?, number?, number?];
+  const [row = []] = await client.run<Row[]>('SELECT VERSION(), @@innodb_flush_log_at_trx_commit').catch(() => [] as Row[]);
+  const [text = '', flush = 1] = row as [string?, number?];
   const { name, version } = nameAndVersion(text);
   return {
     server: version === undefined ? name : `${name} ${version}`,
     wakesWaiters: false,
-    advice: [...ageAdvice(name, version), ...commitAdvice(Number(autocommit), Number(flush))],
+    advice: [...ageAdvice(name, version), ...commitAdvice(Number(flush))],
   };
 }
 
@@ -27,11 +27,7 @@ export function ageAdvice(name: keyof typeof OLDEST, version?: string): string[]
   return isTooOld ? [`${name} ${version} is too old: locks need ${oldest.join('.')} or later.`] : [];
 }
 
-function commitAdvice(autocommit: number, flush: number): string[] {
-  const advice: string[] = [];
-  if (autocommit !== 1) advice.push('The connections of the pool have autocommit off: locks would not be committed. Turn it on.');
-  if (flush !== 1) {
-    advice.push(`MySQL has innodb_flush_log_at_trx_commit = ${flush}: a crash of its host can forget locks that are held. Set it to 1.`);
-  }
-  return advice;
+function commitAdvice(flush: number): string[] {
+  if (flush === 1) return [];
+  return [`MySQL has innodb_flush_log_at_trx_commit = ${flush}: a crash of its host can forget locks that are held. Set it to 1.`];
 }

@@ -19,7 +19,7 @@ export type MysqlConnectionOptions =
       max?: number;
     }
   | {
-      /** A pool of your own, of `mysql2` or `mysql2/promise`. It is never closed by us. */
+      /** A pool of your own, of `mysql2` or `mysql2/promise`, whose options are used for connections of ours. It is not used itself. */
       pool: Pool | CallbackPool;
     };
 
@@ -33,6 +33,7 @@ export type MysqlStoreOptions = MysqlConnectionOptions & {
   requestTimeout?: number;
 };
 
+const MAX = 4;
 const CHECKS = {
   url: ofType('string'),
   max: integerFrom(1),
@@ -51,21 +52,51 @@ export function mysqlStore(options: MysqlStoreOptions): LockStore {
   checkOptions(options, 'mysqlStore', CHECKS);
   const { table = DEFAULT_TABLE, schema = 'check', requestTimeout = 1000 } = options;
   const [name, sql] = [quoted(table), mysqlSchema({ table })];
-  const { pool, isOwned } = poolOf(options, requestTimeout);
-  return recordStore(new MysqlTable(new MysqlClient(pool, requestTimeout, isOwned, sql, schema === 'create'), name));
+  const makePool = poolOf(options, table, requestTimeout);
+  return recordStore(new MysqlTable(new MysqlClient(makePool, requestTimeout, sql, schema === 'create'), name));
 }
 
-function poolOf(options: MysqlStoreOptions, requestTimeout: number): { pool: Pool; isOwned: boolean } {
-  const { url, pool, max = 4 } = options as { url?: string; pool?: Pool | CallbackPool; max?: number };
+/** The connections of a pool of the app may be busy, have a transaction open, or use another database: ours are made as its own are. */
+function poolOf(options: MysqlStoreOptions, table: string, requestTimeout: number): (max?: number) => Pool {
+  const { url, pool, max } = options as { url?: string; pool?: Pool | CallbackPool; max?: number };
   const fail = (problem: string): never => {
     throw new LockConfigError(`mysqlStore: ${problem}.`);
   };
   if ((url === undefined) === (pool === undefined)) fail(`give exactly one of url and pool, not ${url === undefined ? 'none' : 'both'}`);
+  const needDatabase = (source: string, database: string | undefined): void => {
+    if (!database && !table.includes('.')) fail(`"${source}" names no database, so "table" must, as in 'shop.${table}'`);
+  };
   if (pool === undefined) {
     if (!URL.canParse(url!)) fail('"url" must be a URL such as mysql://user:password@localhost:3306/shop');
-    return { pool: createPool({ uri: url, connectionLimit: max, connectTimeout: requestTimeout, enableKeepAlive: true }), isOwned: true };
+    needDatabase('url', new URL(url!).pathname.slice(1));
+    return (connectionLimit = max ?? MAX) => createPool({ uri: url, connectionLimit, connectTimeout: requestTimeout });
   }
-  if (typeof pool.getConnection !== 'function') fail('"pool" must be a pool of mysql2');
+  const theirs = configOf(pool);
+  if (!theirs?.connectionConfig) return fail('"pool" must be a pool of mysql2');
   if ('max' in options) fail('"max" is for a "url": a pool has its own limit');
-  return { pool: 'promise' in pool ? pool.promise() : pool, isOwned: false };
+  needDatabase('pool', theirs.connectionConfig.database);
+  return (connectionLimit = Math.min(MAX, theirs.connectionLimit || MAX)) => {
+    const made = createPool({ connectionLimit });
+    const own = (made as unknown as { readonly pool: object }).pool;
+    // It is read for each connection: an app may have changed the password meanwhile.
+    const get = (): object => {
+      const { connectionConfig } = theirs;
+      return Object.assign(Object.create(Object.getPrototypeOf(connectionConfig) as object) as object, connectionConfig, {
+        ...{ pool: own, connectTimeout: requestTimeout, enableKeepAlive: true },
+      });
+    };
+    Object.defineProperty(configOf(own), 'connectionConfig', { get });
+    return made;
+  };
+}
+
+/** What is used of it. That of `mysql2/promise` has the other one inside. */
+interface Config {
+  readonly connectionLimit: number;
+  readonly connectionConfig: { readonly database?: string };
+}
+
+function configOf(pool: object): Config | undefined {
+  const { pool: inner = pool } = pool as { readonly pool?: object };
+  return (inner as { readonly config?: Config }).config;
 }

@@ -1,4 +1,4 @@
-import { createConnection, createPool, type Connection, type RowDataPacket } from 'mysql2/promise';
+import { createConnection, createPool, type Connection, type Pool, type PoolOptions, type RowDataPacket } from 'mysql2/promise';
 import { LockConfigError, Locks, type StoreError } from 'nestjs-distributed-lock/core';
 import { mysqlSchema, mysqlStore, type MysqlStoreOptions } from 'nestjs-distributed-lock/mysql';
 import { MysqlClient } from '../../../lib/stores/mysql/mysql.client.js';
@@ -6,7 +6,7 @@ import { storeErrorOf } from '../../../lib/stores/mysql/mysql.errors.js';
 import { quoted } from '../../../lib/stores/mysql/mysql.schema.js';
 import { MysqlTable } from '../../../lib/stores/mysql/mysql.table.js';
 import { type Change, type Found, VOID } from '../../../lib/stores/records/record.table.js';
-import { eventually } from '../../support/eventually.js';
+import { eventually, staysTrue } from '../../support/eventually.js';
 import { mariadbUrl, startMariadb, type MariadbServer } from '../../support/mariadb-server.js';
 import { startProxy, type TcpProxy } from '../../support/tcp-proxy.js';
 import { MYSQL } from '../../support/tcp-proxy-framing.js';
@@ -41,8 +41,8 @@ const urlOf = (part: object = {}) => mariadbUrl({ ...server.connection, database
 const throughProxy = () => urlOf({ port: proxy.port });
 
 function open({ url = urlOf(), requestTimeout = 2_000, table = 'distributed_lock', max = 4 } = {}): MysqlTable {
-  const pool = createPool({ uri: url, connectionLimit: max, connectTimeout: requestTimeout });
-  const made = new MysqlTable(new MysqlClient(pool, requestTimeout, true, mysqlSchema({ table }), false), quoted(table));
+  const makePool = (connectionLimit = max) => createPool({ uri: url, connectionLimit, connectTimeout: requestTimeout });
+  const made = new MysqlTable(new MysqlClient(makePool, requestTimeout, mysqlSchema({ table }), false), quoted(table));
   ends.push(() => made.close());
   return made;
 }
@@ -203,11 +203,98 @@ describe('is refused for good', () => {
     [{ url: 'mysql://localhost/shop', tabel: 'locks' }, 'unknown option "tabel"'],
     [{ url: 'mysql://localhost/shop', table: 'a`b' }, '"table" must be the name of a table'],
     [{ pool: {} }, '"pool" must be a pool of mysql2'],
-    [{ pool: { getConnection() {} }, max: 3 }, '"max" is for a "url"'],
+    [{ pool: createPool('mysql://localhost/shop'), max: 3 }, '"max" is for a "url"'],
+    [{ pool: createPool('mysql://localhost') }, '"pool" names no database, so "table" must'],
+    [{ url: 'mysql://localhost' }, '"url" names no database, so "table" must'],
   ])('%p, which is a mistake', (options, message) => {
     expect(() => mysqlStore(options as unknown as MysqlStoreOptions)).toThrow(LockConfigError);
     expect(() => mysqlStore(options as unknown as MysqlStoreOptions)).toThrow(message);
   });
+});
+
+describe('beside a pool of the app', () => {
+  function poolOf(options: PoolOptions = {}): Pool {
+    const pool = createPool({ uri: urlOf(), connectionLimit: 1, ...options });
+    ends.push(() => pool.end());
+    return pool;
+  }
+
+  it.each(['BEGIN', 'SET autocommit = 0', 'USE other'])('a connection that was left behind with %s grants what others see', async (sql) => {
+    await root.query('CREATE DATABASE IF NOT EXISTS other');
+    await root.query(mysqlSchema({ table: 'other.distributed_lock' }));
+    const pool = poolOf();
+    const connection = await pool.getConnection();
+    await connection.query(sql);
+    connection.release();
+    const [one, other] = [locksOf({ pool }), locksOf({ url: urlOf() })];
+    await one.acquire(key);
+    expect(await other.tryAcquire(key)).toBeNull();
+  });
+
+  it('the work of the app holds up no lock, however full its pool is', async () => {
+    const pool = poolOf();
+    const connection = await pool.getConnection();
+    const locks = locksOf({ pool, requestTimeout: 60_000 });
+    await (await locks.acquire(key)).release();
+    connection.release();
+  });
+
+  it('a password that the app has changed in its pool is used from the next connection on', async () => {
+    await root.query("CREATE OR REPLACE USER turning IDENTIFIED BY 'new'");
+    await root.query('GRANT ALL ON shop.* TO turning');
+    const pool = poolOf({ uri: urlOf().replace('root', 'turning:old') });
+    const locks = locksOf({ pool });
+    await expect(locks.acquire(key)).rejects.toMatchObject({ message: expect.stringMatching(/Access denied/) });
+    (pool as unknown as { pool: { config: { connectionConfig: { password: string } } } }).pool.config.connectionConfig.password = 'new';
+    await (await locks.acquire(key)).release();
+  });
+});
+
+it('a server with autocommit off grants what others see', async () => {
+  await root.query('SET GLOBAL autocommit = 0');
+  try {
+    await locksOf({ url: urlOf() }).acquire(key);
+  } finally {
+    await root.query('SET GLOBAL autocommit = 1');
+  }
+  expect(await locksOf({ url: urlOf() }).tryAcquire(key)).toBeNull();
+});
+
+it('what a transaction has written that a pooler left open is no grant, and its connection is closed', async () => {
+  const pool = createPool({ uri: urlOf(), connectionLimit: 1 });
+  const table = new MysqlTable(new MysqlClient(() => pool, 5_000, mysqlSchema(), false), quoted('distributed_lock'));
+  ends.push(() => table.close());
+  await exchange(table, { key: `${key} other` });
+  const connection = await pool.getConnection();
+  await connection.query('BEGIN');
+  connection.release();
+  expect(await refusalOf(exchange(table))).toMatchObject({ transient: true, isUnsent: false });
+  expect(await exchange(table)).toMatchObject({ written: true });
+  expect(await look(open())).toMatchObject({ record: 'record' });
+});
+
+it('statements that wait for a lock of the app are ended, and never more than `max` wait', async () => {
+  const table = open({ max: 2 });
+  const rows = await Promise.all(Array.from({ length: 6 }, (_, i) => exchange(table, { key: `${key} ${i}` })));
+  const waiting = async (): Promise<number> =>
+    (await root.query<RowDataPacket[]>("SELECT ID FROM information_schema.PROCESSLIST WHERE INFO LIKE 'UPDATE%'"))[0].length;
+  const blocker = await createConnection({ ...server.connection, database: 'shop' });
+  ends.push(() => blocker.end());
+  await blocker.query('BEGIN');
+  await blocker.query('SELECT * FROM distributed_lock FOR UPDATE');
+  for (let round = 0; round < 2; round++) {
+    const changes = rows.map(({ version }, i) => refusalOf(exchange(table, { key: `${key} ${i}`, expected: version })));
+    await eventually(async () => expect(await waiting()).toBe(2));
+    await staysTrue(async () => (await waiting()) <= 2);
+    const errors = await Promise.all(changes);
+    for (const error of errors) expect(error).toMatchObject({ name: 'StoreError', transient: true });
+    expect(errors.map(({ isUnsent }) => isUnsent).sort()).toEqual([false, false, true, true, true, true]);
+    await eventually(async () => expect(await waiting()).toBe(0));
+  }
+  await blocker.query('COMMIT');
+  await eventually(async () =>
+    expect(await exchange(table, { key: `${key} 0`, expected: rows[0]!.version })).toMatchObject({ written: true }),
+  );
 });
 
 it.each([
@@ -220,7 +307,7 @@ it.each([
 it('a change that waits for the lock of a row too long was not made', async () => {
   const pool = createPool({ uri: urlOf(), connectionLimit: 2 });
   pool.on('connection', (connection) => void connection.query('SET innodb_lock_wait_timeout = 1'));
-  const table = new MysqlTable(new MysqlClient(pool, 5_000, true, mysqlSchema(), false), quoted('distributed_lock'));
+  const table = new MysqlTable(new MysqlClient(() => pool, 5_000, mysqlSchema(), false), quoted('distributed_lock'));
   ends.push(() => table.close());
   const many = [`${key} a`, `${key} b`];
   const versions = await Promise.all(many.map(async (each) => (await exchange(table, { key: each, record: 'one' })).version));

@@ -21,7 +21,7 @@ recordTableContract(
   'MariaDB',
   () =>
     new MysqlTable(
-      new MysqlClient(createPool({ uri: url, connectionLimit: 4 }), 5000, true, mysqlSchema(), true),
+      new MysqlClient((connectionLimit = 4) => createPool({ uri: url, connectionLimit }), 5000, mysqlSchema(), true),
       quoted('distributed_lock'),
     ),
   { without: ['wakeUps'], sweep: (key) => root.query('DELETE FROM distributed_lock WHERE id = ?', [Buffer.from(key)]) },
