@@ -21,6 +21,7 @@ const FAULTS: readonly Fault[] = [
   wide('server', 'clients killed', [0, 0], ({ operator }) => operator.killClients()),
   wide('server', 'rows held by a transaction', [50, 2_000], ({ operator }, pause) => operator.holdRows(pause)),
   wide('server', 'table locked', [50, 2_000], ({ operator }, pause) => operator.holdTable(pause)),
+  wide('server', 'statements wait', [2_000, 4_000], ({ operator }, pause) => operator.holdTable(pause)),
   wide('server', 'old rows deleted', [0, 0], ({ operator }) => operator.sweep(ENDED_FOR)),
   wide('server', 'table rewritten', [0, 0], ({ operator }) => operator.rewrite()),
   rights('changes forbidden', 'UPDATE'),

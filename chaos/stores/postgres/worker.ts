@@ -1,3 +1,4 @@
+import { setTimeout as pause } from 'node:timers/promises';
 import pg from 'pg';
 import { openTable } from '../../../lib/stores/postgres/postgres.open.js';
 import { postgresStore } from '../../../lib/stores/postgres/postgres.store.js';
@@ -20,7 +21,7 @@ export function open(place: unknown, random: Random, breakTable?: (table: Record
     const [prepare, max] = [random.chance(0.7), random.int(2, 4)];
     return { ...own(postgresStore({ url, requestTimeout, prepare, max })), detail: `url, ${prepare ? '' : 'not '}prepared, of ${max}` };
   }
-  return lent(way, url, requestTimeout);
+  return lent(way, url, requestTimeout, random);
 }
 
 function own(store: OpenedStore['store']): OpenedStore {
@@ -28,7 +29,7 @@ function own(store: OpenedStore['store']): OpenedStore {
 }
 
 /** The settings that the guarantees ask of a lent pool: it does not wait for ever. */
-function lent(way: 'pool' | 'query', url: string, requestTimeout: number): OpenedStore {
+function lent(way: 'pool' | 'query', url: string, requestTimeout: number, random: Random): OpenedStore {
   const limits = { connectionTimeoutMillis: requestTimeout, query_timeout: requestTimeout, keepAlive: true };
   const pool = new pg.Pool({ connectionString: url, max: 4, ...limits });
   pool.on('error', () => undefined);
@@ -37,5 +38,40 @@ function lent(way: 'pool' | 'query', url: string, requestTimeout: number): Opene
     way === 'pool'
       ? postgresStore({ pool, requestTimeout })
       : postgresStore({ query: (text, values) => pool.query(text, values), listen: { connectionString: url }, requestTimeout });
-  return { store, detail: way, listeners, closeLent: () => pool.end() };
+  const end = misuse(pool, random, way === 'pool' ? 2_000 : 200);
+  const closeLent = async (): Promise<void> => {
+    await end();
+    await pool.end();
+  };
+  return { store, detail: way, listeners, closeLent };
 }
+
+/** An app beside: it fills its pool with work for up to so many ms, and gives connections back with a transaction that is open. The result ends it. */
+function misuse(pool: pg.Pool, random: Random, longest: number): () => Promise<void> {
+  const stopping = new AbortController();
+  const wait = (ms: number): Promise<void> => pause(ms, undefined, { signal: stopping.signal, ref: false }).catch(() => undefined);
+  const once = async (): Promise<void> => {
+    const isFull = random.chance(0.5);
+    const taking = Array.from({ length: isFull ? pool.options.max : 1 }, () => pool.connect());
+    const clients = (await Promise.allSettled(taking)).flatMap((taken) => (taken.status === 'fulfilled' ? [taken.value] : []));
+    clients.forEach((client) => client.on('error', ignore));
+    if (!isFull) await clients[0]?.query('BEGIN').catch(() => undefined);
+    else await wait(random.int(20, longest));
+    for (const client of clients) {
+      client.off('error', ignore);
+      client.release();
+    }
+  };
+  const running = (async () => {
+    while (!stopping.signal.aborted) {
+      await wait(random.int(300, 1_500));
+      if (!stopping.signal.aborted) await once();
+    }
+  })();
+  return () => {
+    stopping.abort();
+    return running;
+  };
+}
+
+function ignore(): void {}

@@ -4,7 +4,6 @@ import { idle, inTime } from '../../core/util/clock.js';
 import { detached } from '../../core/util/detached.js';
 import { driver, type PostgresClient, type PostgresConnection, type Row } from './postgres.connection.js';
 import { late, textOf, unsent } from './postgres.errors.js';
-import { LAZY } from './postgres.statements.js';
 
 /** Raw SQL of an ORM. It resolves to the rows, to `{ rows }`, or to the rows and their number (TypeORM). */
 export type PostgresQuery = (text: string, values: unknown[]) => Promise<unknown>;
@@ -48,7 +47,7 @@ export class QueryConnection implements PostgresConnection {
     await (this.probed ??= this.probe());
     const rows = await this.run(text, values);
     const xid = rows[0]?.['xid'] ?? null;
-    if (xid !== null && !text.includes(LAZY)) await this.confirm(xid);
+    if (xid !== null) await this.confirm(xid);
     return rows;
   }
 
@@ -69,7 +68,7 @@ export class QueryConnection implements PostgresConnection {
     return rowsOf(await inTime(requestTimeout, asked, tooLate));
   }
 
-  /** An app may give a connection back to its pool with a transaction that is open. What is written there is no lock: others do not see it. */
+  /** An app may give a connection back to its pool with a transaction that is open. What is written there is not seen by others, who wait for it. */
   private async confirm(xid: unknown): Promise<void> {
     const [row] = await this.run(STATUS, [xid]).catch((cause: unknown) => {
       // The change was sent.

@@ -8,7 +8,7 @@ const FIRST_VERSION = '(extract(epoch FROM clock_timestamp()) * 1000000)::bigint
 /** By the clock: a crash may undo a lazy change, and the version that it gave must not come again. */
 const NEXT_VERSION = `greatest(t.version + 1, ${FIRST_VERSION})`;
 /** The commit does not wait for the disk. It ends with the transaction. */
-export const LAZY = `set_config('synchronous_commit', 'off', true) AS lazy`;
+const LAZY = `set_config('synchronous_commit', 'off', true) AS lazy`;
 
 const live = (row: string): string => `${row}.ends_at > ${CLOCK}`;
 /** A column of a function that RETURNING calls: it is called only for a row that is changed, and in its transaction. */
