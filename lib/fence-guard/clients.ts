@@ -61,12 +61,6 @@ export interface Mysql2Connection {
   query(sql: string, params: unknown[]): unknown;
 }
 
-/** The `Connection` of `mysql2`, which the one with promises has inside. */
-interface Mysql2Core {
-  query(...args: unknown[]): { once(event: 'end', listener: () => void): unknown };
-  stream?: Record<'once' | 'removeListener', (event: 'close', listener: () => void) => unknown>;
-}
-
 /** SERVER_STATUS_IN_TRANS */
 const IN_TRANSACTION = 1;
 
@@ -78,60 +72,21 @@ const IN_TRANSACTION = 1;
 export function mysql2(connection: Mysql2Connection): Run {
   if ('getConnection' in connection)
     throw refused('mysql2', 'a pool, whose queries run on different connections: take one with getConnection()');
-  const given = connection as Mysql2Connection & { connection?: Mysql2Core; promise?: () => Mysql2Connection };
-  const promised = typeof given.promise === 'function' ? given.promise() : given;
-  const core = given.connection ?? (given as unknown as Mysql2Core);
-  let isOpen: (() => boolean) | undefined;
-  return Object.assign(
-    async (sql: string, params: readonly string[]) => {
-      const result = await promised.query(sql, [...params]);
-      // Rows do not tell of a transaction.
-      const status = serverStatusOf(result) ?? serverStatusOf(await promised.query('DO 0', []));
-      if (!isDefinition(sql) && status !== undefined && !(status & IN_TRANSACTION))
-        throw refused('mysql2', 'a connection without an open transaction');
-      isOpen ??= untilItEnds(core);
-      return rowsOf(result);
-    },
-    { isOpen: () => isOpen?.() ?? false },
-  );
+  const { promise } = connection as { promise?: () => Mysql2Connection };
+  const promised = typeof promise === 'function' ? promise.call(connection) : connection;
+  return async (sql, params) => {
+    const result = await promised.query(sql, [...params]);
+    // Rows do not tell of a transaction.
+    const status = serverStatusOf(result) ?? serverStatusOf(await promised.query('DO 0', []));
+    if (!isDefinition(sql) && status !== undefined && !(status & IN_TRANSACTION))
+      throw refused('mysql2', 'a connection without an open transaction');
+    return rowsOf(result);
+  };
 }
 
 function serverStatusOf(result: unknown): number | undefined {
   const header = (Array.isArray(result) ? result[0] : undefined) as { serverStatus?: number } | undefined;
   return header?.serverStatus;
-}
-
-/** Statements that end a transaction, or begin the next one. */
-const ENDS = /^\s*(commit|rollback(?!\s+(work\s+)?to\b)|begin|start\s+transaction)\b/i;
-
-const openOn = new WeakMap<Mysql2Core, () => boolean>();
-
-/** Whether the transaction that is open now still is: its end goes through `query` of this connection. */
-function untilItEnds(core: Mysql2Core): () => boolean {
-  const known = openOn.get(core);
-  if (known) return known;
-  let isOpen = true;
-  const own = Object.getOwnPropertyDescriptor(core, 'query');
-  const query = core.query.bind(core);
-  const watching: Mysql2Core['query'] = (...args) => {
-    const command = query(...args);
-    const sql = typeof args[0] === 'string' ? args[0] : (args[0] as { sql?: string } | undefined)?.sql;
-    if (ENDS.test(sql ?? '')) command.once('end', stop);
-    return command;
-  };
-  const stop = () => {
-    isOpen = false;
-    openOn.delete(core);
-    core.stream?.removeListener('close', stop);
-    if (core.query !== watching) return; // wrapped by another meanwhile
-    if (own) Object.defineProperty(core, 'query', own);
-    else delete (core as Partial<Mysql2Core>).query;
-  };
-  core.query = watching;
-  core.stream?.once('close', stop);
-  const asks = () => isOpen;
-  openOn.set(core, asks);
-  return asks;
 }
 
 /** A statement of `migrate` or `prune`, which needs no transaction. */
