@@ -1,5 +1,13 @@
 import '../support/virtual-time.js';
-import { Locks, StoreError, type AcquireReply, type AcquireRequest, type LeaseDriver, type WakeUps } from 'nestjs-distributed-lock/core';
+import {
+  Locks,
+  LockTimeoutError,
+  StoreError,
+  type AcquireReply,
+  type AcquireRequest,
+  type LeaseDriver,
+  type WakeUps,
+} from 'nestjs-distributed-lock/core';
 import { memoryStore } from 'nestjs-distributed-lock/memory';
 import { getEventListeners } from 'node:events';
 import { gate } from '../contract/gate.js';
@@ -58,6 +66,14 @@ describe('a waiter', () => {
     await eventually(() => owners.length === 4);
     await held.release();
     await (await waiting).release();
+  });
+
+  it('of the same process does not make a fixed lease longer when its patience ends (renew: false)', async () => {
+    const locks = locksOver('mutex', () => ({}));
+    const lease = await locks.acquire(KEY, { keyTimeout: 1000, renew: false });
+    expect(await rejection(locks.acquire(KEY, { waitTimeout: 500, reentrant: false }))).toBeInstanceOf(LockTimeoutError);
+    expect(lease.remaining()).toBeLessThanOrEqual(500);
+    await lease.release();
   });
 
   it('for a permit that is passed on in its process leaves the one that is asked for it, and takes no other (G2, G7)', async () => {

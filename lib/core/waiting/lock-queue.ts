@@ -204,7 +204,10 @@ export class LockQueue {
     const ended = (): void => {
       if (this.holders.length > 0) this.remove(waiter, reasonAtTheEnd(this, waiter));
     };
-    holders[0]?.renew().then(ended, ended);
+    const [holder] = holders;
+    // To renew a fixed lease would make it longer.
+    if (holder?.pace === Infinity) return ended();
+    holder?.renew().then(ended, ended);
   }
 
   /** The contender asks at once, and continues with the retryInterval of the next waiter. */
