@@ -61,15 +61,20 @@ export class MultiLock extends LockBase<HeldLeases> {
 
   private async takeOne(lock: KeyLock, call: MultiCall, taken: readonly HeldLease[]): Promise<HeldLease> {
     const twins = taken.filter(({ key }) => key === lock.key);
-    try {
-      const options = this.optionsOf(call);
-      return await lock.take(twins.length > 0 ? { ...options, waitTimeout: 0 } : options, call.guardsBody, taken);
-    } catch (error) {
-      if (twins.length === 0 || !(error instanceof LockTimeoutError)) throw error;
-      // If the holder is one of our own leases, two of the stores lead to the same server.
-      if (twins.some(({ owner }) => owner === error.holder)) throw waitsForItself(lock.key);
-      return lock.take(this.optionsOf(call), call.guardsBody, taken);
+    for (let round = 1; twins.length > 0; round++) {
+      try {
+        return await lock.take({ ...this.optionsOf(call), waitTimeout: 0 }, call.guardsBody, taken);
+      } catch (error) {
+        if (error instanceof LockTimeoutError) {
+          // If the holder is one of our own leases, two of the stores lead to the same server.
+          if (twins.some(({ owner }) => owner === error.holder)) throw waitsForItself(lock.key);
+          break;
+        }
+        if (call.isOverdue || !(error as LockError).transient) throw error;
+      }
+      await this.pause(round, call);
     }
+    return lock.take(this.optionsOf(call), call.guardsBody, taken);
   }
 
   /** @throws {LockAbortedError} when the locks of one of them are being closed, which must not wait for us. */

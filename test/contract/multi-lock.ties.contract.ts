@@ -63,6 +63,14 @@ export function multiLockTiesContract({ open, newKey, isFree: isFreeHere }: Sett
       await holder.release();
     });
 
+    it('outlasts a store that gives no answer once, whichever it is (G9)', async () => {
+      const failed = Array.from({ length: 2 }, () => openOther({ defaults: long, misbehaving: failing('acquire', 1) }));
+      for (const lock of [both(here, failed[0]), both(failed[1], here)]) {
+        const lease = await lock.acquire({ waitTimeout: 20_000, retryInterval: 20 });
+        await lease.release();
+      }
+    });
+
     it('ends at once where one of them refuses, and nothing is kept', async () => {
       const refusing = openOther({ misbehaving: failing('acquire', Infinity, refusal) });
       for (const lock of [both(here, refusing), both(refusing, here)]) {
