@@ -125,7 +125,19 @@ describe('the doctor of MariaDB', () => {
     });
     await other.query('SET GLOBAL rpl_semi_sync_slave_enabled = 1; STOP SLAVE; START SLAVE');
     await changes.change('SET GLOBAL rpl_semi_sync_master_enabled = 1', 'SET GLOBAL rpl_semi_sync_master_enabled = 0');
-    await eventually(async () => expect((await look()).of('replication').seen).toContain('semi-synchronous'));
+    await eventually(async () =>
+      expect((await look()).of('replication')).toMatchObject({
+        state: 'warn',
+        seen: 'replicas: 1, semi-synchronous for 10000 ms, AFTER_COMMIT',
+        advice: expect.stringContaining('rpl_semi_sync_master_timeout = 4294967295 and rpl_semi_sync_master_wait_point = AFTER_SYNC'),
+      }),
+    );
+    await changes.change('SET GLOBAL rpl_semi_sync_master_timeout = 4294967295', 'SET GLOBAL rpl_semi_sync_master_timeout = 10000');
+    await changes.change(
+      "SET GLOBAL rpl_semi_sync_master_wait_point = 'AFTER_SYNC'",
+      "SET GLOBAL rpl_semi_sync_master_wait_point = 'AFTER_COMMIT'",
+    );
+    await eventually(async () => expect((await look()).of('replication')).toMatchObject({ state: 'ok' }));
   });
 
   /** What a real server answers, changed: a cluster, an old server and a wrong clock are not to be had here. */

@@ -2,7 +2,7 @@ import type { Socket } from 'node:net';
 import type { Pool, PoolConnection } from 'mysql2/promise';
 import { StoreError } from '../../core/model/errors.js';
 import { inTime, isSettledWithin } from '../../core/util/clock.js';
-import { isConflict, storeErrorOf } from './mysql.errors.js';
+import { errnoOf, isConflict, NO_TABLE, storeErrorOf } from './mysql.errors.js';
 
 /** What a statement that changes something answers. */
 export interface Changed {
@@ -25,7 +25,7 @@ export class MysqlClient {
 
   /**
    * @param makePool makes one that is used for nothing else, and does not connect yet. Its default number of connections is up to the caller.
-   * @param schema what to run before the first statement, or for an error that says that the table is missing.
+   * @param schema what to run if the table is missing, or else what the error says to run.
    */
   constructor(
     private readonly makePool: (max?: number) => Pool,
@@ -40,19 +40,19 @@ export class MysqlClient {
 
   /** Runs one statement. Values are numbers and buffers, whose text does not depend on the session. @throws {StoreError} */
   async run<Result extends Changed | Row[]>(sql: string, values: readonly unknown[] = []): Promise<Result> {
-    if (this.creates) await (this.created ??= this.send(this.schema, []).catch((error: unknown) => this.notCreated(error)));
-    return this.send<Result>(sql, values);
+    try {
+      return await this.send<Result>(sql, values);
+    } catch (error) {
+      if (!this.creates || errnoOf(error) !== NO_TABLE) throw error;
+      await (this.created ??= this.send(this.schema, []).finally(() => (this.created = undefined)));
+      return this.send<Result>(sql, values);
+    }
   }
 
   async close(): Promise<void> {
     if (this.isClosed) return;
     this.isClosed = true;
     await isSettledWithin(this.requestTimeout, this.pool.end());
-  }
-
-  private notCreated(error: unknown): never {
-    this.created = undefined;
-    throw error;
   }
 
   private async send<Result extends Changed | Row[]>(sql: string, values: readonly unknown[]): Promise<Result> {

@@ -1,12 +1,13 @@
 import type { DoctorCheck } from '../../core/model/doctor-report.js';
 import { checkOf, type Finding, type StoreDoctor } from '../../core/store/store-doctor.js';
 import type { MysqlClient, Row } from './mysql.client.js';
+import { errnoOf, NO_TABLE } from './mysql.errors.js';
 import { ageAdvice, nameAndVersion } from './mysql.report.js';
 import { CLOCK } from './mysql.schema.js';
 
 const FULL = 0.8;
+const HOUR = 3_600_000;
 const DENIED = [1142, 1143, 1044, 1045, 1227];
-const NO_TABLE = 1146;
 const NO_COLUMN = 1054;
 /** Statements that touch no row, by the right that each needs. */
 const TRIES: Readonly<Record<string, (table: string) => string>> = {
@@ -106,13 +107,26 @@ export class MysqlDoctor implements StoreDoctor {
     if (replicas === 0)
       return (await this.seesAll()) ? { seen: 'no replicas' } : { state: 'unknown', seen: 'this user may not see replicas (PROCESS)' };
     const semi = await this.status('rpl_semi_sync_%_status');
-    if ([...semi.values()].includes('ON')) return { seen: `replicas: ${replicas}, semi-synchronous. Promote only one that has everything` };
+    if ([...semi.values()].includes('ON')) return this.semiSynchronous(replicas);
     return {
       state: 'warn',
       seen: `replicas: ${replicas}, asynchronous`,
       advice: 'Use semi-synchronous replication, or check the fencing token at the resource.',
       limits: { purpose: 'correctness', because: 'a failover can forget a grant of this server' },
     };
+  }
+
+  /** It is asynchronous from the first replica that is away for longer than the time-out. */
+  private async semiSynchronous(replicas: number): Promise<Finding> {
+    const rows = await this.ask("SHOW GLOBAL VARIABLES LIKE 'rpl_semi_sync_%'");
+    const [[timeout, ms] = [], [point, where] = []] = [/(master|source)_timeout$/, /(master|source)_wait_point$/].map((name) =>
+      rows.find(([each]) => name.test(String(each))),
+    );
+    const seen = `replicas: ${replicas}, semi-synchronous for ${String(ms)} ms, ${String(where)}`;
+    if (Number(ms) >= HOUR && where === 'AFTER_SYNC') return { seen: `${seen}. Promote only one that has everything` };
+    const advice = `Set ${String(timeout)} = 4294967295 and ${String(point)} = AFTER_SYNC, or check the fencing token at the resource.`;
+    const because = 'while a replica is away, a failover can forget a grant of this server';
+    return { state: 'warn', seen, advice, limits: { purpose: 'correctness', because } };
   }
 
   /** Without the right PROCESS a user sees only itself. */
@@ -181,8 +195,4 @@ export class MysqlDoctor implements StoreDoctor {
       advice: 'Raise max_connections, or lower the max of the pools: a process has up to 4 connections for locks.',
     };
   }
-}
-
-function errnoOf(error: unknown): number {
-  return ((error as { cause?: { errno?: number } }).cause ?? {}).errno ?? 0;
 }

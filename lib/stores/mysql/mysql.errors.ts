@@ -8,7 +8,7 @@ const READ_ONLY = [1290, 1792, 1836];
 /** Refusals that pass by themselves: too many connections, out of memory or disk, read-only. */
 const PASSING = [1021, 1037, 1038, 1040, 1041, 1114, 1203, 1226, ...READ_ONLY];
 const PRIMARY = '. Use the address of the primary.';
-const NO_TABLE = 1146;
+export const NO_TABLE = 1146;
 /** Codes of the client that no retry changes. */
 const REFUSED = /^(HANDSHAKE_|AUTH_|ER_ACCESS_DENIED)/;
 
@@ -19,8 +19,13 @@ interface MysqlError {
   readonly errors?: readonly unknown[];
 }
 
+/** What the server has said. 0: nothing. */
+export function errnoOf(error: unknown): number {
+  return ((error as StoreError).cause as MysqlError | undefined)?.errno ?? 0;
+}
+
 export function isConflict(error: unknown): boolean {
-  return CONFLICTS.includes(((error as StoreError).cause as MysqlError | undefined)?.errno ?? 0);
+  return CONFLICTS.includes(errnoOf(error));
 }
 
 /**

@@ -1,6 +1,7 @@
 import { StoreError } from '../../core/model/errors.js';
 import type { StoreReport } from '../../core/store/lock-store.js';
 import { now } from '../../core/util/clock.js';
+import { RecordClock } from '../records/record.clock.js';
 import type { Change, Found, RecordTable } from '../records/record.table.js';
 import type { Changed, MysqlClient, Row } from './mysql.client.js';
 import { isConflict } from './mysql.errors.js';
@@ -22,6 +23,7 @@ export class MysqlTable implements RecordTable {
   readonly name = 'mysql';
   readonly doctor: MysqlDoctor;
   private sweepAt = nextSweep();
+  private readonly clock = new RecordClock();
 
   /** @param table its quoted name. */
   constructor(
@@ -69,13 +71,19 @@ export class MysqlTable implements RecordTable {
     return this.client.close();
   }
 
+  /** When nobody waits for a change any more that is sent now. With a server's clock that is later it was set forward, and the change would end early. */
+  private get notAfter(): number {
+    return this.clock.isKnown ? this.clock.time.late + this.requestTimeout : Number.MAX_SAFE_INTEGER;
+  }
+
   /** Deletes all rows that ended so many milliseconds ago: a page at a time, and by their ids, since to search is to lock what is searched. */
   async sweep(endedFor = HOUR): Promise<void> {
     const hasEnded = `ends_at < ${CLOCK} - ?`;
     for (let count = PAGE; count === PAGE;) {
       const rows = await this.client.run<Row[]>(`SELECT id FROM ${this.table} WHERE ${hasEnded} LIMIT ${PAGE}`, [endedFor]);
       const ids = rows.map(([id]) => id);
-      if (ids.length > 0) await this.client.run(`DELETE FROM ${this.table} WHERE id IN (?) AND ${hasEnded}`, [ids, endedFor]);
+      if (ids.length > 0)
+        await this.client.run(`DELETE t FROM ${this.table} t FORCE INDEX (PRIMARY) WHERE id IN (?) AND ${hasEnded}`, [ids, endedFor]);
       count = ids.length;
     }
   }
@@ -104,12 +112,14 @@ export class MysqlTable implements RecordTable {
   }
 
   private async write(steps: readonly MysqlStep[]): Promise<void> {
-    const changed = await this.unlessConflict(steps, this.update(steps));
+    const { notAfter } = this;
+    const changed = await this.unlessConflict(steps, this.update(steps, notAfter));
     if (!changed) return;
     const [only] = steps;
     if (changed.affectedRows > 0 && steps.length === 1) return only!.made(Number(changed.insertId));
     const { rest, time, rows } = await this.sort(steps, changed.affectedRows);
-    const isNew = (step: MysqlStep): boolean => step.expected === 0 && !rows.has(step.change.key) && step.change.notBefore <= time;
+    const isNew = ({ expected, change }: MysqlStep): boolean =>
+      expected === 0 && !rows.has(change.key) && change.notBefore <= time && time <= notAfter;
     for (const step of rest) if (!isNew(step)) step.resolve(foundIn(rows.get(step.change.key), time));
     const fresh = rest.filter(isNew);
     if (fresh.length === 0) return;
@@ -154,13 +164,13 @@ export class MysqlTable implements RecordTable {
     }
   }
 
-  private update(steps: readonly MysqlStep[]): Promise<Changed> {
+  private update(steps: readonly MysqlStep[], notAfter: number): Promise<Changed> {
     const { table } = this;
     if (steps.length === 1) {
       return this.client.run<Changed>(
         `UPDATE ${table} SET version = ?, record = ?, ends_at = ?, fence = LAST_INSERT_ID(GREATEST(fence + ?, ?))
-         WHERE id = ? AND (version = ? OR ? = 0 AND ends_at <= ${CLOCK}) AND ? <= ${CLOCK}`,
-        withExpectedTwice(steps[0]!.values),
+         WHERE id = ? AND (version = ? OR ? = 0 AND ends_at <= ${CLOCK}) AND ${CLOCK} BETWEEN ? AND ?`,
+        [...withExpectedTwice(steps[0]!.values), notAfter],
       );
     }
     const names = ['version', 'record', 'ends_at', 'tokens', 'fence', 'id', 'expected', 'not_before'];
@@ -171,8 +181,8 @@ export class MysqlTable implements RecordTable {
     return this.client.run<Changed>(
       `UPDATE (${first}${other.repeat(sorted.length - 1)}) c STRAIGHT_JOIN ${table} t ON t.id = c.id
        SET t.version = c.version, t.record = c.record, t.ends_at = c.ends_at, t.fence = GREATEST(t.fence + c.tokens, c.fence)
-       WHERE (t.version = c.expected OR c.expected = 0 AND t.ends_at <= ${CLOCK}) AND c.not_before <= ${CLOCK}`,
-      sorted.flatMap(({ values }) => values),
+       WHERE (t.version = c.expected OR c.expected = 0 AND t.ends_at <= ${CLOCK}) AND ${CLOCK} BETWEEN c.not_before AND ?`,
+      [...sorted.flatMap(({ values }) => values), notAfter],
     );
   }
 
@@ -184,6 +194,7 @@ export class MysqlTable implements RecordTable {
 
   /** The rows by their keys. */
   private async find(steps: readonly MysqlStep[]): Promise<{ rows: Map<string, Stored>; time: number }> {
+    const sentAt = now();
     const found = await this.client.run<Row[]>(
       `SELECT c.time, t.id, t.version, t.fence, IF(t.ends_at > c.time, CAST(t.record AS BINARY), NULL)
        FROM (SELECT ${CLOCK} AS time) c LEFT JOIN ${this.table} t ON t.id IN (?)`,
@@ -194,7 +205,9 @@ export class MysqlTable implements RecordTable {
       if (id === null) continue;
       rows.set(String(id), { version: Number(version), fence: Number(fence), record: record === null ? null : String(record) });
     }
-    return { rows, time: Number(found[0]?.[0]) };
+    const time = Number(found[0]?.[0]);
+    this.clock.hear(time, sentAt);
+    return { rows, time };
   }
 }
 

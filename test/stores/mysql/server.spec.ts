@@ -364,6 +364,35 @@ it('the table is made where that is wanted, also by several at once', async () =
   expect((await root.query<RowDataPacket[]>('SELECT id FROM made WHERE record IS NOT NULL'))[0]).toHaveLength(4);
 });
 
+it('a table that is there is not made again, for who has no right to', async () => {
+  await root.query('CREATE USER IF NOT EXISTS writer');
+  await root.query('GRANT SELECT, INSERT, UPDATE, DELETE ON shop.* TO writer');
+  const locks = locksOf({ url: urlOf({ user: 'writer' }), schema: 'create' });
+  await (await locks.acquire(key)).release();
+});
+
+it.each(['one', 'several', 'a new'])(
+  'a change (%s) that was timed by a clock that has been set forward since is not made',
+  async (kind) => {
+    const pool = createPool({ uri: urlOf(), connectionLimit: 1 });
+    const table = new MysqlTable(new MysqlClient(() => pool, 5_000, mysqlSchema(), false), quoted('distributed_lock'));
+    ends.push(() => table.close());
+    const several = [`${key} a`, `${key} b`];
+    const keysOf = { one: [key], several, 'a new': [`${key} new`] }[kind]!;
+    const versions = await Promise.all(
+      [key, ...several].map(async (each) => [each, (await exchange(table, { key: each })).version] as const),
+    );
+    await pool.query('SET timestamp = UNIX_TIMESTAMP() + 3600');
+    const late = (part: Partial<Change> = {}) =>
+      keysOf.map((each) => changeOf({ key: each, expected: new Map(versions).get(each) ?? VOID, record: 'late', ...part }));
+    for (const each of await Promise.all(table.exchange(late()))) {
+      expect(each).toMatchObject({ written: false, record: null });
+      expect(each.time).toBeGreaterThan(Date.now() + 3_000_000);
+    }
+    for (const each of await Promise.all(table.exchange(late({ endsAt: Date.now() + 7_200_000 })))) expect(each.written).toBe(true);
+  },
+);
+
 it('600 leases are renewed by some statements, not by one for each', async () => {
   const store = mysqlStore({ url: urlOf(), requestTimeout: 60_000 });
   ends.push(() => store.close());
@@ -383,12 +412,12 @@ it('a sweep deletes all that has ended for long, not only the first page, and lo
   await root.query(mysqlSchema({ table: 'swept' }));
   await exchange(table, { key: 'taken' });
   await exchange(table, { key: 'fresh', record: null, endsAt: Date.now() });
-  await exchange(table, { key: 'old', record: null, endsAt: Date.now() - 3_700_000 });
+  for (let i = 0; i < 20; i++) await exchange(table, { key: `old ${i}`, record: null, endsAt: Date.now() - 3_700_000 });
   await root.query('BEGIN');
   await root.query("SELECT * FROM swept WHERE id = 'taken' FOR UPDATE");
   await table.sweep();
   await root.query('ROLLBACK');
-  const old = Array.from({ length: 20_000 }, (_, i) => [`old ${i}`, 1, null, Date.now() - 3_700_000, 1]);
+  const old = Array.from({ length: 20_000 }, (_, i) => [`older ${i}`, 1, null, Date.now() - 3_700_000, 1]);
   await root.query('INSERT INTO swept (id, version, record, ends_at, fence) VALUES ?', [old]);
   await table.sweep();
   const found: string[] = [];
