@@ -42,6 +42,8 @@ export interface Tail {
 
 /** So many states are kept, so that a process that was paused can find out what has become of its own. */
 const KEPT = 8;
+/** Others may make or remove states during a look, but not for ever. */
+const MOST_LOOKS = 100;
 const NAME = /^\d{16}$/;
 
 /**
@@ -64,7 +66,7 @@ export class FileChain {
   /** `undefined`: there is no state. */
   last(): Tail | undefined {
     let suspect: number | undefined;
-    for (;;) {
+    for (let looks = 0; looks < MOST_LOOKS; looks++) {
       const numbers = this.numbers();
       const number = numbers.at(-1);
       if (number === undefined) return undefined;
@@ -77,6 +79,7 @@ export class FileChain {
       else if (number === suspect) this.unlink(number);
       suspect = number;
     }
+    throw new StoreError(`Files: ${this.folder} has old states that this user may not remove.`, { transient: false, isRefusal: true });
   }
 
   /** In milliseconds since 1970; `Infinity`: it was removed meanwhile. */

@@ -155,6 +155,20 @@ it('a state whose predecessor a first look did not show is not removed', async (
   partial.mockRestore();
 });
 
+it('a state that counts no more, and may not be removed, is a final error', async () => {
+  const table = new FileTable(directory, 2_000);
+  const { version } = await exchange(table, { record: 'first' });
+  await exchange(table, { expected: version, record: 'second' });
+  const [first] = statesOf().sort() as [string];
+  rmSync(join(directory, 'keys', filesIn('keys')[0]!, first));
+  const refused = jest.spyOn(fs, 'unlinkSync').mockImplementation(() => {
+    throw Object.assign(new Error('operation not permitted'), { code: 'EPERM' });
+  });
+  await expect(look(table)).rejects.toMatchObject({ name: 'StoreError', transient: false });
+  refused.mockRestore();
+  expect(await look(table)).toMatchObject({ record: null });
+});
+
 describe('a sweep', () => {
   it('removes what has been free for long, what dead processes have left, and nothing else', async () => {
     const table = new FileTable(directory, 2_000);
