@@ -44,6 +44,8 @@ export class PostgresWakeUps extends Inbox implements RecordWakeUps {
 
   override open(warn: Tell, debug?: Tell): Promise<void> {
     this.warn ??= warn;
+    // A caller may get its key before it is open.
+    if (this.waiting === 0) this.rest();
     return super.open(warn, debug);
   }
 
@@ -56,11 +58,15 @@ export class PostgresWakeUps extends Inbox implements RecordWakeUps {
       stop();
       if (isOver) return;
       isOver = true;
-      if (--this.waiting > 0) return;
-      this.idle = after(IDLE, () => {
-        if (!this.isKept) this.close();
-      }).unref();
+      if (--this.waiting === 0) this.rest();
     };
+  }
+
+  private rest(): void {
+    clearTimeout(this.idle);
+    this.idle = after(IDLE, () => {
+      if (!this.isKept) this.close();
+    }).unref();
   }
 
   override close(): void {

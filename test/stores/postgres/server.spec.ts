@@ -201,6 +201,19 @@ it('an inbox is closed when nobody has waited for five minutes, and opened with 
   expect(wakeUps.isOpen).toBe(true);
 });
 
+it('an inbox that was opened for a caller that got its key before is closed after five minutes, too', async () => {
+  const wakeUps = setting.open().wakeUps!;
+  jest.useFakeTimers({ advanceTimers: true, doNotFake: ['nextTick', 'setImmediate'] });
+  try {
+    await wakeUps.open(() => undefined);
+    expect(wakeUps.isOpen).toBe(true);
+    jest.advanceTimersByTime(300_000);
+    expect(wakeUps.isOpen).toBe(false);
+  } finally {
+    jest.useRealTimers();
+  }
+});
+
 it('a pool, and its password, are used to listen', async () => {
   const one = await listening({ pool: setting.pool({ max: 1 }) });
   await wakes(setting.open(), one);
