@@ -43,6 +43,18 @@ describe('a store that answers once, and then no more, is an outage and not cont
     expect(await rejection(locks.acquire(KEY, { waitTimeout, retryInterval: 20_000 }))).toBeInstanceOf(StoreError);
   });
 
+  it('behind a holder of the same process, also for those that are not the first to wait; one renewal tells them all', async () => {
+    let renewals = 0;
+    const locks = locksOver('mutex', () => ({ renew: renewing(() => (renewals++, never)) }), 20);
+    const lease = await locks.acquire(KEY, { keyTimeout: MINUTE });
+    const patiences = [2_000, 1_000, 1_001, 1_002];
+    const waiting = patiences.map((waitTimeout) => rejection(locks.acquire(KEY, { waitTimeout })));
+    for (const error of await Promise.all(waiting.slice(1))) expect(error).toBeInstanceOf(StoreError);
+    expect(renewals).toBe(1);
+    expect(await waiting[0]).toBeInstanceOf(StoreError);
+    await lease.release();
+  });
+
   it.each([10, 11, 14])('behind a holder of the same process, with a patience of %d ms', async (waitTimeout) => {
     const locks = locksOver('mutex', () => ({ renew: renewing(() => never) }), 20);
     const lease = await locks.acquire(KEY, { keyTimeout: MINUTE });

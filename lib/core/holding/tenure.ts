@@ -32,6 +32,8 @@ export class Tenure extends LinkedEntry<Tenure> {
   unansweredCount = 0;
   /** When the first renewal without an answer was sent; 0: there is none. */
   private askedAt = 0;
+  /** When the store answered last. */
+  answeredAt: number;
   private loss: LockLostError | undefined;
   private isReleased = false;
   private nextToken: number | null;
@@ -63,6 +65,7 @@ export class Tenure extends LinkedEntry<Tenure> {
     this.turnsLeft = tokens;
     this.turnsEndAt = grantedAt + limits.time;
     this.mayExtend = tokens > 1 && !isContested && driver.extend !== undefined;
+    this.answeredAt = grantedAt;
     watchdog.add(this, grantedAt);
   }
 
@@ -163,6 +166,7 @@ export class Tenure extends LinkedEntry<Tenure> {
   /** @param ttl the length that was asked for: it may have changed since. */
   answered(reply: 'renewed' | 'lost', sentAt: number, ttl: number): void {
     this.askedAt = this.unansweredCount = 0;
+    this.answeredAt = now();
     if (this.isReleased || this.loss) return;
     if (reply === 'lost') return this.lose('the store says that it belongs to somebody else or to nobody', 'taken');
     // Callers may have seen its end already: a lease that is over does not come back, even if the store has renewed it.

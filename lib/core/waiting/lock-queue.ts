@@ -27,6 +27,8 @@ export class LockQueue {
   outcome: Taken | LockError | undefined;
   private outcomeAt = 0;
   private isAnyLate = false;
+  /** Whether a holder is renewed for those that are late. */
+  private isRenewing = false;
   /** What the last caller asks for. Only the number of permits can be another one than that of the callers before. */
   share: Share | undefined;
   private scouting: NodeJS.Timeout | undefined;
@@ -96,8 +98,7 @@ export class LockQueue {
     const tenure = new Tenure(runtime, driver, key, grant, this.queues.limits, this.onEnd);
     this.holders = added(this.holders, tenure);
     this.give(first, tenure, time, options.minHold, attempts);
-    if (this.isAnyLate) for (const waiter of this.waiting) if (waiter.isLate) this.remove(waiter, reasonAtTheEnd(this, waiter));
-    this.isAnyLate = false;
+    this.endLate();
     if (runtime.stopping.aborted) this.stop();
   }
 
@@ -194,20 +195,29 @@ export class LockQueue {
    * may have begun since. It waits for one requestTimeout at most.
    */
   private deadline(waiter: Waiter): void {
-    const { first, holders, contenders } = this;
-    const isKnown = this.outcome && now() < this.outcomeAt + this.runtime.requestTimeout;
-    if (waiter !== first && (holders.length > 0 || isKnown)) return this.remove(waiter, reasonAtTheEnd(this, waiter));
-    waiter.isLate = this.isAnyLate = true;
-    waiter.grant(this.runtime.requestTimeout, () => this.remove(waiter, reasonAtTheEnd(this, waiter, true)));
-    if (waiter.settings.patience === 0 || (waiter !== first && contenders[0]?.isAsking)) return;
-    if (contenders[0]) return contenders[0].ask();
-    const ended = (): void => {
-      if (this.holders.length > 0) this.remove(waiter, reasonAtTheEnd(this, waiter));
-    };
-    const [holder] = holders;
+    const { first, contenders, runtime } = this;
+    const [contender] = contenders;
+    const holder = contender ? undefined : this.holders[0];
+    const answeredAt = holder?.answeredAt ?? (this.outcome && this.outcomeAt);
+    const isKnown = answeredAt !== undefined && now() < answeredAt + runtime.requestTimeout;
     // To renew a fixed lease would make it longer.
-    if (holder?.pace === Infinity) return ended();
-    holder?.renew().then(ended, ended);
+    if (holder?.pace === Infinity || (waiter !== first && isKnown)) return this.remove(waiter, reasonAtTheEnd(this, waiter));
+    waiter.isLate = this.isAnyLate = true;
+    waiter.grant(runtime.requestTimeout, () => this.remove(waiter, reasonAtTheEnd(this, waiter, true)));
+    if (waiter.settings.patience === 0 || (waiter !== first && contender?.isAsking)) return;
+    if (contender) return contender.ask();
+    if (!holder || this.isRenewing) return;
+    this.isRenewing = true;
+    const ended = (): void => {
+      this.isRenewing = false;
+      if (this.holders.length > 0) this.endLate();
+    };
+    holder.renew().then(ended, ended);
+  }
+
+  private endLate(): void {
+    if (this.isAnyLate) for (const waiter of this.waiting) if (waiter.isLate) this.remove(waiter, reasonAtTheEnd(this, waiter));
+    this.isAnyLate = false;
   }
 
   /** The contender asks at once, and continues with the retryInterval of the next waiter. */
