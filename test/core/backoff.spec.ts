@@ -65,6 +65,12 @@ describe('the pause before a queued waiter asks whether its turn has come', () =
     for (const ahead of [1, 2, 3]) expect(turnDelay(ahead, 1e9, 60_000)).toBeLessThanOrEqual(50 * (1 + ahead));
   });
 
+  it('is 3 to 10 ms at the head for 100 ms after the key was passed on', () => {
+    expect([least, half, most].map((random) => turnDelay(0, 9, 60_000, 99, random))).toEqual([3, 6.5, 10]);
+    expect(turnDelay(1, 9, 60_000, 0, most)).toBe(20);
+    expect(turnDelay(0, 9, 60_000, 100, least)).toBe(50);
+  });
+
   it('finds an offer of a short lease before it ends', () => {
     for (const ahead of [0, 1, 50]) expect(turnDelay(ahead, 9, 60)).toBeLessThanOrEqual(30);
     expect(turnDelay(0, 9, 10)).toBe(10);

@@ -1,6 +1,9 @@
 import type { ResolvedOptions } from '../model/options.js';
 
+const FASTEST_POLL = 3;
 const FIRST_POLL = 10;
+/** Milliseconds after a key was passed on. */
+const BRISK = 100;
 const SLOWEST_TURN = 500;
 const SLOWEST_AT_HEAD = 50;
 // The sum of so many draws is close to its mean, which is used instead.
@@ -42,8 +45,13 @@ export function queuedDelay(retryInterval: number, remaining: number, placeLifet
   return remaining < 0 ? longest : Math.min(longest, remaining + 1);
 }
 
-/** Milliseconds until a queued waiter asks at a store without wake-ups: soon for the first one, later for others, and before an offer ends. */
-export function turnDelay(ahead: number, attempt: number, ttl: number): number {
-  const delay = FIRST_POLL * (1 + ahead) * 2 ** Math.min(attempt - 1, 6);
+/**
+ * Milliseconds until a queued waiter asks at a store without wake-ups: soon for the first one, later for others, and before an offer ends.
+ *
+ * @param since milliseconds since the key was passed on: the next turn is likely to be as short.
+ */
+export function turnDelay(ahead: number, attempt: number, ttl: number, since = Infinity, random = Math.random): number {
+  const poll = since < BRISK ? FASTEST_POLL + (FIRST_POLL - FASTEST_POLL) * random() : FIRST_POLL * 2 ** Math.min(attempt - 1, 6);
+  const delay = poll * (1 + ahead);
   return Math.min(delay, SLOWEST_AT_HEAD * (1 + ahead), SLOWEST_TURN, Math.max(FIRST_POLL, ttl / 2));
 }

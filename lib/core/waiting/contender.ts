@@ -36,6 +36,8 @@ export class Contender extends RepeatedRequest<AcquireReply> {
   /** When to ask next, and when the offer to another waiter ends, if one was reported since the last request. */
   private asksAt = Infinity;
   private offerEndsAt = Infinity;
+  /** Who held the key at the last reply that was looked at, and since when it was known. */
+  private seen: { readonly holder: string | null; readonly at: number } = { holder: null, at: -Infinity };
   private stopListening: (() => void) | undefined;
   /** A tenure that the next request gives up, and which request that is. */
   private yields: Tenure | undefined;
@@ -175,7 +177,8 @@ export class Contender extends RepeatedRequest<AcquireReply> {
     if (!('granted' in outcome)) return pollDelay(this.attempts, retryInterval, -1);
     if (!this.isQueued) return pollDelay(this.attempts, retryInterval, outcome.remaining);
     if (this.place === 'woken' && driver.wakeUps?.isOpen) return queuedDelay(retryInterval, outcome.remaining, driver.placeLifetime);
-    return turnDelay(outcome.ahead, this.attempts, keyTimeout);
+    if (outcome.holder !== this.seen.holder) this.seen = { holder: outcome.holder, at: now() };
+    return turnDelay(outcome.ahead, this.attempts, keyTimeout, now() - this.seen.at);
   }
 
   private async giveUp(): Promise<void> {

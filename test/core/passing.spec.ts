@@ -1,0 +1,31 @@
+import '../support/virtual-time.js';
+import { Locks } from 'nestjs-distributed-lock/core';
+import { PlainData, plainStore } from '../support/plain-store.js';
+import { pause } from '../support/time.js';
+
+it('the next in the queue asks often for a moment after the key was passed on (G8)', async () => {
+  const data = new PlainData();
+  const stores = [plainStore(data), plainStore(data), plainStore(data)] as const;
+  const [one, other, third] = stores.map((store) => new Locks(store, { logger: false })) as [Locks, Locks, Locks];
+  const asks = jest.spyOn(stores[2].mutex, 'acquire');
+  const first = await one.acquire('key');
+  const second = other.acquire('key', { waitTimeout: 60_000 });
+  await pause(2_000);
+  const last = third.acquire('key', { waitTimeout: 60_000 });
+  await pause(2_000);
+  const rare = await asksIn(200);
+  await first.release();
+  const lease = await second;
+  expect(await asksIn(200)).toBeGreaterThan(rare + 2);
+  await pause(2_000);
+  expect(await asksIn(200)).toBeLessThan(6);
+  await lease.release();
+  await (await last).release();
+  await Promise.all([one, other, third].map((locks) => locks.close()));
+
+  async function asksIn(milliseconds: number): Promise<number> {
+    asks.mockClear();
+    await pause(milliseconds);
+    return asks.mock.calls.length;
+  }
+});
