@@ -4,6 +4,7 @@ import { mysqlStore } from '../../../lib/stores/mysql/mysql.store.js';
 import { MysqlTable } from '../../../lib/stores/mysql/mysql.table.js';
 import { recordStore, type RecordTable } from '../../../lib/stores/records/record.store.js';
 import type { Random } from '../../random.js';
+import { misuse } from '../database/misuse.js';
 import { watchListeners } from '../listeners.js';
 import type { OpenedStore } from '../store.js';
 
@@ -29,5 +30,10 @@ export function open(place: unknown, random: Random, breakTable?: (table: Record
   const makePool = (connectionLimit = 4) => createPool({ uri: url, connectionLimit, connectTimeout: requestTimeout });
   const table = (): RecordTable => new MysqlTable(new MysqlClient(makePool, requestTimeout, '', false), '`distributed_lock`');
   const store = breakTable ? recordStore(breakTable(table())) : mysqlStore({ pool, requestTimeout });
-  return { store, detail: 'pool', listeners, closeLent: () => pool.end() };
+  const end = misuse({ max: 4, take: () => pool.getConnection() }, random, 2_000);
+  const closeLent = async (): Promise<void> => {
+    await end();
+    await pool.end();
+  };
+  return { store, detail: 'pool', listeners, closeLent };
 }

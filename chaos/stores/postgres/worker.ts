@@ -1,9 +1,9 @@
-import { setTimeout as pause } from 'node:timers/promises';
 import pg from 'pg';
 import { openTable } from '../../../lib/stores/postgres/postgres.open.js';
 import { postgresStore } from '../../../lib/stores/postgres/postgres.store.js';
 import { recordStore, type RecordTable } from '../../../lib/stores/records/record.store.js';
 import type { Random } from '../../random.js';
+import { type LentConnection, misuse } from '../database/misuse.js';
 import { watchListeners } from '../listeners.js';
 import type { OpenedStore } from '../store.js';
 
@@ -38,7 +38,7 @@ function lent(way: 'pool' | 'query', url: string, requestTimeout: number, random
     way === 'pool'
       ? postgresStore({ pool, requestTimeout })
       : postgresStore({ query: (text, values) => pool.query(text, values), listen: { connectionString: url }, requestTimeout });
-  const end = misuse(pool, random, way === 'pool' ? 2_000 : 200);
+  const end = misuse({ max: 4, take: () => taken(pool) }, random, way === 'pool' ? 2_000 : 200);
   const closeLent = async (): Promise<void> => {
     await end();
     await pool.end();
@@ -46,32 +46,14 @@ function lent(way: 'pool' | 'query', url: string, requestTimeout: number, random
   return { store, detail: way, listeners, closeLent };
 }
 
-/** An app beside: it fills its pool with work for up to so many ms, and gives connections back with a transaction that is open. The result ends it. */
-function misuse(pool: pg.Pool, random: Random, longest: number): () => Promise<void> {
-  const stopping = new AbortController();
-  const wait = (ms: number): Promise<void> => pause(ms, undefined, { signal: stopping.signal, ref: false }).catch(() => undefined);
-  const once = async (): Promise<void> => {
-    const isFull = random.chance(0.5);
-    const taking = Array.from({ length: isFull ? pool.options.max : 1 }, () => pool.connect());
-    const clients = (await Promise.allSettled(taking)).flatMap((taken) => (taken.status === 'fulfilled' ? [taken.value] : []));
-    clients.forEach((client) => client.on('error', ignore));
-    if (!isFull) await clients[0]?.query('BEGIN').catch(() => undefined);
-    else await wait(random.int(20, longest));
-    for (const client of clients) {
-      client.off('error', ignore);
-      client.release();
-    }
+async function taken(pool: pg.Pool): Promise<LentConnection> {
+  const client = await pool.connect();
+  client.on('error', ignore);
+  const release = (): void => {
+    client.off('error', ignore);
+    client.release();
   };
-  const running = (async () => {
-    while (!stopping.signal.aborted) {
-      await wait(random.int(300, 1_500));
-      if (!stopping.signal.aborted) await once();
-    }
-  })();
-  return () => {
-    stopping.abort();
-    return running;
-  };
+  return { query: (text) => client.query(text), release };
 }
 
 function ignore(): void {}
