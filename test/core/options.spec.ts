@@ -73,12 +73,16 @@ describe('an option of a call', () => {
   it.each([
     [{}, { minHold: 5000, maxHold: 4999 }],
     [{ maxHold: 4999 }, { minHold: 5000 }],
-    [{ minHold: 5000, maxHold: 4999 }, undefined],
   ])('must not be a minHold that is longer than maxHold: %j and %j', async (defaults, options) => {
     const mutex = new Locks(memoryStore(), { defaults }).mutex('key');
     const message = '"minHold" (5000 ms) must not be longer than "maxHold" (4999 ms)';
     for (const call of [mutex.acquire(options), mutex.tryAcquire(options), mutex.using(body, options)])
       await expect(call).rejects.toThrow(message);
+  });
+
+  it('must not be such a minHold in the defaults, which are refused at once', () => {
+    const defaults = { minHold: 5000, maxHold: 4999 };
+    expect(() => new Locks(memoryStore(), { defaults })).toThrow('Locks: "defaults": "minHold" (5000 ms) must not be longer');
   });
 
   it('is refused with the name of the lock and what it must be', async () => {

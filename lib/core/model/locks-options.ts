@@ -1,7 +1,7 @@
 import { checkOptions, integerFrom, ofType, oneOf } from './check-options.js';
 import { checkKey } from './key.js';
 import type { LockLogger, LogKeys } from './lock-log.js';
-import { USING_CHECKS, type UsingOptions } from './options.js';
+import { checkHolds, USING_CHECKS, type UsingOptions } from './options.js';
 import type { Telemetry } from './telemetry.js';
 
 /** How long a process may hand a key to its own callers while another process waits for it. */
@@ -74,5 +74,6 @@ export function checkLocksOptions(options: LocksOptions): void {
   const { namespace = '', defaults, localQueue } = options;
   if (namespace !== '') checkKey(`${namespace}key`, 'Locks: a key with this "namespace"');
   checkOptions(defaults, 'Locks: "defaults"', DEFAULTS_CHECKS);
+  checkHolds(defaults ?? {}, 'Locks: "defaults": ');
   checkOptions(localQueue, 'Locks: "localQueue"', LOCAL_QUEUE_CHECKS);
 }

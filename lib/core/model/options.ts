@@ -113,7 +113,7 @@ export function checkHolds<O extends Pick<UsingOptions, 'minHold' | 'maxHold'>>(
  * @throws {LockConfigError} if they do not fit together.
  */
 export function resolveOptions(defaults: ResolvedOptions, own: UsingOptions | undefined): ResolvedOptions {
-  if (own === undefined) return checkHolds(defaults);
+  if (own === undefined) return defaults;
   // One by one, always in the same order: spreading and deleting them would cost more than the rest of an acquire.
   return checkHolds({
     keyTimeout: own.keyTimeout ?? defaults.keyTimeout,
