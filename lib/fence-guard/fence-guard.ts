@@ -5,7 +5,6 @@ import { fenceTable, type FenceDialect, type FenceTable, type Outcome } from './
 import { FencedError } from './fenced-error.js';
 import { fencedKeysOf, type FenceableLease } from './fenced-keys.js';
 import { placeOf, watchTransaction } from './open-transactions.js';
-import { secondsIn } from './period.js';
 import type { Run } from './run.js';
 import { isMissingTable, isRaceOfCreate } from './sql-errors.js';
 
@@ -185,4 +184,17 @@ function lost(key: string, token: number, { seen }: Exclude<Outcome, 'ours'>): L
     key,
     cause: new FencedError(`Token ${token} is older than ${seen ?? 'one that was seen'}.`, token, seen),
   });
+}
+
+const SECONDS: Record<string, number> = { hour: 3600, day: 86_400, week: 604_800 };
+const LEAST = 86_400;
+
+/** `'30 days'`, `'36 hours'`, `'2 weeks'`, in seconds. */
+function secondsIn(period: string): number {
+  const [, count, unit] = /^(\d{1,6}) (hour|day|week)s?$/.exec(period) ?? [];
+  const seconds = Number(count) * (SECONDS[unit ?? ''] ?? NaN);
+  if (seconds >= LEAST) return seconds;
+  throw new LockConfigError(
+    `FenceGuard.prune: "olderThan" must be a number of hours, days or weeks of at least a day, such as "30 days", not "${period}".`,
+  );
 }

@@ -6,7 +6,7 @@ import { after } from '../core/util/clock.js';
 import type { Locks } from '../locks.js';
 import type { FaultyRequest, LockFaults } from './lock-faults.js';
 import { isMeant, nearestKey, shownKey, type KeyPattern } from './key-pattern.js';
-import { standStill } from './stand-still.js';
+import { fakeClock, settled } from './fake-clock.js';
 
 /** A grant that went through a faulty store. */
 export interface Granted {
@@ -126,4 +126,21 @@ export class StoreFaults implements LockFaults {
     await driver.acquire({ key, owner: someoneElse(), ttl, tokens: 1, queue: false, share, yields: owner });
     watchdog.tenureOf(key, owner)?.lose('it was taken away by a fault of the test', 'taken');
   }
+}
+
+/**
+ * The event loop stands still: no timer is called in time, and each that was due is called once, late. Under fake timers the clock jumps; else the
+ * thread really blocks.
+ *
+ * @param ms milliseconds.
+ */
+async function standStill(ms: number): Promise<void> {
+  const clock = fakeClock();
+  if (clock) {
+    await settled();
+    clock.jump(ms);
+  } else {
+    for (const end = performance.now() + ms; performance.now() < end;);
+  }
+  await settled();
 }

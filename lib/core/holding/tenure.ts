@@ -1,13 +1,34 @@
 import { asStoreError, LockLostError, type LockError, type Revocation } from '../model/errors.js';
 import type { LockEvents, LockKindName } from '../model/events.js';
+import type { ResolvedOptions } from '../model/options.js';
 import type { LeaseDriver, Share } from '../store/lease-driver.js';
 import { now, validity } from '../util/clock.js';
+import { duration } from '../util/duration.js';
 import { LinkedEntry } from '../util/linked-list.js';
-import type { Grant, TurnLimits } from './grant.js';
 import type { Lifecycle } from './lifecycle.js';
-import { lossLine } from './loss-line.js';
 import { Turn } from './turn.js';
 import { watchdog } from './watchdog.js';
+
+/** How many holders of this process may have a key in a row, and for how many milliseconds, before it goes back to the store. */
+export type TurnLimits = Readonly<Record<'handOvers' | 'time', number>>;
+
+/** A grant of a store. */
+export interface Grant {
+  readonly owner: string;
+  readonly kind: LockKindName;
+  /** The options of the first caller. */
+  readonly options: Pick<ResolvedOptions, 'keyTimeout' | 'renew'>;
+  /** The share that is held of a key that several may hold. */
+  readonly share: Share | undefined;
+  /** When the request was sent. Validity counts from then, because the store began to count later. */
+  readonly sentAt: number;
+  readonly grantedAt: number;
+  /** How many fencing tokens were reserved, and the first of them. */
+  readonly tokens: number;
+  readonly token: number | null;
+  /** Whether the first request found the key taken. */
+  readonly isContested: boolean;
+}
 
 /**
  * One owner id at the store, from its grant to its release or loss. The callers of this process use it one after the other, each with a fencing
@@ -233,4 +254,13 @@ export class Tenure extends LinkedEntry<Tenure> {
       return Promise.reject(fault);
     }
   }
+}
+
+/** The log line of a lost lease. The error of its holder says neither how long it was held nor what the store answered meanwhile. */
+function lossLine({ key, turn, unansweredCount, outage }: Tenure, why: string): string {
+  const { label, grantedAt } = turn;
+  const line = `Lost "${key}"${label === undefined ? '' : ` (${label})`} after ${duration(now() - grantedAt)}: ${why}`;
+  if (unansweredCount === 0) return line;
+  const renewals = `${line}; ${unansweredCount} ${unansweredCount === 1 ? 'renewal' : 'renewals'} unanswered`;
+  return outage ? `${renewals}, last error: ${outage.message}` : renewals;
 }

@@ -3,13 +3,12 @@ import { holderOf, type Holder } from '../holding/holder.js';
 import { HeldLease } from '../holding/held-lease.js';
 import type { Lifecycle } from '../holding/lifecycle.js';
 import { Tenure } from '../holding/tenure.js';
-import { abortedBy, closed, ownCopyOf, stopped, type LockError } from '../model/errors.js';
+import { abortedBy, closed, LockError, ownCopyOf, stopped, timedOut, unanswered } from '../model/errors.js';
 import type { LeaseDriver, Share } from '../store/lease-driver.js';
 import { after, now } from '../util/clock.js';
 import { LinkedList } from '../util/linked-list.js';
 import { added, emptyList, removed } from '../util/short-list.js';
 import { Contender, type Taken } from './contender.js';
-import { reasonAtTheEnd } from './reason-at-the-end.js';
 import { Waiter, type Wish } from './waiter.js';
 
 /**
@@ -266,4 +265,22 @@ export class LockQueue {
     clearTimeout(this.scouting);
     this.queues.forget(this);
   }
+}
+
+/**
+ * Contention, or an outage.
+ *
+ * @param isAtTheLatest whether the last requestTimeout of the caller is over, too.
+ */
+function reasonAtTheEnd(queue: LockQueue, { waited }: Waiter, isAtTheLatest = false): LockError {
+  const { key, isInUse } = queue;
+  const [contender] = queue.contenders;
+  // Without a contender a caller of this process has the key.
+  const tenure = contender ? undefined : queue.holders[0];
+  const outcome = tenure ? tenure.outage : queue.outcome;
+  if (outcome instanceof LockError) return ownCopyOf(outcome);
+  const silence = (tenure ?? contender)?.silence ?? 0;
+  const isKnown = tenure ?? outcome ?? isInUse;
+  if (!isKnown || silence >= queue.runtime.requestTimeout || (isAtTheLatest && silence > 0)) return unanswered(key);
+  return timedOut(key, waited, queue.holder);
 }

@@ -1,6 +1,6 @@
 import type { HeldLease } from '../holding/held-lease.js';
 import type { Lifecycle } from '../holding/lifecycle.js';
-import type { TurnLimits } from '../holding/grant.js';
+import type { TurnLimits } from '../holding/tenure.js';
 import type { LeaseDriver } from '../store/lease-driver.js';
 import { onAbort } from '../util/abort.js';
 import { LockQueue } from './lock-queue.js';
