@@ -1,12 +1,12 @@
 import { asStoreError, StoreError } from '../../core/model/errors.js';
 import { RequestDeadlines, type TimedRequest } from '../../core/store/request-deadlines.js';
-import { after } from '../../core/util/clock.js';
+import { after, now } from '../../core/util/clock.js';
 import { detached } from '../../core/util/detached.js';
 import { LinkedEntry } from '../../core/util/linked-list.js';
 import { RecordClock } from './record.clock.js';
 import { RecordPost } from './record.post.js';
 import { TOUCH, VOID, type Change, type Found, type Message, type RecordTable } from './record.table.js';
-import { recordOf } from './record.texts.js';
+import { inPieces, recordOf } from './record.texts.js';
 import { RecordWork } from './record.work.js';
 
 /** How the verbs of all locks reach the records. */
@@ -21,11 +21,14 @@ export interface Desk {
 
 /** Most keys whose record is remembered. */
 const MOST_KNOWN = 10_000;
-/** So many conflicts with other processes are tried again at once. */
-const SWIFT_TRIES = 3;
-const LONGEST_PAUSE = 100;
-/** Characters of a message. Postgres takes 8,000 bytes. */
-const LONGEST_MESSAGE = 2000;
+/** From so many conflicts in a row on it is likely that another process is faster each time. */
+const MANY_CONFLICTS = 16;
+const LONGEST_PAUSE = 500;
+/** A request that takes so long has waited for those of others. */
+const SLOW = 20;
+/** Characters of a record that many processes use: what was seen of it so many milliseconds ago is likely to be outdated. */
+const BUSY_RECORD = 3000;
+const BUSY_LIFE = 100;
 
 class Ask extends LinkedEntry<Ask> implements TimedRequest<Ask> {
   endsAt = 0;
@@ -45,6 +48,7 @@ class Ask extends LinkedEntry<Ask> implements TimedRequest<Ask> {
 
 /** What was seen of a key last. */
 interface Seen extends Pick<Found, 'version' | 'record' | 'fence'> {
+  readonly at: number;
   /** A request of unknown outcome may still arrive. */
   readonly mayBeOutdated?: boolean;
 }
@@ -97,7 +101,7 @@ export class RecordDesk implements Desk {
 
   /** Does the steps of all who ask, until a change was made or nothing is to be changed. */
   private async settle(key: string, asks: readonly Ask[]): Promise<void> {
-    let [isFresh, isOld, mustTouch] = [false, false, false];
+    let [isFresh, isOld, mustTouch] = [false, isLikelyOutdated(this.seen.get(key)), false];
     for (let conflicts = 0; ;) {
       const live = asks.filter((ask) => this.deadlines.open.has(ask));
       if (live.length === 0) return;
@@ -107,6 +111,7 @@ export class RecordDesk implements Desk {
       if (attempt && !attempt.work.isChanged && isFresh) return this.reply(live, attempt.outcomes);
       const change = attempt?.work.isChanged ? attempt.change : lookAt(key, mustTouch ? TOUCH : undefined);
       const { basis } = this.clock;
+      const sentAt = now();
       const found = await this.exchange(change, live);
       if (!found) return this.doubt(key);
       [isFresh, isOld, mustTouch] = [true, false, false];
@@ -120,19 +125,20 @@ export class RecordDesk implements Desk {
       }
       const { version, record, fence } = found;
       this.remember(key, { version: version === '' ? VOID : version, record, fence, mayBeOutdated: seen?.mayBeOutdated });
-      if (!attempt?.work.isChanged || ++conflicts === 1) continue;
-      if (conflicts > SWIFT_TRIES) {
-        await pause(Math.random() * Math.min(2 ** conflicts, LONGEST_PAUSE));
-        isOld = true;
-      }
+      if (!attempt?.work.isChanged) continue;
+      const took = now() - sentAt;
+      if (++conflicts === 1 && took < SLOW) continue;
+      // The more processes want to change the record, the longer a request takes, and the more of them lose against one.
+      await pause(Math.random() * Math.min(2 * conflicts * Math.max(took, 1), LONGEST_PAUSE));
+      isOld = true;
       // A process that is faster each time would keep this one out for good. After a touch it has to look first. Two that touch would keep each other
       // from all changes, so touches are ever rarer.
-      mustTouch = (conflicts & (conflicts - 1)) === 0;
+      mustTouch = conflicts >= MANY_CONFLICTS && (conflicts & (conflicts - 1)) === 0;
     }
   }
 
   /** What the steps make of what was seen last. */
-  private attempt(key: string, seen: Seen = { version: VOID, record: null, fence: 0 }, asks: readonly Ask[]) {
+  private attempt(key: string, seen: Seen = { version: VOID, record: null, fence: 0, at: 0 }, asks: readonly Ask[]) {
     const record = seen.record === null ? undefined : recordOf(seen.record, key);
     const { time } = this.clock;
     const work = new RecordWork(key, record, time, seen.fence, seen.mayBeOutdated ? 3 * this.table.requestTimeout : 0);
@@ -214,9 +220,9 @@ export class RecordDesk implements Desk {
     this.remember(key, { version, record, fence, mayBeOutdated: true });
   }
 
-  private remember(key: string, seen: Seen): void {
+  private remember(key: string, seen: Omit<Seen, 'at'>): void {
     this.seen.delete(key);
-    this.seen.set(key, seen);
+    this.seen.set(key, { ...seen, at: now() });
     if (this.seen.size <= MOST_KNOWN) return;
     const [oldest = ''] = this.seen.keys();
     this.seen.delete(oldest);
@@ -228,6 +234,10 @@ function pause(delay: number): Promise<void> {
   return new Promise((resolve) => void after(delay, resolve));
 }
 
+function isLikelyOutdated(seen: Seen | undefined): boolean {
+  return (seen?.record?.length ?? 0) > BUSY_RECORD && now() > seen!.at + BUSY_LIFE;
+}
+
 function lookAt(key: string, expected?: typeof TOUCH): Change {
   return { key, expected, record: null, endsAt: 0, notBefore: 0, tokens: 0, fence: 0, messages: [], isLazy: true };
 }
@@ -237,14 +247,4 @@ function shifted(reply: unknown, by: number): unknown {
   if (by === 0 || typeof reply !== 'object' || reply === null) return reply;
   const { token } = reply as { token?: unknown };
   return typeof token === 'number' ? { ...reply, token: token + by } : reply;
-}
-
-function inPieces(lines: readonly string[]): string[] {
-  const texts: string[] = [];
-  for (const line of lines) {
-    const last = texts.at(-1);
-    if (last !== undefined && last.length + line.length < LONGEST_MESSAGE) texts[texts.length - 1] = `${last}\n${line}`;
-    else texts.push(line);
-  }
-  return texts;
 }

@@ -4,6 +4,9 @@ import { LONGEST_MESSAGE, offerOf } from '../../core/store/offers.js';
 import type { Found } from './record.table.js';
 import type { Hold, KeyRecord, LatchRecord, LeaseRecord, Place } from './record.work.js';
 
+/** Characters of a piece. Postgres takes 8,000 bytes. */
+const LONGEST_PIECE = 2000;
+
 type Fields<T> = { readonly [Name in keyof T]?: unknown };
 
 /**
@@ -20,6 +23,17 @@ export function readMessage(text: string, wake: (owner: string, askIn?: number) 
     else isWhole = false;
   }
   return isWhole;
+}
+
+/** Lines as few messages, none of which is too long. */
+export function inPieces(lines: readonly string[]): string[] {
+  const texts: string[] = [];
+  for (const line of lines) {
+    const last = texts.at(-1);
+    if (last !== undefined && last.length + line.length < LONGEST_PIECE) texts[texts.length - 1] = `${last}\n${line}`;
+    else texts.push(line);
+  }
+  return texts;
 }
 
 /** The record of a key. @throws {StoreError} if it is none, or has a kind of lock that this version does not know. */

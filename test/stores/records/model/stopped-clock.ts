@@ -2,7 +2,7 @@
 // a model makes millions of them.
 const START = 1_000;
 /** Longest pause that ends at once, milliseconds. */
-const PAUSE = 100;
+const PAUSE = 500;
 
 const realTimeout = globalThis.setTimeout;
 const realTurn = globalThis.setImmediate;
