@@ -6,6 +6,7 @@ import { StoreError } from '../../core/model/errors.js';
 import type { StoreDoctor } from '../../core/store/store-doctor.js';
 import type { StoreReport } from '../../core/store/lock-store.js';
 import { dateOf, now } from '../../core/util/clock.js';
+import { RecordSweep } from '../records/record.sweep.js';
 import { type Change, type Found, type RecordTable, TOUCH, VOID } from '../records/record.table.js';
 import type { FileBus } from './file.bus.js';
 import { FileChain, isCode, tryTo, type State, type Tail } from './file.chain.js';
@@ -16,8 +17,6 @@ import { FileWakeUps } from './file.wakeups.js';
 /** What operators took away. */
 const NOTES = 'operators.log';
 const HOUR = 3_600_000;
-/** Milliseconds between two sweeps, at least; twice as many at most. */
-const SWEEP_INTERVAL = 300_000;
 /** Milliseconds that the clocks of two kernels may differ by. */
 const SKEW = 60_000;
 const FULL = ['ENOSPC', 'EDQUOT'];
@@ -36,7 +35,7 @@ export class FileTable implements RecordTable {
   private readonly keysFolder: string;
   private readonly drafts: string;
   private readonly inboxes: string;
-  private sweepAt = nextSweep();
+  private readonly sweeps = new RecordSweep(() => this.sweep());
 
   /** @param given of any process; a relative one depends on where this one was started. */
   constructor(
@@ -52,10 +51,7 @@ export class FileTable implements RecordTable {
   }
 
   exchange(changes: readonly Change[]): readonly Promise<Found>[] {
-    if (now() > this.sweepAt) {
-      this.sweepAt = nextSweep();
-      void this.sweep().catch(() => undefined);
-    }
+    this.sweeps.ifDue();
     return changes.map(async (change, index) => {
       // Others shall have their turn, too.
       for (let turns = index >> 4; turns > 0; turns--) await turn();
@@ -195,10 +191,6 @@ function namesIn(folder: string): string[] {
 
 function turn(): Promise<void> {
   return new Promise((resolve) => setImmediate(resolve));
-}
-
-function nextSweep(): number {
-  return now() + SWEEP_INTERVAL * (1 + Math.random());
 }
 
 function storeErrorOf(cause: unknown): StoreError {

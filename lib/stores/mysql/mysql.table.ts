@@ -1,7 +1,7 @@
 import { StoreError } from '../../core/model/errors.js';
 import type { StoreReport } from '../../core/store/lock-store.js';
-import { now } from '../../core/util/clock.js';
 import { RecordClock } from '../records/record.clock.js';
+import { RecordSweep } from '../records/record.sweep.js';
 import type { Change, Found, RecordTable } from '../records/record.table.js';
 import type { Changed, MysqlClient, Row } from './mysql.client.js';
 import { isConflict } from './mysql.errors.js';
@@ -11,8 +11,6 @@ import { CLOCK } from './mysql.schema.js';
 import { firstFenceOf, foundIn, inParts, MysqlStep, type Stored } from './mysql.step.js';
 
 const HOUR = 3_600_000;
-/** Milliseconds between two sweeps, at least; twice as many at most. */
-const SWEEP_INTERVAL = 300_000;
 const PAGE = 1000;
 
 /**
@@ -22,8 +20,8 @@ const PAGE = 1000;
 export class MysqlTable implements RecordTable {
   readonly name = 'mysql';
   readonly doctor: MysqlDoctor;
-  private sweepAt = nextSweep();
   private readonly clock = new RecordClock();
+  private readonly sweeps = new RecordSweep(() => this.sweep());
 
   /** @param table its quoted name. */
   constructor(
@@ -38,10 +36,7 @@ export class MysqlTable implements RecordTable {
   }
 
   exchange(changes: readonly Change[]): readonly Promise<Found>[] {
-    if (now() > this.sweepAt) {
-      this.sweepAt = nextSweep();
-      void this.sweep().catch(() => undefined);
-    }
+    this.sweeps.ifDue();
     const steps = changes.map((change) => new MysqlStep(change));
     void this.settle(
       steps.filter(({ isLook }) => isLook),
@@ -213,8 +208,4 @@ export class MysqlTable implements RecordTable {
 
 function withExpectedTwice(values: readonly unknown[]): unknown[] {
   return [...values.slice(0, -1), values.at(-2), values.at(-1)];
-}
-
-function nextSweep(): number {
-  return now() + SWEEP_INTERVAL * (1 + Math.random());
 }

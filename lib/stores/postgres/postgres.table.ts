@@ -1,5 +1,6 @@
 import { LockConfigError, StoreError } from '../../core/model/errors.js';
 import type { StateListener, StoreReport } from '../../core/store/lock-store.js';
+import { RecordSweep } from '../records/record.sweep.js';
 import { type Change, type Found, type RecordTable, TOUCH, VOID } from '../records/record.table.js';
 import type { PostgresConnection, Row } from './postgres.connection.js';
 import { isConflict, sqlStateOf, storeErrorOf } from './postgres.errors.js';
@@ -7,7 +8,6 @@ import { PostgresDoctor } from './postgres.doctor.js';
 import { reportOf } from './postgres.report.js';
 import { PostgresState } from './postgres.state.js';
 import type { PostgresStatements } from './postgres.statements.js';
-import { PostgresSweep } from './postgres.sweep.js';
 import { PostgresWakeUps } from './postgres.wakeups.js';
 
 const LARGEST_BATCH = 256;
@@ -31,7 +31,7 @@ export class PostgresTable implements RecordTable {
   readonly wakeUps: PostgresWakeUps | undefined;
   readonly bus: PostgresWakeUps['bus'] | undefined;
   readonly doctor: PostgresDoctor;
-  private readonly sweep: PostgresSweep;
+  private readonly sweeps = new RecordSweep(() => this.sweep());
   private readonly state: PostgresState;
   /** The number of the table that was seen first. */
   private place: unknown;
@@ -47,12 +47,11 @@ export class PostgresTable implements RecordTable {
     if (connection.listener) this.wakeUps = new PostgresWakeUps(connection.listener, ask, requestTimeout, statements.table);
     this.bus = this.wakeUps?.bus;
     this.doctor = new PostgresDoctor(ask, statements, connection.atOnce === undefined);
-    this.sweep = new PostgresSweep((most) => ask(statements.sweep, [HOUR, most]));
     this.state = new PostgresState(() => connection.ask('SELECT 1', []));
   }
 
   exchange(changes: readonly Change[]): readonly Promise<Found>[] {
-    this.sweep.begin();
+    this.sweeps.ifDue();
     const asks: Ask[] = [];
     const found = changes.map((change) => new Promise<Found>((resolve, reject) => asks.push({ change, resolve, reject })));
     for (const group of groupsOf(asks)) void this.serve(group);
@@ -86,9 +85,13 @@ export class PostgresTable implements RecordTable {
   }
 
   async close(): Promise<void> {
-    this.sweep.end();
     this.wakeUps?.close();
     await this.connection.close();
+  }
+
+  /** Deletes all rows that ended an hour ago, a page at a time. */
+  async sweep(most = PAGE): Promise<void> {
+    for (let count = most; count === most;) count = (await this.ask(this.statements.sweep, [HOUR, most])).length;
   }
 
   /** Changes that can go in one commit. Looks go by themselves, and so do messages of a row that may be new. */

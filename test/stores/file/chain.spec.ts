@@ -193,6 +193,17 @@ describe('a sweep', () => {
     expect(filesIn('inboxes')).toEqual([]);
   });
 
+  it('may come with the first request of a process, as many do not live for long', async () => {
+    const { version } = await exchange(new FileTable(directory, 2_000), { key: 'old' });
+    await exchange(new FileTable(directory, 2_000), { key: 'old', expected: version, record: null, endsAt: clock() - HOUR - 1 });
+    const random = jest.spyOn(Math, 'random').mockReturnValueOnce(0.04);
+    const table = new FileTable(directory, 2_000);
+    random.mockRestore();
+    await exchange(table, { key: 'new' });
+    await eventually(() => expect(filesIn('keys')).toHaveLength(1));
+    await table.close();
+  });
+
   it('that died after its first half is finished by the next one', async () => {
     const table = new FileTable(directory, 2_000);
     await exchange(table, { record: null, endsAt: 0 });

@@ -407,6 +407,19 @@ it('600 leases are renewed by some statements, not by one for each', async () =>
   expect((await updates()) - before).toBeLessThan(10);
 });
 
+it('a process may sweep with its first request, as many do not live for long', async () => {
+  await root.query(mysqlSchema({ table: 'swept_at_once' }));
+  await root.query("INSERT INTO swept_at_once (id, version, record, ends_at, fence) VALUES ('old', 1, NULL, 0, 1)");
+  const random = jest.spyOn(Math, 'random').mockReturnValueOnce(0.04);
+  const table = open({ table: 'swept_at_once', requestTimeout: 30_000 });
+  random.mockRestore();
+  await exchange(table, { key: 'new' });
+  await eventually(async () => {
+    const [rows] = await root.query("SELECT id FROM swept_at_once WHERE id = 'old'");
+    expect(rows).toEqual([]);
+  });
+});
+
 it('a sweep deletes all that has ended for long, not only the first page, and locks nothing else', async () => {
   const table = open({ table: 'swept', requestTimeout: 30_000 });
   await root.query(mysqlSchema({ table: 'swept' }));

@@ -1,5 +1,5 @@
 import { recordTableContract } from '../../contract/record-table.contract.js';
-import { eventually } from '../../support/eventually.js';
+import { eventually, staysTrue } from '../../support/eventually.js';
 import { type PostgresServer, startPostgres } from '../../support/postgres-server.js';
 import { type Change, VOID } from '../../../lib/stores/records/record.table.js';
 import { changeOf, exchange, HOUR, newKey, openTable, usePostgres } from './setting.js';
@@ -167,25 +167,38 @@ it('changes of one row leave the table as small as it is, unless an old transact
 });
 
 describe('the sweep', () => {
-  const swept = (table: ReturnType<typeof setting.open>, most = 1000) =>
-    (table as unknown as { sweep: { sweep(most: number): Promise<unknown[]> } }).sweep.sweep(most);
+  const left = async () => (await setting.sql('SELECT key FROM distributed_lock')).map(({ key }) => key as string);
+  afterEach(() => jest.restoreAllMocks());
 
-  it('deletes what ended an hour ago, so many at a time, and nothing that another one is changing', async () => {
+  it('deletes what ended an hour ago, a page at a time, and nothing that another one is changing', async () => {
     await setting.sql('TRUNCATE distributed_lock');
     const table = setting.open();
     const keys = Array.from({ length: 10 }, newKey);
     await Promise.all(keys.map((key) => exchange(table, { key, record: null, endsAt: 0 })));
-    expect(await swept(table)).toHaveLength(0);
+    await table.sweep();
+    expect(await left()).toHaveLength(10);
     await setting.sql('UPDATE distributed_lock SET ends_at = ends_at - $1 WHERE key <> $2', [HOUR + 1, keys[9]]);
     const client = await setting.pool().connect();
     await client.query('BEGIN');
     await client.query('SELECT 1 FROM distributed_lock WHERE key = $1 FOR UPDATE', [keys[0]]);
-    expect(await swept(table, 5)).toHaveLength(5);
-    expect(await swept(table)).toHaveLength(3);
+    await table.sweep(3);
+    expect((await left()).sort()).toEqual([keys[0], keys[9]].sort());
     await client.query('COMMIT');
     client.release();
-    expect(await swept(table)).toHaveLength(1);
-    expect(await setting.sql('SELECT key FROM distributed_lock')).toEqual([{ key: keys[9] }]);
+    await table.sweep();
+    expect(await left()).toEqual([keys[9]]);
+  });
+
+  it('comes with the first request of one process in twenty, as many do not live for long', async () => {
+    await setting.sql('TRUNCATE distributed_lock');
+    await exchange(setting.open(), { key: 'old', record: null, endsAt: 0 });
+    await setting.sql('UPDATE distributed_lock SET ends_at = ends_at - $1', [HOUR + 1]);
+    jest.spyOn(Math, 'random').mockReturnValueOnce(0.06);
+    await exchange(setting.open(), { key: 'new' });
+    await staysTrue(async () => (await left()).includes('old'));
+    jest.spyOn(Math, 'random').mockReturnValueOnce(0.04);
+    await exchange(setting.open(), { key: 'new' });
+    await eventually(async () => expect(await left()).toEqual(['new']));
   });
 });
 

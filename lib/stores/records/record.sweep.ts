@@ -1,0 +1,25 @@
+import { now } from '../../core/util/clock.js';
+
+/** Milliseconds between two sweeps, at least; twice as many at most. */
+const INTERVAL = 300_000;
+/** One of so many processes sweeps with its first request: those that end soon, as crons do, would never sweep. */
+const FIRST_OF = 20;
+
+/** Deletes what ended an hour ago, from time to time: every process does it, at times of its own. */
+export class RecordSweep {
+  private at = Math.random() * FIRST_OF < 1 ? -Infinity : next();
+
+  /** @param sweep what it cannot delete is left to the next time. */
+  constructor(private readonly sweep: () => Promise<unknown>) {}
+
+  /** To be called with each request. */
+  ifDue(): void {
+    if (now() < this.at) return;
+    this.at = next();
+    void this.sweep().catch(() => undefined);
+  }
+}
+
+function next(): number {
+  return now() + INTERVAL * (1 + Math.random());
+}
