@@ -1,5 +1,6 @@
 import { StoreError } from '../../core/model/errors.js';
 import type { StoreReport } from '../../core/store/lock-store.js';
+import { now } from '../../core/util/clock.js';
 import { RecordClock } from '../records/record.clock.js';
 import { RecordSweep } from '../records/record.sweep.js';
 import type { Change, Found, RecordTable } from '../records/record.table.js';
