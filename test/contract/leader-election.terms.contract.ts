@@ -166,20 +166,23 @@ export function leaderTermsContract({ open, newKey, driver, isFree: isKeyFree, w
       expect(await rejection(election.run(() => 1, { patience: 1 } as object))).toBeInstanceOf(LockConfigError);
     });
 
-    it('has the terms of its own options, and of the Locks only how long a lease is', async () => {
-      const odd = open({ defaults: { keyTimeout: 30_000, minHold: 60_000, maxHold: 1, waitTimeout: 0, fair: false } });
-      const holder = await odd.acquire(`${name}-leader`, { minHold: 0, maxHold: 60_000 });
-      const placed = waits(odd);
-      const standby = candidate(odd.leaderElection(name));
-      await placed;
-      await holder.release();
-      const term = await elected(standby);
-      expect(term.remaining()).toBeGreaterThan(20_000);
-      expect(term.remaining()).toBeLessThanOrEqual(30_000);
-      await passTime(20);
-      expect(term.signal.aborted).toBe(false);
-      await standby.election.resign();
-      expect(await isFree()).toBe(true);
-    });
+    it.each([{ minHold: 60_000 }, { maxHold: 1 }])(
+      'has the terms of its own options, and of the Locks only how long a lease is: %j',
+      async (holds) => {
+        const odd = open({ defaults: { keyTimeout: 30_000, ...holds, waitTimeout: 0, fair: false } });
+        const holder = await odd.acquire(`${name}-leader`, { minHold: 0, maxHold: 60_000 });
+        const placed = waits(odd);
+        const standby = candidate(odd.leaderElection(name));
+        await placed;
+        await holder.release();
+        const term = await elected(standby);
+        expect(term.remaining()).toBeGreaterThan(20_000);
+        expect(term.remaining()).toBeLessThanOrEqual(30_000);
+        await passTime(20);
+        expect(term.signal.aborted).toBe(false);
+        await standby.election.resign();
+        expect(await isFree()).toBe(true);
+      },
+    );
   });
 }
