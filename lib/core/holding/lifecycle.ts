@@ -17,6 +17,11 @@ export class Lifecycle {
   readonly closed: AbortSignal = this.end.signal;
   /** The elections in which this process is a candidate. */
   readonly candidates = new Set<{ readonly key: string; isLeader(): boolean }>();
+  /**
+   * The part of a third of the `keyTimeout` after which a share of a key is renewed first. Many processes can be granted a share at the same moment: so
+   * they do not all change the key at once, time and again.
+   */
+  readonly firstRenewal = (1 + 2 * Math.random()) / 3;
   private acquiring = 0;
   private bodies = 0;
   private cleaningUp = 0;

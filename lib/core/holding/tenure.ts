@@ -81,7 +81,7 @@ export class Tenure extends LinkedEntry<Tenure> {
     this.share = share;
     this.validUntil = sentAt + validity(ttl);
     this.isRenewed = options.renew;
-    this.renewAt = sentAt + this.pace;
+    this.renewAt = sentAt + this.pace * (share ? runtime.firstRenewal : 1);
     this.nextToken = token;
     this.turnsLeft = tokens;
     this.turnsEndAt = grantedAt + limits.time;
