@@ -9,6 +9,7 @@ export default {
   roots: ['<rootDir>/test'],
   testMatch: ['**/*.spec.ts'],
   globalSetup: '<rootDir>/test/support/global-setup.mjs',
+  setupFiles: ['<rootDir>/test/support/no-first-sweep.ts'],
   transform: {
     '^.+\\.(t|j|mj)s$': [
       '@swc/jest',

@@ -2,12 +2,12 @@ import { now } from '../../core/util/clock.js';
 
 /** Milliseconds between two sweeps, at least; twice as many at most. */
 const INTERVAL = 300_000;
-/** One of so many processes sweeps with its first request: those that end soon, as crons do, would never sweep. */
-const FIRST_OF = 20;
 
 /** Deletes what ended an hour ago, from time to time: every process does it, at times of its own. */
 export class RecordSweep {
-  private at = Math.random() * FIRST_OF < 1 ? -Infinity : next();
+  /** One of so many processes sweeps with its first request: those that end soon, as crons do, would never sweep. Set in tests. */
+  static firstOf = 20;
+  private at = Math.random() * RecordSweep.firstOf < 1 ? -Infinity : next();
 
   /** @param sweep what it cannot delete is left to the next time. */
   constructor(private readonly sweep: () => Promise<unknown>) {}

@@ -9,6 +9,7 @@ import { FileTable } from '../../../lib/stores/file/file.table.js';
 import { BOOT, clock } from '../../../lib/stores/file/file.host.js';
 import { eventually } from '../../support/eventually.js';
 import { adviceOn } from '../../../lib/stores/file/file.report.js';
+import { RecordSweep } from '../../../lib/stores/records/record.sweep.js';
 import { type Change, type Found, TOUCH, VOID } from '../../../lib/stores/records/record.table.js';
 import { forkChild } from '../../support/child.js';
 import { recordTableContract } from '../../contract/record-table.contract.js';
@@ -196,9 +197,9 @@ describe('a sweep', () => {
   it('may come with the first request of a process, as many do not live for long', async () => {
     const { version } = await exchange(new FileTable(directory, 2_000), { key: 'old' });
     await exchange(new FileTable(directory, 2_000), { key: 'old', expected: version, record: null, endsAt: clock() - HOUR - 1 });
-    const random = jest.spyOn(Math, 'random').mockReturnValueOnce(0.04);
+    const firstOf = jest.replaceProperty(RecordSweep, 'firstOf', 1);
     const table = new FileTable(directory, 2_000);
-    random.mockRestore();
+    firstOf.restore();
     await exchange(table, { key: 'new' });
     await eventually(() => expect(filesIn('keys')).toHaveLength(1));
     await table.close();

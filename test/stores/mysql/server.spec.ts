@@ -5,6 +5,7 @@ import { MysqlClient } from '../../../lib/stores/mysql/mysql.client.js';
 import { storeErrorOf } from '../../../lib/stores/mysql/mysql.errors.js';
 import { quoted } from '../../../lib/stores/mysql/mysql.schema.js';
 import { MysqlTable } from '../../../lib/stores/mysql/mysql.table.js';
+import { RecordSweep } from '../../../lib/stores/records/record.sweep.js';
 import { type Change, type Found, VOID } from '../../../lib/stores/records/record.table.js';
 import { eventually } from '../../support/eventually.js';
 import { mariadbUrl, startMariadb, type MariadbServer } from '../../support/mariadb-server.js';
@@ -410,9 +411,9 @@ it('600 leases are renewed by some statements, not by one for each', async () =>
 it('a process may sweep with its first request, as many do not live for long', async () => {
   await root.query(mysqlSchema({ table: 'swept_at_once' }));
   await root.query("INSERT INTO swept_at_once (id, version, record, ends_at, fence) VALUES ('old', 1, NULL, 0, 1)");
-  const random = jest.spyOn(Math, 'random').mockReturnValueOnce(0.04);
+  const firstOf = jest.replaceProperty(RecordSweep, 'firstOf', 1);
   const table = open({ table: 'swept_at_once', requestTimeout: 30_000 });
-  random.mockRestore();
+  firstOf.restore();
   await exchange(table, { key: 'new' });
   await eventually(async () => {
     const [rows] = await root.query("SELECT id FROM swept_at_once WHERE id = 'old'");

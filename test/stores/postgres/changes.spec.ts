@@ -1,6 +1,7 @@
 import { recordTableContract } from '../../contract/record-table.contract.js';
 import { eventually, staysTrue } from '../../support/eventually.js';
 import { type PostgresServer, startPostgres } from '../../support/postgres-server.js';
+import { RecordSweep } from '../../../lib/stores/records/record.sweep.js';
 import { type Change, VOID } from '../../../lib/stores/records/record.table.js';
 import { changeOf, exchange, HOUR, newKey, openTable, usePostgres } from './setting.js';
 
@@ -193,6 +194,7 @@ describe('the sweep', () => {
     await setting.sql('TRUNCATE distributed_lock');
     await exchange(setting.open(), { key: 'old', record: null, endsAt: 0 });
     await setting.sql('UPDATE distributed_lock SET ends_at = ends_at - $1', [HOUR + 1]);
+    jest.replaceProperty(RecordSweep, 'firstOf', 20);
     jest.spyOn(Math, 'random').mockReturnValueOnce(0.06);
     await exchange(setting.open(), { key: 'new' });
     await staysTrue(async () => (await left()).includes('old'));
