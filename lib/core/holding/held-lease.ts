@@ -1,4 +1,4 @@
-import { AsyncLocalStorage } from 'node:async_hooks';
+import { AsyncResource } from 'node:async_hooks';
 import { checkOptions, only } from '../model/check-options.js';
 import { abortedBy, LockLostError, type LockAbortedError } from '../model/errors.js';
 import type { Lease } from '../model/lease.js';
@@ -19,8 +19,11 @@ export class HeldLease implements Lease {
   private isReleased = false;
   private answer: Promise<boolean> | undefined;
   private controller: AbortController | undefined;
-  /** The async context in which `signal` was first read. Its listeners run there, not in the call that finds the lease lost. */
-  private context: (<T>(work: () => T) => T) | undefined;
+  /**
+   * The async context in which `signal` was first read. Its listeners run there, not in the call that finds the lease lost.
+   * `AsyncLocalStorage.snapshot()` does the same, but takes 2,700 bytes on Node 20, this one 70.
+   */
+  private context: AsyncResource | undefined;
   private abortReason: unknown;
   private limit: NodeJS.Timeout | undefined;
   private released: (() => void) | undefined;
@@ -54,7 +57,7 @@ export class HeldLease implements Lease {
   get signal(): AbortSignal {
     if (!this.controller) {
       this.controller = new AbortController();
-      this.context = AsyncLocalStorage.snapshot();
+      this.context = new AsyncResource('LeaseSignal', { requireManualDestroy: true });
       if (this.abortReason !== undefined) this.controller.abort(this.abortReason);
     }
     return this.controller.signal;
@@ -146,7 +149,7 @@ export class HeldLease implements Lease {
 
   abort(reason: LockLostError | LockAbortedError): void {
     this.abortReason ??= reason;
-    this.context?.(() => this.controller?.abort(this.abortReason));
+    this.context?.runInAsyncScope(() => this.controller?.abort(this.abortReason));
   }
 
   private tellReleased(): { readonly error: unknown } | undefined {

@@ -12,6 +12,18 @@ import { watchdog } from './watchdog.js';
 /** How many holders of this process may have a key in a row, and for how many milliseconds, before it goes back to the store. */
 export type TurnLimits = Readonly<Record<'handOvers' | 'time', number>>;
 
+/** The callers of this process that want the key. */
+export interface TenureQueue {
+  readonly runtime: Lifecycle;
+  readonly driver: LeaseDriver;
+  readonly key: string;
+  readonly limits: TurnLimits;
+  /** A turn has ended. Returns whether the next caller takes care of the key. */
+  passOn(tenure: Tenure, turnEndedAt: number): boolean;
+  /** The tenure has ended. */
+  ended(tenure: Tenure): void;
+}
+
 /** A grant of a store. */
 export interface Grant {
   readonly owner: string;
@@ -62,17 +74,9 @@ export class Tenure extends LinkedEntry<Tenure> {
   private turnsEndAt: number;
   private mayExtend: boolean;
 
-  /**
-   * @param onEnd called with a time when a turn has ended; it returns whether the next caller takes care of the key. Called without a time when the
-   *   tenure has ended.
-   */
   constructor(
-    readonly runtime: Lifecycle,
-    readonly driver: LeaseDriver,
-    readonly key: string,
+    private readonly queue: TenureQueue,
     { owner, kind, options, share, sentAt, grantedAt, tokens, token, isContested }: Grant,
-    private readonly limits: TurnLimits,
-    private readonly onEnd: (tenure: Tenure, turnEndedAt?: number) => boolean,
   ) {
     super();
     this.owner = owner;
@@ -81,13 +85,25 @@ export class Tenure extends LinkedEntry<Tenure> {
     this.share = share;
     this.validUntil = sentAt + validity(ttl);
     this.isRenewed = options.renew;
-    this.renewAt = sentAt + this.pace * (share ? runtime.firstRenewal : 1);
+    this.renewAt = sentAt + this.pace * (share ? queue.runtime.firstRenewal : 1);
     this.nextToken = token;
     this.turnsLeft = tokens;
-    this.turnsEndAt = grantedAt + limits.time;
-    this.mayExtend = tokens > 1 && !isContested && driver.extend !== undefined;
+    this.turnsEndAt = grantedAt + queue.limits.time;
+    this.mayExtend = tokens > 1 && !isContested && queue.driver.extend !== undefined;
     this.answeredAt = grantedAt;
     watchdog.add(this, grantedAt);
+  }
+
+  get key(): string {
+    return this.queue.key;
+  }
+
+  get driver(): LeaseDriver {
+    return this.queue.driver;
+  }
+
+  get runtime(): Lifecycle {
+    return this.queue.runtime;
   }
 
   /** Milliseconds since the first renewal without an answer was sent; 0: there is none. */
@@ -120,11 +136,11 @@ export class Tenure extends LinkedEntry<Tenure> {
       this.runtime.inBackground(this.sendRelease(time));
       return Promise.resolve(false);
     }
-    if (this.onEnd(this, time)) return Promise.resolve(true);
+    if (this.queue.passOn(this, time)) return Promise.resolve(true);
     this.stop();
     const releasing = this.sendRelease(time);
     this.runtime.cleanUpBegins();
-    this.onEnd(this);
+    this.queue.ended(this);
     return releasing.then(
       (reply) => {
         if (reply === 'lost') this.lose('the release found that it belonged to somebody else or to nobody', 'taken');
@@ -205,7 +221,7 @@ export class Tenure extends LinkedEntry<Tenure> {
 
   /** To be called when a turn has begun. Before the limits are reached, it asks for new ones, which the store refuses if others queue. */
   extendSoon(): void {
-    const { handOvers, time } = this.limits;
+    const { handOvers, time } = this.queue.limits;
     if (!this.mayExtend || (this.turnsLeft > handOvers / 4 && this.turnsEndAt - now() > time / 4)) return;
     this.mayExtend = false;
     setImmediate(() => void this.extend());
@@ -224,11 +240,12 @@ export class Tenure extends LinkedEntry<Tenure> {
     const { label, fencingToken: token } = turn;
     runtime.events.warn(() => lossLine(this, why), { key, label, owner: this.owner, token });
     turn.tellLost(reason, error);
-    this.onEnd(this);
+    this.queue.ended(this);
   }
 
   private async extend(): Promise<void> {
-    const { key, owner, driver, ttl, turnsLeft, limits, isReleased, loss, renewAt } = this;
+    const { key, owner, driver, ttl, turnsLeft, isReleased, loss, renewAt } = this;
+    const { limits } = this.queue;
     const isOver = turnsLeft <= 0 || now() >= this.turnsEndAt || now() >= this.validUntil;
     if (isOver || isReleased || loss || renewAt === Infinity || this.runtime.closed.aborted) return;
     const sentAt = this.asks(now());

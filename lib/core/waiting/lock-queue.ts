@@ -2,7 +2,7 @@ import type { LockQueues } from './lock-queues.js';
 import { holderOf, type Holder } from '../holding/holder.js';
 import { HeldLease } from '../holding/held-lease.js';
 import type { Lifecycle } from '../holding/lifecycle.js';
-import { Tenure } from '../holding/tenure.js';
+import { Tenure, type TenureQueue, type TurnLimits } from '../holding/tenure.js';
 import { abortedBy, closed, LockError, ownCopyOf, stopped, timedOut, unanswered } from '../model/errors.js';
 import type { LeaseDriver, Share } from '../store/lease-driver.js';
 import { after, now } from '../util/clock.js';
@@ -15,7 +15,7 @@ import { Waiter, type Wish } from './waiter.js';
  * The callers of this process that want one key. As many contenders ask the store as callers may hold the key at the same time: one, except for a
  * semaphore. Within the limits, the key passes from one caller to the next without a request.
  */
-export class LockQueue {
+export class LockQueue implements TenureQueue {
   readonly runtime: Lifecycle;
   /** Whether the key was granted to this queue before: more calls are likely. */
   isInUse = false;
@@ -44,6 +44,10 @@ export class LockQueue {
     public places: number,
   ) {
     this.runtime = queues.runtime;
+  }
+
+  get limits(): TurnLimits {
+    return this.queues.limits;
   }
 
   join(wish: Wish): Promise<HeldLease> {
@@ -77,7 +81,7 @@ export class LockQueue {
   }
 
   get tokens(): number {
-    return this.waiting.size > 1 || this.isInUse ? this.queues.limits.handOvers : 1;
+    return this.waiting.size > 1 || this.isInUse ? this.limits.handOvers : 1;
   }
 
   /** Who has the key, as far as is known. */
@@ -87,14 +91,14 @@ export class LockQueue {
   }
 
   granted(contender: Contender, token: number | null, time: number): void {
-    const { runtime, driver, key, first } = this;
+    const { runtime, first } = this;
     const { owner, attempts, sentAt, reserved } = contender;
     const { kind, share, options } = first.settings;
     this.contenders = removed(this.contenders, contender);
     this.outcome = undefined;
     this.isInUse = true;
     const grant = { owner, kind, options, share, sentAt, grantedAt: time, token, tokens: reserved, isContested: attempts > 1 };
-    const tenure = new Tenure(runtime, driver, key, grant, this.queues.limits, this.onEnd);
+    const tenure = new Tenure(this, grant);
     this.holders = added(this.holders, tenure);
     this.give(first, tenure, time, options.minHold, attempts);
     this.endLate();
@@ -119,20 +123,18 @@ export class LockQueue {
     for (const waiter of this.waiting) this.remove(waiter, ownCopyOf(error));
   }
 
-  private readonly onEnd = (tenure: Tenure, turnEndedAt?: number): boolean => {
-    if (turnEndedAt !== undefined) return this.passOn(tenure, turnEndedAt);
-    if (!this.holders.includes(tenure)) return false;
+  ended(tenure: Tenure): void {
+    if (!this.holders.includes(tenure)) return;
     this.holders = removed(this.holders, tenure);
     while (this.mayContend) this.contend();
     this.endIfIdle();
-    return false;
-  };
+  }
 
   /**
    * A turn has ended. The key passes to the next caller, without a request or by one that offers it to other processes first; `false`: no caller waits,
    * or the key has a `minHold`.
    */
-  private passOn(tenure: Tenure, endedAt: number): boolean {
+  passOn(tenure: Tenure, endedAt: number): boolean {
     if (this.waiting.size === 0 || tenure.turn.keepUntil > endedAt) return false;
     // Listeners can take long, and can abort the next caller.
     const time = tenure.turn.tellReleased() ? now() : endedAt;

@@ -1,4 +1,4 @@
-import { AsyncLocalStorage } from 'node:async_hooks';
+import { AsyncResource } from 'node:async_hooks';
 import { heldLeases } from '../holding/call-chain.js';
 import type { HeldLease } from '../holding/held-lease.js';
 import { LockAbortedError, LockTimeoutError, type LockError } from '../model/errors.js';
@@ -35,7 +35,7 @@ export class Waiter extends Caller<Wish> implements LinkedEntry<Waiter> {
   list: LinkedList<Waiter> | undefined;
   previous: Waiter | undefined;
   next: Waiter | undefined;
-  private context: (<T>(work: () => T) => T) | undefined;
+  private context: AsyncResource | undefined;
 
   constructor(
     wish: Wish,
@@ -56,7 +56,7 @@ export class Waiter extends Caller<Wish> implements LinkedEntry<Waiter> {
   begin(events: LockEventEmitter, key: string, onDeadline: () => void): void {
     this.isWaiting = true;
     // Work of {@link inContext} then runs in the current async context, that of the call that waits, not in that of the call that ends its wait.
-    if (events.isAnyHeard) this.context = AsyncLocalStorage.snapshot();
+    if (events.isAnyHeard) this.context = new AsyncResource('LockWait', { requireManualDestroy: true });
     this.limit(onDeadline);
     if (this.settings.patience > 0 && events.isHeard('waiting')) events.emit('waiting', this.event(key));
   }
@@ -88,7 +88,7 @@ export class Waiter extends Caller<Wish> implements LinkedEntry<Waiter> {
   }
 
   inContext(work: () => void): void {
-    if (this.context) this.context(work);
+    if (this.context) this.context.runInAsyncScope(work);
     else work();
   }
 
