@@ -11,7 +11,7 @@ const extras = ['terminus', 'prometheus', 'opentelemetry', 'dashboard', 'testing
 const peersOfExtras = { prometheus: ['prom-client'], opentelemetry: ['@opentelemetry/api'] };
 
 /** Folders of lib/core, the lowest first. */
-const coreFloors = ['util', 'model', 'store', 'holding', 'waiting', 'latch', 'doctor', 'inspect'];
+const coreFloors = ['util', 'model', 'store', 'holding', 'waiting', 'latch', 'doctor'];
 
 const anyOf = (names) => `(${names.map((name) => name.replaceAll('.', '\\.')).join('|')})`;
 const inNodeModules = (names) => `(^|/)node_modules/(@types/)?${anyOf(names)}/`;
@@ -93,7 +93,26 @@ module.exports = {
       from: { path: '^lib/stores/' },
       to: { path: packages, pathNot: inNodeModules(Object.values(clients).flat()), dependencyTypesNot: ['core'] },
     },
-    floor('floor-2-locks', '^lib/locks\\.ts$', '^lib/(core|primitives)/', 'Locks builds every primitive over one store, whichever it is.'),
+    floor('floor-1-operate', '^lib/operate/', '^lib/(core|operate)/', 'What operators ask. It is loaded by the first question.'),
+    floor(
+      'floor-1-observe',
+      '^lib/observe/',
+      '^lib/(core|observe)/',
+      'What telemetry sees. The adapters of metrics share it, and it knows none of them.',
+    ),
+    {
+      name: 'operate-loads-late',
+      comment: 'A process that no operator asks does not load the answers. The wait graph is a function of its own.',
+      severity: 'error',
+      from: { path: '^lib/(?!operate/|cli/)' },
+      to: { path: '^lib/operate/(?!wait-graph)', dynamic: false, dependencyTypesNot: ['type-only'] },
+    },
+    floor(
+      'floor-2-locks',
+      '^lib/locks\\.ts$',
+      '^lib/(core|primitives|operate|observe)/',
+      'Locks builds every primitive over one store, whichever it is.',
+    ),
     floor(
       'floor-3-nest',
       '^lib/nest/',
@@ -103,13 +122,13 @@ module.exports = {
     floor(
       'entry-core',
       '^lib/core\\.ts$',
-      ['^lib/(core|primitives)/', '^lib/locks\\.ts$'],
+      ['^lib/(core|operate|primitives)/', '^lib/locks\\.ts$'],
       'The entry without Nest loads where no Nest is installed.',
     ),
     floor(
       'entry-index',
       '^lib/index\\.ts$',
-      ['^lib/(core|primitives|nest)/', '^lib/(locks|core)\\.ts$'],
+      ['^lib/(core|operate|primitives|nest)/', '^lib/(locks|core)\\.ts$'],
       'The Nest entry loads no store: users pass one in.',
     ),
     {
@@ -119,12 +138,6 @@ module.exports = {
       from: { path: '^lib/', pathNot: '^lib/index\\.ts$' },
       to: { path: '^lib/(index|core)\\.ts$' },
     },
-    floor(
-      'floor-3-telemetry',
-      '^lib/telemetry/',
-      '^lib/(core|telemetry)/',
-      'What the adapters of metrics share: it knows none of them, and loads only with one.',
-    ),
     ...Object.entries(peersOfExtras).map(([extra, names]) => ({
       name: `peer-of-${extra}`,
       comment: `${names.join(', ')} is an optional peer: programs that do not use this entry must load without it.`,
@@ -132,13 +145,6 @@ module.exports = {
       from: { path: '^lib/', pathNot: `^lib/${extra}/` },
       to: { path: inNodeModules(names) },
     })),
-    {
-      name: 'telemetry-is-for-adapters',
-      comment: 'The engine knows its interface only (core/model/telemetry.ts).',
-      severity: 'error',
-      from: { path: '^lib/', pathNot: '^lib/(telemetry|prometheus|opentelemetry)/' },
-      to: { path: '^lib/telemetry/' },
-    },
     {
       name: 'extras-on-top',
       comment: 'Nothing below floor 4 knows of it, and one extra not of another.',
@@ -149,7 +155,7 @@ module.exports = {
     floor(
       'floor-4-cli',
       '^lib/cli/',
-      ['^lib/(core|primitives|stores|cli)/', '^lib/locks\\.ts$'],
+      ['^lib/(core|operate|primitives|stores|cli)/', '^lib/locks\\.ts$'],
       'The program knows the library and Node, and brings no package along.',
     ),
     {
@@ -163,7 +169,7 @@ module.exports = {
       name: 'no-stranger',
       comment: 'Every file of lib is on a floor: name a new folder here before it is written.',
       severity: 'error',
-      from: { path: '^lib/', pathNot: `^lib/((core|primitives|stores|nest|telemetry)/|${anyOf(extras)}/|(index|core|locks)\\.ts$)` },
+      from: { path: '^lib/', pathNot: `^lib/((core|operate|observe|primitives|stores|nest)/|${anyOf(extras)}/|(index|core|locks)\\.ts$)` },
       to: {},
     },
     {

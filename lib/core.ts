@@ -20,8 +20,7 @@ export type {
   Told,
   WatchOptions,
 } from './core/model/key-report.js';
-export type { OpenStore } from './core/inspect/open-store.js';
-export { waitGraph, type Deadlock, type DeadlockMember } from './core/inspect/wait-graph.js';
+export { waitGraph, type Deadlock, type DeadlockMember } from './operate/wait-graph.js';
 export type { Bus, BusTopic, HolderState, Inspector, KeyState, SeizeRequest, WaiterState } from './core/store/inspector.js';
 export type { Lease } from './core/model/lease.js';
 export { currentLease } from './core/holding/call-chain.js';
@@ -31,7 +30,7 @@ export type { LockLogger, LogDetails, LogKeys } from './core/model/lock-log.js';
 export type { LatchChange, LatchDriver, LatchLook, LatchOperation, LatchState } from './core/store/latch-driver.js';
 export type { CheckState, DoctorCheck, DoctorOptions, DoctorReport, DoctorVerdict } from './core/model/doctor-report.js';
 export type { StoreDoctor } from './core/store/store-doctor.js';
-export type { LocksHealth } from './core/waiting/health.js';
+export type { LocksHealth } from './core/model/locks-health.js';
 export type { LockStore, StateListener, StoreFeature, StoreReport } from './core/store/lock-store.js';
 export type {
   CallTrace,

@@ -49,13 +49,12 @@ export type {
   Told,
   WatchOptions,
 } from './core/model/key-report.js';
-export type { OpenStore } from './core/inspect/open-store.js';
-export { waitGraph, type Deadlock, type DeadlockMember } from './core/inspect/wait-graph.js';
+export { waitGraph, type Deadlock, type DeadlockMember } from './operate/wait-graph.js';
 export type { AcquireOptions, OnTimeout, TimeoutContext, UsingOptions } from './core/model/options.js';
 export type { LockEvents, LockListener } from './core/model/events.js';
 export type { LockLogger, LogDetails, LogKeys } from './core/model/lock-log.js';
 export type { CheckState, DoctorCheck, DoctorOptions, DoctorReport, DoctorVerdict } from './core/model/doctor-report.js';
-export type { LocksHealth } from './core/waiting/health.js';
+export type { LocksHealth } from './core/model/locks-health.js';
 export type {
   CallTrace,
   CallTracing,

@@ -1,15 +1,23 @@
-import { OpenStore } from './core/inspect/open-store.js';
+import { Engine } from './core/engine.js';
 import { LatchCalls } from './core/latch/latch-calls.js';
 import { checkOptions } from './core/model/check-options.js';
 import { LockConfigError, UnsupportedPrimitiveError } from './core/model/errors.js';
 import { keyFinders } from './core/model/key-finder.js';
+import type { DoctorOptions, DoctorReport } from './core/model/doctor-report.js';
+import type { LockEvents, LockListener } from './core/model/events.js';
 import { checkKey } from './core/model/key.js';
+import type { ForceOptions, ForceReply, KeyEvent, KeyName, KeyReport, ListOptions, WatchOptions } from './core/model/key-report.js';
 import type { Lease } from './core/model/lease.js';
 import type { LocksOptions } from './core/model/locks-options.js';
-import { completeOptions, type AcquireOptions, type ResolvedOptions, type UsingOptions } from './core/model/options.js';
+import type { AcquireOptions, UsingOptions } from './core/model/options.js';
+import type { Bus } from './core/store/inspector.js';
 import type { LockStore } from './core/store/lock-store.js';
+import { observed } from './observe/observation.js';
+import type { LocksHealth } from './core/model/locks-health.js';
+import type { Operator } from './operate/operator.js';
+import { waitGraph, type Deadlock } from './operate/wait-graph.js';
 import { CountDownLatch, type CountDownLatchOptions } from './primitives/count-down-latch.js';
-import { takeable, type KeyLock } from './primitives/key-lock.js';
+import { KeyLock, takeable } from './primitives/key-lock.js';
 import {
   checkSemaphoreOptions,
   mutexKind,
@@ -25,26 +33,34 @@ import { LeaderElection, type LeaderElectionOptions } from './primitives/leader-
 import type { Lock, NoOptions, OnTimeoutResult } from './primitives/lock.js';
 import type { MultiLease } from './primitives/multi-lease.js';
 import { MultiLock } from './primitives/multi-lock.js';
-import { observation, type Observation } from './primitives/observation.js';
 
 /** The locks of one store: `await locks.using('order:42', async (lease) => …)`. Create one for each store, and keep it. */
-export class Locks extends OpenStore {
-  private readonly defaults: ResolvedOptions;
-  private readonly observed: Observation;
-  private latches: LatchCalls | undefined;
+export class Locks {
+  // The published types leave out what is internal, so that a plain object can stand for `Locks` in a test.
+  /** @internal */
+  private readonly engine: Engine;
+  /** @internal The store whose drivers are asked: with telemetry, they measure. */
+  private readonly observed: LockStore;
+  /** @internal */
   private readonly mutexKind: Kind;
+  /** @internal */
+  private latches: LatchCalls | undefined;
+  /** @internal */
+  private loading: Promise<Operator> | undefined;
 
   /**
    * @param store such as `redisStore({ url })` or `memoryStore()`.
    * @throws {LockConfigError} when an option is wrong.
    */
-  constructor(store: LockStore, options: LocksOptions = {}) {
-    super(store, options);
-    this.defaults = completeOptions(options.defaults ?? {});
-    this.observed = observation(store, this.queues, options);
-    this.atEnd.push(() => this.observed.stop());
-    this.mutexKind = mutexKind(this.observed.store.mutex);
-    this.begin(options);
+  constructor(
+    readonly store: LockStore,
+    options: LocksOptions = {},
+  ) {
+    this.engine = new Engine(store, options);
+    this.observed = observed(this.engine, options.telemetry);
+    this.mutexKind = mutexKind(this.observed.mutex);
+    this.engine.begin(options);
+    if (store.bus) this.hearOperators(store.bus);
   }
 
   /**
@@ -65,7 +81,7 @@ export class Locks extends OpenStore {
    * @throws {UnsupportedPrimitiveError} when the store has no such locks.
    */
   readWriteLock(key: string, options: ReadWriteLockOptions = {}): ReadWriteLock {
-    const drivers = this.offered(this.observed.store.readWriteLock, 'read/write locks');
+    const drivers = offered(this.store, this.observed.readWriteLock, 'read/write locks');
     checkOptions(options, `Lock "${key}"`, READ_WRITE_CHECKS);
     const { read, write } = readWriteKinds(drivers, options.policy);
     return { read: this.lock(read, key), write: this.lock(write, key) };
@@ -79,7 +95,7 @@ export class Locks extends OpenStore {
    * @throws {UnsupportedPrimitiveError} when the store has no semaphores.
    */
   semaphore(key: string, options: SemaphoreOptions): Lock {
-    const driver = this.offered(this.observed.store.semaphore, 'semaphores');
+    const driver = offered(this.store, this.observed.semaphore, 'semaphores');
     checkSemaphoreOptions(options, `Semaphore "${key}"`);
     return this.lock(semaphoreKind(driver, options), key);
   }
@@ -92,8 +108,8 @@ export class Locks extends OpenStore {
    * @throws {UnsupportedPrimitiveError} when the store has no latches.
    */
   countDownLatch(key: string, options: CountDownLatchOptions = {}): CountDownLatch {
-    this.latches ??= new LatchCalls(this.runtime, this.offered(this.store.countDownLatch, 'count-down latches'));
-    return new CountDownLatch(this.latches, this.fullKey(key), this.defaults, options);
+    this.latches ??= new LatchCalls(this.engine.runtime, offered(this.store, this.store.countDownLatch, 'count-down latches'));
+    return new CountDownLatch(this.latches, this.engine.fullKey(key), this.engine.defaults, options);
   }
 
   /**
@@ -104,7 +120,7 @@ export class Locks extends OpenStore {
    */
   leaderElection(name: string, options: LeaderElectionOptions = {}): LeaderElection {
     const mutex = takeable(this.mutex(`${checkKey(name, "A leader election's name")}-leader`));
-    return new LeaderElection(mutex, this.runtime, this.defaults, options);
+    return new LeaderElection(mutex, this.engine.runtime, this.engine.defaults, options);
   }
 
   /**
@@ -116,7 +132,7 @@ export class Locks extends OpenStore {
   multiLock(locks: readonly (string | Lock)[]): Lock<MultiLease> {
     if (typeof locks?.map !== 'function') throw new LockConfigError('A multi-lock is made of a list of keys and locks.');
     const all = locks.map((lock) => takeable(typeof lock === 'string' ? this.mutex(lock) : lock));
-    return new MultiLock(all, this.defaults);
+    return new MultiLock(all, this.engine.defaults);
   }
 
   /** {@link Lock.acquire} of the mutex with this key. */
@@ -158,17 +174,127 @@ export class Locks extends OpenStore {
     return find(type, method, args);
   }
 
+  /**
+   * What the store and the processes that use it know of a key: its holders, since when and for what, and its waiters. It changes nothing. Processes
+   * that have never waited, or hang, do not answer; the report then has what the store knows.
+   *
+   * @throws {StoreError} when the store does not answer.
+   * @throws {UnsupportedPrimitiveError} when the store cannot be inspected.
+   */
+  async inspect(key: KeyName): Promise<KeyReport> {
+    return (await this.operator()).inspect(key);
+  }
+
+  /**
+   * Finds the keys that are held or waited for, among those that were used within the last hour. To be used by hand: it reads the names of all keys of
+   * the store, a thousand at a time.
+   *
+   * @throws as {@link inspect}, also when a table of your own has no `keys`; {@link LockAbortedError} when `signal` aborts.
+   */
+  async *list(options?: ListOptions): AsyncIterable<KeyReport> {
+    yield* (await this.operator()).list(options);
+  }
+
+  /**
+   * What happens to keys in all processes that have waited, or are `visible`: taken, handed over, released, lost… Live only, sent five times a second.
+   *
+   * @throws {UnsupportedPrimitiveError} where processes receive no messages, as on MySQL.
+   */
+  async *watch(options?: WatchOptions): AsyncIterable<KeyEvent> {
+    yield* (await this.operator()).watch(options);
+  }
+
+  /**
+   * Frees a key that is stuck. The holder's signal aborts, and it has `grace` milliseconds to end its work; until then no other caller gets the key.
+   * Then the key is taken by force, as it is from a process that does not answer for a second. The next waiter may start before the old holder has
+   * stopped: only a fencing token keeps the writes of the old holder out.
+   *
+   * @throws as {@link inspect}; {@link LockConfigError} when several hold the key and no `owner` is given, or when the value was not written by a lock.
+   * @throws {UnsupportedPrimitiveError} for a count-down latch.
+   */
+  async forceRelease(key: KeyName, options: ForceOptions): Promise<ForceReply> {
+    return (await this.operator()).forceRelease(key, options);
+  }
+
+  /** The deadlocks among keys, as the function {@link waitGraph} finds them. */
+  waitGraph(reports: Iterable<KeyReport>): Deadlock[] {
+    return waitGraph(reports);
+  }
+
+  /**
+   * Examines the store: whether its settings, its clock and its server can lose locks, whether this user may do all that locks need, and how long a
+   * request takes. It takes about as long as `probe`, and tries a lock on a key of its own. For use by hand, in a start-up check or in a test.
+   *
+   * @throws {StoreError} when the store cannot be reached, or refuses everything.
+   * @throws {LockConfigError} when an option is wrong.
+   */
+  async doctor(options?: DoctorOptions): Promise<DoctorReport> {
+    return (await this.operator()).doctor(options);
+  }
+
+  /**
+   * For readiness probes: asks the store once, and changes nothing. Where the store has refused requests since it granted a lock, it takes a lock of its
+   * own for a moment: only that shows whether locks are granted again.
+   *
+   * @param within milliseconds to wait for the answer. Default: `requestTimeout`.
+   */
+  async health(within = this.store.requestTimeout): Promise<LocksHealth> {
+    return (await this.operator()).health(within);
+  }
+
+  /**
+   * Asks the store once, changes nothing, and writes a line to the log: what the store is, or why it cannot be reached. A Nest app does so at its start.
+   *
+   * @param name of the store in that line.
+   * @throws {StoreError} within `requestTimeout`, when the store does not answer, or refuses.
+   */
+  checkStore(name?: string): Promise<void> {
+    return this.engine.storeWatch.check(name);
+  }
+
+  /** Adds a listener; the returned function removes it. Listeners are called synchronously and should be quick. */
+  on<E extends keyof LockEvents>(event: E, listener: LockListener<E>): () => void {
+    return this.engine.runtime.events.on(event, listener);
+  }
+
+  /** From now on no call waits: waiters reject with {@link LockAbortedError}. Free keys and re-entrant calls still succeed. */
+  stopWaiting(): void {
+    this.engine.runtime.stopWaiting();
+  }
+
+  /**
+   * Stops waiting, waits up to `shutdownTimeout` for running work, aborts and releases what is still held, and closes the store, but no client that
+   * was passed in. No key can be acquired any more.
+   */
+  close(): Promise<void> {
+    return this.engine.close();
+  }
+
+  /** @internal */
   private lock(kind: Kind, key: string): KeyLock {
-    return new this.observed.Lock(this.queues, kind, this.fullKey(key), this.defaults);
+    const { engine } = this;
+    return new KeyLock(engine.queues, kind, engine.fullKey(key), engine.defaults);
   }
 
-  private fullKey(key: string): string {
-    checkKey(key);
-    return this.namespace === '' ? key : checkKey(this.namespace + key);
+  /** @internal The answers to operators, loaded by the first question. */
+  private operator(): Promise<Operator> {
+    this.loading ??= import('./operate/operator.js').then(({ Operator }) => new Operator(this.engine));
+    return this.loading;
   }
 
-  private offered<T>(driver: T | undefined, what: string): T {
-    if (driver) return driver;
-    throw new UnsupportedPrimitiveError(`The ${this.store.name} store has no ${what}.`);
+  /** @internal */
+  private hearOperators(bus: Bus): void {
+    const listening = (['ops', 'revoke'] as const).map((topic) =>
+      bus.listen(topic, (text) => void this.operator().then(({ responder }) => responder.hear(topic, text))),
+    );
+    this.engine.atEnd.push(async () => {
+      for (const each of listening) void each.then((stop) => stop());
+      await (await this.loading)?.responder.close();
+    });
   }
+}
+
+function offered<T>({ name }: LockStore, driver: T | undefined, what: string): T {
+  if (driver) return driver;
+  throw new UnsupportedPrimitiveError(`The ${name} store has no ${what}.`);
 }

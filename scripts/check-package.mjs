@@ -80,7 +80,7 @@ async function withNodeRedisOnly(app, tarball) {
     await createApp(own, [tarball, `redis@${version}`, '@types/node@20']);
     await runPrograms(own, 'core-node-redis');
     for (const [type, variants] of Object.entries(resolutions)) {
-      for (const options of variants) await typeCheck(join(own, type), { ...options, skipLibCheck: false }, 'consumer-node-redis.ts');
+      for (const options of variants) await typeCheck(join(own, type), { ...options, skipLibCheck: false }, ['consumer-node-redis.ts']);
     }
   }
 }
@@ -171,9 +171,9 @@ function node(program) {
   });
 }
 
-async function typeCheck(app, options, file = 'consumer.ts') {
+async function typeCheck(app, options, files = ['consumer.ts', 'fake-locks.ts']) {
   const project = join(app, 'tsconfig.json');
-  await writeFile(project, JSON.stringify({ compilerOptions: { ...compilerOptions, ...options }, files: [file] }));
+  await writeFile(project, JSON.stringify({ compilerOptions: { ...compilerOptions, ...options }, files }));
   await tool('tsc', '-p', project);
 }
 

@@ -1,5 +1,5 @@
 import { setTimeout as pause } from 'node:timers/promises';
-import type { Deadlock } from '../core/inspect/wait-graph.js';
+import type { Deadlock } from '../operate/wait-graph.js';
 import type { KeyReport } from '../core/model/key-report.js';
 import type { Locks } from '../locks.js';
 import type { Command } from './command.js';

@@ -1,4 +1,4 @@
-import type { Deadlock } from '../core/inspect/wait-graph.js';
+import type { Deadlock } from '../operate/wait-graph.js';
 import type { HeldKey, KeyReport } from '../core/model/key-report.js';
 import type { Locks } from '../locks.js';
 import type { Command } from './command.js';

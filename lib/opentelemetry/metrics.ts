@@ -1,8 +1,8 @@
 import { createNoopMeter, metrics, type Meter, type MeterProvider } from '@opentelemetry/api';
 import { processWide } from '../core/util/process-wide.js';
-import { Hub, type Sink } from '../telemetry/hub.js';
-import { ALL, type GaugeName, type RecordedName } from '../telemetry/instruments.js';
-import type { Attributes } from '../telemetry/series.js';
+import { Hub, type Sink } from '../observe/hub.js';
+import { ALL, type GaugeName, type RecordedName } from '../observe/instruments.js';
+import type { Attributes } from '../observe/series.js';
 
 export const SCOPE = 'nestjs-distributed-lock';
 

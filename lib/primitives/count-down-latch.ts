@@ -32,6 +32,7 @@ const HOUR = 3_600_000;
 export class CountDownLatch {
   private readonly timeToLive: number;
 
+  /** @internal */
   constructor(
     private readonly calls: LatchCalls,
     /** The key as the store knows it, namespace included. */

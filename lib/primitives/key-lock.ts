@@ -4,7 +4,6 @@ import type { HeldLease } from '../core/holding/held-lease.js';
 import { abortedBy, asStoreError, LockConfigError } from '../core/model/errors.js';
 import type { Lease } from '../core/model/lease.js';
 import type { ResolvedOptions } from '../core/model/options.js';
-import type { CallTrace } from '../core/model/telemetry.js';
 import type { CheckReply } from '../core/store/lease-driver.js';
 import { patienceOf } from '../core/waiting/backoff.js';
 import type { LockQueues } from '../core/waiting/lock-queues.js';
@@ -41,19 +40,15 @@ export class KeyLock extends LockBase<HeldLease> {
       share: kind.share?.(key, reentrant),
       guardsBody,
       taken,
-      trace: this.traceOf(options),
+      trace: queues.runtime.tracing?.begin({ key, kind: name, label: options.label }),
     };
     return queues.acquire(driver, key, kind.amount === 'all' ? key : `${key}\n${kind.amount}`, places, wish);
   }
 
   /** @param shown what `currentLease()` returns to the work. */
   holding<T>(lease: HeldLease, work: () => T, shown?: Lease): T {
-    return runHolding(lease, work, shown);
-  }
-
-  /** The part of telemetry in a call. It is called in the context of the call. */
-  protected traceOf(_options: ResolvedOptions): CallTrace | undefined {
-    return undefined;
+    const { tracing } = this.queues.runtime;
+    return tracing ? tracing.run(lease, () => runHolding(lease, work, shown)) : runHolding(lease, work, shown);
   }
 
   /** `'same'`: both are one lock; `'rival'`: one call chain cannot hold both; `'other'`: they are independent. */

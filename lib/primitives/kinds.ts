@@ -6,7 +6,7 @@ import type { LockKindName } from '../core/model/events.js';
 import type { LeaseDriver, Share } from '../core/store/lease-driver.js';
 import type { Lock } from './lock.js';
 
-/** What makes a lock a mutex, a read lock, a write lock or a semaphore. */
+/** @internal What makes a lock a mutex, a read lock, a write lock or a semaphore. */
 export interface Kind {
   readonly name: LockKindName;
   readonly driver: LeaseDriver;
@@ -22,7 +22,7 @@ export interface Kind {
   checkReentry?(held: HeldLease): void;
 }
 
-/** One holder at a time, in all processes that share the store. */
+/** @internal One holder at a time, in all processes that share the store. */
 export function mutexKind(driver: LeaseDriver): Kind {
   return { name: 'mutex', driver, group: driver.origin ?? driver, amount: 'all', places: 1 };
 }
@@ -36,6 +36,7 @@ export interface ReadWriteLockOptions {
   policy?: ReadWritePolicy;
 }
 
+/** @internal */
 type Drivers = Readonly<Record<'read' | 'write', LeaseDriver>>;
 
 /** Many readers or one writer, in all processes that share the store. */
@@ -49,6 +50,7 @@ export interface ReadWriteLock {
   readonly write: Lock;
 }
 
+/** @internal */
 export function readWriteKinds(drivers: Drivers, policy: ReadWritePolicy = 'fair'): Readonly<Record<'read' | 'write', Kind>> {
   const { read, write } = drivers;
   return {
@@ -98,6 +100,7 @@ export interface SemaphoreOptions {
 /** Well below the number that stands for the whole key at the stores. */
 const MOST_PERMITS = 1_000_000;
 
+/** @internal */
 export function semaphoreKind(driver: LeaseDriver, { permits, count = 1 }: SemaphoreOptions): Kind {
   return {
     name: 'semaphore',
@@ -118,8 +121,10 @@ export function semaphoreKind(driver: LeaseDriver, { permits, count = 1 }: Semap
   };
 }
 
+/** @internal */
 export const READ_WRITE_CHECKS = { policy: oneOf('fair', 'readers', 'writers') };
 
+/** @internal */
 export const SEMAPHORE_CHECKS = { permits: integerFrom(1, MOST_PERMITS), count: integerFrom(1) };
 
 /** @throws {LockConfigError} naming the option. */

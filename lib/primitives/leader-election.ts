@@ -60,6 +60,7 @@ export class LeaderElection {
   private candidacy: { readonly stop: AbortController; readonly ended: Promise<unknown> } | undefined;
   private term: Term | undefined;
 
+  /** @internal */
   constructor(
     private readonly mutex: KeyLock,
     private readonly runtime: Lifecycle,

@@ -13,6 +13,7 @@ export interface MultiLease extends Lease {
   readonly leases: readonly Lease[];
 }
 
+/** @internal */
 export class HeldLeases implements MultiLease, LosableLease {
   private controller: AbortController | undefined;
   private stopListening: readonly (() => void)[] = [];

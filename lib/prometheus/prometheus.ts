@@ -1,8 +1,8 @@
 import { Gauge, register as defaultRegistry, type Registry } from 'prom-client';
 import type { Telemetry } from '../core/model/telemetry.js';
 import { processWide } from '../core/util/process-wide.js';
-import { Hub, type Sink } from '../telemetry/hub.js';
-import { ALL, type GaugeName, type Instrument, type InstrumentName, type RecordedName } from '../telemetry/instruments.js';
+import { Hub, type Sink } from '../observe/hub.js';
+import { ALL, type GaugeName, type Instrument, type InstrumentName, type RecordedName } from '../observe/instruments.js';
 import { SeriesCounter, SeriesHistogram } from './series-metrics.js';
 
 /** A registry has each metric once, however many `Locks` and copies of this package report to it. */

@@ -1,5 +1,5 @@
 import { Counter, Histogram } from 'prom-client';
-import type { Attributes } from '../telemetry/series.js';
+import type { Attributes } from '../observe/series.js';
 
 // prom-client looks a series up by a text that it makes of all labels, for each value: 1 µs. Here the attributes of a series are one object.
 

@@ -6,7 +6,7 @@ const LONGEST_WAIT = 5_000;
 /** No call of these locks waits indefinitely. Candidates of an election do: nobody waits for them. */
 export function limitWaits(locks: Locks): void {
   // By its one place in the engine: options come from decorators, defaults and calls.
-  const queues = locks['queues'];
+  const queues = locks['engine'].queues;
   const acquire = queues.acquire.bind(queues);
   queues.acquire = (driver, key, id, places, wish) => {
     const isLimited = wish.patience < Infinity || wish.options.isStandby;

@@ -16,7 +16,7 @@ interface Queues {
 
 /** How many local queues there are. */
 function queuesOf(locks: Locks): number {
-  const { own, shared } = (locks as unknown as { queues: Queues }).queues;
+  const { own, shared } = locks['engine'].queues as unknown as Queues;
   return [...shared.values()].reduce((size, byKey) => size + byKey.size, own.size);
 }
 

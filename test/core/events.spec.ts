@@ -246,7 +246,7 @@ describe('events of Locks', () => {
   it('have no payload built for listeners that have left', () => {
     const { locks, stops } = open();
     for (const stop of stops) stop();
-    const { events } = (locks as unknown as { runtime: { events: { isAnyHeard: boolean } } }).runtime;
+    const { events } = locks['engine'].runtime;
     expect(events.isAnyHeard).toBe(false);
   });
 });

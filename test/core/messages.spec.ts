@@ -3,7 +3,7 @@ import fc from 'fast-check';
 import { passTime } from '../support/virtual-time.js';
 import { Locks } from 'nestjs-distributed-lock/core';
 import { memoryStore } from 'nestjs-distributed-lock/memory';
-import { type Answer, askOf, type News, revokeRequestOf, toldOf } from '../../lib/core/inspect/messages.js';
+import { type Answer, askOf, type News, revokeRequestOf, toldOf } from '../../lib/operate/messages.js';
 
 const READERS = { askOf, revokeRequestOf, toldOf };
 const sent = (message: object): string => JSON.stringify({ version: 1, ...message });

@@ -4,7 +4,7 @@ import { LockError, Locks, type LockStore } from 'nestjs-distributed-lock/core';
 import { memoryStore } from 'nestjs-distributed-lock/memory';
 import { postgresStore } from 'nestjs-distributed-lock/postgres';
 import { redisStore } from 'nestjs-distributed-lock/redis';
-import { askOf, revokeRequestOf, toldOf } from '../../lib/core/inspect/messages.js';
+import { askOf, revokeRequestOf, toldOf } from '../../lib/operate/messages.js';
 import { Inbox } from '../../lib/core/store/inbox.js';
 import type { WakeUps } from '../../lib/core/store/lease-driver.js';
 import { FileWakeUps } from '../../lib/stores/file/file.wakeups.js';

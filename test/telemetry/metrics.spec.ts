@@ -10,7 +10,7 @@ import { prometheus } from 'nestjs-distributed-lock/prometheus';
 import { setFlagsFromString } from 'node:v8';
 import { runInNewContext } from 'node:vm';
 import { AlwaysOffSampler } from '@opentelemetry/sdk-trace-base';
-import { LagWatch } from '../../lib/telemetry/lag-watch.js';
+import { LagWatch } from '../../lib/observe/lag-watch.js';
 import { gate } from '../contract/gate.js';
 import { boot } from '../nest/boot.js';
 import { eventually } from '../support/eventually.js';

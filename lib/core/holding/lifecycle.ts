@@ -1,5 +1,6 @@
 import { asStoreError, LockAbortedError, LockConfigError, type LockError } from '../model/errors.js';
 import type { LockEventEmitter } from '../model/events.js';
+import type { CallTracing } from '../model/telemetry.js';
 import type { Tenancy } from '../store/lease-driver.js';
 import type { StoreWatch } from '../store/store-watch.js';
 import { idle, now } from '../util/clock.js';
@@ -22,6 +23,8 @@ export class Lifecycle {
    * they do not all change the key at once, time and again.
    */
   readonly firstRenewal = (1 + 2 * Math.random()) / 3;
+  /** Follows each call that asks for a key. */
+  tracing: CallTracing | undefined;
   private acquiring = 0;
   private bodies = 0;
   private cleaningUp = 0;

@@ -74,6 +74,7 @@ const DEFAULTS: ResolvedOptions = {
 
 const DURATION = integerFrom(0);
 
+/** @internal */
 export const ACQUIRE_CHECKS = {
   // The 2 ms for the drift of clocks would be too large a part of a shorter lease.
   keyTimeout: integerFrom(10),
@@ -89,6 +90,7 @@ export const ACQUIRE_CHECKS = {
   signal: (value) => ('aborted' in Object(value) && 'addEventListener' in Object(value) ? undefined : 'an AbortSignal'),
 } as const satisfies Record<keyof AcquireOptions, Check>;
 
+/** @internal */
 export const USING_CHECKS = {
   ...ACQUIRE_CHECKS,
   onTimeout: (value) =>

@@ -1,13 +1,13 @@
 import { randomUUID } from 'node:crypto';
-import type { Tenure } from '../holding/tenure.js';
-import { LockLostError } from '../model/errors.js';
-import { processOf } from '../model/owner.js';
-import type { Bus } from '../store/inspector.js';
-import { after, now } from '../util/clock.js';
-import type { LockQueues } from '../waiting/lock-queues.js';
-import { Happenings } from './happenings.js';
-import { askOf, hear, revokeRequestOf, send, type Answer, type Ask, type RevokeRequest } from './messages.js';
-import { entriesOf, type Entry } from './told.js';
+import type { Tenure } from '../core/holding/tenure.js';
+import { LockLostError } from '../core/model/errors.js';
+import { processOf } from '../core/model/owner.js';
+import type { Bus } from '../core/store/inspector.js';
+import { after, now } from '../core/util/clock.js';
+import type { LockQueues } from '../core/waiting/lock-queues.js';
+import { EventFeed } from './event-feed.js';
+import { askOf, receive, revokeRequestOf, send, type Answer, type Ask, type RevokeRequest } from './messages.js';
+import { entriesOf, type Entry } from './process-report.js';
 
 /** Milliseconds between two answers. Questions that arrive meanwhile share the next answer. */
 const INTERVAL = { keys: 5, all: 500 };
@@ -18,9 +18,8 @@ const LONGEST_MESSAGE = 8_000;
 const MOST_ENTRIES = 256;
 
 /** Answers the questions and requests of operators to this process. It sends nothing unless it is asked. */
-export class Desk {
+export class OperatorResponder {
   readonly id = randomUUID();
-  private readonly listening: readonly Promise<() => void>[];
   private readonly ofKeys = new Questions(INTERVAL.keys, (ids, keys) =>
     this.answer(
       ids,
@@ -33,34 +32,31 @@ export class Desk {
       entriesOf(this.queues, () => true),
     ),
   );
-  private readonly happenings: Happenings;
+  private readonly feed: EventFeed;
 
   constructor(
     private readonly queues: LockQueues,
     private readonly bus: Bus | undefined,
   ) {
     const process = processOf(queues.runtime.createOwner());
-    this.happenings = new Happenings(queues.runtime.events, (all) => {
+    this.feed = new EventFeed(queues.runtime.events, (all) => {
       const parts = bus ? partsOf(all) : [];
       return Promise.allSettled(parts.map((happenings) => send(bus as Bus, 'ops:told', { process, happenings })));
     });
-    this.listening = bus ? this.listenTo(bus) : [];
   }
 
-  private listenTo(bus: Bus): Promise<() => void>[] {
+  /** A message of another process. */
+  hear(topic: 'ops' | 'revoke', text: string): void {
     const { events } = this.queues.runtime;
-    return [
-      hear(bus, 'ops', askOf, events, (ask) => this.ask(ask)),
-      hear(bus, 'revoke', revokeRequestOf, events, (request) => this.hear(request)),
-    ];
+    if (topic === 'ops') receive(topic, text, askOf, events, (ask) => this.ask(ask));
+    else receive(topic, text, revokeRequestOf, events, (request) => this.asked(request));
   }
 
   /** Resolves when the last events were sent. */
   close(): Promise<void> {
     this.ofKeys.close();
     this.ofAll.close();
-    for (const each of this.listening) void each.then((stop) => stop());
-    return this.happenings.close();
+    return this.feed.close();
   }
 
   /** Whether the owner is one of this process. */
@@ -82,13 +78,13 @@ export class Desk {
     return true;
   }
 
-  private hear(request: RevokeRequest): void {
-    if (request.isOver) void this.hearOfEnd(request);
+  private asked(request: RevokeRequest): void {
+    if (request.isOver) void this.toldOfEnd(request);
     else if (this.revoke(request)) this.answer([request.id], []);
   }
 
   /** No message may end a lease: the store must say that it is over. */
-  private async hearOfEnd(request: RevokeRequest): Promise<void> {
+  private async toldOfEnd(request: RevokeRequest): Promise<void> {
     const { key, owner } = request;
     try {
       const reply = await this.tenureOf(key, owner)?.driver.check({ key, owner });
@@ -99,7 +95,7 @@ export class Desk {
   }
 
   private ask({ id, keys, watch }: Ask): void {
-    if (watch) this.happenings.watch();
+    if (watch) this.feed.watch();
     else if (keys) this.ofKeys.add(id, keys);
     else this.ofAll.add(id, []);
   }

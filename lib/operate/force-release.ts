@@ -1,10 +1,10 @@
 import { randomUUID } from 'node:crypto';
-import { LockConfigError, LockError, UnsupportedPrimitiveError } from '../model/errors.js';
-import type { ForceOptions, ForceReply } from '../model/key-report.js';
-import type { HolderState, KeyState, SeizeRequest } from '../store/inspector.js';
-import { after, now } from '../util/clock.js';
+import { LockConfigError, LockError, UnsupportedPrimitiveError } from '../core/model/errors.js';
+import type { ForceOptions, ForceReply } from '../core/model/key-report.js';
+import type { HolderState, KeyState, SeizeRequest } from '../core/store/inspector.js';
+import { after, now } from '../core/util/clock.js';
 import { hear, send, toldOf, type RevokeRequest } from './messages.js';
-import type { Inspection } from './inspection.js';
+import type { Operator } from './operator.js';
 
 /** Milliseconds in which a live process confirms a request. */
 const SILENCE = 1000;
@@ -15,27 +15,27 @@ const LOOK_INTERVAL = 100;
 type LockState = KeyState & { readonly kind: SeizeRequest['kind'] | 'free' };
 
 /** Asks the holder to release a key and, if it does not in time, takes it away. */
-export async function forceRelease(inspection: Inspection, key: string, options: ForceOptions): Promise<ForceReply> {
+export async function forceRelease(operator: Operator, key: string, options: ForceOptions): Promise<ForceReply> {
   const { reason, by, token, grace = 5000, keepFor = 0 } = options;
-  const { inspector, queues } = inspection;
-  const state = await lookAt(inspection, key);
+  const { inspector, queues } = operator;
+  const state = await lookAt(operator, key);
   const { kind } = state;
   const owner = options.owner ?? onlyHolderOf(state);
-  const holder = await holderOf(inspection, state, owner);
+  const holder = await holderOf(operator, state, owner);
   if (owner === undefined || !holder || kind === 'free' || (token !== undefined && token !== state.fencingToken)) return changed(state);
   const request = { id: randomUUID(), key, owner, reason, by, isOver: false };
   const wasAsked = holder.phase === 'held' && grace > 0;
-  if (wasAsked && (await givesBack(inspection, request, grace))) return { outcome: 'gave back', holder: owner };
+  if (wasAsked && (await givesBack(operator, request, grace))) return { outcome: 'gave back', holder: owner };
   if (!(await inspector.seize({ key, kind, owner, phase: holder.phase, token, keepFor }))) {
-    const present = await lookAt(inspection, key);
+    const present = await lookAt(operator, key);
     // An owner is never used again: one that was asked and is gone has released the key.
-    const isGone = !(await holderOf(inspection, present, owner));
+    const isGone = !(await holderOf(operator, present, owner));
     return wasAsked && isGone ? { outcome: 'gave back', holder: owner } : changed(present);
   }
   const { events } = queues.runtime;
   const line = `"${key}" is taken from ${owner} by ${by ?? 'an operator'}: ${reason}`;
   // If the holder is in this process, it logs this and emits the event.
-  if (!(await ask(inspection, { ...request, isOver: true }))) {
+  if (!(await ask(operator, { ...request, isOver: true }))) {
     events.warn(line, { key, owner, token: state.fencingToken });
     if (events.isHeard('forced')) events.emit('forced', { key, owner, by, reason, token: state.fencingToken });
   }
@@ -44,8 +44,8 @@ export async function forceRelease(inspection: Inspection, key: string, options:
 }
 
 /** @throws {LockError} if the value cannot be taken away. */
-async function lookAt(inspection: Inspection, key: string): Promise<LockState> {
-  const [state] = (await inspection.look([key])) as [KeyState];
+async function lookAt(operator: Operator, key: string): Promise<LockState> {
+  const [state] = (await operator.look([key])) as [KeyState];
   if (state.kind === 'foreign') throw new LockConfigError(`"${key}" has a value that no lock has written: it is left alone.`, { key });
   if (state.kind === 'count-down latch') throw new UnsupportedPrimitiveError(`"${key}" is a count-down latch: count it down.`, { key });
   return { ...state, kind: state.kind };
@@ -57,11 +57,7 @@ function onlyHolderOf({ key, holders, holderCount }: KeyState): string | undefin
 }
 
 /** A state has only the first hundred holders, so the store is asked for another one. */
-async function holderOf(
-  { store }: Inspection,
-  state: LockState,
-  owner: string | undefined,
-): Promise<Pick<HolderState, 'phase'> | undefined> {
+async function holderOf({ store }: Operator, state: LockState, owner: string | undefined): Promise<Pick<HolderState, 'phase'> | undefined> {
   const found = state.holders.find((each) => each.owner === owner);
   if (found || owner === undefined || state.holderCount <= state.holders.length) return found;
   const driver = state.kind === 'semaphore' ? store.semaphore : store.readWriteLock?.read;
@@ -74,10 +70,10 @@ function changed({ holders }: KeyState): ForceReply {
 }
 
 /** Whether the holder releases the key in time after it was asked. It does not wait if the process does not answer. */
-async function givesBack(inspection: Inspection, request: RevokeRequest, grace: number): Promise<boolean> {
+async function givesBack(operator: Operator, request: RevokeRequest, grace: number): Promise<boolean> {
   const start = now();
   let isHeard = false;
-  const { bus, queues } = inspection;
+  const { bus, queues } = operator;
   const heard =
     bus &&
     hear(bus, 'ops:told', toldOf, queues.runtime.events, (told) => {
@@ -87,12 +83,12 @@ async function givesBack(inspection: Inspection, request: RevokeRequest, grace: 
   try {
     for (;;) {
       // Repeated until it is confirmed: the key may have just been offered to the owner, or its process may not listen yet.
-      if (!isHeard && (await ask(inspection, request))) isHeard = true;
+      if (!isHeard && (await ask(operator, request))) isHeard = true;
       const left = Math.min(grace, isHeard ? Infinity : SILENCE) - (now() - start);
       if (left <= 0) return false;
       await new Promise<void>((resolve) => after(Math.min(LOOK_INTERVAL, left), resolve));
-      const state = await lookAt(inspection, request.key).catch(unknownIfTransient);
-      if (state && (await holderOf(inspection, state, request.owner))?.phase !== 'held') return true;
+      const state = await lookAt(operator, request.key).catch(unknownIfTransient);
+      if (state && (await holderOf(operator, state, request.owner))?.phase !== 'held') return true;
     }
   } finally {
     stop?.();
@@ -100,8 +96,8 @@ async function givesBack(inspection: Inspection, request: RevokeRequest, grace: 
 }
 
 /** Whether the owner is one of this process. */
-async function ask({ bus, desk, queues }: Inspection, request: RevokeRequest): Promise<boolean> {
-  if (desk.revoke(request)) return true;
+async function ask({ bus, responder, queues }: Operator, request: RevokeRequest): Promise<boolean> {
+  if (responder.revoke(request)) return true;
   if (bus && (await bus.open(...queues.runtime.events.ofInbox))) await send(bus, 'revoke', request).catch(() => undefined);
   return false;
 }

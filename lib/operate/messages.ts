@@ -1,8 +1,8 @@
-import type { Revocation } from '../model/errors.js';
-import type { LockEventEmitter } from '../model/events.js';
-import type { Bus, BusTopic } from '../store/inspector.js';
-import type { Happening } from './happenings.js';
-import type { Entry, Teller } from './told.js';
+import type { Revocation } from '../core/model/errors.js';
+import type { LockEventEmitter } from '../core/model/events.js';
+import type { Bus, BusTopic } from '../core/store/inspector.js';
+import type { Happening } from './event-feed.js';
+import type { Entry, Teller } from './process-report.js';
 
 /** The first field of each message. A process with another version does not answer. */
 const VERSION = 1;
@@ -52,7 +52,7 @@ export function send(bus: Bus, topic: BusTopic, message: Ask | RevokeRequest | A
   return bus.publish(topic, JSON.stringify({ version: VERSION, ...message }));
 }
 
-/** Receives the messages of a topic. A client with the right to publish can send anything: what is not a message is dropped. */
+/** Receives the messages of a topic. */
 export function hear<T>(
   bus: Bus,
   topic: BusTopic,
@@ -60,12 +60,21 @@ export function hear<T>(
   events: LockEventEmitter,
   heard: (message: T) => void,
 ): Promise<() => void> {
+  return bus.listen(topic, (text) => receive(topic, text, read, events, heard));
+}
+
+/** A client with the right to publish can send anything: what is not a message is dropped. */
+export function receive<T>(
+  topic: BusTopic,
+  text: string,
+  read: (text: string) => T | undefined,
+  events: LockEventEmitter,
+  heard: (message: T) => void,
+): void {
   const [, debug] = events.ofInbox;
-  return bus.listen(topic, (text) => {
-    const message = read(text);
-    if (message === undefined) debug(`A message of operators (${topic}) is not valid, or of another version: it was dropped.`);
-    else heard(message);
-  });
+  const message = read(text);
+  if (message === undefined) debug(`A message of operators (${topic}) is not valid, or of another version: it was dropped.`);
+  else heard(message);
 }
 
 export function askOf(text: string): Ask | undefined {

@@ -1,4 +1,4 @@
-import type { HeldKey, KeyHolder, KeyReport, KeyWaiter, OwnerParts } from '../model/key-report.js';
+import type { HeldKey, KeyHolder, KeyReport, KeyWaiter, OwnerParts } from '../core/model/key-report.js';
 
 /** Call chains that wait for one another. */
 export interface Deadlock {

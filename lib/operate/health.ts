@@ -1,36 +1,17 @@
-import type { Tenure } from '../holding/tenure.js';
-import { watchdog } from '../holding/watchdog.js';
-import type { LockError } from '../model/errors.js';
-import type { LockStore } from '../store/lock-store.js';
-import { checkStore } from '../store/store-check.js';
-import { now, validity } from '../util/clock.js';
-import type { LockQueues } from './lock-queues.js';
-
-/** What {@link Locks.health} resolves to. Times are milliseconds. */
-export interface LocksHealth {
-  /** Whether the store answers, and grants locks. */
-  readonly isUp: boolean;
-  /** Why it does not. */
-  readonly error: LockError | undefined;
-  /** What does not work as it should, in words. */
-  readonly degraded: readonly string[];
-  /** How long the store took to answer; `undefined`: it did not. */
-  readonly roundTrip: number | undefined;
-  /** Whether waiters are notified; otherwise they poll. */
-  readonly wakeUps: boolean;
-  /** Keys that this process holds. */
-  readonly held: number;
-  /** Callers of this process that wait for a key, without the candidates of elections. */
-  readonly waiting: number;
-  /** How long the first of them has waited; 0: there is none. */
-  readonly oldestWait: number;
-}
+import type { Engine } from '../core/engine.js';
+import type { Tenure } from '../core/holding/tenure.js';
+import { watchdog } from '../core/holding/watchdog.js';
+import type { LockError } from '../core/model/errors.js';
+import type { LocksHealth } from '../core/model/locks-health.js';
+import { checkStore } from '../core/store/store-check.js';
+import { now, validity } from '../core/util/clock.js';
+import type { LockQueues } from '../core/waiting/lock-queues.js';
 
 /** Milliseconds for which a blocked event loop counts. */
 const LATELY = 60_000;
 
-export async function healthOf(store: LockStore, queues: LockQueues, namespace: string, within: number): Promise<LocksHealth> {
-  const { storeWatch, createOwner } = queues.runtime;
+export async function healthOf({ store, queues, runtime, namespace, storeWatch }: Engine, within: number): Promise<LocksHealth> {
+  const { createOwner } = runtime;
   const { refusal } = storeWatch;
   const { roundTrip, error } = await checkStore(store, namespace, within, refusal && createOwner()).then(
     (took) => {
@@ -43,7 +24,7 @@ export async function healthOf(store: LockStore, queues: LockQueues, namespace: 
     },
   );
   const { wakeUps } = store.mutex;
-  const tenures = watchdog.tenuresOf(queues.runtime);
+  const tenures = watchdog.tenuresOf(runtime);
   const waits = waitsOf(queues);
   const degraded = {
     'waiters poll': wakeUps?.state === 'interrupted',

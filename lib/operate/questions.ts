@@ -1,10 +1,10 @@
 import { randomUUID } from 'node:crypto';
-import type { Bus } from '../store/inspector.js';
-import { after } from '../util/clock.js';
-import type { LockQueues } from '../waiting/lock-queues.js';
-import type { Desk } from './desk.js';
+import type { Bus } from '../core/store/inspector.js';
+import { after } from '../core/util/clock.js';
+import type { LockQueues } from '../core/waiting/lock-queues.js';
+import type { OperatorResponder } from './operator-responder.js';
 import { hear, send, toldOf } from './messages.js';
-import { entriesOf, type Entry } from './told.js';
+import { entriesOf, type Entry } from './process-report.js';
 
 /** Milliseconds that processes have to answer. A process reports all of its keys at most twice a second. */
 const PATIENCE = { keys: 300, all: 800 };
@@ -14,11 +14,11 @@ const LINGER = 10;
 interface Asker {
   readonly queues: LockQueues;
   readonly bus: Bus | undefined;
-  readonly desk: Desk;
+  readonly responder: OperatorResponder;
 }
 
 /** Asks all processes what they know of these keys, or of all. It does not wait long for a process that does not answer. */
-export async function askAll({ queues, bus, desk }: Asker, keys?: readonly string[]): Promise<Entry[]> {
+export async function askAll({ queues, bus, responder }: Asker, keys?: readonly string[]): Promise<Entry[]> {
   const entries = entriesOf(queues, (key) => keys?.includes(key) ?? true);
   if (!bus || !(await bus.open(...queues.runtime.events.ofInbox))) return entries;
   const id = randomUUID();
@@ -31,7 +31,7 @@ export async function askAll({ queues, bus, desk }: Asker, keys?: readonly strin
     if (done.size >= expected) timers.push(after(LINGER, end));
   };
   const stop = await hear(bus, 'ops:told', toldOf, queues.runtime.events, (answer) => {
-    if ('happenings' in answer || !answer.ids.includes(id) || answer.desk === desk.id) return;
+    if ('happenings' in answer || !answer.ids.includes(id) || answer.desk === responder.id) return;
     // It may answer the questions of other operators, too.
     for (const entry of answer.entries) if (keys?.includes(entry.key) ?? true) entries.push(entry);
     if (!answer.goesOn && answer.connection !== bus.connection) done.add(answer.connection);

@@ -1,10 +1,10 @@
-import { watchdog } from '../holding/watchdog.js';
-import type { LockEvents, LockListener } from '../model/events.js';
-import type { ObservedCall, TelemetrySource } from '../model/telemetry.js';
-import type { LockStore } from '../store/lock-store.js';
-import { now } from '../util/clock.js';
-import type { LockQueue } from './lock-queue.js';
-import type { LockQueues } from './lock-queues.js';
+import type { Engine } from '../core/engine.js';
+import { watchdog } from '../core/holding/watchdog.js';
+import type { LockEvents, LockListener } from '../core/model/events.js';
+import type { ObservedCall, TelemetrySource } from '../core/model/telemetry.js';
+import { now } from '../core/util/clock.js';
+import type { LockQueue } from '../core/waiting/lock-queue.js';
+import type { LockQueues } from '../core/waiting/lock-queues.js';
 
 const ELECTION = /-leader$/;
 
@@ -14,19 +14,18 @@ const waitsAtStore = ({ contenders, outcome }: LockQueue): boolean =>
 
 /** Counts leases and waiters when it is asked: it keeps no list that could drift. */
 export class LocksSource implements TelemetrySource {
-  /** @param namespace of the keys. It is not part of the name of an election. */
-  constructor(
-    private readonly locksStore: LockStore,
-    private readonly queues: LockQueues,
-    private readonly namespace: string,
-  ) {}
+  private readonly queues: LockQueues;
+
+  constructor(private readonly engine: Engine) {
+    this.queues = engine.queues;
+  }
 
   get store(): string {
-    return this.locksStore.name;
+    return this.engine.store.name;
   }
 
   get isSubscribed(): boolean | undefined {
-    const { wakeUps } = this.locksStore.mutex;
+    const { wakeUps } = this.engine.store.mutex;
     if (!wakeUps || wakeUps.state === 'polling') return undefined;
     return wakeUps.isOpen || !this.queues.all.some(waitsAtStore);
   }
@@ -51,9 +50,10 @@ export class LocksSource implements TelemetrySource {
   }
 
   elections(): { name: string; leads: boolean }[] {
-    const { candidates } = this.queues.runtime;
-    return [...candidates].map((candidate) => ({
-      name: candidate.key.slice(this.namespace.length).replace(ELECTION, ''),
+    const { namespace, runtime } = this.engine;
+    // The namespace is not part of the name of an election.
+    return [...runtime.candidates].map((candidate) => ({
+      name: candidate.key.slice(namespace.length).replace(ELECTION, ''),
       leads: candidate.isLeader(),
     }));
   }

@@ -1,9 +1,9 @@
 import { randomUUID } from 'node:crypto';
-import { UnsupportedPrimitiveError } from '../model/errors.js';
-import type { KeyEvent } from '../model/key-report.js';
-import { partsOf } from '../model/owner.js';
-import { after } from '../util/clock.js';
-import type { Inspection } from './inspection.js';
+import { UnsupportedPrimitiveError } from '../core/model/errors.js';
+import type { KeyEvent } from '../core/model/key-report.js';
+import { partsOf } from '../core/model/owner.js';
+import { after } from '../core/util/clock.js';
+import type { Operator } from './operator.js';
 import { hear, send, toldOf, type News } from './messages.js';
 
 /** Milliseconds between two messages that ask all processes to go on. */
@@ -11,7 +11,7 @@ const INTERVAL = 2_000;
 
 /** What happens to keys in all processes that listen, until the signal aborts. @throws {UnsupportedPrimitiveError} where processes have no messages. */
 export async function* watchAll(
-  { bus, queues, store }: Inspection,
+  { bus, queues, store }: Operator,
   matches: RegExp,
   signal?: AbortSignal,
 ): AsyncGenerator<KeyEvent, void, void> {

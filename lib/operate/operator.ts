@@ -1,12 +1,17 @@
-import { checkOptions, integerFrom, ofType, oneOf, type Checks } from '../model/check-options.js';
-import { abortedBy, asStoreError, LockError, UnsupportedPrimitiveError } from '../model/errors.js';
-import { checkKey } from '../model/key.js';
-import type { ForceOptions, ForceReply, KeyEvent, KeyName, KeyReport, ListOptions, WatchOptions } from '../model/key-report.js';
-import { ACQUIRE_CHECKS } from '../model/options.js';
-import type { Bus, Inspector, KeyState } from '../store/inspector.js';
-import type { LockStore } from '../store/lock-store.js';
-import type { LockQueues } from '../waiting/lock-queues.js';
-import { Desk } from './desk.js';
+import { examine } from '../core/doctor/doctor.js';
+import type { Engine } from '../core/engine.js';
+import { checkOptions, integerFrom, ofType, oneOf, type Checks } from '../core/model/check-options.js';
+import type { DoctorOptions, DoctorReport } from '../core/model/doctor-report.js';
+import { abortedBy, asStoreError, LockError, UnsupportedPrimitiveError } from '../core/model/errors.js';
+import { checkKey } from '../core/model/key.js';
+import type { LocksHealth } from '../core/model/locks-health.js';
+import type { ForceOptions, ForceReply, KeyEvent, KeyName, KeyReport, ListOptions, WatchOptions } from '../core/model/key-report.js';
+import { ACQUIRE_CHECKS } from '../core/model/options.js';
+import type { Bus, Inspector, KeyState } from '../core/store/inspector.js';
+import type { LockStore } from '../core/store/lock-store.js';
+import type { LockQueues } from '../core/waiting/lock-queues.js';
+import { healthOf } from './health.js';
+import { OperatorResponder } from './operator-responder.js';
 import { forceRelease } from './force-release.js';
 import { reportOf } from './key-reports.js';
 import { askAll } from './questions.js';
@@ -37,18 +42,22 @@ const FORCE_CHECKS: Checks = {
   keepFor: integerFrom(0),
 };
 
-/** The questions of operators about the locks of one store. */
-export class Inspection {
+/** What operators ask of one {@link Locks}. */
+export class Operator {
   readonly bus: Bus | undefined;
-  readonly desk: Desk;
+  readonly store: LockStore;
+  readonly queues: LockQueues;
+  /** Answers the operators of other processes. */
+  readonly responder: OperatorResponder;
+  private readonly namespace: string;
 
-  constructor(
-    readonly queues: LockQueues,
-    readonly store: LockStore,
-    private readonly namespace: string,
-  ) {
+  constructor(private readonly engine: Engine) {
+    const { store, queues, namespace } = engine;
+    this.store = store;
     this.bus = store.bus;
-    this.desk = new Desk(queues, store.bus);
+    this.queues = queues;
+    this.namespace = namespace;
+    this.responder = new OperatorResponder(queues, store.bus);
   }
 
   /** @throws {UnsupportedPrimitiveError} */
@@ -99,6 +108,16 @@ export class Inspection {
   async forceRelease(key: KeyName, options: ForceOptions): Promise<ForceReply> {
     checkOptions(options ?? null, 'Locks.forceRelease', FORCE_CHECKS, 'reason');
     return forceRelease(this, this.fullKey(key), options);
+  }
+
+  async doctor(options?: DoctorOptions): Promise<DoctorReport> {
+    const { store, namespace, runtime } = this.engine;
+    runtime.assertOpen('doctor');
+    return examine(store, namespace, () => runtime.createOwner(), options);
+  }
+
+  health(within: number): Promise<LocksHealth> {
+    return healthOf(this.engine, within);
   }
 
   /** @throws {StoreError} */

@@ -1,7 +1,7 @@
-import type { KeyHolder, KeyReport, KeyWaiter, OwnerParts } from '../model/key-report.js';
-import { partsOf } from '../model/owner.js';
-import type { HolderState, KeyState, WaiterState } from '../store/inspector.js';
-import { heldKeyOf, toldOf, type Entry } from './told.js';
+import type { KeyHolder, KeyReport, KeyWaiter, OwnerParts } from '../core/model/key-report.js';
+import { partsOf } from '../core/model/owner.js';
+import type { HolderState, KeyState, WaiterState } from '../core/store/inspector.js';
+import { heldKeyOf, toldOf, type Entry } from './process-report.js';
 
 /** What the store knows of a key, with the reports of the processes. */
 export function reportOf(state: KeyState, entries: readonly Entry[]): KeyReport {

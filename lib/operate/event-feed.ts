@@ -1,6 +1,6 @@
-import type { LockEventEmitter, LockEvents } from '../model/events.js';
-import type { KeyEvent } from '../model/key-report.js';
-import { after, dateOf, now } from '../util/clock.js';
+import type { LockEventEmitter, LockEvents } from '../core/model/events.js';
+import type { KeyEvent } from '../core/model/key-report.js';
+import { after, dateOf, now } from '../core/util/clock.js';
 
 /** A {@link KeyEvent} as it is sent: without its process, which the message names, and with the date in milliseconds since 1970. */
 export type Happening = Omit<KeyEvent, 'app' | 'host' | 'pid' | 'at'> & { readonly at: number };
@@ -27,7 +27,7 @@ const TOLD: { readonly [E in KeyEvent['event']]: (event: LockEvents[E]) => Omit<
 };
 
 /** Sends operators what happens to keys in this process while they ask for it. Otherwise it does not listen to events. */
-export class Happenings {
+export class EventFeed {
   private told: Happening[] = [];
   private stops: (() => void)[] = [];
   private until = 0;

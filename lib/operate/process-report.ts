@@ -1,10 +1,10 @@
-import type { Tenure } from '../holding/tenure.js';
-import type { HeldKey, Told } from '../model/key-report.js';
-import { holdingOf } from '../model/owner.js';
-import { dateOf } from '../util/clock.js';
-import type { LockQueue } from '../waiting/lock-queue.js';
-import type { LockQueues } from '../waiting/lock-queues.js';
-import type { Waiter } from '../waiting/waiter.js';
+import type { Tenure } from '../core/holding/tenure.js';
+import type { HeldKey, Told } from '../core/model/key-report.js';
+import { holdingOf } from '../core/model/owner.js';
+import { dateOf } from '../core/util/clock.js';
+import type { LockQueue } from '../core/waiting/lock-queue.js';
+import type { LockQueues } from '../core/waiting/lock-queues.js';
+import type { Waiter } from '../core/waiting/waiter.js';
 
 /** What a process reports of one of its owners, which holds a key, or by which callers wait for one. */
 export interface Entry {

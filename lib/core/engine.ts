@@ -1,0 +1,73 @@
+import { Lifecycle } from './holding/lifecycle.js';
+import { defined } from './model/check-options.js';
+import { LockConfigError } from './model/errors.js';
+import { LockEventEmitter } from './model/events.js';
+import { checkKey } from './model/key.js';
+import { CONSOLE, LockLog } from './model/lock-log.js';
+import { checkLocksOptions, type LocksOptions } from './model/locks-options.js';
+import { completeOptions, type ResolvedOptions } from './model/options.js';
+import { ownerIds } from './model/owner.js';
+import type { LockStore } from './store/lock-store.js';
+import { joinStore, leaveStore } from './store/store-users.js';
+import { StoreWatch } from './store/store-watch.js';
+import { LockQueues } from './waiting/lock-queues.js';
+import { shutDown } from './waiting/shut-down.js';
+
+/** What all locks of one {@link Locks} share: the store, its events and its log, the callers that wait, and the end. */
+export class Engine {
+  readonly namespace: string;
+  /** For all options that a call leaves out. */
+  readonly defaults: ResolvedOptions;
+  readonly runtime: Lifecycle;
+  readonly queues: LockQueues;
+  readonly storeWatch: StoreWatch;
+  /** Called one after the other when everything is released, before the store is closed. */
+  readonly atEnd: (() => unknown)[] = [];
+  private readonly shutdownTimeout: number;
+  private closing: Promise<void> | undefined;
+
+  /** Nothing is opened yet that would have to be closed. */
+  constructor(
+    readonly store: LockStore,
+    options: LocksOptions,
+  ) {
+    if (typeof store?.mutex?.acquire !== 'function') {
+      throw new LockConfigError('Locks need a store, such as redisStore({ url }) from "nestjs-distributed-lock/redis".');
+    }
+    checkLocksOptions(options);
+    const { namespace = '', app, logger = CONSOLE, logKeys, localQueue = {}, slowWait = 30_000, shutdownTimeout = 10_000 } = options;
+    this.namespace = namespace;
+    this.defaults = completeOptions(options.defaults ?? {});
+    this.shutdownTimeout = shutdownTimeout;
+    const log = new LockLog(logger, logKeys);
+    this.storeWatch = new StoreWatch(store, namespace, log);
+    this.runtime = new Lifecycle(new LockEventEmitter(log), store.requestTimeout, ownerIds(app), this.storeWatch);
+    this.queues = new LockQueues(this.runtime, { handOvers: 32, time: 50, ...defined(localQueue) }, slowWait);
+  }
+
+  /** To be called when all options are known to be right. */
+  begin({ visible }: LocksOptions): void {
+    const { store } = this;
+    if (visible) void store.bus?.open(...this.runtime.events.ofInbox);
+    this.storeWatch.begin();
+    joinStore(store);
+  }
+
+  /** The key as the store knows it. @throws {LockConfigError} when the key is wrong. */
+  fullKey(key: string): string {
+    checkKey(key);
+    return this.namespace === '' ? key : checkKey(this.namespace + key);
+  }
+
+  close(): Promise<void> {
+    this.closing ??= this.end();
+    return this.closing;
+  }
+
+  private async end(): Promise<void> {
+    this.storeWatch.stop();
+    await shutDown(this.queues, this.store, this.shutdownTimeout);
+    for (const end of this.atEnd) await end();
+    await leaveStore(this.store);
+  }
+}

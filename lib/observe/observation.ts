@@ -1,0 +1,42 @@
+import type { Engine } from '../core/engine.js';
+import type { LocksOptions } from '../core/model/locks-options.js';
+import type { TelemetryObserver } from '../core/model/telemetry.js';
+import type { LockStore } from '../core/store/lock-store.js';
+import { LocksSource } from './telemetry-source.js';
+import { timedStore } from './timed-driver.js';
+
+/** The store whose drivers are to be used: with telemetry they measure each request, without it they are not wrapped. */
+export function observed(engine: Engine, telemetry: LocksOptions['telemetry']): LockStore {
+  const { store, runtime } = engine;
+  if (telemetry === undefined) return store;
+  const source = new LocksSource(engine);
+  const observers: TelemetryObserver[] = [];
+  const stop = (): void => {
+    for (const observer of observers) observer.stop();
+  };
+  try {
+    for (const each of [telemetry].flat()) observers.push(each.observe(source));
+  } catch (error) {
+    stop();
+    throw error;
+  }
+  engine.atEnd.push(stop);
+  runtime.tracing = observers.find((observer) => observer.calls)?.calls;
+  const requests = observers.filter(hearsRequests);
+  if (requests.length === 0) return store;
+  return timedStore(store, (request) => {
+    for (const observer of requests) {
+      try {
+        observer.request(request);
+      } catch (error) {
+        source.warn(`A telemetry adapter failed: ${String(error)}`);
+      }
+    }
+  });
+}
+
+type HearsRequests = TelemetryObserver & Required<Pick<TelemetryObserver, 'request'>>;
+
+function hearsRequests(observer: TelemetryObserver): observer is HearsRequests {
+  return observer.request !== undefined;
+}
