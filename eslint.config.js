@@ -40,7 +40,16 @@ const bareBuiltins = builtinModules.map((name) => ({ name, message: `Write node:
 
 export default defineConfig(
   // The examples and the apps of the matrix are compiled where they are installed: npm run check:examples, check:matrix.
-  globalIgnores(['**/dist/', '.cache/', '**/node_modules/', 'coverage/', 'examples/', '**/*.generated.ts', 'scripts/matrix/**/*.ts', 'test/package/fake-locks.ts']),
+  globalIgnores([
+    '**/dist/',
+    '.cache/',
+    '**/node_modules/',
+    'coverage/',
+    'examples/',
+    '**/*.generated.ts',
+    'scripts/matrix/**/*.ts',
+    'test/package/fake-locks.ts',
+  ]),
   { linterOptions: { reportUnusedDisableDirectives: 'error' } },
 
   js.configs.recommended,
