@@ -11,10 +11,14 @@ const REFUSALS: [group: string, RegExp][] = [
   ['rights', /NOPERM|NOAUTH|denied/],
   ['lent', /client is closed/],
 ];
+/** What the library must log as an error under faults of a group: it cannot connect a client that it was given. */
+const ERRORS: [group: string, RegExp][] = [['lent', /the client that the store was given has ended by itself/]];
 
 /** No unhandled rejection, no uncaught exception, no warning of Node, no error of the library's own making, no process that ends by itself. */
 export const trouble: Oracle = (history) => [
-  ...select(history, 'trouble').map(({ t, w, what, detail }) => violation(t, `${w}: ${what}: ${detail}`)),
+  ...select(history, 'trouble')
+    .filter((entry) => !isExpected(history, entry))
+    .map(({ t, w, what, detail }) => violation(t, `${w}: ${what}: ${detail}`)),
   ...select(history, 'exit')
     .filter(({ expected }) => !expected)
     .map(({ t, worker, detail }) => violation(t, `${worker} ended: ${detail}`)),
@@ -24,8 +28,18 @@ export const trouble: Oracle = (history) => [
   ...wrongErrors(history),
 ];
 
+function isExpected(history: readonly Entry[], { t, what, detail }: Said<'trouble'>): boolean {
+  const said = what === 'logged' ? within(history, ERRORS).filter(({ text }) => text.test(detail)) : [];
+  return said.some(({ times }) => times.some(({ from, to }) => from < t && t < to));
+}
+
+/** The texts, each with the times at which its faults struck. */
+function within(history: readonly Entry[], texts: readonly (readonly [group: string, text: RegExp])[]) {
+  return texts.map(([group, text]) => ({ text, times: timesOf(history, (fault) => fault.group === group, AFTERMATH) }));
+}
+
 function wrongErrors(history: readonly Entry[]): Violation[] {
-  const refusals = REFUSALS.map(([group, text]) => ({ text, times: timesOf(history, (fault) => fault.group === group, AFTERMATH) }));
+  const refusals = within(history, REFUSALS);
   const closing = new Map(select(history, 'closing').map(({ w, t }) => [w, t]));
   return callsOf(history).flatMap((call): Violation[] => {
     const { asked, ended } = call;

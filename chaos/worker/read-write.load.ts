@@ -7,11 +7,14 @@ import { chooseTerms, question } from './terms.js';
 import { withAbort } from './with-abort.js';
 
 const { readWrite: KEYS } = ALL_KEYS;
+/** Of five workers together: 200. */
+const CROWD = 40;
 
 /** Readers, writers, and writers that go on as readers: these read under their own write lock and give that one back first. */
 export async function callReadWrite(context: Context, open: OpenLocks): Promise<void> {
   const { random } = context;
   const key = random.pick(KEYS);
+  if (random.chance(1 / 50)) return crowd(context, open, key);
   const way = random.pick(['read', 'read', 'write', 'downgrade'] as const);
   const terms = chooseTerms(context, key);
   // Of a writer that goes on as a reader the end of the first lease must be the release, and nothing else.
@@ -22,6 +25,17 @@ export async function callReadWrite(context: Context, open: OpenLocks): Promise<
     if (way === 'downgrade') return downgrade(context, open, lock, call, options);
     return hold(context, way === 'read' ? lock.read : lock.write, way === 'read' ? shareSection : writeSection, call, options);
   });
+}
+
+/** So many readers of one key that its record or its set of holders gets long. Each has a lease of its own. */
+async function crowd(context: Context, open: OpenLocks, key: string): Promise<void> {
+  const { read } = open.locks.readWriteLock(key);
+  const reader = async (): Promise<void> => {
+    const terms = chooseTerms(context, key);
+    const call = new Call(context, question('read-write', [key], 'read', terms, open));
+    await withAbort(context, call, terms, (options) => hold(context, read, shareSection, call, options));
+  };
+  await Promise.all(Array.from({ length: CROWD }, reader));
 }
 
 type Section = (context: Context, call: Call, lease: Lease, length: number) => Promise<void>;
