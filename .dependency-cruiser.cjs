@@ -11,7 +11,7 @@ const extras = ['terminus', 'prometheus', 'opentelemetry', 'dashboard', 'testing
 const peersOfExtras = { prometheus: ['prom-client'], opentelemetry: ['@opentelemetry/api'] };
 
 /** Folders of lib/core, the lowest first. */
-const coreFloors = ['util', 'model', 'store', 'holding', 'waiting', 'latch', 'doctor'];
+const coreFloors = ['util', 'model', 'store', 'holding', 'waiting', 'latch'];
 
 const anyOf = (names) => `(${names.map((name) => name.replaceAll('.', '\\.')).join('|')})`;
 const inNodeModules = (names) => `(^|/)node_modules/(@types/)?${anyOf(names)}/`;

@@ -1,4 +1,4 @@
-import { examine } from '../core/doctor/doctor.js';
+import { examine } from './doctor/doctor.js';
 import type { Engine } from '../core/engine.js';
 import { checkOptions, integerFrom, ofType, oneOf, type Checks } from '../core/model/check-options.js';
 import type { DoctorOptions, DoctorReport } from '../core/model/doctor-report.js';

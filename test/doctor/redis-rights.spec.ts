@@ -1,7 +1,7 @@
 // What the doctor says to Redis users that may not do everything.
 import { Locks } from 'nestjs-distributed-lock/core';
 import { redisStore } from 'nestjs-distributed-lock/redis';
-import { RIGHTS } from '../../lib/stores/redis/doctor/redis.users.js';
+import { RIGHTS } from '../../lib/stores/redis/operate/redis.users.js';
 import { eventually } from '../support/eventually.js';
 import { startClusterNode } from '../support/redis-cluster.js';
 import { read } from '../support/markdown.js';

@@ -12,9 +12,9 @@ import { MemoryWakeUps } from '../../lib/stores/memory/memory.wakeups.js';
 import { PostgresWakeUps } from '../../lib/stores/postgres/postgres.wakeups.js';
 import { QuorumWakeUps } from '../../lib/stores/quorum/quorum.wakeups.js';
 import { recordStore } from '../../lib/stores/records/record.store.js';
-import type { RedisClient } from '../../lib/stores/redis/redis.client.js';
-import { RedisConnection } from '../../lib/stores/redis/redis.connection.js';
-import { RedisWakeUps } from '../../lib/stores/redis/redis.wakeups.js';
+import type { RedisClient } from '../../lib/stores/redis/connection/redis.client.js';
+import { RedisConnection } from '../../lib/stores/redis/connection/redis.connection.js';
+import { RedisWakeUps } from '../../lib/stores/redis/waiting/redis.wakeups.js';
 import { MapData, MapTable } from '../support/map-table.js';
 
 const SEED = 20_251_123;

@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto';
-import { MemoryBus } from '../../lib/stores/memory/memory.bus.js';
+import { MemoryBus } from '../../lib/stores/memory/operate/memory.bus.js';
 import { type Change, type Found, type RecordTable, type RecordWakeUps, TOUCH, VOID } from '../../lib/stores/records/record.table.js';
 
 interface Row {

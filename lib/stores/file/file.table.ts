@@ -8,7 +8,7 @@ import type { StoreReport } from '../../core/store/lock-store.js';
 import { dateOf, now } from '../../core/util/clock.js';
 import { RecordSweep } from '../records/record.sweep.js';
 import { type Change, type Found, type RecordTable, TOUCH, VOID } from '../records/record.table.js';
-import type { FileBus } from './file.bus.js';
+import type { FileBus } from './operate/file.bus.js';
 import { FileChain, isCode, tryTo, type State, type Tail } from './file.chain.js';
 import { BOOT, clock, isOfDead, processesOf, startOfKernel, withoutDead } from './file.host.js';
 import { doctorOf, reportOf } from './file.report.js';

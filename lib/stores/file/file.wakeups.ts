@@ -5,7 +5,7 @@ import { StoreError } from '../../core/model/errors.js';
 import { Inbox, type InboxConnection } from '../../core/store/inbox.js';
 import type { RecordWakeUps } from '../records/record.table.js';
 import { readMessage } from '../records/record.texts.js';
-import { FileBus } from './file.bus.js';
+import { FileBus } from './operate/file.bus.js';
 import { tryTo } from './file.chain.js';
 import { isOfDead, nameOfProcess } from './file.host.js';
 

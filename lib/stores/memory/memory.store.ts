@@ -2,7 +2,7 @@ import { supportedBy, type LockStore } from '../../core/store/lock-store.js';
 import { checkOf } from '../../core/store/store-doctor.js';
 import { now } from '../../core/util/clock.js';
 import { recordDrivers } from '../records/record.store.js';
-import { MemoryBus } from './memory.bus.js';
+import { MemoryBus } from './operate/memory.bus.js';
 import { MemoryDesk } from './memory.desk.js';
 import { MemoryWakeUps } from './memory.wakeups.js';
 

@@ -6,7 +6,7 @@ import { RecordSweep } from '../records/record.sweep.js';
 import type { Change, Found, RecordTable } from '../records/record.table.js';
 import type { Changed, MysqlClient, Row } from './mysql.client.js';
 import { isConflict } from './mysql.errors.js';
-import { MysqlDoctor } from './mysql.doctor.js';
+import { MysqlDoctor } from './operate/mysql.doctor.js';
 import { reportOf } from './mysql.report.js';
 import { CLOCK } from './mysql.schema.js';
 import { firstFenceOf, foundIn, inParts, MysqlStep, type Stored } from './mysql.step.js';

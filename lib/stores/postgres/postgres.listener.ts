@@ -1,6 +1,6 @@
 import type { InboxConnection } from '../../core/store/inbox.js';
 import { after, idle, inTime } from '../../core/util/clock.js';
-import type { PostgresBus } from './postgres.bus.js';
+import type { PostgresBus } from './operate/postgres.bus.js';
 import type { PostgresClient } from './postgres.connection.js';
 import { late, sqlStateOf, storeErrorOf, textOf } from './postgres.errors.js';
 

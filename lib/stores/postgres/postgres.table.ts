@@ -4,7 +4,7 @@ import { RecordSweep } from '../records/record.sweep.js';
 import { type Change, type Found, type RecordTable, TOUCH, VOID } from '../records/record.table.js';
 import type { PostgresConnection, Row } from './postgres.connection.js';
 import { isConflict, sqlStateOf, storeErrorOf } from './postgres.errors.js';
-import { PostgresDoctor } from './postgres.doctor.js';
+import { PostgresDoctor } from './operate/postgres.doctor.js';
 import { reportOf } from './postgres.report.js';
 import { PostgresState } from './postgres.state.js';
 import type { PostgresStatements } from './postgres.statements.js';

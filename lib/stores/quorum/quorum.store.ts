@@ -3,9 +3,9 @@ import { LockConfigError } from '../../core/model/errors.js';
 import { supportedBy, type LockStore, type StoreReport } from '../../core/store/lock-store.js';
 import { StoreWarnings } from '../../core/store/store-warnings.js';
 import { isSettledWithin } from '../../core/util/clock.js';
-import { doctorOf, watchOf } from './quorum.doctor.js';
+import { doctorOf, watchOf } from './operate/quorum.doctor.js';
 import { QuorumDriver } from './quorum.driver.js';
-import { QuorumInspector } from './quorum.inspector.js';
+import { QuorumInspector } from './operate/quorum.inspector.js';
 import { Member } from './quorum.member.js';
 
 /** Options of {@link quorumStore}. */

@@ -3,7 +3,7 @@ import { RecordLatchDriver } from './latch.driver.js';
 import { RecordLeaseDriver } from './lease.driver.js';
 import { LeaseSteps } from './lease.steps.js';
 import { RecordDesk, type Desk } from './record.desk.js';
-import { RecordInspector } from './record.inspector.js';
+import { RecordInspector } from './operate/record.inspector.js';
 import type { RecordTable } from './record.table.js';
 
 export { TOUCH, VOID, type Change, type Found, type Message, type RecordTable, type RecordWakeUps } from './record.table.js';

@@ -1,10 +1,10 @@
 import type { LatchChange, LatchDriver, LatchLook, LatchState } from '../../core/store/latch-driver.js';
 import type { Tenancy } from '../../core/store/lease-driver.js';
-import { scripts } from './lua.scripts.js';
-import type { RedisConnection } from './redis.connection.js';
-import { integerOf, isYes, listOf, millisecondsOf, textOf } from './redis.replies.js';
-import { RedisScript } from './redis.script.js';
-import type { RedisWakeUps } from './redis.wakeups.js';
+import { scripts } from './scripts/lua.scripts.js';
+import type { RedisConnection } from './connection/redis.connection.js';
+import { integerOf, isYes, listOf, millisecondsOf, textOf } from './scripts/redis.replies.js';
+import { RedisScript } from './scripts/redis.script.js';
+import type { RedisWakeUps } from './waiting/redis.wakeups.js';
 
 /** The count-down latch on Redis: one hash, with all that belongs to it, so that all of it expires together. */
 export class RedisCountDownLatchDriver implements LatchDriver {

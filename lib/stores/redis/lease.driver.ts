@@ -7,8 +7,8 @@ import type {
   RenewRequest,
   Tenancy,
 } from '../../core/store/lease-driver.js';
-import type { LeaseRequests } from './lease.requests.js';
-import type { RedisWakeUps } from './redis.wakeups.js';
+import type { LeaseRequests } from './scripts/lease.requests.js';
+import type { RedisWakeUps } from './waiting/redis.wakeups.js';
 
 /** What all kinds of lock on Redis have in common: all but how a key is taken. */
 export abstract class RedisLeaseDriver implements LeaseDriver {

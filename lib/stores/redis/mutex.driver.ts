@@ -1,12 +1,12 @@
 import type { AcquireReply, AcquireRequest, ExtendReply, ExtendRequest } from '../../core/store/lease-driver.js';
 import { RedisLeaseDriver } from './lease.driver.js';
-import { LeaseRequests } from './lease.requests.js';
-import { leaseScripts } from './lua.scripts.js';
-import type { RedisConnection } from './redis.connection.js';
-import { withFenceAndQueue } from './redis.keys.js';
-import { integerOf } from './redis.replies.js';
-import { RedisScript } from './redis.script.js';
-import type { RedisWakeUps } from './redis.wakeups.js';
+import { LeaseRequests } from './scripts/lease.requests.js';
+import { leaseScripts } from './scripts/lua.scripts.js';
+import type { RedisConnection } from './connection/redis.connection.js';
+import { withFenceAndQueue } from './scripts/redis.keys.js';
+import { integerOf } from './scripts/redis.replies.js';
+import { RedisScript } from './scripts/redis.script.js';
+import type { RedisWakeUps } from './waiting/redis.wakeups.js';
 
 /** The mutex on Redis: a plain string, so that it excludes programs that use the classic `SET key value NX PX` recipe, and they exclude it. */
 export class RedisMutexDriver extends RedisLeaseDriver {

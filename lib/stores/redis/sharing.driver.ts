@@ -1,10 +1,10 @@
 import type { AcquireReply, AcquireRequest, Share } from '../../core/store/lease-driver.js';
 import type { LockStore } from '../../core/store/lock-store.js';
 import { RedisLeaseDriver } from './lease.driver.js';
-import { LeaseRequests } from './lease.requests.js';
-import { leaseScripts } from './lua.scripts.js';
-import type { RedisConnection } from './redis.connection.js';
-import type { RedisWakeUps } from './redis.wakeups.js';
+import { LeaseRequests } from './scripts/lease.requests.js';
+import { leaseScripts } from './scripts/lua.scripts.js';
+import type { RedisConnection } from './connection/redis.connection.js';
+import type { RedisWakeUps } from './waiting/redis.wakeups.js';
 
 /** Stands for `Infinity`, which no script counts up to. */
 const WHOLE = 1_000_000_000;

@@ -1,6 +1,6 @@
 import { LockAbortedError, LockLostError, StoreError } from 'nestjs-distributed-lock/core';
 import { createHash } from 'node:crypto';
-import { scripts } from '../../../lib/stores/redis/lua.scripts.js';
+import { scripts } from '../../../lib/stores/redis/scripts/lua.scripts.js';
 import { rejection } from '../../contract/rejection.js';
 import { eventually } from '../../support/eventually.js';
 import { startRedis, type RedisServer } from '../../support/redis-server.js';

@@ -6,7 +6,7 @@ import { MUTEX, SEMAPHORE_OF_ONE, WRITE_LOCK } from '../../contract/kinds.js';
 import { rejection } from '../../contract/rejection.js';
 import { eventually, staysTrue } from '../../support/eventually.js';
 import { startRedis, type RedisServer } from '../../support/redis-server.js';
-import type { RedisWakeUps } from '../../../lib/stores/redis/redis.wakeups.js';
+import type { RedisWakeUps } from '../../../lib/stores/redis/waiting/redis.wakeups.js';
 import { useRedis } from './setting.js';
 import { expectExclusion, expectWoken, inboxIn, inboxes, placesOf, queued, scriptCalls, woken } from './waiting.js';
 

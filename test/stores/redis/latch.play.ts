@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import type { Redis } from 'ioredis';
-import { scripts } from '../../../lib/stores/redis/lua.scripts.js';
+import { scripts } from '../../../lib/stores/redis/scripts/lua.scripts.js';
 import { LatchModel } from './latch.model.js';
 import type { StepOf } from './lease.play.js';
 import { crashes, PROCESSES, repeats, series, type Disturbance } from './model.steps.js';

@@ -2,7 +2,7 @@ import { LockConfigError, StoreError, type Lock, type Locks } from 'nestjs-distr
 import { mkdirSync, rmSync } from 'node:fs';
 import type { Socket } from 'node:net';
 import { dirname, join } from 'node:path';
-import { leaseScripts } from '../../../lib/stores/redis/lua.scripts.js';
+import { leaseScripts } from '../../../lib/stores/redis/scripts/lua.scripts.js';
 import { rejection } from '../../contract/rejection.js';
 import { eventually } from '../../support/eventually.js';
 import { read } from '../../support/markdown.js';

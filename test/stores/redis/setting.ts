@@ -2,7 +2,7 @@ import type { Redis, RedisOptions } from 'ioredis';
 import { Locks, type Lease, type LocksOptions } from 'nestjs-distributed-lock/core';
 import { redisStore, type RedisStoreOptions } from 'nestjs-distributed-lock/redis';
 import { createHash } from 'node:crypto';
-import { leaseScripts } from '../../../lib/stores/redis/lua.scripts.js';
+import { leaseScripts } from '../../../lib/stores/redis/scripts/lua.scripts.js';
 import { forkChild, type Child, type ChildMessage } from '../../support/child.js';
 import { startRedis, type RedisServer, type StartRedisOptions } from '../../support/redis-server.js';
 import { canPrefix, closeNodeRedis, isIoredis, lentClient, storeOver } from '../../support/redis-clients.js';

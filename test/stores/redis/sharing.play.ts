@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import type { Redis } from 'ioredis';
-import { leaseScripts } from '../../../lib/stores/redis/lua.scripts.js';
+import { leaseScripts } from '../../../lib/stores/redis/scripts/lua.scripts.js';
 import { type EntryOf, keysOf, LeasePlay, OFFER, repliesOf, type StepOf } from './lease.play.js';
 import { CALLERS, LATE, LATE_WITHOUT, leaseSteps, series, type AcquireStep, type Disturbance, type LeaseStep } from './model.steps.js';
 import { markOf, type Caller } from './queue.model.js';

@@ -1,5 +1,5 @@
 import { EventEmitter } from 'node:events';
-import type { RedisClient, RedisPipeline } from '../redis.client.js';
+import type { RedisClient, RedisPipeline } from '../connection/redis.client.js';
 
 type Argument = string | number;
 

@@ -1,4 +1,4 @@
-import type { RedisClient } from '../redis.client.js';
+import type { RedisClient } from '../connection/redis.client.js';
 import { NodeRedisSingle } from './node-redis.single.js';
 import { isNodeRedis, isPool, type NodeRedisClient } from './node-redis.types.js';
 

@@ -1,0 +1,91 @@
+import { StoreError } from '../../../core/model/errors.js';
+
+const REFUSED = /\b(NOAUTH|WRONGPASS|NOPERM)\b/;
+/** For a Cluster client it passes: it could not follow a key that moves. */
+const REDIRECTION = /^(MOVED|ASK) /;
+/** The server has not refused: the key moves from one node to another. */
+const MOVING = /\b(TRYAGAIN|CROSSSLOT|non local key)\b/;
+export const OF_CLUSTER = 'It is a node of a Cluster: redisStore({ cluster: [{ host, port }] }) finds the node of each key.';
+export const OF_REPLICA = 'It is a replica: use the address of the master, or sentinels.';
+const NO_DATABASE = 'Choose a database that the server has, or raise "databases" in its config.';
+/** What to do about a refusal. */
+const ADVICE: readonly (readonly [RegExp, string])[] = [
+  [REDIRECTION, OF_CLUSTER],
+  [/^READONLY/, OF_REPLICA],
+  [/DB index is out of range/, NO_DATABASE],
+  [/^ERR SELECT is not allowed in cluster mode/, OF_CLUSTER],
+  [/^OOM/, 'Give it more memory, or a Redis of its own to locks.'],
+  [/^MISCONF/, 'Look at its disk and its log.'],
+  [/\bNOPERM\b/, 'Check the ACL rules of the user: ndl doctor --acl prints what locks need.'],
+  [/\b(NOAUTH|WRONGPASS)\b/, 'Check the user and the password.'],
+];
+/** Where the server says which line of a script was refused. */
+const LINE = /\.? script: \w+, on @user_script:\d+\.?$/;
+/** `non local key`: of a slot that moves to another node while a script runs. */
+const PASSING =
+  /\b(LOADING|READONLY|MASTERDOWN|CLUSTERDOWN|TRYAGAIN|BUSY|OOM|MISCONF|NOREPLICAS|replica instances|max number of clients|non local key)\b/;
+
+/**
+ * What the server says of a request is final, unless it says that it is busy, full or not the master now; a broken line is not.
+ *
+ * @param isCluster whether the client follows redirections.
+ */
+export function storeErrorOf(cause: unknown, isCluster = false): StoreError {
+  const error = errorOfNode(cause);
+  const text = textOf(error);
+  const isPassing = PASSING.test(text) || (isCluster && REDIRECTION.test(text));
+  const isFinal = isReply(error, text) ? !isPassing : REFUSED.test(text) || text.includes('subscriber mode');
+  const isMoving = MOVING.test(text) || (isCluster && REDIRECTION.test(text));
+  const isRefusal = (isReply(error, text) && !isMoving) || REFUSED.test(text);
+  return new StoreError(`Redis: ${isRefusal ? advised(text) : text}`, { transient: !isFinal, isRefusal, cause: error });
+}
+
+export function isRedirection(cause: unknown): boolean {
+  return REDIRECTION.test(textOf(cause));
+}
+
+/** ioredis says so by an event, and goes on in database 0. */
+export function isOfSelect(cause: unknown): boolean {
+  return (cause as { command?: { name?: string } } | undefined)?.command?.name === 'select';
+}
+
+/** @param info what CLIENT INFO says. */
+export function strayed(chosen: number, info: unknown): StoreError | undefined {
+  const [, db = String(chosen)] = /\bdb=(\d+)/.exec(String(info)) ?? [];
+  if (Number(db) === chosen) return undefined;
+  return new StoreError(`Redis: the client is in database ${db}, not in ${chosen}. ${NO_DATABASE}`, { transient: false, isRefusal: true });
+}
+
+function advised(text: string): string {
+  const advice = ADVICE.find(([refusal]) => refusal.test(text))?.[1];
+  return advice === undefined ? text : `${text.replace(LINE, '').replace(/\.$/, '')}. ${advice}`;
+}
+
+/** Whether the server says so. The errors of node-redis have no name for that, but a server begins with a word in capitals, and nothing else does. */
+function isReply(error: unknown, text: string): boolean {
+  const { name, code } = Object(error) as Partial<NodeJS.ErrnoException>;
+  return name === 'ReplyError' || (name === 'Error' && code === undefined && /^[A-Z][A-Z\d]+ /.test(text));
+}
+
+/** What an error says. That of a host with several addresses says nothing itself. */
+export function textOf(cause: unknown): string {
+  const { message, errors } = Object(errorOfNode(cause)) as Partial<AggregateError>;
+  return message || (errors as unknown[] | undefined)?.map(textOf).join(', ') || String(message ?? cause);
+}
+
+/** A Cluster client wraps what its nodes say. */
+function errorOfNode(cause: unknown): unknown {
+  return (cause as { lastNodeError?: Error } | undefined)?.lastNodeError ?? cause;
+}
+
+export function unsent(message: string, cause?: unknown): StoreError {
+  return new StoreError(message, { transient: true, isUnsent: true, cause });
+}
+
+/** Of a client that is lent. */
+export const GIVEN_UP =
+  'the client that the store was given has ended by itself, and stays so: call its connect(), or start this process again';
+
+export function closed(): StoreError {
+  return new StoreError('The Redis client is closed.', { transient: false, isUnsent: true });
+}

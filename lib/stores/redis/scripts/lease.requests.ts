@@ -1,0 +1,172 @@
+import { ownerOf } from '../../../core/model/owner.js';
+import type { AcquireReply, AcquireRequest, CheckReply, ReleaseRequest, RenewRequest, Tenancy } from '../../../core/store/lease-driver.js';
+import { now } from '../../../core/util/clock.js';
+import { scripts, type LeaseScripts } from './lua.scripts.js';
+import type { RedisConnection } from '../connection/redis.connection.js';
+import { keyBeside, withFenceAndQueue, withQueue } from './redis.keys.js';
+import type { RedisPlaces } from '../waiting/redis.places.js';
+import { integerOf, isYes, listOf, millisecondsOf, textOf, unexpected } from './redis.replies.js';
+import { RedisScript, type Argument } from './redis.script.js';
+
+/** Locks that are taken or given back in one request: a fraction of a millisecond's work of the server. */
+const LARGEST_BATCH = 64;
+/** Renewing is cheap. */
+const LARGEST_RENEWAL = 256;
+const STATES: readonly CheckReply['state'][] = ['held', 'queued', 'taken', 'free'];
+
+/**
+ * What the drivers of one set of scripts ask of the server. All that is taken or given back within a turn of the event loop goes together, what is
+ * given back first, since others may want the key.
+ */
+export class LeaseRequests {
+  private readonly acquires: RedisScript;
+  private readonly releases: RedisScript;
+  /** Releases that must not overtake an acquire. */
+  private readonly departures: RedisScript;
+  private readonly renewals: RedisScript;
+  private readonly checks: RedisScript;
+  private readonly fences: RedisScript;
+  private isFlushing = false;
+
+  /** @param acked the connection for what replicas must acknowledge; the same one if there is no such demand. */
+  constructor(
+    readonly connection: RedisConnection,
+    readonly acked: RedisConnection,
+    sources: LeaseScripts,
+    readonly fenceTimeout: number,
+    private readonly places: RedisPlaces,
+  ) {
+    this.acquires = new RedisScript(acked, sources.acquire, withFenceAndQueue, LARGEST_BATCH);
+    this.releases = new RedisScript(connection, sources.release, withQueue, LARGEST_BATCH);
+    this.departures = acked === connection ? this.releases : new RedisScript(acked, sources.release, withQueue, LARGEST_BATCH);
+    // It ends what the owner has, which nobody else can have.
+    this.releases.mayBeLate = this.departures.mayBeLate = true;
+    this.renewals = new RedisScript(acked, sources.renew, undefined, LARGEST_RENEWAL, 'node');
+    this.checks = new RedisScript(connection, sources.check, withFenceAndQueue);
+    this.fences = new RedisScript(connection, scripts.keepFences, undefined, LARGEST_RENEWAL, 'node');
+  }
+
+  /** @param args those of the script. A request that yields is sent now, with what was to go at the end of the turn: others wait for it. */
+  acquire(request: AcquireRequest, args: Argument[]): Promise<AcquireReply> {
+    const { key, owner, yields } = request;
+    const { places, acked } = this;
+    if (acked.misled) return Promise.reject(acked.misled);
+    const left = places.refusedPlaceOf(owner);
+    if (left !== undefined) return this.acquireAnew(request, args, left);
+    this.flushSoon();
+    const replied = this.acquires.add(key, args, yields === undefined ? acquireReplyOf : yieldReplyOf);
+    if (yields !== undefined) {
+      this.departs(key, yields);
+      this.flush();
+    }
+    if (!places.isKnown(owner)) return replied;
+    return replied.then((reply) => {
+      if (reply.granted) places.granted(owner);
+      return reply;
+    });
+  }
+
+  release({ key, owner, keepFor }: ReleaseRequest): Promise<'released' | 'lost'> {
+    this.departs(key, owner);
+    return this.sendRelease(this.releases, key, owner, keepFor, this.places.knownPlaceOf(owner));
+  }
+
+  /** A release that arrives behind each acquire that was sent before. */
+  leave({ key, owner }: Tenancy): Promise<'released' | 'lost'> {
+    this.departs(key, owner);
+    return this.sendRelease(this.departures, key, owner, 0, this.places.knownPlaceOf(owner));
+  }
+
+  renew(batch: readonly RenewRequest[]): readonly Promise<'renewed' | 'lost'>[] {
+    this.keepFences(batch);
+    const replies = batch.map(({ key, owner, ttl }) => this.renewals.add(key, [owner], renewReplyOf, [ttl]));
+    this.renewals.flush();
+    return replies;
+  }
+
+  check({ key, owner }: Tenancy): Promise<CheckReply> {
+    return this.checks.ask(key, [owner, this.places.knownPlaceOf(owner)], checkReplyOf);
+  }
+
+  /** A Cluster client may repeat an acquire of this owner that had no answer: that would take the key once more, so that a release follows it. */
+  private departs(key: string, owner: string): void {
+    this.places.released(owner);
+    const place = this.places.knownPlaceOf(owner);
+    this.acquires
+      .settled(owner)
+      ?.then(() => this.sendRelease(this.departures, key, owner, 0, place))
+      .catch(() => undefined);
+  }
+
+  /** One after the other: a script that the server does not know is sent again, and the release would take back what the acquire has got. */
+  private async acquireAnew(request: AcquireRequest, args: Argument[], left: string): Promise<AcquireReply> {
+    await this.sendRelease(this.departures, request.key, request.owner, 0, left);
+    this.places.hasLeft(request.owner);
+    return this.acquire(request, args);
+  }
+
+  /** @param place in the queue, to leave too; '': none. */
+  private sendRelease(script: RedisScript, key: string, owner: string, keepFor: number, place: string): Promise<'released' | 'lost'> {
+    this.flushSoon();
+    return script.add(key, [keepFor === 0 && place === '' ? owner : `${owner}\n${keepFor}\n${place}`], releaseReplyOf);
+  }
+
+  /**
+   * A fence that ran out under a lease would be forgotten with its last token. Each lease is renewed several times within its length: three times in
+   * the life of a fence is one of these times chosen to keep the fence too. Without an answer, a later renewal does it.
+   */
+  private keepFences(batch: readonly RenewRequest[]): void {
+    const time = now();
+    const period = this.fenceTimeout / 3;
+    for (const { key, ttl } of batch) {
+      if (Math.floor(time / period) === Math.floor((time - ttl) / period)) continue;
+      const fence = keyBeside(key, 'fence', this.connection.keyPrefix);
+      this.fences.add(fence, [''], renewReplyOf, [Math.max(this.fenceTimeout, 2 * ttl)]).catch(() => undefined);
+    }
+    this.fences.flush();
+  }
+
+  private flushSoon(): void {
+    if (this.isFlushing) return;
+    this.isFlushing = true;
+    process.nextTick(() => this.flush());
+  }
+
+  private flush(): void {
+    this.isFlushing = false;
+    this.releases.flush();
+    this.departures.flush();
+    this.acquires.flush();
+  }
+}
+
+function acquireReplyOf(reply: unknown): AcquireReply {
+  if (!Array.isArray(reply)) return { granted: true, token: integerOf(reply) };
+  const [remaining, holder, ahead] = listOf(reply, 3);
+  return { granted: false, remaining: millisecondsOf(remaining), holder: ownerOf(textOf(holder)), ahead: integerOf(ahead) };
+}
+
+function yieldReplyOf(reply: unknown): AcquireReply {
+  const [wasHeld, outcome] = listOf(reply, 2);
+  return { ...acquireReplyOf(outcome), yielded: isYes(wasHeld) ? 'released' : 'lost' };
+}
+
+function releaseReplyOf(reply: unknown): 'released' | 'lost' {
+  return isYes(reply) ? 'released' : 'lost';
+}
+
+function renewReplyOf(reply: unknown): 'renewed' | 'lost' {
+  return isYes(reply) ? 'renewed' : 'lost';
+}
+
+function checkReplyOf(reply: unknown): CheckReply {
+  const [word, remaining, holder, token] = listOf(reply);
+  const state = STATES.find((one) => one === word);
+  if (!state) throw unexpected(word);
+  return {
+    state,
+    remaining: millisecondsOf(remaining),
+    holder: ownerOf(textOf(holder ?? '')),
+    token: token === undefined || token === '' ? null : integerOf(token),
+  };
+}

@@ -1,0 +1,31 @@
+import { LockConfigError } from '../../../core/model/errors.js';
+
+/**
+ * A key in the same Cluster slot: with the lock's own hash tag, or the whole of its name as one, which ioredis puts its prefix before.
+ *
+ * @throws {LockConfigError} if the key itself looks like one of these.
+ */
+export function keyBeside(key: string, what: 'fence' | 'queue', keyPrefix: string): string {
+  if (!key.includes('{')) return `{${keyPrefix}${key}}:${what}`;
+  if (/:(fence|queue)$/.test(key)) {
+    throw new LockConfigError(`On Redis a key with a hash tag must not end in ":fence" or ":queue": "${key}".`, { key });
+  }
+  // Two colons: the lock `{a}` is another one than `a`.
+  return `${key}::${what}`;
+}
+
+export function withFenceAndQueue(key: string, keyPrefix: string): string[] {
+  return [key, keyBeside(key, 'fence', keyPrefix), keyBeside(key, 'queue', keyPrefix)];
+}
+
+export function withQueue(key: string, keyPrefix: string): string[] {
+  return [key, keyBeside(key, 'queue', keyPrefix)];
+}
+
+/** The lock of a fence or a queue, by the name that the server has for it, prefix included; `undefined`: it is none. */
+export function lockOfName(name: string, keyPrefix: string): string | undefined {
+  if (!name.startsWith(keyPrefix)) return undefined;
+  const own = name.slice(keyPrefix.length).replace(/:(fence|queue)$/, '');
+  if (own.endsWith(':')) return own.includes('{') ? own.slice(0, -1) : undefined;
+  return own.startsWith(`{${keyPrefix}`) && own.endsWith('}') ? own.slice(1 + keyPrefix.length, -1) : undefined;
+}

@@ -1,0 +1,189 @@
+import { randomUUID } from 'node:crypto';
+import { StoreError } from '../../../core/model/errors.js';
+import { Inbox, type InboxConnection, type Tell } from '../../../core/store/inbox.js';
+import { LONGEST_MESSAGE, offerOf, type Offer } from '../../../core/store/offers.js';
+import { after } from '../../../core/util/clock.js';
+import { RedisBus } from '../operate/redis.bus.js';
+import { storeErrorOf } from '../connection/redis.errors.js';
+import type { RedisClient } from '../connection/redis.client.js';
+import type { RedisConnection } from '../connection/redis.connection.js';
+import { RedisPlaces } from './redis.places.js';
+
+const CHANNEL = 'nestjs-distributed-lock:inbox:';
+/** In the name of an inbox on a Cluster, whose nodes know their own listeners only: the scripts count none there; see lua/prelude.lua. */
+const UNCOUNTED = 'cluster:';
+
+/**
+ * The inbox of this process on Redis: a channel. A release tells it which owner is offered its lock. Each node of a Cluster passes messages on to all
+ * others, so that a connection to any of them receives what is published at any.
+ */
+export class RedisWakeUps extends Inbox {
+  readonly inbox: string;
+  readonly places = new RedisPlaces();
+  readonly bus: RedisBus;
+  /** Where it listens. */
+  private node: RedisClient | undefined;
+
+  /** @param giveBack gives a key back that is offered to an owner which wants it no more. */
+  constructor(
+    private readonly redis: RedisConnection,
+    private readonly giveBack: (key: string, owner: string) => void,
+  ) {
+    super('Redis', redis.requestTimeout, `allow the channels ${CHANNEL}*`);
+    this.inbox = CHANNEL + (redis.client.isCluster ? UNCOUNTED : '') + randomUUID();
+    this.bus = new RedisBus(redis, this.inbox, async (...log) => {
+      await this.open(...log);
+      return this.isOpen;
+    });
+  }
+
+  override async open(warn: Tell, debug?: Tell): Promise<void> {
+    const { redis } = this;
+    // A Cluster client knows its nodes once it is connected.
+    if (redis.client.isCluster && !this.nodeToListenAt()) await redis.request((client) => client.call('TIME')).catch(() => undefined);
+    await super.open(warn, debug);
+  }
+
+  override listen(owner: string, wake: (askIn?: number) => void): () => void {
+    const stop = super.listen(owner, wake);
+    return () => {
+      stop();
+      this.places.forget(owner);
+    };
+  }
+
+  /** The place in a queue of an owner that waits. */
+  placeOf(owner: string, ttl: number, holding: readonly string[] = []): string {
+    return this.places.placeOf(owner, this.isOpen ? this.inbox : '', ttl, holding);
+  }
+
+  protected connect(): InboxConnection {
+    const { redis, inbox, bus } = this;
+    this.node = redis.client.isCluster ? this.nodeToListenAt() : redis.client;
+    if (!this.node) return NOWHERE;
+    return new Subscriber(this.node, redis.requestTimeout, inbox, bus, (message) => this.received(message));
+  }
+
+  /**
+   * Of a Cluster any node but the last one, a replica rather than a master, which has more to do. Not the subscriber of the Cluster client: that one
+   * changes its node without a sign, and what is said meanwhile would be missed.
+   */
+  private nodeToListenAt(): RedisClient | undefined {
+    const { client } = this.redis;
+    const [replicas, masters] = (['slave', 'master'] as const).map((role) => client.nodes?.(role) ?? []);
+    const all = replicas!.length > 0 ? replicas! : masters!;
+    const others = all.filter((node) => node !== this.node);
+    const nodes = others.length > 0 ? others : all;
+    return nodes[Math.floor(Math.random() * nodes.length)];
+  }
+
+  protected async echo(owner: string): Promise<boolean> {
+    const { redis, inbox } = this;
+    if (redis.client.isCluster) {
+      await redis.request((client) => client.publish(inbox, owner));
+      return true;
+    }
+    const [counts] = await Promise.all([
+      redis.request((client) => client.pubsub('NUMSUB', inbox)).catch(unknownIfRefused),
+      redis.request((client) => client.publish(inbox, owner)),
+    ]);
+    return Number((counts as unknown[])[1]) > 0;
+  }
+
+  protected override refused(): void {
+    this.places.refuse(this.inbox);
+    super.refused();
+  }
+
+  private received(message: string): void {
+    const offer = messageOf(message, this.redis.keyPrefix);
+    if (!offer) return this.dropped();
+    const { owner, key, askIn } = offer;
+    if (this.wake(owner, askIn) || key === undefined || askIn !== undefined) return;
+    if (this.places.isDone(owner)) this.giveBack(key, owner);
+  }
+}
+
+/** The parts of a message; `undefined`: it is none. */
+function messageOf(text: string, keyPrefix: string): (Offer & { readonly key?: string }) | undefined {
+  if (text.length > LONGEST_MESSAGE) return undefined;
+  const [owner, name, askIn, ...others] = text.split('\n');
+  const offer = offerOf(owner, askIn, others);
+  if (!offer || name === undefined) return offer;
+  const key = name.slice(keyPrefix.length);
+  return name.startsWith(keyPrefix) && key !== '' ? { ...offer, key } : undefined;
+}
+
+/** No node of a Cluster is known for now. */
+const NOWHERE: InboxConnection = {
+  get listening() {
+    return Promise.reject(new StoreError('No node of the Redis Cluster is known.', { transient: true }));
+  },
+  ended: new Promise(() => undefined),
+  close: () => undefined,
+};
+
+class Subscriber implements InboxConnection {
+  readonly listening: Promise<void>;
+  readonly ended: Promise<unknown>;
+  private readonly client: RedisClient;
+  private lastError: unknown;
+  private end: () => void = () => undefined;
+
+  constructor(
+    client: RedisClient,
+    private readonly requestTimeout: number,
+    private readonly inbox: string,
+    private readonly bus: RedisBus,
+    received: (message: string) => void,
+  ) {
+    const subscriber = client.duplicate({
+      lazyConnect: true,
+      autoResubscribe: false,
+      maxRetriesPerRequest: null,
+      retryStrategy: null,
+      // Nothing is asked of it, so that its silence is no sign of a broken connection.
+      socketTimeout: undefined,
+      // The next sentinel may answer.
+      sentinelCommandTimeout: Math.ceil(requestTimeout / 2),
+    });
+    this.client = subscriber;
+    subscriber.on('error', (error) => (this.lastError = error));
+    subscriber.on('message', (channel, message) => {
+      if (channel === inbox) received(message as string);
+      else bus.received(channel as string, message as string);
+    });
+    this.ended = new Promise((resolve) => {
+      this.end = () => resolve(this.lastError && storeErrorOf(this.lastError));
+      for (const event of ['close', 'end']) subscriber.on(event, this.end);
+    });
+    this.listening = this.subscribe();
+  }
+
+  /** ioredis would begin a timer for a connection that is over already, which keeps the process alive. It may never tell that one has ended. */
+  close(): void {
+    this.end();
+    if (this.client.status !== 'end') this.client.disconnect();
+  }
+
+  private async subscribe(): Promise<void> {
+    // A node that hangs accepts connections all the same, and another one may be there.
+    const timer = after(this.requestTimeout, () => this.close()).unref();
+    try {
+      await this.client.connect();
+      await this.client.subscribe(this.inbox);
+      await this.bus.connected(this.client);
+    } catch (error) {
+      // A client says no more than that it is closed.
+      throw storeErrorOf(this.lastError ?? error);
+    } finally {
+      clearTimeout(timer);
+    }
+  }
+}
+
+/** If this user may not ask who listens, the scripts cannot know either. */
+function unknownIfRefused(error: StoreError): [string, number] {
+  if (error.transient) throw error;
+  return ['', 1];
+}
