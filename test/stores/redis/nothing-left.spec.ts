@@ -28,7 +28,7 @@ interface Internals {
 
 /** How much is remembered, by what remembers it. */
 function memory(locks: Locks): Record<string, number> {
-  const { queues, runtime, store } = locks as unknown as Internals;
+  const { queues, runtime, store } = locks['engine'] as unknown as Internals;
   const { wakeUps, requests } = store.mutex;
   const { connection } = requests;
   return {
