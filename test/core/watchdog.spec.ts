@@ -8,7 +8,6 @@ import { LockLog } from '../../lib/core/model/lock-log.js';
 import type { RenewRequest } from '../../lib/core/store/lease-driver.js';
 import type { LockStore } from '../../lib/core/store/lock-store.js';
 import { StoreWatch } from '../../lib/core/store/store-watch.js';
-import { LinkedEntry } from '../../lib/core/util/linked-list.js';
 import { memoryStore } from '../../lib/stores/memory/memory.store.js';
 import { eventually } from '../support/eventually.js';
 
@@ -29,7 +28,7 @@ class RenewingDriver {
 let owners = 0;
 
 /** What a tenure is to the watchdog, and a record of what happened to it. */
-class FakeTenure extends LinkedEntry<Tenure> {
+class FakeTenure {
   readonly key = 'key';
   readonly owner = `owner ${++owners}`;
   readonly runtime = new Lifecycle(
@@ -53,7 +52,6 @@ class FakeTenure extends LinkedEntry<Tenure> {
     readonly ttl: number,
     sentAt = performance.now(),
   ) {
-    super();
     this.pace = ttl / 3;
     this.turn = { grantedAt: performance.now() };
     this.validUntil = sentAt + ttl;

@@ -4,7 +4,6 @@ import type { ResolvedOptions } from '../model/options.js';
 import type { LeaseDriver, Share } from '../store/lease-driver.js';
 import { now, validity } from '../util/clock.js';
 import { duration } from '../util/duration.js';
-import { LinkedEntry } from '../util/linked-list.js';
 import type { Lifecycle } from './lifecycle.js';
 import { Turn } from './turn.js';
 import { watchdog } from './watchdog.js';
@@ -46,7 +45,7 @@ export interface Grant {
  * One owner id at the store, from its grant to its release or loss. The callers of this process use it one after the other, each with a fencing
  * token of the reserved block, until the limits are reached.
  */
-export class Tenure extends LinkedEntry<Tenure> {
+export class Tenure {
   readonly owner: string;
   readonly kind: LockKindName;
   ttl: number;
@@ -78,7 +77,6 @@ export class Tenure extends LinkedEntry<Tenure> {
     private readonly queue: TenureQueue,
     { owner, kind, options, share, sentAt, grantedAt, tokens, token, isContested }: Grant,
   ) {
-    super();
     this.owner = owner;
     this.kind = kind;
     const ttl = (this.ttl = options.keyTimeout);

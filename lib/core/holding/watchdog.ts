@@ -1,7 +1,6 @@
 import type { LeaseDriver } from '../store/lease-driver.js';
 import { after, now } from '../util/clock.js';
 import { inMilliseconds } from '../util/duration.js';
-import { LinkedList } from '../util/linked-list.js';
 import type { Lifecycle } from './lifecycle.js';
 import type { Tenure } from './tenure.js';
 
@@ -18,7 +17,7 @@ const lookAfter = (ttl: number): number => Math.max(ttl / 40, 5);
  * A renewal without an answer is neither a success nor a loss. It is sent again until the validity ends.
  */
 export class Watchdog {
-  private readonly tenures = new LinkedList<Tenure>();
+  private readonly tenures = new Map<string, Tenure>();
   private timer: NodeJS.Timeout | undefined;
   /** The function that made the timer: a test may replace the clock by another one, which may begin at 0. */
   private setBy = setTimeout;
@@ -33,7 +32,7 @@ export class Watchdog {
   private isStepped = false;
 
   add(tenure: Tenure, time: number): void {
-    this.tenures.add(tenure);
+    this.tenures.set(tenure.owner, tenure);
     this.shortestTtl = Math.min(this.shortestTtl, tenure.ttl);
     this.dueAt = Math.min(this.dueAt, tenure.renewAt, tenure.validUntil);
     this.wakeBy(this.nextLook(time, tenure.ttl));
@@ -41,16 +40,16 @@ export class Watchdog {
 
   /** The timer stays until its next tick: a new timer for each short hold would cost more than the rest of the hold. */
   remove(tenure: Tenure): void {
-    this.tenures.delete(tenure);
+    this.tenures.delete(tenure.owner);
   }
 
   tenureOf(key: string, owner: string): Tenure | undefined {
-    for (const tenure of this.tenures) if (tenure.key === key && tenure.owner === owner) return tenure;
-    return undefined;
+    const tenure = this.tenures.get(owner);
+    return tenure?.key === key ? tenure : undefined;
   }
 
   tenuresOf(runtime: Lifecycle): Tenure[] {
-    return [...this.tenures].filter((tenure) => tenure.runtime === runtime);
+    return [...this.tenures.values()].filter((tenure) => tenure.runtime === runtime);
   }
 
   /** When the event loop was last blocked for a third of a lease, on the monotonic clock; negative: never. */
@@ -116,7 +115,7 @@ export class Watchdog {
     let pace = 0;
     const over: Tenure[] = [];
     // Nothing leaves the list meanwhile: a copy of thousands of entries for each tick would cost a tenth of all renewals.
-    for (let tenure = this.tenures.first; tenure; tenure = tenure.next) {
+    for (const tenure of this.tenures.values()) {
       if (!shortest || tenure.ttl < shortest.ttl) shortest = tenure;
       pace = Math.min(pace || tenure.pace, tenure.pace);
       if (time >= tenure.validUntil) {
@@ -196,7 +195,7 @@ export class Watchdog {
 
   private retry(tenure: Tenure, cause: unknown): void {
     const error = tenure.unanswered(cause);
-    if (!this.tenures.has(tenure)) return;
+    if (this.tenures.get(tenure.owner) !== tenure) return;
     const pause = Math.min(Math.max(tenure.ttl / 10, SHORTEST_PAUSE), LONGEST_PAUSE);
     if (tenure.renewAt < Infinity) tenure.renewAt = Math.min(tenure.renewAt, now() + pause);
     tenure.runtime.unknown('renew', tenure, error);
