@@ -42,7 +42,7 @@ export class Engine {
     const log = new LockLog(logger, logKeys);
     this.storeWatch = new StoreWatch(store, namespace, log);
     this.runtime = new Lifecycle(new LockEventEmitter(log), store.requestTimeout, ownerIds(app), this.storeWatch);
-    this.queues = new LockQueues(this.runtime, { handOvers: 32, time: 50, ...defined(localQueue) }, slowWait);
+    this.queues = new LockQueues(this.runtime, { handOvers: 512, time: 50, ...defined(localQueue) }, slowWait);
   }
 
   /** To be called when all options are known to be right. */

@@ -104,7 +104,7 @@ export interface DistributedLockModuleOptions {
   defaults?: DistributedLockOptions;
   /** How long a closing app waits for running methods, in milliseconds. Default 10,000. */
   shutdownTimeout?: number;
-  /** How long this process may hand a lock to its own callers while another process waits. Default: 32 hand-overs or 50 ms. */
+  /** How long this process may hand a lock to its own callers while another process waits. Default: 512 hand-overs or 50 ms. */
   localQueue?: LocalQueueOptions;
   /**
    * Whether the app does not start when the store does not answer within its `requestTimeout`, or refuses. Default false: the app starts, the log says

@@ -6,7 +6,7 @@ import type { Telemetry } from './telemetry.js';
 
 /** How long a process may hand a key to its own callers while another process waits for it. */
 export interface LocalQueueOptions {
-  /** How many holders in a row, from 1. As many fencing tokens are reserved at a time. Default 32. */
+  /** How many holders in a row, from 1. As many fencing tokens are reserved at a time. Default 512. */
   handOvers?: number;
   /** Milliseconds from the first grant. A longer hold is not cut short. Default 50. */
   time?: number;
@@ -33,7 +33,7 @@ export interface LocksOptions {
   slowWait?: number;
   /** Milliseconds for which {@link Locks.close} waits for running work. Default 10,000. */
   shutdownTimeout?: number;
-  /** Default: 32 hand-overs or 50 ms. */
+  /** Default: 512 hand-overs or 50 ms. */
   localQueue?: LocalQueueOptions;
   /** Metrics and traces: `prometheus()`, `openTelemetry()`, or both. Default: none, which costs nothing. */
   telemetry?: Telemetry | readonly Telemetry[];
