@@ -79,13 +79,14 @@ export function localQueueContract({ open, newKey, takeAway, isFree }: Setting):
     });
 
     it('shares with a process that wants as much: neither gets more than 32 turns on end', async () => {
-      const others = open();
+      const localQueue = { handOvers: TURNS, time: 60_000 };
+      const [one, others] = [open({ localQueue }), open({ localQueue })];
       const history: string[] = [];
       const work = (name: string) => () => {
         history.push(name);
         return passTime(1);
       };
-      await Promise.all([callAll(200, work('a')), callAll(200, work('b'), others)]);
+      await Promise.all([callAll(200, work('a'), one), callAll(200, work('b'), others)]);
       const runs = [...history.join('').matchAll(/a+|b+/g)].map(([run]) => run.length);
       // The first run begins before the other process has a place, the last ones are all that one is left with.
       const firstEnd = Math.max(history.indexOf('a'), history.indexOf('b'));
