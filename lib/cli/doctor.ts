@@ -8,10 +8,10 @@ const INDENT = ' '.repeat(27);
 
 export const doctor: Command = {
   words: [],
-  summary: 'examines the store: settings that lose locks, rights, clock, times (exit code 6)',
+  summary: 'examines the store for what loses locks, and tries one (exit code 6)',
   flags: {
     acl: { type: 'boolean', help: 'also prints the users that the store needs, to copy' },
-    probe: { type: 'string', help: 'how long to measure (3s)' },
+    probe: { type: 'string', help: 'how long to wait for a wake-up (3s)' },
     'no-probe': { type: 'boolean', help: 'writes nothing to the store: no lock is tried' },
     strict: { type: 'boolean', help: 'exit code 6 also for a warning' },
   },

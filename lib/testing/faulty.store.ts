@@ -32,7 +32,6 @@ export function faultyStore(inner: LockStore, faults: LockFaults = new StoreFaul
     bus: inner.bus,
     watchState: inner.watchState && ((listener) => inner.watchState!(listener)),
     onWarning: inner.onWarning && ((listener) => inner.onWarning!(listener)),
-    describe: inner.describe && (() => inner.describe!()),
     supports: (feature) => inner.supports(feature),
     close: () => inner.close(),
   };

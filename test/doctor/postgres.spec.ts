@@ -43,7 +43,7 @@ describe('the doctor of Postgres', () => {
     eventually(async () => {
       const { notOk, verdict, checks } = await look();
       expect(notOk).toEqual([]);
-      expect(checks).toHaveLength(17);
+      expect(checks).toHaveLength(9);
       expect(verdict).toMatchObject({ efficiency: 'yes', correctness: 'yes' });
     }));
 
@@ -53,28 +53,14 @@ describe('the doctor of Postgres', () => {
       'commits that do not wait for the disk',
       'ALTER DATABASE postgres SET synchronous_commit = off',
       'ALTER DATABASE postgres RESET synchronous_commit',
-      { id: 'durability', state: 'warn', seen: 'fsync on, synchronous_commit off, full_page_writes on', touches: ['G2'] },
+      { id: 'durability', state: 'bad', seen: 'fsync on, synchronous_commit off, full_page_writes on', touches: ['G2'] },
       `Efficiency: yes. ${token}, because a crash of this PostgreSQL server can lose locks that are held (durability).`,
     ],
     [
       'transactions that are read-only',
       'ALTER DATABASE postgres SET default_transaction_read_only = on',
       'SET transaction_read_only = off; ALTER DATABASE postgres RESET default_transaction_read_only',
-      { id: 'writable', state: 'bad', seen: 'read-only' },
-      'Efficiency: no, because',
-    ],
-    [
-      'another index',
-      'CREATE INDEX ends_at_index ON distributed_lock (ends_at)',
-      'DROP INDEX ends_at_index',
-      { id: 'indexes', state: 'warn', seen: 'ends_at_index' },
-      'Efficiency: yes. Correctness: yes',
-    ],
-    [
-      'a fencing token of the future',
-      `INSERT INTO distributed_lock VALUES ('order:1', 1, NULL, ${Date.now()}, ${(Date.now() + 3_600_000) * 1000})`,
-      "DELETE FROM distributed_lock WHERE key = 'order:1'",
-      { id: 'fences', state: 'bad', seen: expect.stringContaining('order:1') as string },
+      { id: 'role', state: 'bad', seen: 'read-only' },
       'Efficiency: no, because',
     ],
   ])('finds %s', async (_what, statement, undo, check, verdict) => {
@@ -97,7 +83,7 @@ describe('the doctor of Postgres', () => {
     });
     expect(asynchronous.verdict).toMatchObject({ efficiency: 'yes', correctness: 'token' });
     const ofStandby = await examined(postgresStore({ url: standby.url, requestTimeout: 5000 }));
-    expect(ofStandby.of('writable')).toMatchObject({ state: 'bad', seen: 'a standby' });
+    expect(ofStandby.of('role')).toMatchObject({ state: 'bad', seen: 'a standby' });
     expect(ofStandby.verdict.efficiency).toBe('no');
     await withOutsider();
     const seenByOutsider = await look({ url: outsiderUrl() });
@@ -122,7 +108,6 @@ describe('the doctor of Postgres', () => {
       seen: '"absent" is missing',
       advice: expect.stringContaining('CREATE TABLE') as string,
     });
-    for (const id of ['indexes', 'rights', 'bloat']) expect(of(id)).toMatchObject({ state: 'unknown' });
     expect(of('probe')).toMatchObject({ state: 'bad' });
     expect(verdict.efficiency).toBe('no');
   });
@@ -131,8 +116,7 @@ describe('the doctor of Postgres', () => {
     ['a column of another type', 'ALTER TABLE odd ALTER fence TYPE text', 'bad', '"odd" has no fence bigint'],
     ['a column less', 'ALTER TABLE odd DROP record', 'bad', '"odd" has no record text'],
     ['no primary key', 'ALTER TABLE odd DROP CONSTRAINT odd_pkey', 'bad', '"odd" has no PRIMARY KEY (key)'],
-    ['no log', 'ALTER TABLE odd SET UNLOGGED', 'warn', '"odd" is UNLOGGED'],
-    ['full pages', 'ALTER TABLE odd RESET (fillfactor)', 'warn', '"odd", fillfactor 100'],
+    ['no log', 'ALTER TABLE odd SET UNLOGGED', 'bad', '"odd" is UNLOGGED'],
   ])('finds a table with %s', async (_, statement, state, seen) => {
     await changes.change(postgresSchema({ table: 'odd' }), 'DROP TABLE odd');
     await admin.query(statement);
@@ -145,37 +129,12 @@ describe('the doctor of Postgres', () => {
     expect((await look({ table: 'public.distributed_lock' })).of('table')).toMatchObject({ state: 'ok' });
   });
 
-  it('finds a table that is large for its rows', async () => {
-    const large = `${postgresSchema({ table: 'large' })}; ALTER TABLE large ALTER record SET STORAGE EXTERNAL; ALTER TABLE large SET UNLOGGED`;
-    await changes.change(large, 'DROP TABLE large');
-    await admin.query("INSERT INTO large SELECT i, 1, repeat('x', 1000000), 0, 0 FROM generate_series(1, 70) i");
-    await admin.query('DELETE FROM large');
-    await admin.query('ANALYZE large');
-    expect((await look({ table: 'large' })).of('bloat')).toMatchObject({ state: 'warn' });
-  });
-
-  it.each([
-    ['SELECT', 'bad'],
-    ['INSERT', 'bad'],
-    ['UPDATE', 'bad'],
-    ['DELETE', 'warn'],
-  ])('finds a user without the right to %s', async (right, state) => {
+  it.each(['SELECT', 'INSERT', 'UPDATE'])('finds a user without the right to %s', async (right) => {
     await withOutsider();
     await admin.query(`REVOKE ${right} ON distributed_lock FROM outsider`);
     const { of } = await look({ url: outsiderUrl() });
-    expect(of('rights')).toMatchObject({ state, seen: `outsider lacks ${right}` });
-    expect(of('probe').state).toBe(right === 'DELETE' ? 'ok' : 'bad');
-  });
-
-  it('finds that there are few connections left', async () => {
-    const pool = new pg.Pool({ ...server.connection, max: 13 });
-    changes.finally(() => pool.end());
-    const clients = await Promise.all(Array.from({ length: 13 }, () => pool.connect()));
-    changes.finally(() => clients.forEach((client) => client.release()));
-    expect((await look({ max: 2 })).of('connections')).toMatchObject({
-      state: 'warn',
-      seen: expect.stringMatching(/^1\d of 17$/) as string,
-    });
+    expect(of('table')).toMatchObject({ state: 'bad', seen: `outsider lacks ${right}` });
+    expect(of('probe').state).toBe('bad');
   });
 
   it('finds a snapshot that is open for long, where this user may see it', async () => {
@@ -207,15 +166,6 @@ describe('the doctor of Postgres', () => {
     expect(verdict.correctness).toBe('yes');
   });
 
-  it('finds that the clock has jumped', async () => {
-    // It is read five times, and again five times a while later.
-    let asked = 0;
-    const { of } = await behind((sql, rows) =>
-      sql.startsWith('SELECT (extract') && ++asked > 5 ? rows.map(({ time }) => ({ time: Number(time) - 40_000 })) : rows,
-    );
-    expect(of('clock')).toMatchObject({ state: 'bad', seen: expect.stringContaining('jumped by -') as string });
-  });
-
   it('finds a server that is too old', async () => {
     const { of } = await behind((sql, rows) =>
       sql.includes('server_version_num') ? rows.map((row) => ({ ...row, version: '11.22', major: 11 })) : rows,
@@ -227,7 +177,7 @@ describe('the doctor of Postgres', () => {
   it('finds a server that keeps nothing in a crash', async () => {
     const { url } = await sharedPostgres();
     const { of } = await examined(postgresStore({ url, schema: 'create', requestTimeout: 5000 }));
-    expect(of('durability')).toMatchObject({ state: 'warn', seen: 'fsync off, synchronous_commit on, full_page_writes off' });
+    expect(of('durability')).toMatchObject({ state: 'bad', seen: 'fsync off, synchronous_commit on, full_page_writes off' });
   });
 
   it('is refused where there is no server', async () => {

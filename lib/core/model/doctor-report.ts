@@ -35,7 +35,7 @@ export interface DoctorReport {
   /** `'redis'`, `'postgres'`… */
   readonly store: string;
   readonly checks: readonly DoctorCheck[];
-  /** The smallest `keyTimeout` to use with this store from here, in milliseconds; `null`: it could not be measured. */
+  /** The smallest `keyTimeout` to use with this store from here, in milliseconds; `null`: no lock was tried. */
   readonly leastKeyTimeout: number | null;
   readonly verdict: DoctorVerdict;
   /** The users that the store needs, to copy; only where it has such a list. */
@@ -44,9 +44,6 @@ export interface DoctorReport {
 
 /** Options of {@link Locks.doctor}. */
 export interface DoctorOptions {
-  /**
-   * Milliseconds that each measurement may take. The clock of the store is watched for two thirds of it, and so long a wake-up is waited for.
-   * `false`: nothing is written to the store, so that locks and wake-ups are not tried. Default 3,000.
-   */
+  /** Milliseconds to wait for the wake-up of the lock that is tried. `false`: none is tried, and nothing is written to the store. Default 3,000. */
   probe?: number | false;
 }

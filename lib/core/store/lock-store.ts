@@ -3,18 +3,6 @@ import type { LeaseDriver } from './lease-driver.js';
 import type { LatchDriver } from './latch-driver.js';
 import type { StoreDoctor } from './store-doctor.js';
 
-/** What a store says of its server. */
-export interface StoreReport {
-  /** Such as `'Redis 7.4.1'`. */
-  readonly server: string;
-  /** Whether waiters are notified; otherwise they poll. */
-  readonly wakesWaiters: boolean;
-  /** What an operator should change, as sentences. */
-  readonly advice: readonly string[];
-  /** Why it gives no locks, and what to do, though it answers: it is a replica, or read-only. */
-  readonly refusal?: string;
-}
-
 /**
  * Called when a store does not answer any more, with the reason, the milliseconds for which it has been away, and what to do where that does not end by
  * itself; and with `undefined` each time it answers (again).
@@ -39,14 +27,12 @@ export interface LockStore {
   readonly inspector?: Inspector;
   /** Without it, an operator sees only what the store knows. */
   readonly bus?: Bus;
-  /** Examines the server. Without it, only what locks do is examined. */
+  /** Examines the server, also at startup. Without it, only what locks do is examined. */
   readonly doctor?: StoreDoctor;
   /** Calls back when the store goes away and when it is back, without a request where that is possible. The returned function stops. */
   watchState?(listener: StateListener): () => void;
   /** Calls back with what an operator should change, which the store found out at work. The returned function stops. */
   onWarning?(listener: (message: string) => void): () => void;
-  /** Asks the server what it is. Never rejects: what the server does not say is left out. */
-  describe?(): Promise<StoreReport>;
   /**
    * For how many milliseconds until now its server has forgotten no grant for sure. Without this method, it never forgets. A quorum asks when a vote
    * has arrived; only the first question over a connection needs a request. Rejects with a {@link StoreError} if the server does not say.

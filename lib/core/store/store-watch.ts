@@ -23,7 +23,7 @@ export class StoreWatch {
     private readonly log: LockLog,
   ) {
     const { name } = store;
-    this.title = store.describe ? name.charAt(0).toUpperCase() + name.slice(1) : `The ${name} store`;
+    this.title = store.watchState ? name.charAt(0).toUpperCase() + name.slice(1) : `The ${name} store`;
   }
 
   begin(): void {
@@ -52,11 +52,16 @@ export class StoreWatch {
     try {
       const took = await checkStore(this.store, this.namespace, this.store.requestTimeout);
       this.awaySince = undefined;
-      const { server = this.title, wakesWaiters = true, advice = [], refusal } = (await this.store.describe?.()) ?? {};
-      if (refusal !== undefined) throw new StoreError(refusal, { transient: true, isRefusal: true });
+      const checks = (await this.store.doctor?.checks(this.namespace)) ?? [];
+      const version = checks.find(({ id }) => id === 'version');
+      const bad = checks.filter((check) => check.state === 'bad' || (check === version && check.state === 'warn'));
+      const refusal = bad.find(({ id, limits }) => id === 'role' && limits);
+      if (refusal) throw new StoreError(refusal.advice, { transient: true, isRefusal: true });
       if (this.isStopped) return;
-      this.log.write('log', `${prefix}${server} answers in ${duration(took)}; waiters ${wakesWaiters ? 'are woken' : 'poll'}`);
-      for (const each of advice) this.log.write('warn', prefix + each);
+      const server = version?.state === 'unknown' ? this.title : (version?.seen ?? this.title);
+      const waits = this.store.supports('wakeUps') ? 'are woken' : 'poll';
+      this.log.write('log', `${prefix}${server} answers in ${duration(took)}; waiters ${waits}`);
+      for (const { name, seen, advice } of bad) this.log.write('warn', `${prefix}${name}: ${seen}. ${advice}`);
     } catch (error) {
       if (!this.isStopped && !this.failed(error as LockError, prefix)) this.unreached(prefix, error as LockError, now() - start);
       throw error;

@@ -1,6 +1,6 @@
 import type { DoctorCheck } from '../../core/model/doctor-report.js';
 import type { LeaseDriver } from '../../core/store/lease-driver.js';
-import { checkOf, type Finding } from '../../core/store/store-doctor.js';
+import { bad, checkOf, warning, type Finding } from '../../core/store/store-doctor.js';
 import { isSettledWithin, now } from '../../core/util/clock.js';
 import { duration } from '../../core/util/duration.js';
 
@@ -9,8 +9,8 @@ const TTL = 10_000;
 
 /** Takes a key as two processes would, and releases it. */
 export class Probe {
-  /** Milliseconds that each request has taken. */
-  readonly times: number[] = [];
+  /** Milliseconds that the longest request has taken. */
+  slowest: number | undefined;
   private readonly tokens: (number | null)[] = [];
   private step = 'acquire';
   /** Ends to listen. A quorum sends a wake-up for each member, also after the first: nobody may take that for an offer to a waiter that is gone. */
@@ -33,11 +33,12 @@ export class Probe {
     const probe = await checkOf({ id: 'probe', name: 'a lock, tried', touches: ['G1'] }, async () => {
       try {
         heard = await this.run();
-        return { seen: 'acquired, renewed, queued, passed on and released' };
+        const least = `the longest request took ${duration(this.slowest ?? 0)}`;
+        return { seen: `acquired, renewed, queued, passed on and released; ${least}` };
       } catch (error) {
         const seen = `${this.step} failed: ${String((error as Error).message).split('\n')[0]}`;
         const advice = 'Give the user the rights that are missing: ndl doctor --acl prints them where the store has such a list.';
-        return { state: 'bad', seen, advice, limits: { purpose: 'efficiency', because: `a lock could not be used (${this.step})` } };
+        return bad(seen, advice, `a lock could not be used (${this.step})`);
       } finally {
         this.stop?.();
         await Promise.all(this.owners.map((owner) => this.mutex.leave({ key: this.key, owner }).catch(() => undefined)));
@@ -81,12 +82,12 @@ export class Probe {
   private async wakeUp(woken: Promise<void>, start: number, reason: string): Promise<Finding> {
     const { wakeUps } = this.mutex;
     if (!wakeUps) return { seen: 'waiters poll, as always on this store' };
-    const polls = { state: 'warn', advice: 'Waiters notice a release later, and send more requests.' } as const;
-    if (wakeUps.state === 'polling') return { ...polls, seen: reason || 'waiters poll here' };
+    const polls = (seen: string): Finding => warning(reason || seen, 'Waiters notice a release later, and send more requests.');
+    if (wakeUps.state === 'polling') return polls('waiters poll here');
     // Without messages there is no wake-up to wait for.
     const isHeard = await isSettledWithin(wakeUps.isOpen ? this.within : 0, woken);
     if (isHeard) return { seen: `${duration(now() - start)} after the release` };
-    return { ...polls, seen: reason || `no wake-up arrived within ${duration(this.within)}` };
+    return polls(`no wake-up arrived within ${duration(this.within)}`);
   }
 
   private granted(reply: Awaited<ReturnType<LeaseDriver['acquire']>>): void {
@@ -100,7 +101,7 @@ export class Probe {
     try {
       return await reply;
     } finally {
-      this.times.push(now() - start);
+      this.slowest = Math.max(this.slowest ?? 0, now() - start);
     }
   }
 

@@ -4,14 +4,12 @@ import { appendFile } from 'node:fs/promises';
 import { join, resolve } from 'node:path';
 import { StoreError } from '../../core/model/errors.js';
 import type { StoreDoctor } from '../../core/store/store-doctor.js';
-import type { StoreReport } from '../../core/store/lock-store.js';
 import { dateOf, now } from '../../core/util/clock.js';
 import { RecordSweep } from '../records/record.sweep.js';
 import { type Change, type Found, type RecordTable, TOUCH, VOID } from '../records/record.table.js';
 import type { FileBus } from './operate/file.bus.js';
 import { FileChain, isCode, tryTo, type State, type Tail } from './file.chain.js';
 import { BOOT, clock, isOfDead, processesOf, startOfKernel, withoutDead } from './file.host.js';
-import { doctorOf, reportOf } from './file.report.js';
 import { FileWakeUps } from './file.wakeups.js';
 
 /** What operators took away. */
@@ -76,11 +74,7 @@ export class FileTable implements RecordTable {
   }
 
   get doctor(): StoreDoctor {
-    return doctorOf(this.directory);
-  }
-
-  describe(): Promise<StoreReport> {
-    return reportOf(this.directory, this.given);
+    return { checks: async () => (await import('./operate/file.doctor.js')).fileChecks(this.directory, this.given) };
   }
 
   close(): Promise<void> {

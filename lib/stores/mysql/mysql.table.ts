@@ -1,13 +1,11 @@
 import { StoreError } from '../../core/model/errors.js';
-import type { StoreReport } from '../../core/store/lock-store.js';
+import type { StoreDoctor } from '../../core/store/store-doctor.js';
 import { now } from '../../core/util/clock.js';
 import { RecordClock } from '../records/record.clock.js';
 import { RecordSweep } from '../records/record.sweep.js';
 import type { Change, Found, RecordTable } from '../records/record.table.js';
 import type { Changed, MysqlClient, Row } from './mysql.client.js';
 import { isConflict } from './mysql.errors.js';
-import { MysqlDoctor } from './operate/mysql.doctor.js';
-import { reportOf } from './mysql.report.js';
 import { CLOCK } from './mysql.schema.js';
 import { firstFenceOf, foundIn, inParts, MysqlStep, type Stored } from './mysql.step.js';
 
@@ -20,7 +18,9 @@ const PAGE = 1000;
  */
 export class MysqlTable implements RecordTable {
   readonly name = 'mysql';
-  readonly doctor: MysqlDoctor;
+  readonly doctor: StoreDoctor = {
+    checks: async () => (await import('./operate/mysql.doctor.js')).mysqlChecks(this.client, this.table),
+  };
   private readonly clock = new RecordClock();
   private readonly sweeps = new RecordSweep(() => this.sweep());
 
@@ -28,9 +28,7 @@ export class MysqlTable implements RecordTable {
   constructor(
     private readonly client: MysqlClient,
     private readonly table: string,
-  ) {
-    this.doctor = new MysqlDoctor(client, table);
-  }
+  ) {}
 
   get requestTimeout(): number {
     return this.client.requestTimeout;
@@ -57,10 +55,6 @@ export class MysqlTable implements RecordTable {
       last = mine.at(-1);
       if (!last || mine.length < PAGE) return;
     }
-  }
-
-  describe(): Promise<StoreReport> {
-    return reportOf(this.client);
   }
 
   close(): Promise<void> {

@@ -1,11 +1,10 @@
 import { LockConfigError, StoreError } from '../../core/model/errors.js';
-import type { StateListener, StoreReport } from '../../core/store/lock-store.js';
+import type { StateListener } from '../../core/store/lock-store.js';
+import type { StoreDoctor } from '../../core/store/store-doctor.js';
 import { RecordSweep } from '../records/record.sweep.js';
 import { type Change, type Found, type RecordTable, TOUCH, VOID } from '../records/record.table.js';
 import type { PostgresConnection, Row } from './postgres.connection.js';
 import { isConflict, sqlStateOf, storeErrorOf } from './postgres.errors.js';
-import { PostgresDoctor } from './operate/postgres.doctor.js';
-import { reportOf } from './postgres.report.js';
 import { PostgresState } from './postgres.state.js';
 import type { PostgresStatements } from './postgres.statements.js';
 import { PostgresWakeUps } from './postgres.wakeups.js';
@@ -30,7 +29,7 @@ export class PostgresTable implements RecordTable {
   readonly name = 'postgres';
   readonly wakeUps: PostgresWakeUps | undefined;
   readonly bus: PostgresWakeUps['bus'] | undefined;
-  readonly doctor: PostgresDoctor;
+  readonly doctor: StoreDoctor;
   private readonly sweeps = new RecordSweep(() => this.sweep());
   private readonly state: PostgresState;
   /** The number of the table that was seen first. */
@@ -46,7 +45,8 @@ export class PostgresTable implements RecordTable {
     const ask = (text: string, values: readonly unknown[]): Promise<readonly Row[]> => this.ask(text, values);
     if (connection.listener) this.wakeUps = new PostgresWakeUps(connection.listener, ask, requestTimeout, statements.table);
     this.bus = this.wakeUps?.bus;
-    this.doctor = new PostgresDoctor(ask, statements, connection.atOnce === undefined);
+    const isShared = connection.atOnce === undefined;
+    this.doctor = { checks: async () => (await import('./operate/postgres.doctor.js')).postgresChecks(ask, statements, isShared) };
     this.state = new PostgresState(() => connection.ask('SELECT 1', []));
   }
 
@@ -78,10 +78,6 @@ export class PostgresTable implements RecordTable {
 
   onWarning(listener: (message: string) => void): () => void {
     return this.connection.onWarning?.(listener) ?? (() => undefined);
-  }
-
-  describe(): Promise<StoreReport> {
-    return reportOf((text) => this.ask(text, []), this.wakeUps !== undefined && this.wakeUps.state === 'woken');
   }
 
   async close(): Promise<void> {

@@ -1,12 +1,12 @@
 import { checkOptions, integerFrom } from '../../core/model/check-options.js';
 import { LockConfigError } from '../../core/model/errors.js';
-import { supportedBy, type LockStore, type StoreReport } from '../../core/store/lock-store.js';
+import { supportedBy, type LockStore } from '../../core/store/lock-store.js';
 import { StoreWarnings } from '../../core/store/store-warnings.js';
 import { isSettledWithin } from '../../core/util/clock.js';
-import { doctorOf, watchOf } from './operate/quorum.doctor.js';
 import { QuorumDriver } from './quorum.driver.js';
 import { QuorumInspector } from './operate/quorum.inspector.js';
 import { Member } from './quorum.member.js';
+import { majorityOf } from './quorum.votes.js';
 
 /** Options of {@link quorumStore}. */
 export interface QuorumStoreOptions {
@@ -57,10 +57,11 @@ export function quorumStore(members: readonly LockStore[], options: QuorumStoreO
     mutex: new QuorumDriver(setting, 'mutex'),
     readWriteLock: hasSides ? { read: new QuorumDriver(setting, 'read'), write: new QuorumDriver(setting, 'write') } : undefined,
     inspector: members.every(({ inspector }) => inspector) ? new QuorumInspector(voters, memberTimeout) : undefined,
-    doctor: doctorOf(voters, quarantine),
+    doctor: {
+      checks: async (namespace) => (await import('./operate/quorum.doctor.js')).quorumChecks(voters, quarantine, namespace),
+    },
     watchState: watchOf(voters),
     onWarning,
-    describe: () => reportOf(members),
     supports(feature) {
       return supportedBy(this, feature);
     },
@@ -88,14 +89,21 @@ function evenAdvice(count: number): string {
   return `${count} members survive the loss of as many as ${count - 1} do, and each lock needs one more answer: use an odd number.`;
 }
 
-async function reportOf(members: readonly LockStore[]): Promise<StoreReport> {
-  const reports = await Promise.all(
-    members.map(async (store) => (await store.describe?.()) ?? { server: store.name, wakesWaiters: true, advice: [] }),
-  );
-  const advice = reports.flatMap((report, index) => report.advice.map((line) => `Member ${index + 1}: ${line}`));
-  return {
-    server: `a quorum of ${members.length}: ${reports.map(({ server }) => server).join(', ')}`,
-    wakesWaiters: reports.filter(({ wakesWaiters }) => wakesWaiters).length > members.length / 2,
-    advice,
+/** A quorum is away while too many of its members are. */
+export function watchOf(members: readonly Member[]): NonNullable<LockStore['watchState']> {
+  return (listener) => {
+    const reasons: (string | undefined)[] = members.map(() => undefined);
+    const isAway = (): boolean => reasons.filter(Boolean).length > members.length - majorityOf(members.length);
+    const stops = members.map(({ store, title }, index) =>
+      store.watchState?.((reason, away, remedy) => {
+        const wasAway = isAway();
+        reasons[index] = reason && `${title}: ${reason}`;
+        if (isAway() && reason !== undefined) listener(reasons.filter(Boolean).join('; '), away, remedy);
+        else if (wasAway && !isAway()) listener(undefined, away);
+      }),
+    );
+    return () => {
+      for (const stop of stops) stop?.();
+    };
   };
 }

@@ -25,7 +25,6 @@ export function recordStore(table: RecordTable): LockStore {
     doctor,
     watchState: table.watchState && ((listener) => table.watchState!(listener)),
     onWarning: table.onWarning && ((listener) => table.onWarning!(listener)),
-    describe: table.describe && (() => table.describe!()),
     supports(feature) {
       return supportedBy(this, feature);
     },

@@ -10,13 +10,11 @@ import { ioredis } from './ioredis.cjs';
 import { RedisMutexDriver } from './mutex.driver.js';
 import { redisClientOf } from './node-redis/node-redis.client.js';
 import type { NodeRedisClient } from './node-redis/node-redis.types.js';
-import { RedisDoctor } from './operate/redis.doctor.js';
 import { RedisInspector } from './operate/redis.inspector.js';
 import type { RedisClient } from './connection/redis.client.js';
 import { RedisConnection } from './connection/redis.connection.js';
 import { RedisMemory } from './connection/redis.memory.js';
 import { checkStoreOptions } from './connection/redis.options.js';
-import { reportOf } from './connection/redis.report.js';
 import { RedisState } from './connection/redis.state.js';
 import { RedisWakeUps } from './waiting/redis.wakeups.js';
 import { sharingDrivers } from './sharing.driver.js';
@@ -101,10 +99,13 @@ export function redisStore(given: RedisStoreOptions): LockStore {
     countDownLatch: new RedisCountDownLatchDriver(connection, wakeUps),
     inspector: new RedisInspector(connection, sharing.semaphore),
     bus: wakeUps.bus,
-    doctor: new RedisDoctor(connection),
+    doctor: {
+      checks: async () => (await import('./operate/redis.doctor.js')).redisChecks(connection),
+      rights: async (namespace) =>
+        (await import('./operate/redis.users.js')).usersFor(connection.keyPrefix, namespace, client.isCluster === true),
+    },
     watchState: (listener) => state.watch(listener),
     remembers: () => memory.remembers(),
-    describe: () => reportOf(connection),
     supports(feature) {
       return supportedBy(this, feature);
     },

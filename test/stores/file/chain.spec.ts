@@ -8,7 +8,7 @@ import { FileChain } from '../../../lib/stores/file/file.chain.js';
 import { FileTable } from '../../../lib/stores/file/file.table.js';
 import { BOOT, clock } from '../../../lib/stores/file/file.host.js';
 import { eventually } from '../../support/eventually.js';
-import { adviceOn } from '../../../lib/stores/file/file.report.js';
+import { fileChecks } from '../../../lib/stores/file/operate/file.doctor.js';
 import { RecordSweep } from '../../../lib/stores/records/record.sweep.js';
 import { type Change, type Found, TOUCH, VOID } from '../../../lib/stores/records/record.table.js';
 import { forkChild } from '../../support/child.js';
@@ -358,15 +358,14 @@ describe('a directory', () => {
 
   it('that is relative is warned about: it is another one where another process was started', async () => {
     const given = relative(process.cwd(), directory);
-    const { advice } = await fileStore({ directory: given }).describe!();
-    expect(advice).toEqual([expect.stringContaining(`"${given}" is relative`)]);
-    expect(advice[0]).toContain(directory);
-    expect(await fileStore({ directory }).describe!()).toMatchObject({ advice: [] });
+    const pathOf = async (path: string) => (await fileStore({ directory: path }).doctor!.checks('')).find(({ id }) => id === 'path');
+    expect(await pathOf(given)).toMatchObject({ state: 'bad', seen: `"${given}" is relative, here ${directory}` });
+    expect(await pathOf(directory)).toMatchObject({ state: 'ok' });
   });
 
   it('on another host is warned about', async () => {
-    expect(adviceOn('NFS', '/mnt/locks')).toContain('/mnt/locks is on NFS');
-    expect(await fileStore({ directory }).describe!()).toMatchObject({ server: 'The file store', wakesWaiters: true });
+    const [fileSystem] = await fileChecks(directory, directory, async () => 'NFS');
+    expect(fileSystem).toMatchObject({ state: 'bad', seen: 'NFS' });
   });
 });
 

@@ -1,13 +1,6 @@
-export const CHANNELS = 'nestjs-distributed-lock:';
+const CHANNELS = 'nestjs-distributed-lock:';
 
-/** Commands that locks send, by what stops without them. */
-export const RIGHTS = {
-  mutex: words('eval evalsha time exists get mget set del pttl pexpire zadd zpopmin zrange zrank zrem zscore zrevrangebyscore'),
-  sharing: words('type pexpireat zrangebyscore zrevrange hexists hmget hset hincrby hdel hgetall'),
-  wakeUps: words('publish subscribe unsubscribe pubsub|numsub'),
-  info: words('info'),
-} as const;
-
+/** Those from `type` on are for read/write locks, semaphores and latches. */
 const LOCKS = words(
   'eval evalsha publish subscribe unsubscribe info time exists get mget set del pttl pexpire zadd zpopmin zrange zrank zrem zscore',
   'zrevrangebyscore pubsub|numsub type pexpireat zrangebyscore zrevrange hexists hmget hset hincrby hdel hgetall',
@@ -17,10 +10,7 @@ const LOOKS = words(
   'unsubscribe scan',
 );
 const FREES = words('exists set del zpopmin zrevrange zrevrangebyscore zadd zrem pexpire pexpireat xadd');
-const EXAMINES = words(
-  'strlen zcard zcount hget hkeys scan config|get cluster|info slowlog|get latency|latest acl|whoami acl|getuser acl|dryrun',
-);
-
+const EXAMINES = words('config|get cluster|info');
 const OF_CLUSTER = words('cluster|slots cluster|info');
 
 /**
