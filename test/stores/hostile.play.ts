@@ -145,7 +145,7 @@ export function hostilePlay(count: number): void {
   describe(`of ${count} hostile messages`, () => {
     const members = [{ answered: () => Promise.resolve() }] as never[];
     const stand = Object.assign(new EventEmitter(), { options: { keyPrefix: 'p:' } }) as unknown as RedisClient;
-    const redis = new RedisWakeUps(new RedisConnection(stand, 5_000, false), () => undefined);
+    const redis = new RedisWakeUps(new RedisConnection(stand, 5_000, false));
     const postgres = new PostgresWakeUps(() => Promise.reject(new Error('never')), () => Promise.resolve([]), 5_000, 'distributed_lock'); // prettier-ignore
     const file = new FileWakeUps('inboxes', 'drafts', 5_000);
     const memory = new MemoryWakeUps();

@@ -82,10 +82,7 @@ export function redisStore(given: RedisStoreOptions): LockStore {
   const isOwned = !('client' in options);
   const client = isOwned ? connect(options, requestTimeout) : redisClientOf(options.client);
   const connection = new RedisConnection(client, requestTimeout, isOwned);
-  const wakeUps = new RedisWakeUps(connection, (key, owner) => {
-    // Which kind of lock it is the message does not say: a release of the other one finds nothing.
-    for (const driver of [mutex, sharing.semaphore]) driver.release({ key, owner, keepFor: 0 }).catch(() => undefined);
-  });
+  const wakeUps = new RedisWakeUps(connection);
   const acked = replicaAcks > 0 ? ackedConnection(connection, replicaAcks, isOwned) : connection;
   const mutex = new RedisMutexDriver(connection, acked, fenceTimeout, wakeUps);
   const sharing = sharingDrivers(connection, acked, fenceTimeout, wakeUps);

@@ -186,6 +186,15 @@ describe('many shares', () => {
   });
 });
 
+it('a member that is no place, such as a mark of an older version, holds up no queue (G8)', async () => {
+  const holder = await setting.own().acquire(KEY, woken);
+  const next = setting.own().acquire(KEY, woken);
+  await eventually(async () => expect(await setting.redis.zcard(`{${KEY}}:queue`)).toBe(1));
+  await setting.redis.zadd(`{${KEY}}:queue`, 0, 'one\nan inbox', '+inf', 'another\nan inbox');
+  await holder.release();
+  await (await next).release();
+});
+
 describe('the classic recipe, SET key owner NX PX and compare-and-delete', () => {
   const DELETE = `return redis.call('GET', KEYS[1]) == ARGV[1] and redis.call('DEL', KEYS[1]) or 0`;
   const take = async (key = KEY) => (await setting.redis.set(key, 'classic', 'PX', 60_000, 'NX')) === 'OK';
@@ -244,7 +253,6 @@ it('what is no message of a release, published to an inbox, does nothing', async
   });
   await first.release();
   const second = await waiting;
-  // An owner that has waited and is done: an offer to it is answered by a release.
   const { owner } = second;
   await second.release();
   const forged = [

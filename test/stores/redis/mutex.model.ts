@@ -23,8 +23,6 @@ export type ExpectedReply = 'granted' | { holder: string; ahead: number; ttl: nu
 class Lock {
   holding: Holding | undefined;
   queue: Caller[] = [];
-  /** Was offered it while others queued, and has not answered. */
-  readonly marks = new Set<Caller>();
 }
 
 export class MutexModel extends QueueModel {
@@ -42,12 +40,10 @@ export class MutexModel extends QueueModel {
     const lock = this.at(key);
     if (lock.holding?.owner === caller.owner && !lock.holding.isKept) {
       lock.holding = { ...lock.holding, ttl: Math.max(ttl, lock.holding.ttl) };
-      this.unmark(lock.marks, caller.owner);
       return 'granted';
     }
     const isFree = !lock.holding || (lock.holding.owner === yields && !lock.holding.isKept);
-    if (isFree && lock.holding) this.unmark(lock.marks, yields);
-    if (isFree && !this.offer(key, caller, queue)) {
+    if (isFree && !this.offer(key, caller)) {
       lock.holding = { owner: caller.owner, isKept: false, ttl };
       return 'granted';
     }
@@ -64,7 +60,6 @@ export class MutexModel extends QueueModel {
   release(key: string, caller: Caller, keepFor: number): 0 | 1 {
     const lock = this.at(key);
     const { holding } = lock;
-    this.unmark(lock.marks, caller.owner);
     if (holding?.owner !== caller.owner) return 0;
     if (holding.isKept) return 1;
     if (keepFor > 0) {
@@ -89,9 +84,7 @@ export class MutexModel extends QueueModel {
 
   extend(key: string, caller: Caller, ttl: number): 'lost' | 'wanted' | 'extended' {
     if (this.renew(key, caller, ttl) === 0) return 'lost';
-    const { queue, marks } = this.at(key);
-    // One that has not answered its offer yet has nothing to extend: that others queued then is answer enough.
-    return queue.length > 0 || marks.size > 0 ? 'wanted' : 'extended';
+    return this.at(key).queue.length > 0 ? 'wanted' : 'extended';
   }
 
   check(key: string, caller: Caller): string {
@@ -124,10 +117,8 @@ export class MutexModel extends QueueModel {
   }
 
   /** The first waiter that is not known to be gone has the lock now, unless the asker comes before it. Those ahead of it are forgotten. */
-  private offer(key: string, asker?: Caller, hasPlace = false): boolean {
+  private offer(key: string, asker?: Caller): boolean {
     const lock = this.at(key);
-    const dropped = this.dropLate(key, lock.marks, () => false, hasPlace ? asker : undefined);
-    lock.queue = lock.queue.filter((waiter) => !dropped.includes(waiter));
     for (let head = lock.queue.shift(); head; head = lock.queue.shift()) {
       const { owner, inbox } = head;
       if (owner === asker?.owner) return false;
@@ -135,7 +126,6 @@ export class MutexModel extends QueueModel {
       lock.holding = { owner, isKept: false, ttl: this.offerTtl };
       this.sayOffer(key, head);
       this.sayNext(key, inbox, this.offerTtl);
-      if (inbox !== '' && lock.queue.length > 0) lock.marks.add(head);
       return true;
     }
     return false;

@@ -4,7 +4,7 @@ import { leaseScripts } from '../../../lib/stores/redis/scripts/lua.scripts.js';
 import { type EntryOf, keysOf, LeasePlay, OFFER, repliesOf, type StepOf } from './lease.play.js';
 import { MutexModel, type ExpectedReply } from './mutex.model.js';
 import { leaseSteps, series, type AcquireStep, type Disturbance, type LeaseStep } from './model.steps.js';
-import { markOf, type Caller } from './queue.model.js';
+import { type Caller } from './queue.model.js';
 import { playsLikeItsModel, type Ear, type Parts } from './script.play.js';
 import type { Setting } from './setting.js';
 
@@ -144,7 +144,7 @@ class MutexPlay extends LeasePlay<Key, MutexModel, OwnStep> {
 
   protected async compare(): Promise<void> {
     await this.compareTokens();
-    const compareKey = async ([key, { holding, queue, marks }]: EntryOf<MutexModel>) => {
+    const compareKey = async ([key, { holding, queue }]: EntryOf<MutexModel>) => {
       const [value, left, places] = await Promise.all([
         this.redis.get(key),
         this.redis.pttl(key),
@@ -153,7 +153,7 @@ class MutexPlay extends LeasePlay<Key, MutexModel, OwnStep> {
       expect(value).toBe(this.model.valueAt(key));
       if (holding) expect(rounded(left)).toBe(holding.ttl);
       // Nobody waits twice, nor for what it has (G7).
-      expect(places).toEqual([...queue.map((caller) => this.placeOf(key, caller)), ...[...marks].map(markOf)]);
+      expect(places).toEqual(queue.map((caller) => this.placeOf(key, caller)));
       expect(places).not.toContain(this.placeOf(key, { owner: value ?? '', inbox: '' }));
       // G2, by what they were told; nobody is believed to hold what another has at the server.
       const holders = [...this.believing.get(key)!];

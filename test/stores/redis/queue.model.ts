@@ -8,9 +8,6 @@ export interface Caller {
 /** Places of the queue among which those are found that are told when an offer ends. */
 const NEXT = 8;
 
-/** How a queue shows an offer that is not answered. */
-export const markOf = ({ owner, inbox }: Caller): string => `${owner}\n${inbox}`;
-
 /** What those who wait for a key are told: written from the protocol's description. */
 export abstract class QueueModel {
   /** Processes that listen. */
@@ -23,24 +20,6 @@ export abstract class QueueModel {
 
   protected isGone({ inbox }: Caller): boolean {
     return inbox !== '' && !this.listening.has(inbox);
-  }
-
-  /**
-   * Those of the processes that have let an offer run out leave the queue, and learn of it; not those of the process that asks.
-   *
-   * @param marks offers that are not answered, each made while others queued; those that ran out are dropped.
-   */
-  protected dropLate(key: string, marks: Set<Caller>, isHeld: (caller: Caller) => boolean, asking: Caller | undefined): Caller[] {
-    const over = [...marks].filter((caller) => !isHeld(caller));
-    for (const caller of over) marks.delete(caller);
-    const late = new Set(over.map(({ inbox }) => inbox).filter((inbox) => inbox !== asking?.inbox));
-    const dropped = this.queueOf(key).filter(({ inbox }) => late.has(inbox));
-    for (const { inbox, owner } of dropped) this.say(inbox, `${key} may be free for ${owner} in 0 ms`);
-    return dropped;
-  }
-
-  protected unmark(marks: Set<Caller>, owner: string): void {
-    for (const caller of marks) if (caller.owner === owner) marks.delete(caller);
   }
 
   protected sayOffer(key: string, { inbox, owner }: Caller): void {

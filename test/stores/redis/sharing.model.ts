@@ -32,8 +32,6 @@ export class SharedLock {
   permits = WHOLE;
   readonly holders = new Map<string, Holding>();
   queue: Place[] = [];
-  /** Were offered a share while others queued, and have not answered. */
-  readonly marks = new Set<Caller>();
 
   taken(except = ''): number {
     return [...this.holders].reduce((sum, [owner, { count }]) => sum + (owner === except ? 0 : count), 0);
@@ -56,8 +54,6 @@ export class SharingModel extends QueueModel {
     const { owner } = caller;
     lock.permits = permits;
     const held = lock.holders.get(owner);
-    if (held) this.unmark(lock.marks, owner);
-    this.drop(key, caller);
     const keepsOwn = lock.holders.has(beside) && lock.taken(beside) + count <= permits;
     const place = lock.queue.findIndex((waiting) => waiting.caller.owner === owner);
     const wasQueued = place >= 0;
@@ -88,12 +84,10 @@ export class SharingModel extends QueueModel {
 
   release(key: string, { owner }: Caller, keepFor: number): 0 | 1 {
     const lock = this.at(key);
-    this.unmark(lock.marks, owner);
     // Whoever waits for a key that has run out finds that by itself.
     if (lock.holders.size === 0) return 0;
     const held = lock.holders.get(owner);
     lock.holders.delete(owner);
-    this.drop(key);
     if (held && keepFor > 0) lock.holders.set(`kept:${owner}`, { count: held.count, ttl: keepFor });
     this.serve(key);
     if (held && keepFor > 0) this.sayNext(key, '', keepFor);
@@ -135,7 +129,6 @@ export class SharingModel extends QueueModel {
   /** The first waiters, as long as they fit, have it for a moment, but the one who asks for as long as it wants. Who is gone is passed over. */
   private serve(key: string, asker?: Caller, ttl = 0): void {
     const lock = this.at(key);
-    const offered: Caller[] = [];
     let told: string | undefined;
     for (let head = lock.queue[0]; head; head = lock.queue[0]) {
       const { caller, count } = head;
@@ -149,19 +142,9 @@ export class SharingModel extends QueueModel {
       lock.holders.set(caller.owner, { count, ttl: isAsker ? ttl : this.offerTtl });
       if (isAsker) continue;
       told = caller.inbox;
-      offered.push(caller);
       this.sayOffer(key, caller);
     }
     if (told !== undefined) this.sayNext(key, told, this.offerTtl);
-    const isFirst = ({ inbox }: Caller, index: number): boolean => offered.findIndex((caller) => caller.inbox === inbox) === index;
-    if (lock.queue.length === 0) return;
-    for (const caller of offered.filter(isFirst)) if (caller.inbox !== '') lock.marks.add(caller);
-  }
-
-  private drop(key: string, asking?: Caller): void {
-    const lock = this.at(key);
-    const dropped = this.dropLate(key, lock.marks, ({ owner }) => lock.holders.has(owner), asking);
-    lock.queue = lock.queue.filter(({ caller }) => !dropped.includes(caller));
   }
 
   private forget(lock: SharedLock, caller: Caller): void {

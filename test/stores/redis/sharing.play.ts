@@ -3,7 +3,7 @@ import type { Redis } from 'ioredis';
 import { leaseScripts } from '../../../lib/stores/redis/scripts/lua.scripts.js';
 import { type EntryOf, keysOf, LeasePlay, OFFER, repliesOf, type StepOf } from './lease.play.js';
 import { CALLERS, LATE, LATE_WITHOUT, leaseSteps, series, type AcquireStep, type Disturbance, type LeaseStep } from './model.steps.js';
-import { markOf, type Caller } from './queue.model.js';
+import { type Caller } from './queue.model.js';
 import { playsLikeItsModel, type Ear, type Parts } from './script.play.js';
 import type { Setting } from './setting.js';
 import { SharingModel, WHOLE, type ExpectedReply, type SharingRequest } from './sharing.model.js';
@@ -146,14 +146,14 @@ class SharingPlay extends LeasePlay<Key, SharingModel, OwnStep> {
   }
 
   protected async compare(): Promise<void> {
-    const compareKey = async ([key, { holders, permits, queue, marks }]: EntryOf<SharingModel>) => {
+    const compareKey = async ([key, { holders, permits, queue }]: EntryOf<SharingModel>) => {
       const [members, left, places] = await Promise.all([
         this.redis.zrange(key, '0', '-1', 'WITHSCORES'),
         this.redis.pttl(key),
         this.redis.zrange(`{${key}}:queue`, '0', '-1'),
       ]);
       const { first, ends, counts } = parsed(members);
-      expect(places).toEqual([...queue.map(({ caller }) => placeOf(key as Key, caller)), ...[...marks].map(markOf).sort()]);
+      expect(places).toEqual(queue.map(({ caller }) => placeOf(key as Key, caller)));
       for (const { caller } of queue) expect(holders.has(caller.owner)).toBe(false);
       const live = [...ends].filter(([, end]) => end > 1).map(([name]) => name);
       expect(live.sort()).toEqual([...holders.keys()].sort());

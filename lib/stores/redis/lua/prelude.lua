@@ -2,14 +2,13 @@
 -- A message makes a waiter ask and never grants anything: it also reaches inboxes that are still open at a server that was the master before.
 -- Message: owner, key; a line each. A third line says after how many ms to ask; without it the owner is offered the key now.
 -- A queue is a sorted set of places by microseconds, 2^52 later for rank 1. A place: owner, inbox ('': none), ms that an offer lasts, and what
--- the kind of lock adds; a line each. Behind all places, at infinity, stands a mark for each offer that was made while others queued and is not
--- answered yet: owner, inbox; a line each.
+-- the kind of lock adds; a line each.
 local call, match = redis.call, string.match
 local PLACE_OF = '^([^\n]*)\n([^\n]*)\n'
 -- Waiters that are found gone in a row: the server does nothing else meanwhile.
 local MOST_GONE = 1000
--- Places among which those of a process that does not answer are looked for.
-local MOST_LATE = 100
+-- Places among which another process is looked for.
+local MOST_NEXT = 100
 
 -- Adds the answers that are missing. One answer is returned by itself, several as a list. An error is that key's own, for what was done for others is
 -- done; but where nothing was, anything but a wrong type concerns the connection, such as that of a demoted server.
@@ -58,64 +57,24 @@ end
 
 -- After so many that are gone, or are of one process, the last one is the likeliest to be there.
 local function tellLast(queue, key, ms)
-  local owner, inbox = match(call('ZREVRANGEBYSCORE', queue, '(inf', 0, 'LIMIT', 0, 1)[1] or '', PLACE_OF)
+  local owner, inbox = match(call('ZRANGE', queue, -1, -1)[1] or '', PLACE_OF)
   if owner then tell(inbox, owner, key, ms) end
 end
 
--- Tells each of the processes that come next when to ask: by then an offer to one that hangs has ended. Returns how many wait among those looked at.
+-- Tells each of the processes that come next when to ask: by then an offer to one that hangs has ended.
 local function tellNext(queue, key, told, ms)
   local done, waiting, others = {[told] = true}, 0, false
   for from = 0, 8, 8 do
     -- The rest only where one process has all of the first places.
     if from > 0 and (others or waiting < 8) then break end
-    for _, place in ipairs(call('ZRANGE', queue, from, from == 0 and 7 or MOST_LATE - 1)) do
+    for _, place in ipairs(call('ZRANGE', queue, from, from == 0 and 7 or MOST_NEXT - 1)) do
       local owner, inbox = match(place, PLACE_OF)
-      if owner then
-        waiting = waiting + 1
-        if not done[inbox] then
-          others = true
-          tell(inbox, owner, key, ms)
-        end
-        done[inbox] = true
+      waiting = waiting + 1
+      if owner and not done[inbox] then
+        done[inbox], others = true, true
+        tell(inbox, owner, key, ms)
       end
     end
   end
-  if waiting == MOST_LATE and not others then tellLast(queue, key, ms) end
-  return waiting
-end
-
-local function mark(queue, owner, inbox)
-  if inbox ~= '' then call('ZADD', queue, 'inf', owner .. '\n' .. inbox) end
-end
-
-local function marks(queue) return call('ZREVRANGEBYSCORE', queue, 'inf', 'inf') end
-
--- The owner has answered its offer.
-local function unmark(queue, owner)
-  for _, one in ipairs(marks(queue)) do
-    if match(one, '[^\n]*') == owner then call('ZREM', queue, one) end
-  end
-end
-
--- Drops the waiters of processes that left an offer unanswered until it ended: it would be the same with each of them. Those that are there after all
--- join again. One process asks, so that it is there.
-local function dropLate(queue, key, asking, isHeld)
-  local late
-  for _, one in ipairs(marks(queue)) do
-    local owner, inbox = match(one, '^([^\n]*)\n(.*)')
-    if not isHeld or not isHeld(owner) then
-      call('ZREM', queue, one)
-      if inbox ~= asking then
-        late = late or {}
-        late[inbox] = true
-      end
-    end
-  end
-  for _, place in ipairs(late and call('ZRANGE', queue, 0, MOST_LATE - 1) or {}) do
-    local owner, inbox = match(place, PLACE_OF)
-    if late[inbox] then
-      call('ZREM', queue, place)
-      tell(inbox, owner, key, 0)
-    end
-  end
+  if waiting == MOST_NEXT and not others then tellLast(queue, key, ms) end
 end

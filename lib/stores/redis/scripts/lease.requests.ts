@@ -54,16 +54,12 @@ export class LeaseRequests {
     const left = places.refusedPlaceOf(owner);
     if (left !== undefined) return this.acquireAnew(request, args, left);
     this.flushSoon();
-    const replied = this.acquires.add(key, args, yields === undefined ? acquireReplyOf : yieldReplyOf);
+    const reply = this.acquires.add(key, args, yields === undefined ? acquireReplyOf : yieldReplyOf);
     if (yields !== undefined) {
       this.departs(key, yields);
       this.flush();
     }
-    if (!places.isKnown(owner)) return replied;
-    return replied.then((reply) => {
-      if (reply.granted) places.granted(owner);
-      return reply;
-    });
+    return reply;
   }
 
   release({ key, owner, keepFor }: ReleaseRequest): Promise<'released' | 'lost'> {
@@ -90,7 +86,6 @@ export class LeaseRequests {
 
   /** A Cluster client may repeat an acquire of this owner that had no answer: that would take the key once more, so that a release follows it. */
   private departs(key: string, owner: string): void {
-    this.places.released(owner);
     const place = this.places.knownPlaceOf(owner);
     this.acquires
       .settled(owner)

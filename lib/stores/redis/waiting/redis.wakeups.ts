@@ -24,11 +24,7 @@ export class RedisWakeUps extends Inbox {
   /** Where it listens. */
   private node: RedisClient | undefined;
 
-  /** @param giveBack gives a key back that is offered to an owner which wants it no more. */
-  constructor(
-    private readonly redis: RedisConnection,
-    private readonly giveBack: (key: string, owner: string) => void,
-  ) {
+  constructor(private readonly redis: RedisConnection) {
     super('Redis', redis.requestTimeout, `allow the channels ${CHANNEL}*`);
     this.inbox = CHANNEL + (redis.client.isCluster ? UNCOUNTED : '') + randomUUID();
     this.bus = new RedisBus(redis, this.inbox, async (...log) => {
@@ -96,22 +92,17 @@ export class RedisWakeUps extends Inbox {
   }
 
   private received(message: string): void {
-    const offer = messageOf(message, this.redis.keyPrefix);
-    if (!offer) return this.dropped();
-    const { owner, key, askIn } = offer;
-    if (this.wake(owner, askIn) || key === undefined || askIn !== undefined) return;
-    if (this.places.isDone(owner)) this.giveBack(key, owner);
+    const offer = messageOf(message);
+    if (offer) this.wake(offer.owner, offer.askIn);
+    else this.dropped();
   }
 }
 
-/** The parts of a message; `undefined`: it is none. */
-function messageOf(text: string, keyPrefix: string): (Offer & { readonly key?: string }) | undefined {
+/** The parts of a message; `undefined`: it is none. Its second line is the key. */
+function messageOf(text: string): Offer | undefined {
   if (text.length > LONGEST_MESSAGE) return undefined;
-  const [owner, name, askIn, ...others] = text.split('\n');
-  const offer = offerOf(owner, askIn, others);
-  if (!offer || name === undefined) return offer;
-  const key = name.slice(keyPrefix.length);
-  return name.startsWith(keyPrefix) && key !== '' ? { ...offer, key } : undefined;
+  const [owner, , askIn, ...others] = text.split('\n');
+  return offerOf(owner, askIn, others);
 }
 
 /** No node of a Cluster is known for now. */

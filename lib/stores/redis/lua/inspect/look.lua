@@ -43,7 +43,7 @@ return answerAll({}, #KEYS / 3, function(i)
   local key, fence, queue = KEYS[3 * i - 2], KEYS[3 * i - 1], KEYS[3 * i]
   local kind = call('TYPE', key).ok
   local read = readers[kind]
-  local places = known(redis.pcall('ZRANGEBYSCORE', queue, '-inf', '(inf', 'WITHSCORES', 'LIMIT', 0, MOST), {})
+  local places = known(redis.pcall('ZRANGE', queue, 0, MOST - 1, 'WITHSCORES'), {})
   local done, inboxes = {}, {}
   for j = 1, #places, 2 do
     local inbox = match(places[j], '^[^\n]*\n([^\n]*)') or ''
@@ -54,6 +54,6 @@ return answerAll({}, #KEYS / 3, function(i)
     end
   end
   local token = known(redis.pcall('GET', fence), false) or ''
-  local waiting = known(redis.pcall('ZCOUNT', queue, '-inf', '(inf'), 0)
+  local waiting = known(redis.pcall('ZCARD', queue), 0)
   return {now, kind, call('PTTL', key), token, read and read(key) or {}, waiting, places, inboxes}
 end)

@@ -6,7 +6,6 @@ local lock, fence, queue = KEYS[1], KEYS[2], KEYS[3]
 local owner, token, keep = ARGV[1], ARGV[2], ARGV[3]
 local holder = call('GET', lock)
 if holder ~= owner and holder ~= 'kept:' .. owner or token ~= '' and call('GET', fence) ~= token then return 0 end
-unmark(queue, owner)
 if keep ~= '0' then
   -- First what needs no memory, as in release.lua.
   call('PEXPIRE', lock, keep)

@@ -22,10 +22,8 @@ return answerAll(replies, #KEYS / 3, function(i)
   if holder == owner then
     -- Never nearer: a request that comes late must not shorten the lease. An offer does not last longer than its waiter's first lease would.
     ttl = math.max(ttl, call('PTTL', lock))
-    unmark(queue, owner)
   elseif wasYielded or not holder and call('EXISTS', queue) == 1 then
-    if wasYielded then unmark(queue, yields) end
-    holder = offer(lock, queue, owner, match(place, '\n([^\n]*)'))
+    holder = offer(lock, queue, owner)
     if holder == '' then call('DEL', lock) end
   end
   if holder and holder ~= owner then

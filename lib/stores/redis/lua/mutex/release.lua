@@ -5,7 +5,6 @@
 return answerAll(replies, #KEYS / 2, function(i)
   local lock, queue, owner, keep, place = KEYS[2 * i - 1], KEYS[2 * i], termsOf(ARGV[i])
   if place ~= '' then leave(queue, place) end
-  unmark(queue, owner)
   local holder = redis.pcall('GET', lock)
   -- A key of another type is not this owner's. Any other failure tells nothing.
   if type(holder) == 'table' then return string.find(holder.err, 'WRONGTYPE') and 0 or holder end

@@ -6,7 +6,7 @@
 return answerAll({}, #KEYS / 3, function(i)
   local key, fence, queue = KEYS[3 * i - 2], KEYS[3 * i - 1], KEYS[3 * i]
   local owner, ttl, tokens, floor, permits, place, stays, rank, beside = unpack(ARGV, 9 * i - 8, 9 * i)
-  local _, inbox, _, count, kind = match(place, PLACE)
+  local _, _, _, count, kind = match(place, PLACE)
   local other, first, minus = kindOf(key, queue)
   if other and other ~= kind then error('WRONGTYPE ' .. kind .. ': ' .. other) end
   local name, lock, isQueue = kind .. ' ' .. permits, open(key, minus or -1, permits), call('EXISTS', queue) == 1
@@ -16,10 +16,6 @@ return answerAll({}, #KEYS / 3, function(i)
   local isGuest, goesOn = false, false
   lock.isChanged = true
   closing(lock, name, function()
-    if isQueue then
-      if held then unmark(queue, owner) end
-      dropLateOf(lock, queue, inbox)
-    end
     if held then
       call('ZADD', key, math.max(held, now + ttl), owner)
     elseif (own > 0 or not isQueue) and lock.taken - own + count <= lock.permits then

@@ -34,16 +34,13 @@ end
 -- Offers what is free to the first waiters, to each for a moment: it confirms by asking again. The asker has it at once. Who does not fit
 -- holds up those behind, unless it is gone. There is a limit to what is done at a time: the next confirmation goes on; `true`: there will be none.
 local function serve(lock, queue, asker, ttl)
-  local offers, shortest, told, offered = 0, nil, nil, {}
+  local offers, shortest, told = 0, nil, nil
   for _ = 1, MOST_GONE do
     local place = call('ZRANGE', queue, 0, 0)[1] or ''
     local owner, inbox, ms, permits = match(place, PLACE)
     local fits = owner and lock.taken + permits <= lock.permits
     if not owner or offers == 256 or not fits and (owner == asker or lock.taken >= lock.permits or not isGone(inbox)) then
-      if offers > 0 and tellNext(queue, lock.key, told, shortest) > 0 then
-        -- One for each process: if that one answers, it is there.
-        for its, holder in pairs(offered) do mark(queue, holder, its) end
-      end
+      if offers > 0 then tellNext(queue, lock.key, told, shortest) end
       return false
     end
     call('ZREM', queue, place)
@@ -54,16 +51,11 @@ local function serve(lock, queue, asker, ttl)
         hold(lock, owner, permits, ms)
         tell(inbox, owner, lock.key)
         offers, shortest, told = offers + 1, math.min(shortest or ms, ms), inbox
-        offered[inbox] = offered[inbox] or owner
       end
     end
   end
   tellLast(queue, lock.key, 0)
   return true
-end
-
-local function dropLateOf(lock, queue, asking)
-  dropLate(queue, lock.key, asking, function(holder) return lock.taken > 0 and call('ZSCORE', lock.key, holder) end)
 end
 
 local function close(lock, name)
@@ -87,6 +79,5 @@ local function kindOf(key, queue)
   if first.err then return type(redis.pcall('GET', key)) == 'string' and 'mutex' or error(first.err) end
   if first[1] then return first[2] + 0 < 0 and match(first[1], '^(.*) %d+$') or 'data', first[1], first[2] end
   local place = call('ZRANGE', queue, 0, 0)[1]
-  -- A mark alone is of none.
   return place and match(place, PLACE_OF) and (select(5, match(place, PLACE)) or 'mutex')
 end

@@ -5,7 +5,6 @@
 return answerAll({}, #KEYS / 2, function(i)
   local key, queue, owner, keep, place = KEYS[2 * i - 1], KEYS[2 * i], termsOf(ARGV[i])
   if place ~= '' then leave(queue, place) end
-  unmark(queue, owner)
   local first = redis.pcall('ZRANGE', key, 0, 0, 'WITHSCORES')
   if first.err and not string.find(first.err, 'WRONGTYPE') then return first end
   local name, minus = unpack(first)
@@ -23,7 +22,6 @@ return answerAll({}, #KEYS / 2, function(i)
     end
   end
   closing(lock, name, function()
-    dropLateOf(lock, queue)
     serve(lock, queue)
     -- Waiters know of a later end only.
     if isOurs and keep ~= '0' then tellNext(queue, key, '', keep) end
