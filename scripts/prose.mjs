@@ -1,6 +1,11 @@
-// Finds words and long sentences in docs and the pages beside it that make a reader stop, and names better words. In code blocks only comments are read.
-import { readdirSync, readFileSync } from 'node:fs';
+// Finds words and long sentences that make a reader stop, and names better words: in pages (of their code blocks only comments), in the comments and
+// messages of lib, and in the titles of tests.
+//
+//   node scripts/prose.mjs [lib/core …]      only the files whose path begins so
+import { execFileSync } from 'node:child_process';
+import { readFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
+import ts from 'typescript';
 
 /** Regular expressions of words, and what to write instead. */
 const BETTER = {
@@ -9,7 +14,7 @@ const BETTER = {
   '(its|their|a|no|own) places?( in the (queue|line))?': 'queue entry',
   '(a|its|own) looks?|looks? (by (it|them)sel(f|ves)|again)': 'poll',
   'patien(ce|t)': 'wait timeout',
-  'sta(nds?|nding|ood) for': 'campaigns',
+  'sta(nds?|nding|ood) for (election|leader\\w*)': 'campaigns',
   'leads? no more': 'steps down',
   'for ?ever': 'indefinitely',
   'in vain': 'without effect',
@@ -25,31 +30,39 @@ const BETTER = {
 /** Words of a sentence; code counts as one. */
 const LONGEST = 40;
 
-const root = new URL('../', import.meta.url);
-const pages = [
-  'README.md',
-  'CONTRIBUTING.md',
-  'SECURITY.md',
-  'chaos/README.md',
-  ...readdirSync(new URL('docs/', root), { recursive: true }).map((name) => `docs/${name}`),
+/** A docstring says first what it documents. */
+const DOCSTRING_OPENING = /^(Of|What|Who|Those|By|As|Whose)\b/;
+/** Paths, and how to read such a file. */
+const READERS = [
+  [/^(docs\/(?!\.)[\w/.-]+|CHANGELOG|CONTRIBUTING|SECURITY|(.*\/)?README)\.md$/, linesOfPage],
+  [/^(lib|scripts(?!\/prose)|sample-app)\/.*\.(ts|mjs)$/, proseOfSource],
+  [/^lib\/.*\.lua$/, commentsOfLua],
+  [/^test\/.*\.ts$/, titlesOfTests],
 ];
+
+const root = fileURLToPath(new URL('../', import.meta.url));
 const words = Object.entries(BETTER).map(([pattern, better]) => [new RegExp(`(?<![\\w.#/-])(${pattern})(?![\\w-])`, 'gi'), better]);
+const chosen = process.argv.slice(2);
 let found = 0;
 
-for (const page of pages.filter((name) => /^(?!docs\/\.)[\w/.-]+\.md$/.test(name))) {
-  let inCode = false;
-  const lines = readFileSync(fileURLToPath(new URL(page, root)), 'utf8').split('\n');
-  for (const [index, line] of lines.entries()) {
-    if (/^\s*```/.test(line)) inCode = !inCode;
-    else for (const problem of problemsIn(inCode ? commentOf(line) : line)) report(`${page}:${index + 1}: ${problem}`);
-  }
+for (const file of execFileSync('git', ['ls-files'], { cwd: root, encoding: 'utf8' }).trim().split('\n')) {
+  if (chosen.length > 0 && !chosen.some((prefix) => file.startsWith(prefix))) continue;
+  const read = READERS.find(([pattern]) => pattern.test(file))?.[1];
+  if (!read) continue;
+  for (const { text, line, isDocstring } of read(readFileSync(root + file, 'utf8')))
+    for (const problem of problemsIn(text, isDocstring)) report(`${file}:${line}: ${problem}`);
 }
+if (found > 0) console.error(`${found} places to reword`);
 process.exitCode = found > 0 ? 1 : 0;
 
-function problemsIn(line) {
-  const prose = line.replace(/`[^`]*`/g, '``').replace(/\]\([^)]*\)/g, ']');
+function problemsIn(text, isDocstring = false) {
+  const prose = text
+    .replace(/`[^`]*`/g, '``')
+    .replace(/\{@\w+[^}]*\}/g, '``')
+    .replace(/\]\([^)]*\)/g, ']');
   const instead = words.flatMap(([word, better]) => [...prose.matchAll(word)].map(([match]) => `"${match}": rather ${better}`));
-  return [...instead, ...prose.split(/(?<!\\)\||(?<=[.!?][)*"]*)\s+(?=[^a-z])/).flatMap(problemOf)];
+  const opening = isDocstring && DOCSTRING_OPENING.test(prose) ? [`"${prose.slice(0, 40)}…": begin with a noun or a verb`] : [];
+  return [...instead, ...opening, ...prose.split(/(?<!\\)\||(?<=[.!?][)*"]*)\s+(?=[^a-z])/).flatMap(problemOf)];
 }
 
 /** @param sentence or the cell of a table. */
@@ -60,8 +73,57 @@ function problemOf(sentence) {
   return /^[\s>*-]*(Of|Who|Whom|Whoever|Whose)\s/.test(sentence) ? `${begins}: begin with the subject` : [];
 }
 
-function commentOf(line) {
-  return /(?:^|\s)(?:\/\/|\/?\*\*?)\s(.*)$/.exec(line)?.[1] ?? '';
+function* linesOfPage(page) {
+  let inCode = false;
+  for (const [index, line] of page.split('\n').entries()) {
+    if (/^\s*```/.test(line)) inCode = !inCode;
+    else yield { text: inCode ? (/(?:^|\s)(?:\/\/|\/?\*\*?)\s(.*)$/.exec(line)?.[1] ?? '') : line, line: index + 1 };
+  }
+}
+
+/** Comments, and texts of two words or more. */
+function* proseOfSource(source) {
+  const file = ts.createSourceFile('file.ts', source, ts.ScriptTarget.Latest, true);
+  const lineOf = (position) => file.getLineAndCharacterOfPosition(position).line + 1;
+  const seen = new Set();
+  const nodes = [file];
+  for (let node = nodes.pop(); node; node = nodes.pop()) {
+    for (const { pos, end } of ts.getLeadingCommentRanges(source, node.pos) ?? []) {
+      if (seen.has(pos)) continue;
+      seen.add(pos);
+      yield* partsOfComment(source.slice(pos, end), lineOf(pos));
+    }
+    if ((ts.isStringLiteralLike(node) || ts.isTemplateHead(node) || ts.isTemplateMiddleOrTemplateTail(node)) && /\w \w/.test(node.text))
+      yield { text: node.text.split('\n', 1)[0], line: lineOf(node.getStart()) };
+    nodes.push(...node.getChildren());
+  }
+}
+
+/** Its description and each of its tags. */
+function* partsOfComment(comment, line) {
+  const isDocstring = comment.startsWith('/**');
+  const lines = comment.split('\n').map((each) => each.replace(/^\s*(\/\*\*?|\/\/+|\*(?!\/))\s?|\s*\*\/$/g, ''));
+  for (const [index, part] of lines
+    .join('\n')
+    .split(/\n(?=@\w)/)
+    .entries())
+    yield {
+      text: part
+        .replace(/^@(param \S+|throws (\{\w+\})?|\w+)/, '')
+        .replace(/\s+/g, ' ')
+        .trim(),
+      line,
+      isDocstring: isDocstring && index === 0,
+    };
+}
+
+function* commentsOfLua(script) {
+  for (const [index, line] of script.split('\n').entries()) yield { text: /--\s(.*)$/.exec(line)?.[1] ?? '', line: index + 1 };
+}
+
+function* titlesOfTests(source) {
+  for (const match of source.matchAll(/\b(?:it|test|describe|place)(?:\.each\([^)]*\))?\(\s*(['"`])((?:(?!\1).)+)\1/g))
+    yield { text: match[2].replace(/\$\{[^}]*\}/g, '``'), line: source.slice(0, match.index).split('\n').length };
 }
 
 function report(problem) {

@@ -39,7 +39,7 @@ function timedDriver(driver: LeaseDriver, kind: LockKindName, requestTimeout: nu
     origin: driver.origin ?? driver,
     isShared: driver.isShared,
     grantsAll: driver.grantsAll,
-    placeLifetime: driver.placeLifetime,
+    queueEntryLifetime: driver.queueEntryLifetime,
     wakeUps: driver.wakeUps,
     timeOf: driver.timeOf ? (token) => driver.timeOf!(token) : undefined,
     acquire: (request) => measure('acquire', now(), driver.acquire(request)),

@@ -33,7 +33,7 @@ export class KeyLock extends LockBase<HeldLease> {
     }
     queues.runtime.assertOpen(key);
     const { name, driver, places } = kind;
-    const wish = {
+    const call = {
       kind: name,
       options,
       patience: patienceOf(options),
@@ -42,7 +42,7 @@ export class KeyLock extends LockBase<HeldLease> {
       taken,
       trace: queues.runtime.tracing?.begin({ key, kind: name, label: options.label }),
     };
-    return queues.acquire(driver, key, kind.amount === 'all' ? key : `${key}\n${kind.amount}`, places, wish);
+    return queues.acquire(driver, key, kind.amount === 'all' ? key : `${key}\n${kind.amount}`, places, call);
   }
 
   /** @param shown what `currentLease()` returns to the work. */

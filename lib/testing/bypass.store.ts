@@ -17,7 +17,7 @@ export function bypassStore(): LockStore {
   let token = 0;
   const driver: LeaseDriver = {
     grantsAll: true,
-    placeLifetime: 60_000,
+    queueEntryLifetime: 60_000,
     acquire({ tokens, yields }) {
       const first = token + 1;
       token += tokens;

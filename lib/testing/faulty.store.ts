@@ -86,14 +86,14 @@ function faultyDriver(inner: LeaseDriver, faults: StoreFaults, requestTimeout: n
     origin: inner.origin ?? inner,
     isShared: inner.isShared,
     grantsAll: inner.grantsAll,
-    placeLifetime: inner.placeLifetime,
+    queueEntryLifetime: inner.queueEntryLifetime,
     wakeUps: inner.wakeUps,
     timeOf: inner.timeOf ? (token) => inner.timeOf!(token) : undefined,
-    acquire: (wish) =>
+    acquire: (call) =>
       request('acquire', async () => {
-        const reply = faults.isTaken(wish.key) ? await taken(wish) : await inner.acquire(wish);
-        faults.isGone(wish.yields);
-        if (reply.granted) faults.grants(inner, wish);
+        const reply = faults.isTaken(call.key) ? await taken(call) : await inner.acquire(call);
+        faults.isGone(call.yields);
+        if (reply.granted) faults.grants(inner, call);
         return reply;
       }),
     renew: (batch) => batch.map((each) => request('renew', () => inner.renew([each])[0]!)),

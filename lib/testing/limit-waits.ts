@@ -8,8 +8,8 @@ export function limitWaits(locks: Locks): void {
   // By its one place in the engine: options come from decorators, defaults and calls.
   const queues = locks['engine'].queues;
   const acquire = queues.acquire.bind(queues);
-  queues.acquire = (driver, key, id, places, wish) => {
-    const isLimited = wish.patience < Infinity || wish.options.isStandby;
-    return acquire(driver, key, id, places, isLimited ? wish : { ...wish, patience: LONGEST_WAIT });
+  queues.acquire = (driver, key, id, places, call) => {
+    const isLimited = call.patience < Infinity || call.options.isStandby;
+    return acquire(driver, key, id, places, isLimited ? call : { ...call, patience: LONGEST_WAIT });
   };
 }

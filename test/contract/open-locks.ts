@@ -74,9 +74,9 @@ function altered(store: LockStore, kind: Kind, misbehaving: Misbehaviour = () =>
 }
 
 function verbsOf(driver: LeaseDriver): LeaseDriver {
-  const { isShared, placeLifetime, wakeUps, extend, timeOf } = driver;
+  const { isShared, queueEntryLifetime, wakeUps, extend, timeOf } = driver;
   return {
-    placeLifetime,
+    queueEntryLifetime,
     acquire: (request) => driver.acquire(request),
     renew: (batch) => driver.renew(batch),
     release: (request) => driver.release(request),

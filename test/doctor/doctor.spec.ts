@@ -53,7 +53,7 @@ describe('the doctor of', () => {
     const { mutex } = memory;
     const acquire: LeaseDriver['acquire'] = (request) => (steps.push('acquire'), mutex.acquire(request));
     const asked = { acquire, wakeUps, renew: mutex.renew.bind(mutex), release: mutex.release.bind(mutex) };
-    const rest = { placeLifetime: mutex.placeLifetime, leave: mutex.leave.bind(mutex), check: mutex.check.bind(mutex) };
+    const rest = { queueEntryLifetime: mutex.queueEntryLifetime, leave: mutex.leave.bind(mutex), check: mutex.check.bind(mutex) };
     expect((await examined({ ...memory, mutex: { ...asked, ...rest } })).of('probe').state).toBe('ok');
     expect(steps).toEqual(['acquire', 'acquire', 'acquire', 'stop']);
   });

@@ -10,7 +10,7 @@ const LONGEST = Number.MAX_SAFE_INTEGER;
 function timelessStore(): LockStore {
   const holders = new Map<string, string>();
   const mutex: LeaseDriver = {
-    placeLifetime: Infinity,
+    queueEntryLifetime: Infinity,
     async acquire({ key, owner }) {
       const holder = holders.get(key);
       if (holder !== undefined) return { granted: false, remaining: -1, holder, ahead: 0 };

@@ -65,7 +65,7 @@ export class PlainData {
 }
 
 class PlainDriver implements LeaseDriver {
-  readonly placeLifetime = PLACE_LIFETIME;
+  readonly queueEntryLifetime = PLACE_LIFETIME;
   readonly isShared: boolean;
 
   constructor(

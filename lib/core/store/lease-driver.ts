@@ -122,7 +122,7 @@ export interface LeaseDriver {
   /** It grants every request at once, for tests. So the callers of this process need not wait for each other either. */
   readonly grantsAll?: boolean;
   /** Milliseconds for which the store keeps a queue entry after the last request for it. Waiters ask at least twice as often. */
-  readonly placeLifetime: number;
+  readonly queueEntryLifetime: number;
   /** Without it, queued waiters ask from time to time: often at the head, less often behind. */
   readonly wakeUps?: WakeUps;
   /** When a token was reserved, by the store's clock. Only for tokens that are times. */

@@ -38,10 +38,10 @@ export function pollDelay(attempt: number, retryInterval: number, remaining: num
  * Milliseconds until a queued waiter asks without a wake-up: a message can be lost, a holder can die, and a plain DEL sends no message.
  *
  * @param remaining as for {@link pollDelay}.
- * @param placeLifetime milliseconds for which the store keeps a place after the last request for it.
+ * @param queueEntryLifetime milliseconds for which the store keeps a place after the last request for it.
  */
-export function queuedDelay(retryInterval: number, remaining: number, placeLifetime = Infinity): number {
-  const longest = Math.min(2 * retryInterval, placeLifetime / 2);
+export function queuedDelay(retryInterval: number, remaining: number, queueEntryLifetime = Infinity): number {
+  const longest = Math.min(2 * retryInterval, queueEntryLifetime / 2);
   return remaining < 0 ? longest : Math.min(longest, remaining + 1);
 }
 

@@ -176,7 +176,7 @@ export class Contender extends RepeatedRequest<AcquireReply> {
     const { retryInterval, keyTimeout } = first.settings.options;
     if (!('granted' in outcome)) return pollDelay(this.attempts, retryInterval, -1);
     if (!this.isQueued) return pollDelay(this.attempts, retryInterval, outcome.remaining);
-    if (this.place === 'woken' && driver.wakeUps?.isOpen) return queuedDelay(retryInterval, outcome.remaining, driver.placeLifetime);
+    if (this.place === 'woken' && driver.wakeUps?.isOpen) return queuedDelay(retryInterval, outcome.remaining, driver.queueEntryLifetime);
     if (outcome.holder !== this.seen.holder) this.seen = { holder: outcome.holder, at: now() };
     return turnDelay(outcome.ahead, this.attempts, keyTimeout, now() - this.seen.at);
   }
@@ -190,7 +190,7 @@ export class Contender extends RepeatedRequest<AcquireReply> {
       void runtime.giveUp('release', tenancy, sentAt + yields.ttl, () => driver.release({ ...tenancy, keepFor: 0 }));
     }
     if (place !== 'none') {
-      const end = sentAt + (this.isQueued ? Math.max(ttl, driver.placeLifetime) : ttl);
+      const end = sentAt + (this.isQueued ? Math.max(ttl, driver.queueEntryLifetime) : ttl);
       await runtime.giveUp('leave', { key, owner }, end, () => driver.leave({ key, owner }));
     }
     // The client's inbox needs to know our owner until it has left.

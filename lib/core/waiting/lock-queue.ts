@@ -9,7 +9,7 @@ import { after, now } from '../util/clock.js';
 import { LinkedList } from '../util/linked-list.js';
 import { added, emptyList, removed } from '../util/short-list.js';
 import { Contender, type Taken } from './contender.js';
-import { Waiter, type Wish } from './waiter.js';
+import { Waiter, type AcquireCall } from './waiter.js';
 
 /**
  * The callers of this process that want one key. As many contenders ask the store as callers may hold the key at the same time: one, except for a
@@ -50,13 +50,13 @@ export class LockQueue implements TenureQueue {
     return this.queues.limits;
   }
 
-  join(wish: Wish): Promise<HeldLease> {
+  join(call: AcquireCall): Promise<HeldLease> {
     return new Promise((resolve, reject) => {
-      const waiter = new Waiter(wish, resolve, reject);
+      const waiter = new Waiter(call, resolve, reject);
       this.runtime.acquireBegins();
       this.waiting.add(waiter);
-      this.share = wish.share;
-      const { signal } = wish.options;
+      this.share = call.share;
+      const { signal } = call.options;
       if (signal) waiter.listen(signal, () => this.abandon(waiter, abortedBy(signal, this.key)));
       if (!this.mayContend) this.wait(waiter);
       while (this.mayContend) this.contend();

@@ -5,7 +5,7 @@ import type { LeaseDriver } from '../store/lease-driver.js';
 import { onAbort } from '../util/abort.js';
 import { LockQueue } from './lock-queue.js';
 import { SlowWaits } from './slow-waits.js';
-import type { Wish } from './waiter.js';
+import type { AcquireCall } from './waiter.js';
 
 /** The queues of all keys of one {@link Locks}. */
 export class LockQueues {
@@ -27,10 +27,10 @@ export class LockQueues {
    * @param id of the queue that the caller shares with others of this process.
    * @param places how many of them may hold the key at the same time; 0: each caller has a queue of its own.
    */
-  acquire(driver: LeaseDriver, key: string, id: string, places: number, wish: Wish): Promise<HeldLease> {
+  acquire(driver: LeaseDriver, key: string, id: string, places: number, call: AcquireCall): Promise<HeldLease> {
     // A fair caller has its own queue entry at the store. A single try does not wait for other callers, and after the stop no caller may wait.
-    const isAlone = places === 0 || wish.options.fair || wish.patience === 0 || this.runtime.stopping.aborted || driver.grantsAll;
-    return (isAlone ? this.ownQueue(driver, key) : this.sharedQueue(driver, key, id, places)).join(wish);
+    const isAlone = places === 0 || call.options.fair || call.patience === 0 || this.runtime.stopping.aborted || driver.grantsAll;
+    return (isAlone ? this.ownQueue(driver, key) : this.sharedQueue(driver, key, id, places)).join(call);
   }
 
   close(): void {

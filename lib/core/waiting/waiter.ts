@@ -10,7 +10,7 @@ import type { LinkedEntry, LinkedList } from '../util/linked-list.js';
 import { Caller } from './caller.js';
 
 /** What one caller asks for. */
-export interface Wish {
+export interface AcquireCall {
   readonly kind: LockKindName;
   readonly options: ResolvedOptions;
   /** Milliseconds to wait; 0: one try. */
@@ -26,7 +26,7 @@ export interface Wish {
 }
 
 /** A caller that waits for a lease. */
-export class Waiter extends Caller<Wish> implements LinkedEntry<Waiter> {
+export class Waiter extends Caller<AcquireCall> implements LinkedEntry<Waiter> {
   /** What its call chain holds. */
   readonly holding: readonly HeldLease[];
   isWaiting = false;
@@ -38,12 +38,12 @@ export class Waiter extends Caller<Wish> implements LinkedEntry<Waiter> {
   private context: AsyncResource | undefined;
 
   constructor(
-    wish: Wish,
+    call: AcquireCall,
     readonly resolve: (lease: HeldLease) => void,
     readonly reject: (error: unknown) => void,
   ) {
-    super(wish);
-    this.holding = heldLeases(wish.taken);
+    super(call);
+    this.holding = heldLeases(call.taken);
   }
 
   /** Its fields in events. */

@@ -3,7 +3,7 @@ import { checkOf } from '../../core/store/store-doctor.js';
 import { now } from '../../core/util/clock.js';
 import { recordDrivers } from '../records/record.store.js';
 import { MemoryBus } from './operate/memory.bus.js';
-import { MemoryDesk } from './memory.desk.js';
+import { MemoryRecordQueue } from './memory.queue.js';
 import { MemoryWakeUps } from './memory.wakeups.js';
 
 const SCOPE = { id: 'scope', name: 'who is excluded', touches: ['G2'] };
@@ -14,15 +14,15 @@ const SCOPE = { id: 'scope', name: 'who is excluded', touches: ['G2'] };
  */
 export function memoryStore(): LockStore {
   const wakeUps = new MemoryWakeUps();
-  const desk = new MemoryDesk(wakeUps);
+  const recordQueue = new MemoryRecordQueue(wakeUps);
   const madeAt = now();
   return {
     name: 'memory',
     requestTimeout: 1000,
-    ...recordDrivers(desk, {
+    ...recordDrivers(recordQueue, {
       wakeUps,
       async *keys(prefix) {
-        yield [...desk.keys(prefix)];
+        yield [...recordQueue.keys(prefix)];
       },
     }),
     bus: new MemoryBus(),

@@ -159,7 +159,7 @@ export class Ballot {
     const member = this.member(index);
     const driver = this.electorate.driverOf(member);
     this.known.set(index, false);
-    const end = now() + Math.max(ttl, driver.placeLifetime);
+    const end = now() + Math.max(ttl, driver.queueEntryLifetime);
     member.giveBack(this.request, end, () => driver.leave({ key, owner })).catch(() => undefined);
   }
 

@@ -32,7 +32,7 @@ export interface QuorumSetting {
 /** One kind of lock. An owner holds a key when a majority of the members has granted it. */
 export class QuorumDriver implements LeaseDriver {
   readonly isShared: boolean;
-  readonly placeLifetime: number;
+  readonly queueEntryLifetime: number;
   readonly wakeUps?: WakeUps;
   readonly timeOf?: (token: number) => Date;
   readonly election: Election;
@@ -49,7 +49,7 @@ export class QuorumDriver implements LeaseDriver {
     const drivers = members.map(this.driverOf);
     const deadlines = (this.deadlines = new RequestDeadlines(memberTimeout, (poll) => poll.late()));
     this.isShared = side !== 'mutex';
-    this.placeLifetime = Math.min(TURN, ...drivers.map(({ placeLifetime }) => placeLifetime));
+    this.queueEntryLifetime = Math.min(TURN, ...drivers.map(({ queueEntryLifetime }) => queueEntryLifetime));
     this.election = new Election({ members, driverOf: this.driverOf, deadlines, isReader: side === 'read' }, setting.requestTimeout);
     this.turns = new Turns(members, this.driverOf, memberTimeout);
     this.renewals = new Renewals(members, this.driverOf, deadlines, this.held);
@@ -143,7 +143,7 @@ export class QuorumDriver implements LeaseDriver {
     const poll = new Poll<Yes | No, Yes | No | 'silent'>(tenancy.key, members, this.deadlines, (votes) => wordOutcome(votes, yes, no));
     for (const [index, member] of members.entries()) {
       const driver = this.driverOf(member);
-      const end = Math.max(lease?.endsAt ?? 0, now() + driver.placeLifetime);
+      const end = Math.max(lease?.endsAt ?? 0, now() + driver.queueEntryLifetime);
       const mayKnow = (): boolean => lease?.known.has(index) !== false;
       const reply = member.giveBack(tenancy, end, () => send(driver), mayKnow);
       replies.push(reply);

@@ -138,7 +138,7 @@ async function watch(wait: Wait): Promise<void> {
 
 function leave({ desk, turn }: Wait): Promise<void> {
   const { mutex } = desk.store;
-  return desk.giveBack(turn, now() + mutex.placeLifetime, () => mutex.leave(turn)).catch(() => undefined);
+  return desk.giveBack(turn, now() + mutex.queueEntryLifetime, () => mutex.leave(turn)).catch(() => undefined);
 }
 
 function isWoken({ store }: Member): boolean {

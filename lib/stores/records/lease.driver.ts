@@ -10,17 +10,17 @@ import type {
   Tenancy,
 } from '../../core/store/lease-driver.js';
 import type { LeaseSteps } from './lease.steps.js';
-import type { Desk } from './record.desk.js';
+import type { RecordQueue } from './record.queue.js';
 import type { RecordWakeUps } from './record.table.js';
 import { QUEUE_LIFE } from './record.work.js';
 
 /** One kind of lock on records. */
 export class RecordLeaseDriver implements LeaseDriver {
-  readonly placeLifetime = QUEUE_LIFE;
+  readonly queueEntryLifetime = QUEUE_LIFE;
   readonly isShared: boolean;
 
   constructor(
-    private readonly desk: Desk,
+    private readonly recordQueue: RecordQueue,
     private readonly steps: LeaseSteps,
     readonly wakeUps?: RecordWakeUps,
   ) {
@@ -34,26 +34,26 @@ export class RecordLeaseDriver implements LeaseDriver {
 
   acquire(request: AcquireRequest): Promise<AcquireReply> {
     const inbox = this.wakeUps?.isOpen ? this.wakeUps.inbox : '';
-    return this.desk.ask(request.key, (work) => this.steps.acquire(work, request, inbox), this.steps.needsFence);
+    return this.recordQueue.ask(request.key, (work) => this.steps.acquire(work, request, inbox), this.steps.needsFence);
   }
 
   renew(batch: readonly RenewRequest[]): readonly Promise<'renewed' | 'lost'>[] {
-    return batch.map((request) => this.desk.ask(request.key, (work) => this.steps.renew(work, request)));
+    return batch.map((request) => this.recordQueue.ask(request.key, (work) => this.steps.renew(work, request)));
   }
 
   extend(request: ExtendRequest): Promise<ExtendReply> {
-    return this.desk.ask(request.key, (work) => this.steps.extend(work, request), this.steps.needsFence);
+    return this.recordQueue.ask(request.key, (work) => this.steps.extend(work, request), this.steps.needsFence);
   }
 
   release(request: ReleaseRequest): Promise<'released' | 'lost'> {
-    return this.desk.ask(request.key, (work) => this.steps.release(work, request));
+    return this.recordQueue.ask(request.key, (work) => this.steps.release(work, request));
   }
 
   leave(tenancy: Tenancy): Promise<void> {
-    return this.desk.ask(tenancy.key, (work) => this.steps.leave(work, tenancy));
+    return this.recordQueue.ask(tenancy.key, (work) => this.steps.leave(work, tenancy));
   }
 
   check(tenancy: Tenancy): Promise<CheckReply> {
-    return this.desk.ask(tenancy.key, (work) => this.steps.check(work, tenancy));
+    return this.recordQueue.ask(tenancy.key, (work) => this.steps.check(work, tenancy));
   }
 }

@@ -2,7 +2,7 @@ import { supportedBy, type LockStore } from '../../core/store/lock-store.js';
 import { RecordLatchDriver } from './latch.driver.js';
 import { RecordLeaseDriver } from './lease.driver.js';
 import { LeaseSteps } from './lease.steps.js';
-import { RecordDesk, type Desk } from './record.desk.js';
+import { TableRecordQueue, type RecordQueue } from './record.queue.js';
 import { RecordInspector } from './operate/record.inspector.js';
 import type { RecordTable } from './record.table.js';
 
@@ -20,7 +20,7 @@ export function recordStore(table: RecordTable): LockStore {
   return {
     name,
     requestTimeout,
-    ...recordDrivers(new RecordDesk(table), table),
+    ...recordDrivers(new TableRecordQueue(table), table),
     bus,
     doctor,
     watchState: table.watchState && ((listener) => table.watchState!(listener)),
@@ -34,10 +34,10 @@ export function recordStore(table: RecordTable): LockStore {
 
 type Drivers = Required<Pick<LockStore, 'mutex' | 'readWriteLock' | 'semaphore' | 'countDownLatch' | 'inspector'>>;
 
-/** The drivers of all kinds of locks over one desk. */
-export function recordDrivers(desk: Desk, table: Pick<RecordTable, 'wakeUps' | 'keys' | 'note'>): Drivers {
+/** The drivers of all kinds of locks over one recordQueue. */
+export function recordDrivers(recordQueue: RecordQueue, table: Pick<RecordTable, 'wakeUps' | 'keys' | 'note'>): Drivers {
   const { wakeUps } = table;
-  const driver = (steps: LeaseSteps): RecordLeaseDriver => new RecordLeaseDriver(desk, steps, wakeUps);
+  const driver = (steps: LeaseSteps): RecordLeaseDriver => new RecordLeaseDriver(recordQueue, steps, wakeUps);
   return {
     mutex: driver(new LeaseSteps('mutex')),
     readWriteLock: {
@@ -45,7 +45,7 @@ export function recordDrivers(desk: Desk, table: Pick<RecordTable, 'wakeUps' | '
       write: driver(new LeaseSteps('read/write lock', 'write')),
     },
     semaphore: driver(new LeaseSteps('semaphore')),
-    countDownLatch: new RecordLatchDriver(desk, wakeUps),
-    inspector: new RecordInspector(desk, table),
+    countDownLatch: new RecordLatchDriver(recordQueue, wakeUps),
+    inspector: new RecordInspector(recordQueue, table),
   };
 }

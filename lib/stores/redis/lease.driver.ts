@@ -13,7 +13,7 @@ import type { RedisWakeUps } from './waiting/redis.wakeups.js';
 /** What all kinds of lock on Redis have in common: all but how a key is taken. */
 export abstract class RedisLeaseDriver implements LeaseDriver {
   /** After so many milliseconds the scripts forget a queue that nobody asks for. */
-  readonly placeLifetime = 60_000;
+  readonly queueEntryLifetime = 60_000;
 
   constructor(
     protected readonly requests: LeaseRequests,

@@ -13,7 +13,7 @@ import type { NodeRedisClient } from './node-redis/node-redis.types.js';
 import { RedisInspector } from './operate/redis.inspector.js';
 import type { RedisClient } from './connection/redis.client.js';
 import { RedisConnection } from './connection/redis.connection.js';
-import { RedisMemory } from './connection/redis.memory.js';
+import { RedisUptime } from './connection/redis.uptime.js';
 import { checkStoreOptions } from './connection/redis.options.js';
 import { RedisState } from './connection/redis.state.js';
 import { RedisWakeUps } from './waiting/redis.wakeups.js';
@@ -87,7 +87,7 @@ export function redisStore(given: RedisStoreOptions): LockStore {
   const mutex = new RedisMutexDriver(connection, acked, fenceTimeout, wakeUps);
   const sharing = sharingDrivers(connection, acked, fenceTimeout, wakeUps);
   const state = new RedisState(connection);
-  const memory = new RedisMemory(connection);
+  const memory = new RedisUptime(connection);
   return {
     name: 'redis',
     requestTimeout,

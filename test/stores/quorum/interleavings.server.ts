@@ -83,7 +83,7 @@ export class Server {
 /** A store on a server, for one process: each request waits until it is served. */
 export function storeOn(server: Server, send: (verb: Verb, request: Tenancy) => Promise<Word>): LockStore {
   const mutex: LeaseDriver = {
-    placeLifetime: TTL,
+    queueEntryLifetime: TTL,
     acquire: (request) => send('acquire', request) as Promise<AcquireReply>,
     renew: (batch) => batch.map((request) => send('renew', request) as Promise<'renewed' | 'lost'>),
     release: (request) => send('release', request) as Promise<'released' | 'lost'>,

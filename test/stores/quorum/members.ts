@@ -9,7 +9,7 @@ export const request = { key: 'key', owner: 'a', ttl: 10_000, tokens: 1, queue: 
 export function altered(store: LockStore, changes: (real: LeaseDriver) => Partial<LeaseDriver>): LockStore {
   const { mutex } = store;
   const real: LeaseDriver = {
-    placeLifetime: mutex.placeLifetime,
+    queueEntryLifetime: mutex.queueEntryLifetime,
     wakeUps: mutex.wakeUps,
     acquire: (asked) => mutex.acquire(asked),
     renew: (batch) => mutex.renew(batch),

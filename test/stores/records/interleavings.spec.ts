@@ -1,4 +1,4 @@
-// Everything that can happen, in every order: who asks, whose request arrives, whose reply, what is lost, who dies. With the real desk.
+// Everything that can happen, in every order: who asks, whose request arrives, whose reply, what is lost, who dies. With the real recordQueue.
 import { VOID } from '../../../lib/stores/records/record.table.js';
 import { latchesHold, lease, leasesHold, pairsHold } from './model/play.js';
 import type { Apply } from './model/step-table.js';

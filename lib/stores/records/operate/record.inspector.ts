@@ -2,7 +2,7 @@ import { UnsupportedPrimitiveError } from '../../../core/model/errors.js';
 import { keptBy, ownerOf } from '../../../core/model/owner.js';
 import type { HolderState, Inspector, KeyState, SeizeRequest } from '../../../core/store/inspector.js';
 import { LeaseSteps } from '../lease.steps.js';
-import type { Desk } from '../record.desk.js';
+import type { RecordQueue } from '../record.queue.js';
 import type { RecordTable } from '../record.table.js';
 import { ALL, holdOf, type Hold, type RecordWork } from '../record.work.js';
 
@@ -12,12 +12,12 @@ const MOST = 100;
 /** Shows and frees the keys of a table. */
 export class RecordInspector implements Inspector {
   constructor(
-    private readonly desk: Desk,
+    private readonly recordQueue: RecordQueue,
     private readonly table: Pick<RecordTable, 'keys' | 'note'>,
   ) {}
 
   inspect(keys: readonly string[]): Promise<KeyState[]> {
-    return Promise.all(keys.map((key) => this.desk.ask(key, (work) => stateOf(work))));
+    return Promise.all(keys.map((key) => this.recordQueue.ask(key, (work) => stateOf(work))));
   }
 
   async *keys(prefix: string): AsyncGenerator<readonly string[]> {
@@ -27,7 +27,7 @@ export class RecordInspector implements Inspector {
   }
 
   seize({ key, kind, owner, phase, token, keepFor }: SeizeRequest): Promise<boolean> {
-    return this.desk.ask(key, (work) => {
+    return this.recordQueue.ask(key, (work) => {
       const { record, fence } = work;
       if (record?.kind !== kind || (kind === 'mutex' && token !== undefined && fence !== token)) return false;
       const share = phase === 'kept' ? { key, owner: keptBy(owner), keepFor: 0 } : { key, owner, keepFor };

@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto';
 import { StoreError } from '../../../../lib/core/model/errors.js';
-import { RecordDesk } from '../../../../lib/stores/records/record.desk.js';
+import { TableRecordQueue } from '../../../../lib/stores/records/record.queue.js';
 import { recordDrivers } from '../../../../lib/stores/records/record.store.js';
 import { MapData } from '../../../support/map-table.js';
 import type { World } from './explore.js';
@@ -33,7 +33,7 @@ const UNKNOWN = new StoreError('The connection was lost.', { transient: true });
 const UUIDS = /[0-9a-f]{8}-[0-9a-f-]{27}/g;
 const TOKENS = /\b\d{16}\b/g;
 
-/** What is inside of a desk. */
+/** What is inside of a recordQueue. */
 interface Inside {
   readonly waiting: ReadonlyMap<string, readonly unknown[]>;
   readonly seen: ReadonlyMap<string, unknown>;
@@ -56,9 +56,9 @@ export class Process {
 
   constructor(data: MapData) {
     this.table = new StepTable(data, {}, 1e9);
-    const desk = new RecordDesk(this.table);
-    this.drivers = recordDrivers(desk, this.table);
-    this.inside = desk as unknown as Inside;
+    const recordQueue = new TableRecordQueue(this.table);
+    this.drivers = recordDrivers(recordQueue, this.table);
+    this.inside = recordQueue as unknown as Inside;
   }
 }
 

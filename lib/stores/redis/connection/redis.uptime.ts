@@ -12,7 +12,7 @@ const KEY = 'nestjs-distributed-lock:since';
  * Since when the server has forgotten nothing. A connection leads to one process of it, so it is asked once for each connection: what was answered
  * before a connection broke says nothing of the next one.
  */
-export class RedisMemory {
+export class RedisUptime {
   private readonly script: RedisScript;
   /** When the server's memory began, on the monotonic clock. */
   private since: Promise<number> | undefined;

@@ -4,13 +4,13 @@ import { after, now } from '../../core/util/clock.js';
 import { detached } from '../../core/util/detached.js';
 import { LinkedEntry } from '../../core/util/linked-list.js';
 import { RecordClock } from './record.clock.js';
-import { RecordPost } from './record.post.js';
+import { ChangeBatcher } from './change.batcher.js';
 import { TOUCH, VOID, type Change, type Found, type Message, type RecordTable } from './record.table.js';
 import { inPieces, recordOf } from './record.texts.js';
 import { RecordWork } from './record.work.js';
 
 /** How the verbs of all locks reach the records. */
-export interface Desk {
+export interface RecordQueue {
   /**
    * Does a step on the record of a key. It may be done several times, on newer records; only the last time counts.
    *
@@ -59,7 +59,7 @@ type Outcome = { readonly reply: unknown } | { readonly error: unknown };
  * All that this process asks of one key goes one after the other, and what comes meanwhile goes together as one change. So the callers of a process
  * never conflict with each other. What was seen last of a key is the first guess; if that is right, one exchange suffices.
  */
-export class RecordDesk implements Desk {
+export class TableRecordQueue implements RecordQueue {
   /** Of each key that is being asked for, those who wait for their turn. */
   private readonly waiting = new Map<string, Ask[]>();
   /** What was used last is at the end. */
@@ -67,10 +67,10 @@ export class RecordDesk implements Desk {
   private readonly deadlines: RequestDeadlines<Ask>;
 
   private readonly clock = new RecordClock();
-  private readonly post: RecordPost;
+  private readonly batcher: ChangeBatcher;
 
   constructor(private readonly table: RecordTable) {
-    this.post = new RecordPost(table, this.clock);
+    this.batcher = new ChangeBatcher(table, this.clock);
     this.deadlines = new RequestDeadlines(table.requestTimeout, (ask) => this.late(ask));
   }
 
@@ -173,7 +173,7 @@ export class RecordDesk implements Desk {
   private async exchange(change: Change, asks: readonly Ask[]): Promise<Found | undefined> {
     let left = asks.length;
     return new Promise((resolve, reject) => {
-      const takeBack = this.post.send(change, resolve, reject);
+      const takeBack = this.batcher.send(change, resolve, reject);
       for (const ask of asks) {
         ask.isSent = true;
         ask.onLate = () => {

@@ -1,5 +1,5 @@
 import { after, now } from '../../core/util/clock.js';
-import type { Desk } from '../records/record.desk.js';
+import type { RecordQueue } from '../records/record.queue.js';
 import { RecordWork, type KeyRecord } from '../records/record.work.js';
 import type { MemoryWakeUps } from './memory.wakeups.js';
 
@@ -17,7 +17,7 @@ interface Row {
 }
 
 /** The records in the memory of one process. Each step is done at once, and nothing gets in its way. */
-export class MemoryDesk implements Desk {
+export class MemoryRecordQueue implements RecordQueue {
   private readonly rows = new Map<string, Row>();
   /** The last token of all keys: larger ones follow, also if the wall clock is set back. */
   private lastToken = 0;

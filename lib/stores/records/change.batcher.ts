@@ -15,7 +15,7 @@ interface Outgoing {
  * Sends the changes of one turn of the event loop together, and learns the table's clock from the replies. While as many exchanges are under way as
  * the table can do at once, changes wait here and go together with the next: in line for a connection each would grow old by itself.
  */
-export class RecordPost {
+export class ChangeBatcher {
   private outgoing: Outgoing[] = [];
   private underWay = 0;
 
