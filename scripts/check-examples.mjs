@@ -41,9 +41,10 @@ const CHECKS = {
   },
 };
 
-await inTemporaryFolder('examples', async (folder, servers) => {
+await inTemporaryFolder('examples', async (folder, startServer) => {
   const tarball = await step('npm pack', () => pack(folder));
-  const redisUrl = process.env.REDIS_URL || (await step('a private redis-server', () => privateRedis(servers)));
+  const startPrivate = () => startServer('a private redis-server', () => startRedis({ port: 'free' }));
+  const redisUrl = process.env.REDIS_URL || `redis://127.0.0.1:${(await startPrivate()).port}`;
   const examples = join(folder, 'examples');
   await cp(join(root, 'examples'), examples, { recursive: true, filter: (path) => !/[\\/](node_modules|dist)$/.test(path) });
   await writeFile(join(examples, 'package.json'), JSON.stringify({ private: true, workspaces: Object.keys(CHECKS) }));
@@ -62,11 +63,6 @@ await inTemporaryFolder('examples', async (folder, servers) => {
     for (const { child, ended } of instances) await (child.kill(), ended);
   }
 });
-
-async function privateRedis(servers) {
-  servers.push(await startRedis({ port: 'free' }));
-  return `redis://127.0.0.1:${servers[0].port}`;
-}
 
 async function useTarball(file, tarball) {
   const manifest = JSON.parse(await readFile(file, 'utf8'));

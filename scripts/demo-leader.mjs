@@ -1,31 +1,35 @@
 // Starts three instances of the leader sample, kills the leader with -9, freezes the next for longer than its lease, kills another, asks the last to step
 // down, and shows who leads when.
 // npm run demo:leader -- --key-timeout 3000
+import { readArguments } from './arguments.mjs';
 import { judge } from './demo/leader-verdict.mjs';
-import { readLeaderOptions } from './demo/leader-options.mjs';
 import { build, runDemo } from './demo/run.mjs';
 import { openStore } from './demo/store.mjs';
 
-async function main(options, leftovers) {
-  const store = await openStore({ store: 'redis' }, leftovers);
+const NUMBERS = { 'key-timeout': 3000, work: 50 };
+const USAGE = `npm run demo:leader -- [options]
+  --key-timeout ${NUMBERS['key-timeout']}   milliseconds: the leader's lease
+  --work ${NUMBERS.work}            milliseconds that the leader works for each line in the ledger
+  --no-build           the library and the sample app are built`;
+
+const { 'key-timeout': keyTimeout, work, 'no-build': isBuilt } = readArguments(USAGE, { numbers: NUMBERS, flags: ['no-build'] });
+
+await runDemo(async (leftovers) => {
+  const store = await openStore('redis', leftovers);
   console.log(store.description);
-  if (options.build) await build(leftovers);
+  if (!isBuilt) await build(leftovers);
   const { Stage } = await import('./demo/leader-stage.mjs');
-  const stage = new Stage(store, options, leftovers);
+  const stage = new Stage(store, { keyTimeout, work }, leftovers);
   await stage.open();
   const changes = [];
   let failure;
   try {
     for (const how of ['kill -9', 'SIGSTOP', 'kill -9', 'SIGTERM']) changes.push(await stage.change(how));
   } catch (error) {
-    failure = error; // the ledger may tell why
+    failure = error; // the ledger may show why
   }
-  const evidence = await stage.close();
-  const { lines, problems } = judge({ changes, ...evidence }, options);
+  const { lines, problems } = judge({ changes, ...(await stage.close()) }, keyTimeout);
   if (failure) problems.push(failure.message, stage.logs());
   console.log(`\n${lines.join('\n')}`);
-  for (const problem of problems) console.error(problem);
-  return problems.length === 0;
-}
-
-await runDemo((leftovers) => main(readLeaderOptions(process.argv.slice(2)), leftovers));
+  return problems;
+});

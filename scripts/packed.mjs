@@ -6,6 +6,7 @@ import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { parseArgs } from 'node:util';
+import { Explained, withLeftovers } from './leftovers.mjs';
 
 const TIME_TO_END = 120_000;
 
@@ -26,25 +27,14 @@ export const toInstall = (packages) => Object.entries(packages).map(([wanted, ve
 const over = new AbortController();
 const running = new Set();
 
-/** Runs the check in a folder that goes with it, as do its programs and servers, whether it ends well, badly or by a signal. */
-export async function inTemporaryFolder(purpose, check) {
-  const folder = await mkdtemp(join(tmpdir(), `${name}-${purpose}-`));
-  const servers = [];
-  const cleanUp = async () => {
-    over.abort();
-    await Promise.all(running);
-    await Promise.all(servers.map((server) => server.stop()));
-    await rm(folder, { recursive: true, force: true, maxRetries: 5 });
-  };
-  for (const signal of ['SIGINT', 'SIGTERM']) process.once(signal, () => void cleanUp().finally(() => process.exit(1)));
-  try {
-    await check(folder, servers);
-  } catch (error) {
-    console.error(error.message);
-    process.exitCode = 1;
-  } finally {
-    await cleanUp();
-  }
+/** Runs the check in a folder that goes with it, as do its programs and servers. */
+export function inTemporaryFolder(purpose, check) {
+  return withLeftovers(async (leftovers) => {
+    const folder = await mkdtemp(join(tmpdir(), `${name}-${purpose}-`));
+    leftovers.add(() => rm(folder, { recursive: true, force: true, maxRetries: 5 }));
+    leftovers.add(() => (over.abort(), Promise.all(running)));
+    await check(folder, (title, start) => leftovers.addServer(step(title, start)));
+  });
 }
 
 /** The tarball that `--tarball` names, else one packed now. */
@@ -58,26 +48,17 @@ export async function pack(folder) {
 
 /** A folder with these packages and, as a module of either kind, the programs of test/package. */
 export async function createApp(app, packages) {
-  for (const [type, own] of [
-    ['esm', 'module'],
-    ['cjs', 'commonjs'],
-  ]) {
-    await cp(join(root, 'test/package'), join(app, type), { recursive: true });
-    await writeFile(join(app, type, 'package.json'), JSON.stringify({ private: true, type: own }));
+  for (const [folder, type] of Object.entries({ esm: 'module', cjs: 'commonjs' })) {
+    await cp(join(root, 'test/package'), join(app, folder), { recursive: true });
+    await writeFile(join(app, folder, 'package.json'), JSON.stringify({ private: true, type }));
   }
   await writeFile(join(app, 'package.json'), JSON.stringify({ private: true }));
   await install(app, packages);
-  return app;
 }
 
 export function install(app, packages) {
   const flags = ['--prefix', app, '--no-audit', '--no-fund', '--no-package-lock', '--ignore-scripts', '--prefer-offline'];
   return run('npm', ['install', ...flags, ...packages], app);
-}
-
-/** The version of a package that an app has. */
-export async function installedVersion(app, wanted) {
-  return JSON.parse(await readFile(join(app, 'node_modules', wanted, 'package.json'), 'utf8')).version;
 }
 
 /** Starts a program, which ends with the check at the latest. `output` is what it has written so far. */
@@ -106,6 +87,6 @@ export async function step(title, action) {
     console.log(`ok      ${title} (${((performance.now() - start) / 1000).toFixed(1)} s)`);
     return result;
   } catch (error) {
-    throw new Error(`FAILED  ${title}\n${error.message}`, { cause: error });
+    throw new Explained(`FAILED  ${title}\n${error.message}`, { cause: error });
   }
 }

@@ -1,18 +1,17 @@
+import { alignedLines } from '../table.mjs';
+
 /** Milliseconds on top of the lease of a leader that died; all there is for one that steps down. */
 const MARGIN = 1_000;
 
-/** What the demo has shown, and why it does not show what it is to show; nothing of that if it does. */
-export function judge({ changes, entries, answers, surprises }, { keyTimeout }) {
+/** What the demo has shown, and why it does not show what it is to show; no problem if it does. */
+export function judge({ changes, entries, answers, surprises }, keyTimeout) {
   const frozen = changes.filter(({ how }) => how === 'SIGSTOP');
   const fromTheLedger = ofTheLedger(entries, new Set(frozen.map(({ pid }) => pid)));
   const problems = [...surprises, ...fromTheLedger, ...ofTheAnswers(answers)];
-  const lines = ['change    from to  first answer  first write  at most'];
+  const rows = [['change', 'from', 'to', 'first answer', 'first write', 'at most']];
   for (const { how, from, to, status, answer, write } of changes) {
     const limit = how === 'SIGTERM' ? MARGIN : keyTimeout + MARGIN;
-    const cells = [answer, write, limit].map((ms) => `${Math.round(ms)} ms`);
-    lines.push(
-      `${how.padEnd(8)}  ${from.padEnd(4)} ${to.padEnd(2)}  ${cells[0].padStart(12)}  ${cells[1].padStart(11)}  ${cells[2].padStart(7)}`,
-    );
+    rows.push([how, from, to, ...[answer, write, limit].map((ms) => `${Math.round(ms)} ms`)]);
     if (answer > limit || write > limit) problems.push(`${how}: the next leader took longer than ${limit} ms.`);
     if (how === 'SIGTERM' && status !== 0) problems.push(`SIGTERM: the leader ended with status ${status}, not 0.`);
   }
@@ -20,7 +19,11 @@ export function judge({ changes, entries, answers, surprises }, { keyTimeout }) 
   const terms = new Set(entries.map(({ token }) => token)).size;
   if (terms !== changes.length + 1)
     problems.push(`There were ${terms} terms in the ledger, not the ${changes.length + 1} of these changes.`);
-  lines.push('', `The ledger: ${entries.length - refused} writes accepted, of ${terms} terms; ${refused} refused.`);
+  const lines = [
+    ...alignedLines(rows, 3),
+    '',
+    `The ledger: ${entries.length - refused} writes accepted, of ${terms} terms; ${refused} refused.`,
+  ];
   for (const { pid, from, to } of frozen) {
     const late = entries.filter((entry) => entry.pid === pid && !entry.accepted).length;
     if (late > 0)

@@ -1,8 +1,8 @@
 import autocannon from 'autocannon';
-import { showProgress } from './progress.mjs';
 
-/** Seconds. Under a lock the last of many waits long, and a request that is given up tells nothing. */
+/** Seconds. Under a lock the last of many waits long, and a request that is given up shows nothing. */
 const TIMEOUT = 900;
+const { stderr } = process;
 
 /**
  * Sends the requests over `concurrency` connections, spread evenly over the URLs; each connection goes from one SKU to the next.
@@ -26,20 +26,27 @@ export async function load({ title, urls, skus, requests, concurrency }) {
   const purchases = skus.map((sku) => ({ method: 'POST', body: JSON.stringify({ sku }), onResponse }));
   let connections = 0;
   const setupClient = (client) => {
-    // Connections take turns with the URLs; the first SKU changes once all URLs had their turn, so that each pair occurs.
+    // Each connection has the next URL; after all URLs the first SKU is another one, so that each pair occurs.
     const first = Math.floor(connections++ / urls.length) % skus.length;
     client.setRequests([...purchases.slice(first), ...purchases.slice(0, first)]);
   };
+  // In one line of a terminal, else a line now and then.
+  const progress = (ending) => {
+    const line = `  ${title.padEnd(5)} ${String(Math.floor((100 * answered) / requests)).padStart(3)} % of ${requests} requests`;
+    stderr.write(stderr.isTTY ? `\r${line}${ending}` : `${line}\n`);
+  };
 
   const headers = { 'content-type': 'application/json' };
+  const options = { url: urls, method: 'POST', headers, amount: requests, connections: concurrency, timeout: TIMEOUT, sampleInt: 100 };
+  progress('');
+  const timer = setInterval(progress, stderr.isTTY ? 200 : 5_000, '');
   const start = performance.now();
-  const stopProgress = showProgress(title, requests, () => answered);
   try {
-    const options = { url: urls, method: 'POST', headers, amount: requests, connections: concurrency, timeout: TIMEOUT, sampleInt: 100 };
     const { latency } = await autocannon({ ...options, requests: purchases, setupClient });
     return { sold, answers, seconds: (end - start) / 1000, p50: latency.p50, p99: latency.p99 };
   } finally {
-    stopProgress();
+    clearInterval(timer);
+    progress('\n');
   }
 }
 

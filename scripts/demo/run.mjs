@@ -2,36 +2,22 @@ import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { fileURLToPath } from 'node:url';
 import { register } from 'tsx/esm/api';
-import { Leftovers } from './leftovers.mjs';
+import { withLeftovers } from '../leftovers.mjs';
 
 register(); // what starts the processes is TypeScript, shared with the tests
 
-/** What the reader can change. Where it is thrown does not matter. */
-export class NotPossible extends Error {}
-
 /**
- * Runs a demo from the project's folder and ends what it has left, however it ends, signals included.
+ * Runs a demo from the project's folder, and ends what it has left, however it ends.
  *
- * @param main gets the leftovers; resolves to whether all went as it should.
+ * @param main gets the leftovers; resolves to what did not go as it should
  */
 export async function runDemo(main) {
   process.chdir(fileURLToPath(new URL('../../', import.meta.url)));
-  const leftovers = new Leftovers();
-  let interrupted = false;
-  for (const [signal, status] of Object.entries({ SIGINT: 130, SIGTERM: 143, SIGHUP: 129 })) {
-    process.once(signal, () => {
-      interrupted = true;
-      void leftovers.clear(true).finally(() => process.exit(status));
-    });
-  }
-  try {
-    process.exitCode = (await main(leftovers)) ? 0 : 1;
-  } catch (error) {
-    if (!interrupted) console.error(error instanceof NotPossible ? error.message : error);
-    process.exitCode = 1;
-  } finally {
-    await leftovers.clear();
-  }
+  await withLeftovers(async (leftovers) => {
+    const problems = await main(leftovers);
+    for (const problem of problems) console.error(problem);
+    return problems.length === 0;
+  });
 }
 
 /** The library and the sample app, with a dot a second. */

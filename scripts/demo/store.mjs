@@ -3,13 +3,14 @@ import { randomUUID } from 'node:crypto';
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { NotPossible } from './run.mjs';
+import { Explained } from '../leftovers.mjs';
 
-const ON_PATH = JSON.stringify({ kind: 'local', command: 'redis-server' });
+export const STORES = ['redis', 'cluster', 'postgres', 'file'];
+
 const isPostgres = (url) => /^postgres(ql)?:/.test(url ?? '');
 
-/** `description`: says which store it is. `env`: what the sample app needs to find it. A server is yours where the environment names one, else private to the run. */
-export async function openStore({ store }, leftovers) {
+/** `description`: says which store it is. `env`: what the sample app needs to find it. A server is the reader's where the environment names one, else private to the run. */
+export async function openStore(store, leftovers) {
   const { REDIS_URL: redisUrl, DATABASE_URL: databaseUrl } = process.env;
   if (store === 'file') return files('', leftovers);
   if (store === 'postgres') return isPostgres(databaseUrl) ? yourPostgres(databaseUrl, leftovers) : ourPostgres(leftovers);
@@ -23,11 +24,13 @@ export async function openStore({ store }, leftovers) {
 
 const hasServer = () => spawnSync('redis-server', ['--version']).status === 0;
 
-function needServer(store) {
-  if (hasServer()) return;
-  throw new NotPossible(`--store ${store} needs a redis-server on the PATH, and there is none. Install it${store === 'redis' ? ', or set REDIS_URL' : ''}:
+/** Makes the servers of the run those on the PATH, which the launchers of the tests start. */
+function useServerOnPath(store) {
+  if (!hasServer())
+    throw new Explained(`--store ${store} needs a redis-server on the PATH, and there is none. Install it${store === 'redis' ? ', or set REDIS_URL' : ''}:
   Debian, Ubuntu  apt-get install redis-server
   macOS           brew install redis`);
+  process.env.TEST_REDIS_SERVER = JSON.stringify({ kind: 'local', command: 'redis-server' });
 }
 
 function files(why, leftovers) {
@@ -54,10 +57,8 @@ async function yourPostgres(url, leftovers) {
 
 async function ourPostgres(leftovers) {
   const { startPostgres } = await import('../../test/support/postgres-server.ts');
-  const starting = startPostgres({ durable: true });
-  leftovers.add(async () => (await starting).stop());
-  const server = await starting;
-  return { description: 'Store: a private Postgres of this run.', env: { DATABASE_URL: server.url } };
+  const { url } = await leftovers.addServer(startPostgres({ durable: true }));
+  return { description: 'Store: a private Postgres of this run.', env: { DATABASE_URL: url } };
 }
 
 async function yourRedis(url, leftovers) {
@@ -78,23 +79,17 @@ async function yourRedis(url, leftovers) {
 
 /** The servers end with this process, however it ends. */
 async function ourCluster(leftovers) {
-  needServer('cluster');
-  process.env.TEST_REDIS_SERVER = ON_PATH;
+  useServerOnPath('cluster');
   const { startCluster } = await import('../../test/support/redis-cluster.ts');
-  const starting = startCluster({ masters: 3 });
-  leftovers.add(async () => (await starting).stop());
-  const { addresses } = await starting;
+  const { addresses } = await leftovers.addServer(startCluster({ masters: 3 }));
   const nodes = addresses.map(({ host, port }) => `${host}:${port}`);
   const description = `Store: a private Redis Cluster of this run, whose three nodes are ${nodes.join(', ')}.`;
   return { description, env: { REDIS_CLUSTER: nodes.join(',') } };
 }
 
 async function ourRedis(leftovers) {
-  needServer('redis');
-  process.env.TEST_REDIS_SERVER = ON_PATH;
+  useServerOnPath('redis');
   const { startRedis } = await import('../../test/support/redis-server.ts');
-  const starting = startRedis();
-  leftovers.add(async () => (await starting).stop());
-  const server = await starting;
-  return { description: 'Store: a private redis-server of this run.', env: { REDIS_URL: server.path } };
+  const { path } = await leftovers.addServer(startRedis());
+  return { description: 'Store: a private redis-server of this run.', env: { REDIS_URL: path } };
 }

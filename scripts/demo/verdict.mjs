@@ -1,6 +1,8 @@
+import { alignedLines } from '../table.mjs';
+
 export const VERSIONS = ['none', 'local', 'naive', 'lock'];
 
-/** What a load did, summed over the SKUs. */
+/** The outcome of a load, summed over the SKUs. */
 export function rowOf({ version, requests, shelves, left, sold, answers, seconds, p50, p99 }) {
   const each = [...shelves].map(([sku, stock]) => {
     const of = (counts) => counts.get(sku) ?? 0;
@@ -15,9 +17,9 @@ export function rowOf({ version, requests, shelves, left, sold, answers, seconds
     left: sum((shelf) => shelf.left),
     oversold: sum((shelf) => Math.max(0, shelf.sold - shelf.stock)),
     isExact: each.every((shelf) => shelf.sold === Math.min(shelf.stock, shelf.answers) && shelf.sold + shelf.left === shelf.stock),
-    rate: requests / seconds,
-    p50,
-    p99,
+    'requests/s': Math.round(requests / seconds),
+    'p50 ms': p50,
+    'p99 ms': p99,
   };
 }
 
@@ -33,4 +35,23 @@ export function judge(rows, instances) {
     if (row(version).oversold === 0) console.error(`${version}: did not oversell this time. Give more --concurrency or longer --work.`);
   }
   return problems;
+}
+
+export function tableOf(rows, instances) {
+  const names = Object.keys(rows[0]).filter((name) => name !== 'isExact');
+  const lines = alignedLines([names, ...rows.map((row) => names.map((name) => row[name]))]);
+  return lines.map((line, index) => (rows[index - 1]?.version === 'local' && instances === 1 ? `${line}  *` : line)).join('\n');
+}
+
+export function legendOf({ shelves, instances, work, slowWork, naiveExpiry }) {
+  const stock = [...shelves.values()].reduce((sum, units) => sum + units, 0);
+  const lines = [
+    `${stock} units of ${shelves.size} things were there to be sold, by ${instances} instance${instances > 1 ? 's' : ''}; a sale takes ${work} ms, one in twenty ${slowWork} ms.`,
+    'none   no lock',
+    'local  a mutex in the process: each instance has its own',
+    `naive  SETNX with an expiry of ${naiveExpiry} ms: a slow sale outlasts it, and then deletes a lock that is no longer its own`,
+    'lock   @DistributedLock',
+  ];
+  if (instances === 1) lines.push('*      right with one instance only, and there is only one here: two would oversell');
+  return lines.join('\n');
 }

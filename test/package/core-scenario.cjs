@@ -1,5 +1,7 @@
 // Locks without Nest. It ends by itself: a timer or connection that `close` left behind would keep the process alive.
 const assert = require('node:assert/strict');
+const { mkdtempSync } = require('node:fs');
+const { join } = require('node:path');
 
 module.exports = async function scenario({ Locks, LockTimeoutError, store, otherStore }) {
   const locks = new Locks(store, { namespace: 'package:' });
@@ -21,4 +23,19 @@ module.exports = async function scenario({ Locks, LockTimeoutError, store, other
 
   await locks.close();
   await others.close();
+};
+
+/** Two stores onto the same data. @param {Function} make the function of this store. */
+module.exports.open = (name, make) => {
+  if (name === 'memory') {
+    const store = make();
+    return { store, otherStore: store };
+  }
+  const options = {
+    file: () => ({ directory: mkdtempSync(join(__dirname, 'locks-')) }),
+    redis: () => ({ options: JSON.parse(process.env.TEST_REDIS) }),
+    postgres: () => ({ url: process.env.TEST_POSTGRES, schema: 'create' }),
+    mysql: () => ({ url: process.env.TEST_MYSQL, schema: 'create' }),
+  }[name]();
+  return { store: make(options), otherStore: make(options) };
 };

@@ -1,5 +1,5 @@
 // A user's test of a locked service, as the test runners of Nest's own starters run it.
-import { Injectable } from '@nestjs/common';
+import { Inject, Injectable } from '@nestjs/common';
 import { Test, type TestingModule } from '@nestjs/testing';
 import { currentLease, DistributedLock, DistributedLockModule, Locks, LockTimeoutError } from 'nestjs-distributed-lock';
 import { memoryStore } from 'nestjs-distributed-lock/memory';
@@ -11,7 +11,8 @@ class Shelf {
 
 @Injectable()
 class StockService {
-  constructor(private readonly shelf: Shelf) {}
+  // By name: Vitest 3 knows no types of parameters.
+  constructor(@Inject(Shelf) private readonly shelf: Shelf) {}
 
   @DistributedLock({ value: 'stock', key: (sku: string) => sku, keyTimeout: 60_000, retryCount: 0 })
   async reduce(sku: string): Promise<string> {
