@@ -1,21 +1,18 @@
 // A Redis Cluster of three nodes over one server, in the same run: a hand-over between two processes, the waits of a crowd, and the CPU of renewals.
-//
-//   npm run bench:cluster [-- --busy --write]
 import { fork } from 'node:child_process';
 import { once } from 'node:events';
 import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { parseArgs } from 'node:util';
 import { startCluster } from '../test/support/redis-cluster.ts';
-import { startRedis } from '../test/support/redis-server.ts';
-import { refuseIfBusy } from './measure/busy.mjs';
+import { begin } from './measure/begin.mjs';
 import { describeMachine } from './measure/machine.mjs';
-import { rounds } from './measure/rounds.mjs';
-import { median, quantile, sum } from './measure/statistics.mjs';
+import { startRedis } from './measure/redis.mjs';
+import { printRounds, rounds } from './measure/rounds.mjs';
+import { quantile, sum } from './measure/statistics.mjs';
 import { judgeServers, ratiosOf } from './report/servers.mjs';
-import { writeServers } from './report/write.mjs';
+import { writeResults } from './report/write.mjs';
 import { crowd } from './stores/crowd.mjs';
 import { openStore } from './stores/open.mjs';
 
@@ -25,17 +22,16 @@ const LEASES = 10_000;
 const BUS_HEADER = 2264;
 const program = fileURLToPath(new URL('stores/alternate.mjs', import.meta.url));
 
-const { values: flags } = parseArgs({ options: { busy: { type: 'boolean' }, write: { type: 'boolean' } } });
-await refuseIfBusy();
+const { write } = await begin('cluster [options]\n  --write   keeps the results', { flags: ['write'] });
 const folder = mkdtempSync(join(tmpdir(), 'bench-cluster-'));
-const [single, cluster] = await Promise.all([startRedis({ port: 'free' }), startCluster()]);
+const [single, cluster] = await Promise.all([startRedis(), startCluster()]);
 const places = {
-  'one server': { store: 'redis', place: `redis://127.0.0.1:${single.port}`, servers: [single] },
+  'one server': { store: 'redis', place: single.url, servers: [single] },
   'Redis Cluster': { store: 'redis cluster', place: cluster.addresses, servers: cluster.masters },
 };
 const results = { ratios: {} };
 try {
-  results.machine = await describeMachine({ version: await versionOf(single) });
+  results.machine = await describeMachine(single);
   report('handOver', 'hand-over between two processes, p50 in ms', 3, await rounds(places, handOver, 5));
   const waits = await rounds(
     places,
@@ -51,7 +47,7 @@ try {
   rmSync(folder, { recursive: true });
 }
 console.log(judgeServers({ cluster: results }));
-if (flags.write) await writeServers('cluster', results);
+if (write) await writeResults('cluster', results);
 
 /** The median of the milliseconds from one process in to the other in. */
 async function handOver({ store, place }) {
@@ -114,13 +110,5 @@ async function busOfHandOvers() {
 function report(key, title, digits, measured) {
   const [base, ours] = Object.values(measured);
   results.ratios[key] = ratiosOf(ours, base);
-  console.log(title);
-  for (const [name, values] of Object.entries(measured)) console.log(`  ${name.padEnd(14)} ${median(values).toFixed(digits)}`);
-}
-
-async function versionOf(server) {
-  const client = server.client();
-  const [, version] = /redis_version:(\S+)/.exec(await client.info('server'));
-  client.disconnect();
-  return version;
+  printRounds(title, measured, digits);
 }

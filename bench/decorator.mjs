@@ -1,18 +1,16 @@
 // A decorated call next to a bare one, on the memory store: what the lock costs besides the store.
-//
-//   npm run bench:decorator [-- --busy]
 import 'reflect-metadata';
 import { Injectable, Module } from '@nestjs/common';
 import { NestFactory } from '@nestjs/core';
 import { DistributedLock, DistributedLockModule } from 'nestjs-distributed-lock';
 import { memoryStore } from 'nestjs-distributed-lock/memory';
-import { refuseIfBusy } from './measure/busy.mjs';
+import { begin } from './measure/begin.mjs';
 import { median } from './measure/statistics.mjs';
 import { ROUNDS, rounds } from './measure/rounds.mjs';
 
 const CALLS = 20_000;
 
-await refuseIfBusy();
+await begin('decorator [options]');
 
 /** Mean microseconds of a call: one is too short for the clock. */
 async function timeMean(work) {

@@ -1,8 +1,8 @@
-// Runs the workloads side by side with other libraries, and writes results/. `npm run bench -- --help`
+// Runs the workloads side by side with other libraries, and writes results/; or another benchmark of this folder. `npm run bench -- --help`
 import { spawnSync } from 'node:child_process';
 import { existsSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
-import { parseArgs } from 'node:util';
+import { readArguments } from '../scripts/arguments.mjs';
 import { impostor, lineup, OURS } from './contestants/lineup.mjs';
 import { Bench } from './measure/bench.mjs';
 import { refuseIfBusy } from './measure/busy.mjs';
@@ -14,8 +14,20 @@ import { goalsOf, tableOf } from './report/table.mjs';
 import { write, writePages } from './report/write.mjs';
 
 const WORKLOADS = ['w1', 'w2', 'w3', 'w4', 'w5', 'w6', 'w7', 'w8'];
+/** Programs of their own, each with options of its own. */
+const OTHERS = {
+  decorator: 'a decorated call on the memory store over a bare one',
+  telemetry: 'CPU and bytes of a pair with metrics and traces over one without',
+  startup: 'what 1,000 decorated methods add to the start of an app',
+  list: '`locks.list()` among ten million other keys',
+  bare: 'pairs on Postgres, MariaDB and files over what they must cost at least',
+  stores: 'Postgres, MariaDB and files beside Redis; --write keeps the results',
+  many: 'one key that hundreds of processes want: to read, or one after the other',
+  cluster: 'a Redis Cluster of three nodes over one server; --write keeps the results',
+  quorum: 'three servers as a quorum over one of them; --write keeps the results',
+};
 
-const HELP = `npm run bench -- [${WORKLOADS.join('] [')}] [options]
+const USAGE = `npm run bench -- [${WORKLOADS.join('] [')}] [options]
 
   --quick          to judge a change: fewer rounds against those that the goals name, up to a minute for each workload; writes nothing
   --rounds <n>     rounds of each table
@@ -23,92 +35,86 @@ const HELP = `npm run bench -- [${WORKLOADS.join('] [')}] [options]
   --retry <ms>     one delay between two tries for all that poll
   --no-give-up     waits until the cap for those that are far from done (W6)
   --busy           measures on a busy machine, too, and says so in the results
-  --report         measures nothing; writes the pages anew from the results that are there
-  --check          runs a contestant that locks nothing, and fails unless each workload catches it; writes nothing`;
+  --report         measures nothing; writes the pages again from the results that are there
+  --check          runs a contestant that locks nothing, and fails unless each workload catches it; writes nothing
 
-const { values: flags, positionals } = parseArgs({
-  allowPositionals: true,
-  options: {
-    quick: { type: 'boolean', default: false },
-    rounds: { type: 'string' },
-    only: { type: 'string' },
-    retry: { type: 'string' },
-    'no-give-up': { type: 'boolean', default: false },
-    busy: { type: 'boolean', default: false },
-    check: { type: 'boolean', default: false },
-    report: { type: 'boolean', default: false },
-    help: { type: 'boolean', default: false },
-  },
-});
+npm run bench -- <name> [options]          the options of each: --help
+${Object.entries(OTHERS)
+  .map(([name, what]) => `  ${name.padEnd(16)} ${what}`)
+  .join('\n')}`;
 
-const unknown = positionals.filter((name) => !WORKLOADS.includes(name));
-if (flags.help || unknown.length > 0) {
-  console.log(unknown.length > 0 ? `Unknown workload ${unknown.join(', ')}.\n\n${HELP}` : HELP);
-  process.exit(unknown.length > 0 ? 1 : 0);
+const [other] = process.argv.splice(2, Object.hasOwn(OTHERS, process.argv[2]) ? 1 : 0);
+if (other === 'quorum') installContestants();
+if (other) await import(`./${other}.mjs`);
+else await runWorkloads();
+
+async function runWorkloads() {
+  const known = {
+    numbers: { rounds: undefined, retry: undefined },
+    texts: { only: undefined },
+    flags: ['quick', 'no-give-up', 'busy', 'check', 'report'],
+    allowPositionals: true,
+  };
+  const { names, ...flags } = readArguments(USAGE, known, (values, positionals) => {
+    const unknown = positionals.filter((name) => !WORKLOADS.includes(name));
+    if (unknown.length > 0) throw new Error(`Unknown workload ${unknown.join(', ')}.`);
+    const only = values.only?.split(',');
+    const missing = only?.filter((name) => !lineup.some((contestant) => contestant.name === name)) ?? [];
+    if (missing.length > 0) throw new Error(`Unknown contestant ${missing.join(', ')}.`);
+    return { ...values, only, names: positionals.length > 0 ? positionals : WORKLOADS };
+  });
+  if (flags.report) return writePages();
+
+  // A signal alone would leave the started processes behind.
+  for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP']) process.once(signal, () => process.exit(1));
+  installContestants();
+  if (!flags.check) await refuseIfBusy(flags.busy);
+  const redis = await startRedis();
+  const started = performance.now();
+  let isCaught = true;
+  for (const workload of names) {
+    const begun = performance.now();
+    const tables = await measure(workload, redis, flags);
+    console.log(`${workload}: ${Math.round((performance.now() - begun) / 1000)} s`);
+    if (flags.check) isCaught = tables.map(isCaughtIn).every(Boolean) && isCaught;
+  }
+  await redis.stop();
+  console.log(`${Math.round((performance.now() - started) / 1000)} s`);
+  process.exit(isCaught ? 0 : 1);
 }
 
-if (flags.report) {
-  await writePages();
-  process.exit();
-}
-
-// A signal alone would leave the started processes behind.
-for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP']) process.once(signal, () => process.exit(1));
-installContestants();
-if (!flags.check) await refuseIfBusy();
-const redis = await startRedis();
-const started = performance.now();
-let isCaught = true;
-for (const workload of positionals.length > 0 ? positionals : WORKLOADS) await measure(workload);
-redis.stop();
-console.log(`${Math.round((performance.now() - started) / 1000)} s`);
-process.exit(isCaught ? 0 : 1);
-
-async function measure(workload) {
-  const begun = performance.now();
+async function measure(workload, redis, flags) {
   const machine = await describeMachine(redis);
   const { title, run } = await import(`./workloads/${workload}.mjs`);
   const bench = new Bench({
     redis,
-    contestants: contestants(workload),
+    contestants: contestants(workload, flags),
     quick: flags.quick || flags.check,
-    rounds: numberOf('rounds') ?? (flags.check ? 1 : undefined),
-    retry: numberOf('retry'),
+    rounds: flags.rounds ?? (flags.check ? 1 : undefined),
+    retry: flags.retry,
     giveUp: !flags['no-give-up'],
     log: (line) => console.log(line),
   });
   await run(bench);
-  console.log(`${workload}: ${Math.round((performance.now() - begun) / 1000)} s`);
-  if (flags.check) return check(bench.tables);
   const { tables, quick } = bench;
+  if (flags.check) return tables;
   for (const table of tables) console.log(`\n${tableOf(table)}`);
   console.log(goalsOf(judge(tables, quick)));
   if (!quick) await write(workload, { workload, title, machine, retry: bench.retry, tables });
+  return tables;
 }
 
 /** A workload that does not catch a contestant that locks nothing checks nothing. */
-function check(tables) {
-  for (const { id, network, rows } of tables) {
-    const overlaps = sum(rows[0].rounds.map((round) => round.overlaps ?? 0));
-    console.log(`${overlaps > 0 ? 'caught' : 'NOT CAUGHT'}  ${id}, ${network}: ${overlaps} overlaps`);
-    if (overlaps === 0) isCaught = false;
-  }
+function isCaughtIn({ id, network, rows }) {
+  const overlaps = sum(rows[0].rounds.map((round) => round.overlaps ?? 0));
+  console.log(`${overlaps > 0 ? 'caught' : 'NOT CAUGHT'}  ${id}, ${network}: ${overlaps} overlaps`);
+  return overlaps > 0;
 }
 
-function contestants(workload) {
-  if (flags.check) return [impostor];
-  const all = lineup.filter(({ quick }) => !flags.quick || quick?.includes(workload)).map(({ name }) => name);
-  const only = flags.only?.split(',') ?? all;
-  const missing = only.filter((name) => !lineup.some((contestant) => contestant.name === name));
-  if (missing.length > 0) throw new Error(`Unknown contestant ${missing.join(', ')}.`);
-  return lineup.filter(({ name }) => name === OURS || only.includes(name));
-}
-
-function numberOf(name) {
-  if (flags[name] === undefined) return undefined;
-  const value = Number(flags[name]);
-  if (!Number.isInteger(value) || value < 1) throw new Error(`--${name} must be a whole number of at least 1.`);
-  return value;
+function contestants(workload, { check, quick, only }) {
+  if (check) return [impostor];
+  const isMeant = (contestant) => only?.includes(contestant.name) ?? (!quick || contestant.quick?.includes(workload));
+  return lineup.filter((contestant) => contestant.name === OURS || isMeant(contestant));
 }
 
 /** The others are no dependencies of this package, so the first run installs them. */

@@ -1,10 +1,8 @@
 // What a thousand decorated methods add to the start of an app: the same app with and without the decorator, in fresh processes by turns.
-//
-//   npm run bench:startup [-- --busy]
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { fileURLToPath } from 'node:url';
-import { refuseIfBusy } from './measure/busy.mjs';
+import { begin } from './measure/begin.mjs';
 import { median } from './measure/statistics.mjs';
 import { rounds } from './measure/rounds.mjs';
 
@@ -21,7 +19,7 @@ async function start(variant) {
   return JSON.parse(output);
 }
 
-await refuseIfBusy();
+await begin('startup [options]');
 const variants = ['bare', 'module', 'locked'];
 const results = await rounds(Object.fromEntries(variants.map((variant) => [variant, () => start(variant)])), (work) => work(), ROUNDS);
 

@@ -1,12 +1,9 @@
 // What telemetry costs: CPU and allocated bytes of a pair (acquire, release) on the memory store, off and with each adapter.
 // Each has a process of its own, because an OpenTelemetry SDK is registered for a whole process. They run in turns.
-//
-//   npm run bench:telemetry [-- --busy] [-- --base <dist of another build>]
 import { fork } from 'node:child_process';
 import { once } from 'node:events';
 import { fileURLToPath, pathToFileURL } from 'node:url';
-import { parseArgs } from 'node:util';
-import { refuseIfBusy } from './measure/busy.mjs';
+import { begin } from './measure/begin.mjs';
 import { median } from './measure/statistics.mjs';
 import { ROUNDS, rounds } from './measure/rounds.mjs';
 
@@ -84,26 +81,24 @@ async function bytesOf(work) {
 }
 
 async function start(variant, dist = '') {
-  const child = fork(fileURLToPath(import.meta.url), ['--child', variant, '--dist', dist], { execArgv: ['--expose-gc'] });
+  const child = fork(fileURLToPath(import.meta.url), ['--child', variant, dist], { execArgv: ['--expose-gc'] });
   await once(child, 'message');
   return child;
 }
 
-const { values } = parseArgs({
-  options: { child: { type: 'string' }, dist: { type: 'string' }, base: { type: 'string' }, busy: { type: 'boolean' } },
-});
-if (values.child) await serve(values.child, values.dist);
+const [first, ...others] = process.argv.slice(2);
+if (first === '--child') await serve(...others);
 else {
-  await refuseIfBusy();
+  const { base } = await begin('telemetry [options]\n  --base <folder>   dist of another build, to compare with', { texts: { base: '' } });
   const children = {};
-  if (values.base) children.base = await start('off', values.base);
+  if (base) children.base = await start('off', base);
   for (const variant of Object.keys(variants)) children[variant] = await start(variant);
   const results = await rounds(children, async (child) => {
     child.send('go');
     return (await once(child, 'message'))[0];
   });
   for (const child of Object.values(children)) child.kill();
-  const reference = results[values.base ? 'base' : 'off'];
+  const reference = results[base ? 'base' : 'off'];
   console.log(`CPU and allocated bytes of a pair on the memory store, ${ROUNDS} rounds of ${PAIRS}, median of rounds`);
   for (const [name, all] of Object.entries(results)) {
     const over = median(all.map(({ cpu }, round) => cpu - reference[round].cpu));

@@ -1,49 +1,21 @@
-// A private redis-server on TCP, as in production: on a unix socket the commands themselves weigh more.
-import { spawn } from 'node:child_process';
-import { once } from 'node:events';
-import { mkdtempSync, rmSync } from 'node:fs';
-import { createServer } from 'node:net';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
-import { Redis } from 'ioredis';
-import { ensureServices } from '../../scripts/services.mjs';
+import { startRedis as start } from '../../test/support/redis-server.ts';
+import { programOf } from '../../test/support/services.ts';
 
 /** What the benchmark itself asks. */
 const OWN = /^(config|info|flushall|exists|dbsize|ping|client|hello|command|script)\b/;
 
-export async function freePort() {
-  const server = createServer().listen(0, '127.0.0.1');
-  await once(server, 'listening');
-  const { port } = server.address();
-  server.close();
-  await once(server, 'close');
-  return port;
-}
-
+/** A private redis-server on TCP, as in production: on a unix socket the commands themselves weigh more. */
 export async function startRedis() {
-  const service = ensureServices(['redis-server'])['redis-server'];
-  if (service.kind !== 'local') throw new Error('The benchmarks need a redis-server on this machine: a container adds its network.');
-  const folder = mkdtempSync(join(tmpdir(), 'bench-'));
-  const port = await freePort();
-  const args = ['--bind', '127.0.0.1', '--port', port, '--dir', folder, '--save', '', '--appendonly', 'no', '--maxclients', '1000'];
-  const child = spawn(service.command, args, { stdio: 'ignore' });
-  const end = () => {
-    child.kill('SIGKILL');
-    rmSync(folder, { recursive: true, force: true });
-  };
-  process.once('exit', end);
-  const client = new Redis(port, '127.0.0.1', { retryStrategy: () => 20, maxRetriesPerRequest: null }).on('error', () => undefined);
-  const version = /redis_version:(\S+)/.exec(await client.info('server'))[1];
-  return new RedisServer(port, child.pid, version, client, () => {
-    client.disconnect();
-    process.off('exit', end);
-    end();
-  });
+  await programOf('redis-server'); // a container would add its network
+  const server = await start({ port: 'free', args: ['--maxclients', '1000'] });
+  const client = server.client({ retryStrategy: () => 20, maxRetriesPerRequest: null });
+  return new MeasuredRedis(server, client, /redis_version:(\S+)/.exec(await client.info('server'))[1]);
 }
 
-class RedisServer {
-  constructor(port, pid, version, client, stop) {
-    Object.assign(this, { port, pid, version, client, stop });
+class MeasuredRedis {
+  constructor(server, client, version) {
+    const { port, pid } = server;
+    Object.assign(this, { port, pid, url: `redis://127.0.0.1:${port}`, version, client, stop: () => server.stop() });
   }
 
   async empty() {

@@ -1,4 +1,5 @@
-// Several Redis servers over one of them: what `bench:cluster` and `bench:quorum` measured, and the goals.
+// Several Redis servers over one of them: what the benchmarks `cluster` and `quorum` measured, and the goals.
+import { markdownTable } from '../../scripts/table.mjs';
 import { median } from '../measure/statistics.mjs';
 
 /** By the file in results/, and what was measured there. */
@@ -16,18 +17,19 @@ export const ratiosOf = (values, base) => (values.includes(Infinity) ? null : va
 
 /** @param runs by the file. */
 export function judgeServers(runs) {
-  const head = ['', 'goal', 'reached', 'redlock 5', ''];
-  return table(
-    head,
-    rowsOf(runs).map(({ name, limit, ratios, reached, redlock }) => [name, `≤ ${limit}`, reached, redlock, verdict(ratios, limit)]),
-  );
+  const rows = rowsOf(runs).map(({ name, limit, ratios, ...row }) => [
+    name,
+    `≤ ${limit}`,
+    row.reached,
+    row.redlock,
+    verdict(ratios, limit),
+  ]);
+  return markdownTable(['', 'goal', 'reached', 'redlock 5', ''], 'lrrrl', rows);
 }
 
 export function tableOfServers(runs) {
-  return table(
-    ['', 'ours', 'redlock 5'],
-    rowsOf(runs).map(({ name, reached, redlock }) => [name, reached, redlock]),
-  );
+  const rows = rowsOf(runs).map(({ name, reached, redlock }) => [name, reached, redlock]);
+  return markdownTable(['', 'ours', 'redlock 5'], 'lrr', rows);
 }
 
 function rowsOf(runs) {
@@ -46,5 +48,3 @@ function spread(ratios, digits) {
 }
 
 const verdict = (ratios, limit) => (ratios && median(ratios) <= limit ? 'met' : '**missed**');
-const cells = (row) => `| ${row.join(' | ')} |`;
-const table = (head, rows) => [head, head.map((_, i) => (i === 0 || head[i] === '' ? '---' : '---:')), ...rows].map(cells).join('\n');

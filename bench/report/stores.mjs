@@ -1,4 +1,5 @@
 // The stores beside each other: what was measured, and the goals.
+import { markdownTable } from '../../scripts/table.mjs';
 import { median } from '../measure/statistics.mjs';
 
 /** Sections of 1 ms on one key. */
@@ -29,7 +30,7 @@ export function judgeStores({ loads, table }) {
     return ratios ? [rowOf(`${store}, ${load}, ${what}`, limit, median(ratios), rangeOf(ratios))] : [];
   });
   const ofTable = OF_TABLE.flatMap(({ name, limit, of }) => (of(table) === undefined ? [] : [rowOf(name, limit, of(table), '')]));
-  return lines(['', 'goal', 'reached', ''], ['---', '---:', '---:', '---'], [...rows, ...ofTable]);
+  return markdownTable(['', 'goal', 'reached', ''], 'lrrl', [...rows, ...ofTable]);
 }
 
 export function tableOfStores({ loads, table }) {
@@ -48,11 +49,10 @@ export function tableOfStores({ loads, table }) {
   const sizes = growth
     ? `\n\nThe table of Postgres without an old transaction: ${times(growth)} after 100,000 pairs on 10,000 keys, ${times(growthOfOneKey)} after 10,000 pairs on one key.`
     : '';
-  return lines(head, ['---', '---', '---:', '---:', '---:', '---:'], rows) + sizes;
+  return markdownTable(head, 'llrrrr', rows) + sizes;
 }
 
 const times = ({ first, last, times: by }) => `${kilobytes(first)} → ${kilobytes(last)} (× ${by.toFixed(1)})`;
 const kilobytes = (bytes) => `${Math.round(bytes / 1024).toLocaleString('en')} kB`;
 const rangeOf = (ratios) => ` (${Math.min(...ratios).toFixed(2)}–${Math.max(...ratios).toFixed(2)})`;
 const rowOf = (name, limit, value, range) => [name, `≤ ${limit}`, `${value.toFixed(2)}${range}`, value <= limit ? 'met' : '**missed**'];
-const lines = (...groups) => [groups[0], groups[1], ...groups[2]].map((cells) => `| ${cells.join(' | ')} |`).join('\n');

@@ -1,4 +1,4 @@
-// results/<workload>.json keeps everything. The page for users, the goals of development and the charts are made from it.
+// results/<name>.json keeps everything. The page for users, the goals of development and the charts are made from it.
 import { mkdir, readdir, readFile, rm, writeFile } from 'node:fs/promises';
 import { fileURLToPath } from 'node:url';
 import { percent } from '../measure/busy.mjs';
@@ -20,24 +20,22 @@ export async function write(workload, run) {
     const chart = chartOf(table);
     if (chart) await writeFile(folder + fileOf(table), chart);
   }
-  await writeFile(`${folder}${workload}.json`, `${JSON.stringify(run, rounded)}\n`);
+  await writeResults(workload, run, 0);
+}
+
+/** @param name of the benchmark. */
+export async function writeResults(name, run, indentation = 1) {
+  await writeFile(`${folder}${name}.json`, `${JSON.stringify(run, rounded, indentation)}\n`);
   await writePages();
 }
 
-/** @param name `cluster` or `quorum`. */
-export async function writeServers(name, run) {
-  await writeFile(`${folder}${name}.json`, `${JSON.stringify(run, rounded, 1)}\n`);
-  await writePages();
-}
-
-/** Makes the pages anew from the results that are there. */
+/** Makes the pages again from the results that are there. */
 export async function writePages() {
-  const files = (await readdir(folder)).filter((file) => /^w\d\.json$/.test(file)).sort();
-  const runs = await Promise.all(files.map(async (file) => JSON.parse(await readFile(folder + file, 'utf8'))));
-  const [stores, cluster, quorum] = await Promise.all(
-    ['stores', 'cluster', 'quorum'].map((name) => readFile(`${folder}${name}.json`, 'utf8').then(JSON.parse, () => undefined)),
-  );
-  const servers = cluster || quorum ? { cluster, quorum } : undefined;
+  const files = (await readdir(folder)).filter((file) => file.endsWith('.json')).sort();
+  const named = async (file) => [file.slice(0, -'.json'.length), JSON.parse(await readFile(folder + file, 'utf8'))];
+  const { stores, cluster, quorum, ...workloads } = Object.fromEntries(await Promise.all(files.map(named)));
+  const runs = Object.values(workloads);
+  const servers = (cluster || quorum) && { cluster, quorum };
   await writeFile(`${folder}README.md`, page(runs) + (stores ? pageOfStores(stores) : '') + (servers ? pageOfServers(servers) : ''));
   await writeFile(
     fileURLToPath(new URL('../goals.md', import.meta.url)),
@@ -63,6 +61,8 @@ const page = (runs) =>
     ]),
   ].join('\n');
 
+const section = (title, ...parts) => ['', `## ${title}`, ...parts.flatMap((part) => ['', part]), ''].join('\n');
+
 const goals = (runs) =>
   [
     '# Goals of development',
@@ -72,42 +72,28 @@ const goals = (runs) =>
     goalsOf(runs.flatMap(({ tables }) => judge(tables))),
   ].join('\n');
 
-const pageOfStores = (stores) =>
-  ['', '## The stores beside each other', '', describe(stores.machine), '', tableOfStores(stores), ''].join('\n');
+const pageOfStores = (stores) => section('The stores beside each other', describe(stores.machine), tableOfStores(stores));
 
 const goalsOfStores = (stores) =>
-  [
-    '',
-    '## Stores',
-    '',
-    'Written by `npm run bench:stores -- --write`: medians of the ratios to the Redis store of the same round.',
-    '',
+  section(
+    'Stores',
+    'Written by `npm run bench -- stores --write`: medians of the ratios to the Redis store of the same round.',
     judgeStores(stores),
-    '',
-  ].join('\n');
+  );
 
 const pageOfServers = (servers) =>
-  [
-    '',
-    '## Several Redis servers over one',
-    '',
-    ...Object.entries(servers).flatMap(([name, run]) =>
-      run ? [`\`bench:${name}\`: ${run.machine ? describe(run.machine) : run.note}`, ''] : [],
-    ),
+  section(
+    'Several Redis servers over one',
+    ...Object.entries(servers).flatMap(([name, run]) => (run ? [`\`${name}\`: ${run.machine ? describe(run.machine) : run.note}`] : [])),
     tableOfServers(servers),
-    '',
-  ].join('\n');
+  );
 
 const goalsOfServers = (servers) =>
-  [
-    '',
-    '## Several Redis servers',
-    '',
-    'Written by `npm run bench:cluster -- --write` and `npm run bench:quorum -- --write`: medians of the ratios to one server in the same round. `redlock 5`: over the same three servers. Where there is no range, only the median was kept.',
-    '',
+  section(
+    'Several Redis servers',
+    'Written by `npm run bench -- cluster --write` and `npm run bench -- quorum --write`: medians of the ratios to one server in the same round. `redlock 5`: over the same three servers. Where there is no range, only the median was kept.',
     judgeServers(servers),
-    '',
-  ].join('\n');
+  );
 
 const describe = ({ date, cpu, cores, memory, system, node, redis, canPin, busy, isBusy }) =>
   `${date.slice(0, 10)}, ${cpu}, ${cores} cores, ${memory} GB, ${system}, Node ${node}, Redis ${redis}; ${percent(busy)} of the CPU in use before the run${

@@ -1,0 +1,12 @@
+import { readArguments } from '../../scripts/arguments.mjs';
+import { refuseIfBusy } from './busy.mjs';
+
+/** The options of a benchmark, each of which has `--busy`; ends the process where the machine is busy. */
+export async function begin(usage, { flags = [], ...known } = {}) {
+  const values = readArguments(`npm run bench -- ${usage}\n  --busy   measures on a busy machine, too`, {
+    ...known,
+    flags: [...flags, 'busy'],
+  });
+  await refuseIfBusy(values.busy);
+  return values;
+}
