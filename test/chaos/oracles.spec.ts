@@ -2,197 +2,265 @@ import '../support/virtual-time.js'; // all times are those of the story
 import { EMPTIED, JUMPED } from '../../chaos/faults/fault.js';
 import { earlyLoss } from '../../chaos/oracles/early-loss.js';
 import { fence } from '../../chaos/oracles/fence.js';
+import { idleKey } from '../../chaos/oracles/idle-key.js';
+import { latch } from '../../chaos/oracles/latch.js';
 import { lostUpdate } from '../../chaos/oracles/lost-update.js';
+import { nothingLeft } from '../../chaos/oracles/nothing-left.js';
 import type { Facts, Oracle } from '../../chaos/oracles/oracle.js';
 import { overlap } from '../../chaos/oracles/overlap.js';
+import { patience } from '../../chaos/oracles/patience.js';
 import { tokens } from '../../chaos/oracles/tokens.js';
-import { LOSS, NO_LOSS, Story } from './story.js';
+import { trouble } from '../../chaos/oracles/trouble.js';
+import { type Holding, LOSS, NO_LOSS, Story } from './story.js';
 
-function found(oracle: Oracle, story: Story, facts: Facts = NO_LOSS): string[] {
-  return oracle(story.history, facts).map(({ what }) => what);
+type Tell = (story: Story) => unknown;
+/** A history, and how many violations are to be found in it. */
+type Row = [title: string, tell: Tell, violations: number, facts?: Facts];
+
+const found = (oracle: Oracle, story: Story, facts: Facts = NO_LOSS) => oracle(story.history, facts).map(({ what }) => what);
+
+function judges(oracle: Oracle, rows: Row[]): void {
+  it.each(rows)('%s', (...[, tell, violations, facts]) => {
+    const story = new Story();
+    tell(story);
+    expect(found(oracle, story, facts)).toHaveLength(violations);
+  });
 }
 
-describe('two claims of one key', () => {
-  it('that follow one another are right', () => {
-    const story = new Story();
-    story.hold({ from: 0, to: 100 });
-    story.hold({ from: 100 });
-    expect(found(overlap, story)).toEqual([]);
-  });
+const holds =
+  (...holdings: Holding[]): Tell =>
+  (story) =>
+    holdings.forEach((holding) => story.hold(holding));
+/** One after the other. */
+const all =
+  (...parts: Tell[]): Tell =>
+  (story) =>
+    parts.forEach((part) => part(story));
+const killed =
+  (worker: string, at: number): Tell =>
+  (story) =>
+    story.add(at, { e: 'killed', worker }, 'chaos');
+const calm =
+  (at: number): Tell =>
+  (story) =>
+    story.add(at, { e: 'calm' }, 'chaos').add(at, { e: 'lag', ms: 1 });
+/** A fault that is healed, if it says when. */
+const fault =
+  (name: string, group: string, from: number, to?: number): Tell =>
+  (story) => {
+    story.add(from, { e: 'fault', n: from, name, group, target: 'all', detail: '' }, 'chaos');
+    if (to !== undefined) story.add(to, { e: 'healed', n: from, name }, 'chaos');
+  };
 
-  it('that overlap are seen, unless the store was made to forget', () => {
+describe('overlap: two claims of one key', () => {
+  const permits = (from: number, count: number): Holding => ({ from, mode: 'permits', count, permits: 3 });
+  const jumps = all(fault(JUMPED, 'clock-member', 1_000, 1_500), holds({ from: 2_000, to: 2_500 }, { from: 2_400, to: 2_600 }));
+
+  judges(overlap, [
+    ['follow one another', holds({ from: 0, to: 100 }, { from: 100 }), 0],
+    ['overlap', holds({ from: 0, to: 100 }, { from: 90 }), 1],
+    ['overlap where the store was made to forget', holds({ from: 0, to: 100 }, { from: 90 }), 0, LOSS],
+    ['overlap beside the jump of one member', jumps, 1, LOSS],
+    ['overlap when one member has jumped since the first one asked', all(jumps, fault(JUMPED, 'clock-member', 2_100, 2_200)), 0, LOSS],
+    [
+      'overlap after a member was emptied',
+      all(fault(EMPTIED, 'clock-member', 4_650), holds({ from: 5_000, to: 5_500 }, { from: 5_400 })),
+      0,
+      LOSS,
+    ],
+    ['where the first one was over by its own clock', holds({ from: 0, to: 5_000, remaining: 1_000 }, { from: 1_000 }), 0],
+    [
+      'where the first one was claimed again meanwhile',
+      (story) => {
+        const id = story.hold({ from: 0, to: 5_000, remaining: 1_000 });
+        story.add(900, { e: 'claim', id, remaining: [800] }).hold({ from: 1_000 });
+      },
+      1,
+    ],
+    [
+      'overlap also when the holder was killed: the store cannot know that',
+      all((story) => story.grant(0, story.ask(-1, { w: 'w1.1' })), killed('w1.1', 10), holds({ from: 500 })),
+      1,
+    ],
+    ['within one call chain', (story) => story.hold({ from: 10, to: 50, chain: story.hold({ from: 0, to: 100 }) }), 0],
+    ['of two readers', holds({ from: 0, mode: 'read' }, { from: 50, mode: 'read' }), 0],
+    ['of a reader and a writer', holds({ from: 0, mode: 'read' }, { from: 60 }), 1],
+    ['of as many permits as there are', holds(permits(0, 2), permits(10, 1)), 0],
+    ['of more permits than there are', holds(permits(0, 2), permits(10, 1), permits(20, 1)), 1],
+  ]);
+
+  it('are named', () => {
     const story = new Story();
-    story.hold({ from: 0, to: 100 });
-    story.hold({ from: 90 });
+    holds({ from: 0, to: 100 }, { from: 90 })(story);
     expect(found(overlap, story)).toEqual(['w0.1-2 (alone, token 2) is granted 10.0 ms before w0.1-1 (alone, token 1) ends']);
-    expect(found(overlap, story, LOSS)).toEqual([]);
-  });
-
-  it('that overlap are seen beside the jumps of one member, unless it has jumped since the first one asked', () => {
-    const story = new Story();
-    const where = { group: 'clock-member', target: '', detail: '' };
-    const jump = (n: number, from: number, to: number) =>
-      story.add(from, { e: 'fault', n, name: JUMPED, ...where }, 'chaos').add(to, { e: 'healed', n, name: JUMPED }, 'chaos');
-    jump(1, 1_000, 1_500);
-    story.hold({ from: 2_000, to: 2_500 });
-    story.hold({ from: 2_400, to: 2_600 });
-    expect(found(overlap, story, LOSS)).toHaveLength(1);
-    jump(2, 2_100, 2_200);
-    expect(found(overlap, story, LOSS)).toEqual([]);
-    story.add(2_650, { e: 'fault', n: 3, name: EMPTIED, ...where }, 'chaos');
-    story.hold({ from: 5_000, to: 5_500 });
-    story.hold({ from: 5_400 });
-    expect(found(overlap, story, LOSS)).toEqual([]);
-  });
-
-  it('are right when the first one was over by its own clock, whatever its holder still does', () => {
-    const story = new Story();
-    story.hold({ from: 0, to: 5_000, remaining: 1_000 });
-    story.hold({ from: 1_000 });
-    expect(found(overlap, story)).toEqual([]);
-  });
-
-  it('overlap when the first one was claimed again meanwhile', () => {
-    const story = new Story();
-    const id = story.hold({ from: 0, to: 5_000, remaining: 1_000 });
-    story.add(900, { e: 'claim', id, remaining: [800] });
-    story.hold({ from: 1_000 });
-    expect(found(overlap, story)).toHaveLength(1);
-  });
-
-  it('overlap also when the holder was killed: the store cannot know that', () => {
-    const story = new Story();
-    story.grant(0, story.ask(-1, { w: 'w1.1' }));
-    story.add(10, { e: 'killed', worker: 'w1.1' }, 'chaos');
-    story.hold({ from: 500 });
-    expect(found(overlap, story)).toHaveLength(1);
-  });
-
-  it('are right within one call chain', () => {
-    const story = new Story();
-    const id = story.hold({ from: 0, to: 100 });
-    story.hold({ from: 10, to: 50, chain: id });
-    expect(found(overlap, story)).toEqual([]);
-  });
-
-  it('are right for two readers, and wrong for a reader and a writer', () => {
-    const story = new Story();
-    story.hold({ from: 0, mode: 'read' });
-    story.hold({ from: 50, mode: 'read' });
-    expect(found(overlap, story)).toEqual([]);
-    story.hold({ from: 60 });
-    expect(found(overlap, story)).toHaveLength(1);
-  });
-
-  it('are as many as the permits allow', () => {
-    const story = new Story();
-    story.hold({ from: 0, mode: 'permits', count: 2, permits: 3 });
-    story.hold({ from: 10, mode: 'permits', count: 1, permits: 3 });
-    expect(found(overlap, story)).toEqual([]);
-    story.hold({ from: 20, mode: 'permits', count: 1, permits: 3 });
-    expect(found(overlap, story)).toEqual(['w0.1-3 (permits, token 3) makes 4 permits taken of 3']);
   });
 });
 
-describe('an update', () => {
-  const write = (story: Story, t: number, id: string, read: number, done = t) =>
-    story.add(t, { e: 'wrote', id, key: 'a', read, readAt: t - 1, remaining: 100, done });
+describe('lost update', () => {
+  const write =
+    (t: number, id: string, read: number, done = t): Tell =>
+    (story) =>
+      story.add(t, { e: 'wrote', id, key: 'a', read, readAt: t - 1, remaining: 100, done });
 
-  it('is lost when two valid writes are over the same value', () => {
-    const story = new Story();
-    write(story, 10, 'x', 1);
-    write(story, 20, 'y', 2);
-    expect(found(lostUpdate, story)).toEqual([]);
-    write(story, 30, 'z', 2);
-    expect(found(lostUpdate, story)).toHaveLength(1);
-  });
+  judges(lostUpdate, [
+    ['two writes, one over the value of the other', all(write(10, 'x', 1), write(20, 'y', 2)), 0],
+    ['two valid writes over the same value', all(write(10, 'x', 2), write(20, 'y', 2)), 1],
+    ['a write whose process was stopped after its check', all(write(10, 'x', 1), write(20, 'late', 1, 500), write(600, 'y', 1)), 0],
+  ]);
 
-  it('is not judged when its process was stopped between the check and the write, nor compared with what came before', () => {
-    const story = new Story();
-    write(story, 10, 'x', 1);
-    write(story, 20, 'late', 1, 500);
-    write(story, 600, 'y', 1);
-    expect(found(lostUpdate, story)).toEqual([]);
-  });
-
-  it('is never lost where the token is compared', () => {
-    const exact = { key: 'a', counter: 5, accepted: 5, damaged: 0 };
-    expect(found(fence, new Story(), { ...LOSS, fenced: [exact] })).toEqual([]);
-    expect(found(fence, new Story(), { ...LOSS, fenced: [{ ...exact, counter: 4 }] })).toHaveLength(1);
-    expect(found(fence, new Story(), { ...LOSS, fenced: [{ ...exact, damaged: 1 }] })).toHaveLength(1);
-  });
+  const exact = { key: 'a', counter: 5, accepted: 5, damaged: 0 };
+  const fenced = (counter: object): Facts => ({ ...LOSS, fenced: [{ ...exact, ...counter }] });
+  judges(fence, [
+    ['a fenced counter that is exact', () => undefined, 0, fenced({})],
+    ['a fenced counter that lost an update', () => undefined, 1, fenced({ counter: 4 })],
+    ['a fenced counter that is damaged', () => undefined, 1, fenced({ damaged: 1 })],
+  ]);
 });
 
 describe('tokens', () => {
-  it.each<[string, number | null, number]>([
-    ['that repeat', 7, 1],
-    ['that fall', 6, 1],
-    ['that are none', null, 1],
-    ['that are no safe integers', 2 ** 60, 1],
-    ['that grow', 8, 0],
-  ])('%s are judged', (_what, token, violations) => {
-    const story = new Story();
-    story.hold({ from: 0, token: 7 });
-    story.hold({ from: 200, token });
-    expect(found(tokens, story)).toHaveLength(violations);
-  });
+  const after7 = (token: number | null, mode: Holding['mode'] = 'alone') => holds({ from: 0, token: 7 }, { from: 200, token, mode });
+  const forgotten = holds(
+    { from: 0, token: 1, owner: 'old' },
+    { from: 50, token: 10, owner: 'new' },
+    { from: 100, token: 2, owner: 'old' },
+  );
 
-  it('of readers are those of the last write', () => {
-    const story = new Story();
-    story.hold({ from: 0, token: 7 });
-    story.hold({ from: 200, token: 7, mode: 'read' });
-    story.hold({ from: 300, token: 7, mode: 'read' });
-    expect(found(tokens, story)).toEqual([]);
-    story.hold({ from: 400, token: 6, mode: 'read' });
-    expect(found(tokens, story)).toHaveLength(1);
-  });
-
-  it('of an owner that the store forgot may be smaller than those of the next one, but not the other way round', () => {
-    const story = new Story();
-    story.hold({ from: 0, token: 1, owner: 'old' });
-    story.hold({ from: 50, token: 10, owner: 'new' });
-    story.hold({ from: 100, token: 2, owner: 'old' });
-    expect(found(tokens, story, LOSS)).toEqual([]);
-    story.hold({ from: 200, token: 3, owner: 'newest' });
-    expect(found(tokens, story, LOSS)).toHaveLength(1);
-  });
+  judges(tokens, [
+    ['that grow', after7(8), 0],
+    ['that repeat', after7(7), 1],
+    ['that fall', after7(6), 1],
+    ['that are none', after7(null), 1],
+    ['that are no safe integers', after7(2 ** 60), 1],
+    ['of a reader, as that of the last write', after7(7, 'read'), 0],
+    ['of a reader, below that of the last write', after7(6, 'read'), 1],
+    ['of an owner that the store forgot, below those of the next one', forgotten, 0, LOSS],
+    ['of the next owner, below that', all(forgotten, holds({ from: 200, token: 3, owner: 'newest' })), 1, LOSS],
+  ]);
 });
 
-describe('a lease that is lost', () => {
-  const lose = (story: Story, at: number, terms: object = {}) => {
-    const id = story.ask(-1, terms);
-    story.grant(0, id, { remaining: 1_000 });
-    story.add(at, { e: 'signal', id, reason: 'LockLostError: …' });
-  };
+describe('early loss', () => {
+  const lose =
+    (at: number, remaining: number, terms: object = {}): Tell =>
+    (story) => {
+      const id = story.ask(-1, terms);
+      story.grant(0, id, { remaining });
+      story.add(at, { e: 'signal', id, reason: 'LockLostError: …' });
+    };
+  const emptied = (at: number) => all(fault(EMPTIED, 'restart', at), lose(at + 1_000, 6_000, { keyTimeout: 6_000 }));
 
-  it.each([
-    ['before its end is a false loss', 500, {}, 1],
-    ['at its end is right', 1_000, {}, 0],
-    ['by its maxHold is right', 500, { maxHold: 500 }, 0],
-  ])('%s', (_what, at, terms, violations) => {
-    const story = new Story();
-    lose(story, at, terms);
-    expect(found(earlyLoss, story)).toHaveLength(violations);
-    expect(found(earlyLoss, story, LOSS)).toEqual([]);
-  });
+  judges(earlyLoss, [
+    ['before the end of the lease', lose(500, 1_000), 1],
+    ['before the end of the lease, where the store was made to forget', lose(500, 1_000), 0, LOSS],
+    ['at the end of the lease', lose(1_000, 1_000), 0],
+    ['by a maxHold', lose(500, 1_000, { maxHold: 500 }), 0],
+    ['because a member of a quorum forgot it before its first renewal', emptied(1_000), 0],
+    ['because a member of a quorum forgot it later', emptied(4_000), 1],
+    [
+      'because its release was answered so',
+      (story) => {
+        const id = story.ask(-1);
+        story.grant(0, id);
+        story.add(10, { e: 'releasing', id }).add(11, { e: 'released', id, ours: false });
+      },
+      1,
+    ],
+  ]);
+});
 
-  it.each([
-    ['before its first renewal is right', 1_000, 0],
-    ['later is a false loss', 4_000, 1],
-  ])('because a member of a quorum forgot it %s', (_what, at, violations) => {
-    const story = new Story();
-    story.add(at, { e: 'fault', n: 0, name: EMPTIED, group: 'restart', target: 'all', detail: '' }, 'chaos');
-    const id = story.ask(-1, { keyTimeout: 6_000 });
-    story.grant(0, id, { remaining: 6_000 });
-    story.add(at + 1_000, { e: 'signal', id, reason: 'LockLostError: …' });
-    expect(found(earlyLoss, story)).toHaveLength(violations);
-  });
+describe('wait timeout: a call', () => {
+  const answered =
+    (at: number): Tell =>
+    (story) =>
+      story.grant(at, story.ask(0, { patience: 1_000 }));
+  const aborted =
+    (terms: object): Tell =>
+    (story) => {
+      const id = story.ask(0, terms);
+      story.add(100, { e: 'aborting', id }).add(900, { e: 'ended', id, outcome: 'aborted', error: '' });
+    };
+  const unanswered: Tell = (story) => story.ask(0, { patience: 1_000 });
 
-  it('because its release was answered so is a false loss, too', () => {
-    const story = new Story();
-    const id = story.ask(-1);
-    story.grant(0, id);
-    story.add(10, { e: 'releasing', id }).add(11, { e: 'released', id, ours: false });
-    expect(found(earlyLoss, story)).toHaveLength(1);
-  });
+  judges(patience, [
+    ['that is answered by its wait timeout and one requestTimeout', answered(1_900), 0],
+    ['that is answered later', all(answered(2_600), calm(3_000)), 1],
+    ['that is never answered', all(unanswered, calm(3_000)), 1],
+    [
+      'that has so much longer as its process stood still',
+      all(answered(2_600), (story) => story.add(1_500, { e: 'lag', ms: 600 }), calm(3_000)),
+      0,
+    ],
+    ['that is aborted, and does not end at once', aborted({}), 1],
+    ['of a candidate that is aborted, and releases its last term first', aborted({ kind: 'leader' }), 0],
+    ['of a killed process', all(unanswered, killed('w0.1', 500), calm(9_000)), 0],
+  ]);
+});
+
+describe('idle key: a key with a waiter', () => {
+  const dead = all((story) => story.grant(0, story.ask(-1, { w: 'w1.1', keyTimeout: 3_000 }), { remaining: 3_000 }), killed('w1.1', 10));
+  const next = holds({ asked: 50, from: 4_000 });
+
+  judges(idleKey, [
+    ['is taken within two retryIntervals', holds({ from: 0, to: 100 }, { asked: 50, from: 300 }), 0],
+    ['is idle for longer', holds({ from: 0, to: 100 }, { asked: 50, from: 2_000 }), 1],
+    ['is idle for a keyTimeout and a second after its holder was killed', all(dead, next), 0],
+    ['is idle for longer after that', all(dead, next, holds({ asked: 4_010, from: 30_000 })), 1],
+    ['is idle during a fault', all(holds({ from: 0, to: 100 }, { asked: 50, from: 6_100 }), fault('x', 'server', 100, 5_000)), 0],
+  ]);
+});
+
+describe('latch: a wait', () => {
+  const common = { e: 'latch' as const, key: 'l', round: 1, patience: 60_000, retryInterval: 100, requestTimeout: 1_000 };
+  const opens =
+    (at: number): Tell =>
+    (story) => {
+      story.add(0, { ...common, id: 's', op: 'set', count: 2 }).add(1, { e: 'latched', id: 's', result: 'true' });
+      story.add(2, { ...common, id: 'a', op: 'await', count: 0 }).add(at, { e: 'latched', id: 'a', result: 'open' });
+      for (const [i, id] of ['d', 'e'].entries())
+        story.add(100 + i, { ...common, id, op: 'down', count: 0 }).add(110 + i, { e: 'latched', id, result: String(1 - i) });
+      calm(20_000)(story);
+    };
+
+  judges(latch, [
+    ['that ends when the latch is counted down', opens(111), 0],
+    ['that ends before', opens(100.5), 1],
+    ['that ends long after', opens(5_000), 1],
+  ]);
+});
+
+describe('nothing left', () => {
+  const closing: Tell = (story) => story.add(0, { e: 'closing', bound: 1_000 });
+  const closed = (at: number) => all(closing, (story) => story.add(at, { e: 'closed' }));
+  const left =
+    (...resources: string[]): Tell =>
+    (story) =>
+      story.add(200, { e: 'left', resources, listeners: resources });
+  const queued: Facts = { ...NO_LOSS, leftovers: [{ key: 'q', what: 'q', owners: ['x@y:1:u'] }] };
+  const refused: Tell = (story) => story.add(0, { e: 'event', name: 'unknown', key: 'a', detail: 'leave of x@y:1:u: Redis: NOPERM …' });
+
+  judges(nothingLeft, [
+    ['in a worker or in the store', all(closed(100), left()), 0],
+    ['but a timer and a listener', all(closed(100), left('Timeout ×2')), 2],
+    ['but a key', all(closed(100), left()), 1, { ...NO_LOSS, leftovers: [{ key: 'a', what: 'a: a string' }] }],
+    ['by a worker that is closed late', closed(5_000), 1],
+    ['by a worker that is never closed', closing, 1],
+    ['but a queue entry', () => undefined, 1, queued],
+    ['but the queue entry of an owner that was not allowed to leave', refused, 0, queued],
+  ]);
+});
+
+describe('trouble', () => {
+  const ended =
+    (outcome: 'internal' | 'config' | 'final' | 'aborted' | 'shutdown'): Tell =>
+    (story) =>
+      story.add(1, { e: 'ended', id: story.ask(0), outcome, error: '' });
+
+  judges(trouble, [
+    ...(['internal', 'config', 'final', 'aborted', 'shutdown'] as const).map((outcome): Row => [
+      `a call that ended as "${outcome}"`,
+      ended(outcome),
+      1,
+    ]),
+    ['an unhandled rejection', (story) => story.add(0, { e: 'trouble', what: 'unhandled rejection', detail: 'Error' }), 1],
+    ['a process that ended by itself', (story) => story.add(1, { e: 'exit', worker: 'w0.1', expected: false, detail: 'code 1' }), 1],
+  ]);
 });

@@ -5,7 +5,7 @@ import type { Facts } from '../../chaos/oracles/oracle.js';
 export const NO_LOSS: Facts = { lossy: false, fenced: [], leftovers: [] };
 export const LOSS: Facts = { ...NO_LOSS, lossy: true };
 
-interface Holding extends Partial<Omit<Asked, 'e' | 'id'>> {
+export interface Holding extends Partial<Omit<Asked, 'e' | 'id'>> {
   w?: string;
   from: number;
   /** the last moment at which the holder claims its lease; default: 100 ms later */
@@ -31,7 +31,7 @@ export class Story {
     return this;
   }
 
-  /** Somebody asks; returns the id of the call. */
+  /** A question; returns the id of the call. */
   ask(t: number, { w = 'w0.1', ...terms }: Partial<Asked> & { w?: string } = {}): string {
     const id = `${w}-${++this.calls}`;
     const question: Asked = {
