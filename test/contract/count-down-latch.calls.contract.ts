@@ -50,7 +50,7 @@ export function latchCallsContract(makeStore: MakeStore): void {
       expect(requests.asked).toBe(5);
     });
 
-    it.each([0, 300])('ends by a patience of %d ms and one requestTimeout in an outage', async (waitTimeout) => {
+    it.each([0, 300])('ends by a wait timeout of %d ms and one requestTimeout in an outage', async (waitTimeout) => {
       const latch = latchWith(silent(verb, 200), { requestTimeout: 200 });
       const { result, elapsed } = await timed(() => rejection(call(latch, { waitTimeout })));
       expect(result).toBeInstanceOf(StoreError);
@@ -59,7 +59,7 @@ export function latchCallsContract(makeStore: MakeStore): void {
       expect(elapsed).toBeLessThanOrEqual(waitTimeout + 200);
     });
 
-    it('has the patience of its Locks if it says nothing, and asks once with a retryCount of 1', async () => {
+    it('has the wait timeout of its Locks where it has none of its own, and asks once with a retryCount of 1', async () => {
       const latch = latchWith(failing(verb), { defaults: { waitTimeout: 150, retryInterval: 10 } });
       const { result, elapsed } = await timed(() => rejection(call(latch)));
       expect(result).toBeInstanceOf(StoreError);
@@ -70,7 +70,7 @@ export function latchCallsContract(makeStore: MakeStore): void {
       expect(requests.asked).toBe(1);
     });
 
-    it('ends at once, whatever the patience, when the store refuses', async () => {
+    it('ends at once, whatever the wait timeout, when the store refuses', async () => {
       const latch = latchWith(failing(verb, Infinity, refusal));
       expect(await rejection(call(latch, { waitTimeout: Infinity }))).toMatchObject({ name: 'StoreError', transient: false, key });
       expect(requests.asked).toBe(1);
@@ -148,7 +148,7 @@ export function latchCountingContract(makeStore: MakeStore): void {
       expect(await one.getCount()).toBe(1);
     });
 
-    it('is counted down once by each of many, who all see another rest', async () => {
+    it('is counted down once by each of many callers, each of which sees another rest', async () => {
       const latches = [latchOf(), latchOf(), latchOf()];
       await latches[0]!.trySetCount(300);
       const rests = await Promise.all(Array.from({ length: 300 }, (_, index) => latches[index % 3]!.countDown()));
@@ -168,7 +168,7 @@ export function latchCountingContract(makeStore: MakeStore): void {
     ['a count below 0', () => latchOf().trySetCount(-1), 'the count'],
     ['no count', () => latchOf().trySetCount(undefined as never), 'the count'],
     ['an option that a latch has not', () => latchOf().countDown({ keyTimeout: 1_000 } as object), '"keyTimeout"'],
-    ['a wrong patience', () => latchOf().await({ waitTimeout: -1 }), '"waitTimeout"'],
+    ['a wrong wait timeout', () => latchOf().await({ waitTimeout: -1 }), '"waitTimeout"'],
     ['a wrong signal', () => latchOf().getCount({ signal: {} as AbortSignal }), '"signal"'],
     ['a time to live of 0', async () => open().countDownLatch(key, { timeToLive: 0 }), '"timeToLive"'],
     ['a time to live without end', async () => open().countDownLatch(key, { timeToLive: Infinity }), '"timeToLive"'],
@@ -216,20 +216,6 @@ export function latchCountingContract(makeStore: MakeStore): void {
       expect(await latchOf().getCount()).toBe(50);
     });
 
-    it('of which a copy comes late, when all is over', async () => {
-      const sent: LatchChange[] = [];
-      const locks = open({ misbehaving: losingBoth(1, sent) });
-      const latch = locks.countDownLatch(key);
-      await latch.trySetCount(2, patient);
-      for (let done = 0; done < 3; done++) await latch.countDown(patient);
-      await latch.trySetCount(7, patient);
-      for (const change of sent.map((each) => ({ ...each }))) {
-        if ('count' in change) await locks.store.countDownLatch!.trySetCount(change as LatchChange & { count: number });
-        else await locks.store.countDownLatch!.countDown(change);
-      }
-      expect(await latchOf().getCount()).toBe(7);
-    });
-
     it('and not by a repeat so late that the store may have forgotten it', async () => {
       const latch = open({ misbehaving: failing('countDown') as never }).countDownLatch(key, { timeToLive: 2_000 });
       const { result, elapsed } = await timed(() => rejection(latch.countDown({ waitTimeout: Infinity, retryInterval: 5 })));
@@ -248,15 +234,6 @@ export function latchCountingContract(makeStore: MakeStore): void {
       expect(sent).toHaveLength(1);
     });
   });
-
-  it('is forgotten when its time to live is over, done or not', async () => {
-    const latch = open().countDownLatch(key, { timeToLive: 150 });
-    expect(await latch.trySetCount(5)).toBe(true);
-    const { elapsed } = await timed(() => eventually(() => latch.trySetCount(1), { every: 5 }));
-    expect(elapsed).toBeGreaterThan(100);
-    await latch.countDown();
-    await eventually(async () => (await open().store.countDownLatch!.look({ key, owner: '', queue: false })) === undefined);
-  });
 }
 
 /** @param waitersOf names those who are noted at the store to wait for the latch. */
@@ -269,7 +246,7 @@ export function latchExpiryContract(makeStore: MakeStore, waitersOf: (key: strin
   const noted = (count: number) => eventually(async () => (await waitersOf(key)).length === count);
 
   describe('a latch that expires before it is counted down', () => {
-    it('is lost to those who wait, as soon as it has', async () => {
+    it('is lost to its waiters as soon as it has', async () => {
       const latch = latchOf(600);
       await latch.trySetCount(2);
       const waiting = [rejection(latch.await(patient)), rejection(latchOf(600).await(patient))];
@@ -285,7 +262,7 @@ export function latchExpiryContract(makeStore: MakeStore, waitersOf: (key: strin
       expect(elapsed).toBeLessThan(1_000);
     });
 
-    it.each([3, 0])('is lost also to one who finds another latch in its place, with a count of %d', async (count) => {
+    it.each([3, 0])('is lost also to a waiter that finds another latch under its key, with a count of %d', async (count) => {
       // The look that would find it gone comes late: another one has been set by then.
       const late: LatchMisbehaviour = (real) => ({
         ...deaf(real),

@@ -56,7 +56,7 @@ export function latchDriverContract(makeStore: MakeStore): void {
     itInTime('gives a latch that is set after another one has expired another id (G6)', setUp, another, SHORT_LEASE);
 
     describe('G6 knows an operation that is repeated', () => {
-      it('a count, with the answer of then', async () => {
+      it('a count, with the first answer', async () => {
         await set(3);
         const first = next('a');
         expect(await down(first)).toBe(2);
@@ -65,7 +65,7 @@ export function latchDriverContract(makeStore: MakeStore): void {
         expect(await count()).toBe(1);
       });
 
-      it('a set, with the answer of then', async () => {
+      it('a set, with the first answer', async () => {
         const first = next('a');
         expect(await set(2, first)).toBe(true);
         await down(next('b'));
@@ -74,7 +74,7 @@ export function latchDriverContract(makeStore: MakeStore): void {
         expect(await set(2, next('b'))).toBe(false);
       });
 
-      it('also after the latch was set anew, which it does not touch', async () => {
+      it('also after the latch was set again, which it does not touch', async () => {
         const [setting, counting] = [next('a'), next('b')];
         await set(1, setting);
         await down(counting);
@@ -104,7 +104,7 @@ export function latchDriverContract(makeStore: MakeStore): void {
         expect(await count()).toBe(0);
       });
 
-      it('however many lines there are, and forgets those of which no repeat can come once the latch is set anew', async () => {
+      it('however many lines there are, and forgets those of which no repeat can come once the latch is set again', async () => {
         await set(100);
         const short = next('short');
         await down(short, 20);
@@ -158,7 +158,7 @@ export function latchDriverContract(makeStore: MakeStore): void {
         expect((await look())!.remaining).toBeGreaterThan(50_000);
       });
 
-      it('no longer by being looked at, nor by a repeat', async () => {
+      it('no longer for a poll or a repeat', async () => {
         const operation = next('a');
         const { elapsed } = await timed(async () => {
           await set(2, next('b'), SHORT_LEASE);

@@ -12,7 +12,7 @@ import { patient } from './setting.js';
 
 const { keyTimeout: _none, ...woken } = patient;
 
-/** Those who wait for a latch. Where an end comes within seconds, it is by a wake-up: the next look comes after a minute. */
+/** Waiters of a latch. Where an end comes within seconds, it is by a wake-up: the next poll comes after a minute. */
 export function latchWaitingContract(makeStore: MakeStore, waitersOf: (key: string) => Promise<string[]> | string[]): void {
   const { open, newKey } = latchOpener(makeStore);
   let key: string;
@@ -29,8 +29,8 @@ export function latchWaitingContract(makeStore: MakeStore, waitersOf: (key: stri
   const wait = (options: object, of = locks) => rejection(of.countDownLatch(key).await(options));
   const watched = (of = locks) => (of as unknown as { latches: { watches: Map<string, unknown> } }).latches.watches.size;
 
-  describe('G8 one who waits', () => {
-    it('goes on at once, by one look, where there is no latch, or it is counted down', async () => {
+  describe('G8 a waiter', () => {
+    it('goes on at once, by one poll, where there is no latch, or it is counted down', async () => {
       const looks = counting<LatchDriver>('look');
       const latch = latchOf(looks.misbehaving);
       await latch.await(woken);
@@ -55,7 +55,7 @@ export function latchWaitingContract(makeStore: MakeStore, waitersOf: (key: stri
       expect(looks.asked).toBeLessThan(10);
     });
 
-    it('and comes while others wait is not answered by what they have heard before', async () => {
+    it('that comes while others wait is not answered by an earlier poll of theirs', async () => {
       const latch = latchOf(deaf);
       await latch.trySetCount(1);
       const early = latch.await({ ...woken, signal: signalAfter(20_000) });
@@ -77,7 +77,7 @@ export function latchWaitingContract(makeStore: MakeStore, waitersOf: (key: stri
       expect(elapsed).toBeLessThanOrEqual(2 * 250 + 50);
     });
 
-    it('and misses all of it, until the latch has been set anew, goes on too', async () => {
+    it('that misses all of it, until the latch has been set again, goes on too', async () => {
       const latch = latchOf(deaf);
       await latch.trySetCount(1);
       const waiting = latch.await({ ...woken, retryInterval: 200 });
@@ -89,7 +89,7 @@ export function latchWaitingContract(makeStore: MakeStore, waitersOf: (key: stri
       await noted(0);
     });
 
-    it('and came for the next round waits on when it is the last one that is over', async () => {
+    it('that came for the next round waits on when only the last one is over', async () => {
       const latch = latchOf(deaf);
       await latch.trySetCount(1);
       const first = latch.await({ ...woken, retryInterval: 200 });
@@ -109,7 +109,7 @@ export function latchWaitingContract(makeStore: MakeStore, waitersOf: (key: stri
   describe('of a count that is not reached,', () => {
     beforeEach(() => locks.countDownLatch(key).trySetCount(3));
 
-    it('G9 a wait ends with its patience', async () => {
+    it('G9 a wait ends with its wait timeout', async () => {
       const { result, elapsed } = await timed(() => wait({ waitTimeout: 300 }));
       expect(result).toBeInstanceOf(LockTimeoutError);
       expect(result).toMatchObject({ code: 'LOCK_TIMEOUT', key, message: expect.stringContaining('3 left') });
@@ -117,21 +117,21 @@ export function latchWaitingContract(makeStore: MakeStore, waitersOf: (key: stri
       expect(elapsed).toBeLessThan(350);
     });
 
-    it.each([{ retryCount: 1 }, { waitTimeout: 0 }])('G9 a wait looks once with %j, and leaves nothing', async (options) => {
+    it.each([{ retryCount: 1 }, { waitTimeout: 0 }])('G9 a wait polls once with %j, and leaves nothing', async (options) => {
       const looks = counting<LatchDriver>('look');
       expect(await wait(options, open({ misbehaving: looks.misbehaving }))).toBeInstanceOf(LockTimeoutError);
       expect(looks.asked).toBe(1);
       expect(await waitersOf(key)).toEqual([]);
     });
 
-    it('G9 a wait goes by a last look when patience ends', async () => {
+    it('G9 a wait polls for the last time when its wait timeout ends', async () => {
       const waiting = latchOf(deaf).await({ waitTimeout: 800, retryInterval: 60_000 });
       await noted(1);
       await countDown(3);
       await waiting;
     });
 
-    it('G9 a wait that begins while a look is under way is answered by the next one, which is sent when that has settled', async () => {
+    it('G9 a wait that begins while a poll is under way is answered by the next poll, which is sent when the first has settled', async () => {
       const replies = [gate(), gate()];
       let looks = 0;
       const misbehaving: LatchMisbehaviour = (real) => ({
@@ -158,7 +158,7 @@ export function latchWaitingContract(makeStore: MakeStore, waitersOf: (key: stri
       expect(looks).toBe(2);
     });
 
-    it('G9 a wait tells contention from an outage by the last look', async () => {
+    it('G9 a wait tells contention from an outage by the last poll', async () => {
       const change = performance.now() + 150;
       const mending = changing<LatchDriver>('look', (send) => (performance.now() < change ? Promise.reject(outage()) : send()));
       const breaking = changing<LatchDriver>('look', (send) => (performance.now() > change ? Promise.reject(outage()) : send()));
@@ -222,7 +222,7 @@ export function latchWaitingContract(makeStore: MakeStore, waitersOf: (key: stri
       expect(getEventListeners(signal, 'abort')).toHaveLength(0);
     });
 
-    it('G7 a place is given up until the store has answered, with an event for each request without an answer', async () => {
+    it('G7 a queue entry is given up until the store has answered, with an event for each request without an answer', async () => {
       const away = open({ misbehaving: failing('leave', 2) });
       const unknown = jest.fn();
       away.on('unknown', unknown);
@@ -234,7 +234,7 @@ export function latchWaitingContract(makeStore: MakeStore, waitersOf: (key: stri
       expect(unknown).toHaveBeenCalledWith(expect.objectContaining({ key, operation: 'leave' }));
     });
 
-    it.each(['an answer', 'an outage'])('G7 a place is given up after the look under way has settled, by %s', async (end) => {
+    it.each(['an answer', 'an outage'])('G7 a queue entry is given up after the poll under way has settled, by %s', async (end) => {
       const sent: string[] = [];
       const [looked, reply] = [gate(), gate()];
       const misbehaving: LatchMisbehaviour = (real) => ({
@@ -264,7 +264,7 @@ export function latchWaitingContract(makeStore: MakeStore, waitersOf: (key: stri
       expect(watched(away)).toBe(0);
     });
 
-    it('G7 no timer stays, and no place of one who was let go on', async () => {
+    it('G7 no timer and no queue entry of a waiter stays that went on', async () => {
       const set = jest.spyOn(globalThis, 'setTimeout');
       const clear = jest.spyOn(globalThis, 'clearTimeout');
       // No other timer is of this length: a store that deletes old rows has longer ones.

@@ -55,7 +55,7 @@ export function leaderEndsContract({ open, newKey }: Setting, remains: () => Pro
         if (caller.signal.aborted) expect(await rejection(running)).toMatchObject({ cause: new Error('enough') });
       };
 
-      it('while it stands by ends at once, and leaves no place behind (G7, G9)', async () => {
+      it('while it stands by ends at once, and leaves no queue entry behind (G7, G9)', async () => {
         const ruler = await rule();
         const work = jest.fn();
         const placed = waits(locks);
@@ -71,7 +71,7 @@ export function leaderEndsContract({ open, newKey }: Setting, remains: () => Pro
         expect(work).not.toHaveBeenCalled();
       });
 
-      it('while it leads hears of it by its term, and leads until its work has ended', async () => {
+      it('while it leads is notified by its term, and leads until its work has ended', async () => {
         const end = gate();
         const held: unknown[] = [];
         const running = election.run(
@@ -138,7 +138,7 @@ export function leaderEndsContract({ open, newKey }: Setting, remains: () => Pro
 
     it.each([
       ['of its grant is not elected', () => locks.on('acquired', () => void election.resign())],
-      ['in which it hears that it is elected does no work', () => election.on('elected', () => void election.resign())],
+      ['in which it is notified that it is elected does no work', () => election.on('elected', () => void election.resign())],
     ])('that resigns in the moment %s', async (_when, resignThen) => {
       resignThen();
       const work = jest.fn();

@@ -18,7 +18,7 @@ export function leaderLossContract({ open, newKey, takeAway, lose }: Setting): v
     });
 
     const warned = () => warn.mock.calls.flat().filter((message: string) => message.includes('failed when the term had ended'));
-    it('that is lost ends at once, before its work does; then the candidate stands again (G3)', async () => {
+    it('that is lost ends at once, before its work does; then the candidate campaigns again (G3)', async () => {
       const election = locks.leaderElection(name, long);
       const told: string[] = [];
       election.on('elected', ({ fencingToken }) => told.push(`elected ${fencingToken}`));
@@ -57,7 +57,7 @@ export function leaderLossContract({ open, newKey, takeAway, lose }: Setting): v
       ['is lost', lose, 'what aborted timers throw', ({ signal }) => pause(60_000, undefined, { signal }), 0],
       ['shows its loss only at its end', takeAway, 'nothing', nothing, 0],
       ['shows its loss only at its end', takeAway, 'an error of its own', fail, 1],
-    ])('that %s has its work called anew, with a warning where it came to an error of its own', async (...row) => {
+    ])('that %s has its work called again, with a warning where that ended with an error of its own', async (...row) => {
       const [, take, , end, warnings] = row;
       let calls = 0;
       const told: unknown[] = [];
@@ -86,7 +86,7 @@ export function leaderLossContract({ open, newKey, takeAway, lose }: Setting): v
       expect(seen).toEqual([false, 0, true]);
     });
 
-    it('that ran out before its work could begin is none: nobody hears of it', async () => {
+    it('that ran out before its work could begin is none: no listener is called', async () => {
       // It stands still between the grant and its work, once.
       const late = open();
       const forget = late.on('acquired', () => {
@@ -100,7 +100,7 @@ export function leaderLossContract({ open, newKey, takeAway, lose }: Setting): v
       expect(told).toHaveBeenCalledTimes(1);
     });
 
-    it('that is over its maxHold goes to the next one, and its candidate to the end of the line', async () => {
+    it('that is over its maxHold goes to the next one, and its candidate to the end of the queue', async () => {
       const history: string[] = [];
       const [a, b] = ['a', 'b'].map((id) => candidate(open().leaderElection(name, { ...long, maxHold: 100 }), history, id));
       await eventually(() => history.length >= 6);
@@ -109,7 +109,7 @@ export function leaderLossContract({ open, newKey, takeAway, lose }: Setting): v
       await Promise.all([a!.election.resign(), b!.election.resign()]);
     });
 
-    it('that is given back by its own work is over, though the work goes on', async () => {
+    it('that its own work releases is over, though the work goes on', async () => {
       const election = locks.leaderElection(name, long);
       const revoked = jest.fn();
       election.on('revoked', revoked);
@@ -127,7 +127,7 @@ export function leaderLossContract({ open, newKey, takeAway, lose }: Setting): v
       expect(revoked).toHaveBeenCalledTimes(1);
     });
 
-    it('that is lost when it is to end stands no more', async () => {
+    it('that is lost when it is to end is not followed by another one', async () => {
       const election = locks.leaderElection(name, long);
       const end = gate();
       const work = jest.fn(async (term: Term) => {

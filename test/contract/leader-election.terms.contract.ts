@@ -18,7 +18,7 @@ export function leaderTermsContract({ open, newKey, driver, isFree: isKeyFree, w
     });
     const isFree = () => isKeyFree(`${name}-leader`);
 
-    it('does its work once it is elected, and gives the term back before it says what came of it', async () => {
+    it('does its work once it is elected, and releases the term before its run ends', async () => {
       expect(election.isLeader()).toBe(false);
       let isDone = false;
       const result: unknown = await election.run(async () => {
@@ -40,7 +40,7 @@ export function leaderTermsContract({ open, newKey, driver, isFree: isKeyFree, w
           throw new Error('its own');
         },
       ],
-    ])('that fails %s gives the term back, and its error comes through (G10)', async (_when, work) => {
+    ])('that fails %s releases the term, and its error comes through (G10)', async (_when, work) => {
       const revoked = jest.fn();
       election.on('revoked', revoked);
       expect(await rejection(election.run(work))).toEqual(new Error('its own'));

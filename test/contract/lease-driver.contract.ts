@@ -153,7 +153,7 @@ export function leaseDriverContract(makeStore: MakeStore, kind: Kind): void {
         expect(await remaining()).toBeLessThanOrEqual(10_000);
       });
 
-      it('an acquire that does not wait: it leaves no place, also behind those who do', async () => {
+      it('an acquire that does not wait: it leaves no queue entry, also behind waiters', async () => {
         await acquire('a');
         await acquire('b', { queue: true });
         for (let times = 0; times < 2; times++) expect(await acquire('c')).toMatchObject(taken);
@@ -163,7 +163,7 @@ export function leaseDriverContract(makeStore: MakeStore, kind: Kind): void {
         expect(await check('c')).toBe('free');
       });
 
-      it('joining the queue: each owner has one place', async () => {
+      it('joining the queue: each owner has one queue entry', async () => {
         await acquire('a');
         for (let times = 0; times < 3; times++) expect(await acquire('b', { queue: true })).toMatchObject({ granted: false, ahead: 0 });
         expect(await acquire('c', { queue: true })).toMatchObject({ granted: false, ahead: 1 });
@@ -241,7 +241,7 @@ export function leaseDriverContract(makeStore: MakeStore, kind: Kind): void {
         expect(await check('b')).toBe('taken');
       });
 
-      it('when a lease runs out too: to those who wait, not to the one who asks', async () => {
+      it('when a lease runs out too: to a waiter, not to a newcomer', async () => {
         await acquire('a', { ttl: SHORT_LEASE });
         const waiters = ['b', 'c', 'd', 'e'];
         for (const owner of waiters) await acquire(owner, { queue: true });

@@ -39,13 +39,6 @@ export function multiLeaseContract({ open, newKey, driver, isFree, takeAway, los
       expect(() => lease.assertHeld()).toThrow(LockLostError);
     });
 
-    it('of one key is that of its key', async () => {
-      const lease = await locks.multiLock([a]).acquire();
-      const [only] = lease.leases;
-      expect(lease).toMatchObject({ key: a, owner: only!.owner, fencingToken: only!.fencingToken });
-      expect(lease.signal).toBe(only!.signal);
-    });
-
     it.each([0, 1])('is lost with the first of them that is (the one at %p), and says so (G3)', async (which) => {
       const lease = await locks.multiLock([a, b]).acquire();
       const aborted = jest.fn();
@@ -82,7 +75,7 @@ export function multiLeaseContract({ open, newKey, driver, isFree, takeAway, los
       expect(await rejection(lease.renew())).toBeInstanceOf(LockLostError);
     });
 
-    it('is given back whole, though a store gives no answer', async () => {
+    it('is released whole, though a store gives no answer', async () => {
       const shaky = open({ misbehaving: failing('release', 1) });
       const lease = await locks.multiLock([shaky.mutex(a), b]).acquire();
       expect(await lease.release()).toBe(true);
@@ -108,7 +101,7 @@ export function multiLeaseContract({ open, newKey, driver, isFree, takeAway, los
       });
     });
 
-    it('what the chain holds already is taken again, and stays when all are given back', async () => {
+    it('what the chain holds already is taken again, and stays when all are released', async () => {
       await locks.using(a, async (outer) => {
         await locks.multiLock([a, b]).using((lease) => expect(lease.leases[0]!.owner).toBe(outer.owner));
         outer.assertHeld();
@@ -150,7 +143,7 @@ export function multiLeaseContract({ open, newKey, driver, isFree, takeAway, los
       }
     });
 
-    it('no body starts when its patience ends and one of them is lost (G1)', async () => {
+    it('no body starts when its wait timeout ends and one of them is lost (G1)', async () => {
       const slow = gate();
       const late = open({
         misbehaving: (real) => ({
@@ -171,7 +164,7 @@ export function multiLeaseContract({ open, newKey, driver, isFree, takeAway, los
   });
 
   describe('what is said of how long they are held', () => {
-    it('by minHold counts from when all are held, and keeps none that is given back before', async () => {
+    it('by minHold counts from when all are held, and keeps none that is released before', async () => {
       const holder = await open().acquire(b, long);
       expect(await locks.multiLock([a, b]).tryAcquire({ minHold: 60_000 })).toBeNull();
       await eventually(() => isFree(a));
@@ -184,7 +177,7 @@ export function multiLeaseContract({ open, newKey, driver, isFree, takeAway, los
       }
     });
 
-    it('by minHold keeps none where one of them cannot be kept: they are taken anew, or given back', async () => {
+    it('by minHold keeps none where one of them cannot be kept: they are taken again, or released', async () => {
       const shaky = open({ misbehaving: failing('renew', 2) });
       const lock = locks.multiLock([a, shaky.mutex(b)]);
       const minHold = 60_000;

@@ -26,7 +26,7 @@ export function multiLockTakingContract(
   const areTaken = (keys: string) => eventually(async () => expect(await taken()).toBe(keys));
 
   describe('all or none', () => {
-    it('are taken and given back together', async () => {
+    it('are taken and released together', async () => {
       const lease = await locks.multiLock([c, a, b]).acquire();
       expect(await taken()).toBe('abc');
       expect(await lease.release()).toBe(true);
@@ -45,7 +45,7 @@ export function multiLockTakingContract(
       expect(await locks.multiLock([a, b, c]).using(() => 'ran')).toBe('ran');
     });
 
-    it('are free for the next one when it is told that it cannot have them all', async () => {
+    it('are free for another caller by the time the first one learns that it cannot have them all', async () => {
       const holder = await open().acquire(c, long);
       const slow = open({ misbehaving: changing('release', (send) => passTime(100).then(send)) });
       expect(await slow.multiLock([a, b, c]).tryAcquire()).toBeNull();
@@ -68,7 +68,7 @@ export function multiLockTakingContract(
       ['its signal', 'signal', async (caller: AbortController) => caller.abort()],
       ['stopWaiting', 'shutdown', async () => locks.stopWaiting()],
       ['close', 'shutdown', () => locks.close()],
-    ])('are given back where %s calls the wait off in the middle', async (_what, reason, callOff) => {
+    ])('are released where %s calls the wait off in the middle', async (_what, reason, callOff) => {
       const holder = await open().acquire(b, long);
       const caller = new AbortController();
       const waiting = rejection(locks.multiLock([a, b, c]).acquire({ waitTimeout: Infinity, signal: caller.signal }));
@@ -80,7 +80,7 @@ export function multiLockTakingContract(
       await holder.release();
     });
 
-    it('are given back where a store refuses one of them', async () => {
+    it('are released where a store refuses one of them', async () => {
       const refusing = open({ misbehaving: failing('acquire', Infinity, refusal) });
       const error = await rejection(locks.multiLock([a, refusing.mutex(b), c]).acquire({ waitTimeout: Infinity }));
       expect(error).toBeInstanceOf(StoreError);
@@ -101,7 +101,7 @@ export function multiLockTakingContract(
       expect(elapsed).toBeLessThan(500);
     });
 
-    it('are waited for through an outage of one store, and not longer than patience lasts', async () => {
+    it('are waited for through an outage of one store, and not longer than the wait timeout', async () => {
       const lockOf = (times: number) => locks.multiLock([a, open({ misbehaving: failing('acquire', times) }).mutex(b), c]);
       await (await lockOf(5).acquire({ waitTimeout: 20_000, retryInterval: 20 })).release();
       const { result, elapsed } = await timed(() => rejection(lockOf(Infinity).acquire({ waitTimeout: 200, retryInterval: 20 })));
@@ -110,7 +110,7 @@ export function multiLockTakingContract(
       await areTaken('');
     });
 
-    it('share one patience (G9)', async () => {
+    it('share one wait timeout (G9)', async () => {
       const holders = await Promise.all([a, b, c].map((key) => open().acquire(key, long)));
       const waiting = timed(() => rejection(locks.multiLock([a, b, c]).acquire({ waitTimeout: 600 })));
       await passTime(400);
@@ -209,20 +209,14 @@ export function multiLockTakingContract(
       ['a key that is wrong', () => [a, '']],
       ['what is no lock', () => [a, {} as unknown as string]],
       ['both sides of one read/write lock', () => [locks.readWriteLock(a).read, locks.readWriteLock(a).write]],
+      ['different shares of one semaphore', () => [1, 2].map((count) => locks.semaphore(a, { permits: 3, count }))],
     ])('neither %s', (_what, given) => {
       expect(() => locks.multiLock(given())).toThrow(LockConfigError);
     });
-
-    where('semaphore', () => {
-      it('nor different shares of one semaphore', () => {
-        const shares = [locks.semaphore(a, { permits: 3 }), locks.semaphore(a, { permits: 3, count: 2 })];
-        expect(() => locks.multiLock(shares)).toThrow(LockConfigError);
-      });
-    });
   });
 
-  describe('waits in turn', () => {
-    it('with fair, for each key', async () => {
+  describe('waits in its queues', () => {
+    it('in their order with fair, for each key', async () => {
       const holder = await open().acquire(b, long);
       const order: string[] = [];
       const stand = async (name: string) => {

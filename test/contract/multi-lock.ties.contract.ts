@@ -49,7 +49,7 @@ export function multiLockTiesContract({ open, newKey, isFree: isFreeHere }: Sett
       await lease.release();
     });
 
-    it('is asked for no longer than patience lasts', async () => {
+    it('is asked for no longer than the wait timeout', async () => {
       const holder = await openOther().acquire(key, long);
       const { result, elapsed } = await timed(() => rejection(both().acquire({ waitTimeout: 300, retryInterval: 20 })));
       expect(result).toBeInstanceOf(LockTimeoutError);

@@ -46,7 +46,7 @@ export function entryContract({ open, newKey, isFree }: Setting): void {
       }
     });
 
-    it('not on a grant that comes when its lease has run out; the key is given back', async () => {
+    it('not on a grant that comes when its lease has run out; the key is released', async () => {
       const locks = open({ misbehaving: late('acquire', 150) });
       // The store is slow: that is no contention.
       expect(await rejection(locks.using(key, body, { keyTimeout: 100, waitTimeout: 0 }))).toBeInstanceOf(StoreError);
@@ -60,7 +60,7 @@ export function entryContract({ open, newKey, isFree }: Setting): void {
       expect(await isFree(key)).toBe(true);
     });
 
-    it('not when the signal aborts while the request is under way, though it is granted; the key is given back', async () => {
+    it('not when the signal aborts while the request is under way, though it is granted; the key is released', async () => {
       const { sent, answer, misbehaving } = held('acquire');
       const caller = new AbortController();
       const call = rejection(open({ misbehaving }).using(key, body, { ...long, signal: caller.signal }));
@@ -72,7 +72,7 @@ export function entryContract({ open, newKey, isFree }: Setting): void {
       await eventually(() => isFree(key));
     });
 
-    it('not when the signal aborts with the grant in the same turn', async () => {
+    it('not when the signal aborts with the grant in the same iteration of the event loop', async () => {
       const caller = new AbortController();
       const abort = (reply: AcquireReply) => {
         if (reply.granted) caller.abort();
@@ -106,8 +106,8 @@ export function patienceContract({ open, newKey }: Setting): void {
   beforeEach(() => (key = newKey()));
   const holdKey = () => open().acquire(key, long);
 
-  describe('G9 an acquire ends when its patience does', () => {
-    it('patience is time and not tries', async () => {
+  describe('G9 an acquire ends when its wait timeout does', () => {
+    it('the wait timeout is a time and not a number of tries', async () => {
       const { owner: holder } = await holdKey();
       const tries = counting('acquire');
       const locks = open({ misbehaving: tries.misbehaving });

@@ -12,7 +12,7 @@ export function handOverContract({ open, newKey, driver, waiter, isFree, where }
   beforeEach(() => (key = newKey()));
 
   describe('G8 a waiter proceeds', () => {
-    it.each([false, true])('at once on a release, though it would look by itself only after a minute (fair: %p)', async (fair) => {
+    it.each([false, true])('at once on a release, though its next poll comes only after a minute (fair: %p)', async (fair) => {
       const holder = await open().acquire(key, patient);
       const next = await waiter(key, { fair });
       await holder.release();
@@ -38,7 +38,7 @@ export function handOverContract({ open, newKey, driver, waiter, isFree, where }
       },
     );
 
-    it('or not, if a listener to its wait calls it off: no timer of its patience stays', async () => {
+    it('or not, if a listener to its wait calls it off: no timer of its wait timeout stays', async () => {
       const locks = open();
       const holder = await locks.acquire(key, patient);
       const caller = new AbortController();
@@ -54,7 +54,7 @@ export function handOverContract({ open, newKey, driver, waiter, isFree, where }
       await holder.release();
     });
 
-    it('at once when the one ahead gives up, whether before its turn or in the moment of it', async () => {
+    it('at once when the one ahead gives up, whether before the hand-over or during it', async () => {
       const holder = await open().acquire(key, patient);
       const callers = [new AbortController(), new AbortController()];
       const ahead = [await waiter(key, { signal: callers[0]!.signal }), await waiter(key, { signal: callers[1]!.signal })];
@@ -178,7 +178,7 @@ export function handOverContract({ open, newKey, driver, waiter, isFree, where }
       expect(order).toEqual([...names, 'last']);
     });
 
-    it('are not overtaken by those who are not fair, nor by newcomers', async () => {
+    it('are not overtaken by callers that are not fair, nor by newcomers', async () => {
       const end = gate();
       const fair = await begin('fair', { fair: true }, () => end.passed);
       const unfair = await begin('unfair', { retryInterval: 1 });

@@ -9,7 +9,7 @@ import { patient, type Setting } from './setting.js';
 
 /** In which call chain listeners run: with the request id and the transaction of the call that they hear of, never of another one. */
 export function contextsContract({ open, newKey, takeAway }: Setting): void {
-  describe('a listener runs in the context of the call that it hears of', () => {
+  describe('a listener runs in the context of the call that its event is about', () => {
     const chain = new AsyncLocalStorage<string>();
     let key: string;
     let locks: Locks;
@@ -96,7 +96,7 @@ export function listenersContract({ open, newKey }: Setting): void {
       expect(lost).not.toHaveBeenCalled();
     });
 
-    it('inside the call chain that held the key takes it like a stranger', async () => {
+    it('inside the call chain that held the key takes it like another caller', async () => {
       locks = open();
       const key = newKey();
       const [entered, mayEnd] = [gate(), gate()];

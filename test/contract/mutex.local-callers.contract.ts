@@ -6,7 +6,7 @@ import { changing, deaf, held, oneByOne, outage, refusal } from './misbehaviour.
 import { rejection, timed } from './rejection.js';
 import { patient, type Setting } from './setting.js';
 
-/** Callers of one process who want one key, each on terms of its own; only one at a time asks the store, on behalf of all. */
+/** Callers of one process that want one key, each with options of its own; one at a time asks the store, on behalf of all. */
 export function localCallersContract({ open, newKey, isFree }: Setting): void {
   let key: string;
   let locks: Locks;
@@ -15,7 +15,7 @@ export function localCallersContract({ open, newKey, isFree }: Setting): void {
     locks = open();
   });
 
-  it('G7 nothing stays at the store of a lease that was to pass on by a request, when all who wait give up', async () => {
+  it('G7 nothing stays at the store of a lease that a request was to hand over, when all waiters give up', async () => {
     const away = open({
       misbehaving: (real) => ({ acquire: (request) => (request.yields ? Promise.reject(outage()) : real.acquire(request)) }),
     });
@@ -28,7 +28,7 @@ export function localCallersContract({ open, newKey, isFree }: Setting): void {
     await eventually(() => isFree(key));
   });
 
-  describe('callers of one process who wait for one key', () => {
+  describe('callers of one process that wait for one key', () => {
     it('each get a lease of their own keyTimeout', async () => {
       const holder = await locks.acquire(key, patient);
       const lengths = [60_000, 5_000, 5_000, 60_000, 20_000];
@@ -42,7 +42,7 @@ export function localCallersContract({ open, newKey, isFree }: Setting): void {
       }
     });
 
-    it('each give up by their own patience and by their own signal, and the others go on', async () => {
+    it('each give up by their own wait timeout and by their own signal, and the others go on', async () => {
       const holder = await locks.acquire(key, patient);
       const order: string[] = [];
       const caller = new AbortController();
@@ -112,7 +112,7 @@ export function localCallersContract({ open, newKey, isFree }: Setting): void {
       expect(await second).toMatchObject({ name: 'LockAbortedError', reason: 'shutdown' });
     });
 
-    it('pass on the place in the queue when the first of them gives up', async () => {
+    it('hand over the queue entry when the first of them gives up', async () => {
       const holder = await open().acquire(key, patient);
       const caller = new AbortController();
       const order: string[] = [];
@@ -136,7 +136,7 @@ export function localCallersContract({ open, newKey, isFree }: Setting): void {
       expect(order).toEqual(['second', 'stranger']);
     });
 
-    it('look by the retryInterval of the one who is first now, not of one who gave up', async () => {
+    it('poll by the retryInterval of the caller that is first now, not of one that gave up', async () => {
       const holder = await open().acquire(key, patient);
       const caller = new AbortController();
       let places = 0;
@@ -182,8 +182,8 @@ export function localCallersContract({ open, newKey, isFree }: Setting): void {
     });
   });
 
-  describe('G9 callers of one process who wait for one key', () => {
-    it('end by their patience though the request on behalf of the first one is under way', async () => {
+  describe('G9 callers of one process that wait for one key', () => {
+    it('end by their wait timeout though the request on behalf of the first one is under way', async () => {
       const [sent, answer, body] = [gate(), gate(), gate()];
       const slow = open({ misbehaving: oneByOne(answer.passed, sent.open) });
       const first = slow.using(key, () => body.passed, patient);

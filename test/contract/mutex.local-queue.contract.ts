@@ -34,7 +34,7 @@ export function localQueueContract({ open, newKey, takeAway, isFree }: Setting):
       return { holder: await holding, next };
     }
 
-    it('passes it on in the order in which they came, with a request for every 32 of them', async () => {
+    it('hands it over in the order in which they came, with a request for every 32 of them', async () => {
       const { misbehaving, ...requests } = counting('acquire', 'release', 'leave');
       const extending: Misbehaviour = (real) => (real.extend ? { extend: (request) => (requests.asked++, real.extend!(request)) } : {});
       const order: number[] = [];
@@ -49,7 +49,7 @@ export function localQueueContract({ open, newKey, takeAway, isFree }: Setting):
       [{ handOvers: 5, time: 60_000 }, 5],
       [{ handOvers: 1 }, 1],
       [{ time: 0 }, 1],
-    ])('passes a lease on for as long as localQueue says: %p', async (localQueue, most) => {
+    ])('hands a lease over for as long as localQueue allows: %p', async (localQueue, most) => {
       const owners: string[] = [];
       await callAll(21, ({ owner }) => owners.push(owner), open({ localQueue }));
       const turns = [...new Set(owners)].map((owner) => owners.filter((other) => other === owner).length);
@@ -100,7 +100,7 @@ export function localQueueContract({ open, newKey, takeAway, isFree }: Setting):
       expect(runs.length).toBeGreaterThan(400 / TURNS / 2);
     });
 
-    it('gives a process that waits its turn after 50 ms of slow turns, however many it might take', async () => {
+    it('hands the key to a process that waits after 50 ms of slow turns, however many turns are left', async () => {
       const slow = open({ localQueue: { handOvers: 1_000, time: 50 } });
       const history: string[] = [];
       const ours = callAll(200, () => (history.push('ours'), passTime(5)), slow);
@@ -133,7 +133,7 @@ export function localQueueContract({ open, newKey, takeAway, isFree }: Setting):
       await (await behind!).release();
     });
 
-    it('does not pass on a lease that is near its end, but gets a new one', async () => {
+    it('does not hand over a lease that is near its end, but gets a new one', async () => {
       let isSlow = false;
       const misbehaving = changing('acquire', async (send) => {
         const reply: { granted: boolean } = await send();
@@ -156,14 +156,14 @@ export function localQueueContract({ open, newKey, takeAway, isFree }: Setting):
       expect(whole.owner).not.toBe(short.owner);
     });
 
-    it('does not pass on a lease that is renewed no more, but gets a new one', async () => {
+    it('does not hand over a lease that is not renewed any more, but gets a new one', async () => {
       const { holder, next } = await two({}, undefined, { maxHold: 50 });
       await eventually(() => holder.signal.aborted);
       await holder.release();
       expect((await next).owner).not.toBe(holder.owner);
     });
 
-    it('says to the one that a lease was passed on to what the renewal under way comes back with', async () => {
+    it('notifies the next holder of a lease of the reply to a renewal that was under way', async () => {
       const [asked, answer] = [gate(), gate()];
       let renewals = 0;
       const { holder, next } = await two({ keyTimeout: 3_000 }, () => ({
@@ -183,7 +183,7 @@ export function localQueueContract({ open, newKey, takeAway, isFree }: Setting):
     });
 
     it.each(['stopWaiting', 'close'] as const)(
-      'calls off 500 who wait, for a holder of its own and of another process, by %s',
+      'calls off 500 waiters, for a holder of its own and of another process, by %s',
       async (how) => {
         const [body, started] = [gate(), gate()];
         const work = () => (started.open(), body.passed);

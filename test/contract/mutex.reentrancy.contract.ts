@@ -15,7 +15,7 @@ export function reentrancyContract({ open, newKey, isFree, takeAway, lose }: Set
       locks = open();
     });
 
-    it('takes it again, however deep, and gives it back with the outermost call', async () => {
+    it('takes it again, however deep, and releases it with the outermost call', async () => {
       const owners: string[] = [];
       const nest = (depth: number): Promise<void> =>
         locks.using(
@@ -52,7 +52,7 @@ export function reentrancyContract({ open, newKey, isFree, takeAway, lose }: Set
       expect(await isFree(key)).toBe(true);
     });
 
-    it('is not opened by a bare acquire: elsewhere a second one waits like a stranger', async () => {
+    it('is not opened by a bare acquire: elsewhere a second one waits like another caller', async () => {
       const lease = await locks.acquire(key);
       expect(await locks.tryAcquire(key)).toBeNull();
       expect(await rejection(locks.using(key, () => undefined, { waitTimeout: 0 }))).toBeInstanceOf(LockTimeoutError);
@@ -62,7 +62,7 @@ export function reentrancyContract({ open, newKey, isFree, takeAway, lose }: Set
     it.each([
       ['of the call', { reentrant: false }, {}],
       ['of the Locks', {}, { reentrant: false }],
-    ])('waits for itself like a stranger with reentrant: false %s', async (_whose, own, defaults) => {
+    ])('waits for itself like another caller with reentrant: false %s', async (_whose, own, defaults) => {
       const strict = open({ defaults });
       const inner = strict.using(key, () => strict.using(key, () => undefined, { waitTimeout: 20, ...own }));
       expect(await rejection(inner)).toBeInstanceOf(LockTimeoutError);

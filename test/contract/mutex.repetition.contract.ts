@@ -96,7 +96,7 @@ export function repetitionContract({ open, newKey, isFree }: Setting): void {
       await eventually(() => isFree(key));
     });
 
-    it('a give-up while the key is another’s needs no leave, but a fair one gives its place up', async () => {
+    it('a give-up while the key is another’s needs no leave, but a fair one gives its queue entry up', async () => {
       const holder = await open().acquire(key, options);
       const sent: string[] = [];
       const locks = open({ misbehaving: recording(sent) });

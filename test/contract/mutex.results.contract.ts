@@ -87,7 +87,7 @@ export function resultsContract({ open, newKey, isFree, takeAway }: Setting): vo
     });
   });
 
-  describe('what becomes of a call whose patience ends', () => {
+  describe('a call whose wait timeout ends', () => {
     const body = () => 'body';
     let locks: Locks;
     beforeEach(async () => {

@@ -15,7 +15,7 @@ export function shutdownContract({ open, newKey, isFree, makeStore }: Setting): 
   });
 
   describe('stopWaiting', () => {
-    it.each([false, true])('calls those off who wait (fair: %p)', async (fair) => {
+    it.each([false, true])('calls waiters off (fair: %p)', async (fair) => {
       const holder = await open().acquire(key, long);
       const wait = { ...patient, fair };
       const waiting = [rejection(locks.acquire(key, wait)), rejection(locks.using(key, () => 'ran', { ...wait, onTimeout: 'skip' }))];
@@ -29,7 +29,7 @@ export function shutdownContract({ open, newKey, isFree, makeStore }: Setting): 
       await eventually(() => isFree(key));
     });
 
-    it('calls those off who begin to wait later, and lets a single try fail as ever', async () => {
+    it('calls off callers that begin to wait later, and lets a single try fail as before', async () => {
       await open().acquire(key, long);
       locks.stopWaiting();
       expect(await rejection(locks.acquire(key, { waitTimeout: Infinity }))).toMatchObject({
@@ -40,7 +40,7 @@ export function shutdownContract({ open, newKey, isFree, makeStore }: Setting): 
       expect(await locks.tryAcquire(key)).toBeNull();
     });
 
-    it('calls those off whose request is under way', async () => {
+    it('calls off callers whose request is under way', async () => {
       await open().acquire(key, long);
       const { sent, answer, misbehaving } = held('acquire', 'requests');
       const slow = open({ misbehaving });
@@ -69,7 +69,7 @@ export function shutdownContract({ open, newKey, isFree, makeStore }: Setting): 
   });
 
   describe('close', () => {
-    it('waits for bodies that end in time, and gives their keys back', async () => {
+    it('waits for bodies that end in time, and releases their keys', async () => {
       locks = open({ shutdownTimeout: 20_000 });
       const [started, end] = [gate(), gate()];
       const inner = newKey();

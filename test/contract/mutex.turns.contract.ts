@@ -20,7 +20,7 @@ const CALLERS = 200;
 const BY_NUMBER = { handOvers: TURNS, time: 60_000 };
 const BY_TIME = { handOvers: 100_000, time: 100 };
 
-/** A process goes on passing a key on among its callers for as long as nobody else wants it, without a wait for the store. */
+/** A process goes on handing a key over among its callers for as long as nobody else wants it, without a wait for the store. */
 export function turnsContract({ open, newKey, where }: Setting): void {
   describe('a process whose callers want a key that nobody else wants', () => {
     const replies: (ExtendReply | undefined)[] = [];
@@ -113,7 +113,7 @@ export function turnsContract({ open, newKey, where }: Setting): void {
       expect([...new Set(unknown)]).toEqual(said);
     });
 
-    it('asks for all its turns when it has had some, also for a single caller: more will come', async () => {
+    it('asks for all turns when it has had some, also for a single caller: more will come', async () => {
       const asked: number[] = [];
       const misbehaving = (real: LeaseDriver) => ({
         acquire: (request: Parameters<LeaseDriver['acquire']>[0]) => (asked.push(request.tokens), real.acquire(request)),
@@ -131,7 +131,7 @@ export function turnsContract({ open, newKey, where }: Setting): void {
       expect(asked).toEqual([1, TURNS, 1, TURNS]);
     });
 
-    it('gets the key anew when it hears that the tenure is lost', async () => {
+    it('acquires the key again when the tenure is lost', async () => {
       const losses: unknown[] = [];
       const locks = open({ localQueue: BY_NUMBER, misbehaving: () => ({ extend: async () => 'lost' }) });
       locks.on('lost', ({ error }) => losses.push(error));
@@ -146,9 +146,9 @@ export function turnsContract({ open, newKey, where }: Setting): void {
   });
 }
 
-/** What a process hears of a key that the store has lost, although its callers pass it on without a release. */
+/** Notifications of a key that the store has lost, although the callers of a process hand it over without a release. */
 export function yieldContract({ open, newKey, takeAway, where }: Setting): void {
-  describe('G4 a process hears of a key that the store has lost', () => {
+  describe('G4 a process is notified of a key that the store has lost', () => {
     let key: string;
     let losses: LockEvents['lost'][];
     beforeEach(() => {

@@ -23,7 +23,7 @@ export function operatorsContract({ open, newKey }: Setting): void {
       key = newKey();
     });
 
-    describe('who inspects', () => {
+    describe('that inspects', () => {
       it('shows what the chain of a caller holds, also of a multi-lock that waits for its next key', async () => {
         const keys = [`${key}-a`, `${key}-b`, `${key}-c`] as const;
         const last = await locks.acquire(keys[2], patient);
@@ -67,7 +67,7 @@ export function operatorsContract({ open, newKey }: Setting): void {
       });
     });
 
-    describe('who lists', () => {
+    describe('that lists', () => {
       const keysOf = async (options?: Parameters<Locks['list']>[0]) => {
         for await (const report of others.list(options)) void report;
       };
@@ -83,7 +83,7 @@ export function operatorsContract({ open, newKey }: Setting): void {
       );
     });
 
-    describe('who takes a key away', () => {
+    describe('that takes a key away', () => {
       it('does not pass the key on within the process of a holder who was asked', async () => {
         const proud = open({ visible: true, localQueue: { time: 60_000 } });
         // Who comes second has turns for others.

@@ -140,7 +140,7 @@ export function readWriteDriverContract(makeStore: MakeStore): void {
     });
 
     describe('lets the writer itself read', () => {
-      it('before all who wait, but no other reader', async () => {
+      it('before all waiters, but no other reader', async () => {
         await write('w');
         await write('v', { queue: true });
         await read('a', { queue: true });
@@ -172,7 +172,7 @@ export function readWriteDriverContract(makeStore: MakeStore): void {
       });
     });
 
-    describe('serves those who wait', () => {
+    describe('serves waiters', () => {
       const join = async (...names: string[]) => {
         for (const name of names) expect(await ask(name.startsWith('r') ? 'read' : 'write', name, { queue: true })).toMatchObject(taken);
       };

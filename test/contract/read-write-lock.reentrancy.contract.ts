@@ -99,7 +99,7 @@ export function readWriteReentrancyContract(makeStore: MakeStore): void {
       expect(places.entered).not.toContain('late');
     });
 
-    it('reads before all who wait', async () => {
+    it('reads before all waiters', async () => {
       const places = new Places();
       await lock.write.using(async () => {
         await places.take('writer', writers, key);

@@ -6,7 +6,7 @@ import { FREE, HOUR, type TableOpener } from './open-tables.js';
 export function tableChangesContract(setting: TableOpener, sweep?: (key: string) => Promise<unknown>): void {
   const { open, exchange, look, time, made, notMade } = setting;
 
-  describe('a look', () => {
+  describe('a poll', () => {
     it('finds nothing where nothing was written, and tells the time', async () => {
       expect(await look()).toEqual({ written: false, version: '', record: null, fence: 0, time: expect.any(Number) });
     });

@@ -162,7 +162,7 @@ function tableMessagesContract(setting: TableOpener): void {
       await made({ expected: version, messages: [{ inbox: 'never-was', text: owner }] });
     });
 
-    it('is heard by nobody who has stopped to listen', async () => {
+    it('is received by no listener that has stopped', async () => {
       const { inbox, heard, by } = await listener('last');
       const stop = by.wakeUps!.listen(owner, () => heard.push(owner));
       stop();

@@ -20,7 +20,7 @@ export function sharedLeaseContract(makeStore: MakeStore, kind: Kind, whole: Kin
     const block = () => alone.open().acquire(key, long);
     const isFree = () => alone.isFree(key);
 
-    it('is held by many at once, each with an owner id of its own, until the last gives it back', async () => {
+    it('is held by many at once, each with an owner id of its own, until the last releases it', async () => {
       const leases = [await open().acquire(key, patient), await open().acquire(key, patient)];
       expect(new Set(leases.map(({ owner }) => owner)).size).toBe(2);
       for (const lease of leases) lease.assertHeld();
@@ -39,7 +39,7 @@ export function sharedLeaseContract(makeStore: MakeStore, kind: Kind, whole: Kin
       expect(await rejection(open().using(key, (lease) => takeAway(lease).then(() => Promise.reject(error))))).toBe(error);
     });
 
-    describe('G8 G9 those who wait', () => {
+    describe('G8 G9 waiters', () => {
       it.each([false, true])('get in together at once when the one that had it alone is gone (fair: %p)', async (fair) => {
         const holder = await block();
         const waiters = [await waiter(key, { fair }), await waiter(key, { fair })];
@@ -47,7 +47,7 @@ export function sharedLeaseContract(makeStore: MakeStore, kind: Kind, whole: Kin
         for (const { lease } of waiters) (await lease).assertHeld();
       });
 
-      it('end by their patience, by their signal, by stopWaiting and by close, and leave nothing behind', async () => {
+      it('end by their wait timeout, by their signal, by stopWaiting and by close, and leave nothing behind', async () => {
         const holder = await block();
         const caller = new AbortController();
         const [late, aborted, stopped, closed] = [

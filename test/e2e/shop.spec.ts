@@ -21,7 +21,7 @@ describe('instances of a shop on one Redis', () => {
     expect(sold).toBeGreaterThan(50);
   });
 
-  it('answer those in flight on SIGTERM, refuse those that wait, exit with 0 and leave no lock behind', async () => {
+  it('answer calls in flight on SIGTERM, refuse waiting ones, exit with 0 and leave no lock behind', async () => {
     const [stayer, leaver] = [shops[0]!, await open({ WORK_MS: 500 })];
     const { left: before } = await stayer.get('/stock/pear');
     // A connection that the closing server had not read yet is cut off: refused as well. A sale whose answer was lost shows in the stock below.
@@ -52,7 +52,7 @@ describe('one shop without a server', () => {
   beforeAll(async () => void (shop = await open({ WORK_MS: 1, SHOP_DIRECTORY: folder })));
   afterAll(() => rmSync(folder, { recursive: true }));
 
-  it('sells one apple to who says nothing', async () => {
+  it('sells one apple where no SKU is given', async () => {
     await shop.put('/stock/apple', { units: 3 });
     expect(await shop.post('/reduceStock')).toEqual({ status: 200, body: { sku: 'apple', sold: true, left: 2 } });
     expect(await shop.post('/reduceStock', { units: 2 })).toEqual({ status: 200, body: { sku: 'apple', sold: true, left: 0 } });

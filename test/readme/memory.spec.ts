@@ -133,7 +133,7 @@ describe('docs/health.md', () => {
 });
 
 describe('docs/operate.md', () => {
-  it('shows who holds a key, and who waits', async () => {
+  it('shows the holder and the waiters of a key', async () => {
     const locks = locksOf({ app: 'shop' });
     const lease = await locks.acquire('order:42', { label: 'OrderService.pay' });
     const waits = locks.acquire('order:42', { waitTimeout: Infinity });

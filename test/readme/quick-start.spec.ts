@@ -159,7 +159,7 @@ it('an app has metrics and spans for OpenTelemetry', async () => {
   await sdk.stop();
 });
 
-it('a preloaded standby listens once it leads, writes with the token of its term, and ends by SIGTERM with the key given back', async () => {
+it('a preloaded standby listens once it leads, writes with the token of its term, and ends by SIGTERM with the key released', async () => {
   Logger.overrideLogger(false);
   const { PORT } = process.env;
   process.env.PORT = String(await freePort());

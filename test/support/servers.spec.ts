@@ -97,7 +97,7 @@ describe('the proxy before a redis-server', () => {
     expect(await client.set('of-interest', 'again')).toBe('OK');
   });
 
-  it('is a black hole: connections stay open, and neither side hears of the end of the other', async () => {
+  it('is a black hole: connections stay open, and neither side is notified of the end of the other', async () => {
     const id = `id=${String(await client.client('ID'))} `;
     proxy.blackhole();
     const call = outcome(client.set('key', 'value'));
