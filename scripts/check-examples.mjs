@@ -69,7 +69,7 @@ async function useTarball(file, tarball) {
   await writeFile(file, JSON.stringify({ ...manifest, dependencies: { ...manifest.dependencies, [name]: `file:${tarball}` } }));
 }
 
-/** What an instance has written: the group of the pattern. */
+/** Resolves with the group of the pattern in what an instance has written. */
 function says(instance, pattern) {
   const text = () => pattern.exec(instance.output)?.[1] ?? assert.fail(`${pattern} is not in:\n${instance.output}`);
   return eventually(text, { within: 30_000 });

@@ -81,7 +81,7 @@ async function withNodeRedisOnly(app, tarball) {
   }
 }
 
-/** As npm has installed it. */
+/** A program as npm has installed it. */
 function command(app, program) {
   return join(app, 'node_modules/.bin', program);
 }
@@ -111,7 +111,7 @@ async function withNest(app, tarball, peers, checks) {
   }
 }
 
-/** What is packed is what was built from lib, and the documents: nothing else, and no path of this machine. */
+/** Expects in the package what was built from lib, and the documents: nothing else, and no path of this machine. */
 async function checkFiles(installed, tarball) {
   const built = (await filesOf(join(root, 'lib'))).filter((file) => file.endsWith('.ts')).map((file) => file.slice(0, -'.ts'.length));
   const expected = [
@@ -137,7 +137,7 @@ async function checkFiles(installed, tarball) {
   for (const file of packed) {
     const text = await readFile(join(installed, file), 'utf8');
     bytes += Buffer.byteLength(text);
-    assert.ok(!text.includes(root), `${file} tells the folder that it was built in`);
+    assert.ok(!text.includes(root), `${file} shows the folder that it was built in`);
     assert.ok(!file.endsWith('.d.ts') || !text.includes('@internal'), `${file} publishes a member that is for the library alone`);
   }
   const { scripts } = JSON.parse(await readFile(join(installed, 'package.json'), 'utf8'));

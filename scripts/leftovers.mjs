@@ -1,7 +1,7 @@
 /** An error whose message says all that a reader needs: it is printed without its stack. */
 export class Explained extends Error {}
 
-/** What must be ended or removed at the end, however the end comes: the last first. */
+/** A list of what must be ended or removed at the end, however the end comes: the last first. */
 class Leftovers {
   #ends = [];
   #clearing = undefined;

@@ -12,10 +12,10 @@ import { fileURLToPath } from 'node:url';
 import { DebianRelease, wrapperOf } from './debian-packages.mjs';
 import { ensureServices } from './services.mjs';
 
-/** From the release on that has Redis 7.0. */
+/** Releases of Debian, from the first one with Redis 7.0. */
 const SUITES = ['bookworm', 'bookworm-backports', 'trixie', 'trixie-backports', 'sid', 'experimental'];
 const PROGRAMS = ['redis', 'valkey', 'redict'];
-/** What depends on what the server can do. */
+/** Suites whose outcome depends on the version of the server. */
 const TESTS = [
   'test/stores/redis', // the contracts beside the folder, too
   'test/stores/quorum',

@@ -21,7 +21,7 @@ import { fileURLToPath } from 'node:url';
  * @property {string} apt the package to install here
  * @property {string} package the package to tell the reader of
  * @property {string} brew
- * @property {string} [variable] of the environment: the path of another program, which is used in its place
+ * @property {string} [variable] of the environment: the path of another program, which is used instead
  * @property {string} [image] of Docker, for where there is no local server
  * @property {string} [program] the name of the program, where it is another
  * @property {string[]} [beside] programs that must be in the same folder

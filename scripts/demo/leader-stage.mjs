@@ -6,10 +6,10 @@ import { freePort } from '../../test/support/free-port.ts';
 import { Watch } from './leader-watch.mjs';
 
 const NAMES = ['A', 'B', 'C'];
-/** Milliseconds until nobody is waited for any more. */
+/** Milliseconds that each wait takes at most. */
 const PATIENCE = 20_000;
 
-/** Three instances, a port each so that nothing but the lock keeps two from serving at once, and a supervisor that starts what has ended anew. */
+/** Three instances, a port each so that nothing but the lock keeps two from serving at once, and a supervisor that restarts what has ended. */
 export class Stage {
   #instances = new Map();
   #start = performance.now();
@@ -26,7 +26,7 @@ export class Stage {
   async open() {
     const { store, leftovers } = this;
     this.redis = new Redis(store.env.REDIS_URL.replace(/^unix:\/\//, ''));
-    this.redis.on('error', () => undefined); // the commands tell
+    this.redis.on('error', () => undefined); // the commands reject
     leftovers.add(async () => this.redis.disconnect());
     for (const name of NAMES) await this.#launch(name, await freePort());
     this.watch = new Watch(
@@ -41,7 +41,7 @@ export class Stage {
 
   /** Ends or freezes the leader, and resolves with how long it took until another one was at work. */
   async change(how) {
-    await pause(this.options.keyTimeout); // a while of peace: the lease is renewed
+    await pause(this.options.keyTimeout); // in which the lease is renewed
     const { pid, name } = this.watch.answers.at(-1);
     const leader = this.#instances.get(name);
     if (how === 'SIGSTOP') this.#frozen = name;
@@ -56,14 +56,14 @@ export class Stage {
     return { how, pid, from: name, to: answer.name, status, answer: answer.answered - start, write: (write.at - at) / 1000 };
   }
 
-  /** Ends the watch; what has been seen. */
+  /** Ends the watch; resolves with what was seen. */
   async close() {
     await pause(this.options.keyTimeout);
     await this.watch.stop();
     return { entries: await this.#ledger(), answers: this.watch.answers, surprises: this.#surprises };
   }
 
-  /** What the instances have said, for one who wonders. */
+  /** The output of the instances. */
   logs() {
     return [...this.#instances].map(([name, instance]) => `${name} has said:\n${instance.log()}`).join('\n');
   }
@@ -82,7 +82,7 @@ export class Stage {
     }
   }
 
-  /** Lets a frozen leader go on where it stopped; resolves when it stands by anew. */
+  /** Lets a frozen leader go on where it stopped; resolves when it stands by again. */
   async #thaw(name, leader) {
     await pause(this.options.keyTimeout); // its lease is over, whether another one leads or not
     const { preloaded } = leader;

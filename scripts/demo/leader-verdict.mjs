@@ -3,7 +3,7 @@ import { alignedLines } from '../table.mjs';
 /** Milliseconds on top of the lease of a leader that died; all there is for one that steps down. */
 const MARGIN = 1_000;
 
-/** What the demo has shown, and why it does not show what it is to show; no problem if it does. */
+/** Judges what the demo has shown: lines to print, and the problems. */
 export function judge({ changes, entries, answers, surprises }, keyTimeout) {
   const frozen = changes.filter(({ how }) => how === 'SIGSTOP');
   const fromTheLedger = ofTheLedger(entries, new Set(frozen.map(({ pid }) => pid)));
@@ -35,7 +35,7 @@ export function judge({ changes, entries, answers, surprises }, keyTimeout) {
 }
 
 /**
- * By the log of the fenced resource, in the order in which it was written to: what leaders say of themselves counts for nothing.
+ * Judges the log of the fenced resource, in the order in which it was written to: what leaders say of themselves counts for nothing.
  *
  * @param frozen pids of those that were stopped for longer than their lease: their writes come late, and must be refused
  */

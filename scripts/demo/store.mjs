@@ -65,7 +65,7 @@ async function yourRedis(url, leftovers) {
   const { Redis } = await import('ioredis');
   const namespace = `demo-${randomUUID()}:`;
   const client = new Redis(url.replace(/^unix:\/\//, ''), { lazyConnect: true, retryStrategy: null });
-  client.on('error', () => undefined); // the commands tell
+  client.on('error', () => undefined); // the commands reject
   await client.connect();
   leftovers.add(async () => {
     for await (const keys of client.scanStream({ match: `*${namespace}*`, count: 1000 })) {

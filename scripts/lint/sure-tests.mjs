@@ -6,9 +6,9 @@ const MEASURED = /^(took|elapsed\w*|duration|since|waited|lateness|longest|timeO
 const CLOCKS = new Set(['performance.now', 'Date.now', 'process.hrtime', 'process.hrtime.bigint', 'process.uptime']);
 /** The shortest lease and request timeout on a real clock, milliseconds. */
 const SHORTEST = { keyTimeout: 5_000, ttl: 5_000, requestTimeout: 2_000 };
-/** What takes a time limit as its last argument. */
+/** Functions that take a time limit as their last argument. */
 const LIMITED = /^(it|test|beforeAll|beforeEach|afterAll|afterEach)$/;
-/** As in jest.config.js. */
+/** Milliseconds; the same as in jest.config.js. */
 const TEST_TIMEOUT = 120_000;
 
 const isVirtual = (program) => program.body.some((node) => node.type === 'ImportDeclaration' && VIRTUAL.test(node.source.value));

@@ -1,4 +1,4 @@
-import Ajv from 'ajv/dist/2020.js';
+import { Ajv2020 } from 'ajv/dist/2020.js';
 import { readFileSync } from 'node:fs';
 import { Locks, type Lease, type LocksOptions, type LockStore } from 'nestjs-distributed-lock/core';
 import { redisStore } from 'nestjs-distributed-lock/redis';
@@ -7,7 +7,7 @@ import { startRedis, type RedisServer } from '../support/redis-server.js';
 
 const schema = JSON.parse(readFileSync('schema/cli.json', 'utf8')) as { $id: string };
 const formats = { 'date-time': (text: string) => new Date(text).toISOString() === text };
-const ajv = new Ajv({ formats, schemas: [schema] });
+const ajv = new Ajv2020({ formats, schemas: [schema] });
 
 /** A document of the command line, which its schema describes. */
 // eslint-disable-next-line @typescript-eslint/no-explicit-any -- its schema says what it is

@@ -1,33 +1,13 @@
 import '../support/virtual-time.js';
 import { getEventListeners } from 'node:events';
-import { setFlagsFromString } from 'node:v8';
-import { runInNewContext } from 'node:vm';
 import { type Lease, LockAbortedError, type Locks, LockTimeoutError, type WakeUps } from 'nestjs-distributed-lock/core';
 import { eventually } from '../support/eventually.js';
 import { signalAfter } from '../support/time.js';
+import { GarbageCount } from './garbage.js';
 import { heldBy } from './held-by.js';
 import { failing } from './misbehaviour.js';
 import { rejection } from './rejection.js';
 import { long, patient, type Setting } from './setting.js';
-
-setFlagsFromString('--expose-gc');
-const collectGarbage = runInNewContext('gc') as () => void;
-
-/** Counts those of many objects that are still reachable. */
-class GarbageCount {
-  private readonly references: WeakRef<object>[] = [];
-
-  add(object: object): void {
-    this.references.push(new WeakRef(object));
-  }
-
-  async reachable(): Promise<number> {
-    // What was looked at through a WeakRef stays until the end of the turn.
-    await new Promise((resolve) => setImmediate(resolve));
-    collectGarbage();
-    return this.references.filter((reference) => reference.deref()).length;
-  }
-}
 
 interface Queues {
   readonly own: Set<unknown>;
