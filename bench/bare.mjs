@@ -18,7 +18,7 @@ const CONNECTIONS = 4;
 /** Milliseconds for which all callers are busy. */
 const SPAN = 1000;
 
-/** By the name of the store: the store, what is bare for a caller, and how to end. `lone` and `many` are goals. */
+/** Openers by the name of the store: they resolve with it, what is bare for a caller, and how to end. `lone` and `many` are goals. */
 const STORES = {
   async postgres(url) {
     const pool = new pg.Pool({ connectionString: url, max: CONNECTIONS });

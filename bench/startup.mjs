@@ -9,7 +9,7 @@ import { rounds } from './measure/rounds.mjs';
 const ROUNDS = 15;
 const program = fileURLToPath(new URL('startup/app.mjs', import.meta.url));
 
-/** What the app says of its own start. */
+/** Resolves with what the app has measured of its own start. */
 async function start(variant) {
   const child = spawn(process.execPath, [program, variant], { stdio: ['ignore', 'pipe', 'inherit'] });
   let output = '';

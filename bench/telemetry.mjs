@@ -69,7 +69,7 @@ async function serve(variant, dist) {
   process.send('ready');
 }
 
-/** What one run allocates: so few of them that nothing is collected meanwhile. */
+/** Bytes that one run allocates: so few runs that nothing is collected meanwhile. */
 async function bytesOf(work) {
   const samples = [];
   for (let sample = 0; sample < 51; sample++) {

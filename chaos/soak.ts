@@ -49,7 +49,7 @@ const verdicts = phases.flatMap(({ title, samples }) => judgeSamples(samples).ma
 console.table(verdicts.map(({ mean, growth, ...rest }) => ({ ...rest, mean: Number(mean.toFixed(2)), growth: Number(growth.toFixed(2)) })));
 process.exit(verdicts.every(({ isFlat }) => isFlat) ? 0 : 1);
 
-/** Takes and gives back locks of so many keys in turn, by several callers at a time. */
+/** Takes and releases locks of so many keys one after the other, by several callers at a time. */
 async function cycles(count: number, keys: number): Promise<Sample[]> {
   const samples: Sample[] = [];
   const start = performance.now();

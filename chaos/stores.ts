@@ -29,7 +29,7 @@ export const stores: Record<string, StoreUnderTest | undefined> = {
     },
     worker: () => import('./stores/redis/worker.js'),
     groups: ['process', 'net', 'server', 'failover', 'takeover', 'clock'],
-    // What is told to a latch is not waited for.
+    // A change of a latch does not wait for replicas.
     kinds: ['mutex', 'read-write', 'semaphore', 'multi', 'leader'],
   },
   cluster: {

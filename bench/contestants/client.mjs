@@ -14,5 +14,5 @@ export const sleep = (ms) => new Promise((resolve) => setTimeout(resolve, ms));
 
 export const sha1 = (text) => createHash('sha1').update(text).digest('hex');
 
-/** As package.json pins it. */
+/** The version that package.json pins. */
 export const versionOf = (name) => require('./package.json').dependencies[name];

@@ -1,4 +1,4 @@
-// Who takes part, in the order of the tables.
+// The contestants, in the order of the tables.
 //
 // - `renews`: a held lock outlives its ttl without the caller's doing
 // - `jitters`: its waiters do not all try at the same time

@@ -80,7 +80,7 @@ export class Bench {
     });
   }
 
-  /** A crew of the contestant and one of raw, for a workload that lets them take turns. */
+  /** A crew of the contestant and one of raw, for a workload that alternates between them. */
   withRaw(contestant, options, use) {
     const raw = lineup.find(({ name }) => name === RAW);
     return this.withCrew(raw, options, (rawCrew) => this.withCrew(contestant, options, (crew) => use(crew, rawCrew)));

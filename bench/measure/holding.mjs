@@ -8,7 +8,7 @@ const gc = runInNewContext('gc');
 
 const keyAt = (i) => `held-${i}`;
 
-/** What `hold` of the contestant resolves to: a user keeps it as long as the lock. */
+/** Results of the contestant's `hold`: a user keeps each as long as the lock. */
 const holdings = [];
 
 /** Takes `count` locks, a few at a time, and keeps them. `heap`: the bytes that they occupy after a garbage collection. */
@@ -27,7 +27,7 @@ function heapUsed() {
   return process.memoryUsage().heapUsed;
 }
 
-/** What happens meanwhile is counted as in any task. */
+/** Waits; what happens meanwhile is counted as in any task. */
 export async function rest(contestant, { duration }) {
   await sleep(duration);
   return {};

@@ -2,7 +2,7 @@ import { cpus, release, totalmem, type } from 'node:os';
 import { measureBusy } from './busy.mjs';
 import { canPin } from './cores.mjs';
 
-/** What was measured on. */
+/** Describes the machine that was measured on. */
 export async function describeMachine(redis) {
   const { share, isBusy } = await measureBusy();
   return {

@@ -52,7 +52,7 @@ export function crowded(parts, limit) {
   const turns = parts.flatMap(({ times, weight }) =>
     Array.from(times, (at, i) => ({ at, weight: Math.min(weight, limit) * (i % 2 === 0 ? 1 : -1) })),
   );
-  // Who ends in the instant in which another begins is not in its way.
+  // An end in the instant of another begin comes first.
   turns.sort((a, b) => a.at - b.at || a.weight - b.weight);
   let count = 0;
   let load = 0;

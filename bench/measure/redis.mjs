@@ -1,7 +1,7 @@
 import { startRedis as start } from '../../test/support/redis-server.ts';
 import { programOf } from '../../test/support/services.ts';
 
-/** What the benchmark itself asks. */
+/** Commands of the benchmark itself. */
 const OWN = /^(config|info|flushall|exists|dbsize|ping|client|hello|command|script)\b/;
 
 /** A private redis-server on TCP, as in production: on a unix socket the commands themselves weigh more. */

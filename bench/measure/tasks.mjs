@@ -1,4 +1,4 @@
-// What a contestant can be asked to do in its process.
+// Tasks of a contestant in its process.
 import { bareSection, clock, section, sleep } from './clock.mjs';
 import { Sections } from './oracle.mjs';
 import { hold, lookAtHeld, rest } from './holding.mjs';
@@ -50,7 +50,7 @@ async function probe(contestant, { callers = 8, turns = 3 }) {
   return { times: sections.times };
 }
 
-/** All come at once, each wants one section. Who has not had it by the cap never gets it. */
+/** All come at once, each wants one section. A caller that has not had it by the cap never gets it. */
 async function once(contestant, { callers, ms, cap, giveUp }) {
   const sections = new Sections();
   const waits = [];
@@ -100,7 +100,7 @@ async function hopeless(progress, giveUp) {
   return new Promise(() => undefined);
 }
 
-/** Callers that come again and again until the end. Whoever waits then has waited at least so long. */
+/** Callers that come again and again until the end. A wait that has not ended then counts as long as it has lasted. */
 async function loop(contestant, { key = 'one', callers, ms, startAt, duration }) {
   const sections = new Sections();
   const waits = [];
@@ -130,7 +130,7 @@ async function loop(contestant, { key = 'one', callers, ms, startAt, duration })
   return { done: sections.count, failed, waits: Float64Array.from(waits), times: sections.times };
 }
 
-/** As {@link loop}, for a key that several may hold. */
+/** The same as {@link loop}, for a key that several may hold. */
 async function share(contestant, { callers, kind, writes, permits, ms, startAt, duration }) {
   const sections = { read: new Sections(), write: new Sections() };
   const waits = { read: [], write: [] };

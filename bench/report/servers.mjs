@@ -2,7 +2,7 @@
 import { markdownTable } from '../../scripts/table.mjs';
 import { median } from '../measure/statistics.mjs';
 
-/** By the file in results/, and what was measured there. */
+/** Goals, by the file in results/ and what was measured there. */
 const GOALS = [
   { file: 'cluster', key: 'handOver', name: 'Cluster of three, hand-over between two processes, p50 ÷ one server', limit: 1.5 },
   { file: 'cluster', key: 'wait', name: 'Cluster of three, 2 × 25 callers of one key, wait p99 ÷ one server', limit: 1.5 },
@@ -12,7 +12,7 @@ const GOALS = [
   { file: 'quorum', key: 'splitVotes', name: 'quorum of three, split votes of these callers', limit: 0, digits: 0 },
 ];
 
-/** Of each round; `null`: it was given up. */
+/** Ratios of each round; `null`: it was given up. */
 export const ratiosOf = (values, base) => (values.includes(Infinity) ? null : values.map((value, round) => value / base[round]));
 
 /** @param runs by the file. */

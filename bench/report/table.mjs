@@ -46,7 +46,7 @@ export const detailsOf = ({ columns, rows }) =>
 const roundsOf = (rounds, peersOnce) =>
   rounds === 1 ? '1 round' : `median of ${rounds} rounds (least–most)${peersOnce ? '; the other libraries have one' : ''}`;
 
-/** What must not happen is added up over the rounds, because a median would hide it. */
+/** Adds up over the rounds what must not happen, because a median would hide it. */
 const cellOf = (row, { key, digits, total }) =>
   total ? number(sum(row.rounds.map((round) => round[key] ?? 0)), 0) : spread(row, key, digits);
 

@@ -1,4 +1,4 @@
-// A process that takes one key again and again on one store. What it does is in its argument; it begins when it is told to, and sends what it has seen.
+// A process that takes one key again and again on one store. What it does is in its argument; it begins at a message, and sends what it has seen.
 import { Locks } from 'nestjs-distributed-lock/core';
 import { closeSync, openSync, readSync, writeSync } from 'node:fs';
 import { clock, section } from '../measure/clock.mjs';

@@ -15,7 +15,7 @@ const locks = new Locks(await openStore(store, place), { logger });
 const results = { done: [], failed: 0, lost: 0, messages };
 let isOver = false;
 
-/** Until it is told that it is over. */
+/** Reads until the message that it is over. */
 async function read() {
   const lock = locks.readWriteLock('one').read;
   while (!isOver && results.done.length === 0) {

@@ -15,7 +15,7 @@ const COSTS = [
 ];
 
 /**
- * The contestant and raw take turns in slices so short that the speed of the machine hardly changes from one to the next. Raw beside itself shows how
+ * The contestant and raw alternate in slices so short that the speed of the machine hardly changes from one to the next. Raw beside itself shows how
  * exact the ratios are.
  *
  * @param {object} table

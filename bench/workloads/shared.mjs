@@ -45,7 +45,7 @@ export function shared(bench, { id, title, kind, size, callers, writes = 0, perm
         return {
           perSecond: (done / duration) * 1000,
           waitP99,
-          // In a fair line each waits until all others have had their turn, `permits` at a time.
+          // In a fair queue each waits for one section of all others, `permits` at a time.
           waitRatio: waitP99 / ((size * callers * bare) / permits),
           writeWaitP99: waitsOf(
             answers.map(({ writeWaits }) => ({ waits: writeWaits })),

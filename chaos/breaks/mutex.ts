@@ -8,14 +8,14 @@ let times = 0;
 
 /** Defects of a driver of mutexes. */
 export const mutexBreaks: Record<string, Break> = {
-  /** Who is refused gets the key all the same. */
+  /** A refused caller gets the key all the same. */
   'grants-refused': {
     ...mutexes('overlap', (driver) => ({
       acquire: async (request) => granted(await driver.acquire(request)),
     })),
     stores: ['redis', 'cluster', 'quorum'],
   },
-  /** A release frees the key of whoever has it. */
+  /** A release frees the key of any holder. */
   'releases-any': mutexes('overlap', (driver) => ({
     async release(request) {
       const reply = await driver.release(request);
@@ -61,7 +61,7 @@ export const mutexBreaks: Record<string, Break> = {
     })),
     stores: ['redis', 'cluster', ...RECORD_STORES],
   },
-  /** Who waits is neither woken nor asks again. */
+  /** A waiter is neither woken nor asks again. */
   'lets-wait': mutexes('liveness', (driver) => {
     const asked = new Set<string>();
     return {
@@ -83,7 +83,7 @@ export const mutexBreaks: Record<string, Break> = {
   })),
   'forgets-a-rejection': mutexes('trouble', (driver) => ({
     release(request) {
-      void Promise.reject(new Error('nobody hears of it'));
+      void Promise.reject(new Error('nobody handles it'));
       return driver.release(request);
     },
   })),

@@ -14,7 +14,7 @@ export const otherBreaks: Record<string, Break> = {
       return changed(store, { semaphore: changed(semaphore, { acquire }) });
     },
   },
-  /** Who wants to read does so, also beside a writer. */
+  /** A reader gets in also beside a writer. */
   'lets-readers-in': {
     expects: 'overlap',
     kinds: ['read-write'],
@@ -38,7 +38,7 @@ export const otherBreaks: Record<string, Break> = {
       return changed(store, { countDownLatch: changed(latch, { countDown }) });
     },
   },
-  /** Who waits for a latch never hears that it is counted down. */
+  /** A waiter of a latch is never notified that it is counted down. */
   'keeps-latches-shut': {
     expects: 'latch',
     kinds: ['latch'],

@@ -1,6 +1,6 @@
 import type { Fault } from './fault.js';
 
-/** What happens to workers. */
+/** Faults of workers. */
 export const processFaults: Fault[] = [
   {
     name: 'worker killed',

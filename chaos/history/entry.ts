@@ -4,7 +4,7 @@ export type Kind = (typeof KINDS)[number];
 /** How a call holds its keys: alone, beside other readers, or by a number of permits. */
 export type Mode = 'alone' | 'read' | 'permits';
 
-/** What a call asks for, with its options. Times are milliseconds. */
+/** A call with its options. Times are milliseconds. */
 export interface Asked {
   e: 'asked';
   id: string;
@@ -78,7 +78,7 @@ export type WorkerEntry =
   /** what a worker still has when its locks are closed */
   | { e: 'left'; resources: string[]; listeners: string[] };
 
-/** What the controller does. */
+/** Entries of the controller. */
 export type ChaosEntry =
   | { e: 'fault'; n: number; name: string; group: string; target: string; detail: string }
   | { e: 'healed'; n: number; name: string; failed?: string }

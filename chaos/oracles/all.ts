@@ -13,7 +13,7 @@ import { trouble } from './trouble.js';
 
 const ALL: readonly Oracle[] = [overlap, lostUpdate, fence, tokens, earlyLoss, patience, idleKey, latch, nothingLeft, trouble];
 
-/** What all oracles find, in the order of time. */
+/** Finds what all oracles find, in the order of time. */
 export function judge(history: readonly Entry[], facts: Facts): Violation[] {
   return ALL.flatMap((oracle) => oracle(history, facts)).sort((a, b) => a.at - b.at);
 }

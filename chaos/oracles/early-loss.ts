@@ -17,7 +17,7 @@ export const earlyLoss: Oracle = (history, facts) => {
   const calls = callsOf(history);
   const byId = new Map(calls.map((call) => [call.asked.id, call]));
   const claims = claimsOf(calls, facts);
-  // Of several leases that were taken together the first end is that of all.
+  // Several leases that were taken together end with the first of them.
   const ends = new Map<string, number>();
   for (const { asked, validUntil } of claims) ends.set(asked.id, Math.min(ends.get(asked.id) ?? Infinity, validUntil));
   return claims.flatMap(({ key, asked, call }): Violation[] => {
@@ -37,7 +37,7 @@ export const earlyLoss: Oracle = (history, facts) => {
   });
 };
 
-/** When its `maxHold` is over at the earliest, if it has one: it counts from the grant, of which the caller hears later. */
+/** When its `maxHold` is over at the earliest, if it has one: it counts from the grant, which the caller learns later. */
 function endOfHold(call: CallStory | undefined): number {
   const maxHold = call?.asked.maxHold ?? Infinity;
   return call ? call.asked.t + maxHold - SLACK : Infinity;

@@ -7,7 +7,7 @@ import { Standstills, timesOf, without, type Span } from './windows.js';
 const SLACK = 400;
 /** After an outage a store is usable within a second of the server's return. */
 const RECOVERY = 1_000;
-/** A place in the queue is forgotten after a minute. */
+/** A queue entry is forgotten after a minute. */
 const MEMORY = 60_000;
 
 /**

@@ -36,7 +36,7 @@ function judgeAwait({ asked, answer }: Operation, ofKey: readonly Operation[], h
     if (begun < needed) return [violation(asked, 'G1', answer.t, `${asked.id} goes on after ${begun} of ${needed} counts`)];
   }
   const done = downs.flatMap(({ answer: down }) => (down && /^\d+$/.test(down.result) ? [down.t] : [])).sort((a, b) => a - b);
-  // It may have come when the latch was set anew already: its first look may take a while to arrive.
+  // It may have come when the latch was set again already: its first poll may take a while to arrive.
   const arrived = asked.t + asked.requestTimeout;
   const opened = done[sumOf(({ round, t }) => round <= asked.round || t < arrived) - 1];
   if (opened === undefined) return [];
@@ -61,7 +61,7 @@ function lateAnswer({ asked, answer }: Operation, history: readonly Entry[]): Vi
   const last = history.findLast((entry) => entry.w === w)!.t;
   const late = new Standstills(history).putOff(w, t, deadline);
   if ((answer?.t ?? Infinity) <= late || last <= late) return [];
-  return [violation(asked, 'G9', late, `${asked.id} with a patience of ${patience} ms has its answer ${answer ? 'too late' : 'never'}`)];
+  return [violation(asked, 'G9', late, `${asked.id} with a wait timeout of ${patience} ms has its answer ${answer ? 'too late' : 'never'}`)];
 }
 
 function wrongError({ asked, answer }: Operation): Violation[] {

@@ -9,8 +9,8 @@ type Write = Said<'wrote'>;
  * G1, G2 measured: two valid writes over the same value of the unguarded counter mean that one of them is lost.
  *
  * A process can be stopped between its check and its write. Such a write may have been done after the lease's end, which no lock prevents. The
- * worker asks for the time again after the write: one that ended too late is not judged, and what was read before it is not compared with what was
- * read after it, since it may have put an old value back.
+ * worker asks for the time again after the write. One that ended too late is not judged. It may have put an old value back, so what was read before
+ * it is not compared with what was read after it.
  */
 export const lostUpdate: Oracle = (history, { lossy }) => {
   if (lossy) return [];

@@ -30,7 +30,7 @@ export const nothingLeft: Oracle = (history, { lossy, leftovers }) => {
   return [...late, ...inWorkers, ...leftovers.flatMap(inStore)];
 };
 
-/** Whose request to leave was refused for want of rights: nothing else can take them out of a queue. */
+/** Owners whose request to leave was refused for want of rights: nothing else can take them out of a queue. */
 function refusedOwners(history: readonly Entry[]): Set<string> {
   const refusals = select(history, 'event').filter(({ name, detail }) => name === 'unknown' && /NOPERM|denied/.test(detail));
   return new Set(refusals.flatMap(({ detail }) => / of (\S+): /.exec(detail)?.[1] ?? []));

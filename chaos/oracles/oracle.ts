@@ -5,7 +5,7 @@ import type { FencedTotals } from '../worker/fenced-counter.js';
 export const ORACLES = ['overlap', 'lost update', 'fence', 'tokens', 'early loss', 'liveness', 'latch', 'nothing left', 'trouble'] as const;
 export type OracleName = (typeof ORACLES)[number];
 
-/** What is known besides the history when all is over. */
+/** Facts that are known besides the history when all is over. */
 export interface Facts {
   /** The store was made to forget, or its clock jumped: then only what the fencing token guards must be right. */
   lossy: boolean;

@@ -9,7 +9,7 @@ const SLACK = 300;
 /** ms in which a worker that goes on after a standstill has noted it */
 const TIME_TO_NOTE = 500;
 
-/** G9: a call has its answer when its patience and one requestTimeout are over, and at once when it is aborted. */
+/** G9: a call has its answer when its wait timeout and one requestTimeout are over, and at once when it is aborted. */
 export const patience: Oracle = (history) => {
   const standstills = new Standstills(history);
   const closing = new Map(select(history, 'closing').map(({ w, t }) => [w, t]));
@@ -23,7 +23,7 @@ export const patience: Oracle = (history) => {
     // A killed worker that was stopped before has nothing to say, or no time to note that it stood still.
     if (end <= deadline || (lastSeen.get(asked.w) ?? 0) <= deadline || end > (call.killed ?? Infinity) - TIME_TO_NOTE) return [];
     const late = end === Infinity ? 'never' : `${(end - deadline).toFixed(0)} ms too late`;
-    const patience = asked.patience === null ? 'endless patience' : `a patience of ${asked.patience} ms`;
+    const patience = asked.patience === null ? 'no wait timeout' : `a wait timeout of ${asked.patience} ms`;
     const what = `${asked.id} with ${patience}${call.aborting ? ', aborted,' : ''} has its answer ${late}`;
     return [{ oracle: 'liveness' as const, guarantee: 'G9', kind: asked.kind, key: asked.keys[0], at: deadline, what }];
   });

@@ -3,8 +3,8 @@ import type { Facts, Oracle, Violation } from './oracle.js';
 
 /**
  * Tokens are safe integers that grow from one holding of a key to the next. Where claims exclude each other and the store forgets nothing, that is
- * the order in which callers hear of their grants. Elsewhere it is only known that an owner which was asked for after a grant came later: callers
- * of one process may share an owner, and one that the store has forgotten goes on giving its tokens away until its process hears of it.
+ * the order in which callers get their grants. Elsewhere it is only known that an owner which was asked for after a grant came later. Callers of
+ * one process may share an owner, and one that the store has forgotten goes on giving its tokens away until its process learns that.
  */
 export const tokens: Oracle = (history, facts) => {
   const byKey = groupBy(claimsOf(callsOf(history), facts), ({ key }) => key);

@@ -6,12 +6,12 @@ import { timesOf } from './windows.js';
 
 /** Rights and clients come back, but a request that was refused may be answered a moment later. */
 const AFTERMATH = 1_500;
-/** What faults of a group may end a call with. */
+/** Errors with which faults of a group may end a call. */
 const REFUSALS: [group: string, RegExp][] = [
   ['rights', /NOPERM|NOAUTH|denied/],
   ['lent', /client is closed/],
 ];
-/** What the library must log as an error under faults of a group: it cannot connect a client that it was given. */
+/** Errors that the library must log under faults of a group: it cannot connect a client that it was given. */
 const ERRORS: [group: string, RegExp][] = [['lent', /the client that the store was given has ended by itself/]];
 
 /** No unhandled rejection, no uncaught exception, no warning of Node, no error of the library's own making, no process that ends by itself. */

@@ -17,7 +17,7 @@ export function timesOf(history: readonly Entry[], matches: (fault: Said<'fault'
   return [...spans.values()];
 }
 
-/** What is left of a span without the others, in order. */
+/** Returns what is left of a span without the others, in order. */
 export function without({ from, to }: Span, others: readonly Span[]): Span[] {
   const left: Span[] = [];
   let start = from;

@@ -4,7 +4,7 @@ import type { OracleName } from '../oracles/oracle.js';
 import type { Summary } from '../run/summary.js';
 import { stores } from '../stores.js';
 
-/** What is promised, and the oracles that would see it broken. */
+/** Promises, and the oracles that would see them broken. */
 const INVARIANTS: readonly { title: string; oracles: readonly OracleName[]; needsMemory: boolean }[] = [
   { title: 'one holder (G2, G3)', oracles: ['overlap', 'lost update'], needsMemory: true },
   { title: 'fenced writes (G2)', oracles: ['fence'], needsMemory: false },

@@ -40,12 +40,12 @@ export class Scene {
     return this.slots[slot]!.name;
   }
 
-  /** SIGKILL, and another process takes its place. */
+  /** SIGKILL; another process replaces it. */
   async replaceWorker(slot: number): Promise<void> {
     await this.slots[slot]!.replace();
   }
 
-  /** One after the other: a worker that is blocked hears of the next one when it is free again. */
+  /** One after the other: a worker that is blocked receives the next one when it is free again. */
   async blockWorker(slot: number, ms: number): Promise<void> {
     const worker = this.worker(slot);
     const block = async (): Promise<void> => {

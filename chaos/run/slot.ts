@@ -10,10 +10,10 @@ export interface SlotOptions extends Omit<WorkerOrder, 'id' | 'seed' | 'place' |
   env?: NodeJS.ProcessEnv;
 }
 
-/** ms in which a worker that was told to close must be gone, however long its closing is allowed to take. */
+/** ms in which a worker that was asked to close must be gone, however long its closing is allowed to take. */
 const LONGEST_END = 20_000;
 
-/** A place for one worker at a time: who is killed is replaced. */
+/** A slot for one worker at a time: a killed one is replaced. */
 export class Slot {
   /** pids */
   readonly killed: number[] = [];

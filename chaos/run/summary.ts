@@ -5,7 +5,7 @@ import { callsOf, groupBy } from '../oracles/calls.js';
 import { ORACLES, type OracleName } from '../oracles/oracle.js';
 import type { RunResult } from './run.js';
 
-/** What a run came to, for the report. */
+/** The outcome of a run, for the report. */
 export interface Summary {
   store: string;
   seed: string;

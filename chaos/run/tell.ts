@@ -55,7 +55,7 @@ function lineOf({ t, w, e, ...rest }: Entry, start: number): string {
 
 const seconds = (ms: number): string => `${(ms / 1_000).toFixed(3).padStart(8)} s`;
 
-/** What was done, in a few lines. */
+/** Prints what was done, in a few lines. */
 export function tellSuccess({ history, options }: RunResult): void {
   const faults = [...groupBy(select(history, 'fault'), ({ name }) => name)].map(([name, all]) => `${name} ×${all.length}`).sort();
   console.log(`ok  ${options.store}, ${options.groups.join(', ') || 'no faults'}: ${faults.join(', ')}`);

@@ -1,7 +1,7 @@
 import type { Redis } from 'ioredis';
 import { LATCH } from '../worker/keys.js';
 
-/** What must not grow. */
+/** Measures that must not grow. */
 export interface Sample {
   /** s since the beginning of its phase */
   at: number;

@@ -1,6 +1,6 @@
 import { MEASURES, type Measure, type Sample } from './sample.js';
 
-/** What a measure may grow by in the whole of a phase, beside a part of its mean: noise, not growth. */
+/** The growth of a measure in a whole phase that counts as noise, beside a part of its mean. */
 const TOLERANCE: Record<Measure, number> = { heap: 3, handles: 8, listeners: 1, subscriptions: 1, keys: 20 };
 const PART = 0.05;
 /** The beginning, in which caches fill and code is compiled, is not judged. */
@@ -26,7 +26,7 @@ export function judgeSamples(samples: readonly Sample[]): Verdict[] {
   });
 }
 
-/** Of the line with the least squares. */
+/** The slope of the line with the least squares. */
 function slope(x: readonly number[], y: readonly number[]): number {
   const [meanX, meanY] = [average(x), average(y)];
   const square = x.reduce((sum, value) => sum + (value - meanX) ** 2, 0);

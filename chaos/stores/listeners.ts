@@ -1,6 +1,6 @@
 import type { EventEmitter } from 'node:events';
 
-/** What a client has more listeners of than when this was called. */
+/** Returns how to ask for the events of which a client has more listeners than now. */
 export function watchListeners(client: EventEmitter): () => string[] {
   const before = countsOf(client);
   return () => [...countsOf(client)].filter(([name, count]) => count > (before.get(name) ?? 0)).map(([name, count]) => `${name} ×${count}`);

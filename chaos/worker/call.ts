@@ -70,7 +70,7 @@ export class Call {
     this.context.history.write({ e: 'ended', id: this.id, outcome: 'timeout', error: '' });
   }
 
-  /** Whoever asked does not ask any more. */
+  /** The caller does not ask any more. */
   withdrawn(): void {
     this.state = 'over';
     this.context.history.write({ e: 'ended', id: this.id, outcome: 'resigned', error: '' });

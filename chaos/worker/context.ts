@@ -12,7 +12,7 @@ export interface OpenLocks {
   readonly requestTimeout: number;
 }
 
-/** What the loads of one worker share. */
+/** The part that the loads of one worker share. */
 export class Context {
   private readonly counters = new Map<string, UnguardedCounter>();
   private calls = 0;

@@ -7,7 +7,7 @@ export const KEYS = {
   leader: ['chief-leader'],
 };
 
-/** What the name of each latch begins with. */
+/** The beginning of the name of each latch. */
 export const LATCH = 'latch-';
 
 /** A pattern for each, that matches the key with whatever stands before it and what belongs to it. */

@@ -1,7 +1,7 @@
 import type { RedisConnection } from '../../test/support/redis-server.js';
 import type { Kind } from '../history/entry.js';
 
-/** What the controller tells a worker when it starts it. */
+/** The order with which the controller starts a worker. */
 export interface WorkerOrder {
   /** its name in the history; a replacement has another one */
   id: string;

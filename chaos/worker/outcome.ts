@@ -4,7 +4,7 @@ import type { Outcome } from '../history/entry.js';
 
 const INTERNAL = ['TypeError', 'RangeError', 'ReferenceError', 'SyntaxError', 'AssertionError'];
 
-/** What a rejection means to a caller. An error that is no LockError, or that an internal one caused, is a defect of the library. */
+/** The meaning of a rejection to a caller. An error that is no LockError, or that an internal one caused, is a defect of the library. */
 export function outcomeOf(error: unknown): Outcome {
   if (!(error instanceof LockError) || isInternal(error)) return 'internal';
   if (error instanceof LockTimeoutError) return 'timeout';

@@ -7,17 +7,17 @@ import { chooseTerms, question } from './terms.js';
 import { withAbort } from './with-abort.js';
 
 const { readWrite: KEYS } = ALL_KEYS;
-/** Of five workers together: 200. */
+/** Callers of one worker; those of five together are 200. */
 const CROWD = 40;
 
-/** Readers, writers, and writers that go on as readers: these read under their own write lock and give that one back first. */
+/** Readers, writers, and writers that go on as readers: these read under their own write lock and release that one first. */
 export async function callReadWrite(context: Context, open: OpenLocks): Promise<void> {
   const { random } = context;
   const key = random.pick(KEYS);
   if (random.chance(1 / 50)) return crowd(context, open, key);
   const way = random.pick(['read', 'read', 'write', 'downgrade'] as const);
   const terms = chooseTerms(context, key);
-  // Of a writer that goes on as a reader the end of the first lease must be the release, and nothing else.
+  // Where a writer goes on as a reader, the first lease must end by its release, and by nothing else.
   if (way === 'downgrade') terms.minHold = 0;
   const lock = open.locks.readWriteLock(key, { policy: random.pick(['fair', 'fair', 'readers', 'writers']) });
   const call = new Call(context, question('read-write', [key], way === 'read' ? 'read' : 'alone', terms, open));

@@ -3,7 +3,7 @@ import { now } from '../history/clock.js';
 import type { Call } from './call.js';
 import type { Context } from './context.js';
 
-/** How long a body works: mostly some milliseconds, so that many get their turn, and now and then longer than its lease. */
+/** How long a body works: mostly some milliseconds, so that many get in, and now and then longer than its lease. */
 export function lengthOfSection({ random }: Context, keyTimeout: number): number {
   if (random.chance(0.04)) return Math.min(keyTimeout * (0.5 + 1.5 * random.next()), 2_500);
   return random.chance(0.3) ? random.int(0, 60) : random.int(0, 8);

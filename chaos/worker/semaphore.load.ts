@@ -4,7 +4,7 @@ import { lengthOfSection, shareSection } from './section.js';
 import { chooseTerms, question } from './terms.js';
 import { withAbort } from './with-abort.js';
 
-/** Of the second key the number of permits changes: whoever asks last says it, so only the largest number is a limit. */
+/** The number of permits of the second key changes with each request, so only the largest number is a limit. */
 const KEYS = { 'sem-quick': [3], 'sem-slow': [2, 4, 5] };
 
 /** Takes some permits of a semaphore. */

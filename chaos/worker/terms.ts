@@ -23,7 +23,7 @@ export function chooseTerms({ random }: Context, key: string): Terms {
   };
 }
 
-/** What the history says of a call with these options. */
+/** The entry of the history for a call with these options. */
 export function question(kind: Question['kind'], keys: string[], mode: Question['mode'], terms: Terms, open: OpenLocks): Question {
   const { keyTimeout, retryInterval, waitTimeout, fair, minHold, maxHold = null } = terms;
   const patience = waitTimeout === Infinity ? null : waitTimeout;

@@ -22,7 +22,7 @@ export const clusterFaults: readonly Fault[] = [
     strike: (scene, { extent }) => clusterOf(scene).moveSlot(names[Math.floor(extent * names.length)]!),
   },
   {
-    // The master takes no writes until the replica has heard of all earlier ones.
+    // The master takes no writes until the replica has all earlier ones.
     name: 'failover by CLUSTER FAILOVER',
     group: 'failover',
     isWide: true,

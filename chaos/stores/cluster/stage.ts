@@ -42,7 +42,7 @@ export class ClusterStage implements Stage {
     return this.admins.of(node);
   }
 
-  /** Of each shard the replica may be the master now. */
+  /** Finds the masters: the replica of each shard may be the master now. */
   async look(): Promise<void> {
     for (const shard of this.shards) {
       const [role] = await this.admin(shard.replica).role();

@@ -6,7 +6,7 @@ import { databaseOf, type DatabaseStage, type Operator } from './stage.js';
 /** ms after its end when a row may be deleted here; the store itself waits for an hour. */
 const ENDED_FOR = 5_000;
 
-/** What happens to a database server. All of it concerns all workers. */
+/** Faults of a database server. Each concerns all workers. */
 export function databaseFaults({ killListeners }: Operator): Fault[] {
   const ofListeners = killListeners ? [wide('server', 'listeners killed', [0, 0], killListeners)] : [];
   return [...FAULTS, ...ofListeners];

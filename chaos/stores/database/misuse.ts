@@ -1,7 +1,7 @@
 import { setTimeout as pause } from 'node:timers/promises';
 import type { Random } from '../../random.js';
 
-/** What is used of a pool that a worker lends its store. */
+/** The used part of a pool that a worker lends its store. */
 export interface LentPool {
   readonly max: number;
   /** Takes a connection. */

@@ -15,7 +15,7 @@ export interface DatabaseServer {
   stop(): Promise<void>;
 }
 
-/** What an operator does at one kind of database. */
+/** Actions of an operator at one kind of database. */
 export interface Operator {
   /** Cuts the connections of all workers. */
   killClients(): Promise<void>;
@@ -30,7 +30,7 @@ export interface Operator {
   /** Deletes the rows that ended so many ms ago; 0: all rows. */
   sweep(endedFor: number): Promise<void>;
   deleteRow(key: string): Promise<void>;
-  /** Writes all rows anew. */
+  /** Writes all rows again. */
   rewrite(): Promise<void>;
   /** The rows that still last, and the server's clock. */
   lasting(): Promise<{ records: StoredRecord[]; time: number }>;

@@ -14,7 +14,7 @@ const ENDED_FOR = 5_000;
 const NOBODY = 4_194_305;
 const run = promisify(execFile);
 
-/** What happens to the files under the feet of the processes. */
+/** Faults of the files that the processes use. */
 export const fileFaults: readonly Fault[] = [
   files('files', 'inbox removed', (directory, { extent }) => {
     removeOne(directory, 'inboxes', extent);

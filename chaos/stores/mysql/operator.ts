@@ -50,7 +50,7 @@ export function mysqlOperator(connection: MariadbConnection): Operator {
   };
 }
 
-/** What the operator runs before the workers come. */
+/** Statements that the operator runs before the workers come. */
 export function setUp(schema: string): string[] {
   return [
     'CREATE DATABASE chaos',

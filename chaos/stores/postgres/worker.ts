@@ -28,7 +28,7 @@ function own(store: OpenedStore['store']): OpenedStore {
   return { store, listeners: () => [], closeLent: async () => undefined };
 }
 
-/** The settings that the guarantees ask of a lent pool: it does not wait for ever. */
+/** The settings that the guarantees ask of a lent pool: no wait is without end. */
 function lent(way: 'pool' | 'query', url: string, requestTimeout: number, random: Random): OpenedStore {
   const limits = { connectionTimeoutMillis: requestTimeout, query_timeout: requestTimeout, keepAlive: true };
   const pool = new pg.Pool({ connectionString: url, max: 4, ...limits });

@@ -2,7 +2,7 @@ import { partsOf } from '../../../lib/core/model/owner.js';
 import type { KeyRecord } from '../../../lib/stores/records/record.work.js';
 import type { Leftover } from '../store.js';
 
-/** ms that a place in a queue may last without anybody's asking, and what a clock that is only estimated may add */
+/** ms that a queue entry may last without a request of its owner, and what a clock that is only estimated may add */
 const QUEUE_LIFE = 60_000 + 2_000;
 
 /** A record as it is stored. Times are ms of the store's clock. */

@@ -53,7 +53,7 @@ function lent(options: RedisOptions, requestTimeout: number, replicaAcks: number
     socketTimeout: requestTimeout,
     connectTimeout: requestTimeout,
     maxLoadingRetryTime: 300,
-    // Once for each connection: ioredis adds a listener for each reply for which it is told to reconnect.
+    // Once for each connection: ioredis adds a listener for each reply for which it reconnects.
     reconnectOnError(error) {
       const isFirst = error.message.startsWith('READONLY') && !isLeaving;
       isLeaving ||= isFirst;

@@ -15,7 +15,7 @@ const atMaster: Aim = (scene) => {
   return { server: stage.master, admin: stage.admin() };
 };
 
-/** What can happen to Redis servers. */
+/** Faults of Redis servers. */
 export const redisFaults: readonly Fault[] = [
   ...serverFaults(atMaster),
   ...rightsFaults,

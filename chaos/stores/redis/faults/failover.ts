@@ -31,7 +31,7 @@ export const failoverFaults: Fault[] = [
       const { master, replica } = stage;
       await caughtUp(stage);
       await stage.admin(replica).call('REPLICAOF', 'NO', 'ONE');
-      // What the old master is told now, the new one never hears, and nobody acknowledges.
+      // What the old master writes now never reaches the new one, and is not acknowledged.
       await scene.pause(duration / 2);
       await master.pause();
       await scene.pause(duration / 2);
@@ -73,7 +73,7 @@ async function byReplicaOf(stage: RedisStage): Promise<void> {
   await stage.admin(master).call('CLIENT', 'UNPAUSE');
 }
 
-/** The replica has heard of all that the master has written so far. */
+/** Resolves when the replica has all that the master has written so far. */
 export async function caughtUp(stage: RedisStage): Promise<void> {
   await eventually(
     async () => {

@@ -4,7 +4,7 @@ import { KEYS } from '../../../worker/keys.js';
 import type { Fault, Strike } from '../../../faults/fault.js';
 import { redisOf } from './stage-of.js';
 
-/** The store forgets what it was told. Then two may hold a key, and only the fencing token helps. */
+/** The store forgets what was written. Then two may hold a key, and only the fencing token helps. */
 export const lossFaults: Fault[] = [
   loss('FLUSHALL', async (scene) => void (await redisOf(scene).admin().flushall())),
   loss('lock key deleted', async (scene, { extent }) => {
@@ -23,7 +23,7 @@ export const lossFaults: Fault[] = [
     const stage = redisOf(scene);
     const { master, replica } = stage;
     await stage.admin(replica).call('REPLICAOF', 'NO', 'ONE');
-    // What the old master is told now, the new one never hears.
+    // What the old master writes now never reaches the new one.
     await scene.pause(duration);
     stage.moveAddress();
     for (const proxy of stage.proxies) proxy.cut();

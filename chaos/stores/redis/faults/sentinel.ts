@@ -5,8 +5,8 @@ import { caughtUp } from './failover.js';
 import { redisOf } from './stage-of.js';
 
 /**
- * A sentinel promotes the replica. The old master goes on until the sentinel has made it a replica, and what it is told meanwhile would be lost. So it
- * refuses all writes before (`min-replicas-to-write`), and the replica has heard of the earlier ones.
+ * A sentinel promotes the replica. The old master goes on until the sentinel has made it a replica, and what is written there meanwhile would be lost. So it
+ * refuses all writes before (`min-replicas-to-write`), and the replica has the earlier ones.
  */
 export const sentinelFaults: Fault[] = [
   {

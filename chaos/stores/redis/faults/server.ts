@@ -1,7 +1,7 @@
 import type { Fault, Group } from '../../../faults/fault.js';
 import type { Aim } from './aim.js';
 
-/** What happens to a server, without its losing anything. */
+/** Faults of a server that loses nothing. */
 export const serverFaults = (aim: Aim): Fault[] => [
   {
     name: 'server stopped',
