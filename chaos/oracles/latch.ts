@@ -61,7 +61,9 @@ function lateAnswer({ asked, answer }: Operation, history: readonly Entry[]): Vi
   const last = history.findLast((entry) => entry.w === w)!.t;
   const late = new Standstills(history).putOff(w, t, deadline);
   if ((answer?.t ?? Infinity) <= late || last <= late) return [];
-  return [violation(asked, 'G9', late, `${asked.id} with a wait timeout of ${patience} ms has its answer ${answer ? 'too late' : 'never'}`)];
+  return [
+    violation(asked, 'G9', late, `${asked.id} with a wait timeout of ${patience} ms has its answer ${answer ? 'too late' : 'never'}`),
+  ];
 }
 
 function wrongError({ asked, answer }: Operation): Violation[] {
