@@ -3,7 +3,7 @@
 //   npm run check:matrix [-- --tarball other.tgz] [nest|ioredis|jest|vitest]      see matrix/README.md
 import assert from 'node:assert/strict';
 import { cp, mkdir, readdir, readFile, writeFile } from 'node:fs/promises';
-import { delimiter, dirname, join } from 'node:path';
+import { basename, delimiter, dirname, join } from 'node:path';
 import { startRedis } from '../test/support/redis-server.ts';
 import { Explained } from './leftovers.mjs';
 import { inTemporaryFolder, install, pack, positionals, root, run, step } from './packed.mjs';
@@ -59,7 +59,7 @@ async function appsOf(names) {
 
 async function installApp(app, folder, tarball) {
   await cp(join(matrix, app.name), folder, { recursive: true, filter: (path) => !path.includes('node_modules') });
-  for (const file of app.manifest.shared ?? []) await cp(join(matrix, file), join(folder, file));
+  for (const file of app.manifest.shared ?? []) await cp(join(matrix, file), join(folder, basename(file)));
   await writeFile(join(folder, 'package.json'), JSON.stringify(app.manifest));
   await install(folder, [tarball]);
   await run('npm', ['run', 'setup', '--if-present'], folder);

@@ -1,6 +1,6 @@
 // Packs the library and uses the tarball as its users do: plain Node, ESM and CommonJS, with and without Nest, oldest and newest peers; with `--newest` only these.
 import assert from 'node:assert/strict';
-import { readdir, readFile, stat, writeFile } from 'node:fs/promises';
+import { cp, readdir, readFile, stat, writeFile } from 'node:fs/promises';
 import { dirname, join, relative, sep } from 'node:path';
 import mysql from 'mysql2/promise';
 import { mariadbUrl, startMariadb } from '../test/support/mariadb-server.ts';
@@ -37,13 +37,14 @@ const resolutions = {
   cjs: [{ module: 'nodenext' }, { module: 'commonjs', moduleResolution: 'node10', ignoreDeprecations: '6.0' }],
 };
 
-let redis, postgres, mariadb;
+let redisUrl, postgres, mariadb;
 
 await inTemporaryFolder('package', async (folder, startServer) => {
   const tarball = await step('npm pack', () => pack(folder));
   await step('publint', () => tool('publint', 'run', tarball, '--strict'));
   await step('attw', () => tool('attw', tarball, '--no-definitely-typed', '--no-emoji'));
-  redis = await startServer('a private redis-server', startRedis);
+  const redis = await startServer('a private redis-server', () => startRedis({ port: 'free' }));
+  redisUrl = `redis://127.0.0.1:${redis.port}`;
   postgres = await startServer('a private Postgres', startPostgres);
   mariadb = await startServer('a private MariaDB', startMariadb);
   const admin = await mysql.createConnection(mariadb.connection);
@@ -94,17 +95,19 @@ async function commandLineWithoutClient(app) {
 
 async function commandLine(app) {
   for (const program of ['ndl', name]) assert.match(await run(command(app, program), ['--help'], app), /^ {2}ls \[pattern\]/m);
-  const { path, host, port } = redis.connection;
-  const url = path === undefined ? `redis://${host}:${port}` : `redis://localhost/?path=${path}`;
-  assert.equal(await run(command(app, 'ndl'), ['ls', '--url', url], app), 'No key is held.');
-  assert.equal(await run(command(app, 'ndl'), ['run', 'key', '--url', url, '--', 'echo', 'ran'], app), 'ran');
+  assert.equal(await run(command(app, 'ndl'), ['ls', '--url', redisUrl], app), 'No key is held.');
+  assert.equal(await run(command(app, 'ndl'), ['run', 'key', '--url', redisUrl, '--', 'echo', 'ran'], app), 'ran');
 }
 
 async function withNest(app, tarball, peers, checks) {
-  await createApp(app, [tarball, ...toInstall(peers), '@types/node@20']);
-  await runPrograms(app, 'nest');
+  // The programs of the matrix listen on Express.
+  const express = `@nestjs/platform-express@${peers['@nestjs/core']}`;
+  await createApp(app, [tarball, ...toInstall(peers), express, '@types/node@20']);
+  const nest = join(app, 'nest');
+  await cp(join(root, 'scripts/matrix/nest'), nest, { recursive: true });
+  await cp(join(app, 'node_modules', name), join(nest, 'second/node_modules', name), { recursive: true });
+  for (const program of ['http.mjs', 'http.cjs', 'copies.mjs']) await node(join(nest, program));
   for (const store of ['redis', 'postgres', 'mysql']) await runPrograms(app, 'core', store);
-  await node(join(app, 'esm/nest-mixed.mjs'));
   await node(join(app, 'esm/entries.mjs'));
   for (const [type, variants] of Object.entries(resolutions)) {
     for (const options of variants) await typeCheck(join(app, type), { ...options, ...checks });
@@ -161,7 +164,7 @@ async function runPrograms(app, program, ...args) {
 
 function node(program, ...args) {
   return run(process.execPath, [program, ...args], dirname(program), {
-    TEST_REDIS: JSON.stringify(redis.connection),
+    REDIS_URL: redisUrl,
     TEST_POSTGRES: postgres.url,
     TEST_MYSQL: mariadbUrl({ ...mariadb.connection, database: 'shop' }),
   });

@@ -6,11 +6,12 @@ const { createClient } = require('redis');
 const scenario = require('./core-scenario.cjs');
 
 const make = () => {
-  const client = createClient({ socket: JSON.parse(process.env.TEST_REDIS) });
+  const client = createClient({ url: process.env.REDIS_URL });
   client.on('error', () => undefined);
   return client;
 };
 const clients = [make(), make()];
 assert.throws(() => redisStore({ url: 'redis://localhost:1' }), /install ioredis, or pass a client of redis/);
 const [store, otherStore] = clients.map((client) => redisStore({ client }));
-void scenario({ Locks, LockTimeoutError, store, otherStore }).then(() => clients.forEach((client) => client.destroy()));
+const end = () => clients.forEach((client) => client.destroy());
+void scenario({ Locks, LockTimeoutError, store, otherStore, end });

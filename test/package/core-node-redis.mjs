@@ -6,12 +6,12 @@ import { createClient } from 'redis';
 import scenario from './core-scenario.cjs';
 
 const make = () => {
-  const client = createClient({ socket: JSON.parse(process.env.TEST_REDIS) });
+  const client = createClient({ url: process.env.REDIS_URL });
   client.on('error', () => undefined);
   return client;
 };
 const clients = [make(), make()];
 assert.throws(() => redisStore({ url: 'redis://localhost:1' }), /install ioredis, or pass a client of redis/);
 const [store, otherStore] = clients.map((client) => redisStore({ client }));
-await scenario({ Locks, LockTimeoutError, store, otherStore });
-for (const client of clients) client.destroy();
+const end = () => clients.forEach((client) => client.destroy());
+await scenario({ Locks, LockTimeoutError, store, otherStore, end });

@@ -16,10 +16,10 @@ function decorate(target, method, ...decorators) {
 // Programs run side by side on one server.
 const NAMESPACE = `http-${process.pid}:`;
 
-function createStockModule({ common, core, lock }, store, { shelf, served }) {
+function createStockModule({ common, core, lock }, imports, { shelf, served }) {
   const { APP_FILTER } = core;
   const { Controller, Inject, Injectable, Module, Param, Post } = common;
-  const { currentLease, DistributedLock, DistributedLockModule, LockExceptionFilter } = lock;
+  const { currentLease, DistributedLock, LockExceptionFilter } = lock;
 
   const patient = { keyTimeout: 60_000, retryCount: 0 };
   class StockService {
@@ -57,7 +57,7 @@ function createStockModule({ common, core, lock }, store, { shelf, served }) {
 
   class AppModule {}
   Module({
-    imports: [DistributedLockModule.forRoot({ store, namespace: NAMESPACE })],
+    imports,
     controllers: [StockController],
     providers: [StockService, { provide: APP_FILTER, useClass: LockExceptionFilter }],
   })(AppModule);
@@ -67,10 +67,11 @@ function createStockModule({ common, core, lock }, store, { shelf, served }) {
 async function sellThroughTwoApps(parts, stores) {
   const shelf = { apple: 10, pear: 10 };
   const shared = { shelf, served: new Set() };
+  const create = (...imports) =>
+    parts.core.NestFactory.create(createStockModule(parts, imports, shared), { logger: false, abortOnError: false });
+  await assert.rejects(create(), /DistributedLockModule\.forRoot/, 'an application without forRoot must not boot');
   const apps = [];
-  for (const store of stores) {
-    apps.push(await parts.core.NestFactory.create(createStockModule(parts, store, shared), { logger: false, abortOnError: false }));
-  }
+  for (const store of stores) apps.push(await create(parts.lock.DistributedLockModule.forRoot({ store, namespace: NAMESPACE })));
   const acquired = [];
   for (const app of apps) app.get(parts.lock.Locks).on('acquired', ({ key }) => void acquired.push(key));
   await Promise.all(apps.map((app) => app.listen(0, '127.0.0.1')));
