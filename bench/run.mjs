@@ -12,8 +12,14 @@ import { sum } from './measure/statistics.mjs';
 import { judge } from './report/goals.mjs';
 import { goalsOf, tableOf } from './report/table.mjs';
 import { write, writePages } from './report/write.mjs';
+import { w3, w6 } from './workloads/crowd.mjs';
+import { w7, w8 } from './workloads/shared.mjs';
+import { w1 } from './workloads/w1.mjs';
+import { w2 } from './workloads/w2.mjs';
+import { w4 } from './workloads/w4.mjs';
+import { w5 } from './workloads/w5.mjs';
 
-const WORKLOADS = ['w1', 'w2', 'w3', 'w4', 'w5', 'w6', 'w7', 'w8'];
+const WORKLOADS = { w1, w2, w3, w4, w5, w6, w7, w8 };
 /** Programs of their own, each with options of its own. */
 const OTHERS = {
   decorator: 'a decorated call on the memory store over a bare one',
@@ -27,7 +33,7 @@ const OTHERS = {
   quorum: 'three servers as a quorum over one of them; --write keeps the results',
 };
 
-const USAGE = `npm run bench -- [${WORKLOADS.join('] [')}] [options]
+const USAGE = `npm run bench -- [${Object.keys(WORKLOADS).join('] [')}] [options]
 
   --quick          to judge a change: fewer rounds against those that the goals name, up to a minute for each workload; writes nothing
   --rounds <n>     rounds of each table
@@ -56,12 +62,12 @@ async function runWorkloads() {
     allowPositionals: true,
   };
   const { names, ...flags } = readArguments(USAGE, known, (values, positionals) => {
-    const unknown = positionals.filter((name) => !WORKLOADS.includes(name));
+    const unknown = positionals.filter((name) => !Object.hasOwn(WORKLOADS, name));
     if (unknown.length > 0) throw new Error(`Unknown workload ${unknown.join(', ')}.`);
     const only = values.only?.split(',');
     const missing = only?.filter((name) => !lineup.some((contestant) => contestant.name === name)) ?? [];
     if (missing.length > 0) throw new Error(`Unknown contestant ${missing.join(', ')}.`);
-    return { ...values, only, names: positionals.length > 0 ? positionals : WORKLOADS };
+    return { ...values, only, names: positionals.length > 0 ? positionals : Object.keys(WORKLOADS) };
   });
   if (flags.report) return writePages();
 
@@ -85,7 +91,7 @@ async function runWorkloads() {
 
 async function measure(workload, redis, flags) {
   const machine = await describeMachine(redis);
-  const { title, run } = await import(`./workloads/${workload}.mjs`);
+  const { title, run } = WORKLOADS[workload];
   const bench = new Bench({
     redis,
     contestants: contestants(workload, flags),

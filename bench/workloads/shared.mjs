@@ -1,9 +1,32 @@
-// Callers of several processes that come again and again for one key which several may hold (W7, W8).
+// Callers of several processes that come again and again for one key which several may hold.
+import { OURS_AS_MUTEX } from '../contestants/lineup.mjs';
 import { against, waitsOf } from '../measure/bench.mjs';
 import { clock } from '../measure/clock.mjs';
 import { crowded } from '../measure/oracle.mjs';
 import { sum } from '../measure/statistics.mjs';
 import { failing, overlapping, requestsPerSection } from './columns.mjs';
+
+export const w7 = {
+  title: 'W7: readers and writers',
+  async run(bench) {
+    const mixed = (id, title, writes) =>
+      shared(bench, { id, title, kind: 'read/write', size: 2, callers: 25, writes, rival: OURS_AS_MUTEX });
+    await bench.on('loopback', async () => {
+      await mixed('w7-95-5', '95 % read, 5 % write', 0.05);
+      await mixed('w7-50-50', '50 % read, 50 % write', 0.5);
+    });
+  },
+};
+
+export const w8 = {
+  title: 'W8: a semaphore of 10 permits',
+  async run(bench) {
+    const common = { title: '10 permits', kind: 'permits', permits: 10, rival: 'redis-semaphore' };
+    await bench.on('loopback', async () => {
+      for (const size of [1, 2]) await shared(bench, { id: `w8-${size}`, size, callers: 256 / size, ...common });
+    });
+  },
+};
 
 /**
  * @param {object} table
@@ -12,7 +35,7 @@ import { failing, overlapping, requestsPerSection } from './columns.mjs';
  * @param {number} [table.permits]
  * @param {string} table.rival the contestant that all are compared with.
  */
-export function shared(bench, { id, title, kind, size, callers, writes = 0, permits = 1, rival }) {
+function shared(bench, { id, title, kind, size, callers, writes = 0, permits = 1, rival }) {
   const duration = bench.sized(2000, 1000);
   return bench.compare({
     id,

@@ -7,9 +7,9 @@ import { quantile } from '../measure/statistics.mjs';
 import { overlapping } from './columns.mjs';
 import { comparePairs } from './pairs.mjs';
 
-export const title = 'W1: a lone caller, a lone waiter';
+export const w1 = { title: 'W1: a lone caller, a lone waiter', run };
 
-export async function run(bench) {
+async function run(bench) {
   await bench.on('loopback', async () => {
     await lone(bench, { rounds: bench.sized(5, 3), slices: bench.sized(20, 8), count: 1000, warmUp: bench.sized(10_000, 5000) });
     await woken(bench, bench.sized(5, 1), bench.sized(25, 10));

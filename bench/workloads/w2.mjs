@@ -1,11 +1,11 @@
 // 256 callers in one process, each on a key of its own: what the lock costs when nobody waits.
 import { comparePairs } from './pairs.mjs';
 
-export const title = 'W2: 256 callers on distinct keys';
-
 const CALLERS = 256;
 
-export async function run(bench) {
+export const w2 = { title: 'W2: 256 callers on distinct keys', run };
+
+async function run(bench) {
   await bench.on('loopback', () => distinct(bench, bench.sized(5, 3)));
   await bench.on('1 ms', () => distinct(bench, 1));
 }

@@ -5,9 +5,9 @@ import { clock } from '../measure/clock.mjs';
 import { sum } from '../measure/statistics.mjs';
 import { failing, overlapping, requestsPerSection } from './columns.mjs';
 
-export const title = 'W4: 2 and 4 processes × 25 and 250 callers on one key';
+export const w4 = { title: 'W4: 2 and 4 processes × 25 and 250 callers on one key', run };
 
-export async function run(bench) {
+async function run(bench) {
   const rounds = bench.sized(5, 2);
   // The tables without a goal have fewer rounds, and none with --quick.
   await bench.on('loopback', async () => {

@@ -3,12 +3,12 @@ import { RAW } from '../contestants/lineup.mjs';
 import { against } from '../measure/bench.mjs';
 import { overlapping } from './columns.mjs';
 
-export const title = 'W5: 10,000 held locks';
-
 const COUNT = 10_000;
 const TTL = 3000;
 
-export async function run(bench) {
+export const w5 = { title: 'W5: 10,000 held locks', run };
+
+async function run(bench) {
   await bench.on('loopback', () => held(bench, bench.sized(5, 3), bench.sized(10_000, 5000)));
 }
 
