@@ -29,7 +29,7 @@ export function candidate(election: LeaderElection, history: string[] = [], name
   return { election, terms, outcome };
 }
 
-/** Resolves when somebody of these Locks has found a key taken; who is fair has a place in the queue by then. */
+/** Resolves when somebody of these Locks has found a key taken; a fair caller has a queue entry by then. */
 export const waits = (locks: Locks): Promise<void> =>
   new Promise((resolve) => {
     const stop = locks.on('waiting', () => {

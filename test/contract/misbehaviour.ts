@@ -1,5 +1,5 @@
 import { passTime } from '../support/virtual-time.js';
-import { type LatchDriver, type LeaseDriver, StoreError } from 'nestjs-distributed-lock/core';
+import { type AcquireRequest, type LatchDriver, type LeaseDriver, StoreError } from 'nestjs-distributed-lock/core';
 import { gate } from './gate.js';
 import type { Misbehaviour } from './open-locks.js';
 import { renewalBy, renewing } from './renewing.js';
@@ -98,6 +98,11 @@ export function recording(sent: string[], then: Misbehaviour = () => ({})): Misb
     const verbs = ['acquire', 'renew', 'release', 'leave'] as const;
     return Object.fromEntries(verbs.map((verb) => [verb, (request: never) => (sent.push(verb), driver[verb](request))]));
   };
+}
+
+/** Notes each acquire that has put its owner into the queue, or has been granted on the way. */
+export function queued(note: (request: AcquireRequest) => unknown): Misbehaviour {
+  return (real) => ({ acquire: (request) => real.acquire(request).finally(() => request.queue && note(request)) });
 }
 
 /** Wake-ups that are lost. */

@@ -6,7 +6,7 @@ import { deaf } from './misbehaviour.js';
 import { rejection, timed } from './rejection.js';
 import { patient, type Setting } from './setting.js';
 
-/** How a key passes from one process to another. A test that takes longer than some seconds fails: the next look would come after a minute. */
+/** How a key passes from one process to another. A test that takes longer than some seconds fails: the next poll would come after a minute. */
 export function handOverContract({ open, newKey, driver, waiter, isFree, where }: Setting): void {
   let key: string;
   beforeEach(() => (key = newKey()));
@@ -144,7 +144,7 @@ export function handOverContract({ open, newKey, driver, waiter, isFree, where }
       holder = await open().acquire(key, patient);
     });
 
-    /** Begins to wait; it has its place when this resolves, or knows that the key is taken if it is not fair. */
+    /** Begins to wait; it has its queue entry when this resolves, or knows that the key is taken if it is not fair. */
     async function begin(name: string, options: UsingOptions, work = async () => undefined as unknown) {
       const waits = gate();
       const locks = open({

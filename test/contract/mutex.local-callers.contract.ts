@@ -2,7 +2,7 @@ import { passTime } from '../support/virtual-time.js';
 import { type AcquireRequest, type Lease, LockAbortedError, type Locks } from 'nestjs-distributed-lock/core';
 import { eventually } from '../support/eventually.js';
 import { gate } from './gate.js';
-import { changing, deaf, held, oneByOne, outage, refusal } from './misbehaviour.js';
+import { changing, deaf, held, oneByOne, outage, queued, refusal } from './misbehaviour.js';
 import { rejection, timed } from './rejection.js';
 import { patient, type Setting } from './setting.js';
 
@@ -117,12 +117,7 @@ export function localCallersContract({ open, newKey, isFree }: Setting): void {
       const caller = new AbortController();
       const order: string[] = [];
       const places = new Set<string>();
-      const recorded = () =>
-        open({
-          misbehaving: (real) => ({
-            acquire: (request) => real.acquire(request).finally(() => request.queue && places.add(request.owner)),
-          }),
-        });
+      const recorded = () => open({ misbehaving: queued(({ owner }) => places.add(owner)) });
       const process = recorded();
       const first = rejection(process.acquire(key, { ...patient, signal: caller.signal }));
       const second = process.using(key, () => order.push('second'), patient);
@@ -140,12 +135,8 @@ export function localCallersContract({ open, newKey, isFree }: Setting): void {
       const holder = await open().acquire(key, patient);
       const caller = new AbortController();
       let places = 0;
-      const unwoken = open({
-        misbehaving: (real) => ({
-          acquire: (request) => real.acquire(request).finally(() => (places += Number(request.queue))),
-          ...deaf(real),
-        }),
-      });
+      const polls = queued(() => places++);
+      const unwoken = open({ misbehaving: (real) => ({ ...polls(real), ...deaf(real) }) });
       const first = rejection(unwoken.acquire(key, { ...patient, signal: caller.signal }));
       const second = unwoken.acquire(key, { ...patient, retryInterval: 200 });
       await eventually(() => places > 0);

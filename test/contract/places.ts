@@ -1,5 +1,6 @@
 import '../support/virtual-time.js';
 import { gate } from './gate.js';
+import { queued } from './misbehaviour.js';
 import type { LocksOpener } from './open-locks.js';
 import { outside } from './outside.js';
 import { patient } from './setting.js';
@@ -11,17 +12,15 @@ export interface Call {
   end(): void;
 }
 
-/** Calls of `using` whose order is the test's: the next one comes when this one has its place in the queue. */
+/** Calls of `using` whose order is the test's: the next one comes when this one has its queue entry. */
 export class Places {
   /** Who got in, in that order. */
   readonly entered: string[] = [];
 
-  /** Resolves when the call has its place, or is in. Its work goes on until it is ended. */
+  /** Resolves when the call has its queue entry, or is in. Its work goes on until it is ended. */
   async take(name: string, { open }: LocksOpener, key: string): Promise<Call> {
     const [placed, end] = [gate(), gate()];
-    const locks = open({
-      misbehaving: (real) => ({ acquire: (request) => real.acquire(request).finally(() => request.queue && placed.open()) }),
-    });
+    const locks = open({ misbehaving: queued(() => placed.open()) });
     const work = () => {
       this.entered.push(name);
       placed.open();

@@ -3,6 +3,7 @@ import type { ReadWritePolicy } from 'nestjs-distributed-lock/core';
 import { eventually } from '../support/eventually.js';
 import { random } from '../support/random.js';
 import { sideOf } from './kinds.js';
+import { queued } from './misbehaviour.js';
 import { locksOpener, type LocksOpener } from './open-locks.js';
 import { type Call, Places } from './places.js';
 import { patient, type Setting } from './setting.js';
@@ -103,7 +104,7 @@ export function readWriteExclusionContract({ open, newKey, makeStore }: Setting)
   describe('policy "fair" starves neither side', () => {
     const STREAMS = 8;
 
-    /** Streams of sections of one side that never end by themselves. Returns how many began since the other side had its place. */
+    /** Streams of sections of one side that never end by themselves. Returns how many began since the other side had its queue entry. */
     async function sectionsUntilIn(stream: 'read' | 'write', { open: openOther }: LocksOpener, fair = false): Promise<number> {
       const all = [open(), open()];
       let sections = 0;
@@ -118,11 +119,7 @@ export function readWriteExclusionContract({ open, newKey, makeStore }: Setting)
       const streams = Array.from({ length: STREAMS }, (_, n) => run(n));
       await eventually(() => sections > 3 * STREAMS);
       let before = Infinity;
-      const other = openOther({
-        misbehaving: (real) => ({
-          acquire: (request) => real.acquire(request).finally(() => (before = request.queue ? Math.min(before, sections) : before)),
-        }),
-      });
+      const other = openOther({ misbehaving: queued(() => (before = Math.min(before, sections))) });
       const until = await other.using(key, () => sections, patient);
       isOver = true;
       await Promise.all(streams);

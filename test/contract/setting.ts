@@ -2,14 +2,15 @@ import '../support/virtual-time.js';
 import type { AcquireOptions, Lease, Locks } from 'nestjs-distributed-lock/core';
 import { gate } from './gate.js';
 import { type Kind, MUTEX } from './kinds.js';
+import { queued } from './misbehaviour.js';
 import { type Extra, locksOpener, type LocksOpener, type MakeStore, type Misbehaviour, where } from './open-locks.js';
 import { rejection } from './rejection.js';
 
-/** So long a lease, and so long between two looks, that only a release or a wake-up explains a turn that comes soon. */
+/** So long a lease, and so long between two polls, that only a release or a wake-up explains a turn that comes soon. */
 export const long = { keyTimeout: 60_000, retryInterval: 60_000 };
 export const patient = { ...long, waitTimeout: Infinity };
 
-/** One that waits in Locks of its own, and has its place in the queue. */
+/** One that waits in Locks of its own, and has its queue entry. */
 export interface Waiter {
   readonly lease: Promise<Lease>;
   readonly locks: Locks;
@@ -25,9 +26,9 @@ export interface Setting extends LocksOpener {
   isFree(key: string): Promise<boolean>;
   /** Takes the key from its holder, who does not know of it. */
   takeAway(lease: { key: string; owner: string }): Promise<unknown>;
-  /** The same, and its holder hears of it. */
+  /** The same, and its holder is notified. */
   lose(lease: Lease): Promise<unknown>;
-  /** Resolves when it has its place. */
+  /** Resolves when it has its queue entry. */
   waiter(key: string, options?: AcquireOptions, misbehaving?: Misbehaviour): Promise<Waiter>;
 }
 
@@ -52,16 +53,16 @@ export function setting(makeStore: MakeStore, kind: Kind = MUTEX): Setting {
     async waiter(key, options, misbehaving = () => ({})) {
       const placed = gate();
       let owner = '';
-      const noting: Misbehaviour = (real) => {
-        const driver = { ...real, ...misbehaving(real) };
-        const note = (request: { owner: string; queue: boolean }) => {
-          if (!request.queue) return;
-          owner = request.owner;
-          placed.open();
-        };
-        return { ...driver, acquire: (request) => driver.acquire(request).finally(() => note(request)) };
-      };
-      const locks = open({ misbehaving: noting });
+      const noting = queued((request) => {
+        owner = request.owner;
+        placed.open();
+      });
+      const locks = open({
+        misbehaving: (real) => {
+          const driver = { ...real, ...misbehaving(real) };
+          return { ...driver, ...noting(driver) };
+        },
+      });
       const lease = locks.acquire(key, { ...patient, ...options });
       lease.catch(() => undefined);
       await placed.passed;
