@@ -216,6 +216,20 @@ export function latchCountingContract(makeStore: MakeStore): void {
       expect(await latchOf().getCount()).toBe(50);
     });
 
+    it('of which a copy comes late, when all is over', async () => {
+      const sent: LatchChange[] = [];
+      const locks = open({ misbehaving: losingBoth(1, sent) });
+      const latch = locks.countDownLatch(key);
+      await latch.trySetCount(2, patient);
+      for (let done = 0; done < 3; done++) await latch.countDown(patient);
+      await latch.trySetCount(7, patient);
+      for (const change of sent.map((each) => ({ ...each }))) {
+        if ('count' in change) await locks.store.countDownLatch!.trySetCount(change as LatchChange & { count: number });
+        else await locks.store.countDownLatch!.countDown(change);
+      }
+      expect(await latchOf().getCount()).toBe(7);
+    });
+
     it('and not by a repeat so late that the store may have forgotten it', async () => {
       const latch = open({ misbehaving: failing('countDown') as never }).countDownLatch(key, { timeToLive: 2_000 });
       const { result, elapsed } = await timed(() => rejection(latch.countDown({ waitTimeout: Infinity, retryInterval: 5 })));
@@ -233,6 +247,15 @@ export function latchCountingContract(makeStore: MakeStore): void {
       expect(await counted).toMatchObject({ name: 'StoreError' });
       expect(sent).toHaveLength(1);
     });
+  });
+
+  it('is forgotten when its time to live is over, done or not', async () => {
+    const latch = open().countDownLatch(key, { timeToLive: 150 });
+    expect(await latch.trySetCount(5)).toBe(true);
+    const { elapsed } = await timed(() => eventually(() => latch.trySetCount(1), { every: 5 }));
+    expect(elapsed).toBeGreaterThan(100);
+    await latch.countDown();
+    await eventually(async () => (await open().store.countDownLatch!.look({ key, owner: '', queue: false })) === undefined);
   });
 }
 

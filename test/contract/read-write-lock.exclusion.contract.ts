@@ -3,7 +3,6 @@ import type { ReadWritePolicy } from 'nestjs-distributed-lock/core';
 import { eventually } from '../support/eventually.js';
 import { random } from '../support/random.js';
 import { sideOf } from './kinds.js';
-import { queued } from './misbehaviour.js';
 import { locksOpener, type LocksOpener } from './open-locks.js';
 import { type Call, Places } from './places.js';
 import { patient, type Setting } from './setting.js';
@@ -74,6 +73,18 @@ export function readWriteExclusionContract({ open, newKey, makeStore }: Setting)
         expect(record.mostReaders).toBeGreaterThan(1);
       },
     );
+
+    it('gives a reader the token of the last write, and each writer a larger one', async () => {
+      const locks = open();
+      const { read, write } = locks.readWriteLock(key);
+      const tokenOf = (lock: typeof read) => lock.using((lease) => lease.fencingToken!, patient);
+      const tokens: number[] = [];
+      for (let round = 0; round < 10; round++) {
+        tokens.push(await tokenOf(write));
+        expect(await Promise.all([tokenOf(read), tokenOf(open().readWriteLock(key).read)])).toEqual([tokens.at(-1), tokens.at(-1)]);
+      }
+      expect(tokens).toEqual([...new Set(tokens)].sort((a, b) => a - b));
+    });
   });
 
   describe('of the waiters', () => {
@@ -99,12 +110,33 @@ export function readWriteExclusionContract({ open, newKey, makeStore }: Setting)
       }
       for (const { ended } of calls.values()) await ended;
     });
+
+    it.each([
+      ['a writer', 'readers', 'R', 'W'],
+      ['a reader', 'writers', 'W', 'R'],
+    ] as const)('%s is passed by who comes later with policy %p, while these never stop', async (_who, policy, stream, one) => {
+      const places = new Places();
+      const take = (name: string) => places.take(name, sides[policy][name[0] as 'R' | 'W'], key);
+      let current = await take(`${stream}0`);
+      const waiting = await take(one);
+      for (let turn = 1; turn <= 40; turn++) {
+        const next = await take(`${stream}${turn}`);
+        current.end();
+        await eventually(() => places.entered.includes(`${stream}${turn}`));
+        current = next;
+      }
+      expect(places.entered).not.toContain(one);
+      current.end();
+      await eventually(() => places.entered.includes(one));
+      waiting.end();
+      await waiting.ended;
+    });
   });
 
   describe('policy "fair" starves neither side', () => {
     const STREAMS = 8;
 
-    /** Streams of sections of one side that never end by themselves. Returns how many began since the other side had its queue entry. */
+    /** Streams of sections of one side that never end by themselves. Returns how many began since the other side had its place. */
     async function sectionsUntilIn(stream: 'read' | 'write', { open: openOther }: LocksOpener, fair = false): Promise<number> {
       const all = [open(), open()];
       let sections = 0;
@@ -119,7 +151,11 @@ export function readWriteExclusionContract({ open, newKey, makeStore }: Setting)
       const streams = Array.from({ length: STREAMS }, (_, n) => run(n));
       await eventually(() => sections > 3 * STREAMS);
       let before = Infinity;
-      const other = openOther({ misbehaving: queued(() => (before = Math.min(before, sections))) });
+      const other = openOther({
+        misbehaving: (real) => ({
+          acquire: (request) => real.acquire(request).finally(() => (before = request.queue ? Math.min(before, sections) : before)),
+        }),
+      });
       const until = await other.using(key, () => sections, patient);
       isOver = true;
       await Promise.all(streams);

@@ -1,21 +1,30 @@
 import { passTime } from '../support/virtual-time.js';
 import { type Locks, LockTimeoutError } from 'nestjs-distributed-lock/core';
+import { eventually } from '../support/eventually.js';
 import { random } from '../support/random.js';
+import { waits } from './candidates.js';
+import { gate } from './gate.js';
 import { semaphoreOf } from './kinds.js';
 import { locksOpener, type MakeStore } from './open-locks.js';
+import { type Call, Places } from './places.js';
 import { rejection } from './rejection.js';
 import { patient } from './setting.js';
 
-/** Counts the callers inside, weighed by permits, and the most there ever were. */
+/** Counts who is inside, weighed by permits, and the most there ever were. Nobody leaves before so many have been inside at a time. */
 class Room {
   most = 0;
   entries = 0;
   private inside = 0;
+  private readonly full = gate();
 
-  async visit(permits: number): Promise<void> {
+  constructor(private readonly size = 1) {}
+
+  async visit(permits = 1): Promise<void> {
     this.entries++;
     this.inside += permits;
     this.most = Math.max(this.most, this.inside);
+    if (this.inside >= this.size) this.full.open();
+    await this.full.passed;
     await passTime(random() * 2);
     this.inside -= permits;
   }
@@ -27,29 +36,72 @@ export function semaphoreExclusionContract(makeStore: MakeStore): void {
 
   beforeEach(() => (key = newKey()));
 
-  it('G2 never more are inside than permits, of callers that take one to five of seven, and of which some give up', async () => {
-    const all = [open(), open()];
-    const room = new Room();
-    let timeouts = 0;
-    const call = async (n: number) => {
-      const count = 1 + (n % 5);
-      const options = { ...patient, fair: n % 3 === 0, waitTimeout: n % 4 === 0 ? n % 50 : Infinity };
-      const semaphore = all[n % 2]!.semaphore(key, { permits: 7, count });
-      await semaphore
-        .using(() => room.visit(count), options)
-        .catch((error: unknown) => {
+  describe('G2 never more inside than permits', () => {
+    it('of 2,000 callers of two Locks, and as many as that at times', async () => {
+      const all = [open(), open()];
+      const room = new Room(10);
+      const call = (n: number) => all[n % 2]!.semaphore(key, { permits: 10 }).using(() => room.visit(), patient);
+      await Promise.all(Array.from({ length: 2_000 }, (_, n) => call(n)));
+      expect(room).toMatchObject({ entries: 2_000, most: 10 });
+    });
+
+    it('of callers who take one to five of seven, and of which some give up', async () => {
+      const all = [open(), open()];
+      const room = new Room();
+      let timeouts = 0;
+      const call = async (n: number) => {
+        const count = 1 + (n % 5);
+        const semaphore = all[n % 2]!.semaphore(key, { permits: 7, count });
+        const visit = semaphore.using(() => room.visit(count), {
+          ...patient,
+          fair: n % 3 === 0,
+          waitTimeout: n % 4 === 0 ? n % 50 : Infinity,
+        });
+        await visit.catch((error: unknown) => {
           if (!(error instanceof LockTimeoutError)) throw error;
           timeouts++;
         });
-    };
-    await Promise.all(Array.from({ length: 400 }, (_, n) => call(n)));
-    expect(room.most).toBeLessThanOrEqual(7);
-    expect(room.most).toBeGreaterThan(4);
-    expect(room.entries + timeouts).toBe(400);
+      };
+      await Promise.all(Array.from({ length: 400 }, (_, n) => call(n)));
+      expect(room.most).toBeLessThanOrEqual(7);
+      expect(room.most).toBeGreaterThan(4);
+      expect(room.entries + timeouts).toBe(400);
+    });
+  });
+
+  describe('of the waiters', () => {
+    /** Opener of one who takes so many of three. */
+    const openers = [1, 2, 3].map((count) => locksOpener(makeStore, semaphoreOf(3, count)));
+    const take = (places: Places, name: string) => places.take(name, openers[Number(name[0]) - 1]!, key);
+
+    it('are served as they came, however many each wants', async () => {
+      const places = new Places();
+      const calls = new Map<string, Call>();
+      const holder = await take(places, '3 holder');
+      for (const name of ['1a', '2b', '3c', '1d', '1e', '1f', '2g']) calls.set(name, await take(places, name));
+      holder.end();
+      const seen = ['3 holder'];
+      for (const group of [['1a', '2b'], ['3c'], ['1d', '1e', '1f'], ['2g']]) {
+        await eventually(() => places.entered.length === seen.length + group.length);
+        expect(places.entered.slice(seen.length).sort()).toEqual(group);
+        seen.push(...group);
+        for (const name of group) calls.get(name)!.end();
+      }
+    });
   });
 
   describe('the number of permits', () => {
     const semaphore = (permits: number, count = 1, locks: Locks = open()) => locks.semaphore(key, { permits, count });
+
+    it('lets in waiters as soon as another caller asks with more', async () => {
+      const holder = await semaphore(1).acquire(patient);
+      const [x, y] = [open(), open()];
+      const placed = Promise.all([waits(x), waits(y)]);
+      const waiting = [x, y].map((locks) => semaphore(1, 1, locks).acquire({ ...patient, fair: true }));
+      await placed;
+      const more = await semaphore(4).acquire(patient);
+      for (const lease of [holder, more, ...(await Promise.all(waiting))]) lease.assertHeld();
+    });
 
     it.each<[string, number, (locks: Locks) => Locks]>([
       ['another process asks', 1, () => open()],
