@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import { StoreError } from '../model/errors.js';
-import { after, idle, now } from '../util/clock.js';
+import { after, idle, isSettledWithin, now } from '../util/clock.js';
 import { detached } from '../util/detached.js';
 import type { WakeUps } from './lease-driver.js';
 
@@ -13,6 +13,22 @@ const MOST_VAIN_TIMES = 5;
 /** Milliseconds until such a connection is tried again; twice as long each time. */
 const FIRST_PAUSE = 1000;
 const LONGEST_PAUSE = 60_000;
+
+/** Characters of a message: more than a store sends. What is longer is left alone unread. */
+export const LONGEST_MESSAGE = 8_192;
+
+/** What a message to an inbox says: an owner may have been offered its key, or should ask after so many milliseconds. */
+export interface Offer {
+  readonly owner: string;
+  readonly askIn?: number;
+}
+
+/** One offer by its fields, all of which must be known; `undefined`: it is none. Anybody who may send to an inbox can send any text there. */
+export function offerOf(owner: string | undefined, askIn: string | undefined, others: readonly string[]): Offer | undefined {
+  if (!owner || others.length > 0) return undefined;
+  if (askIn === undefined) return { owner };
+  return /^\d{1,9}(\.\d{1,9})?$/.test(askIn) ? { owner, askIn: Number(askIn) } : undefined;
+}
 
 /** Writes a line to the log. */
 export type Tell = (message: string) => void;
@@ -66,6 +82,12 @@ export abstract class Inbox implements WakeUps {
       );
     });
     return this.opening;
+  }
+
+  /** Opens it for operators. Resolves within a `requestTimeout` to whether it is open. */
+  async openForBus(warn: Tell, debug?: Tell): Promise<boolean> {
+    await isSettledWithin(this.requestTimeout, this.open(warn, debug));
+    return this.isOpen;
   }
 
   get state(): WakeUps['state'] {

@@ -19,7 +19,11 @@ const LONG = '+';
 /** The inbox of this process: a directory. A message is a file in it, with the text as its name if it is short enough. */
 export class FileWakeUps extends Inbox implements RecordWakeUps {
   readonly inbox = nameOfProcess(randomUUID());
-  readonly bus = new FileBus(this);
+  readonly bus = new FileBus(
+    this.inbox,
+    (...log) => this.openForBus(...log),
+    (text) => this.sendToAll(text),
+  );
   private readonly folder: string;
 
   constructor(
@@ -43,7 +47,7 @@ export class FileWakeUps extends Inbox implements RecordWakeUps {
     tryTo(() => writeFileSync(join(this.folderOf(inbox), name), '', { flag: 'wx' }));
   }
 
-  tellAll(text: string): number {
+  private sendToAll(text: string): number {
     const inboxes = readdirSync(this.inboxes).filter((inbox) => !isOfDead(inbox));
     for (const inbox of inboxes) this.send(inbox, text);
     return inboxes.length;
@@ -56,7 +60,7 @@ export class FileWakeUps extends Inbox implements RecordWakeUps {
 
   protected connect(): InboxConnection {
     return new FolderWatch(this.folder, this.drafts, (text) => {
-      if (!this.bus.received(text)) this.received(text);
+      if (!this.bus.takes(text)) this.received(text);
     });
   }
 

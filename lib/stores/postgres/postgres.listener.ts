@@ -74,7 +74,7 @@ export class PostgresListener implements InboxConnection {
       client.unref?.();
       await this.inTime(client.query({ text: `LISTEN ${inbox}` }));
       ears.listens();
-      await bus.connected(client);
+      await bus.connected((verb, channel) => client.query({ text: `${verb === 'subscribe' ? 'LISTEN' : 'UNLISTEN'} "${channel}"` }));
     } catch (error) {
       if (sqlStateOf(error) === STANDBY) ears.refused(textOf(error));
       throw storeErrorOf(error);

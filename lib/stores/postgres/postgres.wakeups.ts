@@ -35,10 +35,9 @@ export class PostgresWakeUps extends Inbox implements RecordWakeUps {
     table: string,
   ) {
     super('Postgres', timeout, 'listen over another connection');
-    this.bus = new PostgresBus(this.inbox, table, timeout, this.send, async (...log) => {
+    this.bus = new PostgresBus(this.inbox, table, timeout, this.send, (...log) => {
       this.isKept = true;
-      await this.open(...log);
-      return this.isOpen;
+      return this.openForBus(...log);
     });
   }
 

@@ -1,6 +1,6 @@
 // What others have written. Whoever may send to an inbox, or write to the table, can write anything: nothing of it is trusted.
 import { StoreError } from '../../core/model/errors.js';
-import { LONGEST_MESSAGE, offerOf } from '../../core/store/offers.js';
+import { LONGEST_MESSAGE, offerOf } from '../../core/store/inbox.js';
 import type { Found } from './record.table.js';
 import type { Hold, KeyRecord, LatchRecord, LeaseRecord, Place } from './record.work.js';
 

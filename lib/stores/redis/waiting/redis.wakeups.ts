@@ -1,7 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import { StoreError } from '../../../core/model/errors.js';
-import { Inbox, type InboxConnection, type Tell } from '../../../core/store/inbox.js';
-import { LONGEST_MESSAGE, offerOf, type Offer } from '../../../core/store/offers.js';
+import { Inbox, type InboxConnection, LONGEST_MESSAGE, type Offer, offerOf, type Tell } from '../../../core/store/inbox.js';
 import { after } from '../../../core/util/clock.js';
 import { RedisBus } from '../operate/redis.bus.js';
 import { storeErrorOf } from '../connection/redis.errors.js';
@@ -27,10 +26,7 @@ export class RedisWakeUps extends Inbox {
   constructor(private readonly redis: RedisConnection) {
     super('Redis', redis.requestTimeout, `allow the channels ${CHANNEL}*`);
     this.inbox = CHANNEL + (redis.client.isCluster ? UNCOUNTED : '') + randomUUID();
-    this.bus = new RedisBus(redis, this.inbox, async (...log) => {
-      await this.open(...log);
-      return this.isOpen;
-    });
+    this.bus = new RedisBus(redis, this.inbox, (...log) => this.openForBus(...log));
   }
 
   override async open(warn: Tell, debug?: Tell): Promise<void> {
@@ -163,7 +159,7 @@ class Subscriber implements InboxConnection {
     try {
       await this.client.connect();
       await this.client.subscribe(this.inbox);
-      await this.bus.connected(this.client);
+      await this.bus.connected((verb, channel) => this.client[verb](channel));
     } catch (error) {
       // A client says no more than that it is closed.
       throw storeErrorOf(this.lastError ?? error);

@@ -1,0 +1,84 @@
+import { isSettledWithin } from '../util/clock.js';
+import type { Bus, BusTopic } from './inspector.js';
+
+/** Subscribes a connection to a channel, or ends that. */
+export type Subscribe = (verb: 'subscribe' | 'unsubscribe', channel: string) => Promise<unknown>;
+
+interface Topic {
+  readonly listeners: Set<(text: string) => void>;
+  /** Settles when its messages arrive, or cannot. */
+  subscribed: Promise<unknown>;
+}
+
+/** What all buses share: who listens to which topic. Messages come over the connection of the inbox: a process that has never waited hears none. */
+export abstract class TopicBus implements Bus {
+  /** By channel. */
+  private readonly topics = new Map<string, Topic>();
+  /** `undefined`: there is no connection that needs to know what is listened to, or it does not answer. */
+  private subscribe: Subscribe | undefined;
+  /** Settles when the last request to the connection is over: some clients take one at a time. */
+  private idle: Promise<unknown> = Promise.resolve();
+
+  /**
+   * @param connection the name of the inbox.
+   * @param open opens the inbox.
+   * @param requestTimeout milliseconds within which the connection must answer.
+   */
+  constructor(
+    readonly connection: string,
+    readonly open: Bus['open'],
+    private readonly requestTimeout: number,
+  ) {}
+
+  abstract publish(topic: BusTopic, text: string): Promise<number>;
+
+  async listen(topic: BusTopic, hear: (text: string) => void): Promise<() => void> {
+    const channel = this.channelOf(topic);
+    const own = (text: string): void => hear(text);
+    const known = this.topics.get(channel) ?? { listeners: new Set(), subscribed: this.send('subscribe', channel) };
+    this.topics.set(channel, known);
+    known.listeners.add(own);
+    await known.subscribed;
+    return () => {
+      if (!known.listeners.delete(own) || known.listeners.size > 0) return;
+      this.topics.delete(channel);
+      void this.send('unsubscribe', channel);
+    };
+  }
+
+  /** From now on messages come over another connection. */
+  async connected(subscribe: Subscribe): Promise<void> {
+    this.subscribe = subscribe;
+    for (const [channel, topic] of this.topics) topic.subscribed = this.send('subscribe', channel);
+    await Promise.all([...this.topics.values()].map(({ subscribed }) => subscribed));
+  }
+
+  /** A message has arrived. */
+  received(channel: string, text: string): void {
+    for (const hear of [...(this.topics.get(channel)?.listeners ?? [])]) hear(text);
+  }
+
+  protected isListenedTo(channel: string): boolean {
+    return this.topics.has(channel);
+  }
+
+  /** Processes on other data must not hear each other. */
+  protected channelOf(topic: BusTopic): string {
+    return topic;
+  }
+
+  /**
+   * A user who may not listen is not seen by operators, but its waiters are woken all the same. A connection that is half open gives no answer, and is
+   * not waited for: nothing more is sent over it.
+   */
+  private send(...request: Parameters<Subscribe>): Promise<unknown> {
+    const { subscribe } = this;
+    if (!subscribe) return Promise.resolve();
+    this.idle = this.idle.then(async () => {
+      if (subscribe !== this.subscribe) return;
+      const isSettled = await isSettledWithin(this.requestTimeout, subscribe(...request));
+      if (!isSettled && subscribe === this.subscribe) this.subscribe = undefined;
+    });
+    return this.idle;
+  }
+}
