@@ -31,7 +31,7 @@ export type { LatchChange, LatchDriver, LatchLook, LatchOperation, LatchState } 
 export type { CheckState, DoctorCheck, DoctorOptions, DoctorReport, DoctorVerdict } from './core/model/doctor-report.js';
 export type { StoreDoctor } from './core/store/store-doctor.js';
 export type { LocksHealth } from './core/model/locks-health.js';
-export type { LockStore, StateListener, StoreFeature } from './core/store/lock-store.js';
+export type { LockStore, StoreFeature } from './core/store/lock-store.js';
 export type {
   CallTrace,
   CallTracing,

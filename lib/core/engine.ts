@@ -8,10 +8,13 @@ import { checkLocksOptions, type LocksOptions } from './model/locks-options.js';
 import { completeOptions, type ResolvedOptions } from './model/options.js';
 import { ownerIds } from './model/owner.js';
 import type { LockStore } from './store/lock-store.js';
-import { joinStore, leaveStore } from './store/store-users.js';
 import { StoreWatch } from './store/store-watch.js';
+import { processWide } from './util/process-wide.js';
 import { LockQueues } from './waiting/lock-queues.js';
 import { shutDown } from './waiting/shut-down.js';
+
+/** How many {@link Locks} use each store: the last one closes it. */
+const users = processWide('users', () => new WeakMap<LockStore, number>());
 
 /** What all locks of one {@link Locks} share: the store, its events and its log, the callers that wait, and the end. */
 export class Engine {
@@ -50,7 +53,7 @@ export class Engine {
     const { store } = this;
     if (visible) void store.bus?.open(...this.runtime.events.ofInbox);
     this.storeWatch.begin();
-    joinStore(store);
+    users.set(store, (users.get(store) ?? 0) + 1);
   }
 
   /** The key as the store knows it. @throws {LockConfigError} when the key is wrong. */
@@ -68,6 +71,8 @@ export class Engine {
     this.storeWatch.stop();
     await shutDown(this.queues, this.store, this.shutdownTimeout);
     for (const end of this.atEnd) await end();
-    await leaveStore(this.store);
+    const others = (users.get(this.store) ?? 1) - 1;
+    users.set(this.store, others);
+    if (others === 0) await this.store.close();
   }
 }

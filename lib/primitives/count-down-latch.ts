@@ -4,6 +4,7 @@ import type { CallSettings } from '../core/latch/latch-request.js';
 import { LockConfigError } from '../core/model/errors.js';
 import { checkOptions, integerFrom, only } from '../core/model/check-options.js';
 import { ACQUIRE_CHECKS, resolveOptions, type AcquireOptions, type ResolvedOptions } from '../core/model/options.js';
+import { HOUR } from '../core/util/clock.js';
 import { patienceOf } from '../core/waiting/backoff.js';
 
 /** Options of {@link CountDownLatch}. */
@@ -21,7 +22,6 @@ export type LatchCallOptions = Pick<AcquireOptions, 'retryCount' | 'retryInterva
 const CALL_CHECKS = only(ACQUIRE_CHECKS, 'retryCount', 'retryInterval', 'waitTimeout', 'signal');
 const COUNT = integerFrom(0);
 const LATCH_CHECKS = { timeToLive: integerFrom(1) };
-const HOUR = 3_600_000;
 
 /**
  * Callers wait until something has been done a number of times, in any process that shares the store. It can be set again once it is counted down.

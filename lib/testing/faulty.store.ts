@@ -30,7 +30,6 @@ export function faultyStore(inner: LockStore, faults: LockFaults = new StoreFaul
     countDownLatch: countDownLatch && faultyLatches(countDownLatch, cause, inner.requestTimeout),
     inspector: inner.inspector,
     bus: inner.bus,
-    watchState: inner.watchState && ((listener) => inner.watchState!(listener)),
     onWarning: inner.onWarning && ((listener) => inner.onWarning!(listener)),
     supports: (feature) => inner.supports(feature),
     close: () => inner.close(),

@@ -49,7 +49,7 @@ describe('an app that starts', () => {
     await eventually(() => lines.length === 2);
     expect(lines.sort()).toEqual([
       expect.stringMatching(/^log (Redis|Valkey) [\d.]+ answers in \d+ ms; waiters are woken$/),
-      expect.stringMatching(/^log Store "local": The memory store answers in \d+ ms; waiters are woken$/),
+      expect.stringMatching(/^log Store "local": Memory answers in \d+ ms; waiters are woken$/),
     ]);
   });
 

@@ -117,16 +117,16 @@ export class Lifecycle {
     this.cleanUpEnds();
   }
 
-  /** What a request was rejected with. */
-  errorOf(cause: unknown, key: string): LockError {
+  /** What a request was rejected with that was sent at this time. */
+  errorOf(cause: unknown, key: string, sentAt?: number): LockError {
     const error = asStoreError(cause, key);
-    this.storeWatch.failed(error);
+    this.storeWatch.failed(error, sentAt);
     return error;
   }
 
   /** A request got no answer. Whether it was applied is unknown. */
-  unknown(operation: 'renew' | 'leave' | 'release', { key, owner }: Tenancy, cause: unknown): LockError {
-    const error = this.errorOf(cause, key);
+  unknown(operation: 'renew' | 'leave' | 'release', { key, owner }: Tenancy, cause: unknown, sentAt?: number): LockError {
+    const error = this.errorOf(cause, key, sentAt);
     this.events.debug(() => `Could not ${operation} "${key}": ${error.message}`, { key, owner });
     // The store answered that the program is wrong.
     if (!(error instanceof LockConfigError)) this.events.emit('unknown', { key, owner, operation, error });

@@ -188,17 +188,17 @@ export class Watchdog {
       const reply = replies[index] ?? Promise.resolve('lost' as const);
       reply.then(
         (answer) => tenure.answered(answer, sentAt, ttl),
-        (cause: unknown) => this.retry(tenure, cause),
+        (cause: unknown) => this.retry(tenure, cause, sentAt),
       );
     });
   }
 
-  private retry(tenure: Tenure, cause: unknown): void {
+  private retry(tenure: Tenure, cause: unknown, sentAt: number): void {
     const error = tenure.unanswered(cause);
     if (this.tenures.get(tenure.owner) !== tenure) return;
     const pause = Math.min(Math.max(tenure.ttl / 10, SHORTEST_PAUSE), LONGEST_PAUSE);
     if (tenure.renewAt < Infinity) tenure.renewAt = Math.min(tenure.renewAt, now() + pause);
-    tenure.runtime.unknown('renew', tenure, error);
+    tenure.runtime.unknown('renew', tenure, error, sentAt);
     this.tickBy(tenure.renewAt);
   }
 }

@@ -63,7 +63,7 @@ export class LatchRequest<T> extends RepeatedRequest<T> {
 
   protected unanswered(cause: unknown): void {
     const { key, runtime, settings } = this;
-    const error = (this.error = runtime.errorOf(cause, key));
+    const error = (this.error = runtime.errorOf(cause, key, this.sentAt));
     const left = Math.min(settings.patience, this.knownFor / 2) - (now() - this.startedAt);
     if (!error.transient || left <= 0) this.reject(error);
     else if (runtime.stopping.aborted) this.reject(stopped(key, error));

@@ -108,7 +108,7 @@ export class LatchWatch extends RepeatedRequest<LatchState | undefined> {
 
   protected unanswered(cause: unknown): void {
     if (this.isStopped) return;
-    const error = this.runtime.errorOf(cause, this.key);
+    const error = this.runtime.errorOf(cause, this.key, this.sentAt);
     for (const waiter of this.looking) {
       if (!error.transient || waiter.isOverdue) this.remove(waiter, ownCopyOf(error));
       else if (this.runtime.stopping.aborted) this.remove(waiter, stopped(this.key, error));

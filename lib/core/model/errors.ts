@@ -145,8 +145,13 @@ export class LockConfigError extends LockError {
 export function asStoreError(cause: unknown, key: string): LockError {
   if (cause instanceof StoreError && cause.key === undefined) return ownCopyOf(cause, key);
   if (cause instanceof LockError) return cause;
-  const message = cause instanceof Error ? cause.message : String(cause);
-  return new StoreError(`The store failed for "${key}": ${message}`, { key, cause, transient: false });
+  return new StoreError(`The store failed for "${key}": ${messageOf(cause)}`, { key, cause, transient: false });
+}
+
+/** What an error says. That of a host with several addresses says nothing itself. */
+export function messageOf(cause: unknown): string {
+  const { message, errors, code } = Object(cause) as Partial<AggregateError & { code: string }>;
+  return message || (errors as unknown[] | undefined)?.map(messageOf).join(', ') || code || String(message ?? cause);
 }
 
 /** Several callers may wait in the same outage. Each of them rejects with its own error. */

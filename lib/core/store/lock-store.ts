@@ -3,12 +3,6 @@ import type { LeaseDriver } from './lease-driver.js';
 import type { LatchDriver } from './latch-driver.js';
 import type { StoreDoctor } from './store-doctor.js';
 
-/**
- * Called when a store does not answer any more, with the reason, the milliseconds for which it has been away, and what to do where that does not end by
- * itself; and with `undefined` each time it answers (again).
- */
-export type StateListener = (reason: string | undefined, away: number, remedy?: string) => void;
-
 /** What a store may have: the methods of `Locks`, and `'wakeUps'`: waiters are woken, and need not poll. */
 export type StoreFeature =
   'mutex' | 'readWriteLock' | 'semaphore' | 'multiLock' | 'countDownLatch' | 'leaderElection' | 'inspect' | 'wakeUps';
@@ -29,8 +23,11 @@ export interface LockStore {
   readonly bus?: Bus;
   /** Examines the server, also at startup. Without it, only what locks do is examined. */
   readonly doctor?: StoreDoctor;
-  /** Calls back when the store goes away and when it is back, without a request where that is possible. The returned function stops. */
-  watchState?(listener: StateListener): () => void;
+  /**
+   * Calls back when the store may have gone away, such as when a connection broke: then it is asked, as after each request that had no answer. With what
+   * to do, where it will not answer again by itself. The returned function stops.
+   */
+  onTrouble?(listener: (remedy?: string) => void): () => void;
   /** Calls back with what an operator should change, which the store found out at work. The returned function stops. */
   onWarning?(listener: (message: string) => void): () => void;
   /**

@@ -1,19 +1,29 @@
-import { refusalIn, StoreError, type LockError } from '../model/errors.js';
+import { messageOf, refusalIn, StoreError, type LockError } from '../model/errors.js';
 import type { LockLog } from '../model/lock-log.js';
-import { dateOf, now } from '../util/clock.js';
+import { dateOf, idle, now } from '../util/clock.js';
+import { detached } from '../util/detached.js';
 import { duration } from '../util/duration.js';
 import type { LockStore } from './lock-store.js';
 import { checkStore } from './store-check.js';
 
-/** Writes to the log what the store is, when it goes away or refuses, and when it is back. */
+/** Milliseconds between two questions to a store that does not answer. */
+const PAUSE = 500;
+
+/**
+ * Writes to the log what the store is, when it goes away or refuses, and when it is back. It learns that from what becomes of requests: only after one
+ * that had no answer the store is asked, until it answers.
+ */
 export class StoreWatch {
   /** What the store refused last, until it grants a lock. */
   refusal: StoreError | undefined;
   private forget: readonly ((() => void) | undefined)[] = [];
   private readonly title: string;
+  /** Since when there is no answer. */
   private awaySince: number | undefined;
-  /** The outage that the check has named. */
-  private said = '';
+  /** Whether the log says so. */
+  private isSaid = false;
+  /** What the log says to do about it. */
+  private remedy: string | undefined;
   private isChecking = false;
   private isStopped = false;
 
@@ -22,16 +32,12 @@ export class StoreWatch {
     private readonly namespace: string,
     private readonly log: LockLog,
   ) {
-    const { name } = store;
-    this.title = store.watchState ? name.charAt(0).toUpperCase() + name.slice(1) : `The ${name} store`;
+    this.title = store.name.charAt(0).toUpperCase() + store.name.slice(1);
   }
 
   begin(): void {
     const { store, log } = this;
-    this.forget = [
-      store.watchState?.((reason, away, remedy) => (reason === undefined ? this.isBack() : this.isAway(reason, away, remedy))),
-      store.onWarning?.((message) => log.write('warn', message)),
-    ];
+    this.forget = [store.onTrouble?.((remedy) => this.trouble(remedy)), store.onWarning?.((message) => log.write('warn', message))];
   }
 
   stop(): void {
@@ -51,7 +57,7 @@ export class StoreWatch {
     this.isChecking = true;
     try {
       const took = await checkStore(this.store, this.namespace, this.store.requestTimeout);
-      this.awaySince = undefined;
+      this.isBack();
       const checks = (await this.store.doctor?.checks(this.namespace)) ?? [];
       const version = checks.find(({ id }) => id === 'version');
       const bad = checks.filter((check) => check.state === 'bad' || (check === version && check.state === 'warn'));
@@ -63,21 +69,16 @@ export class StoreWatch {
       this.log.write('log', `${prefix}${server} answers in ${duration(took)}; waiters ${waits}`);
       for (const { name, seen, advice } of bad) this.log.write('warn', `${prefix}${name}: ${seen}. ${advice}`);
     } catch (error) {
-      if (!this.isStopped && !this.failed(error as LockError, prefix)) this.unreached(prefix, error as LockError, now() - start);
+      if (!this.isStopped && !this.refused(error as LockError, prefix)) this.unreached(prefix, error as LockError, start);
       throw error;
     } finally {
       this.isChecking = false;
     }
   }
 
-  /** To be called for each request that failed: a server that refuses is there, so nothing else shows it. False: it was no refusal. */
-  failed(error: LockError, prefix = ''): boolean {
-    const refusal = refusalIn(error);
-    if (!refusal) return false;
-    this.refusal = refusal;
-    const reason = (): string => refusal.message.replace(/^\w+: /, '').replace(/[.:]?(\n[^]*)?$/, '');
-    this.log.write('warn', () => `${prefix}${this.title} refuses requests: ${reason()}`, { key: error.key, once: 'refusal' });
-    return true;
+  /** To be called for each request that failed. @param sentAt when it was sent. */
+  failed(error: LockError, sentAt = now()): void {
+    if (!this.refused(error) && error.transient && !this.isChecking) this.suspect(sentAt);
   }
 
   /** To be called for each lock that the store has granted. */
@@ -88,32 +89,71 @@ export class StoreWatch {
     if (refusal?.transient) this.log.write('warn', `${this.title} grants locks again`, { once: 'granted' });
   }
 
-  private unreached(prefix: string, error: LockError, took: number): void {
-    this.said = `cannot be reached: ${textOf(error)}${error.transient ? '; locks wait until it answers' : ''}`;
-    if (error.transient) this.awaySince ??= now() - took;
-    this.log.write('warn', `${prefix}${this.title} ${this.said}`);
+  /** A server that refuses is there, so nothing else shows it. False: it was no refusal. */
+  private refused(error: LockError, prefix = ''): boolean {
+    const refusal = refusalIn(error);
+    if (!refusal) return false;
+    this.refusal = refusal;
+    const reason = (): string => refusal.message.replace(/^\w+: /, '').replace(/[.:]?(\n[^]*)?$/, '');
+    this.log.write('warn', () => `${prefix}${this.title} refuses requests: ${reason()}`, { key: error.key, once: 'refusal' });
+    return true;
   }
 
-  private isAway(reason: string, away: number, remedy: string | undefined): void {
-    if (remedy !== undefined) this.log.write('error', `${this.title} does not answer any more: ${remedy}`);
-    if (this.awaySince !== undefined) return;
-    this.awaySince = now() - away;
-    if (remedy !== undefined || this.isChecking || `${this.said} ${this.refusal?.message}`.includes(reason)) return;
-    this.log.write('warn', `${this.title} does not answer since ${new Date(dateOf(now() - away)).toISOString()}: ${reason}; locks wait`);
+  private unreached(prefix: string, error: LockError, since: number): void {
+    const { message, transient, cause } = error;
+    const text = message.replace(/\.$/, '');
+    const reason = cause === undefined || text.includes(messageOf(cause)) ? text : `${text} (${messageOf(cause)})`;
+    this.log.write('warn', `${prefix}${this.title} cannot be reached: ${reason}${transient ? '; locks wait until it answers' : ''}`);
+    if (!transient) return;
+    this.isSaid = true;
+    this.suspect(since);
+  }
+
+  /** @param remedy what to do where the store will not answer again by itself. */
+  private trouble(remedy: string | undefined): void {
+    if (remedy !== undefined && remedy !== this.remedy) {
+      this.log.write('error', `${this.title} does not answer any more: ${remedy}`);
+      this.remedy = remedy;
+      this.isSaid = true;
+    }
+    if (!this.isChecking) this.suspect(now());
+  }
+
+  private suspect(since: number): void {
+    if (this.awaySince !== undefined || this.isStopped) return;
+    this.awaySince = since;
+    void detached(() => this.follow(since));
+  }
+
+  /** Asks until there is an answer. A connection that breaks and is back within a `requestTimeout` is no outage: servers close idle ones. */
+  private async follow(since: number): Promise<void> {
+    const { store, namespace, title, log } = this;
+    const isOver = (): boolean => this.isStopped || this.awaySince !== since;
+    while (!isOver()) {
+      const error = await checkStore(store, namespace, store.requestTimeout).then(
+        () => undefined,
+        (cause: LockError) => cause,
+      );
+      if (isOver()) return;
+      // A refusal is an answer, too. A client that its owner has closed gives none.
+      const isRefusal = error instanceof StoreError && error.isRefusal;
+      if (!error?.transient || isRefusal) {
+        const isClosed = error instanceof StoreError && error.isUnsent && !isRefusal;
+        if (this.isSaid && !isClosed) log.write('warn', `${title} answers again after ${duration(now() - since)}`);
+        return this.isBack();
+      }
+      if (!this.isSaid && now() - since >= store.requestTimeout) {
+        this.isSaid = true;
+        const reason = messageOf(error.cause ?? error).replace(/\.$/, '');
+        const line = `${title} does not answer since ${new Date(dateOf(since)).toISOString()}: ${reason}; locks wait`;
+        log.write('warn', line, { key: error.key });
+      }
+      await idle(PAUSE);
+    }
   }
 
   private isBack(): void {
-    if (this.awaySince === undefined || this.isChecking) return;
-    const away = now() - this.awaySince;
-    this.awaySince = undefined;
-    this.said = '';
-    this.log.write('warn', `${this.title} answers again after ${duration(away)}`);
+    this.awaySince = this.remedy = undefined;
+    this.isSaid = false;
   }
-}
-
-/** The cause says more than "not connected in time". */
-function textOf({ message, cause }: LockError): string {
-  const { message: reason } = Object(cause) as Partial<Error>;
-  const text = message.replace(/\.$/, '');
-  return reason === undefined || text.includes(reason) ? text : `${text} (${reason})`;
 }

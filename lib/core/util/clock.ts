@@ -1,5 +1,6 @@
 import { detached } from './detached.js';
 
+export const HOUR = 3_600_000;
 /** Node fires a timer with a longer delay at once. */
 const LONGEST_DELAY = 2 ** 31 - 1;
 

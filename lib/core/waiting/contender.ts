@@ -117,7 +117,7 @@ export class Contender extends RepeatedRequest<AcquireReply> {
 
   protected unanswered(cause: unknown): void {
     const { key, runtime } = this.queue;
-    const error = runtime.errorOf(cause, key);
+    const error = runtime.errorOf(cause, key, this.sentAt);
     runtime.events.debug(() => `Could not acquire "${key}": ${error.message}`, { key, owner: this.owner });
     if (error instanceof StoreError && error.isUnsent) this.place = this.placeBefore;
     if (this.isStopped) return;

@@ -4,7 +4,7 @@ import { appendFile } from 'node:fs/promises';
 import { join, resolve } from 'node:path';
 import { StoreError } from '../../core/model/errors.js';
 import type { StoreDoctor } from '../../core/store/store-doctor.js';
-import { dateOf, now } from '../../core/util/clock.js';
+import { dateOf, HOUR, now } from '../../core/util/clock.js';
 import { RecordSweep } from '../records/record.sweep.js';
 import { type Change, type Found, type RecordTable, TOUCH, VOID } from '../records/record.table.js';
 import type { FileBus } from './operate/file.bus.js';
@@ -14,7 +14,6 @@ import { FileWakeUps } from './file.wakeups.js';
 
 /** What operators took away. */
 const NOTES = 'operators.log';
-const HOUR = 3_600_000;
 /** Milliseconds that the clocks of two kernels may differ by. */
 const SKEW = 60_000;
 const FULL = ['ENOSPC', 'EDQUOT'];

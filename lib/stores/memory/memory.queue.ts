@@ -1,4 +1,4 @@
-import { after, now } from '../../core/util/clock.js';
+import { after, HOUR, now } from '../../core/util/clock.js';
 import type { RecordQueue } from '../records/record.queue.js';
 import { RecordWork, type KeyRecord } from '../records/record.work.js';
 import type { MemoryWakeUps } from './memory.wakeups.js';
@@ -6,7 +6,7 @@ import type { MemoryWakeUps } from './memory.wakeups.js';
 /** Milliseconds between two sweeps. */
 const SWEEP = 1000;
 /** Milliseconds for which the last token of a free read/write lock is remembered: readers get it. */
-const HOUR = 3_600_000;
+const TOKEN_LIFETIME = HOUR;
 
 interface Row {
   /** `undefined`: the key is free. */
@@ -52,7 +52,7 @@ export class MemoryRecordQueue implements RecordQueue {
       if (row) Object.assign(row, { record, fence, endsAt });
       else this.rows.set(key, { record, fence, endsAt });
     } else if (record?.kind === 'read/write lock' && fence > 0)
-      this.rows.set(key, { record: undefined, fence, endsAt: work.time.early + HOUR });
+      this.rows.set(key, { record: undefined, fence, endsAt: work.time.early + TOKEN_LIFETIME });
     else this.rows.delete(key);
     for (const lines of work.messages?.values() ?? []) for (const line of lines) this.wakeUps.received(line);
     this.sweepLater();
@@ -65,7 +65,7 @@ export class MemoryRecordQueue implements RecordQueue {
       const time = now();
       for (const [key, { endsAt, record, fence }] of this.rows) {
         if (endsAt > time) continue;
-        if (record?.kind === 'read/write lock') this.rows.set(key, { record: undefined, fence, endsAt: time + HOUR });
+        if (record?.kind === 'read/write lock') this.rows.set(key, { record: undefined, fence, endsAt: time + TOKEN_LIFETIME });
         else this.rows.delete(key);
       }
       if (this.rows.size > 0) this.sweepLater();

@@ -1,4 +1,4 @@
-import { StoreError } from '../../core/model/errors.js';
+import { messageOf, StoreError } from '../../core/model/errors.js';
 
 /** Another session was faster, and nothing was changed: deadlock, lock wait timeout, and what a cluster has rolled back. */
 const CONFLICTS = [1205, 1213, 3101];
@@ -15,8 +15,6 @@ const REFUSED = /^(HANDSHAKE_|AUTH_|ER_ACCESS_DENIED)/;
 interface MysqlError {
   readonly errno?: number;
   readonly code?: string;
-  readonly message?: string;
-  readonly errors?: readonly unknown[];
 }
 
 /** What the server has said. 0: nothing. */
@@ -46,11 +44,5 @@ export function storeErrorOf(cause: unknown, { isUnsent = false, schema = '' } =
     : READ_ONLY.includes(errno)
       ? PRIMARY
       : '';
-  return new StoreError(`MySQL: ${textOf(cause)}${advice}`, { transient: !isFinal, isUnsent, isRefusal, cause });
-}
-
-/** That of a host with several addresses says nothing itself. */
-function textOf(cause: unknown): string {
-  const { message, errors, code } = Object(cause) as MysqlError;
-  return message || errors?.map(textOf).join(', ') || code || String(cause);
+  return new StoreError(`MySQL: ${messageOf(cause)}${advice}`, { transient: !isFinal, isUnsent, isRefusal, cause });
 }

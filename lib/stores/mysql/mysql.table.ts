@@ -1,6 +1,6 @@
 import { StoreError } from '../../core/model/errors.js';
 import type { StoreDoctor } from '../../core/store/store-doctor.js';
-import { now } from '../../core/util/clock.js';
+import { HOUR, now } from '../../core/util/clock.js';
 import { RecordClock } from '../records/record.clock.js';
 import { RecordSweep } from '../records/record.sweep.js';
 import type { Change, Found, RecordTable } from '../records/record.table.js';
@@ -9,7 +9,6 @@ import { isConflict } from './mysql.errors.js';
 import { CLOCK } from './mysql.schema.js';
 import { firstFenceOf, foundIn, inParts, MysqlStep, type Stored } from './mysql.step.js';
 
-const HOUR = 3_600_000;
 const PAGE = 1000;
 
 /**

@@ -1,4 +1,4 @@
-import { LockError, StoreError } from '../../core/model/errors.js';
+import { LockError, messageOf, StoreError } from '../../core/model/errors.js';
 
 /** Another one was faster: the change was not made. Serialization failure, deadlock, lock timeout, duplicate key. */
 const CONFLICTS: readonly unknown[] = ['40001', '40P01', '55P03', '23505'];
@@ -34,7 +34,7 @@ export function isConflict(error: unknown): boolean {
 export function storeErrorOf(cause: unknown): LockError {
   if (cause instanceof LockError) return cause;
   const state = sqlStateOf(cause);
-  const text = textOf(cause);
+  const text = messageOf(cause);
   const isFinal = state === undefined ? REFUSED.test(text) || cause instanceof TypeError : !PASSING.test(state);
   const isRefusal = state !== undefined && !UNREFUSED.test(state);
   const advice = ADVICE[state ?? ''];
@@ -53,10 +53,4 @@ export function late(requestTimeout: number): StoreError {
 
 export function closed(): StoreError {
   return new StoreError('The Postgres store is closed.', { transient: false, isUnsent: true });
-}
-
-/** That of a host with several addresses says nothing itself. */
-export function textOf(cause: unknown): string {
-  const { message, errors } = Object(cause) as Partial<AggregateError>;
-  return message || (errors as unknown[] | undefined)?.map(textOf).join(', ') || String(message ?? cause);
 }

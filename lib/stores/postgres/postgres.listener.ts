@@ -1,8 +1,9 @@
+import { messageOf } from '../../core/model/errors.js';
 import type { InboxConnection } from '../../core/store/inbox.js';
 import { after, idle, inTime } from '../../core/util/clock.js';
 import type { PostgresBus } from './operate/postgres.bus.js';
 import type { PostgresClient } from './postgres.connection.js';
-import { late, sqlStateOf, storeErrorOf, textOf } from './postgres.errors.js';
+import { late, sqlStateOf, storeErrorOf } from './postgres.errors.js';
 
 const STANDBY = '25006';
 /** Milliseconds until a connection that does not end is cut. */
@@ -76,7 +77,7 @@ export class PostgresListener implements InboxConnection {
       ears.listens();
       await bus.connected((verb, channel) => client.query({ text: `${verb === 'subscribe' ? 'LISTEN' : 'UNLISTEN'} "${channel}"` }));
     } catch (error) {
-      if (sqlStateOf(error) === STANDBY) ears.refused(textOf(error));
+      if (sqlStateOf(error) === STANDBY) ears.refused(messageOf(error));
       throw storeErrorOf(error);
     }
   }

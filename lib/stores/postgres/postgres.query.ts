@@ -1,9 +1,9 @@
-import { LockConfigError, StoreError } from '../../core/model/errors.js';
+import { LockConfigError, messageOf, StoreError } from '../../core/model/errors.js';
 import { StoreWarnings } from '../../core/store/store-warnings.js';
 import { idle, inTime } from '../../core/util/clock.js';
 import { detached } from '../../core/util/detached.js';
 import { driver, type PostgresClient, type PostgresConnection, type Row } from './postgres.connection.js';
-import { late, textOf, unsent } from './postgres.errors.js';
+import { late, unsent } from './postgres.errors.js';
 
 /** Raw SQL of an ORM. It resolves to the rows, to `{ rows }`, or to the rows and their number (TypeORM). */
 export type PostgresQuery = (text: string, values: unknown[]) => Promise<unknown>;
@@ -72,7 +72,7 @@ export class QueryConnection implements PostgresConnection {
   private async confirm(xid: unknown): Promise<void> {
     const [row] = await this.run(STATUS, [xid]).catch((cause: unknown) => {
       // The change was sent.
-      throw new StoreError(textOf(cause), { transient: true, cause });
+      throw new StoreError(messageOf(cause), { transient: true, cause });
     });
     if (row?.['status'] === 'committed') return;
     if (!this.hasWarned) this.warnings.warn(OPEN);

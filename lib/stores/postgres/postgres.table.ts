@@ -1,17 +1,15 @@
 import { LockConfigError, StoreError } from '../../core/model/errors.js';
-import type { StateListener } from '../../core/store/lock-store.js';
 import type { StoreDoctor } from '../../core/store/store-doctor.js';
+import { HOUR } from '../../core/util/clock.js';
 import { RecordSweep } from '../records/record.sweep.js';
 import { type Change, type Found, type RecordTable, TOUCH, VOID } from '../records/record.table.js';
 import type { PostgresConnection, Row } from './postgres.connection.js';
 import { isConflict, sqlStateOf, storeErrorOf } from './postgres.errors.js';
-import { PostgresState } from './postgres.state.js';
 import type { PostgresStatements } from './postgres.statements.js';
 import { PostgresWakeUps } from './postgres.wakeups.js';
 
 const LARGEST_BATCH = 256;
 const PAGE = 1000;
-const HOUR = 3_600_000;
 const TOO_MUCH = '54000';
 const NO_TABLE = '42P01';
 /** Somebody else has just created it. */
@@ -31,7 +29,6 @@ export class PostgresTable implements RecordTable {
   readonly bus: PostgresWakeUps['bus'] | undefined;
   readonly doctor: StoreDoctor;
   private readonly sweeps = new RecordSweep(() => this.sweep());
-  private readonly state: PostgresState;
   /** The number of the table that was seen first. */
   private place: unknown;
 
@@ -47,7 +44,6 @@ export class PostgresTable implements RecordTable {
     this.bus = this.wakeUps?.bus;
     const isShared = connection.atOnce === undefined;
     this.doctor = { checks: async () => (await import('./operate/postgres.doctor.js')).postgresChecks(ask, statements, isShared) };
-    this.state = new PostgresState(() => connection.ask('SELECT 1', []));
   }
 
   exchange(changes: readonly Change[]): readonly Promise<Found>[] {
@@ -70,10 +66,6 @@ export class PostgresTable implements RecordTable {
       if (keys.length < PAGE) return;
       last = keys.at(-1)!;
     }
-  }
-
-  watchState(listener: StateListener): () => void {
-    return this.state.watch(listener);
   }
 
   onWarning(listener: (message: string) => void): () => void {
@@ -169,12 +161,10 @@ export class PostgresTable implements RecordTable {
   private async ask(text: string, values: readonly unknown[]): Promise<readonly Row[]> {
     try {
       const rows = await this.connection.ask(text, values);
-      this.state.answered();
       await this.pin(rows[0]?.['place']);
       return rows;
     } catch (cause) {
       if (sqlStateOf(cause) === NO_TABLE) return this.askAnew(text, values, cause);
-      this.state.failed(cause);
       throw cause;
     }
   }

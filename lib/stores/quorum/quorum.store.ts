@@ -6,7 +6,6 @@ import { isSettledWithin } from '../../core/util/clock.js';
 import { QuorumDriver } from './quorum.driver.js';
 import { QuorumInspector } from './operate/quorum.inspector.js';
 import { Member } from './quorum.member.js';
-import { majorityOf } from './quorum.votes.js';
 
 /** Options of {@link quorumStore}. */
 export interface QuorumStoreOptions {
@@ -60,7 +59,6 @@ export function quorumStore(members: readonly LockStore[], options: QuorumStoreO
     doctor: {
       checks: async (namespace) => (await import('./operate/quorum.doctor.js')).quorumChecks(voters, quarantine, namespace),
     },
-    watchState: watchOf(voters),
     onWarning,
     supports(feature) {
       return supportedBy(this, feature);
@@ -87,23 +85,4 @@ function checkMembers(members: readonly LockStore[]): void {
 
 function evenAdvice(count: number): string {
   return `${count} members survive the loss of as many as ${count - 1} do, and each lock needs one more answer: use an odd number.`;
-}
-
-/** A quorum is away while too many of its members are. */
-export function watchOf(members: readonly Member[]): NonNullable<LockStore['watchState']> {
-  return (listener) => {
-    const reasons: (string | undefined)[] = members.map(() => undefined);
-    const isAway = (): boolean => reasons.filter(Boolean).length > members.length - majorityOf(members.length);
-    const stops = members.map(({ store, title }, index) =>
-      store.watchState?.((reason, away, remedy) => {
-        const wasAway = isAway();
-        reasons[index] = reason && `${title}: ${reason}`;
-        if (isAway() && reason !== undefined) listener(reasons.filter(Boolean).join('; '), away, remedy);
-        else if (wasAway && !isAway()) listener(undefined, away);
-      }),
-    );
-    return () => {
-      for (const stop of stops) stop?.();
-    };
-  };
 }

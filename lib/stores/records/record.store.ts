@@ -23,7 +23,6 @@ export function recordStore(table: RecordTable): LockStore {
     ...recordDrivers(new TableRecordQueue(table), table),
     bus,
     doctor,
-    watchState: table.watchState && ((listener) => table.watchState!(listener)),
     onWarning: table.onWarning && ((listener) => table.onWarning!(listener)),
     supports(feature) {
       return supportedBy(this, feature);

@@ -63,7 +63,7 @@ export interface RecordWakeUps extends WakeUps {
  * What a store must be able to do, so that all kinds of locks work on it: keep one record for each key, and change it only where nobody else has
  * changed it in the meantime.
  */
-export interface RecordTable extends Pick<LockStore, 'name' | 'requestTimeout' | 'watchState' | 'onWarning' | 'close'> {
+export interface RecordTable extends Pick<LockStore, 'name' | 'requestTimeout' | 'onWarning' | 'close'> {
   /**
    * Makes each change that is still possible. The changes are of different keys, and independent of each other: none is made or fails because of
    * another one. An answer may take as long as it needs; the caller waits for a `requestTimeout`.

@@ -1,7 +1,7 @@
 // eslint-disable-next-line @typescript-eslint/ban-ts-comment -- it must also hold where there is no error
 /** @ts-ignore -- without ioredis its options have no type */
 import type { ClusterNode, ClusterOptions, RedisOptions } from 'ioredis';
-import { now } from '../../core/util/clock.js';
+import { HOUR, now } from '../../core/util/clock.js';
 import { LockConfigError } from '../../core/model/errors.js';
 import { supportedBy, type LockStore } from '../../core/store/lock-store.js';
 import { RedisPipelines } from './connection/redis.pipelines.js';
@@ -15,7 +15,6 @@ import type { RedisClient } from './connection/redis.client.js';
 import { RedisConnection } from './connection/redis.connection.js';
 import { RedisUptime } from './connection/redis.uptime.js';
 import { checkStoreOptions } from './connection/redis.options.js';
-import { RedisState } from './connection/redis.state.js';
 import { RedisWakeUps } from './waiting/redis.wakeups.js';
 import { sharingDrivers } from './sharing.driver.js';
 
@@ -64,7 +63,6 @@ export type RedisStoreOptions = RedisConnectionOptions & {
   replicaAcks?: number;
 };
 
-const HOUR = 3_600_000;
 const LONGEST_RECONNECT_DELAY = 500;
 /** Milliseconds until a Cluster client asks again, where the node that should have the key does not serve it. */
 const REDIRECTION_DELAY = 100;
@@ -86,7 +84,6 @@ export function redisStore(given: RedisStoreOptions): LockStore {
   const acked = replicaAcks > 0 ? ackedConnection(connection, replicaAcks, isOwned) : connection;
   const mutex = new RedisMutexDriver(connection, acked, fenceTimeout, wakeUps);
   const sharing = sharingDrivers(connection, acked, fenceTimeout, wakeUps);
-  const state = new RedisState(connection);
   const memory = new RedisUptime(connection);
   return {
     name: 'redis',
@@ -101,7 +98,10 @@ export function redisStore(given: RedisStoreOptions): LockStore {
       rights: async (namespace) =>
         (await import('./operate/redis.users.js')).usersFor(connection.keyPrefix, namespace, client.isCluster === true),
     },
-    watchState: (listener) => state.watch(listener),
+    onTrouble(listener) {
+      connection.breakListeners.add(listener);
+      return () => connection.breakListeners.delete(listener);
+    },
     remembers: () => memory.remembers(),
     supports(feature) {
       return supportedBy(this, feature);

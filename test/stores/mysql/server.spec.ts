@@ -1,5 +1,5 @@
 import { createConnection, createPool, type Connection, type Pool, type PoolOptions, type RowDataPacket } from 'mysql2/promise';
-import { LockConfigError, Locks, type StoreError } from 'nestjs-distributed-lock/core';
+import { LockConfigError, type LockLogger, Locks, type StoreError } from 'nestjs-distributed-lock/core';
 import { mysqlSchema, mysqlStore, type MysqlStoreOptions } from 'nestjs-distributed-lock/mysql';
 import { MysqlClient } from '../../../lib/stores/mysql/mysql.client.js';
 import { storeErrorOf } from '../../../lib/stores/mysql/mysql.errors.js';
@@ -48,8 +48,8 @@ function open({ url = urlOf(), requestTimeout = 2_000, table = 'distributed_lock
   return made;
 }
 
-function locksOf(options: MysqlStoreOptions): Locks {
-  const locks = new Locks(mysqlStore(options), { logger: false });
+function locksOf(options: MysqlStoreOptions, logger: LockLogger | false = false): Locks {
+  const locks = new Locks(mysqlStore(options), { logger });
   ends.push(() => locks.close());
   return locks;
 }
@@ -134,15 +134,19 @@ describe('a server', () => {
     expect(await eventually(() => exchange(table, { expected: version, record: 'two' }))).toMatchObject({ written: true, fence: 7 });
   });
 
-  it('that is down for a while costs a waiting caller nothing but the time (G4, G9)', async () => {
-    const locks = locksOf({ url: throughProxy(), requestTimeout: 2_000 });
+  it('that is down for a while costs a waiting caller nothing but the time, and the log says so (G4, G9)', async () => {
+    const warn = jest.fn<void, [string]>();
+    const locks = locksOf({ url: throughProxy(), requestTimeout: 2_000 }, { warn, error: warn });
     const lease = await locks.acquire(key, { keyTimeout: 60_000 });
     proxy.refuse();
     proxy.cut();
     await expect(locks.acquire(`${key} other`, { waitTimeout: 400 })).rejects.toMatchObject({ name: 'StoreError', transient: true });
     const waits = locks.acquire(`${key} third`, { waitTimeout: 60_000, retryInterval: 100 });
+    const away = [expect.stringMatching(/^Mysql does not answer since .+Z: connect ECONNREFUSED .+; locks wait$/)];
+    await eventually(() => expect(warn.mock.calls).toEqual([away]));
     await proxy.heal();
     await (await waits).release();
+    await eventually(() => expect(warn.mock.calls).toEqual([away, [expect.stringMatching(/^Mysql answers again after /)]]));
     lease.assertHeld();
     expect(await lease.release()).toBe(true);
   });

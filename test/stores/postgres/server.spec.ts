@@ -1,4 +1,6 @@
 import { readFileSync, writeFileSync } from 'node:fs';
+import { Locks } from 'nestjs-distributed-lock/core';
+import { recordStore } from '../../../lib/stores/records/record.store.js';
 import { forkChild } from '../../support/child.js';
 import { eventually, staysTrue } from '../../support/eventually.js';
 import { startPgbouncer } from '../../support/pgbouncer.js';
@@ -46,16 +48,18 @@ describe('a connection', () => {
 
 it('a server that restarts is used again, and the outage is told', async () => {
   const table = setting.open();
-  const told: string[] = [];
-  const stop = table.watchState((reason) => told.push(reason === undefined ? 'back' : 'away'));
+  const warn = jest.fn<void, [string]>();
+  const locks = new Locks(recordStore(setting.open()), { logger: { warn, error: warn } });
+  setting.closes(() => locks.close());
   const key = newKey();
   const { version } = await exchange(table, { key, record: 'one' });
   await own.server.kill();
   expect((await refusalOf(exchange(table, { key, expected: version }))).transient).toBe(true);
-  await eventually(() => expect(told).toEqual(['away']));
+  expect(await refusalOf(locks.acquire(newKey(), { waitTimeout: 0 }))).toMatchObject({ transient: true });
+  const away = [expect.stringMatching(/^Postgres does not answer since .+Z: connect .+; locks wait$/)];
+  await eventually(() => expect(warn.mock.calls).toEqual([away]));
   await own.server.restart();
-  await eventually(() => expect(told).toEqual(['away', 'back']));
-  stop();
+  await eventually(() => expect(warn.mock.calls).toEqual([away, [expect.stringMatching(/^Postgres answers again after /)]]));
   expect(await exchange(table, { key, expected: version, record: 'two' })).toMatchObject({ written: true });
 });
 

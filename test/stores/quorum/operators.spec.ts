@@ -72,34 +72,34 @@ it('without a majority, operators are told which members do not answer', async (
   });
 });
 
-it('the log says that the store is away when a majority of the members is, and that it is back', async () => {
-  const told: (string | undefined)[] = [];
-  const stop = locks!.store.watchState!((why) => told.push(why));
-  await locks!.using(setting.newKey(), () => undefined);
-  await without(2, async () => {
-    await eventually(() => expect(told.at(-1)).toMatch(/member 2 \(redis\): .*; member 3 \(redis\): /));
-  });
-  await eventually(() => expect(told.at(-1)).toBeUndefined());
-  stop();
-  const count = told.length;
-  await without(1, async () => {
-    await locks!.using(setting.newKey(), () => undefined, long);
-  });
-  expect(told).toHaveLength(count);
-});
+describe('the log', () => {
+  function openLogged() {
+    const lines: string[] = [];
+    const write = (message: string): void => void lines.push(message);
+    return { lines, locks: setting.open(undefined, undefined, { logger: { warn: write, error: write } }) };
+  }
 
-it('a minority that is away is not told as an outage', async () => {
-  const told: unknown[] = [];
-  const stop = locks!.store.watchState!((why) => told.push(why));
-  await locks!.using(setting.newKey(), () => undefined);
-  await without(1, async () => {
-    await eventually(
-      async () => (await rejection(locks!.store.inspector!.note('x').then(() => Promise.reject(new Error('noted'))))) !== undefined,
-    );
-    await locks!.using(setting.newKey(), () => undefined, long);
+  it('says that the store is away when a majority of the members is, and that it is back', async () => {
+    const { lines, locks } = openLogged();
+    await without(2, async () => {
+      await rejection(locks.acquire(setting.newKey(), { waitTimeout: 0 }));
+      await eventually(() => expect(lines).toEqual([expect.stringMatching(/^Quorum does not answer since .*; locks wait$/)]));
+    });
+    expect(lines[0]).toMatch(/2 × no answer/);
+    await eventually(() => expect(lines.slice(1)).toEqual([expect.stringMatching(/^Quorum answers again after /)]));
+    await locks.using(setting.newKey(), () => undefined, long);
   });
-  expect(told).toEqual([]);
-  stop();
+
+  it('says nothing of a minority that is away', async () => {
+    const { lines, locks } = openLogged();
+    await locks.using(setting.newKey(), () => undefined, long);
+    await without(1, async () => {
+      await locks.using(setting.newKey(), () => undefined, long);
+      // It is asked as it would be after a request without an answer.
+      await locks.store.mutex.check({ key: 'key', owner: 'nobody' });
+    });
+    expect(lines).toEqual([]);
+  });
 });
 
 describe('the doctor', () => {

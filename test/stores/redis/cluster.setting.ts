@@ -1,5 +1,5 @@
 import { Cluster, type ClusterOptions } from 'ioredis';
-import type { Locks } from 'nestjs-distributed-lock/core';
+import type { Locks, LocksOptions } from 'nestjs-distributed-lock/core';
 import { startCluster, type ClusterNode, type RedisCluster, type StartClusterOptions } from '../../support/redis-cluster.js';
 import type { RedisServer } from '../../support/redis-server.js';
 import { sharedCluster } from '../../support/shared-cluster.js';
@@ -23,9 +23,9 @@ export interface ClusterSetting<Node extends ClusterNode = ClusterNode> {
   readonly where: { cluster: { host: string; port: number }[]; clusterOptions: ClusterOptions };
   /** one key at each master */
   keys(): string[];
-  locks(options?: ClusterStoreOptions): Locks;
+  locks(options?: ClusterStoreOptions, locksOptions?: LocksOptions): Locks;
   /** over a client that is lent to the store */
-  borrowed(options?: ClusterStoreOptions): Locks;
+  borrowed(options?: ClusterStoreOptions, locksOptions?: LocksOptions): Locks;
   /** Asks each of these nodes; all masters where none are named. */
   each<T>(ask: (client: ReturnType<Node['client']>, node: Node) => Promise<T>, nodes?: readonly Node[]): Promise<T[]>;
   /** how often scripts were asked for, at all masters */
@@ -67,13 +67,13 @@ function useClusterOf<Node extends ClusterNode>(start: () => Promise<RedisCluste
       return { cluster: cluster.addresses, clusterOptions: { redisOptions } };
     },
     keys: () => cluster.masters.map((node) => cluster.keysOn(node, 1)[0]!),
-    locks: ({ clusterOptions, ...store } = {}) =>
-      own.locks({ ...calm, cluster: cluster.addresses, clusterOptions: { redisOptions, ...clusterOptions }, ...store }),
-    borrowed({ clusterOptions, ...store } = {}) {
+    locks: ({ clusterOptions, ...store } = {}, options) =>
+      own.locks({ ...calm, cluster: cluster.addresses, clusterOptions: { redisOptions, ...clusterOptions }, ...store }, options),
+    borrowed({ clusterOptions, ...store } = {}, options) {
       const client = new Cluster(cluster.addresses, { redisOptions, ...clusterOptions });
       client.on('error', () => undefined);
       own.finally(() => client.disconnect());
-      return own.locks({ ...calm, client, ...store });
+      return own.locks({ ...calm, client, ...store }, options);
     },
     each: (ask, nodes = cluster.masters) =>
       Promise.all(

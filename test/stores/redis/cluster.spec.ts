@@ -1,8 +1,8 @@
-import type { LeaseDriver, LockStore, Locks } from 'nestjs-distributed-lock/core';
+import type { LeaseDriver, LockStore } from 'nestjs-distributed-lock/core';
 import { Socket } from 'node:net';
 import { eventually, staysTrue } from '../../support/eventually.js';
 import { slotOf, type ClusterNode } from '../../support/redis-cluster.js';
-import { useCluster, type ClusterStoreOptions } from './cluster.setting.js';
+import { useCluster } from './cluster.setting.js';
 import { usesEveryVerb } from './every-verb.js';
 import { loadScripts, shaOf } from './setting.js';
 import { expectExclusion, queued, woken } from './waiting.js';
@@ -13,9 +13,9 @@ const on = useCluster();
 const { setting } = on;
 beforeAll(() => on.each((node) => loadScripts(node)));
 
-describe.each<[string, (options?: ClusterStoreOptions) => Locks]>([
-  ['own', (options) => on.locks(options)],
-  ['lent', (options) => on.borrowed(options)],
+describe.each<[string, typeof on.locks]>([
+  ['own', (...options) => on.locks(...options)],
+  ['lent', (...options) => on.borrowed(...options)],
 ])('a store of a Cluster whose client is %s', (_, open) => {
   it.each(PREFIXES)(
     'grants, excludes, queues, renews, wakes and releases at each node, with the keyPrefix %p (G2, G4, G8)',
@@ -66,9 +66,8 @@ describe.each<[string, (options?: ClusterStoreOptions) => Locks]>([
   it('that is cut off from one node loses nothing that is under way at another one, and is not taken for away (G9)', async () => {
     const [busy, gone] = on.cluster.masters as [ClusterNode, ClusterNode];
     const [key = '', other = ''] = [busy, gone].map((node) => on.cluster.keysOn(node, 1)[0]);
-    const [locks, brisk] = [open({ requestTimeout: 100_000 }), open({ requestTimeout: 2_000 })];
     const away = jest.fn();
-    setting.finally(brisk.store.watchState!(away));
+    const [locks, brisk] = [open({ requestTimeout: 100_000 }), open({ requestTimeout: 2_000 }, { logger: { warn: away, error: away } })];
     for (const each of [locks, brisk]) for (const name of [key, other]) await each.using(name, () => undefined);
     const resume = (): Promise<unknown> => on.each((client) => client.client('UNPAUSE'), [busy]);
     setting.finally(resume);

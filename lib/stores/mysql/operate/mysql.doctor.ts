@@ -1,10 +1,10 @@
 import type { DoctorCheck } from '../../../core/model/doctor-report.js';
 import { bad, checkOf, warning, type Finding } from '../../../core/store/store-doctor.js';
+import { HOUR } from '../../../core/util/clock.js';
 import type { MysqlClient, Row } from '../mysql.client.js';
 import { errnoOf, NO_TABLE } from '../mysql.errors.js';
 
 const OLDEST = { MariaDB: '10.6', MySQL: '8.0' } as const;
-const HOUR = 3_600_000;
 const COLUMNS = ['`id` varbinary(2048)', '`version` bigint', '`record` mediumtext', '`ends_at` bigint', '`fence` bigint'];
 
 /** Examines a MySQL or MariaDB server and the table. @param table its quoted name. */

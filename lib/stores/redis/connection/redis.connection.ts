@@ -29,10 +29,8 @@ export class RedisConnection {
   /** Set while the connection is in another database than the one that was chosen, where other apps may be: nothing is done there. */
   astray: StoreError | undefined;
   private isChecked = false;
-  /** Called when a request is not answered in time. */
-  onSilence: (() => void) | undefined;
-  /** Called when a connection breaks. */
-  readonly breakListeners = new Set<() => void>();
+  /** Called when a connection breaks; with what to do, where a client that is not ours has ended by itself. */
+  readonly breakListeners = new Set<(remedy?: string) => void>();
 
   /** @param lent that of the client whose duplicate this one is: it is connected, too. */
   constructor(
@@ -46,7 +44,6 @@ export class RedisConnection {
     this.scripts = scripts ?? (client.isCluster ? new RedisPipelines(client, requestTimeout) : single());
     this.keyPrefix = client.options?.keyPrefix ?? '';
     this.requests = new RequestDeadlines(requestTimeout, (request) => {
-      this.onSilence?.();
       this.fail(request, this.timedOut(!request.isSent));
       if (isOwned && request.isSent) client.breakOff?.();
     });
@@ -188,7 +185,10 @@ export class RedisConnection {
 
   private timedOut(isUnsent: boolean): StoreError {
     const cause = this.lastError;
-    if (isUnsent && hasGivenUp(this.client)) return unsent(`Redis: ${GIVEN_UP}.`, cause);
+    if (isUnsent && !this.isOwned && hasGivenUp(this.client)) {
+      for (const broke of this.breakListeners) broke(GIVEN_UP);
+      return unsent(`Redis: ${GIVEN_UP}.`, cause);
+    }
     if (isUnsent) return unsent(`Redis is not connected within ${this.requestTimeout} ms.`, cause);
     return new StoreError(`Redis did not answer within ${this.requestTimeout} ms.`, { transient: true, cause });
   }

@@ -1,4 +1,4 @@
-import { StoreError } from '../../../core/model/errors.js';
+import { messageOf, StoreError } from '../../../core/model/errors.js';
 
 const REFUSED = /\b(NOAUTH|WRONGPASS|NOPERM)\b/;
 /** For a Cluster client it passes: it could not follow a key that moves. */
@@ -32,7 +32,7 @@ const PASSING =
  */
 export function storeErrorOf(cause: unknown, isCluster = false): StoreError {
   const error = errorOfNode(cause);
-  const text = textOf(error);
+  const text = messageOf(error);
   const isPassing = PASSING.test(text) || (isCluster && REDIRECTION.test(text));
   const isFinal = isReply(error, text) ? !isPassing : REFUSED.test(text) || text.includes('subscriber mode');
   const isMoving = MOVING.test(text) || (isCluster && REDIRECTION.test(text));
@@ -41,7 +41,7 @@ export function storeErrorOf(cause: unknown, isCluster = false): StoreError {
 }
 
 export function isRedirection(cause: unknown): boolean {
-  return REDIRECTION.test(textOf(cause));
+  return REDIRECTION.test(messageOf(errorOfNode(cause)));
 }
 
 /** ioredis says so by an event, and goes on in database 0. */
@@ -65,12 +65,6 @@ function advised(text: string): string {
 function isReply(error: unknown, text: string): boolean {
   const { name, code } = Object(error) as Partial<NodeJS.ErrnoException>;
   return name === 'ReplyError' || (name === 'Error' && code === undefined && /^[A-Z][A-Z\d]+ /.test(text));
-}
-
-/** What an error says. That of a host with several addresses says nothing itself. */
-export function textOf(cause: unknown): string {
-  const { message, errors } = Object(errorOfNode(cause)) as Partial<AggregateError>;
-  return message || (errors as unknown[] | undefined)?.map(textOf).join(', ') || String(message ?? cause);
 }
 
 /** A Cluster client wraps what its nodes say. */

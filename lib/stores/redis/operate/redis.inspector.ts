@@ -2,11 +2,11 @@ import type { KeyKind } from '../../../core/model/key-report.js';
 import { keptBy, ownerOf, partsOf } from '../../../core/model/owner.js';
 import type { HolderState, Inspector, KeyState, SeizeRequest, WaiterState } from '../../../core/store/inspector.js';
 import type { LeaseDriver } from '../../../core/store/lease-driver.js';
-import { idle } from '../../../core/util/clock.js';
+import { HOUR, idle } from '../../../core/util/clock.js';
 import { scripts } from '../scripts/lua.scripts.js';
 import type { RedisClient } from '../connection/redis.client.js';
 import type { RedisConnection } from '../connection/redis.connection.js';
-import { lockOfName, withFenceAndQueue } from '../scripts/redis.keys.js';
+import { globOf, lockOfName, withFenceAndQueue } from '../scripts/redis.keys.js';
 import { integerOf, isYes, listOf, millisecondsOf, textOf } from '../scripts/redis.replies.js';
 import { RedisScript } from '../scripts/redis.script.js';
 
@@ -20,7 +20,7 @@ const SCAN_PAUSE = 1;
 const MOST_NOTES = 1000;
 const AUDIT = 'nestjs-distributed-lock:audit';
 /** Milliseconds for which notes are kept after the last one: 30 days. */
-const AUDIT_TIME = 30 * 86_400_000;
+const AUDIT_TIME = 30 * 24 * HOUR;
 
 /** Shows and frees the keys of one Redis. */
 export class RedisInspector implements Inspector {
@@ -87,11 +87,6 @@ export class RedisInspector implements Inspector {
 
 function command(client: RedisClient, name: string, ...args: (string | number)[]): Promise<unknown> {
   return client.call(name, ...args);
-}
-
-/** The text, as a pattern that only it matches. */
-function globOf(text: string): string {
-  return text.replaceAll(/[*?[\]\\^]/g, (special) => `\\${special}`);
 }
 
 function stateOf(key: string, reply: unknown): KeyState {

@@ -1,3 +1,5 @@
+import { globOf } from '../scripts/redis.keys.js';
+
 const CHANNELS = 'nestjs-distributed-lock:';
 
 /** Those from `type` on are for read/write locks, semaphores and latches. */
@@ -36,10 +38,6 @@ export function usersFor(keyPrefix: string, namespace: string, isCluster: boolea
     `${line('operator', ['*'], [...LOOKS, ...FREES])}${start === '' ? '' : ` ~${first}${CHANNELS}audit`}`,
     line('doctor', ['*'], [...LOCKS, ...EXAMINES]),
   ].join('\n');
-}
-
-function globOf(text: string): string {
-  return text.replaceAll(/[*?[\]\\^]/g, (special) => `\\${special}`);
 }
 
 function words(...lines: readonly string[]): string[] {

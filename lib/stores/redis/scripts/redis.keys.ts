@@ -29,3 +29,8 @@ export function lockOfName(name: string, keyPrefix: string): string | undefined 
   if (own.endsWith(':')) return own.includes('{') ? own.slice(0, -1) : undefined;
   return own.startsWith(`{${keyPrefix}`) && own.endsWith('}') ? own.slice(1 + keyPrefix.length, -1) : undefined;
 }
+
+/** The text, as a pattern of Redis that only it matches. */
+export function globOf(text: string): string {
+  return text.replaceAll(/[*?[\]\\^]/g, (special) => `\\${special}`);
+}
