@@ -16,7 +16,7 @@ import { shutDown } from './waiting/shut-down.js';
 /** How many {@link Locks} use each store: the last one closes it. */
 const users = processWide('users', () => new WeakMap<LockStore, number>());
 
-/** What all locks of one {@link Locks} share: the store, its events and its log, the callers that wait, and the end. */
+/** The common parts of all locks of one {@link Locks}: the store, its events and its log, the callers that wait, and the end. */
 export class Engine {
   readonly namespace: string;
   /** For all options that a call leaves out. */

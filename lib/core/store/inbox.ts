@@ -17,7 +17,7 @@ const LONGEST_PAUSE = 60_000;
 /** Characters of a message: more than a store sends. What is longer is left alone unread. */
 export const LONGEST_MESSAGE = 8_192;
 
-/** What a message to an inbox says: an owner may have been offered its key, or should ask after so many milliseconds. */
+/** The content of a message to an inbox: an owner may have been offered its key, or should ask after so many milliseconds. */
 export interface Offer {
   readonly owner: string;
   readonly askIn?: number;
@@ -200,8 +200,8 @@ export abstract class Inbox implements WakeUps {
   }
 
   /**
-   * Whether a message that is sent over the connections that also release arrives, and the store knows that we listen: one of them alone holds also
-   * at a server that was the master before, or on a connection that is half open.
+   * Whether a message arrives that is sent over the connections that also release, and the store knows that we listen. One of the two alone is also
+   * true at a server that was the master before, or on a connection that is half open.
    */
   private async isHeard(): Promise<boolean> {
     const echo = `echo:${randomUUID()}`;

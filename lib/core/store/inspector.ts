@@ -1,7 +1,7 @@
 import type { KeyKind } from '../model/key-report.js';
 import type { WakeUps } from './lease-driver.js';
 
-/** What a store knows of a key. Times are milliseconds; those that are a date count from 1970, by the store's clock. */
+/** A key as a store knows it. Times are milliseconds; those that are a date count from 1970, by the store's clock. */
 export interface KeyState {
   readonly key: string;
   /** `'foreign'`: a value that no lock has written. `'free'`: nothing, though owners may wait. */
@@ -10,9 +10,9 @@ export interface KeyState {
   readonly at: number;
   /** The last one that was given; `null`: unknown. */
   readonly fencingToken: number | null;
-  /** Of a semaphore. */
+  /** The permits of a semaphore. */
   readonly permits?: number;
-  /** Of a latch. */
+  /** The count of a latch. */
   readonly count?: number;
   /** Until the value expires; `null`: never, or unknown. */
   readonly remaining: number | null;
@@ -41,7 +41,7 @@ export interface WaiterState {
   readonly owner: string;
   readonly since: number;
   readonly permits: number;
-  /** What its call chain holds, each as `<uuid of the owner> <key>`. */
+  /** The leases of its call chain, each as `<uuid of the owner> <key>`. */
   readonly holding: readonly string[];
   /** False: its process does not listen to wake-ups any more. */
   readonly isHeard: boolean;
@@ -53,7 +53,7 @@ export interface SeizeRequest {
   readonly kind: Exclude<KeyKind, 'count-down latch' | 'foreign' | 'free'>;
   readonly owner: string;
   readonly phase: HolderState['phase'];
-  /** Of a mutex: it must also be the last one that was given. */
+  /** The last fencing token of a mutex, which it must still have. */
   readonly token: number | undefined;
   /** Milliseconds for which the key stays taken; 0: the next waiter is offered it. */
   readonly keepFor: number;

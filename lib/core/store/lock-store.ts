@@ -3,7 +3,7 @@ import type { LeaseDriver } from './lease-driver.js';
 import type { LatchDriver } from './latch-driver.js';
 import type { StoreDoctor } from './store-doctor.js';
 
-/** What a store may have: the methods of `Locks`, and `'wakeUps'`: waiters are woken, and need not poll. */
+/** The parts that a store may have: the methods of `Locks`, and `'wakeUps'`: waiters are woken, and need not poll. */
 export type StoreFeature =
   'mutex' | 'readWriteLock' | 'semaphore' | 'multiLock' | 'countDownLatch' | 'leaderElection' | 'inspect' | 'wakeUps';
 

@@ -1,6 +1,6 @@
 import type { DoctorCheck, Purpose } from '../model/doctor-report.js';
 
-/** What a store knows of how its server keeps locks. */
+/** The examination of a store's server: how it keeps locks. */
 export interface StoreDoctor {
   /**
    * The checks of this store, also made at startup. It never rejects, and changes nothing. `version` says what the server is. A `role` that is `'bad'`
@@ -13,13 +13,13 @@ export interface StoreDoctor {
   rights?(namespace: string): Promise<string>;
 }
 
-/** What a check is about. */
+/** The subject of a check. */
 export interface Question extends Pick<DoctorCheck, 'id' | 'name' | 'touches'> {
   /** Why the locks may be unfit if there is no answer. */
   readonly unseen?: { readonly purpose: Purpose; readonly because: string };
 }
 
-/** What a check has found. No state: `'ok'`. */
+/** The result of a check. No state: `'ok'`. */
 export type Finding = Pick<DoctorCheck, 'seen' | 'limits'> & Partial<Pick<DoctorCheck, 'state' | 'advice'>>;
 
 /** Locks work, with a limit. @param because why they are not fit for correctness. */

@@ -1,11 +1,11 @@
 import type { LockStore } from './lock-store.js';
 
-/** What a store tells its operators: it goes to the logs of all {@link Locks} on it. What comes before there are any waits for the first. */
+/** Warnings of a store to its operators: they go to the logs of all {@link Locks} on it. Those before the first `Locks` wait for it. */
 export class StoreWarnings {
   private readonly listeners = new Set<(message: string) => void>();
   private readonly early: string[] = [];
 
-  /** As {@link LockStore.onWarning}. */
+  /** Implements {@link LockStore.onWarning}. */
   readonly on: NonNullable<LockStore['onWarning']> = (listener) => {
     this.listeners.add(listener);
     for (const message of this.early.splice(0)) listener(message);

@@ -14,7 +14,7 @@ const PAUSE = 500;
  * that had no answer the store is asked, until it answers.
  */
 export class StoreWatch {
-  /** What the store refused last, until it grants a lock. */
+  /** The last refusal of the store, until it grants a lock. */
   refusal: StoreError | undefined;
   private forget: readonly ((() => void) | undefined)[] = [];
   private readonly title: string;
@@ -22,7 +22,7 @@ export class StoreWatch {
   private awaySince: number | undefined;
   /** Whether the log says so. */
   private isSaid = false;
-  /** What the log says to do about it. */
+  /** The advice that the log has given. */
   private remedy: string | undefined;
   private isChecking = false;
   private isStopped = false;

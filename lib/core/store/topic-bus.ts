@@ -10,9 +10,9 @@ interface Topic {
   subscribed: Promise<unknown>;
 }
 
-/** What all buses share: who listens to which topic. Messages come over the connection of the inbox: a process that has never waited hears none. */
+/** The listeners of each topic. Messages come over the connection of the inbox: a process that has never waited receives none. */
 export abstract class TopicBus implements Bus {
-  /** By channel. */
+  /** Topics by channel. */
   private readonly topics = new Map<string, Topic>();
   /** `undefined`: there is no connection that needs to know what is listened to, or it does not answer. */
   private subscribe: Subscribe | undefined;
@@ -62,7 +62,7 @@ export abstract class TopicBus implements Bus {
     return this.topics.has(channel);
   }
 
-  /** Processes on other data must not hear each other. */
+  /** Processes on other data must not receive each other's messages. */
   protected channelOf(topic: BusTopic): string {
     return topic;
   }

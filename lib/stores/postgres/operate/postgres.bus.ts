@@ -6,7 +6,7 @@ const CHANNEL = 'distributed_lock:';
 /** Bytes of a notification: Postgres allows 7,999. Longer texts go in parts, as `<id>:<parts>:<index>:<part of the text in Base64>`; of equal ones only one would arrive. */
 const LONGEST = 7_900;
 const PART = 7_800;
-/** What a text of 65,536 characters takes, the longest that is read. */
+/** The parts of a text of 65,536 characters, the longest that is read. */
 const MOST_PARTS = 34;
 
 /** Messages between processes on Postgres. */
@@ -28,7 +28,7 @@ export class PostgresBus extends TopicBus {
     super(inbox, open, requestTimeout);
   }
 
-  /** Postgres does not say how many have heard it. A process that asks waits for the whole time that answers may take. */
+  /** Postgres does not say how many have received it. A process that asks waits for the whole time that answers may take. */
   async publish(topic: BusTopic, text: string): Promise<number> {
     const texts = textsOf(text);
     await this.sendAll(
@@ -60,7 +60,7 @@ export class PostgresBus extends TopicBus {
     const [, head, count, index, part = ''] = /^([\w-]{36}:(\d{1,3})):(\d{1,3}):(.*)$/s.exec(payload) ?? [];
     if (head === undefined) return payload;
     const { parts } = (this.partial = index === '0' || head !== this.partial?.head ? { head, parts: [] } : this.partial);
-    // The rest of a text whose beginning was not heard, or a text of a stranger that is longer than ours.
+    // The rest of a text whose beginning was not received, or a text of another program that is longer than ours.
     if (Number(index) !== parts.length || Number(count) > MOST_PARTS) return payload;
     parts.push(part);
     if (parts.length < Number(count)) return undefined;
