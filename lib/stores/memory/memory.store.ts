@@ -1,7 +1,7 @@
 import { supportedBy, type LockStore } from '../../core/store/lock-store.js';
 import { checkOf } from '../../core/store/store-doctor.js';
 import { now } from '../../core/util/clock.js';
-import { recordDrivers } from '../records/record.store.js';
+import { recordDrivers } from '../records/record.drivers.js';
 import { MemoryBus } from './operate/memory.bus.js';
 import { MemoryRecordQueue } from './memory.queue.js';
 import { MemoryWakeUps } from './memory.wakeups.js';

@@ -195,7 +195,7 @@ export class MysqlTable implements RecordTable {
       rows.set(String(id), { version: Number(version), fence: Number(fence), record: record === null ? null : String(record) });
     }
     const time = Number(found[0]?.[0]);
-    this.clock.hear(time, sentAt);
+    this.clock.learn(time, sentAt);
     return { rows, time };
   }
 }

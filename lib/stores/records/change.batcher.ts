@@ -12,8 +12,8 @@ interface Outgoing {
 }
 
 /**
- * Sends the changes of one turn of the event loop together, and learns the table's clock from the replies. While as many exchanges are under way as
- * the table can do at once, changes wait here and go together with the next: in line for a connection each would grow old by itself.
+ * Sends the changes of one iteration of the event loop together, and learns the table's clock from the replies. While the table does as many exchanges
+ * as it can at a time, changes wait here for the next one: each for itself would wait for a connection, and be outdated when it has one.
  */
 export class ChangeBatcher {
   private outgoing: Outgoing[] = [];
@@ -24,7 +24,7 @@ export class ChangeBatcher {
     private readonly clock: RecordClock,
   ) {}
 
-  /** The returned function takes the change back, if it has not been sent yet. */
+  /** The returned function withdraws the change, if it has not been sent yet. */
   send(change: Change, resolve: (found: Found) => void, reject: (error: unknown) => void): () => void {
     const outgoing = { change, resolve, reject };
     if (this.outgoing.push(outgoing) === 1) setImmediate(() => this.flush());
@@ -41,7 +41,7 @@ export class ChangeBatcher {
         for (const [index, { resolve, reject }] of some.entries()) {
           (replies[index] as Promise<Found>).then(foundOf).then(
             (found) => {
-              if (found.time !== undefined) this.clock.hear(found.time, sentAt);
+              if (found.time !== undefined) this.clock.learn(found.time, sentAt);
               resolve(found);
             },
             (error: unknown) => {
@@ -60,10 +60,10 @@ export class ChangeBatcher {
 
   private await(replies: readonly Promise<unknown>[]): void {
     this.underWay++;
-    // One without an answer must not hold up the others for longer than that.
+    // An exchange without an answer must not hold up the others for longer than that.
     void isSettledWithin(this.table.requestTimeout, Promise.allSettled(replies)).then(() => {
       this.underWay--;
-      // With what the replies give rise to.
+      // After the replies, so that changes that follow from them are included.
       setImmediate(() => this.flush());
     });
   }

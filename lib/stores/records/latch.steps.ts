@@ -4,7 +4,7 @@ import type { LatchRecord, RecordWork } from './record.work.js';
 
 const KIND = 'count-down latch';
 
-/** What each verb does to the record of a count-down latch. As {@link LeaseSteps}, they can be done again on a newer record. */
+/** The steps of each verb on the record of a count-down latch. As {@link LeaseSteps}, they can be done again on a newer record. */
 export const latchSteps = {
   trySetCount(work: RecordWork, change: LatchChange & { readonly count: number }): boolean {
     const { ttl, count } = change;
@@ -44,7 +44,7 @@ export const latchSteps = {
     }
     note(work, latch, change, latch.count);
     if (latch.count === 0) {
-      for (const [owner, inbox] of Object.entries(latch.waiters)) work.tell({ owner, inbox });
+      for (const [owner, inbox] of Object.entries(latch.waiters)) work.notify({ owner, inbox });
       latch.waiters = {};
     }
     return latch.count;
@@ -71,7 +71,7 @@ export const latchSteps = {
   },
 };
 
-/** Remembers the operation, and forgets those of which no repeat comes: else each change would write down all that were made before. */
+/** Remembers the operation, and forgets those that are not repeated any more: else each change would write all that were made before. */
 function note(work: RecordWork, { lines }: LatchRecord, { operation, ttl, knownFor = ttl }: LatchChange, reply: number): void {
   const { early, late } = work.time;
   for (const [line, [, , endsAt]] of Object.entries(lines)) if (endsAt <= early) delete lines[line];

@@ -19,19 +19,19 @@ import {
   type Hold,
   type LeaseKind,
   type LeaseRecord,
-  type Place,
+  type QueueEntry,
   type RecordWork,
 } from './record.work.js';
 
-/** Most milliseconds that a waiter has to take what it is offered. */
+/** Most milliseconds that a waiter has to confirm an offer. */
 const LONGEST_OFFER = 1000;
-/** Most waiters that one record keeps. Who comes later polls. */
-const MOST_PLACES = 1000;
+/** Most waiters that one record keeps. Later ones poll. */
+const LONGEST_QUEUE = 1000;
 const WHOLE: Share = { count: ALL, permits: ALL, rank: 0 };
 
 /**
- * What each verb does to the record of a lock: the same steps for all kinds of lock, and for all stores but Redis. They only change the
- * {@link RecordWork} that they are given, so that they can be done again on a newer record.
+ * The steps of each verb on the record of a lock, the same for all kinds of lock and all stores but Redis. They only change the {@link RecordWork} that
+ * they are given, so that they can be done again on a newer record.
  */
 export class LeaseSteps {
   constructor(
@@ -68,7 +68,7 @@ export class LeaseSteps {
       return { granted: true, token: this.reserve(work, hold, request.tokens, request.floor), yielded };
     }
     const other = inTheWay(record, count === record.permits);
-    const ahead = queue ? aheadOf(record, owner) : 0;
+    const ahead = queue ? positionOf(record, owner) : 0;
     return { granted: false, remaining: other ? remaining(work, other) : -1, holder: ownerOf(other?.owner), ahead, yielded };
   }
 
@@ -96,19 +96,19 @@ export class LeaseSteps {
     if (hold && keepFor > 0) {
       drop(work, record, keptBy(owner));
       put(work, record, { owner: keptBy(owner), count: hold.count, endsAt: work.time.late + keepFor, ttl: keepFor, token: null });
-      // Somebody relies on it, though the owner may be gone.
+      // It must last, though the owner may be gone.
       work.changed(true);
     }
     // A waiter of a key that has run out asks for it by itself.
     if (wasHeld) serve(work, record);
-    // Waiters know of a later end only.
-    if (hold && keepFor > 0 && record.queue[0]) work.tell(record.queue[0], keepFor);
+    // Waiters only know the later end of the lease.
+    if (hold && keepFor > 0 && record.queue[0]) work.notify(record.queue[0], keepFor);
     return hold || isKept(record, owner) ? 'released' : 'lost';
   }
 
   leave(work: RecordWork, { owner }: Tenancy): void {
     this.release(work, { key: work.key, owner, keepFor: 0 });
-    // An acquire without an answer that arrives after this finds another version, and fails.
+    // An unanswered acquire that arrives after this finds another version, and fails.
     if (work.mayBeOutdated) work.changed();
   }
 
@@ -116,7 +116,7 @@ export class LeaseSteps {
     const record = this.own(work);
     const own = record && holdOf(record, owner);
     const hold = own ?? (record && inTheWay(record, true));
-    const isQueued = record?.queue.some((place) => place.owner === owner);
+    const isQueued = record?.queue.some((entry) => entry.owner === owner);
     const state = own ? 'held' : isQueued ? 'queued' : hold ? 'taken' : 'free';
     const token = this.kind === 'mutex' && hold && work.fence > 0 ? work.fence : null;
     return { state, remaining: hold ? remaining(work, hold) : 0, holder: ownerOf(hold?.owner), token };
@@ -137,7 +137,7 @@ export class LeaseSteps {
   }
 }
 
-/** Offers what is free to the waiters, for a moment: each takes it by asking again. One that wants more than is free holds up those behind. */
+/** Offers free permits to the waiters, for a moment: each confirms by asking again. One that wants more than is free holds up those behind it. */
 function serve(work: RecordWork, record: LeaseRecord, asker?: string): void {
   if (record.queue.length === 0) return;
   let free = record.permits - taken(record);
@@ -146,7 +146,7 @@ function serve(work: RecordWork, record: LeaseRecord, asker?: string): void {
     record.queue.shift();
     free -= count;
     put(work, record, { owner, count, endsAt: work.time.late + offer, ttl: offer, token: null, inbox });
-    if (owner !== asker) work.tell(head);
+    if (owner !== asker) work.notify(head);
   }
 }
 
@@ -172,15 +172,15 @@ function prolong(work: RecordWork, hold: Hold, ttl: number): void {
   work.changed(true);
 }
 
-/** Takes a place behind those of its rank, and returns whether it is a new one. Who has one already keeps it, and the queue lives on. */
+/** Puts the owner behind those of its rank, and returns whether it is new. An owner that is queued already stays where it is, and prolongs the queue. */
 function join(work: RecordWork, record: LeaseRecord, request: AcquireRequest, count: number, inbox: string): boolean {
   const { owner, ttl, queue, holding = [], share = WHOLE } = request;
-  const known = record.queue.find((place) => place.owner === owner);
+  const known = record.queue.find((entry) => entry.owner === owner);
   const hasMoved = known !== undefined && inbox !== '' && known.inbox !== inbox;
   if (hasMoved) known.inbox = inbox;
   if (!known) {
-    if (queue && record.queue.length >= MOST_PLACES) return false;
-    const place: Place = {
+    if (queue && record.queue.length >= LONGEST_QUEUE) return false;
+    const entry: QueueEntry = {
       owner,
       inbox,
       offer: Math.min(ttl, LONGEST_OFFER),
@@ -190,7 +190,7 @@ function join(work: RecordWork, record: LeaseRecord, request: AcquireRequest, co
       ...(holding.length > 0 && { holding }),
     };
     const behind = record.queue.findIndex(({ rank }) => rank > share.rank);
-    record.queue.splice(behind < 0 ? record.queue.length : behind, 0, place);
+    record.queue.splice(behind < 0 ? record.queue.length : behind, 0, entry);
   }
   const { late } = work.time;
   if (queue && (!known || hasMoved || record.queueEndsAt < late + QUEUE_LIFE / 2)) {
@@ -201,17 +201,17 @@ function join(work: RecordWork, record: LeaseRecord, request: AcquireRequest, co
 }
 
 function leave(record: LeaseRecord, owner: string): boolean {
-  const index = record.queue.findIndex((place) => place.owner === owner);
+  const index = record.queue.findIndex((entry) => entry.owner === owner);
   if (index >= 0) record.queue.splice(index, 1);
   return index >= 0;
 }
 
-function aheadOf({ queue }: LeaseRecord, owner: string): number {
-  const index = queue.findIndex((place) => place.owner === owner);
+function positionOf({ queue }: LeaseRecord, owner: string): number {
+  const index = queue.findIndex((entry) => entry.owner === owner);
   return index < 0 ? queue.length : index;
 }
 
-/** The hold that a waiter waits for: the last one to end if it wants all permits, else the first. */
+/** The hold that a waiter waits for: the last one to end if it wants all permits, else the first one. */
 function inTheWay({ holds }: LeaseRecord, wantsAll: boolean): Hold | undefined {
   let found: Hold | undefined;
   for (const hold of holds) if (!found || hold.endsAt > found.endsAt === wantsAll) found = hold;

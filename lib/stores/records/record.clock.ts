@@ -18,8 +18,8 @@ export interface Sample {
 }
 
 /**
- * What is known of a table's clock from its replies, without a request of its own: a reply was sent between our request and its arrival. Both bounds
- * are used to the holder's advantage.
+ * A table's clock, as its replies show it, without a request of its own: a reply was made between our request and its arrival. Both bounds are used to
+ * the holder's advantage.
  */
 export class RecordClock {
   private sample: Sample | undefined;
@@ -36,7 +36,7 @@ export class RecordClock {
     return { early: time + least, late, micros: Math.floor((late < WALL ? Date.now() : late) * 1000) };
   }
 
-  /** By what {@link time} was told last. */
+  /** The sample that {@link time} follows from. */
   get basis(): Sample | undefined {
     return this.sample;
   }
@@ -51,22 +51,22 @@ export class RecordClock {
    *
    * @param sentAt when the request was sent, on our clock.
    */
-  hear(told: number, sentAt: number): void {
+  learn(time: number, sentAt: number): void {
     const at = now();
-    const heard = { least: told - at, most: told - sentAt, at };
+    const next = { least: time - at, most: time - sentAt, at };
     const { sample } = this;
     const slack = sample ? slackOf(sample, at) : 0;
-    const isForward = sample !== undefined && heard.least > sample.most + slack;
-    const isBack = sample !== undefined && heard.most < sample.least - slack;
-    const isNarrower = sample === undefined || heard.most - heard.least <= sample.most - sample.least;
-    if (isForward || isBack || isNarrower || at > sample.at + RENEWED_AFTER) this.sample = heard;
+    const isForward = sample !== undefined && next.least > sample.most + slack;
+    const isBack = sample !== undefined && next.most < sample.least - slack;
+    const isNarrower = sample === undefined || next.most - next.least <= sample.most - sample.least;
+    if (isForward || isBack || isNarrower || at > sample.at + RENEWED_AFTER) this.sample = next;
   }
 
-  /** Whether the table's clock has been set forward since: what was written with the times of before ends too early. @param basis of those times. */
-  isSetForward(told: number, basis: Sample | undefined): boolean {
+  /** Whether the table's clock was set forward since the given sample: what was written with times from that sample ends too early. */
+  isSetForward(time: number, basis: Sample | undefined): boolean {
     if (!basis) return false;
     const at = now();
-    return told - at > basis.most + slackOf(basis, at);
+    return time - at > basis.most + slackOf(basis, at);
   }
 }
 

@@ -3,8 +3,8 @@ import { RequestDeadlines, type TimedRequest } from '../../core/store/request-de
 import { after, now } from '../../core/util/clock.js';
 import { detached } from '../../core/util/detached.js';
 import { LinkedEntry } from '../../core/util/linked-list.js';
-import { RecordClock } from './record.clock.js';
 import { ChangeBatcher } from './change.batcher.js';
+import { RecordClock } from './record.clock.js';
 import { TOUCH, VOID, type Change, type Found, type Message, type RecordTable } from './record.table.js';
 import { inPieces, recordOf } from './record.texts.js';
 import { RecordWork } from './record.work.js';
@@ -21,12 +21,12 @@ export interface RecordQueue {
 
 /** Most keys whose record is remembered. */
 const MOST_KNOWN = 10_000;
-/** From so many conflicts in a row on it is likely that another process is faster each time. */
+/** After so many conflicts in a row it is likely that another process is faster each time. */
 const MANY_CONFLICTS = 16;
 const LONGEST_PAUSE = 500;
-/** A request that takes so long has waited for those of others. */
+/** Milliseconds. A request that takes so long has waited for other requests. */
 const SLOW = 20;
-/** Characters of a record that many processes use: what was seen of it so many milliseconds ago is likely to be outdated. */
+/** Characters of a record that many processes use. One that was seen so many milliseconds ago is likely to be outdated. */
 const BUSY_RECORD = 3000;
 const BUSY_LIFE = 100;
 
@@ -46,23 +46,26 @@ class Ask extends LinkedEntry<Ask> implements TimedRequest<Ask> {
   }
 }
 
-/** What was seen of a key last. */
+/** The row of a key as this process saw it last. */
 interface Seen extends Pick<Found, 'version' | 'record' | 'fence'> {
   readonly at: number;
   /** A request of unknown outcome may still arrive. */
   readonly mayBeOutdated?: boolean;
 }
 
+/** Stands for the row of a key that was not seen yet. */
+const UNSEEN: Seen = { version: VOID, record: null, fence: 0, at: 0 };
+
 type Outcome = { readonly reply: unknown } | { readonly error: unknown };
 
 /**
- * All that this process asks of one key goes one after the other, and what comes meanwhile goes together as one change. So the callers of a process
- * never conflict with each other. What was seen last of a key is the first guess; if that is right, one exchange suffices.
+ * Makes one change of a key at a time, and the next one for all requests of this process that have come meanwhile: so the callers of a process never
+ * conflict with each other. The row that was seen last is the first guess; if it is right, one exchange is enough.
  */
 export class TableRecordQueue implements RecordQueue {
-  /** Of each key that is being asked for, those who wait for their turn. */
+  /** The requests that wait, for each key that is being served. */
   private readonly waiting = new Map<string, Ask[]>();
-  /** What was used last is at the end. */
+  /** In the order of their last use. */
   private readonly seen = new Map<string, Seen>();
   private readonly deadlines: RequestDeadlines<Ask>;
 
@@ -99,17 +102,17 @@ export class TableRecordQueue implements RecordQueue {
     this.waiting.delete(key);
   }
 
-  /** Does the steps of all who ask, until a change was made or nothing is to be changed. */
+  /** Does the steps of all requests, until a change was made or nothing is to be changed. */
   private async settle(key: string, asks: readonly Ask[]): Promise<void> {
-    let [isFresh, isOld, mustTouch] = [false, isLikelyOutdated(this.seen.get(key)), false];
+    let [isFresh, isOld, mustTouch] = [false, isLikelyOutdated(this.lastOf(key)), false];
     for (let conflicts = 0; ;) {
       const live = asks.filter((ask) => this.deadlines.open.has(ask));
       if (live.length === 0) return;
-      const seen = this.seen.get(key);
-      const mustLook = isOld || mustTouch || !this.clock.isKnown || (seen === undefined && live.some(({ needsFence }) => needsFence));
-      const attempt = mustLook ? undefined : this.attempt(key, seen, live);
+      const seen = this.lastOf(key);
+      const mustRead = isOld || mustTouch || !this.clock.isKnown || (seen === UNSEEN && live.some(({ needsFence }) => needsFence));
+      const attempt = mustRead ? undefined : this.attempt(key, seen, live);
       if (attempt && !attempt.work.isChanged && isFresh) return this.reply(live, attempt.outcomes);
-      const change = attempt?.work.isChanged ? attempt.change : lookAt(key, mustTouch ? TOUCH : undefined);
+      const change = attempt?.work.isChanged ? attempt.change : readOf(key, mustTouch ? TOUCH : undefined);
       const { basis } = this.clock;
       const sentAt = now();
       const found = await this.exchange(change, live);
@@ -120,25 +123,25 @@ export class TableRecordQueue implements RecordQueue {
         if (found.time !== undefined && this.clock.isSetForward(found.time, basis)) {
           throw new StoreError("The store's clock was set forward.", { key, transient: true });
         }
-        this.deliver(attempt.own);
+        for (const { text } of attempt.own) this.table.wakeUps?.received(text);
         return this.reply(live, attempt.outcomes, change.tokens > 0 ? found.fence - change.fence : 0);
       }
       const { version, record, fence } = found;
-      this.remember(key, { version: version === '' ? VOID : version, record, fence, mayBeOutdated: seen?.mayBeOutdated });
+      this.remember(key, { version: version === '' ? VOID : version, record, fence, mayBeOutdated: seen.mayBeOutdated });
       if (!attempt?.work.isChanged) continue;
       const took = now() - sentAt;
       if (++conflicts === 1 && took < SLOW) continue;
       // The more processes want to change the record, the longer a request takes, and the more of them lose against one.
       await pause(Math.random() * Math.min(2 * conflicts * Math.max(took, 1), LONGEST_PAUSE));
       isOld = true;
-      // A process that is faster each time would keep this one out for good. After a touch it has to look first. Two that touch would keep each other
-      // from all changes, so touches are ever rarer.
+      // A process that is faster each time would keep this one out for good. After a touch it has to read first. Two processes that touch would keep
+      // each other from all changes, so touches become rarer.
       mustTouch = conflicts >= MANY_CONFLICTS && (conflicts & (conflicts - 1)) === 0;
     }
   }
 
-  /** What the steps make of what was seen last. */
-  private attempt(key: string, seen: Seen = { version: VOID, record: null, fence: 0, at: 0 }, asks: readonly Ask[]) {
+  /** Does the steps on the row that was seen last. `own`: messages to this process. */
+  private attempt(key: string, seen: Seen, asks: readonly Ask[]) {
     const record = seen.record === null ? undefined : recordOf(seen.record, key);
     const { time } = this.clock;
     const work = new RecordWork(key, record, time, seen.fence, seen.mayBeOutdated ? 3 * this.table.requestTimeout : 0);
@@ -169,17 +172,17 @@ export class TableRecordQueue implements RecordQueue {
     return { work, outcomes, change, own };
   }
 
-  /** `undefined`: all who ask have ended. */
-  private async exchange(change: Change, asks: readonly Ask[]): Promise<Found | undefined> {
+  /** Resolves to `undefined` when all requests have ended. */
+  private exchange(change: Change, asks: readonly Ask[]): Promise<Found | undefined> {
     let left = asks.length;
     return new Promise((resolve, reject) => {
-      const takeBack = this.batcher.send(change, resolve, reject);
+      const withdraw = this.batcher.send(change, resolve, reject);
       for (const ask of asks) {
         ask.isSent = true;
         ask.onLate = () => {
           if (--left > 0) return;
           // There is one change of a key at a time.
-          takeBack();
+          withdraw();
           resolve(undefined);
         };
       }
@@ -193,11 +196,6 @@ export class TableRecordQueue implements RecordQueue {
       if ('error' in outcome) ask.reject(outcome.error);
       else ask.resolve(shifted(outcome.reply, shift) as never);
     }
-  }
-
-  /** To those of this process that have been made an offer. */
-  private deliver(messages: readonly Message[]): void {
-    for (const { text } of messages) this.table.wakeUps?.received(text);
   }
 
   private late(ask: Ask): void {
@@ -216,8 +214,11 @@ export class TableRecordQueue implements RecordQueue {
   /** A request of unknown outcome may still arrive. */
   private doubt(key: string): void {
     this.clock.forget();
-    const { version = VOID, record = null, fence = 0 } = this.seen.get(key) ?? {};
-    this.remember(key, { version, record, fence, mayBeOutdated: true });
+    this.remember(key, { ...this.lastOf(key), mayBeOutdated: true });
+  }
+
+  private lastOf(key: string): Seen {
+    return this.seen.get(key) ?? UNSEEN;
   }
 
   private remember(key: string, seen: Omit<Seen, 'at'>): void {
@@ -229,20 +230,20 @@ export class TableRecordQueue implements RecordQueue {
   }
 }
 
-/** Somebody waits for what comes after it, so it keeps the process alive. */
+/** Keeps the process alive: a caller waits for the next attempt. */
 function pause(delay: number): Promise<void> {
   return new Promise((resolve) => void after(delay, resolve));
 }
 
-function isLikelyOutdated(seen: Seen | undefined): boolean {
-  return (seen?.record?.length ?? 0) > BUSY_RECORD && now() > seen!.at + BUSY_LIFE;
+function isLikelyOutdated({ record, at }: Seen): boolean {
+  return record !== null && record.length > BUSY_RECORD && now() > at + BUSY_LIFE;
 }
 
-function lookAt(key: string, expected?: typeof TOUCH): Change {
+function readOf(key: string, expected?: typeof TOUCH): Change {
   return { key, expected, record: null, endsAt: 0, notBefore: 0, tokens: 0, fence: 0, messages: [], isLazy: true };
 }
 
-/** The table had a later token than was known: so much later are those that it has given. */
+/** Corrects the token of a reply: the table's last token was so much later than the guess. */
 function shifted(reply: unknown, by: number): unknown {
   if (by === 0 || typeof reply !== 'object' || reply === null) return reply;
   const { token } = reply as { token?: unknown };

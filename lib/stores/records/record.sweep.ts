@@ -3,13 +3,13 @@ import { now } from '../../core/util/clock.js';
 /** Milliseconds between two sweeps, at least; twice as many at most. */
 const INTERVAL = 300_000;
 
-/** Deletes what ended an hour ago, from time to time: every process does it, at times of its own. */
+/** Deletes what ended an hour ago, from time to time: every process does it, at random times. */
 export class RecordSweep {
-  /** One of so many processes sweeps with its first request: those that end soon, as crons do, would never sweep. Set in tests. */
+  /** One of so many processes sweeps with its first request: processes that end soon, as cron jobs do, would never sweep. Set in tests. */
   static firstOf = 20;
   private at = Math.random() * RecordSweep.firstOf < 1 ? -Infinity : next();
 
-  /** @param sweep what it cannot delete is left to the next time. */
+  /** @param sweep leaves what it cannot delete to the next time. */
   constructor(private readonly sweep: () => Promise<unknown>) {}
 
   /** To be called with each request. */

@@ -3,10 +3,10 @@ import type { WakeUps } from '../../core/store/lease-driver.js';
 import type { LockStore } from '../../core/store/lock-store.js';
 import type { StoreDoctor } from '../../core/store/store-doctor.js';
 
-/** What {@link Change.expected} is for a key that has no record, or one that has ended by the table's clock. */
+/** Stands in {@link Change.expected} for a key without a record, or with one that has ended by the table's clock. */
 export const VOID = 'void';
 
-/** What {@link Change.expected} is to make changes fail that are under way: the row gets a new version and stays as it is. It is then looked at. */
+/** Stands in {@link Change.expected} for a change of the version alone, so that changes under way fail. The row is then read. */
 export const TOUCH = 'touch';
 
 /** A message to a process. It is sent if and only if its change is made, after the change can be seen. */
@@ -15,12 +15,12 @@ export interface Message {
   readonly text: string;
 }
 
-/** One atomic step on one key: a compare-and-set, or a look. */
+/** One atomic step on one key: a compare-and-set, or a read. */
 export interface Change {
   readonly key: string;
   /**
-   * The change is made only if this version is still there, or {@link VOID}. {@link TOUCH}: only the version is changed, if there is a row.
-   * `undefined`: nothing is changed. In both cases what is there is found, and not `written`.
+   * The version that must still be there, or {@link VOID}. {@link TOUCH}: only the version is changed, if there is a row. `undefined`: the row is
+   * only read. In both cases the row is returned, and not `written`.
    */
   readonly expected: string | undefined;
   /** `null`: the key is free. Its row stays for an hour, because of the fence. */
@@ -37,17 +37,17 @@ export interface Change {
   readonly isLazy: boolean;
 }
 
-/** What is there after a {@link Change} or a look. */
+/** The row after a {@link Change} or a read. */
 export interface Found {
-  /** False: the change was not made, because another one was faster. */
+  /** False: it was only read, or another change was faster. */
   readonly written: boolean;
-  /** Of the row, now. A key never has the same version twice, also not after its row was deleted. '': there is no row. */
+  /** The version of the row now. A key never has the same version twice, also not after its row was deleted. '': there is no row. */
   readonly version: string;
   /** `null`: the key is free, or its record has ended. After a change that was made it is not read. */
   readonly record: string | null;
   /** The last fencing token that was reserved; 0: none is known. */
   readonly fence: number;
-  /** The table's clock, in milliseconds, at a time between the request and the reply; `undefined`: it was not told. A look always tells it. */
+  /** The table's clock, in milliseconds, at a time between the request and the reply. Only a read must have it. */
   readonly time: number | undefined;
 }
 
@@ -60,8 +60,8 @@ export interface RecordWakeUps extends WakeUps {
 }
 
 /**
- * What a store must be able to do, so that all kinds of locks work on it: keep one record for each key, and change it only where nobody else has
- * changed it in the meantime.
+ * The part that differs from store to store: it keeps one record for each key, and changes it only if nobody else has changed it in the meantime. All
+ * kinds of locks work on that.
  */
 export interface RecordTable extends Pick<LockStore, 'name' | 'requestTimeout' | 'onWarning' | 'close'> {
   /**
@@ -75,7 +75,7 @@ export interface RecordTable extends Pick<LockStore, 'name' | 'requestTimeout' |
   readonly atOnce?: number;
   /** Without it, waiters ask from time to time. */
   readonly wakeUps?: RecordWakeUps;
-  /** Without it, an operator sees what the table knows only. */
+  /** Without it, an operator sees only what the table knows. */
   readonly bus?: Bus;
   /** The keys with this prefix that were used in the last hour, some at a time. Without it, `list` throws an `UnsupportedPrimitiveError`. */
   keys?(prefix: string): AsyncIterable<readonly string[]>;

@@ -1,8 +1,8 @@
-// What others have written. Whoever may send to an inbox, or write to the table, can write anything: nothing of it is trusted.
+// Reads what others have written. Anybody that may send to an inbox or write to the table can write anything, so nothing of it is trusted.
 import { StoreError } from '../../core/model/errors.js';
 import { LONGEST_MESSAGE, offerOf } from '../../core/store/inbox.js';
 import type { Found } from './record.table.js';
-import type { Hold, KeyRecord, LatchRecord, LeaseRecord, Place } from './record.work.js';
+import type { Hold, KeyRecord, LatchRecord, LeaseRecord, QueueEntry } from './record.work.js';
 
 /** Characters of a piece. Postgres takes 8,000 bytes. */
 const LONGEST_PIECE = 2000;
@@ -25,7 +25,7 @@ export function readMessage(text: string, wake: (owner: string, askIn?: number) 
   return isWhole;
 }
 
-/** Lines as few messages, none of which is too long. */
+/** Joins lines to as few messages as possible, none of which is too long. */
 export function inPieces(lines: readonly string[]): string[] {
   const texts: string[] = [];
   for (const line of lines) {
@@ -36,7 +36,7 @@ export function inPieces(lines: readonly string[]): string[] {
   return texts;
 }
 
-/** The record of a key. @throws {StoreError} if it is none, or has a kind of lock that this version does not know. */
+/** Reads the record of a key. @throws {StoreError} if it is not valid, or a kind of lock that this version does not know. */
 export function recordOf(text: string, key: string): KeyRecord {
   try {
     const record = Object(JSON.parse(text)) as KeyRecord;
@@ -47,7 +47,7 @@ export function recordOf(text: string, key: string): KeyRecord {
   throw new StoreError(`The record of "${key}" is not valid, or of a newer version of nestjs-distributed-lock.`, { key, transient: false });
 }
 
-/** The reply of a table. @throws {StoreError} if its numbers are none: a token would be none. */
+/** Checks the reply of a table. @throws {StoreError} if a number of it is not valid: a token would not be either. */
 export function foundOf(found: Found): Found {
   const { fence, time = 0 } = found;
   if (Number.isSafeInteger(fence) && fence >= 0 && Number.isFinite(time)) return found;
@@ -57,14 +57,14 @@ export function foundOf(found: Found): Found {
 const KINDS: readonly unknown[] = ['mutex', 'read/write lock', 'semaphore'];
 
 function isLease({ kind, permits, holds, queue, queueEndsAt }: Fields<LeaseRecord>): boolean {
-  return KINDS.includes(kind) && [permits, queueEndsAt].every(Number.isFinite) && isListOf(holds, isHold) && isListOf(queue, isPlace);
+  return KINDS.includes(kind) && [permits, queueEndsAt].every(Number.isFinite) && isListOf(holds, isHold) && isListOf(queue, isQueueEntry);
 }
 
 function isHold({ owner, count, endsAt, ttl, token, keepUntil = 0, inbox = '' }: Fields<Hold>): boolean {
   return [owner, inbox].every(isText) && [count, endsAt, ttl, keepUntil, token === null ? 0 : token].every(Number.isFinite);
 }
 
-function isPlace({ owner, inbox, offer, count, rank, since, holding = [] }: Fields<Place>): boolean {
+function isQueueEntry({ owner, inbox, offer, count, rank, since, holding = [] }: Fields<QueueEntry>): boolean {
   return (
     [owner, inbox].every(isText) && [offer, count, rank, since].every(Number.isFinite) && Array.isArray(holding) && holding.every(isText)
   );

@@ -7,7 +7,7 @@ export type LeaseKind = 'mutex' | 'read/write lock' | 'semaphore';
 export const ALL = 1_000_000_000;
 
 /** A waiter. */
-export interface Place {
+export interface QueueEntry {
   readonly owner: string;
   /** '': it asks by itself. */
   inbox: string;
@@ -17,13 +17,13 @@ export interface Place {
   readonly count: number;
   /** The queue is sorted by it, and then by arrival. */
   readonly rank: 0 | 1;
-  /** When it came, in milliseconds since 1970. */
+  /** Its arrival, in milliseconds since 1970. */
   readonly since: number;
-  /** What its call chain holds. */
+  /** The keys that its call chain holds. */
   readonly holding?: readonly string[];
 }
 
-/** What an owner has, is offered, or keeps for its minHold after the release. */
+/** The permits that an owner has, is offered, or keeps for its minHold after the release. */
 export interface Hold {
   readonly owner: string;
   readonly count: number;
@@ -34,17 +34,17 @@ export interface Hold {
   token: number | null;
   /** The end of the grant, or of a longer lease that was asked for since: a `minHold` may last until then, also if the process dies. */
   keepUntil?: number;
-  /** Of an offer: the inbox that it was sent to. */
+  /** For an offer: the inbox that it was sent to. */
   readonly inbox?: string;
 }
 
-/** Who holds a key, and who waits for it. A mutex is held by one owner, with all permits. Times are the table's clock, in milliseconds. */
+/** The holders and waiters of a key. A mutex is held by one owner, with all permits. Times are the table's clock, in milliseconds. */
 export interface LeaseRecord {
   readonly kind: LeaseKind;
-  /** By the last request. */
+  /** All permits, as the last request has them. */
   permits: number;
   holds: Hold[];
-  queue: Place[];
+  queue: QueueEntry[];
   /** The queue is forgotten if nobody asks until then. */
   queueEndsAt: number;
 }
@@ -64,11 +64,11 @@ export interface LatchRecord {
 }
 
 export type KeyRecord = (LeaseRecord | LatchRecord) & {
-  /** Until then the key does not count as void: a late request that expects so would find nothing in its way. */
+  /** Until then the key does not count as void: a late request that expects it to be void must fail. */
   notVoidUntil?: number;
 };
 
-/** What is known of the table's clock, in milliseconds. */
+/** The table's clock, as far as it is known, in milliseconds. */
 export interface TableTime {
   /** It is not earlier there: what ends before this has ended. */
   readonly early: number;
@@ -131,7 +131,7 @@ export class RecordWork {
     return end;
   }
 
-  /** What to write. `null`: the key is free, and counts as void from now on. */
+  /** The record to write. `null`: the key is free, and counts as void from now on. */
   get written(): { readonly record: string | null; readonly endsAt: number } {
     const { endsAt, notVoidUntil, time } = this;
     if (notVoidUntil === 0) return endsAt === 0 ? { record: null, endsAt: time.early } : { record: JSON.stringify(this.record), endsAt };
@@ -169,8 +169,8 @@ export class RecordWork {
     return first;
   }
 
-  /** Wakes an owner, now or, if told so, after so many milliseconds. */
-  tell({ inbox, owner }: { readonly inbox: string; readonly owner: string }, askIn?: number): void {
+  /** Wakes an owner, now or after so many milliseconds. */
+  notify({ inbox, owner }: { readonly inbox: string; readonly owner: string }, askIn?: number): void {
     if (inbox === '') return;
     this.messages ??= new Map();
     const lines = this.messages.get(inbox) ?? [];
@@ -185,8 +185,8 @@ export class RecordWork {
     for (const { endsAt, token, inbox } of record.holds) {
       if (endsAt > early) continue;
       this.notBefore = Math.max(this.notBefore, endsAt);
-      // A process that does not confirm in time is likely to be dead: its other places would cost the next waiters as much again.
-      if (token === null && inbox) record.queue = record.queue.filter((place) => place.inbox !== inbox);
+      // A process that does not confirm in time is likely to be dead: its other queue entries would cost the next waiters as much again.
+      if (token === null && inbox) record.queue = record.queue.filter((entry) => entry.inbox !== inbox);
     }
     record.holds = record.holds.filter(({ endsAt }) => endsAt > early);
   }

@@ -123,7 +123,7 @@ describe('the clock of a table', () => {
     const told = ours + offset;
     ours += back;
     const { basis } = clock;
-    clock.hear(told, sentAt);
+    clock.learn(told, sentAt);
     return !clock.isSetForward(told, basis);
   };
 

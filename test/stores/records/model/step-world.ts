@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto';
 import { StoreError } from '../../../../lib/core/model/errors.js';
 import { TableRecordQueue } from '../../../../lib/stores/records/record.queue.js';
-import { recordDrivers } from '../../../../lib/stores/records/record.store.js';
+import { recordDrivers } from '../../../../lib/stores/records/record.drivers.js';
 import { MapData } from '../../../support/map-table.js';
 import type { World } from './explore.js';
 import { StepTable, type Apply, type Exchange } from './step-table.js';
