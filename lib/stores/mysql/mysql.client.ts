@@ -4,7 +4,7 @@ import { StoreError } from '../../core/model/errors.js';
 import { inTime, isSettledWithin } from '../../core/util/clock.js';
 import { errnoOf, isConflict, NO_TABLE, storeErrorOf } from './mysql.errors.js';
 
-/** What a statement that changes something answers. */
+/** The answer to a statement that changes something. */
 export interface Changed {
   readonly affectedRows: number;
   readonly insertId: number | string;
@@ -12,12 +12,12 @@ export interface Changed {
 
 export type Row = readonly unknown[];
 
-/** What the server says of a session with each change: in a transaction, and autocommit. */
+/** Two flags of a session, which come with each change: in a transaction, and autocommit. */
 const STATUS = 3;
 /** Autocommit alone. */
 const COMMITTED = 2;
 
-/** Sends statements over a pool of its own, each with an end. A connection that has not answered in time is closed: nobody knows what it would answer next. */
+/** Sends statements over a pool of its own, each with a time limit. A connection that has not answered in time is closed: nobody knows what it would answer next. */
 export class MysqlClient {
   private readonly pool: Pool;
   private isClosed = false;
@@ -64,9 +64,10 @@ export class MysqlClient {
     try {
       // Whatever the options of the user's pool are.
       const asked = connection.query({ sql, values: [...values], rowsAsArray: true, typeCast: true, nestTables: false });
-      const [result] = await this.inTime(asked, 'did not answer', () => {
+      const [result] = await inTime(this.requestTimeout, asked, () => {
         isWaiting = true;
         void this.cancel(connection, sql, asked);
+        return this.late('did not answer');
       });
       const { serverStatus } = result as unknown as { serverStatus?: number };
       if (serverStatus !== undefined && (serverStatus & STATUS) !== COMMITTED) {
@@ -91,18 +92,16 @@ export class MysqlClient {
   /** A statement that waits at the server waits on, though nobody reads its answer. Until it is over, its connection is kept: so no more than `max` wait. */
   private async cancel(connection: PoolConnection, sql: string, asked: Promise<unknown>): Promise<void> {
     const killer = this.makePool(1);
-    const ask = (text: string, values: unknown[]) => this.inTime(killer.query({ sql: text, values, rowsAsArray: true }), 'did not answer');
+    const ask = (text: string, values: unknown[]) =>
+      inTime(this.requestTimeout, killer.query({ sql: text, values, rowsAsArray: true }), () => this.late('did not answer'));
     const [start = ''] = sql.split('?', 1);
     const id = connection.threadId;
     connected(killer, ({ stream }) => stream.unref());
     for (let isOver = false; !isOver; isOver ||= await isSettledWithin(this.requestTimeout, asked)) {
       try {
         // By its text, too: another server may have another statement of this number.
-        const [rows] = await ask('SELECT 1 FROM information_schema.PROCESSLIST WHERE ID = ? AND LEFT(INFO, ?) = ?', [
-          id,
-          start.length,
-          start,
-        ]);
+        const same = 'SELECT 1 FROM information_schema.PROCESSLIST WHERE ID = ? AND LEFT(INFO, ?) = ?';
+        const [rows] = await ask(same, [id, start.length, start]);
         isOver = (rows as Row[]).length === 0;
         if (!isOver) await ask('KILL QUERY ?', [id]);
       } catch (error) {
@@ -117,24 +116,16 @@ export class MysqlClient {
     if (this.isClosed) throw new StoreError('The MySQL store is closed.', { transient: false, isUnsent: true });
     const connecting = this.pool.getConnection();
     try {
-      return await this.inTime(connecting, 'gave no connection');
+      return await inTime(this.requestTimeout, connecting, () => this.late('gave no connection', true));
     } catch (cause) {
       // It may come later.
-      connecting.then(
-        (connection) => connection.release(),
-        () => undefined,
-      );
-      if (cause instanceof StoreError) throw new StoreError(cause.message, { transient: true, isUnsent: true });
+      connecting.then((connection) => connection.release(), ignore);
       throw storeErrorOf(cause, { isUnsent: true });
     }
   }
 
-  private inTime<T>(work: Promise<T>, problem: string, late?: () => void): Promise<T> {
-    const { requestTimeout } = this;
-    return inTime(requestTimeout, work, () => {
-      late?.();
-      return new StoreError(`MySQL ${problem} within ${requestTimeout} ms.`, { transient: true });
-    });
+  private late(problem: string, isUnsent = false): StoreError {
+    return new StoreError(`MySQL ${problem} within ${this.requestTimeout} ms.`, { transient: true, isUnsent });
   }
 }
 
@@ -143,12 +134,12 @@ interface RawConnection {
   query(sql: string, done: () => void): unknown;
 }
 
-/** What is typed as that of `mysql2/promise` is the one inside. */
+/** Calls back with each connection of the pool: a raw one, though it has the type of `mysql2/promise`. */
 function connected(pool: Pool, listener: (connection: RawConnection) => void): void {
   pool.on('connection', listener as never);
 }
 
-/** The pool makes another one in its place. */
+/** Closes a connection. The pool replaces it. */
 function destroy(connection: PoolConnection): void {
   connection.destroy();
   (connection.connection as unknown as { stream: Socket }).stream.destroy();

@@ -2,7 +2,7 @@ import { messageOf, StoreError } from '../../core/model/errors.js';
 
 /** Another session was faster, and nothing was changed: deadlock, lock wait timeout, and what a cluster has rolled back. */
 const CONFLICTS = [1205, 1213, 3101];
-/** A server that does not serve: not ready, shutting down, a line that broke, a session or a statement that was ended. */
+/** The server is not ready or shuts down, or a connection, a session or a statement was ended. */
 const BROKEN = [1047, 1053, 1158, 1159, 1160, 1161, 1317, 1927, 1969, 3024, 3032, 4031];
 const READ_ONLY = [1290, 1792, 1836];
 /** Refusals that pass by themselves: too many connections, out of memory or disk, read-only. */
@@ -17,7 +17,7 @@ interface MysqlError {
   readonly code?: string;
 }
 
-/** What the server has said. 0: nothing. */
+/** The error number of the server. 0: it has sent none. */
 export function errnoOf(error: unknown): number {
   return ((error as StoreError).cause as MysqlError | undefined)?.errno ?? 0;
 }
@@ -27,7 +27,7 @@ export function isConflict(error: unknown): boolean {
 }
 
 /**
- * What the server says of a statement is final, unless it passes by itself; a broken line is not.
+ * Makes a {@link StoreError}. An error of the server is final, unless it passes by itself; a broken connection passes.
  *
  * @param schema what to run if the table is missing.
  */

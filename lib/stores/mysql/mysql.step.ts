@@ -3,7 +3,7 @@ import { type Change, type Found, TOUCH, VOID } from '../records/record.table.js
 
 /** Bytes of records in one statement: a server takes 16 MB, written in hexadecimal. */
 const LARGEST = 2 ** 20;
-/** Of a version, which is exact in a double. */
+/** Versions are smaller: they must be exact in a double. */
 const VERSIONS = 2 ** 47;
 
 /** A row as it was found. */
@@ -37,7 +37,7 @@ export class MysqlStep {
     });
   }
 
-  get isLook(): boolean {
+  get isRead(): boolean {
     return this.change.expected === undefined || this.isTouch;
   }
 
@@ -45,7 +45,7 @@ export class MysqlStep {
     return this.change.expected === TOUCH;
   }
 
-  /** What is free may be taken at once, so it ends no later than it was said to. */
+  /** A free key may be taken at once, so its row ends no later than the change says. */
   get endsAt(): number {
     const { record, endsAt } = this.change;
     return record === null ? Math.floor(endsAt) : Math.ceil(endsAt);
@@ -57,12 +57,24 @@ export class MysqlStep {
     return [this.version, this.record, this.endsAt, tokens, tokens > 0 ? fence : 0, this.id, this.expected, notBefore];
   }
 
+  /** The fence of a row that is new. */
+  get firstFence(): number {
+    const { tokens, fence } = this.change;
+    return tokens > 0 ? Math.max(tokens, fence) : 0;
+  }
+
   made(fence: number, time?: number): void {
     this.resolve({ written: true, version: String(this.version), record: this.change.record, fence, time });
   }
+
+  /** The change was not made, or it was a read. */
+  notMade(row: Stored | undefined, time: number): void {
+    const { version = '', record = null, fence = 0 } = row ?? {};
+    this.resolve({ written: false, version: String(version), record, fence, time });
+  }
 }
 
-/** So that each statement is short enough. */
+/** Groups the steps so that each statement is short enough. */
 export function inParts(steps: readonly MysqlStep[]): MysqlStep[][] {
   const parts: MysqlStep[][] = [];
   let size = Infinity;
@@ -75,14 +87,4 @@ export function inParts(steps: readonly MysqlStep[]): MysqlStep[][] {
     parts.at(-1)!.push(step);
   }
   return parts;
-}
-
-export function foundIn(row: Stored | undefined, time: number): Found {
-  if (!row) return { written: false, version: '', record: null, fence: 0, time };
-  return { written: false, version: String(row.version), record: row.record, fence: row.fence, time };
-}
-
-/** Of a row that is new. */
-export function firstFenceOf({ change: { tokens, fence } }: MysqlStep): number {
-  return tokens > 0 ? Math.max(tokens, fence) : 0;
 }

@@ -90,12 +90,13 @@ function poolOf(options: MysqlStoreOptions, table: string, requestTimeout: numbe
   };
 }
 
-/** What is used of it. That of `mysql2/promise` has the other one inside. */
+/** The part of a pool's configuration that is used. */
 interface Config {
   readonly connectionLimit: number;
   readonly connectionConfig: { readonly database?: string };
 }
 
+/** A pool of `mysql2/promise` has another one inside. */
 function configOf(pool: object): Config | undefined {
   const { pool: inner = pool } = pool as { readonly pool?: object };
   return (inner as { readonly config?: Config }).config;

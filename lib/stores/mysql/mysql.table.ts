@@ -7,7 +7,7 @@ import type { Change, Found, RecordTable } from '../records/record.table.js';
 import type { Changed, MysqlClient, Row } from './mysql.client.js';
 import { isConflict } from './mysql.errors.js';
 import { CLOCK } from './mysql.schema.js';
-import { firstFenceOf, foundIn, inParts, MysqlStep, type Stored } from './mysql.step.js';
+import { inParts, MysqlStep, type Stored } from './mysql.step.js';
 
 const PAGE = 1000;
 
@@ -36,11 +36,9 @@ export class MysqlTable implements RecordTable {
   exchange(changes: readonly Change[]): readonly Promise<Found>[] {
     this.sweeps.ifDue();
     const steps = changes.map((change) => new MysqlStep(change));
-    void this.settle(
-      steps.filter(({ isLook }) => isLook),
-      (looks) => this.look(looks),
-    );
-    for (const some of inParts(steps.filter(({ isLook }) => !isLook))) void this.settle(some, (all) => this.write(all));
+    const reads = steps.filter(({ isRead }) => isRead);
+    void this.settle(reads, (all) => this.read(all));
+    for (const some of inParts(steps.filter(({ isRead }) => !isRead))) void this.settle(some, (all) => this.write(all));
     return steps.map(({ found }) => found);
   }
 
@@ -60,12 +58,12 @@ export class MysqlTable implements RecordTable {
     return this.client.close();
   }
 
-  /** When nobody waits for a change any more that is sent now. With a server's clock that is later it was set forward, and the change would end early. */
+  /** The time by which a change that is sent now is not waited for any more. Later by the server's clock means that it was set forward, and the change would end early. */
   private get notAfter(): number {
     return this.clock.isKnown ? this.clock.time.late + this.requestTimeout : Number.MAX_SAFE_INTEGER;
   }
 
-  /** Deletes all rows that ended so many milliseconds ago: a page at a time, and by their ids, since to search is to lock what is searched. */
+  /** Deletes all rows that ended so many milliseconds ago: a page at a time, and by their ids, since a search would lock what it reads. */
   async sweep(endedFor = HOUR): Promise<void> {
     const hasEnded = `ends_at < ${CLOCK} - ?`;
     for (let count = PAGE; count === PAGE;) {
@@ -86,10 +84,10 @@ export class MysqlTable implements RecordTable {
     }
   }
 
-  private async look(steps: readonly MysqlStep[]): Promise<void> {
+  private async read(steps: readonly MysqlStep[]): Promise<void> {
     for (const step of steps) if (step.isTouch) await this.touch(step);
     const { rows, time } = await this.find(steps);
-    for (const step of steps) step.resolve(foundIn(rows.get(step.change.key), time));
+    for (const step of steps) step.notMade(rows.get(step.change.key), time);
   }
 
   /** A deadlock means that somebody else has changed the row. */
@@ -109,17 +107,17 @@ export class MysqlTable implements RecordTable {
     const { rest, time, rows } = await this.sort(steps, changed.affectedRows);
     const isNew = ({ expected, change }: MysqlStep): boolean =>
       expected === 0 && !rows.has(change.key) && change.notBefore <= time && time <= notAfter;
-    for (const step of rest) if (!isNew(step)) step.resolve(foundIn(rows.get(step.change.key), time));
+    for (const step of rest) if (!isNew(step)) step.notMade(rows.get(step.change.key), time);
     const fresh = rest.filter(isNew);
     if (fresh.length === 0) return;
     const made = await this.unlessConflict(fresh, this.insert(fresh));
-    if (made?.affectedRows === fresh.length) return fresh.forEach((step) => step.made(firstFenceOf(step), time));
+    if (made?.affectedRows === fresh.length) return fresh.forEach((step) => step.made(step.firstFence, time));
     if (!made) return;
     const late = await this.sort(fresh, made.affectedRows);
-    for (const step of late.rest) step.resolve(foundIn(late.rows.get(step.change.key), late.time));
+    for (const step of late.rest) step.notMade(late.rows.get(step.change.key), late.time);
   }
 
-  /** Those that were made find their version, unless somebody has changed the row since. */
+  /** Resolves the changes that were made: their rows have their versions, unless another process has changed them since. */
   private async sort(steps: readonly MysqlStep[], count: number) {
     const { rows, time } = await this.find(steps).catch((error: unknown) => {
       // Changes have been made before it.
@@ -141,13 +139,13 @@ export class MysqlTable implements RecordTable {
     return { rows, time, rest };
   }
 
-  /** A statement that lost against another one has changed nothing. Of several changes each is then tried by itself. */
+  /** A statement that lost against another one has changed nothing. Each of several changes is then tried by itself. */
   private async unlessConflict<T>(steps: readonly MysqlStep[], work: Promise<T>): Promise<T | undefined> {
     try {
       return await work;
     } catch (error) {
       if (!isConflict(error)) throw error;
-      if (steps.length === 1) await this.look(steps);
+      if (steps.length === 1) await this.read(steps);
       else for (const step of steps) await this.settle([step], (one) => this.write(one));
       return undefined;
     }
@@ -158,8 +156,8 @@ export class MysqlTable implements RecordTable {
     if (steps.length === 1) {
       return this.client.run<Changed>(
         `UPDATE ${table} SET version = ?, record = ?, ends_at = ?, fence = LAST_INSERT_ID(GREATEST(fence + ?, ?))
-         WHERE id = ? AND (version = ? OR ? = 0 AND ends_at <= ${CLOCK}) AND ${CLOCK} BETWEEN ? AND ?`,
-        [...withExpectedTwice(steps[0]!.values), notAfter],
+         WHERE id = ? AND ? IN (version, IF(ends_at <= ${CLOCK}, 0, NULL)) AND ${CLOCK} BETWEEN ? AND ?`,
+        [...steps[0]!.values, notAfter],
       );
     }
     const names = ['version', 'record', 'ends_at', 'tokens', 'fence', 'id', 'expected', 'not_before'];
@@ -170,14 +168,14 @@ export class MysqlTable implements RecordTable {
     return this.client.run<Changed>(
       `UPDATE (${first}${other.repeat(sorted.length - 1)}) c STRAIGHT_JOIN ${table} t ON t.id = c.id
        SET t.version = c.version, t.record = c.record, t.ends_at = c.ends_at, t.fence = GREATEST(t.fence + c.tokens, c.fence)
-       WHERE (t.version = c.expected OR c.expected = 0 AND t.ends_at <= ${CLOCK}) AND ${CLOCK} BETWEEN c.not_before AND ?`,
+       WHERE c.expected IN (t.version, IF(t.ends_at <= ${CLOCK}, 0, NULL)) AND ${CLOCK} BETWEEN c.not_before AND ?`,
       [...sorted.flatMap(({ values }) => values), notAfter],
     );
   }
 
   /** Only where no row is. ON DUPLICATE KEY would lock the gaps between the rows. */
   private insert(steps: readonly MysqlStep[]): Promise<Changed> {
-    const rows = steps.map((step) => [step.id, step.version, step.record, step.endsAt, firstFenceOf(step)]);
+    const rows = steps.map((step) => [step.id, step.version, step.record, step.endsAt, step.firstFence]);
     return this.client.run<Changed>(`INSERT IGNORE INTO ${this.table} (id, version, record, ends_at, fence) VALUES ?`, [rows]);
   }
 
@@ -198,8 +196,4 @@ export class MysqlTable implements RecordTable {
     this.clock.learn(time, sentAt);
     return { rows, time };
   }
-}
-
-function withExpectedTwice(values: readonly unknown[]): unknown[] {
-  return [...values.slice(0, -1), values.at(-2), values.at(-1)];
 }

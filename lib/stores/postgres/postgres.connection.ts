@@ -4,23 +4,23 @@ import type { LockStore } from '../../core/store/lock-store.js';
 import { StoreWarnings } from '../../core/store/store-warnings.js';
 import { inTime, isSettledWithin } from '../../core/util/clock.js';
 import { detached } from '../../core/util/detached.js';
-import { closed, isConflict, late, sqlStateOf, unsent } from './postgres.errors.js';
+import { isConflict, late, sqlStateOf, unsent } from './postgres.errors.js';
 
 export type Row = Readonly<Record<string, unknown>>;
 
-/** What answers statements, each as a transaction of its own. */
+/** Runs statements, each as a transaction of its own. */
 export interface PostgresConnection {
-  /** @throws what the server or the client says; a {@link StoreError} that `isUnsent` if the statement did not leave. */
+  /** @throws the error of the server or the client; a {@link StoreError} that `isUnsent` if the statement was not sent. */
   ask(text: string, values: readonly unknown[]): Promise<readonly Row[]>;
   /** Exchanges that it can serve at a time: each may be several statements. `undefined`: it is not known, as the connections are those of the app. */
   readonly atOnce?: number;
-  /** A new connection that may listen. Without it, nothing can. */
+  /** Makes a connection that may listen. Without it, nothing can. */
   readonly listener?: () => Promise<PostgresClient>;
   readonly onWarning?: LockStore['onWarning'];
   close(): Promise<void>;
 }
 
-/** What is used of a `Client` of `pg`. By its methods and not by its class: an app may have another copy of `pg`. */
+/** A `Client` of `pg`, as far as it is used. By its methods and not by its class: an app may have another copy of `pg`. */
 export interface PostgresClient {
   connect(): Promise<unknown>;
   query(config: object): Promise<{ readonly rows: readonly Row[] }>;
@@ -37,10 +37,10 @@ export interface PostgresClient {
   off(event: string, listener: (...args: unknown[]) => void): unknown;
 }
 
-/** What is used of a `Pool` of `pg`. */
+/** A `Pool` of `pg`, as far as it is used. */
 export interface PostgresPool {
   readonly options: object;
-  readonly Client?: new (options: object) => PostgresClient;
+  readonly Client?: Driver['Client'];
   connect(): Promise<PostgresClient & { release(isBroken?: boolean): void }>;
   end(): Promise<void>;
   on(event: 'error', listener: () => void): unknown;
@@ -58,10 +58,21 @@ const GRACE = 100;
 const LONGEST_CANCEL = 15_000;
 const PREPARED_IS_MISSING = ['26000', '42P05'];
 
-/** Loaded when it is needed: who passes a `query` can do without. */
+/** Loads `pg` when it is needed: an app that passes a `query` may not have it. */
 export async function driver(): Promise<Driver> {
   const { default: pg } = await import('pg');
   return pg;
+}
+
+/** Makes a client beside the pool. It is not connected yet. */
+export async function clientTo(source: object, query_timeout: number, connectionTimeoutMillis = query_timeout): Promise<PostgresClient> {
+  const { Client = (await driver()).Client } = source as Partial<Driver>;
+  return new Client({ ...source, keepAlive: true, connectionTimeoutMillis, query_timeout });
+}
+
+/** The options that make another pool like this one. A pool hides its password where its options are listed. */
+export function optionsOf({ options, Client }: PostgresPool): object {
+  return { ...options, password: (options as { password?: unknown }).password, Client };
 }
 
 export interface PoolOptions {
@@ -71,23 +82,24 @@ export interface PoolOptions {
   readonly max: number;
   /** Whether statements are prepared by name. */
   readonly prepare: boolean;
-  /** `undefined`: where the pool leads to. */
-  readonly listenAt: string | undefined;
 }
 
 /** Statements over a pool. A connection that fails or does not answer in time is not used again. */
 export class PoolConnection implements PostgresConnection {
-  private pool: PostgresPool | undefined;
+  private pool: Promise<PostgresPool> | undefined;
   private isClosed = false;
   private isPrepared: boolean;
   private readonly warnings = new StoreWarnings();
   readonly onWarning = this.warnings.on;
-  private readonly names = new Map<string, string>();
 
-  /** @param makePool makes one that is used for nothing else. */
+  /**
+   * @param makePool makes a pool that is used for nothing else.
+   * @param listener default: it leads to where the pool does.
+   */
   constructor(
     private readonly options: PoolOptions,
     private readonly makePool: () => Promise<PostgresPool>,
+    readonly listener: () => Promise<PostgresClient> = () => this.clientBeside(),
   ) {
     this.isPrepared = options.prepare;
   }
@@ -101,29 +113,23 @@ export class PoolConnection implements PostgresConnection {
     return detached(() => this.request(text, values));
   }
 
-  readonly listener = (): Promise<PostgresClient> => this.client(this.options.listenAt);
-
   async close(): Promise<void> {
     if (this.isClosed) return;
     this.isClosed = true;
-    if (this.pool) await isSettledWithin(this.options.requestTimeout, this.pool.end());
+    if (this.pool) await isSettledWithin(this.options.requestTimeout, (async () => (await this.pool)?.end())());
   }
 
-  /** Beside the pool. It is not connected yet. @param url where to; default: where the pool leads. */
-  private async client(url?: string, connectionTimeoutMillis = this.options.requestTimeout): Promise<PostgresClient> {
-    const pool = this.pool ?? (await this.open());
-    const Client = pool.Client ?? (await driver()).Client;
-    const source = url === undefined ? optionsOf(pool) : { connectionString: url };
-    return new Client({ ...source, keepAlive: true, connectionTimeoutMillis, query_timeout: this.options.requestTimeout });
+  private open(): Promise<PostgresPool> {
+    this.pool ??= this.makePool().then((pool) => {
+      // The pool replaces an idle connection that breaks.
+      pool.on('error', ignore);
+      return pool;
+    });
+    return this.pool;
   }
 
-  private async open(): Promise<PostgresPool> {
-    const pool = await this.makePool();
-    // Others may have opened one meanwhile.
-    if (this.pool) return this.pool;
-    // The pool makes another connection in place of an idle one that breaks.
-    pool.on('error', () => undefined);
-    return (this.pool = pool);
+  private async clientBeside(connectionTimeout?: number): Promise<PostgresClient> {
+    return clientTo(optionsOf(await this.open()), this.options.requestTimeout, connectionTimeout);
   }
 
   private async request(text: string, values: readonly unknown[]): Promise<readonly Row[]> {
@@ -136,9 +142,8 @@ export class PoolConnection implements PostgresConnection {
     };
     client.on('error', ignore);
     try {
-      const name = this.isPrepared ? this.nameOf(text) : undefined;
       const { requestTimeout } = this.options;
-      const asked = client.query({ name, text, values });
+      const asked = client.query({ name: this.isPrepared ? nameOf(text) : undefined, text, values });
       return (
         await inTime(requestTimeout, asked, () => {
           ending = this.cancel(client, asked);
@@ -161,52 +166,38 @@ export class PoolConnection implements PostgresConnection {
 
   /** A statement that waits at the server waits on, though nobody reads its answer. Until it is over, its connection is kept: so no more than `max` wait. */
   private async cancel({ processID, secretKey }: PostgresClient, asked: Promise<unknown>): Promise<void> {
-    const { requestTimeout } = this.options;
-    const canceller = await this.client(undefined, LONGEST_CANCEL);
+    const canceller = await this.clientBeside(LONGEST_CANCEL);
     const { connection } = canceller;
     if (!connection?.cancel) return;
     canceller.on('error', ignore);
     canceller.unref?.();
-    // In place of the first message of a session. The other side ends the connection: PgBouncer 1.18 crashes if we do.
+    // Instead of the first message of a session. The other side ends the connection: PgBouncer 1.18 crashes if we do.
     connection.startup = () => connection.cancel!(processID, secretKey);
-    await isSettledWithin(requestTimeout, canceller.connect());
+    await isSettledWithin(this.options.requestTimeout, canceller.connect());
     await isSettledWithin(GRACE, asked);
   }
 
   private async connect(): Promise<PostgresClient & { release(isBroken?: boolean): void }> {
-    if (this.isClosed) throw closed();
+    if (this.isClosed) throw new StoreError('The Postgres store is closed.', { transient: false, isUnsent: true });
     const { requestTimeout } = this.options;
-    const noConnection = (): StoreError =>
-      new StoreError(`Postgres: the pool has no connection for us within ${requestTimeout} ms.`, { transient: true });
-    let connecting: ReturnType<PostgresPool['connect']> | undefined;
+    const connecting = this.open().then((pool) => pool.connect());
     try {
-      const pool = this.pool ?? (await this.open());
-      connecting = pool.connect();
-      return await inTime(requestTimeout, connecting, noConnection);
+      return await inTime(
+        requestTimeout,
+        connecting,
+        () => new StoreError(`Postgres: the pool gave no connection within ${requestTimeout} ms.`, { transient: true }),
+      );
     } catch (cause) {
       // It may come later.
-      connecting?.then(
-        (client) => client.release(),
-        () => undefined,
-      );
+      connecting.then((client) => client.release(), ignore);
       throw unsent(cause);
     }
   }
-
-  /** By its text: a pooler may lend a connection on which another program has prepared something by a number. */
-  private nameOf(text: string): string {
-    let name = this.names.get(text);
-    if (name === undefined) {
-      name = `distributed_lock_${createHash('sha256').update(text).digest('hex').slice(0, 16)}`;
-      this.names.set(text, name);
-    }
-    return name;
-  }
 }
 
-/** What makes another one like it. A pool hides the password from those who list its options. */
-export function optionsOf({ options, Client }: PostgresPool): object {
-  return { ...options, password: (options as { password?: unknown }).password, Client };
+/** Names a statement by its text: a pooler may lend a connection on which another program has prepared something by a number. */
+function nameOf(text: string): string {
+  return `distributed_lock_${createHash('sha256').update(text).digest('hex').slice(0, 16)}`;
 }
 
 function ignore(): void {}

@@ -1,12 +1,12 @@
 import { LockError, messageOf, StoreError } from '../../core/model/errors.js';
 
-/** Another one was faster: the change was not made. Serialization failure, deadlock, lock timeout, duplicate key. */
+/** Another change was faster, and ours was not made: serialization failure, deadlock, lock timeout, duplicate key. */
 const CONFLICTS: readonly unknown[] = ['40001', '40P01', '55P03', '23505'];
 /** Connections, resources, the server's stop or a cancelled statement, conflicts, a server that is read-only for now, a failed transaction left open. */
 const PASSING = /^(08|53|57|40|55P03|25006|25P02)/;
-/** Of the server, and no refusal: it stops, its connections break, or another one was faster. */
+/** The server stops, its connections break, or another change was faster: it refuses nothing. */
 const UNREFUSED = /^(08|57|40|55P03|23505|25P02)/;
-/** What to do about a refusal, by its SQLSTATE. */
+/** Advice about a refusal, by its SQLSTATE. */
 const ADVICE: Readonly<Record<string, string>> = {
   '25006': 'Use the address of the primary, or set default_transaction_read_only = off for this role.',
   '42501': 'Grant SELECT, INSERT, UPDATE and DELETE on the table to this role.',
@@ -30,7 +30,7 @@ export function isConflict(error: unknown): boolean {
   return CONFLICTS.includes(sqlStateOf(error));
 }
 
-/** What the server says is final, unless it says that it passes; a broken line passes. */
+/** Makes a {@link StoreError}. An error of the server is final, unless its SQLSTATE says that it passes; a broken connection passes. */
 export function storeErrorOf(cause: unknown): LockError {
   if (cause instanceof LockError) return cause;
   const state = sqlStateOf(cause);
@@ -41,7 +41,7 @@ export function storeErrorOf(cause: unknown): LockError {
   return new StoreError(`Postgres: ${advice === undefined ? text : `${text}. ${advice}`}`, { transient: !isFinal, isRefusal, cause });
 }
 
-/** The request never left. */
+/** Makes the error of a request that was not sent. */
 export function unsent(cause: unknown): LockError {
   const { message, transient, isRefusal } = storeErrorOf(cause) as StoreError;
   return new StoreError(message, { transient, isUnsent: true, isRefusal, cause });
@@ -49,8 +49,4 @@ export function unsent(cause: unknown): LockError {
 
 export function late(requestTimeout: number): StoreError {
   return new StoreError(`Postgres did not answer within ${requestTimeout} ms.`, { transient: true });
-}
-
-export function closed(): StoreError {
-  return new StoreError('The Postgres store is closed.', { transient: false, isUnsent: true });
 }

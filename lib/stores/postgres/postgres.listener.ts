@@ -1,12 +1,12 @@
-import { messageOf } from '../../core/model/errors.js';
+import { messageOf, StoreError } from '../../core/model/errors.js';
 import type { InboxConnection } from '../../core/store/inbox.js';
-import { after, idle, inTime } from '../../core/util/clock.js';
+import { after, inTime } from '../../core/util/clock.js';
 import type { PostgresBus } from './operate/postgres.bus.js';
 import type { PostgresClient } from './postgres.connection.js';
 import { late, sqlStateOf, storeErrorOf } from './postgres.errors.js';
 
 const STANDBY = '25006';
-/** Milliseconds until a connection that does not end is cut. */
+/** Milliseconds until a connection that does not end is destroyed. */
 const GOODBYE = 1000;
 
 interface Notification {
@@ -14,14 +14,7 @@ interface Notification {
   readonly payload?: string;
 }
 
-interface Ears {
-  received(text: string): void;
-  listens(): void;
-  /** The server is a standby, which can tell nobody anything. */
-  refused(reason: string): void;
-}
-
-/** The connection that listens. Nothing else is sent over it: it hears what arrives while it is idle. */
+/** The connection that listens. Nothing else is sent over it: it is notified while it is idle. */
 export class PostgresListener implements InboxConnection {
   readonly listening: Promise<void>;
   readonly ended: Promise<void>;
@@ -29,17 +22,16 @@ export class PostgresListener implements InboxConnection {
   private isClosed = false;
   private end: () => void = () => undefined;
 
-  /** @param pause milliseconds before it connects. */
+  /** @param received is called with each message to the inbox. */
   constructor(
     connect: () => Promise<PostgresClient>,
     private readonly requestTimeout: number,
-    pause: number,
-    inbox: string,
-    bus: PostgresBus,
-    ears: Ears,
+    private readonly inbox: string,
+    private readonly bus: PostgresBus,
+    private readonly received: (text: string) => void,
   ) {
     this.ended = new Promise((resolve) => (this.end = resolve));
-    this.listening = this.open(connect, pause, inbox, bus, ears);
+    this.listening = this.open(connect);
   }
 
   close(): void {
@@ -56,10 +48,8 @@ export class PostgresListener implements InboxConnection {
       .finally(() => clearTimeout(timer));
   }
 
-  private async open(connect: () => Promise<PostgresClient>, pause: number, inbox: string, bus: PostgresBus, ears: Ears): Promise<void> {
-    if (pause > 0) await idle(pause);
+  private async open(connect: () => Promise<PostgresClient>): Promise<void> {
     try {
-      if (this.isClosed) return;
       const client = await connect();
       // Closed while `pg` was loaded.
       if (this.isClosed) return;
@@ -68,17 +58,16 @@ export class PostgresListener implements InboxConnection {
       client.on('end', () => this.end());
       client.on('notification', (message) => {
         const { channel, payload = '' } = message as Notification;
-        if (channel === inbox) ears.received(payload);
-        else bus.received(channel, payload);
+        if (channel === this.inbox) this.received(payload);
+        else this.bus.received(channel, payload);
       });
       await this.inTime(client.connect());
       client.unref?.();
-      await this.inTime(client.query({ text: `LISTEN ${inbox}` }));
-      ears.listens();
-      await bus.connected((verb, channel) => client.query({ text: `${verb === 'subscribe' ? 'LISTEN' : 'UNLISTEN'} "${channel}"` }));
+      await this.inTime(client.query({ text: `LISTEN ${this.inbox}` }));
+      await this.bus.connected((verb, channel) => client.query({ text: `${verb === 'subscribe' ? 'LISTEN' : 'UNLISTEN'} "${channel}"` }));
     } catch (error) {
-      if (sqlStateOf(error) === STANDBY) ears.refused(messageOf(error));
-      throw storeErrorOf(error);
+      // Nobody is notified there, until it is promoted: that is no outage.
+      throw sqlStateOf(error) === STANDBY ? new StoreError(`Postgres: ${messageOf(error)}`, { transient: false }) : storeErrorOf(error);
     }
   }
 

@@ -1,31 +1,103 @@
-import { driver, optionsOf, PoolConnection, type PostgresConnection, type PostgresPool } from './postgres.connection.js';
-import { checkStoreOptions, type PostgresStoreOptions } from './postgres.options.js';
-import { QueryConnection } from './postgres.query.js';
+import { inspect } from 'node:util';
+import { type Checks, checkOptions, defined, integerFrom, ofType, oneOf } from '../../core/model/check-options.js';
+import { LockConfigError } from '../../core/model/errors.js';
+import { clientTo, driver, optionsOf, PoolConnection, type PostgresConnection, type PostgresPool } from './postgres.connection.js';
+import { type PostgresQuery, QueryConnection } from './postgres.query.js';
 import { PostgresStatements } from './postgres.statements.js';
 import { PostgresTable } from './postgres.table.js';
+
+/** Where the server is; exactly one of these. */
+export type PostgresConnectionOptions =
+  | {
+      /** `postgres://` or `postgresql://`. */
+      url: string;
+    }
+  | {
+      /** A `Pool` of `pg` of your own, whose options are used for connections of ours. It is not used itself. */
+      pool: PostgresPool;
+    }
+  | {
+      /**
+       * Raw SQL of an ORM, over the connections of the app: prefer `url`. It is called outside of every transaction of the caller. Without `listen`,
+       * waiters poll.
+       */
+      query: PostgresQuery;
+    };
+
+/** Options of {@link postgresStore}. */
+export type PostgresStoreOptions = PostgresConnectionOptions & {
+  /** The table, also as `schema.table`. Default `distributed_lock`. */
+  table?: string;
+  /** Where to listen for wake-ups: a direct way to the server, past a pooler. Default: where `url` or `pool` lead to. */
+  listen?: { connectionString: string };
+  /** `'check'` (default): a missing table is an error that says what to run. `'create'`: it is created. */
+  schema?: 'check' | 'create';
+  /** Whether statements are prepared by name; only with `url`. Default true. Poolers that mix up sessions (pgbouncer before 1.21) need false. */
+  prepare?: boolean;
+  /** Most connections of our own pool; only with `url`. Default 4. One more listens. */
+  max?: number;
+  /** Milliseconds that a single statement may take, and that a connection may take. Default 1000. */
+  requestTimeout?: number;
+};
 
 export const TABLE = 'distributed_lock';
 const MAX = 4;
 /** Idle connections end, and keep no process alive; we end late statements. No settings of the session: poolers refuse them. */
 const LIMITS = { min: 0, query_timeout: 0, idleTimeoutMillis: 20_000, allowExitOnIdle: true, keepAlive: true };
+const SOURCES = ['url', 'pool', 'query'] as const;
+/** Options of `pg`, which people write beside ours. */
+const OF_CLIENT = ['host', 'port', 'user', 'password', 'database', 'ssl', 'connectionString'];
+const CHECKS: Checks = {
+  url: (value) => (typeof value === 'string' && value.trim() !== '' ? undefined : 'a URL such as postgres://localhost:5432/shop'),
+  pool: (value) => {
+    const { connect, options } = Object(value) as Partial<PostgresPool>;
+    return typeof connect === 'function' && typeof options === 'object' ? undefined : 'a Pool of pg';
+  },
+  query: ofType('function'),
+  table: ofType('string'),
+  listen: (value) =>
+    typeof (Object(value) as { connectionString?: unknown }).connectionString === 'string' ? undefined : 'an object { connectionString }',
+  schema: oneOf('check', 'create'),
+  prepare: oneOf(true, false),
+  max: integerFrom(1, 1000),
+  // Node fires a longer timer at once.
+  requestTimeout: integerFrom(1, 2 ** 31 - 1),
+};
 
 /** @throws {LockConfigError} when an option is wrong. */
 export function openTable(given: PostgresStoreOptions): PostgresTable {
-  const options = checkStoreOptions(given);
+  const options = checked(given);
   const { table = TABLE, schema = 'check', requestTimeout = 1000 } = options;
   const connection = connectionOf(options, requestTimeout);
   return new PostgresTable(connection, new PostgresStatements(table), requestTimeout, schema === 'create');
 }
 
-/** What the options say how to ask. The connections of a pool of the app may be busy, or have a transaction open: ours are made as its own are. */
+/** Returns the options that are not `undefined`. */
+function checked(given: PostgresStoreOptions): PostgresStoreOptions {
+  const fail = (problem: string): never => {
+    throw new LockConfigError(`postgresStore: ${problem}.`);
+  };
+  const names = Object.keys(Object(given) as object);
+  if ('connect' in Object(given)) fail('a pool is passed as postgresStore({ pool })');
+  const ofClient = names.find((name) => OF_CLIENT.includes(name));
+  if (ofClient) fail(`"${ofClient}" is an option of pg: write postgresStore({ pool: new Pool({ ${ofClient} }) })`);
+  checkOptions(given ?? null, 'postgresStore', CHECKS);
+  const options = defined(given);
+  const sources = SOURCES.filter((name) => name in options);
+  if (sources.length !== 1) fail(`give exactly one of ${SOURCES.join(', ')}, not ${sources.join(' and ') || 'none'}`);
+  for (const name of ['prepare', 'max'] as const) {
+    if (name in options && !('url' in options)) fail(`"${name}" is only for "url", not ${inspect(options[name])}`);
+  }
+  return options;
+}
+
+/** Makes connections of our own, with the options of a pool of the app: its connections may be busy, or have a transaction open. */
 function connectionOf(options: PostgresStoreOptions, requestTimeout: number): PostgresConnection {
-  const listenAt = options.listen?.connectionString;
-  if ('query' in options) return new QueryConnection(options.query, requestTimeout, listenAt);
+  const connectionString = options.listen?.connectionString;
+  const listener = connectionString === undefined ? undefined : () => clientTo({ connectionString }, requestTimeout);
+  if ('query' in options) return new QueryConnection(options.query, requestTimeout, listener);
   const source: { readonly max?: number } = 'pool' in options ? optionsOf(options.pool) : { connectionString: options.url };
   const { prepare = 'url' in options, max = Math.min(MAX, source.max ?? MAX) } = options as { prepare?: boolean; max?: number };
-  const makePool = async (): Promise<PostgresPool> => {
-    const { Pool } = await driver();
-    return new Pool({ ...source, ...LIMITS, max, connectionTimeoutMillis: requestTimeout });
-  };
-  return new PoolConnection({ requestTimeout, max, prepare, listenAt }, makePool);
+  const makePool = async () => new (await driver()).Pool({ ...source, ...LIMITS, max, connectionTimeoutMillis: requestTimeout });
+  return new PoolConnection({ requestTimeout, max, prepare }, makePool, listener);
 }

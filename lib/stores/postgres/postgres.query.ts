@@ -2,19 +2,19 @@ import { LockConfigError, messageOf, StoreError } from '../../core/model/errors.
 import { StoreWarnings } from '../../core/store/store-warnings.js';
 import { idle, inTime } from '../../core/util/clock.js';
 import { detached } from '../../core/util/detached.js';
-import { driver, type PostgresClient, type PostgresConnection, type Row } from './postgres.connection.js';
+import type { PostgresClient, PostgresConnection, Row } from './postgres.connection.js';
 import { late, unsent } from './postgres.errors.js';
 
 /** Raw SQL of an ORM. It resolves to the rows, to `{ rows }`, or to the rows and their number (TypeORM). */
 export type PostgresQuery = (text: string, values: unknown[]) => Promise<unknown>;
 
-/** When the transaction began. Two statements of one have the same answer. A SAVEPOINT would tell it by an error in the server's log. */
+/** The time when the transaction began: two statements of one have the same answer. A SAVEPOINT would show it by an error in the server's log. */
 const PROBE = 'SELECT now()::text AS began';
-/** Statements without an answer, which may wait at the server for as long as they like. */
+/** Most statements without an answer, which may wait at the server without an end. */
 const MOST_UNANSWERED = 4;
 /** Milliseconds until one is forgotten: the query may never settle. */
 const FORGOTTEN = 60_000;
-/** What became of a transaction. */
+/** The outcome of a transaction. */
 const STATUS = 'SELECT txid_status($1::bigint) AS status';
 const END = 'SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE backend_xid::text::bigint = $1::bigint & 4294967295';
 const OPEN =
@@ -22,26 +22,17 @@ const OPEN =
 
 /** Statements by the `query` of an ORM. */
 export class QueryConnection implements PostgresConnection {
-  readonly listener: (() => Promise<PostgresClient>) | undefined;
   private probed: Promise<void> | undefined;
   private readonly warnings = new StoreWarnings();
   readonly onWarning = this.warnings.on;
   private hasWarned = false;
   private unanswered = 0;
 
-  /** @param listenAt a connection string; `undefined`: nobody can listen. */
   constructor(
     private readonly query: PostgresQuery,
     private readonly requestTimeout: number,
-    listenAt: string | undefined,
-  ) {
-    if (listenAt === undefined) return;
-    this.listener = async () => {
-      const { Client } = await driver();
-      const limits = { keepAlive: true, connectionTimeoutMillis: requestTimeout, query_timeout: requestTimeout };
-      return new Client({ ...limits, connectionString: listenAt });
-    };
-  }
+    readonly listener?: () => Promise<PostgresClient>,
+  ) {}
 
   async ask(text: string, values: readonly unknown[]): Promise<readonly Row[]> {
     await (this.probed ??= this.probe());
@@ -68,7 +59,7 @@ export class QueryConnection implements PostgresConnection {
     return rowsOf(await inTime(requestTimeout, asked, tooLate));
   }
 
-  /** An app may give a connection back to its pool with a transaction that is open. What is written there is not seen by others, who wait for it. */
+  /** An app may release a connection to its pool with a transaction that is open. Other connections do not see what is written there, and wait for it. */
   private async confirm(xid: unknown): Promise<void> {
     const [row] = await this.run(STATUS, [xid]).catch((cause: unknown) => {
       // The change was sent.
@@ -77,7 +68,7 @@ export class QueryConnection implements PostgresConnection {
     if (row?.['status'] === 'committed') return;
     if (!this.hasWarned) this.warnings.warn(OPEN);
     this.hasWarned = true;
-    // Maybe over that connection itself, which then breaks.
+    // This may be sent over that connection itself, which then breaks.
     await this.run(END, [xid]).catch(() => undefined);
     throw new StoreError(OPEN, { transient: true });
   }
@@ -97,7 +88,7 @@ export class QueryConnection implements PostgresConnection {
   }
 }
 
-/** @throws {LockConfigError} if it is none of the known forms. */
+/** The rows in any of the forms in which a query may give them. @throws {LockConfigError} if it is another one. */
 export function rowsOf(result: unknown): readonly Row[] {
   const rows: unknown = Array.isArray(result) ? result : (Object(result) as { rows?: unknown }).rows;
   if (!Array.isArray(rows))

@@ -1,11 +1,10 @@
 import type { LockStore } from '../../core/store/lock-store.js';
 import { recordStore } from '../records/record.store.js';
-import { openTable, TABLE } from './postgres.open.js';
-import type { PostgresStoreOptions } from './postgres.options.js';
+import { openTable, type PostgresStoreOptions, TABLE } from './postgres.open.js';
 import { PostgresStatements } from './postgres.statements.js';
 
 export type { PostgresPool } from './postgres.connection.js';
-export type { PostgresConnectionOptions, PostgresStoreOptions } from './postgres.options.js';
+export type { PostgresConnectionOptions, PostgresStoreOptions } from './postgres.open.js';
 export type { PostgresQuery } from './postgres.query.js';
 export { lockInTransaction, tryLockInTransaction, type TransactionLockOptions } from './postgres.transaction.js';
 
@@ -19,9 +18,9 @@ export function postgresStore(given: PostgresStoreOptions): LockStore {
 }
 
 /**
- * The SQL that creates the table, for a migration. It may be run again.
+ * Returns the SQL that creates the table, for a migration. It may be run again.
  *
- * @throws {LockConfigError} when the name of the table is none.
+ * @throws {LockConfigError} when the name of the table is not valid.
  */
 export function postgresSchema({ table = TABLE }: { table?: string } = {}): string {
   return `${new PostgresStatements(table).schema};\n`;

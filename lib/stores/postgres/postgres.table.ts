@@ -30,7 +30,7 @@ export class PostgresTable implements RecordTable {
   readonly doctor: StoreDoctor;
   private readonly sweeps = new RecordSweep(() => this.sweep());
   /** The number of the table that was seen first. */
-  private place: unknown;
+  private oid: unknown;
 
   /** @param creates whether a table that is missing is created. */
   constructor(
@@ -59,12 +59,12 @@ export class PostgresTable implements RecordTable {
   }
 
   async *keys(prefix: string): AsyncGenerator<readonly string[]> {
-    for (let last = ''; ;) {
-      const rows = await this.ask(this.statements.page, [last, prefix, endOf(prefix), HOUR, PAGE]);
-      const keys = rows.map(({ key }) => String(key));
+    for (let last: string | undefined; ;) {
+      const rows = await this.ask(this.statements.page(last === undefined), [last ?? prefix, HOUR, PAGE]);
+      const keys = rows.map(({ key }) => String(key)).filter((key) => key.startsWith(prefix));
       if (keys.length > 0) yield keys;
       if (keys.length < PAGE) return;
-      last = keys.at(-1)!;
+      last = keys.at(-1);
     }
   }
 
@@ -82,48 +82,47 @@ export class PostgresTable implements RecordTable {
     for (let count = most; count === most;) count = (await this.ask(this.statements.sweep, [HOUR, most])).length;
   }
 
-  /** Changes that can go in one commit. Looks go by themselves, and so do messages of a row that may be new. */
+  /** Sends changes that can go together; see {@link groupsOf}. */
   private async serve(asks: readonly Ask[]): Promise<void> {
     const [first] = asks as [Ask];
     const { expected, isLazy } = first.change;
     try {
-      if (asks.length === 1) first.resolve(await this.one(first.change));
-      else if (expected === undefined) await this.look(asks);
+      if (expected === undefined) await this.read(asks);
+      else if (asks.length === 1) await this.one(first);
       else await this.many(asks, isLazy);
     } catch (cause) {
-      // The queue of notifications is full, and nothing was changed. Waiters ask by themselves.
+      // The queue of notifications is full, and nothing was changed. Without messages waiters poll.
       const isFull = sqlStateOf(cause) === TOO_MUCH && asks.some(({ change }) => change.messages.length > 0);
       if (isFull) return this.serve(asks.map((ask) => ({ ...ask, change: { ...ask.change, messages: [] } })));
       for (const { reject } of asks) reject(storeErrorOf(cause));
     }
   }
 
-  private async one(change: Change): Promise<Found> {
-    const { key, expected, messages, isLazy } = change;
-    if (expected === undefined) return this.lookAt(key);
-    if (expected === TOUCH) return this.touch(key);
-    const manner = { isLazy, isTold: messages.length > 0 };
-    const values: unknown[] = [key, ...valuesOf(change)];
-    if (expected !== VOID) values.push(expected);
-    if (manner.isTold) values.push(...[messages.map(({ inbox }) => inbox), messages.map(({ text }) => text)]);
+  private async one(ask: Ask): Promise<void> {
+    const { key, expected, messages, isLazy } = ask.change;
     const { statements } = this;
-    const rows = await this.ask(expected === VOID ? statements.create(manner) : statements.swap(manner), values).catch(noneIfConflict);
-    const [row] = rows;
-    const isMade = row !== undefined && (expected !== VOID || row['written'] === true);
-    // What was not made may be of another time than what was seen.
-    if (!isMade && (row?.['record'] ?? null) === null) return this.lookAt(key);
-    return foundOf(row!, isMade);
+    const manner = { isLazy, notifies: messages.length > 0 };
+    const values: unknown[] = [key];
+    if (expected !== TOUCH) values.push(...valuesOf(ask.change));
+    if (expected !== TOUCH && expected !== VOID) values.push(expected);
+    if (manner.notifies) values.push(...[messages.map(({ inbox }) => inbox), messages.map(({ text }) => text)]);
+    const text = expected === TOUCH ? statements.touch : expected === VOID ? statements.create(manner) : statements.swap(manner);
+    const [row] = await this.ask(text, values).catch(noneIfConflict);
+    const isMade = row !== undefined && expected !== TOUCH && (expected !== VOID || row['written'] === true);
+    // A change that was not made may have seen another row than it returns.
+    if (!isMade && (row?.['record'] ?? null) === null) return this.read([ask]);
+    ask.resolve(foundOf(row!, isMade));
   }
 
   private async many(asks: readonly Ask[], isLazy: boolean): Promise<void> {
     const of = <T>(value: (change: Change) => T): T[] => asks.map(({ change }) => value(change));
-    const manner = { isLazy, isTold: asks.some(({ change }) => change.messages.length > 0) };
+    const manner = { isLazy, notifies: asks.some(({ change }) => change.messages.length > 0) };
     const columns: unknown[][] = [
       of(({ key }) => key),
       ...transposed(of(valuesOf)),
       of(({ expected }) => (expected === VOID ? null : expected)),
     ];
-    if (manner.isTold) columns.push(of(({ messages }) => JSON.stringify(messages.map(({ inbox, text }) => [inbox, text]))));
+    if (manner.notifies) columns.push(of(({ messages }) => JSON.stringify(messages.map(({ inbox, text }) => [inbox, text]))));
     let rows: readonly Row[];
     try {
       rows = await this.ask(this.statements.many(manner), columns);
@@ -139,53 +138,45 @@ export class PostgresTable implements RecordTable {
       left.get(index)?.resolve(foundOf(row, true));
       left.delete(index);
     }
-    if (left.size > 0) await this.look([...left.values()]);
+    if (left.size > 0) await this.read([...left.values()]);
   }
 
-  private async touch(key: string): Promise<Found> {
-    const [row] = await this.ask(this.statements.touch, [key]).catch(noneIfConflict);
-    return row ? foundOf(row, false) : this.lookAt(key);
-  }
-
-  private async lookAt(key: string): Promise<Found> {
-    const [row] = await this.ask(this.statements.look, [key]);
-    return foundOf(row!, false);
-  }
-
-  private async look(asks: readonly Ask[]): Promise<void> {
-    const rows = await this.ask(this.statements.looks, [asks.map(({ change }) => change.key)]);
+  private async read(asks: readonly Ask[]): Promise<void> {
+    const rows = await this.ask(this.statements.read, [asks.map(({ change }) => change.key)]);
     for (const row of rows) asks[Number(row['i']) - 1]?.resolve(foundOf(row, false));
   }
 
-  /** @throws what the server says, or a {@link StoreError} that says what to run. */
+  /** @throws the error of the server, or a {@link StoreError} that says what to run. */
   private async ask(text: string, values: readonly unknown[]): Promise<readonly Row[]> {
     try {
       const rows = await this.connection.ask(text, values);
-      await this.pin(rows[0]?.['place']);
+      await this.pin(rows[0]?.['oid']);
       return rows;
     } catch (cause) {
-      if (sqlStateOf(cause) === NO_TABLE) return this.askAnew(text, values, cause);
+      if (sqlStateOf(cause) === NO_TABLE) return this.askAfterCreate(text, values, cause);
       throw cause;
     }
   }
 
-  /** Keys of another table are free, whoever has them. @throws {LockConfigError} if the name of the table leads to another one than before, beside it. */
-  private async pin(place: unknown): Promise<void> {
-    if (place === undefined || (this.place ??= place) === place) return;
+  /** Makes sure that it is always one table: all keys of another one are free. @throws {LockConfigError} if its name leads to a second table. */
+  private async pin(oid: unknown): Promise<void> {
+    if (oid === undefined || (this.oid ??= oid) === oid) return;
     const { table } = this.statements;
     const name = /([^".]+)"$/.exec(table)![1];
-    const asked = this.connection.ask('SELECT 1 AS one FROM pg_class WHERE oid = $1::oid AND relname = $2::text', [this.place, name]);
-    // What was asked for was sent: an error of this must not say that it was not.
+    const asked = this.connection.ask('SELECT 1 AS one FROM pg_class WHERE oid = $1::oid AND relname = $2::text', [this.oid, name]);
+    // The statement was sent: an error of this must not say that it was not.
     const [before] = await asked.catch(() => [{}]);
-    this.place = before ? this.place : place;
-    if (!before) return;
+    if (!before) {
+      this.oid = oid;
+      return;
+    }
     const advice = `Name its schema, such as table: 'public.${name}'`;
     throw new LockConfigError(
       `postgresStore: the search_path of some connections leads to another table ${table}, with locks of its own. ${advice}.`,
     );
   }
 
-  private async askAnew(text: string, values: readonly unknown[], cause: unknown): Promise<readonly Row[]> {
+  private async askAfterCreate(text: string, values: readonly unknown[], cause: unknown): Promise<readonly Row[]> {
     const { table, schema } = this.statements;
     const message = `Postgres: the table ${table} is missing. Run the SQL of postgresSchema() once, or set schema: 'create':\n${schema};`;
     if (!this.creates) throw new StoreError(message, { transient: false, isRefusal: true, cause });
@@ -196,13 +187,14 @@ export class PostgresTable implements RecordTable {
   }
 }
 
+/** Changes that can go in one commit. Reads go by themselves, and so do messages of a row that may be new. */
 function groupsOf(asks: readonly Ask[]): Ask[][] {
   const groups: Ask[][] = [];
   const open = new Map<string, Ask[]>();
   for (const ask of asks) {
     const { expected, isLazy, messages } = ask.change;
     const isAlone = expected === TOUCH || (expected === VOID && messages.length > 0);
-    const sort = expected === undefined ? 'look' : isAlone ? '' : String(isLazy);
+    const sort = expected === undefined ? 'read' : isAlone ? '' : String(isLazy);
     let group = open.get(sort);
     if (!group || sort === '' || group.length >= LARGEST_BATCH) groups.push((group = []));
     open.set(sort, group);
@@ -234,10 +226,4 @@ function foundOf({ version, record, fence, time }: Row, written: boolean): Found
 function noneIfConflict(cause: unknown): readonly Row[] {
   if (isConflict(cause)) return [];
   throw cause;
-}
-
-/** The first text behind all that begin with the prefix, by code points; `null`: none is that easy to tell. */
-function endOf(prefix: string): string | null {
-  const last = prefix.charCodeAt(prefix.length - 1);
-  return last < 0xd7ff ? prefix.slice(0, -1) + String.fromCharCode(last + 1) : null;
 }

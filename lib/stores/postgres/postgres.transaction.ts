@@ -1,6 +1,6 @@
 import { createHash, randomBytes } from 'node:crypto';
 import { type Checks, checkOptions, integerFrom, ofType, oneOf } from '../../core/model/check-options.js';
-import { LockConfigError, StoreError, timedOut } from '../../core/model/errors.js';
+import { asStoreError, LockConfigError, timedOut } from '../../core/model/errors.js';
 import { checkKey } from '../../core/model/key.js';
 import { now } from '../../core/util/clock.js';
 import { storeErrorOf } from './postgres.errors.js';
@@ -52,10 +52,8 @@ export async function tryLockInTransaction(query: PostgresQuery, key: string, op
   return take(query, key, options, 0);
 }
 
-/**
- * Locks have numbers: two keys of one number exclude each other, which happens to one pair of 2⁶⁴.
- */
-function nameOf(key: string, namespace = ''): string {
+/** A lock is a number: two keys of one number exclude each other, which happens to one pair of 2⁶⁴. */
+function numberOf(key: string, namespace = ''): string {
   return createHash('sha256')
     .update(checkKey(namespace + checkKey(key)))
     .digest()
@@ -69,7 +67,7 @@ function nameOf(key: string, namespace = ''): string {
  */
 async function take(query: PostgresQuery, key: string, options: TransactionLockOptions, waitTimeout: number | undefined): Promise<boolean> {
   const call = randomBytes(6).toString('hex');
-  const lock = `advisory_xact_lock${options.shared ? '_shared' : ''}('${nameOf(key, options.namespace)}'::bigint)`;
+  const lock = `advisory_xact_lock${options.shared ? '_shared' : ''}('${numberOf(key, options.namespace)}'::bigint)`;
   const wait = `PERFORM pg_${lock}; outcome := true`;
   const limit = `PERFORM set_config('lock_timeout', '${waitTimeout}ms', true); ${wait}; PERFORM set_config('lock_timeout', before, true)`;
   const body = waitTimeout === 0 ? `outcome := pg_try_${lock}` : waitTimeout === undefined ? wait : limit;
@@ -82,8 +80,7 @@ async function take(query: PostgresQuery, key: string, options: TransactionLockO
     const outcome = rows[0]?.['outcome'];
     if (typeof outcome === 'string') return outcome === 't';
   } catch (cause) {
-    const error = storeErrorOf(cause);
-    throw error instanceof StoreError ? new StoreError(error.message, { key, cause, transient: error.transient }) : error;
+    throw asStoreError(storeErrorOf(cause), key);
   }
   throw new LockConfigError(`There is no transaction that could hold "${key}": pass a query that runs inside of one.`, { key });
 }

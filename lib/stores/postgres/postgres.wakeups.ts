@@ -9,24 +9,20 @@ import { PostgresListener } from './postgres.listener.js';
 
 /** Milliseconds after the last wait until it is closed: a database that sleeps when nobody is connected could never do so. */
 const IDLE = 300_000;
-const FIRST_PAUSE = 1000;
-const LONGEST_PAUSE = 60_000;
+/** Stands among the owners for the bus: while it is open, the inbox is, too. */
+const OPERATORS = '';
 
 /** The inbox of this process on Postgres: a channel, on one connection that only listens. */
 export class PostgresWakeUps extends Inbox implements RecordWakeUps {
   readonly inbox = `distributed_lock_${randomBytes(8).toString('hex')}`;
   readonly bus: PostgresBus;
-  private warn: Tell | undefined;
-  /** How often in a row the server was a standby. */
-  private refusals = 0;
-  private waiting = 0;
+  /** The owners that wait, and {@link OPERATORS}. */
+  private readonly waiting = new Set<string>();
   private idle: NodeJS.Timeout | undefined;
-  /** Whether it is for operators, too. */
-  private isKept = false;
 
   /**
-   * @param connect makes the connection that listens.
-   * @param ask sends over the connections that also release. A pooler may deliver what arrives at the listening one to nobody.
+   * @param connectClient makes the connection that listens.
+   * @param ask sends over the connections that also release. A pooler may deliver messages of the listening one to nobody.
    */
   constructor(
     private readonly connectClient: () => Promise<PostgresClient>,
@@ -36,44 +32,39 @@ export class PostgresWakeUps extends Inbox implements RecordWakeUps {
   ) {
     super('Postgres', timeout, 'listen over another connection');
     this.bus = new PostgresBus(this.inbox, table, timeout, this.send, (...log) => {
-      this.isKept = true;
+      this.waiting.add(OPERATORS);
       return this.openForBus(...log);
     });
   }
 
   override open(warn: Tell, debug?: Tell): Promise<void> {
-    this.warn ??= warn;
     // A caller may get its key before it is open.
-    if (this.waiting === 0) this.rest();
+    this.closeLater();
     return super.open(warn, debug);
   }
 
   override listen(owner: string, wake: (askIn?: number) => void): () => void {
-    clearTimeout(this.idle);
-    this.waiting++;
+    this.waiting.add(owner);
     const stop = super.listen(owner, wake);
-    let isOver = false;
     return () => {
       stop();
-      if (isOver) return;
-      isOver = true;
-      if (--this.waiting === 0) this.rest();
+      if (this.waiting.delete(owner)) this.closeLater();
     };
   }
 
-  private rest(): void {
+  /** If nobody waits until then. */
+  private closeLater(): void {
     clearTimeout(this.idle);
+    if (this.waiting.size > 0) return;
     this.idle = after(IDLE, () => {
-      if (!this.isKept) this.close();
+      if (this.waiting.size === 0) this.close();
     }).unref();
   }
 
   override close(): void {
     super.close();
     clearTimeout(this.idle);
-    this.warn = undefined;
-    this.refusals = 0;
-    this.isKept = false;
+    this.waiting.delete(OPERATORS);
   }
 
   received(text: string): void {
@@ -81,14 +72,7 @@ export class PostgresWakeUps extends Inbox implements RecordWakeUps {
   }
 
   protected connect(): InboxConnection {
-    const pause = this.refusals === 0 ? 0 : Math.min(FIRST_PAUSE * 2 ** (this.refusals - 1), LONGEST_PAUSE);
-    return new PostgresListener(this.connectClient, this.timeout, pause, this.inbox, this.bus, {
-      received: (text) => this.received(text),
-      listens: () => (this.refusals = 0),
-      refused: (reason) => {
-        if (this.refusals++ === 0) this.warn?.(`Postgres waiters cannot be woken for now and poll instead: ${reason}.`);
-      },
-    });
+    return new PostgresListener(this.connectClient, this.timeout, this.inbox, this.bus, (text) => this.received(text));
   }
 
   protected async echo(owner: string): Promise<boolean> {

@@ -137,7 +137,7 @@ describe('a standby', () => {
     await standby.promote();
     expect(await exchange(table, changeOf({}))).toMatchObject({ written: true });
     await eventually(() => expect(table.wakeUps!.isOpen).toBe(true));
-    expect(warnings).toEqual([expect.stringMatching(/^Postgres waiters cannot be woken for now and poll instead: .*recovery/)]);
+    expect(warnings).toEqual([expect.stringMatching(/^Postgres waiters cannot be woken and poll instead: .*recovery/)]);
   });
 });
 
