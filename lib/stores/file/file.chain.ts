@@ -29,7 +29,7 @@ export interface State {
   readonly at: number;
   readonly boot: string;
   readonly processes: Processes;
-  /** None follows: the directory is being removed. */
+  /** No state follows: the directory is being removed. */
   readonly isLast?: true;
 }
 
@@ -42,19 +42,18 @@ export interface Tail {
 
 /** So many states are kept, so that a process that was paused can find out what has become of its own. */
 const KEPT = 8;
-/** Others may make or remove states during a look, but not for ever. */
-const MOST_LOOKS = 100;
+/** Other processes may make or remove states while one reads, but not each time. */
+const MOST_READS = 100;
 const NAME = /^\d{16}$/;
 
 /**
- * The states of one key: a directory with numbered files. Who creates the next number has made the change: `link` creates a file with its content, or
- * fails if it is there.
+ * The states of one key: a directory with numbered files. The process that creates the next number has made the change: `link` creates a file with its
+ * content, or fails if it is there.
  *
- * A process that was paused before its `link` may create a number anew that was removed long ago. Such a file is never the last one: numbers only
- * grow, also when a directory is made anew, since its first number is the wall clock. And it is found out after the `link`.
+ * A process that was paused before its `link` may create a number again that was removed long ago. Such a file is never the last one: numbers only grow,
+ * also when a directory is made again, since its first number is the wall clock. It is detected after the `link`.
  *
- * All is done at once: these few small files are in the memory of the system, where a call takes some microseconds, and a turn of the thread pool many
- * times as long.
+ * All calls are synchronous: these few small files are in the memory of the system, and a call takes less time than a trip through the thread pool.
  */
 export class FileChain {
   /** @param drafts begins the paths of files that are being made. */
@@ -66,7 +65,7 @@ export class FileChain {
   /** `undefined`: there is no state. */
   last(): Tail | undefined {
     let suspect: number | undefined;
-    for (let looks = 0; looks < MOST_LOOKS; looks++) {
+    for (let reads = 0; reads < MOST_READS; reads++) {
       const numbers = this.numbers();
       const number = numbers.at(-1);
       if (number === undefined) return undefined;
@@ -93,7 +92,7 @@ export class FileChain {
     if (!tail) return this.begin(draft, state);
     try {
       this.write(draft, state);
-      this.publish(draft, this.pathOf(tail.number + 1));
+      linkSync(draft, this.pathOf(tail.number + 1));
     } catch (error) {
       if (isCode(error, 'EEXIST', 'ENOENT')) return false;
       throw error;
@@ -107,12 +106,8 @@ export class FileChain {
   remove(numbers: readonly number[]): void {
     // In order: without the last one the others would count.
     for (const number of numbers) this.unlink(number);
-    // Fails if it has begun anew.
+    // It fails if the directory is used again.
     tryTo(() => rmdirSync(this.folder));
-  }
-
-  protected publish(draft: string, path: string): void {
-    linkSync(draft, path);
   }
 
   /** A directory that has a state already cannot be replaced by another one. */
@@ -146,20 +141,9 @@ export class FileChain {
   }
 
   private numbers(): number[] {
-    try {
-      const names = readdirSync(this.folder);
-      return (
-        names
-          .filter((name) => NAME.test(name))
-          .sort()
-          .map(Number)
-          // Another one would not be found again.
-          .filter(Number.isSafeInteger)
-      );
-    } catch (error) {
-      if (isCode(error, 'ENOENT')) return [];
-      throw error;
-    }
+    const names = namesIn(this.folder).filter((name) => NAME.test(name));
+    // The file of a number that is not safe would not be found again.
+    return names.sort().map(Number).filter(Number.isSafeInteger);
   }
 
   private read(number: number): State | undefined {
@@ -199,12 +183,22 @@ function isState({ id, previous, key, record, endsAt, fence, at, boot, processes
   return areTexts && [endsAt, fence, at].every(Number.isFinite) && typeof processes === 'object' && processes !== null;
 }
 
-/** For what another process may have done, or a sweep does later. */
+/** Does what another process may have done already, or a sweep does later. */
 export function tryTo(work: () => void): void {
   try {
     work();
   } catch {
     // Nothing is lost.
+  }
+}
+
+/** The names in a folder that may not exist. */
+export function namesIn(folder: string): string[] {
+  try {
+    return readdirSync(folder);
+  } catch (error) {
+    if (isCode(error, 'ENOENT')) return [];
+    throw error;
   }
 }
 

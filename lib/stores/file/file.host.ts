@@ -23,7 +23,7 @@ export function startOfKernel(): number {
 /** The pid namespace of each process that is named in a record, by `host:pid`; '?': two have the same name. */
 export type Processes = Readonly<Record<string, string>>;
 
-/** What a lease record has of its holders and waiters. */
+/** The part of a lease record that names its holders and waiters. */
 interface Owners {
   readonly holds?: { readonly owner: string; readonly keepUntil?: number; endsAt: number }[];
   queue?: { readonly owner: string }[];
@@ -39,7 +39,7 @@ export function processesOf(record: string | null, last: Processes = {}): Proces
 }
 
 /**
- * The record without those who wait in processes that are gone, and with their holds ended. A hold that may have a `minHold`, which outlives its
+ * The record without waiters in processes that are gone, and with their holds ended. A hold that may have a `minHold`, which outlives its
  * process, is left. A pid that is in use again counts as alive.
  */
 export function withoutDead(record: string, processes: Processes): string {

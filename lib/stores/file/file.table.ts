@@ -1,5 +1,5 @@
 import { createHash, randomUUID } from 'node:crypto';
-import { mkdirSync, readdirSync, rmSync } from 'node:fs';
+import { mkdirSync, rmSync } from 'node:fs';
 import { appendFile } from 'node:fs/promises';
 import { join, resolve } from 'node:path';
 import { StoreError } from '../../core/model/errors.js';
@@ -8,11 +8,11 @@ import { dateOf, HOUR, now } from '../../core/util/clock.js';
 import { RecordSweep } from '../records/record.sweep.js';
 import { type Change, type Found, type RecordTable, TOUCH, VOID } from '../records/record.table.js';
 import type { FileBus } from './operate/file.bus.js';
-import { FileChain, isCode, tryTo, type State, type Tail } from './file.chain.js';
+import { FileChain, isCode, namesIn, tryTo, type State, type Tail } from './file.chain.js';
 import { BOOT, clock, isOfDead, processesOf, startOfKernel, withoutDead } from './file.host.js';
 import { FileWakeUps } from './file.wakeups.js';
 
-/** What operators took away. */
+/** The keys that operators have freed. */
 const NOTES = 'operators.log';
 /** Milliseconds that the clocks of two kernels may differ by. */
 const SKEW = 60_000;
@@ -50,8 +50,8 @@ export class FileTable implements RecordTable {
   exchange(changes: readonly Change[]): readonly Promise<Found>[] {
     this.sweeps.ifDue();
     return changes.map(async (change, index) => {
-      // Others shall have their turn, too.
-      for (let turns = index >> 4; turns > 0; turns--) await turn();
+      // Sixteen at a time: the event loop has other work, too.
+      for (let iterations = index >> 4; iterations > 0; iterations--) await nextIteration();
       try {
         return this.step(change);
       } catch (error) {
@@ -64,7 +64,7 @@ export class FileTable implements RecordTable {
     for (const name of namesIn(this.keysFolder)) {
       const key = this.chain(name).last()?.state.key;
       if (key?.startsWith(prefix)) yield [key];
-      await turn();
+      await nextIteration();
     }
   }
 
@@ -81,12 +81,12 @@ export class FileTable implements RecordTable {
     return Promise.resolve();
   }
 
-  /** Removes what nobody needs: keys that have been free for so many milliseconds, and what processes have left that are gone. */
+  /** Removes keys that have been free for so many milliseconds, and files of processes that are gone. */
   async sweep(endedFor = HOUR): Promise<void> {
     for (const name of namesIn(this.keysFolder)) {
-      // One that another user may not write to does not keep the others.
+      // A key of another user, where this one may not write, does not hold up the others.
       tryTo(() => this.sweepKey(this.chain(name), endedFor));
-      await turn();
+      await nextIteration();
     }
     for (const folder of [this.inboxes, this.drafts]) {
       for (const name of namesIn(folder)) if (isOfDead(name)) rmSync(join(folder, name), { recursive: true, force: true });
@@ -98,12 +98,12 @@ export class FileTable implements RecordTable {
     if (!tail || endOf(chain, tail) > clock() - endedFor) return;
     const { key, fence } = tail.state;
     const last: State = { ...this.stateOf({ key, record: null, endsAt: 0 }, fence, tail), isLast: true };
-    // The next look removes the directory.
+    // Reading it removes the directory.
     if (chain.add(last, tail)) chain.last();
   }
 
-  /** Of a key, by the name of its directory. */
-  protected chain(name: string): FileChain {
+  /** The states of a key, by the name of its directory. */
+  private chain(name: string): FileChain {
     return new FileChain(join(this.keysFolder, name), join(this.drafts, this.wakeUps.inbox));
   }
 
@@ -173,16 +173,7 @@ function foundIn(chain: FileChain, tail: Tail | undefined): Found {
   return { written: false, version: id, record: left, fence, time };
 }
 
-function namesIn(folder: string): string[] {
-  try {
-    return readdirSync(folder);
-  } catch (error) {
-    if (isCode(error, 'ENOENT')) return [];
-    throw error;
-  }
-}
-
-function turn(): Promise<void> {
+function nextIteration(): Promise<void> {
   return new Promise((resolve) => setImmediate(resolve));
 }
 

@@ -59,7 +59,7 @@ export class FileWakeUps extends Inbox implements RecordWakeUps {
   }
 
   protected connect(): InboxConnection {
-    return new FolderWatch(this.folder, this.drafts, (text) => {
+    return watchFolder(this.folder, this.drafts, (text) => {
       if (!this.bus.takes(text)) this.received(text);
     });
   }
@@ -87,57 +87,43 @@ export class FileWakeUps extends Inbox implements RecordWakeUps {
   }
 }
 
-/** Reads the messages in a directory as soon as the system says that there are some. */
-class FolderWatch implements InboxConnection {
-  readonly listening: Promise<void>;
-  readonly ended: Promise<void>;
-  private watcher: FSWatcher | undefined;
-  private end: () => void = () => undefined;
-
-  constructor(
-    private readonly folder: string,
-    private readonly drafts: string,
-    private readonly received: (text: string) => void,
-  ) {
-    this.ended = new Promise((resolve) => (this.end = resolve));
-    // After a turn, so that the process that has made it can be notified.
-    this.listening = Promise.resolve().then(() => this.open());
-  }
-
-  close(): void {
-    this.watcher?.close();
-    this.end();
-  }
-
-  private open(): void {
-    for (const folder of [this.drafts, this.folder]) mkdirSync(folder, { recursive: true });
+/** Reads the messages in a directory as soon as the system says that there are some. @param received is called with each. */
+function watchFolder(folder: string, drafts: string, received: (text: string) => void): InboxConnection {
+  let watcher: FSWatcher | undefined;
+  let close = (): void => undefined;
+  const ended = new Promise<void>((resolve) => {
+    close = () => {
+      watcher?.close();
+      resolve();
+    };
+  });
+  const readAll = (): void => {
     try {
-      this.watcher = watch(this.folder, { persistent: false }, () => this.look());
+      for (const name of readdirSync(folder)) {
+        const text = textOf(name, join(folder, name));
+        // It is removed first: the same message may come again at once.
+        rmSync(join(folder, name), { recursive: true, force: true });
+        received(text);
+      }
+    } catch {
+      // Somebody has deleted the directory.
+      close();
+    }
+  };
+  const open = (): void => {
+    for (const each of [drafts, folder]) mkdirSync(each, { recursive: true });
+    try {
+      watcher = watch(folder, { persistent: false }, readAll);
     } catch (cause) {
       throw new StoreError((cause as Error).message, { transient: false, cause });
     }
-    this.watcher.on('error', () => this.close());
-  }
-
-  private look(): void {
-    try {
-      for (const name of readdirSync(this.folder)) this.read(name);
-    } catch {
-      // Somebody has deleted the directory.
-      this.close();
-    }
-  }
-
-  private read(name: string): void {
-    const path = join(this.folder, name);
-    const text = textOf(name, path);
-    // First it goes: the same message may come again at once.
-    rmSync(path, { recursive: true, force: true });
-    this.received(text);
-  }
+    watcher.on('error', close);
+  };
+  // After an iteration, so that the caller has it before the first message.
+  return { listening: Promise.resolve().then(open), ended, close };
 }
 
-/** '': it is no message. Whoever may write to the directory can put anything there: a large file, a directory, a pipe without an end. */
+/** Reads a message; '': it is none. Anybody that may write to the directory can put anything there: a large file, a directory, an endless pipe. */
 function textOf(name: string, path: string): string {
   try {
     if (!name.startsWith(LONG)) return decodeURIComponent(name);

@@ -1,7 +1,7 @@
 import { execFileSync } from 'node:child_process';
 import fs, { existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, symlinkSync, utimesSync, writeFileSync } from 'node:fs';
 import { tmpdir, uptime } from 'node:os';
-import { join, relative } from 'node:path';
+import { dirname, join, relative } from 'node:path';
 import { Locks, LockTimeoutError, StoreError, type AcquireOptions } from 'nestjs-distributed-lock/core';
 import { fileStore } from 'nestjs-distributed-lock/file';
 import { FileChain } from '../../../lib/stores/file/file.chain.js';
@@ -37,37 +37,17 @@ const changeOf = (change: Partial<Change>): Change => ({
   ...change,
 });
 const exchange = (table: FileTable, change: Partial<Change>): Promise<Found> => table.exchange([changeOf(change)])[0]!;
-const look = (table: FileTable): Promise<Found> => exchange(table, { expected: undefined });
+const read = (table: FileTable): Promise<Found> => exchange(table, { expected: undefined });
 const filesIn = (folder: string): string[] => (existsSync(join(directory, folder)) ? readdirSync(join(directory, folder)) : []);
 const statesOf = (): string[] => filesIn('keys').flatMap((key) => filesIn(join('keys', key)));
 
-/** A process that stands still between its look and its `link`, once, while the others do something. */
-class PausedTable extends FileTable {
-  meanwhile: ((other: FileChain) => void) | undefined;
-
-  protected override chain(name: string): FileChain {
-    const args = [join(directory, 'keys', name), join(directory, 'drafts', 'paused')] as const;
-    return new PausedChain(...args, () => {
-      const { meanwhile } = this;
-      this.meanwhile = undefined;
-      meanwhile?.(new FileChain(...args));
-    });
-  }
-}
-
-class PausedChain extends FileChain {
-  constructor(
-    folder: string,
-    drafts: string,
-    private readonly pause: () => void,
-  ) {
-    super(folder, drafts);
-  }
-
-  protected override publish(draft: string, path: string): void {
-    this.pause();
-    super.publish(draft, path);
-  }
+/** The next process that links a state stands still before it, while others do something. */
+function pauseBeforeLink(meanwhile: (others: FileChain) => void): void {
+  const link = fs.linkSync;
+  jest.spyOn(fs, 'linkSync').mockImplementationOnce((draft, path) => {
+    meanwhile(new FileChain(dirname(String(path)), join(directory, 'drafts', 'others')));
+    link(draft, path);
+  });
 }
 
 /** So many changes by others. */
@@ -79,55 +59,48 @@ function change(chain: FileChain, times: number): void {
   }
 }
 
-describe('a process that is paused between its look and its link', () => {
-  let paused: PausedTable;
+/** Marks a key as being removed. */
+function sweepFirstHalf(chain: FileChain): void {
+  const tail = chain.last()!;
+  chain.add({ ...tail.state, id: 'tombstone', previous: tail.state.id, isLast: true }, tail);
+}
+
+describe('a process that is paused between its read and its link', () => {
+  let paused: FileTable;
   let others: FileTable;
   let version: string;
   beforeEach(async () => {
-    paused = new PausedTable(directory, 1000);
-    others = new FileTable(directory, 2_000);
+    [paused, others] = [new FileTable(directory, 1000), new FileTable(directory, 2_000)];
     ({ version } = await exchange(others, { record: 'first', tokens: 1, fence: 1 }));
   });
+  afterEach(() => jest.restoreAllMocks());
 
   it.each([1, 2, 7, 8, 9, 10, 100])('changes nothing when others have made %d changes', async (times) => {
-    paused.meanwhile = (chain) => change(chain, times);
+    pauseBeforeLink((chain) => change(chain, times));
     const outcome = await exchange(paused, { expected: version, record: 'paused' }).catch((error: unknown) => error);
     if (outcome instanceof StoreError) expect(outcome).toMatchObject({ transient: true });
     else expect(outcome).toMatchObject({ written: false, record: `other ${times - 1}` });
-    expect(await look(others)).toMatchObject({ record: `other ${times - 1}` });
+    expect(await read(others)).toMatchObject({ record: `other ${times - 1}` });
     // What it has left behind stands in nobody's way.
-    const last = await exchange(others, { expected: (await look(others)).version, record: 'last' });
+    const last = await exchange(others, { expected: (await read(others)).version, record: 'last' });
     expect(last.written).toBe(true);
-    expect(await look(paused)).toMatchObject({ record: 'last', version: last.version });
+    expect(await read(paused)).toMatchObject({ record: 'last', version: last.version });
     expect(statesOf().length).toBeLessThanOrEqual(8);
   });
 
-  it('changes nothing when the key was swept meanwhile, and taken anew', async () => {
+  it.each([true, false])('changes nothing when the key was swept meanwhile, and taken again: %s', async (isTaken) => {
     const { version: free } = await exchange(others, { expected: version, record: null, endsAt: 0 });
     let taken: Promise<Found> | undefined;
-    paused.meanwhile = (chain) => {
-      const tail = chain.last()!;
-      chain.add({ ...tail.state, id: 'tombstone', previous: tail.state.id, isLast: true }, tail);
+    pauseBeforeLink((chain) => {
+      sweepFirstHalf(chain);
       chain.last();
       expect(filesIn('keys')).toEqual([]);
-      taken = exchange(others, { record: 'taken' });
-    };
+      if (isTaken) taken = exchange(others, { record: 'taken' });
+    });
     const outcome = await exchange(paused, { expected: free, record: 'paused' }).catch((error: unknown) => error);
-    expect(outcome).toMatchObject({ name: 'StoreError', transient: true });
-    expect(await taken).toMatchObject({ written: true });
-    expect(await look(others)).toMatchObject({ record: 'taken', version: (await taken)!.version });
-    expect(statesOf()).toHaveLength(1);
-  });
-
-  it('changes nothing when the key was swept meanwhile', async () => {
-    const { version: free } = await exchange(others, { expected: version, record: null, endsAt: 0 });
-    paused.meanwhile = (chain) => {
-      const tail = chain.last()!;
-      chain.add({ ...tail.state, id: 'tombstone', previous: tail.state.id, isLast: true }, tail);
-      chain.last();
-    };
-    expect(await exchange(paused, { expected: free, record: 'paused' })).toMatchObject({ written: false, version: '' });
-    expect(await look(others)).toMatchObject({ version: '' });
+    expect(outcome).toMatchObject(isTaken ? { name: 'StoreError', transient: true } : { written: false, version: '' });
+    expect(await read(others)).toMatchObject(isTaken ? { record: 'taken', version: (await taken)!.version } : { version: '' });
+    expect(statesOf()).toHaveLength(isTaken ? 1 : 0);
   });
 });
 
@@ -139,11 +112,11 @@ it('a state whose predecessor is gone does not count: a paused process has made 
   const tail = chain.last()!;
   change(chain, 1);
   rmSync(join(directory, 'keys', name, String(tail.number)));
-  expect(await look(table)).toMatchObject({ version: '', record: null });
+  expect(await read(table)).toMatchObject({ version: '', record: null });
   expect(await exchange(table, { record: 'next' })).toMatchObject({ written: true });
 });
 
-it('a state whose predecessor a first look did not show is not removed', async () => {
+it('a state whose predecessor a first read did not show is not removed', async () => {
   const table = new FileTable(directory, 2_000);
   const { version } = await exchange(table, { record: 'first' });
   await exchange(table, { expected: version, record: 'second' });
@@ -152,7 +125,7 @@ it('a state whose predecessor a first look did not show is not removed', async (
   const partial = jest.spyOn(fs, 'readdirSync').mockImplementationOnce(((path: string) => {
     return list(path).filter((name) => name !== first);
   }) as typeof list);
-  expect(await look(table)).toMatchObject({ record: 'second' });
+  expect(await read(table)).toMatchObject({ record: 'second' });
   partial.mockRestore();
 });
 
@@ -165,9 +138,9 @@ it('a state that counts no more, and may not be removed, is a final error', asyn
   const refused = jest.spyOn(fs, 'unlinkSync').mockImplementation(() => {
     throw Object.assign(new Error('operation not permitted'), { code: 'EPERM' });
   });
-  await expect(look(table)).rejects.toMatchObject({ name: 'StoreError', transient: false });
+  await expect(read(table)).rejects.toMatchObject({ name: 'StoreError', transient: false });
   refused.mockRestore();
-  expect(await look(table)).toMatchObject({ record: null });
+  expect(await read(table)).toMatchObject({ record: null });
 });
 
 describe('a sweep', () => {
@@ -210,8 +183,7 @@ describe('a sweep', () => {
     await exchange(table, { record: null, endsAt: 0 });
     const [name] = filesIn('keys') as [string];
     const chain = new FileChain(join(directory, 'keys', name), join(directory, 'drafts', 'dead'));
-    const tail = chain.last()!;
-    chain.add({ ...tail.state, id: 'tombstone', previous: tail.state.id, isLast: true }, tail);
+    sweepFirstHalf(chain);
     expect(await exchange(table, { record: 'next' })).toMatchObject({ written: true });
     expect(statesOf()).toHaveLength(1);
   });
@@ -247,7 +219,7 @@ describe('a record that another kernel has written', () => {
 
   it('is free, and its fence is kept, when its time was over before the system was started', async () => {
     await written(startedAt - LASTS - 1_000);
-    expect(await look(table)).toMatchObject({ version: 'theirs', record: null, fence: 70 });
+    expect(await read(table)).toMatchObject({ version: 'theirs', record: null, fence: 70 });
     expect(await exchange(table, { record: 'new', tokens: 1, fence: 1 })).toMatchObject({ written: true, fence: 71 });
   });
 
@@ -288,7 +260,7 @@ describe('a process that was killed', () => {
     const child = await holder({ keyTimeout: HOUR });
     // What a renewal after the keyTimeout leaves behind.
     const table = new FileTable(directory, 2_000);
-    const { version, record } = await look(table);
+    const { version, record } = await read(table);
     const { holds } = JSON.parse(record!) as { holds: object[] };
     const renewed = JSON.stringify({ ...JSON.parse(record!), holds: [{ ...holds[0], keepUntil: clock() - 1 }] });
     expect(await exchange(table, { expected: version, record: renewed, endsAt: clock() + HOUR })).toMatchObject({ written: true });
@@ -447,10 +419,10 @@ it('a file that is no state of a lock is refused, and no free key', async () => 
   const [key] = filesIn('keys');
   const at = (name: string): string => join(directory, 'keys', key!, name);
   writeFileSync(at('9999999999999999'), 'null');
-  expect(await look(table)).toMatchObject({ record: 'record' });
+  expect(await read(table)).toMatchObject({ record: 'record' });
   for (const text of ['null', '5', '{"id":"x"}']) {
     writeFileSync(at('9000000000000000'), text);
-    await expect(look(table)).rejects.toBeInstanceOf(StoreError);
+    await expect(read(table)).rejects.toBeInstanceOf(StoreError);
   }
   await table.close();
 });

@@ -154,7 +154,7 @@ export abstract class StepWorld<A extends Actor> implements World {
     const { isCold, apply } = this.misfortune;
     for (const { table, inside } of this.processes) {
       await table.wakeUps!.open(() => undefined);
-      if (!isCold) inside.clock.hear(clock.time + OFFSET, clock.time);
+      if (!isCold) inside.clock.learn(clock.time + OFFSET, clock.time);
       if (apply) table.applyChange = apply;
     }
     for (const actor of this.actors) actor.process.table.wakeUps!.listen(actor.id, () => (actor.isWoken = true));
