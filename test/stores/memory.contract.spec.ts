@@ -45,7 +45,7 @@ it('the record of a latch keeps a change only while it may be repeated, however 
   await Promise.all(many.map((locks) => locks.close()));
 });
 
-it('the memory store listens for nobody who waits no more', async () => {
+it('the memory store does not listen for a caller that has stopped to wait', async () => {
   const fresh = memoryStore();
   const { listeners } = fresh.mutex.wakeUps as unknown as { listeners: Map<string, unknown> };
   const [locks, others] = [new Locks(fresh), new Locks(fresh)];

@@ -8,7 +8,6 @@ import { FileChain } from '../../../lib/stores/file/file.chain.js';
 import { FileTable } from '../../../lib/stores/file/file.table.js';
 import { BOOT, clock } from '../../../lib/stores/file/file.host.js';
 import { eventually } from '../../support/eventually.js';
-import { fileChecks } from '../../../lib/stores/file/operate/file.doctor.js';
 import { RecordSweep } from '../../../lib/stores/records/record.sweep.js';
 import { type Change, type Found, TOUCH, VOID } from '../../../lib/stores/records/record.table.js';
 import { forkChild } from '../../support/child.js';
@@ -320,7 +319,7 @@ describe('a directory', () => {
     expect(await exchange(table, { expected: version })).toMatchObject({ written: true });
   });
 
-  it('that is deleted while it is used is made anew', async () => {
+  it('that is deleted while it is used is made again', async () => {
     const locks = new Locks(fileStore({ directory }), { logger: false });
     await (await locks.acquire(KEY)).release();
     rmSync(directory, { recursive: true });
@@ -334,11 +333,6 @@ describe('a directory', () => {
     expect(await pathOf(given)).toMatchObject({ state: 'bad', seen: `"${given}" is relative, here ${directory}` });
     expect(await pathOf(directory)).toMatchObject({ state: 'ok' });
   });
-
-  it('on another host is warned about', async () => {
-    const [fileSystem] = await fileChecks(directory, directory, async () => 'NFS');
-    expect(fileSystem).toMatchObject({ state: 'bad', seen: 'NFS' });
-  });
 });
 
 const shared = mkdtempSync(join(tmpdir(), 'locks-'));
@@ -346,7 +340,7 @@ afterAll(() => rmSync(shared, { recursive: true }));
 const open = () => new FileTable(shared, 2_000);
 recordTableContract('files', open, { sweep: () => open().sweep(0) });
 
-it('what strangers put into an inbox is dropped, and closes nothing', async () => {
+it('what other programs put into an inbox is dropped, and closes nothing', async () => {
   const { wakeUps } = new FileTable(directory, 2_000);
   const [warn, debug, woken] = [jest.fn(), jest.fn(), jest.fn()];
   await wakeUps.open(warn, debug);

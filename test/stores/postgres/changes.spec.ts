@@ -18,7 +18,7 @@ const walBytes = () => number(`SELECT pg_current_wal_insert_lsn() - '0/0'`);
 const unflushed = () => number('SELECT pg_current_wal_insert_lsn() - pg_current_wal_flush_lsn()');
 const flush = () => setting.sql('CREATE TABLE IF NOT EXISTS any_table (); DROP TABLE any_table');
 
-it('a look, and a change that is refused, write nothing', async () => {
+it('a read, and a change that is refused, write nothing', async () => {
   const table = setting.open();
   const keys = Array.from({ length: 20 }, newKey);
   const found = await Promise.all(keys.map((key) => exchange(table, { key })));
@@ -144,27 +144,6 @@ it('of a batch that is made in part, only those that are made send their message
   expect(made.map(({ written }) => written)).toEqual(keys.map((_, i) => i % 2 === 1));
   await eventually(() => expect(heard).toHaveLength(3));
   expect(heard.sort()).toEqual(['owner 1', 'owner 5', 'owner 7']);
-});
-
-it('changes of one row leave the table as small as it is, unless an old transaction is open', async () => {
-  const table = setting.open({ table: 'growing', schema: 'create' });
-  const change = { key: 'busy', record: 'r'.repeat(400) };
-  const changed = async (times: number) => {
-    for (let i = 0; i < times; i++) {
-      const { version } = await exchange(table, { ...change, expected: undefined });
-      expect((await exchange(table, { ...change, expected: version === '' ? VOID : version, isLazy: true })).written).toBe(true);
-    }
-    return (await number(`SELECT pg_relation_size('growing')`)) / 8192;
-  };
-  expect(await changed(150)).toBe(1);
-  const client = await setting.pool().connect();
-  await client.query('BEGIN ISOLATION LEVEL REPEATABLE READ');
-  await client.query('SELECT count(*) FROM growing');
-  const grown = await changed(150);
-  expect(grown).toBeGreaterThan(6);
-  await client.query('COMMIT');
-  client.release();
-  expect(await changed(150)).toBeLessThanOrEqual(grown + 1);
 });
 
 describe('the sweep', () => {

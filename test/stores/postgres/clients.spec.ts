@@ -12,7 +12,6 @@ import { eventually, staysTrue } from '../../support/eventually.js';
 import { changeOf, exchange, newKey, usePostgres } from './setting.js';
 
 const setting = usePostgres();
-const PATIENT = { waitTimeout: 60_000 };
 
 /** What each makes of a raw statement. */
 const queries: Record<string, () => Promise<PostgresQuery>> = {
@@ -99,24 +98,6 @@ describe.each(Object.keys(queries))('the query of %s', (name) => {
     expect(await exchange(table, { key, expected: undefined })).toMatchObject({ record: 'many' });
     expect((await table.doctor.checks(''))[0]!.seen).toMatch(/^PostgreSQL \d+/);
   });
-
-  it('carries locks; waiters poll, or are woken if it is said where to listen', async () => {
-    const query = await queries[name]!();
-    for (const listen of [undefined, { connectionString: setting.url }]) {
-      const locks = [1, 2].map(() => new Locks(postgresStore({ query, listen }), { logger: false }));
-      let inside = 0;
-      await Promise.all(
-        Array.from({ length: 12 }, (_, i) =>
-          locks[i % 2]!.mutex(`by ${name}`).using(async () => {
-            expect(++inside).toBe(1);
-            await Promise.resolve();
-            inside--;
-          }, PATIENT),
-        ),
-      );
-      await Promise.all(locks.map((each) => each.close()));
-    }
-  });
 });
 
 it("Drizzle's pool is a pool, and stays open", async () => {
@@ -187,7 +168,7 @@ describe('where the search_path of connections differs', () => {
     expect(await exchange(table, {})).toMatchObject({ written: true });
   });
 
-  it('a name with its schema is one table, also when it was made anew', async () => {
+  it('a name with its schema is one table, also when it was made again', async () => {
     const { use, query } = await tenantsOf();
     const table = setting.open({ query, table: 'tenant_one.tenant_lock' });
     const key = newKey();
@@ -217,7 +198,7 @@ it('no more than four statements of a query wait for an answer', async () => {
   await eventually(async () => expect(await exchange(table, {})).toMatchObject({ written: true }));
 });
 
-it('a client of a pool that never settles a statement is not waited for, and not given back', async () => {
+it('a client of a pool that never settles a statement is not waited for, and not released', async () => {
   const ended = new Set<Hung>();
   class Hung extends Client {
     override query = (): never => new Promise(() => undefined) as never;
@@ -311,25 +292,12 @@ describe('inside of a transaction of the app', () => {
     client.release();
     await locks.close();
   });
-
-  it('the query of the TypeORM data source is not', async () => {
-    const source = await typeorm();
-    const locks = new Locks(postgresStore({ query: (text, values) => source.query(text, values) }), { logger: false });
-    await source.transaction(async (manager) => {
-      await manager.query('SELECT 1');
-      const lease = await locks.acquire('beside');
-      expect(await setting.sql(`SELECT record IS NOT NULL AS held FROM distributed_lock WHERE key = 'beside'`)).toEqual([{ held: true }]);
-      await lease.release();
-    });
-    await locks.close();
-  });
 });
 
 describe('a database whose transactions are', () => {
   it.each(['repeatable read', 'serializable'])('%s: no update is lost, none fails', async (level) => {
     const options = `-c default_transaction_isolation=${level.replace(' ', '\\ ')}`;
     const url = `${setting.url}${setting.url.includes('?') ? '&' : '?'}options=${encodeURIComponent(options)}`;
-    const locks = Array.from({ length: 4 }, () => new Locks(postgresStore({ url }), { logger: false }));
     const shown = await setting.pool({ connectionString: url }).query('SHOW transaction_isolation');
     expect(shown.rows).toEqual([{ transaction_isolation: level }]);
     const tables = Array.from({ length: 4 }, () => setting.open({ url }));
@@ -342,19 +310,6 @@ describe('a database whose transactions are', () => {
       const swaps = await Promise.all(tables.map((table) => exchange(table, { key: keys[0], expected: version })));
       expect(swaps.filter(({ written }) => written).length).toBeLessThanOrEqual(1);
     }
-    let count = 0;
-    await Promise.all(
-      Array.from({ length: 24 }, (_, i) =>
-        locks[i % 4]!.mutex(i % 3 === 0 ? level : `${level} ${i % 7}`).using(async () => {
-          if (i % 3 !== 0) return;
-          const before = count;
-          await setting.sql('SELECT 1');
-          count = before + 1;
-        }, PATIENT),
-      ),
-    );
-    expect(count).toBe(8);
-    await Promise.all(locks.map((each) => each.close()));
   });
 });
 

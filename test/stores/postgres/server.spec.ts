@@ -46,7 +46,7 @@ describe('a connection', () => {
   });
 });
 
-it('a server that restarts is used again, and the outage is told', async () => {
+it('a server that restarts is used again, and the outage is reported', async () => {
   const table = setting.open();
   const warn = jest.fn<void, [string]>();
   const locks = new Locks(recordStore(setting.open()), { logger: { warn, error: warn } });
@@ -164,7 +164,7 @@ it('an inbox is a connection that is idle, on which messages arrive', async () =
   await eventually(async () => (await listeners()).length === 0);
 });
 
-it('an inbox whose connection was ended is opened again, and all who wait ask', async () => {
+it('an inbox whose connection was ended is opened again, and all waiters ask', async () => {
   const one = await listening();
   const before = one.heard.length;
   const [{ pid }] = (await listeners()) as [{ pid: number }];
@@ -218,11 +218,6 @@ it('an inbox that was opened for a caller that got its key before is closed afte
   }
 });
 
-it('a pool, and its password, are used to listen', async () => {
-  const one = await listening({ pool: setting.pool({ max: 1 }) });
-  await wakes(setting.open(), one);
-});
-
 it('the query of an ORM cannot listen, but with a connection string', async () => {
   const pool = setting.pool();
   const query = (text: string, values: unknown[]) => pool.query(text, values);
@@ -231,7 +226,7 @@ it('the query of an ORM cannot listen, but with a connection string', async () =
 });
 
 describe('the bus', () => {
-  it('hears nothing of another table', async () => {
+  it('is not notified of another table', async () => {
     const [one, other] = [await listening(), await listening({ table: 'other_locks' })];
     const heard: string[] = [];
     for (const { table } of [one, other]) await table.bus!.listen('ops', (text) => heard.push(text));
@@ -241,7 +236,7 @@ describe('the bus', () => {
     expect(heard).toHaveLength(2);
   });
 
-  it('carries texts of any length to all who listen, whoever is connected again', async () => {
+  it('carries texts of any length to all listeners, also after they have connected again', async () => {
     const [one, other] = [await listening(), await listening()];
     const [heard, alsoHeard]: [string[], string[]] = [[], []];
     const stop = await one.table.bus!.listen('ops', (text) => heard.push(text));

@@ -82,13 +82,6 @@ describe('a crash of the server', () => {
     expect(remaining).toBeGreaterThan(30_000);
   });
 
-  it('may lose a release, a place and an offer: for that nobody waits for the disk', async () => {
-    await acquire('a');
-    await acquire('b');
-    await release('a');
-    expect(await stateAfterCrash('a')).toMatchObject({ state: 'held' });
-  });
-
   it('loses nothing that a grant relies on', async () => {
     await acquire('a');
     await acquire('b');

@@ -40,41 +40,6 @@ describe('the model finds', () => {
     await expect(lease('0AR 1AR', { apply })).rejects.toThrow('hold the key at the same time');
   });
 
-  it('a table that takes for void what has not ended', async () => {
-    const apply: Apply = (change, table, make) =>
-      make(change.expected === VOID ? { ...change, expected: versionOf(table, change.key) } : change);
-    await expect(lease('0AR 1AR', { apply })).rejects.toThrow('is told that it was lost');
-  });
-
-  it('a table whose versions begin anew when the key was free', async () => {
-    const apply: Apply = (change, table, make) => {
-      const { rows } = table.data;
-      const last = Number(rows.get(change.key)?.version ?? 0);
-      const found = make(change);
-      if (!found.written) return found;
-      const version = String(change.record === null ? 0 : last + 1);
-      rows.set(change.key, { ...rows.get(change.key)!, version });
-      return { ...found, version };
-    };
-    await expect(lease('0AR 1AR', { apply, failures: 1 })).rejects.toThrow('has ended, and has the key');
-  });
-
-  it('a table that says that it has made a change, and has not', async () => {
-    const apply: Apply = (change, _table, make) => {
-      const found = make(change);
-      return change.expected === undefined || found.written ? found : { ...found, written: true };
-    };
-    await expect(lease('0AR 1AR', { apply })).rejects.toThrow('of another grant');
-  });
-
-  it('a table that gives tokens again', async () => {
-    const apply: Apply = (change, table, make) => {
-      const found = make({ ...change, tokens: 0 });
-      return found.written ? { ...found, fence: Math.max(table.time * 1000, found.fence) } : found;
-    };
-    await expect(lease('0AR 1AR', { apply })).rejects.toThrow('of another grant');
-  });
-
   it('a table that drops messages', async () => {
     const apply: Apply = (change, _table, make) => make({ ...change, messages: [] });
     await expect(lease('0QR 1QQR', { apply })).rejects.toThrow('and not told');

@@ -32,7 +32,7 @@ describe('the steps of a lock', () => {
   const release = (owner: string, keepFor = 0) => step((each) => mutex.release(each, { key: 'key', owner, keepFor }));
   const state = (owner: string) => step((each) => mutex.check(each, { key: 'key', owner })).state;
 
-  it('forget all places of a process that does not take what it was offered', () => {
+  it('forget all queue entries of a process that does not take what it was offered', () => {
     acquire('a1');
     for (const owner of ['b1', 'b2', 'c1', 'b3']) acquire(owner);
     release('a1');
@@ -41,7 +41,7 @@ describe('the steps of a lock', () => {
     expect(['b1', 'b2', 'b3', 'c1'].map(state)).toEqual(['taken', 'taken', 'taken', 'held']);
   });
 
-  it('keep the other places of a process whose lease has run out', () => {
+  it('keep the other queue entries of a process whose lease has run out', () => {
     acquire('a1');
     acquire('a2');
     time += 501;
@@ -57,7 +57,7 @@ describe('the steps of a lock', () => {
     expect(work.notBefore).toBe(START + 500);
   });
 
-  it('keep no place of an owner that does not queue', () => {
+  it('keep no queue entry of an owner that does not queue', () => {
     const share = { permits: 2, rank: 0 } as const;
     acquire('a1', { share: { ...share, count: 1 } }, semaphore);
     acquire('b1', { share: { ...share, count: 2 } }, semaphore);

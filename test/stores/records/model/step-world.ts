@@ -37,7 +37,7 @@ const TOKENS = /\b\d{16}\b/g;
 interface Inside {
   readonly waiting: ReadonlyMap<string, readonly unknown[]>;
   readonly seen: ReadonlyMap<string, unknown>;
-  readonly clock: { readonly sample?: object; hear(told: number, sentAt: number): boolean };
+  readonly clock: { readonly sample?: object; learn(time: number, sentAt: number): void };
 }
 
 export class Process {
