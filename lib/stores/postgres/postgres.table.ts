@@ -143,7 +143,9 @@ export class PostgresTable implements RecordTable {
 
   private async read(asks: readonly Ask[]): Promise<void> {
     const rows = await this.ask(this.statements.read, [asks.map(({ change }) => change.key)]);
-    for (const row of rows) asks[Number(row['i']) - 1]?.resolve(foundOf(row, false));
+    const byNumber = new Map(rows.map((row) => [Number(row['i']), row]));
+    // Without its row, the reply has no time, and is refused.
+    for (const [index, { resolve }] of asks.entries()) resolve(foundOf(byNumber.get(index + 1) ?? {}, false));
   }
 
   /** @throws the error of the server, or a {@link StoreError} that says what to run. */
