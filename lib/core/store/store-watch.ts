@@ -125,9 +125,13 @@ export class StoreWatch {
     void detached(() => this.follow(since));
   }
 
-  /** Asks until there is an answer. A connection that breaks and is back within a `requestTimeout` is no outage: servers close idle ones. */
+  /**
+   * Asks until there is an answer. What is over within a `requestTimeout` from now is no outage: servers close idle connections, and one that is silent
+   * is replaced.
+   */
   private async follow(since: number): Promise<void> {
     const { store, namespace, title, log } = this;
+    const start = now();
     const isOver = (): boolean => this.isStopped || this.awaySince !== since;
     while (!isOver()) {
       const error = await checkStore(store, namespace, store.requestTimeout).then(
@@ -142,7 +146,7 @@ export class StoreWatch {
         if (this.isSaid && !isClosed) log.write('warn', `${title} answers again after ${duration(now() - since)}`);
         return this.isBack();
       }
-      if (!this.isSaid && now() - since >= store.requestTimeout) {
+      if (!this.isSaid && now() - start >= store.requestTimeout) {
         this.isSaid = true;
         const reason = messageOf(error.cause ?? error).replace(/\.$/, '');
         const line = `${title} does not answer since ${new Date(dateOf(since)).toISOString()}: ${reason}; locks wait`;
