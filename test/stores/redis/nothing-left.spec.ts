@@ -20,7 +20,7 @@ interface Internals {
   readonly runtime: { readonly bodies: number; readonly cleaningUp: number; readonly acquiring: number; readonly onChange: unknown[] };
   readonly store: LockStore & {
     mutex: {
-      wakeUps: { listeners: Sized; places: Record<'places' | 'refused' | 'holders', Sized> };
+      wakeUps: { listeners: Sized; places: Record<'places' | 'refused', Sized> };
       requests: { connection: { requests: { open: Sized }; unsent: Sized } };
     };
   };
@@ -37,7 +37,7 @@ function memory(locks: Locks): Record<string, number> {
     leases: heldBy(locks) + runtime.bodies,
     'clean-up': runtime.cleaningUp,
     acquires: runtime.acquiring + runtime.onChange.length,
-    places: wakeUps.places.places.size + wakeUps.places.refused.size + wakeUps.places.holders.size,
+    places: wakeUps.places.places.size + wakeUps.places.refused.size,
     'wake-ups': wakeUps.listeners.size,
     requests: connection.requests.open.size + connection.unsent.size,
   };
