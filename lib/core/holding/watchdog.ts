@@ -1,12 +1,11 @@
 import type { LeaseDriver } from '../store/lease-driver.js';
-import { after, now } from '../util/clock.js';
+import { Alarm, now } from '../util/clock.js';
 import { inMilliseconds } from '../util/duration.js';
 import type { Lifecycle } from './lifecycle.js';
 import type { Tenure } from './tenure.js';
 
 const SHORTEST_PAUSE = 20;
 const LONGEST_PAUSE = 1000;
-const LATEST = 50;
 /** How often to check, in milliseconds, whether the event loop was blocked under a lease. */
 const lookAfter = (ttl: number): number => Math.max(ttl / 40, 5);
 
@@ -18,24 +17,17 @@ const lookAfter = (ttl: number): number => Math.max(ttl / 40, 5);
  */
 export class Watchdog {
   private readonly tenures = new Map<string, Tenure>();
-  private timer: NodeJS.Timeout | undefined;
-  /** The function that made the timer: a test may replace the clock by another one, which may begin at 0. */
-  private setBy = setTimeout;
-  private tickAt = Infinity;
-  private firesAt = Infinity;
+  private readonly alarm = new Alarm(() => this.tick());
   /** When a tenure is to be renewed, or ends. */
   private dueAt = Infinity;
   private shortestTtl = Infinity;
-  /** When the event loop was last known to run. */
-  private seenAt = -Infinity;
   private lastStall = { length: 0, end: -Infinity };
-  private isStepped = false;
 
   add(tenure: Tenure, time: number): void {
     this.tenures.set(tenure.owner, tenure);
     this.shortestTtl = Math.min(this.shortestTtl, tenure.ttl);
     this.dueAt = Math.min(this.dueAt, tenure.renewAt, tenure.validUntil);
-    this.wakeBy(this.nextLook(time, tenure.ttl));
+    this.alarm.setBy(this.nextLook(time, tenure.ttl));
   }
 
   /** The timer stays until its next tick: a new timer for each short hold would cost more than the rest of the hold. */
@@ -57,54 +49,21 @@ export class Watchdog {
     return this.lastStall.end;
   }
 
-  /**
-   * For a test that moves a fake clock from timer to timer: no step counts as a blocked event loop, until the returned function is called.
-   */
-  step(): () => void {
-    this.isStepped = true;
-    return () => {
-      this.isStepped = false;
-      this.seenAt = now();
-      if (this.tenures.size > 0) this.wakeBy(this.nextLook(this.seenAt, this.shortestTtl));
-    };
-  }
-
-  private nextLook(time: number, ttl: number): number {
-    return Math.min(this.dueAt, this.isStepped ? Infinity : time + lookAfter(ttl));
-  }
-
   /** Something is due at this time. */
   tickBy(time: number): void {
     this.dueAt = Math.min(this.dueAt, time);
-    this.wakeBy(time);
+    this.alarm.setBy(time);
   }
 
-  private wakeBy(time: number): void {
-    if (this.setBy !== setTimeout) {
-      this.setBy = setTimeout;
-      this.timer = undefined;
-      this.tickAt = this.firesAt = Infinity;
-      this.seenAt = this.lastStall.end = -Infinity;
-    }
-    if (time >= this.tickAt) {
-      // The timer is gone if a test has removed its fake clock.
-      const isGone = this.tickAt < Infinity && now() - this.firesAt > LATEST;
-      if (!isGone) return;
-    }
-    const current = now();
-    clearTimeout(this.timer);
-    this.tickAt = Math.min(this.tickAt, Math.max(time, current));
-    this.firesAt = Math.max(this.tickAt, current);
-    this.timer = after(this.firesAt - current, () => this.tick()).unref();
+  private nextLook(time: number, ttl: number): number {
+    return Math.min(this.dueAt, time + lookAfter(ttl));
   }
 
   private tick(): void {
     const time = now();
-    this.tickAt = Infinity;
-    if (time >= this.dueAt || time - this.seenAt >= this.shortestTtl / 3) this.work(time);
-    this.seenAt = time;
-    if (this.tenures.size > 0) this.wakeBy(this.nextLook(time, this.shortestTtl));
-    else this.dueAt = this.shortestTtl = this.firesAt = Infinity;
+    if (time >= this.dueAt || time - this.alarm.at >= this.shortestTtl / 3) this.work(time);
+    if (this.tenures.size > 0) this.alarm.setBy(this.nextLook(time, this.shortestTtl));
+    else this.dueAt = this.shortestTtl = Infinity;
   }
 
   private work(time: number): void {
@@ -145,7 +104,6 @@ export class Watchdog {
     const { key, ttl, runtime } = tenure;
     const length = this.stallOf(tenure, time);
     if (length === 0) return;
-    this.seenAt = time;
     this.lastStall = { length, end: time };
     const tooLong = `The event loop stood still for ${Math.round(length)} ms, more than a third of the keyTimeout of ${ttl} ms of "${key}"`;
     runtime.events.warn(`${tooLong}: leases may be lost. Use a longer keyTimeout, or move the work that blocks off this thread.`, {
@@ -166,11 +124,9 @@ export class Watchdog {
     return `not renewed within ${inMilliseconds(ttl)}${stall === 0 ? '' : `, because the event loop stood still for ${Math.round(stall)} ms`}`;
   }
 
-  /** For how many milliseconds the event loop was just blocked; 0: for less than a third of the lease. */
+  /** By how many milliseconds the timer is late, since the event loop was blocked; 0: by less than a third of the lease. */
   private stallOf({ ttl, turn }: Tenure, time: number): number {
-    // Without a tenure there are no ticks. Only a late tick shows that the event loop was blocked.
-    if (this.isStepped || time < this.firesAt) return 0;
-    const length = time - Math.max(this.seenAt, turn.grantedAt);
+    const length = time - Math.max(this.alarm.at, turn.grantedAt, this.lastStall.end);
     return length < ttl / 3 ? 0 : length;
   }
 

@@ -25,6 +25,38 @@ export function after(delay: number, callback: () => void): NodeJS.Timeout {
   return detached(() => setTimeout(callback, Math.min(Math.ceil(Math.max(delay, 0)), LONGEST_DELAY)));
 }
 
+/** A timer that can be set to an earlier time, and does not keep the process alive. One of them serves any number of times that are waited for. */
+export class Alarm {
+  /** When it rings, or has rung last, on the monotonic clock. */
+  at = Infinity;
+  private timer: NodeJS.Timeout | undefined;
+  private clock = setTimeout;
+
+  constructor(private readonly ring: () => void) {}
+
+  /** It rings at this time, unless it rings earlier. */
+  setBy(time: number): void {
+    if (this.clock !== setTimeout) {
+      // A test has replaced the clock, with all its timers.
+      this.clock = setTimeout;
+      this.timer = undefined;
+    }
+    if (this.timer && time >= this.at) return;
+    clearTimeout(this.timer);
+    const current = now();
+    this.at = Math.max(time, current);
+    this.timer = after(this.at - current, () => {
+      this.timer = undefined;
+      this.ring();
+    }).unref();
+  }
+
+  stop(): void {
+    clearTimeout(this.timer);
+    this.timer = undefined;
+  }
+}
+
 /** Resolves after `delay` milliseconds. It does not keep the process alive. */
 export function idle(delay: number): Promise<void> {
   return new Promise((resolve) => void after(delay, resolve).unref());
