@@ -28,9 +28,8 @@ export type { AcquireOptions, OnTimeout, TimeoutContext, UsingOptions } from './
 export type { LockEvents, LockListener } from './core/model/events.js';
 export type { LockLogger, LogDetails, LogKeys } from './core/model/lock-log.js';
 export type { LatchChange, LatchDriver, LatchLook, LatchOperation, LatchState } from './core/store/latch-driver.js';
-export type { CheckState, DoctorCheck, DoctorOptions, DoctorReport, DoctorVerdict } from './core/model/doctor-report.js';
+export type { CheckState, DoctorCheck, DoctorOptions, DoctorReport, DoctorVerdict, LocksHealth } from './core/model/doctor-report.js';
 export type { StoreDoctor } from './core/store/store-doctor.js';
-export type { LocksHealth } from './core/model/locks-health.js';
 export type { LockStore, StoreFeature } from './core/store/lock-store.js';
 export type {
   CallTrace,

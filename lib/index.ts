@@ -53,8 +53,7 @@ export { waitGraph, type Deadlock, type DeadlockMember } from './operate/wait-gr
 export type { AcquireOptions, OnTimeout, TimeoutContext, UsingOptions } from './core/model/options.js';
 export type { LockEvents, LockListener } from './core/model/events.js';
 export type { LockLogger, LogDetails, LogKeys } from './core/model/lock-log.js';
-export type { CheckState, DoctorCheck, DoctorOptions, DoctorReport, DoctorVerdict } from './core/model/doctor-report.js';
-export type { LocksHealth } from './core/model/locks-health.js';
+export type { CheckState, DoctorCheck, DoctorOptions, DoctorReport, DoctorVerdict, LocksHealth } from './core/model/doctor-report.js';
 export type {
   CallTrace,
   CallTracing,

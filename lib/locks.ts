@@ -2,8 +2,7 @@ import { Engine } from './core/engine.js';
 import { LatchCalls } from './core/latch/latch-calls.js';
 import { checkOptions } from './core/model/check-options.js';
 import { LockConfigError, UnsupportedPrimitiveError } from './core/model/errors.js';
-import { keyFinders } from './core/model/key-finder.js';
-import type { DoctorOptions, DoctorReport } from './core/model/doctor-report.js';
+import type { DoctorOptions, DoctorReport, LocksHealth } from './core/model/doctor-report.js';
 import type { LockEvents, LockListener } from './core/model/events.js';
 import { checkKey } from './core/model/key.js';
 import type { ForceOptions, ForceReply, KeyEvent, KeyName, KeyReport, ListOptions, WatchOptions } from './core/model/key-report.js';
@@ -13,7 +12,6 @@ import type { AcquireOptions, UsingOptions } from './core/model/options.js';
 import type { Bus } from './core/store/inspector.js';
 import type { LockStore } from './core/store/lock-store.js';
 import { observed } from './observe/observation.js';
-import type { LocksHealth } from './core/model/locks-health.js';
 import type { Operator } from './operate/operator.js';
 import { waitGraph, type Deadlock } from './operate/wait-graph.js';
 import { CountDownLatch, type CountDownLatchOptions } from './primitives/count-down-latch.js';
@@ -34,6 +32,13 @@ import type { Lock, NoOptions, OnTimeoutResult } from './primitives/lock.js';
 import type { MultiLease } from './primitives/multi-lease.js';
 import { MultiLock } from './primitives/multi-lock.js';
 
+/** @internal */
+export type KeyFinder = (
+  type: Readonly<Record<'prototype', unknown> & Record<'name', string>>,
+  method: string | symbol,
+  args: readonly unknown[],
+) => string;
+
 /** The locks of one store: `await locks.using('order:42', async (lease) => …)`. Create one for each store, and keep it. */
 export class Locks {
   // The published types leave out what is internal, so that a plain object can stand for `Locks` in a test.
@@ -43,6 +48,8 @@ export class Locks {
   private readonly observed: LockStore;
   /** @internal */
   private readonly mutexKind: Kind;
+  /** @internal Finds the key that a call of a decorated method takes. The Locks of a Nest app have one. */
+  keyFinder: KeyFinder | undefined;
   /** @internal */
   private latches: LatchCalls | undefined;
   /** @internal */
@@ -56,7 +63,7 @@ export class Locks {
     readonly store: LockStore,
     options: LocksOptions = {},
   ) {
-    this.engine = new Engine(store, options);
+    this.engine = new Engine(store, options, async () => (await this.operator()).slowWaits.report());
     this.observed = observed(this.engine, options.telemetry);
     this.mutexKind = mutexKind(this.observed.mutex);
     this.engine.begin(options);
@@ -169,7 +176,7 @@ export class Locks {
     method: M,
     ...args: T[M] extends (...args: infer A) => unknown ? A : never
   ): string {
-    const find = keyFinders.get(this);
+    const find = this.keyFinder;
     if (!find) throw new LockConfigError('keyOf: only the Locks of a Nest app know decorated methods.');
     return find(type, method, args);
   }

@@ -1,6 +1,7 @@
 import { Lifecycle } from './holding/lifecycle.js';
+import { watchdog } from './holding/watchdog.js';
 import { defined } from './model/check-options.js';
-import { LockConfigError } from './model/errors.js';
+import { LockConfigError, LockLostError } from './model/errors.js';
 import { LockEventEmitter } from './model/events.js';
 import { checkKey } from './model/key.js';
 import { CONSOLE, LockLog } from './model/lock-log.js';
@@ -9,9 +10,9 @@ import { completeOptions, type ResolvedOptions } from './model/options.js';
 import { ownerIds } from './model/owner.js';
 import type { LockStore } from './store/lock-store.js';
 import { StoreWatch } from './store/store-watch.js';
+import { isSettledWithin } from './util/clock.js';
 import { processWide } from './util/process-wide.js';
 import { LockQueues } from './waiting/lock-queues.js';
-import { shutDown } from './waiting/shut-down.js';
 
 /** How many {@link Locks} use each store: the last one closes it. */
 const users = processWide('users', () => new WeakMap<LockStore, number>());
@@ -33,6 +34,7 @@ export class Engine {
   constructor(
     readonly store: LockStore,
     options: LocksOptions,
+    reportSlowWaits: () => Promise<number>,
   ) {
     if (typeof store?.mutex?.acquire !== 'function') {
       throw new LockConfigError('Locks need a store, such as redisStore({ url }) from "nestjs-distributed-lock/redis".');
@@ -45,7 +47,7 @@ export class Engine {
     const log = new LockLog(logger, logKeys);
     this.storeWatch = new StoreWatch(store, namespace, log);
     this.runtime = new Lifecycle(new LockEventEmitter(log), store.requestTimeout, ownerIds(app), this.storeWatch);
-    this.queues = new LockQueues(this.runtime, { handOvers: 512, time: 50, ...defined(localQueue) }, slowWait);
+    this.queues = new LockQueues(this.runtime, { handOvers: 512, time: 50, ...defined(localQueue) }, slowWait, reportSlowWaits);
   }
 
   /** To be called when all options are known to be right. */
@@ -68,11 +70,30 @@ export class Engine {
   }
 
   private async end(): Promise<void> {
+    const { store, runtime, queues } = this;
     this.storeWatch.stop();
-    await shutDown(this.queues, this.store, this.shutdownTimeout);
+    runtime.stopWaiting();
+    await isSettledWithin(this.shutdownTimeout, runtime.drained());
+    runtime.close();
+    queues.close();
+    await this.revokeAll();
+    // Clean-up in flight may fail with a broken connection. It is sent once more over the next one.
+    await isSettledWithin(3 * store.requestTimeout, runtime.quiet());
     for (const end of this.atEnd) await end();
-    const others = (users.get(this.store) ?? 1) - 1;
-    users.set(this.store, others);
-    if (others === 0) await this.store.close();
+    const others = (users.get(store) ?? 1) - 1;
+    users.set(store, others);
+    if (others === 0) await store.close();
+  }
+
+  /** Releases the leases that are left when the locks are closed. Leases that guard no body should have been released before. */
+  private async revokeAll(): Promise<void> {
+    const held = watchdog.tenuresOf(this.runtime).flatMap(({ turn }) => turn.leases);
+    const keys = [...new Set(held.filter(({ guardsBody }) => !guardsBody).map(({ key }) => key))];
+    if (keys.length > 0) {
+      const names = keys.map((key) => `"${key}"`).join(', ');
+      const line = `Closed while leases were held that nobody had released: ${names}. Use \`await using\`, or release() in a finally.`;
+      this.runtime.events.warn(line, { keys });
+    }
+    await Promise.all(held.map((lease) => lease.revoke(new LockLostError('The lease was released because the locks were closed.'))));
   }
 }

@@ -13,8 +13,7 @@ import { completeOptions } from '../core/model/options.js';
 import { after } from '../core/util/clock.js';
 import { processWide } from '../core/util/process-wide.js';
 import { LockLog } from '../core/model/lock-log.js';
-import { keyFinders, type KeyFinder } from '../core/model/key-finder.js';
-import { Locks } from '../locks.js';
+import { Locks, type KeyFinder } from '../locks.js';
 import { checkModuleOptions, coreOptionsOf, type DistributedLockModuleOptions } from './distributed-lock.options.js';
 import { DEFAULT_NAME } from './distributed-lock.tokens.js';
 import { LeaderCandidates } from './leader/leader-candidates.js';
@@ -82,7 +81,7 @@ export class LockRegistry implements OnModuleInit, OnApplicationBootstrap, Befor
       telemetry,
     });
     this.storeChecks.add(locks, name === DEFAULT_NAME ? undefined : name, failFast);
-    keyFinders.set(locks, (type, method, args) => this.keyOf(locks, type, method, args));
+    locks.keyFinder = (type, method, args) => this.keyOf(locks, type, method, args);
     this.stores.set(name, { locks, log: new LockLog(logger, logKeys), defaults, complete: completeOptions(ofLocks), namespace });
     return locks;
   }

@@ -2,7 +2,7 @@ import type { Engine } from '../core/engine.js';
 import type { Tenure } from '../core/holding/tenure.js';
 import { watchdog } from '../core/holding/watchdog.js';
 import type { LockError } from '../core/model/errors.js';
-import type { LocksHealth } from '../core/model/locks-health.js';
+import type { LocksHealth } from '../core/model/doctor-report.js';
 import { checkStore } from '../core/store/store-check.js';
 import { now, validity } from '../core/util/clock.js';
 import type { LockQueues } from '../core/waiting/lock-queues.js';

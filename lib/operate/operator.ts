@@ -1,10 +1,9 @@
 import { examine } from './doctor/doctor.js';
 import type { Engine } from '../core/engine.js';
 import { checkOptions, integerFrom, ofType, oneOf, type Checks } from '../core/model/check-options.js';
-import type { DoctorOptions, DoctorReport } from '../core/model/doctor-report.js';
+import type { DoctorOptions, DoctorReport, LocksHealth } from '../core/model/doctor-report.js';
 import { abortedBy, asStoreError, LockError, UnsupportedPrimitiveError } from '../core/model/errors.js';
 import { checkKey } from '../core/model/key.js';
-import type { LocksHealth } from '../core/model/locks-health.js';
 import type { ForceOptions, ForceReply, KeyEvent, KeyName, KeyReport, ListOptions, WatchOptions } from '../core/model/key-report.js';
 import { ACQUIRE_CHECKS } from '../core/model/options.js';
 import type { Bus, Inspector, KeyState } from '../core/store/inspector.js';
@@ -12,6 +11,7 @@ import type { LockStore } from '../core/store/lock-store.js';
 import type { LockQueues } from '../core/waiting/lock-queues.js';
 import { healthOf } from './health.js';
 import { OperatorResponder } from './operator-responder.js';
+import { SlowWaits } from './slow-waits.js';
 import { forceRelease } from './force-release.js';
 import { reportOf } from './key-reports.js';
 import { askAll } from './questions.js';
@@ -49,6 +49,7 @@ export class Operator {
   readonly queues: LockQueues;
   /** Answers the operators of other processes. */
   readonly responder: OperatorResponder;
+  readonly slowWaits: SlowWaits;
   private readonly namespace: string;
 
   constructor(private readonly engine: Engine) {
@@ -58,6 +59,7 @@ export class Operator {
     this.queues = queues;
     this.namespace = namespace;
     this.responder = new OperatorResponder(queues, store.bus);
+    this.slowWaits = new SlowWaits(queues);
   }
 
   /** @throws {UnsupportedPrimitiveError} */

@@ -32,7 +32,7 @@ export class KeyLock extends LockBase<HeldLease> {
       return held.reenter(guardsBody, options);
     }
     queues.runtime.assertOpen(key);
-    const { name, driver, places } = kind;
+    const { name, driver, maxHolders } = kind;
     const call = {
       kind: name,
       options,
@@ -42,7 +42,7 @@ export class KeyLock extends LockBase<HeldLease> {
       taken,
       trace: queues.runtime.tracing?.begin({ key, kind: name, label: options.label }),
     };
-    return queues.acquire(driver, key, kind.amount === 'all' ? key : `${key}\n${kind.amount}`, places, call);
+    return queues.acquire(driver, key, kind.amount === 'all' ? key : `${key}\n${kind.amount}`, maxHolders, call);
   }
 
   /** @param shown what `currentLease()` returns to the work. */

@@ -15,7 +15,7 @@ export interface Kind {
   /** How much of the key a lock takes. */
   readonly amount: string;
   /** How many callers of this process may hold the key at the same time, and hand it to others that wait here; 0: it is not handed over. */
-  readonly places: number;
+  readonly maxHolders: number;
   /** The share that is asked for of a key that several may hold. */
   share?(key: string, reentrant: boolean): Share;
   /** @throws {LockConfigError} if a re-entrant call cannot share this lease. */
@@ -24,7 +24,7 @@ export interface Kind {
 
 /** @internal One holder at a time, in all processes that share the store. */
 export function mutexKind(driver: LeaseDriver): Kind {
-  return { name: 'mutex', driver, group: driver.origin ?? driver, amount: 'all', places: 1 };
+  return { name: 'mutex', driver, group: driver.origin ?? driver, amount: 'all', maxHolders: 1 };
 }
 
 /** Which waiters go first: the earliest, the readers or the writers. */
@@ -59,12 +59,12 @@ export function readWriteKinds(drivers: Drivers, policy: ReadWritePolicy = 'fair
       driver: read,
       group: read.origin ?? read,
       amount: 'read',
-      places: 0,
+      maxHolders: 0,
       share(key, reentrant) {
         const written = reentrant ? heldLease(write, key) : undefined;
         written?.assertHeld();
         // The next writer must not get the key while we read on.
-        if (written) written.turn.tenure.isKept = true;
+        if (written) written.turn.tenure.endsWithTurn = true;
         return { count: 1, permits: Infinity, rank: policy === 'writers' ? 1 : 0, beside: written?.owner };
       },
     },
@@ -74,7 +74,7 @@ export function readWriteKinds(drivers: Drivers, policy: ReadWritePolicy = 'fair
       group: read.origin ?? read,
       amount: 'write',
       // Readers that go first must not wait for several writers in turn.
-      places: policy === 'readers' ? 0 : 1,
+      maxHolders: policy === 'readers' ? 0 : 1,
       share(key) {
         if (!heldLease(read, key)) return { count: Infinity, permits: Infinity, rank: policy === 'readers' ? 1 : 0 };
         throw new LockConfigError(
@@ -107,7 +107,7 @@ export function semaphoreKind(driver: LeaseDriver, { permits, count = 1 }: Semap
     driver,
     group: driver.origin ?? driver,
     amount: `${count} permits`,
-    places: Math.floor(permits / count),
+    maxHolders: Math.floor(permits / count),
     share: () => ({ count, permits, rank: 0 }),
     checkReentry({ key, turn }) {
       const has = turn.tenure.share?.count ?? 0;

@@ -3,7 +3,7 @@ import { ModuleRef } from '@nestjs/core';
 import * as terminus from '@nestjs/terminus';
 import { checkOptions, integerFrom, ofType } from '../core/model/check-options.js';
 import { LockConfigError } from '../core/model/errors.js';
-import type { LocksHealth } from '../core/model/locks-health.js';
+import type { LocksHealth } from '../core/model/doctor-report.js';
 import type { Locks } from '../locks.js';
 import { DEFAULT_NAME, locksToken } from '../nest/distributed-lock.tokens.js';
 

@@ -1,4 +1,4 @@
-import { nearest } from '../core/util/nearest.js';
+import { nearest } from '../core/model/check-options.js';
 
 /** A key, with its namespace as events have it; or a pattern of keys. `'*'`: every key. */
 export type KeyPattern = string | RegExp;

@@ -2,19 +2,23 @@ import { AsyncLocalStorage } from 'node:async_hooks';
 import { isSameDriver, type LeaseDriver } from '../store/lease-driver.js';
 import type { Lease } from '../model/lease.js';
 import { processWide } from '../util/process-wide.js';
-import { added, emptyList } from '../util/short-list.js';
 import type { HeldLease } from './held-lease.js';
+
+/** The version of what a re-entrant call uses of a lease. A copy of this package with another one shows the lease, and does not re-enter it. */
+const INTERNALS = 1;
 
 /** A lease that this call chain holds, and the ones around it. */
 interface Hold {
-  /** `undefined` after its release: a promise or a timer that was made under the lease may keep this object in memory. */
-  lease: HeldLease | undefined;
   /** What {@link currentLease} returns: the lease, or the multi-lease that it is part of. */
   shown: Lease | undefined;
+  /** `undefined` after its release: a promise or a timer that was made under the lease may keep this object in memory. */
+  lease: HeldLease | undefined;
+  readonly internals: number;
   outer: Hold | undefined;
 }
 
 const chain = processWide('holds', () => new AsyncLocalStorage<Hold | undefined>());
+const NONE: readonly Lease[] = [];
 
 /**
  * Runs the work in a call chain that holds this lease.
@@ -24,7 +28,7 @@ const chain = processWide('holds', () => new AsyncLocalStorage<Hold | undefined>
  */
 export function runHolding<T>(lease: HeldLease, work: () => T, shown: Lease = lease): T {
   lease.assertHeld();
-  const hold: Hold = { lease, shown, outer: innermost(chain.getStore()) };
+  const hold: Hold = { shown, lease, internals: INTERNALS, outer: innermost(chain.getStore()) };
   lease.onRelease(() => {
     hold.lease = undefined;
     hold.shown = undefined;
@@ -41,16 +45,16 @@ export function currentLease(): Lease | undefined {
 /** The lease under which this call chain holds the key. */
 export function heldLease(driver: LeaseDriver, key: string): HeldLease | undefined {
   for (let hold = innermost(chain.getStore()); hold; hold = innermost(hold.outer)) {
-    const tenure = hold.lease?.turn.tenure;
+    const tenure = hold.internals === INTERNALS ? hold.lease?.turn.tenure : undefined;
     if (tenure?.key === key && isSameDriver(tenure.driver, driver)) return hold.lease;
   }
   return undefined;
 }
 
 /** The leases that this call chain holds, the innermost first, after the given ones. */
-export function heldLeases(others: readonly HeldLease[] = emptyList<HeldLease>()): readonly HeldLease[] {
+export function heldLeases(others = NONE): readonly Lease[] {
   let leases = others;
-  for (let hold = innermost(chain.getStore()); hold; hold = innermost(hold.outer)) if (hold.lease) leases = added(leases, hold.lease);
+  for (let hold = innermost(chain.getStore()); hold; hold = innermost(hold.outer)) if (hold.lease) leases = leases.concat(hold.lease);
   return leases;
 }
 

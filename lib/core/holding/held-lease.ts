@@ -83,7 +83,7 @@ export class HeldLease implements Lease {
     if (!this.isReleased) {
       this.isReleased = true;
       clearTimeout(this.limit);
-      const fault = this.tellReleased();
+      const fault = this.runReleased();
       if (this.guardsBody) this.turn.tenure.runtime.bodyEnds();
       const answer = this.turn.remove(this);
       this.answer = fault ? answer.then(() => Promise.reject(fault.error as Error)) : answer;
@@ -152,7 +152,7 @@ export class HeldLease implements Lease {
     this.context?.runInAsyncScope(() => this.controller?.abort(this.abortReason));
   }
 
-  private tellReleased(): { readonly error: unknown } | undefined {
+  private runReleased(): { readonly error: unknown } | undefined {
     try {
       this.released?.();
       return undefined;

@@ -2,8 +2,7 @@ import { asStoreError, LockLostError, type LockError, type Revocation } from '..
 import type { LockEvents, LockKindName } from '../model/events.js';
 import type { ResolvedOptions } from '../model/options.js';
 import type { LeaseDriver, Share } from '../store/lease-driver.js';
-import { now, validity } from '../util/clock.js';
-import { duration } from '../util/duration.js';
+import { duration, now, validity } from '../util/clock.js';
 import type { Lifecycle } from './lifecycle.js';
 import { Turn } from './turn.js';
 import { watchdog } from './watchdog.js';
@@ -57,7 +56,7 @@ export class Tenure {
   renewAt: number;
   turn!: Turn;
   /** Whether it ends with the current turn. */
-  isKept = false;
+  endsWithTurn = false;
   /** The error of the last renewal; `undefined`: it succeeded. */
   outage: LockError | undefined;
   /** Renewals since the last one that was answered. */
@@ -123,7 +122,7 @@ export class Tenure {
 
   /** Whether the next caller may take over without a request. */
   mayPassOn(time: number): boolean {
-    const isValid = !this.isKept && this.renewAt < Infinity && this.validUntil - time >= validity(this.ttl) / 2;
+    const isValid = !this.endsWithTurn && this.renewAt < Infinity && this.validUntil - time >= validity(this.ttl) / 2;
     return isValid && this.turnsLeft > 0 && time < this.turnsEndAt;
   }
 
@@ -142,14 +141,14 @@ export class Tenure {
     return releasing.then(
       (reply) => {
         if (reply === 'lost') this.lose('the release found that it belonged to somebody else or to nobody', 'taken');
-        else this.turn.tellReleased();
+        else this.turn.emitReleased();
         this.runtime.cleanUpEnds();
         return reply === 'released';
       },
       (cause: unknown) => {
         // The answer to a repeated release is not conclusive, because an earlier one may have been applied.
         const { runtime } = this;
-        this.turn.tellReleased();
+        this.turn.emitReleased();
         if (runtime.unknown('release', this, cause).transient) {
           void runtime.giveUp('release', this, now() + this.ttl, () => this.sendRelease());
         }
@@ -206,7 +205,7 @@ export class Tenure {
     if (reply === 'lost') return this.lose('the store says that it belongs to somebody else or to nobody', 'taken');
     // Callers may have seen its end already: a lease that is over does not come back, even if the store has renewed it.
     if (now() >= this.validUntil) return this.expire();
-    this.turn.tellRenewed();
+    this.turn.emitRenewed();
     this.outage = undefined;
     this.validUntil = Math.max(this.validUntil, sentAt + validity(Math.min(ttl, this.ttl)));
     if (this.renewAt < Infinity) this.renewAt = sentAt + this.pace;
@@ -237,7 +236,7 @@ export class Tenure {
     turn.lost(error);
     const { label, fencingToken: token } = turn;
     runtime.events.warn(() => lossLine(this, why), { key, label, owner: this.owner, token });
-    turn.tellLost(reason, error);
+    turn.emitLost(reason, error);
     this.queue.ended(this);
   }
 

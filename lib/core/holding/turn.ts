@@ -1,14 +1,13 @@
 import type { LockLostError } from '../model/errors.js';
 import type { LockEvent, LockEvents } from '../model/events.js';
 import { now, validity } from '../util/clock.js';
-import { added, emptyList, removed } from '../util/short-list.js';
 import type { HeldLease } from './held-lease.js';
 import type { Tenure } from './tenure.js';
 import { watchdog } from './watchdog.js';
 
 /** One local caller's part of a tenure. It ends with the last of its leases: the caller's own, and one for each re-entrant call. */
 export class Turn {
-  leases = emptyList<HeldLease>();
+  leases: readonly HeldLease[] = [];
   /** Why the key is no longer ours. */
   loss: LockLostError | undefined;
   private isEnded = false;
@@ -16,7 +15,7 @@ export class Turn {
   private end: LockLostError | undefined;
   private isLimited = false;
   /** Whether its key was released or handed over, as far as is known. */
-  isTold = false;
+  isReleaseEmitted = false;
 
   /** @param keepUntil end of the `minHold`, on the monotonic clock: a release before that does not free the key. */
   constructor(
@@ -40,14 +39,14 @@ export class Turn {
   }
 
   add(lease: HeldLease): void {
-    this.leases = added(this.leases, lease);
+    this.leases = this.leases.concat(lease);
     if (this.end) lease.abort(this.end);
   }
 
   /** Ends one lease. Resolves to whether the key was ours until then. */
   remove(lease: HeldLease): Promise<boolean> {
     const time = now();
-    this.leases = removed(this.leases, lease);
+    this.leases = this.leases.filter((other) => other !== lease);
     if (this.remaining(time) === 0) this.tenure.expire();
     watchdog.noticeStall(this.tenure, time);
     if (this.leases.length === 0) {
@@ -85,15 +84,15 @@ export class Turn {
 
   /** Its holder is asked to end. The lease is renewed meanwhile, so that no other caller gets the key before. */
   revoke(reason: LockLostError): void {
-    this.tenure.isKept = true;
+    this.tenure.endsWithTurn = true;
     this.abort(reason);
   }
 
   /** Emits `released`, once. Returns whether a listener was called. */
-  tellReleased(): boolean {
+  emitReleased(): boolean {
     const { runtime } = this.tenure;
-    if (this.isTold) return false;
-    this.isTold = true;
+    if (this.isReleaseEmitted) return false;
+    this.isReleaseEmitted = true;
     if (!runtime.events.isHeard('released')) return false;
     const { event, fencingToken, grantedAt, isLimited } = this;
     // No spread: it costs more than the rest of a hold on Node 20.
@@ -101,13 +100,13 @@ export class Turn {
     return true;
   }
 
-  tellRenewed(): void {
+  emitRenewed(): void {
     const { runtime, validUntil, ttl } = this.tenure;
     if (!runtime.events.isHeard('renewed')) return;
     runtime.events.emit('renewed', { ...this.event, margin: (validUntil - now()) / validity(ttl) });
   }
 
-  tellLost(reason: LockEvents['lost']['reason'], error: LockLostError): void {
+  emitLost(reason: LockEvents['lost']['reason'], error: LockLostError): void {
     const { events } = this.tenure.runtime;
     if (!events.isHeard('lost')) return;
     events.emit('lost', {
@@ -116,7 +115,7 @@ export class Turn {
       reason,
       limited: this.isLimited,
       error,
-      afterRelease: this.isTold,
+      afterRelease: this.isReleaseEmitted,
     });
   }
 

@@ -1,6 +1,5 @@
 import type { LeaseDriver } from '../store/lease-driver.js';
 import { Alarm, now } from '../util/clock.js';
-import { inMilliseconds } from '../util/duration.js';
 import type { Lifecycle } from './lifecycle.js';
 import type { Tenure } from './tenure.js';
 
@@ -21,6 +20,8 @@ export class Watchdog {
   /** When a tenure is to be renewed, or ends. */
   private dueAt = Infinity;
   private shortestTtl = Infinity;
+  /** When the event loop was last known to run. */
+  private seenAt = -Infinity;
   private lastStall = { length: 0, end: -Infinity };
 
   add(tenure: Tenure, time: number): void {
@@ -61,7 +62,8 @@ export class Watchdog {
 
   private tick(): void {
     const time = now();
-    if (time >= this.dueAt || time - this.alarm.at >= this.shortestTtl / 3) this.work(time);
+    if (time >= this.dueAt || time - this.seenAt >= this.shortestTtl / 3) this.work(time);
+    this.seenAt = time;
     if (this.tenures.size > 0) this.alarm.setBy(this.nextLook(time, this.shortestTtl));
     else this.dueAt = this.shortestTtl = Infinity;
   }
@@ -104,6 +106,7 @@ export class Watchdog {
     const { key, ttl, runtime } = tenure;
     const length = this.stallOf(tenure, time);
     if (length === 0) return;
+    this.seenAt = time;
     this.lastStall = { length, end: time };
     const tooLong = `The event loop stood still for ${Math.round(length)} ms, more than a third of the keyTimeout of ${ttl} ms of "${key}"`;
     runtime.events.warn(`${tooLong}: leases may be lost. Use a longer keyTimeout, or move the work that blocks off this thread.`, {
@@ -121,12 +124,14 @@ export class Watchdog {
     if (renewAt === Infinity) return 'its maxHold is over';
     const { length, end } = this.lastStall;
     const stall = this.stallOf(tenure, time) || (end > time - ttl && length >= ttl / 3 ? length : 0);
-    return `not renewed within ${inMilliseconds(ttl)}${stall === 0 ? '' : `, because the event loop stood still for ${Math.round(stall)} ms`}`;
+    return `not renewed within ${ttl.toLocaleString('en-US')} ms${stall === 0 ? '' : `, because the event loop stood still for ${Math.round(stall)} ms`}`;
   }
 
-  /** By how many milliseconds the timer is late, since the event loop was blocked; 0: by less than a third of the lease. */
+  /** For how many milliseconds the event loop was just blocked; 0: for less than a third of the lease. */
   private stallOf({ ttl, turn }: Tenure, time: number): number {
-    const length = time - Math.max(this.alarm.at, turn.grantedAt, this.lastStall.end);
+    // Without a tenure there are no ticks. Only a late tick shows that the event loop was blocked.
+    if (time < this.alarm.at) return 0;
+    const length = time - Math.max(this.seenAt, turn.grantedAt);
     return length < ttl / 3 ? 0 : length;
   }
 

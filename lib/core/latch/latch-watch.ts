@@ -7,7 +7,7 @@ import { now } from '../util/clock.js';
 import { RepeatedRequest } from '../util/repeated-request.js';
 import { pollDelay, queuedDelay } from '../waiting/backoff.js';
 import { Caller } from '../waiting/caller.js';
-import type { CallSettings } from './latch-request.js';
+import type { CallSettings } from './latch-calls.js';
 
 /** Milliseconds for which giving up an entry is repeated. An entry that is left over expires with its latch. */
 const LEAVING = 60_000;
@@ -103,7 +103,7 @@ export class LatchWatch extends RepeatedRequest<LatchState | undefined> {
     const remaining = state?.remaining ?? -1;
     if (this.mayBeNoted && wakeUps?.isOpen) this.askIn(queuedDelay(this.retryInterval, remaining), () => wakeUps.check?.());
     else this.askIn(pollDelay(this.attempts, this.retryInterval, remaining));
-    if (isCounting && wakeUps && !this.isStopped) void this.takePlace(wakeUps);
+    if (isCounting && wakeUps && !this.isStopped) void this.takeEntry(wakeUps);
   }
 
   protected unanswered(cause: unknown): void {
@@ -118,7 +118,7 @@ export class LatchWatch extends RepeatedRequest<LatchState | undefined> {
   }
 
   /** A latch that the first request does not find counted down is worth an entry. */
-  private async takePlace(wakeUps: WakeUps): Promise<void> {
+  private async takeEntry(wakeUps: WakeUps): Promise<void> {
     if (!wakeUps.isOpen) await wakeUps.open(...this.runtime.events.ofInbox);
     if (wakeUps.isOpen && !this.mayBeNoted) this.ask();
   }

@@ -1,3 +1,5 @@
+import type { LockError } from './errors.js';
+
 /** `'unknown'`: the store does not say, or this user may not ask. It never counts as `'ok'`. */
 export type CheckState = 'ok' | 'warn' | 'bad' | 'unknown';
 
@@ -46,4 +48,24 @@ export interface DoctorReport {
 export interface DoctorOptions {
   /** Milliseconds to wait for the wake-up of the lock that is tried. `false`: none is tried, and nothing is written to the store. Default 3,000. */
   probe?: number | false;
+}
+
+/** What {@link Locks.health} resolves to. Times are milliseconds. */
+export interface LocksHealth {
+  /** Whether the store answers, and grants locks. */
+  readonly isUp: boolean;
+  /** Why it does not. */
+  readonly error: LockError | undefined;
+  /** What does not work as it should, in words. */
+  readonly degraded: readonly string[];
+  /** How long the store took to answer; `undefined`: it did not. */
+  readonly roundTrip: number | undefined;
+  /** Whether waiters are notified; otherwise they poll. */
+  readonly wakeUps: boolean;
+  /** Keys that this process holds. */
+  readonly held: number;
+  /** Callers of this process that wait for a key, without the candidates of elections. */
+  readonly waiting: number;
+  /** How long the first of them has waited; 0: there is none. */
+  readonly oldestWait: number;
 }

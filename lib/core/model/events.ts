@@ -122,7 +122,7 @@ export class LockEventEmitter<Events extends object = LockEvents> {
   emit<E extends keyof Events>(event: E, payload: Events[E]): void {
     const listeners = this.listeners.get(event);
     if (!listeners) return;
-    for (const entry of listeners) this.tell(event, entry as { hear: Listener<Events[E]> }, payload);
+    for (const entry of listeners) this.call(event, entry as { hear: Listener<Events[E]> }, payload);
   }
 
   warn(message: string | (() => string), context?: LogContext): void {
@@ -139,7 +139,7 @@ export class LockEventEmitter<Events extends object = LockEvents> {
     (message: string): void => this.debug(message, { once: message }),
   ] as const;
 
-  private tell<E extends keyof Events>(event: E, entry: { readonly hear: Listener<Events[E]> }, payload: Events[E]): void {
+  private call<E extends keyof Events>(event: E, entry: { readonly hear: Listener<Events[E]> }, payload: Events[E]): void {
     const failed = (error: unknown): void =>
       this.log.write('error', () => `A listener of "${String(event)}" failed: ${String(error)}`, { once: entry });
     try {

@@ -4,7 +4,6 @@ import { hostname } from 'node:os';
 import { dirname, join } from 'node:path';
 
 let defaultApp: string | undefined;
-let here: string | undefined;
 
 /**
  * What makes owner ids, `app@host:pid:uuid`, with `;` and the trace of the caller where telemetry gives one. Each tenure has its own. An id that is
@@ -14,11 +13,6 @@ export function ownerIds(app = (defaultApp ??= nameOfProgram())): (trace?: strin
   const process = `${app}@${hostname()}:${globalThis.process.pid}`;
   // `join` makes a flat string. V8 would keep the parts of a concatenation, which for a UUID take five times the memory.
   return (trace) => [process, trace === undefined ? randomUUID() : `${randomUUID()};${trace}`].join(':');
-}
-
-/** Whether an owner id was made in this process. Rarely also true for another process with the same host and pid. */
-export function isOfThisProcess(owner: string): boolean {
-  return owner.includes((here ??= `@${hostname()}:${globalThis.process.pid}:`));
 }
 
 /** `app@host:pid`, of an owner id. */

@@ -1,8 +1,7 @@
 import { messageOf, refusalIn, StoreError, type LockError } from '../model/errors.js';
 import type { LockLog } from '../model/lock-log.js';
-import { dateOf, idle, now } from '../util/clock.js';
+import { dateOf, duration, idle, now } from '../util/clock.js';
 import { detached } from '../util/detached.js';
-import { duration } from '../util/duration.js';
 import type { LockStore } from './lock-store.js';
 import { checkStore } from './store-check.js';
 

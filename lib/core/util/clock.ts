@@ -27,33 +27,35 @@ export function after(delay: number, callback: () => void): NodeJS.Timeout {
 
 /** A timer that can be set to an earlier time, and does not keep the process alive. One of them serves any number of times that are waited for. */
 export class Alarm {
-  /** When it rings, or has rung last, on the monotonic clock. */
+  /** When it rings, on the monotonic clock; `Infinity`: it is not set. */
   at = Infinity;
   private timer: NodeJS.Timeout | undefined;
   private clock = setTimeout;
 
-  constructor(private readonly ring: () => void) {}
+  constructor(private readonly ring: () => unknown) {}
 
-  /** It rings at this time, unless it rings earlier. */
+  /** It rings at this time, unless it rings earlier. `Infinity`: it stays as it is. */
   setBy(time: number): void {
     if (this.clock !== setTimeout) {
       // A test has replaced the clock, with all its timers.
       this.clock = setTimeout;
-      this.timer = undefined;
+      this.stop();
     }
-    if (this.timer && time >= this.at) return;
+    if (time === Infinity || (this.timer && time >= this.at)) return;
     clearTimeout(this.timer);
     const current = now();
     this.at = Math.max(time, current);
     this.timer = after(this.at - current, () => {
       this.timer = undefined;
       this.ring();
+      if (!this.timer) this.at = Infinity;
     }).unref();
   }
 
   stop(): void {
     clearTimeout(this.timer);
     this.timer = undefined;
+    this.at = Infinity;
   }
 }
 
@@ -76,4 +78,13 @@ export async function isSettledWithin(timeout: number, work: Promise<unknown>): 
   const isSettled = await Promise.race([work.then(settled, settled), end]);
   clearTimeout(timer);
   return isSettled;
+}
+
+/** Milliseconds as people read them: `812 ms`, `8.2 s`, `41 s`, `12 min`, `3 h`. */
+export function duration(milliseconds: number): string {
+  if (milliseconds < 1000) return `${Math.round(milliseconds)} ms`;
+  const seconds = milliseconds / 1000;
+  if (seconds < 9.95) return `${Number(seconds.toFixed(1))} s`;
+  if (seconds < 600) return `${Math.round(seconds)} s`;
+  return seconds < 36_000 ? `${Math.round(seconds / 60)} min` : `${Math.round(seconds / 3600)} h`;
 }

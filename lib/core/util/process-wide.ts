@@ -1,9 +1,10 @@
 /**
- * A value that all copies of this package in one process share. A feature library may bring its own copy.
+ * A value that the copies of this package in one process share: a feature library may bring its own copy, perhaps of another version.
  *
- * @param name must never change, because copies of different versions may meet.
+ * @param shape the version of the value's type. A change that an older copy would not understand needs the next one: copies share a value only if both
+ *   mean the same by it.
  */
-export function processWide<T>(name: string, make: () => T): T {
-  const slot = Symbol.for(`nestjs-distributed-lock:${name}`);
+export function processWide<T>(name: string, make: () => T, shape = 1): T {
+  const slot = Symbol.for(`nestjs-distributed-lock:${name}:${shape}`);
   return ((globalThis as Record<symbol, unknown>)[slot] ??= make()) as T;
 }

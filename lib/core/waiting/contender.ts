@@ -15,10 +15,10 @@ const VAIN_ATTEMPTS = 5;
 const LOST_BEFORE = 'the request that passed it on found that it belonged to somebody else or to nobody';
 
 /**
- * What the store may know of a contender: nothing; perhaps something, because a request has no answer; a queue entry without wake-ups; a queue entry
- * that is notified through our inbox.
+ * What the store may have of a contender: nothing; perhaps an entry or the grant, because a request has no answer; a queue entry without wake-ups; a
+ * queue entry that is notified through our inbox.
  */
-type Place = 'none' | 'perhaps' | 'silent' | 'woken';
+type QueueEntry = 'none' | 'perhaps' | 'silent' | 'woken';
 
 /**
  * Asks the store for a key under one owner until it is granted or no caller wants it any more. All kinds of lock are acquired by it.
@@ -29,8 +29,8 @@ export class Contender extends RepeatedRequest<AcquireReply> {
   readonly owner: string;
   /** How many tokens the last request reserved. */
   reserved = 0;
-  private place: Place = 'none';
-  private placeBefore: Place = 'none';
+  private queueEntry: QueueEntry = 'none';
+  private entryBefore: QueueEntry = 'none';
   /** The options of the last request. */
   private asked!: ResolvedOptions;
   /** When to ask next, and when the offer to another waiter ends, if one was reported since the last request. */
@@ -70,11 +70,11 @@ export class Contender extends RepeatedRequest<AcquireReply> {
     const isContended = this.attempts > 1 || isInUse;
     const mayQueue = options.fair || (isContended && (!wakeUps || wakeUps.isOpen || this.attempts > VAIN_ATTEMPTS));
     const queue = patience > 0 && (this.isQueued || mayQueue);
-    this.placeBefore = this.place;
+    this.entryBefore = this.queueEntry;
     if (queue) {
       this.stopListening ??= wakeUps?.listen(this.owner, (askIn) => this.woken(askIn));
-      if (this.place !== 'woken') this.place = wakeUps?.isOpen ? 'woken' : 'silent';
-    } else if (this.place === 'none') this.place = 'perhaps';
+      if (this.queueEntry !== 'woken') this.queueEntry = wakeUps?.isOpen ? 'woken' : 'silent';
+    } else if (this.queueEntry === 'none') this.queueEntry = 'perhaps';
     this.asked = options;
     this.reserved = tokens;
     this.offerEndsAt = Infinity;
@@ -94,7 +94,7 @@ export class Contender extends RepeatedRequest<AcquireReply> {
     // If this is a retry, an earlier try may have been applied.
     if (reply.yielded === 'lost' && this.attempts === this.yieldsAt) this.yields?.lose(LOST_BEFORE, 'taken');
     this.yields = undefined;
-    if (!reply.granted && !this.isQueued) this.place = 'none';
+    if (!reply.granted && !this.isQueued) this.queueEntry = 'none';
     if (!reply.granted && reply.yielded === 'released') this.handedOver(reply.holder);
     if (reply.granted) this.queue.runtime.storeWatch.granted();
     if (this.isStopped) return;
@@ -119,7 +119,7 @@ export class Contender extends RepeatedRequest<AcquireReply> {
     const { key, runtime } = this.queue;
     const error = runtime.errorOf(cause, key, this.sentAt);
     runtime.events.debug(() => `Could not acquire "${key}": ${error.message}`, { key, owner: this.owner });
-    if (error instanceof StoreError && error.isUnsent) this.place = this.placeBefore;
+    if (error instanceof StoreError && error.isUnsent) this.queueEntry = this.entryBefore;
     if (this.isStopped) return;
     if (error.transient) return this.retry(error);
     this.cancel();
@@ -135,7 +135,7 @@ export class Contender extends RepeatedRequest<AcquireReply> {
   }
 
   private get isQueued(): boolean {
-    return this.place === 'silent' || this.place === 'woken';
+    return this.queueEntry === 'silent' || this.queueEntry === 'woken';
   }
 
   /** A message does not grant the key: we ask, now or when the offer to another waiter has ended. */
@@ -161,13 +161,13 @@ export class Contender extends RepeatedRequest<AcquireReply> {
     this.askLater();
     if (!isTaken || !wakeUps || wakeUps.isOpen) return;
     void wakeUps.open(...queue.runtime.events.ofInbox).then(() => {
-      if (wakeUps.isOpen && this.place !== 'woken' && !this.isAsking) this.ask();
+      if (wakeUps.isOpen && this.queueEntry !== 'woken' && !this.isAsking) this.ask();
     });
   }
 
   private askLater(): void {
     this.askIn(Math.min(this.asksAt, this.offerEndsAt) - now(), () => {
-      if (this.place === 'woken') this.queue.driver.wakeUps?.check?.();
+      if (this.queueEntry === 'woken') this.queue.driver.wakeUps?.check?.();
     });
   }
 
@@ -176,20 +176,21 @@ export class Contender extends RepeatedRequest<AcquireReply> {
     const { retryInterval, keyTimeout } = first.settings.options;
     if (!('granted' in outcome)) return pollDelay(this.attempts, retryInterval, -1);
     if (!this.isQueued) return pollDelay(this.attempts, retryInterval, outcome.remaining);
-    if (this.place === 'woken' && driver.wakeUps?.isOpen) return queuedDelay(retryInterval, outcome.remaining, driver.queueEntryLifetime);
+    if (this.queueEntry === 'woken' && driver.wakeUps?.isOpen)
+      return queuedDelay(retryInterval, outcome.remaining, driver.queueEntryLifetime);
     if (outcome.holder !== this.seen.holder) this.seen = { holder: outcome.holder, at: now() };
     return turnDelay(outcome.ahead, this.attempts, keyTimeout, now() - this.seen.at);
   }
 
   private async giveUp(): Promise<void> {
-    const { owner, yields, place, sentAt } = this;
+    const { owner, yields, queueEntry, sentAt } = this;
     const { runtime, driver, key } = this.queue;
     const ttl = Math.max(this.asked.keyTimeout, this.asked.minHold);
     if (yields) {
       const tenancy = { key, owner: yields.owner };
       void runtime.giveUp('release', tenancy, sentAt + yields.ttl, () => driver.release({ ...tenancy, keepFor: 0 }));
     }
-    if (place !== 'none') {
+    if (queueEntry !== 'none') {
       const end = sentAt + (this.isQueued ? Math.max(ttl, driver.queueEntryLifetime) : ttl);
       await runtime.giveUp('leave', { key, owner }, end, () => driver.leave({ key, owner }));
     }

@@ -1,15 +1,30 @@
 import type { LockQueues } from './lock-queues.js';
-import { holderOf, type Holder } from '../holding/holder.js';
 import { HeldLease } from '../holding/held-lease.js';
 import type { Lifecycle } from '../holding/lifecycle.js';
 import { Tenure, type TenureQueue, type TurnLimits } from '../holding/tenure.js';
+import { watchdog } from '../holding/watchdog.js';
 import { abortedBy, closed, LockError, ownCopyOf, stopped, timedOut, unanswered } from '../model/errors.js';
 import type { LeaseDriver, Share } from '../store/lease-driver.js';
 import { after, now } from '../util/clock.js';
 import { LinkedList } from '../util/linked-list.js';
-import { added, emptyList, removed } from '../util/short-list.js';
 import { Contender, type Taken } from './contender.js';
 import { Waiter, type AcquireCall } from './waiter.js';
+
+/** The holder of a key. */
+export interface Holder {
+  readonly owner: string;
+  /** The label of the caller that has it, if it is a caller of this process. */
+  readonly label: string | undefined;
+  /** When that caller got it, on the monotonic clock. */
+  readonly since: number | undefined;
+}
+
+/** What this process knows of the holder: it may be one of its own callers, also by another queue. */
+export function holderOf(key: string, owner: string | null | undefined): Holder | undefined {
+  if (!owner) return undefined;
+  const turn = watchdog.tenureOf(key, owner)?.turn;
+  return { owner, label: turn?.label, since: turn?.grantedAt };
+}
 
 /**
  * The callers of this process that want one key. As many contenders ask the store as callers may hold the key at the same time: one, except for a
@@ -20,8 +35,8 @@ export class LockQueue implements TenureQueue {
   /** Whether the key was granted to this queue before: more calls are likely. */
   isInUse = false;
   readonly waiting = new LinkedList<Waiter>();
-  contenders = emptyList<Contender>();
-  holders = emptyList<Tenure>();
+  contenders: readonly Contender[] = [];
+  holders: readonly Tenure[] = [];
   /** Why the key was not granted when a contender asked last. */
   outcome: Taken | LockError | undefined;
   private outcomeAt = 0;
@@ -34,14 +49,14 @@ export class LockQueue implements TenureQueue {
 
   /**
    * @param id of the queue among those of the driver; `undefined`: it is for a single caller.
-   * @param places how many callers may hold the key at the same time, as the last one says.
+   * @param maxHolders how many callers may hold the key at the same time, as the last one says.
    */
   constructor(
     private readonly queues: LockQueues,
     readonly driver: LeaseDriver,
     readonly key: string,
     readonly id: string | undefined,
-    public places: number,
+    public maxHolders: number,
   ) {
     this.runtime = queues.runtime;
   }
@@ -87,19 +102,19 @@ export class LockQueue implements TenureQueue {
   /** Who has the key, as far as is known. */
   get holder(): Holder | undefined {
     const { outcome } = this;
-    return holderOf(this.key, this.holders[0], outcome && 'holder' in outcome ? outcome.holder : undefined);
+    return holderOf(this.key, this.holders[0]?.owner ?? (outcome && 'holder' in outcome ? outcome.holder : undefined));
   }
 
   granted(contender: Contender, token: number | null, time: number): void {
     const { runtime, first } = this;
     const { owner, attempts, sentAt, reserved } = contender;
     const { kind, share, options } = first.settings;
-    this.contenders = removed(this.contenders, contender);
+    this.contenders = this.contenders.filter((other) => other !== contender);
     this.outcome = undefined;
     this.isInUse = true;
     const grant = { owner, kind, options, share, sentAt, grantedAt: time, token, tokens: reserved, isContested: attempts > 1 };
     const tenure = new Tenure(this, grant);
-    this.holders = added(this.holders, tenure);
+    this.holders = this.holders.concat(tenure);
     this.give(first, tenure, time, options.minHold, attempts);
     this.endLate();
     if (runtime.stopping.aborted) this.stop();
@@ -119,13 +134,13 @@ export class LockQueue implements TenureQueue {
 
   /** No further try can help. */
   failed(contender: Contender, error: LockError): void {
-    this.contenders = removed(this.contenders, contender);
+    this.contenders = this.contenders.filter((other) => other !== contender);
     for (const waiter of this.waiting) this.remove(waiter, ownCopyOf(error));
   }
 
   ended(tenure: Tenure): void {
     if (!this.holders.includes(tenure)) return;
-    this.holders = removed(this.holders, tenure);
+    this.holders = this.holders.filter((other) => other !== tenure);
     while (this.mayContend) this.contend();
     this.endIfIdle();
   }
@@ -137,7 +152,7 @@ export class LockQueue implements TenureQueue {
   passOn(tenure: Tenure, endedAt: number): boolean {
     if (this.waiting.size === 0 || tenure.turn.keepUntil > endedAt) return false;
     // Listeners can take long, and can abort the next caller.
-    const time = tenure.turn.tellReleased() ? now() : endedAt;
+    const time = tenure.turn.emitReleased() ? now() : endedAt;
     if (this.waiting.size === 0) return false;
     const { options } = this.first.settings;
     // A minHold needs a request: the store must keep the key even if this process dies.
@@ -151,7 +166,7 @@ export class LockQueue implements TenureQueue {
       return true;
     }
     tenure.stop();
-    this.holders = removed(this.holders, tenure);
+    this.holders = this.holders.filter((other) => other !== tenure);
     this.contend(tenure);
     while (this.mayContend) this.contend();
     return true;
@@ -159,14 +174,14 @@ export class LockQueue implements TenureQueue {
 
   private get mayContend(): boolean {
     const { length } = this.contenders;
-    return length < this.waiting.size && length + this.holders.length < this.places;
+    return length < this.waiting.size && length + this.holders.length < this.maxHolders;
   }
 
   /** @param yields a tenure that the request gives up. */
   contend(yields?: Tenure): void {
     // One that is queued at the store must not wait for what this process gives up.
     let contender = yields && this.contenders.find(({ isAsking }) => !isAsking);
-    if (!contender) this.contenders = added(this.contenders, (contender = new Contender(this)));
+    if (!contender) this.contenders = this.contenders.concat((contender = new Contender(this)));
     contender.askFor(yields);
   }
 
@@ -177,7 +192,7 @@ export class LockQueue implements TenureQueue {
     const { guardsBody, options } = waiter.settings;
     const turn = tenure.beginTurn(time, minHold, options.label);
     const lease = new HeldLease(turn, guardsBody, options.maxHold);
-    waiter.tellGranted(this.runtime.events, lease, attempts);
+    waiter.emitGranted(this.runtime.events, lease, attempts);
     this.runtime.acquireEnds();
     waiter.resolve(lease);
   }
@@ -187,7 +202,7 @@ export class LockQueue implements TenureQueue {
     if (waiter.isOver) return;
     waiter.settings.trace?.waits(this.holder?.owner);
     if (waiter.isWaiting) return;
-    this.queues.slow.begins(waiter);
+    this.queues.waits(waiter);
     waiter.begin(this.runtime.events, this.key, () => this.deadline(waiter));
   }
 
@@ -234,7 +249,7 @@ export class LockQueue implements TenureQueue {
     waiter.end();
     const attempts = this.contenders[0]?.attempts ?? 0;
     this.adapt();
-    waiter.inContext(() => waiter.tellEnd(this.runtime.events, this.key, error, attempts));
+    waiter.inContext(() => waiter.emitEnd(this.runtime.events, this.key, error, attempts));
     this.endIfIdle();
     this.runtime.acquireEnds();
     waiter.reject(error);
@@ -244,7 +259,7 @@ export class LockQueue implements TenureQueue {
   private adapt(): void {
     while (this.contenders.length > this.waiting.size) {
       const last = this.contenders.at(-1) as Contender;
-      this.contenders = removed(this.contenders, last);
+      this.contenders = this.contenders.filter((other) => other !== last);
       last.cancel();
     }
     this.scout();
@@ -252,7 +267,7 @@ export class LockQueue implements TenureQueue {
 
   /**
    * Other processes can raise the number of permits of a semaphore while callers wait here behind holders of this process. So one contender more than
-   * `places` waits at the store, except for waits that are short.
+   * `maxHolders` waits at the store, except for waits that are short.
    */
   private scout(): void {
     if (this.scouting || this.waiting.size === 0 || this.contenders.length > 0 || !this.share || this.share.permits === Infinity) return;

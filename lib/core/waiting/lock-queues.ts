@@ -3,38 +3,49 @@ import type { Lifecycle } from '../holding/lifecycle.js';
 import type { TurnLimits } from '../holding/tenure.js';
 import type { LeaseDriver } from '../store/lease-driver.js';
 import { onAbort } from '../util/abort.js';
+import { Alarm } from '../util/clock.js';
 import { LockQueue } from './lock-queue.js';
-import { SlowWaits } from './slow-waits.js';
-import type { AcquireCall } from './waiter.js';
+import type { AcquireCall, Waiter } from './waiter.js';
 
 /** The queues of all keys of one {@link Locks}. */
 export class LockQueues {
   private readonly shared = new Map<LeaseDriver, Map<string, LockQueue>>();
   /** The queues of a single caller. */
   private readonly own = new Set<LockQueue>();
-  readonly slow: SlowWaits;
+  /** One timer serves all callers, so a wait needs none of its own. */
+  private readonly slowWaits: Alarm;
 
+  /**
+   * @param slowWait milliseconds after which a wait is reported; `Infinity`: never.
+   * @param report reports the slow waits, and resolves to when to do it again.
+   */
   constructor(
     readonly runtime: Lifecycle,
     readonly limits: TurnLimits,
-    slowWait: number,
+    readonly slowWait: number,
+    report: () => Promise<number>,
   ) {
-    this.slow = new SlowWaits(runtime, slowWait, () => this.all);
+    this.slowWaits = new Alarm(async () => this.slowWaits.setBy(await report()));
     onAbort(runtime.stopping, () => this.each((queue) => queue.stop()));
   }
 
   /**
    * @param id of the queue that the caller shares with others of this process.
-   * @param places how many of them may hold the key at the same time; 0: each caller has a queue of its own.
+   * @param maxHolders how many of them may hold the key at the same time; 0: each caller has a queue of its own.
    */
-  acquire(driver: LeaseDriver, key: string, id: string, places: number, call: AcquireCall): Promise<HeldLease> {
+  acquire(driver: LeaseDriver, key: string, id: string, maxHolders: number, call: AcquireCall): Promise<HeldLease> {
     // A fair caller has its own queue entry at the store. A single try does not wait for other callers, and after the stop no caller may wait.
-    const isAlone = places === 0 || call.options.fair || call.patience === 0 || this.runtime.stopping.aborted || driver.grantsAll;
-    return (isAlone ? this.ownQueue(driver, key) : this.sharedQueue(driver, key, id, places)).join(call);
+    const isAlone = maxHolders === 0 || call.options.fair || call.patience === 0 || this.runtime.stopping.aborted || driver.grantsAll;
+    return (isAlone ? this.ownQueue(driver, key) : this.sharedQueue(driver, key, id, maxHolders)).join(call);
+  }
+
+  /** A caller begins to wait. */
+  waits({ settings, startedAt }: Waiter): void {
+    if (settings.patience > this.slowWait) this.slowWaits.setBy(startedAt + this.slowWait);
   }
 
   close(): void {
-    this.slow.close();
+    this.slowWaits.stop();
     this.each((queue) => queue.close());
   }
 
@@ -52,12 +63,12 @@ export class LockQueues {
     return queue;
   }
 
-  private sharedQueue(driver: LeaseDriver, key: string, id: string, places: number): LockQueue {
+  private sharedQueue(driver: LeaseDriver, key: string, id: string, maxHolders: number): LockQueue {
     let queues = this.shared.get(driver);
     if (!queues) this.shared.set(driver, (queues = new Map<string, LockQueue>()));
     let queue = queues.get(id);
-    if (!queue) queues.set(id, (queue = new LockQueue(this, driver, key, id, places)));
-    queue.places = places;
+    if (!queue) queues.set(id, (queue = new LockQueue(this, driver, key, id, maxHolders)));
+    queue.maxHolders = maxHolders;
     return queue;
   }
 

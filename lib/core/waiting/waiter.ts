@@ -2,6 +2,7 @@ import { AsyncResource } from 'node:async_hooks';
 import { heldLeases } from '../holding/call-chain.js';
 import type { HeldLease } from '../holding/held-lease.js';
 import { LockAbortedError, LockTimeoutError, type LockError } from '../model/errors.js';
+import type { Lease } from '../model/lease.js';
 import type { LockEvent, LockEventEmitter, LockKindName } from '../model/events.js';
 import type { ResolvedOptions } from '../model/options.js';
 import type { CallTrace } from '../model/telemetry.js';
@@ -20,7 +21,7 @@ export interface AcquireCall {
   /** Whether a body runs under the lease. */
   readonly guardsBody: boolean;
   /** For a key of a multi-lock: the leases that it already has of the other keys. */
-  readonly taken?: readonly HeldLease[];
+  readonly taken?: readonly Lease[];
   /** The part of telemetry in this call. */
   readonly trace?: CallTrace;
 }
@@ -28,7 +29,7 @@ export interface AcquireCall {
 /** A caller that waits for a lease. */
 export class Waiter extends Caller<AcquireCall> implements LinkedEntry<Waiter> {
   /** What its call chain holds. */
-  readonly holding: readonly HeldLease[];
+  readonly holding: readonly Lease[];
   isWaiting = false;
   /** Its wait timeout is over. It waits only for the request in flight. */
   isLate = false;
@@ -61,7 +62,7 @@ export class Waiter extends Caller<AcquireCall> implements LinkedEntry<Waiter> {
     if (this.settings.patience > 0 && events.isHeard('waiting')) events.emit('waiting', this.event(key));
   }
 
-  tellGranted(events: LockEventEmitter, lease: HeldLease, attempts: number): void {
+  emitGranted(events: LockEventEmitter, lease: HeldLease, attempts: number): void {
     if (this.settings.trace || events.isHeard('acquired')) this.emitAcquired(events, lease, attempts);
   }
 
@@ -74,7 +75,7 @@ export class Waiter extends Caller<AcquireCall> implements LinkedEntry<Waiter> {
     this.inContext(() => events.emit('acquired', acquired));
   }
 
-  tellEnd(events: LockEventEmitter, key: string, error: LockError, attempts: number): void {
+  emitEnd(events: LockEventEmitter, key: string, error: LockError, attempts: number): void {
     const { options, guardsBody, patience, trace } = this.settings;
     trace?.failed(error, attempts);
     if (patience > 0 && error instanceof LockTimeoutError) events.debug(error.message, { key, label: options.label, owner: error.holder });

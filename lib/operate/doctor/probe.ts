@@ -1,8 +1,7 @@
 import type { DoctorCheck } from '../../core/model/doctor-report.js';
 import type { LeaseDriver } from '../../core/store/lease-driver.js';
 import { bad, checkOf, warning, type Finding } from '../../core/store/store-doctor.js';
-import { isSettledWithin, now } from '../../core/util/clock.js';
-import { duration } from '../../core/util/duration.js';
+import { duration, isSettledWithin, now } from '../../core/util/clock.js';
 
 /** Milliseconds until the key of a killed doctor is free. */
 const TTL = 10_000;

@@ -1,10 +1,8 @@
-import { holderOf, named, type Holder } from '../holding/holder.js';
-import type { Lifecycle } from '../holding/lifecycle.js';
-import { processOf } from '../model/owner.js';
-import { after, dateOf, now } from '../util/clock.js';
-import { duration } from '../util/duration.js';
-import type { LockQueue } from './lock-queue.js';
-import type { Waiter } from './waiter.js';
+import { processOf } from '../core/model/owner.js';
+import { dateOf, duration, now } from '../core/util/clock.js';
+import { holderOf, type Holder, type LockQueue } from '../core/waiting/lock-queue.js';
+import type { LockQueues } from '../core/waiting/lock-queues.js';
+import type { Waiter } from '../core/waiting/waiter.js';
 
 /** Milliseconds. A label is reported at most once in the longer, and the queues are searched at most once in the shorter. */
 const AGAIN = 60_000;
@@ -17,48 +15,24 @@ interface Wait {
   readonly waiter: Waiter;
 }
 
-/**
- * Warns about callers that wait for long, and names the holder. One timer serves all callers of a {@link Locks}, so a wait needs none of its own. It
- * runs only while callers wait.
- */
+/** Warns about callers that wait for long, and names the holder. */
 export class SlowWaits {
-  private timer: NodeJS.Timeout | undefined;
-  private looksAt = Infinity;
   /** When each label was reported last. */
   private readonly reported = new Map<string | undefined, number>();
 
-  /** @param slowWait milliseconds; `Infinity`: off. */
-  constructor(
-    private readonly runtime: Lifecycle,
-    private readonly slowWait: number,
-    private readonly queues: () => readonly LockQueue[],
-  ) {}
+  constructor(private readonly queues: LockQueues) {}
 
-  /** A caller begins to wait. */
-  begins({ settings, startedAt }: Waiter): void {
-    if (settings.patience <= this.slowWait || this.slowWait === Infinity) return;
-    if (startedAt + this.slowWait < this.looksAt) this.lookAt(startedAt + this.slowWait);
-  }
-
-  close(): void {
-    clearTimeout(this.timer);
-  }
-
-  private lookAt(time: number): void {
-    clearTimeout(this.timer);
-    this.looksAt = time;
-    if (time < Infinity) this.timer = after(time - now(), () => this.look()).unref();
-  }
-
-  private look(): void {
+  /** Reports the waits that are slow by now. Returns when to call it again. */
+  report(): number {
+    const { all, slowWait } = this.queues;
     const time = now();
     const slowest = new Map<string | undefined, Wait>();
     let nextAt = Infinity;
-    for (const queue of this.queues()) {
+    for (const queue of all) {
       for (const waiter of queue.waiting) {
         const { label, isStandby } = waiter.settings.options;
         if (isStandby) continue;
-        const slowAt = waiter.startedAt + this.slowWait;
+        const slowAt = waiter.startedAt + slowWait;
         nextAt = Math.min(nextAt, slowAt > time ? slowAt : time + AGAIN);
         const slower = slowest.get(label)?.waiter;
         if (slowAt <= time && !(slower && slower.startedAt <= waiter.startedAt)) slowest.set(label, { queue, waiter });
@@ -70,7 +44,7 @@ export class SlowWaits {
       this.reported.set(label, time);
       void this.warn(wait);
     }
-    this.lookAt(Math.max(nextAt, time + Math.min(SHORTEST, this.slowWait)));
+    return Math.max(nextAt, time + Math.min(SHORTEST, slowWait));
   }
 
   private async warn({ queue, waiter }: Wait): Promise<void> {
@@ -79,20 +53,18 @@ export class SlowWaits {
     const holder = (await holderNow(queue)) ?? queue.holder;
     // It may have the key by now.
     if (waiter.isOver) return;
-    const by = holder
-      ? `, held${holder.since === undefined ? '' : ` for ${duration(now() - holder.since)}`} by ${named(short(holder))}`
-      : '';
     const { size } = queue.waiting;
-    this.runtime.events.warn(
-      `${label ?? 'A caller'} has waited ${duration(waiter.waited)} for "${key}"${by}; ${size} ${size === 1 ? 'waits' : 'wait'} here`,
+    this.queues.runtime.events.warn(
+      `${label ?? 'A caller'} has waited ${duration(waiter.waited)} for "${key}"${holder ? heldBy(holder) : ''}; ${size} ${size === 1 ? 'waits' : 'wait'} here`,
       { key, label, owner: holder?.owner },
     );
   }
 }
 
-/** Without the uuid, which does not help to find the process. The details have it. */
-function short({ owner, label }: Holder): Pick<Holder, 'owner' | 'label'> {
-  return { owner: processOf(owner), label };
+/** Without the uuid, which does not help to find the process. The details of the line have it. */
+function heldBy({ owner, label, since }: Holder): string {
+  const age = since === undefined ? '' : ` for ${duration(now() - since)}`;
+  return `, held${age} by ${processOf(owner)}${label === undefined ? '' : ` (${label})`}`;
 }
 
 /** Asks the store who has the key and since when, if it is no caller of this process. `undefined`: it does not answer. */
@@ -100,7 +72,7 @@ async function holderNow({ driver, key, holder }: LockQueue): Promise<Holder | u
   if (holder?.since !== undefined) return holder;
   try {
     const { holder: owner, token } = await driver.check({ key, owner: 'nobody' });
-    const known = holderOf(key, undefined, owner);
+    const known = holderOf(key, owner);
     const grantedAt = token === null ? undefined : driver.timeOf?.(token);
     if (!known || known.since !== undefined || grantedAt === undefined) return known;
     // The store's clock and ours differ, so the age could be negative.
