@@ -3,7 +3,6 @@ export type { LocalQueueOptions, LocksOptions } from './core/model/locks-options
 export type { CountDownLatch, CountDownLatchOptions, LatchCallOptions } from './primitives/count-down-latch.js';
 export type { Lock } from './primitives/lock.js';
 export type { ReadWriteLock, ReadWriteLockOptions, ReadWritePolicy, SemaphoreOptions } from './primitives/kinds.js';
-export type { MultiLease } from './primitives/multi-lease.js';
 export type { LeaderElection, Leader, LeaderElectionOptions, LeaderEvents, RunOptions, Term } from './primitives/leader-election.js';
 export type {
   ForceOptions,
@@ -22,7 +21,7 @@ export type {
 } from './core/model/key-report.js';
 export { waitGraph, type Deadlock, type DeadlockMember } from './operate/wait-graph.js';
 export type { Bus, BusTopic, HolderState, Inspector, KeyState, SeizeRequest, WaiterState } from './core/store/inspector.js';
-export type { Lease } from './core/model/lease.js';
+export type { Lease, MultiLease } from './core/model/lease.js';
 export { currentLease } from './core/holding/call-chain.js';
 export type { AcquireOptions, OnTimeout, TimeoutContext, UsingOptions } from './core/model/options.js';
 export type { LockEvents, LockListener } from './core/model/events.js';

@@ -30,9 +30,8 @@ export type { LocalQueueOptions, LocksOptions } from './core/model/locks-options
 export type { CountDownLatch, CountDownLatchOptions, LatchCallOptions } from './primitives/count-down-latch.js';
 export type { Lock } from './primitives/lock.js';
 export type { ReadWriteLock, ReadWriteLockOptions, ReadWritePolicy, SemaphoreOptions } from './primitives/kinds.js';
-export type { MultiLease } from './primitives/multi-lease.js';
 export type { LeaderElection, Leader, LeaderElectionOptions, LeaderEvents, RunOptions, Term } from './primitives/leader-election.js';
-export type { Lease } from './core/model/lease.js';
+export type { Lease, MultiLease } from './core/model/lease.js';
 export { currentLease } from './core/holding/call-chain.js';
 export type {
   ForceOptions,

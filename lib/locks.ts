@@ -1,15 +1,13 @@
 import { Engine } from './core/engine.js';
 import { LatchCalls } from './core/latch/latch-calls.js';
-import { checkOptions } from './core/model/check-options.js';
 import { LockConfigError, UnsupportedPrimitiveError } from './core/model/errors.js';
 import type { DoctorOptions, DoctorReport, LocksHealth } from './core/model/doctor-report.js';
 import type { LockEvents, LockListener } from './core/model/events.js';
 import { checkKey } from './core/model/key.js';
 import type { ForceOptions, ForceReply, KeyEvent, KeyName, KeyReport, ListOptions, WatchOptions } from './core/model/key-report.js';
-import type { Lease } from './core/model/lease.js';
+import type { Lease, MultiLease } from './core/model/lease.js';
 import type { LocksOptions } from './core/model/locks-options.js';
 import type { AcquireOptions, UsingOptions } from './core/model/options.js';
-import type { Bus } from './core/store/inspector.js';
 import type { LockStore } from './core/store/lock-store.js';
 import { observed } from './observe/observation.js';
 import type { Operator } from './operate/operator.js';
@@ -17,9 +15,7 @@ import { waitGraph, type Deadlock } from './operate/wait-graph.js';
 import { CountDownLatch, type CountDownLatchOptions } from './primitives/count-down-latch.js';
 import { KeyLock, takeable } from './primitives/key-lock.js';
 import {
-  checkSemaphoreOptions,
   mutexKind,
-  READ_WRITE_CHECKS,
   readWriteKinds,
   semaphoreKind,
   type Kind,
@@ -29,15 +25,7 @@ import {
 } from './primitives/kinds.js';
 import { LeaderElection, type LeaderElectionOptions } from './primitives/leader-election.js';
 import type { Lock, NoOptions, OnTimeoutResult } from './primitives/lock.js';
-import type { MultiLease } from './primitives/multi-lease.js';
 import { MultiLock } from './primitives/multi-lock.js';
-
-/** @internal */
-export type KeyFinder = (
-  type: Readonly<Record<'prototype', unknown> & Record<'name', string>>,
-  method: string | symbol,
-  args: readonly unknown[],
-) => string;
 
 /** The locks of one store: `await locks.using('order:42', async (lease) => …)`. Create one for each store, and keep it. */
 export class Locks {
@@ -49,7 +37,7 @@ export class Locks {
   /** @internal */
   private readonly mutexKind: Kind;
   /** @internal Finds the key that a call of a decorated method takes. The Locks of a Nest app have one. */
-  keyFinder: KeyFinder | undefined;
+  keyFinder: ((type: never, method: string | symbol, args: readonly unknown[]) => string) | undefined;
   /** @internal */
   private latches: LatchCalls | undefined;
   /** @internal */
@@ -67,7 +55,7 @@ export class Locks {
     this.observed = observed(this.engine, options.telemetry);
     this.mutexKind = mutexKind(this.observed.mutex);
     this.engine.begin(options);
-    if (store.bus) this.hearOperators(store.bus);
+    this.hearOperators();
   }
 
   /**
@@ -88,9 +76,8 @@ export class Locks {
    * @throws {UnsupportedPrimitiveError} when the store has no such locks.
    */
   readWriteLock(key: string, options: ReadWriteLockOptions = {}): ReadWriteLock {
-    const drivers = offered(this.store, this.observed.readWriteLock, 'read/write locks');
-    checkOptions(options, `Lock "${key}"`, READ_WRITE_CHECKS);
-    const { read, write } = readWriteKinds(drivers, options.policy);
+    const { store, observed } = this;
+    const { read, write } = readWriteKinds(offered(store, observed.readWriteLock, 'read/write locks'), options, `Lock "${key}"`);
     return { read: this.lock(read, key), write: this.lock(write, key) };
   }
 
@@ -102,9 +89,8 @@ export class Locks {
    * @throws {UnsupportedPrimitiveError} when the store has no semaphores.
    */
   semaphore(key: string, options: SemaphoreOptions): Lock {
-    const driver = offered(this.store, this.observed.semaphore, 'semaphores');
-    checkSemaphoreOptions(options, `Semaphore "${key}"`);
-    return this.lock(semaphoreKind(driver, options), key);
+    const { store, observed } = this;
+    return this.lock(semaphoreKind(offered(store, observed.semaphore, 'semaphores'), options, `Semaphore "${key}"`), key);
   }
 
   /**
@@ -137,32 +123,31 @@ export class Locks {
    * @throws {LockConfigError} when the list is empty, a key is wrong, or two locks cannot be held at the same time.
    */
   multiLock(locks: readonly (string | Lock)[]): Lock<MultiLease> {
-    if (typeof locks?.map !== 'function') throw new LockConfigError('A multi-lock is made of a list of keys and locks.');
-    const all = locks.map((lock) => takeable(typeof lock === 'string' ? this.mutex(lock) : lock));
-    return new MultiLock(all, this.engine.defaults);
+    return new MultiLock(locks, (key) => this.mutex(key), this.engine.defaults);
   }
 
-  /** {@link Lock.acquire} of the mutex with this key. */
+  /** Waits for the mutex with this key, and takes it, as {@link Lock.acquire} does. */
   acquire(key: string, options?: AcquireOptions): Promise<Lease> {
-    try {
-      return this.mutex(key).acquire(options);
-    } catch (error) {
-      return Promise.reject(error);
-    }
+    return this.withMutex(key, (mutex) => mutex.acquire(options));
   }
 
-  /** {@link Lock.tryAcquire} of the mutex with this key. */
-  async tryAcquire(key: string, options?: AcquireOptions): Promise<Lease | null> {
-    return this.mutex(key).tryAcquire(options);
+  /** Tries once to take the mutex with this key, as {@link Lock.tryAcquire} does; resolves to `null` if it is taken. */
+  tryAcquire(key: string, options?: AcquireOptions): Promise<Lease | null> {
+    return this.withMutex(key, (mutex) => mutex.tryAcquire(options));
   }
 
-  /** {@link Lock.using} of the mutex with this key. */
-  async using<T, const O extends UsingOptions = NoOptions>(
+  /**
+   * Takes the mutex with this key, runs the work and releases the key. The work's result or error is passed on unchanged.
+   *
+   * @throws {LockTimeoutError} when the wait timeout ends and `onTimeout` is `'throw'`; {@link StoreError}; {@link LockAbortedError}.
+   * @throws {LockLostError} with the work's `result`, when the lease was lost while the work ran, unless `onLost` is `'ignore'`.
+   */
+  using<T, const O extends UsingOptions = NoOptions>(
     key: string,
     work: (lease: Lease) => T | PromiseLike<T>,
     options?: O,
   ): Promise<T | OnTimeoutResult<O>> {
-    return this.mutex(key).using(work, options);
+    return this.withMutex(key, (mutex) => mutex.using(work, options));
   }
 
   /**
@@ -178,15 +163,14 @@ export class Locks {
   ): string {
     const find = this.keyFinder;
     if (!find) throw new LockConfigError('keyOf: only the Locks of a Nest app know decorated methods.');
-    return find(type, method, args);
+    return find(type as never, method, args);
   }
 
   /**
    * What the store and the processes that use it know of a key: its holders, since when and for what, and its waiters. It changes nothing. Processes
    * that have never waited, or hang, do not answer; the report then has what the store knows.
    *
-   * @throws {StoreError} when the store does not answer.
-   * @throws {UnsupportedPrimitiveError} when the store cannot be inspected.
+   * @throws {StoreError} when the store does not answer; {@link UnsupportedPrimitiveError} when it cannot be inspected.
    */
   async inspect(key: KeyName): Promise<KeyReport> {
     return (await this.operator()).inspect(key);
@@ -252,8 +236,7 @@ export class Locks {
   /**
    * Asks the store once, changes nothing, and writes a line to the log: what the store is, or why it cannot be reached. A Nest app does so at its start.
    *
-   * @param name of the store in that line.
-   * @throws {StoreError} within `requestTimeout`, when the store does not answer, or refuses.
+   * @param name of the store in that line. @throws {StoreError} within `requestTimeout`, when the store does not answer, or refuses.
    */
   checkStore(name?: string): Promise<void> {
     return this.engine.storeWatch.check(name);
@@ -279,8 +262,16 @@ export class Locks {
 
   /** @internal */
   private lock(kind: Kind, key: string): KeyLock {
-    const { engine } = this;
-    return new KeyLock(engine.queues, kind, engine.fullKey(key), engine.defaults);
+    return new KeyLock(this.engine.queues, kind, this.engine.fullKey(key), this.engine.defaults);
+  }
+
+  /** @internal Not `async`, because each promise delays the caller. */
+  private withMutex<T>(key: string, act: (mutex: Lock) => Promise<T>): Promise<T> {
+    try {
+      return act(this.mutex(key));
+    } catch (error) {
+      return Promise.reject(error);
+    }
   }
 
   /** @internal The answers to operators, loaded by the first question. */
@@ -290,7 +281,9 @@ export class Locks {
   }
 
   /** @internal */
-  private hearOperators(bus: Bus): void {
+  private hearOperators(): void {
+    const { bus } = this.store;
+    if (!bus) return;
     const listening = (['ops', 'revoke'] as const).map((topic) =>
       bus.listen(topic, (text) => void this.operator().then(({ responder }) => responder.hear(topic, text))),
     );

@@ -13,7 +13,7 @@ import { completeOptions } from '../core/model/options.js';
 import { after } from '../core/util/clock.js';
 import { processWide } from '../core/util/process-wide.js';
 import { LockLog } from '../core/model/lock-log.js';
-import { Locks, type KeyFinder } from '../locks.js';
+import { Locks } from '../locks.js';
 import { checkModuleOptions, coreOptionsOf, type DistributedLockModuleOptions } from './distributed-lock.options.js';
 import { DEFAULT_NAME } from './distributed-lock.tokens.js';
 import { LeaderCandidates } from './leader/leader-candidates.js';
@@ -81,7 +81,7 @@ export class LockRegistry implements OnModuleInit, OnApplicationBootstrap, Befor
       telemetry,
     });
     this.storeChecks.add(locks, name === DEFAULT_NAME ? undefined : name, failFast);
-    locks.keyFinder = (type, method, args) => this.keyOf(locks, type, method, args);
+    locks.keyFinder = (type: { readonly prototype: unknown; readonly name: string }, method, args) => this.keyOf(locks, type, method, args);
     this.stores.set(name, { locks, log: new LockLog(logger, logKeys), defaults, complete: completeOptions(ofLocks), namespace });
     return locks;
   }
@@ -129,7 +129,12 @@ export class LockRegistry implements OnModuleInit, OnApplicationBootstrap, Befor
     );
   }
 
-  private keyOf(locks: Locks, { prototype, name }: Parameters<KeyFinder>[0], method: string | symbol, args: readonly unknown[]): string {
+  private keyOf(
+    locks: Locks,
+    { prototype, name }: { readonly prototype: unknown; readonly name: string },
+    method: string | symbol,
+    args: readonly unknown[],
+  ): string {
     for (let at: unknown = prototype; typeof at === 'object' && at !== null; at = Object.getPrototypeOf(at)) {
       for (let lock = lockedMethodsOf(at)?.get(method)?.definition; lock; lock = lock.inner) {
         if (this.registeredFor(lock).locks === locks) return this.planOf(lock).keyOf(args);

@@ -51,8 +51,13 @@ export interface ReadWriteLock {
 }
 
 /** @internal */
-export function readWriteKinds(drivers: Drivers, policy: ReadWritePolicy = 'fair'): Readonly<Record<'read' | 'write', Kind>> {
-  const { read, write } = drivers;
+export function readWriteKinds(
+  { read, write }: Drivers,
+  options: ReadWriteLockOptions,
+  where: string,
+): Readonly<Record<'read' | 'write', Kind>> {
+  checkOptions(options, where, READ_WRITE_CHECKS);
+  const { policy = 'fair' } = options;
   return {
     read: {
       name: 'read',
@@ -101,7 +106,9 @@ export interface SemaphoreOptions {
 const MOST_PERMITS = 1_000_000;
 
 /** @internal */
-export function semaphoreKind(driver: LeaseDriver, { permits, count = 1 }: SemaphoreOptions): Kind {
+export function semaphoreKind(driver: LeaseDriver, options: SemaphoreOptions, where: string): Kind {
+  checkSemaphoreOptions(options, where);
+  const { permits, count = 1 } = options;
   return {
     name: 'semaphore',
     driver,

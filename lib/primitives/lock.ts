@@ -100,15 +100,18 @@ export abstract class LockBase<L extends LosableLease> implements Lock<L>, Guard
     }
   }
 
-  async using<T, const O extends UsingOptions = NoOptions>(
-    work: (lease: L) => T | PromiseLike<T>,
-    options?: O,
-  ): Promise<T | OnTimeoutResult<O>> {
-    const where = `Lock "${this.key}"`;
-    if (typeof work !== 'function')
-      throw new LockConfigError(`${where}: the work must be a function, and comes before the options: using(async (lease) => …, options).`);
-    checkOptions(options, where, USING_CHECKS);
-    return (await runUnder(this, resolveOptions(this.defaults, options), work, NO_CALL)) as T | OnTimeoutResult<O>;
+  using<T, const O extends UsingOptions = NoOptions>(work: (lease: L) => T | PromiseLike<T>, options?: O): Promise<T | OnTimeoutResult<O>> {
+    try {
+      const where = `Lock "${this.key}"`;
+      if (typeof work !== 'function')
+        throw new LockConfigError(
+          `${where}: the work must be a function, and comes before the options: using(async (lease) => …, options).`,
+        );
+      checkOptions(options, where, USING_CHECKS);
+      return runUnder(this, resolveOptions(this.defaults, options), work, NO_CALL) as Promise<T | OnTimeoutResult<O>>;
+    } catch (error) {
+      return Promise.reject(error);
+    }
   }
 
   private async takeFor(options: ResolvedOptions, label: string): Promise<L> {

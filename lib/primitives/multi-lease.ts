@@ -1,19 +1,10 @@
 import type { HeldLease } from '../core/holding/held-lease.js';
 import { LockLostError } from '../core/model/errors.js';
-import type { Lease } from '../core/model/lease.js';
+import type { MultiLease } from '../core/model/lease.js';
 import { onAbort } from '../core/util/abort.js';
 import type { LosableLease } from './lock.js';
 
-/**
- * One holding of one or several keys. `key` and `owner` are those of all leases, joined by `', '`; `fencingToken` is `null` unless there is one key,
- * because each lease has its own; `remaining()` is the shortest; `release()` releases all keys.
- */
-export interface MultiLease extends Lease {
-  /** One for each key, in the order of the keys. */
-  readonly leases: readonly Lease[];
-}
-
-/** @internal */
+/** The leases of a {@link MultiLock}. */
 export class HeldLeases implements MultiLease, LosableLease {
   private controller: AbortController | undefined;
   private stopListening: readonly (() => void)[] = [];

@@ -1,12 +1,22 @@
 import type { HeldLease } from '../core/holding/held-lease.js';
-import { abortedBy, LockConfigError, LockLostError, LockTimeoutError, stopped, type LockError } from '../core/model/errors.js';
+import {
+  abortedBy,
+  LockAbortedError,
+  LockConfigError,
+  LockLostError,
+  LockTimeoutError,
+  stopped,
+  unanswered,
+  type LockError,
+} from '../core/model/errors.js';
+import type { Lease } from '../core/model/lease.js';
 import type { ResolvedOptions } from '../core/model/options.js';
 import { onAbort, untilAborted } from '../core/util/abort.js';
 import { after, now } from '../core/util/clock.js';
-import { pollDelay } from '../core/waiting/backoff.js';
-import type { KeyLock } from './key-lock.js';
-import { LockBase } from './lock.js';
-import { MultiCall } from './multi-call.js';
+import { patienceOf, pollDelay } from '../core/waiting/backoff.js';
+import { Caller } from '../core/waiting/caller.js';
+import { takeable, type KeyLock } from './key-lock.js';
+import { LockBase, type Lock } from './lock.js';
 import { HeldLeases } from './multi-lease.js';
 
 /**
@@ -18,8 +28,11 @@ import { HeldLeases } from './multi-lease.js';
 export class MultiLock extends LockBase<HeldLeases> {
   readonly all: readonly KeyLock[];
 
-  constructor(given: readonly (KeyLock | MultiLock)[], defaults: ResolvedOptions) {
-    const locks = withoutDuplicates(given.flatMap((lock) => ('all' in lock ? lock.all : [lock])));
+  /** @param mutex makes the lock of a key. */
+  constructor(given: readonly (string | Lock)[], mutex: (key: string) => Lock, defaults: ResolvedOptions) {
+    if (typeof given?.map !== 'function') throw new LockConfigError('A multi-lock is made of a list of keys and locks.');
+    const takeables = given.map((lock): KeyLock | MultiLock => takeable(typeof lock === 'string' ? mutex(lock) : lock));
+    const locks = withoutDuplicates(takeables.flatMap((lock) => ('all' in lock ? lock.all : [lock])));
     locks.sort((a, b) => (a.key < b.key ? -1 : a.key > b.key ? 1 : 0));
     super(locks.map(({ key }) => key).join(', '), defaults);
     if (locks.length === 0) throw new LockConfigError('A multi-lock needs at least one key.');
@@ -51,10 +64,10 @@ export class MultiLock extends LockBase<HeldLeases> {
         if (!failure) return new HeldLeases(leases);
         if (call.isOverdue || !(failure instanceof LockLostError || failure.transient)) throw failure;
       } catch (error) {
-        await call.giveBack(leases);
+        await call.release(leases);
         throw error;
       }
-      await call.giveBack(leases);
+      await call.release(leases);
       await this.pause(round, call);
     }
   }
@@ -89,6 +102,52 @@ export class MultiLock extends LockBase<HeldLeases> {
   private optionsOf({ options, left }: MultiCall): ResolvedOptions {
     const own = { ...options, waitTimeout: left };
     return this.all.length === 1 ? own : { ...own, minHold: 0, maxHold: undefined };
+  }
+}
+
+/**
+ * One caller's attempt to take several locks. All of its requests end when its wait timeout and one `requestTimeout` are over, or at once when its
+ * signal aborts.
+ */
+class MultiCall extends Caller<{ readonly patience: number }> {
+  /** The caller's options, with a signal that ends all requests in flight. */
+  readonly options: ResolvedOptions & { readonly signal: AbortSignal };
+  private isLate = false;
+
+  constructor(
+    options: ResolvedOptions,
+    readonly guardsBody: boolean,
+    requestTimeout: number,
+  ) {
+    super({ patience: patienceOf(options) });
+    const over = new AbortController();
+    const { signal } = options;
+    this.options = { ...options, signal: over.signal };
+    if (signal?.aborted) over.abort(signal.reason);
+    else if (signal) this.listen(signal, () => over.abort(signal.reason));
+    this.limit(() => {
+      this.grant(requestTimeout, () => {
+        this.isLate = true;
+        over.abort();
+      });
+    });
+  }
+
+  /** Milliseconds of the wait timeout that are left. */
+  get left(): number {
+    return Math.max(0, this.settings.patience - this.waited);
+  }
+
+  /** Releases the leases, and waits for the replies while the caller may wait: until then another try would find the keys taken. */
+  async release(leases: Iterable<Lease>): Promise<void> {
+    const released = Promise.all([...leases].map((lease) => lease.release()));
+    const { signal } = this.options;
+    if (!signal.aborted) await untilAborted(released, signal);
+  }
+
+  /** Why there is no lease. */
+  reasonOf(error: unknown, key: string): unknown {
+    return this.isLate && error instanceof LockAbortedError && error.reason === 'signal' ? unanswered(key) : error;
   }
 }
 

@@ -36,7 +36,7 @@ class Shop {
   async sell(): Promise<void> {}
 }
 const module = await Test.createTestingModule({
-  imports: [DistributedLockModule.forRoot({ store: redisStore({ options }) })],
+  imports: [DistributedLockModule.forRoot({ store: redisStore({ options }), failFast: true })],
   providers: [Shop],
 }).compile();
 await module.init();

@@ -40,3 +40,12 @@ export interface Lease extends AsyncDisposable {
    */
   release(): Promise<boolean>;
 }
+
+/**
+ * One holding of one or several keys. `key` and `owner` are those of all leases, joined by `', '`; `fencingToken` is `null` unless there is one key,
+ * because each lease has its own; `remaining()` is the shortest; `release()` releases all keys.
+ */
+export interface MultiLease extends Lease {
+  /** One for each key, in the order of the keys. */
+  readonly leases: readonly Lease[];
+}

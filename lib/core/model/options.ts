@@ -12,7 +12,10 @@ export interface AcquireOptions {
   retryCount?: number;
   /** The wait timeout is the sum of `retryCount - 1` random values of 1–2 × this. Default 500. */
   retryInterval?: number;
-  /** The wait timeout, instead of the two above. 0: one try; `Infinity`: no limit. */
+  /**
+   * Milliseconds that a caller waits for the key at most, instead of `retryCount` and `retryInterval`. 0: one try; `Infinity`: no limit.
+   * Default: the sum of `retryCount - 1` random values of 1–2 × `retryInterval`.
+   */
   waitTimeout?: number;
   /** The same call chain may take its own key again. Default true. */
   reentrant?: boolean;

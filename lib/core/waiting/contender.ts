@@ -91,12 +91,13 @@ export class Contender extends RepeatedRequest<AcquireReply> {
   }
 
   protected answered(reply: AcquireReply): void {
+    const { runtime } = this.queue;
     // If this is a retry, an earlier try may have been applied.
     if (reply.yielded === 'lost' && this.attempts === this.yieldsAt) this.yields?.lose(LOST_BEFORE, 'taken');
     this.yields = undefined;
     if (!reply.granted && !this.isQueued) this.queueEntry = 'none';
     if (!reply.granted && reply.yielded === 'released') this.handedOver(reply.holder);
-    if (reply.granted) this.queue.runtime.storeWatch.granted();
+    if (reply.granted && runtime.storeWatch.refusal) runtime.storeWatch.granted();
     if (this.isStopped) return;
     if (!reply.granted) return this.retry(reply);
     const { queue, asked, sentAt } = this;
