@@ -9,6 +9,7 @@ import type { Lease, MultiLease } from './core/model/lease.js';
 import type { LocksOptions } from './core/model/locks-options.js';
 import type { AcquireOptions, UsingOptions } from './core/model/options.js';
 import type { LockStore } from './core/store/lock-store.js';
+import { promised } from './core/util/promised.js';
 import { observed } from './observe/observation.js';
 import type { Operator } from './operate/operator.js';
 import { waitGraph, type Deadlock } from './operate/wait-graph.js';
@@ -128,12 +129,12 @@ export class Locks {
 
   /** Waits for the mutex with this key, and takes it, as {@link Lock.acquire} does. */
   acquire(key: string, options?: AcquireOptions): Promise<Lease> {
-    return this.withMutex(key, (mutex) => mutex.acquire(options));
+    return promised(() => this.mutex(key).acquire(options));
   }
 
   /** Tries once to take the mutex with this key, as {@link Lock.tryAcquire} does; resolves to `null` if it is taken. */
   tryAcquire(key: string, options?: AcquireOptions): Promise<Lease | null> {
-    return this.withMutex(key, (mutex) => mutex.tryAcquire(options));
+    return promised(() => this.mutex(key).tryAcquire(options));
   }
 
   /**
@@ -147,7 +148,7 @@ export class Locks {
     work: (lease: Lease) => T | PromiseLike<T>,
     options?: O,
   ): Promise<T | OnTimeoutResult<O>> {
-    return this.withMutex(key, (mutex) => mutex.using(work, options));
+    return promised(() => this.mutex(key).using(work, options));
   }
 
   /**
@@ -263,15 +264,6 @@ export class Locks {
   /** @internal */
   private lock(kind: Kind, key: string): KeyLock {
     return new KeyLock(this.engine.queues, kind, this.engine.fullKey(key), this.engine.defaults);
-  }
-
-  /** @internal Not `async`, because each promise delays the caller. */
-  private withMutex<T>(key: string, act: (mutex: Lock) => Promise<T>): Promise<T> {
-    try {
-      return act(this.mutex(key));
-    } catch (error) {
-      return Promise.reject(error);
-    }
   }
 
   /** @internal The answers to operators, loaded by the first question. */

@@ -114,6 +114,16 @@ async function withNest(app, tarball, peers, checks) {
   }
 }
 
+/** Declarations that this one leads to, itself included. */
+async function typesBehind(file, found = new Set()) {
+  if (found.has(file)) return found;
+  found.add(file);
+  for (const [, path] of (await readFile(file, 'utf8')).matchAll(/(?:from |import\()['"](\..+)\.js['"]/g)) {
+    await typesBehind(join(dirname(file), `${path}.d.ts`), found);
+  }
+  return found;
+}
+
 /** Expects in the package what was built from lib, and the documents: nothing else, and no path of this machine. */
 async function checkFiles(installed, tarball) {
   const built = (await filesOf(join(root, 'lib'))).filter((file) => file.endsWith('.ts')).map((file) => file.slice(0, -'.ts'.length));
@@ -143,6 +153,8 @@ async function checkFiles(installed, tarball) {
     assert.ok(!text.includes(root), `${file} shows the folder that it was built in`);
     assert.ok(!file.endsWith('.d.ts') || !text.includes('@internal'), `${file} publishes a member that is for the library alone`);
   }
+  const types = await typesBehind(join(installed, 'dist/esm/locks.d.ts'));
+  assert.ok(types.size <= 20, `the types of Locks reach ${types.size} files, more than 20: ${[...types].join(', ')}`);
   const { scripts } = JSON.parse(await readFile(join(installed, 'package.json'), 'utf8'));
   for (const script of ['preinstall', 'install', 'postinstall'])
     assert.equal(scripts[script], undefined, `npm would run "${script}" at users`);

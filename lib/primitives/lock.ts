@@ -10,6 +10,7 @@ import {
   type TimeoutContext,
   type UsingOptions,
 } from '../core/model/options.js';
+import { promised } from '../core/util/promised.js';
 
 declare const NONE: unique symbol;
 
@@ -80,14 +81,11 @@ export abstract class LockBase<L extends LosableLease> implements Lock<L>, Guard
   abstract holding<T>(lease: L, work: () => T): T;
 
   acquire(options?: AcquireOptions): Promise<L> {
-    // Not `async`: each promise delays the caller.
-    try {
+    return promised(() => {
       checkOptions(options, `Lock "${this.key}"`, ACQUIRE_CHECKS);
       const resolved = resolveOptions(this.defaults, options);
       return resolved.label === undefined ? this.take(resolved, false) : this.takeFor(resolved, resolved.label);
-    } catch (error) {
-      return Promise.reject(error);
-    }
+    });
   }
 
   async tryAcquire(options?: AcquireOptions): Promise<L | null> {
@@ -101,7 +99,7 @@ export abstract class LockBase<L extends LosableLease> implements Lock<L>, Guard
   }
 
   using<T, const O extends UsingOptions = NoOptions>(work: (lease: L) => T | PromiseLike<T>, options?: O): Promise<T | OnTimeoutResult<O>> {
-    try {
+    return promised(() => {
       const where = `Lock "${this.key}"`;
       if (typeof work !== 'function')
         throw new LockConfigError(
@@ -109,9 +107,7 @@ export abstract class LockBase<L extends LosableLease> implements Lock<L>, Guard
         );
       checkOptions(options, where, USING_CHECKS);
       return runUnder(this, resolveOptions(this.defaults, options), work, NO_CALL) as Promise<T | OnTimeoutResult<O>>;
-    } catch (error) {
-      return Promise.reject(error);
-    }
+    });
   }
 
   private async takeFor(options: ResolvedOptions, label: string): Promise<L> {

@@ -37,7 +37,7 @@ export class HeldLease implements Lease {
     maxHold: number | undefined,
   ) {
     this.isFirst = turn.leases.length === 0;
-    if (guardsBody) turn.tenure.runtime.bodyBegins();
+    if (guardsBody) turn.tenure.runtime.begins('body');
     turn.add(this);
     if (maxHold !== undefined) this.limitTo(now() + maxHold);
   }
@@ -84,7 +84,7 @@ export class HeldLease implements Lease {
       this.isReleased = true;
       clearTimeout(this.limit);
       const fault = this.runReleased();
-      if (this.guardsBody) this.turn.tenure.runtime.bodyEnds();
+      if (this.guardsBody) this.turn.tenure.runtime.ends('body');
       const answer = this.turn.remove(this);
       this.answer = fault ? answer.then(() => Promise.reject(fault.error as Error)) : answer;
     }

@@ -8,6 +8,9 @@ import { idle, now } from '../util/clock.js';
 const FIRST_PAUSE = 50;
 const LONGEST_PAUSE = 1000;
 
+/** A caller that asks for a key, a body that runs under a lease, and what is released or given up in the background. */
+type Work = 'acquire' | 'body' | 'cleanUp';
+
 /** What all locks over one store share: their events, their requests in flight, and whether they are being closed. */
 export class Lifecycle {
   private readonly stop = new AbortController();
@@ -25,9 +28,7 @@ export class Lifecycle {
   readonly firstRenewal = (1 + 2 * Math.random()) / 3;
   /** Follows each call that asks for a key. */
   tracing: CallTracing | undefined;
-  private acquiring = 0;
-  private bodies = 0;
-  private cleaningUp = 0;
+  private readonly running = { acquire: 0, body: 0, cleanUp: 0 };
   private onChange: (() => void)[] = [];
 
   constructor(
@@ -52,41 +53,26 @@ export class Lifecycle {
     if (this.closed.aborted) throw new LockAbortedError(`Cannot acquire "${key}": the locks are closed.`, { key, reason: 'shutdown' });
   }
 
-  acquireBegins(): void {
-    this.acquiring++;
+  begins(work: Work): void {
+    this.running[work]++;
   }
 
-  acquireEnds(): void {
-    this.acquiring--;
-    this.changed();
-  }
-
-  bodyBegins(): void {
-    this.bodies++;
-  }
-
-  bodyEnds(): void {
-    this.bodies--;
-    this.changed();
-  }
-
-  cleanUpBegins(): void {
-    this.cleaningUp++;
-  }
-
-  cleanUpEnds(): void {
-    this.cleaningUp--;
-    this.changed();
+  ends(work: Work): void {
+    this.running[work]--;
+    const waiting = this.onChange;
+    if (waiting.length === 0) return;
+    this.onChange = [];
+    for (const resolve of waiting) resolve();
   }
 
   /** Resolves when no body runs and no key is being acquired. */
   drained(): Promise<void> {
-    return this.when(() => this.acquiring === 0 && this.bodies === 0);
+    return this.when(({ acquire, body }) => acquire + body === 0);
   }
 
   inBackground(work: Promise<unknown>): void {
-    const ended = (): void => this.cleanUpEnds();
-    this.cleanUpBegins();
+    const ended = (): void => this.ends('cleanUp');
+    this.begins('cleanUp');
     work.then(ended, ended);
   }
 
@@ -103,7 +89,7 @@ export class Lifecycle {
     send: () => Promise<unknown>,
     first?: Promise<void>,
   ): Promise<void> {
-    this.cleanUpBegins();
+    this.begins('cleanUp');
     if (first) await first;
     for (let pause = FIRST_PAUSE; ; pause = Math.min(2 * pause, LONGEST_PAUSE)) {
       try {
@@ -114,7 +100,7 @@ export class Lifecycle {
       }
       await idle(pause);
     }
-    this.cleanUpEnds();
+    this.ends('cleanUp');
   }
 
   /** What a request was rejected with that was sent at this time. */
@@ -135,17 +121,10 @@ export class Lifecycle {
 
   /** Resolves when no request to the store is under way. */
   quiet(): Promise<void> {
-    return this.when(() => this.acquiring === 0 && this.cleaningUp === 0);
+    return this.when(({ acquire, cleanUp }) => acquire + cleanUp === 0);
   }
 
-  private async when(isSo: () => boolean): Promise<void> {
-    while (!isSo()) await new Promise<void>((resolve) => this.onChange.push(resolve));
-  }
-
-  private changed(): void {
-    const waiting = this.onChange;
-    if (waiting.length === 0) return;
-    this.onChange = [];
-    for (const resolve of waiting) resolve();
+  private async when(isSo: (running: Readonly<Record<Work, number>>) => boolean): Promise<void> {
+    while (!isSo(this.running)) await new Promise<void>((resolve) => this.onChange.push(resolve));
   }
 }

@@ -3,6 +3,7 @@ import type { LockEvents, LockKindName } from '../model/events.js';
 import type { ResolvedOptions } from '../model/options.js';
 import type { LeaseDriver, Share } from '../store/lease-driver.js';
 import { duration, now, validity } from '../util/clock.js';
+import { promised } from '../util/promised.js';
 import type { Lifecycle } from './lifecycle.js';
 import { Turn } from './turn.js';
 import { watchdog } from './watchdog.js';
@@ -136,13 +137,13 @@ export class Tenure {
     if (this.queue.passOn(this, time)) return Promise.resolve(true);
     this.stop();
     const releasing = this.sendRelease(time);
-    this.runtime.cleanUpBegins();
+    this.runtime.begins('cleanUp');
     this.queue.ended(this);
     return releasing.then(
       (reply) => {
         if (reply === 'lost') this.lose('the release found that it belonged to somebody else or to nobody', 'taken');
         else this.turn.emitReleased();
-        this.runtime.cleanUpEnds();
+        this.runtime.ends('cleanUp');
         return reply === 'released';
       },
       (cause: unknown) => {
@@ -152,7 +153,7 @@ export class Tenure {
         if (runtime.unknown('release', this, cause).transient) {
           void runtime.giveUp('release', this, now() + this.ttl, () => this.sendRelease());
         }
-        runtime.cleanUpEnds();
+        runtime.ends('cleanUp');
         return true;
       },
     );
@@ -262,11 +263,7 @@ export class Tenure {
 
   private sendRelease(time = now()): Promise<'released' | 'lost'> {
     const { key, owner } = this;
-    try {
-      return this.driver.release({ key, owner, keepFor: Math.ceil(Math.max(0, this.turn.keepUntil - time)) });
-    } catch (fault) {
-      return Promise.reject(fault);
-    }
+    return promised(() => this.driver.release({ key, owner, keepFor: Math.ceil(Math.max(0, this.turn.keepUntil - time)) }));
   }
 }
 

@@ -39,7 +39,7 @@ class LatchRequest<T> extends RepeatedRequest<T> {
     const { signal } = this.settings;
     if (signal?.aborted) throw abortedBy(signal, key);
     runtime.assertOpen(key);
-    runtime.acquireBegins();
+    runtime.begins('acquire');
     const result = new Promise<T>((resolve, reject) => {
       this.answered = resolve;
       this.reject = reject;
@@ -55,7 +55,7 @@ class LatchRequest<T> extends RepeatedRequest<T> {
     } finally {
       this.stop();
       for (const each of forget) each();
-      runtime.acquireEnds();
+      runtime.ends('acquire');
     }
   }
 

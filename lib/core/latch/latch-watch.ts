@@ -53,7 +53,7 @@ export class LatchWatch extends RepeatedRequest<LatchState | undefined> {
     return new Promise((resolve, reject) => {
       const waiter = new LatchWaiter(settings, resolve, reject);
       const { signal } = settings;
-      this.runtime.acquireBegins();
+      this.runtime.begins('acquire');
       this.waiters.add(waiter);
       if (signal) waiter.listen(signal, () => this.remove(waiter, abortedBy(signal, this.key)));
       this.attempts = 0;
@@ -133,7 +133,7 @@ export class LatchWatch extends RepeatedRequest<LatchState | undefined> {
     if (!this.waiters.delete(waiter)) return;
     waiter.end();
     if (this.waiters.size === 0) this.end();
-    this.runtime.acquireEnds();
+    this.runtime.ends('acquire');
     if (error) waiter.reject(error);
     else waiter.resolve();
   }

@@ -1,4 +1,5 @@
 import { after, now } from './clock.js';
+import { promised } from './promised.js';
 
 /** Sends a request again and again, one at a time, until it is stopped. */
 export abstract class RepeatedRequest<Reply> {
@@ -32,7 +33,8 @@ export abstract class RepeatedRequest<Reply> {
     this.isAsking = true;
     this.attempts++;
     this.sentAt = now();
-    this.settled = this.sent().then(
+    // A driver should reject, not throw.
+    this.settled = promised(() => this.send()).then(
       (reply) => {
         this.isAsking = false;
         this.answered(reply);
@@ -66,13 +68,4 @@ export abstract class RepeatedRequest<Reply> {
   protected abstract answered(reply: Reply): void;
 
   protected abstract unanswered(cause: unknown): void;
-
-  private sent(): Promise<Reply> {
-    try {
-      return this.send();
-    } catch (fault) {
-      // A driver should reject, not throw.
-      return Promise.reject(fault);
-    }
-  }
 }

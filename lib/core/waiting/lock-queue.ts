@@ -13,9 +13,8 @@ import { Waiter, type AcquireCall } from './waiter.js';
 /** The holder of a key. */
 export interface Holder {
   readonly owner: string;
-  /** The label of the caller that has it, if it is a caller of this process. */
+  /** Only of a caller of this process: its label, and when it got the key, on the monotonic clock. */
   readonly label: string | undefined;
-  /** When that caller got it, on the monotonic clock. */
   readonly since: number | undefined;
 }
 
@@ -32,6 +31,7 @@ export function holderOf(key: string, owner: string | null | undefined): Holder 
  */
 export class LockQueue implements TenureQueue {
   readonly runtime: Lifecycle;
+  readonly limits: TurnLimits;
   /** Whether the key was granted to this queue before: more calls are likely. */
   isInUse = false;
   readonly waiting = new LinkedList<Waiter>();
@@ -59,16 +59,13 @@ export class LockQueue implements TenureQueue {
     public maxHolders: number,
   ) {
     this.runtime = queues.runtime;
-  }
-
-  get limits(): TurnLimits {
-    return this.queues.limits;
+    this.limits = queues.limits;
   }
 
   join(call: AcquireCall): Promise<HeldLease> {
     return new Promise((resolve, reject) => {
       const waiter = new Waiter(call, resolve, reject);
-      this.runtime.acquireBegins();
+      this.runtime.begins('acquire');
       this.waiting.add(waiter);
       this.share = call.share;
       const { signal } = call.options;
@@ -193,7 +190,7 @@ export class LockQueue implements TenureQueue {
     const turn = tenure.beginTurn(time, minHold, options.label);
     const lease = new HeldLease(turn, guardsBody, options.maxHold);
     waiter.emitGranted(this.runtime.events, lease, attempts);
-    this.runtime.acquireEnds();
+    this.runtime.ends('acquire');
     waiter.resolve(lease);
   }
 
@@ -251,7 +248,7 @@ export class LockQueue implements TenureQueue {
     this.adapt();
     waiter.inContext(() => waiter.emitEnd(this.runtime.events, this.key, error, attempts));
     this.endIfIdle();
-    this.runtime.acquireEnds();
+    this.runtime.ends('acquire');
     waiter.reject(error);
   }
 
