@@ -154,7 +154,7 @@ export class Locks {
   /**
    * The key that a call of a decorated method takes, namespace included: for scripts, tests and redis-cli. Only in a Nest app.
    *
-   * @param args those of the call. Of several locks on the method, the uppermost one of this store counts.
+   * @param args those of the call. The uppermost one of several locks of this store on the method counts.
    * @throws {LockConfigError} if the method has no lock of this store, or its key cannot be made of these arguments.
    */
   keyOf<T extends object, M extends keyof T & (string | symbol)>(
@@ -168,7 +168,7 @@ export class Locks {
   }
 
   /**
-   * What the store and the processes that use it know of a key: its holders, since when and for what, and its waiters. It changes nothing. Processes
+   * A report about a key by the store and the processes that use it: its holders, since when and for what, and its waiters. It changes nothing. Processes
    * that have never waited, or hang, do not answer; the report then has what the store knows.
    *
    * @throws {StoreError} when the store does not answer; {@link UnsupportedPrimitiveError} when it cannot be inspected.
@@ -188,7 +188,7 @@ export class Locks {
   }
 
   /**
-   * What happens to keys in all processes that have waited, or are `visible`: taken, handed over, released, lost… Live only, sent five times a second.
+   * Events of the keys in all processes that have waited, or are `visible`: taken, handed over, released, lost… Live only, sent five times a second.
    *
    * @throws {UnsupportedPrimitiveError} where processes receive no messages, as on MySQL.
    */

@@ -57,7 +57,7 @@ export class KeyLock extends LockBase<HeldLease> {
     return kind.amount === this.kind.amount ? 'same' : 'rival';
   }
 
-  /** What the store knows of the key. */
+  /** Reads the state of the key at the store. */
   async check(): Promise<CheckReply> {
     try {
       return await this.kind.driver.check({ key: this.key, owner: 'nobody' });

@@ -6,7 +6,7 @@ import type { LockKindName } from '../core/model/events.js';
 import type { LeaseDriver, Share } from '../core/store/lease-driver.js';
 import type { Lock } from './lock.js';
 
-/** @internal What makes a lock a mutex, a read lock, a write lock or a semaphore. */
+/** @internal The difference between a mutex, a read lock, a write lock and a semaphore. */
 export interface Kind {
   readonly name: LockKindName;
   readonly driver: LeaseDriver;
@@ -78,7 +78,7 @@ export function readWriteKinds(
       driver: write,
       group: read.origin ?? read,
       amount: 'write',
-      // Readers that go first must not wait for several writers in turn.
+      // Readers that go first must not wait for several writers, one after the other.
       maxHolders: policy === 'readers' ? 0 : 1,
       share(key) {
         if (!heldLease(read, key)) return { count: Infinity, permits: Infinity, rank: policy === 'readers' ? 1 : 0 };

@@ -34,7 +34,7 @@ export interface Term extends Lease {
 export interface Leader {
   /** The `owner` of its term: `app@host:pid:uuid`. */
   readonly owner: string;
-  /** As {@link Term.since}. */
+  /** When the store granted the term, by the store's clock; `null` if that is unknown. */
   readonly since: Date | null;
   readonly fencingToken: number | null;
 }

@@ -19,7 +19,7 @@ export interface NoOptions extends UsingOptions {
   readonly [NONE]?: never;
 }
 
-/** What `using` with these options resolves to when the wait timeout ends; `never`: it throws. */
+/** The result of `using` with these options when the wait timeout ends; `never`: it throws. */
 export type OnTimeoutResult<O> = typeof NONE extends keyof O
   ? never
   : 'onTimeout' extends keyof O
@@ -44,7 +44,7 @@ export interface Lock<L extends Lease = Lease> {
    */
   acquire(options?: AcquireOptions): Promise<L>;
 
-  /** As {@link acquire}, but tries once, and resolves to `null` if the key is taken. */
+  /** Tries once to take the key, as {@link acquire} does, and resolves to `null` if it is taken. */
   tryAcquire(options?: AcquireOptions): Promise<L | null>;
 
   /**
@@ -62,7 +62,7 @@ export interface LosableLease extends Lease {
   readonly loss: unknown;
 }
 
-/** What a lock must be able to do for {@link runUnder}. */
+/** The part of a lock that {@link runUnder} uses. */
 export interface Guard<L extends LosableLease> {
   /** Takes a lease; the options are checked and complete. It may throw synchronously, because `async` would cost another promise. */
   take(options: ResolvedOptions, guardsBody: boolean): Promise<L>;

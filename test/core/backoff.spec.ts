@@ -4,7 +4,7 @@ const least = () => 0;
 const most = () => 1;
 const half = () => 0.5;
 
-describe('patience', () => {
+describe('the wait timeout', () => {
   const options = { retryCount: 3, retryInterval: 500, waitTimeout: undefined };
 
   it.each([
@@ -58,7 +58,7 @@ describe('the pause before a waiter asks again', () => {
   });
 });
 
-describe('the pause before a queued waiter asks whether its turn has come', () => {
+describe('the pause before a queued waiter asks whether it is the first', () => {
   it('is short near the head: a queue moves no faster than its waiters find out', () => {
     expect(turnDelay(0, 1, 60_000)).toBeLessThanOrEqual(20);
     for (const attempt of [1, 2, 10, 1e9]) expect(turnDelay(0, attempt, 60_000)).toBeLessThanOrEqual(100);

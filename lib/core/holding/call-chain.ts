@@ -9,7 +9,7 @@ const INTERNALS = 1;
 
 /** A lease that this call chain holds, and the ones around it. */
 interface Hold {
-  /** What {@link currentLease} returns: the lease, or the multi-lease that it is part of. */
+  /** Result of {@link currentLease}: the lease, or the multi-lease that it is part of. */
   shown: Lease | undefined;
   /** `undefined` after its release: a promise or a timer that was made under the lease may keep this object in memory. */
   lease: HeldLease | undefined;

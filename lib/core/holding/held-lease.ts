@@ -12,7 +12,7 @@ type ReentryOptions = HoldTimes & Partial<Pick<ResolvedOptions, 'keyTimeout' | '
 
 const RENEW_CHECKS = only(ACQUIRE_CHECKS, 'keyTimeout');
 
-/** A lease of a local holder. A turn has one, and one more for each re-entrant call. */
+/** A lease of a local holder: that of the caller itself, or one more of a re-entrant call. */
 export class HeldLease implements Lease {
   /** Whether its `maxHold` is over. */
   isOver = false;

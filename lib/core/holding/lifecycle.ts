@@ -11,7 +11,7 @@ const LONGEST_PAUSE = 1000;
 /** A caller that asks for a key, a body that runs under a lease, and what is released or given up in the background. */
 type Work = 'acquire' | 'body' | 'cleanUp';
 
-/** What all locks over one store share: their events, their requests in flight, and whether they are being closed. */
+/** The common state of all locks over one store: their events, their requests in flight, and whether they are being closed. */
 export class Lifecycle {
   private readonly stop = new AbortController();
   private readonly end = new AbortController();
@@ -103,7 +103,7 @@ export class Lifecycle {
     this.ends('cleanUp');
   }
 
-  /** What a request was rejected with that was sent at this time. */
+  /** The error of a request that was sent at this time. */
   errorOf(cause: unknown, key: string, sentAt?: number): LockError {
     const error = asStoreError(cause, key);
     this.storeWatch.failed(error, sentAt);

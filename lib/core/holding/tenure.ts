@@ -17,7 +17,7 @@ export interface TenureQueue {
   readonly driver: LeaseDriver;
   readonly key: string;
   readonly limits: TurnLimits;
-  /** A turn has ended. Returns whether the next caller takes care of the key. */
+  /** The part of one caller has ended. Returns whether the next caller takes care of the key. */
   passOn(tenure: Tenure, turnEndedAt: number): boolean;
   /** The tenure has ended. */
   ended(tenure: Tenure): void;
@@ -217,7 +217,7 @@ export class Tenure {
     return (this.outage = asStoreError(cause, this.key));
   }
 
-  /** To be called when a turn has begun. Before the limits are reached, it asks for new ones, which the store refuses if others queue. */
+  /** To be called after {@link beginTurn}. Before the limits are reached, it asks for new ones, which the store refuses if others queue. */
   extendSoon(): void {
     const { handOvers, time } = this.queue.limits;
     if (!this.mayExtend || (this.turnsLeft > handOvers / 4 && this.turnsEndAt - now() > time / 4)) return;

@@ -20,7 +20,7 @@ class LatchRequest<T> extends RepeatedRequest<T> {
   private readonly startedAt = now();
   protected answered!: (reply: T) => void;
   private reject!: (error: LockError) => void;
-  /** Of the last request. */
+  /** The error of the last request. */
   private error: LockError | undefined;
 
   /** @param knownFor milliseconds for which the store recognises a repeat. After half of them none is sent, because it takes time to arrive. */

@@ -6,23 +6,23 @@ export type CheckState = 'ok' | 'warn' | 'bad' | 'unknown';
 /** Two holders at the same time would only cost duplicate work; or they would cause damage. */
 export type Purpose = 'efficiency' | 'correctness';
 
-/** What the doctor has found about one thing. */
+/** A finding of the doctor about one thing. */
 export interface DoctorCheck {
   /** Stays the same from version to version, such as `'eviction'`. */
   readonly id: string;
   readonly name: string;
   readonly state: CheckState;
-  /** What was seen, in a few words. */
+  /** A few words on what was seen. */
   readonly seen: string;
   /** The guarantees of docs/guarantees.md that depend on it, such as `'G2'`. */
   readonly touches: readonly string[];
-  /** What to do; `''`: nothing. */
+  /** Advice on what to do; `''`: nothing. */
   readonly advice: string;
-  /** What the locks cannot be used for, and why, as the end of a sentence. */
+  /** A use for which the locks are not fit, and the reason, as the end of a sentence. */
   readonly limits?: { readonly purpose: Purpose; readonly because: string };
 }
 
-/** What the locks of a store can be used for. */
+/** Uses for which the locks of a store are fit. */
 export interface DoctorVerdict {
   readonly efficiency: 'yes' | 'no' | 'unknown';
   /** `'token'`: only if the resource checks the fencing token. */
@@ -31,7 +31,7 @@ export interface DoctorVerdict {
   readonly text: string;
 }
 
-/** What the doctor has found. */
+/** Result of {@link Locks.doctor}. */
 export interface DoctorReport {
   readonly at: Date;
   /** `'redis'`, `'postgres'`… */
@@ -50,13 +50,13 @@ export interface DoctorOptions {
   probe?: number | false;
 }
 
-/** What {@link Locks.health} resolves to. Times are milliseconds. */
+/** Result of {@link Locks.health}. Times are milliseconds. */
 export interface LocksHealth {
   /** Whether the store answers, and grants locks. */
   readonly isUp: boolean;
   /** Why it does not. */
   readonly error: LockError | undefined;
-  /** What does not work as it should, in words. */
+  /** Sentences about each thing that does not work as it should. */
   readonly degraded: readonly string[];
   /** How long the store took to answer; `undefined`: it did not. */
   readonly roundTrip: number | undefined;

@@ -60,7 +60,7 @@ export class LockAbortedError extends LockError {
   static readonly code = 'LOCK_ABORTED';
   override readonly name = 'LockAbortedError';
   readonly code = 'LOCK_ABORTED';
-  /** What aborted it. */
+  /** The cause of the abort. */
   readonly reason: 'signal' | 'shutdown' | 'resigned';
 
   constructor(message: string, options: LockErrorOptions & { reason: LockAbortedError['reason'] }) {
@@ -74,9 +74,9 @@ export class LockLostError extends LockError {
   static readonly code = 'LOCK_LOST';
   override readonly name = 'LockLostError';
   readonly code = 'LOCK_LOST';
-  /** What the guarded method returned although its lease was lost; `undefined` where no method had ended yet. */
+  /** The result of the guarded method, which it returned although its lease was lost; `undefined` where no method had ended yet. */
   readonly result: unknown;
-  /** Who took it away, and why; `undefined`: it was not taken away. */
+  /** The operator who took it away, and the reason; `undefined`: it was not taken away. */
   readonly revoked: Revocation | undefined;
 
   constructor(message: string, options: LockErrorOptions & { result?: unknown; revoked?: Revocation } = {}) {
@@ -86,7 +86,7 @@ export class LockLostError extends LockError {
   }
 }
 
-/** Who has taken a lease away with `forceRelease`, and why. */
+/** The operator who has taken a lease away with `forceRelease`, and the reason. */
 export interface Revocation {
   readonly by: string | undefined;
   readonly reason: string;
@@ -118,7 +118,7 @@ export class QuorumError extends LockError {
   override readonly name = 'QuorumError';
   readonly code = 'LOCK_QUORUM';
   override readonly transient = true;
-  /** What each server answered, in the order in which the servers were given. */
+  /** Answers or errors of the servers, in the order in which the servers were given. */
   readonly votes: readonly unknown[];
 
   constructor(message: string, options: LockErrorOptions & { votes: readonly unknown[] }) {
@@ -141,14 +141,14 @@ export class LockConfigError extends LockError {
   readonly code = 'LOCK_CONFIG';
 }
 
-/** What a driver rejected with, as a {@link LockError}. Any other error is a fault of the driver, which no retry can help. */
+/** The error with which a driver rejected, as a {@link LockError}. Any other error is a fault of the driver, which no retry can help. */
 export function asStoreError(cause: unknown, key: string): LockError {
   if (cause instanceof StoreError && cause.key === undefined) return ownCopyOf(cause, key);
   if (cause instanceof LockError) return cause;
   return new StoreError(`The store failed for "${key}": ${messageOf(cause)}`, { key, cause, transient: false });
 }
 
-/** What an error says. That of a host with several addresses says nothing itself. */
+/** The message of an error. That of a host with several addresses says nothing itself. */
 export function messageOf(cause: unknown): string {
   const { message, errors, code } = Object(cause) as Partial<AggregateError & { code: string }>;
   return message || (errors as unknown[] | undefined)?.map(messageOf).join(', ') || code || String(message ?? cause);
@@ -164,7 +164,7 @@ export function ownCopyOf(error: LockError, key = error.key): LockError {
   return new StoreError(message, { key, cause, transient, isUnsent, isRefusal });
 }
 
-/** What the server, or one of a quorum, has refused; `undefined`: it did not. */
+/** The refusal of the server, or of one of a quorum; `undefined`: there was none. */
 export function refusalIn(cause: unknown): StoreError | undefined {
   const errors = cause instanceof QuorumError ? cause.votes : [cause];
   return errors.find((each): each is StoreError => each instanceof StoreError && each.isRefusal);
@@ -178,14 +178,14 @@ export function nameCaller(error: LockError, label: string): void {
   error.stack = stack?.replace(message, () => error.message);
 }
 
-/** The caller's patience is over, and the key is taken. */
+/** The caller's wait timeout is over, and the key is taken. */
 export function timedOut(key: string, waited: number, { owner, label }: { owner?: string; label?: string } = {}): LockTimeoutError {
   const by = owner === undefined ? 'taken' : `held by ${owner}${label === undefined ? '' : ` (${label})`}`;
   const message = `Could not acquire "${key}" within ${Math.round(waited)} ms: it is ${by}.`;
   return new LockTimeoutError(message, { key, holder: owner, holderLabel: label });
 }
 
-/** The caller's patience and one `requestTimeout` more are over, and the store has not answered. */
+/** The caller's wait timeout and one `requestTimeout` more are over, and the store has not answered. */
 export function unanswered(key: string): StoreError {
   return new StoreError(`The store did not answer in time for "${key}".`, { key, transient: true });
 }

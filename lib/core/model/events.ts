@@ -1,7 +1,7 @@
 import type { LockAbortedError, LockError, LockLostError, Revocation } from './errors.js';
 import { LockLog, type LockLogger, type LogContext, type LogKeys } from './lock-log.js';
 
-/** What a lock is, for events. */
+/** The kind of a lock, in events. */
 export type LockKindName = 'mutex' | 'read' | 'write' | 'semaphore';
 
 /** The fields of every event of a lock. */
@@ -133,7 +133,7 @@ export class LockEventEmitter<Events extends object = LockEvents> {
     this.log.write('debug', message, context);
   }
 
-  /** What an inbox writes: why nobody can be woken, and that a message was dropped. Whoever may publish could repeat it without end. */
+  /** Log lines of an inbox: why nobody can be woken, and that a message was dropped. A client with the right to publish could repeat it without end. */
   readonly ofInbox = [
     (message: string): void => this.warn(message, { once: 'polling' }),
     (message: string): void => this.debug(message, { once: message }),

@@ -1,4 +1,4 @@
-/** What a store can have under a key. */
+/** Things that a store can have under a key. */
 export type KeyKind = 'mutex' | 'read/write lock' | 'semaphore' | 'count-down latch' | 'foreign' | 'free';
 
 /**
@@ -6,7 +6,7 @@ export type KeyKind = 'mutex' | 'read/write lock' | 'semaphore' | 'count-down la
  */
 export type KeyName = string | { readonly key: string };
 
-/** What the store and the processes that use it report of a key. Times are milliseconds. */
+/** The report of the store, and of the processes that use it, about a key. Times are milliseconds. */
 export interface KeyReport {
   /** Namespace included. */
   readonly key: string;
@@ -18,7 +18,7 @@ export interface KeyReport {
   readonly fencingToken: number | null;
   /** How many permits a semaphore has. */
   readonly permits?: number;
-  /** What is left to count down of a latch. */
+  /** The count of a latch that is left. */
   readonly count?: number;
   /** Until the value expires, unless it is renewed; `null`: never, or there is none. */
   readonly remaining: number | null;
@@ -61,35 +61,35 @@ export interface KeyWaiter extends OwnerParts {
   readonly told?: readonly Told[];
 }
 
-/** What a call chain holds while it waits. */
+/** A key that a call chain holds while it waits. */
 export interface HeldKey {
   readonly key: string;
   /** The uuid of the owner that holds it. */
   readonly uuid: string;
 }
 
-/** What a process reports of one of its callers. */
+/** The report of a process about one of its callers. */
 export interface Told {
   readonly label?: string;
   /** Since when it holds the key, or waits for it, by the clock of its process. */
   readonly since: Date;
   readonly fencingToken: number | null;
-  /** Of a caller that waits; `null`: no limit. */
+  /** Milliseconds of the wait timeout of a waiting caller that are left; `null`: no limit. */
   readonly patienceLeft?: number | null;
   /** How many callers of its process wait behind a holder. */
   readonly waiting: number;
   /** How long the first of them has waited. */
   readonly oldestWait: number;
-  /** What the chain of a caller that waits holds. */
+  /** Keys that the call chain of a waiting caller holds. */
   readonly holding: readonly HeldKey[];
 }
 
-/** What happened to a key in one process. Times are milliseconds. */
+/** An event of a key in one process. Times are milliseconds. */
 export interface KeyEvent extends OwnerParts {
   readonly event: 'acquired' | 'waiting' | 'passedOn' | 'released' | 'timeout' | 'skipped' | 'aborted' | 'failed' | 'lost' | 'forced';
   /** Namespace included. */
   readonly key: string;
-  /** By the clock of its process. */
+  /** The time of the event, by the clock of its process. */
   readonly at: Date;
   readonly label?: string;
   readonly owner?: string;
@@ -104,7 +104,7 @@ export interface KeyEvent extends OwnerParts {
 
 /** Options of {@link Locks.watch}. */
 export interface WatchOptions {
-  /** As in {@link ListOptions}. */
+  /** Keys without the namespace; `*` stands for any characters, `?` for one. Default `'*'`. */
   pattern?: string;
   /** Ends it. */
   signal?: AbortSignal;
@@ -132,7 +132,7 @@ export interface ForceOptions {
   token?: number;
   /** For the log, the events and the error of the holder. At most 4,096 characters. */
   reason: string;
-  /** Who asks. At most 256 characters. */
+  /** The operator who asks. At most 256 characters. */
   by?: string;
   /** Milliseconds that the holder has to release the key after its signal was aborted; 0: it is not asked. Default 5,000. */
   grace?: number;

@@ -1,9 +1,9 @@
 import { createHash } from 'node:crypto';
 import { now } from '../util/clock.js';
 
-/** What a line of the log is about, as far as it is known. */
+/** The subject of a line of the log, as far as it is known. */
 export interface LogDetails {
-  /** As the option `logKeys` shows it. */
+  /** The key as the option `logKeys` shows it. */
   readonly key?: string;
   readonly label?: string;
   readonly owner?: string;
@@ -23,14 +23,14 @@ export interface LockLogger {
   error(message: string, details?: LogDetails): void;
   /** One line for each store when a Nest app starts. */
   log?(message: string, details?: LogDetails): void;
-  /** What a reader of logs needs only to analyse a problem. */
+  /** Details that a reader of logs needs only to analyse a problem. */
   debug?(message: string, details?: LogDetails): void;
 }
 
 /** How the log shows keys: as they are, as the first 12 hex digits of their SHA-256, or not at all. */
 export type LogKeys = 'full' | 'hash' | 'none';
 
-/** What a line is about, and how often it may be written. */
+/** The subject of a line, and how often it may be written. */
 export interface LogContext extends LogDetails {
   /** More keys that the message quotes. */
   readonly keys?: readonly string[];

@@ -6,7 +6,7 @@ import { dirname, join } from 'node:path';
 let defaultApp: string | undefined;
 
 /**
- * What makes owner ids, `app@host:pid:uuid`, with `;` and the trace of the caller where telemetry gives one. Each tenure has its own. An id that is
+ * A maker of owner ids, `app@host:pid:uuid`, with `;` and the trace of the caller where telemetry gives one. Each tenure has its own. An id that is
  * used twice could get a key of an earlier tenure.
  */
 export function ownerIds(app = (defaultApp ??= nameOfProgram())): (trace?: string) => string {

@@ -15,13 +15,13 @@ export interface ObservedCall {
   readonly age: number;
 }
 
-/** What one {@link Locks} can report. It counts when it is asked. */
+/** The numbers of one {@link Locks}. It counts when it is asked. */
 export interface TelemetrySource {
   /** The name of the store, such as `'redis'`. */
   readonly store: string;
   /** False: a caller of this process waits for a key that another process has, and polls. `undefined`: the store sends no messages. */
   readonly isSubscribed: boolean | undefined;
-  /** As {@link Locks.on}. */
+  /** Adds a listener, as {@link Locks.on} does. */
   on<E extends keyof LockEvents>(event: E, listener: LockListener<E>): () => void;
   /** The leases that this process holds now. */
   held(): Iterable<ObservedCall>;
@@ -46,11 +46,11 @@ export interface ObservedRequest {
   readonly duration: number;
 }
 
-/** What a {@link Telemetry} does for one {@link Locks}. */
+/** The part of a {@link Telemetry} that observes one {@link Locks}. */
 export interface TelemetryObserver {
   /** Called for each request to the store, also for those of the background. */
   readonly request?: (request: ObservedRequest) => void;
-  /** Follows the calls. Of several telemetries, the first that has it does so. */
+  /** Follows the calls. The first of several telemetries that has it does so. */
   readonly calls?: CallTracing;
   /** The locks are closed. */
   stop(): void;
@@ -58,7 +58,7 @@ export interface TelemetryObserver {
 
 /** A lease of this process. */
 export interface ObservedLease {
-  /** Of re-entrant calls the same, in leases of their own. */
+  /** The owner id. Leases of re-entrant calls have the same. */
   readonly owner: string;
 }
 

@@ -27,7 +27,7 @@ export interface AcquireRequest extends Tenancy {
   readonly floor?: number;
   /** Join the queue if the key is taken. The queue is served in the order of arrival. */
   readonly queue: boolean;
-  /** What the waiting call chain holds already, each as `<uuid of the owner> <key>`. It is stored with its queue entry, to find deadlocks. */
+  /** Keys that the waiting call chain holds already, each as `<uuid of the owner> <key>`. It is stored with its queue entry, to find deadlocks. */
   readonly holding?: readonly string[];
   /** Given to drivers of shared keys only. */
   readonly share?: Share;
@@ -86,7 +86,7 @@ export interface WakeUps {
    * Begins to listen; repeated calls do nothing. Resolves when it listens, or when it is known that it cannot for now. Never rejects.
    *
    * @param warn is called with the reason why it cannot.
-   * @param debug is called when a message was dropped because it is not valid. It does not get the text, which a stranger may have written.
+   * @param debug is called when a message was dropped because it is not valid. It does not get the text, which any client may have written.
    */
   open(warn: (message: string) => void, debug?: (message: string) => void): Promise<void>;
   /** A waiter had to ask because no message came for long. Verify that messages still arrive. */

@@ -64,7 +64,7 @@ export function idle(delay: number): Promise<void> {
   return new Promise((resolve) => void after(delay, resolve).unref());
 }
 
-/** What the work resolves to. @throws what `late` makes, if it has not settled within so many milliseconds: a client may never settle what it was asked. */
+/** The result of the work. @throws what `late` makes, if it has not settled within so many milliseconds: a client may never settle what it was asked. */
 export async function inTime<T>(timeout: number, work: Promise<T>, late: () => Error): Promise<T> {
   if (!(await isSettledWithin(timeout, work))) throw late();
   return work;

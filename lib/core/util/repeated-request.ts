@@ -64,7 +64,7 @@ export abstract class RepeatedRequest<Reply> {
 
   protected abstract send(): Promise<Reply>;
 
-  /** As {@link unanswered}, it is also called for a request that was under way at the time of {@link stop}. */
+  /** Called with the reply. Both this and {@link unanswered} are also called for a request that was under way at the time of {@link stop}. */
   protected abstract answered(reply: Reply): void;
 
   protected abstract unanswered(cause: unknown): void;

@@ -15,7 +15,7 @@ const VAIN_ATTEMPTS = 5;
 const LOST_BEFORE = 'the request that passed it on found that it belonged to somebody else or to nobody';
 
 /**
- * What the store may have of a contender: nothing; perhaps an entry or the grant, because a request has no answer; a queue entry without wake-ups; a
+ * The state of a contender at the store: nothing; perhaps an entry or the grant, because a request has no answer; a queue entry without wake-ups; a
  * queue entry that is notified through our inbox.
  */
 type QueueEntry = 'none' | 'perhaps' | 'silent' | 'woken';
@@ -36,7 +36,7 @@ export class Contender extends RepeatedRequest<AcquireReply> {
   /** When to ask next, and when the offer to another waiter ends, if one was reported since the last request. */
   private asksAt = Infinity;
   private offerEndsAt = Infinity;
-  /** Who held the key at the last reply that was looked at, and since when it was known. */
+  /** The holder at the last reply that was looked at, and since when it was known. */
   private seen: { readonly holder: string | null; readonly at: number } = { holder: null, at: -Infinity };
   private stopListening: (() => void) | undefined;
   /** A tenure that the next request gives up, and which request that is. */

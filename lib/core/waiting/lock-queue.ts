@@ -18,7 +18,7 @@ export interface Holder {
   readonly since: number | undefined;
 }
 
-/** What this process knows of the holder: it may be one of its own callers, also by another queue. */
+/** The holder as this process knows it: it may be one of its own callers, also by another queue. */
 export function holderOf(key: string, owner: string | null | undefined): Holder | undefined {
   if (!owner) return undefined;
   const turn = watchdog.tenureOf(key, owner)?.turn;
@@ -43,7 +43,7 @@ export class LockQueue implements TenureQueue {
   private isAnyLate = false;
   /** Whether a holder is renewed for those that are late. */
   private isRenewing = false;
-  /** What the last caller asks for. Only the number of permits can be another one than that of the callers before. */
+  /** The share that the last caller asks for. Only the number of permits can be another one than that of the callers before. */
   share: Share | undefined;
   private scouting: NodeJS.Timeout | undefined;
 
@@ -96,7 +96,7 @@ export class LockQueue implements TenureQueue {
     return this.waiting.size > 1 || this.isInUse ? this.limits.handOvers : 1;
   }
 
-  /** Who has the key, as far as is known. */
+  /** The holder of the key, as far as is known. */
   get holder(): Holder | undefined {
     const { outcome } = this;
     return holderOf(this.key, this.holders[0]?.owner ?? (outcome && 'holder' in outcome ? outcome.holder : undefined));
@@ -143,7 +143,7 @@ export class LockQueue implements TenureQueue {
   }
 
   /**
-   * A turn has ended. The key passes to the next caller, without a request or by one that offers it to other processes first; `false`: no caller waits,
+   * The part of one caller has ended. The key passes to the next caller, without a request or by one that offers it to other processes first; `false`: no caller waits,
    * or the key has a `minHold`.
    */
   passOn(tenure: Tenure, endedAt: number): boolean {

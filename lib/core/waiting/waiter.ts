@@ -10,7 +10,7 @@ import type { Share } from '../store/lease-driver.js';
 import type { LinkedEntry, LinkedList } from '../util/linked-list.js';
 import { Caller } from './caller.js';
 
-/** What one caller asks for. */
+/** The request of one caller. */
 export interface AcquireCall {
   readonly kind: LockKindName;
   readonly options: ResolvedOptions;
@@ -28,7 +28,7 @@ export interface AcquireCall {
 
 /** A caller that waits for a lease. */
 export class Waiter extends Caller<AcquireCall> implements LinkedEntry<Waiter> {
-  /** What its call chain holds. */
+  /** Leases that its call chain holds. */
   readonly holding: readonly Lease[];
   isWaiting = false;
   /** Its wait timeout is over. It waits only for the request in flight. */
