@@ -54,7 +54,7 @@ export function heldLease(driver: LeaseDriver, key: string): HeldLease | undefin
 /** The leases that this call chain holds, the innermost first, after the given ones. */
 export function heldLeases(others = NONE): readonly Lease[] {
   let leases = others;
-  for (let hold = innermost(chain.getStore()); hold; hold = innermost(hold.outer)) if (hold.lease) leases = leases.concat(hold.lease);
+  for (let hold = innermost(chain.getStore()); hold; hold = innermost(hold.outer)) if (hold.lease) leases = [...leases, hold.lease];
   return leases;
 }
 

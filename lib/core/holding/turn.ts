@@ -1,6 +1,7 @@
 import type { LockLostError } from '../model/errors.js';
 import type { LockEvent, LockEvents } from '../model/events.js';
 import { now, validity } from '../util/clock.js';
+import { added, removed } from '../util/short-list.js';
 import type { HeldLease } from './held-lease.js';
 import type { Tenure } from './tenure.js';
 import { watchdog } from './watchdog.js';
@@ -39,14 +40,14 @@ export class Turn {
   }
 
   add(lease: HeldLease): void {
-    this.leases = this.leases.concat(lease);
+    this.leases = added(this.leases, lease);
     if (this.end) lease.abort(this.end);
   }
 
   /** Ends one lease. Resolves to whether the key was ours until then. */
   remove(lease: HeldLease): Promise<boolean> {
     const time = now();
-    this.leases = this.leases.filter((other) => other !== lease);
+    this.leases = removed(this.leases, lease);
     if (this.remaining(time) === 0) this.tenure.expire();
     watchdog.noticeStall(this.tenure, time);
     if (this.leases.length === 0) {

@@ -7,6 +7,7 @@ import { abortedBy, closed, LockError, ownCopyOf, stopped, timedOut, unanswered 
 import type { LeaseDriver, Share } from '../store/lease-driver.js';
 import { after, now } from '../util/clock.js';
 import { LinkedList } from '../util/linked-list.js';
+import { added, removed } from '../util/short-list.js';
 import { Contender, type Taken } from './contender.js';
 import { Waiter, type AcquireCall } from './waiter.js';
 
@@ -106,12 +107,12 @@ export class LockQueue implements TenureQueue {
     const { runtime, first } = this;
     const { owner, attempts, sentAt, reserved } = contender;
     const { kind, share, options } = first.settings;
-    this.contenders = this.contenders.filter((other) => other !== contender);
+    this.contenders = removed(this.contenders, contender);
     this.outcome = undefined;
     this.isInUse = true;
     const grant = { owner, kind, options, share, sentAt, grantedAt: time, token, tokens: reserved, isContested: attempts > 1 };
     const tenure = new Tenure(this, grant);
-    this.holders = this.holders.concat(tenure);
+    this.holders = added(this.holders, tenure);
     this.give(first, tenure, time, options.minHold, attempts);
     this.endLate();
     if (runtime.stopping.aborted) this.stop();
@@ -131,13 +132,13 @@ export class LockQueue implements TenureQueue {
 
   /** No further try can help. */
   failed(contender: Contender, error: LockError): void {
-    this.contenders = this.contenders.filter((other) => other !== contender);
+    this.contenders = removed(this.contenders, contender);
     for (const waiter of this.waiting) this.remove(waiter, ownCopyOf(error));
   }
 
   ended(tenure: Tenure): void {
     if (!this.holders.includes(tenure)) return;
-    this.holders = this.holders.filter((other) => other !== tenure);
+    this.holders = removed(this.holders, tenure);
     while (this.mayContend) this.contend();
     this.endIfIdle();
   }
@@ -163,7 +164,7 @@ export class LockQueue implements TenureQueue {
       return true;
     }
     tenure.stop();
-    this.holders = this.holders.filter((other) => other !== tenure);
+    this.holders = removed(this.holders, tenure);
     this.contend(tenure);
     while (this.mayContend) this.contend();
     return true;
@@ -178,7 +179,7 @@ export class LockQueue implements TenureQueue {
   contend(yields?: Tenure): void {
     // One that is queued at the store must not wait for what this process gives up.
     let contender = yields && this.contenders.find(({ isAsking }) => !isAsking);
-    if (!contender) this.contenders = this.contenders.concat((contender = new Contender(this)));
+    if (!contender) this.contenders = added(this.contenders, (contender = new Contender(this)));
     contender.askFor(yields);
   }
 
@@ -256,7 +257,7 @@ export class LockQueue implements TenureQueue {
   private adapt(): void {
     while (this.contenders.length > this.waiting.size) {
       const last = this.contenders.at(-1) as Contender;
-      this.contenders = this.contenders.filter((other) => other !== last);
+      this.contenders = removed(this.contenders, last);
       last.cancel();
     }
     this.scout();
@@ -281,11 +282,7 @@ export class LockQueue implements TenureQueue {
   }
 }
 
-/**
- * Contention, or an outage.
- *
- * @param isAtTheLatest whether the last requestTimeout of the caller is over, too.
- */
+/** Contention, or an outage. @param isAtTheLatest whether the last requestTimeout of the caller is over, too. */
 function reasonAtTheEnd(queue: LockQueue, { waited }: Waiter, isAtTheLatest = false): LockError {
   const { key, isInUse } = queue;
   const [contender] = queue.contenders;
