@@ -1,12 +1,12 @@
 export {
   CronLock,
   DistributedLock,
+  LeaderOnly,
   ReadLock,
   Semaphore,
   WriteLock,
   type LockDecorator,
 } from './nest/decorators/distributed-lock.decorator.js';
-export { LeaderOnly } from './nest/decorators/leader-only.decorator.js';
 export { runStandby, type Standby, type StandbyOptions } from './nest/standby/standby.js';
 export { DistributedLockModule } from './nest/distributed-lock.module.js';
 export { DistributedLockInterceptor } from './nest/aspect/distributed-lock.interceptor.js';

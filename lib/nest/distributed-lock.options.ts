@@ -1,10 +1,9 @@
 import type { ModuleMetadata, Type } from '@nestjs/common';
 import { LockConfigError } from '../core/model/errors.js';
-import type { LockLogger, LogKeys } from '../core/model/lock-log.js';
-import { checkOptions, integerFrom, ofType, oneOf, only, type Check } from '../core/model/check-options.js';
-import type { LocalQueueOptions } from '../core/model/locks-options.js';
+import type { LockLogger } from '../core/model/lock-log.js';
+import { checkOptions, integerFrom, ofType, oneOf, only, type Check, type Checks } from '../core/model/check-options.js';
+import { LOCKS_CHECKS, type LocksOptions } from '../core/model/locks-options.js';
 import { checkHolds, USING_CHECKS, type OnTimeout, type UsingOptions } from '../core/model/options.js';
-import type { Telemetry } from '../core/model/telemetry.js';
 import type { LockStore } from '../core/store/lock-store.js';
 import {
   checkSemaphoreOptions,
@@ -13,7 +12,7 @@ import {
   type ReadWriteLockOptions,
   type SemaphoreOptions,
 } from '../primitives/kinds.js';
-import { checkParamLockPaths } from './key/lock-key.js';
+import { checkPaths } from './key/lock-key.js';
 import type { KeyOf, LockableMethod, PathOf } from './decorators/lockable-method.js';
 
 /** What a locked method returns. */
@@ -89,36 +88,21 @@ export type LeaderOnlyOptions = Pick<DistributedLockOptions, 'keyTimeout' | 'ret
 /** The options of all decorators together. */
 export interface AnyDecoratorOptions extends ReadWriteDecoratorOptions, Partial<SemaphoreOptions> {}
 
-/** Options of {@link DistributedLockModule.forRoot}. */
-export interface DistributedLockModuleOptions {
+/** Options of {@link DistributedLockModule.forRoot}: those of {@link Locks}, and what only an app has. */
+export interface DistributedLockModuleOptions extends Omit<LocksOptions, 'defaults' | 'logger'> {
+  /** Where the locks live: `redisStore({ url })`, `postgresStore({ url })`, … */
   store: LockStore;
   /** The name by which the option `store` of a decorator refers to this store. Default `'default'`. */
   name?: string;
-  /** Put before every key. Default: nothing. */
-  namespace?: string;
-  /** The first part of the owner ids of this app, see {@link LocksOptions.app}. */
-  app?: string;
-  /** Whether this app answers operators from the start, see {@link LocksOptions.visible}. */
-  visible?: boolean;
   /** Any decorator option, for all methods that do not set it themselves. */
   defaults?: DistributedLockOptions;
-  /** How long a closing app waits for running methods, in milliseconds. Default 10,000. */
-  shutdownTimeout?: number;
-  /** How long this process may hand a lock to its own callers while another process waits. Default: 512 hand-overs or 50 ms. */
-  localQueue?: LocalQueueOptions;
   /**
    * Whether the app does not start when the store does not answer within its `requestTimeout`, or refuses. Default false: the app starts, the log says
    * so, and locks wait.
    */
   failFast?: boolean;
-  /** Default: Nest's logger; `false`: none. */
+  /** Receives warnings: lost leases, long waits, a store that is away, likely mistakes. `false`: none. Default: Nest's logger. */
   logger?: LockLogger | false;
-  /** How the log shows keys: `'full'`, `'hash'` (the first 12 hex digits of the SHA-256), or `'none'`. Default `'full'`. */
-  logKeys?: LogKeys;
-  /** A caller that has waited for this many milliseconds causes a warning, once a minute for each label. `Infinity`: none. Default 30,000. */
-  slowWait?: number;
-  /** Metrics and traces: `prometheus()`, `openTelemetry()`, or both. Default: none, which costs nothing. */
-  telemetry?: Telemetry | readonly Telemetry[];
 }
 
 /** A provider that makes the options for {@link DistributedLockModule.forRootAsync}. */
@@ -138,14 +122,6 @@ export interface DistributedLockModuleAsyncOptions extends Pick<ModuleMetadata, 
   useExisting?: Type<DistributedLockOptionsFactory>;
 }
 
-const PATHS: Check = (paths) => {
-  if (typeof paths === 'boolean') return undefined;
-  try {
-    return void checkParamLockPaths(paths);
-  } catch (error) {
-    return `true or a list of paths (${(error as Error).message.replace(/\.$/, '')})`;
-  }
-};
 const { signal: _signal, ...CORE_CHECKS } = USING_CHECKS;
 const RETURNS = oneOf('promise', 'observable', 'iterable');
 const STRING = ofType('string');
@@ -154,7 +130,7 @@ const LOCK_CHECKS = {
   prefix: STRING,
   value: STRING,
   store: STRING,
-  paramLock: PATHS,
+  paramLock: (value: unknown) => (typeof value === 'boolean' ? undefined : checkPaths(value)),
   key: ofType('function'),
   returns: RETURNS,
 };
@@ -172,8 +148,18 @@ const CHECKS = {
 export type LockKind = keyof typeof CHECKS;
 
 /** The options of a decorator that the lock itself takes. */
-export function coreOptionsOf(options: DistributedLockOptions): UsingOptions {
-  return Object.fromEntries(Object.entries(options).filter(([name]) => name in CORE_CHECKS));
+export function lockOptionsOf(options: DistributedLockOptions): UsingOptions {
+  return picked(options, CORE_CHECKS);
+}
+
+/** The options of the module that its {@link Locks} take. */
+export function locksOptionsOf(options: DistributedLockModuleOptions): LocksOptions {
+  return { ...picked(options, LOCKS_CHECKS), defaults: options.defaults && lockOptionsOf(options.defaults) };
+}
+
+/** The options that have a check. They may be inherited. */
+function picked(options: object, checks: Checks): Record<string, unknown> {
+  return Object.fromEntries(Object.keys(checks).map((name) => [name, options[name as keyof typeof options]]));
 }
 
 /** @throws {LockConfigError} naming `where` and the option. */
@@ -188,25 +174,10 @@ export function checkDecoratorOptions(options: AnyDecoratorOptions, where: strin
 }
 
 const NAME: Check = (value) => (typeof value === 'string' && value !== '' ? undefined : 'a string that is not empty');
-/** Checked elsewhere. */
+/** The check of an option that is checked elsewhere. */
 const ANY: Check = () => undefined;
 const ASYNC_CHECKS = { name: NAME, imports: ANY, inject: ANY, useFactory: ANY, useClass: ANY, useExisting: ANY };
-const MODULE_CHECKS = {
-  name: NAME,
-  store: ANY,
-  namespace: ANY,
-  app: ANY,
-  visible: ANY,
-  defaults: ANY,
-  shutdownTimeout: ANY,
-  failFast: oneOf(true, false),
-  logger: ANY,
-  logKeys: ANY,
-  slowWait: ANY,
-  localQueue: ANY,
-  telemetry: ANY,
-};
-
+const MODULE_CHECKS = { ...LOCKS_CHECKS, name: NAME, store: ANY, failFast: oneOf(true, false) };
 const OF_A_STORE = ['url', 'client', 'cluster', 'sentinels'];
 
 /**

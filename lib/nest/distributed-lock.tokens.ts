@@ -2,8 +2,14 @@ import { Inject } from '@nestjs/common';
 
 // All tokens use Symbol.for, so that two copies of this package in one process share them.
 
+/**
+ * The version of what copies hand to each other: the interceptor, with the calls that it takes, locked methods, registered stores and links to apps.
+ * To be raised with each change of one of these types: copies of different versions then share nothing, and each needs a module of its own.
+ */
+export const EXCHANGED = 1;
+
 /** The injection token of the interceptor that the join point calls. */
-export const INTERCEPTOR = Symbol.for('nestjs-distributed-lock:interceptor');
+export const INTERCEPTOR = Symbol.for(`nestjs-distributed-lock:interceptor:${EXCHANGED}`);
 
 /** The property into which the interceptor is injected. Nest prints this name if it cannot resolve the token. */
 export const INTERCEPTOR_PROPERTY = Symbol.for(

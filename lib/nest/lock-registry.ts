@@ -9,21 +9,20 @@ import {
 } from '@nestjs/common';
 import { ModulesContainer } from '@nestjs/core';
 import { LockConfigError } from '../core/model/errors.js';
-import { completeOptions } from '../core/model/options.js';
 import { after } from '../core/util/clock.js';
+import { detached } from '../core/util/detached.js';
 import { processWide } from '../core/util/process-wide.js';
 import { LockLog } from '../core/model/lock-log.js';
 import { Locks } from '../locks.js';
-import { checkModuleOptions, coreOptionsOf, type DistributedLockModuleOptions } from './distributed-lock.options.js';
-import { DEFAULT_NAME } from './distributed-lock.tokens.js';
+import { checkModuleOptions, locksOptionsOf, type DistributedLockModuleOptions } from './distributed-lock.options.js';
+import { DEFAULT_NAME, EXCHANGED } from './distributed-lock.tokens.js';
 import { LeaderCandidates } from './leader/leader-candidates.js';
 import { lockedMethodsOf, type LockDefinition } from './decorators/lock-definition.js';
 import { planLock, type LockPlan, type Registered } from './aspect/lock-plan.js';
-import { StoreChecks } from './boot/store-checks.js';
 import { adviceOnName, LockUses } from './boot/lock-uses.js';
 
 /** The stores of each app. A feature library with its own copy of this package may register a store in the same app. */
-const storesOf = processWide('stores', () => new WeakMap<object, Map<string, Registered>>());
+const storesOf = processWide(`stores:${EXCHANGED}`, () => new WeakMap<object, Map<string, Registered>>());
 
 /** Milliseconds. Many apps enable their shutdown hooks after they begin to listen, so the check for them waits. */
 const GRACE = 1_000;
@@ -35,7 +34,8 @@ export class LockRegistry implements OnModuleInit, OnApplicationBootstrap, Befor
   private readonly plans = new WeakMap<LockDefinition, LockPlan>();
   private readonly uses = new LockUses();
   private readonly candidates = new LeaderCandidates();
-  private readonly storeChecks = new StoreChecks();
+  /** Each store of this copy is asked once, at the start: the log then says what it is, or why it cannot be reached. */
+  private readonly checks: { readonly check: () => Promise<void>; readonly failFast: boolean }[] = [];
   private signalCheck: NodeJS.Timeout | undefined;
 
   constructor(@Inject(ModulesContainer) app: ModulesContainer) {
@@ -56,49 +56,32 @@ export class LockRegistry implements OnModuleInit, OnApplicationBootstrap, Befor
           'A second store needs a "name" of its own.',
       );
     }
-    const {
-      store,
-      namespace = '',
-      app,
-      visible,
-      defaults = {},
-      shutdownTimeout,
-      localQueue,
-      logger = new Logger('DistributedLock'),
-    } = options;
-    const { logKeys, slowWait, telemetry, failFast = false } = options;
-    const ofLocks = coreOptionsOf(defaults);
-    const locks = new Locks(store, {
-      namespace,
-      app,
-      visible,
-      defaults: ofLocks,
-      shutdownTimeout,
-      localQueue,
-      logger,
-      logKeys,
-      slowWait,
-      telemetry,
-    });
-    this.storeChecks.add(locks, name === DEFAULT_NAME ? undefined : name, failFast);
+    const { logger = new Logger('DistributedLock'), failFast = false } = options;
+    const locks = new Locks(options.store, { ...locksOptionsOf(options), logger });
+    this.checks.push({ check: () => locks.checkStore(name === DEFAULT_NAME ? undefined : name), failFast });
     locks.keyFinder = (type: { readonly prototype: unknown; readonly name: string }, method, args) => this.keyOf(locks, type, method, args);
-    this.stores.set(name, { locks, log: new LockLog(logger, logKeys), defaults, complete: completeOptions(ofLocks), namespace });
+    this.stores.set(name, { locks, log: new LockLog(logger, options.logKeys), options });
     return locks;
   }
 
   /** @throws {LockConfigError} if its store is not registered, or its options and the defaults do not make a lock together. */
   planOf(definition: LockDefinition): LockPlan {
-    let plan = this.plans.get(definition);
-    if (!plan) {
-      plan = this.plan(definition);
-      this.plans.set(definition, plan);
-    }
+    const known = this.plans.get(definition);
+    if (known) return known;
+    const plan = this.plan(definition);
+    this.plans.set(definition, plan);
     return plan;
   }
 
   async onModuleInit(): Promise<void> {
+    const awaited: Promise<void>[] = [];
+    for (const { check, failFast } of this.checks) {
+      const outcome = detached(check);
+      outcome.catch(() => undefined);
+      if (failFast) awaited.push(outcome);
+    }
     try {
-      await this.storeChecks.run();
+      await Promise.all(awaited);
     } catch (error) {
       // Nest does not close an app that fails to start, and a client that reconnects would keep the process alive.
       await this.onApplicationShutdown();
@@ -107,7 +90,7 @@ export class LockRegistry implements OnModuleInit, OnApplicationBootstrap, Befor
   }
 
   onApplicationBootstrap(): void {
-    this.candidates.stand();
+    this.candidates.campaign();
     this.signalCheck = after(GRACE, () => this.checkSignals()).unref();
   }
 
@@ -123,10 +106,10 @@ export class LockRegistry implements OnModuleInit, OnApplicationBootstrap, Befor
   private checkSignals(): void {
     if (process.listenerCount('SIGTERM') + process.listenerCount('SIGINT') > 0) return;
     const [first] = this.stores.values();
-    first?.log.write(
-      'debug',
-      'Nothing listens to SIGTERM: locks that are held then stay taken for their keyTimeout. Call app.enableShutdownHooks() to have them drained and released.',
-    );
+    const message =
+      'Nothing listens to SIGTERM: locks that are held then stay taken for their keyTimeout. ' +
+      'Call app.enableShutdownHooks(), so that running methods end and their locks are released.';
+    first?.log.write('debug', message);
   }
 
   private keyOf(
@@ -144,7 +127,7 @@ export class LockRegistry implements OnModuleInit, OnApplicationBootstrap, Befor
   }
 
   private registeredFor({ options, where }: LockDefinition): Registered {
-    const name = options.store ?? this.stores.get(DEFAULT_NAME)?.defaults.store ?? DEFAULT_NAME;
+    const name = options.store ?? this.stores.get(DEFAULT_NAME)?.options.defaults?.store ?? DEFAULT_NAME;
     const registered = this.stores.get(name);
     if (!registered) throw new LockConfigError(`${where}: no store is registered under the name "${name}".`);
     return registered;
@@ -154,7 +137,8 @@ export class LockRegistry implements OnModuleInit, OnApplicationBootstrap, Befor
     const registered = this.registeredFor(definition);
     if (definition.kind === 'leader') return this.candidates.planFor(definition, registered);
     const plan = planLock(definition, registered);
-    for (const advice of [this.uses.add(definition, registered.locks.store, plan), adviceOnName(definition, plan)]) {
+    const use = { definition, plan };
+    for (const advice of [this.uses.add(use, registered.locks.store), adviceOnName(use)]) {
       if (advice) plan.log.write('warn', advice, { key: plan.name, keys: [plan.key] });
     }
     return plan;

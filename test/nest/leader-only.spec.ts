@@ -74,11 +74,11 @@ describe('a method with @LeaderOnly', () => {
     await eventually(async () => !(await first.isTaken('job-locks')));
   });
 
-  it('is an error before the app stands for election: where it is not initialized, in onModuleInit, on what was made with new', async () => {
+  it('is an error before the app campaigns: where it is not initialized, in onModuleInit, on what was made with new', async () => {
     const forRoot = DistributedLockModule.forRoot({ store: memoryStore(), logger: false });
     const module = await Test.createTestingModule({ imports: [forRoot], providers: [Jobs] }).compile();
     const jobs = module.get(Jobs);
-    await expect(jobs.run()).rejects.toThrow(/@LeaderOnly\(\) on Jobs\.run: called before the app has begun to stand for election/);
+    await expect(jobs.run()).rejects.toThrow(/@LeaderOnly\(\) on Jobs\.run: called before the app campaigns/);
     const calls = [jobs.run(), lastValueFrom(jobs.watch(), { defaultValue: EMPTY }), jobs.rows().next()];
     await Promise.all(calls.map((call) => expect(call).rejects.toBeInstanceOf(LockConfigError)));
     expect(jobs.calls).toBe(0);
@@ -90,7 +90,7 @@ describe('a method with @LeaderOnly', () => {
       @LeaderOnly('jobs')
       async run() {}
     }
-    await expect(boot({ providers: [Early] })).rejects.toThrow(/called before the app has begun to stand for election/);
+    await expect(boot({ providers: [Early] })).rejects.toThrow(/called before the app campaigns/);
     await expect(new Jobs().run()).rejects.toThrow('@LeaderOnly() on Jobs.run: this instance was not made by Nest');
   });
 });
@@ -182,7 +182,7 @@ describe('the elections of an app', () => {
     await expect(app.get(LazyModuleLoader).load(() => LateModule)).rejects.toThrow(/"retryInterval" is 7, .* it has begun without/);
   });
 
-  it('are stood for again when the store has refused for good, with one warning in a minute', async () => {
+  it('begin again when the store has refused for good, with one warning in a minute', async () => {
     const store = memoryStore();
     const acquire = store.mutex.acquire.bind(store.mutex);
     let refusals = 4;
@@ -191,6 +191,6 @@ describe('the elections of an app', () => {
     const { get } = await boot({ providers: [Jobs] }, { store, logger });
     expect(await get(Jobs).run()).toBeUndefined();
     await leads(get(Jobs));
-    expect(logger.warnings).toEqual([expect.stringMatching(/cannot stand for election as "jobs", and tries again: .*NOPERM/)]);
+    expect(logger.warnings).toEqual([expect.stringMatching(/campaign of this app for "jobs" was refused, and begins again: .*NOPERM/)]);
   });
 });

@@ -46,7 +46,8 @@ const { signal: _signal, ...DEFAULTS_CHECKS } = USING_CHECKS;
 const SLOW_WAIT = integerFrom(1);
 /** `kept:` marks a holder in the store that has released its key, which stays taken for its `minHold`. */
 const APP = /^(?!kept:)[^\s\p{Cc}]{1,100}$/u;
-const LOCKS_CHECKS = {
+/** @internal */
+export const LOCKS_CHECKS = {
   namespace: ofType('string'),
   app: (value: unknown) =>
     typeof value === 'string' && APP.test(value)

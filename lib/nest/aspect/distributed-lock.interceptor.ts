@@ -4,8 +4,8 @@ import { runUnder } from '../../primitives/lock.js';
 import type { LockDefinition } from '../decorators/lock-definition.js';
 import type { ReturnKind } from '../distributed-lock.options.js';
 import { LockRegistry } from '../lock-registry.js';
+import type { MethodCall } from './join-point.js';
 import { lockedObservable } from './locked-observable.js';
-import type { MethodCall } from './method-call.js';
 
 /**
  * The aspect: builds the key, acquires the lock, calls the method, releases the lock. It is called by the join point that
@@ -36,7 +36,7 @@ export class DistributedLockInterceptor implements NestInterceptor {
 
 /** A locked call that ends with a promise. The join point runs it without a subscription: that makes fewer objects for each call. */
 export class LockedPromise extends Observable<unknown> {
-  /** @param run its signal ends the wait for the lock */
+  /** @param run its signal ends the wait for the lock. */
   constructor(readonly run: (signal?: AbortSignal) => Promise<unknown>) {
     super((subscriber) => {
       const abort = new AbortController();

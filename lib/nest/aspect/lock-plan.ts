@@ -1,24 +1,20 @@
 import { inspect } from 'node:util';
-import { LockConfigError, UnsupportedPrimitiveError } from '../../core/model/errors.js';
+import { LockConfigError, LockTimeoutError, UnsupportedPrimitiveError } from '../../core/model/errors.js';
 import type { LockLog } from '../../core/model/lock-log.js';
-import { resolveOptions, type ResolvedOptions } from '../../core/model/options.js';
+import { completeOptions, resolveOptions, type ResolvedOptions } from '../../core/model/options.js';
 import type { HeldLease } from '../../core/holding/held-lease.js';
 import type { Locks } from '../../locks.js';
 import { takeable } from '../../primitives/key-lock.js';
 import type { Guard } from '../../primitives/lock.js';
-import type { DistributedLockOptions, ReturnKind } from '../distributed-lock.options.js';
 import type { LockDefinition } from '../decorators/lock-definition.js';
-import { cronGuard } from './cron-guard.js';
+import { lockOptionsOf, type DistributedLockModuleOptions, type DistributedLockOptions, type ReturnKind } from '../distributed-lock.options.js';
 import { digestArguments, encodeKeyParts } from '../key/lock-key.js';
 
-/** A store of an app, with the options of its module. */
+/** A store of an app. */
 export interface Registered {
   readonly locks: Locks;
   readonly log: LockLog;
-  readonly defaults: DistributedLockOptions;
-  /** The defaults, completed by those of the library. Computed once for all methods. */
-  readonly complete: ResolvedOptions;
-  readonly namespace: string;
+  readonly options: DistributedLockModuleOptions;
 }
 
 /** The lock of a call, of any kind. The method runs while the call holds a lease of it. */
@@ -48,10 +44,10 @@ export interface LockPlan {
  * @throws {UnsupportedPrimitiveError} if the store has no such locks.
  */
 export function planLock(definition: LockDefinition, registered: Registered): LockPlan {
-  const { log, defaults, complete, namespace } = registered;
-  const { where, className, method, returns } = definition;
-  const own = definition.options;
-  const path = `${className}.${nameOf(method)}`;
+  const { where, className, method, returns, options: own } = definition;
+  const { log, options: ofModule } = registered;
+  const { namespace = '', defaults = {} } = ofModule;
+  const path = `${className}.${typeof method === 'symbol' ? (method.description ?? '') : method}`;
   const { prefix = defaults.prefix ?? '', value = defaults.value ?? path } = own;
   if (prefix + value === '') throw new LockConfigError(`${where}: the key is empty: give a "prefix" or a "value".`);
   // `key` and `paramLock` exclude each other, so a method that sets one of them ignores the defaults of both.
@@ -60,7 +56,7 @@ export function planLock(definition: LockDefinition, registered: Registered): Lo
   const keyOf = (args: readonly unknown[]): string => `${prefix}${value}${parts ? partOf(parts, args) : ''}-locks`;
   // Also where the arguments are part of the key: this checks the rest of it.
   const lock = naming(where, () => lockAt(`${prefix}${value}-locks`));
-  const options = naming(where, () => resolveOptions(complete, own));
+  const options = naming(where, () => resolveOptions(completeDefaults(registered), own));
   return {
     options: { ...options, label: options.label ?? path },
     returns: returns ?? defaults.returns ?? 'promise',
@@ -74,16 +70,35 @@ export function planLock(definition: LockDefinition, registered: Registered): Lo
   };
 }
 
-function nameOf(method: string | symbol): string {
-  return typeof method === 'symbol' ? (method.description ?? '') : method;
+/** The defaults of the module, completed by those of the library. */
+export function completeDefaults({ options }: Registered): ResolvedOptions {
+  return completeOptions(lockOptionsOf(options.defaults ?? {}));
 }
 
 function lockMaker({ kind, options }: LockDefinition, { locks, log }: Registered, path: string): (key: string) => MethodLock {
   const { policy, permits = 1, count, label = path } = options;
   if (kind === 'read' || kind === 'write') return (key) => takeable(locks.readWriteLock(key, { policy })[kind]);
   if (kind === 'semaphore') return (key) => takeable(locks.semaphore(key, { permits, count }));
-  if (kind === 'cron') return (key) => cronGuard(takeable(locks.mutex(key)), label, (message) => log.write('debug', message, { label }));
+  if (kind === 'cron') return (key) => cronLock(takeable(locks.mutex(key)), label, (message) => log.write('debug', message, { label }));
   return (key) => takeable(locks.mutex(key));
+}
+
+/** The lock of a {@link CronLock}: it also logs which instance runs a tick, and which skip it. */
+function cronLock(lock: MethodLock, label: string, debug: (message: string) => void): MethodLock {
+  return {
+    async take(options, guardsBody) {
+      try {
+        return await lock.take(options, guardsBody);
+      } catch (error) {
+        if (error instanceof LockTimeoutError) debug(`${label} is skipped: ${error.holder ?? 'another instance'} has it.`);
+        throw error;
+      }
+    },
+    holding(lease, work) {
+      debug(`${label} runs here.`);
+      return lock.holding(lease, work);
+    },
+  };
 }
 
 type Parts = DistributedLockOptions['key'] | DistributedLockOptions['paramLock'];

@@ -1,7 +1,6 @@
+import type { CallHandler } from '@nestjs/common';
 import { AsyncLocalStorage } from 'node:async_hooks';
-import { defer, type Subscription } from 'rxjs';
-import type { MethodCall } from './method-call.js';
-import { openCall } from './open-call.js';
+import { defer, type Observable, type Subscription } from 'rxjs';
 
 type Step = IteratorResult<unknown, unknown>;
 
@@ -24,7 +23,11 @@ export class LockedIterable implements AsyncGenerator<unknown, unknown, unknown>
   private callOff: () => void = () => undefined;
   private isOver = false;
 
-  constructor(private readonly call: MethodCall) {}
+  /** @param open gives a call with this handler to the interceptor. */
+  constructor(
+    private readonly call: { proceed(): unknown },
+    private readonly open: (next: CallHandler) => Observable<unknown>,
+  ) {}
 
   [Symbol.asyncIterator](): this {
     return this;
@@ -66,7 +69,7 @@ export class LockedIterable implements AsyncGenerator<unknown, unknown, unknown>
     return new Promise((resolve, reject) => {
       this.callOff = resolve;
       this.settled = new Promise((settle, fail) => {
-        this.subscription = openCall(this.call, { handle: () => defer(() => this.iteration(resolve)) }).subscribe({
+        this.subscription = this.open({ handle: () => defer(() => this.iteration(resolve)) }).subscribe({
           // Without an iterator, the value is the result of `onTimeout`.
           next: (value) => {
             if (value !== undefined) this.iterator ??= itemsOf(value);

@@ -1,5 +1,6 @@
 import { processWide } from '../../core/util/process-wide.js';
 import type { DistributedLockInterceptor } from '../aspect/distributed-lock.interceptor.js';
+import { EXCHANGED } from '../distributed-lock.tokens.js';
 
 /** The link from instances to their app. An instance may outlive the app, so the interceptor is removed when the app has closed. */
 export interface AppLink {
@@ -13,7 +14,7 @@ interface Explorer {
   explore(): void;
 }
 
-const { adopted, growing } = processWide('adopted', () => ({
+const { adopted, growing } = processWide(`adopted:${EXCHANGED}`, () => ({
   /** The apps of an instance into which Nest did not inject, in the order in which they adopted it. */
   adopted: new WeakMap<object, readonly AppLink[]>(),
   /** The apps to which instances are being added. The references are weak because a boot may never end. */
@@ -33,19 +34,18 @@ export function adopt(instance: object, app: AppLink): void {
   if (!known.includes(app)) adopted.set(instance, [...known, app]);
 }
 
-/** The interceptor of the last open app that has the instance. If all of its apps are closing, the one of the last of them. */
-export function adopterOf(instance: object): DistributedLockInterceptor | undefined {
-  if (!lastOpen(instance)) exploreGrowing();
-  return (lastOpen(instance) ?? adopted.get(instance)?.findLast(({ interceptor }) => interceptor))?.interceptor;
-}
-
-/** Whether any app has, or had, the instance. */
-export function wasAdopted(instance: object): boolean {
-  return adopted.has(instance);
-}
-
-function lastOpen(instance: object): AppLink | undefined {
-  return adopted.get(instance)?.findLast(({ isOpen }) => isOpen);
+/**
+ * The last open app that has the instance. If all of its apps are closing, the last that has not closed yet; if all have closed, any of them.
+ * `undefined` if no app has ever had it.
+ */
+export function appOf(instance: object): AppLink | undefined {
+  const isOpen = (app: AppLink): boolean => app.isOpen;
+  let apps = adopted.get(instance);
+  if (!apps?.some(isOpen)) {
+    exploreGrowing();
+    apps = adopted.get(instance);
+  }
+  return apps?.findLast(isOpen) ?? apps?.findLast(({ interceptor }) => interceptor) ?? apps?.[0];
 }
 
 function exploreGrowing(): void {

@@ -1,12 +1,13 @@
 import { LockConfigError } from '../../core/model/errors.js';
+import type { LockPlan } from '../aspect/lock-plan.js';
 import { DECORATORS, type LockDefinition } from '../decorators/lock-definition.js';
 import type { LockKind } from '../distributed-lock.options.js';
-import type { LockPlan } from '../aspect/lock-plan.js';
 
 /** The kind of lock by the kind of decorator. Readers and writers share one kind of lock. */
-const MADE: Record<Exclude<LockKind, 'leader'>, string> = {
+const MADE: Record<LockKind, string> = {
   mutex: 'a mutex',
   cron: 'a mutex',
+  leader: 'a mutex',
   read: 'a read/write lock',
   write: 'a read/write lock',
   semaphore: 'a semaphore',
@@ -17,6 +18,13 @@ const BUILT: Record<LockPlan['parts'], string> = {
   key: 'by a "key" function',
   all: 'by "paramLock" of all arguments',
   paths: 'by "paramLock" of some arguments',
+};
+
+/** The settings in which all users of a key should agree, with what happens if they do not. */
+const DIFFERENCES = {
+  permits: 'it has as many as the last call said',
+  fair: 'calls that are not fair can overtake those that are',
+  policy: 'each call goes by its own',
 };
 
 interface Use {
@@ -32,52 +40,39 @@ export class LockUses {
    * @returns a startup warning, if the methods can hardly mean the same key, or lock it in different ways.
    * @throws {LockConfigError} if another method uses the key as another kind of lock.
    */
-  add(definition: LockDefinition, store: object, plan: LockPlan): string | undefined {
-    const { kind, where } = definition;
-    if (kind === 'leader') return undefined;
-    let uses = this.uses.get(store);
-    if (!uses) this.uses.set(store, (uses = new Map<string, Use>()));
-    const other = uses.get(plan.name);
-    if (!other) {
-      uses.set(plan.name, { definition, plan });
-      return undefined;
-    }
+  add(use: Use, store: object): string | undefined {
+    const { kind, where } = use.definition;
+    const { name, key, parts } = use.plan;
+    const ofStore = this.uses.get(store) ?? new Map<string, Use>();
+    this.uses.set(store, ofStore);
+    const other = ofStore.get(name);
+    if (!other) return void ofStore.set(name, use);
     const and = other.definition.where;
     // Keys whose parts are built in different ways are hardly ever equal.
-    if (other.plan.parts !== plan.parts) {
+    if (other.plan.parts !== parts) {
       return (
-        `${where}: the key "${plan.name}" is completed ${BUILT[plan.parts]} here, but ${BUILT[other.plan.parts]} by ${and}: ` +
+        `${where}: the key "${name}" is completed ${BUILT[parts]} here, but ${BUILT[other.plan.parts]} by ${and}: ` +
         'the two do not exclude each other. Build both in the same way, or give one of them another "value".'
       );
     }
-    const made = MADE[other.definition.kind as keyof typeof MADE];
+    const made = MADE[other.definition.kind];
     if (made !== MADE[kind]) {
       throw new LockConfigError(
-        `${where}: the key "${plan.key}" would be ${MADE[kind]}, but is ${made} by ${and}. One key is one kind of lock: ` +
+        `${where}: the key "${key}" would be ${MADE[kind]}, but is ${made} by ${and}. One key is one kind of lock: ` +
           `give ${DECORATORS[kind]} another "value" or "prefix".`,
-        { key: plan.key },
+        { key },
       );
     }
-    return differenceOf({ definition, plan }, other) ?? adviceOnTwins({ definition, plan }, other);
+    const [mine, its] = [settingsOf(use), settingsOf(other)];
+    for (const [setting, consequence] of Object.entries(DIFFERENCES) as [keyof typeof DIFFERENCES, string][]) {
+      if (mine[setting] === its[setting]) continue;
+      return `${where}: "${key}" has ${setting} ${mine[setting]} here, but ${its[setting]} by ${and}: ${consequence}. Give both the same.`;
+    }
+    return adviceOnTwins(use, other);
   }
 }
 
-function differenceOf({ definition, plan }: Use, other: Use): string | undefined {
-  const [mine, its] = [settingsOf(definition, plan), settingsOf(other.definition, other.plan)];
-  const name = (Object.keys(mine) as (keyof typeof mine)[]).find((setting) => mine[setting] !== its[setting]);
-  if (name === undefined) return undefined;
-  const consequence = {
-    permits: 'it has as many as the last call said',
-    fair: 'calls that are not fair can overtake those that are',
-    policy: 'each call goes by its own',
-  }[name];
-  return (
-    `${definition.where}: "${plan.key}" has ${name} ${mine[name]} here, but ${its[name]} by ${other.definition.where}: ${consequence}. ` +
-    'Give both the same.'
-  );
-}
-
-function settingsOf({ kind, options }: LockDefinition, plan: LockPlan) {
+function settingsOf({ definition: { kind, options }, plan }: Use) {
   return {
     permits: kind === 'semaphore' ? options.permits : undefined,
     fair: plan.options.fair,
@@ -97,7 +92,7 @@ function adviceOnTwins({ definition, plan }: Use, other: Use): string | undefine
 }
 
 /** A bundler that minifies names gives `Stock` the name `t`, in the next build perhaps `n`: other instances then lock another key. */
-export function adviceOnName({ className, where }: LockDefinition, { name, isNamedByClass }: LockPlan): string | undefined {
+export function adviceOnName({ definition: { className, where }, plan: { name, isNamedByClass } }: Use): string | undefined {
   if (!isNamedByClass || !/^(.{1,2}|[a-z_$]..)$/.test(className)) return undefined;
   return (
     `${where}: the key "${name}" contains the name of the class, which looks minified: another build may choose another name, and lock another key. ` +

@@ -3,12 +3,13 @@ import { Inject } from '@nestjs/common';
 import { LockConfigError } from '../../core/model/errors.js';
 import type { OnTimeout } from '../../core/model/options.js';
 import { assertParentheses, targetOf } from './decorator-target.js';
-import { createJoinPoint } from '../aspect/distributed-lock.join-point.js';
+import { createJoinPoint } from '../aspect/join-point.js';
 import {
   checkDecoratorOptions,
   type AnyDecoratorOptions,
   type CronLockOptions,
   type DistributedLockOptions,
+  type LeaderOnlyOptions,
   type LockKind,
   type ReadWriteDecoratorOptions,
   type SemaphoreDecoratorOptions,
@@ -104,11 +105,31 @@ export function Semaphore(...args: unknown[]): LockDecorator {
 }
 
 /**
+ * Runs the method only on the leader of an election. On other instances a call resolves to `undefined` at once, an Observable completes, and an
+ * iterable ends. An instance campaigns from its bootstrap to its shutdown, once for each name and store.
+ *
+ * The method runs under the lease of the term, which `currentLease()` returns. If leadership is lost while the method runs, the signal of the
+ * lease aborts, and the call rejects with {@link LockLostError} if the method succeeds nevertheless.
+ *
+ * A call before the app's bootstrap rejects with {@link LockConfigError}.
+ *
+ * @param election the name; the key is `<name>-leader`.
+ * @param options default: those of the module.
+ * @throws {LockConfigError} when the class is defined, if an option is wrong or the method cannot wait; at boot, if methods of one election give
+ * different options for it.
+ */
+export function LeaderOnly(election: string, options?: LeaderOnlyOptions): LockDecorator;
+export function LeaderOnly(...args: unknown[]): LockDecorator {
+  const [election, options] = args;
+  return decorate('leader', args, options, election);
+}
+
+/**
  * Common to all decorators: checks everything that is known when the class is defined, and replaces the method by a join point.
  *
  * @param args everything that the decorator's factory was called with.
  */
-export function decorate(
+function decorate(
   kind: LockKind,
   args: readonly unknown[],
   given: unknown = {},

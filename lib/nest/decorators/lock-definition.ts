@@ -1,6 +1,7 @@
 import { LockConfigError } from '../../core/model/errors.js';
 import { processWide } from '../../core/util/process-wide.js';
 import type { AnyDecoratorOptions, LockKind, ReturnKind } from '../distributed-lock.options.js';
+import { EXCHANGED } from '../distributed-lock.tokens.js';
 
 /** The names of the decorators in messages, by the kind of lock that they take. */
 export const DECORATORS: Readonly<Record<LockKind, string>> = {
@@ -38,7 +39,7 @@ export interface LockedMethod {
   readonly joinPoint: Method;
 }
 
-const lockedMethods = processWide('join-points', () => new WeakMap<object, Map<string | symbol, LockedMethod>>());
+const lockedMethods = processWide(`join-points:${EXCHANGED}`, () => new WeakMap<object, Map<string | symbol, LockedMethod>>());
 
 /** The locked methods of a class, but not those of its parents; of several locks on one method, the uppermost. */
 export function lockedMethodsOf(prototype: object): ReadonlyMap<string | symbol, LockedMethod> | undefined {

@@ -29,21 +29,12 @@ export function encodeKeyParts(parts: unknown): string {
   return encoded.join('-');
 }
 
-/**
- * Checks the paths of `paramLock` when the method is decorated.
- *
- * @throws {LockConfigError} unless it is a list of at least one `<argument index>` or `<argument index>.<property>.<property>`
- */
-export function checkParamLockPaths(paths: unknown): asserts paths is readonly string[] {
-  const isList = Array.isArray(paths) && paths.length > 0;
-  if (!isList) throw new LockConfigError("paramLock must be true, false or a list of paths such as ['0.id', '1']");
-  for (const path of paths as readonly unknown[]) {
-    if (typeof path === 'string' && PATH.test(path)) continue;
-    const shown = typeof path === 'string' ? `'${path}'` : `a path of type ${typeof path}`;
-    throw new LockConfigError(
-      `paramLock has ${shown}; a path is the index of an argument and properties in it, such as '0' or '0.user.id'`,
-    );
-  }
+/** What `paramLock` must be, unless it is a list of at least one `<argument index>` or `<argument index>.<property>.<property>`. */
+export function checkPaths(paths: unknown): string | undefined {
+  const isPath = (path: unknown): boolean => typeof path === 'string' && PATH.test(path);
+  // Spread, because `every` skips holes.
+  if (Array.isArray(paths) && paths.length > 0 && [...(paths as unknown[])].every(isPath)) return undefined;
+  return "true, false or a list of paths such as ['0.id', '1']: the index of an argument, and properties in it";
 }
 
 function withoutMissing(args: readonly unknown[]): readonly unknown[] {
