@@ -1,4 +1,12 @@
-import { type DynamicModule, Global, Module, type Provider } from '@nestjs/common';
+import {
+  type DynamicModule,
+  type FactoryProvider,
+  Global,
+  Module,
+  type ModuleMetadata,
+  type Provider,
+  type ValueProvider,
+} from '@nestjs/common';
 import { DiscoveryModule } from '@nestjs/core';
 import { Locks } from '../locks.js';
 import { LockExplorer } from './boot/distributed-lock.explorer.js';
@@ -32,47 +40,37 @@ export class DistributedLockModule {
    */
   static forRoot(options: DistributedLockModuleOptions): DynamicModule {
     checkModuleOptions(options);
-    return moduleOf(options.name ?? DEFAULT_NAME, [{ provide: optionsToken(options.name), useValue: options }]);
+    return moduleOf(options.name, { useValue: options });
   }
 
-  /** As {@link forRoot}, with options from a factory, a class or an existing provider. */
+  /** Registers a store whose options come from a factory, a class or an existing provider. @throws {LockConfigError} as {@link forRoot}. */
   static forRootAsync(options: DistributedLockModuleAsyncOptions): DynamicModule {
     checkAsyncOptions(options);
-    const { name, imports = [] } = options;
-    return { ...moduleOf(name ?? DEFAULT_NAME, asyncProviders(options)), imports: [...imports, DistributedLockCoreModule] };
+    const { name, imports, inject = [], useFactory, useClass, useExisting } = options;
+    if (useFactory) return moduleOf(name, { useFactory, inject }, { imports });
+    const create = (factory: DistributedLockOptionsFactory) => factory.createDistributedLockOptions();
+    return moduleOf(name, { useFactory: create, inject: [useClass ?? useExisting] }, { imports, providers: useClass ? [useClass] : [] });
   }
 }
 
-function moduleOf(name: string, providers: Provider[]): DynamicModule {
+function moduleOf(
+  name = DEFAULT_NAME,
+  options: Pick<ValueProvider, 'useValue'> | { useFactory: FactoryProvider['useFactory']; inject: unknown[] },
+  { imports = [], providers = [] }: ModuleMetadata = {},
+): DynamicModule {
   const token = locksToken(name);
-  const isDefault = name === DEFAULT_NAME;
-  const locks: Provider = {
+  const optionsToken = Symbol.for(`nestjs-distributed-lock:options:${name}`);
+  const locks = {
     provide: token,
-    useFactory: (registry: LockRegistry, options: DistributedLockModuleOptions) => registry.register(name, options),
-    inject: [LockRegistry, optionsToken(name)],
+    useFactory: (registry: LockRegistry, made: DistributedLockModuleOptions) => registry.register(name, made),
+    inject: [LockRegistry, optionsToken],
   };
+  const ofDefault = name === DEFAULT_NAME ? [{ provide: Locks, useExisting: token }] : [];
   return {
     module: DistributedLockModule,
     global: true,
-    imports: [DistributedLockCoreModule],
-    providers: [...providers, locks, ...(isDefault ? [{ provide: Locks, useExisting: token }] : [])],
-    exports: [token, ...(isDefault ? [Locks] : [])],
+    imports: [...imports, DistributedLockCoreModule],
+    providers: [...providers, { provide: optionsToken, ...options } as Provider, locks, ...ofDefault],
+    exports: [token, ...ofDefault.map(({ provide }) => provide)],
   };
-}
-
-function asyncProviders(options: DistributedLockModuleAsyncOptions): Provider[] {
-  const { name, useFactory, useClass, useExisting } = options;
-  const provide = optionsToken(name);
-  if (useFactory) return [{ provide, useFactory, inject: (options.inject ?? []) as never[] }];
-  const factory = (useClass ?? useExisting) as NonNullable<typeof useClass>;
-  const fromFactory: Provider = {
-    provide,
-    useFactory: (made: DistributedLockOptionsFactory) => made.createDistributedLockOptions(),
-    inject: [factory],
-  };
-  return useClass ? [{ provide: useClass, useClass }, fromFactory] : [fromFactory];
-}
-
-function optionsToken(name = DEFAULT_NAME): symbol {
-  return Symbol.for(`nestjs-distributed-lock:options:${name}`);
 }

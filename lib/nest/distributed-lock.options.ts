@@ -15,7 +15,7 @@ import {
 import { checkPaths } from './key/lock-key.js';
 import type { KeyOf, LockableMethod, PathOf } from './decorators/lockable-method.js';
 
-/** What a locked method returns. */
+/** The kind of result of a locked method. */
 export type ReturnKind = 'promise' | 'observable' | 'iterable';
 
 /** Options of {@link DistributedLock}. All times are whole milliseconds. */
@@ -46,7 +46,7 @@ export interface DistributedLockOptions<
    * an iterable ends); or resolve to what a function returns. Default `'throw'`.
    */
   onTimeout?: On;
-  /** What the method returns. Needed if the method is not `async` and has no declared type that says it; wins over the declared type. */
+  /** The kind of result. Needed if the method is not `async` and has no declared type that says it; wins over the declared type. */
   returns?: ReturnKind;
   /** Name of the registered store. Default `'default'`. */
   store?: string;
@@ -113,7 +113,7 @@ export interface DistributedLockOptionsFactory {
 
 /** One of `useFactory`, `useClass` and `useExisting`. */
 export interface DistributedLockModuleAsyncOptions extends Pick<ModuleMetadata, 'imports'> {
-  /** As in {@link DistributedLockModuleOptions}. It is here because it must be known before the factory runs. */
+  /** The name, as in {@link DistributedLockModuleOptions}. It is here because it must be known before the factory runs. */
   name?: string;
   inject?: unknown[];
   // eslint-disable-next-line @typescript-eslint/no-explicit-any -- the types of what `inject` names

@@ -1,6 +1,6 @@
 import type { CallHandler, ExecutionContext, Type } from '@nestjs/common';
-import { defer, from, isObservable, lastValueFrom, Observable, type ObservableInput } from 'rxjs';
-import { concatAll } from 'rxjs/operators';
+import { defer, from, fromEvent, isObservable, lastValueFrom, Observable, type ObservableInput } from 'rxjs';
+import { concatAll, takeUntil } from 'rxjs/operators';
 import { LockAbortedError, LockConfigError } from '../../core/model/errors.js';
 import type { GuardedCall } from '../../primitives/lock.js';
 import { appOf } from '../boot/late-instances.js';
@@ -15,9 +15,10 @@ export function createJoinPoint(definition: LockDefinition): Method {
   function joinPoint(this: unknown, ...args: unknown[]): unknown {
     const target = this as object;
     const call = new MethodCall(definition, definition.returns ?? returnKindNow(target, definition), joinPoint, target, args);
-    if (call.returns === 'promise') return promiseOf(call);
-    if (call.returns === 'iterable') return new LockedIterable(call, (next) => openCall(call, next));
-    return defer(() => openCall(call, call));
+    if (call.returns === 'promise') return resultOf(call);
+    if (call.returns === 'observable') return defer(() => openCall(call, call));
+    const method = () => call.proceed() as AsyncIterable<unknown>;
+    return new LockedIterable((work, signal) => resultOf(call, { handle: () => defer(work) }, signal), method);
   }
   const { original } = definition;
   // Other decorators may have set properties on the function.
@@ -30,11 +31,12 @@ export function createJoinPoint(definition: LockDefinition): Method {
   return joinPoint;
 }
 
-/** Not `async`, because that would make one more promise for each call. */
-function promiseOf(call: MethodCall): Promise<unknown> {
+/** Runs the handler under the lock. Not `async`, because that would make one more promise for each call. */
+function resultOf(call: MethodCall, next: CallHandler = call, signal?: AbortSignal): Promise<unknown> {
   try {
-    const opened = openCall(call, call);
-    return opened instanceof LockedPromise ? opened.run() : lastValueFrom(opened, { defaultValue: undefined });
+    const opened = openCall(call, next);
+    if (opened instanceof LockedPromise) return opened.run(signal);
+    return lastValueFrom(signal ? opened.pipe(takeUntil(fromEvent(signal, 'abort'))) : opened, { defaultValue: undefined });
   } catch (error) {
     return Promise.reject(error);
   }

@@ -7,7 +7,12 @@ import type { Locks } from '../../locks.js';
 import { takeable } from '../../primitives/key-lock.js';
 import type { Guard } from '../../primitives/lock.js';
 import type { LockDefinition } from '../decorators/lock-definition.js';
-import { lockOptionsOf, type DistributedLockModuleOptions, type DistributedLockOptions, type ReturnKind } from '../distributed-lock.options.js';
+import {
+  lockOptionsOf,
+  type DistributedLockModuleOptions,
+  type DistributedLockOptions,
+  type ReturnKind,
+} from '../distributed-lock.options.js';
 import { digestArguments, encodeKeyParts } from '../key/lock-key.js';
 
 /** A store of an app. */

@@ -1,8 +1,9 @@
-import type { CallHandler } from '@nestjs/common';
 import { AsyncLocalStorage } from 'node:async_hooks';
-import { defer, type Observable, type Subscription } from 'rxjs';
 
 type Step = IteratorResult<unknown, unknown>;
+
+/** Runs the work under the lock of the call; resolves when the lock is released. The signal ends the wait for the lock. */
+type RunLocked = (work: () => Promise<unknown>, signal: AbortSignal) => Promise<unknown>;
 
 /**
  * An async iterable that takes the lock with the first `next()`, and holds it until it ends or its consumer calls `return()`. The code of the
@@ -13,20 +14,17 @@ type Step = IteratorResult<unknown, unknown>;
 export class LockedIterable implements AsyncGenerator<unknown, unknown, unknown> {
   private iterator: AsyncIterator<unknown> | undefined;
   private inside: <T>(work: () => T) => T = (work) => work();
+  private opening: Promise<void> | undefined;
   /** Ends the iteration for the interceptor, which then releases the lock. */
   private finish: ((result: unknown) => void) | undefined;
-  private subscription: Subscription | undefined;
-  private opening: Promise<void> | undefined;
   /** Settles when the lock is released. */
   private settled: Promise<void> = Promise.resolve();
-  /** Ends the wait for the lock. */
-  private callOff: () => void = () => undefined;
+  private readonly wait = new AbortController();
   private isOver = false;
 
-  /** @param open gives a call with this handler to the interceptor. */
   constructor(
-    private readonly call: { proceed(): unknown },
-    private readonly open: (next: CallHandler) => Observable<unknown>,
+    private readonly runLocked: RunLocked,
+    private readonly method: () => AsyncIterable<unknown>,
   ) {}
 
   [Symbol.asyncIterator](): this {
@@ -36,10 +34,15 @@ export class LockedIterable implements AsyncGenerator<unknown, unknown, unknown>
   async next(value?: unknown): Promise<Step> {
     if (this.isOver) return { done: true, value: undefined };
     this.opening ??= this.begin();
-    await this.opening.catch((error: unknown) => {
-      this.isOver = true;
-      throw error;
-    });
+    try {
+      await this.opening;
+    } catch (error) {
+      // A wait that `return()` has ended is no error of a pending `next()`.
+      if (!this.wait.signal.aborted) {
+        this.isOver = true;
+        throw error;
+      }
+    }
     return this.step((iterator) => iterator.next(value));
   }
 
@@ -49,8 +52,7 @@ export class LockedIterable implements AsyncGenerator<unknown, unknown, unknown>
     if (!this.isOver && iterator?.return) return this.step((inner) => inner.return?.(value) as Promise<Step>);
     if (!this.isOver && iterator) await this.end(undefined);
     this.isOver = true;
-    this.subscription?.unsubscribe();
-    this.callOff();
+    this.wait.abort();
     return { done: true, value: await value };
   }
 
@@ -67,16 +69,10 @@ export class LockedIterable implements AsyncGenerator<unknown, unknown, unknown>
   /** Takes the lock and calls the method. */
   private begin(): Promise<void> {
     return new Promise((resolve, reject) => {
-      this.callOff = resolve;
-      this.settled = new Promise((settle, fail) => {
-        this.subscription = this.open({ handle: () => defer(() => this.iteration(resolve)) }).subscribe({
-          // Without an iterator, the value is the result of `onTimeout`.
-          next: (value) => {
-            if (value !== undefined) this.iterator ??= itemsOf(value);
-          },
-          error: fail,
-          complete: settle,
-        });
+      const released = this.runLocked(() => this.iteration(resolve), this.wait.signal);
+      this.settled = released.then((result) => {
+        // Without an iterator, it is the result of `onTimeout`.
+        if (result !== undefined) this.iterator ??= itemsOf(result);
       });
       this.settled.then(resolve, reject);
     });
@@ -86,7 +82,7 @@ export class LockedIterable implements AsyncGenerator<unknown, unknown, unknown>
   private iteration(begun: () => void): Promise<unknown> {
     return new Promise((resolve) => {
       if (this.isOver) return resolve(undefined);
-      const items = this.call.proceed() as AsyncIterable<unknown>;
+      const items = this.method();
       this.inside = AsyncLocalStorage.snapshot();
       this.iterator = items[Symbol.asyncIterator]();
       this.finish = resolve;

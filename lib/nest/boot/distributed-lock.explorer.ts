@@ -14,7 +14,7 @@ const NONE: LockedMethods = new Map();
 /** Checks every decorated method at boot, and adopts instances from factories and values, into which Nest injects nothing. */
 @Injectable()
 export class LockExplorer implements OnModuleInit, OnApplicationShutdown {
-  /** By prototype, those of its parents included. */
+  /** The locked methods by prototype, those of its parents included. */
   private readonly checked = new WeakMap<object, LockedMethods>();
   private readonly wrapped = new WeakSet<Provider>();
   /** The boot, and modules that are being loaded lazily. */

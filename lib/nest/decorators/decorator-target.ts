@@ -59,7 +59,7 @@ function isDecoratorCall([target, method, descriptor]: readonly unknown[]): bool
   return typeof target === 'function' && method === undefined && (typeof descriptor === 'number' || 'prototype' in target);
 }
 
-/** What an ECMAScript decorator gets as its second argument, where a legacy one gets the name of the method. */
+/** Recognizes the second argument of an ECMAScript decorator. A legacy one gets the name of the method there. */
 function isStandardContext(context: unknown): boolean {
   return typeof context === 'object' && context !== null && 'kind' in context;
 }

@@ -32,9 +32,9 @@ export type LockDecorator<M extends LockableMethod = LockableMethod, Key = KeyOf
  * Runs the method under a distributed lock: acquires the key, renews the lease while the method runs, and releases it when the method
  * has ended. The method returns a Promise, an Observable (locked per subscription) or an async iterable (locked per iteration).
  *
- * A call rejects with {@link LockTimeoutError} if the key is still taken at the end of the wait timeout, with {@link StoreError} if the store
- * cannot be reached, with {@link LockAbortedError} if the app is closing, and with {@link LockLostError} if the method succeeded but its lease
- * was lost.
+ * A call rejects with {@link LockTimeoutError} if the key is still taken at the end of the wait timeout, and with {@link StoreError} if the store
+ * cannot be reached. It rejects with {@link LockAbortedError} if the app is closing, and with {@link LockLostError} if the method succeeded but its
+ * lease was lost.
  *
  * @param options default: one key for the method. The defaults of the module apply, then those of the README's table.
  * @throws {LockConfigError} when the class is defined, if an option is wrong or the method cannot be locked.
@@ -66,7 +66,7 @@ export function CronLock(...args: unknown[]): LockDecorator {
 }
 
 /**
- * As {@link DistributedLock}, but several readers of a key run at the same time; only a {@link WriteLock} excludes them. Give both the same
+ * Lets several readers of a key run at the same time, and excludes only each {@link WriteLock} of it; else as {@link DistributedLock}. Give both the same
  * `value`: by default each method has its own key. A reader that calls a writer of its key gets a {@link LockConfigError}.
  *
  * @throws {LockConfigError} as {@link DistributedLock}; at boot, if the key is also used as another kind of lock.
@@ -83,14 +83,14 @@ export function ReadLock(...args: unknown[]): LockDecorator {
 }
 
 /**
- * As {@link DistributedLock}, and also excludes every {@link ReadLock} of its key. A writer may call readers of its key.
+ * Excludes all other calls of its key, those with {@link ReadLock}, too; else as {@link DistributedLock}. A writer may call readers of its key.
  *
  * @throws as {@link ReadLock}.
  */
 export const WriteLock: typeof ReadLock = (...args: unknown[]) => decorate('write', args, args[0]);
 
 /**
- * As {@link DistributedLock}, but as many calls as the key has `permits` run at the same time, over all processes.
+ * Runs as many calls of a key at the same time as it has `permits`, over all processes; else as {@link DistributedLock}.
  *
  * @throws as {@link ReadLock}.
  */
@@ -140,28 +140,23 @@ function decorate(
     const { className, original, where } = targetOf(DECORATORS[kind], target, method, descriptor);
     checkDecoratorOptions(given as AnyDecoratorOptions, where, kind);
     const options: AnyDecoratorOptions = kind === 'cron' ? { ...(given as object), waitTimeout: 0, onTimeout: 'skip' } : (given as object);
+    const known = lockedMethodsOf(target);
+    const lower = known?.get(method);
     if (kind === 'leader' && (typeof election !== 'string' || election === '')) {
       throw new LockConfigError(`${where}: the name of the election must be a string that is not empty.`);
     }
     if (options.prefix === '' && options.value === '') {
       throw new LockConfigError(`${where}: the key is empty: give a "prefix" or a "value".`);
     }
-    const lower = lockedMethodsOf(target)?.get(method);
     const declared = (): unknown => Reflect.getMetadata('design:returntype', target, method);
     const returns = returnKindOf(original, declared, options.returns, where, lower);
     const inner = lower?.definition;
     const definition = { kind, where, className, method, original, options, election: election as string | undefined, returns, inner };
     const joinPoint = createJoinPoint(definition);
     descriptor.value = joinPoint as typeof descriptor.value;
-    if (!lockedMethodsOf(target)) injectInto(target);
     recordLockedMethod(target, { definition, joinPoint });
+    if (known || Reflect.hasMetadata(INJECTED, target.constructor)) return;
+    Reflect.defineMetadata(INJECTED, true, target.constructor);
+    Inject(INTERCEPTOR)(target, INTERCEPTOR_PROPERTY);
   };
-}
-
-/** Has the interceptor injected, once for a class and its subclasses. */
-function injectInto(target: object): void {
-  const { constructor } = target;
-  if (Reflect.hasMetadata(INJECTED, constructor)) return;
-  Reflect.defineMetadata(INJECTED, true, constructor);
-  Inject(INTERCEPTOR)(target, INTERCEPTOR_PROPERTY);
 }

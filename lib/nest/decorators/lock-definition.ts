@@ -27,7 +27,7 @@ export interface LockDefinition {
   readonly options: AnyDecoratorOptions;
   /** The name of the election of {@link LeaderOnly}. */
   readonly election?: string;
-  /** What the method returns, if it is known when the class is defined. */
+  /** The kind of its result, if that is known when the class is defined. */
   readonly returns: ReturnKind | undefined;
   /** The lock of the next decorator below on the same method. */
   readonly inner: LockDefinition | undefined;
@@ -59,7 +59,7 @@ const KINDS: Record<string, ReturnKind | 'sync'> = {
 };
 
 /**
- * What a method returns: known from its kind of function, else from the option `returns`, else from a lock below, else from its declared type;
+ * Finds out what a method returns: from its kind of function, else from the option `returns`, else from a lock below, else from its declared type;
  * else `undefined`.
  *
  * @param declared reads the declared type from its metadata, which is slow.

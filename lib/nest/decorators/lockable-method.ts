@@ -1,7 +1,7 @@
 import type { Observable } from 'rxjs';
 import type { OnTimeout, TimeoutContext } from '../../core/model/options.js';
 
-/** What a locked method may return. A synchronous method could not wait for its lock. */
+/** The result of a locked method. A synchronous method could not wait for its lock. */
 export type LockableResult = PromiseLike<unknown> | Observable<unknown> | AsyncIterable<unknown>;
 
 /** A method that can be locked: it returns a Promise, an Observable or an async iterable. */
@@ -22,11 +22,11 @@ export type KeyOf<M extends LockableMethod> = unknown[] extends Parameters<M> ? 
 type IsSkippable<T extends LockableMethod> =
   ReturnType<T> extends PromiseLike<infer Result> ? (undefined extends Result ? true : false) : true;
 
-/** What a function of `onTimeout` may give in place of the result: anything where the method resolves to nothing, and for Observables and iterables. */
+/** The values that a function of `onTimeout` may return in place of the result: anything where the method resolves to nothing, and for Observables and iterables. */
 type InPlaceOf<T extends LockableMethod> =
   ReturnType<T> extends PromiseLike<infer Result> ? (void extends Result ? unknown : Result) : unknown;
 
-/** What `onTimeout` may be. Asks a known method only: `LockableResult` is an error where a compiler does not find the types of rxjs (7.1 under `nodenext`). */
+/** Values of `onTimeout`. Asks a known method only: `LockableResult` is an error where a compiler does not find the types of rxjs (7.1 under `nodenext`). */
 export type OnTimeoutOf<M extends LockableMethod> =
   unknown[] extends Parameters<M>
     ? OnTimeout

@@ -3,6 +3,7 @@ import { idle } from '../../core/util/clock.js';
 import { LockAbortedError, LockConfigError, LockLostError, LockTimeoutError } from '../../core/model/errors.js';
 import { heldLease, runHolding } from '../../core/holding/call-chain.js';
 import type { HeldLease } from '../../core/holding/held-lease.js';
+import type { LockLog } from '../../core/model/lock-log.js';
 import type { ResolvedOptions } from '../../core/model/options.js';
 import { detached } from '../../core/util/detached.js';
 import type { Locks } from '../../locks.js';
@@ -17,7 +18,7 @@ const SHARED = ['keyTimeout', 'retryInterval'] as const;
 
 /** An app's candidates: one for each pair of election and store that its methods use. They campaign from bootstrap to shutdown. */
 export class LeaderCandidates {
-  private readonly candidates = new Map<Locks, Map<string, LeaderCandidate>>();
+  private readonly candidates: LeaderCandidate[] = [];
   private isBegun = false;
 
   /**
@@ -44,17 +45,15 @@ export class LeaderCandidates {
 
   campaign(): void {
     this.isBegun = true;
-    for (const ofStore of this.candidates.values()) for (const candidate of ofStore.values()) candidate.begin();
+    for (const candidate of this.candidates) candidate.begin();
   }
 
-  private candidateFor(definition: LockDefinition, registered: Registered): LeaderCandidate {
-    const { locks } = registered;
+  private candidateFor(definition: LockDefinition, { locks, log }: Registered): LeaderCandidate {
     const { election = '' } = definition;
-    const ofStore = this.candidates.get(locks) ?? new Map<string, LeaderCandidate>();
-    this.candidates.set(locks, ofStore);
-    const candidate = ofStore.get(election) ?? new LeaderCandidate(registered, election);
+    const known = this.candidates.find((each) => each.locks === locks && each.name === election);
+    const candidate = known ?? new LeaderCandidate(locks, election, log);
     candidate.join(definition);
-    ofStore.set(election, candidate);
+    if (!known) this.candidates.push(candidate);
     // The module of this method was loaded after the bootstrap.
     if (this.isBegun) candidate.begin();
     return candidate;
@@ -70,10 +69,11 @@ class LeaderCandidate implements MethodLock {
 
   /** @throws {LockConfigError} when the name is not a valid key. */
   constructor(
-    private readonly app: Registered,
-    private readonly name: string,
+    readonly locks: Locks,
+    readonly name: string,
+    private readonly log: LockLog,
   ) {
-    this.key = app.locks.leaderElection(name).key;
+    this.key = locks.leaderElection(name).key;
   }
 
   /** @throws {LockConfigError} if another method of the election has other options. */
@@ -126,16 +126,16 @@ class LeaderCandidate implements MethodLock {
   }
 
   private async campaign(): Promise<void> {
-    const { app, key, name } = this;
+    const { locks, key, name, log } = this;
     const options = Object.fromEntries([...this.given].map(([option, { value }]) => [option, value]));
-    const election = app.locks.leaderElection(name, options);
+    const election = locks.leaderElection(name, options);
     for (;;) {
       try {
         await election.run(() => this.lead());
       } catch (error) {
         if (error instanceof LockAbortedError) return;
         const message = `The campaign of this app for "${name}" was refused, and begins again: ${String(error)}`;
-        app.log.write('warn', message, { key, keys: [name], once: this });
+        log.write('warn', message, { key, keys: [name], once: this });
         await idle(RETRY);
       }
     }
@@ -154,6 +154,6 @@ class LeaderCandidate implements MethodLock {
   }
 
   private heldHere(): HeldLease | undefined {
-    return heldLease(this.app.locks.store.mutex, this.key);
+    return heldLease(this.locks.store.mutex, this.key);
   }
 }

@@ -37,9 +37,9 @@ export interface Standby {
   /** Whether this process is the leader. Synchronous, and never true for an expired lease. The app may still be starting. */
   isLeader(): boolean;
   /**
-   * Resolves when the standby was stopped and its app has closed. Rejects if it cannot continue, after the term was released: with the error of
-   * `create`, `prepare`, `start` or the app's `close`, with an `Error` if the app does not close in time, with a {@link StoreError} that no retry
-   * can help, or with {@link LockAbortedError} if its `locks` were closed. The process should end then.
+   * Resolves when the standby was stopped and its app has closed. Rejects if it cannot continue, after the term was released. The error is that of
+   * `create`, `prepare`, `start` or the app's `close`; an `Error` if the app does not close in time; a {@link StoreError} that no retry can help; or a
+   * {@link LockAbortedError} if its `locks` were closed. The process should end then.
    */
   readonly done: Promise<void>;
   /** Closes the app, hands over the leadership, and stops campaigning. Returns {@link done}. A request of the app must not await it. */
