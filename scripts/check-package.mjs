@@ -132,9 +132,7 @@ async function checkFiles(installed, tarball) {
     ...(await filesOf(join(root, 'docs'))).filter((file) => file.endsWith('.md')).map((file) => `docs/${file}`),
     ...['dashboard.json', 'alerts.yml', 'alerts.test.yml'].map((file) => `grafana/${file}`),
     ...['collection.json', 'package.json', 'nest-add/schema.json'].map((file) => `dist/schematics/${file}`),
-    ...['bootstrap', 'dependencies', 'index', 'module-metadata', 'root-module', 'source'].map(
-      (file) => `dist/schematics/nest-add/${file}.js`,
-    ),
+    ...['bootstrap', 'dependencies', 'index', 'root-module', 'source'].map((file) => `dist/schematics/nest-add/${file}.js`),
     'schema/cli.json',
     ...['esm', 'cjs'].flatMap((build) =>
       // The program is started, and never required.

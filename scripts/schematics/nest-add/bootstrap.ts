@@ -11,7 +11,7 @@ export function rootModuleName(typescript: TypeScript, main: string): string | u
   return imported?.propertyName?.text ?? argument.text;
 }
 
-/** main.ts with `app.enableShutdownHooks()` after the app is made. @throws {Unusual} if it cannot be told where. */
+/** main.ts with `app.enableShutdownHooks()` after the app is made. @throws {Unusual} if it is not clear where. */
 export function addShutdownHooks(typescript: TypeScript, main: string): string {
   const file = parse(typescript, main);
   const isHooked = [...nodesOf(typescript, file)].some((node) => typescript.isIdentifier(node) && node.text === 'enableShutdownHooks');

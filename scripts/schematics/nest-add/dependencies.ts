@@ -5,7 +5,7 @@ interface Manifest {
 
 const FIELDS = ['dependencies', 'devDependencies', 'peerDependencies', 'optionalDependencies'];
 
-/** The text of a package.json with a dependency more, unless it has it, of whatever version. */
+/** The text of a package.json with one more dependency, unless it has it, of any version. */
 export function addDependency(manifest: string, name: string, range: string): string {
   const parsed = JSON.parse(manifest) as Manifest;
   if (FIELDS.some((field) => (parsed[field] as Record<string, string> | undefined)?.[name] !== undefined)) return manifest;
@@ -27,7 +27,7 @@ export function rangeFor(ranges: string, others: readonly string[]): string {
   return newestFirst.find((range) => others.every((other) => accepts(other, Number(/\d+/.exec(range)?.[0])))) ?? newestFirst[0]!;
 }
 
-/** What installed packages of a package.json ask for as a peer, by their names. */
+/** The ranges that installed packages of a package.json ask for as a peer, by their names. */
 export function peersOf(manifest: string, name: string, read: (path: string) => string | undefined): Map<string, string> {
   const parsed = JSON.parse(manifest) as Manifest;
   const installed = FIELDS.flatMap((field) => Object.keys(parsed[field] ?? {}));

@@ -4,7 +4,7 @@ import { createRequire } from 'node:module';
 import { dirname, join } from 'node:path';
 import { addShutdownHooks, rootModuleName } from './bootstrap.js';
 import { addDependency, peersOf, rangeFor } from './dependencies.js';
-import { addLockModule, hasModuleClass, lockModuleToPaste, type Setup, type StoreName } from './root-module.js';
+import { addLockModule, hasModuleClass, lockModuleToPaste, type Setup, type StoreName, STORES } from './root-module.js';
 import { type TypeScript, Unusual } from './source.js';
 
 export interface Options {
@@ -15,7 +15,7 @@ export interface Options {
   skipInstall?: boolean;
 }
 
-/** As much of @angular-devkit/schematics as is used here. */
+/** The part of @angular-devkit/schematics that is used here. */
 export interface Tree {
   read(path: string): Buffer | null;
   overwrite(path: string, content: string): void;
@@ -43,7 +43,8 @@ export function nestAdd(options: Options): (tree: Tree, context: Context) => voi
     const setup = { store, namespace: namespaceOf(tree, sourceRoot) };
     if (!present)
       attempt(context, () => addToModule(tree, typescript, { ...options, sourceRoot }, setup, sources, main), lockModuleToPaste(setup));
-    if (!present && store === 'redis') addIoredis(tree, context, options.skipInstall ?? false);
+    const client = STORES[store]?.client;
+    if (!present && client) addClient(tree, context, client, options.skipInstall ?? false);
     if (!skipShutdownHooks)
       attempt(
         context,
@@ -53,7 +54,7 @@ export function nestAdd(options: Options): (tree: Tree, context: Context) => voi
   };
 }
 
-/** What cannot be edited is told to the user, and what to write there: the rest is done all the same. */
+/** Warns where a file cannot be edited, and says what to write there: the rest is done all the same. */
 function attempt(context: Context, edit: () => void, toPaste: string): void {
   try {
     edit();
@@ -73,29 +74,23 @@ function namespaceOf(tree: Tree, sourceRoot: string): string | undefined {
 function addToModule(
   tree: Tree,
   typescript: TypeScript | undefined,
-  options: Options,
+  { module: given, sourceRoot }: Options,
   setup: Setup,
   sources: Source[],
   main: Source | undefined,
 ): void {
   if (!typescript) throw new Unusual('The root module was not changed: no TypeScript compiler is found from here');
   const className = (main && rootModuleName(typescript, main.text)) ?? 'AppModule';
-  const given = options.module === undefined ? undefined : `/${join(options.module)}`;
-  const candidates =
-    given === undefined
-      ? sources.filter(({ text }) => text.includes(className) && hasModuleClass(typescript, text, className))
-      : [{ path: given, text: tree.read(given)?.toString() ?? '' }].filter(({ text }) => text !== '');
-  const [module, another] = candidates;
-  if (!module)
-    throw new Unusual(
-      given === undefined
-        ? `The root module was not found: no class ${className} with @Module() is in ${options.sourceRoot}`
-        : `There is no ${given.slice(1)}`,
-    );
-  if (another)
-    throw new Unusual(
-      `Which is the root module? There is a ${className} in ${module.path.slice(1)} and in ${another.path.slice(1)} (--module says it)`,
-    );
+  const ofPath = (path: string): Source => ({ path: `/${path}`, text: tree.read(`/${path}`)?.toString() ?? '' });
+  const [module, another] = given
+    ? [ofPath(join(given))].filter(({ text }) => text !== '')
+    : sources.filter(({ text }) => text.includes(className) && hasModuleClass(typescript, text, className));
+  if (!module && given) throw new Unusual(`There is no ${join(given)}`);
+  if (!module) throw new Unusual(`The root module was not found: no class ${className} with @Module() is in ${sourceRoot}`);
+  if (another) {
+    const files = `${module.path.slice(1)} and in ${another.path.slice(1)}`;
+    throw new Unusual(`Which is the root module? There is a ${className} in ${files} (--module says it)`);
+  }
   tree.overwrite(
     module.path,
     naming(module.path, () => addLockModule(typescript, module.text, setup, className)),
@@ -108,27 +103,26 @@ function addToMain(tree: Tree, typescript: TypeScript | undefined, main: Source 
   if (changed !== main.text) tree.overwrite(main.path, changed);
 }
 
-function addIoredis(tree: Tree, context: Context, skipInstall: boolean): void {
+function addClient(tree: Tree, context: Context, client: string, skipInstall: boolean): void {
   const manifest = tree.read('/package.json')?.toString();
-  if (manifest === undefined) return context.logger.warn('There is no package.json here. Please install ioredis yourself.');
-  const peers = peersOf(manifest, 'ioredis', (path) => tree.read(path)?.toString());
-  const range = rangeFor(ioredisRanges(), [...peers.values()]);
-  const changed = addDependency(manifest, 'ioredis', range);
+  if (manifest === undefined) return context.logger.warn(`There is no package.json here. Please install ${client} yourself.`);
+  const ranges = rangesOf(client);
+  const peers = peersOf(manifest, client, (path) => tree.read(path)?.toString());
+  const range = rangeFor(ranges, [...peers.values()]);
+  const changed = addDependency(manifest, client, range);
   if (changed === manifest) return;
-  if (range !== rangeFor(ioredisRanges(), []))
-    for (const [name, other] of peers) context.logger.info(`ioredis ${range} is added: ${name} asks for ${other}.`);
+  if (range !== rangeFor(ranges, []))
+    for (const [name, other] of peers) context.logger.info(`${client} ${range} is added: ${name} asks for ${other}.`);
   tree.overwrite('/package.json', changed);
-  if (skipInstall) return context.logger.info('ioredis is added to package.json, and not installed.');
+  if (skipInstall) return context.logger.info(`${client} is added to package.json, and not installed.`);
   // What NodePackageInstallTask of @angular-devkit/schematics is.
   context.addTask({ toConfiguration: () => ({ name: 'node-package', options: { command: 'install', quiet: true, hideOutput: true } }) });
 }
 
-/** The ranges that this package is made for. */
-function ioredisRanges(): string {
-  const { peerDependencies } = JSON.parse(readFileSync(join(__dirname, '../../../package.json'), 'utf8')) as {
-    peerDependencies: { ioredis: string };
-  };
-  return peerDependencies.ioredis;
+/** The ranges of a client that this package is made for. */
+function rangesOf(client: string): string {
+  const manifest = readFileSync(join(__dirname, '../../../package.json'), 'utf8');
+  return (JSON.parse(manifest) as { peerDependencies: Record<string, string> }).peerDependencies[client]!;
 }
 
 function sourcesIn(tree: Tree, folder: string): Source[] {
@@ -141,7 +135,7 @@ function sourcesIn(tree: Tree, folder: string): Source[] {
   return sources;
 }
 
-/** Of the project, else of the Nest CLI that runs this. */
+/** The compiler of the project, else of the Nest CLI that runs this. */
 function compilerOf(): TypeScript | undefined {
   for (const folder of [process.cwd(), dirname(require.main?.filename ?? '')]) {
     try {

@@ -1,32 +1,53 @@
 import type ts from 'typescript';
-import { addElement, hasModuleClass, type Style, styleOf } from './module-metadata.js';
-import { edited, type Insertion, parse, type TypeScript, Unusual } from './source.js';
+import { edited, indentAt, type Insertion, nodesOf, parse, type TypeScript, Unusual } from './source.js';
 
-export { hasModuleClass };
-
-export type StoreName = 'redis' | 'memory';
+/** The stores to choose from, each with the package of its client, and the variable that holds its address. */
+export const STORES = {
+  redis: { client: 'ioredis', url: 'REDIS_URL', local: 'redis://localhost:6379', more: [] },
+  postgres: { client: 'pg', url: 'DATABASE_URL', local: 'postgres://localhost:5432/app', more: ["schema: 'create'"] },
+  mysql: { client: 'mysql2', url: 'DATABASE_URL', local: 'mysql://localhost:3306/app', more: ["schema: 'create'"] },
+  memory: undefined,
+};
+export type StoreName = keyof typeof STORES;
 
 export interface Setup {
   store: StoreName;
-  /** Put before every key. */
+  /** The option `namespace`. */
   namespace?: string;
+}
+
+interface Style {
+  quote: string;
+  end: string;
+  /** One level of indentation. */
+  unit: string;
 }
 
 const PACKAGE = 'nestjs-distributed-lock';
 const FILTER = '{ provide: APP_FILTER, useClass: LockExceptionFilter }';
 
-/** The source of a module file with the lock module in the imports and the filter in the providers of its class. @throws {Unusual} if it cannot be told where. */
+/**
+ * The source of a module file with the lock module in the imports and the filter in the providers of its class.
+ *
+ * @throws {Unusual} if it is not clear where they belong.
+ */
 export function addLockModule(typescript: TypeScript, source: string, setup: Setup, className?: string): string {
   const imported = edited(source, missingImports(typescript, parse(typescript, source), setup));
   const filtered = addElement(typescript, imported, 'providers', () => FILTER, className);
-  return addElement(typescript, filtered, 'imports', (style, indent) => call(setup, style, indent), className);
+  return addElement(typescript, filtered, 'imports', (style, indent) => moduleCall(setup, style, indent), className);
 }
 
-/** What the user pastes where it cannot be added. */
+/** The code that the user pastes where it cannot be added. */
 export function lockModuleToPaste(setup: Setup): string {
   const style = { quote: "'", end: ';', unit: '  ' };
   const lines = Object.entries(namesFrom(setup)).map(([path, names]) => importOf(names, path, style));
-  return `${lines.join('\n')}\n\n@Module({\n  imports: [\n    ${call(setup, style, '    ')},\n  ],\n  providers: [${FILTER}],\n})`;
+  const call = moduleCall(setup, style, '    ');
+  return `${lines.join('\n')}\n\n@Module({\n  imports: [\n    ${call},\n  ],\n  providers: [${FILTER}],\n})`;
+}
+
+/** Whether the file has a module class of this name. */
+export function hasModuleClass(typescript: TypeScript, source: string, className: string): boolean {
+  return moduleClasses(typescript, parse(typescript, source)).some(({ name }) => name?.text === className);
 }
 
 function namesFrom({ store }: Setup): Record<string, string[]> {
@@ -41,18 +62,17 @@ function importOf(names: string[], path: string, { quote, end }: Style): string 
   return `import { ${names.join(', ')} } from ${quote}${path}${quote}${end}`;
 }
 
-function call({ store, namespace }: Setup, { quote, unit }: Style, indent: string): string {
-  const own = namespace === undefined ? [] : [`namespace: ${quote}${namespace}${quote}`];
-  if (store === 'memory') return `DistributedLockModule.forRoot({ ${['store: memoryStore()', ...own].join(', ')} })`;
-  const lines = [
-    'DistributedLockModule.forRoot({',
-    `${unit}store: redisStore({`,
-    `${unit}${unit}url: process.env.REDIS_URL ?? ${quote}redis://localhost:6379${quote},`,
-    `${unit}}),`,
-    ...own.map((property) => `${unit}${property},`),
-    '})',
-  ];
-  return lines.join(`\n${indent}`);
+function moduleCall({ store, namespace }: Setup, { quote, unit }: Style, indent: string): string {
+  const server = STORES[store];
+  const options = server ? [`url: process.env.${server.url} ?? '${server.local}'`, ...server.more] : [];
+  const call = [
+    `${store}Store(`,
+    ...(server ? ['{', ...options.map((option) => `\n${unit}${unit}${option},`), `\n${unit}}`] : []),
+    ')',
+  ].join('');
+  const lines = [`store: ${call}`, ...(namespace === undefined ? [] : [`namespace: '${namespace}'`])];
+  const text = `DistributedLockModule.forRoot({${lines.map((line) => `\n${unit}${line},`).join('')}\n})`;
+  return text.replaceAll("'", quote).replaceAll('\n', `\n${indent}`);
 }
 
 function missingImports(typescript: TypeScript, file: ts.SourceFile, setup: Setup): Insertion[] {
@@ -72,4 +92,87 @@ function missingImports(typescript: TypeScript, file: ts.SourceFile, setup: Setu
 function localNames(typescript: TypeScript, clause: ts.ImportClause | undefined): string[] {
   const bindings = clause?.namedBindings;
   return bindings && typescript.isNamedImports(bindings) ? bindings.elements.map(({ name }) => name.text) : [];
+}
+
+function styleOf(typescript: TypeScript, file: ts.SourceFile): Style {
+  const last = file.statements.filter((statement) => typescript.isImportDeclaration(statement)).at(-1);
+  const unit = /^(\t| +)\S/m.exec(file.text.replace(/\/\*[\s\S]*?\*\//g, ''))?.[1] ?? '  ';
+  return { quote: last?.moduleSpecifier.getText()[0] ?? "'", end: !last || last.getText().endsWith(';') ? ';' : '', unit };
+}
+
+function moduleClasses(typescript: TypeScript, file: ts.SourceFile): ts.ClassDeclaration[] {
+  const classes = [...nodesOf(typescript, file)].filter((node) => typescript.isClassDeclaration(node));
+  return classes.filter((node) => metadataCall(typescript, node));
+}
+
+function metadataCall(typescript: TypeScript, node: ts.ClassDeclaration): ts.CallExpression | undefined {
+  const calls = (typescript.getDecorators(node) ?? []).map(({ expression }) => expression);
+  return calls.filter((expression) => typescript.isCallExpression(expression)).find(({ expression }) => expression.getText() === 'Module');
+}
+
+/** The source with one more element in a list (`imports`, `providers`) of the metadata of its module class. */
+function addElement(
+  typescript: TypeScript,
+  source: string,
+  list: string,
+  element: (style: Style, indent: string) => string,
+  className?: string,
+): string {
+  const file = parse(typescript, source);
+  const classes = moduleClasses(typescript, file);
+  const named = classes.filter(({ name }) => name?.text === className);
+  const [found, another] = named.length > 0 ? named : classes;
+  if (!found) throw new Unusual('it has no class with @Module()');
+  if (another) throw new Unusual('it has several classes with @Module()');
+  const style = styleOf(typescript, file);
+  const metadata = metadataCall(typescript, found) as ts.CallExpression;
+  const outer = indentAt(source, metadata.getStart());
+  const indent = outer + style.unit;
+  const inner = indent + style.unit;
+  const newList = `\n${indent}${list}: [\n${inner}${element(style, inner)},\n${indent}],`;
+  const [argument] = metadata.arguments;
+  if (!argument) return edited(source, [{ at: metadata.end - 1, text: `{${newList}\n${outer}}` }]);
+  if (!typescript.isObjectLiteralExpression(argument)) throw new Unusual('the argument of @Module() is not written out in place');
+  const property = argument.properties.find(({ name }) => name?.getText().replace(/['"]/g, '') === list);
+  if (!property) {
+    // In front, where Nest's own generators put `imports`.
+    const at = argument.getStart() + 1;
+    const isOnNextLine = /^\s*\n/.test(source.slice(at));
+    return edited(source, [{ at, text: isOnNextLine ? newList : `${newList}\n${argument.properties.length > 0 ? indent : outer}` }]);
+  }
+  if (!typescript.isPropertyAssignment(property) || !typescript.isArrayLiteralExpression(property.initializer)) {
+    throw new Unusual(`the ${list} of @Module() are not an array written out in place`);
+  }
+  const array = property.initializer;
+  return edited(source, [intoArray(typescript, file, array, (at) => element(style, at), style.unit)]);
+}
+
+/** At the end: a ConfigModule further up has read the `.env` file by then. Each element then stands on a line of its own. */
+function intoArray(
+  typescript: TypeScript,
+  { text }: ts.SourceFile,
+  array: ts.ArrayLiteralExpression,
+  element: (indent: string) => string,
+  unit: string,
+): Insertion {
+  const { elements } = array;
+  const [at, until] = [array.getStart() + 1, array.end - 1];
+  const inside = text.slice(at, until);
+  const last = elements.at(-1);
+  if (last && inside.includes('\n')) {
+    const indent = indentAt(text, last.getStart());
+    const end = elements.hasTrailingComma ? elements.end : last.end;
+    // A comment beside the last one stays beside it.
+    const behind = typescript.getTrailingCommentRanges(text, end)?.at(-1)?.end ?? end;
+    const [before, after] = elements.hasTrailingComma ? ['', ','] : [',', ''];
+    return { at: end, text: `${before}${text.slice(end, behind)}\n${indent}${element(indent)}${after}`, until: behind };
+  }
+  const outer = indentAt(text, array.getStart());
+  const inner = outer + unit;
+  const texts = elements.map((one, index) => {
+    const next = elements[index + 1];
+    return text.slice(one.pos, next ? next.pos - 1 : elements.hasTrailingComma ? elements.end - 1 : until).trim();
+  });
+  const lines = [...texts, element(inner)].map((each) => `\n${inner}${each},`).join('');
+  return { at, text: `${last ? '' : inside.trimEnd()}${lines}\n${outer}`, until };
 }
