@@ -34,7 +34,7 @@ describe.each([
 });
 
 describe('nest add', () => {
-  it('takes Redis without being told, and the app compiles', async () => {
+  it('takes Redis by default, and the app compiles', async () => {
     const app = copyOf('esm', 'redis');
     expect(await nestAdd(app)).toContain('ioredis is added to package.json, and not installed.');
     expect(app.read('src/app.module.ts')).toContain("url: process.env.REDIS_URL ?? 'redis://localhost:6379'");
@@ -50,7 +50,7 @@ describe('nest add', () => {
     expect(sourcesOf(app)).toEqual(once);
   });
 
-  it('installs ioredis if it is not told to skip that', async () => {
+  it('installs ioredis, unless that is skipped', async () => {
     const app = copyOf('esm', 'installs');
     app.write('bin/npm', `#!/bin/sh\necho "$@" >> "${app.folder}/installs.txt"\n`, 0o755);
     const PATH = [join(app.folder, 'bin'), process.env.PATH].join(delimiter);

@@ -1,76 +1,71 @@
 // The lock module gets into the imports of a module class and the filter into its providers, and the file keeps its style.
 import ts from 'typescript';
-import { addElement } from '../../scripts/schematics/nest-add/module-metadata.js';
 import { addLockModule } from '../../scripts/schematics/nest-add/root-module.js';
 
-const FOR_ROOT = 'DistributedLockModule.forRoot({ store: memoryStore() })';
+const FOR_ROOT = `DistributedLockModule.forRoot({
+      store: memoryStore(),
+    })`;
 const FILTER = '{ provide: APP_FILTER, useClass: LockExceptionFilter }';
+const ALONE = `imports: [\n    ${FOR_ROOT},\n  ],`;
 
-describe.each([
-  ['without metadata', '@Module()', `@Module({\n  imports: [${FOR_ROOT}],\n})`],
-  ['with empty metadata', '@Module({})', `@Module({\n  imports: [${FOR_ROOT}],\n})`],
-  ['without imports', '@Module({\n  providers: [A],\n})', `@Module({\n  imports: [${FOR_ROOT}],\n  providers: [A],\n})`],
-  ['without imports, on one line', '@Module({ providers: [A] })', `@Module({\n  imports: [${FOR_ROOT}],\n  providers: [A] })`],
-  ['with no imports yet', '@Module({\n  imports: [],\n})', `@Module({\n  imports: [${FOR_ROOT}],\n})`],
-  ['with imports on one line', '@Module({\n  imports: [A],\n})', `@Module({\n  imports: [A, ${FOR_ROOT}],\n})`],
-  [
-    'with imports that fill their line',
-    `@Module({\n  imports: [AlphaModule, BetaModule.register({ a: [1, 2] })],\n})`,
-    `@Module({\n  imports: [\n    AlphaModule,\n    BetaModule.register({ a: [1, 2] }),\n    ${FOR_ROOT},\n  ],\n})`,
-  ],
+it.each([
+  ['without metadata', '@Module()', ALONE],
+  ['with empty metadata', '@Module({})', ALONE],
+  ['without imports', '@Module({\n  providers: [A],\n})', `@Module({\n  ${ALONE}\n  providers: [`],
+  ['without imports, on one line', '@Module({ providers: [A] })', `@Module({\n  ${ALONE}\n  providers: [`],
+  ['with no imports yet', '@Module({\n  imports: [],\n})', ALONE],
+  ['with imports on one line', '@Module({\n  imports: [A, b([1, 2])],\n})', `imports: [\n    A,\n    b([1, 2]),\n    ${FOR_ROOT},\n  ],`],
   [
     'with imports on lines of their own',
     '@Module({\n  imports: [\n    A,\n    B.forRoot({\n      c: 1,\n    }),\n  ],\n})',
-    `@Module({\n  imports: [\n    A,\n    B.forRoot({\n      c: 1,\n    }),\n    ${FOR_ROOT},\n  ],\n})`,
+    `imports: [\n    A,\n    B.forRoot({\n      c: 1,\n    }),\n    ${FOR_ROOT},\n  ],`,
   ],
   [
     'with imports without a comma after the last',
     '@Module({\n  imports: [\n    A,\n    ...MORE\n  ]\n})',
-    `@Module({\n  imports: [\n    A,\n    ...MORE,\n    ${FOR_ROOT}\n  ]\n})`,
+    `imports: [\n    A,\n    ...MORE,\n    ${FOR_ROOT}\n  ]`,
   ],
   [
-    'with a remark in its imports',
+    'with a comment in its imports',
     '@Module({\n  imports: [\n    A, // the first\n    // B,\n  ],\n})',
-    `@Module({\n  imports: [\n    A, // the first\n    ${FOR_ROOT},\n    // B,\n  ],\n})`,
+    `imports: [\n    A, // the first\n    ${FOR_ROOT},\n    // B,\n  ],`,
   ],
   [
-    'with a remark beside the last import, without a comma',
+    'with a comment beside the last import, without a comma',
     '@Module({\n  imports: [\n    A // the first\n  ]\n})',
-    `@Module({\n  imports: [\n    A, // the first\n    ${FOR_ROOT}\n  ]\n})`,
+    `imports: [\n    A, // the first\n    ${FOR_ROOT}\n  ]`,
   ],
   [
-    'with nothing but a remark in its imports',
+    'with nothing but a comment in its imports',
     '@Module({\n  imports: [\n    // none\n  ],\n})',
-    `@Module({\n  imports: [\n    // none\n    ${FOR_ROOT},\n  ],\n})`,
+    `imports: [\n    // none\n    ${FOR_ROOT},\n  ],`,
   ],
-  ['with a quoted name', "@Module({\n  'imports': [],\n})", `@Module({\n  'imports': [${FOR_ROOT}],\n})`],
-  ['with other decorators', '@Global()\n@Module({ imports: [] })', `@Global()\n@Module({ imports: [${FOR_ROOT}] })`],
-])('a module class %s', (_, before, after) => {
-  const source = fileOf(before);
-
-  it('has an element more in its imports', () => {
-    const result = addElement(ts, source, 'imports', () => FOR_ROOT);
-    expect(result).toBe(fileOf(after));
-    expect(mistakesIn(result)).toEqual([]);
-  });
-
-  it('has the lock module in its imports and the filter in its providers', () => {
-    const result = addLockModule(ts, source, { store: 'redis', namespace: 'shop:' });
-    expect(mistakesIn(result)).toEqual([]);
-    expect(elementsOf(result, 'imports')).toContain(
-      "DistributedLockModule.forRoot({store:redisStore({url:process.env.REDIS_URL??'redis://localhost:6379',}),namespace:'shop:',})",
-    );
-    expect(elementsOf(result, 'providers')).toContain(FILTER.replace(/\s/g, ''));
-  });
+  ['with a quoted name', "@Module({\n  'imports': [],\n})", `'imports': [\n    ${FOR_ROOT},\n  ],`],
+  ['with other decorators', '@Global()\n@Module({\n  imports: [] })', `@Global()\n@Module({\n`],
+])('a module class %s gets the lock module into its imports and the filter into its providers', (_, before, after) => {
+  const result = addLockModule(ts, fileOf(before), { store: 'memory' });
+  expect(result).toContain(after);
+  expect(mistakesIn(result)).toEqual([]);
+  expect(elementsOf(result, 'imports')).toContain(FOR_ROOT.replace(/\s/g, ''));
+  expect(elementsOf(result, 'providers')).toContain(FILTER.replace(/\s/g, ''));
 });
 
-it('a module that the Nest CLI has generated looks as if written by hand', () => {
+it.each([
+  ['redis', "url: process.env.REDIS_URL ?? 'redis://localhost:6379',"],
+  ['postgres', "url: process.env.DATABASE_URL ?? 'postgres://localhost:5432/app',\n        schema: 'create',"],
+  ['mysql', "url: process.env.DATABASE_URL ?? 'mysql://localhost:3306/app',\n        schema: 'create',"],
+] as const)('a module that the Nest CLI has generated looks as if written by hand, with %s', (store, options) => {
   const source = fileOf('@Module({\n  imports: [],\n  controllers: [AppController],\n  providers: [AppService],\n})');
-  expect(addLockModule(ts, source, { store: 'memory', namespace: 'shop:' })).toBe(
+  expect(addLockModule(ts, source, { store, namespace: 'shop:' })).toBe(
     fileOf(
       `@Module({
   imports: [
-    DistributedLockModule.forRoot({ store: memoryStore(), namespace: 'shop:' }),
+    DistributedLockModule.forRoot({
+      store: ${store}Store({
+        ${options}
+      }),
+      namespace: 'shop:',
+    }),
   ],
   controllers: [AppController],
   providers: [
@@ -81,7 +76,7 @@ it('a module that the Nest CLI has generated looks as if written by hand', () =>
       `
 import { APP_FILTER } from '@nestjs/core';
 import { DistributedLockModule, LockExceptionFilter } from 'nestjs-distributed-lock';
-import { memoryStore } from 'nestjs-distributed-lock/memory';`,
+import { ${store}Store } from 'nestjs-distributed-lock/${store}';`,
     ),
   );
 });
@@ -97,7 +92,9 @@ describe('the style of the file', () => {
       'import { redisStore } from "nestjs-distributed-lock/redis"',
       '',
       '@Module({',
-      `\tproviders: [${FILTER}],`,
+      '\tproviders: [',
+      `\t\t${FILTER},`,
+      '\t],',
       '\timports: [',
       '\t\tA,',
       '\t\tDistributedLockModule.forRoot({',
@@ -123,17 +120,16 @@ describe('the style of the file', () => {
     expect(result).toContain("import { LockExceptionFilter } from 'nestjs-distributed-lock';");
   });
 
-  it('puts the imports behind a remark on the last one', () => {
+  it('puts the imports behind a comment on the last one', () => {
     const source = fileOf('@Module({ imports: [] })', ' // Nest');
     expect(addLockModule(ts, source, { store: 'memory' })).toContain("'@nestjs/common'; // Nest\nimport { APP_FILTER }");
   });
 });
 
-it('the class is told by its name where a file has several', () => {
+it('the class is found by its name where a file has several', () => {
   const source = fileOf('@Module({ imports: [] })\nexport class Other {}\n\n@Module({ imports: [] })');
-  expect(addElement(ts, source, 'imports', () => FOR_ROOT, 'AppModule')).toContain(
-    `Other {}\n\n@Module({ imports: [${FOR_ROOT}] })\nexport class AppModule`,
-  );
+  const [other, app] = addLockModule(ts, source, { store: 'memory' }, 'AppModule').split('export class Other {}');
+  expect([other?.includes('forRoot'), app?.includes('forRoot')]).toEqual([false, true]);
   expect(() => addLockModule(ts, source, { store: 'memory' })).toThrow('it has several classes with @Module()');
 });
 

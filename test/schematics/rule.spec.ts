@@ -41,7 +41,7 @@ describe('the root module', () => {
 
   it('gets no namespace where package.json has no name', () => {
     const { files } = run({ store: 'memory' }, { ...PROJECT, 'package.json': '{}' });
-    expect(files['src/app.module.ts']).toContain('forRoot({ store: memoryStore() })');
+    expect(files['src/app.module.ts']).not.toContain('namespace');
   });
 
   it('is the one in the file that is named by --module', () => {
@@ -60,7 +60,7 @@ describe('the root module', () => {
         'apps/bank/src/bank.module.ts': MODULE.replace('AppModule', 'ShopModule'),
       },
     );
-    expect(files['apps/shop/src/shop.module.ts']).toContain("forRoot({ store: memoryStore(), namespace: 'shop:' })");
+    expect(files['apps/shop/src/shop.module.ts']).toContain("namespace: 'shop:',");
     expect(files['apps/shop/src/main.ts']).toContain('app.enableShutdownHooks();');
     expect(files['apps/bank/src/bank.module.ts']).not.toContain('DistributedLockModule');
   });
@@ -134,6 +134,14 @@ describe('package.json', () => {
     const { files, installs } = run({}, { ...PROJECT, 'package.json': manifest });
     expect(files['package.json']).toBe(manifest.replace('"rxjs"', '"ioredis": "^6.0.0",\n        "rxjs"'));
     expect(installs).toEqual([expect.objectContaining({ name: 'node-package' })]);
+  });
+
+  it.each([
+    ['postgres', 'pg'],
+    ['mysql', 'mysql2'],
+  ] as const)('gets the client of %s: %s', (store, client) => {
+    const { files } = run({ store }, PROJECT);
+    expect(Object.keys((JSON.parse(files['package.json']!) as { dependencies: object }).dependencies)).toEqual([client]);
   });
 
   it.each([

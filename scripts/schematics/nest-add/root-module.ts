@@ -138,7 +138,9 @@ function addElement(
     // In front, where Nest's own generators put `imports`.
     const at = argument.getStart() + 1;
     const isOnNextLine = /^\s*\n/.test(source.slice(at));
-    return edited(source, [{ at, text: isOnNextLine ? newList : `${newList}\n${argument.properties.length > 0 ? indent : outer}` }]);
+    if (isOnNextLine) return edited(source, [{ at, text: newList }]);
+    const until = argument.properties[0]?.getStart() ?? at;
+    return edited(source, [{ at, text: `${newList}\n${argument.properties.length > 0 ? indent : outer}`, until }]);
   }
   if (!typescript.isPropertyAssignment(property) || !typescript.isArrayLiteralExpression(property.initializer)) {
     throw new Unusual(`the ${list} of @Module() are not an array written out in place`);
