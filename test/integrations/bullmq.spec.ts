@@ -130,7 +130,7 @@ function sellerOf(options: DistributedLockOptions, worker: Omit<WorkerOptions, '
 }
 
 describe('a job that finds its key taken', () => {
-  it('fails when patience ends, and is tried again by its attempts and backoff', async () => {
+  it('fails when its wait timeout is over, and is tried again by its attempts and backoff', async () => {
     const Seller = sellerOf({ waitTimeout: 0 });
     const { locks, add, get, queue } = await bootQueue(server, [Seller]);
     get(Seller).gate.open();

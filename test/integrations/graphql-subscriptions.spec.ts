@@ -112,7 +112,7 @@ place('GraphQL', '@Subscription that returns an async iterable: locked while the
     expect([waiter.values, channel.begun, acquired]).toEqual([[], [KEY, KEY], [KEY, KEY]]);
   });
 
-  it('sends a subscriber whose patience ends an error with the name of the key, past all filters, or what onTimeout gives', async () => {
+  it('sends a subscriber whose wait timeout is over an error with the name of the key, past all filters, or what onTimeout gives', async () => {
     const one = await serveNews(order, { waitTimeout: 0 });
     await one.subscribe().received(1);
     const refused = one.subscribe();

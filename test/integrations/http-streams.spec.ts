@@ -61,7 +61,7 @@ place('HTTP', '@Sse: locked while the client is connected, on Express and Fastif
     await isFree();
   });
 
-  it.each(ADAPTERS)('sends an error without the key to a client whose patience ends (%s)', async (adapter) => {
+  it.each(ADAPTERS)('sends an error without the key to a client whose wait timeout is over (%s)', async (adapter) => {
     const { connect, feed } = await serveFeed(adapter, order, { waitTimeout: 50 });
     await connect().data(1);
     const refused = connect();

@@ -1,16 +1,15 @@
 import '../support/virtual-time.js';
-import { Injectable } from '@nestjs/common';
 import { lastValueFrom, of } from 'rxjs';
 import {
   CronLock,
   currentLease,
   DistributedLock,
   LockConfigError,
+  Locks,
   LockTimeoutError,
   ReadLock,
   Semaphore,
   WriteLock,
-  type ReadWritePolicy,
 } from 'nestjs-distributed-lock';
 import { eventually } from '../support/eventually.js';
 import { Gate } from '../support/gate.js';
@@ -21,7 +20,7 @@ import { Log } from './log.js';
 const LONG = { keyTimeout: 60_000, waitTimeout: Infinity, retryInterval: 60_000 };
 const KEY = 'job-locks';
 
-// What a call does under its lock is the same for all decorators, and tested with @DistributedLock. Here stands which lock each of them takes.
+// What a call does under its lock is the same for all decorators, and tested with @DistributedLock. These tests show which lock each of them takes.
 describe.each(KINDS)('a method with $name', (kind) => {
   async function bootJob({ lock, blockerOf, driverOf }: Kind) {
     class Job {
@@ -88,71 +87,24 @@ describe.each(KINDS)('a method with $name', (kind) => {
   });
 });
 
-// What readers and writers are to each other is tested with the locks (test/contract).
-it.each<[ReadWritePolicy | undefined, string]>([
-  [undefined, 'waits behind the writer'],
-  ['fair', 'waits behind the writer'],
-  ['readers', 'reads at once'],
-])(
-  '@ReadLock and @WriteLock with policy %s: readers read together, and one that comes after a waiting writer %s',
-  async (policy, outcome) => {
-    const options = { value: 'page', policy, key: (id: string) => id, ...LONG };
-    @Injectable()
-    class Page {
-      readonly reading = new Gate();
-      readonly writing = new Gate();
-
-      @ReadLock(options)
-      async read(_id: string) {
-        await this.reading.pass();
-      }
-      @WriteLock(options)
-      async write(_id: string) {
-        await this.writing.pass();
-      }
-      @ReadLock(options)
-      async peek(_id: string) {}
-    }
-    const { get, waiting } = await boot({ providers: [Page] });
-    const page = get(Page);
-    const readers = [page.read('a'), page.read('a')];
-    await eventually(() => page.reading.arrived === 2);
-    const writer = page.write('a');
-    await eventually(() => expect(waiting).toEqual(['page-a-locks']));
-    await page.peek('b');
-    let hasPeeked = false;
-    const peeking = page.peek('a').then(() => (hasPeeked = true));
-    if (outcome === 'reads at once') await peeking;
-    else await eventually(() => expect(waiting).toHaveLength(2));
-    expect([page.writing.arrived, hasPeeked]).toEqual([0, outcome === 'reads at once']);
-    page.reading.open();
-    page.writing.open();
-    await Promise.all([...readers, writer, peeking]);
-  },
-);
-
-it('@Semaphore lets in as many as there are permits, of which a call may take several at once', async () => {
-  class Press {
-    readonly gate = new Gate();
-    @Semaphore({ value: 'press', permits: 3, ...LONG })
-    async print() {
-      await this.gate.pass();
-    }
-    @Semaphore({ value: 'press', permits: 3, count: 2, ...LONG })
-    async printLarge() {
-      await this.gate.pass();
-    }
+// What policy, permits and count do is tested with the locks (test/contract).
+it('hands the options of its lock on: policy, permits and count', async () => {
+  class Shop {
+    @ReadLock({ policy: 'readers' })
+    async read() {}
+    @WriteLock({ policy: 'writers' })
+    async write() {}
+    @Semaphore({ permits: 3, count: 2 })
+    async print() {}
   }
-  const { get, waiting } = await boot({ providers: [Press] });
-  const press = get(Press);
-  const two = [press.print(), press.print()];
-  await eventually(() => press.gate.arrived === 2);
-  const large = press.printLarge();
-  await eventually(() => expect(waiting).toEqual(['press-locks']));
-  expect(press.gate.arrived).toBe(2);
-  press.gate.open();
-  await Promise.all([...two, large]);
-  expect(press.gate.arrived).toBe(3);
+  const readWriteLock = jest.spyOn(Locks.prototype, 'readWriteLock');
+  const semaphore = jest.spyOn(Locks.prototype, 'semaphore');
+  const { get } = await boot({ providers: [Shop] });
+  await Promise.all([get(Shop).read(), get(Shop).write(), get(Shop).print()]);
+  expect(readWriteLock).toHaveBeenCalledWith('Shop.read-locks', { policy: 'readers' });
+  expect(readWriteLock).toHaveBeenCalledWith('Shop.write-locks', { policy: 'writers' });
+  expect(semaphore).toHaveBeenCalledWith('Shop.print-locks', { permits: 3, count: 2 });
+  jest.restoreAllMocks();
 });
 
 it('@CronLock runs a tick on one of two apps, skips it on the other, and says so at debug level', async () => {

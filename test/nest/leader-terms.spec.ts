@@ -81,7 +81,7 @@ describe('a term that is lost', () => {
 });
 
 describe('a leader that closes', () => {
-  it('leads no more, lets its methods end undisturbed, and is succeeded after them; nobody leaves anything behind', async () => {
+  it('steps down, lets its methods end undisturbed, and is succeeded after them; nobody leaves anything behind', async () => {
     const { app, store, jobs, call } = await working();
     const [standby, third] = [await bootJobs(store), await bootJobs(store)];
     await eventually(() => expect(candidatesAt(store)).toEqual([KEY, KEY, KEY]));

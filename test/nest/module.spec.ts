@@ -148,10 +148,13 @@ describe('two copies of the package in one app', () => {
     register(name: string, options: object): Locks;
   }
   /** The registry that a feature library has in an app when it brings its own copy of the package along. */
-  async function registryOfAnotherCopyIn({ app }: Booted): Promise<Registry> {
+  async function registryOfAnotherCopyIn({ app }: Booted, version?: number): Promise<Registry> {
     let Copy!: new (app: ModulesContainer) => Registry;
     await jest.isolateModulesAsync(async () => {
+      const tokens = '../../lib/nest/distributed-lock.tokens.js';
+      if (version) jest.doMock(tokens, () => ({ ...jest.requireActual<object>(tokens), EXCHANGED: version }));
       Copy = (await import('../../lib/nest/lock-registry.js')).LockRegistry;
+      jest.dontMock(tokens);
     });
     expect(Copy).not.toBe(LockRegistry);
     return new Copy(app.get(ModulesContainer));
@@ -163,6 +166,14 @@ describe('two copies of the package in one app', () => {
     expect(() => other.register('default', options())).toThrow(/imported twice for the store "default"/);
     other.register('feature', options());
     expect(() => booted.app.get(LockRegistry).register('feature', options())).toThrow(LockConfigError);
+  });
+
+  it('share no store where what they would share has another shape', async () => {
+    const booted = await boot({});
+    const other = await registryOfAnotherCopyIn(booted, 2);
+    const locks = other.register('default', options());
+    expect(locks).not.toBe(booted.locks);
+    await locks.close();
   });
 
   it('do not share the stores of two apps', async () => {

@@ -129,30 +129,17 @@ describe('a decorator refuses, when the class is defined,', () => {
   });
 });
 
-it.each([...UNKNOWN_NAMES, 'signal', 'permits', 'count', 'policy', 'election'])('forRoot knows no default named %s', (name) => {
-  expect(refusalOfDefaults({ [name]: 1000 })).toContain(`DistributedLockModule: "defaults": unknown option "${name}"`);
+it('forRoot knows no default that is an option of another decorator, or of none', () => {
+  for (const name of [...UNKNOWN_NAMES, 'signal', 'permits', 'count', 'policy', 'election'])
+    expect(refusalOfDefaults({ [name]: 1000 })).toContain(`DistributedLockModule: "defaults": unknown option "${name}"`);
 });
 
 describe('the error of an unknown option', () => {
-  it.each([
-    ['ttl', 'keyTimeout'],
-    ['leaseTime', 'keyTimeout'],
-    ['keyTimeOut', 'keyTimeout'],
-    ['keytimeot', 'keyTimeout'],
-    ['timeout', 'waitTimeout'],
-    ['retries', 'retryCount'],
-    ['retryDelay', 'retryInterval'],
-    ['paramlock', 'paramLock'],
-    ['reentrent', 'reentrant'],
-  ])('suggests the nearest one: %s, %s', (name, meant) => {
-    expect(refusal({ [name]: 5 })).toBe(`@DistributedLock() on Shop.buy: unknown option "${name}". Did you mean "${meant}"?`);
-  });
-
-  it('suggests nothing where it is like no other', () => {
+  it('suggests the nearest one, of a decorator, the module and Locks; or none', () => {
+    const meant = { ttl: 'keyTimeout', leaseTime: 'keyTimeout', keytimeot: 'keyTimeout', timeout: 'waitTimeout', retries: 'retryCount' };
+    for (const [name, nearest] of Object.entries({ ...meant, retryDelay: 'retryInterval', paramlock: 'paramLock' }))
+      expect(refusal({ [name]: 5 })).toBe(`@DistributedLock() on Shop.buy: unknown option "${name}". Did you mean "${nearest}"?`);
     expect(refusal({ colour: 5 })).toBe('@DistributedLock() on Shop.buy: unknown option "colour".');
-  });
-
-  it('suggests the nearest one of the module and of Locks too', () => {
     const store = memoryStore();
     expect(refusalOf(() => DistributedLockModule.forRoot({ store, nameSpace: 'a' } as never))).toContain('Did you mean "namespace"?');
     expect(refusalOf(() => new Locks(store, { shutdownTimout: 5 } as never))).toContain('Did you mean "shutdownTimeout"?');

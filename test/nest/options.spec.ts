@@ -78,7 +78,7 @@ describe('onTimeout', () => {
     return { ...booted, body, lease };
   }
 
-  it('calls a function with the call that was in vain, only then, and outside of the call chain', async () => {
+  it('calls a function with the call that did not get its lock, only then, and outside of the call chain', async () => {
     const contexts: TimeoutContext[] = [];
     const leases: unknown[] = [];
     const { job, lease } = await bootBusy({ onTimeout: (context) => void (contexts.push(context), leases.push(currentLease())) });

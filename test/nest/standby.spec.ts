@@ -100,7 +100,7 @@ describe('a standby', () => {
     expect(next.diary.term.fencingToken!).toBeGreaterThan(diary.term.fencingToken!);
   });
 
-  it('that was never elected stops at once, closes what it has built, and leaves no place behind', async () => {
+  it('that was never elected stops at once, closes what it has built, and leaves no queue entry behind', async () => {
     const first = await leader();
     const { standby, diary } = await second();
     await standby.stop();

@@ -1,5 +1,5 @@
 import { inspect } from 'node:util';
-import { LockConfigError, LockTimeoutError, UnsupportedPrimitiveError } from '../../core/model/errors.js';
+import { LockConfigError, LockError, LockTimeoutError, nameCaller } from '../../core/model/errors.js';
 import type { LockLog } from '../../core/model/lock-log.js';
 import { completeOptions, resolveOptions, type ResolvedOptions } from '../../core/model/options.js';
 import type { HeldLease } from '../../core/holding/held-lease.js';
@@ -131,8 +131,7 @@ export function naming<T>(where: string, work: () => T): T {
   try {
     return work();
   } catch (error) {
-    if (error instanceof LockConfigError) throw new LockConfigError(`${where}: ${error.message}`, { key: error.key, cause: error.cause });
-    if (error instanceof UnsupportedPrimitiveError) throw new UnsupportedPrimitiveError(`${where}: ${error.message}`);
+    if (error instanceof LockError) nameCaller(error, where);
     throw error;
   }
 }

@@ -29,7 +29,7 @@ export function encodeKeyParts(parts: unknown): string {
   return encoded.join('-');
 }
 
-/** What `paramLock` must be, unless it is a list of at least one `<argument index>` or `<argument index>.<property>.<property>`. */
+/** The expectation that `paramLock` does not meet, unless it is a list of at least one `<argument index>` or `<argument index>.<property>.<property>`. */
 export function checkPaths(paths: unknown): string | undefined {
   const isPath = (path: unknown): boolean => typeof path === 'string' && PATH.test(path);
   // Spread, because `every` skips holes.
