@@ -25,30 +25,33 @@ export interface DistributedLockOptions<
   Path extends string = PathOf<M>,
   On extends OnTimeout = OnTimeout,
 > extends Omit<UsingOptions, 'signal' | 'onTimeout'> {
-  /** Default `''`. The key is `prefix + value + part + '-locks'`. */
+  /** The beginning of the key, which is `prefix + value + part + '-locks'`. Default `''`. */
   prefix?: string;
-  /** Default `'<DeclaringClass>.<method>'`. */
+  /**
+   * The name of the lock in its key, which is `prefix + value + part + '-locks'`. Methods of one `prefix` and `value` exclude each other, as far as the
+   * part, which `key` or `paramLock` makes, is the same. Default `'<DeclaringClass>.<method>'`.
+   */
   value?: string;
   /**
-   * `true`: the key contains a digest of all arguments. Paths such as `['0.id', '1']`: a digest of these values only. Default false.
+   * Whether the key contains a digest of the arguments. `true`: of all; paths such as `['0.id', '1']`: of the values at these paths. Default false.
    *
    * A call whose arguments have no stable form (a function, a stream, a cycle…) rejects with {@link LockConfigError}.
    */
   paramLock?: boolean | readonly Path[];
   /**
-   * Builds the part of the key that depends on the arguments. Not together with `paramLock`. The types of its parameters are those of the method that
+   * Builds the part of the key that depends on the arguments: a string, a number or a list of them. Not together with `paramLock`. The types of its parameters are those of the method that
    * the decorator is given, `@DistributedLock<OrderService['ship']>({ key: (order) => order.id })`, or those that it declares: `(order: Order) => order.id`.
    * Otherwise they are `unknown`.
    */
   key?: Key;
   /**
-   * When the wait timeout is over: `'throw'` a {@link LockTimeoutError}; `'skip'` the call, which resolves to `undefined` (an Observable completes,
+   * Decides what happens when the wait timeout is over: `'throw'` a {@link LockTimeoutError}; `'skip'` the call, which resolves to `undefined` (an Observable completes,
    * an iterable ends); or resolve to what a function returns. Default `'throw'`.
    */
   onTimeout?: On;
   /** The kind of result. Needed if the method is not `async` and has no declared type that says it; wins over the declared type. */
   returns?: ReturnKind;
-  /** Name of the registered store. Default `'default'`. */
+  /** The name of the registered store. Default `'default'`. */
   store?: string;
 }
 

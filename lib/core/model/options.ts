@@ -8,7 +8,7 @@ export interface AcquireOptions {
    * it while it is held. Choose it well above the longest pause of the process. Default 10,000.
    */
   keyTimeout?: number;
-  /** Tries; 1: one try, no waiting; 0: wait until acquired. Default 3. */
+  /** The number of tries, without a `waitTimeout`. 1: one try, no waiting; 0: wait until acquired. Default 3. */
   retryCount?: number;
   /** The wait timeout is the sum of `retryCount - 1` random values of 1–2 × this. Default 500. */
   retryInterval?: number;
