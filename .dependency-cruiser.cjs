@@ -5,10 +5,12 @@ const clients = { redis: ['ioredis'], postgres: ['pg'], mysql: ['mysql2'] };
 /** Packages that the Nest floor may import. */
 const nestPeers = ['@nestjs/common', '@nestjs/core', 'reflect-metadata', 'rxjs'];
 /** Floor 4: each is an entry of its own, and nothing below may know of it. */
-const extras = ['terminus', 'prometheus', 'opentelemetry', 'dashboard', 'testing', 'fence-guard', 'cli'];
+const extras = ['dashboard', 'testing', 'fence-guard', 'cli'];
+/** The entries of lib/observe, which are on floor 4, too. */
+const observers = ['prometheus\\.ts', 'opentelemetry/', 'lock-health\\.indicator\\.ts'];
 
 /** The packages that each of them may import. */
-const peersOfExtras = { prometheus: ['prom-client'], opentelemetry: ['@opentelemetry/api'] };
+const peersOfObservers = { 'prometheus\\.ts': ['prom-client'], 'opentelemetry/': ['@opentelemetry/api'] };
 
 /** Folders of lib/core, the lowest first. */
 const coreFloors = ['util', 'model', 'store', 'holding', 'waiting', 'latch'];
@@ -96,8 +98,8 @@ module.exports = {
     floor('floor-1-operate', '^lib/operate/', '^lib/(core|operate)/', 'What operators ask. It is loaded by the first question.'),
     floor(
       'floor-1-observe',
-      '^lib/observe/',
-      '^lib/(core|observe)/',
+      `^lib/observe/(?!lock-health\\.indicator)`,
+      ['^lib/(core|observe)/', inNodeModules(Object.values(peersOfObservers).flat())],
       'What telemetry sees. The adapters of metrics share it, and it knows none of them.',
     ),
     {
@@ -138,11 +140,11 @@ module.exports = {
       from: { path: '^lib/', pathNot: '^lib/index\\.ts$' },
       to: { path: '^lib/(index|core)\\.ts$' },
     },
-    ...Object.entries(peersOfExtras).map(([extra, names]) => ({
-      name: `peer-of-${extra}`,
+    ...Object.entries(peersOfObservers).map(([entry, names]) => ({
+      name: `peer-of-${entry}`,
       comment: `${names.join(', ')} is an optional peer: programs that do not use this entry must load without it.`,
       severity: 'error',
-      from: { path: '^lib/', pathNot: `^lib/${extra}/` },
+      from: { path: '^lib/', pathNot: `^lib/observe/${entry}` },
       to: { path: inNodeModules(names) },
     })),
     {
@@ -152,6 +154,13 @@ module.exports = {
       from: { path: '^lib/([^/]+)' },
       to: { path: `^lib/${anyOf(extras)}/`, pathNot: '^lib/$1/' },
     },
+    ...observers.map((entry) => ({
+      name: `observer-on-top-${entry}`,
+      comment: 'Neither Locks nor the table of metrics loads an entry of telemetry, whose package may not be installed.',
+      severity: 'error',
+      from: { path: '^lib/', pathNot: `^lib/observe/${entry}` },
+      to: { path: `^lib/observe/${entry}` },
+    })),
     floor(
       'floor-4-cli',
       '^lib/cli/',

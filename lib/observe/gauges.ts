@@ -1,6 +1,7 @@
 import type { ObservedCall, TelemetrySource } from '../core/model/telemetry.js';
+import type { Attributes } from './hub.js';
 import type { GaugeName } from './instruments.js';
-import type { Attributes, Names } from './series.js';
+import type { Names } from './names.js';
 
 /** The value of one time series. */
 export interface Reading {
@@ -8,64 +9,64 @@ export interface Reading {
   readonly value: number;
 }
 
-/** Counts now, over all sources. Series of which there is nothing to count are left out. */
-export function readGauge(name: GaugeName, sources: Iterable<TelemetrySource>, labels: Names, elections: Names): Reading[] {
-  const readings = new Readings();
-  for (const source of sources) {
-    const { store, isSubscribed } = source;
-    const each = (calls: Iterable<ObservedCall>, add: (attributes: Attributes, age: number) => void): void => {
-      for (const { label, kind, age } of calls) add({ lock: labels.of(label, (message) => source.warn(message)), kind, store }, age / 1000);
-    };
-    switch (name) {
-      case 'distributed_lock.held':
-        each(source.held(), (attributes) => readings.add(attributes, 1));
-        break;
-      case 'distributed_lock.waiting':
-        each(source.waiting(), (attributes) => readings.add(attributes, 1));
-        break;
-      case 'distributed_lock.oldest_hold':
-        each(source.held(), (attributes, age) => readings.atLeast(attributes, age));
-        break;
-      case 'distributed_lock.oldest_wait':
-        each(source.waiting(), (attributes, age) => readings.atLeast(attributes, age));
-        break;
-      case 'distributed_lock.subscriber':
-        if (isSubscribed !== undefined) readings.atMost({ store }, Number(isSubscribed));
-        break;
-      case 'distributed_lock.leader':
-        for (const { name: election, leads } of source.elections()) {
-          readings.atLeast({ store, election: elections.of(election, (message) => source.warn(message)) }, Number(leads));
-        }
-    }
-  }
-  return readings.all;
+/** How one gauge is read. */
+interface Gauge {
+  /** The counts of one `Locks` now. */
+  readonly of: (source: TelemetrySource, names: GaugeNames) => Reading[];
+  /** The value of a series that has several readings. */
+  readonly join: (one: number, other: number) => number;
 }
 
-class Readings {
-  private readonly values = new Map<string, { readonly attributes: Attributes; value: number }>();
+interface GaugeNames {
+  readonly labels: Names;
+  readonly elections: Names;
+}
 
-  get all(): Reading[] {
-    return [...this.values.values()];
-  }
+const sum = (one: number, other: number): number => one + other;
 
-  add(attributes: Attributes, value: number): void {
-    this.of(attributes, 0).value += value;
-  }
+const GAUGES: Record<GaugeName, Gauge> = {
+  'distributed_lock.held': { of: (source, names) => readCalls(source.held(), source, names, () => 1), join: sum },
+  'distributed_lock.waiting': { of: (source, names) => readCalls(source.waiting(), source, names, () => 1), join: sum },
+  'distributed_lock.oldest_hold': { of: (source, names) => readCalls(source.held(), source, names, seconds), join: Math.max },
+  'distributed_lock.oldest_wait': { of: (source, names) => readCalls(source.waiting(), source, names, seconds), join: Math.max },
+  'distributed_lock.subscriber': {
+    of: ({ store, isSubscribed }) => (isSubscribed === undefined ? [] : [{ attributes: { store }, value: Number(isSubscribed) }]),
+    join: Math.min,
+  },
+  'distributed_lock.leader': {
+    of: (source, { elections }) =>
+      [...source.elections()].map(({ name, leads }) => ({
+        attributes: { store: source.store, election: elections.of(source, name) },
+        value: Number(leads),
+      })),
+    join: Math.max,
+  },
+};
 
-  atLeast(attributes: Attributes, value: number): void {
-    const reading = this.of(attributes, value);
-    reading.value = Math.max(reading.value, value);
+/** Counts now, over all sources. A series without anything to count is left out. */
+export function readGauge(name: GaugeName, sources: Iterable<TelemetrySource>, names: GaugeNames): Reading[] {
+  const { of, join } = GAUGES[name];
+  const readings = new Map<string, Reading>();
+  for (const { attributes, value } of [...sources].flatMap((source) => of(source, names))) {
+    const series = JSON.stringify(Object.values(attributes));
+    const known = readings.get(series);
+    readings.set(series, { attributes, value: known ? join(known.value, value) : value });
   }
+  return [...readings.values()];
+}
 
-  atMost(attributes: Attributes, value: number): void {
-    const reading = this.of(attributes, value);
-    reading.value = Math.min(reading.value, value);
-  }
+function readCalls(
+  calls: Iterable<ObservedCall>,
+  source: TelemetrySource,
+  { labels }: GaugeNames,
+  valueOf: (call: ObservedCall) => number,
+): Reading[] {
+  return [...calls].map((call) => ({
+    attributes: { lock: labels.of(source, call.label), kind: call.kind, store: source.store },
+    value: valueOf(call),
+  }));
+}
 
-  private of(attributes: Attributes, first: number): { value: number } {
-    const key = JSON.stringify(Object.values(attributes));
-    let reading = this.values.get(key);
-    if (!reading) this.values.set(key, (reading = { attributes, value: first }));
-    return reading;
-  }
+function seconds({ age }: ObservedCall): number {
+  return age / 1000;
 }

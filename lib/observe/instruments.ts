@@ -101,10 +101,10 @@ type OfType<T extends Instrument['type']> = {
   [Name in InstrumentName]: (typeof INSTRUMENTS)[Name]['type'] extends T ? Name : never;
 }[InstrumentName];
 
-/** Those that are counted when they are read. */
+/** The metrics that are counted when they are read. */
 export type GaugeName = OfType<'gauge'>;
 
-/** Those to which each event adds. */
+/** The metrics to which each event adds. */
 export type RecordedName = OfType<'counter' | 'histogram'>;
 
 export const ALL = Object.entries(INSTRUMENTS) as readonly [InstrumentName, Instrument][];

@@ -22,21 +22,15 @@ export function observed(engine: Engine, telemetry: LocksOptions['telemetry']): 
   }
   engine.atEnd.push(stop);
   runtime.tracing = observers.find((observer) => observer.calls)?.calls;
-  const requests = observers.filter(hearsRequests);
-  if (requests.length === 0) return store;
+  const hearers = observers.flatMap((observer) => observer.request?.bind(observer) ?? []);
+  if (hearers.length === 0) return store;
   return timedStore(store, (request) => {
-    for (const observer of requests) {
+    for (const hear of hearers) {
       try {
-        observer.request(request);
+        hear(request);
       } catch (error) {
         source.warn(`A telemetry adapter failed: ${String(error)}`);
       }
     }
   });
-}
-
-type HearsRequests = TelemetryObserver & Required<Pick<TelemetryObserver, 'request'>>;
-
-function hearsRequests(observer: TelemetryObserver): observer is HearsRequests {
-  return observer.request !== undefined;
 }

@@ -8,7 +8,7 @@ import type { LockQueues } from '../core/waiting/lock-queues.js';
 
 const ELECTION = /-leader$/;
 
-/** Whether a caller waits for another process: the store has refused the key. Those who wait for a holder of this process need no messages. */
+/** Whether a caller waits for another process: the store has refused the key. A caller that waits for a holder of this process needs no messages. */
 const waitsAtStore = ({ contenders, outcome }: LockQueue): boolean =>
   contenders.length > 0 && outcome !== undefined && 'granted' in outcome;
 

@@ -1,67 +1,11 @@
-// What Prometheus reads: our series as prom-client writes them, and the names that the dashboard and the alerts in grafana/ ask for.
+// The names that the dashboard and the alerts in grafana/ ask for, in a scrape that has all there can be.
 import '../support/virtual-time.js';
 import { readFileSync } from 'node:fs';
-import { AggregatorRegistry, Counter, Histogram, Registry } from 'prom-client';
+import { Registry } from 'prom-client';
 import { Locks, StoreError } from 'nestjs-distributed-lock/core';
 import { memoryStore } from 'nestjs-distributed-lock/memory';
 import { prometheus } from 'nestjs-distributed-lock/prometheus';
-import { SeriesCounter, SeriesHistogram } from '../../lib/prometheus/series-metrics.js';
 import { eventually } from '../support/eventually.js';
-
-describe('a metric of prom-client that is counted by series', () => {
-  const buckets = [0.1, 0.5, 1];
-  const series = [
-    { lock: 'a', kind: 'mutex' },
-    { lock: 'b "quoted"', kind: 'read' },
-  ];
-
-  /** The same metrics and the same values, from prom-client itself and from ours. */
-  function pair(contentType?: string): [theirs: Registry, ours: Registry] {
-    const [theirs, ours] = [new Registry(), new Registry()];
-    for (const registry of [theirs, ours]) {
-      if (contentType) registry.setContentType(contentType as never);
-      registry.setDefaultLabels({ app: 'shop' });
-    }
-    const settings = (registry: Registry) => ({ help: 'help', labelNames: ['lock', 'kind'], registers: [registry] });
-    const histogram = new Histogram({ name: 'h', buckets, ...settings(theirs) });
-    const counter = new Counter({ name: 'c_total', ...settings(theirs) });
-    const ourHistogram = new SeriesHistogram({ name: 'h', buckets, ...settings(ours) });
-    const ourCounter = new SeriesCounter({ name: 'c_total', ...settings(ours) });
-    for (const value of [0, 0.1, 0.100001, 0.7, 1, 3]) {
-      for (const labels of series) {
-        histogram.observe(labels, value);
-        ourHistogram.record(value, labels);
-        counter.inc(labels, value);
-        ourCounter.record(value, labels);
-      }
-    }
-    return [theirs, ours];
-  }
-
-  /** The order of labels says nothing. */
-  const normal = (text: string) =>
-    text.replaceAll(/\{(.*)\}/g, (_all, labels: string) => `{${[...labels.match(/\w+="(?:[^"\\]|\\.)*"/g)!].sort().join(',')}}`);
-
-  it.each([Registry.PROMETHEUS_CONTENT_TYPE, Registry.OPENMETRICS_CONTENT_TYPE])('is exported as any other, as %s', async (contentType) => {
-    const [theirs, ours] = pair(contentType);
-    expect(normal(await ours.metrics())).toEqual(normal(await theirs.metrics()));
-  });
-
-  it('is gathered from the workers of a cluster as any other', async () => {
-    const gathered = async (registry: Registry) => {
-      const json = (await registry.getMetricsAsJSON()) as unknown as object[];
-      return normal(await AggregatorRegistry.aggregate([json, json]).metrics());
-    };
-    const [theirs, ours] = pair();
-    expect(await gathered(ours)).toEqual(await gathered(theirs));
-  });
-
-  it('is empty after a reset', async () => {
-    const [theirs, ours] = pair();
-    for (const registry of [theirs, ours]) registry.resetMetrics();
-    expect(normal(await ours.metrics())).toEqual(normal(await theirs.metrics()));
-  });
-});
 
 describe('the dashboard and the alerts', () => {
   /** Prometheus adds them to whatever it scrapes. */

@@ -173,7 +173,7 @@ describe('spans', () => {
     expect(await plain.using(KEY, () => locks.using(KEY, () => 'in', { waitTimeout: 0 }))).toBe('in');
   });
 
-  it('a caller whose turn comes in the context of another one has the context of its own call', async () => {
+  it('a caller that gets the lock in the context of another one has the context of its own call', async () => {
     const locks = open();
     const { read, write } = locks.readWriteLock(KEY);
     const lease = await sdk.inSpan('writer', () => write.acquire({ label: 'writer' }));

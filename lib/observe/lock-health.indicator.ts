@@ -15,13 +15,13 @@ export interface LockHealthOptions {
   within?: number;
 }
 
-/** What a health check shows of the locks. Times are milliseconds. */
+/** The part of a health check's result that describes the locks. Times are milliseconds. */
 export interface LockHealthData {
   /** How long the store took to answer; left out if it did not. */
   readonly roundTrip?: number;
   /** Why the store does not answer, if it does not. */
   readonly message?: string;
-  /** What works, but not as it should; left out if there is nothing. */
+  /** Functions that work, but worse than they should; left out if there are none. */
   readonly degraded?: readonly string[];
   /** Whether waiters are woken; else they poll. */
   readonly wakeUps: boolean;

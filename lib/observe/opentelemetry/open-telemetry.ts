@@ -1,5 +1,5 @@
-import { checkOptions, oneOf } from '../core/model/check-options.js';
-import type { Telemetry } from '../core/model/telemetry.js';
+import { checkOptions, oneOf } from '../../core/model/check-options.js';
+import type { Telemetry } from '../../core/model/telemetry.js';
 import { CallSpans, LiveHolds } from './call-spans.js';
 import { metricsHub } from './metrics.js';
 

@@ -12,10 +12,10 @@ import {
   type Span,
   type Tracer,
 } from '@opentelemetry/api';
-import type { LockError } from '../core/model/errors.js';
-import type { LockEvent } from '../core/model/events.js';
-import { ownerOf } from '../core/model/owner.js';
-import type { CallTracing, ObservedLease, TelemetrySource } from '../core/model/telemetry.js';
+import type { LockError } from '../../core/model/errors.js';
+import type { LockEvent } from '../../core/model/events.js';
+import { ownerOf } from '../../core/model/owner.js';
+import type { CallTracing, ObservedLease, TelemetrySource } from '../../core/model/telemetry.js';
 import { CallSpan } from './call-span.js';
 import { SCOPE } from './metrics.js';
 
@@ -37,7 +37,7 @@ export class LiveHolds {
     return hold?.span;
   }
 
-  /** Of the call that has this lease. Re-entrant calls have leases of their own, and no span. */
+  /** The span of the call that has this lease. Re-entrant calls have leases of their own, and no span. */
   of(lease: ObservedLease): Span | undefined {
     const hold = this.holds.get(lease.owner);
     return hold?.lease === lease ? hold.span : undefined;
@@ -74,7 +74,7 @@ export class CallSpans implements CallTracing {
     this.forget = [
       source.on('released', ({ owner, limited }) => this.endHold(owner, limited ? 'limited' : 'released')),
       source.on('lost', ({ owner, key, reason, limited, error, afterRelease }) => {
-        // The owner may have released its turn, and another call has the next one.
+        // The owner may have released it already, and another call holds the key by the same tenure.
         if (!afterRelease) this.endHold(owner, limited ? 'limited' : reason === 'forced' ? 'forced' : 'lost', { key, error });
       }),
     ];

@@ -1,15 +1,14 @@
 import { createNoopMeter, metrics, type Meter, type MeterProvider } from '@opentelemetry/api';
-import { processWide } from '../core/util/process-wide.js';
-import { Hub, type Sink } from '../observe/hub.js';
-import { ALL, type GaugeName, type RecordedName } from '../observe/instruments.js';
-import type { Attributes } from '../observe/series.js';
+import { processWide } from '../../core/util/process-wide.js';
+import { Hub, type Attributes } from '../hub.js';
+import { ALL, type GaugeName, type InstrumentName } from '../instruments.js';
 
 export const SCOPE = 'nestjs-distributed-lock';
 
 /** A provider has each metric once, however many `Locks` and copies of this package report to it. */
 const hubs = processWide('opentelemetry', () => new WeakMap<MeterProvider, Hub>());
 
-/** Of the provider that is registered globally; `undefined`: there is none. */
+/** The hub of the provider that is registered globally; `undefined`: there is none. */
 export function metricsHub(): Hub | undefined {
   const provider = metrics.getMeterProvider();
   let hub = hubs.get(provider);
@@ -21,16 +20,15 @@ export function metricsHub(): Hub | undefined {
 }
 
 function createHub(meter: Meter): Hub {
-  const recorders = new Map<RecordedName, (value: number, attributes: Attributes) => void>();
-  const sink: Sink = (name, value, attributes) => recorders.get(name)?.(value, attributes);
-  const hub = new Hub(sink);
+  const record = new Map<InstrumentName, (value: number, attributes: Attributes) => void>();
+  const hub = new Hub((name, value, attributes) => record.get(name)?.(value, attributes));
   for (const [name, { type, unit, description, buckets = [] }] of ALL) {
     if (type === 'histogram') {
       const histogram = meter.createHistogram(name, { unit, description, advice: { explicitBucketBoundaries: [...buckets] } });
-      recorders.set(name as RecordedName, (value, attributes) => histogram.record(value, attributes));
+      record.set(name, (value, attributes) => histogram.record(value, attributes));
     } else if (type === 'counter') {
       const counter = meter.createCounter(name, { unit, description });
-      recorders.set(name as RecordedName, (value, attributes) => counter.add(value, attributes));
+      record.set(name, (value, attributes) => counter.add(value, attributes));
     } else {
       meter.createObservableGauge(name, { unit, description }).addCallback((result) => {
         for (const { attributes, value } of hub.read(name as GaugeName)) result.observe(value, attributes);

@@ -1,7 +1,7 @@
 import type { Attributes, Context, Link } from '@opentelemetry/api';
-import { LockAbortedError, LockTimeoutError, type LockError } from '../core/model/errors.js';
-import type { LockEvent, LockEvents } from '../core/model/events.js';
-import type { CallTrace, ObservedLease } from '../core/model/telemetry.js';
+import { LockAbortedError, LockTimeoutError, type LockError } from '../../core/model/errors.js';
+import type { LockEvent, LockEvents } from '../../core/model/events.js';
+import type { CallTrace, ObservedLease } from '../../core/model/telemetry.js';
 import type { CallSpans } from './call-spans.js';
 
 /** The spans of one call: of its wait, if it had to wait, and of its hold. A free lock costs one span. */

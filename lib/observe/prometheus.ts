@@ -1,9 +1,8 @@
-import { Gauge, register as defaultRegistry, type Registry } from 'prom-client';
+import { Counter, Gauge, Histogram, register as defaultRegistry, type Registry } from 'prom-client';
 import type { Telemetry } from '../core/model/telemetry.js';
 import { processWide } from '../core/util/process-wide.js';
-import { Hub, type Sink } from '../observe/hub.js';
-import { ALL, type GaugeName, type Instrument, type InstrumentName, type RecordedName } from '../observe/instruments.js';
-import { SeriesCounter, SeriesHistogram } from './series-metrics.js';
+import { Hub, type Attributes } from './hub.js';
+import { ALL, type GaugeName, type Instrument, type InstrumentName } from './instruments.js';
 
 /** A registry has each metric once, however many `Locks` and copies of this package report to it. */
 const hubs = processWide('prometheus', () => new WeakMap<Registry, Hub>());
@@ -30,22 +29,23 @@ function isComplete(registry: Registry): boolean {
 }
 
 function register(registry: Registry): Hub {
-  const recorded = new Map<RecordedName, SeriesHistogram | SeriesCounter>();
-  const sink: Sink = (name, value, attributes) => recorded.get(name)?.record(value, attributes);
-  const hub = new Hub(sink);
+  const record = new Map<InstrumentName, (value: number, attributes: Attributes) => void>();
+  const hub = new Hub((name, value, attributes) => record.get(name)?.(value, attributes));
   for (const [name, instrument] of ALL) {
     const { type, description, attributes, buckets = [] } = instrument;
     const settings = { name: nameIn(name, instrument), help: description, labelNames: [...attributes], registers: [registry] };
     if (type === 'histogram') {
-      recorded.set(name as RecordedName, new SeriesHistogram({ ...settings, buckets: [...buckets] }));
+      const histogram = new Histogram({ ...settings, buckets: [...buckets] });
+      record.set(name, (value, labels) => histogram.observe(labels, value));
     } else if (type === 'counter') {
-      recorded.set(name as RecordedName, new SeriesCounter(settings));
+      const counter = new Counter(settings);
+      record.set(name, (value, labels) => counter.inc(labels, value));
     } else {
       new Gauge({
         ...settings,
         collect() {
           this.reset();
-          for (const { attributes: series, value } of hub.read(name as GaugeName)) this.set(series, value);
+          for (const reading of hub.read(name as GaugeName)) this.set(reading.attributes, reading.value);
         },
       });
     }
@@ -53,7 +53,7 @@ function register(registry: Registry): Hub {
   return hub;
 }
 
-/** As OpenTelemetry's exporters for Prometheus name it. */
+/** The name that OpenTelemetry's exporters for Prometheus give it. */
 function nameIn(name: InstrumentName, { type, unit }: Instrument): string {
   const ending = type === 'counter' ? '_total' : unit === 's' ? '_seconds' : '';
   return name.replaceAll('.', '_') + ending;
