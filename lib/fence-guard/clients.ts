@@ -1,18 +1,17 @@
-import { LockConfigError } from '../core/model/errors.js';
-import { rowsOf, type Run } from './run.js';
+import { refused, rowsOf, runBy, type Run } from './run.js';
 
 /** A `Client` or `PoolClient` of `pg`. */
 export interface PgClient {
   query(sql: string, params: unknown[]): Promise<{ rows: object[] }>;
 }
 
-/** The `Connection` of a client of `pg`, which tells the messages of the server. */
+/** The `Connection` of a client of `pg`, which emits the messages of the server. */
 interface PgConnection {
   on(event: 'readyForQuery', listener: (message: { status?: string } | undefined) => void): unknown;
   on(event: 'end', listener: () => void): unknown;
 }
 
-/** What the server has said about transactions on a connection. */
+/** The state of the transactions on a connection, as its server reports it. */
 interface PgStatus {
   /** After the last statement: `I`: none is open. `T`, or `E` for one that has failed. */
   last: string | undefined;
@@ -30,8 +29,8 @@ const statuses = new WeakMap<PgConnection, PgStatus>();
 export function pg(client: PgClient): Run {
   if ('totalCount' in client) throw refused('pg', 'a Pool, whose queries run on different connections: take a client with pool.connect()');
   const { connection } = client as { connection?: PgConnection };
-  const ask: Run = async (sql, params) => rowsOf(await client.query(sql, [...params]));
-  if (typeof connection?.on !== 'function') return ask; // pg-native does not tell
+  const ask = runBy((sql, params) => client.query(sql, params));
+  if (typeof connection?.on !== 'function') return ask; // pg-native has no such events
   const status = statusOf(connection);
   let end: number | undefined;
   const run: Run = async (sql, params) => {
@@ -76,7 +75,7 @@ export function mysql2(connection: Mysql2Connection): Run {
   const promised = typeof promise === 'function' ? promise.call(connection) : connection;
   return async (sql, params) => {
     const result = await promised.query(sql, [...params]);
-    // Rows do not tell of a transaction.
+    // A result with rows has no status.
     const status = serverStatusOf(result) ?? serverStatusOf(await promised.query('DO 0', []));
     if (!isDefinition(sql) && status !== undefined && !(status & IN_TRANSACTION))
       throw refused('mysql2', 'a connection without an open transaction');
@@ -92,8 +91,4 @@ function serverStatusOf(result: unknown): number | undefined {
 /** A statement of `migrate` or `prune`, which needs no transaction. */
 function isDefinition(sql: string): boolean {
   return /^(CREATE|DELETE) /.test(sql);
-}
-
-export function refused(helper: string, what: string): LockConfigError {
-  return new LockConfigError(`The fence guard got ${what} by ${helper}(…): it works in the transaction that it guards, and nowhere else.`);
 }

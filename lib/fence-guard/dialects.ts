@@ -3,7 +3,7 @@ import type { Run } from './run.js';
 /** The kinds of SQL that the fence guard speaks; `'mysql'` is MariaDB as well. */
 export type FenceDialect = 'postgres' | 'mysql' | 'sqlite';
 
-/** What a guard found: our token is the largest, or a larger one was seen. */
+/** The result of a check: our token is the largest, or a larger one was seen. */
 export type Outcome = 'ours' | { readonly seen: string | undefined };
 
 /** The statements for one table. Tokens go as text and are compared in the database: a driver may return a `bigint` column as a string. */

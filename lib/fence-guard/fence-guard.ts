@@ -1,8 +1,8 @@
 import { currentLease } from '../core/holding/call-chain.js';
 import { checkOptions, oneOf, type Check } from '../core/model/check-options.js';
-import { LockConfigError, LockLostError } from '../core/model/errors.js';
-import { fenceTable, type FenceDialect, type FenceTable, type Outcome } from './dialects.js';
-import { FencedError } from './fenced-error.js';
+import { LockConfigError } from '../core/model/errors.js';
+import { fenceTable, type FenceDialect } from './dialects.js';
+import { fencedOff } from './fenced-error.js';
 import { fencedKeysOf, type FenceableLease } from './fenced-keys.js';
 import { placeOf, watchTransaction } from './open-transactions.js';
 import type { Run } from './run.js';
@@ -19,12 +19,12 @@ export { fencedSet } from './fenced-set.js';
 
 /** Options of {@link fenceGuard}. */
 export interface FenceGuardOptions {
-  /** Of the database that has the guarded data. `'mysql'` is MariaDB as well. */
+  /** The kind of the database that has the guarded data. `'mysql'` is MariaDB as well. */
   dialect: FenceDialect;
   /** Its table, with its schema if that is not the default one: letters, digits, `_`, and one dot. Default `'lock_fence'`. */
   table?: string;
   /**
-   * What happens when a lock is released while a transaction that it guards is open: a warning once a minute per label, or a `LockConfigError`
+   * The reaction to a lock that is released while a transaction that it guards is open: a warning once a minute per label, or a `LockConfigError`
    * from the release as well, so that a test fails. Default `'warn'`.
    */
   onOpenTransaction?: 'warn' | 'throw';
@@ -40,7 +40,7 @@ export interface FenceCheckOptions {
   shared?: boolean;
 }
 
-/** What begins a transaction, and ends it when the work has ended. */
+/** An object or a function that begins a transaction, and ends it when the work has ended. */
 export type Transactional<Tx, Result> =
   { transaction(work: (tx: Tx) => Promise<Result>): PromiseLike<Result> } | ((work: (tx: Tx) => Promise<Result>) => PromiseLike<Result>);
 
@@ -99,91 +99,64 @@ const GUARD_CHECKS = {
  */
 export function fenceGuard(options: FenceGuardOptions): FenceGuard {
   checkOptions(options, 'fenceGuard', GUARD_CHECKS, 'dialect');
-  const { dialect, table = 'lock_fence', onOpenTransaction = 'warn' } = options;
-  return new TableGuard(fenceTable(dialect, table), table, onOpenTransaction === 'throw');
-}
+  const { dialect, table: name = 'lock_fence', onOpenTransaction = 'warn' } = options;
+  const table = fenceTable(dialect, name);
+  const isFault = onOpenTransaction === 'throw';
 
-class TableGuard implements FenceGuard {
-  constructor(
-    private readonly table: FenceTable,
-    private readonly name: string,
-    private readonly isFault: boolean,
-  ) {}
-
-  async check(run: Run, options: FenceCheckOptions = {}): Promise<void> {
-    await this.checkIn(run, options, placeOf(this, 'check'));
-  }
-
-  async transaction<Tx, Result>(
-    database: Transactional<Tx, Result>,
-    runOf: (tx: Tx) => Run,
-    work: (tx: Tx) => Promise<Result>,
-    options: FenceCheckOptions = {},
-  ): Promise<Result> {
-    const place = placeOf(this, 'transaction');
-    let isOpen = true;
-    // Knex is a function that has this method.
-    const begin = 'transaction' in database ? database.transaction.bind(database) : database;
-    try {
-      return await begin(async (tx) => {
-        const run = runOf(tx);
-        await this.checkIn(
-          Object.assign((...statement: Parameters<Run>) => run(...statement), { isOpen: () => isOpen }),
-          options,
-          place,
-        );
-        return work(tx);
-      });
-    } finally {
-      isOpen = false;
-    }
-  }
-
-  ddl(): string {
-    return this.table.ddl;
-  }
-
-  async migrate(run: Run): Promise<void> {
-    try {
-      await run(this.ddl(), []);
-    } catch (error) {
-      // Two that make it at the same time: Postgres lets one of them fail.
-      if (!isRaceOfCreate(error)) throw error;
-    }
-  }
-
-  async prune(run: Run, { olderThan }: { olderThan: string }): Promise<void> {
-    await this.inTable(this.table.prune(run, String(secondsIn(olderThan))));
-  }
-
-  private async checkIn(run: Run, { lease = currentLease(), key, shared = false }: FenceCheckOptions, place: Error): Promise<void> {
+  async function check(run: Run, { lease = currentLease(), key, shared }: FenceCheckOptions, place: Error, isOpen = run.isOpen?.bind(run)) {
     if (!lease) throw new LockConfigError('The fence guard found no lease: check inside of a locked call, or pass { lease }.');
     lease.assertHeld();
-    for (const fenced of fencedKeysOf(lease, key, shared)) {
-      const token = String(fenced.token);
-      const outcome = await this.inTable(shared ? this.table.share(run, fenced.key, token) : this.table.fence(run, fenced.key, token));
-      if (outcome !== 'ours') throw lost(fenced.key, fenced.token, outcome);
+    for (const fenced of fencedKeysOf(lease, key, shared === true)) {
+      const outcome = await inTable(name, table[shared ? 'share' : 'fence'](run, fenced.key, String(fenced.token)));
+      if (outcome === 'ours') continue;
+      const message = `The lease of "${fenced.key}" was lost: a later holder has worked in this database.`;
+      throw fencedOff(message, fenced.key, fenced.token, outcome.seen);
     }
-    if (run.isOpen) watchTransaction(lease, () => run.isOpen?.() ?? false, place, this.isFault);
+    if (isOpen) watchTransaction(lease, { isOpen, place, isFault });
   }
 
-  private async inTable<T>(asked: Promise<T>): Promise<T> {
-    try {
-      return await asked;
-    } catch (error) {
-      if (!isMissingTable(error)) throw error;
-      const message = `The fence guard has no table "${this.name}": make it in a migration (fence.ddl()), or call fence.migrate(run) at startup.`;
-      throw new LockConfigError(message, { cause: error });
-    }
-  }
+  const guard: FenceGuard = {
+    check: async (run, checkOptions = {}) => check(run, checkOptions, placeOf(guard, 'check')),
+
+    async transaction(database, runOf, work, checkOptions = {}) {
+      const place = placeOf(guard, 'transaction');
+      let isOpen = true;
+      // Knex is a function that has this method.
+      const begin = 'transaction' in database ? database.transaction.bind(database) : database;
+      try {
+        return await begin(async (tx) => {
+          await check(runOf(tx), checkOptions, place, () => isOpen);
+          return work(tx);
+        });
+      } finally {
+        isOpen = false;
+      }
+    },
+
+    ddl: () => table.ddl,
+
+    async migrate(run) {
+      try {
+        await run(table.ddl, []);
+      } catch (error) {
+        // Two that make it at the same time: Postgres lets one of them fail.
+        if (!isRaceOfCreate(error)) throw error;
+      }
+    },
+
+    prune: async (run, { olderThan }) => inTable(name, table.prune(run, String(secondsIn(olderThan)))),
+  };
+  return guard;
 }
 
-function lost(key: string, token: number, { seen }: Exclude<Outcome, 'ours'>): LockLostError {
-  const message = `The lease of "${key}" was lost: a later holder has worked in this database.`;
-  return new LockLostError(message, {
-    key,
-    cause: new FencedError(`Token ${token} is older than ${seen ?? 'one that was seen'}.`, token, seen),
-  });
+async function inTable<T>(name: string, asked: Promise<T>): Promise<T> {
+  try {
+    return await asked;
+  } catch (error) {
+    if (!isMissingTable(error)) throw error;
+    const message = `The fence guard has no table "${name}": make it in a migration (fence.ddl()), or call fence.migrate(run) at startup.`;
+    throw new LockConfigError(message, { cause: error });
+  }
 }
 
 const SECONDS: Record<string, number> = { hour: 3600, day: 86_400, week: 604_800 };

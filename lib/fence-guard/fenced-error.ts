@@ -1,3 +1,5 @@
+import { LockLostError } from '../core/model/errors.js';
+
 /** Why a guard refused: a later holder of the key has been here. It is the `cause` of the `LockLostError`. */
 export class FencedError extends Error {
   override readonly name = 'FencedError';
@@ -11,4 +13,10 @@ export class FencedError extends Error {
   ) {
     super(message);
   }
+}
+
+/** The error of a lease whose token is smaller than one that was seen. */
+export function fencedOff(message: string, key: string, token: number, seen: string | undefined): LockLostError {
+  const cause = new FencedError(`Token ${token} is older than ${seen ?? 'one that was seen'}.`, token, seen);
+  return new LockLostError(message, { key, cause });
 }

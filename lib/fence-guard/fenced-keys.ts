@@ -2,13 +2,8 @@ import type { HeldLease } from '../core/holding/held-lease.js';
 import { LockConfigError, UnsupportedPrimitiveError } from '../core/model/errors.js';
 import type { Lease } from '../core/model/lease.js';
 
-/** What a guard needs of a lease. */
+/** The part of a lease that a guard needs. */
 export type FenceableLease = Pick<Lease, 'key' | 'fencingToken' | 'assertHeld'>;
-
-export interface FencedKey {
-  readonly key: string;
-  readonly token: number;
-}
 
 /**
  * The keys and tokens of a lease, sorted, so that two multi-leases never wait for each other's rows.
@@ -16,8 +11,8 @@ export interface FencedKey {
  * @throws {LockConfigError} for a lease whose tokens cannot tell who is stale.
  * @throws {UnsupportedPrimitiveError} for a lease without a token.
  */
-export function fencedKeysOf(lease: FenceableLease, key: string | undefined, isShared: boolean): FencedKey[] {
-  const leases = partsOf(lease);
+export function fencedKeysOf(lease: FenceableLease, key: string | undefined, isShared: boolean): { key: string; token: number }[] {
+  const leases = leasesIn(lease);
   if (key !== undefined && leases.length > 1) {
     throw new LockConfigError(
       `The fence guard cannot give the ${leases.length} keys of the multi-lease "${lease.key}" one name: leave out "key".`,
@@ -26,17 +21,17 @@ export function fencedKeysOf(lease: FenceableLease, key: string | undefined, isS
   const keys = leases.map((part) => {
     checkKind(part, isShared);
     const { fencingToken: token } = part;
-    if (token === null)
-      throw new UnsupportedPrimitiveError(`The store gives no fencing token for "${part.key}": the fence guard needs one.`, {
-        key: part.key,
-      });
+    if (token === null) {
+      const message = `The store gives no fencing token for "${part.key}": the fence guard needs one.`;
+      throw new UnsupportedPrimitiveError(message, { key: part.key });
+    }
     return { key: key ?? part.key, token };
   });
   return keys.sort((a, b) => (a.key < b.key ? -1 : 1));
 }
 
 /** A lease, or those of a multi-lease. */
-export function partsOf(lease: FenceableLease): readonly FenceableLease[] {
+export function leasesIn(lease: FenceableLease): readonly FenceableLease[] {
   return 'leases' in lease ? (lease.leases as readonly FenceableLease[]) : [lease];
 }
 
@@ -49,15 +44,11 @@ function checkKind(lease: FenceableLease, isShared: boolean): void {
   const { key } = lease;
   const tenure = heldPartOf(lease)?.turn.tenure;
   if (tenure?.kind === 'read' && !isShared) {
-    throw new LockConfigError(
-      `"${key}" is held by its read lock: use { shared: true }, or take the write lock if the transaction writes.`,
-      { key },
-    );
+    const message = `"${key}" is held by its read lock: use { shared: true }, or take the write lock if the transaction writes.`;
+    throw new LockConfigError(message, { key });
   }
   if (tenure?.kind === 'semaphore' && tenure.share?.permits !== 1) {
-    throw new LockConfigError(
-      `"${key}" is a semaphore of ${tenure.share?.permits} permits: several of its tokens are valid at a time, so a fence guard cannot tell which is stale.`,
-      { key },
-    );
+    const message = `"${key}" is a semaphore of ${tenure.share?.permits} permits: several of its tokens are valid at a time, so a fence guard cannot tell which is stale.`;
+    throw new LockConfigError(message, { key });
   }
 }

@@ -42,7 +42,7 @@ function copyMetadata(from: object, to: object): void {
   for (const key of getOwnMetadataKeys?.(from) ?? []) defineMetadata?.(key, getOwnMetadata?.(key, from), to);
 }
 
-/** What `reflect-metadata` adds to `Reflect`, where it is loaded. */
+/** The functions that `reflect-metadata` adds to `Reflect`, where it is loaded. */
 interface ReflectMetadata {
   getOwnMetadataKeys(target: object): unknown[];
   getOwnMetadata(key: unknown, target: object): unknown;

@@ -1,40 +1,43 @@
 import type { HeldLease } from '../core/holding/held-lease.js';
 import { LockConfigError } from '../core/model/errors.js';
-import { processWide } from '../core/util/process-wide.js';
-import { heldPartOf, partsOf, type FenceableLease } from './fenced-keys.js';
+import { heldPartOf, leasesIn, type FenceableLease } from './fenced-keys.js';
 
 /** A transaction that was guarded under a lease. */
-interface Guarded {
+export interface Guarded {
   readonly isOpen: () => boolean;
-  /** Whose stack shows where it was guarded. */
+  /** An error whose stack shows where it was guarded. */
   readonly place: Error;
+  /** Whether the release rejects while it is open. */
   readonly isFault: boolean;
 }
 
-const guarded = processWide('guarded-transactions', () => new WeakMap<HeldLease, Guarded[]>());
+/** Each copy of this package watches the transactions that it has guarded. */
+const guarded = new WeakMap<HeldLease, readonly Guarded[]>();
 
 /** Notices when the lock is released while this transaction is open. */
-export function watchTransaction(lease: FenceableLease, isOpen: () => boolean, place: Error, isFault: boolean): void {
-  for (const part of partsOf(lease)) {
+export function watchTransaction(lease: FenceableLease, transaction: Guarded): void {
+  for (const part of leasesIn(lease)) {
     const held = heldPartOf(part);
-    if (held) watch(held, [{ isOpen, place, isFault }]);
+    if (held) watch(held, [transaction]);
   }
 }
 
 function watch(lease: HeldLease, added: readonly Guarded[]): void {
-  const known = guarded.get(lease);
+  if (!guarded.has(lease)) lease.onRelease(() => released(lease));
   // A lease may outlive many transactions.
-  guarded.set(lease, [...(known ?? []).filter((transaction) => transaction.isOpen()), ...added]);
-  if (!known) lease.onRelease(() => released(lease));
+  guarded.set(lease, [...openUnder(lease), ...added]);
+}
+
+function openUnder(lease: HeldLease): readonly Guarded[] {
+  return (guarded.get(lease) ?? []).filter(({ isOpen }) => isOpen());
 }
 
 /** @throws {LockConfigError} if one of its guards asked for that: the release then rejects with it, and takes place all the same. */
 function released(lease: HeldLease): void {
-  const { turn } = lease;
-  const open = (guarded.get(lease) ?? []).filter((transaction) => transaction.isOpen());
-  // Whose lease was lost, or taken away at a shutdown, did not release it too early.
+  const open = openUnder(lease);
+  // A holder whose lease was lost, or taken away at a shutdown, did not release it too early.
   if (open.length === 0 || lease.loss !== undefined) return;
-  const outer = turn.leases.find((other) => other !== lease);
+  const outer = lease.turn.leases.find((other) => other !== lease);
   if (outer) return watch(outer, open); // a re-entrant call: the key is still held
   for (const transaction of open) report(lease, transaction);
   const fault = open.find(({ isFault }) => isFault);
@@ -43,8 +46,8 @@ function released(lease: HeldLease): void {
 
 function report(lease: HeldLease, { place }: Guarded): void {
   const { turn, fencingToken, key } = lease;
-  const { events } = turn.tenure.runtime;
   const { event } = turn;
+  const { events } = turn.tenure.runtime;
   const guardedAt = linesOf(place);
   const releasedAt = linesOf(placeOf(lease, 'release'));
   const context = { key, label: event.label, owner: event.owner, token: fencingToken, once: `released early ${event.label ?? key}` };
@@ -57,7 +60,7 @@ function messageFor({ key, turn: { label } }: HeldLease): string {
   return `${label === undefined ? '' : `${label}: `}${subject} Commit first: the lock belongs around the transaction.`;
 }
 
-/** Its stack leads to the call of this method. */
+/** An error whose stack leads to the call of this method. */
 export function placeOf<Name extends string>(self: Record<Name, (...args: never[]) => unknown>, method: Name): Error {
   const place = new Error();
   Error.captureStackTrace(place, self[method]);

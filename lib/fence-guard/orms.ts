@@ -1,5 +1,9 @@
-import { refused } from './clients.js';
-import { asTemplate, partsOf, rowsOf, type Run } from './run.js';
+import { asTemplate, refused, runBy, withQuestionMarks, type Run } from './run.js';
+
+/** A savepoint that is rolled back takes the check with it, and the transaction goes on unguarded. */
+function outermost(helper: string, isNested: boolean): void {
+  if (isNested) throw refused(helper, 'a savepoint in place of the outermost transaction');
+}
 
 /** A `QueryRunner` of TypeORM. */
 export interface TypeOrmQueryRunner {
@@ -8,28 +12,15 @@ export interface TypeOrmQueryRunner {
   query(sql: string, params?: unknown[]): Promise<unknown>;
 }
 
-/** The `EntityManager` that `dataSource.transaction` passes, or that of a query runner. */
-export interface TypeOrmManager {
-  readonly queryRunner?: TypeOrmQueryRunner | undefined;
-  query(sql: string, params?: unknown[]): Promise<unknown>;
-}
-
-/** A savepoint that is rolled back takes the check with it, and the transaction goes on unguarded. */
-function outermost(helper: string, isNested: boolean): void {
-  if (isNested) throw refused(helper, 'a savepoint in place of the outermost transaction');
-}
-
-/**
- * For TypeORM.
- *
- * @throws {LockConfigError} outside of a transaction, and in one that is nested.
- */
-export function typeorm(client: TypeOrmManager | TypeOrmQueryRunner): Run {
+/** For TypeORM: the `EntityManager` that `dataSource.transaction` passes, or a query runner. @throws {LockConfigError} outside of a transaction, and in one that is nested. */
+export function typeorm(client: { readonly queryRunner?: TypeOrmQueryRunner | undefined } | TypeOrmQueryRunner): Run {
   const runner = 'isTransactionActive' in client ? client : client.queryRunner;
   if (runner?.isTransactionActive !== true) throw refused('typeorm', 'a manager without an active transaction');
   outermost('typeorm', Number((runner as { transactionDepth?: number }).transactionDepth) > 1);
-  const isOpen = () => runner.isTransactionActive && runner.isReleased !== true;
-  return Object.assign(async (sql: string, params: readonly string[]) => rowsOf(await runner.query(sql, [...params])), { isOpen });
+  return runBy(
+    (sql, params) => runner.query(sql, params),
+    () => runner.isTransactionActive && runner.isReleased !== true,
+  );
 }
 
 /** A `Knex.Transaction`. */
@@ -40,83 +31,42 @@ export interface KnexTransaction {
   raw(sql: string, params: readonly string[]): PromiseLike<unknown>;
 }
 
-/**
- * For Knex.
- *
- * @throws {LockConfigError} outside of a transaction, and in one that is nested.
- */
+/** For Knex. @throws {LockConfigError} outside of a transaction, and in one that is nested. */
 export function knex(trx: KnexTransaction): Run {
   const isOpen = () => trx.isCompleted?.() === false;
   if (trx.isTransaction !== true || !isOpen()) throw refused('knex', 'a client without an open transaction');
   outermost('knex', trx.parentTransaction !== undefined);
-  return Object.assign(async (sql: string, params: readonly string[]) => rowsOf(await trx.raw(partsOf(sql).join('?'), params)), { isOpen });
-}
-
-/** The argument of `db.transaction(…)` of Drizzle, for Postgres or MySQL. */
-export interface DrizzleTransaction {
-  // eslint-disable-next-line @typescript-eslint/no-explicit-any -- its type belongs to Drizzle
-  execute(query: any): PromiseLike<unknown>;
+  return runBy((sql, params) => trx.raw(withQuestionMarks(sql), params), isOpen);
 }
 
 /** The tag `sql` of a query builder: Drizzle's or Kysely's. */
 export type SqlTag<Query> = (strings: TemplateStringsArray, ...params: unknown[]) => Query;
 
-/**
- * For Drizzle on Postgres or MySQL: the transaction, and Drizzle's `sql`.
- *
- * @throws {LockConfigError} outside of a transaction, and in one that is nested.
- */
-export function drizzle(tx: DrizzleTransaction, sql: SqlTag<unknown>): Run {
+/** For Drizzle on Postgres or MySQL: the argument of `db.transaction(…)`, and Drizzle's `sql`. @throws {LockConfigError} outside of a transaction, and in one that is nested. */
+// eslint-disable-next-line @typescript-eslint/no-explicit-any -- its type belongs to Drizzle
+export function drizzle(tx: { execute(query: any): PromiseLike<unknown> }, sql: SqlTag<unknown>): Run {
   if (typeof (tx as { rollback?: unknown }).rollback !== 'function') throw refused('drizzle', 'a database in place of its transaction');
   outermost('drizzle', Number((tx as { nestedIndex?: number }).nestedIndex) > 0);
-  return async (text, params) => rowsOf(await tx.execute(sql(asTemplate(text), ...params)));
+  return runBy((text, params) => tx.execute(sql(asTemplate(text), ...params)));
 }
 
-/** A `Transaction` of Kysely. */
-export interface KyselyTransaction {
-  readonly isTransaction: boolean;
-}
-
-/**
- * For Kysely: the transaction, and Kysely's `sql`.
- *
- * @throws {LockConfigError} outside of a transaction.
- */
+/** For Kysely: the transaction, and Kysely's `sql`. @throws {LockConfigError} outside of a transaction. */
 // eslint-disable-next-line @typescript-eslint/no-explicit-any -- its type belongs to Kysely
-export function kysely(trx: KyselyTransaction, sql: SqlTag<{ execute(trx: any): Promise<unknown> }>): Run {
+export function kysely(trx: { readonly isTransaction: boolean }, sql: SqlTag<{ execute(trx: any): Promise<unknown> }>): Run {
   if (trx.isTransaction !== true) throw refused('kysely', 'a database in place of its transaction');
-  return async (text, params) => rowsOf(await sql(asTemplate(text), ...params).execute(trx));
+  return runBy((text, params) => sql(asTemplate(text), ...params).execute(trx));
 }
 
-/** The argument of an interactive transaction of Prisma. */
-export interface PrismaTransaction {
-  $queryRawUnsafe(sql: string, ...params: unknown[]): PromiseLike<unknown>;
-}
-
-/**
- * For Prisma on Postgres: the argument of `prisma.$transaction(async (tx) => …)`.
- *
- * @throws {LockConfigError} for the client itself, which has no transaction.
- */
-export function prisma(tx: PrismaTransaction): Run {
+/** For Prisma on Postgres: the argument of `prisma.$transaction(async (tx) => …)`. @throws {LockConfigError} for the client itself, which has no transaction. */
+export function prisma(tx: { $queryRawUnsafe(sql: string, ...params: unknown[]): PromiseLike<unknown> }): Run {
   if ('$transaction' in tx) throw refused('prisma', 'the client in place of its transaction');
-  return async (sql, params) => rowsOf(await tx.$queryRawUnsafe(sql, ...params));
+  return runBy((sql, params) => tx.$queryRawUnsafe(sql, ...params));
 }
 
-/** An `SqlEntityManager` of MikroORM. */
-export interface MikroOrmEntityManager {
-  isInTransaction(): boolean;
-  execute(sql: string, params?: unknown[]): Promise<unknown>;
-}
-
-/**
- * For MikroORM: the argument of `em.transactional(async (em) => …)`.
- *
- * @throws {LockConfigError} outside of a transaction.
- */
-export function mikroOrm(em: MikroOrmEntityManager): Run {
+/** For MikroORM: the argument of `em.transactional(async (em) => …)`. @throws {LockConfigError} outside of a transaction. */
+export function mikroOrm(em: { isInTransaction(): boolean; execute(sql: string, params?: unknown[]): Promise<unknown> }): Run {
   if (!em.isInTransaction()) throw refused('mikroOrm', 'an entity manager without a transaction');
-  return async (sql, params) => rowsOf(await em.execute(partsOf(sql).join('?'), [...params]));
+  return runBy((sql, params) => em.execute(withQuestionMarks(sql), params));
 }
 
 /** A `Sequelize`. */
@@ -124,21 +74,11 @@ export interface SequelizeClient {
   query(sql: string, options: { replacements: unknown[]; transaction: never; raw: true }): Promise<unknown>;
 }
 
-/** A `Transaction` of Sequelize. */
-export interface SequelizeTransaction {
-  readonly finished?: string | undefined;
-}
-
-/**
- * For Sequelize: the client, and the transaction.
- *
- * @throws {LockConfigError} outside of a transaction.
- */
-export function sequelize(client: SequelizeClient, transaction: SequelizeTransaction): Run {
+/** For Sequelize: the client, and the transaction. @throws {LockConfigError} outside of a transaction. */
+export function sequelize(client: SequelizeClient, transaction: { readonly finished?: string | undefined }): Run {
   const isOpen = () => transaction.finished === undefined;
   if (typeof transaction !== 'object' || transaction === null || !isOpen()) throw refused('sequelize', 'no open transaction');
-  const options = { transaction: transaction as never, raw: true } as const;
-  const run = async (sql: string, params: readonly string[]) =>
-    rowsOf(await client.query(partsOf(sql).join('?'), { replacements: [...params], ...options }));
-  return Object.assign(run, { isOpen });
+  const send = (sql: string, replacements: string[]) =>
+    client.query(withQuestionMarks(sql), { replacements, transaction: transaction as never, raw: true });
+  return runBy(send, isOpen);
 }

@@ -1,3 +1,5 @@
+import { LockConfigError } from '../core/model/errors.js';
+
 /**
  * Runs one statement in the caller's transaction and resolves to its rows. The helpers (`pg`, `typeorm`, …) make one. Placeholders are `$1`, `$2`, … for
  * Postgres and `?` for the others; each occurs once and in order.
@@ -8,22 +10,33 @@ export interface Run {
   isOpen?(): boolean;
 }
 
-/** The rows in what a client resolves to: itself, `{ rows }`, or `[rows, …]`. */
+/** A run of what sends a statement and resolves to rows, `{ rows }`, or `[rows, …]`. */
+export function runBy(send: (sql: string, params: string[]) => unknown, isOpen?: () => boolean): Run {
+  const run: Run = async (sql, params) => rowsOf(await send(sql, [...params]));
+  return isOpen ? Object.assign(run, { isOpen }) : run;
+}
+
+/** The rows in what a client resolves to. */
 export function rowsOf(result: unknown): readonly object[] {
   const rows: unknown = typeof result === 'object' && result !== null && 'rows' in result ? result.rows : result;
   if (!Array.isArray(rows)) return [];
   return (Array.isArray(rows[0]) ? rows[0] : rows) as object[];
 }
 
-const PLACEHOLDER = /\$\d+|\?/;
-
-/** The text around the placeholders. */
-export function partsOf(sql: string): string[] {
-  return sql.split(PLACEHOLDER);
+/** The statement with a `?` in place of each placeholder. */
+export function withQuestionMarks(sql: string): string {
+  return sql.split(PLACEHOLDER).join('?');
 }
 
 /** The statement as the tag of a template takes it: `` sql`… ${param} …` ``. */
 export function asTemplate(sql: string): TemplateStringsArray {
-  const parts = partsOf(sql);
+  const parts = sql.split(PLACEHOLDER);
   return Object.assign(parts, { raw: parts });
+}
+
+const PLACEHOLDER = /\$\d+|\?/;
+
+/** The error of a helper that got something else than an open transaction. */
+export function refused(helper: string, what: string): LockConfigError {
+  return new LockConfigError(`The fence guard got ${what} by ${helper}(…): it works in the transaction that it guards, and nowhere else.`);
 }

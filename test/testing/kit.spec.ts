@@ -208,7 +208,8 @@ describe('matchers', () => {
     const { own, locks } = await open();
     // As a fence guard does it, before a transaction that is open for so long.
     let isOpen = false;
-    const guarded = (key: string) => own.using(key, async (lease) => watchTransaction(lease, () => isOpen, new Error(), false));
+    const guarded = (key: string) =>
+      own.using(key, async (lease) => watchTransaction(lease, { isOpen: () => isOpen, place: new Error(), isFault: false }));
     await guarded('k');
     expect(locks).not.toHaveReleasedEarly('k');
     isOpen = true;
