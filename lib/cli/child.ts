@@ -1,9 +1,9 @@
 import { spawn, type ChildProcess } from 'node:child_process';
 import { once } from 'node:events';
+import { readdirSync, readFileSync } from 'node:fs';
 import { constants } from 'node:os';
 import type { Writable } from 'node:stream';
 import { setTimeout as pause } from 'node:timers/promises';
-import { isGroupAlive } from './process-group.js';
 
 /** Waits for a word before it becomes the command, so that no command runs without its guardian. */
 const GATE = 'read -r word <&3 && [ "$word" = go ] && exec 3<&- && exec "$@"; exit 125';
@@ -30,7 +30,7 @@ export class GuardedChild {
   /** Settles when no process of the group is left: the exit code of the command, 128 + n after a signal. */
   readonly exited: Promise<number>;
   private isOver = false;
-  /** Whether it was told to end. */
+  /** Whether a signal was sent to it. */
   private isSignalled = false;
   private killer: NodeJS.Timeout | undefined;
   private killedAt = Infinity;
@@ -102,12 +102,45 @@ export class GuardedChild {
     }, this.grace);
   }
 
-  /** What the command leaves behind in its group would go on without the lock. */
+  /** Ends the processes that the command leaves in its group: they would go on without the lock. */
   private async endRest(): Promise<void> {
     const group = this.child.pid as number;
     if (!isGroupAlive(group)) return;
     if (!this.isSignalled) this.end();
     else if (!this.killer) this.killLater();
     while (isGroupAlive(group) && performance.now() < this.killedAt + AFTER_KILL) await pause(LOOK_INTERVAL);
+  }
+}
+
+/** Whether a process of the group runs. */
+function isGroupAlive(group: number): boolean {
+  try {
+    process.kill(-group, 0);
+  } catch (error) {
+    return (error as { code?: unknown }).code === 'EPERM';
+  }
+  return !areZombies(group);
+}
+
+/** Processes that have ended stay in their group until their parent asks how, which the first process of a container may never do. */
+function areZombies(group: number): boolean {
+  let ids: string[];
+  try {
+    ids = readdirSync('/proc').filter((name) => /^\d+$/.test(name));
+  } catch {
+    return false;
+  }
+  const states = ids.map(stateOf).filter((each) => each?.group === group);
+  return states.length > 0 && states.every((each) => each?.state === 'Z' || each?.state === 'X');
+}
+
+function stateOf(id: string): { readonly state: string; readonly group: number } | undefined {
+  try {
+    // `id (name) state parent group …`, where a name may have any characters.
+    const text = readFileSync(`/proc/${id}/stat`, 'latin1');
+    const [state = '', , group] = text.slice(text.lastIndexOf(')') + 2).split(' ');
+    return { state, group: Number(group) };
+  } catch {
+    return undefined;
   }
 }

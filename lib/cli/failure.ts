@@ -18,7 +18,7 @@ export function usage(message: string): Failure {
   return new Failure(EXIT.usage, message);
 }
 
-/** What an error means for the exit code. Passwords are not shown. */
+/** The exit code and the line for an error. Passwords are not shown. */
 export function failureOf(error: unknown): Failure {
   if (error instanceof Failure) return new Failure(error.exitCode, withoutPasswords(error.message), error.code);
   const { message = String(error), cause } = Object(error) as { message?: string; cause?: unknown };
@@ -26,7 +26,10 @@ export function failureOf(error: unknown): Failure {
     error instanceof StoreError && !error.isRefusal && cause instanceof Error && cause.message !== '' ? ` ${cause.message}` : '';
   const text = withoutPasswords(message.includes(reason) ? message : message + reason);
   const name = missingPackage(error) ?? missingPackage(cause);
-  if (name !== undefined) return missing(name);
+  if (name !== undefined) {
+    const advice = `This store needs the package ${name}, which is not installed: npm install ${name}`;
+    return new Failure(EXIT.store, advice, 'MISSING_PACKAGE');
+  }
   if (error instanceof LockConfigError) return new Failure(EXIT.usage, text, error.code);
   if (error instanceof LockError) return new Failure(EXIT.store, text, error.code);
   return new Failure(EXIT.fault, error instanceof Error && error.stack !== undefined ? withoutPasswords(error.stack) : text, 'FAULT');
@@ -38,13 +41,9 @@ export function withoutPasswords(text: string): string {
   return inUrls.replaceAll(/([?&][\w-]*(?:password|passwd|secret|token)=)[^&\s'"]*/gi, '$1***');
 }
 
-/** Of a failed import. A file is not one. */
+/** The package that a failed import names. A file is none. */
 function missingPackage(error: unknown): string | undefined {
   const { code, message } = Object(error) as { code?: unknown; message?: unknown };
   if (code !== 'ERR_MODULE_NOT_FOUND' && code !== 'MODULE_NOT_FOUND') return undefined;
   return /Cannot find (?:package|module) '([^'./][^':]*)'/.exec(String(message))?.[1];
-}
-
-function missing(name: string): Failure {
-  return new Failure(EXIT.store, `This store needs the package ${name}, which is not installed: npm install ${name}`, 'MISSING_PACKAGE');
 }

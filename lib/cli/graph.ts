@@ -4,7 +4,7 @@ import type { KeyReport } from '../core/model/key-report.js';
 import type { Locks } from '../locks.js';
 import type { Command } from './command.js';
 import { EXIT } from './failure.js';
-import { labelOf, processOf } from './reports.js';
+import { callerOf, heldBy, processOf } from './reports.js';
 import { inWords } from './show.js';
 
 /** Milliseconds between two looks: what only one of them finds was a passing state. */
@@ -54,9 +54,7 @@ async function look(locks: Locks, signal: AbortSignal): Promise<KeyReport[]> {
   const reports: KeyReport[] = [];
   for await (const report of locks.list({ state: 'waited', limit: 10_000, signal })) reports.push(report);
   const known = new Set(reports.map(({ key }) => key));
-  const held = reports.flatMap(({ waiters }) =>
-    waiters.flatMap(({ holding, told = [] }) => [...holding, ...told.flatMap((each) => each.holding)]),
-  );
+  const held = reports.flatMap(({ waiters }) => waiters.flatMap(heldBy));
   const others = [...new Set(held.map(({ key }) => key))].filter((key) => !known.has(key));
   return [...reports, ...(await Promise.all(others.map((key) => locks.inspect({ key }))))];
 }
@@ -69,11 +67,8 @@ interface Edge {
 
 function edgesOf(reports: readonly KeyReport[]): Edge[] {
   return reports.flatMap(({ key, holders, waiters }) => {
-    const to = holders.map((holder) => [labelOf(holder), processOf(holder)].filter((part) => part !== '–').join(' of '));
-    return waiters.flatMap((waiter) => {
-      const from = [labelOf(waiter), processOf(waiter)].filter((part) => part !== '–').join(' of ');
-      return (to.length === 0 ? ['nobody'] : to).map((each) => ({ from, to: each, key }));
-    });
+    const to = holders.length === 0 ? ['nobody'] : holders.map(callerOf);
+    return waiters.flatMap((waiter) => to.map((each) => ({ from: callerOf(waiter), to: each, key })));
   });
 }
 

@@ -2,7 +2,7 @@ import type { KeyReport } from '../core/model/key-report.js';
 import type { Command } from './command.js';
 import { EXIT } from './failure.js';
 import { age, type Output } from './output.js';
-import { documentOf, holderOf, labelOf, oldest } from './reports.js';
+import { documentOf, labelOf, oldest, processOf } from './reports.js';
 
 const SORTS = ['age', 'waiters', 'key'] as const;
 const LIMIT = 1000;
@@ -62,15 +62,16 @@ function ageOf({ at, holders, waiters }: KeyReport): number {
 }
 
 export function rowOf(report: KeyReport, out: Output): string[] {
-  const { kind, key, at, holders, waiters, waiterCount, remaining, permits, count } = report;
+  const { kind, key, at, holders, holderCount, waiters, waiterCount, remaining, permits, count } = report;
   const what =
     kind === 'semaphore' && permits !== undefined ? `${kind} of ${permits}` : kind === 'count-down latch' ? `latch at ${count}` : kind;
   const [holder] = holders;
+  const more = holderCount > 1 ? ` +${holderCount - 1}` : '';
   const wait = waiterCount > 0 ? age(oldest(at, waiters)) : '';
   return [
     out.key(key),
     what,
-    holderOf(report),
+    holder ? `${processOf(holder)}${more}${holder.phase === 'kept' ? ' (kept)' : ''}` : '–',
     holder ? labelOf(holder) : '–',
     age(oldest(at, holders)),
     age(remaining),

@@ -2,10 +2,9 @@ import { readFileSync } from 'node:fs';
 import { constants } from 'node:os';
 import { parseArgs } from 'node:util';
 import type { Locks } from '../locks.js';
-import { optionsOf, type Command, type Io, type Session } from './command.js';
+import { Flags, type Command, type Io, type Session } from './command.js';
 import { doctor } from './doctor.js';
 import { EXIT, failureOf, usage } from './failure.js';
-import { Flags } from './flags.js';
 import { graph } from './graph.js';
 import { ls } from './ls.js';
 import { openStore, STORE_OPTIONS } from './open-store.js';
@@ -17,7 +16,7 @@ import { watch } from './watch.js';
 
 export const COMMANDS: Readonly<Record<string, Command>> = { ls, show, watch, graph, release, leader, run, doctor };
 
-/** What happens to the store meanwhile is told at once. */
+/** Commands that print the log lines of the store as they come. */
 const LASTING = ['run', 'watch'];
 
 const HELP = `Locks of nestjs-distributed-lock.
@@ -29,7 +28,7 @@ ${Object.entries(COMMANDS)
   .join('\n')}
 
 The store is that of --config <file> or of a nestjs-distributed-lock.config.js nearby, else --url <redis://…, postgres://… or mysql://…>,
-else REDIS_URL, else ${'redis://localhost:6379'}. Besides: --store <name>, --table <name>, --namespace <text>, --key-prefix <text of ioredis>,
+else REDIS_URL, else redis://localhost:6379. Besides: --store <name>, --table <name>, --namespace <text>, --key-prefix <text of ioredis>,
 --timeout <time of one request, 5s>, --json, --wide, --version, --help (of a command: its options). Times are such as 500ms, 5s, 10m, 2h.
 `;
 
@@ -48,7 +47,8 @@ export async function ndl(args: readonly string[], io: Io): Promise<number> {
       return EXIT.ok;
     }
     if (name === '--version') {
-      out.line(versionOf(new URL('../../../package.json', import.meta.url)));
+      const { version } = JSON.parse(readFileSync(new URL('../../../package.json', import.meta.url), 'utf8')) as { version: string };
+      out.line(version);
       return EXIT.ok;
     }
     const command = Object.hasOwn(COMMANDS, name) ? (COMMANDS[name] as Command) : undefined;
@@ -68,16 +68,8 @@ export async function ndl(args: readonly string[], io: Io): Promise<number> {
       const logger = { warn: note, error: note };
       return new Locks(store, { namespace, app: 'ndl', logger, visible, shutdownTimeout: 0 });
     };
-    const session: Session = {
-      io,
-      flags,
-      words,
-      rest,
-      out,
-      signal: interrupted.signal,
-      locks: (options) => (locks ??= open(options?.visible)),
-    };
-    const code = await command.run(session);
+    const { signal } = interrupted;
+    const code = await command.run({ io, flags, words, rest, out, signal, locks: (options) => (locks ??= open(options?.visible)) });
     for (const line of notes) out.note(line);
     return code;
   } catch (error) {
@@ -98,7 +90,7 @@ function parse(name: string, command: Command, args: readonly string[]): Pick<Se
   const [given, rest] = end < 0 ? [args, []] : [args.slice(0, end), args.slice(end + 1)];
   const common = { ...STORE_OPTIONS, json: { type: 'boolean' }, wide: { type: 'boolean' }, help: { type: 'boolean', short: 'h' } } as const;
   try {
-    const { values, positionals } = parseArgs({ args: given, options: { ...common, ...optionsOf(command) }, allowPositionals: true });
+    const { values, positionals } = parseArgs({ args: given, options: { ...common, ...command.flags }, allowPositionals: true });
     const flags = new Flags(values);
     const own = command.words.filter((word) => !word.startsWith('--'));
     const needed = own.filter((word) => word.startsWith('<')).length;
@@ -117,8 +109,4 @@ function helpOf(name: string, { words, summary, flags }: Command): string {
     ([flag, { type, help }]) => `  ${`--${flag}${type === 'string' ? ' …' : ''}`.padEnd(24)}  ${help}`,
   );
   return `ndl ${[name, ...words].join(' ')}\n${summary}\n\n${lines.join('\n')}${lines.length > 0 ? '\n\n' : ''}The options of all commands: ndl --help\n`;
-}
-
-function versionOf(file: URL): string {
-  return (JSON.parse(readFileSync(file, 'utf8')) as { version: string }).version;
 }

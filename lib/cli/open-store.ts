@@ -2,9 +2,8 @@ import { existsSync } from 'node:fs';
 import { dirname, join, resolve } from 'node:path';
 import { pathToFileURL } from 'node:url';
 import type { LockStore } from '../core/store/lock-store.js';
-import type { Io } from './command.js';
+import type { Flags, Io, Options } from './command.js';
 import { EXIT, failureOf, usage, withoutPasswords, type Failure } from './failure.js';
-import type { Flags, Options } from './flags.js';
 import { quoted } from './output.js';
 
 export const STORE_OPTIONS: Options = {
@@ -22,7 +21,7 @@ export interface OpenedStore {
   readonly namespace: string;
 }
 
-/** Those of this command, for a line to copy. A URL with a password is left out. */
+/** The flags of the store that this command got, for a line to copy. A URL with a password is left out. */
 export function storeFlags(flags: Flags): string {
   const given = Object.keys(STORE_OPTIONS).map((name) => [name, flags.text(name)] as const);
   return given
@@ -118,7 +117,7 @@ async function storeOf(text: string, flags: Flags): Promise<LockStore> {
   }
 }
 
-/** It is not shown: it may have a password where nobody finds it. */
+/** The URL is not shown: it may have a password in an unexpected place. */
 function noUrl(): Failure {
   return usage('The URL is none of redis://, rediss://, postgres:// or mysql://. Special characters of a password are percent-encoded.');
 }

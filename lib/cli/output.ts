@@ -2,9 +2,9 @@ import { styleText } from 'node:util';
 import type { Io } from './command.js';
 import { withoutPasswords } from './failure.js';
 
-/** What a command prints: text for people, or one document with `--json`. */
+/** The output of a command: text for people, or one document with `--json`. */
 export class Output {
-  /** Of the store that is open. */
+  /** The namespace of the store that is open. */
   namespace = '';
 
   constructor(
@@ -66,14 +66,14 @@ function cut(text: string): string {
 }
 
 /**
- * As one line without styles: keys, labels and reasons come from other processes, which must not write lines of their own, move the cursor of who
+ * The text as one line without styles: keys, labels and reasons come from other processes, which must not write lines of their own, move the cursor of who
  * reads them, or turn their direction.
  */
 export function printable(text: string): string {
   return text.replaceAll(/[\p{Cc}\p{Zl}\p{Zp}\p{Bidi_Control}]/gu, (each) => `\\u${each.charCodeAt(0).toString(16).padStart(4, '0')}`);
 }
 
-/** Of a message of ours, which may have several lines. */
+/** As {@link printable}, for a message of ours, which may have several lines. */
 export function printableLines(text: string): string {
   return text.split('\n').map(printable).join('\n');
 }

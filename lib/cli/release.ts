@@ -9,7 +9,7 @@ const FORCE = {
   owner: { type: 'string', help: 'who has it now, as `show` says; without it nothing is done' },
   token: { type: 'string', help: 'the last token, as `show` says: a key that is in use is left alone' },
   reason: { type: 'string', help: 'for the logs, and for the error of the holder' },
-  grace: { type: 'string', help: 'how long the holder has to give it back once it was asked (5s)' },
+  grace: { type: 'string', help: 'how long the holder has to release it once it was asked (5s)' },
   now: { type: 'boolean', help: 'take it without asking: as --grace 0' },
   keep: { type: 'string', help: 'how long the key stays taken after that, for as long as the old holder may still work' },
   yes: { type: 'boolean', help: 'do not ask' },
@@ -79,7 +79,7 @@ async function take({ io, flags, out, locks, signal }: Session, key: KeyName, ma
       'CHANGED',
     );
   }
-  out.line(`${reply.outcome === 'forced' ? 'taken by force' : 'given back'}: ${now}`);
+  out.line(`${reply.outcome === 'forced' ? 'taken by force' : 'released'}: ${now}`);
   return EXIT.ok;
 }
 

@@ -1,19 +1,31 @@
-import type { KeyHolder, KeyReport, KeyWaiter, OwnerParts } from '../core/model/key-report.js';
+import type { HeldKey, KeyHolder, KeyReport, KeyWaiter, OwnerParts } from '../core/model/key-report.js';
+
+const NONE = '–';
 
 /** `app@host:pid` */
 export function processOf({ app, host, pid }: OwnerParts): string {
   return `${app}@${host}:${pid}`;
 }
 
-/** The process of the first holder, and how many there are besides. */
-export function holderOf({ holders: [first], holderCount }: KeyReport): string {
-  if (!first) return '–';
-  return `${processOf(first)}${holderCount > 1 ? ` +${holderCount - 1}` : ''}${first.phase === 'kept' ? ' (kept)' : ''}`;
+/** `label of app@host:pid` */
+export function callerOf(caller: KeyHolder | KeyWaiter): string {
+  const label = labelOf(caller);
+  return label === NONE ? processOf(caller) : `${label} of ${processOf(caller)}`;
+}
+
+/** The facts of a line that are known. */
+export function listed(facts: readonly string[]): string {
+  return facts.filter((fact) => fact !== '' && fact !== NONE).join(', ');
+}
+
+/** The keys that a waiter holds, as the store and its process report them. */
+export function heldBy({ holding, told = [] }: KeyWaiter): HeldKey[] {
+  return [...holding, ...told.flatMap((each) => each.holding)];
 }
 
 export function labelOf({ told }: Pick<KeyHolder, 'told'> | Pick<KeyWaiter, 'told'>): string {
   const [first] = told === undefined ? [] : [told].flat();
-  return first?.label?.replaceAll(/\s+/g, ' ') ?? '–';
+  return first?.label?.replaceAll(/\s+/g, ' ') ?? NONE;
 }
 
 /** Milliseconds for which the oldest of them has held or waited; `null`: nobody knows. */

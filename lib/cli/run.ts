@@ -5,7 +5,7 @@ import type { Command, Session } from './command.js';
 import { EXIT, usage } from './failure.js';
 import { age } from './output.js';
 
-/** Passed on to the command. */
+/** The signals that the command gets. */
 const PASSED_ON = ['SIGTERM', 'SIGINT', 'SIGHUP', 'SIGQUIT'] as const;
 /** The largest part of a lease that the command may take to end. A lease that was just renewed as late as it is has two thirds left. */
 const MOST_GRACE = 1 / 2;
@@ -48,7 +48,7 @@ export const run: Command = {
       ...(maxHold && { maxHold }),
     };
     try {
-      // Visible: who wants the key back can ask for it.
+      // Visible: an operator can ask this process for the key.
       const opened = await locks({ visible: true });
       await using lease = await opened.acquire(key, { ...options, signal: session.signal });
       return await under(lease, rest, grace, session);

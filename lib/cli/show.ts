@@ -1,11 +1,11 @@
 import type { Deadlock } from '../operate/wait-graph.js';
-import type { HeldKey, KeyReport } from '../core/model/key-report.js';
+import type { KeyReport } from '../core/model/key-report.js';
 import type { Locks } from '../locks.js';
 import type { Command } from './command.js';
 import { EXIT } from './failure.js';
 import { storeFlags } from './open-store.js';
 import { age, quoted, type Output } from './output.js';
-import { documentOf, labelOf, oldest, processOf } from './reports.js';
+import { documentOf, heldBy, labelOf, listed, oldest, processOf } from './reports.js';
 
 export const show: Command = {
   words: ['<key>'],
@@ -28,9 +28,7 @@ export const show: Command = {
 
 /** The report with those of the keys that its waiters hold: enough to find the deadlocks of two. */
 async function deadlocksOf(locks: Locks, report: KeyReport): Promise<Deadlock[]> {
-  const held = new Set(
-    report.waiters.flatMap(({ holding, told = [] }) => [...holding, ...told.flatMap((each) => each.holding)]).map(({ key }) => key),
-  );
+  const held = new Set(report.waiters.flatMap(heldBy).map(({ key }) => key));
   held.delete(report.key);
   const others = await Promise.all([...held].map((key) => locks.inspect({ key })));
   return locks.waitGraph([report, ...others]);
@@ -58,14 +56,15 @@ function print(out: Output, report: KeyReport, name: string, store: string): voi
       permitsOf(holder.permits),
       state,
     ];
-    out.line(`holder   ${processOf(holder)}  ${facts.filter((fact) => fact !== '' && fact !== '–').join(', ')}`);
+    out.line(`holder   ${processOf(holder)}  ${listed(facts)}`);
   }
   if (holderCount > holders.length) out.line(`         and ${holderCount - holders.length} more`);
   if (waiterCount > 0) out.line(`waiters  ${waiterCount}, the first for ${age(oldest(at, waiters))}`);
   for (const [index, waiter] of waiters.entries()) {
     const calls = waiter.told?.reduce((sum, { waiting }) => Math.max(sum, waiting), 0) ?? 1;
     const state = waiter.isHeard ? '' : 'its process is gone';
-    const holding = held(out, [...waiter.holding, ...(waiter.told ?? []).flatMap((each) => each.holding)]);
+    const keys = [...new Set(heldBy(waiter).map((held) => out.key(held.key)))];
+    const holding = keys.length === 0 ? '' : `holds ${keys.join(', ')}`;
     const facts = [
       labelOf(waiter),
       age(oldest(at, [waiter])),
@@ -74,9 +73,7 @@ function print(out: Output, report: KeyReport, name: string, store: string): voi
       holding,
       state,
     ];
-    out.line(
-      `  ${String(index + 1).padStart(3)}    ${processOf(waiter)}  ${facts.filter((fact) => fact !== '' && fact !== '–').join(', ')}`,
-    );
+    out.line(`  ${String(index + 1).padStart(3)}    ${processOf(waiter)}  ${listed(facts)}`);
   }
   const [holder] = holders;
   if (kind === 'free') out.line('Nobody holds it.');
@@ -88,11 +85,6 @@ function print(out: Output, report: KeyReport, name: string, store: string): voi
 
 function permitsOf(permits: number): string {
   return permits === Infinity ? '' : `${permits} permits`;
-}
-
-function held(out: Output, keys: readonly HeldKey[]): string {
-  const names = [...new Set(keys.map(({ key }) => out.key(key)))];
-  return names.length === 0 ? '' : `holds ${names.join(', ')}`;
 }
 
 export function inWords({ members, endsIn, advice }: Deadlock, out: Output): string {

@@ -17,11 +17,11 @@ const WORDS: Record<KeyEvent['event'], (event: KeyEvent) => string> = {
   acquired: ({ waited, fencingToken }) =>
     `taken${waited ? ` after ${age(waited)}` : ''}${fencingToken == null ? '' : `, token ${fencingToken}`}`,
   waiting: () => 'waits',
-  passedOn: ({ to }) => `passed on${to === undefined ? '' : ` to ${to}`}`,
-  released: ({ held }) => `given back after ${age(held)}`,
+  passedOn: ({ to }) => `handed over${to === undefined ? '' : ` to ${to}`}`,
+  released: ({ held }) => `released after ${age(held)}`,
   timeout: ({ waited }) => `timed out after ${age(waited)}`,
   skipped: () => 'skipped',
-  aborted: ({ waited }) => `called off after ${age(waited)}`,
+  aborted: ({ waited }) => `aborted after ${age(waited)}`,
   failed: ({ reason }) => `failed: ${reason ?? ''}`,
   lost: ({ held, reason }) => `LOST after ${age(held)}: ${reason ?? ''}`,
   forced: ({ reason }) => `FORCED: ${reason ?? ''}`,
@@ -40,7 +40,7 @@ export const watch: Command = {
       for await (const event of opened.watch({ pattern, signal })) {
         out.json(event);
         const { key, label, at } = event;
-        // Another version of this library may tell of other events.
+        // Another version of this library may report other events.
         const words = Object.hasOwn(WORDS, event.event) ? WORDS[event.event](event) : event.event;
         out.line([at.toISOString().slice(11, 23), out.key(key), words, [label, processOf(event)].filter(Boolean).join(' of ')].join('  '));
       }

@@ -228,7 +228,7 @@ describe('watch', () => {
 });
 
 describe('graph', () => {
-  it('prints who waits for whom, also for Graphviz and Mermaid', async () => {
+  it('prints the waiters with their holders, also for Graphviz and Mermaid', async () => {
     expect((await ndl('graph')).stdout).toBe('Nobody waits.\n');
     await redis.heldAndWaitedFor();
     const [waiter, holder] = ['Orders.cancel of shop@<host>:<pid>', 'Orders.pay of shop@<host>:<pid>'];

@@ -1,8 +1,7 @@
 // `ndl release`: it takes the key from the owner that was named, or it does nothing.
 import type { Locks } from 'nestjs-distributed-lock/core';
-import type { Io } from '../../lib/cli/command.js';
+import { Flags, type Io } from '../../lib/cli/command.js';
 import { EXIT, Failure } from '../../lib/cli/failure.js';
-import { Flags } from '../../lib/cli/flags.js';
 import { COMMANDS } from '../../lib/cli/ndl.js';
 import { Output } from '../../lib/cli/output.js';
 import { ndlHere, type CliResult } from '../support/cli.js';
@@ -15,7 +14,7 @@ type Flagged = Record<string, string | true>;
 const redis = useRedis();
 const release = (key: string, ...args: string[]): Promise<CliResult> => ndlHere(['release', key, '--url', redis.url, ...args]);
 
-it('4: nobody holds it; 2: no owner, no reason, nobody to ask; 5: another owner, another token; 0: given back', async () => {
+it('4: nobody holds it; 2: no owner, no reason, nobody to ask; 5: another owner, another token; 0: released', async () => {
   const on = (...args: string[]) => release('order:42', ...args);
   const refuses = (args: string[], code: number, text: RegExp) =>
     eventually(async () => expect(await on(...args)).toMatchObject({ code, stderr: expect.stringMatching(text) }));
@@ -32,11 +31,11 @@ it('4: nobody holds it; 2: no owner, no reason, nobody to ask; 5: another owner,
   expect(lease.signal.aborted).toBe(false);
   const { code, stdout, stderr } = await on('--owner', owner, '--token', String(lease.fencingToken), '--reason', 'stuck', '--yes');
   expect([code, stderr]).toEqual([0, '']);
-  expect(stdout).toMatch(/^before {2}held by .* \((Orders.pay|–)\) for .*; 0 wait\ngiven back: free\n$/);
+  expect(stdout).toMatch(/^before {2}held by .* \((Orders.pay|–)\) for .*; 0 wait\nreleased: free\n$/);
   expect(lease.signal.reason).toMatchObject({ message: expect.stringContaining('stuck') });
 });
 
-it('takes by force what is not given back, and keeps it', async () => {
+it('takes by force a key that is not released, and keeps it', async () => {
   const { owner } = await redis.service().acquire('k', { keyTimeout: 60_000 });
   const { stdout, code } = await release('k', '--owner', owner, '--reason', 'r', '--yes', '--grace', '300ms', '--keep', '10m', '--json');
   const { outcome, after } = documentIn(stdout, 'release');
@@ -59,10 +58,10 @@ it('300 times a key that changes hands all the time', async () => {
     const failure = await COMMANDS.release!.run({ ...session, locks: async () => locks }).catch((error: unknown) => error);
     if (failure instanceof Failure && failure.exitCode >= EXIT.free) return failure.exitCode === EXIT.free ? 'free' : 'changed';
     if (failure !== EXIT.ok) throw failure;
-    return text.includes('taken by force') ? 'forced' : 'given back';
+    return text.includes('taken by force') ? 'forced' : 'released';
   };
 
-  /** Owners that lost the key by force, and those that were asked to give it back. */
+  /** Owners that lost the key by force, and those that were asked to release it. */
   const [taken, asked] = [new Set<string>(), new Set<string>()];
   let isOver = false;
   const swap = async (swapper: Locks): Promise<void> => {
@@ -75,10 +74,10 @@ it('300 times a key that changes hands all the time', async () => {
     }
   };
   const swapping = [0, 1, 2].map(() => swap(redis.service()));
-  const found = { changed: new Set<string>(), free: new Set<string>(), forced: new Set<string>(), 'given back': new Set<string>() };
+  const found = { changed: new Set<string>(), free: new Set<string>(), forced: new Set<string>(), released: new Set<string>() };
   let count = 0;
   const work = async (): Promise<void> => {
-    while (count < 300 || [found.changed, found.forced, found['given back']].some((owners) => owners.size === 0)) {
+    while (count < 300 || [found.changed, found.forced, found.released].some((owners) => owners.size === 0)) {
       const [owner, token] = await client.mget('key', '{key}:fence');
       if (!owner || owner.startsWith('kept:')) continue;
       await answers(5);
@@ -93,6 +92,6 @@ it('300 times a key that changes hands all the time', async () => {
   await Promise.all(swapping);
   // Nobody has lost it but those it was taken from; nobody was asked but those that were named.
   expect([...taken].filter((owner) => !found.forced.has(owner))).toEqual([]);
-  const named = new Set([...found.forced, ...found['given back'], ...found.changed]);
+  const named = new Set([...found.forced, ...found.released, ...found.changed]);
   expect([...asked].filter((owner) => !named.has(owner))).toEqual([]);
 });
