@@ -73,7 +73,7 @@ export function printable(text: string): string {
   return text.replaceAll(/[\p{Cc}\p{Zl}\p{Zp}\p{Bidi_Control}]/gu, (each) => `\\u${each.charCodeAt(0).toString(16).padStart(4, '0')}`);
 }
 
-/** As {@link printable}, for a message of ours, which may have several lines. */
+/** Several lines, each as {@link printable} makes it: for messages of this program. */
 export function printableLines(text: string): string {
   return text.split('\n').map(printable).join('\n');
 }

@@ -28,7 +28,7 @@ export function bypassStore(): LockStore {
     leave: () => Promise.resolve(),
     check: () => Promise.resolve({ state: 'free', remaining: -1, holder: null, token: null }),
   };
-  // Of each kind its own: one key may be used as several.
+  // A driver for each kind: one key may be used as several.
   const own = (isShared: boolean): LeaseDriver => ({ ...driver, isShared });
   return {
     name: 'bypass',

@@ -15,7 +15,7 @@ export interface FakeClock {
   next(): unknown;
   /** Goes on by so many milliseconds, and calls what is due on the way. */
   tick(ms: number): unknown;
-  /** As {@link tick}, but every timer on the way is called once, and late. */
+  /** Like {@link tick}, but every timer on the way is called once, and late. */
   jump(ms: number): unknown;
 }
 
@@ -52,7 +52,7 @@ const { nextTick } = process as { nextTick: (this: void, callback: () => void) =
 const soon: (this: void, callback: () => void) => unknown = 'clock' in nextTick ? setImmediate : nextTick;
 
 /**
- * One turn of the real event loop: all promises that can settle have settled, also those that a `setImmediate` resolves, and I/O that is there was read.
+ * One iteration of the real event loop: all promises that can settle have settled, also those that a `setImmediate` resolves, and I/O that is there was read.
  */
 export function settled(): Promise<void> {
   // First all microtasks, so that this is behind what they have queued.

@@ -11,9 +11,9 @@ export interface ElsewhereOptions {
   for?: number;
   /** The first part of the holder's id, which errors show. Default `'elsewhere'`. */
   owner?: string;
-  /** What the key is used as. Default `'mutex'`. */
+  /** The kind of lock. Default `'mutex'`. */
   kind?: LockKindName;
-  /** Of a semaphore. Default 1. */
+  /** How many permits a semaphore has. Default 1. */
   permits?: number;
 }
 
@@ -21,7 +21,7 @@ export interface ElsewhereOptions {
 export interface ElsewhereLease extends AsyncDisposable {
   /** The holder's id: what `LockTimeoutError.holder` shows. */
   readonly owner: string;
-  /** Gives the key back; repeated calls do nothing. */
+  /** Releases the key; repeated calls do nothing. */
   release(): Promise<void>;
 }
 

@@ -5,12 +5,12 @@ import { StoreFaults } from './store-faults.js';
 export type FaultyRequest = 'acquire' | 'renew' | 'release';
 
 /**
- * What can go wrong with a store: `faultyStore(store, faults)`, or `module.get(LockProbe).faults`. Times are milliseconds. What lasts, lasts until
+ * The faults of a store: `faultyStore(store, faults)`, or `module.get(LockProbe).faults`. Times are milliseconds. What lasts, lasts until
  * {@link clear}.
  */
 export interface LockFaults {
   /**
-   * Takes the keys away from their holders, for another owner that does not give them back: as if the lease had run out unnoticed. The signals of the
+   * Takes the keys away from their holders, for another owner that does not release them: as if the lease had run out unnoticed. The signals of the
    * leases abort now, `assertHeld()` throws, and a call rejects with a `LockLostError` when its body is done.
    *
    * @param key `'*'`: whatever is held.

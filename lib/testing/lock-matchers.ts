@@ -3,7 +3,7 @@ import { isMeant, nearestKey, shownKey, type KeyPattern } from './key-pattern.js
 import { LockProbe, type Holding } from './lock-probe.js';
 import { runsUnder, type Part } from './runs-under.js';
 
-/** What a holding must also be for `toHaveLocked`. */
+/** Further conditions of `toHaveLocked`. */
 export interface LockedHow {
   /** How often. Default: at least once. */
   times?: number;
@@ -37,11 +37,11 @@ export interface LockMatchers<R = unknown> {
   toRunUnder(locks: LockProbe, key: KeyPattern, ...parts: readonly Part[]): Promise<R>;
 }
 
-/** What a matcher returns to its runner. */
+/** The result of a matcher, for its runner. */
 export interface Verdict {
   /** Whether it is so; with `.not` the runner turns it around. */
   readonly pass: boolean;
-  /** What the runner prints if that is wrong. */
+  /** The text that the runner prints if that is wrong. */
   readonly message: () => string;
 }
 

@@ -13,7 +13,7 @@ export type RecordedEvent = { [E in keyof LockEvents]: LockEvents[E] & { readonl
 export interface Holding {
   readonly key: string;
   readonly kind: LockKindName;
-  /** Of a decorated method `'Class.method'`. */
+  /** The label of its caller: of a decorated method `'Class.method'`. */
   readonly label: string | undefined;
   readonly owner: string;
   readonly fencingToken: number | null;
@@ -25,7 +25,7 @@ export interface Holding {
 
 type Writable<T> = { -readonly [P in keyof T]: T[P] };
 interface Entry extends Writable<Holding> {
-  /** Of the events at which it began and ended. */
+  /** Numbers of the events at which it began and ended. */
   readonly from: number;
   to: number;
   readonly clock: FakeClock | undefined;
@@ -84,7 +84,7 @@ export class LockProbe {
     return this.entries;
   }
 
-  /** What is held now. */
+  /** The holdings that have not ended. */
   get held(): readonly Holding[] {
     return this.entries.filter(({ state }) => state === 'held');
   }
@@ -187,7 +187,7 @@ export class LockProbe {
       const begun = { key, kind, label, owner, fencingToken, waited, since: at, state: 'held', from: order, to: Infinity } as const;
       this.entries.push({ ...begun, clock: fakeClock() });
     } else if (event.event === 'released' || (event.event === 'lost' && !event.afterRelease)) {
-      // A tenure is passed on from caller to caller, and only one of them has it.
+      // A tenure is handed over from caller to caller, and only one of them has it.
       const entry = this.entries.find(({ state, key, owner }) => state === 'held' && key === event.key && owner === event.owner);
       if (entry) Object.assign(entry, { state: event.event, to: order });
     }

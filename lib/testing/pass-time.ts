@@ -2,7 +2,7 @@ import { fakeClock, nextDue, requireFakeClock, settled } from './fake-clock.js';
 import { openProbes } from './lock-probe.js';
 
 /**
- * What to hand to the test runner, so that its fake timers move the library, and the code under test:
+ * Options for the test runner, so that its fake timers move the library, and the code under test:
  * `jest.useFakeTimers(fakeTimers.jest)`, `vi.useFakeTimers(fakeTimers.vitest)`.
  */
 export const fakeTimers: {

@@ -86,15 +86,7 @@ async function ended(result: unknown): Promise<void> {
   if (typeof it[Symbol.asyncIterator] === 'function') {
     for await (const _value of it as AsyncIterable<unknown>);
   } else if (typeof it.subscribe === 'function') {
-    const { promise, resolve, reject } = withResolvers();
-    it.subscribe({ complete: resolve, error: reject });
-    await promise;
+    const observable = it as Subscribable;
+    await new Promise<void>((resolve, reject) => void observable.subscribe({ complete: resolve, error: reject }));
   } else await result;
-}
-
-/** `Promise.withResolvers`, which Node 20 does not have. */
-function withResolvers(): { promise: Promise<void>; resolve: () => void; reject: (error: unknown) => void } {
-  let settle!: { resolve: () => void; reject: (error: unknown) => void };
-  const promise = new Promise<void>((resolve, reject) => (settle = { resolve, reject }));
-  return { promise, ...settle };
 }

@@ -14,7 +14,7 @@ export interface Granted {
   readonly request: AcquireRequest;
 }
 
-/** What happens to one request. */
+/** A fault of one request. */
 interface Once {
   readonly on: FaultyRequest;
   readonly does: 'refuse' | 'dropReply';
@@ -26,7 +26,7 @@ const someoneElse = ownerIds('someone-else');
 
 /** {@link LockFaults}, and what a faulty store asks of them. */
 export class StoreFaults implements LockFaults {
-  /** By owner. */
+  /** The grants that are held, by owner. */
   private readonly granted = new Map<string, Granted>();
   private readonly locks = new Set<Locks>();
   private readonly taken: KeyPattern[] = [];
@@ -94,7 +94,7 @@ export class StoreFaults implements LockFaults {
     this.locks.add(locks);
   }
 
-  /** What happens to a request that is about to be sent. */
+  /** The fault of a request that is about to be sent. */
   next(on: FaultyRequest): Once | undefined {
     const index = this.isOut ? -1 : this.once.findIndex((each) => each.on === on);
     return index < 0 ? undefined : this.once.splice(index, 1)[0];

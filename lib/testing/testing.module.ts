@@ -8,7 +8,6 @@ import type { DistributedLockModuleOptions, DistributedLockOptions } from '../ne
 import { LockRegistry } from '../nest/lock-registry.js';
 import { memoryStore } from '../stores/memory/memory.store.js';
 import { faultsOf, faultyStore } from './faulty.store.js';
-import { limitWaits } from './limit-waits.js';
 import { LockProbe } from './lock-probe.js';
 import { StoreFaults } from './store-faults.js';
 
@@ -16,9 +15,9 @@ import { StoreFaults } from './store-faults.js';
 export interface DistributedLockTestingOptions {
   /** Default: `memoryStore()`. It is put behind faults, unless it has some. */
   store?: LockStore;
-  /** As in the app: any decorator option, for all methods that do not set it themselves. */
+  /** Options of decorators, as in the app, for all methods that do not set it themselves. */
   defaults?: DistributedLockOptions;
-  /** As in the app. Default: nothing. */
+  /** The namespace, as in the app. Default: nothing. */
   namespace?: string;
 }
 
@@ -84,7 +83,17 @@ function withFaults(store: LockStore, faults: StoreFaults): LockStore {
   return faultsOf(store) ? store : faultyStore(store, faults);
 }
 
+/** Milliseconds. A call that waits indefinitely in the app ends then in a test, and its error names the holder. */
+const LONGEST_WAIT = 5_000;
+
+/** The same locks, of which no call waits indefinitely. Candidates of an election do: no caller waits for them. */
 function limited(locks: Locks): Locks {
-  limitWaits(locks);
+  // All calls pass this method: their options come from decorators, defaults and arguments.
+  const queues = locks['engine'].queues;
+  const acquire = queues.acquire.bind(queues);
+  queues.acquire = (driver, key, id, places, call) => {
+    const isLimited = call.patience < Infinity || call.options.isStandby;
+    return acquire(driver, key, id, places, isLimited ? call : { ...call, patience: LONGEST_WAIT });
+  };
   return locks;
 }
