@@ -14,16 +14,16 @@ export class RedisMutexDriver extends RedisLeaseDriver {
 
   constructor(connection: RedisConnection, acked: RedisConnection, fenceTimeout: number, wakeUps: RedisWakeUps) {
     const sources = leaseScripts(fenceTimeout).mutex;
-    super(new LeaseRequests(connection, acked, sources, fenceTimeout, wakeUps.places), wakeUps);
-    this.extensions = new RedisScript(acked, sources.extend, withFenceAndQueue);
+    super(new LeaseRequests(connection, acked, sources, fenceTimeout, wakeUps.entries), wakeUps);
+    this.extensions = new RedisScript(acked, sources.extend, { keysOf: withFenceAndQueue });
   }
 
   acquire(request: AcquireRequest): Promise<AcquireReply> {
     const { owner, ttl, tokens, floor = 0, queue, holding, yields = '' } = request;
     const isPlain = tokens === 1 && floor === 0 && !queue && yields === '' && 2 * ttl <= this.requests.fenceTimeout;
     if (isPlain) return this.requests.acquire(request, [owner, ttl]);
-    const place = queue ? this.wakeUps.placeOf(owner, ttl, holding) : '';
-    return this.requests.acquire(request, [owner, [ttl, tokens, floor, yields, place].join('\n')]);
+    const entry = queue ? this.wakeUps.entryOf(request, holding) : '';
+    return this.requests.acquire(request, [owner, [ttl, tokens, floor, yields, entry].join('\n')]);
   }
 
   /** Tokens are the microseconds of the server's clock, unless that was set back. */

@@ -29,9 +29,7 @@ class RedisSharingDriver extends RedisLeaseDriver {
     const { count, permits: all, rank, beside = '' } = share;
     const permits = Math.min(all, WHOLE);
     const needs = [`${Math.min(count, permits)} ${this.kind}`, ...holding];
-    const place = queue
-      ? this.wakeUps.placeOf(owner, ttl, needs)
-      : this.wakeUps.places.knownPlaceOf(owner) || [owner, '', 1, ...needs].join('\n');
+    const entry = queue ? this.wakeUps.entryOf(request, needs) : this.wakeUps.entries.known(owner) || [owner, '', 1, ...needs].join('\n');
     // Readers get the last write's token.
     const drawn = this.side === 'read' ? 0 : tokens;
     // What is released goes first.
@@ -42,7 +40,7 @@ class RedisSharingDriver extends RedisLeaseDriver {
       drawn,
       floor,
       permits,
-      place,
+      entry,
       queue ? 1 : '',
       rank,
       beside,
@@ -58,7 +56,7 @@ export function sharingDrivers(
   fenceTimeout: number,
   wakeUps: RedisWakeUps,
 ): Required<Pick<LockStore, 'readWriteLock' | 'semaphore'>> {
-  const requests = new LeaseRequests(connection, acked, leaseScripts(fenceTimeout).sharing, fenceTimeout, wakeUps.places);
+  const requests = new LeaseRequests(connection, acked, leaseScripts(fenceTimeout).sharing, fenceTimeout, wakeUps.entries);
   return {
     readWriteLock: {
       read: new RedisSharingDriver(requests, wakeUps, 'read/write lock', 'read'),

@@ -255,8 +255,8 @@ describe.each([MUTEX, WRITE_LOCK, SEMAPHORE_OF_ONE])('a fair waiter for a $name'
     // What asks with the inbox does not arrive.
     const driver = kind.driverOf(locks.store);
     const inbox = driver.wakeUps as RedisWakeUps;
-    const asks = jest.spyOn(driver, 'acquire').mockImplementation(async ({ owner, ttl, holding }) => {
-      inbox.placeOf(owner, ttl, holding);
+    const asks = jest.spyOn(driver, 'acquire').mockImplementation(async (request) => {
+      inbox.entryOf(request, request.holding);
       throw new StoreError('not sent', { transient: true });
     });
     open();

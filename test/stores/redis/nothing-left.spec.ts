@@ -20,7 +20,7 @@ interface Internals {
   readonly runtime: { readonly bodies: number; readonly cleaningUp: number; readonly acquiring: number; readonly onChange: unknown[] };
   readonly store: LockStore & {
     mutex: {
-      wakeUps: { listeners: Sized; places: Record<'places' | 'refused', Sized> };
+      wakeUps: { listeners: Sized; entries: { byOwner: Sized } };
       requests: { connection: { requests: { open: Sized }; unsent: Sized } };
     };
   };
@@ -37,7 +37,7 @@ function memory(locks: Locks): Record<string, number> {
     leases: heldBy(locks) + runtime.bodies,
     'clean-up': runtime.cleaningUp,
     acquires: runtime.acquiring + runtime.onChange.length,
-    places: wakeUps.places.places.size + wakeUps.places.refused.size,
+    'queue entries': wakeUps.entries.byOwner.size,
     'wake-ups': wakeUps.listeners.size,
     requests: connection.requests.open.size + connection.unsent.size,
   };
@@ -49,7 +49,7 @@ const nothing = {
   leases: 0,
   'clean-up': 0,
   acquires: 0,
-  places: 0,
+  'queue entries': 0,
   'wake-ups': 0,
   requests: 0,
 };

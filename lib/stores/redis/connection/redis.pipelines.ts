@@ -1,18 +1,17 @@
 import { LockConfigError, StoreError } from '../../../core/model/errors.js';
-import { isSettledWithin, now } from '../../../core/util/clock.js';
+import { isSettledWithin } from '../../../core/util/clock.js';
 import { detached } from '../../../core/util/detached.js';
 import type { RedisClient } from './redis.client.js';
+import type { RedisRequest, ScriptArguments, ScriptCommand, ScriptSender } from './redis.connection.js';
 import { storeErrorOf } from './redis.errors.js';
-import { nodesOf } from './redis.slots.js';
+import { reporting } from './redis.recall.js';
 
 const REDIRECTION = /^(MOVED|ASK) \d+ (\S+)/;
 
-type Arguments = [script: string, keyCount: number, ...keysAndArgs: (string | number)[]];
-
-interface Ask {
-  readonly command: 'evalsha' | 'eval';
-  readonly args: Arguments;
-  readonly endsAt: number;
+interface Entry {
+  readonly request: RedisRequest;
+  readonly command: ScriptCommand;
+  readonly args: ScriptArguments;
   resolve(reply: unknown): void;
   reject(error: unknown): void;
 }
@@ -31,13 +30,13 @@ export class Unacknowledged {
 }
 
 /**
- * Sends the scripts of a turn of the event loop in one write for each node, where a client would write each by itself; with `replicas`, with a WAIT behind
- * them. WAIT counts the replicas that have the writes of its own connection, and blocks that connection: what is asked meanwhile gathers and shares the next
- * one.
+ * Sends the scripts of an iteration of the event loop in one write for each node, where a client would write each by itself; with `replicas`, with a WAIT
+ * behind them. WAIT counts the replicas that have the writes of its own connection, and blocks that connection: what is asked meanwhile gathers and shares
+ * the next one.
  */
-export class RedisPipelines {
+export class RedisPipelines implements ScriptSender {
   /** By node, what gathers until it is sent. */
-  private readonly gathering = new Map<string, Ask[]>();
+  private readonly gathering = new Map<string, Entry[]>();
   /** A third, so that a script that gathers behind one WAIT and is sent with another one is answered in time. */
   private readonly waitTimeout: number;
 
@@ -51,40 +50,29 @@ export class RedisPipelines {
   }
 
   /** Resolves to the reply, or to an {@link Unacknowledged} one. */
-  evalsha(...args: Arguments): Promise<unknown> {
-    return this.ask('evalsha', args);
-  }
-
-  eval(...args: Arguments): Promise<unknown> {
-    return this.ask('eval', args);
-  }
-
-  private ask(command: Ask['command'], args: Arguments): Promise<unknown> {
+  send(request: RedisRequest, command: ScriptCommand, args: ScriptArguments): Promise<unknown> {
     return new Promise((resolve, reject) => {
-      const ask = { command, args, endsAt: now() + this.requestTimeout, resolve, reject };
-      // With its replicas, as far as the client knows.
-      const node = nodesOf(this.client, String(args[2]))?.join() ?? '';
-      const gathered = this.gathering.get(node);
-      if (gathered) return void gathered.push(ask);
-      this.gathering.set(node, [ask]);
-      detached(() => void this.sendAll(node));
+      const entry = { request, command, args, resolve, reject };
+      const nodes = request.nodes?.join() ?? '';
+      const gathered = this.gathering.get(nodes);
+      if (gathered) return void gathered.push(entry);
+      this.gathering.set(nodes, [entry]);
+      detached(() => void this.sendAll(nodes));
     });
   }
 
-  private async sendAll(node: string): Promise<void> {
-    // What is asked within the same turn goes together.
+  private async sendAll(nodes: string): Promise<void> {
+    // What is asked within the same iteration goes together.
     await Promise.resolve();
-    for (let asks = this.gathering.get(node)!; asks.length > 0; asks = this.gathering.get(node) ?? []) {
-      if (this.replicas > 0) this.gathering.set(node, []);
-      else this.gathering.delete(node);
+    for (let entries = this.gathering.get(nodes)!; entries.length > 0; entries = this.gathering.get(nodes) ?? []) {
+      if (this.replicas > 0) this.gathering.set(nodes, []);
+      else this.gathering.delete(nodes);
       // A caller whose time is over may have asked for the opposite since.
-      const time = now();
-      const current = asks.filter(({ endsAt }) => time < endsAt);
-      for (const ask of asks) if (ask.endsAt <= time) ask.reject(new StoreError('Redis: the time is over.', { transient: true }));
-      const sending = this.send(current).catch((error: unknown) => current.forEach((ask) => ask.reject(error)));
+      const current = entries.filter(({ request }) => request.list);
+      const sending = this.sendTogether(current).catch((error: unknown) => current.forEach((entry) => entry.reject(error)));
       if (this.replicas > 0) await this.over(sending);
     }
-    this.gathering.delete(node);
+    this.gathering.delete(nodes);
   }
 
   /** Resolves when these requests are over. A client may never settle what was under way on a connection that broke. */
@@ -97,57 +85,65 @@ export class RedisPipelines {
     client.off('close', broke);
   }
 
-  private async send(asks: readonly Ask[]): Promise<void> {
+  private async sendTogether(entries: readonly Entry[]): Promise<void> {
     const { client, replicas } = this;
+    const [first] = entries;
+    if (!first) return;
     // The client would send it when it is connected again, which may be too late.
     if (client.status !== 'ready') throw new StoreError('The connection to Redis broke before the request was sent.', { transient: true });
-    const [first] = asks as [Ask];
-    if (replicas === 0 && asks.length === 1) return first.resolve(client[first.command](...first.args));
-    const replies = await this.exec(client, asks);
-    const moving = new Map<string, Ask[]>();
-    asks.forEach((ask, index) => {
-      const { failure } = replies[index]!;
+    if (replicas === 0 && entries.length === 1) return first.resolve(this.sendAlone(first));
+    const answers = await this.exec(client, entries);
+    const moving = new Map<string, Entry[]>();
+    entries.forEach((entry, index) => {
+      const { failure } = answers[index]!;
       const [, kind, address = ''] = (client.isCluster && REDIRECTION.exec(failure?.message ?? '')) || [];
       // A Cluster client follows the redirection of a single command only. One that has moved is known to be elsewhere from now on.
-      if (kind === 'ASK' && replicas > 0) moving.set(address, [...(moving.get(address) ?? []), ask]);
-      else if (kind !== undefined) ask.resolve(this.sendAlone(ask));
-      else settle(ask, replies[index]!);
+      if (kind === 'ASK' && replicas > 0) moving.set(address, [...(moving.get(address) ?? []), entry]);
+      else if (kind !== undefined) entry.resolve(this.sendAfter(entry));
+      else settle(entry, answers[index]!);
     });
     await Promise.all([...moving].map(([address, some]) => this.sendTo(address, some)));
   }
 
   /** To the node to which a slot moves: its replicas are to have what it is asked. One that the client did not know, it knows then. */
-  private async sendTo(address: string, asks: readonly Ask[]): Promise<void> {
+  private async sendTo(address: string, entries: readonly Entry[]): Promise<void> {
     const node = this.client.nodes!('master').find(({ options }) => `${options?.host}:${options?.port}` === address);
-    const time = now();
-    if (!node || asks.some(({ endsAt }) => endsAt < time)) return asks.forEach((ask) => ask.resolve(this.sendAlone(ask)));
-    const replies = await this.exec(node, asks, true);
-    asks.forEach((ask, index) => settle(ask, replies[index]!));
+    if (!node || !entries.every(({ request }) => request.list)) return entries.forEach((entry) => entry.resolve(this.sendAfter(entry)));
+    const answers = await this.exec(node, entries, true);
+    entries.forEach((entry, index) => settle(entry, answers[index]!));
   }
 
-  private async exec(to: RedisClient, asks: readonly Ask[], isAsking = false): Promise<Answer[]> {
+  private async exec(to: RedisClient, entries: readonly Entry[], isAsking = false): Promise<Answer[]> {
     const { client, replicas, waitTimeout } = this;
     const pipeline = to.pipeline();
+    let current = entries[0]!.request;
+    const scripts = reporting(pipeline, (command) => (current.command = command));
     // A node has no prefix of its own.
     const prefix = to === client || to.options?.keyPrefix ? '' : (client.options?.keyPrefix ?? '');
-    for (const { command, args } of asks) {
+    for (const { request, command, args } of entries) {
       const [script, count, ...rest] = args;
       if (isAsking) pipeline.call('ASKING');
-      pipeline[command](script, count, ...(prefix === '' ? rest : rest.map((one, index) => (index < count ? prefix + one : one))));
+      current = request;
+      scripts[command](script, count, ...(prefix === '' ? rest : rest.map((one, index) => (index < count ? prefix + one : one))));
     }
     if (replicas > 0) pipeline.call('WAIT', replicas, waitTimeout);
     const replies = (await pipeline.exec())!;
     const error = replicas > 0 ? this.shortfallOf(...replies.pop()!) : undefined;
-    return asks.map((_, index) => {
+    return entries.map((_, index) => {
       const [failure, reply] = replies[isAsking ? 2 * index + 1 : index]!;
       return { failure, reply: error ? new Unacknowledged(reply, error) : reply };
     });
   }
 
-  private async sendAlone({ command, args, endsAt }: Ask): Promise<unknown> {
+  private sendAlone({ request, command, args }: Entry): Promise<unknown> {
+    return reporting(this.client, (sent) => (request.command = sent))[command](...args);
+  }
+
+  /** Where the node of the key is another one. */
+  private async sendAfter(entry: Entry): Promise<unknown> {
     // As above.
-    if (now() > endsAt) throw new StoreError('Redis: the key has moved to another node, and the time is over.', { transient: true });
-    const reply = await this.client[command](...args);
+    if (!entry.request.list) throw new StoreError('Redis: the key has moved to another node, and the time is over.', { transient: true });
+    const reply = await this.sendAlone(entry);
     const moved = new StoreError('Redis: the key has moved to another node.', { transient: true });
     return this.replicas > 0 ? new Unacknowledged(reply, moved) : reply;
   }
@@ -164,7 +160,7 @@ export class RedisPipelines {
   }
 }
 
-function settle(ask: Ask, { failure, reply }: Answer): void {
-  if (failure) ask.reject(failure);
-  else ask.resolve(reply);
+function settle(entry: Entry, { failure, reply }: Answer): void {
+  if (failure) entry.reject(failure);
+  else entry.resolve(reply);
 }

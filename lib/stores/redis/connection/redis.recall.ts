@@ -1,5 +1,3 @@
-import type { RedisClient } from './redis.client.js';
-
 /** What is used of a `Command` of ioredis. */
 export interface SentCommand {
   name: string;
@@ -7,18 +5,18 @@ export interface SentCommand {
 }
 
 /**
- * The client, for scripts; it tells what it is given. ioredis keeps what a connection that broke has not answered, and by default sends it over the next
- * one: long after the caller was rejected, who may have asked for the opposite since.
+ * The client, or a pipeline of one, for scripts; it reports the commands that it makes. ioredis keeps what was not answered, and sends it once more over
+ * the next connection, or to another node: long after the caller was rejected, who may have asked for the opposite since.
  */
-export function tellingClient(client: RedisClient, tell: (command: SentCommand) => void): RedisClient {
-  const ioredis = client as RedisClient & { sendCommand?(command: SentCommand): unknown };
-  if (!ioredis.sendCommand) return client;
-  const sendCommand = (command: SentCommand): unknown => {
-    tell(command);
-    return ioredis.sendCommand!(command);
+export function reporting<T extends object>(sender: T, report: (command: SentCommand) => void): T {
+  const ioredis = sender as T & { sendCommand?(...args: unknown[]): unknown };
+  if (!ioredis.sendCommand) return sender;
+  const sendCommand = (command: SentCommand, ...others: unknown[]): unknown => {
+    report(command);
+    return ioredis.sendCommand!(command, ...others);
   };
   // What is a pipeline ioredis does not gather into one with what others send.
-  return Object.create(client, { sendCommand: { value: sendCommand }, isPipeline: { value: true } }) as RedisClient;
+  return Object.create(sender, { sendCommand: { value: sendCommand }, isPipeline: { value: true } }) as T;
 }
 
 /** From now on it does nothing, whenever it is sent. */

@@ -1,6 +1,6 @@
 import type { RedisClient } from './redis.client.js';
 
-export const SLOTS = 16_384;
+const SLOTS = 16_384;
 
 /** CRC16 as XMODEM has it, for each byte. */
 const CRCS = Uint16Array.from({ length: 256 }, (_, byte) => {
@@ -10,7 +10,7 @@ const CRCS = Uint16Array.from({ length: 256 }, (_, byte) => {
 });
 
 /** The slot of a Cluster that a key is in, by its hash tag if it has one. */
-export function slotOf(key: string): number {
+function slotOf(key: string): number {
   const start = key.indexOf('{') + 1;
   const end = start > 0 ? key.indexOf('}', start) : -1;
   let crc = 0;

@@ -34,7 +34,7 @@ export abstract class NodeRedisBase implements RedisClient {
 
   call(command: string, ...args: Argument[]): Promise<unknown> {
     // The only other commands of ours that have a key.
-    if (!/^(XADD|PEXPIRE)$/i.test(command)) return this.sendOne([command, ...args.map(String)]);
+    if (!/^(XADD|PEXPIRE|ZREM)$/i.test(command)) return this.sendOne([command, ...args.map(String)]);
     const [key, ...others] = args.map(String);
     return this.sendOne([command, this.keyPrefix + key, ...others]);
   }

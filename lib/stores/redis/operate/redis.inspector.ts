@@ -32,8 +32,8 @@ export class RedisInspector implements Inspector {
     private readonly connection: RedisConnection,
     private readonly sharing: LeaseDriver,
   ) {
-    this.looks = new RedisScript(connection, scripts.look, withFenceAndQueue, 64);
-    this.seizures = new RedisScript(connection, scripts.seize, withFenceAndQueue);
+    this.looks = new RedisScript(connection, scripts.look, { keysOf: withFenceAndQueue, largest: 64 });
+    this.seizures = new RedisScript(connection, scripts.seize, { keysOf: withFenceAndQueue });
   }
 
   inspect(keys: readonly string[]): Promise<KeyState[]> {

@@ -4,19 +4,19 @@ import { now } from '../../../core/util/clock.js';
 import { scripts, type LeaseScripts } from './lua.scripts.js';
 import type { RedisConnection } from '../connection/redis.connection.js';
 import { keyBeside, withFenceAndQueue, withQueue } from './redis.keys.js';
-import type { RedisPlaces } from '../waiting/redis.places.js';
+import type { QueueEntries } from '../waiting/queue.entries.js';
 import { integerOf, isYes, listOf, millisecondsOf, textOf, unexpected } from './redis.replies.js';
 import { RedisScript, type Argument } from './redis.script.js';
 
-/** Locks that are taken or given back in one request: a fraction of a millisecond's work of the server. */
+/** Locks that are acquired or released in one request: a fraction of a millisecond's work of the server. */
 const LARGEST_BATCH = 64;
 /** Renewing is cheap. */
 const LARGEST_RENEWAL = 256;
 const STATES: readonly CheckReply['state'][] = ['held', 'queued', 'taken', 'free'];
 
 /**
- * What the drivers of one set of scripts ask of the server. All that is taken or given back within a turn of the event loop goes together, what is
- * given back first, since others may want the key.
+ * What the drivers of one set of scripts ask of the server. All that is acquired or released within an iteration of the event loop goes together, what is
+ * released first, since others may want the key.
  */
 export class LeaseRequests {
   private readonly acquires: RedisScript;
@@ -34,43 +34,37 @@ export class LeaseRequests {
     readonly acked: RedisConnection,
     sources: LeaseScripts,
     readonly fenceTimeout: number,
-    private readonly places: RedisPlaces,
+    private readonly entries: QueueEntries,
   ) {
-    this.acquires = new RedisScript(acked, sources.acquire, withFenceAndQueue, LARGEST_BATCH);
-    this.releases = new RedisScript(connection, sources.release, withQueue, LARGEST_BATCH);
-    this.departures = acked === connection ? this.releases : new RedisScript(acked, sources.release, withQueue, LARGEST_BATCH);
-    // It ends what the owner has, which nobody else can have.
-    this.releases.mayBeLate = this.departures.mayBeLate = true;
-    this.renewals = new RedisScript(acked, sources.renew, undefined, LARGEST_RENEWAL, 'node');
-    this.checks = new RedisScript(connection, sources.check, withFenceAndQueue);
-    this.fences = new RedisScript(connection, scripts.keepFences, undefined, LARGEST_RENEWAL, 'node');
+    // A late one does no harm: it ends what the owner has, which nobody else can have.
+    const release = { keysOf: withQueue, largest: LARGEST_BATCH, mayBeLate: true };
+    this.acquires = new RedisScript(acked, sources.acquire, { keysOf: withFenceAndQueue, largest: LARGEST_BATCH });
+    this.releases = new RedisScript(connection, sources.release, release);
+    this.departures = acked === connection ? this.releases : new RedisScript(acked, sources.release, release);
+    this.renewals = new RedisScript(acked, sources.renew, { largest: LARGEST_RENEWAL });
+    this.checks = new RedisScript(connection, sources.check, { keysOf: withFenceAndQueue });
+    this.fences = new RedisScript(connection, scripts.keepFences, { largest: LARGEST_RENEWAL });
   }
 
-  /** @param args those of the script. A request that yields is sent now, with what was to go at the end of the turn: others wait for it. */
-  acquire(request: AcquireRequest, args: Argument[]): Promise<AcquireReply> {
-    const { key, owner, yields } = request;
-    const { places, acked } = this;
-    if (acked.misled) return Promise.reject(acked.misled);
-    const left = places.refusedPlaceOf(owner);
-    if (left !== undefined) return this.acquireAnew(request, args, left);
-    this.flushSoon();
-    const reply = this.acquires.add(key, args, yields === undefined ? acquireReplyOf : yieldReplyOf);
-    if (yields !== undefined) {
-      this.departs(key, yields);
-      this.flush();
+  /** @param args those of the script. A request that yields is sent now, with what was to go at the end of the iteration: others wait for it. */
+  acquire({ key, yields }: AcquireRequest, args: Argument[]): Promise<AcquireReply> {
+    if (this.acked.misled) return Promise.reject(this.acked.misled);
+    if (yields === undefined) {
+      this.flushSoon();
+      return this.acquires.add(key, args, acquireReplyOf);
     }
+    const reply = this.acquires.add(key, args, yieldReplyOf);
+    this.flush();
     return reply;
   }
 
-  release({ key, owner, keepFor }: ReleaseRequest): Promise<'released' | 'lost'> {
-    this.departs(key, owner);
-    return this.sendRelease(this.releases, key, owner, keepFor, this.places.knownPlaceOf(owner));
+  release(request: ReleaseRequest): Promise<'released' | 'lost'> {
+    return this.sendRelease(this.releases, request);
   }
 
   /** A release that arrives behind each acquire that was sent before. */
-  leave({ key, owner }: Tenancy): Promise<'released' | 'lost'> {
-    this.departs(key, owner);
-    return this.sendRelease(this.departures, key, owner, 0, this.places.knownPlaceOf(owner));
+  leave(tenancy: Tenancy): Promise<'released' | 'lost'> {
+    return this.sendRelease(this.departures, { ...tenancy, keepFor: 0 });
   }
 
   renew(batch: readonly RenewRequest[]): readonly Promise<'renewed' | 'lost'>[] {
@@ -81,29 +75,13 @@ export class LeaseRequests {
   }
 
   check({ key, owner }: Tenancy): Promise<CheckReply> {
-    return this.checks.ask(key, [owner, this.places.knownPlaceOf(owner)], checkReplyOf);
+    return this.checks.ask(key, [owner, this.entries.known(owner)], checkReplyOf);
   }
 
-  /** A Cluster client may repeat an acquire of this owner that had no answer: that would take the key once more, so that a release follows it. */
-  private departs(key: string, owner: string): void {
-    const place = this.places.knownPlaceOf(owner);
-    this.acquires
-      .settled(owner)
-      ?.then(() => this.sendRelease(this.departures, key, owner, 0, place))
-      .catch(() => undefined);
-  }
-
-  /** One after the other: a script that the server does not know is sent again, and the release would take back what the acquire has got. */
-  private async acquireAnew(request: AcquireRequest, args: Argument[], left: string): Promise<AcquireReply> {
-    await this.sendRelease(this.departures, request.key, request.owner, 0, left);
-    this.places.hasLeft(request.owner);
-    return this.acquire(request, args);
-  }
-
-  /** @param place in the queue, to leave too; '': none. */
-  private sendRelease(script: RedisScript, key: string, owner: string, keepFor: number, place: string): Promise<'released' | 'lost'> {
+  private sendRelease(script: RedisScript, { key, owner, keepFor }: ReleaseRequest): Promise<'released' | 'lost'> {
     this.flushSoon();
-    return script.add(key, [keepFor === 0 && place === '' ? owner : `${owner}\n${keepFor}\n${place}`], releaseReplyOf);
+    const entry = this.entries.known(owner);
+    return script.add(key, [keepFor === 0 && entry === '' ? owner : `${owner}\n${keepFor}\n${entry}`], releaseReplyOf);
   }
 
   /**

@@ -1,6 +1,6 @@
 import { lua } from '../lua.generated.js';
 
-const OFFERING = lua['prelude'] + lua['mutex/offer'];
+const OFFERING = lua['prelude'] + lua['queue'] + lua['mutex/offer'];
 const READING = lua['count-down-latch/read'];
 
 /** Each script as it is sent: what it shares with others stands before it. */
@@ -13,7 +13,7 @@ export const scripts = {
   },
   since: lua['since'],
   keepFences: lua['mutex/renew'],
-  look: lua['prelude'] + lua['inspect/look'],
+  look: lua['prelude'] + lua['inspect/bodies'] + lua['inspect/look'],
   seize: OFFERING + lua['inspect/seize'],
 } as const;
 
@@ -23,7 +23,7 @@ export type LeaseScripts = Readonly<Record<'acquire' | 'release' | 'renew' | 'ch
 /** @param fenceTimeout milliseconds. A constant of the scripts, since each argument costs time. */
 export function leaseScripts(fenceTimeout: number): { mutex: LeaseScripts & { readonly extend: string }; sharing: LeaseScripts } {
   const fences = `local FENCE_TIMEOUT = '${fenceTimeout}'\n`;
-  const sharing = fences + lua['tokens'] + lua['prelude'] + lua['sharing/holders'];
+  const sharing = fences + lua['tokens'] + lua['prelude'] + lua['queue'] + lua['sharing/holders'] + lua['sharing/offers'];
   return {
     mutex: {
       acquire: fences + lua['mutex/acquire-free'] + lua['tokens'] + OFFERING + lua['mutex/acquire'],
@@ -33,7 +33,7 @@ export function leaseScripts(fenceTimeout: number): { mutex: LeaseScripts & { re
       check: lua['mutex/check'],
     },
     sharing: {
-      acquire: sharing + lua['sharing/acquire'],
+      acquire: sharing + lua['sharing/kind'] + lua['sharing/acquire'],
       release: sharing + lua['sharing/release'],
       renew: lua['sharing/renew'],
       check: lua['sharing/check'],

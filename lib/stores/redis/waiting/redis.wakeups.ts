@@ -1,12 +1,14 @@
 import { randomUUID } from 'node:crypto';
 import { StoreError } from '../../../core/model/errors.js';
 import { Inbox, type InboxConnection, LONGEST_MESSAGE, type Offer, offerOf, type Tell } from '../../../core/store/inbox.js';
+import type { AcquireRequest } from '../../../core/store/lease-driver.js';
 import { after } from '../../../core/util/clock.js';
 import { RedisBus } from '../operate/redis.bus.js';
 import { storeErrorOf } from '../connection/redis.errors.js';
 import type { RedisClient } from '../connection/redis.client.js';
 import type { RedisConnection } from '../connection/redis.connection.js';
-import { RedisPlaces } from './redis.places.js';
+import { keyBeside } from '../scripts/redis.keys.js';
+import { QueueEntries } from './queue.entries.js';
 
 const CHANNEL = 'nestjs-distributed-lock:inbox:';
 /** In the name of an inbox on a Cluster, whose nodes know their own listeners only: the scripts count none there; see lua/prelude.lua. */
@@ -18,7 +20,7 @@ const UNCOUNTED = 'cluster:';
  */
 export class RedisWakeUps extends Inbox {
   readonly inbox: string;
-  readonly places = new RedisPlaces();
+  readonly entries = new QueueEntries();
   readonly bus: RedisBus;
   /** Where it listens. */
   private node: RedisClient | undefined;
@@ -40,13 +42,13 @@ export class RedisWakeUps extends Inbox {
     const stop = super.listen(owner, wake);
     return () => {
       stop();
-      this.places.forget(owner);
+      this.entries.forget(owner);
     };
   }
 
-  /** The place in a queue of an owner that waits. */
-  placeOf(owner: string, ttl: number, holding: readonly string[] = []): string {
-    return this.places.placeOf(owner, this.isOpen ? this.inbox : '', ttl, holding);
+  /** What an owner queues by. @param more lines that the kind of lock adds. */
+  entryOf({ owner, key, ttl }: Pick<AcquireRequest, 'owner' | 'key' | 'ttl'>, more: readonly string[] = []): string {
+    return this.entries.of(owner, key, this.isOpen ? this.inbox : '', ttl, more);
   }
 
   protected connect(): InboxConnection {
@@ -83,7 +85,11 @@ export class RedisWakeUps extends Inbox {
   }
 
   protected override refused(): void {
-    this.places.refuse(this.inbox);
+    const { redis } = this;
+    for (const { key, text } of this.entries.withoutInbox(this.inbox)) {
+      redis.request((client) => client.call('ZREM', keyBeside(key, 'queue', redis.keyPrefix), text)).catch(() => undefined);
+    }
+    // They ask behind that.
     super.refused();
   }
 

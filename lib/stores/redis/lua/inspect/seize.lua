@@ -1,4 +1,4 @@
--- Takes a mutex away from its owner: for the first waiter, which is offered it, for nobody, or for a while. Behind ../prelude.lua and ../mutex/offer.lua.
+-- Takes a mutex away from its owner: for the first waiter, which is offered it, for nobody, or for a while. Behind ../mutex/offer.lua.
 -- KEYS  1 lock, 2 fence, 3 queue
 -- ARGV  1 owner, 2 last token ('': any), 3 ms to keep the lock taken
 -- Reply 1 taken away, 0 the owner or the token is another one

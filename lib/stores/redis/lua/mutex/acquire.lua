@@ -1,7 +1,7 @@
 -- Takes locks, refreshes those that are their owners' already, or says who has them. Safe to repeat. Behind acquire-free.lua and offer.lua.
 -- KEYS  for each: lock, fence, queue
 -- ARGV  for each: owner; ttl ms, or, a line each: ttl, tokens to reserve, the smallest that the first may be, owner that gives the lock up in this
---       step ('': none), place in the queue ('': none)
+--       step ('': none), entry in the queue ('': none)
 -- Reply for each: the first token, or {ms left (-1: without end), holder ('': unknown), waiters ahead}, or an error. Where an owner gives the lock
 --       up: {1 it was its own, 0 it was not, the reply}
 
@@ -16,7 +16,7 @@ end
 return answerAll(replies, #KEYS / 3, function(i)
   local lock, fence, queue = KEYS[3 * i - 2], KEYS[3 * i - 1], KEYS[3 * i]
   local owner, terms = ARGV[2 * i - 1], ARGV[2 * i]
-  local ttl, tokens, floor, yields, place = match(tonumber(terms) and terms .. '\n1\n0\n\n' or terms, '^(%d+)\n(%d+)\n(%d+)\n([^\n]*)\n(.*)')
+  local ttl, tokens, floor, yields, entry = match(tonumber(terms) and terms .. '\n1\n0\n\n' or terms, '^(%d+)\n(%d+)\n(%d+)\n([^\n]*)\n(.*)')
   local holder, reply = holderOf(lock)
   local wasYielded = yields ~= '' and holder == yields
   if holder == owner then
@@ -27,12 +27,12 @@ return answerAll(replies, #KEYS / 3, function(i)
     if holder == '' then call('DEL', lock) end
   end
   if holder and holder ~= owner then
-    if place ~= '' then
-      join(queue, place, 0, micros)
+    if entry ~= '' then
+      join(queue, entry, 0, micros)
       -- A waiter asks every half minute or more often: who does not ask for a minute is gone.
       call('PEXPIRE', queue, 60000)
     end
-    reply = {holder == '' and 0 or call('PTTL', lock), holder, place ~= '' and call('ZRANK', queue, place) or 0}
+    reply = {holder == '' and 0 or call('PTTL', lock), holder, entry ~= '' and call('ZRANK', queue, entry) or 0}
   else
     reply = reserve(fence, tokens, floor, ttl)
     call('SET', lock, owner, 'PX', ttl)

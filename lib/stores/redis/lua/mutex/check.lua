@@ -1,6 +1,6 @@
 -- Looks without touching.
 -- KEYS  1 lock, 2 fence, 3 queue
--- ARGV  1 owner, 2 its place in the queue ('': none; see acquire.lua)
+-- ARGV  1 owner, 2 its entry in the queue ('': none; see acquire.lua)
 -- Reply {'held' | 'queued' | 'taken' | 'free', ms left (-1: without end, -2: free)}, and of a key that is held its holder and the last token ('': none)
 local holder = redis.call('GET', KEYS[1])
 local reply = {'free', redis.call('PTTL', KEYS[1])}

@@ -1,6 +1,6 @@
 -- Looks without touching.
 -- KEYS  1 lock, 2 fence, 3 queue; see holders.lua
--- ARGV  1 owner, 2 its place in the queue ('': none)
+-- ARGV  1 owner, 2 its entry in the queue ('': none)
 -- Reply {'held' | 'queued' | 'taken' | 'free', ms left (of another's lease: of the longest; -2: free)}, and the holder of that lease
 local time = redis.call('TIME')
 local now = time[1] * 1000 + math.floor(time[2] / 1000)

@@ -1,10 +1,10 @@
--- Gives shares back: to the waiters that they suffice for, which are offered them. Safe to repeat after a minHold. Behind holders.lua.
+-- Gives shares back: to the waiters that they suffice for, which are offered them. Safe to repeat after a minHold. Behind offers.lua.
 -- KEYS  for each: lock, queue
--- ARGV  for each: owner, or, a line each: owner, ms to keep the share taken yet, place in the queue to leave too ('': none)
+-- ARGV  for each: owner, or, a line each: owner, ms to keep the share taken yet, entry in the queue to leave too ('': none)
 -- Reply for each: 1 released, 0 not this owner's, or an error
 return answerAll({}, #KEYS / 2, function(i)
-  local key, queue, owner, keep, place = KEYS[2 * i - 1], KEYS[2 * i], termsOf(ARGV[i])
-  if place ~= '' then leave(queue, place) end
+  local key, queue, owner, keep, entry = KEYS[2 * i - 1], KEYS[2 * i], termsOf(ARGV[i])
+  if entry ~= '' then leave(queue, entry) end
   local first = redis.pcall('ZRANGE', key, 0, 0, 'WITHSCORES')
   if first.err and not string.find(first.err, 'WRONGTYPE') then return first end
   local name, minus = unpack(first)
