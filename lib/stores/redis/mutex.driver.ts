@@ -1,6 +1,5 @@
 import type { AcquireReply, AcquireRequest, ExtendReply, ExtendRequest } from '../../core/store/lease-driver.js';
-import { RedisLeaseDriver } from './lease.driver.js';
-import { LeaseRequests } from './scripts/lease.requests.js';
+import { LeaseRequests, RedisLeaseDriver } from './scripts/lease.requests.js';
 import { leaseScripts } from './scripts/lua.scripts.js';
 import type { RedisConnection } from './connection/redis.connection.js';
 import { withFenceAndQueue } from './scripts/redis.keys.js';

@@ -3,14 +3,14 @@
 import type { ClusterNode, ClusterOptions, RedisOptions } from 'ioredis';
 import { HOUR, now } from '../../core/util/clock.js';
 import { LockConfigError } from '../../core/model/errors.js';
+import type { Inspector } from '../../core/store/inspector.js';
 import { supportedBy, type LockStore } from '../../core/store/lock-store.js';
 import { RedisPipelines } from './connection/redis.pipelines.js';
 import { RedisCountDownLatchDriver } from './count-down-latch.driver.js';
 import { ioredis } from './ioredis.cjs';
 import { RedisMutexDriver } from './mutex.driver.js';
-import { redisClientOf } from './node-redis/node-redis.client.js';
-import type { NodeRedisClient } from './node-redis/node-redis.types.js';
-import { RedisInspector } from './operate/redis.inspector.js';
+import { redisClientOf } from './node-redis/node-redis.adapter.js';
+import type { NodeRedisClient } from './node-redis/node-redis.client.js';
 import type { RedisClient } from './connection/redis.client.js';
 import { RedisConnection } from './connection/redis.connection.js';
 import { RedisUptime } from './connection/redis.uptime.js';
@@ -34,7 +34,7 @@ export type RedisConnectionOptions =
       client: RedisClient | NodeRedisClient;
     }
   | {
-      /** What ioredis takes to make a client. */
+      /** The options of ioredis for its client. */
       options: RedisOptions;
     }
   | {
@@ -82,16 +82,18 @@ export function redisStore(given: RedisStoreOptions): LockStore {
   const connection = new RedisConnection(client, requestTimeout, isOwned);
   const wakeUps = new RedisWakeUps(connection);
   const acked = replicaAcks > 0 ? ackedConnection(connection, replicaAcks, isOwned) : connection;
-  const mutex = new RedisMutexDriver(connection, acked, fenceTimeout, wakeUps);
   const sharing = sharingDrivers(connection, acked, fenceTimeout, wakeUps);
-  const memory = new RedisUptime(connection);
+  const uptime = new RedisUptime(connection);
   return {
     name: 'redis',
     requestTimeout,
-    mutex,
+    mutex: new RedisMutexDriver(connection, acked, fenceTimeout, wakeUps),
     ...sharing,
     countDownLatch: new RedisCountDownLatchDriver(connection, wakeUps),
-    inspector: new RedisInspector(connection, sharing.semaphore),
+    inspector: loadedInspector(async () => {
+      const { RedisInspector } = await import('./operate/redis.inspector.js');
+      return new RedisInspector(connection, sharing.semaphore);
+    }),
     bus: wakeUps.bus,
     doctor: {
       checks: async () => (await import('./operate/redis.doctor.js')).redisChecks(connection),
@@ -102,15 +104,29 @@ export function redisStore(given: RedisStoreOptions): LockStore {
       connection.breakListeners.add(listener);
       return () => connection.breakListeners.delete(listener);
     },
-    remembers: () => memory.remembers(),
+    remembers: () => uptime.remembers(),
     supports(feature) {
       return supportedBy(this, feature);
     },
     async close() {
       wakeUps.close();
-      memory.forget();
+      uptime.forget();
       await Promise.all([...new Set([acked, connection])].map((each) => each.close()));
     },
+  };
+}
+
+/** An inspector whose code is loaded by the first question. */
+function loadedInspector(load: () => Promise<Inspector>): Inspector {
+  let loading: Promise<Inspector> | undefined;
+  const loaded = (): Promise<Inspector> => (loading ??= load());
+  return {
+    inspect: async (keys) => (await loaded()).inspect(keys),
+    async *keys(...args) {
+      yield* (await loaded()).keys(...args);
+    },
+    seize: async (request) => (await loaded()).seize(request),
+    note: async (line) => (await loaded()).note(line),
   };
 }
 
@@ -122,7 +138,7 @@ function connect(options: Exclude<RedisStoreOptions, { client: unknown }>, reque
   if ('url' in options) return new Redis(options.url, ours);
   if ('sentinels' in options) {
     const { sentinels, name } = options;
-    // Without the detector a client stays with a demoted master, and its subscriber hears of no release.
+    // Without the detector a client stays with a demoted master, and its subscriber receives no message of a release.
     const following = { failoverDetector: true, sentinelRetryStrategy: reconnectDelay };
     return new Redis({ ...ours, ...following, ...options.options, sentinels, name, lazyConnect: true });
   }
@@ -146,7 +162,7 @@ function connect(options: Exclude<RedisStoreOptions, { client: unknown }>, reque
   return new Redis({ ...ours, ...options.options, lazyConnect: true });
 }
 
-/** A connection of its own: a WAIT would hold up what else is sent over the one that it goes over. Of a Cluster there is one to each node. */
+/** A connection of its own: a WAIT delays all that is sent over the same connection. A Cluster client has one to each node. */
 function ackedConnection(connection: RedisConnection, replicas: number, isOwned: boolean): RedisConnection {
   const { client, requestTimeout } = connection;
   const ours = isOwned ? { reconnectOnError: onceDemoted() } : ownOptions(requestTimeout);
@@ -174,14 +190,14 @@ function ownOptions(requestTimeout: number): RedisOptions {
 }
 
 /**
- * A master that became a replica answers so to each request that is under way; the name now leads to another one. ioredis would begin to close the
- * connection anew with each of these answers, and leave a listener behind each time.
+ * A master that became a replica answers so to each request that is under way; the name now leads to another one. With each of these answers, ioredis would
+ * begin to close the connection once more, and leave a listener behind.
  */
 function onceDemoted(): (error: Error) => boolean {
-  let toldAt = -Infinity;
+  let seenAt = -Infinity;
   return ({ message }) => {
-    if (!message.startsWith('READONLY') || now() < toldAt + SHORTEST_RECONNECT) return false;
-    toldAt = now();
+    if (!message.startsWith('READONLY') || now() < seenAt + SHORTEST_RECONNECT) return false;
+    seenAt = now();
     return true;
   };
 }

@@ -1,7 +1,6 @@
 import type { AcquireReply, AcquireRequest, Share } from '../../core/store/lease-driver.js';
 import type { LockStore } from '../../core/store/lock-store.js';
-import { RedisLeaseDriver } from './lease.driver.js';
-import { LeaseRequests } from './scripts/lease.requests.js';
+import { LeaseRequests, RedisLeaseDriver } from './scripts/lease.requests.js';
 import { leaseScripts } from './scripts/lua.scripts.js';
 import type { RedisConnection } from './connection/redis.connection.js';
 import type { RedisWakeUps } from './waiting/redis.wakeups.js';
@@ -49,7 +48,7 @@ class RedisSharingDriver extends RedisLeaseDriver {
   }
 }
 
-/** The drivers of one store for all locks that several hold at a time. They send together: a write lock given back goes before a read lock asked for. */
+/** The drivers of one store for all locks that several hold at a time. They send together: the release of a write lock goes before an acquire of a read lock. */
 export function sharingDrivers(
   connection: RedisConnection,
   acked: RedisConnection,

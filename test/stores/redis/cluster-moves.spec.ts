@@ -69,7 +69,7 @@ describe('a slot of a Cluster that moves', () => {
     expect(await setting.redis.exists(...keys.flatMap((key) => [key, `${key}::queue`]))).toBe(0);
   });
 
-  it('has no lease lost that is renewed together with one that has moved already, with any client (G4)', async () => {
+  it('has no lease lost that is renewed with one that has moved already, with any client (G4)', async () => {
     const stores: [string, Locks][] = [
       ['own', on.locks()],
       ['lent', on.borrowed()],
@@ -151,7 +151,7 @@ describe('a slot of a Cluster that moves', () => {
       await eventually(() => leases.every((lease, i) => endOf(lease) > ends[i]! + 200));
     });
     expect(lost).not.toHaveBeenCalled();
-    await expectMore(before);
+    expect((await redirections()).ask).toBeGreaterThan(before.ask);
     const next = on.locks().acquire(leases[0]!.key, woken);
     expect(await Promise.all(leases.map((lease) => lease.release()))).toEqual(leases.map(() => true));
     await (await next).release();

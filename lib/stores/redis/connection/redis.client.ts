@@ -1,8 +1,8 @@
 type Listener = (...args: unknown[]) => void;
 
 /**
- * What is used of an ioredis client, single, Sentinel or Cluster. By its methods and not by its class: an app may have another copy of
- * ioredis than this package.
+ * The used part of an ioredis client, single, Sentinel or Cluster. It is known by its methods and not by its class: an app may have another copy of ioredis
+ * than this package.
  */
 export interface RedisClient {
   /** `undefined`: a stand-in for tests, which is always ready. */
@@ -13,9 +13,9 @@ export interface RedisClient {
   eval(script: string, keyCount: number, ...keysAndArgs: (string | number)[]): Promise<unknown>;
   /** A command that has no method here. */
   call(command: string, ...args: (string | number)[]): Promise<unknown>;
-  /** Of a Cluster: a client for each node of this role that is known. */
+  /** A Cluster's known nodes of this role, a client for each. */
   nodes?(role: 'master' | 'slave'): RedisClient[];
-  /** Of a Cluster: by slot, its master and replicas. */
+  /** A Cluster's nodes by slot: the master, then its replicas. */
   readonly slots?: readonly (readonly string[] | undefined)[];
   connect(): Promise<unknown>;
   quit(): Promise<unknown>;
@@ -25,8 +25,6 @@ export interface RedisClient {
   duplicate(override?: object): RedisClient;
   /** Commands that go in one write, over one connection: that of the first key on Cluster. */
   pipeline(): RedisPipeline;
-  /** `undefined`: a stand-in for tests. */
-  info?(): Promise<unknown>;
   publish(channel: string, message: string): Promise<unknown>;
   pubsub(subcommand: 'NUMSUB', channel: string): Promise<unknown>;
   subscribe(channel: string): Promise<unknown>;
@@ -52,4 +50,27 @@ export interface RedisPipeline extends Record<
 export function hasGivenUp(client: RedisClient): boolean {
   const { status, retryAttempts = 0, manuallyClosing } = client as { status?: string; retryAttempts?: number; manuallyClosing?: boolean };
   return status === 'end' && retryAttempts > 0 && !manuallyClosing;
+}
+
+const SLOTS = 16_384;
+
+/** CRC16 as XMODEM has it, for each byte. */
+const CRCS = Uint16Array.from({ length: 256 }, (_, byte) => {
+  let crc = byte << 8;
+  for (let bit = 0; bit < 8; bit++) crc = crc & 0x8000 ? (crc << 1) ^ 0x1021 : crc << 1;
+  return crc;
+});
+
+/** The slot of a Cluster that a key is in, by its hash tag if it has one. */
+function slotOf(key: string): number {
+  const start = key.indexOf('{') + 1;
+  const end = start > 0 ? key.indexOf('}', start) : -1;
+  let crc = 0;
+  for (const byte of Buffer.from(end > start ? key.slice(start, end) : key)) crc = ((crc << 8) ^ CRCS[(crc >> 8) ^ byte]!) & 0xffff;
+  return crc % SLOTS;
+}
+
+/** The master of a Cluster that has the key, and its replicas, as far as the client knows. */
+export function nodesOf({ isCluster, slots, options }: RedisClient, key: string | undefined): readonly string[] | undefined {
+  return isCluster && key !== undefined ? slots?.[slotOf((options?.keyPrefix ?? '') + key)] : undefined;
 }

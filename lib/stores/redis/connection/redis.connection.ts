@@ -1,49 +1,21 @@
 import { StoreError } from '../../../core/model/errors.js';
-import { RequestDeadlines, type TimedRequest } from '../../../core/store/request-deadlines.js';
+import { RequestDeadlines } from '../../../core/store/request-deadlines.js';
 import { after } from '../../../core/util/clock.js';
 import { detached } from '../../../core/util/detached.js';
 import { RedisPipelines } from './redis.pipelines.js';
-import { hasGivenUp, type RedisClient } from './redis.client.js';
+import { hasGivenUp, nodesOf, type RedisClient } from './redis.client.js';
 import { closed, GIVEN_UP, isOfSelect, isRedirection, storeErrorOf, strayed, unsent } from './redis.errors.js';
-import { recall, reporting, type SentCommand } from './redis.recall.js';
-import { nodesOf } from './redis.slots.js';
+import type { RedisRequest } from './redis.request.js';
+import { DirectScripts, recall, type ScriptSender } from './script.sender.js';
 
 /** Milliseconds until a client that has ended is connected again. */
 const RECONNECT_DELAY = 50;
-
-export type ScriptCommand = 'evalsha' | 'eval';
-export type ScriptArguments = [script: string, keyCount: number, ...keysAndArgs: (string | number)[]];
-
-/** How scripts are sent. */
-export interface ScriptSender {
-  /** Notes at the request which command of ioredis is sent for it. */
-  send(request: RedisRequest, command: ScriptCommand, args: ScriptArguments): Promise<unknown>;
-}
-
-/** One request over a {@link RedisConnection}, which calls `answered` or `failed` once, in time. */
-export interface RedisRequest extends TimedRequest<RedisRequest> {
-  isSent: boolean;
-  /** On a Cluster it goes to the node of this key; `undefined`: to any. */
-  readonly key?: string;
-  /** The master that it was sent to and its replicas; `undefined`: that is not known. */
-  nodes?: readonly string[];
-  /** What was sent last for it, where the client may send it again. */
-  command?: SentCommand;
-  /** It does no harm when its caller has been told long since that it failed. */
-  readonly mayBeLate?: boolean;
-  /** @param isWhole the server does not know the script: send its text. */
-  send(client: RedisClient, isWhole: boolean): Promise<unknown>;
-  /** @param reply what the client gives: it is to be checked. */
-  answered(reply: unknown): void;
-  /** Whether the request was applied is unknown, unless the error `isUnsent`. */
-  failed(error: StoreError): void;
-}
 
 /** Sends requests over one client: each is answered or rejected in time, and nothing is queued for a server that is away. */
 export class RedisConnection {
   readonly keyPrefix: string;
   private readonly requests: RequestDeadlines<RedisRequest>;
-  /** Those that were not sent yet. */
+  /** Requests that were not sent yet. */
   private readonly unsent = new Set<RedisRequest>();
   private isListening = false;
   private isClosed = false;
@@ -72,7 +44,7 @@ export class RedisConnection {
       if (isOwned && request.isSent) client.breakOff?.();
     });
     this.listen();
-    // Without a listener ioredis prints each error. Of a client that is not ours, that is its owner's business.
+    // Without a listener ioredis prints each error. The owner of a lent client decides on that.
     if (isOwned) client.on('error', this.onError);
   }
 
@@ -135,7 +107,7 @@ export class RedisConnection {
     if (this.astray && !request.mayBeLate) return this.fail(request, this.astray);
     if (!this.isOwned && !this.isChecked) this.checkDatabase();
     request.isSent = true;
-    request.nodes = this.nodesOf(request);
+    request.nodes = nodesOf(this.client, request.key);
     let sending: Promise<unknown>;
     try {
       sending = request.send(this.client, isWhole);
@@ -251,16 +223,12 @@ export class RedisConnection {
   private readonly onNodeGone = (gone: unknown): void => {
     const { host, port } = (gone as RedisClient).options!;
     const node = `${host}:${port}`;
-    this.failSent((request) => request.nodes?.[0] === node || this.nodesOf(request)?.[0] === node);
+    this.failSent((request) => request.nodes?.[0] === node || nodesOf(this.client, request.key)?.[0] === node);
   };
 
   private failSent(isConcerned: (request: RedisRequest) => boolean): void {
     const error = new StoreError('The connection to Redis broke before the reply came.', { transient: true, cause: this.lastError });
     for (const request of this.requests.open) if (request.isSent && isConcerned(request)) this.fail(request, error);
-  }
-
-  private nodesOf({ key }: RedisRequest): readonly string[] | undefined {
-    return key === undefined ? undefined : nodesOf(this.client, key);
   }
 
   /** A refused log-in is not mended by waiting for the next one. */
@@ -275,20 +243,5 @@ export class RedisConnection {
 
   private failUnsent(error: StoreError): void {
     for (const request of [...this.unsent]) this.fail(request, error);
-  }
-}
-
-/** Each script by itself, at once. */
-class DirectScripts implements ScriptSender {
-  private readonly client: RedisClient;
-  private request: RedisRequest | undefined;
-
-  constructor(client: RedisClient) {
-    this.client = reporting(client, (command) => (this.request!.command = command));
-  }
-
-  send(request: RedisRequest, command: ScriptCommand, args: ScriptArguments): Promise<unknown> {
-    this.request = request;
-    return this.client[command](...args);
   }
 }

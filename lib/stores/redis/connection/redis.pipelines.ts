@@ -2,9 +2,9 @@ import { LockConfigError, StoreError } from '../../../core/model/errors.js';
 import { isSettledWithin } from '../../../core/util/clock.js';
 import { detached } from '../../../core/util/detached.js';
 import type { RedisClient } from './redis.client.js';
-import type { RedisRequest, ScriptArguments, ScriptCommand, ScriptSender } from './redis.connection.js';
 import { storeErrorOf } from './redis.errors.js';
-import { reporting } from './redis.recall.js';
+import type { RedisRequest } from './redis.request.js';
+import { reporting, type ScriptArguments, type ScriptCommand, type ScriptSender } from './script.sender.js';
 
 const REDIRECTION = /^(MOVED|ASK) \d+ (\S+)/;
 

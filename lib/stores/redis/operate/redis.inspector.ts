@@ -11,7 +11,7 @@ import { integerOf, isYes, listOf, millisecondsOf, textOf } from '../scripts/red
 import { RedisScript } from '../scripts/redis.script.js';
 
 const WHOLE = 1_000_000_000;
-/** Added to the score of a place of rank 1. */
+/** Added to the score of a queue entry of rank 1. */
 const RANK = 2 ** 52;
 /** Keys that the server looks at in one call of SCAN: about a millisecond's work. */
 const SCAN_COUNT = 1000;
@@ -44,11 +44,11 @@ export class RedisInspector implements Inspector {
     return Promise.all(states);
   }
 
-  /** Each lock that was used within the fenceTimeout has a fence, and each that is waited for a queue: no key of a stranger is read to find them. */
+  /** Each lock that was used within the fenceTimeout has a fence, and each that is waited for a queue: no key of another program is read to find them. */
   async *keys(prefix: string, latches: boolean): AsyncGenerator<readonly string[]> {
     const { client, keyPrefix } = this.connection;
     // A Cluster client knows its nodes once it is connected.
-    await this.connection.request((connected) => command(connected, 'TIME'));
+    await this.connection.request((connected) => connected.call('TIME'));
     const nodes = client.isCluster ? (client.nodes?.('master') ?? []) : [client];
     const start = keyPrefix + prefix;
     for (const node of nodes) {
@@ -69,14 +69,14 @@ export class RedisInspector implements Inspector {
   }
 
   async note(line: string): Promise<void> {
-    await this.connection.request((client) => command(client, 'XADD', AUDIT, 'MAXLEN', '~', MOST_NOTES, '*', 'what', line));
-    await this.connection.request((client) => command(client, 'PEXPIRE', AUDIT, AUDIT_TIME));
+    await this.connection.request((client) => client.call('XADD', AUDIT, 'MAXLEN', '~', MOST_NOTES, '*', 'what', line));
+    await this.connection.request((client) => client.call('PEXPIRE', AUDIT, AUDIT_TIME));
   }
 
   private async *scan(node: RedisClient, pattern: string, type?: string): AsyncGenerator<readonly string[]> {
     for (let cursor = '0'; ; await idle(SCAN_PAUSE)) {
       const args = [cursor, 'MATCH', pattern, 'COUNT', SCAN_COUNT, ...(type === undefined ? [] : ['TYPE', type])];
-      const reply = await this.connection.request((client) => command(client.isCluster ? node : client, 'SCAN', ...args));
+      const reply = await this.connection.request((client) => (client.isCluster ? node : client).call('SCAN', ...args));
       const [next, names] = listOf(reply, 2);
       yield listOf(names).map(textOf);
       cursor = textOf(next);
@@ -85,18 +85,14 @@ export class RedisInspector implements Inspector {
   }
 }
 
-function command(client: RedisClient, name: string, ...args: (string | number)[]): Promise<unknown> {
-  return client.call(name, ...args);
-}
-
 function stateOf(key: string, reply: unknown): KeyState {
-  const [now, type, left, token, body, count, places, inboxes] = listOf(reply, 8);
+  const [now, type, left, token, body, count, entries, inboxes] = listOf(reply, 8);
   const at = integerOf(now);
   const remaining = millisecondsOf(left) < 0 ? null : millisecondsOf(left);
   const fencingToken = tokenOf(token);
-  const waiters = waitersOf(listOf(places), listOf(inboxes));
-  const strangers = listOf(places).length / 2 - waiters.length;
-  const known = { key, at, fencingToken, remaining, waiters, waiterCount: integerOf(count) - strangers };
+  const waiters = waitersOf(listOf(entries), listOf(inboxes));
+  const others = listOf(entries).length / 2 - waiters.length;
+  const known = { key, at, fencingToken, remaining, waiters, waiterCount: integerOf(count) - others };
   return { ...known, holders: [], holderCount: 0, ...holdingOf(textOf(type), listOf(body), { at, remaining, fencingToken }) };
 }
 
@@ -139,14 +135,14 @@ function sharedOf([name, count, ...fields]: readonly unknown[], { at }: Known): 
   return { kind: kind as KeyKind, ...(all < Infinity && { permits: all }), holders, holderCount: integerOf(count) };
 }
 
-function waitersOf(places: readonly unknown[], inboxes: readonly unknown[]): WaiterState[] {
+function waitersOf(entries: readonly unknown[], inboxes: readonly unknown[]): WaiterState[] {
   const gone = new Set(inboxes.filter((_, index) => inboxes[index + 1] === 0));
   const waiters: WaiterState[] = [];
-  for (let i = 0; i < places.length; i += 2) {
-    const [owner = '', inbox = '', , ...rest] = textOf(places[i]).split('\n');
+  for (let i = 0; i < entries.length; i += 2) {
+    const [owner = '', inbox = '', , ...rest] = textOf(entries[i]).split('\n');
     const [, permits] = /^(\d+) (read\/write lock|semaphore)$/.exec(rest[0] ?? '') ?? [];
     const holding = permits === undefined ? rest : rest.slice(1);
-    const score = Number(places[i + 1]);
+    const score = Number(entries[i + 1]);
     if (!partsOf(owner) || !Number.isFinite(score)) continue;
     const since = Math.floor((score >= RANK ? score - RANK : score) / 1000);
     waiters.push({

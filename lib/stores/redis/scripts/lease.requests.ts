@@ -1,10 +1,19 @@
 import { ownerOf } from '../../../core/model/owner.js';
-import type { AcquireReply, AcquireRequest, CheckReply, ReleaseRequest, RenewRequest, Tenancy } from '../../../core/store/lease-driver.js';
+import type {
+  AcquireReply,
+  AcquireRequest,
+  CheckReply,
+  LeaseDriver,
+  ReleaseRequest,
+  RenewRequest,
+  Tenancy,
+} from '../../../core/store/lease-driver.js';
 import { now } from '../../../core/util/clock.js';
 import { scripts, type LeaseScripts } from './lua.scripts.js';
 import type { RedisConnection } from '../connection/redis.connection.js';
 import { keyBeside, withFenceAndQueue, withQueue } from './redis.keys.js';
 import type { QueueEntries } from '../waiting/queue.entries.js';
+import type { RedisWakeUps } from '../waiting/redis.wakeups.js';
 import { integerOf, isYes, listOf, millisecondsOf, textOf, unexpected } from './redis.replies.js';
 import { RedisScript, type Argument } from './redis.script.js';
 
@@ -110,6 +119,35 @@ export class LeaseRequests {
     this.releases.flush();
     this.departures.flush();
     this.acquires.flush();
+  }
+}
+
+/** The common part of all kinds of lock on Redis: all but how a key is acquired. */
+export abstract class RedisLeaseDriver implements LeaseDriver {
+  /** The scripts forget a queue that nobody asks for after so many milliseconds. */
+  readonly queueEntryLifetime = 60_000;
+
+  constructor(
+    protected readonly requests: LeaseRequests,
+    readonly wakeUps: RedisWakeUps,
+  ) {}
+
+  abstract acquire(request: AcquireRequest): Promise<AcquireReply>;
+
+  renew(batch: readonly RenewRequest[]): readonly Promise<'renewed' | 'lost'>[] {
+    return this.requests.renew(batch);
+  }
+
+  release(request: ReleaseRequest): Promise<'released' | 'lost'> {
+    return this.requests.release(request);
+  }
+
+  async leave({ key, owner }: Tenancy): Promise<void> {
+    await this.requests.leave({ key, owner });
+  }
+
+  check(tenancy: Tenancy): Promise<CheckReply> {
+    return this.requests.check(tenancy);
   }
 }
 

@@ -14,13 +14,13 @@ export interface ScriptOptions {
   readonly keysOf?: KeysOf;
   /** Calls in one request at most, default 1: the server does nothing else meanwhile. To one call a script gives its reply, to several a list. */
   readonly largest?: number;
-  /** It does no harm when its caller has been told long since that it failed. */
+  /** Whether it does no harm after its caller was rejected. */
   readonly mayBeLate?: boolean;
 }
 
-/** A Lua script. Calls that are flushed together share requests; on a Cluster, whose keys are at several nodes, each is a request of its own. */
+/** A Lua script. Calls that are flushed together share requests. On a Cluster, where keys are at several nodes, each is a request of its own. */
 export class RedisScript {
-  /** By which the server knows it. */
+  /** The name by which the server knows it. */
   readonly sha: string;
   readonly mayBeLate: boolean;
   private readonly keysOf: KeysOf;

@@ -1,15 +1,16 @@
 import { LockConfigError, type StoreError } from '../../../core/model/errors.js';
 import { LinkedEntry } from '../../../core/util/linked-list.js';
 import type { RedisClient } from '../connection/redis.client.js';
-import type { RedisRequest, ScriptArguments } from '../connection/redis.connection.js';
 import { storeErrorOf } from '../connection/redis.errors.js';
 import { Unacknowledged } from '../connection/redis.pipelines.js';
+import type { RedisRequest } from '../connection/redis.request.js';
+import type { ScriptArguments } from '../connection/script.sender.js';
 import { listOf } from './redis.replies.js';
 import type { RedisScript } from './redis.script.js';
 
 export type Argument = string | number;
 
-/** A call of a script, and who waits for its result. */
+/** A call of a script, and the promise of its result. */
 export interface ScriptCall {
   readonly key: string;
   readonly keys: readonly string[];
@@ -19,9 +20,7 @@ export interface ScriptCall {
   reject(error: unknown): void;
 }
 
-/**
- * Calls of one script that go together. It is sent by its hash, or whole where the server does not know it: at first, after a restart or SCRIPT FLUSH.
- */
+/** Calls of one script in one request. It is sent by its hash, or whole where the server does not know it: at first, after a restart or SCRIPT FLUSH. */
 export class ScriptRequest extends LinkedEntry<RedisRequest> implements RedisRequest {
   endsAt = 0;
   isSent = false;
@@ -77,14 +76,14 @@ export class ScriptRequest extends LinkedEntry<RedisRequest> implements RedisReq
 }
 
 /** @param shortfall too few replicas have what was written for this result. What was refused is known without them. */
-function settle({ key, decode, resolve, reject }: ScriptCall, reply: unknown, shortfall: Unacknowledged['error'] | undefined): void {
+function settle(call: ScriptCall, reply: unknown, shortfall: Unacknowledged['error'] | undefined): void {
   try {
-    if (reply instanceof Error) throw refusalOf(key, storeErrorOf(reply));
-    const result = decode(reply);
+    if (reply instanceof Error) throw refusalOf(call.key, storeErrorOf(reply));
+    const result = call.decode(reply);
     if (shortfall && result !== 'lost' && (result as { granted?: boolean }).granted !== false) throw shortfall;
-    resolve(result as never);
+    call.resolve(result as never);
   } catch (error) {
-    reject(error);
+    call.reject(error);
   }
 }
 

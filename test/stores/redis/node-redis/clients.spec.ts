@@ -4,7 +4,7 @@ import * as five from 'redis';
 import * as six from 'redis-v6';
 import { eventually } from '../../../support/eventually.js';
 import { freePort } from '../../../support/free-port.js';
-import { redisClientOf } from '../../../../lib/stores/redis/node-redis/node-redis.client.js';
+import { redisClientOf } from '../../../../lib/stores/redis/node-redis/node-redis.adapter.js';
 import { usesEveryVerb } from '../every-verb.js';
 import { outcomeOf, useRedis } from '../setting.js';
 
