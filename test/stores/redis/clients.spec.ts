@@ -241,7 +241,7 @@ describe('a client that is lent to a store', () => {
     expect(await latch.getCount()).toBe(2);
   });
 
-  it('rejects those who wait for its connection when it is closed', async () => {
+  it('rejects callers that wait for its connection when it is closed', async () => {
     // It takes the connection, and says nothing.
     const mute = createServer().listen(0, '127.0.0.1');
     await once(mute, 'listening');

@@ -2,7 +2,7 @@ import type { Lock, Locks } from 'nestjs-distributed-lock/core';
 import { eventually } from '../../support/eventually.js';
 import { useCluster } from './cluster.setting.js';
 import type { As } from './locker.child.js';
-import { expectWoken, lockers, placesOf, queued, woken, wokenChild } from './waiting.js';
+import { expectWoken, lockers, entriesOf, queued, woken, wokenChild } from './waiting.js';
 
 /** Each of them is offered the key for a second. */
 const CROWD = 2;
@@ -71,8 +71,8 @@ describe('waiters on a Cluster', () => {
           const holder = await lockOf(locks, key).acquire(woken);
           for (let i = 0; i < CROWD; i++) child!.send({ type: 'cycle', key, as, options: { ...wokenChild, fair: true } });
           await queued(setting, key, CROWD);
-          // Until its place says where its process listens, nobody knows that they are of one process.
-          await eventually(async () => (await placesOf(setting, key)).every((place) => place.includes('inbox:cluster:')));
+          // Until its queue entry says where its process listens, nobody knows that they are of one process.
+          await eventually(async () => (await entriesOf(setting, key)).every((entry) => entry.includes('inbox:cluster:')));
           const next = lockOf(others, key).acquire(woken);
           await queued(setting, key, CROWD + 1);
           return { key, holder, next };

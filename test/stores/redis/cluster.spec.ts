@@ -156,7 +156,7 @@ it.each(PREFIXES)('the keys of one lock share a slot of a Cluster, with the keyP
   }
 });
 
-it('operators of a Cluster learn what each process does and who waits, see what happens, and get keys back', async () => {
+it('operators of a Cluster learn what each process does and which callers wait, see what happens, and get keys back', async () => {
   const workers = await Promise.all(
     on.keys().map(async (key) => {
       const locks = setting.locks({ ...on.where, requestTimeout: 5_000 }, { visible: true, app: 'worker' });

@@ -89,7 +89,7 @@ describe('a server that refuses', () => {
   it.each([
     ['to publish', ['+@all', '-publish', '&*']],
     ['the channel', ['+@all', 'resetchannels']],
-  ])('%s lets latches be counted down all the same, and those who wait look by themselves (G8)', async (_what, rules) => {
+  ])('%s lets latches be counted down all the same, and waiters poll (G8)', async (_what, rules) => {
     await setting.redis.acl('SETUSER', 'app', 'reset', 'on', '>pass', '~*', ...rules);
     const locks = setting.own(as('app'));
     const latch = locks.countDownLatch(KEY);

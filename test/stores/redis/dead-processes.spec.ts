@@ -41,7 +41,7 @@ async function lengthenOffers(key: string): Promise<void> {
 describe('a process that waits for a key', () => {
   const POOL = { permits: 2 };
 
-  it('and is killed holds up nobody: those behind it have their turn with the release (G7, G8)', async () => {
+  it('and is killed holds up nobody: waiters behind it are granted the key with the release (G7, G8)', async () => {
     const ROWS: [string, As | undefined, As | undefined, As | undefined, number][] = [
       ['mutex', undefined, undefined, undefined, 1],
       ['writer before readers', 'read', 'write', 'read', 2],
@@ -70,7 +70,7 @@ describe('a process that waits for a key', () => {
     expect(await setting.keys()).toEqual(fencesOf(ROWS.map(([key]) => key)));
   });
 
-  it('and wants more than is free, and is killed, holds up nobody for whom the rest suffices (G8)', async () => {
+  it('and wants more than is free, and is killed, holds up no waiter that the rest suffices for (G8)', async () => {
     const ROWS: [string, As, As][] = [
       ['the whole key', 'write', 'read'],
       ['all permits', { permits: 3, count: 3 }, { permits: 3 }],
@@ -94,7 +94,7 @@ describe('a process that waits for a key', () => {
     expect(await setting.keys()).toEqual(fencesOf(ROWS.map(([key]) => key)));
   });
 
-  it('and hangs still has its turn within its offer, or learns that its turn is over and does not run (G1, G2, G8)', async () => {
+  it('and hangs is still granted the key within its offer, or learns that its offer is over and does not run (G1, G2, G8)', async () => {
     const KEY = 'order:42';
     const [child] = await lockers(setting, 1);
     const holder = await take(KEY);

@@ -8,7 +8,7 @@ import { eventually, staysTrue } from '../../support/eventually.js';
 import { startRedis, type RedisServer } from '../../support/redis-server.js';
 import type { RedisWakeUps } from '../../../lib/stores/redis/waiting/redis.wakeups.js';
 import { useRedis } from './setting.js';
-import { expectExclusion, expectWoken, inboxIn, inboxes, placesOf, queued, scriptCalls, woken } from './waiting.js';
+import { expectExclusion, expectWoken, inboxIn, inboxes, entriesOf, queued, scriptCalls, woken } from './waiting.js';
 
 const KEY = 'order:42';
 const fair = { ...woken, fair: true };
@@ -127,7 +127,7 @@ describe('an inbox', () => {
       expect(inboxOf(locks).isOpen).toBe(false);
       where.port = setting.server.port;
       await eventually(() => inboxOf(locks).isOpen);
-      await eventually(async () => expect((await placesOf(setting, KEY))[0]).toContain(inboxOf(locks).inbox));
+      await eventually(async () => expect((await entriesOf(setting, KEY))[0]).toContain(inboxOf(locks).inbox));
       await holder.release();
       await (await waiting).release();
       expect(logger.warn).toHaveBeenCalledTimes(1);
@@ -205,48 +205,48 @@ describe.each([MUTEX, WRITE_LOCK, SEMAPHORE_OF_ONE])('a fair waiter for a $name'
     };
   }
 
-  it('that queued before its inbox was open keeps its turn when it opens, is woken, and asks no more meanwhile (G7, G8)', async () => {
+  it('that queued before its inbox was open keeps its position when it opens, is woken, and asks no more meanwhile (G7, G8)', async () => {
     const holder = await acquire(setting.own());
     const { locks, open } = late();
     const served = await line([locks, setting.own(), locks]);
-    const [first, , third] = (await placesOf(setting, KEY)).map(inboxIn);
+    const [first, , third] = (await entriesOf(setting, KEY)).map(inboxIn);
     expect([first, third]).toEqual(['', '']);
     open();
     const known = Array(3).fill(expect.stringContaining('inbox:'));
-    await eventually(async () => expect((await placesOf(setting, KEY)).map(inboxIn)).toEqual(known));
+    await eventually(async () => expect((await entriesOf(setting, KEY)).map(inboxIn)).toEqual(known));
     const before = await scriptCalls(setting);
     await staysTrue(async () => expect(await scriptCalls(setting)).toBe(before), 500);
     await holder.release();
     await served();
   });
 
-  it('that queued before its inbox was refused keeps its turn, too (G8)', async () => {
+  it('that queued before its inbox was refused keeps its position, too (G8)', async () => {
     await setting.redis.acl('SETUSER', 'deaf', 'reset', 'on', '>pass', '~*', '+@all', 'resetchannels');
     const holder = await acquire(setting.own());
     const { locks, open, logger } = late({ username: 'deaf', password: 'pass' });
     const served = await line([locks, setting.own()], { ...fair, retryInterval: 300 });
-    const [before] = await placesOf(setting, KEY);
+    const [before] = await entriesOf(setting, KEY);
     open();
     await eventually(() => logger.warn.mock.calls.length === 1);
     const asked = await scriptCalls(setting);
     await eventually(async () => (await scriptCalls(setting)) >= asked + 3);
-    expect((await placesOf(setting, KEY))[0]).toBe(before);
+    expect((await entriesOf(setting, KEY))[0]).toBe(before);
     await holder.release();
     await served();
   });
 
-  it('whose user loses the right to listen keeps its turn, and leaves no place behind (G7, G8)', async () => {
+  it('whose user loses the right to listen keeps its position, and leaves no queue entry behind (G7, G8)', async () => {
     await setting.redis.acl('SETUSER', 'app', 'reset', 'on', '>pass', '~*', '&*', '+@all');
     const locks = setting.own({ ...setting.server.connection, username: 'app', password: 'pass' });
     const holder = await acquire(locks);
     const served = await line([locks, locks, locks], { ...fair, retryInterval: 300 });
     await setting.redis.acl('SETUSER', 'app', 'resetchannels');
-    await eventually(async () => expect((await placesOf(setting, KEY)).map(inboxIn)).toEqual(['', '', '']));
+    await eventually(async () => expect((await entriesOf(setting, KEY)).map(inboxIn)).toEqual(['', '', '']));
     await holder.release();
     await served();
   });
 
-  it('leaves no place behind when it gives up before the server knows of its inbox (G7)', async () => {
+  it('leaves no queue entry behind when it gives up before the server knows of its inbox (G7)', async () => {
     const holder = await acquire(setting.own());
     const { locks, open } = late();
     const caller = new AbortController();
@@ -263,7 +263,7 @@ describe.each([MUTEX, WRITE_LOCK, SEMAPHORE_OF_ONE])('a fair waiter for a $name'
     await eventually(() => inbox.isOpen && asks.mock.calls.length > 0);
     caller.abort();
     await waiting;
-    await eventually(async () => expect(await placesOf(setting, KEY)).toEqual([]));
+    await eventually(async () => expect(await entriesOf(setting, KEY)).toEqual([]));
     await holder.release();
     expect(await setting.keys()).toEqual(fence);
   });

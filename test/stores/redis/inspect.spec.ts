@@ -118,7 +118,7 @@ describe('inspect on Redis', () => {
     await Promise.all(leases.map((lease) => lease.release()));
   });
 
-  it('hears nothing of another database or keyPrefix', async () => {
+  it('receives nothing of another database or keyPrefix', async () => {
     const seen: string[][] = [[], [], []];
     const end = new AbortController();
     const clients = [{}, { db: 1 }, { keyPrefix: 'p:' }];

@@ -1,7 +1,7 @@
 import { candidate, elected } from '../../contract/candidates.js';
 import { eventually, staysTrue } from '../../support/eventually.js';
 import { useRedis } from './setting.js';
-import { placesOf, queued, scriptCalls, woken } from './waiting.js';
+import { entriesOf, queued, scriptCalls, woken } from './waiting.js';
 
 const KEY = 'shop-leader';
 /** A standby looks by itself only when a lease runs out. */
@@ -12,7 +12,7 @@ const immortal = { keyTimeout: woken.keyTimeout, retryInterval: woken.retryInter
 describe('a leader', () => {
   const setting = useRedis();
 
-  it('that a partition cuts off steps down before another one leads, stands again when it is healed, and leads in its turn (G3)', async () => {
+  it('that a partition cuts off steps down before another one leads, stands again when it is healed, and leads later (G3)', async () => {
     const proxy = await setting.proxy();
     const [cut, near] = [setting.own(proxy.connection, { requestTimeout: 2_000 }), setting.own()].map((locks) =>
       locks.leaderElection('shop', { ...mortal, retryInterval: 200 }),
@@ -38,7 +38,7 @@ describe('a leader', () => {
 
   /** So many stand by, and each can be woken. */
   const reachable = (count: number) =>
-    eventually(async () => expect(await placesOf(setting, KEY)).toEqual(Array(count).fill(expect.stringContaining('inbox:'))));
+    eventually(async () => expect(await entriesOf(setting, KEY)).toEqual(Array(count).fill(expect.stringContaining('inbox:'))));
   const nobodyAsks = () =>
     eventually(async () => {
       const before = await scriptCalls(setting);

@@ -38,7 +38,7 @@ export abstract class LeasePlay<Key extends string, M extends LeaseModel, Step e
   protected abstract readonly believing: ReadonlyMap<string, { delete(owner: string): boolean }>;
 
   /** How the queue knows one who waits. */
-  protected abstract placeOf(key: Key, caller: Caller): string;
+  protected abstract entryOf(key: Key, caller: Caller): string;
 
   /** Of a request whose first token is to be larger than the clock and any before. */
   protected floorOf(key: Key, isAhead: boolean): number {
@@ -54,7 +54,7 @@ export abstract class LeasePlay<Key extends string, M extends LeaseModel, Step e
     return [
       requests.flatMap(({ key }) => [key, `{${key}}:queue`]),
       requests.map(({ key, caller, keepFor, leaves }) =>
-        keepFor === 0 && !leaves ? caller.owner : [caller.owner, keepFor, leaves ? this.placeOf(key, caller) : ''].join('\n'),
+        keepFor === 0 && !leaves ? caller.owner : [caller.owner, keepFor, leaves ? this.entryOf(key, caller) : ''].join('\n'),
       ),
       (reply) => {
         const expected = requests.map(({ key, caller, keepFor, leaves }) => {

@@ -104,7 +104,7 @@ describe('a request that is answered late', () => {
       await onlyTheFenceIsLeft();
     });
 
-    it('by the end of its patience: it rejects before the answer, and a release follows (G6, G7, G9)', async () => {
+    it('by the end of its wait timeout: it rejects before the answer, and a release follows (G6, G7, G9)', async () => {
       const { locks } = await opened(whose, REQUEST_TIMEOUT);
       await setting.server.pause();
       const { error, took } = await outcomeOf(() => locks.acquire(KEY, { ...woken, waitTimeout: 200 }));

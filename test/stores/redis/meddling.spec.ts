@@ -113,8 +113,8 @@ describe('a key that another program has', () => {
   it.each([
     ['a mutex', 'stranger:1\n\n1000'],
     ['a semaphore', 'stranger:1\n\n1000\n1 semaphore'],
-  ])('and for which others queue, as for %s, is a LockConfigError where it is another kind of lock', async (what, place) => {
-    await setting.redis.zadd(QUEUE, 1, place);
+  ])('and for which others queue, as for %s, is a LockConfigError where it is another kind of lock', async (what, entry) => {
+    await setting.redis.zadd(QUEUE, 1, entry);
     const error = await rejection(
       setting
         .own()
@@ -124,12 +124,12 @@ describe('a key that another program has', () => {
     expect(error).toBeInstanceOf(LockConfigError);
     expect(String(error)).toContain(what);
     expect(String(error)).toContain('read/write lock');
-    expect(await setting.redis.zrange(QUEUE, '0', '-1')).toEqual([place]);
+    expect(await setting.redis.zrange(QUEUE, '0', '-1')).toEqual([entry]);
   });
 });
 
 describe('many shares', () => {
-  it('cost the server no more than few: a million permits are taken and given back', async () => {
+  it('cost the server no more than few: a million permits are acquired and released', async () => {
     const locks = setting.own();
     const lease = await locks.semaphore(KEY, { permits: 1_000_000, count: 999_999 }).acquire(woken);
     expect(await setting.redis.zcard(KEY)).toBe(3);
@@ -158,8 +158,8 @@ describe('many shares', () => {
     const ask = (n: number) => read.acquire({ ...request, owner: `reader ${n}`, share: { count: 1, permits: Infinity, rank: 0 } });
     await Promise.all(Array.from({ length: 600 }, (_, n) => ask(n)));
     // Of a machine that is slow, no offer ends before the waiter confirms.
-    const places = await setting.redis.zrange(QUEUE, '0', '-1', 'WITHSCORES');
-    const longer = places.map((each) => each.replace(/^(.*\n.*\n)1000\n/, '$1600000\n'));
+    const entries = await setting.redis.zrange(QUEUE, '0', '-1', 'WITHSCORES');
+    const longer = entries.map((each) => each.replace(/^(.*\n.*\n)1000\n/, '$1600000\n'));
     const pairs = Array.from({ length: 600 }, (_, i) => [Number(longer[2 * i + 1]), longer[2 * i]!]).flat();
     await setting.redis
       .multi()
@@ -174,7 +174,7 @@ describe('many shares', () => {
     expect(await setting.redis.exists(QUEUE)).toBe(0);
   });
 
-  it('are given to all of 300 readers who wait for a writer, together', async () => {
+  it('are given to all of 300 readers that wait for a writer, together', async () => {
     const writer = await setting.own().readWriteLock(KEY).write.acquire(woken);
     const { read } = setting.own().readWriteLock(KEY);
     const readers = Array.from({ length: 300 }, () => read.acquire(woken));
@@ -186,7 +186,7 @@ describe('many shares', () => {
   });
 });
 
-it('a member that is no place, such as a mark of an older version, holds up no queue (G8)', async () => {
+it('a member that is no queue entry, such as a mark of an older version, holds up no queue (G8)', async () => {
   const holder = await setting.own().acquire(KEY, woken);
   const next = setting.own().acquire(KEY, woken);
   await eventually(async () => expect(await setting.redis.zcard(`{${KEY}}:queue`)).toBe(1));
@@ -200,7 +200,7 @@ describe('the classic recipe, SET key owner NX PX and compare-and-delete', () =>
   const take = async (key = KEY) => (await setting.redis.set(key, 'classic', 'PX', 60_000, 'NX')) === 'OK';
   const give = (key = KEY) => setting.redis.eval(DELETE, 1, key, 'classic');
 
-  it('keeps us out, also when it set no expiry, and is told apart from an outage', async () => {
+  it('keeps us out, also when it set no expiry, and is distinguished from an outage', async () => {
     const locks = setting.own();
     expect(await take()).toBe(true);
     expect(await locks.tryAcquire(KEY)).toBeNull();

@@ -51,9 +51,9 @@ export class MutexModel extends QueueModel {
     const holder = isKept ? `kept:${owner}` : owner;
     if (!queue) return { holder, ahead: 0, ttl: left };
     // One that has its inbox by now stays where it was without.
-    const place = lock.queue.findIndex((waiter) => waiter.owner === caller.owner);
-    if (place < 0) lock.queue.push(caller);
-    else lock.queue[place] = caller;
+    const index = lock.queue.findIndex((waiter) => waiter.owner === caller.owner);
+    if (index < 0) lock.queue.push(caller);
+    else lock.queue[index] = caller;
     return { holder, ahead: lock.queue.indexOf(caller), ttl: left };
   }
 

@@ -71,7 +71,7 @@ class MutexPlay extends LeasePlay<Key, MutexModel, OwnStep> {
     });
     const args = requests.flatMap(({ key, caller, ttl, tokens, floor, queue, yields }) => {
       const isPlain = tokens === 1 && floor === 0 && !queue && yields === '';
-      return [caller.owner, isPlain ? ttl : [ttl, tokens, floor, yields, queue ? this.placeOf(key, caller) : ''].join('\n')];
+      return [caller.owner, isPlain ? ttl : [ttl, tokens, floor, yields, queue ? this.entryOf(key, caller) : ''].join('\n')];
     });
     return [
       requests.flatMap(({ key }) => keysOf(key)),
@@ -128,7 +128,7 @@ class MutexPlay extends LeasePlay<Key, MutexModel, OwnStep> {
     const caller = this.present(given);
     return [
       keysOf(key),
-      [caller.owner, this.placeOf(key, caller)],
+      [caller.owner, this.entryOf(key, caller)],
       (reply) => {
         const [state, , ...holding] = reply as [string, number, string?, string?];
         expect(state).toBe(this.model.check(key, caller));
@@ -138,14 +138,14 @@ class MutexPlay extends LeasePlay<Key, MutexModel, OwnStep> {
     ];
   }
 
-  protected placeOf(_key: string, { owner, inbox }: Caller): string {
+  protected entryOf(_key: string, { owner, inbox }: Caller): string {
     return `${owner}\n${inbox}\n${OFFER}`;
   }
 
   protected async compare(): Promise<void> {
     await this.compareTokens();
     const compareKey = async ([key, { holding, queue }]: EntryOf<MutexModel>) => {
-      const [value, left, places] = await Promise.all([
+      const [value, left, entries] = await Promise.all([
         this.redis.get(key),
         this.redis.pttl(key),
         this.redis.zrange(`{${key}}:queue`, '0', '-1'),
@@ -153,8 +153,8 @@ class MutexPlay extends LeasePlay<Key, MutexModel, OwnStep> {
       expect(value).toBe(this.model.valueAt(key));
       if (holding) expect(rounded(left)).toBe(holding.ttl);
       // Nobody waits twice, nor for what it has (G7).
-      expect(places).toEqual(queue.map((caller) => this.placeOf(key, caller)));
-      expect(places).not.toContain(this.placeOf(key, { owner: value ?? '', inbox: '' }));
+      expect(entries).toEqual(queue.map((caller) => this.entryOf(key, caller)));
+      expect(entries).not.toContain(this.entryOf(key, { owner: value ?? '', inbox: '' }));
       // G2, by what they were told; nobody is believed to hold what another has at the server.
       const holders = [...this.believing.get(key)!];
       expect(holders.length).toBeLessThanOrEqual(1);

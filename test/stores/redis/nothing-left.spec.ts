@@ -62,7 +62,7 @@ describe('hundreds of waiters of one process that all give up leave nothing behi
   let outcomes: Promise<string[]>;
   let timers: number;
 
-  /** Until each of them has its place. A tenth of them are fair, and have places of their own. */
+  /** Until each of them has its queue entry. A tenth of them are fair, and have entries of their own. */
   async function wait(of: Locks): Promise<void> {
     locks = of;
     caller = new AbortController();
@@ -110,7 +110,7 @@ describe('hundreds of waiters of one process that all give up leave nothing behi
     await eventually(async () => expect([await subscribers(setting), await inboxes(setting)]).toEqual([0, []]));
   });
 
-  it('in the moment of their turn', async () => {
+  it('in the moment of their grant', async () => {
     const strangers = setting.own();
     const holders = await Promise.all(KEYS.map((key) => strangers.acquire(key, woken)));
     timers = activeTimers();
@@ -122,14 +122,14 @@ describe('hundreds of waiters of one process that all give up leave nothing behi
     await expectNothing(KEYS.map((key) => `{${key}}:fence`));
   });
 
-  it.each(['while they are in the queue', 'and others before they could ask for a place'])('in an outage, %s', async (when) => {
+  it.each(['while they are in the queue', 'and others before they could ask for a queue entry'])('in an outage, %s', async (when) => {
     await holdAll();
     const proxy = await setting.proxy();
     await wait(setting.own(proxy.connection, { requestTimeout: 2_000 }));
     proxy.refuse();
     if (when.startsWith('while')) proxy.cut();
     else {
-      // The inbox stays, so that a place is wanted with the first request, which is not sent.
+      // The inbox stays, so that a queue entry is wanted with the first request, which is not sent.
       await setting.redis.call('CLIENT', 'KILL', 'TYPE', 'normal', 'SKIPME', 'yes');
       await eventually(() => proxy.connections === 1);
       const late = Array.from({ length: 20 }, () =>
@@ -144,7 +144,7 @@ describe('hundreds of waiters of one process that all give up leave nothing behi
   });
 });
 
-describe('after hundreds of keys were taken and given back, and others given up', () => {
+describe('after hundreds of keys were acquired and released, and others given up', () => {
   it('nothing stays at the server but fences that expire by themselves, and two connections at most for each store, one of them its inbox (G7)', async () => {
     const before = (await setting.redis.client('LIST')) as string;
     // Across a connection that breaks an orphan may live for a while (G6), and a machine that stands still must not break these.

@@ -4,7 +4,7 @@ import { rejection } from '../../contract/rejection.js';
 import { eventually, staysTrue } from '../../support/eventually.js';
 import { SHORT_LEASE } from '../../support/time.js';
 import { useRedis } from './setting.js';
-import { placesOf, queued, woken } from './waiting.js';
+import { entriesOf, queued, woken } from './waiting.js';
 
 const KEY = 'order:42';
 const QUEUE = `{${KEY}}:queue`;
@@ -13,7 +13,7 @@ const LONG_OFFER = 300_000;
 const setting = useRedis();
 
 /** How a queue knows a waiter, with the milliseconds that it has to take its offer. */
-const placeOf = (kind: Kind, owner: string, inbox: string, offer: number): string => {
+const entryOf = (kind: Kind, owner: string, inbox: string, offer: number): string => {
   const needs = { mutex: '', 'write lock': '\n1000000000 read/write lock' }[kind.name] ?? '\n1 semaphore';
   return `${owner}\n${inbox}\n${offer}${needs}`;
 };
@@ -26,7 +26,7 @@ describe.each([MUTEX, WRITE_LOCK, SEMAPHORE_OF_ONE])('an offer of a $name', (kin
   it('to a process that hangs is known to the next one, which asks when it ends (G8)', async () => {
     const holder = await take();
     await setting.client().subscribe('hanging');
-    await setting.redis.zadd(QUEUE, 1, placeOf(kind, 'hanging', 'hanging', 700));
+    await setting.redis.zadd(QUEUE, 1, entryOf(kind, 'hanging', 'hanging', 700));
     const next = take();
     await queued(setting, KEY, 2);
     const start = performance.now();
@@ -39,8 +39,8 @@ describe.each([MUTEX, WRITE_LOCK, SEMAPHORE_OF_ONE])('an offer of a $name', (kin
   it('to a process that hangs with more waiters than are looked at is known to the last one behind them (G8)', async () => {
     const holder = await take();
     await setting.client().subscribe('hanging');
-    const places = Array.from({ length: 120 }, (_, i) => [i + 1, placeOf(kind, `hanging:${i}`, 'hanging', 10)]).flat();
-    await setting.redis.zadd(QUEUE, ...places);
+    const entries = Array.from({ length: 120 }, (_, i) => [i + 1, entryOf(kind, `hanging:${i}`, 'hanging', 10)]).flat();
+    await setting.redis.zadd(QUEUE, ...entries);
     const next = take();
     await queued(setting, KEY, 121);
     await holder.release();
@@ -51,7 +51,7 @@ describe.each([MUTEX, WRITE_LOCK, SEMAPHORE_OF_ONE])('an offer of a $name', (kin
   it('is not made to a process that is gone, though another client listens to all channels (G8)', async () => {
     await setting.client().psubscribe('*');
     const holder = await take();
-    await setting.redis.zadd(QUEUE, 1, placeOf(kind, 'gone', 'gone', LONG_OFFER));
+    await setting.redis.zadd(QUEUE, 1, entryOf(kind, 'gone', 'gone', LONG_OFFER));
     const next = take();
     await queued(setting, KEY, 2);
     await holder.release();
@@ -60,8 +60,8 @@ describe.each([MUTEX, WRITE_LOCK, SEMAPHORE_OF_ONE])('an offer of a $name', (kin
 
   it('is looked for among a bounded number of waiters at a time, and found all the same (G8)', async () => {
     const holder = await take();
-    const places = Array.from({ length: 5_000 }, (_, i) => [i + 1, placeOf(kind, `gone:${i}`, `gone:${i}`, 1_000)]).flat();
-    await setting.redis.zadd(QUEUE, ...places);
+    const entries = Array.from({ length: 5_000 }, (_, i) => [i + 1, entryOf(kind, `gone:${i}`, `gone:${i}`, 1_000)]).flat();
+    await setting.redis.zadd(QUEUE, ...entries);
     const next = take();
     await queued(setting, KEY, 5_001);
     await setting.redis.config('RESETSTAT');
@@ -80,11 +80,11 @@ describe.each([MUTEX, WRITE_LOCK, SEMAPHORE_OF_ONE])('an offer of a $name', (kin
     const caller = new AbortController();
     const waiting = rejection(lockOf(setting.own()).acquire({ ...woken, signal: caller.signal }));
     await queued(setting, KEY, 1);
-    const [place] = await placesOf(setting, KEY);
+    const [entry] = await entriesOf(setting, KEY);
     caller.abort();
     await waiting;
     await queued(setting, KEY, 0);
-    await setting.redis.zadd(QUEUE, 1, place!);
+    await setting.redis.zadd(QUEUE, 1, entry!);
     const next = take();
     await queued(setting, KEY, 2);
     await holder.release();
@@ -96,7 +96,7 @@ describe.each([MUTEX, WRITE_LOCK, SEMAPHORE_OF_ONE])('an offer of a $name', (kin
     const first = await take();
     const waiting = take();
     await queued(setting, KEY, 1);
-    const [owner, inbox] = (await placesOf(setting, KEY))[0]!.split('\n');
+    const [owner, inbox] = (await entriesOf(setting, KEY))[0]!.split('\n');
     await first.release();
     const lease = await waiting;
     expect(lease.owner).toBe(owner);
@@ -113,7 +113,7 @@ describe.each([MUTEX, WRITE_LOCK, SEMAPHORE_OF_ONE])('an offer of a $name', (kin
     const request = { key: KEY, tokens: 1, queue: true, share: kind.share };
     await driver.acquire({ ...request, owner: 'app@host:1:a', ttl: LONG_OFFER });
     await driver.acquire({ ...request, owner: 'app@host:1:b', ttl: SHORT_LEASE });
-    expect((await placesOf(setting, KEY))[0]!.split('\n')[2]).toBe(String(SHORT_LEASE));
+    expect((await entriesOf(setting, KEY))[0]!.split('\n')[2]).toBe(String(SHORT_LEASE));
     await driver.release({ key: KEY, owner: 'app@host:1:a', keepFor: 0 });
     expect(await setting.redis.pttl(KEY)).toBeLessThanOrEqual(SHORT_LEASE);
   });
@@ -122,15 +122,15 @@ describe.each([MUTEX, WRITE_LOCK, SEMAPHORE_OF_ONE])('an offer of a $name', (kin
 describe('a fair waiter', () => {
   const fair = { ...woken, fair: true };
 
-  it('has in its place what its call chain holds already, and since when it waits', async () => {
+  it('has in its queue entry what its call chain holds already, and since when it waits', async () => {
     const holder = await setting.own().acquire(KEY, fair);
     const locks = setting.own();
     const micros = async () => (await setting.redis.time()).map(Number).reduce((seconds, rest) => seconds * 1e6 + rest);
     const before = await micros();
     const waiting = locks.using('outer', () => locks.using('inner', () => locks.using(KEY, () => undefined, fair), fair), fair);
     await queued(setting, KEY, 1);
-    const [place, score] = await setting.redis.zrange(QUEUE, '0', '-1', 'WITHSCORES');
-    const [, , , ...holding] = place!.split('\n');
+    const [entry, score] = await setting.redis.zrange(QUEUE, '0', '-1', 'WITHSCORES');
+    const [, , , ...holding] = entry!.split('\n');
     const uuids = await Promise.all(['inner', 'outer'].map(async (key) => (await setting.redis.get(key))!.split(':').at(-1)));
     expect(holding).toEqual([`${uuids[0]} inner`, `${uuids[1]} outer`]);
     const after = await micros();
@@ -140,7 +140,7 @@ describe('a fair waiter', () => {
     await waiting;
   });
 
-  it('that gives up lets the next one be served in its place (G7)', async () => {
+  it('that gives up lets the next one be served instead (G7)', async () => {
     const locks = setting.own();
     const holder = await locks.acquire(KEY, fair);
     const caller = new AbortController();

@@ -48,7 +48,7 @@ const askedTwice = async (call: () => Promise<Lease>) => {
 
 describe('while the server', () => {
   it.each(OUTAGES)(
-    '%s, a result comes through, patience ends as an outage, and an endless wait goes on (G7, G9, G10)',
+    '%s, a result comes through, the wait timeout ends as an outage, and an endless wait goes on (G7, G9, G10)',
     async (_, outage) => {
       const work = async () => {
         await outage.begin();

@@ -193,17 +193,20 @@ describe('a server that refuses for now', () => {
   describe.each(REFUSALS)('with %s', (code, refusal) => {
     afterEach(() => refusal.end());
 
-    it.each(['own', 'borrowed'] as const)('is a StoreError when patience has ended, not before, on the %s client (G9)', async (whose) => {
-      const locks = setting[whose]();
-      await refusal.begin();
-      const { error, took } = await outcomeOf(() => locks.acquire(KEY, { waitTimeout: 400, retryInterval: 50 }));
-      expect(error).toBeInstanceOf(StoreError);
-      expect(error).toMatchObject({ transient: true });
-      expect((error as StoreError).message + String((error as StoreError).cause)).toContain(code);
-      expect(took).toBeGreaterThanOrEqual(400 - 5);
-    });
+    it.each(['own', 'borrowed'] as const)(
+      'is a StoreError when the wait timeout has ended, not before, on the %s client (G9)',
+      async (whose) => {
+        const locks = setting[whose]();
+        await refusal.begin();
+        const { error, took } = await outcomeOf(() => locks.acquire(KEY, { waitTimeout: 400, retryInterval: 50 }));
+        expect(error).toBeInstanceOf(StoreError);
+        expect(error).toMatchObject({ transient: true });
+        expect((error as StoreError).message + String((error as StoreError).cause)).toContain(code);
+        expect(took).toBeGreaterThanOrEqual(400 - 5);
+      },
+    );
 
-    it('is told in one line, with what to do, and is not healthy until it grants a lock (G9)', async () => {
+    it('is reported in one line, with what to do, and is not healthy until it grants a lock (G9)', async () => {
       const warn = jest.fn<void, [string]>();
       const locks = setting.locks({ options: setting.server.connection, requestTimeout: 5_000 }, { logger: { warn, error: warn } });
       await locks.using(KEY, () => undefined, woken);

@@ -55,16 +55,16 @@ export class SharingModel extends QueueModel {
     lock.permits = permits;
     const held = lock.holders.get(owner);
     const keepsOwn = lock.holders.has(beside) && lock.taken(beside) + count <= permits;
-    const place = lock.queue.findIndex((waiting) => waiting.caller.owner === owner);
-    const wasQueued = place >= 0;
+    const entry = lock.queue.findIndex((waiting) => waiting.caller.owner === owner);
+    const wasQueued = entry >= 0;
     if (held) lock.holders.set(owner, { ...held, ttl: Math.max(ttl, held.ttl) });
     else if (keepsOwn) lock.holders.set(owner, { count, ttl });
     else if (!wasQueued) {
-      const firstBehind = lock.queue.findIndex((place) => place.rank > rank);
+      const firstBehind = lock.queue.findIndex((entry) => entry.rank > rank);
       lock.queue.splice(firstBehind < 0 ? lock.queue.length : firstBehind, 0, { caller, count, rank });
     } else {
       // One that has its inbox by now stays where it was without.
-      lock.queue[place] = { ...lock.queue[place]!, caller };
+      lock.queue[entry] = { ...lock.queue[entry]!, caller };
     }
     this.serve(key, caller, ttl);
     if (!lock.holders.has(owner) && !queue && !wasQueued) {
@@ -78,7 +78,7 @@ export class SharingModel extends QueueModel {
     const ends = [...lock.holders.values()].map((holding) => holding.ttl);
     const end = count === permits ? Math.max(...ends) : Math.min(...ends);
     const holders = [...lock.holders].filter(([, holding]) => holding.ttl === end).map(([name]) => name);
-    const ahead = queue ? lock.queue.findIndex((place) => place.caller === caller) : 0;
+    const ahead = queue ? lock.queue.findIndex((entry) => entry.caller === caller) : 0;
     return holders.length > 0 ? { ttl: end, ahead, holders } : { ttl: -1, ahead, holders: [''] };
   }
 
@@ -109,7 +109,7 @@ export class SharingModel extends QueueModel {
   check(key: string, caller: Caller): string {
     const { holders, queue } = this.at(key);
     if (holders.has(caller.owner)) return 'held';
-    if (queue.some((place) => place.caller === caller)) return 'queued';
+    if (queue.some((entry) => entry.caller === caller)) return 'queued';
     return holders.size > 0 ? 'taken' : 'free';
   }
 
@@ -148,7 +148,7 @@ export class SharingModel extends QueueModel {
   }
 
   private forget(lock: SharedLock, caller: Caller): void {
-    lock.queue = lock.queue.filter((place) => place.caller.owner !== caller.owner);
+    lock.queue = lock.queue.filter((entry) => entry.caller.owner !== caller.owner);
   }
 
   protected override queueOf(key: string): readonly Caller[] {

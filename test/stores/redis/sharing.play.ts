@@ -19,7 +19,7 @@ const WISHES = new Map(
 
 WISHES.set(LATE_WITHOUT, WISHES.get(LATE)!);
 
-function placeOf(key: Key, caller: Caller): string {
+function entryOf(key: Key, caller: Caller): string {
   const { writes, permits } = WISHES.get(caller)!;
   const count = key === 'pool' ? permits : writes ? WHOLE : 1;
   return `${caller.owner}\n${caller.inbox}\n${OFFER}\n${count} ${KINDS[key]}\nheld:before`;
@@ -95,7 +95,7 @@ class SharingPlay extends LeasePlay<Key, SharingModel, OwnStep> {
       return { ...request, ...share, tokens: key === 'doc' && !writes ? 0 : request.tokens, rank: rank[key], beside: own };
     });
     const args = requests.flatMap(({ key, caller, ttl, tokens, floor, queue, permits, rank, beside }) => {
-      return [caller.owner, ttl, tokens, floor, permits, placeOf(key, caller), queue ? 1 : '', rank, beside];
+      return [caller.owner, ttl, tokens, floor, permits, entryOf(key, caller), queue ? 1 : '', rank, beside];
     });
     return [
       requests.flatMap(({ key }) => keysOf(key)),
@@ -136,24 +136,24 @@ class SharingPlay extends LeasePlay<Key, SharingModel, OwnStep> {
     const caller = this.present(given);
     return [
       keysOf(key),
-      [caller.owner, placeOf(key, caller)],
+      [caller.owner, entryOf(key, caller)],
       (reply) => expect((reply as [string])[0]).toBe(this.model.check(key, caller)),
     ];
   }
 
-  protected placeOf(key: Key, caller: Caller): string {
-    return placeOf(key, caller);
+  protected entryOf(key: Key, caller: Caller): string {
+    return entryOf(key, caller);
   }
 
   protected async compare(): Promise<void> {
     const compareKey = async ([key, { holders, permits, queue }]: EntryOf<SharingModel>) => {
-      const [members, left, places] = await Promise.all([
+      const [members, left, entries] = await Promise.all([
         this.redis.zrange(key, '0', '-1', 'WITHSCORES'),
         this.redis.pttl(key),
         this.redis.zrange(`{${key}}:queue`, '0', '-1'),
       ]);
       const { first, ends, counts } = parsed(members);
-      expect(places).toEqual(queue.map(({ caller }) => placeOf(key as Key, caller)));
+      expect(entries).toEqual(queue.map(({ caller }) => entryOf(key as Key, caller)));
       for (const { caller } of queue) expect(holders.has(caller.owner)).toBe(false);
       const live = [...ends].filter(([, end]) => end > 1).map(([name]) => name);
       expect(live.sort()).toEqual([...holders.keys()].sort());

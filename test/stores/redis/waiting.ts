@@ -75,7 +75,7 @@ export async function expectExclusion(stores: readonly Locks[], options = { ...w
   expect(counter).toBe(30);
 }
 
-/** The places of a queue, in their order. */
-export const placesOf = ({ redis }: Setting, key: string): Promise<string[]> => redis.zrange(`{${key}}:queue`, '0', '-1');
-/** The inbox in a place; '': its process has none. */
-export const inboxIn = (place: string): string => place.split('\n')[1]!;
+/** The entries of a queue, in their order. */
+export const entriesOf = ({ redis }: Setting, key: string): Promise<string[]> => redis.zrange(`{${key}}:queue`, '0', '-1');
+/** The inbox in an entry; '': its process has none. */
+export const inboxIn = (entry: string): string => entry.split('\n')[1]!;

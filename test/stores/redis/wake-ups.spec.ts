@@ -34,7 +34,7 @@ describe('a waiter', () => {
     }
   });
 
-  it('has its turn when the server was restarted, and the others are woken as before (G8)', async () => {
+  it('is granted the key when the server was restarted, and the others are woken as before (G8)', async () => {
     const lost = await setting.own().acquire(KEY, woken);
     const waiting = new Set(Array.from({ length: 3 }, () => setting.own().acquire(KEY, woken)));
     await queued(setting, KEY, 3);

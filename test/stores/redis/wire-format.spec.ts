@@ -130,7 +130,7 @@ describe.each(files)('this version goes on with what %s says', (file) => {
     expect(await Promise.all(store.mutex.renew([{ key, owner: ownerOf('A'), ttl: LEASE }]))).toEqual(['lost']);
   });
 
-  it('permits are counted, renewed and given back, to the waiter that they suffice for', async () => {
+  it('permits are counted, renewed and released, to the waiter that they suffice for', async () => {
     const { store, heard } = await after('a semaphore', 'C queues for two');
     const { semaphore } = store;
     expect(await semaphore.acquire(queued('D', permits(1, 5)))).toMatchObject({ granted: false, ahead: 1 });

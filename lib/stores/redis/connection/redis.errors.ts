@@ -8,7 +8,7 @@ const MOVING = /\b(TRYAGAIN|CROSSSLOT|non local key)\b/;
 export const OF_CLUSTER = 'It is a node of a Cluster: redisStore({ cluster: [{ host, port }] }) finds the node of each key.';
 export const OF_REPLICA = 'It is a replica: use the address of the master, or sentinels.';
 const NO_DATABASE = 'Choose a database that the server has, or raise "databases" in its config.';
-/** What to do about a refusal. */
+/** Advice about refusals. */
 const ADVICE: readonly (readonly [RegExp, string])[] = [
   [REDIRECTION, OF_CLUSTER],
   [/^READONLY/, OF_REPLICA],
@@ -26,7 +26,7 @@ const PASSING =
   /\b(LOADING|READONLY|MASTERDOWN|CLUSTERDOWN|TRYAGAIN|BUSY|OOM|MISCONF|NOREPLICAS|replica instances|max number of clients|non local key)\b/;
 
 /**
- * What the server says of a request is final, unless it says that it is busy, full or not the master now; a broken line is not.
+ * A server's refusal is final, unless it is busy, full or not the master now; a broken connection is not.
  *
  * @param isCluster whether the client follows redirections.
  */
@@ -76,7 +76,7 @@ export function unsent(message: string, cause?: unknown): StoreError {
   return new StoreError(message, { transient: true, isUnsent: true, cause });
 }
 
-/** Of a client that is lent. */
+/** The reason of a lent client that has ended. */
 export const GIVEN_UP =
   'the client that the store was given has ended by itself, and stays so: call its connect(), or start this process again';
 

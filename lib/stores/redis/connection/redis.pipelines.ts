@@ -35,7 +35,7 @@ export class Unacknowledged {
  * the next one.
  */
 export class RedisPipelines implements ScriptSender {
-  /** By node, what gathers until it is sent. */
+  /** Scripts that are not sent yet, by their nodes. */
   private readonly gathering = new Map<string, Entry[]>();
   /** A third, so that a script that gathers behind one WAIT and is sent with another one is answered in time. */
   private readonly waitTimeout: number;

@@ -16,12 +16,12 @@ local function answerAll(replies, count, answer)
   return count == 1 and replies[1] or replies
 end
 
--- Not by the count of PUBLISH, which includes those who listen to a pattern. A node of a Cluster knows only its own listeners.
+-- Not by the count of PUBLISH, which includes listeners to a pattern. A node of a Cluster knows only its own listeners.
 local function isGone(inbox)
   return inbox ~= '' and not match(inbox, ':inbox:cluster:') and redis.pcall('PUBSUB', 'NUMSUB', inbox)[2] == 0
 end
 
--- Of a release: owner, ms to keep the lock, entry in the queue.
+-- The terms of a release: owner, ms to keep the lock, entry in the queue.
 local function termsOf(terms)
   local owner, keep, entry = match(terms, '^([^\n]*)\n(%d+)\n(.*)')
   return owner or terms, keep or '0', entry or ''

@@ -1,4 +1,4 @@
--- The queue of a lock, and messages to those who wait in it. Behind prelude.lua.
+-- The queue of a lock, and messages to its waiters. Behind prelude.lua.
 -- A queue is a sorted set of entries by microseconds, 2^52 later for rank 1. An entry: owner, inbox ('': none), ms that an offer lasts, and what
 -- the kind of lock adds; a line each.
 -- A message makes a waiter ask and never grants anything: it also reaches inboxes that are still open at a server that was the master before.

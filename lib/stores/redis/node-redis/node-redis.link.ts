@@ -80,8 +80,8 @@ export class NodeRedisLink {
   }
 
   /**
-   * What the app asked for just as the connection broke gets the first reply of the next one in version 5, its next request the second reply, and so
-   * on: our requests would be granted what is meant for others. Such a connection is not used.
+   * Version 5 gives the first reply of the next connection to what the app asked for as the last one broke, the second reply to its next request, and so on.
+   * Our requests would be granted what is meant for others: such a connection is not used.
    */
   private async verify(): Promise<void> {
     const { signal } = this.unsent;
@@ -92,7 +92,7 @@ export class NodeRedisLink {
     if (reply === sent || reply instanceof Error) {
       this.isSuspect = false;
       this.emit('ready');
-    } else this.emit('error', new Error('node-redis gives the replies of other requests since its connection broke: connect it anew.'));
+    } else this.emit('error', new Error('node-redis gives the replies of other requests since its connection broke: connect it again.'));
   }
 }
 
@@ -103,7 +103,7 @@ function abortController(): AbortController {
   return controller;
 }
 
-/** What the client is set to by its owner does not change what we send and get. */
+/** The settings of its owner do not change what we send and get. */
 export function optionsFor(abortSignal?: AbortSignal): object {
   return { abortSignal, typeMapping: { [MAP]: Array }, asap: false, timeout: undefined };
 }

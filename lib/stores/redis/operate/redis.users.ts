@@ -2,7 +2,7 @@ import { globOf } from '../scripts/redis.keys.js';
 
 const CHANNELS = 'nestjs-distributed-lock:';
 
-/** Those from `type` on are for read/write locks, semaphores and latches. */
+/** The commands from `type` on are for read/write locks, semaphores and latches. */
 const LOCKS = words(
   'eval evalsha publish subscribe unsubscribe info time exists get mget set del pttl pexpire zadd zpopmin zrange zrank zrem zscore',
   'zrevrangebyscore pubsub|numsub type pexpireat zrangebyscore zrevrange hexists hmget hset hincrby hdel hgetall',

@@ -24,7 +24,7 @@ const LARGEST_RENEWAL = 256;
 const STATES: readonly CheckReply['state'][] = ['held', 'queued', 'taken', 'free'];
 
 /**
- * What the drivers of one set of scripts ask of the server. All that is acquired or released within an iteration of the event loop goes together, what is
+ * The requests of the drivers of one set of scripts. All that is acquired or released within an iteration of the event loop goes together, what is
  * released first, since others may want the key.
  */
 export class LeaseRequests {

@@ -17,7 +17,7 @@ export const scripts = {
   seize: OFFERING + lua['inspect/seize'],
 } as const;
 
-/** What each kind of lock has. */
+/** The scripts of each kind of lock. */
 export type LeaseScripts = Readonly<Record<'acquire' | 'release' | 'renew' | 'check', string>>;
 
 /** @param fenceTimeout milliseconds. A constant of the scripts, since each argument costs time. */

@@ -3,11 +3,11 @@ const LONGEST_OFFER = 1000;
 
 interface QueueEntry {
   readonly key: string;
-  /** As the server has it; see lua/prelude.lua. */
+  /** The member of the queue; see lua/queue.lua. */
   text: string;
 }
 
-/** What stands in the queues at the server for the waiters of this process. */
+/** The entries of the waiters of this process in the queues at the server. */
 export class QueueEntries {
   private readonly byOwner = new Map<string, QueueEntry>();
 

@@ -46,7 +46,7 @@ export class RedisWakeUps extends Inbox {
     };
   }
 
-  /** What an owner queues by. @param more lines that the kind of lock adds. */
+  /** The member by which an owner queues. @param more lines that the kind of lock adds. */
   entryOf({ owner, key, ttl }: Pick<AcquireRequest, 'owner' | 'key' | 'ttl'>, more: readonly string[] = []): string {
     return this.entries.of(owner, key, this.isOpen ? this.inbox : '', ttl, more);
   }
@@ -59,7 +59,7 @@ export class RedisWakeUps extends Inbox {
   }
 
   /**
-   * Of a Cluster any node but the last one, a replica rather than a master, which has more to do. Not the subscriber of the Cluster client: that one
+   * Chooses any node of a Cluster but the last one, a replica rather than a master, which has more to do. Not the subscriber of the Cluster client: that one
    * changes its node without a sign, and what is said meanwhile would be missed.
    */
   private nodeToListenAt(): RedisClient | undefined {

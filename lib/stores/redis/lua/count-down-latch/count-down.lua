@@ -1,4 +1,4 @@
--- Counts a latch down by one and, at 0, wakes all who wait. Safe to repeat: an operation counts once, also where the latch was set anew
+-- Counts a latch down by one and, at 0, wakes all waiters. Safe to repeat: an operation counts once, also where the latch was set again
 -- since. Behind read.lua.
 -- KEYS  1 latch
 -- ARGV  1 ms to keep the latch from now on, at least, 2 line of operations, 3 number of this one, larger than any before it in its line

@@ -1,6 +1,6 @@
--- Looks at a latch and, while it is being counted down, notes who waits for it. Behind read.lua.
+-- Looks at a latch and, while it is being counted down, notes a waiter. Behind read.lua.
 -- KEYS  1 latch
--- ARGV  1 owner of the one who waits ('': it is not to be woken), 2 its inbox
+-- ARGV  1 owner of the waiter ('': it is not to be woken), 2 its inbox
 -- Reply {count, id, round, ms left (-1: without end)}, {} where there is no latch, or an error
 local fields = read('count', 'round')
 if fields.err then return fields end

@@ -12,16 +12,20 @@ for i = 1, #KEYS / 3 do
   if ask('EXISTS', lock, KEYS[3 * i]) ~= 0 then break end
   if not now then
     local time = ask('TIME')
-    now = time[1] * 1000000 + time[2]
+    now = string.format('%s%06d', time[1], time[2])
   end
-  local token = floor and math.max(floor, now) or now
+  local token = now
+  if floor then
+    if #floor ~= #now then break end
+    if floor > now then token = floor end
+  end
   local last = ask('SET', fence, token, 'PX', FENCE_TIMEOUT, 'GET')
-  -- An error, or anything but a smaller token: that takes a closer look.
-  if last and not ((tonumber(last) or token) < token) then
+  -- An error, or anything but a smaller token of the same length: that takes a closer look.
+  if last and (#last ~= #token or last >= token) then
     if type(last) == 'string' then ask('SET', fence, last, 'KEEPTTL') end
     break
   end
   redis.call('SET', lock, ARGV[2 * i - 1], 'PX', ttl)
-  replies[i] = token
+  replies[i] = tonumber(token)
 end
 if #replies == #KEYS / 3 then return replies[2] and replies or replies[1] end

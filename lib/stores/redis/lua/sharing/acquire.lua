@@ -24,7 +24,7 @@ return answerAll({}, #KEYS / 3, function(i)
       isGuest = join(queue, entry, rank, micros) and stays ~= '1'
     end
     goesOn = isQueue and serve(lock, queue, owner, ttl)
-    -- Who does not stay holds up nobody.
+    -- A caller that does not stay holds up nobody.
     if isGuest and call('ZREM', queue, entry) == 1 then serve(lock, queue) end
   end)
   if held or lock.new[owner] then
@@ -33,7 +33,7 @@ return answerAll({}, #KEYS / 3, function(i)
   end
   -- A waiter asks every half minute or more often: who does not ask for a minute is gone.
   if stays == '1' then call('PEXPIRE', queue, 60000) end
-  -- Who wants it whole waits for the last one.
+  -- A caller that wants it whole waits for the last holder.
   local way = count == permits and call('ZREVRANGE', key, 0, 0, 'WITHSCORES')
     or call('ZRANGEBYSCORE', key, 0, '+inf', 'WITHSCORES', 'LIMIT', 0, 1)
   return {goesOn and 0 or way[2] and way[2] - now or -1, way[1] or '', stays == '1' and call('ZRANK', queue, entry) or 0}

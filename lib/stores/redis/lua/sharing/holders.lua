@@ -9,7 +9,7 @@
 -- chain holds, a line each.
 local ENTRY = '^([^\n]*)\n([^\n]*)\n(%d+)\n(%d+) ([^\n]+)'
 
--- Of an owner that holds it.
+-- The permits of an owner that holds it.
 local function permitsOf(lock, holder) return lock.taken == 1 and 1 or -(call('ZSCORE', lock.key, 'permits:' .. holder) or -1) end
 -- To be written down by `close`.
 local function hold(lock, holder, permits, ms)

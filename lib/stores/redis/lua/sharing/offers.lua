@@ -1,6 +1,6 @@
 -- What is free goes to waiters. Behind holders.lua.
 
--- Offers what is free to the first waiters, to each for a moment: it confirms by asking again. The asker has it at once. Who does not fit
+-- Offers what is free to the first waiters, to each for a moment: it confirms by asking again. The asker has it at once. A waiter that does not fit
 -- holds up those behind, unless it is gone. There is a limit to what is done at a time: the next confirmation goes on; `true`: there will be none.
 local function serve(lock, queue, asker, ttl)
   local offers, shortest, told = 0, nil, nil
