@@ -17,7 +17,7 @@ interface Sized {
 /** What the engine remembers, by the names of its private parts. */
 interface Internals {
   readonly queues: { readonly shared: Map<unknown, Sized>; readonly own: Sized };
-  readonly runtime: { readonly bodies: number; readonly cleaningUp: number; readonly acquiring: number; readonly onChange: unknown[] };
+  readonly runtime: { readonly running: Record<'acquire' | 'body' | 'cleanUp', number>; readonly onChange: unknown[] };
   readonly store: LockStore & {
     mutex: {
       wakeUps: { listeners: Sized; entries: { byOwner: Sized } };
@@ -34,9 +34,9 @@ function memory(locks: Locks): Record<string, number> {
   return {
     'local queues': [...queues.shared.values()].reduce((sum, { size }) => sum + size, 0),
     'queues of one': queues.own.size,
-    leases: heldBy(locks) + runtime.bodies,
-    'clean-up': runtime.cleaningUp,
-    acquires: runtime.acquiring + runtime.onChange.length,
+    leases: heldBy(locks) + runtime.running.body,
+    'clean-up': runtime.running.cleanUp,
+    acquires: runtime.running.acquire + runtime.onChange.length,
     'queue entries': wakeUps.entries.byOwner.size,
     'wake-ups': wakeUps.listeners.size,
     requests: connection.requests.open.size + connection.unsent.size,
