@@ -14,9 +14,9 @@ export type {
   KeyName,
   KeyReport,
   KeyWaiter,
+  ProcessReport,
   ListOptions,
   OwnerParts,
-  Told,
   WatchOptions,
 } from './core/model/key-report.js';
 export { waitGraph, type Deadlock, type DeadlockMember } from './operate/wait-graph.js';

@@ -277,7 +277,7 @@ export class Locks {
     const { bus } = this.store;
     if (!bus) return;
     const listening = (['ops', 'revoke'] as const).map((topic) =>
-      bus.listen(topic, (text) => void this.operator().then(({ responder }) => responder.hear(topic, text))),
+      bus.listen(topic, (text) => void this.operator().then(({ responder }) => responder.receive(topic, text))),
     );
     this.engine.atEnd.push(async () => {
       for (const each of listening) void each.then((stop) => stop());

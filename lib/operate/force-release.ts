@@ -3,7 +3,7 @@ import { LockConfigError, LockError, UnsupportedPrimitiveError } from '../core/m
 import type { ForceOptions, ForceReply } from '../core/model/key-report.js';
 import type { HolderState, KeyState, SeizeRequest } from '../core/store/inspector.js';
 import { after, now } from '../core/util/clock.js';
-import { hear, send, toldOf, type RevokeRequest } from './messages.js';
+import { listen, send, type RevokeRequest } from './messages.js';
 import type { Operator } from './operator.js';
 
 /** Milliseconds in which a live process confirms a request. */
@@ -21,15 +21,15 @@ export async function forceRelease(operator: Operator, key: string, options: For
   const state = await lookAt(operator, key);
   const { kind } = state;
   const owner = options.owner ?? onlyHolderOf(state);
-  const holder = await holderOf(operator, state, owner);
+  const holder = await holderIn(operator, state, owner);
   if (owner === undefined || !holder || kind === 'free' || (token !== undefined && token !== state.fencingToken)) return changed(state);
   const request = { id: randomUUID(), key, owner, reason, by, isOver: false };
   const wasAsked = holder.phase === 'held' && grace > 0;
-  if (wasAsked && (await givesBack(operator, request, grace))) return { outcome: 'gave back', holder: owner };
+  if (wasAsked && (await releasesIt(operator, request, grace))) return { outcome: 'gave back', holder: owner };
   if (!(await inspector.seize({ key, kind, owner, phase: holder.phase, token, keepFor }))) {
     const present = await lookAt(operator, key);
     // An owner is never used again: one that was asked and is gone has released the key.
-    const isGone = !(await holderOf(operator, present, owner));
+    const isGone = !(await holderIn(operator, present, owner));
     return wasAsked && isGone ? { outcome: 'gave back', holder: owner } : changed(present);
   }
   const { events } = queues.runtime;
@@ -57,7 +57,7 @@ function onlyHolderOf({ key, holders, holderCount }: KeyState): string | undefin
 }
 
 /** A state has only the first hundred holders, so the store is asked for another one. */
-async function holderOf({ store }: Operator, state: LockState, owner: string | undefined): Promise<Pick<HolderState, 'phase'> | undefined> {
+async function holderIn({ store }: Operator, state: LockState, owner: string | undefined): Promise<Pick<HolderState, 'phase'> | undefined> {
   const found = state.holders.find((each) => each.owner === owner);
   if (found || owner === undefined || state.holderCount <= state.holders.length) return found;
   const driver = state.kind === 'semaphore' ? store.semaphore : store.readWriteLock?.read;
@@ -70,25 +70,24 @@ function changed({ holders }: KeyState): ForceReply {
 }
 
 /** Whether the holder releases the key in time after it was asked. It does not wait if the process does not answer. */
-async function givesBack(operator: Operator, request: RevokeRequest, grace: number): Promise<boolean> {
+async function releasesIt(operator: Operator, request: RevokeRequest, grace: number): Promise<boolean> {
   const start = now();
-  let isHeard = false;
+  let isConfirmed = false;
   const { bus, queues } = operator;
-  const heard =
+  const stop =
     bus &&
-    hear(bus, 'ops:told', toldOf, queues.runtime.events, (told) => {
-      if (!('happenings' in told) && told.ids.includes(request.id)) isHeard = true;
-    });
-  const stop = await heard;
+    (await listen(bus, queues.runtime.events, (message) => {
+      if (!('events' in message) && message.ids.includes(request.id)) isConfirmed = true;
+    }));
   try {
     for (;;) {
       // Repeated until it is confirmed: the key may have just been offered to the owner, or its process may not listen yet.
-      if (!isHeard && (await ask(operator, request))) isHeard = true;
-      const left = Math.min(grace, isHeard ? Infinity : SILENCE) - (now() - start);
+      if (!isConfirmed && (await ask(operator, request))) isConfirmed = true;
+      const left = Math.min(grace, isConfirmed ? Infinity : SILENCE) - (now() - start);
       if (left <= 0) return false;
       await new Promise<void>((resolve) => after(Math.min(LOOK_INTERVAL, left), resolve));
       const state = await lookAt(operator, request.key).catch(unknownIfTransient);
-      if (state && (await holderOf(operator, state, request.owner))?.phase !== 'held') return true;
+      if (state && (await holderIn(operator, state, request.owner))?.phase !== 'held') return true;
     }
   } finally {
     stop?.();

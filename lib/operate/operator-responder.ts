@@ -6,7 +6,7 @@ import type { Bus } from '../core/store/inspector.js';
 import { after, now } from '../core/util/clock.js';
 import type { LockQueues } from '../core/waiting/lock-queues.js';
 import { EventFeed } from './event-feed.js';
-import { askOf, receive, revokeRequestOf, send, type Answer, type Ask, type RevokeRequest } from './messages.js';
+import { questionOf, receive, revokeRequestOf, send, type Question, type RevokeRequest } from './messages.js';
 import { entriesOf, type Entry } from './process-report.js';
 
 /** Milliseconds between two answers. Questions that arrive meanwhile share the next answer. */
@@ -20,18 +20,8 @@ const MOST_ENTRIES = 256;
 /** Answers the questions and requests of operators to this process. It sends nothing unless it is asked. */
 export class OperatorResponder {
   readonly id = randomUUID();
-  private readonly ofKeys = new Questions(INTERVAL.keys, (ids, keys) =>
-    this.answer(
-      ids,
-      entriesOf(this.queues, (key) => keys.has(key)),
-    ),
-  );
-  private readonly ofAll = new Questions(INTERVAL.all, (ids) =>
-    this.answer(
-      ids,
-      entriesOf(this.queues, () => true),
-    ),
-  );
+  private readonly ofKeys = new Questions(INTERVAL.keys, (ids, keys) => this.report(ids, (key) => keys.has(key)));
+  private readonly ofAll = new Questions(INTERVAL.all, (ids) => this.report(ids, () => true));
   private readonly feed: EventFeed;
 
   constructor(
@@ -39,17 +29,16 @@ export class OperatorResponder {
     private readonly bus: Bus | undefined,
   ) {
     const process = processOf(queues.runtime.createOwner());
-    this.feed = new EventFeed(queues.runtime.events, (all) => {
-      const parts = bus ? partsOf(all) : [];
-      return Promise.allSettled(parts.map((happenings) => send(bus as Bus, 'ops:told', { process, happenings })));
-    });
+    this.feed = new EventFeed(queues.runtime.events, (all) =>
+      Promise.allSettled(inMessages(all).map(async (events) => bus && send(bus, 'ops:told', { process, events }))),
+    );
   }
 
   /** A message of another process. */
-  hear(topic: 'ops' | 'revoke', text: string): void {
+  receive(topic: 'ops' | 'revoke', text: string): void {
     const { events } = this.queues.runtime;
-    if (topic === 'ops') receive(topic, text, askOf, events, (ask) => this.ask(ask));
-    else receive(topic, text, revokeRequestOf, events, (request) => this.asked(request));
+    if (topic === 'ops') receive(text, topic, questionOf, events, (question) => this.ask(question));
+    else receive(text, topic, revokeRequestOf, events, (request) => this.asked(request));
   }
 
   /** Resolves when the last events were sent. */
@@ -59,7 +48,7 @@ export class OperatorResponder {
     return this.feed.close();
   }
 
-  /** Whether the owner is one of this process. */
+  /** Asks the holder to end its work, or ends its lease. False: the owner is not one of this process. */
   revoke({ key, owner, reason, by, isOver }: Omit<RevokeRequest, 'id'>): boolean {
     const tenure = this.tenureOf(key, owner);
     if (!tenure) return false;
@@ -79,12 +68,12 @@ export class OperatorResponder {
   }
 
   private asked(request: RevokeRequest): void {
-    if (request.isOver) void this.toldOfEnd(request);
+    if (request.isOver) void this.revokeIfOver(request);
     else if (this.revoke(request)) this.answer([request.id], []);
   }
 
   /** No message may end a lease: the store must say that it is over. */
-  private async toldOfEnd(request: RevokeRequest): Promise<void> {
+  private async revokeIfOver(request: RevokeRequest): Promise<void> {
     const { key, owner } = request;
     try {
       const reply = await this.tenureOf(key, owner)?.driver.check({ key, owner });
@@ -94,18 +83,21 @@ export class OperatorResponder {
     }
   }
 
-  private ask({ id, keys, watch }: Ask): void {
+  private ask({ id, keys, watch }: Question): void {
     if (watch) this.feed.watch();
     else if (keys) this.ofKeys.add(id, keys);
     else this.ofAll.add(id, []);
   }
 
+  private report(ids: readonly string[], isWanted: (key: string) => boolean): void {
+    this.answer(ids, entriesOf(this.queues, isWanted));
+  }
+
   private answer(ids: readonly string[], entries: readonly Entry[]): void {
-    const { bus, id: desk } = this;
+    const { bus, id: responder } = this;
     if (!bus) return;
-    const parts = partsOf(entries);
-    parts.forEach((part, index) => {
-      const answer: Answer = { ids, desk, connection: bus.connection, entries: part, goesOn: index < parts.length - 1 };
+    inMessages(entries).forEach((part, index, { length }) => {
+      const answer = { ids, responder, connection: bus.connection, entries: part, goesOn: index < length - 1 };
       send(bus, 'ops:told', answer).catch(() => undefined);
     });
   }
@@ -149,20 +141,17 @@ class Questions {
   }
 }
 
-/** At least one. */
-function partsOf<T>(entries: readonly T[]): T[][] {
+/** Cuts a list into parts that each fit into a message: one at least. */
+function inMessages<T>(all: readonly T[]): T[][] {
   const parts: T[][] = [[]];
   let length = 0;
-  for (const entry of entries) {
+  for (const entry of all) {
     const { length: own } = JSON.stringify(entry);
     const last = parts.at(-1) as T[];
-    if (last.length > 0 && (length + own > LONGEST_MESSAGE || last.length >= MOST_ENTRIES)) {
-      parts.push([entry]);
-      length = own;
-    } else {
-      last.push(entry);
-      length += own;
-    }
+    const isFull = last.length > 0 && (length + own > LONGEST_MESSAGE || last.length >= MOST_ENTRIES);
+    if (isFull) parts.push([entry]);
+    else last.push(entry);
+    length = isFull ? own : length + own;
   }
   return parts;
 }

@@ -13,9 +13,8 @@ import { healthOf } from './health.js';
 import { OperatorResponder } from './operator-responder.js';
 import { SlowWaits } from './slow-waits.js';
 import { forceRelease } from './force-release.js';
-import { reportOf } from './key-reports.js';
-import { askAll } from './questions.js';
-import { watchAll } from './watching.js';
+import { keyReportOf } from './key-reports.js';
+import { askAll, watchAll } from './other-processes.js';
 
 const BATCH = 64;
 const WATCH_CHECKS: Checks = {
@@ -71,8 +70,8 @@ export class Operator {
 
   async inspect(key: KeyName): Promise<KeyReport> {
     const keys = [this.fullKey(key)];
-    const [states, told] = await Promise.all([this.look(keys), askAll(this, keys)]);
-    return reportOf(states[0] as KeyState, told);
+    const [states, entries] = await Promise.all([this.look(keys), askAll(this, keys)]);
+    return keyReportOf(states[0] as KeyState, entries);
   }
 
   async *list(options: ListOptions = {}): AsyncGenerator<KeyReport, void, void> {
@@ -81,7 +80,7 @@ export class Operator {
     this.queues.runtime.assertOpen(this.namespace + pattern);
     const matches = matcherOf(this.namespace, pattern);
     const start = this.namespace + (/^[^*?]*/.exec(pattern)?.[0] ?? '');
-    const told = await askAll(this);
+    const entries = await askAll(this);
     const seen = new Set<string>();
     let left = limit;
     for await (const keys of this.inspector.keys(start, state === 'used')) {
@@ -90,7 +89,7 @@ export class Operator {
       for (let from = 0; from < news.length; from += BATCH) {
         if (signal?.aborted) throw abortedBy(signal, start);
         for (const known of await this.lookAtAny(news.slice(from, from + BATCH))) {
-          const report = reportOf(known, told);
+          const report = keyReportOf(known, entries);
           if (!isInState(report, state) || (olderThan > 0 && ageOf(report) < olderThan)) continue;
           yield report;
           if (--left === 0) return;

@@ -36,7 +36,7 @@ const ADVICE = 'Take these keys in one order everywhere, or all at once with a m
  * The reports of several keys are not taken at the same moment: trust a deadlock that is found twice, a second apart.
  *
  * The method: a chain may go on if its share of the key is free once all holders that do not wait, or may go on themselves, have released it. The
- * strongly connected sets (R. Tarjan, 1972) of the other chains are the deadlocks.
+ * other chains are stuck. Those that wait for one another, directly or through others, are a deadlock.
  *
  * @param reports such as those of `locks.list({ state: 'waited' })`, and of the keys that their waiters hold.
  */
@@ -44,25 +44,35 @@ export function waitGraph(reports: Iterable<KeyReport>): Deadlock[] {
   const chains = [...reports].flatMap((report) => report.waiters.flatMap((waiter) => chainsOf(waiter, report)));
   const waitsOf = new Map<string, Chain[]>();
   for (const chain of chains) for (const { uuid } of chain.holding) pushTo(waitsOf, uuid, chain);
-  const stuck = stuckAmong(waitsOf);
+  /** The owners that wait for an owner. */
+  const behind = new Map<string, string[]>();
+  for (const [uuid, waits] of waitsOf) {
+    for (const { report } of waits) for (const holder of report.holders) pushTo(behind, uuidOf(holder), uuid);
+  }
+  const stuck = stuckAmong(waitsOf, behind);
   const next = (uuid: string): string[] =>
     (waitsOf.get(uuid) ?? []).flatMap(({ report }) => report.holders.map(uuidOf).filter((holder) => stuck.has(holder)));
-  return cyclesOf([...stuck], next).map((uuids) => deadlockOf(uuids, waitsOf, next));
+  const before = (uuid: string): string[] => (behind.get(uuid) ?? []).filter((waiter) => stuck.has(waiter));
+  const deadlocks: Deadlock[] = [];
+  const done = new Set<string>();
+  for (const uuid of stuck) {
+    if (done.has(uuid)) continue;
+    const waiting = reachableFrom(uuid, before);
+    const together = [...reachableFrom(uuid, next)].filter((other) => waiting.has(other));
+    for (const other of together) done.add(other);
+    if (together.length > 0) deadlocks.push(deadlockOf([uuid, ...together], waitsOf, next));
+  }
+  return deadlocks;
 }
 
 function chainsOf(waiter: KeyWaiter, report: KeyReport): Chain[] {
-  const tellers = waiter.told ?? [{ label: undefined, patienceLeft: null, holding: waiter.holding }];
-  return tellers.map(({ label, patienceLeft = null, holding }) => ({ waiter, report, label, patienceLeft, holding }));
+  const reports = waiter.reports ?? [{ label: undefined, patienceLeft: null, holding: waiter.holding }];
+  return reports.map(({ label, patienceLeft = null, holding }) => ({ waiter, report, label, patienceLeft, holding }));
 }
 
-/** The owners that wait, directly or through others, for one another. */
-function stuckAmong(waitsOf: ReadonlyMap<string, readonly Chain[]>): Set<string> {
+/** The owners that wait, directly or through others, for one another, or behind those. */
+function stuckAmong(waitsOf: ReadonlyMap<string, readonly Chain[]>, behind: ReadonlyMap<string, readonly string[]>): Set<string> {
   const stuck = new Set(waitsOf.keys());
-  /** The owners that wait for an owner. */
-  const behind = new Map<string, string[]>();
-  for (const [uuid, chains] of waitsOf) {
-    for (const { report } of chains) for (const holder of report.holders.map(uuidOf)) pushTo(behind, holder, uuid);
-  }
   for (const open = [...stuck]; open.length > 0;) {
     const uuid = open.pop() as string;
     if (!stuck.has(uuid) || !waitsOf.get(uuid)?.every((chain) => mayGoOn(chain, stuck))) continue;
@@ -80,49 +90,16 @@ function mayGoOn({ waiter, report }: Chain, stuck: ReadonlySet<string>): boolean
   return staying.reduce((taken, holder) => taken + holder.permits, 0) + waiter.permits <= permits;
 }
 
-/** The strongly connected sets that have an edge inside. Without recursion: a chain of waiters may be longer than the stack is deep. */
-function cyclesOf(nodes: readonly string[], next: (node: string) => readonly string[]): string[][] {
-  const lowest = new Map<string, number>();
-  const isOpen = new Set<string>();
-  const open: string[] = [];
-  const sets: string[][] = [];
-  for (const root of nodes) {
-    const path = lowest.has(root) ? [] : [visit(root)];
-    for (let at = path.at(-1); at; at = path.at(-1)) {
-      const other = at.others.pop();
-      if (other === undefined) close(path.pop() as Visit, path.at(-1));
-      else if (!lowest.has(other)) path.push(visit(other));
-      else if (isOpen.has(other)) lower(at.node, other);
-    }
+/** All that is reached by one step or more. */
+function reachableFrom(start: string, next: (uuid: string) => readonly string[]): Set<string> {
+  const reached = new Set<string>();
+  for (const open = [...next(start)]; open.length > 0;) {
+    const uuid = open.pop() as string;
+    if (reached.has(uuid)) continue;
+    reached.add(uuid);
+    open.push(...next(uuid));
   }
-  return sets;
-
-  function visit(node: string): Visit {
-    const order = lowest.size;
-    lowest.set(node, order);
-    isOpen.add(node);
-    open.push(node);
-    return { node, order, others: [...next(node)].reverse() };
-  }
-
-  function lower(node: string, other: string): void {
-    lowest.set(node, Math.min(lowest.get(node) as number, lowest.get(other) as number));
-  }
-
-  function close({ node, order }: Visit, before: Visit | undefined): void {
-    if (before) lower(before.node, node);
-    if (lowest.get(node) !== order) return;
-    const set = open.splice(open.lastIndexOf(node));
-    for (const each of set) isOpen.delete(each);
-    if (set.length > 1 || next(node).includes(node)) sets.push(set);
-  }
-}
-
-interface Visit {
-  readonly node: string;
-  readonly order: number;
-  /** Still to be visited. */
-  readonly others: string[];
+  return reached;
 }
 
 function pushTo<K, V>(lists: Map<K, V[]>, key: K, value: V): void {

@@ -56,7 +56,7 @@ describe('ls', () => {
     });
     await eventually(async () => {
       const { total, keys } = await documentOf('ls');
-      const holders = [{ owner, app: 'shop', permits: null, told: { label: 'Orders.pay' } }];
+      const holders = [{ owner, app: 'shop', permits: null, report: { label: 'Orders.pay' } }];
       expect([total, keys[0]]).toMatchObject([1, { key: 'order:42', holders, waiterCount: 1 }]);
       expect(keys[0].waiters[0].waitingFor).toBeGreaterThanOrEqual(0);
     });
@@ -198,8 +198,8 @@ describe('watch', () => {
 
   it('prints an event that it does not know, and goes on', async () => {
     const news = (event: string) => {
-      const happenings = [{ event, at: 0, key: 'k' }];
-      return redis.server.client().publish(OPS_TOLD, JSON.stringify({ version: 1, process: 'new@host:1', happenings }));
+      const events = [{ event, at: 0, key: 'k' }];
+      return redis.server.client().publish(OPS_TOLD, JSON.stringify({ version: 1, process: 'new@host:1', events }));
     };
     const program = startHere(['watch', '--url', redis.url]);
     await eventually(async () => {

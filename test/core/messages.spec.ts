@@ -3,11 +3,11 @@ import fc from 'fast-check';
 import { passTime } from '../support/virtual-time.js';
 import { Locks } from 'nestjs-distributed-lock/core';
 import { memoryStore } from 'nestjs-distributed-lock/memory';
-import { type Answer, askOf, type News, revokeRequestOf, toldOf } from '../../lib/operate/messages.js';
+import { type Answer, answerOf, type ProcessEvents, questionOf, revokeRequestOf } from '../../lib/operate/messages.js';
 
-const READERS = { askOf, revokeRequestOf, toldOf };
+const READERS = { answerOf, questionOf, revokeRequestOf };
 const sent = (message: object): string => JSON.stringify({ version: 1, ...message });
-const happening = { event: 'lost', at: 0, key: 'key' };
+const event = { event: 'lost', at: 0, key: 'key' };
 const question = { id: 'id', keys: ['key'] };
 
 it('no text makes a reader of messages throw', () => {
@@ -22,9 +22,9 @@ it('no text makes a reader of messages throw', () => {
     'reason',
     'by',
     'isOver',
-    'desk',
+    'responder',
     'entries',
-    'happenings',
+    'events',
     'process',
     'at',
   );
@@ -44,11 +44,11 @@ it('no text makes a reader of messages throw', () => {
 });
 
 it.each([
-  ['a question about too many keys', askOf, { id: 'id', keys: Array.from({ length: 65 }, String) }],
-  ['a question with a long id', askOf, { id: 'x'.repeat(65) }],
-  ['a message of more than 64 KB', askOf, { ...question, more: 'x'.repeat(65_536) }],
-  ['a question about a long key', askOf, { id: 'id', keys: ['x'.repeat(1_025)] }],
-  ['news with a date that is none', toldOf, { process: 'app@host:1', happenings: [{ ...happening, at: 1e300 }] }],
+  ['a question about too many keys', questionOf, { id: 'id', keys: Array.from({ length: 65 }, String) }],
+  ['a question with a long id', questionOf, { id: 'x'.repeat(65) }],
+  ['a message of more than 64 KB', questionOf, { ...question, more: 'x'.repeat(65_536) }],
+  ['a question about a long key', questionOf, { id: 'id', keys: ['x'.repeat(1_025)] }],
+  ['an event with a date that is none', answerOf, { process: 'app@host:1', events: [{ ...event, at: 1e300 }] }],
 ] as const)('%s is left alone', (_, read, message) => {
   expect(read(sent(message))).toBeUndefined();
 });
@@ -60,10 +60,10 @@ it('the longest request that an operator can make is read', () => {
 });
 
 it('what is right is read, with its control characters written out', () => {
-  expect(askOf(sent(question))).toMatchObject(question);
+  expect(questionOf(sent(question))).toMatchObject(question);
   const forged = { id: 'id', key: 'key', owner: 'owner', reason: 'tidy\n2026-01-01 ERROR all is lost\u001B[31m', isOver: false };
   expect(revokeRequestOf(sent(forged))?.reason).toBe('tidy\\u000a2026-01-01 ERROR all is lost\\u001b[31m');
-  expect((toldOf(sent({ process: 'app@host:1', happenings: [happening] })) as News).happenings).toHaveLength(1);
+  expect((answerOf(sent({ process: 'app@host:1', events: [event] })) as ProcessEvents).events).toHaveLength(1);
 });
 
 it('a process answers any number of questions with one message in an interval', async () => {
@@ -76,7 +76,7 @@ it('a process answers any number of questions with one message in an interval', 
   await passTime(1_000);
   expect(answers.length).toBeGreaterThan(0);
   expect(answers.length).toBeLessThanOrEqual(2);
-  expect((toldOf(answers[0]!) as Answer).ids).toContain('0');
+  expect((answerOf(answers[0]!) as Answer).ids).toContain('0');
   stop();
   await lease.release();
   await locks.close();

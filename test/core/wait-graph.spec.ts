@@ -64,8 +64,8 @@ class History {
     chain.waits = undefined;
   }
 
-  /** @param isTold whether the processes report their callers; otherwise the store knows the chain of each. */
-  reports(isTold: boolean): KeyReport[] {
+  /** @param isReported whether the processes report their callers; otherwise the store knows the chain of each. */
+  reports(isReported: boolean): KeyReport[] {
     const since = new Date(0);
     const of = (uuid: string) => ({ owner: `app@host:1:${uuid}`, app: 'app', host: 'host', pid: 1, since });
     return KEYS.map((key) => {
@@ -76,8 +76,8 @@ class History {
         .filter(({ waits }) => waits?.key === key)
         .map(({ label, believes, waits }) => {
           const holding = believes.map((hold) => ({ key: hold.key.name, uuid: hold.uuid }));
-          const told = { label, since, fencingToken: null, patienceLeft: 1_000, waiting: 1, oldestWait: 0, holding };
-          return { ...of(label), permits: waits!.permits, isHeard: true, holding, ...(isTold && { told: [told] }) };
+          const report = { label, since, fencingToken: null, patienceLeft: 1_000, waiting: 1, oldestWait: 0, holding };
+          return { ...of(label), permits: waits!.permits, isHeard: true, holding, ...(isReported && { reports: [report] }) };
         });
       const { name, kind, permits } = key;
       const known = { key: name, kind, at: since, fencingToken: null, remaining: 1, ...(permits < Infinity && { permits }) };
@@ -129,15 +129,15 @@ describe('waitGraph', () => {
     const at = (key: string, holder: string, waiter: string, holding: string[], patienceLeft: number): KeyReport => {
       const of = (uuid: string) => ({ owner: `shop@pod:7:${uuid};trace-span`, app: 'shop', host: 'pod', pid: 7, since });
       const held = holding.map((each) => ({ key: each, uuid: waiter }));
-      const told = [{ label: `Shop.${waiter}`, since, fencingToken: null, patienceLeft, waiting: 1, oldestWait: 5, holding: held }];
+      const reports = [{ label: `Shop.${waiter}`, since, fencingToken: null, patienceLeft, waiting: 1, oldestWait: 5, holding: held }];
       return {
         ...{ key, kind: 'mutex', at: since, fencingToken: 1, remaining: 1 },
         ...{ holders: [{ ...of(holder), phase: 'held', remaining: 1, permits: Infinity }], holderCount: 1 },
-        ...{ waiters: [{ ...of(waiter), permits: Infinity, isHeard: true, holding: held, told }], waiterCount: 1 },
+        ...{ waiters: [{ ...of(waiter), permits: Infinity, isHeard: true, holding: held, reports }], waiterCount: 1 },
       };
     };
-    const reports = [at('x', 'one', 'three', ['z'], 900), at('y', 'two', 'one', ['x'], 500), at('z', 'three', 'two', ['y'], 700)];
-    expect(waitGraph(reports)).toEqual([
+    const keyReports = [at('x', 'one', 'three', ['z'], 900), at('y', 'two', 'one', ['x'], 500), at('z', 'three', 'two', ['y'], 700)];
+    expect(waitGraph(keyReports)).toEqual([
       {
         keys: ['x', 'y', 'z'],
         members: [
@@ -156,6 +156,6 @@ describe('waitGraph', () => {
     expect(waitGraph(line.toReversed())).toEqual([]);
     expect(waitGraph([...line, at('0', '0', '9999', ['9999'], 1)])).toMatchObject([{ endsIn: 1, keys: { length: 10_000 } }]);
     expect(waitGraph([])).toEqual([]);
-    expect(waitGraph(reports.slice(1))).toEqual([]);
+    expect(waitGraph(keyReports.slice(1))).toEqual([]);
   });
 });

@@ -53,7 +53,7 @@ describe('what is hidden', () => {
       expect(notOk).toEqual(['persistence unknown']);
       expect(of('persistence').seen).toMatch(/^not known: .*NOPERM/);
       expect(verdict.text).toBe(
-        'Efficiency: yes. Correctness: only with the fencing token checked at the resource, because it is unknown whether this Redis has written a grant to the disk when it answers (persistence).',
+        'Efficiency: yes. Correctness: only with the fencing token checked at the resource, because it is unknown whether this server has written a grant to the disk when it answers (persistence).',
       );
     });
   });

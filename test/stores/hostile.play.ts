@@ -4,7 +4,7 @@ import { LockError, Locks, type LockStore } from 'nestjs-distributed-lock/core';
 import { memoryStore } from 'nestjs-distributed-lock/memory';
 import { postgresStore } from 'nestjs-distributed-lock/postgres';
 import { redisStore } from 'nestjs-distributed-lock/redis';
-import { askOf, revokeRequestOf, toldOf } from '../../lib/operate/messages.js';
+import { answerOf, questionOf, revokeRequestOf } from '../../lib/operate/messages.js';
 import { Inbox } from '../../lib/core/store/inbox.js';
 import type { WakeUps } from '../../lib/core/store/lease-driver.js';
 import { FileWakeUps } from '../../lib/stores/file/file.wakeups.js';
@@ -21,12 +21,12 @@ const SEED = 20_251_123;
 const OWNER = 'app@host:1:00000000-0000-4000-8000-000000000000';
 const PART = 'x'.repeat(36);
 const TELLER = { label: 'Shop.sell', since: 0, token: 1, patienceLeft: null, waiting: 1, oldestWait: 5, holding: ['uuid key'] };
-const ANSWER = { version: 1, ids: ['id'], desk: 'desk', connection: 'inbox', entries: [{ key: 'key', owner: OWNER, holder: TELLER }], goesOn: false }; // prettier-ignore
+const ANSWER = { version: 1, ids: ['id'], responder: 'responder', connection: 'inbox', entries: [{ key: 'key', owner: OWNER, holder: TELLER }], goesOn: false }; // prettier-ignore
 const OPERATORS = [
   { version: 1, id: 'id', keys: ['key'] },
   { version: 1, id: 'id', watch: true },
   { version: 1, id: 'id', key: 'key', owner: OWNER, reason: 'reason', by: 'jane', isOver: true },
-  { version: 1, process: 'app@host:1', happenings: [{ event: 'lost', at: 0, key: 'key', waited: 1, held: 1, reason: 'why' }] },
+  { version: 1, process: 'app@host:1', events: [{ event: 'lost', at: 0, key: 'key', waited: 1, held: 1, reason: 'why' }] },
   ANSWER,
 ].map((message) => JSON.stringify(message));
 const HOLD = { owner: OWNER, count: 1, endsAt: 9e15, ttl: 5_000, token: 1 };
@@ -152,7 +152,7 @@ export function hostilePlay(count: number): void {
     const lines = [OWNER, `${OWNER}\t500`, `${OWNER}\nother\t12.5`, `echo:${OWNER}`];
     const parts = [`${PART}:2:0:eA==`, `${PART}:2:1:eA==`, `${PART}:3:2:eA==`];
     const channels: { name: string; samples: string[]; hear: (text: string) => void; inbox?: WakeUps }[] = [
-      ...[askOf, revokeRequestOf, toldOf].map((read) => ({
+      ...[questionOf, revokeRequestOf, answerOf].map((read) => ({
         name: `operators (${read.name})`,
         samples: OPERATORS,
         hear: (text: string) => void read(text),
@@ -180,7 +180,7 @@ export function hostilePlay(count: number): void {
 
     it.each(channels)('none to $name throws, is read as what it is not, or costs much', async ({ name, samples, hear, inbox }) => {
       expect(harmless.length).toBeGreaterThan(60_000);
-      expect(toldOf(harmless)).toBeDefined();
+      expect(answerOf(harmless)).toBeDefined();
       const asked: (number | undefined)[] = [];
       const debug = jest.fn();
       if (inbox instanceof Inbox) inbox['debug'] = debug;
@@ -197,7 +197,7 @@ export function hostilePlay(count: number): void {
       expect(asked.filter((askIn) => askIn !== undefined && !(askIn >= 0 && askIn < 1e9))).toEqual([]);
       if (inbox instanceof Inbox) expect(debug).toHaveBeenCalledWith(expect.stringMatching(/was dropped\.$/));
       const unit = Math.max(
-        costOf(() => toldOf(harmless)),
+        costOf(() => answerOf(harmless)),
         1,
       );
       const dear = worst.filter(([, text]) => costOf(() => hear(text)) > 20 * unit);

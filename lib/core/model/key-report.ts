@@ -46,8 +46,8 @@ export interface KeyHolder extends OwnerParts {
   readonly since: Date | null;
   /** `Infinity`: the whole key. */
   readonly permits: number;
-  /** The report of its process; `undefined`: it did not answer. */
-  readonly told?: Told;
+  /** Of its process; `undefined`: it did not answer. */
+  readonly report?: ProcessReport;
 }
 
 export interface KeyWaiter extends OwnerParts {
@@ -57,8 +57,8 @@ export interface KeyWaiter extends OwnerParts {
   readonly holding: readonly HeldKey[];
   /** False: its process does not listen to wake-ups any more. */
   readonly isHeard: boolean;
-  /** The report of its process of each caller that waits by this owner; `undefined`: it did not answer. */
-  readonly told?: readonly Told[];
+  /** Of its process on each caller that waits by this owner; `undefined`: it did not answer. */
+  readonly reports?: readonly ProcessReport[];
 }
 
 /** A key that a call chain holds while it waits. */

@@ -1,10 +1,10 @@
 import type { DoctorCheck, Purpose } from '../model/doctor-report.js';
 
-/** The examination of a store's server: how it keeps locks. */
+/** The checks that a store makes of its server. */
 export interface StoreDoctor {
   /**
-   * The checks of this store, also made at startup. It never rejects, and changes nothing. `version` says what the server is. A `role` that is `'bad'`
-   * gives no locks.
+   * Makes the checks, also at startup. It never rejects, and changes nothing. `version` says what the server is. A `role` that is `'bad'` gives no
+   * locks.
    *
    * @param namespace put before all keys.
    */
@@ -13,11 +13,24 @@ export interface StoreDoctor {
   rights?(namespace: string): Promise<string>;
 }
 
-/** The subject of a check. */
-export interface Question extends Pick<DoctorCheck, 'id' | 'name' | 'touches'> {
-  /** Why the locks may be unfit if there is no answer. */
-  readonly unseen?: { readonly purpose: Purpose; readonly because: string };
-}
+/** The checks of this library: name, guarantees, and, where no answer means that the locks may be unfit, for what and why. */
+const CHECKS = {
+  version: ['version', ['G2']],
+  role: ['takes writes, for all keys', ['G1', 'G2']],
+  eviction: ['maxmemory-policy', ['G2'], 'efficiency', 'it is unknown whether this server evicts locks'],
+  persistence: ['persistence', ['G2'], 'correctness', 'it is unknown whether this server has written a grant to the disk when it answers'],
+  durability: ['what a crash can lose', ['G2'], 'correctness', 'it is unknown whether this server keeps what it has granted'],
+  replication: ['replication', ['G2'], 'correctness', 'it is unknown whether this server has replicas'],
+  quarantine: ['members that were started again', ['G2']],
+  table: ['the table', ['G1']],
+  snapshots: ['open snapshots', ['G9']],
+  connections: ['connections', ['G9']],
+  'file-system': ['where the directory is', ['G2'], 'efficiency', 'it is unknown where the lock directory is'],
+  path: ['path of the directory', ['G2']],
+  scope: ['callers that are excluded', ['G2']],
+  probe: ['a lock, tried', ['G1']],
+  'wake-ups': ['waiters are woken', ['G8']],
+} satisfies Record<string, readonly [name: string, touches: readonly string[], purpose?: Purpose, because?: string]>;
 
 /** The result of a check. No state: `'ok'`. */
 export type Finding = Pick<DoctorCheck, 'seen' | 'limits'> & Partial<Pick<DoctorCheck, 'state' | 'advice'>>;
@@ -32,8 +45,28 @@ export function bad(seen: string, advice: string, because: string, purpose: Purp
   return { state: 'bad', seen, advice, limits: { purpose, because } };
 }
 
-/** Never rejects: what cannot be asked is `'unknown'`. */
-export async function checkOf({ unseen, ...question }: Question, look: () => Finding | Promise<Finding>): Promise<DoctorCheck> {
+export function versionFinding(name: string, version: string, oldest: string): Finding {
+  const seen = `${name} ${version}`;
+  return isOlder(version, oldest) ? bad(seen, `Locks need ${oldest} or later.`, 'this server is too old') : { seen };
+}
+
+export function isOlder(version: string, other: string): boolean {
+  return version.localeCompare(other, 'en', { numeric: true }) < 0;
+}
+
+/** Makes checks. It never rejects: a check that fails is `'unknown'`. */
+export function checksOf(looks: { readonly [Id in keyof typeof CHECKS]?: () => Finding | Promise<Finding> }): Promise<DoctorCheck[]> {
+  return Promise.all(Object.entries(looks).map(([id, look]) => checkOf(id as keyof typeof CHECKS, look)));
+}
+
+/** The check of a store that has none. */
+export function unknownDurability(seen = 'this store has no checks of its own'): Promise<DoctorCheck[]> {
+  const advice = 'Read what its database promises for a commit that was answered.';
+  return checksOf({ durability: () => ({ state: 'unknown', seen, advice }) });
+}
+
+async function checkOf(id: keyof typeof CHECKS, look: () => Finding | Promise<Finding>): Promise<DoctorCheck> {
+  const [name, touches, purpose, because] = CHECKS[id] as readonly [string, readonly string[], Purpose?, string?];
   const found = await Promise.resolve()
     .then(look)
     .catch((error: unknown): Finding => {
@@ -41,6 +74,7 @@ export async function checkOf({ unseen, ...question }: Question, look: () => Fin
       return { state: 'unknown', seen, advice: 'Look at it yourself, or ask with a user who may.' };
     });
   const { state = 'ok', seen, advice = '' } = found;
-  const limits = found.limits ?? (state === 'unknown' ? unseen : undefined);
-  return { ...question, state, seen, advice, ...(limits && { limits }) };
+  const unseen = state === 'unknown' && purpose && because !== undefined ? { purpose, because } : undefined;
+  const limits = found.limits ?? unseen;
+  return { id, name, touches, state, seen, advice, ...(limits && { limits }) };
 }

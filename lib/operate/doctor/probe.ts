@@ -1,110 +1,99 @@
 import type { DoctorCheck } from '../../core/model/doctor-report.js';
-import type { LeaseDriver } from '../../core/store/lease-driver.js';
-import { bad, checkOf, warning, type Finding } from '../../core/store/store-doctor.js';
+import type { AcquireReply, LeaseDriver, Tenancy, WakeUps } from '../../core/store/lease-driver.js';
+import { bad, checksOf, warning, type Finding } from '../../core/store/store-doctor.js';
 import { duration, isSettledWithin, now } from '../../core/util/clock.js';
 
 /** Milliseconds until the key of a killed doctor is free. */
 const TTL = 10_000;
+const LOST = 'the lease was lost';
+const RIGHTS = 'Give the user the rights that are missing: ndl doctor --acl prints them where the store has such a list.';
 
-/** Takes a key as two processes would, and releases it. */
-export class Probe {
-  /** Milliseconds that the longest request has taken. */
-  slowest: number | undefined;
-  private readonly tokens: (number | null)[] = [];
-  private step = 'acquire';
-  /** Ends to listen. A quorum sends a wake-up for each member, also after the first: nobody may take that for an offer to a waiter that is gone. */
-  private stop: (() => void) | undefined;
+/** The requests of a lock that is tried. */
+interface Requests {
+  /** The name of the last one. */
+  last: string;
+  /** Milliseconds that the longest one has taken. */
+  slowest: number;
+  send<T>(name: string, send: () => Promise<T>): Promise<T>;
+}
 
-  /**
-   * @param key that no other caller uses.
-   * @param within milliseconds to wait for a wake-up.
-   */
-  constructor(
-    private readonly mutex: LeaseDriver,
-    private readonly key: string,
-    private readonly owners: readonly [string, string],
-    private readonly within: number,
-  ) {}
+/**
+ * Takes a key as two processes would, and releases it. It never rejects.
+ *
+ * @param key that no other caller uses.
+ * @param within milliseconds to wait for a wake-up.
+ */
+export async function tryLock(
+  mutex: LeaseDriver,
+  key: string,
+  owners: readonly [string, string],
+  within: number,
+): Promise<{ readonly checks: readonly DoctorCheck[]; readonly slowest: number }> {
+  const requests: Requests = {
+    last: 'acquire',
+    slowest: 0,
+    async send(name, send) {
+      this.last = name;
+      const start = now();
+      return send().finally(() => (this.slowest = Math.max(this.slowest, now() - start)));
+    },
+  };
+  const [first, second] = owners.map((owner) => ({ key, owner })) as [Tenancy, Tenancy];
+  const wakeUps = useLock(mutex, first, second, within, requests);
+  const checks = await checksOf({
+    probe: () =>
+      wakeUps.then(
+        () => ({ seen: `acquired, renewed, queued, handed over and released; the longest request took ${duration(requests.slowest)}` }),
+        ({ message }: Error) =>
+          bad(`${requests.last} failed: ${message.split('\n')[0]}`, RIGHTS, `a lock could not be used (${requests.last})`),
+      ),
+    'wake-ups': () => wakeUps.catch((): Finding => ({ state: 'unknown', seen: 'not known: a lock could not be tried' })),
+  });
+  return { checks, slowest: requests.slowest };
+}
 
-  /** Never rejects. */
-  async checks(): Promise<DoctorCheck[]> {
-    let heard: Finding | undefined;
-    const probe = await checkOf({ id: 'probe', name: 'a lock, tried', touches: ['G1'] }, async () => {
-      try {
-        heard = await this.run();
-        const least = `the longest request took ${duration(this.slowest ?? 0)}`;
-        return { seen: `acquired, renewed, queued, passed on and released; ${least}` };
-      } catch (error) {
-        const seen = `${this.step} failed: ${String((error as Error).message).split('\n')[0]}`;
-        const advice = 'Give the user the rights that are missing: ndl doctor --acl prints them where the store has such a list.';
-        return bad(seen, advice, `a lock could not be used (${this.step})`);
-      } finally {
-        this.stop?.();
-        await Promise.all(this.owners.map((owner) => this.mutex.leave({ key: this.key, owner }).catch(() => undefined)));
-      }
-    });
-    const wakeUps = await checkOf({ id: 'wake-ups', name: 'waiters are woken', touches: ['G8'] }, () => {
-      return heard ?? { state: 'unknown', seen: 'not known: a lock could not be tried' };
-    });
-    return [probe, wakeUps];
-  }
-
-  private async run(): Promise<Finding> {
-    const { mutex, key, owners } = this;
-    const [first, second] = owners;
-    const take = (step: string, owner: string, queue = false) => this.ask(step, mutex.acquire({ key, owner, ttl: TTL, tokens: 1, queue }));
-    this.granted(await take('acquire', first));
-    this.expect((await this.ask('renew', mutex.renew([{ key, owner: first, ttl: TTL }])[0]!)) === 'renewed', 'the lease was lost');
-    if (mutex.extend) {
-      const extended = await this.ask('extend', mutex.extend({ key, owner: first, ttl: TTL, tokens: 1 }));
-      this.expect(extended !== 'lost', 'the lease was lost');
-    }
+/** Resolves to whether waiters are woken. @throws if the lock is not as it must be. */
+async function useLock(mutex: LeaseDriver, first: Tenancy, second: Tenancy, within: number, requests: Requests): Promise<Finding> {
+  const acquire = (name: string, tenancy: Tenancy, queue = false): Promise<AcquireReply> =>
+    requests.send(name, () => mutex.acquire({ ...tenancy, ttl: TTL, tokens: 1, queue }));
+  const release = async (tenancy: Tenancy): Promise<void> =>
+    expect((await requests.send('release', () => mutex.release({ ...tenancy, keepFor: 0 }))) === 'released', LOST);
+  // A quorum sends a wake-up for each member, also after the first. Without a listener it would count as an offer to a waiter that has gone.
+  let stop: (() => void) | undefined;
+  try {
+    const before = await acquire('acquire', first);
+    expect(before.granted, 'another caller has the key');
+    expect((await requests.send('renew', () => mutex.renew([{ ...first, ttl: TTL }])[0]!)) === 'renewed', LOST);
+    expect((await requests.send('extend', async () => mutex.extend?.({ ...first, ttl: TTL, tokens: 1 }))) !== 'lost', LOST);
     let reason = '';
     await mutex.wakeUps?.open((message) => (reason = message));
-    const woken = this.listen(second);
-    this.expect(!(await take('queue', second, true)).granted, 'two owners have the key');
-    const released = await this.ask('release', mutex.release({ key, owner: first, keepFor: 0 }));
-    this.expect(released === 'released', 'the lease was lost');
-    const start = now();
-    const heard = await this.wakeUp(woken, start, reason);
-    this.granted(await take('hand over', second));
-    const [before, after] = this.tokens;
-    this.expect(before == null || after == null || after > before, `the fencing token did not grow, from ${before} to ${after}`);
-    this.expect((await this.ask('release', mutex.release({ key, owner: second, keepFor: 0 }))) === 'released', 'the lease was lost');
-    return heard;
+    const woken = new Promise<void>((resolve) => (stop = mutex.wakeUps?.listen(second.owner, () => resolve())));
+    expect(!(await acquire('queue', second, true)).granted, 'two owners have the key');
+    await release(first);
+    const finding = await wakeUpFinding(mutex.wakeUps, woken, reason, within);
+    const after = await acquire('hand over', second);
+    expect(after.granted, 'another caller has the key');
+    const isLarger = before.token === null || after.token === null || after.token > before.token;
+    expect(isLarger, `the fencing token did not grow, from ${before.token} to ${after.token}`);
+    await release(second);
+    return finding;
+  } finally {
+    stop?.();
+    await Promise.all([first, second].map((tenancy) => mutex.leave(tenancy).catch(() => undefined)));
   }
+}
 
-  private listen(owner: string): Promise<void> {
-    return new Promise((resolve) => (this.stop = this.mutex.wakeUps?.listen(owner, () => resolve())));
-  }
+async function wakeUpFinding(wakeUps: WakeUps | undefined, woken: Promise<void>, reason: string, within: number): Promise<Finding> {
+  if (!wakeUps) return { seen: 'waiters poll, as always on this store' };
+  const start = now();
+  const isPolling = wakeUps.state === 'polling';
+  // Without messages there is no wake-up to wait for.
+  const isWoken = !isPolling && (await isSettledWithin(wakeUps.isOpen ? within : 0, woken));
+  if (isWoken) return { seen: `${duration(now() - start)} after the release` };
+  const seen = isPolling ? 'waiters poll here' : `no wake-up arrived within ${duration(within)}`;
+  return warning(reason || seen, 'Waiters notice a release later, and send more requests.');
+}
 
-  private async wakeUp(woken: Promise<void>, start: number, reason: string): Promise<Finding> {
-    const { wakeUps } = this.mutex;
-    if (!wakeUps) return { seen: 'waiters poll, as always on this store' };
-    const polls = (seen: string): Finding => warning(reason || seen, 'Waiters notice a release later, and send more requests.');
-    if (wakeUps.state === 'polling') return polls('waiters poll here');
-    // Without messages there is no wake-up to wait for.
-    const isHeard = await isSettledWithin(wakeUps.isOpen ? this.within : 0, woken);
-    if (isHeard) return { seen: `${duration(now() - start)} after the release` };
-    return polls(`no wake-up arrived within ${duration(this.within)}`);
-  }
-
-  private granted(reply: Awaited<ReturnType<LeaseDriver['acquire']>>): void {
-    this.expect(reply.granted, 'somebody else has the key');
-    if (reply.granted) this.tokens.push(reply.token);
-  }
-
-  private async ask<T>(step: string, reply: Promise<T>): Promise<T> {
-    this.step = step;
-    const start = now();
-    try {
-      return await reply;
-    } finally {
-      this.slowest = Math.max(this.slowest ?? 0, now() - start);
-    }
-  }
-
-  private expect(isTrue: boolean, problem: string): void {
-    if (!isTrue) throw new Error(problem);
-  }
+function expect(isTrue: boolean, problem: string): asserts isTrue {
+  if (!isTrue) throw new Error(problem);
 }

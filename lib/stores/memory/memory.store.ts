@@ -1,12 +1,10 @@
 import { supportedBy, type LockStore } from '../../core/store/lock-store.js';
-import { checkOf } from '../../core/store/store-doctor.js';
+import { checksOf } from '../../core/store/store-doctor.js';
 import { now } from '../../core/util/clock.js';
 import { recordDrivers } from '../records/record.drivers.js';
 import { MemoryBus } from './operate/memory.bus.js';
 import { MemoryRecordQueue } from './memory.queue.js';
 import { MemoryWakeUps } from './memory.wakeups.js';
-
-const SCOPE = { id: 'scope', name: 'who is excluded', touches: ['G2'] };
 
 /**
  * A store in the memory of this process, for tests and for apps that run as one process. Expiry, fencing tokens and waiting are as on Redis;
@@ -27,7 +25,7 @@ export function memoryStore(): LockStore {
     }),
     bus: new MemoryBus(),
     remembers: () => Promise.resolve(now() - madeAt),
-    doctor: { checks: () => Promise.all([checkOf(SCOPE, () => ({ seen: 'locks exclude the callers of this process only' }))]) },
+    doctor: { checks: () => checksOf({ scope: () => ({ seen: 'locks exclude the callers of this process only' }) }) },
     supports(feature) {
       return supportedBy(this, feature);
     },

@@ -18,10 +18,10 @@ async function worker(options: Partial<InspectArgs> = {}) {
 }
 
 /** Once the process of the holder listens. */
-async function toldBy(locks: Locks): Promise<KeyReport> {
+async function reportBy(locks: Locks): Promise<KeyReport> {
   return (await eventually(async () => {
     const report = await locks.inspect(KEY);
-    return report.holders[0]?.told !== undefined && report;
+    return report.holders[0]?.report !== undefined && report;
   })) as KeyReport;
 }
 
@@ -74,15 +74,15 @@ describe('inspect on Redis', () => {
   it('shows what another process does, says when it is silent, and gets the key back from it', async () => {
     const { child, owner, token } = await worker();
     const locks = setting.own();
-    const report = await toldBy(locks);
+    const report = await reportBy(locks);
     expect(report).toMatchObject({ kind: 'mutex', fencingToken: token });
-    expect(report.holders).toMatchObject([{ owner, app: 'worker', pid: child.pid, told: { label: 'Worker.work', fencingToken: token } }]);
+    expect(report.holders).toMatchObject([{ owner, app: 'worker', pid: child.pid, report: { label: 'Worker.work', fencingToken: token } }]);
     child.pause();
     const silent = await locks.inspect(KEY);
     expect(silent.holders).toMatchObject([{ owner, app: 'worker', pid: child.pid }]);
-    expect(silent.holders[0]!.told).toBeUndefined();
+    expect(silent.holders[0]!.report).toBeUndefined();
     child.resume();
-    await toldBy(locks);
+    await reportBy(locks);
     const next = locks.acquire(KEY, woken);
     expect(await locks.forceRelease(KEY, { reason, by: 'jane', grace: 600_000 })).toEqual({ outcome: 'gave back', holder: owner });
     expect(await child.waitFor('ended')).toMatchObject({ result: 'aborted' });
@@ -148,7 +148,7 @@ describe('inspect on Redis', () => {
   it('does not answer to what is no question, nor ends a lease by a message: the store must say that it is over', async () => {
     const { child, owner } = await worker({ isStubborn: true });
     const locks = setting.own();
-    await toldBy(locks);
+    await reportBy(locks);
     const texts = [
       '',
       '{',
@@ -163,7 +163,7 @@ describe('inspect on Redis', () => {
     ];
     for (const topic of ['ops', 'revoke', 'ops:told'])
       for (const text of texts) await setting.redis.publish(`nestjs-distributed-lock:${topic}`, text);
-    expect((await toldBy(locks)).holders).toMatchObject([{ owner }]);
+    expect((await reportBy(locks)).holders).toMatchObject([{ owner }]);
     child.send({ type: 'end' });
     expect(await child.waitFor('ended')).toMatchObject({ result: 'told' });
   });
@@ -174,7 +174,7 @@ describe('forceRelease on Redis', () => {
     for (const isSilent of [false, true]) {
       const { child, owner, token } = await worker({ isStubborn: true, keyTimeout: 20_000 });
       const locks = setting.own();
-      await toldBy(locks);
+      await reportBy(locks);
       const next = locks.acquire(KEY, woken);
       if (isSilent) child.pause();
       const grace = isSilent ? 1_000_000 : 500;

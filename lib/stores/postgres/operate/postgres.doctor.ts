@@ -1,15 +1,14 @@
 import type { DoctorCheck } from '../../../core/model/doctor-report.js';
-import { bad, checkOf, warning, type Finding } from '../../../core/store/store-doctor.js';
+import { bad, checksOf, versionFinding, warning, type Finding } from '../../../core/store/store-doctor.js';
 import type { Row } from '../postgres.connection.js';
 import type { PostgresStatements } from '../postgres.statements.js';
 
-const OLDEST = 12;
+const OLDEST = '12';
 /** Seconds. */
 const LONG = 60;
 const COLUMNS = { key: 'text', version: 'bigint', record: 'text', ends_at: 'bigint', fence: 'bigint' };
 const SERVER = `SELECT current_setting('synchronous_commit') AS commit, current_setting('fsync') AS fsync,
-  current_setting('full_page_writes') AS pages, current_setting('server_version') AS version,
-  current_setting('server_version_num')::int / 10000 AS major, pg_is_in_recovery() AS standby,
+  current_setting('full_page_writes') AS pages, current_setting('server_version') AS version, pg_is_in_recovery() AS standby,
   current_setting('transaction_read_only') AS readonly, current_setting('synchronous_standby_names') AS standbys`;
 const TABLE = `SELECT t.oid::bigint AS oid, c.relpersistence AS persistence,
     (SELECT json_object_agg(a.attname, format_type(a.atttypid, NULL)) FROM pg_attribute a WHERE a.attrelid = t.oid AND a.attnum > 0 AND NOT a.attisdropped)
@@ -40,51 +39,35 @@ export function postgresChecks(
   const one = async (text: string, ...values: unknown[]): Promise<Row> => (await ask(text, values))[0] ?? {};
   const server = one(SERVER);
   server.catch(() => undefined);
-  const saves = { purpose: 'correctness', because: 'it is unknown whether this PostgreSQL server keeps what it has granted' } as const;
-  const copies = { purpose: 'correctness', because: 'it is unknown whether this PostgreSQL server has replicas' } as const;
-  return Promise.all([
-    checkOf({ id: 'version', name: 'version', touches: ['G2'] }, async () => versionOf(await server)),
-    checkOf({ id: 'role', name: 'primary, and not read-only', touches: ['G1'] }, async () => roleOf(await server)),
-    checkOf({ id: 'durability', name: 'what a crash can lose', touches: ['G2'], unseen: saves }, async () => durabilityOf(await server)),
-    checkOf({ id: 'replication', name: 'replication', touches: ['G2'], unseen: copies }, async () =>
-      replicationOf(await server, await ask(REPLICAS, [])),
-    ),
-    checkOf({ id: 'table', name: 'the table', touches: ['G1'] }, async () => tableOf(statements, await one(TABLE, statements.table))),
-    checkOf({ id: 'snapshots', name: 'open snapshots', touches: ['G9'] }, async () => snapshotsOf(await one(SNAPSHOTS))),
-    checkOf({ id: 'connections', name: 'connections', touches: ['G9'] }, async () => {
+  return checksOf({
+    version: async () => versionFinding('PostgreSQL', String((await server)['version']).split(' ')[0]!, OLDEST),
+    role: async () => roleOf(await server),
+    durability: async () => durabilityOf(await server),
+    replication: async () => replicationOf(await server, await ask(REPLICAS, [])),
+    table: async () => tableOf(statements, await one(TABLE, statements.table)),
+    snapshots: async () => snapshotsOf(await one(SNAPSHOTS)),
+    async connections() {
       await server;
       const advice = 'Give "url" instead of "query": where the app uses all connections, renewals come too late.';
       return isShared ? warning('locks share those of the app', advice) : { seen: 'of their own' };
-    }),
-  ]);
-}
-
-function versionOf({ version, major }: Row): Finding {
-  const seen = `PostgreSQL ${String(version).split(' ')[0]}`;
-  return Number(major) >= OLDEST ? { seen } : bad(seen, `Locks need ${OLDEST} or later.`, 'this PostgreSQL server is too old');
+    },
+  });
 }
 
 function roleOf({ standby, readonly }: Row): Finding {
   const because = 'nothing can be written here';
-  if (standby === true)
-    return bad(
-      'a standby',
-      'It is a standby, which is read-only: use the address of the primary, or target_session_attrs=read-write.',
-      because,
-    );
+  if (standby === true) return bad('a standby', 'Use the address of the primary, or target_session_attrs=read-write.', because);
   const advice = 'Transactions are read-only here: set default_transaction_read_only = off for this role.';
   return readonly === 'on' ? bad('read-only', advice, because) : { seen: 'a primary' };
 }
 
 function durabilityOf({ commit, fsync, pages }: Row): Finding {
-  const seen = `fsync ${String(fsync)}, synchronous_commit ${String(commit)}, full_page_writes ${String(pages)}`;
-  const problems = [
-    ...(fsync === 'off' ? ['fsync = on'] : []),
-    ...(commit === 'off' ? ['synchronous_commit = on for this role'] : []),
-    ...(pages === 'off' ? ['full_page_writes = on, unless the file system never tears a page'] : []),
-  ];
-  if (problems.length === 0) return { seen };
-  return bad(seen, `Set ${problems.join(', ')}.`, 'a crash of this PostgreSQL server can lose locks that are held', 'correctness');
+  const settings = Object.entries({ fsync, synchronous_commit: commit, full_page_writes: pages });
+  const off = settings.filter(([, value]) => value === 'off');
+  const seen = settings.map(([name, value]) => `${name} ${String(value)}`).join(', ');
+  if (off.length === 0) return { seen };
+  const advice = `Set ${off.map(([name]) => `${name} = on`).join(', ')}.`;
+  return bad(seen, advice, 'a crash of this server can lose locks that are held', 'correctness');
 }
 
 function replicationOf({ standbys, commit }: Row, replicas: readonly Row[]): Finding {
@@ -96,7 +79,7 @@ function replicationOf({ standbys, commit }: Row, replicas: readonly Row[]): Fin
   const seen = `replicas: ${replicas.length}, synchronous: ${waits}; synchronous_commit ${String(commit)}`;
   if (isWaited) return { seen: `${seen}. Promote only a synchronous one` };
   const advice = 'Set synchronous_standby_names with synchronous_commit = on, or check the fencing token at the resource.';
-  return warning(seen, advice, 'a failover can forget a grant of this PostgreSQL server');
+  return warning(seen, advice, 'a failover can forget a grant of this server');
 }
 
 function tableOf({ table, schema }: PostgresStatements, row: Row): Finding {
