@@ -41,7 +41,7 @@ const FORCE_CHECKS: Checks = {
   keepFor: integerFrom(0),
 };
 
-/** What operators ask of one {@link Locks}. */
+/** Answers the questions of operators to one {@link Locks}. */
 export class Operator {
   readonly bus: Bus | undefined;
   readonly store: LockStore;
@@ -130,7 +130,7 @@ export class Operator {
     }
   }
 
-  /** Those that can be read: a name that another program has made, or a key that this user may not read, must not end a search. */
+  /** Leaves out keys that cannot be read: a name that another program has made, or a key that this user may not read, must not end a search. */
   private async lookAtAny(keys: readonly string[]): Promise<KeyState[]> {
     try {
       return await this.look(keys);

@@ -36,7 +36,7 @@ const ADVICE = 'Take these keys in one order everywhere, or all at once with a m
  * The reports of several keys are not taken at the same moment: trust a deadlock that is found twice, a second apart.
  *
  * The method: a chain may go on if its share of the key is free once all holders that do not wait, or may go on themselves, have released it. The
- * other chains are stuck. Those that wait for one another, directly or through others, are a deadlock.
+ * other chains are stuck. Chains that wait for one another, directly or through others, are a deadlock.
  *
  * @param reports such as those of `locks.list({ state: 'waited' })`, and of the keys that their waiters hold.
  */

@@ -68,7 +68,7 @@ describe('forceRelease', () => {
     expect([await next, (await reply).outcome]).toEqual([true, 'gave back']);
   });
 
-  it('asks again until the holder has heard it', async () => {
+  it('asks again until the holder has received the request', async () => {
     const store = memoryStore();
     const real = store.bus!;
     let lost = 0;
@@ -94,7 +94,7 @@ describe('forceRelease', () => {
 });
 
 describe('the health of locks', () => {
-  it('counts what is held and who waits, candidates of elections apart', async () => {
+  it('counts leases and callers that wait, candidates of elections apart', async () => {
     const locks = open();
     const leases = await Promise.all(['a', 'b', 'name-leader'].map((key) => locks.acquire(key)));
     void locks

@@ -157,7 +157,7 @@ describe('the doctor of Postgres', () => {
     expect(of('connections')).toMatchObject({ state: 'warn', advice: expect.stringContaining('"url"') as string });
   });
 
-  it('finds a pooler through which nothing is heard', async () => {
+  it('finds a pooler through which no notification arrives', async () => {
     const pooler = await startPgbouncer({ to: server.connection });
     changes.finally(() => pooler.stop());
     const { of, verdict } = await look({ url: pooler.url, prepare: false, requestTimeout: 2000 });

@@ -46,7 +46,7 @@ export interface KeyHolder extends OwnerParts {
   readonly since: Date | null;
   /** `Infinity`: the whole key. */
   readonly permits: number;
-  /** Of its process; `undefined`: it did not answer. */
+  /** The report of its process; `undefined`: it did not answer. */
   readonly report?: ProcessReport;
 }
 
@@ -57,7 +57,7 @@ export interface KeyWaiter extends OwnerParts {
   readonly holding: readonly HeldKey[];
   /** False: its process does not listen to wake-ups any more. */
   readonly isHeard: boolean;
-  /** Of its process on each caller that waits by this owner; `undefined`: it did not answer. */
+  /** The reports of its process on each caller that waits by this owner; `undefined`: it did not answer. */
   readonly reports?: readonly ProcessReport[];
 }
 

@@ -17,7 +17,7 @@ const CHECKS: Checks = {
     value === false || (Number.isSafeInteger(value) && (value as number) >= 1) ? undefined : 'milliseconds, from 1 on, or false',
 };
 
-/** By what can be said of correctness, in the words of docs/guarantees.md. */
+/** The verdicts by their word for correctness. They use the words of docs/guarantees.md. */
 const VERDICTS = {
   no: { efficiency: 'no', text: (why: string) => `Efficiency: no, because ${why}. Correctness: no.` },
   unknown: {

@@ -12,11 +12,10 @@ import type {
 import { RequestDeadlines } from '../../core/store/request-deadlines.js';
 import { isSettledWithin, now } from '../../core/util/clock.js';
 import { Election, outageOf } from './quorum.election.js';
-import { HeldLeases, type Held, type Known } from './quorum.held.js';
-import { sent, type Member } from './quorum.member.js';
-import { Poll, type OpenPoll } from './quorum.poll.js';
-import { Renewals } from './quorum.renewals.js';
-import { TURN, Turns } from './quorum.turns.js';
+import { Leases, type AskedMembers, type Lease } from './quorum.leases.js';
+import type { Member } from './quorum.member.js';
+import { Poll, type Electorate, type OpenPoll } from './quorum.poll.js';
+import { QUEUE_LOCK_TTL, QueueLock } from './quorum.queue-lock.js';
 import { checkOutcome, majorityOf, wordOutcome } from './quorum.votes.js';
 import { QuorumWakeUps } from './quorum.wakeups.js';
 
@@ -36,23 +35,23 @@ export class QuorumDriver implements LeaseDriver {
   readonly wakeUps?: WakeUps;
   readonly timeOf?: (token: number) => Date;
   readonly election: Election;
-  private readonly deadlines: RequestDeadlines<OpenPoll>;
-  private readonly turns: Turns;
-  private readonly renewals: Renewals;
-  private readonly held = new HeldLeases();
+  private readonly electorate: Electorate;
+  private readonly queueLock: QueueLock;
+  private readonly leases: Leases;
 
   constructor(
     private readonly setting: QuorumSetting,
-    private readonly side: 'mutex' | 'read' | 'write',
+    side: 'mutex' | 'read' | 'write',
   ) {
-    const { members, memberTimeout } = setting;
-    const drivers = members.map(this.driverOf);
-    const deadlines = (this.deadlines = new RequestDeadlines(memberTimeout, (poll) => poll.late()));
+    const { members, memberTimeout, requestTimeout } = setting;
+    const drivers = members.map(({ store }) => (side === 'mutex' ? store.mutex : store.readWriteLock![side]));
+    const voters = members.map((member, index) => ({ member, driver: drivers[index] as LeaseDriver }));
+    const electorate = (this.electorate = { voters, deadlines: new RequestDeadlines<OpenPoll>(memberTimeout, (poll) => poll.late()) });
     this.isShared = side !== 'mutex';
-    this.queueEntryLifetime = Math.min(TURN, ...drivers.map(({ queueEntryLifetime }) => queueEntryLifetime));
-    this.election = new Election({ members, driverOf: this.driverOf, deadlines, isReader: side === 'read' }, setting.requestTimeout);
-    this.turns = new Turns(members, this.driverOf, memberTimeout);
-    this.renewals = new Renewals(members, this.driverOf, deadlines, this.held);
+    this.queueEntryLifetime = Math.min(QUEUE_LOCK_TTL, ...drivers.map(({ queueEntryLifetime }) => queueEntryLifetime));
+    this.election = new Election(electorate, requestTimeout, side === 'read');
+    this.queueLock = new QueueLock(electorate);
+    this.leases = new Leases(electorate);
     const inboxes = drivers.flatMap(({ wakeUps }) => wakeUps ?? []);
     if (inboxes.length >= majorityOf(members.length)) this.wakeUps = new QuorumWakeUps(members, inboxes);
     if (drivers.every((driver) => driver.timeOf?.(0) !== undefined)) this.timeOf = (token) => new Date(token / 1000);
@@ -62,21 +61,22 @@ export class QuorumDriver implements LeaseDriver {
     const { key, ttl, tokens, queue, share } = request;
     this.checkLength(key, ttl);
     const yielded = yields === undefined ? undefined : await this.release({ key, owner: yields, keepFor: 0 }).catch(() => undefined);
-    // Who has the key reads beside itself, and who asks once more does not wait for the turn of another one.
-    const waits = queue && share?.beside === undefined && !this.held.has(request);
-    const refusal = waits ? await this.turns.ask(request) : undefined;
-    const known: Known = this.held.get(request)?.known ?? new Map<number, boolean>();
-    const reply = refusal ?? (await this.election.elect(request, known, () => this.held.has(request)));
+    // An owner that holds the key reads beside itself, and an owner that asks once more does not wait for other waiters.
+    const waits = queue && share?.beside === undefined && !this.leases.get(request);
+    const refusal = waits ? await this.queueLock.acquire(request) : undefined;
+    const asked: AskedMembers = this.leases.get(request)?.asked ?? new Map<number, boolean>();
+    const reply = refusal ?? (await this.election.elect(request, asked, () => this.leases.get(request) !== undefined));
     if (reply.granted) {
-      this.held.granted(request, ttl, reply.token === null ? 0 : reply.token + tokens - 1, known, share);
-      void this.turns.end(request);
+      const lastToken = reply.token === null ? 0 : reply.token + tokens - 1;
+      this.leases.granted(request, ttl, { lastToken, asked, share });
+      void this.queueLock.leave(request);
     }
     return yielded ? { ...reply, yielded } : reply;
   }
 
   renew(batch: readonly RenewRequest[]): readonly Promise<'renewed' | 'lost'>[] {
     const fits = batch.filter(({ ttl }) => ttl <= this.setting.longestLease);
-    const replies = this.renewals.renew(fits);
+    const replies = this.leases.renew(fits);
     return batch.map(async (request) => {
       this.checkLength(request.key, request.ttl);
       return replies[fits.indexOf(request)] as Promise<'renewed' | 'lost'>;
@@ -86,72 +86,61 @@ export class QuorumDriver implements LeaseDriver {
   release({ key, owner, keepFor }: ReleaseRequest): Promise<'released' | 'lost'> {
     const tenancy = { key, owner };
     const keptUntil = now() + keepFor;
-    const lease = this.held.get(tenancy);
-    this.held.delete(tenancy);
-    const send = (driver: LeaseDriver): Promise<'released' | 'lost'> =>
-      driver.release({ ...tenancy, keepFor: keepFor && Math.ceil(Math.max(0, keptUntil - now())) });
-    return this.giveBack(tenancy, 'released', 'lost', send, lease);
+    const lease = this.leases.get(tenancy);
+    this.leases.delete(tenancy);
+    const remaining = (): number => keepFor && Math.ceil(Math.max(0, keptUntil - now()));
+    return this.end(tenancy, ['released', 'lost'], (driver) => driver.release({ ...tenancy, keepFor: remaining() }), lease).outcome;
   }
 
   async leave({ key, owner }: Tenancy): Promise<void> {
     const tenancy = { key, owner };
-    this.held.delete(tenancy);
-    const left: Promise<unknown>[] = [this.turns.end(tenancy) ?? Promise.resolve()];
-    await this.giveBack(tenancy, 'left', 'stayed', (driver) => driver.leave(tenancy).then(() => 'left'), undefined, left);
+    this.leases.delete(tenancy);
+    const leftQueue = this.queueLock.leave(tenancy);
+    const { replies, outcome } = this.end(tenancy, ['left', 'stayed'], (driver) => driver.leave(tenancy).then(() => 'left'));
+    await outcome;
     // Nobody waits for this, so that it need not be over with a majority.
-    await isSettledWithin(this.setting.memberTimeout, Promise.allSettled(left));
+    await isSettledWithin(this.setting.memberTimeout, Promise.allSettled([leftQueue, ...replies]));
   }
 
   async check({ key, owner }: Tenancy): Promise<CheckReply> {
-    const { members } = this.setting;
+    const { voters } = this.electorate;
     const tenancy = { key, owner };
-    const isWaiting = this.turns.isWaiting(tenancy).catch(() => false);
-    const poll = new Poll<CheckReply, true>(key, members, this.deadlines, (votes) => !votes.includes(undefined) || undefined);
-    for (const [index, member] of members.entries()) {
-      const reply = member.heard(
-        sent(() => this.driverOf(member).check(tenancy)),
-        key,
-      );
-      poll.add(index, reply);
-    }
-    await poll.decided;
+    const isWaiting = this.queueLock.isWaiting(tenancy).catch(() => false);
+    const poll = new Poll<CheckReply, true>(key, this.electorate, (votes) => !votes.includes(undefined) || undefined);
+    await poll.take(voters.map(({ member, driver }) => member.send(key, () => driver.check(tenancy)))).decided;
     const replies = poll.votes.flatMap((vote) => (vote && 'state' in vote ? vote : []));
-    if (replies.length >= majorityOf(members.length)) return checkOutcome(replies, members.length, await isWaiting);
-    throw outageOf(
-      key,
-      poll.votes.map((vote) => (vote && 'state' in vote ? vote.state : vote)),
-    );
+    if (replies.length >= majorityOf(voters.length)) return checkOutcome(replies, voters.length, await isWaiting);
+    const states = poll.votes.map((vote) => (vote && 'state' in vote ? vote.state : vote));
+    throw outageOf(key, states);
   }
 
-  private readonly driverOf = ({ store }: Member): LeaseDriver => (this.side === 'mutex' ? store.mutex : store.readWriteLock![this.side]);
-
   /**
-   * Sends it to all members in the order of the owner's requests.
+   * Sends the end of a tenancy to all members, in the order of the owner's requests.
    *
-   * @param lease that is given back, if there is one.
-   * @param replies gets what each of them answers.
+   * @param words the answer that needs a majority, and the other one.
+   * @param lease that ends, if there is one.
    */
-  private async giveBack<Yes extends string, No extends string>(
+  private end<Yes extends string, No extends string>(
     tenancy: Tenancy,
-    yes: Yes,
-    no: No,
+    [yes, no]: readonly [Yes, No],
     send: (driver: LeaseDriver) => Promise<Yes | No>,
-    lease?: Held,
-    replies: Promise<unknown>[] = [],
-  ): Promise<Yes | No> {
-    const { members } = this.setting;
-    const poll = new Poll<Yes | No, Yes | No | 'silent'>(tenancy.key, members, this.deadlines, (votes) => wordOutcome(votes, yes, no));
-    for (const [index, member] of members.entries()) {
-      const driver = this.driverOf(member);
+    lease?: Lease,
+  ): { readonly replies: readonly Promise<unknown>[]; readonly outcome: Promise<Yes | No> } {
+    const poll = new Poll<Yes | No, Yes | No | 'silent'>(tenancy.key, this.electorate, (votes) => wordOutcome(votes, yes, no));
+    const replies = this.electorate.voters.map(({ member, driver }, index) => {
       const end = Math.max(lease?.endsAt ?? 0, now() + driver.queueEntryLifetime);
-      const mayKnow = (): boolean => lease?.known.has(index) !== false;
-      const reply = member.giveBack(tenancy, end, () => send(driver), mayKnow);
-      replies.push(reply);
-      poll.add(index, reply);
-    }
-    const outcome = await poll.decided;
-    if (outcome === 'silent') throw outageOf(tenancy.key, poll.votes);
-    return outcome;
+      return member.sendEnd(
+        tenancy,
+        end,
+        () => send(driver),
+        () => lease?.asked.has(index) !== false,
+      );
+    });
+    const outcome = poll.take(replies).decided.then((word) => {
+      if (word === 'silent') throw outageOf(tenancy.key, poll.votes);
+      return word;
+    });
+    return { replies, outcome };
   }
 
   /** A server that was started again must not vote before the last lease that it may have forgotten has ended. */

@@ -1,13 +1,14 @@
 import { LockError, ownCopyOf, QuorumError, StoreError } from '../../core/model/errors.js';
 import type { AcquireReply, AcquireRequest } from '../../core/store/lease-driver.js';
 import { after, dateOf, now } from '../../core/util/clock.js';
-import { Ballot, type Electorate } from './quorum.ballot.js';
-import type { Known } from './quorum.held.js';
+import { Ballot } from './quorum.ballot.js';
+import type { AskedMembers } from './quorum.leases.js';
+import type { Electorate } from './quorum.poll.js';
 import { finalError, tokenOf, type Vote } from './quorum.votes.js';
 
 /** Microseconds by which tokens are asked for ahead of our clock at first: what a request may take. */
 const FIRST_LEAD = 5_000;
-/** Microseconds by which the lead shrinks with each token that was not too small: what a slow request, or another process, added to it passes. */
+/** Microseconds by which the lead shrinks with each token that was not too small, so that a slow request, or another process, does not add to it for good. */
 const DECAY = 10;
 /** A reply that took more milliseconds says nothing about the clock of its member. */
 const LONGEST_TRIP = 50;
@@ -24,21 +25,25 @@ export class Election {
   /** Microseconds since 1970 at the zero of the monotonic clock: a whole millisecond would ask for the same token again, which takes the server longer. */
   private readonly zero = dateOf(0) * 1000;
 
-  /** @param requestTimeout milliseconds until an acquire must be answered. */
+  /**
+   * @param requestTimeout milliseconds until an acquire must be answered.
+   * @param isReader it gets the token of the last write, so that it asks for none.
+   */
   constructor(
     private readonly electorate: Electorate,
     private readonly requestTimeout: number,
+    private readonly isReader: boolean,
   ) {}
 
-  /** @param known and `isHeld`: see {@link Ballot}. */
-  async elect(request: AcquireRequest, known: Known, isHeld: () => boolean): Promise<AcquireReply> {
+  /** @param asked and `isHeld`: see {@link Ballot}. */
+  async elect(request: AcquireRequest, asked: AskedMembers, isHeld: () => boolean): Promise<AcquireReply> {
     const { electorate } = this;
     // A ballot and the recording of its token take one memberTimeout each.
     const lastRound = now() + this.requestTimeout - 2 * electorate.deadlines.requestTimeout;
     for (let round = 0; ; round++) {
       const sentAt = now();
       const floor = this.floorOf(request, sentAt);
-      const ballot = new Ballot(electorate, { ...request, floor }, known, isHeld);
+      const ballot = new Ballot(electorate, { ...request, floor }, asked, isHeld);
       const result = await ballot.hold();
       this.learn(ballot.votes, floor, sentAt);
       if (result.kind === 'granted') return { granted: true, token: result.token };
@@ -53,7 +58,7 @@ export class Election {
 
   /** A hint that spares the second trip: no token rests on our clock. */
   private floorOf({ floor = 0 }: AcquireRequest, time: number): number {
-    return this.electorate.isReader ? floor : Math.max(floor, this.microsAt(time) + this.lead);
+    return this.isReader ? floor : Math.max(floor, this.microsAt(time) + this.lead);
   }
 
   private microsAt(time: number): number {
@@ -61,7 +66,7 @@ export class Election {
   }
 
   private learn(votes: readonly Vote<AcquireReply>[], floor: number, sentAt: number): void {
-    if (this.electorate.isReader || now() > sentAt + LONGEST_TRIP) return;
+    if (this.isReader || now() > sentAt + LONGEST_TRIP) return;
     const token = Math.max(0, ...votes.map((vote) => tokenOf(vote) ?? 0));
     if (token > floor) this.lead = Math.max(this.lead, token - this.microsAt(sentAt));
     else if (token > 0) this.lead = Math.max(FIRST_LEAD, this.lead - DECAY);
@@ -72,17 +77,17 @@ export class Election {
 export function outageOf(key: string, votes: readonly Vote<AcquireReply | string>[]): LockError {
   const final = finalError(votes);
   if (final) return ownCopyOf(final, key);
-  const told = votes.map((vote, index) => {
+  const answers = votes.map((vote, index) => {
     if (vote === undefined) return new StoreError(`Member ${index + 1} had not answered when that was certain.`, { key, transient: true });
     return typeof vote === 'object' && 'granted' in vote ? (vote.granted ? 'granted' : 'taken') : vote;
   });
   const counts = new Map<string, number>();
-  for (const vote of told) {
+  for (const vote of answers) {
     const answer = typeof vote === 'string' ? vote : 'no answer';
     counts.set(answer, (counts.get(answer) ?? 0) + 1);
   }
-  const reasons = told.flatMap((vote) => (vote instanceof LockError ? vote.message : []));
+  const reasons = answers.flatMap((vote) => (vote instanceof LockError ? vote.message : []));
   const summary = [...counts].map(([answer, count]) => `${count} × ${answer}`).join(', ');
   const message = `No majority of the ${votes.length} members decided about "${key}" (${summary}): ${reasons.join(' ')}`;
-  return new QuorumError(message, { key, votes: told });
+  return new QuorumError(message, { key, votes: answers });
 }

@@ -26,12 +26,26 @@ export class Member {
     store.onWarning?.((message) => warn(`${this.title}: ${message}`));
   }
 
+  /** Sends a request, and notes whether it is answered. A request that throws rejects. */
+  send<Reply>(key: string, request: () => Promise<Reply>): Promise<Reply> {
+    return new Promise<Reply>((resolve) => resolve(request())).then(
+      (answer) => {
+        this.isUp = true;
+        this.nextAnswer.came();
+        return answer;
+      },
+      (cause: unknown) => {
+        throw this.failed(asStoreError(cause, key));
+      },
+    );
+  }
+
   /** Sends it when the last request of this owner has its answer: drivers rely on that order, and nobody else waits for all answers. */
-  inOrder<Reply>({ key, owner }: Tenancy, send: () => Promise<Reply>): Promise<Reply> {
+  sendInOrder<Reply>({ key, owner }: Tenancy, request: () => Promise<Reply>): Promise<Reply> {
     // This request takes care of what an earlier one would try again.
     this.nextAnswer.cancel(owner);
     const before = this.last.get(owner);
-    const reply = this.heard(before ? before.then(send, send) : sent(send), key);
+    const reply = this.send(key, () => (before ? before.then(request, request) : request()));
     this.last.set(owner, reply);
     const ended = (): void => {
       if (this.last.get(owner) === reply) this.last.delete(owner);
@@ -41,26 +55,26 @@ export class Member {
   }
 
   /**
-   * Sends what gives back all that the owner may have here. Without an answer it is sent again in the background.
+   * Sends a request that ends all that the owner may have here. Without an answer it is sent again in the background.
    *
    * @param end on the monotonic clock: all of that has expired.
-   * @param mayKnow whether the member may have heard of the owner.
+   * @param mayKnow whether the member may have a request of the owner.
    */
-  giveBack<Reply>(tenancy: Tenancy, end: number, send: () => Promise<Reply>, mayKnow = (): boolean => true): Promise<Reply> {
-    const reply = this.inOrder(tenancy, send);
+  sendEnd<Reply>(tenancy: Tenancy, end: number, request: () => Promise<Reply>, mayKnow = (): boolean => true): Promise<Reply> {
+    const reply = this.sendInOrder(tenancy, request);
     reply.catch((error: LockError) => {
       // If there is a later request of the same owner, that one takes care of it.
-      if (isTransient(error) && mayKnow() && !this.isAsked(tenancy.owner)) this.again(tenancy, end, send).catch(() => undefined);
+      if (isTransient(error) && mayKnow() && !this.isAsked(tenancy.owner)) this.sendAgain(tenancy, end, request).catch(() => undefined);
     });
     return reply;
   }
 
-  /** Sends a request once more that had no answer: when the member answers others, until it has an answer or the owner has a later request. */
-  again<Reply>(tenancy: Tenancy, end: number, send: () => Promise<Reply>): Promise<Reply> {
-    return this.inOrder(tenancy, async () => {
+  /** Repeats a request that had no answer when the member answers others, until it has an answer or the owner has a later request. */
+  sendAgain<Reply>(tenancy: Tenancy, end: number, request: () => Promise<Reply>): Promise<Reply> {
+    return this.sendInOrder(tenancy, async () => {
       while (await this.nextAnswer.wait(tenancy.owner, end)) {
         try {
-          return await send();
+          return await request();
         } catch (error) {
           if (!isTransient(error)) throw error;
         }
@@ -87,20 +101,6 @@ export class Member {
     await Promise.allSettled(this.last.values());
   }
 
-  /** Passes the reply on, and notes whether there was one. */
-  heard<Reply>(reply: Promise<Reply>, key: string): Promise<Reply> {
-    return reply.then(
-      (answer) => {
-        this.isUp = true;
-        this.nextAnswer.came();
-        return answer;
-      },
-      (cause: unknown) => {
-        throw this.failed(asStoreError(cause, key));
-      },
-    );
-  }
-
   /** Whether a vote may not count. */
   get mayForget(): boolean {
     return this.quarantine > 0 && this.store.remembers !== undefined;
@@ -116,10 +116,8 @@ export class Member {
       const age = (await store.remembers!()) - (now() - sentAt);
       if (age >= quarantine) return undefined;
       const known = `it may have forgotten what was before the last ${Math.max(0, Math.floor(age / 1000))} s`;
-      return new StoreError(`${title} does not vote yet: ${known}, and the quarantine is ${quarantine / 1000} s.`, {
-        key,
-        transient: true,
-      });
+      const message = `${title} does not vote yet: ${known}, and the quarantine is ${quarantine / 1000} s.`;
+      return new StoreError(message, { key, transient: true });
     } catch (cause) {
       return this.failed(asStoreError(cause, key));
     }
@@ -141,15 +139,6 @@ function isTransient(error: unknown): boolean {
 }
 
 /** An owner and a key as one word: keys have no line ends. */
-export function idOf(key: string, owner: string): string {
+export function idOf({ key, owner }: Tenancy): string {
   return `${owner}\n${key}`;
-}
-
-/** A driver should reject, not throw. */
-export function sent<Reply>(send: () => Promise<Reply>): Promise<Reply> {
-  try {
-    return send();
-  } catch (fault) {
-    return Promise.reject(fault);
-  }
 }

@@ -1,8 +1,8 @@
 import { after, now } from '../../core/util/clock.js';
 
-/** Milliseconds after which the one that waits longest tries, though no answer has come. */
+/** Milliseconds after which the owner that has waited longest tries, though no answer has come. */
 const PAUSE = 1_000;
-/** Of those that wait, so that an outage does not fill the memory: what the earlier ones would ask for ends with its lease. */
+/** Most owners that wait, so that an outage does not fill the memory: the requests of earlier ones end with their leases. */
 const MOST = 1_000;
 
 interface Waiting {
@@ -13,7 +13,7 @@ interface Waiting {
 
 /** Owners that wait for a member which does not answer. Each answer lets one of them try; so the answer to that one lets the next. */
 export class NextAnswer {
-  /** By owner, the one that waits longest first. */
+  /** The waits by owner, the longest one first. */
   private readonly waiting = new Map<string, Waiting>();
   private timer: NodeJS.Timeout | undefined;
   private isClosed = false;

@@ -1,13 +1,26 @@
 import { StoreError, type LockError } from '../../core/model/errors.js';
+import type { LeaseDriver } from '../../core/store/lease-driver.js';
 import type { RequestDeadlines, TimedRequest } from '../../core/store/request-deadlines.js';
 import { LinkedEntry } from '../../core/util/linked-list.js';
 import type { Member } from './quorum.member.js';
 import type { Vote } from './quorum.votes.js';
 
-/** A poll whose outcome is not certain. Each lasts for a memberTimeout. */
+/** The members with their drivers of one kind of lock. */
+export interface Electorate {
+  readonly voters: readonly Voter[];
+  /** Ends each poll after a memberTimeout. */
+  readonly deadlines: RequestDeadlines<OpenPoll>;
+}
+
+export interface Voter {
+  readonly member: Member;
+  readonly driver: LeaseDriver;
+}
+
+/** A poll whose outcome is not certain. */
 export abstract class OpenPoll extends LinkedEntry<OpenPoll> implements TimedRequest<OpenPoll> {
   endsAt = 0;
-  /** Who has not answered by now is silent. */
+  /** Members that have not answered by now are silent. */
   abstract late(): void;
 }
 
@@ -15,31 +28,33 @@ export abstract class OpenPoll extends LinkedEntry<OpenPoll> implements TimedReq
 export class Poll<Reply, Outcome> extends OpenPoll {
   readonly votes: Vote<Reply>[];
   readonly decided: Promise<Outcome>;
-  isDecided = false;
   /** Whether its time has run out, also that of a {@link reopen}. The outcome has to be certain then. */
   isOver = false;
+  private isDecided = false;
   private isReopened = false;
   private resolve!: (outcome: Outcome) => void;
 
   /** @param outcomeOf `undefined`: it is not certain yet. */
   constructor(
     private readonly key: string,
-    private readonly members: readonly Member[],
-    private readonly deadlines: RequestDeadlines<OpenPoll>,
+    private readonly electorate: Electorate,
     private readonly outcomeOf: (votes: readonly Vote<Reply>[]) => Outcome | undefined,
   ) {
     super();
-    this.votes = members.map(() => undefined);
+    this.votes = electorate.voters.map(() => undefined);
     this.decided = new Promise((resolve) => (this.resolve = resolve));
-    deadlines.begin(this);
+    electorate.deadlines.begin(this);
   }
 
-  /** @param reply rejects with a LockError. */
-  add(index: number, reply: Promise<Reply>): void {
-    reply.then(
-      (answer) => this.vote(index, answer),
-      (error: LockError) => this.vote(index, error),
-    );
+  /** @param reply of each member; rejects with a LockError. */
+  take(replies: readonly Promise<Reply>[]): this {
+    for (const [index, reply] of replies.entries()) {
+      reply.then(
+        (answer) => this.vote(index, answer),
+        (error: LockError) => this.vote(index, error),
+      );
+    }
+    return this;
   }
 
   vote(index: number, vote: Vote<Reply>): void {
@@ -52,17 +67,18 @@ export class Poll<Reply, Outcome> extends OpenPoll {
     for (const index of indexes) this.votes[index] = undefined;
     if (this.isReopened) return;
     this.isReopened = true;
-    this.deadlines.end(this);
-    this.deadlines.begin(this);
+    this.electorate.deadlines.end(this);
+    this.electorate.deadlines.begin(this);
   }
 
   late(): void {
-    this.deadlines.end(this);
+    const { voters, deadlines } = this.electorate;
+    deadlines.end(this);
     this.isOver = this.isReopened;
-    for (const [index, member] of this.members.entries()) {
+    for (const [index, { member }] of voters.entries()) {
       if (this.votes[index] !== undefined) continue;
       member.isUp = false;
-      const silence = `${member.title} did not answer within ${this.deadlines.requestTimeout} ms.`;
+      const silence = `${member.title} did not answer within ${deadlines.requestTimeout} ms.`;
       this.votes[index] = new StoreError(silence, { key: this.key, transient: true });
     }
     this.count();
@@ -72,7 +88,7 @@ export class Poll<Reply, Outcome> extends OpenPoll {
     const outcome = this.outcomeOf(this.votes);
     if (outcome === undefined || this.isDecided) return;
     this.isDecided = true;
-    this.deadlines.end(this);
+    this.electorate.deadlines.end(this);
     this.resolve(outcome);
   }
 }

@@ -25,7 +25,7 @@ const DEFAULT_TIMEOUT = 200;
 /** A quarter of the default keyTimeout. */
 const LONGEST_TIMEOUT = 2500;
 const DEFAULT_QUARANTINE = 60_000;
-/** An acquire asks for its turn, and takes two trips to all members; meanwhile one that served as the desk may have died. */
+/** An acquire asks for the queue lock, and takes two trips to all members; meanwhile the queue member may have died. */
 const TRIPS = 5;
 
 /**

@@ -1,7 +1,7 @@
 import { LockConfigError, LockError, StoreError } from '../../core/model/errors.js';
 import type { AcquireReply, CheckReply } from '../../core/store/lease-driver.js';
 
-/** What a member has answered: a reply, or why there is none; `undefined`: nothing yet. */
+/** The answer of a member: a reply, or why there is none; `undefined`: nothing yet. */
 export type Vote<Reply> = Reply | LockError | undefined;
 
 /** So many of `count` members that any two groups of this size have a member in common. */
@@ -11,7 +11,7 @@ export function majorityOf(count: number): number {
 
 export type Refusal = Extract<AcquireReply, { granted: false }>;
 
-/** What the votes on an acquire amount to, as soon as that is certain. */
+/** The outcome of an acquire, as soon as it is certain. */
 export type AcquireOutcome =
   | { readonly kind: 'open' }
   /** Members that have granted a smaller token must record this one, or a larger one, before it counts. */
@@ -110,7 +110,7 @@ export function finalError(votes: readonly Vote<unknown>[]): StoreError | undefi
   return errors.length > votes.length - majorityOf(votes.length) ? errors[0] : undefined;
 }
 
-/** By size, from 0. */
+/** The token at a position of the sorted tokens. */
 function nth(tokens: readonly (number | null | undefined)[], n: number): number {
   return tokens.filter((token) => typeof token === 'number').sort((a, b) => a - b)[n] as number;
 }
@@ -123,7 +123,7 @@ function mostNamed(replies: readonly { readonly holder: string | null }[]): { ho
   return most;
 }
 
-/** Of milliseconds that are left, from 0. Negative is unknown, or without end. */
+/** The value at a position of the sorted milliseconds. Negative is unknown, or without end. */
 function nthSmallest(values: readonly number[], n: number): number {
   const sorted = values.map((value) => (value < 0 ? Infinity : value)).sort((a, b) => a - b);
   const value = sorted[n] ?? Infinity;

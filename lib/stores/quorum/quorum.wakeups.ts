@@ -1,19 +1,19 @@
 import type { WakeUps } from '../../core/store/lease-driver.js';
 import { after } from '../../core/util/clock.js';
 import type { Member } from './quorum.member.js';
-import { turnOf } from './quorum.turns.js';
+import { queueLockOf } from './quorum.queue-lock.js';
 import { majorityOf } from './quorum.votes.js';
 
 /** Milliseconds between the first member's offer and the question, if the others offer nothing. */
 const LONGEST_GATHERING = 5;
 
-/** A release offers the key at each member: the waiter is woken when a majority of them has told it. */
+/** A release offers the key at each member: the waiter is woken when a majority of them has sent a wake-up. */
 export class QuorumWakeUps implements WakeUps {
   private readonly majority: number;
 
+  /** @param inboxes of the members that have one. */
   constructor(
     private readonly members: readonly Member[],
-    /** Of the members that have one. */
     private readonly inboxes: readonly WakeUps[],
   ) {
     this.majority = majorityOf(members.length);
@@ -54,9 +54,9 @@ export class QuorumWakeUps implements WakeUps {
       offers.clear();
       wake();
     };
-    const { owner: turn } = turnOf({ key: '', owner });
+    const { owner: queueLockOwner } = queueLockOf({ key: '', owner });
     const stops = this.inboxes.flatMap((inbox) => [
-      inbox.listen(turn, (askIn) => {
+      inbox.listen(queueLockOwner, (askIn) => {
         if (!isOver) wake(askIn);
       }),
       inbox.listen(owner, (askIn) => {
@@ -70,8 +70,8 @@ export class QuorumWakeUps implements WakeUps {
     return () => {
       isOver = true;
       clearTimeout(timer);
-      // A member may take an owner that does not listen for one that wants nothing, and take back what it grants it now. It does not know its place either.
-      void Promise.all(this.members.flatMap((member) => [member.answered(owner), member.answered(turn)])).then(() => {
+      // A member may conclude from an owner that does not listen that it wants nothing, and take back the grant or the queue entry of this moment.
+      void Promise.all(this.members.flatMap((member) => [member.answered(owner), member.answered(queueLockOwner)])).then(() => {
         for (const stop of stops) stop();
       });
     };

@@ -1,7 +1,7 @@
 import type { LeaseDriver } from 'nestjs-distributed-lock/core';
 import { quorumStore } from 'nestjs-distributed-lock/quorum';
 import { redisStore } from 'nestjs-distributed-lock/redis';
-import { turnOf } from '../../../lib/stores/quorum/quorum.turns.js';
+import { queueLockOf } from '../../../lib/stores/quorum/quorum.queue-lock.js';
 import { eventually, staysTrue } from '../../support/eventually.js';
 import type { TcpProxy } from '../../support/tcp-proxy.js';
 import { long, useQuorum } from './setting.js';
@@ -85,7 +85,7 @@ describe('a member that hangs', () => {
   describe.each([
     ['is free', async () => undefined, null],
     ['is held', () => holdAt(2), 'other'],
-  ])('a member hangs, at which the key %s: it has forgotten nothing when it goes on, and is told (G6, G7)', (_, prepare, value) => {
+  ])('a member hangs, at which the key %s: it has forgotten nothing when it goes on, and learns (G6, G7)', (_, prepare, value) => {
     beforeEach(prepare);
 
     it('that the lease was released', async () => {
@@ -121,7 +121,7 @@ describe('a member that hangs', () => {
     });
   });
 
-  it('a member hangs while many leases are released: with its next answer it is told of all of them (G7)', async () => {
+  it('a member hangs while many leases are released: with its next answer all of them are sent again (G7)', async () => {
     const keys = Array.from({ length: 30 }, setting.newKey);
     await whileHangs(2, () =>
       Promise.all(
@@ -136,17 +136,17 @@ describe('a member that hangs', () => {
     await eventually(async () => expect(await allLeft()).toEqual(keys.map(() => [null, []])));
   });
 
-  it('a member hangs, at which a waiter asked for its turn: it is told that the waiter has left (G7)', async () => {
-    const turn = turnOf({ key, owner }).key;
+  it('a member hangs, at which a waiter asked for the queue lock: it learns that the waiter has left (G7)', async () => {
+    const lock = queueLockOf({ key, owner }).key;
     await holdElsewhere(0);
-    await holdAt(0, turn);
+    await holdAt(0, lock);
     const stop = mutex.wakeUps!.listen(owner, () => undefined);
     await whileHangs(0, async () => {
       expect(await mutex.acquire({ ...request, key })).toMatchObject({ granted: false });
       await mutex.leave({ owner, key });
       stop();
     });
-    await eventually(async () => expect(await leftAt(0, turn)).toEqual(['other', []]));
+    await eventually(async () => expect(await leftAt(0, lock)).toEqual(['other', []]));
   });
 });
 
@@ -166,14 +166,14 @@ it('two that wait at the heads of different members, since one took a member for
   const key = setting.newKey();
   const lease = await holder.acquire(key, long);
   proxies[0]!.blackhole();
-  const turns = [one.acquire(key, long)];
+  const waits = [one.acquire(key, long)];
   await eventually(async () => (await queuedAt(1, key)) === 1 && (await queuedAt(0, key)) === 0);
-  turns.push(other.acquire(key, long));
+  waits.push(other.acquire(key, long));
   await eventually(async () => (await queuedAt(0, key)) === 1 && (await queuedAt(1, key)) === 2);
   await third!.pause();
   setting.finally(() => third!.resume());
   await proxies[0]!.heal();
   await eventually(async () => (await queuedAt(0, key)) === 2);
   expect(await lease.release()).toBe(true);
-  await Promise.all(turns.map(async (turn) => (await turn).release()));
+  await Promise.all(waits.map(async (wait) => (await wait).release()));
 });

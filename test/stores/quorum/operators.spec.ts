@@ -20,7 +20,7 @@ async function without<T>(count: number, work: () => Promise<T>): Promise<T> {
 }
 
 describe('while one of three members is away', () => {
-  it('operators see who has a key and who waits for it, and take it', async () => {
+  it('operators see the holder and the waiters of a key, and take it', async () => {
     const key = setting.newKey();
     const lease = await locks!.acquire(key, long);
     const [first, second] = [setting.open(), others!].map((each) => each.acquire(key, long));
@@ -60,7 +60,7 @@ describe('while one of three members is away', () => {
   });
 });
 
-it('without a majority, operators are told which members do not answer', async () => {
+it('without a majority, operators learn which members do not answer', async () => {
   await without(2, async () => {
     const key = setting.newKey();
     for (const asked of [locks!.inspect(key), locks!.forceRelease(key, { reason }), locks!.list()[Symbol.asyncIterator]().next()]) {

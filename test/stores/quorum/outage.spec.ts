@@ -82,7 +82,7 @@ describe('a member remembers', () => {
   const since = () => performance.now() - 50;
   beforeEach(() => setting.servers[0]!.client().flushall());
 
-  it('since it was asked first, whoever asks, and is asked once for each connection', async () => {
+  it('since it was asked first, by any process, and is asked once for each connection', async () => {
     const start = since();
     const store = open();
     expect(await bornAt(store)).toBeGreaterThanOrEqual(start);
@@ -91,7 +91,7 @@ describe('a member remembers', () => {
     expect(await store.remembers!()).toBeGreaterThanOrEqual(300);
   });
 
-  it('nothing from before its start: a store does not go by what it was told before', async () => {
+  it('nothing from before its start: a store does not go by an earlier answer', async () => {
     const store = open();
     await eventually(async () => (await store.remembers!()) >= 1_000);
     const start = since();

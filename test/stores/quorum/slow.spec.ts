@@ -50,7 +50,7 @@ describe('a server that is slow', () => {
     await eventually(async () => expect(await setting.values(key)).toEqual(FREE));
   });
 
-  it('with another one is an outage after a memberTimeout, and its late vote is given back', async () => {
+  it('with another one is an outage after a memberTimeout, and its late vote is released', async () => {
     const key = setting.newKey();
     for (const proxy of proxies.slice(0, 2)) proxy.holdReplies();
     expect(await rejection(one.acquire(key, { ...long, waitTimeout: 0 }))).toBeInstanceOf(QuorumError);
@@ -75,7 +75,7 @@ describe('a server that is slow', () => {
   });
 });
 
-describe('an offer that is told late', () => {
+describe('an offer that arrives late', () => {
   const OWNER = 'waiter';
   const request = { owner: OWNER, ttl: 60_000, tokens: 1, queue: true };
   const release = { owner: OWNER, keepFor: 0 };

@@ -90,7 +90,7 @@ describe('while members are changed', () => {
   it('lists in which one is replaced do not', async () => expect(await isGrantedTwice([a, b, c], [a, b, d])).toBe(true));
 });
 
-it('nobody gets a lock from members that are young, and their votes are given back', async () => {
+it('nobody gets a lock from members that are young, and their votes are released', async () => {
   const members = three();
   const { mutex } = quorumStore(members);
   const error = (await rejection(mutex.acquire(request))) as QuorumError;
@@ -174,7 +174,7 @@ describe('a member that grants the key and whose answer is lost', () => {
   });
 });
 
-it('a member learns of a release when it is back, however many leases it has never heard of (G7)', async () => {
+it('a member learns of a release when it is back, however many leases it has had no request for (G7)', async () => {
   const [a, b, c] = three();
   let isAway = false;
   const away = new StoreError('away', { transient: true, isUnsent: true });
@@ -201,7 +201,7 @@ it('a member learns of a release when it is back, however many leases it has nev
   expect((await c.mutex.check(request)).state).toBe('free');
 });
 
-it('a waiter that dies when its turn has come holds the others up for seconds, also where the clock of a member is then set back', async () => {
+it('a waiter that dies when it has the queue lock holds the others up for seconds, also where the clock of a member is then set back', async () => {
   const data = [new MapData(), new MapData(), new MapData()];
   const makeStore = () =>
     quorumStore(

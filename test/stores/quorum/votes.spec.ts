@@ -6,7 +6,7 @@ import { memoryStore } from 'nestjs-distributed-lock/memory';
 import { now } from '../../../lib/core/util/clock.js';
 import { Member } from '../../../lib/stores/quorum/quorum.member.js';
 import { NextAnswer } from '../../../lib/stores/quorum/quorum.next-answer.js';
-import { turnOf } from '../../../lib/stores/quorum/quorum.turns.js';
+import { queueLockOf } from '../../../lib/stores/quorum/quorum.queue-lock.js';
 import { QuorumWakeUps } from '../../../lib/stores/quorum/quorum.wakeups.js';
 import { quorumStore } from 'nestjs-distributed-lock/quorum';
 import { altered, nextTurn, request, three } from './members.js';
@@ -64,7 +64,7 @@ describe.each([3, 4, 5])('the outcome of an acquire at %d members', (count) => {
     for (const votes of listsOf(choices.slice(1), count)) expect(acquireOutcome(votes).kind).not.toBe('open');
   });
 
-  it('is told only if no answer that is missing could change it', () => {
+  it('is certain only if no answer that is missing could change it', () => {
     for (const votes of all) {
       const outcome = acquireOutcome(votes);
       if (outcome.kind !== 'taken' && outcome.kind !== 'silent') continue;
@@ -94,7 +94,7 @@ describe.each([3, 4, 5])('the outcome of an acquire at %d members', (count) => {
   });
 });
 
-it('tokens grow from one owner to the next, whoever answers, and whatever the last tokens of the members are', () => {
+it('tokens grow from one owner to the next, by any answers, and whatever the last tokens of the members are', () => {
   const fences = [...listsOf([0, 3, 6], 3)];
   const voters = [
     [0, 1],
@@ -177,7 +177,7 @@ it('errors that no retry can help are final only where the other members are too
   expect(finalError([refused, refused, yes(1), yes(1), silent])).toBeUndefined();
 });
 
-describe('a look', () => {
+describe('a check', () => {
   const of = (state: CheckReply['state'], holder: string | null, remaining: number, token: number | null): CheckReply => ({
     state,
     holder,
@@ -223,7 +223,7 @@ describe('a member that does not answer', () => {
     expect(outcomes).toEqual([true, true, true]);
   });
 
-  it('lets nobody try for whom all has expired, or who has a later request', async () => {
+  it('lets no owner try whose leases have expired, or that has a later request', async () => {
     const outcomes = waiting([now() + 300, now(), now() + 60_000, now() + 60_000]);
     nextAnswer.cancel('owner 2');
     await passTime(1_500);
@@ -245,7 +245,7 @@ describe('a member that does not answer', () => {
 const tenancy = { key: 'key', owner: 'owner' };
 it.each([
   ['for its key', tenancy],
-  ['for its turn', turnOf(tenancy)],
+  ['for its queue lock', queueLockOf(tenancy)],
 ])(
   'listens for an owner until a member has answered the last request %s: without it, the member does not find its place',
   async (_, asked) => {
@@ -253,20 +253,20 @@ it.each([
     const inbox = { isOpen: true, listen: (owner: string) => () => void stopped.push(owner) } as unknown as WakeUps;
     const member = new Member(memoryStore(), 0, 0, () => undefined);
     let answer!: () => void;
-    void member.inOrder(asked, () => new Promise<void>((resolve) => (answer = resolve)));
+    void member.sendInOrder(asked, () => new Promise<void>((resolve) => (answer = resolve)));
     const stop = new QuorumWakeUps([member], [inbox]).listen(tenancy.owner, () => undefined);
     stop();
     await nextTurn();
     expect(stopped).toEqual([]);
     answer();
     await nextTurn();
-    expect(stopped.sort()).toEqual([tenancy.owner, turnOf(tenancy).owner]);
+    expect(stopped.sort()).toEqual([tenancy.owner, queueLockOf(tenancy).owner]);
   },
 );
 
 it('a lease that ends without a release is forgotten, but not while it is renewed', async () => {
   const { mutex } = quorumStore(three(), { quarantine: 0 });
-  const { leases } = (mutex as unknown as { held: { leases: Map<string, unknown> } }).held;
+  const { leases } = (mutex as unknown as { leases: { leases: Map<string, unknown> } }).leases;
   expect(await mutex.acquire({ ...request, ttl: 15_000 })).toMatchObject({ granted: true });
   await passTime(12_000);
   expect(await mutex.renew([{ ...request, ttl: 15_000 }])[0]).toBe('renewed');
@@ -280,7 +280,7 @@ it('a lease that ends without a release is forgotten, but not while it is renewe
   expect(leases.size).toBe(0);
 });
 
-it('a yes that comes after the outcome is given back', async () => {
+it('a yes that comes after the outcome is released', async () => {
   const answers: (() => void)[] = [];
   const [one, two, late] = three();
   const slow = altered(late, (real) => ({

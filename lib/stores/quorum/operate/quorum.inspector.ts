@@ -2,8 +2,8 @@ import { asStoreError, StoreError, type LockError } from '../../../core/model/er
 import type { HolderState, Inspector, KeyState, SeizeRequest, WaiterState } from '../../../core/store/inspector.js';
 import { inTime } from '../../../core/util/clock.js';
 import { outageOf } from '../quorum.election.js';
-import { sent, type Member } from '../quorum.member.js';
-import { isTurn, ownerOfTurn, turnOf } from '../quorum.turns.js';
+import type { Member } from '../quorum.member.js';
+import { isQueueLock, queueLockOf, waiterOf } from '../quorum.queue-lock.js';
 import { majorityOf } from '../quorum.votes.js';
 
 /** Most holders and waiters of a key that are shown. */
@@ -21,11 +21,11 @@ export class QuorumInspector implements Inspector {
   }
 
   async inspect(keys: readonly string[]): Promise<KeyState[]> {
-    const names = [keys, ...([0, 1] as const).map((rank) => keys.map((key) => turnOf({ key, owner: '' }, rank).key))];
+    const names = [keys, ...([0, 1] as const).map((rank) => keys.map((key) => queueLockOf({ key, owner: '' }, rank).key))];
     const looks = await this.all(keys[0] ?? '', (inspector) => Promise.all(names.map((some) => inspector.inspect(some))));
     return keys.map((_, index) => {
-      const [states, ...turns] = names.map((_name, kind) => looks.map((look) => look[kind]?.[index] as KeyState)) as [KeyState[]];
-      return this.stateOf(states, turns.flat());
+      const [states, ...queueLocks] = names.map((_name, kind) => looks.map((look) => look[kind]?.[index] as KeyState)) as [KeyState[]];
+      return this.stateOf(states, queueLocks.flat());
     });
   }
 
@@ -33,7 +33,7 @@ export class QuorumInspector implements Inspector {
     const votes: (LockError | undefined)[] = this.members.map(() => undefined);
     for (const [index, { store }] of this.members.entries()) {
       try {
-        for await (const keys of store.inspector!.keys(prefix, false)) yield keys.filter((key) => !isTurn(key));
+        for await (const keys of store.inspector!.keys(prefix, false)) yield keys.filter((key) => !isQueueLock(key));
       } catch (cause) {
         votes[index] = asStoreError(cause, prefix);
         // Each key that a majority has is one of a member that has answered.
@@ -42,7 +42,7 @@ export class QuorumInspector implements Inspector {
     }
   }
 
-  /** An owner that has no majority any more loses the key with its next renewal. Its token is looked at before. */
+  /** An owner that has no majority any more loses the key with its next renewal. Its token is compared before. */
   async seize({ token, ...request }: SeizeRequest): Promise<boolean> {
     const { key } = request;
     if (token !== undefined && (await this.inspect([key]))[0]?.fencingToken !== token) return false;
@@ -58,10 +58,7 @@ export class QuorumInspector implements Inspector {
     const votes = await Promise.all(
       this.members.map((member) => {
         const late = (): StoreError => new StoreError(`${member.title} did not answer in time.`, { key, transient: true });
-        const answer = member.heard(
-          sent(() => ask(member.store.inspector!)),
-          key,
-        );
+        const answer = member.send(key, () => ask(member.store.inspector!));
         return inTime(this.memberTimeout, answer, late).then(
           (given) => ({ given }),
           (error: LockError) => error,
@@ -77,7 +74,7 @@ export class QuorumInspector implements Inspector {
   }
 
   /** Where members do not answer, it shows who may hold the key. */
-  private stateOf(states: readonly KeyState[], turns: readonly KeyState[]): KeyState {
+  private stateOf(states: readonly KeyState[], queueLocks: readonly KeyState[]): KeyState {
     const silent = this.members.length - states.length;
     const holders = groupsOf(states)
       .filter((group) => group.length + silent >= this.majority)
@@ -86,7 +83,7 @@ export class QuorumInspector implements Inspector {
     const own = first ? states.filter((state) => state.holders.some(({ owner }) => owner === first.owner)) : states;
     const isForeign = states.filter(({ kind }) => kind === 'foreign').length >= this.majority;
     const tokens = own.flatMap(({ fencingToken }) => fencingToken ?? []).sort((a, b) => a - b);
-    const waiters = waitersOf(states, turns).filter(({ owner }) => !holders.some((holder) => holder.owner === owner));
+    const waiters = waitersOf(states, queueLocks).filter(({ owner }) => !holders.some((holder) => holder.owner === owner));
     return {
       key: states[0]!.key,
       kind: first ? own[0]!.kind : isForeign ? 'foreign' : 'free',
@@ -111,21 +108,21 @@ export class QuorumInspector implements Inspector {
   }
 }
 
-/** What the members say of each holder. */
+/** The states of each holder at the members. */
 function groupsOf(states: readonly KeyState[]): HolderState[][] {
   const groups = new Map<string, HolderState[]>();
   for (const holder of states.flatMap(({ holders }) => holders)) groups.set(holder.owner, [...(groups.get(holder.owner) ?? []), holder]);
   return [...groups.values()];
 }
 
-/** Those that queue at a member, and those that wait for their turn to do so. */
-function waitersOf(states: readonly KeyState[], turns: readonly KeyState[]): WaiterState[] {
+/** The owners that queue at a member or wait for the queue lock. */
+function waitersOf(states: readonly KeyState[], queueLocks: readonly KeyState[]): WaiterState[] {
   const waiters = new Map<string, WaiterState>();
   const add = (waiter: WaiterState): unknown => waiters.has(waiter.owner) || waiters.set(waiter.owner, waiter);
   for (const { waiters: queued } of states) queued.forEach(add);
-  for (const { at, holders, waiters: queued } of turns) {
+  for (const { at, holders, waiters: queued } of queueLocks) {
     for (const { owner, since } of [...holders, ...queued])
-      add({ owner: ownerOfTurn(owner), since: since ?? at, permits: Infinity, holding: [], isHeard: true });
+      add({ owner: waiterOf(owner), since: since ?? at, permits: Infinity, holding: [], isHeard: true });
   }
   return [...waiters.values()].sort((one, other) => one.since - other.since);
 }
