@@ -47,40 +47,27 @@ describe('the doctor of MariaDB', () => {
       expect(verdict).toMatchObject({ efficiency: 'yes', correctness: 'yes' });
     }));
 
+  const make = `${mysqlSchema({ table: 'shop.odd' })}; ALTER TABLE shop.odd`;
+  const drop = 'DROP TABLE shop.odd';
+  const global = (name: string, value: number, before: number) =>
+    [`SET GLOBAL ${name} = ${value}`, `SET GLOBAL ${name} = ${before}`] as const;
   it.each([
-    ['innodb_flush_log_at_trx_commit', 2, 1, 'durability', 'bad', 'innodb_flush_log_at_trx_commit 2, sync_binlog 1'],
-    ['sync_binlog', 0, 1, 'durability', 'bad', 'innodb_flush_log_at_trx_commit 1, sync_binlog 0'],
-    ['tx_read_only', 1, 0, 'role', 'bad', 'transactions are read-only'],
-  ])('finds %s = %i', async (name, value, before, id, state, seen) => {
-    await changes.change(`SET GLOBAL ${name} = ${value}`, `SET GLOBAL ${name} = ${before}`);
-    const { of, verdict } = await look();
-    expect(of(id)).toMatchObject({ state, seen });
-    if (id === 'durability') expect(verdict.text).toContain('because a crash of the host can forget locks that are held (durability)');
-  });
-
-  it('finds a server that is read-only', async () => {
-    await changes.change('SET GLOBAL read_only = 1', 'SET GLOBAL read_only = 0');
-    const { of, verdict } = await look({ url: await asGuest('SELECT, INSERT, UPDATE, DELETE') });
-    expect(of('role')).toMatchObject({ state: 'bad', seen: 'read_only' });
-    expect(of('probe')).toMatchObject({ state: 'bad' });
-    expect(verdict.efficiency).toBe('no');
-  });
-
-  it('finds a table that is missing', async () => {
-    const { of } = await look({ table: 'absent' });
-    expect(of('table')).toMatchObject({ state: 'bad', seen: '`absent` is missing' });
-    expect(of('probe')).toMatchObject({ state: 'bad' });
-  });
-
-  it.each([
-    ['another engine', 'MODIFY id varbinary(500) NOT NULL, ENGINE = Aria', 'bad', '`odd` is of Aria'],
-    ['short keys', 'MODIFY id varbinary(100)', 'bad', '`odd` has no id varbinary(2048)'],
-    ['a column less', 'DROP fence', 'bad', '`odd` has no fence bigint'],
-    ['no primary key', 'DROP PRIMARY KEY', 'bad', '`odd` has no PRIMARY KEY (id)'],
-  ])('finds a table with %s', async (_, alteration, state, seen) => {
-    await changes.change(mysqlSchema({ table: 'shop.odd' }), 'DROP TABLE shop.odd');
-    await admin.query(`ALTER TABLE shop.odd ${alteration}`);
-    expect((await look({ table: 'odd' })).of('table')).toMatchObject({ state, seen });
+    ['durability', 'innodb_flush_log_at_trx_commit 2, sync_binlog 1', 'yes', ...global('innodb_flush_log_at_trx_commit', 2, 1), {}],
+    ['durability', 'innodb_flush_log_at_trx_commit 1, sync_binlog 0', 'yes', ...global('sync_binlog', 0, 1), {}],
+    ['role', 'transactions are read-only', 'no', ...global('tx_read_only', 1, 0), {}],
+    ['role', 'read_only', 'no', ...global('read_only', 1, 0), { grants: 'SELECT, INSERT, UPDATE, DELETE' }],
+    ['table', '`absent` is missing', 'no', 'SELECT 1', 'SELECT 1', { table: 'absent' }],
+    ['table', '`odd` is of Aria', 'no', `${make} MODIFY id varbinary(500) NOT NULL, ENGINE = Aria`, drop, { table: 'odd' }],
+    ['table', '`odd` has no id varbinary(2048)', 'no', `${make} MODIFY id varbinary(100)`, drop, { table: 'odd' }],
+    ['table', '`odd` has no fence bigint', 'no', `${make} DROP fence`, drop, { table: 'odd' }],
+    ['table', '`odd` has no PRIMARY KEY (id)', 'no', `${make} DROP PRIMARY KEY`, drop, { table: 'odd' }],
+  ])('finds by the check %s: %s', async (id, seen, efficiency, statement, undo, { table, grants }: { table?: string; grants?: string }) => {
+    await changes.change(statement, undo);
+    const url = grants === undefined ? urlOf() : await asGuest(grants);
+    const { of, verdict } = await look({ url, ...(table !== undefined && { table }) });
+    expect(of(id)).toMatchObject({ state: 'bad', seen });
+    expect(verdict.efficiency).toBe(efficiency);
+    expect(verdict.text).toContain(`(${id})`);
   });
 
   it('finds by the lock that it tries that a user may not write', async () => {

@@ -70,7 +70,7 @@ export class QuorumWakeUps implements WakeUps {
     return () => {
       isOver = true;
       clearTimeout(timer);
-      // A member may conclude from an owner that does not listen that it wants nothing, and take back the grant or the queue entry of this moment.
+      // A member forgets the queue entry of an owner that does not listen, and a request that is under way may still have to remove it.
       void Promise.all(this.members.flatMap((member) => [member.answered(owner), member.answered(queueLockOwner)])).then(() => {
         for (const stop of stops) stop();
       });

@@ -1,10 +1,9 @@
-import { QuorumError, type LeaseDriver, type Locks } from 'nestjs-distributed-lock/core';
-import { quorumStore } from 'nestjs-distributed-lock/quorum';
+import { QuorumError, type Locks } from 'nestjs-distributed-lock/core';
 import { redisStore } from 'nestjs-distributed-lock/redis';
 import { rejection } from '../../contract/rejection.js';
-import { eventually, staysTrue } from '../../support/eventually.js';
+import { eventually } from '../../support/eventually.js';
 import type { TcpProxy } from '../../support/tcp-proxy.js';
-import { long, patient, useQuorum } from './setting.js';
+import { long, useQuorum } from './setting.js';
 
 const setting = useQuorum(3);
 /** A slow server answers within it, long after the memberTimeout. */
@@ -72,72 +71,5 @@ describe('a server that is slow', () => {
     await proxies[2]!.heal();
     await eventually(async () => expect(await setting.values(key)).toEqual([lease.owner, lease.owner, null]));
     await lease.release();
-  });
-});
-
-describe('an offer that arrives late', () => {
-  const OWNER = 'waiter';
-  const request = { owner: OWNER, ttl: 60_000, tokens: 1, queue: true };
-  const release = { owner: OWNER, keepFor: 0 };
-  let key: string;
-  beforeEach(() => (key = setting.newKey()));
-
-  /** What a server says that offers the key to the owner. */
-  async function tellOffer(): Promise<void> {
-    for (const server of setting.servers) {
-      const client = server.client();
-      const inboxes = (await client.pubsub('CHANNELS', '*inbox*')) as string[];
-      for (const inbox of inboxes) await client.publish(inbox, `${OWNER}\n${key}`);
-      client.disconnect();
-    }
-  }
-
-  async function opened(mutex: LeaseDriver): Promise<() => void> {
-    await mutex.wakeUps!.open(() => undefined);
-    return mutex.wakeUps!.listen(OWNER, () => undefined);
-  }
-
-  it('takes no vote from an owner that gave up a split vote before', async () => {
-    const store = quorumStore(setting.servers.map(setting.store), patient);
-    setting.finally(() => store.close());
-    const stop = await opened(store.mutex);
-    const others = setting.servers.slice(0, 2).map((server, index) => ({ store: setting.store(server), owner: `other ${index}` }));
-    for (const other of others) {
-      setting.finally(() => other.store.close());
-      await other.store.mutex.acquire({ ...request, key, owner: other.owner });
-    }
-    // Each has a vote, until the others have gone.
-    const granting = store.mutex.acquire({ ...request, key });
-    await eventually(() => ((store.mutex as unknown as { election: { splitVotes: number } }).election.splitVotes ?? 0) > 0);
-    for (const other of others) await other.store.mutex.release({ key, owner: other.owner, keepFor: 0 });
-    const reply = await granting;
-    if (!reply.granted) await eventually(async () => (await store.mutex.acquire({ ...request, key })).granted);
-    stop();
-    // The ballot may have met one of the others still: then there are two votes.
-    const votes = await setting.values(key);
-    expect(votes.filter((owner) => owner === OWNER).length).toBeGreaterThan(1);
-    await tellOffer();
-    await staysTrue(async () => expect((await setting.values(key)).filter((_, index) => votes[index] === OWNER)).not.toContain(null));
-    expect(await store.mutex.release({ ...release, key })).toBe('released');
-  });
-
-  it('takes no vote at a member whose answer is not there yet', async () => {
-    const proxies = await setting.proxies();
-    const store = quorumStore(proxies.map(storeOf), patient);
-    setting.finally(() => store.close());
-    const stop = await opened(store.mutex);
-    await store.mutex.acquire({ ...request, owner: 'warm-up', key: setting.newKey() });
-    proxies[2]!.holdReplies();
-    expect((await store.mutex.acquire({ ...request, key })).granted).toBe(true);
-    stop();
-    const granted = async () => expect(await setting.values(key)).toEqual([OWNER, OWNER, OWNER]);
-    await eventually(granted);
-    // It overtakes the answer, which is on its way.
-    await tellOffer();
-    await staysTrue(granted);
-    await proxies[2]!.heal();
-    await staysTrue(granted);
-    expect(await store.mutex.release({ ...release, key })).toBe('released');
-    await eventually(async () => expect(await setting.values(key)).toEqual(FREE));
   });
 });
