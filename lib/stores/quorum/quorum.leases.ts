@@ -10,7 +10,7 @@ import { wordOutcome } from './quorum.votes.js';
 const SWEEP = 10_000;
 
 /**
- * By index, the members that may have a request of an owner; true: the last answer was a grant that counts. Only these count in a renewal: another one
+ * Members, by index, that may have a request of an owner; true: the last answer was a grant that counts. Only these count in a renewal: another one
  * may have a queue entry of the owner, which has to leave the queue. It loses with it what it has been granted meanwhile.
  */
 export type AskedMembers = Map<number, boolean>;
