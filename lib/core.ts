@@ -14,7 +14,7 @@ export type {
   KeyName,
   KeyReport,
   KeyWaiter,
-  ProcessReport,
+  Told,
   ListOptions,
   OwnerParts,
   WatchOptions,

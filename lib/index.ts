@@ -43,7 +43,7 @@ export type {
   KeyName,
   KeyReport,
   KeyWaiter,
-  ProcessReport,
+  Told,
   ListOptions,
   OwnerParts,
   WatchOptions,

@@ -46,7 +46,7 @@ function print(out: Output, report: KeyReport, name: string, store: string): voi
     const state =
       holder.phase === 'kept'
         ? 'released, and kept until its minHold is over'
-        : holder.report
+        : holder.told
           ? ''
           : 'no answer from its process: not visible, or blocked';
     const facts = [
@@ -61,7 +61,7 @@ function print(out: Output, report: KeyReport, name: string, store: string): voi
   if (holderCount > holders.length) out.line(`         and ${holderCount - holders.length} more`);
   if (waiterCount > 0) out.line(`waiters  ${waiterCount}, the first for ${age(oldest(at, waiters))}`);
   for (const [index, waiter] of waiters.entries()) {
-    const calls = waiter.reports?.reduce((sum, { waiting }) => Math.max(sum, waiting), 0) ?? 1;
+    const calls = waiter.told?.reduce((sum, { waiting }) => Math.max(sum, waiting), 0) ?? 1;
     const state = waiter.isHeard ? '' : 'its process is gone';
     const keys = [...new Set(heldBy(waiter).map((held) => out.key(held.key)))];
     const holding = keys.length === 0 ? '' : `holds ${keys.join(', ')}`;

@@ -20,21 +20,21 @@ function keyHolderOf(state: HolderState, entries: readonly Entry[]): KeyHolder {
   const report = entries.find(({ owner, holder }) => holder && owner === state.owner)?.holder;
   const since = report?.since ?? state.since;
   const holder = { ...state, ...ownerPartsOf(state.owner), since: since === null ? null : new Date(since) };
-  return report ? { ...holder, report: processReportOf(report) } : holder;
+  return report ? { ...holder, told: processReportOf(report) } : holder;
 }
 
 function keyWaiterOf(state: WaiterState, entries: readonly Entry[]): KeyWaiter {
   const reports = entries.find(({ owner, waiters }) => waiters && owner === state.owner)?.waiters;
   const waiter = { ...state, ...ownerPartsOf(state.owner), since: new Date(state.since), holding: state.holding.map(heldKeyOf) };
-  return reports ? { ...waiter, reports: reports.map(processReportOf) } : waiter;
+  return reports ? { ...waiter, told: reports.map(processReportOf) } : waiter;
 }
 
 /** The callers of the holder's own process, which need no queue entry at the store. */
 function waitersBehind({ owner, permits }: HolderState, entries: readonly Entry[]): KeyWaiter[] {
-  const reports = entries.find((entry) => entry.waiters && entry.owner === owner)?.waiters?.map(processReportOf) ?? [];
-  const [first] = reports;
+  const told = entries.find((entry) => entry.waiters && entry.owner === owner)?.waiters?.map(processReportOf) ?? [];
+  const [first] = told;
   if (!first) return [];
-  return [{ owner, ...ownerPartsOf(owner), since: first.since, permits, holding: first.holding, isHeard: true, reports }];
+  return [{ owner, ...ownerPartsOf(owner), since: first.since, permits, holding: first.holding, isHeard: true, told }];
 }
 
 function ownerPartsOf(owner: string): OwnerParts {

@@ -1,5 +1,5 @@
 import type { Tenure } from '../core/holding/tenure.js';
-import type { HeldKey, ProcessReport } from '../core/model/key-report.js';
+import type { HeldKey, Told } from '../core/model/key-report.js';
 import { holdingOf } from '../core/model/owner.js';
 import { dateOf } from '../core/util/clock.js';
 import type { LockQueue } from '../core/waiting/lock-queue.js';
@@ -14,8 +14,8 @@ export interface Entry {
   readonly waiters?: readonly SentReport[];
 }
 
-/** {@link ProcessReport} as it is sent: the date is milliseconds since 1970, and a held key `<uuid> <key>`. */
-export interface SentReport extends Omit<ProcessReport, 'since' | 'fencingToken' | 'holding'> {
+/** {@link Told} as it is sent: the date is milliseconds since 1970, and a held key `<uuid> <key>`. */
+export interface SentReport extends Omit<Told, 'since' | 'fencingToken' | 'holding'> {
   readonly since: number;
   readonly token: number | null;
   readonly holding: readonly string[];
@@ -51,7 +51,7 @@ function reportOnWaiter({ settings: { options, patience }, startedAt, waited, ho
   return { label: options.label, since: dateOf(startedAt), token: null, patienceLeft, holding: holding.map(holdingOf) };
 }
 
-export function processReportOf({ label, since, token, patienceLeft, waiting, oldestWait, holding }: SentReport): ProcessReport {
+export function processReportOf({ label, since, token, patienceLeft, waiting, oldestWait, holding }: SentReport): Told {
   const known = { since: new Date(since), fencingToken: token, waiting, oldestWait, holding: holding.map(heldKeyOf) };
   return { ...(label !== undefined && { label }), ...known, ...(patienceLeft !== undefined && { patienceLeft }) };
 }

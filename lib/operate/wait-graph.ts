@@ -66,7 +66,7 @@ export function waitGraph(reports: Iterable<KeyReport>): Deadlock[] {
 }
 
 function chainsOf(waiter: KeyWaiter, report: KeyReport): Chain[] {
-  const reports = waiter.reports ?? [{ label: undefined, patienceLeft: null, holding: waiter.holding }];
+  const reports = waiter.told ?? [{ label: undefined, patienceLeft: null, holding: waiter.holding }];
   return reports.map(({ label, patienceLeft = null, holding }) => ({ waiter, report, label, patienceLeft, holding }));
 }
 

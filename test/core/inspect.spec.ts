@@ -44,7 +44,7 @@ describe('the questions of an operator', () => {
   it('are answered for this process where the store has no bus, and a holder of this process can be asked for its key', async () => {
     const locks = open({ ...memoryStore(), bus: undefined });
     const { work } = await stuckWork(locks);
-    expect((await locks.inspect('key')).holders).toMatchObject([{ report: { label: 'Work' } }]);
+    expect((await locks.inspect('key')).holders).toMatchObject([{ told: { label: 'Work' } }]);
     expect(await locks.forceRelease('key', { reason: 'stuck' })).toMatchObject({ outcome: 'gave back' });
     await work;
   });

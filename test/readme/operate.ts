@@ -4,9 +4,8 @@ export async function show(locks: Locks): Promise<string[]> {
   const print: string[] = [];
   // #region operate-inspect
   const { kind, holders, waiters } = await locks.inspect('order:42');
-  for (const { owner, since, report } of holders) print.push(`${kind}, held by ${owner} (${report?.label}) since ${since?.toISOString()}`);
-  for (const { app, host, pid, reports } of waiters)
-    print.push(`waits: ${app}@${host}:${pid}, ${reports?.[0]?.waiting ?? 'unknown'} callers`);
+  for (const { owner, since, told } of holders) print.push(`${kind}, held by ${owner} (${told?.label}) since ${since?.toISOString()}`);
+  for (const { app, host, pid, told } of waiters) print.push(`waits: ${app}@${host}:${pid}, ${told?.[0]?.waiting ?? 'unknown'} callers`);
   // #endregion
   return print;
 }

@@ -47,7 +47,7 @@ export interface KeyHolder extends OwnerParts {
   /** `Infinity`: the whole key. */
   readonly permits: number;
   /** The report of its process; `undefined`: it did not answer. */
-  readonly report?: ProcessReport;
+  readonly told?: Told;
 }
 
 export interface KeyWaiter extends OwnerParts {
@@ -58,7 +58,7 @@ export interface KeyWaiter extends OwnerParts {
   /** False: its process does not listen to wake-ups any more. */
   readonly isHeard: boolean;
   /** The reports of its process on each caller that waits by this owner; `undefined`: it did not answer. */
-  readonly reports?: readonly ProcessReport[];
+  readonly told?: readonly Told[];
 }
 
 /** A key that a call chain holds while it waits. */
