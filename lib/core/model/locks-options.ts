@@ -1,4 +1,4 @@
-import { checkOptions, integerFrom, ofType, oneOf } from './check-options.js';
+import { checkOptions, integerFrom, ofType, oneOf, type Check } from './check-options.js';
 import { checkKey } from './key.js';
 import type { LockLogger, LogKeys } from './lock-log.js';
 import { checkHolds, USING_CHECKS, type UsingOptions } from './options.js';
@@ -47,7 +47,7 @@ const SLOW_WAIT = integerFrom(1);
 /** `kept:` marks a holder in the store that has released its key, which stays taken for its `minHold`. */
 const APP = /^(?!kept:)[^\s\p{Cc}]{1,100}$/u;
 /** @internal */
-export const LOCKS_CHECKS = {
+export const LOCKS_CHECKS: Readonly<Record<keyof LocksOptions, Check>> = {
   namespace: ofType('string'),
   app: (value: unknown) =>
     typeof value === 'string' && APP.test(value)

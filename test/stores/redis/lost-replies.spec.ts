@@ -137,9 +137,9 @@ describe('a request that is answered late', () => {
 
   it('by a server that does not know its script: the script is not sent any more, and no orphan stays (G6)', async () => {
     const { locks } = await opened('borrowed', REQUEST_TIMEOUT);
-    // The release that follows finds its script, so it would not come behind a second request of the acquire.
+    // The release that follows finds its script, so it would not come behind a second request of the acquire. So does the question whether Redis answers again.
     await setting.redis.script('FLUSH');
-    await loadScripts(setting.redis, ['release']);
+    await loadScripts(setting.redis, ['release', 'check']);
     await setting.redis.config('RESETSTAT');
     await setting.server.pause();
     expect(await rejection(locks.acquire(KEY, { ...woken, waitTimeout: 0 }))).toBeInstanceOf(StoreError);
