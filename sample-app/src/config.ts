@@ -1,9 +1,9 @@
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 
-/** What the samples read from their environment; all times are milliseconds. */
+/** Settings of the samples, from their environment. All times are milliseconds. */
 export const config = {
-  /** 0: any free port, told on stdout and to a parent process. */
+  /** 0: any free port, printed to stdout and sent to a parent process. */
   port: wholeNumber('PORT', 3000),
   /** `redis://…`, or the path of a unix socket. Stock and locks are there. */
   redisUrl: process.env.REDIS_URL?.replace(/^unix:\/\//, '') || undefined,

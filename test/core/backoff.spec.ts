@@ -17,7 +17,7 @@ describe('the wait timeout', () => {
     expect(patienceOf({ ...options, retryCount }, most)).toBe(longest);
   });
 
-  it('draws each interval anew', () => {
+  it('draws each interval by itself', () => {
     const draws = [0, 1, 0.5];
     const patience = patienceOf({ ...options, retryCount: 4, retryInterval: 100 }, () => draws.shift() ?? NaN);
     expect(patience).toBe(100 + 200 + 150);

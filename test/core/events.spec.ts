@@ -10,7 +10,7 @@ const released = { ...event, owner: 'o', fencingToken: 1, held: 1, limited: fals
 const lost = { ...event, owner: 'o', held: 1, reason: 'taken', limited: false, afterRelease: false, error: undefined as never } as const;
 
 describe('listeners', () => {
-  it('hear what they listen to, in order, until they stop', () => {
+  it('receive what they listen to, in order, until they stop', () => {
     const events = new LockEventEmitter(false);
     const heard: string[] = [];
     const stop = events.on('released', ({ key }) => heard.push(`first ${key}`));

@@ -63,7 +63,7 @@ describe('a lease with renew: false', () => {
     expect(renewals).toEqual([1000]);
   });
 
-  it.each([true, false])('begins anew for the next caller of the process, and ends, after one with renew: %p', async (renew) => {
+  it.each([true, false])('begins again for the next caller of the process, and ends, after one with renew: %p', async (renew) => {
     const { locks, isTaken } = open();
     const first = await locks.acquire('key', { ...FIXED, renew });
     const waiting = locks.acquire('key', { ...FIXED, waitTimeout: 5000 });

@@ -77,7 +77,7 @@ describe('G9 whatever is under way', () => {
     await Promise.all([locks.close(), elsewhere.close()]);
   });
 
-  it('a caller behind others of its process ends by its patience, also when the holder of its process has passed the key on to another one', async () => {
+  it('a caller behind others of its process ends by its wait timeout, also when the holder of its process has handed the key over to another one', async () => {
     const holder = await locks.acquire('key', PATIENT);
     void locks.acquire('key', PATIENT).catch(() => undefined);
     const impatient = watch(locks.acquire('key', { ...PATIENT, waitTimeout: 10_200 }));
@@ -148,7 +148,7 @@ describe('G9 whatever is under way', () => {
     it.each([
       ['wait for several keys', 'key 2', 0, false],
       ['get one of several keys at the end', 'key 1', PATIENCE - 100, true],
-    ])('nor those who %s', async (_what, held, time, isReleased) => {
+    ])('nor callers that %s', async (_what, held, time, isReleased) => {
       const holder = await elsewhere.acquire(held, PATIENT);
       const calls = [1, 2].map(() => watch(locks.multiLock(KEYS).acquire(IMPATIENT)));
       await passTime(time);
@@ -157,7 +157,7 @@ describe('G9 whatever is under way', () => {
       await expectEnds(calls, time);
     });
 
-    it('nor those who wait for a latch', async () => {
+    it('nor the waiters of a latch', async () => {
       const latch = locks.countDownLatch('latch');
       await latch.trySetCount(1);
       const calls = [1, 2].map(() => watch(latch.await({ waitTimeout: PATIENCE, retryInterval: 5_000 })));
@@ -179,7 +179,7 @@ describe('G9 whatever is under way', () => {
     }
   });
 
-  it('an aborted signal ends a wait for several keys at once, also while those that are held are given back', async () => {
+  it('an aborted signal ends a wait for several keys at once, also while those that are held are released', async () => {
     const caller = new AbortController();
     await elsewhere.acquire('key 2', PATIENT);
     const call = watch(locks.multiLock(KEYS).acquire({ ...PATIENT, signal: caller.signal }));

@@ -33,10 +33,10 @@ function locksOver(kind: 'mutex' | 'semaphore', change: (real: LeaseDriver) => P
   return locks;
 }
 
-describe('a store that answers once, and then no more, is an outage and not contention at the end of a patience (G9)', () => {
+describe('a store that answers once, and then no more, is an outage and not contention at the end of a wait timeout (G9)', () => {
   const never = new Promise<never>(() => undefined);
 
-  it.each([400, 403, 450, 487])('behind a holder elsewhere, with a patience of %d ms', async (waitTimeout) => {
+  it.each([400, 403, 450, 487])('behind a holder elsewhere, with a wait timeout of %d ms', async (waitTimeout) => {
     let asked = 0;
     const acquire = (): Promise<AcquireReply> => (asked++ === 0 ? Promise.resolve(TAKEN) : never);
     const locks = locksOver('mutex', () => ({ acquire, leave: async () => undefined }));
@@ -55,7 +55,7 @@ describe('a store that answers once, and then no more, is an outage and not cont
     await lease.release();
   });
 
-  it.each([10, 11, 14])('behind a holder of the same process, with a patience of %d ms', async (waitTimeout) => {
+  it.each([10, 11, 14])('behind a holder of the same process, with a wait timeout of %d ms', async (waitTimeout) => {
     const locks = locksOver('mutex', () => ({ renew: renewing(() => never) }), 20);
     const lease = await locks.acquire(KEY, { keyTimeout: MINUTE });
     expect(await rejection(locks.acquire(KEY, { waitTimeout, retryInterval: 5_000 }))).toBeInstanceOf(StoreError);
@@ -80,7 +80,7 @@ describe('a waiter', () => {
     await (await waiting).release();
   });
 
-  it('of the same process does not make a fixed lease longer when its patience ends (renew: false)', async () => {
+  it('of the same process does not make a fixed lease longer when its wait timeout ends (renew: false)', async () => {
     const locks = locksOver('mutex', () => ({}));
     const lease = await locks.acquire(KEY, { keyTimeout: 1000, renew: false });
     expect(await rejection(locks.acquire(KEY, { waitTimeout: 500, reentrant: false }))).toBeInstanceOf(LockTimeoutError);

@@ -5,7 +5,7 @@ import { Bookkeeper } from './bookkeeper.js';
 export class WhoController {
   constructor(private readonly bookkeeper: Bookkeeper) {}
 
-  /** Who answers here. */
+  /** The process that answers, and its token. */
   @Get()
   who(): { pid: number; token: number | null } {
     return { pid: process.pid, token: this.bookkeeper.term.fencingToken };

@@ -5,7 +5,7 @@ import type { StockVersion } from './stock-version.js';
 /** Right as long as there is one instance; of two, each knows only its own callers. */
 @Injectable()
 export class LocalLockService implements StockVersion {
-  /** By SKU: the end of the last call in line. */
+  /** Ends of the last call in line, by SKU. */
   private readonly tails = new Map<string, Promise<unknown>>();
 
   constructor(private readonly sale: Sale) {}

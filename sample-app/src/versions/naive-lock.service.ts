@@ -6,8 +6,8 @@ import { StockStore } from '../stock/stock.store.js';
 import type { StockVersion } from './stock-version.js';
 
 /**
- * SETNX with an expiry that is longer than most sales. Oversells from the first slow one on: nobody renews its mark, so the next sale enters; and the slow
- * one, when it is done, deletes the mark of that next one, so a third enters while the second is inside; the second deletes the mark of the third.
+ * SETNX with an expiry that is longer than most sales. It oversells from the first slow one on: nobody renews its mark, so the next sale enters. The slow
+ * one, when it is done, deletes the mark of that next one, so that a third enters while the second is inside. The second then deletes the mark of the third.
  */
 @Injectable()
 export class NaiveLockService implements StockVersion {
