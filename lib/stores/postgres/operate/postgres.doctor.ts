@@ -56,7 +56,8 @@ export function postgresChecks(
 
 function roleOf({ standby, readonly }: Row): Finding {
   const because = 'nothing can be written here';
-  if (standby === true) return bad('a standby', 'Use the address of the primary, or target_session_attrs=read-write.', because);
+  if (standby === true)
+    return bad('a standby', 'A standby is read-only: use the address of the primary, or target_session_attrs=read-write.', because);
   const advice = 'Transactions are read-only here: set default_transaction_read_only = off for this role.';
   return readonly === 'on' ? bad('read-only', advice, because) : { seen: 'a primary' };
 }
