@@ -75,6 +75,13 @@ export function multiLeaseContract({ open, newKey, driver, isFree, takeAway, los
       expect(await rejection(lease.renew())).toBeInstanceOf(LockLostError);
     });
 
+    it('of one key is that of its key', async () => {
+      const lease = await locks.multiLock([a]).acquire();
+      const [only] = lease.leases;
+      expect(lease).toMatchObject({ key: a, owner: only!.owner, fencingToken: only!.fencingToken });
+      expect(lease.signal).toBe(only!.signal);
+    });
+
     it('is released whole, though a store gives no answer', async () => {
       const shaky = open({ misbehaving: failing('release', 1) });
       const lease = await locks.multiLock([shaky.mutex(a), b]).acquire();
