@@ -6,7 +6,7 @@ import type { Run } from './run.js';
 type Method = (this: never, ...args: never[]) => Promise<unknown>;
 
 /** The methods that a lock's decorator has wrapped already, by prototype and name. The Nest layer keeps them under this name. */
-const locked = processWide('join-points:1', () => new WeakMap<object, Map<string | symbol, unknown>>());
+const locked = processWide('join-points', () => new WeakMap<object, Map<string | symbol, unknown>>());
 
 /**
  * Checks first thing in the transaction of a method: `@DistributedLock()` above `@Transactional()` above `@Fenced(…)`.

@@ -22,7 +22,7 @@ import { planLock, type LockPlan, type Registered } from './aspect/lock-plan.js'
 import { adviceOnName, LockUses } from './boot/lock-uses.js';
 
 /** The stores of each app. A feature library with its own copy of this package may register a store in the same app. */
-const storesOf = processWide(`stores:${EXCHANGED}`, () => new WeakMap<object, Map<string, Registered>>());
+const storesOf = processWide('stores', () => new WeakMap<object, Map<string, Registered>>(), EXCHANGED);
 
 /** Milliseconds. Many apps enable their shutdown hooks after they begin to listen, so the check for them waits. */
 const GRACE = 1_000;

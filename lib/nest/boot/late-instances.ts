@@ -14,12 +14,16 @@ interface Explorer {
   explore(): void;
 }
 
-const { adopted, growing } = processWide(`adopted:${EXCHANGED}`, () => ({
-  /** The apps of an instance into which Nest did not inject, in the order in which they adopted it. */
-  adopted: new WeakMap<object, readonly AppLink[]>(),
-  /** The apps to which instances are being added. The references are weak because a boot may never end. */
-  growing: new Set<WeakRef<Explorer>>(),
-}));
+const { adopted, growing } = processWide(
+  'adopted',
+  () => ({
+    /** The apps of an instance into which Nest did not inject, in the order in which they adopted it. */
+    adopted: new WeakMap<object, readonly AppLink[]>(),
+    /** The apps to which instances are being added. The references are weak because a boot may never end. */
+    growing: new Set<WeakRef<Explorer>>(),
+  }),
+  EXCHANGED,
+);
 
 /** Until the returned function is called, a call of an unknown instance looks for it in this app: it may come before the boot is over. */
 export function beginGrowth(explorer: Explorer): () => void {

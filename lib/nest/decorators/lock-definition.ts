@@ -39,7 +39,7 @@ export interface LockedMethod {
   readonly joinPoint: Method;
 }
 
-const lockedMethods = processWide(`join-points:${EXCHANGED}`, () => new WeakMap<object, Map<string | symbol, LockedMethod>>());
+const lockedMethods = processWide('join-points', () => new WeakMap<object, Map<string | symbol, LockedMethod>>(), EXCHANGED);
 
 /** The locked methods of a class, but not those of its parents; of several locks on one method, the uppermost. */
 export function lockedMethodsOf(prototype: object): ReadonlyMap<string | symbol, LockedMethod> | undefined {
