@@ -272,16 +272,17 @@ export class Locks {
     return this.loading;
   }
 
-  /** @internal */
+  /** @internal Where the answers cannot be loaded, a process has none, and all else goes on. */
   private hearOperators(): void {
     const { bus } = this.store;
     if (!bus) return;
+    const none = (): undefined => undefined;
     const listening = (['ops', 'revoke'] as const).map((topic) =>
-      bus.listen(topic, (text) => void this.operator().then(({ responder }) => responder.receive(topic, text))),
+      bus.listen(topic, (text) => void this.operator().then(({ responder }) => responder.receive(topic, text), none)),
     );
     this.engine.atEnd.push(async () => {
       for (const each of listening) void each.then((stop) => stop());
-      await (await this.loading)?.responder.close();
+      await (await this.loading?.catch(none))?.responder.close();
     });
   }
 }

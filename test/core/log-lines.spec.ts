@@ -114,6 +114,22 @@ describe('the log', () => {
     await (await wait).release();
   });
 
+  it('of long waits may fail, which harms neither the process nor the wait', async () => {
+    const { locks, of } = open({ slowWait: 100 });
+    (locks as unknown as { loading: Promise<never> }).loading = Promise.reject(new Error('the file is gone'));
+    (locks as unknown as { loading: Promise<never> }).loading.catch(() => undefined);
+    const unhandled = jest.fn();
+    process.on('unhandledRejection', unhandled);
+    const holder = await locks.acquire('key');
+    const wait = locks.acquire('key', { waitTimeout: 60_000 });
+    await pause(1_000);
+    await holder.release();
+    await (await wait).release();
+    process.off('unhandledRejection', unhandled);
+    expect(unhandled).not.toHaveBeenCalled();
+    expect(of('warn')).toEqual([]);
+  });
+
   it.each<[string, number, (locks: Locks) => Promise<unknown>]>([
     ['a candidate of an election', 100, (locks) => locks.leaderElection('name').run(() => undefined)],
     ['anybody, if it is off', Infinity, (locks) => locks.acquire('name-leader', { waitTimeout: 120_000 })],

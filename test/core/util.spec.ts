@@ -3,7 +3,7 @@ import { getEventListeners } from 'node:events';
 import { Locks } from 'nestjs-distributed-lock/core';
 import { memoryStore } from 'nestjs-distributed-lock/memory';
 import { onAbort, untilAborted } from '../../lib/core/util/abort.js';
-import { after, idle, now, validity } from '../../lib/core/util/clock.js';
+import { after, Alarm, idle, now, validity } from '../../lib/core/util/clock.js';
 import { LinkedEntry, LinkedList } from '../../lib/core/util/linked-list.js';
 import { GarbageCount } from '../contract/garbage.js';
 import { eventually } from '../support/eventually.js';
@@ -169,6 +169,29 @@ describe('time', () => {
     void idle(20).then(() => (isOver = true));
     expect(ticking()).toBe(before);
     await eventually(() => isOver);
+  });
+});
+
+describe('an alarm', () => {
+  afterEach(() => jest.useRealTimers());
+
+  it('whose clock a test replaces rings by the new clock only, and clears no timer of the old one', () => {
+    jest.useFakeTimers();
+    const rings = jest.fn();
+    const alarm = new Alarm(rings);
+    alarm.setBy(now() + 1_000);
+    const ringByTheOldClock = jest.spyOn(globalThis, 'setTimeout');
+    alarm.setBy(now() + 500);
+    const [[oldRing]] = ringByTheOldClock.mock.calls as [[() => void]];
+    jest.useRealTimers();
+    jest.useFakeTimers();
+    const clears = jest.spyOn(globalThis, 'clearTimeout');
+    alarm.setBy(now() + 100);
+    expect(clears.mock.calls.flat().filter((timer) => timer !== undefined)).toEqual([]);
+    oldRing();
+    expect(rings).not.toHaveBeenCalled();
+    jest.advanceTimersByTime(100);
+    expect(rings).toHaveBeenCalledTimes(1);
   });
 });
 

@@ -37,19 +37,20 @@ export class Alarm {
   /** It rings at this time, unless it rings earlier. `Infinity`: it stays as it is. */
   setBy(time: number): void {
     if (this.clock !== setTimeout) {
-      // A test has replaced the clock, with all its timers.
+      // A test has replaced the clock, which does not know the timers of the other one.
       this.clock = setTimeout;
-      this.stop();
+      this.timer = undefined;
     }
     if (time === Infinity || (this.timer && time >= this.at)) return;
     clearTimeout(this.timer);
     const current = now();
     this.at = Math.max(time, current);
-    this.timer = after(this.at - current, () => {
+    const timer = (this.timer = after(this.at - current, () => {
+      if (this.timer !== timer) return;
       this.timer = undefined;
       this.ring();
       if (!this.timer) this.at = Infinity;
-    }).unref();
+    }).unref());
   }
 
   stop(): void {

@@ -25,7 +25,8 @@ export class LockQueues {
     readonly slowWait: number,
     report: () => Promise<number>,
   ) {
-    this.slowWaits = new Alarm(async () => this.slowWaits.setBy(await report()));
+    // Nobody must miss a lock because a warning fails.
+    this.slowWaits = new Alarm(async () => this.slowWaits.setBy(await report().catch(() => Infinity)));
     onAbort(runtime.stopping, () => this.each((queue) => queue.stop()));
   }
 
