@@ -1,6 +1,7 @@
 import { mayTake, passTime } from '../support/virtual-time.js';
 import { StoreError } from 'nestjs-distributed-lock/core';
 import { Inbox, type InboxConnection } from '../../lib/core/store/inbox.js';
+import { TopicBus } from '../../lib/core/store/topic-bus.js';
 
 const HOUR = 3_600_000;
 mayTake(3 * HOUR);
@@ -61,4 +62,22 @@ describe('an inbox', () => {
     expect(warnings).toEqual([]);
     inbox.close();
   });
+});
+
+it('a bus whose client throws once goes on with the next topic', async () => {
+  class SomeBus extends TopicBus {
+    publish = () => Promise.resolve(0);
+  }
+  const bus = new SomeBus('inbox', () => Promise.resolve(true), 1_000);
+  const subscribe = jest.fn(() => Promise.resolve());
+  subscribe.mockImplementationOnce(() => {
+    throw new Error('The client is closed.');
+  });
+  await bus.connected(subscribe);
+  await bus.listen('ops', () => undefined);
+  await bus.listen('revoke', () => undefined);
+  expect(subscribe.mock.calls).toEqual([
+    ['subscribe', 'ops'],
+    ['subscribe', 'revoke'],
+  ]);
 });

@@ -1,4 +1,5 @@
 import { isSettledWithin } from '../util/clock.js';
+import { promised } from '../util/promised.js';
 import type { Bus, BusTopic } from './inspector.js';
 
 /** Subscribes a connection to a channel, or ends that. */
@@ -76,7 +77,7 @@ export abstract class TopicBus implements Bus {
     if (!subscribe) return Promise.resolve();
     this.idle = this.idle.then(async () => {
       if (subscribe !== this.subscribe) return;
-      const isSettled = await isSettledWithin(this.requestTimeout, subscribe(...request));
+      const isSettled = await isSettledWithin(this.requestTimeout, promised(() => subscribe(...request)));
       if (!isSettled && subscribe === this.subscribe) this.subscribe = undefined;
     });
     return this.idle;
