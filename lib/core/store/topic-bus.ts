@@ -77,7 +77,10 @@ export abstract class TopicBus implements Bus {
     if (!subscribe) return Promise.resolve();
     this.idle = this.idle.then(async () => {
       if (subscribe !== this.subscribe) return;
-      const isSettled = await isSettledWithin(this.requestTimeout, promised(() => subscribe(...request)));
+      const isSettled = await isSettledWithin(
+        this.requestTimeout,
+        promised(() => subscribe(...request)),
+      );
       if (!isSettled && subscribe === this.subscribe) this.subscribe = undefined;
     });
     return this.idle;
