@@ -21,6 +21,7 @@ const CHECKS = {
   persistence: ['persistence', ['G2'], 'correctness', 'it is unknown whether this server has written a grant to the disk when it answers'],
   durability: ['what a crash can lose', ['G2'], 'correctness', 'it is unknown whether this server keeps what it has granted'],
   replication: ['replication', ['G2'], 'correctness', 'it is unknown whether this server has replicas'],
+  space: ['room for writes', ['G2'], 'efficiency', 'it is unknown whether this server still takes writes'],
   quarantine: ['members that were started again', ['G2']],
   table: ['the table', ['G1']],
   snapshots: ['open snapshots', ['G9']],

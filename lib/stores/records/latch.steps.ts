@@ -27,7 +27,7 @@ export const latchSteps = {
       }));
     latch.count = count;
     latch.round++;
-    prolong(latch, work.time.late, ttl);
+    work.prolong(latch, ttl);
     note(work, latch, change, 1);
     return true;
   },
@@ -40,7 +40,7 @@ export const latchSteps = {
     if (known && known[0] >= number) return known[0] === number ? known[1] : latch.count;
     if (latch.count > 0) {
       latch.count--;
-      prolong(latch, work.time.late, change.ttl);
+      work.prolong(latch, change.ttl);
     }
     note(work, latch, change, latch.count);
     if (latch.count === 0) {
@@ -73,15 +73,8 @@ export const latchSteps = {
 
 /** Remembers the operation, and forgets those that are not repeated any more: else each change would write all that were made before. */
 function note(work: RecordWork, { lines }: LatchRecord, { operation, ttl, knownFor = ttl }: LatchChange, reply: number): void {
-  const { early, late } = work.time;
+  const { early, late, stamp } = work.time;
   for (const [line, [, , endsAt]] of Object.entries(lines)) if (endsAt <= early) delete lines[line];
-  lines[operation.line] = [operation.number, reply, late + knownFor];
+  lines[operation.line] = [operation.number, reply, late + knownFor, ...(stamp === undefined ? [] : ([knownFor, stamp] as const))];
   work.changed(true);
-}
-
-/** Never brings the end nearer. */
-function prolong(latch: LatchRecord, late: number, ttl: number): void {
-  if (latch.endsAt >= late + ttl) return;
-  latch.endsAt = late + ttl;
-  latch.ttl = ttl;
 }

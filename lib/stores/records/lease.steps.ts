@@ -55,7 +55,7 @@ export class LeaseSteps {
     if (!holdOf(record, owner)) {
       const own = (share.beside !== undefined && holdOf(record, share.beside)?.count) || 0;
       const isNext = own > 0 || record.queue.length === 0;
-      if (isNext && taken(record) - own + count <= record.permits) put(work, record, { owner, count, endsAt: 0, ttl: 0, token: null });
+      if (isNext && taken(record) - own + count <= record.permits) put(work, record, { owner, count }, 0);
       else if (queue || !isNext) isGuest = join(work, record, request, count, inbox) && !queue;
     }
     serve(work, record, owner);
@@ -95,7 +95,7 @@ export class LeaseSteps {
     const hold = drop(work, record, owner);
     if (hold && keepFor > 0) {
       drop(work, record, keptBy(owner));
-      put(work, record, { owner: keptBy(owner), count: hold.count, endsAt: work.time.late + keepFor, ttl: keepFor, token: null });
+      put(work, record, { owner: keptBy(owner), count: hold.count }, keepFor);
       // It must last, though the owner may be gone.
       work.changed(true);
     }
@@ -145,13 +145,14 @@ function serve(work: RecordWork, record: LeaseRecord, asker?: string): void {
     const { owner, inbox, count, offer } = head;
     record.queue.shift();
     free -= count;
-    put(work, record, { owner, count, endsAt: work.time.late + offer, ttl: offer, token: null, inbox });
+    put(work, record, { owner, count, inbox }, offer);
     if (owner !== asker) work.notify(head);
   }
 }
 
-function put(work: RecordWork, record: LeaseRecord, hold: Hold): void {
-  record.holds.push(hold);
+function put(work: RecordWork, record: LeaseRecord, { owner, count, inbox }: Pick<Hold, 'owner' | 'count' | 'inbox'>, ttl: number): void {
+  const { late, stamp } = work.time;
+  record.holds.push({ owner, count, endsAt: late + ttl, ttl, token: null, inbox, stamp });
   work.changed();
 }
 
@@ -162,14 +163,9 @@ function drop(work: RecordWork, record: LeaseRecord, owner: string): Hold | unde
   return record.holds.splice(index, 1)[0];
 }
 
-/** Never brings the end nearer. */
 function prolong(work: RecordWork, hold: Hold, ttl: number): void {
-  const endsAt = work.time.late + ttl;
-  if (hold.endsAt >= endsAt) return;
-  if (hold.token === null || ttl > hold.ttl) hold.keepUntil = endsAt;
-  hold.endsAt = endsAt;
-  hold.ttl = ttl;
-  work.changed(true);
+  const isLonger = hold.token === null || ttl > hold.ttl;
+  if (work.prolong(hold, ttl) && isLonger && hold.stamp === undefined) hold.keepUntil = hold.endsAt;
 }
 
 /** Puts the owner behind those of its rank, and returns whether it is new. An owner that is queued already stays where it is, and prolongs the queue. */
@@ -192,9 +188,10 @@ function join(work: RecordWork, record: LeaseRecord, request: AcquireRequest, co
     const behind = record.queue.findIndex(({ rank }) => rank > share.rank);
     record.queue.splice(behind < 0 ? record.queue.length : behind, 0, entry);
   }
-  const { late } = work.time;
+  const { late, stamp } = work.time;
   if (queue && (!known || hasMoved || record.queueEndsAt < late + QUEUE_LIFE / 2)) {
     record.queueEndsAt = late + QUEUE_LIFE;
+    record.queueStamp = stamp;
     work.changed();
   }
   return !known;

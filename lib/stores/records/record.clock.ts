@@ -24,12 +24,16 @@ export interface Sample {
 export class RecordClock {
   private sample: Sample | undefined;
 
+  /** @param observed the time of a table without a clock, which is always known. */
+  constructor(private readonly observed?: () => TableTime) {}
+
   get isKnown(): boolean {
-    return this.sample !== undefined && now() < this.sample.at + LIFE;
+    return this.observed !== undefined || (this.sample !== undefined && now() < this.sample.at + LIFE);
   }
 
   /** Only while it {@link isKnown}. */
   get time(): TableTime {
+    if (this.observed) return this.observed();
     const { least, most } = this.sample as Sample;
     const time = now();
     const late = time + most;

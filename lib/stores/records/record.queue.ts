@@ -69,10 +69,11 @@ export class TableRecordQueue implements RecordQueue {
   private readonly seen = new Map<string, Seen>();
   private readonly deadlines: RequestDeadlines<Ask>;
 
-  private readonly clock = new RecordClock();
+  private readonly clock: RecordClock;
   private readonly batcher: ChangeBatcher;
 
   constructor(private readonly table: RecordTable) {
+    this.clock = new RecordClock(table.observedTime);
     this.batcher = new ChangeBatcher(table, this.clock);
     this.deadlines = new RequestDeadlines(table.requestTimeout, (ask) => this.late(ask));
   }

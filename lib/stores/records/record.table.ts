@@ -2,6 +2,7 @@ import type { Bus } from '../../core/store/inspector.js';
 import type { WakeUps } from '../../core/store/lease-driver.js';
 import type { LockStore } from '../../core/store/lock-store.js';
 import type { StoreDoctor } from '../../core/store/store-doctor.js';
+import type { TableTime } from './record.work.js';
 
 /** Stands in {@link Change.expected} for a key without a record, or with one that has ended by the table's clock. */
 export const VOID = 'void';
@@ -47,7 +48,7 @@ export interface Found {
   readonly record: string | null;
   /** The last fencing token that was reserved; 0: none is known. */
   readonly fence: number;
-  /** The table's clock, in milliseconds, at a time between the request and the reply. Only a read must have it. */
+  /** The table's clock, in milliseconds, at a time between the request and the reply. A read must have it, unless the table has no clock. */
   readonly time: number | undefined;
 }
 
@@ -73,6 +74,8 @@ export interface RecordTable extends Pick<LockStore, 'name' | 'requestTimeout' |
   exchange(changes: readonly Change[]): readonly Promise<Found>[];
   /** How many calls of {@link exchange} it can serve at a time. Changes that come meanwhile go together with the next call. Default: any number. */
   readonly atOnce?: number;
+  /** Only of a table without a clock, which `observedTable()` makes. */
+  readonly observedTime?: () => TableTime;
   /** Without it, waiters ask from time to time. */
   readonly wakeUps?: RecordWakeUps;
   /** Without it, an operator sees only what the table knows. */

@@ -60,8 +60,8 @@ function isLease({ kind, permits, holds, queue, queueEndsAt }: Fields<LeaseRecor
   return KINDS.includes(kind) && [permits, queueEndsAt].every(Number.isFinite) && isListOf(holds, isHold) && isListOf(queue, isQueueEntry);
 }
 
-function isHold({ owner, count, endsAt, ttl, token, keepUntil = 0, inbox = '' }: Fields<Hold>): boolean {
-  return [owner, inbox].every(isText) && [count, endsAt, ttl, keepUntil, token === null ? 0 : token].every(Number.isFinite);
+function isHold({ owner, count, endsAt, ttl, token, keepUntil = 0, inbox = '', stamp = '' }: Fields<Hold>): boolean {
+  return [owner, inbox, stamp].every(isText) && [count, endsAt, ttl, keepUntil, token === null ? 0 : token].every(Number.isFinite);
 }
 
 function isQueueEntry({ owner, inbox, offer, count, rank, since, holding = [] }: Fields<QueueEntry>): boolean {
@@ -72,7 +72,7 @@ function isQueueEntry({ owner, inbox, offer, count, rank, since, holding = [] }:
 
 function isLatch({ id, count, round, endsAt, ttl, lines, waiters }: Fields<LatchRecord>): boolean {
   if (!isText(id) || ![count, round, endsAt, ttl].every(Number.isFinite) || !isSet(lines) || !isSet(waiters)) return false;
-  const areLines = Object.values(lines).every((line) => Array.isArray(line) && line.length >= 3 && line.every(Number.isFinite));
+  const areLines = Object.values(lines).every((line) => Array.isArray(line) && line.length >= 3 && line.slice(0, 4).every(Number.isFinite));
   return areLines && Object.values(waiters).every(isText);
 }
 

@@ -23,19 +23,25 @@ export interface QueueEntry {
   readonly holding?: readonly string[];
 }
 
+/** What ends at a time. */
+interface Ending {
+  endsAt: number;
+  /** Milliseconds from the request that set the end. */
+  ttl: number;
+  /** Names that request, in observed time. */
+  stamp?: string | undefined;
+}
+
 /** The permits that an owner has, is offered, or keeps for its minHold after the release. */
-export interface Hold {
+export interface Hold extends Ending {
   readonly owner: string;
   readonly count: number;
-  endsAt: number;
-  /** Milliseconds from the request to the end. */
-  ttl: number;
   /** The last token of its last grant; `null`: it is an offer, or kept. */
   token: number | null;
   /** The end of the grant, or of a longer lease that was asked for since: a `minHold` may last until then, also if the process dies. */
   keepUntil?: number;
   /** For an offer: the inbox that it was sent to. */
-  readonly inbox?: string;
+  readonly inbox?: string | undefined;
 }
 
 /** The holders and waiters of a key. A mutex is held by one owner, with all permits. Times are the table's clock, in milliseconds. */
@@ -47,18 +53,17 @@ export interface LeaseRecord {
   queue: QueueEntry[];
   /** The queue is forgotten if nobody asks until then. */
   queueEndsAt: number;
+  /** As {@link Ending.stamp}. */
+  queueStamp?: string | undefined;
 }
 
-export interface LatchRecord {
+export interface LatchRecord extends Ending {
   readonly kind: 'count-down latch';
   readonly id: string;
   count: number;
   round: number;
-  endsAt: number;
-  /** Milliseconds from the request that set the end. */
-  ttl: number;
-  /** The last operation of each line: its number, its reply, and when it may be forgotten. */
-  lines: Record<string, readonly [number: number, reply: number, endsAt: number]>;
+  /** The last operation of each line: its number, its reply, and when it may be forgotten; in observed time also as in {@link Ending}. */
+  lines: Record<string, readonly [number: number, reply: number, endsAt: number, ttl?: number, stamp?: string]>;
   /** Owners that wait, and their inboxes. */
   waiters: Record<string, string>;
 }
@@ -76,6 +81,8 @@ export interface TableTime {
   readonly late: number;
   /** The smallest token that is larger than those of the past: microseconds since 1970. */
   readonly micros: number;
+  /** Only in observed time: names the request that is being served. No other request ever has this name. */
+  readonly stamp?: string;
 }
 
 /** Milliseconds for which a queue is kept in which nobody asks. */
@@ -110,7 +117,9 @@ export class RecordWork {
     private readonly arrivesFor = 0,
   ) {
     const { notVoidUntil = 0 } = record ?? {};
-    this.notVoidUntil = arrivesFor > 0 ? time.late + Math.max(LATE, arrivesFor) : notVoidUntil > time.early ? notVoidUntil : 0;
+    // In observed time each change expects a version, so that a late one fails.
+    if (time.stamp !== undefined) this.notVoidUntil = 0;
+    else this.notVoidUntil = arrivesFor > 0 ? time.late + Math.max(LATE, arrivesFor) : notVoidUntil > time.early ? notVoidUntil : 0;
     if (record?.kind === 'count-down latch') {
       if (record.endsAt <= time.early) this.record = undefined;
     } else if (record) this.dropEnded(record);
@@ -158,6 +167,19 @@ export class RecordWork {
   changed(isDurable = false): void {
     this.isChanged = true;
     this.isDurable ||= isDurable;
+  }
+
+  /** Moves an end to so many milliseconds from now, never earlier. False: it is late enough, and stays as it is. */
+  prolong(what: Ending, ttl: number): boolean {
+    const { late, stamp } = this.time;
+    const isLateEnough = what.endsAt >= late + ttl;
+    // In observed time it is so for this process alone. Others have seen it earlier, so that it ends earlier for them.
+    if (isLateEnough && stamp === undefined) return false;
+    what.ttl = isLateEnough ? what.endsAt - late : ttl;
+    what.endsAt = late + what.ttl;
+    what.stamp = stamp;
+    this.changed(true);
+    return true;
   }
 
   /** Reserves tokens, and returns the first. */

@@ -1,0 +1,56 @@
+import type { SecureContextOptions } from 'node:tls';
+import { checkOptions, integerFrom, ofType, type Check } from '../../core/model/check-options.js';
+import { LockConfigError } from '../../core/model/errors.js';
+import type { LockStore } from '../../core/store/lock-store.js';
+import { observedTable } from '../records/observed/observed.table.js';
+import { recordStore } from '../records/record.store.js';
+import { EtcdClient, type EtcdAuth } from './etcd.client.js';
+import { EtcdTable } from './etcd.table.js';
+
+export type { EtcdAuth };
+
+/** Options of {@link etcdStore}. */
+export interface EtcdStoreOptions {
+  /** The members, such as `['http://etcd-1:2379', 'http://etcd-2:2379']`. Those of one cluster only. */
+  endpoints: readonly string[];
+  /** A user with a password, where the cluster has authentication. The gateway does not know users by their certificates. */
+  auth?: EtcdAuth;
+  /** For `https://` endpoints: `ca`, `cert` and `key` as of `tls.createSecureContext()`. */
+  tls?: SecureContextOptions;
+  /** Put before all keys. It separates the locks from what else is there, and the user needs rights to it. Default `'nestjs-distributed-lock/'`. */
+  prefix?: string;
+  /** Milliseconds that a single request may take. Default 1000. */
+  requestTimeout?: number;
+}
+
+const PREFIX = 'nestjs-distributed-lock/';
+const texts: Check = (value) =>
+  Array.isArray(value) && value.length > 0 && value.every((each) => typeof each === 'string') ? undefined : 'an array of URLs';
+const CHECKS = {
+  endpoints: texts,
+  auth: ofType('object'),
+  tls: ofType('object'),
+  prefix: ofType('string'),
+  requestTimeout: integerFrom(1, 2 ** 31 - 1),
+};
+const AUTH_CHECKS = { username: ofType('string'), password: ofType('string') };
+
+/**
+ * Locks in etcd 3.4 or later, by its JSON gateway. It connects with the first request. No clock of a server takes part: leases are counted by the
+ * monotonic clocks of the processes.
+ *
+ * @throws {LockConfigError} when an option is wrong.
+ */
+export function etcdStore(options: EtcdStoreOptions): LockStore {
+  checkOptions(options, 'etcdStore', CHECKS, 'endpoints');
+  const { endpoints, auth, tls, prefix = PREFIX, requestTimeout = 1000 } = options;
+  checkOptions(auth, 'etcdStore: "auth"', AUTH_CHECKS);
+  for (const endpoint of endpoints) {
+    const { protocol = '', username = '' } = URL.canParse(endpoint) ? new URL(endpoint) : {};
+    // The text may have a password in an unexpected place.
+    if (!/^https?:$/.test(protocol)) throw new LockConfigError('etcdStore: an endpoint must be a URL such as http://etcd-1:2379.');
+    if (username !== '') throw new LockConfigError('etcdStore: an endpoint has no user. Give "auth": { username, password }.');
+    if (tls && protocol === 'http:') throw new LockConfigError(`etcdStore: "tls" is for https:// endpoints, not for ${endpoint}.`);
+  }
+  return recordStore(observedTable(new EtcdTable(new EtcdClient({ endpoints, auth, tls }, requestTimeout), prefix)));
+}

@@ -1,0 +1,184 @@
+import type { StoreDoctor } from '../../core/store/store-doctor.js';
+import type { CasChange, CasFound, CasRow, CasTable } from '../records/observed/cas.table.js';
+import { base64, endOf, textOf, type EtcdClient } from './etcd.client.js';
+import { EtcdWakeUps } from './etcd.wakeups.js';
+
+/** Of one request. etcd takes 128 operations and 1.5 MB, unless it is set otherwise. */
+const MOST_OPERATIONS = 100;
+const MOST_BYTES = 500_000;
+const PAGE = 500;
+
+interface Header {
+  readonly revision: string;
+  readonly cluster_id: string;
+}
+interface Row {
+  readonly key: string;
+  readonly value?: string;
+  readonly mod_revision: string;
+}
+interface RangeReply {
+  readonly header: Header;
+  readonly kvs?: readonly Row[];
+  readonly more?: boolean;
+}
+interface TxnReply {
+  readonly header: Header;
+  readonly succeeded?: boolean;
+  readonly responses?: readonly { readonly response_range?: RangeReply; readonly response_txn?: TxnReply }[];
+}
+
+/** Records in etcd. Changes that come together are one transaction, with one inside for each: some are made, and some are not. */
+export class EtcdTable implements CasTable {
+  readonly name = 'etcd';
+  readonly place: string;
+  readonly wakeUps: EtcdWakeUps;
+  readonly doctor: StoreDoctor = {
+    checks: async () => (await import('./operate/etcd.doctor.js')).etcdChecks(this.client),
+    rights: (_namespace) => Promise.resolve(rightsOf(this.prefix)),
+  };
+  /** Of the last reply. */
+  private cluster: string | undefined;
+
+  constructor(
+    private readonly client: EtcdClient,
+    private readonly prefix: string,
+  ) {
+    this.place = ['etcd', ...client.endpoints, prefix].join(' ');
+    this.wakeUps = new EtcdWakeUps(client, prefix);
+  }
+
+  get requestTimeout(): number {
+    return this.client.requestTimeout;
+  }
+
+  get bus(): EtcdWakeUps['bus'] {
+    return this.wakeUps.bus;
+  }
+
+  exchange(changes: readonly CasChange[]): readonly Promise<CasFound>[] {
+    const replies = new Map<CasChange, Promise<CasFound>>();
+    // A transaction that only reads goes to no log.
+    const isLook = ({ expected }: CasChange): boolean => expected === 'look';
+    for (const some of [...inParts(changes.filter(isLook)), ...inParts(changes.filter((change) => !isLook(change)))]) {
+      const made = this.make(some);
+      for (const [index, change] of some.entries()) replies.set(change, made.then((found) => found[index]!));
+    }
+    return changes.map((change) => replies.get(change)!);
+  }
+
+  async count(): Promise<number> {
+    const { header } = await this.client.ask<RangeReply>('/v3/kv/range', { key: this.keyOf(''), count_only: true });
+    return this.revisionOf(header);
+  }
+
+  async *keys(prefix: string): AsyncGenerator<string[]> {
+    for await (const rows of this.pages(`r/${prefix}`, { keys_only: true })) yield rows.map(({ key }) => textOf(key).slice(this.prefix.length + 2));
+  }
+
+  async sweep(revision: number, isOver: (row: CasRow) => boolean): Promise<void> {
+    const page = { max_mod_revision: String(revision) };
+    for await (const rows of this.pages('r/', page)) await this.remove(rows.filter((row) => isOver(rowOf(row))));
+    // The inboxes of processes that have ended.
+    for await (const rows of this.pages('i/', { ...page, keys_only: true })) await this.remove(rows);
+  }
+
+  close(): Promise<void> {
+    this.wakeUps.close();
+    this.client.close();
+    return Promise.resolve();
+  }
+
+  private async make(changes: readonly CasChange[]): Promise<CasFound[]> {
+    const steps = changes.map((change, index) => this.stepOf(change, index));
+    const isLook = changes[0]!.expected === 'look';
+    const whole = steps.length === 1 && !isLook ? steps[0] : { success: isLook ? steps : steps.map((step) => ({ request_txn: step })) };
+    const reply = await this.client.ask<TxnReply>('/v3/kv/txn', whole);
+    const revision = this.revisionOf(reply.header);
+    return changes.map(({ expected }, index): CasFound => {
+      const { succeeded, responses = [] } = isLook || steps.length === 1 ? reply : reply.responses![index]!.response_txn!;
+      if (succeeded && typeof expected === 'object') return { written: true, version: reply.header.revision, revision };
+      const [row] = responses[isLook ? index : responses.length - 1]?.response_range?.kvs ?? [];
+      return { written: false, row: row && rowOf(row), revision };
+    });
+  }
+
+  /** @param index in the request: each message has a key of its own. */
+  private stepOf({ key: name, expected, text, messages }: CasChange, index: number): object {
+    const key = this.keyOf(`r/${name}`);
+    const look = { request_range: { key } };
+    if (expected === 'look') return look;
+    if (expected === 'touch') {
+      const isThere = { key, target: 'MOD', result: 'GREATER', mod_revision: '0' };
+      return { compare: [isThere], success: [{ request_put: { key, ignore_value: true } }, look] };
+    }
+    const puts = messages.map(({ inbox, text: message }, place) => ({
+      request_put: { key: this.keyOf(`i/${inbox}/${index}.${place}`), value: base64(message) },
+    }));
+    return {
+      compare: [{ key, target: 'MOD', result: 'EQUAL', mod_revision: expected.version ?? '0' }],
+      success: [{ request_put: { key, value: base64(text) } }, ...puts],
+      failure: [look],
+    };
+  }
+
+  private async *pages(start: string, page: object): AsyncGenerator<readonly Row[]> {
+    const range_end = endOf(this.prefix + start);
+    for (let key = this.keyOf(start); ;) {
+      const { kvs = [], more } = await this.client.ask<RangeReply>('/v3/kv/range', { key, range_end, limit: PAGE, ...page });
+      yield kvs;
+      if (!more || kvs.length === 0) return;
+      key = base64(`${textOf(kvs.at(-1)!.key)}\0`);
+    }
+  }
+
+  /** Deletes rows that are still as they were seen. */
+  private async remove(rows: readonly Row[]): Promise<void> {
+    for (let index = 0; index < rows.length; index += MOST_OPERATIONS) {
+      const success = rows.slice(index, index + MOST_OPERATIONS).map(({ key, mod_revision }) => ({
+        request_txn: {
+          compare: [{ key, target: 'MOD', result: 'EQUAL', mod_revision }],
+          success: [{ request_delete_range: { key } }],
+        },
+      }));
+      await this.client.ask('/v3/kv/txn', { success });
+    }
+  }
+
+  /** The count of writes. 0: another cluster has answered, whose count has nothing to do with the one before. */
+  private revisionOf({ revision, cluster_id }: Header): number {
+    const isOther = this.cluster !== undefined && this.cluster !== cluster_id;
+    this.cluster = cluster_id;
+    return isOther ? 0 : Number(revision);
+  }
+
+  private keyOf(name: string): string {
+    return base64(this.prefix + name);
+  }
+}
+
+function rowOf({ value = '', mod_revision }: Row): CasRow {
+  return { version: mod_revision, text: textOf(value), revision: Number(mod_revision) };
+}
+
+function* inParts(changes: readonly CasChange[]): Generator<readonly CasChange[]> {
+  let part: CasChange[] = [];
+  let [bytes, operations] = [0, 0];
+  for (const change of changes) {
+    const { key, text, messages } = change;
+    const size = 200 + 2 * (key.length + text.length + messages.reduce((sum, message) => sum + message.text.length, 0));
+    if (part.length > 0 && (bytes + size > MOST_BYTES || operations + 1 + messages.length > MOST_OPERATIONS)) {
+      yield part;
+      part = [];
+      [bytes, operations] = [0, 0];
+    }
+    part.push(change);
+    bytes += size;
+    operations += 1 + messages.length;
+  }
+  if (part.length > 0) yield part;
+}
+
+function rightsOf(prefix: string): string {
+  return ['etcdctl role add locks', `etcdctl role grant-permission locks readwrite '${prefix}' --prefix=true`].join('\n');
+}

@@ -1,0 +1,85 @@
+import { randomUUID } from 'node:crypto';
+import { StoreError } from '../../core/model/errors.js';
+import { Inbox, type InboxConnection } from '../../core/store/inbox.js';
+import type { RecordWakeUps } from '../records/record.table.js';
+import { readMessage } from '../records/record.texts.js';
+import { base64, endOf, textOf, type EtcdClient } from './etcd.client.js';
+import { EtcdBus } from './operate/etcd.bus.js';
+
+/** A message of a watch. */
+interface Watched {
+  readonly created?: boolean;
+  readonly canceled?: boolean;
+  readonly cancel_reason?: string;
+  readonly events?: readonly { readonly kv: { readonly key: string; readonly value?: string } }[];
+}
+
+/** The inbox of this process: each put of a key that begins with its name is a message. One stream watches it, and what goes to all processes. */
+export class EtcdWakeUps extends Inbox implements RecordWakeUps {
+  readonly inbox = randomUUID();
+  readonly bus: EtcdBus;
+  private readonly own: string;
+  private readonly toAll: string;
+
+  constructor(
+    private readonly client: EtcdClient,
+    prefix: string,
+  ) {
+    super('etcd', client.requestTimeout, 'permit its user to read the whole prefix');
+    this.own = `${prefix}i/${this.inbox}/`;
+    this.toAll = `${prefix}b/`;
+    this.bus = new EtcdBus(
+      this.inbox,
+      (...log) => this.openForBus(...log),
+      client.requestTimeout,
+      (topic, text) => this.put(this.toAll + topic, text),
+    );
+  }
+
+  received(text: string): void {
+    if (!readMessage(text, (owner, askIn) => this.wake(owner, askIn))) this.dropped();
+  }
+
+  protected connect(): InboxConnection {
+    const watches = [this.own, this.toAll].map((start) =>
+      JSON.stringify({ create_request: { key: base64(start), range_end: endOf(start), filters: ['NODELETE'] } }),
+    );
+    let created = 0;
+    let listen!: () => void;
+    let fail!: (error: StoreError) => void;
+    let end!: (error: StoreError) => void;
+    const listening = new Promise<void>((resolve, reject) => ([listen, fail] = [resolve, reject]));
+    const ended = new Promise<StoreError>((resolve) => (end = resolve));
+    const close = this.client.stream<Watched>(
+      '/v3/watch',
+      watches.join('\n'),
+      ({ created: isCreated, canceled, cancel_reason: reason = 'the watch was cancelled', events = [] }) => {
+        if (canceled) {
+          fail(new StoreError(`etcd: ${reason}`, { transient: !/permission denied/.test(reason) }));
+          return close();
+        }
+        if (isCreated && ++created === watches.length) listen();
+        for (const { kv } of events) this.heard(textOf(kv.key), textOf(kv.value ?? ''));
+      },
+      (error) => {
+        fail(error);
+        end(error);
+      },
+    );
+    return { listening, ended, close };
+  }
+
+  protected async echo(owner: string): Promise<boolean> {
+    await this.put(`${this.own}echo`, owner);
+    return true;
+  }
+
+  private heard(key: string, text: string): void {
+    if (key.startsWith(this.own)) this.received(text);
+    else this.bus.received(key.slice(this.toAll.length), text);
+  }
+
+  private put(key: string, text: string): Promise<unknown> {
+    return this.client.ask('/v3/kv/put', { key: base64(key), value: base64(text) });
+  }
+}

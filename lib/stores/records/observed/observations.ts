@@ -1,0 +1,97 @@
+import { now } from '../../../core/util/clock.js';
+
+/** Most dates that are kept. If there are more, every other one of the older half is dropped. */
+const MOST_DATES = 4096;
+/** Milliseconds between two dates, at least. */
+const APART = 5;
+/** Most keys whose stamps are remembered. */
+const MOST_KEYS = 10_000;
+
+/** The name of a request that has set an end, and a count of writes that the store had reached no earlier than with it. */
+export type Stamp = readonly [name: string, revision: number | undefined];
+
+/** When a stamp was seen first. */
+interface Sight {
+  readonly time: number;
+  readonly revision: number | undefined;
+}
+
+/**
+ * When this process has seen stamps first, on its own monotonic clock. A store that counts its writes is a clock for that: what was written when the
+ * count was no larger than one that the store has told by some time is at least as old as that, also if this process sees it only now.
+ */
+export class Observations {
+  /** When anything was heard last. */
+  heardAt = -Infinity;
+  /** Grows with each {@link forget}. */
+  epoch = 0;
+  /** The largest count that was told. A request that is sent now is answered with no smaller one. */
+  count = 0;
+  private readonly counts: number[] = [];
+  private readonly times: number[] = [];
+  private readonly sights = new Map<string, ReadonlyMap<string, Sight>>();
+
+  /**
+   * Learns the store's count from a reply.
+   *
+   * @param floor {@link count} when the request was sent. Replies may overtake each other.
+   * @returns false: it went back, so that nothing is known any more.
+   */
+  hear(count: number | undefined, floor: number): boolean {
+    this.heardAt = now();
+    if (count === undefined) return true;
+    const isForward = count >= floor;
+    if (!isForward) this.forget();
+    if (count <= this.count) return isForward;
+    this.count = count;
+    if (this.heardAt < (this.times.at(-1) ?? -Infinity) + APART) return isForward;
+    this.counts.push(count);
+    this.times.push(this.heardAt);
+    if (this.counts.length > MOST_DATES) this.thinOut();
+    return isForward;
+  }
+
+  /** The store may have been restored from a copy: what it has told may be undone. */
+  forget(): void {
+    this.epoch++;
+    this.count = this.counts.length = this.times.length = 0;
+    this.sights.clear();
+  }
+
+  /** When each of these stamps was seen first. They are all that is there of this key: the others are forgotten, and would be seen anew. */
+  see(key: string, stamps: readonly Stamp[]): ReadonlyMap<string, Sight> {
+    const before = this.sights.get(key);
+    const sights = new Map<string, Sight>();
+    const time = now();
+    for (const [name, given = Infinity] of stamps) {
+      const known = sights.get(name) ?? before?.get(name);
+      const revision = Math.min(known?.revision ?? Infinity, given);
+      const seenAt = Math.min(known?.time ?? time, this.dateOf(revision) ?? time);
+      sights.set(name, { time: seenAt, revision: revision < Infinity ? revision : undefined });
+    }
+    this.sights.delete(key);
+    if (stamps.length > 0) this.sights.set(key, sights);
+    if (this.sights.size > MOST_KEYS) this.sights.delete(this.sights.keys().next().value!);
+    return sights;
+  }
+
+  /** The count when the stamp was written, or later. */
+  revisionOf(key: string, stamp: string): number | undefined {
+    return this.sights.get(key)?.get(stamp)?.revision;
+  }
+
+  /** The first time by which the store is known to have reached a count. */
+  dateOf(count: number): number | undefined {
+    const index = this.counts.findLastIndex((other) => other < count) + 1;
+    return this.times[index];
+  }
+
+  /** The last count that was reached by a time; 0: none is known. */
+  countAt(time: number): number {
+    return this.counts[this.times.findLastIndex((other) => other <= time)] ?? 0;
+  }
+
+  private thinOut(): void {
+    for (const list of [this.counts, this.times]) list.unshift(...list.splice(0, MOST_DATES / 2).filter((_, index) => index % 2 === 0));
+  }
+}
