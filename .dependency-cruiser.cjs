@@ -78,7 +78,7 @@ module.exports = {
       name: 'redis-shares-nothing',
       comment: 'Redis answers by scripts of its own.',
       severity: 'error',
-      from: { path: '^lib/', pathNot: '^lib/stores/(records|memory|postgres|mysql|file)/' },
+      from: { path: '^lib/', pathNot: '^lib/stores/(records|memory|postgres|mysql|etcd|file)/' },
       to: { path: '^lib/stores/records/' },
     },
     ...Object.entries(clients).map(([store, names]) => ({

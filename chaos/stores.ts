@@ -53,6 +53,11 @@ export const stores: Record<string, StoreUnderTest | undefined> = {
     worker: () => import('./stores/mysql/worker.js'),
     groups: OF_DATABASES,
   },
+  etcd: {
+    stage: () => import('./stores/etcd/stage.js'),
+    worker: () => import('./stores/etcd/worker.js'),
+    groups: ['process', 'server', 'restart', 'clock'],
+  },
   file: {
     stage: () => import('./stores/file/stage.js'),
     worker: () => import('./stores/file/worker.js'),

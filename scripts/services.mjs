@@ -54,6 +54,12 @@ const services = {
     brew: 'pgbouncer',
     without: ['/etc/init.d/pgbouncer', '/lib/systemd/system/pgbouncer.*', '/usr/lib/systemd/system/pgbouncer.*'],
   },
+  etcd: {
+    apt: 'etcd-server',
+    package: 'etcd-server',
+    brew: 'etcd',
+    without: ['/etc/init.d/etcd', '/lib/systemd/system/etcd.*', '/usr/lib/systemd/system/etcd.*'],
+  },
   // No server, but a program that a suite of the last tier runs.
   promtool: {
     apt: 'prometheus',
@@ -68,6 +74,7 @@ export const serversOf = {
   redis: ['redis-server'],
   postgres: ['postgres', 'pgbouncer'],
   mysql: ['mariadbd'],
+  etcd: ['etcd'],
   file: [],
   memory: [],
   quorum: ['redis-server', 'postgres'],

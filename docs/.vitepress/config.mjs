@@ -32,6 +32,7 @@ const OUTLINE = {
     Redis: 'docs/redis.md',
     Postgres: 'docs/postgres.md',
     'MySQL, MariaDB': 'docs/mysql.md',
+    etcd: 'docs/etcd.md',
     Files: 'docs/file.md',
     'A quorum of servers': 'docs/quorum.md',
     'Several stores': 'docs/configuration.md#several-stores',

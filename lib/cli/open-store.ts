@@ -112,12 +112,26 @@ async function storeOf(text: string, flags: Flags): Promise<LockStore> {
       const { mysqlStore } = await import('../stores/mysql/mysql.store.js');
       return mysqlStore({ url: text, requestTimeout, ...(table !== undefined && { table }) });
     }
+    case 'etcd':
+    case 'etcds': {
+      const { etcdStore } = await import('../stores/etcd/etcd.store.js');
+      return etcdStore({ ...etcdOf(text), requestTimeout, ...(prefix !== undefined && { prefix }) });
+    }
     default:
       throw noUrl();
   }
 }
 
+/** `etcd://user:password@host:2379,other:2379`; `etcds://`: over TLS. */
+function etcdOf(text: string): { endpoints: string[]; auth?: { username: string; password: string } } {
+  const [, safe = '', username, password = '', hosts] = /^etcd(s?):\/\/(?:([^:@/]+):([^@/]*)@)?([^@/]+)\/?$/i.exec(text) ?? [];
+  if (hosts === undefined) throw noUrl();
+  const endpoints = hosts.split(',').map((host) => `http${safe}://${host}`);
+  if (username === undefined) return { endpoints };
+  return { endpoints, auth: { username: decodeURIComponent(username), password: decodeURIComponent(password) } };
+}
+
 /** The URL is not shown: it may have a password in an unexpected place. */
 function noUrl(): Failure {
-  return usage('The URL is none of redis://, rediss://, postgres:// or mysql://. Special characters of a password are percent-encoded.');
+  return usage('The URL is none of redis://, rediss://, postgres://, mysql://, etcd:// or etcds://. Special characters of a password are percent-encoded.');
 }

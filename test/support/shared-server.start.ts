@@ -1,3 +1,4 @@
+import { startEtcd } from './etcd-server.js';
 import { startMariadb, type MariadbConnection } from './mariadb-server.js';
 import { startPostgres, type PostgresConnection } from './postgres-server.js';
 import { startCluster, type ClusterPlan } from './redis-cluster.js';
@@ -6,12 +7,14 @@ import { startCluster, type ClusterPlan } from './redis-cluster.js';
 export interface Connections {
   postgres: PostgresConnection;
   mariadb: MariadbConnection;
+  etcd: { url: string };
   redisCluster: ClusterPlan;
 }
 
 export const starters = {
   postgres: async () => (await startPostgres({ config: ['max_connections = 400'] })).connection,
   mariadb: async () => (await startMariadb({ args: ['--max-connections=400'] })).connection,
+  etcd: async () => ({ url: (await startEtcd()).url }),
   redisCluster: async () => (await startCluster()).plan,
 } satisfies { [Name in keyof Connections]: () => Promise<Connections[Name]> };
 

@@ -30,7 +30,7 @@ const CHECKS = {
   endpoints: texts,
   auth: ofType('object'),
   tls: ofType('object'),
-  prefix: ofType('string'),
+  prefix: (value: unknown) => (typeof value === 'string' && value !== '' ? undefined : 'a text'),
   requestTimeout: integerFrom(1, 2 ** 31 - 1),
 };
 const AUTH_CHECKS = { username: ofType('string'), password: ofType('string') };

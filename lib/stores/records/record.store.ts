@@ -5,6 +5,8 @@ import type { RecordTable } from './record.table.js';
 
 export { TOUCH, VOID, type Change, type Found, type Message, type RecordTable, type RecordWakeUps } from './record.table.js';
 export { readMessage } from './record.texts.js';
+export type { CasChange, CasFound, CasRow, CasTable } from './observed/cas.table.js';
+export { observedTable } from './observed/observed.table.js';
 
 /**
  * Makes a store of any database that can change a row on condition that nobody else has changed it in the meantime. It has all kinds of locks.

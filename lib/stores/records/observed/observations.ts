@@ -21,7 +21,7 @@ interface Sight {
  * count was no larger than one that the store has told by some time is at least as old as that, also if this process sees it only now.
  */
 export class Observations {
-  /** When anything was heard last. */
+  /** When a count was heard last. */
   heardAt = -Infinity;
   /** Grows with each {@link forget}. */
   epoch = 0;
@@ -38,8 +38,8 @@ export class Observations {
    * @returns false: it went back, so that nothing is known any more.
    */
   hear(count: number | undefined, floor: number): boolean {
-    this.heardAt = now();
     if (count === undefined) return true;
+    this.heardAt = now();
     const isForward = count >= floor;
     if (!isForward) this.forget();
     if (count <= this.count) return isForward;

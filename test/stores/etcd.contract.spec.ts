@@ -1,0 +1,10 @@
+import { etcdStore } from 'nestjs-distributed-lock/etcd';
+import { storeContract } from '../contract/store.contracts.js';
+import { shared } from '../support/shared-server.ask.js';
+
+let url: string;
+beforeAll(async () => {
+  ({ url } = await shared('etcd'));
+});
+
+storeContract('etcd', () => etcdStore({ endpoints: [url], prefix: `test-${process.pid}/` }));

@@ -1,0 +1,123 @@
+// Three members, of which some are killed, stopped or restored.
+import { etcdStore } from 'nestjs-distributed-lock/etcd';
+import { cpSync, rmSync } from 'node:fs';
+import { rejection } from '../../contract/rejection.js';
+import { examined } from '../../doctor/examined.js';
+import { startEtcd, startEtcdCluster, type EtcdServer } from '../../support/etcd-server.js';
+import { eventually } from '../../support/eventually.js';
+import { pause, timed } from '../../support/time.js';
+import { ask, open } from './setting.js';
+
+describe('three members', () => {
+  let members: EtcdServer[];
+  let endpoints: string[];
+  beforeAll(async () => {
+    members = await startEtcdCluster();
+    endpoints = members.map(({ url }) => url);
+  });
+  afterAll(() => Promise.all(members.map((member) => member.stop())));
+
+  async function leader(): Promise<EtcdServer> {
+    const statuses = await Promise.all(
+      members.map((member) => ask<{ leader: string; header: { member_id: string } }>(member.url, '/v3/maintenance/status', {})),
+    );
+    const index = statuses.findIndex((status) => status.leader === status.header.member_id);
+    return members[index]!;
+  }
+
+  it('are what the doctor asks for', async () => {
+    const report = await examined(etcdStore({ endpoints }));
+    expect(report.notOk).toEqual([]);
+    expect(report.verdict).toMatchObject({ efficiency: 'yes', correctness: 'yes' });
+  });
+
+  it.each(['kill', 'pause'] as const)('a lease is kept, and a waiter gets it, through a %s of the leader', async (fault) => {
+    const [holder, waiter] = [open({ endpoints }), open({ endpoints })];
+    const lease = await holder.acquire('order:42', { keyTimeout: 20_000 });
+    const waiting = waiter.acquire('order:42', { waitTimeout: 60_000 });
+    const old = await leader();
+    await old[fault]();
+    await eventually(() => lease.renew());
+    expect(lease.signal.aborted).toBe(false);
+    await eventually(() => lease.release());
+    const next = await waiting;
+    expect(next.fencingToken).toBeGreaterThan(lease.fencingToken!);
+    await eventually(() => next.release());
+    if (fault === 'kill') await old.restart();
+    else old.resume();
+    await eventually(leader);
+  });
+
+  it('a member without the others answers nothing: it neither grants a key nor calls one free', async () => {
+    const [alone, ...others] = members as [EtcdServer, ...EtcdServer[]];
+    const lease = await open({ endpoints }).acquire('order:7', { keyTimeout: 60_000 });
+    await lease.release();
+    for (const other of others) other.pause();
+    const store = etcdStore({ endpoints: [alone.url], requestTimeout: 500 });
+    const tenancy = { key: 'order:7', owner: 'me' };
+    expect(await rejection(store.mutex.check(tenancy))).toMatchObject({ name: 'StoreError', transient: true });
+    expect(await rejection(store.mutex.acquire({ ...tenancy, ttl: 1000, tokens: 1, queue: false }))).toMatchObject({ transient: true });
+    for (const other of others) other.resume();
+    await eventually(() => store.mutex.check(tenancy));
+    await store.close();
+  });
+});
+
+describe('a key whose holder is gone', () => {
+  let server: EtcdServer;
+  beforeAll(async () => {
+    server = await startEtcd();
+  });
+  afterAll(() => server.stop());
+
+  /** A process of its own: what stores at the same place of one process have seen, they have seen together. */
+  let processes = 0;
+  const another = (): string[] => [`${server.url}/${'?'.repeat(++processes)}`];
+  const ttl = 3000;
+  const take = (endpoints: string[], key: string) => etcdStore({ endpoints }).mutex.acquire({ key, owner: `app@host:1:${endpoints[0]!.length}`, ttl, tokens: 1, queue: false });
+
+  it('is known to be free by a process that has been up for longer, although it has never looked', async () => {
+    const observer = etcdStore({ endpoints: another() });
+    await observer.mutex.check({ key: 'other', owner: 'me' });
+    expect(await take(another(), 'cron')).toMatchObject({ granted: true });
+    await pause(ttl + 1500);
+    const { result, elapsed } = await timed(() => observer.mutex.acquire({ key: 'cron', owner: 'me', ttl, tokens: 1, queue: false }));
+    expect(result).toMatchObject({ granted: true });
+    expect(elapsed).toBeLessThan(ttl);
+    await observer.close();
+  });
+
+  it('is taken to a process that is younger, for as long again at most', async () => {
+    expect(await take(another(), 'report')).toMatchObject({ granted: true });
+    await pause(ttl + 500);
+    const young = another();
+    expect(await take(young, 'report')).toMatchObject({ granted: false });
+    await pause(ttl + 100);
+    expect(await take(young, 'report')).toMatchObject({ granted: true });
+  });
+
+  it('is not granted twice when the data of before come back: a holder that is alive keeps it', async () => {
+    const [holder, other] = [open({ endpoints: another() }), open({ endpoints: another() })];
+    await (await other.acquire('warm')).release();
+    const lease = await holder.acquire('order:42', { keyTimeout: ttl });
+    const copy = `${server.data}.copy`;
+    await server.kill();
+    cpSync(server.data, copy, { recursive: true, preserveTimestamps: true });
+    await server.restart();
+    // Renewed by revisions that will be lost.
+    const isKept = async (): Promise<void> => {
+      for (const end = performance.now() + 2 * ttl; performance.now() < end; await pause(200)) {
+        expect(await other.tryAcquire('order:42')).toBeNull();
+        expect(lease.signal.aborted).toBe(false);
+      }
+    };
+    await isKept();
+    await server.kill();
+    rmSync(server.data, { recursive: true });
+    cpSync(copy, server.data, { recursive: true });
+    await server.restart();
+    await isKept();
+    expect(await lease.release()).toBe(true);
+    await (await other.acquire('order:42')).release();
+  });
+});

@@ -1,0 +1,25 @@
+import { Locks, type LocksOptions } from 'nestjs-distributed-lock/core';
+import { etcdStore, type EtcdStoreOptions } from 'nestjs-distributed-lock/etcd';
+
+const opened: Locks[] = [];
+afterEach(async () => {
+  await Promise.all(opened.splice(0).map((locks) => locks.close()));
+});
+
+/** Locks that are closed when the test ends. */
+export function open(options: EtcdStoreOptions, more: LocksOptions = {}): Locks {
+  const locks = new Locks(etcdStore(options), { logger: false, defaults: { keyTimeout: 5000, waitTimeout: 20_000 }, ...more });
+  opened.push(locks);
+  return locks;
+}
+
+/** Asks etcd itself. */
+export async function ask<Reply = Record<string, unknown>>(url: string, path: string, body: object, token?: string): Promise<Reply> {
+  const headers = token === undefined ? {} : { authorization: token };
+  const reply = await fetch(url + path, { method: 'POST', body: JSON.stringify(body), headers });
+  const text = await reply.text();
+  if (!reply.ok) throw new Error(text);
+  return JSON.parse(text) as Reply;
+}
+
+export const base64 = (text: string): string => Buffer.from(text).toString('base64');

@@ -1,0 +1,79 @@
+import { join } from 'node:path';
+import { DatabaseServer } from './database-process.js';
+import { freePort, startOnPort } from './free-port.js';
+import { programOf } from './services.js';
+
+export interface StartEtcdOptions {
+  /** more arguments, for example `['--quota-backend-bytes=16777216']` */
+  args?: string[];
+  /** a write reaches the disk before it answers, as in production; default: only the system, which is faster and survives `kill` */
+  durable?: boolean;
+}
+
+/** Where a member listens, and which cluster it is one of. */
+interface Place {
+  readonly name: string;
+  readonly port: number;
+  readonly peerPort: number;
+  /** as of `--initial-cluster` */
+  readonly cluster: string;
+}
+
+/** A private cluster of one member: nobody else uses it, and it ends with this process, however this process ends. */
+export async function startEtcd(options: StartEtcdOptions = {}): Promise<EtcdServer> {
+  const program = await programOf('etcd');
+  const peerPort = await freePort();
+  return startOnPort('free', (port) => new EtcdServer(program, placesOf([[port!, peerPort]])[0]!, options));
+}
+
+/** Three members. */
+export async function startEtcdCluster(options: StartEtcdOptions = {}): Promise<EtcdServer[]> {
+  const program = await programOf('etcd');
+  const ports: (readonly [number, number])[] = [];
+  for (let index = 0; index < 3; index++) ports.push([await freePort(), await freePort()]);
+  const members = placesOf(ports).map((place) => new EtcdServer(program, place, options));
+  await Promise.all(members.map((member) => member.start()));
+  return members;
+}
+
+function placesOf(ports: readonly (readonly [number, number])[]): Place[] {
+  const cluster = ports.map(([, peerPort], index) => `m${index}=http://127.0.0.1:${peerPort}`).join();
+  return ports.map(([port, peerPort], index) => ({ name: `m${index}`, port, peerPort, cluster }));
+}
+
+/** A member. */
+export class EtcdServer extends DatabaseServer {
+  readonly url: string;
+  readonly data = join(this.folder, 'data');
+
+  constructor(
+    program: string,
+    readonly place: Place,
+    { args = [], durable = false }: StartEtcdOptions,
+  ) {
+    super('etcd', program);
+    const { name, port, peerPort, cluster } = place;
+    const isSafe = args.some((arg) => arg.startsWith('--cert-file'));
+    this.url = `http${isSafe ? 's' : ''}://127.0.0.1:${port}`;
+    const peerUrl = `http://127.0.0.1:${peerPort}`;
+    this.args = [
+      ...['--name', name, '--data-dir', this.data, '--initial-cluster', cluster],
+      ...['--listen-client-urls', this.url, '--advertise-client-urls', this.url],
+      ...['--listen-peer-urls', peerUrl, '--initial-advertise-peer-urls', peerUrl],
+      // A new leader within half a second.
+      ...['--heartbeat-interval=50', '--election-timeout=500', '--log-level=warn'],
+      ...(durable ? [] : ['--unsafe-no-fsync']),
+      ...args,
+    ];
+  }
+
+  get port(): number {
+    return this.place.port;
+  }
+
+  /** It knows a leader, and is ours: a stranger may have taken the port. */
+  protected async ready(): Promise<boolean> {
+    const reply = await fetch(`${this.url}/health`, { signal: AbortSignal.timeout(1000) });
+    return ((await reply.json()) as { health: string }).health === 'true';
+  }
+}
