@@ -1,10 +1,13 @@
-// Locks on Postgres, MariaDB and files next to what they must cost at least: two bare UPDATEs, each a commit, or a file that is created and deleted.
+// Locks on Postgres, MariaDB, etcd and files next to what they must cost at least: two bare UPDATEs or transactions, each a commit, or a file that is
+// created and deleted.
 //
-//   npm run bench -- bare [-- --only postgres,mysql,file --busy]
+//   npm run bench -- bare [-- --only postgres,mysql,etcd,file --busy]
 import { unlink, writeFile } from 'node:fs/promises';
+import { Agent, request } from 'node:http';
 import { join } from 'node:path';
 import mysql from 'mysql2/promise';
 import { Locks } from 'nestjs-distributed-lock/core';
+import { etcdStore } from 'nestjs-distributed-lock/etcd';
 import { fileStore } from 'nestjs-distributed-lock/file';
 import { mysqlStore } from 'nestjs-distributed-lock/mysql';
 import { postgresStore } from 'nestjs-distributed-lock/postgres';
@@ -43,6 +46,16 @@ const STORES = {
       lone: 'at most 1.7',
     };
   },
+  async etcd(url) {
+    const agent = new Agent({ keepAlive: true });
+    const value = 'x'.repeat(300);
+    return {
+      store: etcdStore({ endpoints: [url] }),
+      bare: twice((caller) => transaction(url, agent, [base64(`bare/${caller}`)], base64(value))),
+      end: async () => agent.destroy(),
+      lone: 'at most 1.15',
+    };
+  },
   async file(directory) {
     return {
       store: fileStore({ directory: join(directory, 'locks') }),
@@ -57,11 +70,13 @@ const STORES = {
   },
 };
 
+const base64 = (text) => Buffer.from(text).toString('base64');
 const twice = (update) => async (caller) => {
   for (let i = 0; i < 2; i++) await update(caller);
 };
 
-const { only } = await begin('bare [options]\n  --only <stores>   postgres,mysql,file', { texts: { only: 'postgres,mysql,file' } });
+const ALL = Object.keys(STORES).join();
+const { only } = await begin(`bare [options]\n  --only <stores>   ${ALL}`, { texts: { only: ALL } });
 for (const name of only.split(',')) {
   const { place, stop } = await openPlace(name);
   const { store, bare, end, lone, many } = await STORES[name](place);
@@ -78,6 +93,21 @@ for (const name of only.split(',')) {
   if (name !== 'file') printRounds(title, await rounds(work, manyCallers, 5), 0, { base: 'bare', goals: { ours: many } });
   await Promise.all([locks.close(), end()]);
   await stop();
+}
+
+/** Puts these keys of etcd by a compare-and-set, in one request. */
+function transaction(url, agent, keys, value) {
+  const one = (key) => ({
+    compare: [{ key, target: 'MOD', result: 'GREATER', mod_revision: '-1' }],
+    success: [{ request_put: { key, value } }],
+    failure: [{ request_range: { key } }],
+  });
+  return new Promise((resolve, reject) => {
+    const sent = request(`${url}/v3/kv/txn`, { method: 'POST', agent }, (response) => {
+      response.on('data', () => undefined).on('end', () => (response.statusCode === 200 ? resolve() : reject(new Error(response.statusCode))));
+    });
+    sent.on('error', reject).end(JSON.stringify(keys.length === 1 ? one(keys[0]) : { success: keys.map((key) => ({ request_txn: one(key) })) }));
+  });
 }
 
 /** Pairs in a second of callers that each have a key. */

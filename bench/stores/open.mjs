@@ -9,6 +9,8 @@ export async function openStore(name, place) {
       return (await import('nestjs-distributed-lock/postgres')).postgresStore({ url: place, schema: 'create' });
     case 'mysql':
       return (await import('nestjs-distributed-lock/mysql')).mysqlStore({ url: place, schema: 'create' });
+    case 'etcd':
+      return (await import('nestjs-distributed-lock/etcd')).etcdStore({ endpoints: [place] });
     case 'file':
       return (await import('nestjs-distributed-lock/file')).fileStore({ directory: place });
     case 'quorum': {

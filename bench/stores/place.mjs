@@ -2,6 +2,7 @@ import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import mysql from 'mysql2/promise';
+import { startEtcd } from '../../test/support/etcd-server.ts';
 import { mariadbUrl, startMariadb } from '../../test/support/mariadb-server.ts';
 import { startPostgres } from '../../test/support/postgres-server.ts';
 import { startRedis } from '../measure/redis.mjs';
@@ -19,6 +20,10 @@ export async function openPlace(store, connections) {
   if (store === 'redis') {
     const server = await startRedis();
     return { place: server.url, server, stop: () => server.stop() };
+  }
+  if (store === 'etcd') {
+    const server = await startEtcd({ durable: true });
+    return { place: server.url, stop: () => server.stop() };
   }
   if (store === 'mysql') {
     const server = await startMariadb({ port: 'free', durable: true, args: connections && [`--max-connections=${connections}`] });
