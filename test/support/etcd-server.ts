@@ -1,3 +1,6 @@
+import { once } from 'node:events';
+import * as http from 'node:http';
+import * as https from 'node:https';
 import { join } from 'node:path';
 import { DatabaseServer } from './database-process.js';
 import { freePort, startOnPort } from './free-port.js';
@@ -73,7 +76,9 @@ export class EtcdServer extends DatabaseServer {
 
   /** It knows a leader, and is ours: a stranger may have taken the port. */
   protected async ready(): Promise<boolean> {
-    const reply = await fetch(`${this.url}/health`, { signal: AbortSignal.timeout(1000) });
-    return ((await reply.json()) as { health: string }).health === 'true';
+    const options = { rejectUnauthorized: false, agent: false, signal: AbortSignal.timeout(1000) };
+    const sent = this.url.startsWith('https') ? https.get(`${this.url}/health`, options) : http.get(`${this.url}/health`, options);
+    const [response] = (await once(sent, 'response')) as [http.IncomingMessage];
+    return (await response.toArray()).join('').includes('"health":"true"');
   }
 }

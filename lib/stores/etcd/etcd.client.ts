@@ -15,7 +15,7 @@ const ADVICE: readonly (readonly [RegExp, string])[] = [
   [/permission denied/, 'Grant its user readwrite on the prefix: etcdctl role grant-permission <role> readwrite <prefix> --prefix=true.'],
   [/user name is empty/, 'Give "auth". The gateway does not know a user by the name in its certificate.'],
   [/authentication is not enabled/, 'Leave "auth" out, or run etcdctl auth enable.'],
-  [/HTTP request to an HTTPS server/, 'Its endpoints begin with https://.'],
+  [/HTTP request to an HTTPS server|never answered/, 'Where it has TLS, its endpoints begin with https://.'],
 ];
 
 /** A user with a password. */
@@ -49,6 +49,7 @@ export class EtcdClient {
   /** The endpoint in use. It begins anywhere, so that processes share the load. */
   private current: number;
   private token: Promise<string> | undefined;
+  private hasAnswered = false;
 
   constructor(
     private readonly address: EtcdAddress,
@@ -175,8 +176,13 @@ export class EtcdClient {
           const request = this.request(endpoint, path, token);
           const parts: Buffer[] = [];
           const timer = setTimeout(() => request.destroy(new Error(`no answer within ${this.requestTimeout} ms`)), this.requestTimeout);
-          request.on('close', () => clearTimeout(timer)).on('error', reject);
+          request.on('close', () => clearTimeout(timer)).on('error', (error: NodeJS.ErrnoException) => {
+            // An etcd with TLS closes the connection of a request without it.
+            const isClosed = error.code === 'ECONNRESET' && !this.hasAnswered;
+            reject(isClosed ? new Error(`${error.message}: ${endpoint} never answered`, { cause: error }) : error);
+          });
           request.on('response', (response) => {
+            this.hasAnswered = true;
             response.on('data', (part: Buffer) => parts.push(part)).on('error', reject);
             response.on('end', () => {
               const text = Buffer.concat(parts).toString();

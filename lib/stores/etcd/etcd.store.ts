@@ -44,7 +44,7 @@ const AUTH_CHECKS = { username: ofType('string'), password: ofType('string') };
 export function etcdStore(options: EtcdStoreOptions): LockStore {
   checkOptions(options, 'etcdStore', CHECKS, 'endpoints');
   const { endpoints, auth, tls, prefix = PREFIX, requestTimeout = 1000 } = options;
-  checkOptions(auth, 'etcdStore: "auth"', AUTH_CHECKS);
+  for (const name of auth === undefined ? [] : Object.keys(AUTH_CHECKS)) checkOptions(auth, 'etcdStore, "auth"', AUTH_CHECKS, name);
   for (const endpoint of endpoints) {
     const { protocol = '', username = '' } = URL.canParse(endpoint) ? new URL(endpoint) : {};
     // The text may have a password in an unexpected place.

@@ -75,6 +75,7 @@ export const latchSteps = {
 function note(work: RecordWork, { lines }: LatchRecord, { operation, ttl, knownFor = ttl }: LatchChange, reply: number): void {
   const { early, late, stamp } = work.time;
   for (const [line, [, , endsAt]] of Object.entries(lines)) if (endsAt <= early) delete lines[line];
-  lines[operation.line] = [operation.number, reply, late + knownFor, ...(stamp === undefined ? [] : ([knownFor, stamp] as const))];
+  const endsAt = late + knownFor;
+  lines[operation.line] = stamp === undefined ? [operation.number, reply, endsAt] : [operation.number, reply, endsAt, knownFor, stamp];
   work.changed(true);
 }

@@ -1,11 +1,12 @@
 // Three members, of which some are killed, stopped or restored.
 import { etcdStore } from 'nestjs-distributed-lock/etcd';
-import { cpSync, rmSync } from 'node:fs';
-import { rejection } from '../../contract/rejection.js';
+import { execFileSync } from 'node:child_process';
+import { rmSync } from 'node:fs';
+import { rejection, timed } from '../../contract/rejection.js';
 import { examined } from '../../doctor/examined.js';
 import { startEtcd, startEtcdCluster, type EtcdServer } from '../../support/etcd-server.js';
 import { eventually } from '../../support/eventually.js';
-import { pause, timed } from '../../support/time.js';
+import { pause } from '../../support/time.js';
 import { ask, open } from './setting.js';
 
 describe('three members', () => {
@@ -102,7 +103,7 @@ describe('a key whose holder is gone', () => {
     const lease = await holder.acquire('order:42', { keyTimeout: ttl });
     const copy = `${server.data}.copy`;
     await server.kill();
-    cpSync(server.data, copy, { recursive: true, preserveTimestamps: true });
+    execFileSync('cp', ['-a', server.data, copy]);
     await server.restart();
     // Renewed by revisions that will be lost.
     const isKept = async (): Promise<void> => {
@@ -114,7 +115,7 @@ describe('a key whose holder is gone', () => {
     await isKept();
     await server.kill();
     rmSync(server.data, { recursive: true });
-    cpSync(copy, server.data, { recursive: true });
+    execFileSync('cp', ['-a', copy, server.data]);
     await server.restart();
     await isKept();
     expect(await lease.release()).toBe(true);

@@ -1,8 +1,10 @@
 // etcd as it is set up wrongly, or by itself in trouble. One member, which is changed from test to test.
 import { LockConfigError, StoreError } from 'nestjs-distributed-lock/core';
 import { etcdStore } from 'nestjs-distributed-lock/etcd';
+import { chmodSync } from 'node:fs';
 import { createServer, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
+import { dirname } from 'node:path';
 import { rejection } from '../../contract/rejection.js';
 import { examined } from '../../doctor/examined.js';
 import { makeCertificate } from '../../support/certificate.js';
@@ -48,11 +50,13 @@ describe('an endpoint', () => {
 
   it('that speaks HTTPS only is refused with what to write', async () => {
     const certificate = makeCertificate();
+    chmodSync(dirname(certificate.args[1]!), 0o755);
+    chmodSync(certificate.args[3]!, 0o644);
     const safe = await startEtcd({ args: [`--cert-file=${certificate.args[1]}`, `--key-file=${certificate.args[3]}`] });
     const tls = { ca: certificate.ca };
     await (await open({ endpoints: [safe.url], tls }).acquire('order:42')).release();
     const error = await rejection(acquired({ endpoints: [safe.url.replace('https', 'http')] }));
-    expect(error).toMatchObject({ name: 'StoreError', isRefusal: true, message: expect.stringContaining('Its endpoints begin with https://') });
+    expect(error).toMatchObject({ name: 'StoreError', message: expect.stringContaining('its endpoints begin with https://') });
     expect(await rejection(acquired({ endpoints: [safe.url] }))).toMatchObject({ name: 'StoreError', transient: false, isUnsent: true });
     expect(await rejection(acquired({ endpoints: [server.url.replace('http', 'https')], tls }))).toMatchObject({ transient: false });
     await safe.stop();

@@ -15,7 +15,7 @@ export function open(options: EtcdStoreOptions, more: LocksOptions = {}): Locks 
 
 /** Asks etcd itself. */
 export async function ask<Reply = Record<string, unknown>>(url: string, path: string, body: object, token?: string): Promise<Reply> {
-  const headers = token === undefined ? {} : { authorization: token };
+  const headers = new Headers(token === undefined ? {} : { authorization: token });
   const reply = await fetch(url + path, { method: 'POST', body: JSON.stringify(body), headers });
   const text = await reply.text();
   if (!reply.ok) throw new Error(text);
