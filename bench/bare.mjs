@@ -104,9 +104,13 @@ function transaction(url, agent, keys, value) {
   });
   return new Promise((resolve, reject) => {
     const sent = request(`${url}/v3/kv/txn`, { method: 'POST', agent }, (response) => {
-      response.on('data', () => undefined).on('end', () => (response.statusCode === 200 ? resolve() : reject(new Error(response.statusCode))));
+      response
+        .on('data', () => undefined)
+        .on('end', () => (response.statusCode === 200 ? resolve() : reject(new Error(response.statusCode))));
     });
-    sent.on('error', reject).end(JSON.stringify(keys.length === 1 ? one(keys[0]) : { success: keys.map((key) => ({ request_txn: one(key) })) }));
+    sent
+      .on('error', reject)
+      .end(JSON.stringify(keys.length === 1 ? one(keys[0]) : { success: keys.map((key) => ({ request_txn: one(key) })) }));
   });
 }
 

@@ -133,5 +133,7 @@ function etcdOf(text: string): { endpoints: string[]; auth?: { username: string;
 
 /** The URL is not shown: it may have a password in an unexpected place. */
 function noUrl(): Failure {
-  return usage('The URL is none of redis://, rediss://, postgres://, mysql://, etcd:// or etcds://. Special characters of a password are percent-encoded.');
+  return usage(
+    'The URL is none of redis://, rediss://, postgres://, mysql://, etcd:// or etcds://. Special characters of a password are percent-encoded.',
+  );
 }

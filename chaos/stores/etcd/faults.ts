@@ -5,17 +5,42 @@ import { EtcdStage } from './stage.js';
 
 /** Faults of members. One at a time, so that the others are a majority, unless it is the majority that is hit. */
 export const etcdFaults: readonly Fault[] = [
-  wide('server', 'a member stopped', [50, 2_500], paused((stage, { extent }) => [memberOf(stage, extent)])),
-  wide('server', 'the leader stopped', [50, 2_500], paused(async (stage) => [(await stage.leader()) ?? stage.members[0]!])),
+  wide(
+    'server',
+    'a member stopped',
+    [50, 2_500],
+    paused((stage, { extent }) => [memberOf(stage, extent)]),
+  ),
+  wide(
+    'server',
+    'the leader stopped',
+    [50, 2_500],
+    paused(async (stage) => [(await stage.leader()) ?? stage.members[0]!]),
+  ),
   // The third one serves workers, and must answer nothing.
-  wide('server', 'two members stopped', [50, 2_000], paused((stage, { extent }) => stage.members.filter((each) => each !== memberOf(stage, extent)))),
+  wide(
+    'server',
+    'two members stopped',
+    [50, 2_000],
+    paused((stage, { extent }) => stage.members.filter((each) => each !== memberOf(stage, extent))),
+  ),
   wide('server', 'old revisions compacted', [0, 0], async (stage) => {
     const [member] = stage.members as [EtcdServer];
     const { header } = await stage.ask<{ header: { revision: string } }>(member, '/v3/kv/range', { key: 'AA==' });
     await stage.ask(member, '/v3/kv/compaction', { revision: header.revision, physical: true });
   }),
-  wide('restart', 'a member killed and restarted', [0, 2_000], restarted((stage, { extent }) => memberOf(stage, extent))),
-  wide('restart', 'the leader killed and restarted', [0, 2_000], restarted(async (stage) => (await stage.leader()) ?? stage.members[0]!)),
+  wide(
+    'restart',
+    'a member killed and restarted',
+    [0, 2_000],
+    restarted((stage, { extent }) => memberOf(stage, extent)),
+  ),
+  wide(
+    'restart',
+    'the leader killed and restarted',
+    [0, 2_000],
+    restarted(async (stage) => (await stage.leader()) ?? stage.members[0]!),
+  ),
 ];
 
 type Act = (stage: EtcdStage, pause: () => Promise<void>, strike: Strike) => Promise<void>;

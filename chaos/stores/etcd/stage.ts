@@ -28,7 +28,9 @@ export class EtcdStage implements Stage {
   /** The member that leads, if there is one. */
   async leader(): Promise<EtcdServer | undefined> {
     for (const member of this.members) {
-      const status = await this.ask<{ leader?: string; header: { member_id: string } }>(member, '/v3/maintenance/status', {}).catch(() => undefined);
+      const status = await this.ask<{ leader?: string; header: { member_id: string } }>(member, '/v3/maintenance/status', {}).catch(
+        () => undefined,
+      );
       if (status?.leader !== undefined && status.leader === status.header.member_id) return member;
     }
     return undefined;

@@ -15,7 +15,7 @@ const ADVICE: readonly (readonly [RegExp, string])[] = [
   [/permission denied/, 'Grant its user readwrite on the prefix: etcdctl role grant-permission <role> readwrite <prefix> --prefix=true.'],
   [/user name is empty/, 'Give "auth". The gateway does not know a user by the name in its certificate.'],
   [/authentication is not enabled/, 'Leave "auth" out, or run etcdctl auth enable.'],
-  [/HTTP request to an HTTPS server|never answered/, 'Where it has TLS, its endpoints begin with https://.'],
+  [/HTTP request to an HTTPS server|never answered/, 'Its endpoints begin with https:// if it has TLS, and with http:// if not.'],
 ];
 
 /** A user with a password. */
@@ -176,11 +176,13 @@ export class EtcdClient {
           const request = this.request(endpoint, path, token);
           const parts: Buffer[] = [];
           const timer = setTimeout(() => request.destroy(new Error(`no answer within ${this.requestTimeout} ms`)), this.requestTimeout);
-          request.on('close', () => clearTimeout(timer)).on('error', (error: NodeJS.ErrnoException) => {
-            // An etcd with TLS closes the connection of a request without it.
-            const isClosed = error.code === 'ECONNRESET' && !this.hasAnswered;
-            reject(isClosed ? new Error(`${error.message}: ${endpoint} never answered`, { cause: error }) : error);
-          });
+          request
+            .on('close', () => clearTimeout(timer))
+            .on('error', (error: NodeJS.ErrnoException) => {
+              // So does an etcd with TLS answer a request without it, and the other way round.
+              const isClosed = error.code === 'ECONNRESET' && !this.hasAnswered;
+              reject(isClosed ? new Error(`${error.message}: ${endpoint} never answered`, { cause: error }) : error);
+            });
           request.on('response', (response) => {
             this.hasAnswered = true;
             response.on('data', (part: Buffer) => parts.push(part)).on('error', reject);
@@ -207,7 +209,8 @@ function refusalOf(status: number | undefined, text: string): Refusal {
   } catch {
     // It is not from etcd.
   }
-  if (status === 404) return new Refusal('its JSON gateway is not there: etcd 3.4 or later is needed, without --enable-grpc-gateway=false', undefined);
+  if (status === 404)
+    return new Refusal('its JSON gateway is not there: etcd 3.4 or later is needed, without --enable-grpc-gateway=false', undefined);
   return new Refusal(`status ${status}: ${text.trim().slice(0, 200)}`, undefined);
 }
 

@@ -62,7 +62,11 @@ export class EtcdTable implements CasTable {
     const isLook = ({ expected }: CasChange): boolean => expected === 'look';
     for (const some of [...inParts(changes.filter(isLook)), ...inParts(changes.filter((change) => !isLook(change)))]) {
       const made = this.make(some);
-      for (const [index, change] of some.entries()) replies.set(change, made.then((found) => found[index]!));
+      for (const [index, change] of some.entries())
+        replies.set(
+          change,
+          made.then((found) => found[index]!),
+        );
     }
     return changes.map((change) => replies.get(change)!);
   }
@@ -73,7 +77,8 @@ export class EtcdTable implements CasTable {
   }
 
   async *keys(prefix: string): AsyncGenerator<string[]> {
-    for await (const rows of this.pages(`r/${prefix}`, { keys_only: true })) yield rows.map(({ key }) => textOf(key).slice(this.prefix.length + 2));
+    for await (const rows of this.pages(`r/${prefix}`, { keys_only: true }))
+      yield rows.map(({ key }) => textOf(key).slice(this.prefix.length + 2));
   }
 
   async sweep(revision: number, isOver: (row: CasRow) => boolean): Promise<void> {

@@ -75,7 +75,8 @@ describe('a key whose holder is gone', () => {
   let processes = 0;
   const another = (): string[] => [`${server.url}/${'?'.repeat(++processes)}`];
   const ttl = 3000;
-  const take = (endpoints: string[], key: string) => etcdStore({ endpoints }).mutex.acquire({ key, owner: `app@host:1:${endpoints[0]!.length}`, ttl, tokens: 1, queue: false });
+  const take = (endpoints: string[], key: string) =>
+    etcdStore({ endpoints }).mutex.acquire({ key, owner: `app@host:1:${endpoints[0]!.length}`, ttl, tokens: 1, queue: false });
 
   it('is known to be free by a process that has been up for longer, although it has never looked', async () => {
     const observer = etcdStore({ endpoints: another() });

@@ -38,7 +38,10 @@ export function etcdChecks(client: EtcdClient): Promise<DoctorCheck[]> {
     },
     async space() {
       const { alarms = [] } = await client.ask<{ alarms?: { alarm: string }[] }>('/v3/maintenance/alarm', { action: 'GET' });
-      return spaceOf(await answered(), alarms.map(({ alarm }) => alarm));
+      return spaceOf(
+        await answered(),
+        alarms.map(({ alarm }) => alarm),
+      );
     },
   });
 }
@@ -48,7 +51,8 @@ function roleOf(statuses: readonly Status[], endpoints: number): Finding {
   if (clusters > 1)
     return bad(`endpoints of ${clusters} clusters`, 'Give the members of one cluster only.', 'each cluster would grant the same key');
   const leaders = statuses.filter(({ leader = '0', isLearner }) => leader !== '0' && !isLearner).length;
-  if (leaders === 0) return bad('a cluster without a leader', 'Start its other members: more than half must run.', 'nothing can be written here');
+  if (leaders === 0)
+    return bad('a cluster without a leader', 'Start its other members: more than half must run.', 'nothing can be written here');
   const seen = `${leaders} of ${endpoints} endpoints know a leader; no clock of a server takes part`;
   return leaders === endpoints ? { seen } : warning(seen, 'Look at the members that do not answer, or have no leader.');
 }
