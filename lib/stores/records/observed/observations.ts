@@ -1,7 +1,9 @@
 import { now } from '../../../core/util/clock.js';
 
-/** Most dates that are kept. If there are more, every other one of the older half is dropped. */
+/** Most dates that are kept: enough for months that are {@link EXACT}. */
 const MOST_DATES = 4096;
+/** The part of its age to which a date stays exact. */
+const EXACT = 0.005;
 /** Milliseconds between two dates, at least. */
 const APART = 5;
 /** Most keys whose stamps are remembered. */
@@ -9,6 +11,12 @@ const MOST_KEYS = 10_000;
 
 /** The name of a request that has set an end, and a count of writes that the store had reached no earlier than with it. */
 export type Stamp = readonly [name: string, revision: number | undefined];
+
+/** What a process knows when it sends a request. The reply to it has no smaller count, unless the store was restored from a copy. */
+interface Known {
+  readonly epoch: number;
+  readonly count: number;
+}
 
 /** When a stamp was seen first. */
 interface Sight {
@@ -25,30 +33,34 @@ export class Observations {
   heardAt = -Infinity;
   /** Grows with each {@link forget}. */
   epoch = 0;
-  /** The largest count that was told. A request that is sent now is answered with no smaller one. */
-  count = 0;
+  /** The largest count that was told. */
+  private count = 0;
   private readonly counts: number[] = [];
   private readonly times: number[] = [];
   private readonly sights = new Map<string, ReadonlyMap<string, Sight>>();
 
+  /** To be kept with each request that is sent. */
+  get known(): Known {
+    return { epoch: this.epoch, count: this.count };
+  }
+
   /**
    * Learns the store's count from a reply.
    *
-   * @param floor {@link count} when the request was sent. Replies may overtake each other.
-   * @returns false: it went back, so that nothing is known any more.
+   * @param sent {@link known} when the request was sent. Replies may overtake each other.
+   * @returns the epoch of what the reply says.
    */
-  hear(count: number | undefined, floor: number): boolean {
-    if (count === undefined) return true;
+  hear(count: number | undefined, sent: Known): number {
+    // A reply that comes after all was forgotten may be of the store that was replaced.
+    if (count === undefined || sent.epoch !== this.epoch) return sent.epoch;
     this.heardAt = now();
-    const isForward = count >= floor;
-    if (!isForward) this.forget();
-    if (count <= this.count) return isForward;
-    this.count = count;
-    if (this.heardAt < (this.times.at(-1) ?? -Infinity) + APART) return isForward;
-    this.counts.push(count);
+    if (count < sent.count) this.forget();
+    this.count = Math.max(this.count, count);
+    if (this.count === this.counts.at(-1) || this.heardAt < (this.times.at(-1) ?? -Infinity) + APART) return this.epoch;
+    this.counts.push(this.count);
     this.times.push(this.heardAt);
     if (this.counts.length > MOST_DATES) this.thinOut();
-    return isForward;
+    return this.epoch;
   }
 
   /** The store may have been restored from a copy: what it has told may be undone. */
@@ -92,6 +104,13 @@ export class Observations {
   }
 
   private thinOut(): void {
-    for (const list of [this.counts, this.times]) list.unshift(...list.splice(0, MOST_DATES / 2).filter((_, index) => index % 2 === 0));
+    const { counts, times, heardAt } = this;
+    let last = -Infinity;
+    const isKept = times.map((time, index) => {
+      const isNeeded = (times[index + 1] ?? Infinity) - last > (heardAt - time) * EXACT;
+      if (isNeeded) last = time;
+      return isNeeded;
+    });
+    for (const list of [counts, times]) list.splice(0, Infinity, ...list.filter((_, index) => isKept[index]));
   }
 }

@@ -73,11 +73,11 @@ class ObservedTable {
     this.usedAt = now();
     this.sweeps.ifDue();
     const sent = changes.map((change) => this.prepare(change));
-    const { count, epoch } = this.seen;
+    const { known } = this.seen;
     const replies = this.table.exchange(sent.map(({ change }) => change));
     return sent.map(async (each, index) => {
       const found = await replies[index]!;
-      return this.learn(each, found, this.seen.hear(found.revision, count) ? epoch : this.seen.epoch);
+      return this.learn(each, found, this.seen.hear(found.revision, known));
     });
   }
 
@@ -133,9 +133,9 @@ class ObservedTable {
       const interval = now() < this.usedAt + IDLE_AFTER ? TICK : IDLE_TICK;
       const rest = seen.heardAt + interval - now();
       if (rest > 0) return this.tickIn(rest);
-      const floor = seen.count;
+      const { known } = seen;
       const tick = this.table.count!().then(
-        (count) => void seen.hear(count, floor),
+        (count) => void seen.hear(count, known),
         // It may be restored from a copy meanwhile.
         () => seen.forget(),
       );
