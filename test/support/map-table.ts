@@ -79,12 +79,12 @@ export class MapTable implements RecordTable {
   }
 }
 
-class MapWakeUps implements RecordWakeUps {
+export class MapWakeUps implements RecordWakeUps {
   readonly inbox = randomUUID();
   isOpen = false;
   private readonly listeners = new Map<string, (askIn?: number) => void>();
 
-  constructor(private readonly data: MapData) {}
+  constructor(private readonly data: Pick<MapData, 'inboxes'>) {}
 
   open(): Promise<void> {
     this.data.inboxes.set(this.inbox, (text) => this.received(text));

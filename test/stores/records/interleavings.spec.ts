@@ -31,12 +31,23 @@ describe('whatever the order, a count-down latch on records keeps its promises',
   ]);
 });
 
+describe('whatever the order, the same in observed time', () => {
+  leasesHold([
+    ['0AR 1AR', { isObserved: true, failures: 1 }, 300],
+    ['0QR 1QQR', { isObserved: true }, 100],
+    ['0QNR 1QK', { isObserved: true }, 100],
+    ['0AL 1QL', { isObserved: true, crashes: 1 }, 100],
+  ]);
+  leasesHold([['0QR1 1QQR2', { isObserved: true }, 100]], 2);
+  latchesHold([['0SD 1D', 2, { isObserved: true, failures: 1 }, 100]]);
+});
+
 describe('the model finds', () => {
-  const versionOf = (table: Parameters<Apply>[1], key: string): string => table.data.rows.get(key)?.version ?? VOID;
+  const versionOf = (data: Parameters<Apply>[1], key: string): string => data.rows.get(key)?.version ?? VOID;
 
   it('a table that compares no versions', async () => {
-    const apply: Apply = (change, table, make) =>
-      make((change.expected && { ...change, expected: versionOf(table, change.key) }) || change);
+    const apply: Apply = (change, data, make) =>
+      make((change.expected && { ...change, expected: versionOf(data, change.key) }) || change);
     await expect(lease('0AR 1AR', { apply })).rejects.toThrow('hold the key at the same time');
   });
 

@@ -1,6 +1,5 @@
 import type { LatchRecord } from '../../../../lib/stores/records/record.work.js';
-import { Actor, KEY, OFFSET, Process, StepWorld, TTL, type Misfortune } from './step-world.js';
-import { clock } from './stopped-clock.js';
+import { Actor, KEY, StepWorld, TTL, type Misfortune } from './step-world.js';
 
 /**
  * What an actor asks for, one letter each: S: set the count; D: count down; W: look, and wait; L: leave. An operation without an answer is asked
@@ -27,8 +26,7 @@ export class LatchWorld extends StepWorld<Party> {
   private constructor(private readonly scenario: LatchScenario) {
     super(scenario);
     for (const { process, script } of scenario.actors) {
-      this.processes[process] ??= new Process(this.data);
-      this.actors.push(new Party(`o${this.actors.length}`, this.processes[process], script));
+      this.actors.push(new Party(`o${this.actors.length}`, this.processAt(process), script));
     }
   }
 
@@ -38,8 +36,7 @@ export class LatchWorld extends StepWorld<Party> {
 
   /** As many are left as were not counted. */
   async end(): Promise<void> {
-    const row = this.data.rows.get(KEY);
-    const left = row?.record == null ? 0 : (JSON.parse(row.record) as LatchRecord).count;
+    const left = (this.record as LatchRecord | undefined)?.count ?? 0;
     const isSet = this.actors.some(({ sets }) => sets > 0);
     const counted = this.actors.flatMap(({ counts }) => counts).filter((count) => count > 0).length;
     const unsure = this.actors.filter(({ isUnsure }) => isUnsure).length;
@@ -56,10 +53,10 @@ export class LatchWorld extends StepWorld<Party> {
     const answers = this.actors.flatMap(({ counts }) => counts).filter((count) => count > 0);
     if (new Set(answers).size < answers.length) throw new Error(`two have counted to the same number: ${answers.join()}`);
     if (this.actors.reduce((sum, { sets }) => sum + sets, 0) > 1 && this.scenario.count > this.downs) throw new Error('it was set twice');
-    const row = this.data.rows.get(KEY);
-    if (row?.record == null || row.endsAt <= clock.time + OFFSET) return;
-    const { waiters, count } = JSON.parse(row.record) as LatchRecord;
-    const mayBeTold = this.processes.some(({ table, hasFailed, isAlive }) => hasFailed || !isAlive || table.exchanges.length > 0);
+    const latch = this.record as LatchRecord | undefined;
+    if (!latch) return;
+    const { waiters, count } = latch;
+    const mayBeTold = this.processes.some(({ steps, hasFailed, isAlive }) => hasFailed || !isAlive || steps.exchanges.length > 0);
     for (const { id, isOver, isWaiting, isWoken, isAsking } of this.actors) {
       if (isOver && id in waiters) throw new Error(`${id} has ended, and waits`);
       if (isWaiting && count === 0 && !isWoken && !isAsking && !mayBeTold) throw new Error(`${id} waits, and is not told`);

@@ -1,8 +1,8 @@
 import { keptBy } from '../../../../lib/core/model/owner.js';
 import type { LeaseDriver, Share } from '../../../../lib/core/store/lease-driver.js';
 import type { LeaseRecord } from '../../../../lib/stores/records/record.work.js';
-import { Actor, KEY, OFFSET, Process, StepWorld, TTL, type Misfortune } from './step-world.js';
-import { clock } from './stopped-clock.js';
+import { Actor, KEY, StepWorld, TTL, type Misfortune, type Process } from './step-world.js';
+import { clock, OFFSET } from './stopped-clock.js';
 
 /**
  * What an owner asks for, one letter each:
@@ -43,8 +43,7 @@ export class LeaseWorld extends StepWorld<Owner> {
     this.permits = permits ?? 1;
     this.isShared = permits !== undefined;
     for (const { process, script, count = 1 } of owners) {
-      this.processes[process] ??= new Process(this.data);
-      this.actors.push(Object.assign(new Owner(`o${this.actors.length}`, this.processes[process], script), { count }));
+      this.actors.push(Object.assign(new Owner(`o${this.actors.length}`, this.processAt(process), script), { count }));
     }
   }
 
@@ -107,17 +106,15 @@ export class LeaseWorld extends StepWorld<Owner> {
     if (holders.reduce((sum, { count }) => sum + count, 0) > this.permits) {
       throw new Error(`${holders.map(({ id }) => id).join(' and ')} hold the key at the same time`);
     }
-    const row = this.data.rows.get(KEY);
-    const time = clock.time + OFFSET;
-    if (row?.record == null || row.endsAt <= time) return;
-    const record = JSON.parse(row.record) as LeaseRecord;
+    const record = this.record as LeaseRecord | undefined;
+    if (!record) return;
     const { holds, queue, permits } = record;
     const taken = holds.reduce((sum, { count }) => sum + count, 0);
     if (taken > permits) throw new Error('more is held than there is');
     // A waiter of a key that has run out asks for it by itself.
     if (!this.hasPaused && queue[0] && taken + queue[0].count <= permits)
       throw new Error('somebody waits, and is not offered what is free');
-    for (const owner of this.actors) this.checkOwner(owner, record, time);
+    for (const owner of this.actors) this.checkOwner(owner, record, clock.time + OFFSET);
   }
 
   private checkOwner({ id, isOver, isQueued, isWoken, isAsking, process }: Owner, { holds, queue }: LeaseRecord, time: number): void {
@@ -126,7 +123,7 @@ export class LeaseWorld extends StepWorld<Owner> {
     if (isOver && (hold || place)) throw new Error(`${id} has ended, and ${hold ? 'has the key' : 'waits'}`);
     if (hold && place) throw new Error(`${id} waits for what it has`);
     if (hold && holds.some(({ owner }) => owner === keptBy(id))) throw new Error(`${id} holds the key, and has released it`);
-    const mayBeTold = this.processes.some(({ table, hasFailed, isAlive }) => hasFailed || !isAlive || table.exchanges.length > 0);
+    const mayBeTold = this.processes.some(({ steps, hasFailed, isAlive }) => hasFailed || !isAlive || steps.exchanges.length > 0);
     const isTold = isWoken || isAsking || mayBeTold || !process.isAlive;
     if (isQueued && hold?.token === null && !isTold) throw new Error(`${id} is offered the key, and not told`);
   }

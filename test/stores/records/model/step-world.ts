@@ -1,11 +1,14 @@
 import { createHash } from 'node:crypto';
 import { StoreError } from '../../../../lib/core/model/errors.js';
-import { TableRecordQueue } from '../../../../lib/stores/records/record.queue.js';
+import { observedTable } from '../../../../lib/stores/records/observed/observed.table.js';
 import { recordDrivers } from '../../../../lib/stores/records/record.drivers.js';
+import { TableRecordQueue } from '../../../../lib/stores/records/record.queue.js';
+import type { KeyRecord } from '../../../../lib/stores/records/record.work.js';
+import { CasMapData } from '../../../support/cas-map-table.js';
 import { MapData } from '../../../support/map-table.js';
 import type { World } from './explore.js';
-import { StepTable, type Apply, type Exchange } from './step-table.js';
-import { clock, quiet } from './stopped-clock.js';
+import { StepCasTable, StepTable, type Apply, type Exchange, type Steps } from './step-table.js';
+import { clock, OFFSET, quiet } from './stopped-clock.js';
 
 /** What may happen besides the steps of the actors. */
 export interface Misfortune {
@@ -17,8 +20,10 @@ export interface Misfortune {
   readonly pauses?: number;
   /** The first exchange of a process finds out what time it is at the table. */
   readonly isCold?: boolean;
-  /** A defect of the table. */
-  readonly apply?: Apply;
+  /** The table has no clock, and each process counts the leases that it sees. Not with pauses: they would not end for all at a time. */
+  readonly isObserved?: boolean;
+  /** A defect of a table that has one. */
+  readonly apply?: Apply | undefined;
 }
 
 export const KEY = 'key';
@@ -27,10 +32,9 @@ export const TTL = 2_000;
 const PAUSE = 3_000;
 /** Longer than all that a record keeps. */
 const AGE = 1_000_000;
-/** Of the table's clock, when ours is 0. */
-export const OFFSET = 1.7e12;
 const UNKNOWN = new StoreError('The connection was lost.', { transient: true });
-const UUIDS = /[0-9a-f]{8}-[0-9a-f-]{27}/g;
+const STAMP = observedTable(new StepCasTable(new CasMapData())).observedTime!().stamp!.slice(0, 12);
+const NAMES = new RegExp(`[0-9a-f]{8}-[0-9a-f-]{27}|${STAMP}\\w+`, 'g');
 const TOKENS = /\b\d{16}\b/g;
 
 /** What is inside of a recordQueue. */
@@ -41,7 +45,8 @@ interface Inside {
 }
 
 export class Process {
-  readonly table: StepTable;
+  readonly steps: Steps;
+  readonly wakeUps: NonNullable<StepTable['wakeUps']>;
   readonly drivers: ReturnType<typeof recordDrivers>;
   readonly inside: Inside;
   isAlive = true;
@@ -54,10 +59,12 @@ export class Process {
   /** Those of the last exchange that was answered. */
   tokens: readonly [first: number, last: number] = [0, 0];
 
-  constructor(data: MapData) {
-    this.table = new StepTable(data, {}, 1e9);
-    const recordQueue = new TableRecordQueue(this.table);
-    this.drivers = recordDrivers(recordQueue, this.table);
+  constructor(data: MapData | CasMapData, apply?: Apply) {
+    const table = data instanceof MapData ? new StepTable(data, apply) : new StepCasTable(data);
+    this.steps = table.steps as Steps;
+    this.wakeUps = table.wakeUps!;
+    const recordQueue = new TableRecordQueue(table instanceof StepTable ? table : observedTable(table));
+    this.drivers = recordDrivers(recordQueue, table);
     this.inside = recordQueue as unknown as Inside;
   }
 }
@@ -78,7 +85,7 @@ export class Actor {
 
 /** Processes that change one key. The scheduler chooses who asks, whose request arrives, whose reply, and what is lost. */
 export abstract class StepWorld<A extends Actor> implements World {
-  protected readonly data = new MapData();
+  private readonly data: MapData | CasMapData;
   protected readonly processes: Process[] = [];
   protected readonly actors: A[] = [];
   private readonly left: Record<'failures' | 'crashes' | 'pauses', number>;
@@ -86,14 +93,26 @@ export abstract class StepWorld<A extends Actor> implements World {
   private broken: Error | undefined;
 
   protected constructor(private readonly misfortune: Misfortune) {
-    const { failures = 0, crashes = 0, pauses = 0 } = misfortune;
+    const { failures = 0, crashes = 0, pauses = 0, isObserved = false } = misfortune;
     this.left = { failures, crashes, pauses };
-    this.data.offset = OFFSET;
+    this.data = isObserved ? new CasMapData() : Object.assign(new MapData(), { offset: OFFSET });
     clock.reset();
   }
 
   protected get hasPaused(): boolean {
     return this.left.pauses < (this.misfortune.pauses ?? 0);
+  }
+
+  /** What is stored of the key, and has not ended. In observed time nothing ends, as there are no pauses. */
+  protected get record(): KeyRecord | undefined {
+    const { data } = this;
+    if (data instanceof MapData) {
+      const { record = null, endsAt = 0 } = data.rows.get(KEY) ?? {};
+      return record === null || endsAt <= clock.time + OFFSET ? undefined : (JSON.parse(record) as KeyRecord);
+    }
+    const { record } = JSON.parse(data.rows.get(KEY)?.text ?? '{"record":null}') as { record: KeyRecord | null };
+    if (record && 'holds' in record) for (const hold of record.holds) hold.endsAt = Infinity;
+    return record ?? undefined;
   }
 
   actions(): string[] {
@@ -102,8 +121,8 @@ export abstract class StepWorld<A extends Actor> implements World {
     for (const [index, actor] of this.actors.entries()) {
       if (actor.process.isAlive && !actor.isAsking && this.nextStep(actor)) actions.push(`asks ${index}`);
     }
-    for (const [number, { table, isAlive }] of this.processes.entries()) {
-      for (const [index, { found, isGhost }] of table.exchanges.entries()) {
+    for (const [number, { steps, isAlive }] of this.processes.entries()) {
+      for (const [index, { found, isGhost }] of steps.exchanges.entries()) {
         const name = `${number}.${index}`;
         actions.push(`${found ? 'is answered' : 'arrives'} ${name}`);
         if (failures > 0 && !isGhost) actions.push(`fails ${name}`);
@@ -127,11 +146,11 @@ export abstract class StepWorld<A extends Actor> implements World {
       this.left.pauses--;
       clock.time += PAUSE;
     } else if (verb === 'crashes') this.crash(this.processes[number]!);
-    else this.goOn(verb, this.processes[number]!, this.processes[number]!.table.exchanges[index]!);
+    else this.goOn(verb, this.processes[number]!, this.processes[number]!.steps.exchanges[index]!);
     await quiet();
     if (this.broken) throw this.broken;
-    for (const { isAlive, asking, table } of this.processes) {
-      if (!isAlive || asking.length === 0 || table.exchanges.some(({ isGhost }) => !isGhost)) continue;
+    for (const { isAlive, asking, steps } of this.processes) {
+      if (!isAlive || asking.length === 0 || steps.exchanges.some(({ isGhost }) => !isGhost)) continue;
       throw new Error(`${asking.map(({ id }) => id).join(' and ')} gets no answer`);
     }
   }
@@ -142,7 +161,7 @@ export abstract class StepWorld<A extends Actor> implements World {
     // Of tokens only the order counts.
     const tokens = [...new Set(text.match(TOKENS)?.map(Number)), (clock.time + OFFSET) * 1000].sort((a, b) => a - b);
     const renamed = text
-      .replace(UUIDS, (name) => `#${names.get(name) ?? names.set(name, names.size).size - 1}`)
+      .replace(NAMES, (name) => `#${names.get(name) ?? names.set(name, names.size).size - 1}`)
       .replace(TOKENS, (token) => `t${tokens.indexOf(Number(token)) - tokens.length}`);
     return createHash('sha1').update(renamed).digest('base64');
   }
@@ -151,14 +170,16 @@ export abstract class StepWorld<A extends Actor> implements World {
   abstract end(): Promise<void>;
 
   protected async begin(): Promise<this> {
-    const { isCold, apply } = this.misfortune;
-    for (const { table, inside } of this.processes) {
-      await table.wakeUps!.open(() => undefined);
-      if (!isCold) inside.clock.learn(clock.time + OFFSET, clock.time);
-      if (apply) table.applyChange = apply;
+    for (const { wakeUps, inside } of this.processes) {
+      await wakeUps.open(() => undefined);
+      if (!this.misfortune.isCold) inside.clock.learn(clock.time + OFFSET, clock.time);
     }
-    for (const actor of this.actors) actor.process.table.wakeUps!.listen(actor.id, () => (actor.isWoken = true));
+    for (const actor of this.actors) actor.process.wakeUps.listen(actor.id, () => (actor.isWoken = true));
     return this;
+  }
+
+  protected processAt(place: number): Process {
+    return (this.processes[place] ??= new Process(this.data, this.misfortune.apply));
   }
 
   /** What it asks for next; `undefined`: nothing. */
@@ -184,20 +205,27 @@ export abstract class StepWorld<A extends Actor> implements World {
     );
   }
 
-  /** After a long time, by a process that has seen nothing. */
+  /** After a long time, by another process. */
   protected async later<T>(ask: (process: Process) => Promise<T>): Promise<T> {
-    clock.time += AGE;
     const stranger = new Process(this.data);
+    const { steps, drivers } = stranger;
+    // In observed time it must have seen what it is to see the end of.
+    await this.allOf(steps, drivers.mutex.check({ key: KEY, owner: 'stranger' }));
+    clock.time += AGE;
+    return this.allOf(steps, ask(stranger));
+  }
+
+  private async allOf<T>(steps: Steps, request: Promise<T>): Promise<T> {
     let reply: { value: T } | { error: unknown } | undefined;
-    ask(stranger).then(
+    request.then(
       (value) => (reply = { value }),
       (error: unknown) => (reply = { error }),
     );
     for (let turn = 0; turn < 5 && !reply; turn++) {
       await quiet();
-      for (const exchange of [...stranger.table.exchanges]) {
-        stranger.table.arrive(exchange);
-        stranger.table.answer(exchange);
+      for (const exchange of [...steps.exchanges]) {
+        steps.arrive(exchange);
+        steps.answer(exchange);
       }
       await quiet();
     }
@@ -206,29 +234,27 @@ export abstract class StepWorld<A extends Actor> implements World {
   }
 
   private goOn(verb: string, process: Process, exchange: Exchange): void {
-    const { table } = process;
-    if (verb === 'arrives') return table.arrive(exchange);
+    const { steps } = process;
+    if (verb === 'arrives') return steps.arrive(exchange);
     if (verb === 'fails') {
       this.left.failures--;
       process.hasFailed = true;
-      return table.fail(exchange, UNKNOWN);
+      return steps.fail(exchange, UNKNOWN);
     }
-    const { written, fence } = exchange.found!;
-    const { tokens } = exchange.change;
     process.tries++;
-    process.tokens = written && tokens > 0 ? [fence - tokens + 1, fence] : [0, 0];
-    table.answer(exchange);
+    process.tokens = exchange.tokens;
+    steps.answer(exchange);
   }
 
   private crash(process: Process): void {
     this.left.crashes--;
     process.isAlive = false;
-    for (const exchange of [...process.table.exchanges]) process.table.abandon(exchange);
+    for (const exchange of [...process.steps.exchanges]) process.steps.abandon(exchange);
   }
 }
 
-function stateOf({ inside, isAlive, hasFailed, tries, asking, table }: Process): unknown {
-  const exchanges = table.exchanges.map(({ change, found, isGhost }) => [change, found, isGhost]);
+function stateOf({ inside, isAlive, hasFailed, tries, asking, steps }: Process): unknown {
+  const exchanges = steps.exchanges.map(({ change, found, isGhost }) => [change, found, isGhost]);
   if (!isAlive) return exchanges;
   const { seen, waiting, clock: known } = inside;
   return [hasFailed, tries, asking.map(({ id }) => id), exchanges, seen.get(KEY), waiting.get(KEY)?.length, known.sample];

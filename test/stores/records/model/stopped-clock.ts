@@ -1,6 +1,8 @@
 // Time stands still unless a test moves it. Short pauses end at once, longer timers when time passes. A turn of the event loop is as short as it can be:
 // a model makes millions of them.
 const START = 1_000;
+/** Of the wall clock, and of the table's, when ours is 0. */
+export const OFFSET = 1.7e12;
 /** Longest pause that ends at once, milliseconds. */
 const PAUSE = 500;
 
@@ -37,11 +39,13 @@ export function stopTheClock(): void {
   };
   beforeAll(() => {
     Object.defineProperty(performance, 'now', { configurable: true, value: () => clock.time });
+    jest.spyOn(Date, 'now').mockImplementation(() => clock.time + OFFSET);
     globalThis.setTimeout = later as unknown as typeof setTimeout;
     globalThis.setImmediate = laterTurn as unknown as typeof setImmediate;
   });
   afterAll(() => {
     Reflect.deleteProperty(performance, 'now');
+    jest.restoreAllMocks();
     globalThis.setTimeout = realTimeout;
     globalThis.setImmediate = realTurn;
   });
