@@ -5,6 +5,9 @@ import { ALL } from '../../../../lib/stores/records/record.work.js';
 import { Tenure, type Sent } from './promises.js';
 import type { Member, World } from './world.js';
 
+/** Milliseconds between two looks of who waits, at most. */
+export const LOOK_INTERVAL = 150;
+
 interface Kind {
   readonly key: string;
   readonly driver: LeaseDriver;
@@ -73,7 +76,7 @@ export class LockUser {
           world.taken(tenure, reply.token!, sent.token, permits, isReader, queue ? waitsSince : Infinity);
           return tenure;
         }
-        await Promise.race([woken, pause(pauseAfter(reply) ?? 20 + time.random() * 60)]);
+        await Promise.race([woken, pause(pauseAfter(reply) ?? LOOK_INTERVAL * (0.4 + 0.6 * time.random()))]);
       }
     } finally {
       forget?.();
@@ -145,7 +148,7 @@ export class LockUser {
 
 /** When the holder's lease may be over. */
 function pauseAfter(reply: AcquireReply | undefined): number | undefined {
-  if (!reply || reply.granted || reply.remaining < 0 || reply.remaining > 60) return undefined;
+  if (!reply || reply.granted || reply.remaining < 0 || reply.remaining > LOOK_INTERVAL) return undefined;
   return reply.remaining + 1;
 }
 

@@ -251,11 +251,11 @@ describe('a request', () => {
   it('counts what it has seen from the reply, not from when it was sent', async () => {
     const gate = newGate();
     const [holder, observer] = [newProcess(), newProcess({ before: () => gate.opening })];
-    const first = acquire(observer, 'b');
+    const first = remaining(observer);
     await passTime(500);
     await acquire(holder, 'a', { ttl: 600 });
     gate.open();
-    expect(await first).toMatchObject(TAKEN);
+    expect(await first).toBeGreaterThan(580);
     await passTime(580);
     expect(await acquire(observer, 'b')).toMatchObject(TAKEN);
   });
@@ -390,14 +390,14 @@ describe('a store that was restored from a copy', () => {
     restore();
     await remaining(observer, 'other');
     isSlow = true;
-    const reply = acquire(observer, 'b', { ttl: 100 });
+    const reply = remaining(observer);
     await passTime(10);
     late.open();
     await lateReply;
     await passTime(500);
     await acquire(holder, 'a', { ttl: 400 });
     look.open();
-    expect(await reply).toMatchObject(TAKEN);
+    expect(await reply).toBeGreaterThan(380);
   });
 
   it('may be it when it was away: it is not dated by what its count was before', async () => {

@@ -3,7 +3,7 @@ import { recordStore } from '../../../../lib/stores/records/record.store.js';
 import type { LeaseRecord } from '../../../../lib/stores/records/record.work.js';
 import { observedTable } from '../../../../lib/stores/records/observed/observed.table.js';
 import { LatchUser, type LatchRound } from './latch-user.js';
-import { LockUser, pause } from './lock-user.js';
+import { LockUser, LOOK_INTERVAL, pause } from './lock-user.js';
 import { Promises, type Sent, type Tenure } from './promises.js';
 import { SimulatedStore, SimulatedTable } from './simulated-store.js';
 import { SimulatedProcess, SimulatedTime } from './simulated-time.js';
@@ -233,7 +233,7 @@ export class World {
     const took = this.time.now - tenure.sentAt;
     this.takeOvers.push(took / tenure.ttl);
     // The last renewal and its end are seen with the next look, and who is dead may have been offered the key for a second.
-    const most = 1.01 * tenure.ttl + 400 + 1000 * dead;
+    const most = 1.01 * tenure.ttl + 2 * LOOK_INTERVAL + 200 + 1000 * dead;
     if (took > most) this.promises.fail(`${owner} gets the key ${took.toFixed(1)} ms after a renewal for ${tenure.ttl} ms, and ${dead} are dead`);
   }
 }
