@@ -49,8 +49,8 @@ export class World {
   round: LatchRound | undefined;
   renewals = 0;
   countedDown = 0;
-  /** Of holders that did not release: the time from the last renewal to the next holder, as a share of the lease. */
-  readonly takeOvers: number[] = [];
+  /** Of leases that ran out, by who waited. */
+  takeOvers = 0;
   private members: Member[] = [];
   private made = 0;
   private latches = 0;
@@ -231,7 +231,7 @@ export class World {
     const { tenure, dead } = this.lastHolder;
     if (tenure.isOver || waitsSince > tenure.sentAt) return;
     const took = this.time.now - tenure.sentAt;
-    this.takeOvers.push(took / tenure.ttl);
+    this.takeOvers++;
     // The last renewal and its end are seen with the next look, and who is dead may have been offered the key for a second.
     const most = 1.01 * tenure.ttl + 2 * LOOK_INTERVAL + 200 + 1000 * dead;
     if (took > most) this.promises.fail(`${owner} gets the key ${took.toFixed(1)} ms after a renewal for ${tenure.ttl} ms, and ${dead} are dead`);

@@ -1,0 +1,41 @@
+import { World, type WorldOptions } from './world.js';
+
+type Kind = Omit<WorldOptions, 'seed' | 'span'>;
+
+const SPAN = 40_000;
+
+const KINDS: readonly (readonly [name: string, kind: Kind])[] = [
+  ['in which the store counts its writes', {}],
+  ['in which it does not count', { isCounted: false }],
+  ['with four times as many lost and late requests', { isStormy: true }],
+  ['in which clocks stand still in pauses', { isSuspended: true }],
+  ['in which nobody is woken', { isPolled: true }],
+  ['in which nothing happens but deaths: who waits is the next one in time', { isCalm: true }],
+  ['in which the store is restored from a copy', { isRestored: true }],
+  ['in which a store that does not count is restored', { isCounted: false, isRestored: true }],
+  ['with an hour in which nobody comes', { hasLull: true }],
+];
+
+/** Runs a world for each of so many seeds. */
+export async function runWorlds(count: number, kind: Kind): Promise<World[]> {
+  const worlds: World[] = [];
+  for (let seed = 1; seed <= count; seed++) worlds.push(await World.run({ seed, span: SPAN, ...kind }));
+  return worlds;
+}
+
+export const brokenIn = (worlds: readonly World[]): string[] => worlds.flatMap(({ promises }) => promises.broken);
+
+/** A test for each kind of world. @param count worlds of each kind. */
+export function worldsHold(count: number): void {
+  it.each(KINDS)('worlds %s', async (_name, kind) => {
+    const worlds = await runWorlds(count, kind);
+    expect(brokenIn(worlds)).toEqual([]);
+    const sum = (of: (world: World) => number): number => worlds.reduce((all, world) => all + of(world), 0);
+    expect(sum(({ promises }) => promises.grants)).toBeGreaterThan(50 * count);
+    expect(sum(({ promises }) => promises.kept)).toBeGreaterThan(2 * count);
+    expect(sum(({ renewals }) => renewals)).toBeGreaterThan(20 * count);
+    if (!kind.isRestored) expect(sum(({ countedDown }) => countedDown)).toBeGreaterThan(30 * count);
+    if (kind.isCalm) expect(sum(({ takeOvers }) => takeOvers)).toBeGreaterThan(count);
+    if (kind.hasLull) expect(sum(({ simulated }) => simulated.swept)).toBeGreaterThan(count);
+  });
+}
