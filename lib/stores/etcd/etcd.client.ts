@@ -35,7 +35,7 @@ export interface EtcdAddress {
 class Refusal extends Error {
   constructor(
     message: string,
-    /** Of gRPC; `undefined`: it is not from etcd. */
+    /** A code of gRPC; `undefined`: it is not from etcd. */
     readonly code: number | undefined,
   ) {
     super(message);
@@ -165,7 +165,7 @@ export class EtcdClient {
     // A stream of its own: it would take a connection from the requests. A member that loses its leader ends the stream.
     const options: https.RequestOptions = isStream
       ? { method: 'POST', agent: false, headers: { ...headers, 'grpc-metadata-hasleader': 'true' }, ...(isSafe && this.address.tls) }
-      : { method: 'POST', agent: this.agents[isSafe ? 1 : 0], headers };
+      : { method: 'POST', agent: isSafe ? this.agents[1] : this.agents[0], headers };
     return isSafe ? https.request(url, options) : http.request(url, options);
   }
 

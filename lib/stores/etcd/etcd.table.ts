@@ -3,7 +3,7 @@ import type { CasChange, CasFound, CasRow, CasTable } from '../records/observed/
 import { base64, endOf, textOf, type EtcdClient } from './etcd.client.js';
 import { EtcdWakeUps } from './etcd.wakeups.js';
 
-/** Of one request. etcd takes 128 operations and 1.5 MB, unless it is set otherwise. */
+/** Operations and bytes of one request. etcd takes 128 and 1.5 MB, unless it is set otherwise. */
 const MOST_OPERATIONS = 100;
 const MOST_BYTES = 500_000;
 const PAGE = 500;
@@ -37,7 +37,7 @@ export class EtcdTable implements CasTable {
     checks: async () => (await import('./operate/etcd.doctor.js')).etcdChecks(this.client),
     rights: (_namespace) => Promise.resolve(rightsOf(this.prefix)),
   };
-  /** Of the last reply. */
+  /** The cluster that has answered last. */
   private cluster: string | undefined;
 
   constructor(

@@ -23,7 +23,7 @@ export interface QueueEntry {
   readonly holding?: readonly string[];
 }
 
-/** What ends at a time. */
+/** A hold, or a latch. */
 interface Ending {
   endsAt: number;
   /** Milliseconds from the request that set the end. */
@@ -53,7 +53,7 @@ export interface LeaseRecord {
   queue: QueueEntry[];
   /** The queue is forgotten if nobody asks until then. */
   queueEndsAt: number;
-  /** As {@link Ending.stamp}. */
+  /** Names the request that set its end, as {@link Ending.stamp}. */
   queueStamp?: string | undefined;
 }
 

@@ -96,7 +96,7 @@ it('the doctor says of one member that one disk has all locks, and nothing else'
 
 it('a lost reply changes nothing: the request is repeated, and there is one grant', async () => {
   const proxy = await losing(server.url);
-  const locks = open({ endpoints: [proxy.url], requestTimeout: 500 });
+  const locks = open({ endpoints: [proxy.url], requestTimeout: 2000 });
   await (await locks.acquire('order:1')).release();
   proxy.loses = 1;
   const lease = await locks.acquire('order:1');

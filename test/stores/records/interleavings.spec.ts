@@ -46,8 +46,7 @@ describe('the model finds', () => {
   const versionOf = (data: Parameters<Apply>[1], key: string): string => data.rows.get(key)?.version ?? VOID;
 
   it('a table that compares no versions', async () => {
-    const apply: Apply = (change, data, make) =>
-      make((change.expected && { ...change, expected: versionOf(data, change.key) }) || change);
+    const apply: Apply = (change, data, make) => make((change.expected && { ...change, expected: versionOf(data, change.key) }) || change);
     await expect(lease('0AR 1AR', { apply })).rejects.toThrow('hold the key at the same time');
   });
 

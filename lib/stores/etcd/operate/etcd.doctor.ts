@@ -3,7 +3,7 @@ import { bad, checksOf, versionFinding, warning, type Finding } from '../../../c
 import type { EtcdClient } from '../etcd.client.js';
 
 const OLDEST = '3.4';
-/** Bytes: the quota of a server that is not told otherwise. */
+/** Bytes: the quota of a server that has no other setting. */
 const QUOTA = 2 * 1024 ** 3;
 
 interface Status {

@@ -34,7 +34,7 @@ export type CasFound = (
 export interface CasTable extends Omit<RecordTable, 'exchange' | 'observedTime'> {
   /** Names the store and the place of the rows in it. What one table of this process has seen there, the others have seen, too. */
   readonly place: string;
-  /** As {@link RecordTable.exchange}. */
+  /** Makes each change that is still possible, as {@link RecordTable.exchange} does. */
   exchange(changes: readonly CasChange[]): readonly Promise<CasFound>[];
   /** Asks for the store's count of writes, if it has one, in a way that is never stale. */
   count?(): Promise<number>;

@@ -12,7 +12,7 @@ const MOST_KEYS = 10_000;
 /** The name of a request that has set an end, and a count of writes that the store had reached no earlier than with it. */
 export type Stamp = readonly [name: string, revision: number | undefined];
 
-/** What a process knows when it sends a request. The reply to it has no smaller count, unless the store was restored from a copy. */
+/** The knowledge of a process when it sends a request. The reply to it has no smaller count, unless the store was restored from a copy. */
 interface Known {
   readonly epoch: number;
   readonly count: number;
@@ -25,15 +25,15 @@ interface Sight {
 }
 
 /**
- * When this process has seen stamps first, on its own monotonic clock. A store that counts its writes is a clock for that: what was written when the
- * count was no larger than one that the store has told by some time is at least as old as that, also if this process sees it only now.
+ * When this process has seen stamps first, on its own monotonic clock. A store that counts its writes is a clock for that.
+ * What was written when its count was no larger than in an earlier reply is at least as old as that reply, also if this process sees it only now.
  */
 export class Observations {
-  /** When a count was heard last. */
+  /** The time of the last reply with a count. */
   heardAt = -Infinity;
   /** Grows with each {@link forget}. */
   epoch = 0;
-  /** The largest count that was told. */
+  /** The largest count of a reply. */
   private count = 0;
   private readonly counts: number[] = [];
   private readonly times: number[] = [];
@@ -63,14 +63,14 @@ export class Observations {
     return this.epoch;
   }
 
-  /** The store may have been restored from a copy: what it has told may be undone. */
+  /** The store may have been restored from a copy: what it has answered may be undone. */
   forget(): void {
     this.epoch++;
     this.count = this.counts.length = this.times.length = 0;
     this.sights.clear();
   }
 
-  /** When each of these stamps was seen first. They are all that is there of this key: the others are forgotten, and would be seen anew. */
+  /** When each of these stamps was seen first. They are all that is there of this key: the others are forgotten, and would be new to it. */
   see(key: string, stamps: readonly Stamp[]): ReadonlyMap<string, Sight> {
     const before = this.sights.get(key);
     const sights = new Map<string, Sight>();

@@ -2,7 +2,7 @@ import { QUEUE_LIFE, type KeyRecord } from '../record.work.js';
 import type { CasRow } from './cas.table.js';
 import type { Observations, Stamp } from './observations.js';
 
-/** What is stored of a key. */
+/** A row as it is stored. */
 interface Row {
   /** In the place of each end: the store's count of writes when it was set, or later; `null`: that of the row. */
   readonly record: KeyRecord | null;

@@ -14,7 +14,7 @@ const TICK = 1000;
 const IDLE_TICK = 10_000;
 const IDLE_AFTER = 60_000;
 
-/** What this process has seen at each place. */
+/** The observations of this process at each place. */
 const places = new Map<string, Observations>();
 /** Names this process among all. */
 const PROCESS = randomBytes(9).toString('base64url');
@@ -114,7 +114,11 @@ class ObservedTable {
       const read = recordIn(key, row, this.seen);
       return { written: false, version: versionOf(epoch, read.fence, row.version), ...read, time: undefined };
     } catch (cause) {
-      throw new StoreError(`The row of "${key}" is not valid, or of a newer version of nestjs-distributed-lock.`, { key, transient: false, cause });
+      throw new StoreError(`The row of "${key}" is not valid, or of a newer version of nestjs-distributed-lock.`, {
+        key,
+        transient: false,
+        cause,
+      });
     }
   }
 

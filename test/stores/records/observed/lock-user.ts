@@ -94,12 +94,13 @@ export class LockUser {
     const { owner } = tenure;
     const until = process.now + time.random() * time.pick(5, 50, 1500, 4000);
     const renewsEvery = time.pick(tenure.ttl / 3, tenure.ttl / 3, Infinity);
-    for (let isLost = false; !isLost && process.now < Math.min(until, tenure.validUntil); ) {
+    for (let isLost = false; !isLost && process.now < Math.min(until, tenure.validUntil);) {
       await pause(Math.min(renewsEvery, until - process.now, tenure.validUntil - process.now));
       if (process.now >= Math.min(until, tenure.validUntil)) break;
       const ttl = time.pick(tenure.ttl, tenure.ttl, 300);
       const sent = world.sent(member, key);
-      isLost = key === 'mutex' && time.random() < 0.2 ? await this.extend(kind, tenure, sent, ttl) : await this.renew(kind, tenure, sent, ttl);
+      isLost =
+        key === 'mutex' && time.random() < 0.2 ? await this.extend(kind, tenure, sent, ttl) : await this.renew(kind, tenure, sent, ttl);
     }
     const fate = time.random();
     // It dies, or forgets what it has.

@@ -111,7 +111,7 @@ describe('a lease', () => {
     expect(await renew(holder, 'a', ttl)).toBe('renewed');
   });
 
-  it('is written anew by a renewal in the same millisecond: others have seen it earlier than the holder', async () => {
+  it('is written again by a renewal in the same millisecond: others have seen it earlier than the holder', async () => {
     const holder = newProcess();
     await acquire(holder, 'a');
     const { count } = data;
@@ -342,7 +342,7 @@ describe('a process that has never looked at a key', () => {
 });
 
 describe('a store that was restored from a copy', () => {
-  it('is known by its count: all that is there is seen anew', async () => {
+  it('is known by its count: all that is there is seen again', async () => {
     const [holder, observer] = [counted(), counted()];
     await acquire(holder, 'a');
     const restore = copyOfStore();

@@ -53,7 +53,8 @@ export class SimulatedStore {
     if (typeof expected === 'string' || expected.version !== row?.version) return { written: false, row: this.rows.get(key), ...this.told };
     const { version } = this.write(key, text);
     for (const message of messages) {
-      if (this.time.random() >= 5 * this.network.lost) this.time.in(this.delay(), undefined, () => this.inboxes.get(message.inbox)?.(message.text));
+      if (this.time.random() >= 5 * this.network.lost)
+        this.time.in(this.delay(), undefined, () => this.inboxes.get(message.inbox)?.(message.text));
     }
     return { written: true, version, ...this.told };
   }

@@ -234,6 +234,7 @@ export class World {
     this.takeOvers++;
     // The last renewal and its end are seen with the next look, and who is dead may have been offered the key for a second.
     const most = 1.01 * tenure.ttl + 2 * LOOK_INTERVAL + 200 + 1000 * dead;
-    if (took > most) this.promises.fail(`${owner} gets the key ${took.toFixed(1)} ms after a renewal for ${tenure.ttl} ms, and ${dead} are dead`);
+    if (took > most)
+      this.promises.fail(`${owner} gets the key ${took.toFixed(1)} ms after a renewal for ${tenure.ttl} ms, and ${dead} are dead`);
   }
 }
