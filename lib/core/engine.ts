@@ -94,6 +94,7 @@ export class Engine {
       const line = `Closed while leases were held that nobody had released: ${names}. Use \`await using\`, or release() in a finally.`;
       this.runtime.events.warn(line, { keys });
     }
-    await Promise.all(held.map((lease) => lease.revoke(new LockLostError('The lease was released because the locks were closed.'))));
+    const line = 'The lease was released because the locks were closed.';
+    await Promise.all(held.map((lease) => lease.revoke(new LockLostError(line, { key: lease.key }))));
   }
 }

@@ -11,8 +11,16 @@ export function observed(engine: Engine, telemetry: LocksOptions['telemetry']): 
   if (telemetry === undefined) return store;
   const source = new LocksSource(engine);
   const observers: TelemetryObserver[] = [];
+  // A telemetry adapter that fails must not keep the store from being closed.
   const stop = (): void => {
-    for (const observer of observers) observer.stop();
+    for (const observer of observers) guarded(() => observer.stop());
+  };
+  const guarded = (work: () => void): void => {
+    try {
+      work();
+    } catch (error) {
+      source.warn(`A telemetry adapter failed: ${String(error)}`);
+    }
   };
   try {
     for (const each of [telemetry].flat()) observers.push(each.observe(source));
@@ -25,12 +33,6 @@ export function observed(engine: Engine, telemetry: LocksOptions['telemetry']): 
   const hearers = observers.flatMap((observer) => observer.request?.bind(observer) ?? []);
   if (hearers.length === 0) return store;
   return timedStore(store, (request) => {
-    for (const hear of hearers) {
-      try {
-        hear(request);
-      } catch (error) {
-        source.warn(`A telemetry adapter failed: ${String(error)}`);
-      }
-    }
+    for (const hear of hearers) guarded(() => hear(request));
   });
 }

@@ -34,6 +34,16 @@ const busy = new StoreError('too many clients', { transient: true });
 const forbidden = new StoreError('NOPERM', { transient: false });
 
 describe('an inbox', () => {
+  it('that was closed while it was open is not interrupted: nobody waits', async () => {
+    const inbox = new Refused(busy);
+    inbox.isRefused = false;
+    await inbox.open(() => undefined);
+    expect(inbox.isOpen).toBe(true);
+    inbox.close();
+    await passTime(1000);
+    expect(inbox.state).toBe('woken');
+  });
+
   it.each([
     ['too many clients', busy, 'too many clients'],
     ['a missing right', forbidden, 'NOPERM: allow it'],

@@ -1,5 +1,5 @@
 import { mayTake, passTime } from '../support/virtual-time.js';
-import { LockConfigError, LockLostError, Locks, type LockLogger, type LockStore } from 'nestjs-distributed-lock/core';
+import { currentLease, LockConfigError, LockLostError, Locks, type LockLogger, type LockStore } from 'nestjs-distributed-lock/core';
 import { memoryStore } from 'nestjs-distributed-lock/memory';
 import { eventually } from '../support/eventually.js';
 import { standStill } from '../support/time.js';
@@ -48,6 +48,16 @@ describe('a lease with renew: false', () => {
   it('rejects a call whose body outlasts it, with its result', async () => {
     const call = open().locks.using('key', () => passTime(1500).then(() => 5), FIXED);
     await expect(call).rejects.toMatchObject({ name: 'LockLostError', result: 5 });
+  });
+
+  it('that enters a held key again ends alone, and says by which option', async () => {
+    const { locks } = open();
+    await locks.using('key', async () => {
+      const lease = await locks.acquire('key', FIXED);
+      await passTime(1001);
+      expect(lease.signal.reason).toHaveProperty('message', '"key" was held for its keyTimeout, and is not renewed any more.');
+      expect(currentLease()!.remaining()).toBeGreaterThan(0);
+    });
   });
 
   it('is renewed by hand', async () => {

@@ -239,3 +239,16 @@ describe('the log', () => {
     await structured.close();
   });
 });
+
+it('a telemetry adapter that cannot stop does not keep the store open', async () => {
+  const store = memoryStore();
+  const closed = jest.spyOn(store, 'close');
+  const warnings: string[] = [];
+  const stop = (): void => {
+    throw new Error('it cannot stop');
+  };
+  const logger = { warn: (message: string) => void warnings.push(message), error: () => undefined };
+  await new Locks(store, { logger, telemetry: { observe: () => ({ stop }) } }).close();
+  expect(closed).toHaveBeenCalledTimes(1);
+  expect(warnings).toEqual(['A telemetry adapter failed: Error: it cannot stop']);
+});

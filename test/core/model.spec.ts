@@ -158,3 +158,14 @@ describe('an owner id', () => {
     expect(new Set(Array.from({ length: 1_000 }, ownerIds())).size).toBe(1_000);
   });
 });
+
+it('a program whose package has a name that no owner id can have is named by the nearest package, or node', async () => {
+  const { npm_package_name: before } = process.env;
+  process.env.npm_package_name = 'Our Shop';
+  await jest.isolateModulesAsync(async () => {
+    const { ownerIds, partsOf } = await import('../../lib/core/model/owner.js');
+    expect(partsOf(ownerIds()())).toMatchObject({ app: expect.not.stringContaining(' ') });
+  });
+  if (before === undefined) delete process.env.npm_package_name;
+  else process.env.npm_package_name = before;
+});

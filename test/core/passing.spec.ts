@@ -1,5 +1,6 @@
 import '../support/virtual-time.js';
-import { Locks } from 'nestjs-distributed-lock/core';
+import { Locks, StoreError } from 'nestjs-distributed-lock/core';
+import { memoryStore } from 'nestjs-distributed-lock/memory';
 import { PlainData, plainStore } from '../support/plain-store.js';
 import { pause } from '../support/time.js';
 
@@ -28,4 +29,26 @@ it('the next in the queue asks often for a moment after the key was passed on (G
     await pause(milliseconds);
     return asks.mock.calls.length;
   }
+});
+
+it('permits that are passed on during an outage are all given back to the store', async () => {
+  const store = memoryStore();
+  const acquire = store.semaphore!.acquire.bind(store.semaphore);
+  let isAway = false;
+  store.semaphore!.acquire = (request) => (isAway ? Promise.reject(new StoreError('no answer', { transient: true })) : acquire(request));
+  // Each hand-over is a request that gives up a permit for the next caller.
+  const locks = new Locks(store, { logger: false, localQueue: { handOvers: 1 }, defaults: { keyTimeout: 60_000, waitTimeout: 30_000 } });
+  const semaphore = locks.semaphore('key', { permits: 2 });
+  const held = [await semaphore.acquire(), await semaphore.acquire()];
+  const waiting = [semaphore.acquire(), semaphore.acquire()];
+  await pause(100);
+  isAway = true;
+  for (const lease of held) {
+    await lease.release();
+    await pause(100);
+  }
+  isAway = false;
+  const next = await Promise.all(waiting);
+  expect(next.map((lease) => lease.remaining() > 0)).toEqual([true, true]);
+  await locks.close();
 });

@@ -30,11 +30,15 @@ export class HeldLease implements Lease {
   /** The `maxHold` of the first lease ends the turn; that of a re-entrant lease ends only this lease. */
   private readonly isFirst: boolean;
 
-  /** @param guardsBody whether a body runs under the lease, for which `close()` waits. */
+  /**
+   * @param guardsBody whether a body runs under the lease, for which `close()` waits.
+   * @param limitedBy names the option behind `maxHold`, for the message.
+   */
   constructor(
     readonly turn: Turn,
     readonly guardsBody: boolean,
     maxHold: number | undefined,
+    private readonly limitedBy = 'maxHold',
   ) {
     this.isFirst = turn.leases.length === 0;
     if (guardsBody) turn.tenure.runtime.begins('body');
@@ -132,8 +136,10 @@ export class HeldLease implements Lease {
   async reenter(guardsBody: boolean, { minHold, maxHold, signal, renew, keyTimeout }: ReentryOptions): Promise<HeldLease> {
     this.assertHeld();
     // The holder keeps its lease, which is still renewed.
-    const end = renew === false ? Math.min(maxHold ?? Infinity, keyTimeout ?? Infinity) : maxHold;
-    const lease = new HeldLease(this.turn, guardsBody, end);
+    const isFixed = renew === false && keyTimeout !== undefined && keyTimeout < (maxHold ?? Infinity);
+    const lease = isFixed
+      ? new HeldLease(this.turn, guardsBody, keyTimeout, 'its keyTimeout')
+      : new HeldLease(this.turn, guardsBody, maxHold);
     const start = now();
     try {
       await untilAborted(this.turn.cover(minHold), signal);
@@ -162,9 +168,10 @@ export class HeldLease implements Lease {
   }
 
   private limitTo(end: number): void {
+    clearTimeout(this.limit);
     this.limit = after(end - now(), () => {
       if (now() < end) return this.limitTo(end);
-      const reason = new LockLostError(`"${this.key}" was held for maxHold, and is not renewed any more.`, { key: this.key });
+      const reason = new LockLostError(`"${this.key}" was held for ${this.limitedBy}, and is not renewed any more.`, { key: this.key });
       this.isOver = true;
       this.abort(reason);
       this.turn.reachedLimit(reason, this.isFirst);

@@ -2,6 +2,7 @@ import { checkOptions, integerFrom, ofType, oneOf, type Check } from './check-op
 import { checkKey } from './key.js';
 import type { LockLogger, LogKeys } from './lock-log.js';
 import { checkHolds, USING_CHECKS, type UsingOptions } from './options.js';
+import { isApp } from './owner.js';
 import type { Telemetry } from './telemetry.js';
 
 /** How long a process may hand a key to its own callers while another process waits for it. */
@@ -44,15 +45,10 @@ const MOST_HAND_OVERS = 1_000_000;
 const LOCAL_QUEUE_CHECKS = { handOvers: integerFrom(1, MOST_HAND_OVERS), time: integerFrom(0, MOST_HAND_OVERS) };
 const { signal: _signal, ...DEFAULTS_CHECKS } = USING_CHECKS;
 const SLOW_WAIT = integerFrom(1);
-/** `kept:` marks a holder in the store that has released its key, which stays taken for its `minHold`. */
-const APP = /^(?!kept:)[^\s\p{Cc}]{1,100}$/u;
 /** @internal */
 export const LOCKS_CHECKS: Readonly<Record<keyof LocksOptions, Check>> = {
   namespace: ofType('string'),
-  app: (value: unknown) =>
-    typeof value === 'string' && APP.test(value)
-      ? undefined
-      : 'a name of 1–100 characters without spaces, which does not begin with "kept:"',
+  app: (value: unknown) => (isApp(value) ? undefined : 'a name of 1–100 characters without spaces, which does not begin with "kept:"'),
   visible: oneOf(true, false),
   defaults: () => undefined,
   logger: (value: unknown) =>

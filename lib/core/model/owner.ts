@@ -5,6 +5,14 @@ import { dirname, join } from 'node:path';
 
 let defaultApp: string | undefined;
 
+/** `kept:` marks a holder in the store that has released its key, which stays taken for its `minHold`. */
+const APP = /^(?!kept:)[^\s\p{Cc}]{1,100}$/u;
+
+/** Whether a text can be the first part of owner ids. */
+export function isApp(value: unknown): value is string {
+  return typeof value === 'string' && APP.test(value);
+}
+
 /**
  * A maker of owner ids, `app@host:pid:uuid`, with `;` and the trace of the caller where telemetry gives one. Each tenure has its own. An id that is
  * used twice could get a key of an earlier tenure.
@@ -23,11 +31,11 @@ export function processOf(owner: string): string {
 /** The name in the package.json from which npm has started the program, else in the nearest one. */
 function nameOfProgram(): string {
   const { npm_package_name: started } = process.env;
-  if (started !== undefined) return started;
+  if (isApp(started)) return started;
   for (let folder = dirname(process.argv[1] ?? '.'), parent; ; folder = parent) {
     try {
       const { name } = JSON.parse(readFileSync(join(folder, 'package.json'), 'utf8')) as { name?: unknown };
-      if (typeof name === 'string' && name !== '') return name;
+      if (isApp(name)) return name;
     } catch {
       // There is none here, or it cannot be read.
     }

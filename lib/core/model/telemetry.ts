@@ -48,7 +48,7 @@ export interface ObservedRequest {
 
 /** The part of a {@link Telemetry} that observes one {@link Locks}. */
 export interface TelemetryObserver {
-  /** Called for each request to the store, also for those of the background. */
+  /** Called for each request of a lock to the store, also for those of the background. Latches are not measured. */
   readonly request?: (request: ObservedRequest) => void;
   /** Follows the calls. The first of several telemetries that has it does so. */
   readonly calls?: CallTracing;

@@ -68,12 +68,14 @@ export abstract class Inbox implements WakeUps {
 
   open(warn: Tell, debug?: Tell): Promise<void> {
     this.debug ??= debug;
-    this.opening ??= new Promise((resolve) => {
+    if (this.opening) return this.opening;
+    const giveUp = (why: string): void => warn(`${this.storeName} waiters cannot be woken and poll instead: ${why}.`);
+    const opening: Promise<void> = new Promise((resolve) => {
       const tried = (): void => {
-        this.isTried = true;
+        // It may have been closed meanwhile, which is not to be an interruption.
+        if (this.opening === opening) this.isTried = true;
         resolve();
       };
-      const giveUp = (why: string): void => warn(`${this.storeName} waiters cannot be woken and poll instead: ${why}.`);
       detached(
         () =>
           void this.keepOpen(giveUp, tried)
@@ -81,7 +83,7 @@ export abstract class Inbox implements WakeUps {
             .finally(tried),
       );
     });
-    return this.opening;
+    return (this.opening = opening);
   }
 
   /** Opens it for operators. Resolves within a `requestTimeout` to whether it is open. */

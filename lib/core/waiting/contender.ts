@@ -48,6 +48,11 @@ export class Contender extends RepeatedRequest<AcquireReply> {
     this.owner = queue.runtime.createOwner(queue.first.settings.trace?.suffix);
   }
 
+  /** Whether its next request can give up a tenure. A request that was to give up another one may have failed, and is repeated. */
+  get mayYield(): boolean {
+    return !this.isAsking && !this.yields;
+  }
+
   /** @param yields a tenure that this request gives up. */
   askFor(yields: Tenure | undefined): void {
     this.yields = yields;

@@ -177,8 +177,8 @@ export class LockQueue implements TenureQueue {
 
   /** @param yields a tenure that the request gives up. */
   contend(yields?: Tenure): void {
-    // One that is queued at the store must not wait for what this process gives up.
-    let contender = yields && this.contenders.find(({ isAsking }) => !isAsking);
+    // One that is queued at the store already need not compete with a new one for what this process gives up.
+    let contender = yields && this.contenders.find(({ mayYield }) => mayYield);
     if (!contender) this.contenders = added(this.contenders, (contender = new Contender(this)));
     contender.askFor(yields);
   }
