@@ -50,7 +50,7 @@ export class LockQueues {
     this.each((queue) => queue.close());
   }
 
-  /** The queue has neither callers nor holders. */
+  /** Removes a queue that has neither callers nor holders. */
   forget(queue: LockQueue): void {
     if (queue.id === undefined) return void this.own.delete(queue);
     const queues = this.shared.get(queue.driver);
