@@ -4,7 +4,7 @@ import type { KeyReport } from '../core/model/key-report.js';
 import type { Locks } from '../locks.js';
 import type { Command } from './command.js';
 import { EXIT } from './failure.js';
-import { callerOf, heldBy, processOf } from './reports.js';
+import { callerOf, processOf, withHeld } from './reports.js';
 import { inWords } from './show.js';
 
 /** Milliseconds between two looks: what only one of them finds was a passing state. */
@@ -29,21 +29,15 @@ export const graph: Command = {
     }
     const edges = edgesOf(reports);
     out.json({ at: new Date(), deadlocks, edges });
-    if (flags.has('dot'))
-      for (const line of ['digraph {', ...edges.map(({ from, to, key }) => `  ${dot(from)} -> ${dot(to)} [label=${dot(key)}]`), '}'])
-        out.line(line);
-    else if (flags.has('mermaid')) for (const line of ['graph LR', ...mermaid(edges)]) out.line(line);
+    if (flags.has('dot')) graphviz(edges).forEach((line) => out.line(line));
+    else if (flags.has('mermaid')) mermaid(edges).forEach((line) => out.line(line));
     else {
       for (const deadlock of deadlocks) {
         out.line(`  ${inWords(deadlock, out)}`, 'deadlock');
         out.line();
       }
-      if (edges.length === 0) out.line('Nobody waits.');
-      else
-        out.table(
-          ['WAITS', 'FOR', 'HELD BY'],
-          edges.map(({ from, key, to }) => [from, out.key(key), to]),
-        );
+      const rows = edges.map(({ from, key, to }) => [from, out.key(key), to]);
+      out.table(['WAITS', 'FOR', 'HELD BY'], rows, 'Nobody waits.');
     }
     return deadlocks.length > 0 ? EXIT.findings : EXIT.ok;
   },
@@ -53,17 +47,10 @@ export const graph: Command = {
 async function look(locks: Locks, signal: AbortSignal): Promise<KeyReport[]> {
   const reports: KeyReport[] = [];
   for await (const report of locks.list({ state: 'waited', limit: 10_000, signal })) reports.push(report);
-  const known = new Set(reports.map(({ key }) => key));
-  const held = reports.flatMap(({ waiters }) => waiters.flatMap(heldBy));
-  const others = [...new Set(held.map(({ key }) => key))].filter((key) => !known.has(key));
-  return [...reports, ...(await Promise.all(others.map((key) => locks.inspect({ key }))))];
+  return withHeld(locks, reports);
 }
 
-interface Edge {
-  readonly from: string;
-  readonly to: string;
-  readonly key: string;
-}
+type Edge = Readonly<Record<'from' | 'to' | 'key', string>>;
 
 function edgesOf(reports: readonly KeyReport[]): Edge[] {
   return reports.flatMap(({ key, holders, waiters }) => {
@@ -76,13 +63,14 @@ function nameOf({ keys, members }: Deadlock): string {
   return JSON.stringify([[...keys].sort(), members.map(processOf).sort()]);
 }
 
-function dot(text: string): string {
-  return `"${text.replaceAll(/["\\]/g, '\\$&')}"`;
+function graphviz(edges: readonly Edge[]): string[] {
+  const text = (name: string): string => `"${name.replaceAll(/["\\]/g, '\\$&')}"`;
+  return ['digraph {', ...edges.map(({ from, to, key }) => `  ${text(from)} -> ${text(to)} [label=${text(key)}]`), '}'];
 }
 
 function mermaid(edges: readonly Edge[]): string[] {
   const names = [...new Set(edges.flatMap(({ from, to }) => [from, to]))];
   const text = (name: string): string => `"${name.replaceAll('"', '#quot;')}"`;
   const node = (name: string): string => `n${names.indexOf(name)}[${text(name)}]`;
-  return edges.map(({ from, to, key }) => `  ${node(from)} -->|${text(key)}| ${node(to)}`);
+  return ['graph LR', ...edges.map(({ from, to, key }) => `  ${node(from)} -->|${text(key)}| ${node(to)}`)];
 }

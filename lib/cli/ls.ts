@@ -4,7 +4,12 @@ import { EXIT } from './failure.js';
 import { age, type Output } from './output.js';
 import { documentOf, labelOf, oldest, processOf } from './reports.js';
 
-const SORTS = ['age', 'waiters', 'key'] as const;
+const ageOf = ({ at, holders, waiters }: KeyReport): number => oldest(at, holders) ?? oldest(at, waiters) ?? 0;
+const ORDERS = {
+  age: (one: KeyReport, other: KeyReport) => ageOf(other) - ageOf(one),
+  waiters: (one: KeyReport, other: KeyReport) => other.waiterCount - one.waiterCount,
+  key: (one: KeyReport, other: KeyReport) => (one.key < other.key ? -1 : 1),
+};
 const LIMIT = 1000;
 /** Milliseconds between two lines of progress. */
 const PROGRESS = 2000;
@@ -25,12 +30,12 @@ export const ls: Command = {
   async run({ flags, words: [pattern = '*'], out, signal, locks }) {
     const state = flags.has('all') ? 'used' : flags.has('waited') ? 'waited' : 'held';
     const [olderThan, limit = LIMIT, host] = [flags.duration('older-than'), flags.integer('limit', 1), flags.text('host')];
-    const sort = flags.oneOf('sort', SORTS) ?? 'age';
+    const sort = flags.oneOf('sort', Object.keys(ORDERS) as (keyof typeof ORDERS)[]) ?? 'age';
     const reports: KeyReport[] = [];
     const progress = setInterval(() => out.note(`${reports.length} keys so far …`), PROGRESS);
     try {
       const opened = await locks();
-      const found = opened.list({ pattern, state, signal, limit: Number.MAX_SAFE_INTEGER, ...(olderThan && { olderThan }) });
+      const found = opened.list({ pattern, state, signal, limit: Number.MAX_SAFE_INTEGER, olderThan });
       for await (const report of found)
         if (host === undefined || report.holders.some((holder) => holder.host === host)) reports.push(report);
     } finally {
@@ -39,27 +44,13 @@ export const ls: Command = {
     reports.sort(ORDERS[sort]);
     const shown = reports.slice(0, limit);
     out.json({ at: new Date(), total: reports.length, keys: shown.map(documentOf) });
-    if (reports.length === 0) out.line(`No key is ${state}.`);
-    else
-      out.table(
-        HEAD,
-        shown.map((report) => rowOf(report, out)),
-      );
+    const rows = shown.map((report) => rowOf(report, out));
+    out.table(HEAD, rows, `No key is ${state}.`);
     if (shown.length < reports.length)
       out.note(`The first ${shown.length} of ${reports.length} keys: see --limit, --older-than and --sort.`);
     return EXIT.ok;
   },
 };
-
-const ORDERS: Record<(typeof SORTS)[number], (one: KeyReport, other: KeyReport) => number> = {
-  age: (one, other) => ageOf(other) - ageOf(one),
-  waiters: (one, other) => other.waiterCount - one.waiterCount,
-  key: (one, other) => (one.key < other.key ? -1 : 1),
-};
-
-function ageOf({ at, holders, waiters }: KeyReport): number {
-  return oldest(at, holders) ?? oldest(at, waiters) ?? 0;
-}
 
 export function rowOf(report: KeyReport, out: Output): string[] {
   const { kind, key, at, holders, holderCount, waiters, waiterCount, remaining, permits, count } = report;

@@ -3,18 +3,11 @@ import { dirname, join, resolve } from 'node:path';
 import { pathToFileURL } from 'node:url';
 import type { LockStore } from '../core/store/lock-store.js';
 import type { Flags, Io, Options } from './command.js';
-import { EXIT, failureOf, usage, withoutPasswords, type Failure } from './failure.js';
+import { EXIT, failureOf, usage, withoutPasswords } from './failure.js';
 import { quoted } from './output.js';
 
-export const STORE_OPTIONS: Options = {
-  config: { type: 'string' },
-  url: { type: 'string' },
-  store: { type: 'string' },
-  table: { type: 'string' },
-  namespace: { type: 'string' },
-  'key-prefix': { type: 'string' },
-  timeout: { type: 'string' },
-};
+const NAMES = ['config', 'url', 'store', 'table', 'namespace', 'key-prefix', 'timeout'];
+export const STORE_OPTIONS: Options = Object.fromEntries(NAMES.map((name) => [name, { type: 'string' }]));
 
 export interface OpenedStore {
   readonly store: LockStore;
@@ -23,10 +16,11 @@ export interface OpenedStore {
 
 /** The flags of the store that this command got, for a line to copy. A URL with a password is left out. */
 export function storeFlags(flags: Flags): string {
-  const given = Object.keys(STORE_OPTIONS).map((name) => [name, flags.text(name)] as const);
-  return given
-    .map(([name, text]) => (text === undefined ? '' : ` --${name} ${withoutPasswords(text) === text ? quoted(text) : '…'}`))
-    .join('');
+  const flag = (name: string): string => {
+    const text = flags.text(name);
+    return text === undefined ? '' : ` --${name} ${withoutPasswords(text) === text ? quoted(text) : '…'}`;
+  };
+  return NAMES.map(flag).join('');
 }
 
 const FILES = ['js', 'mjs', 'cjs'].map((ending) => `nestjs-distributed-lock.config.${ending}`);
@@ -92,48 +86,24 @@ async function storeOf(text: string, flags: Flags): Promise<LockStore> {
   const requestTimeout = flags.duration('timeout') ?? REQUEST_TIMEOUT;
   const table = flags.text('table');
   const prefix = flags.text('key-prefix');
-  const [, scheme = ''] = /^([a-z+]+):\/\//i.exec(text) ?? [];
-  switch (scheme.toLowerCase()) {
-    case 'redis':
-    case 'rediss': {
-      const { redisStore } = await import('../stores/redis/redis.store.js');
-      if (!URL.canParse(text)) throw noUrl();
-      const url = new URL(text);
-      // ioredis takes its options from the query, too.
-      if (prefix !== undefined) url.searchParams.set('keyPrefix', prefix);
-      return redisStore({ url: url.href, requestTimeout });
-    }
-    case 'postgres':
-    case 'postgresql': {
-      const { postgresStore } = await import('../stores/postgres/postgres.store.js');
-      return postgresStore({ url: text, requestTimeout, ...(table !== undefined && { table }) });
-    }
-    case 'mysql': {
-      const { mysqlStore } = await import('../stores/mysql/mysql.store.js');
-      return mysqlStore({ url: text, requestTimeout, ...(table !== undefined && { table }) });
-    }
-    case 'etcd':
-    case 'etcds': {
-      const { etcdStore } = await import('../stores/etcd/etcd.store.js');
-      return etcdStore({ ...etcdOf(text), requestTimeout, ...(prefix !== undefined && { prefix }) });
-    }
-    default:
-      throw noUrl();
+  const [, scheme = ''] = /^([a-z+]+):\/\//.exec(text.toLowerCase()) ?? [];
+  if (/^rediss?$/.test(scheme) && URL.canParse(text)) {
+    const { redisStore } = await import('../stores/redis/redis.store.js');
+    const url = new URL(text);
+    // ioredis takes its options from the query, too.
+    if (prefix !== undefined) url.searchParams.set('keyPrefix', prefix);
+    return redisStore({ url: url.href, requestTimeout });
   }
-}
-
-/** `etcd://user:password@host:2379,other:2379`; `etcds://`: over TLS. */
-function etcdOf(text: string): { endpoints: string[]; auth?: { username: string; password: string } } {
+  if (/^postgres(ql)?$/.test(scheme))
+    return (await import('../stores/postgres/postgres.store.js')).postgresStore({ url: text, requestTimeout, table });
+  if (scheme === 'mysql') return (await import('../stores/mysql/mysql.store.js')).mysqlStore({ url: text, requestTimeout, table });
   const [, safe = '', username, password = '', hosts] = /^etcd(s?):\/\/(?:([^:@/]+):([^@/]*)@)?([^@/]+)\/?$/i.exec(text) ?? [];
-  if (hosts === undefined) throw noUrl();
-  const endpoints = hosts.split(',').map((host) => `http${safe}://${host}`);
-  if (username === undefined) return { endpoints };
-  return { endpoints, auth: { username: decodeURIComponent(username), password: decodeURIComponent(password) } };
-}
-
-/** The URL is not shown: it may have a password in an unexpected place. */
-function noUrl(): Failure {
-  return usage(
-    'The URL is none of redis://, rediss://, postgres://, mysql://, etcd:// or etcds://. Special characters of a password are percent-encoded.',
-  );
+  if (hosts !== undefined) {
+    const { etcdStore } = await import('../stores/etcd/etcd.store.js');
+    const endpoints = hosts.split(',').map((host) => `http${safe}://${host}`);
+    const auth = username === undefined ? undefined : { username: decodeURIComponent(username), password: decodeURIComponent(password) };
+    return etcdStore({ endpoints, auth, prefix, requestTimeout });
+  }
+  // The URL is not shown: it may have a password in an unexpected place.
+  throw usage('The URL is none of redis://, rediss://, postgres://, mysql:// or etcd://. Special characters of a password are percent-encoded.');
 }

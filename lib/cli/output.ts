@@ -25,6 +25,8 @@ export class Output {
 
   /** One document, or a line of `watch`. */
   json(document: object): void {
+    // JSON has no `Infinity`: `null` stands for no limit, and for the whole key.
+    const jsonOf = (_name: string, value: unknown): unknown => (value === Infinity ? null : value);
     if (this.isJson) this.io.stdout.write(`${JSON.stringify({ v: 1, ...document }, jsonOf)}\n`);
   }
 
@@ -33,16 +35,14 @@ export class Output {
     this.io.stderr.write(`${printableLines(withoutPasswords(text))}\n`);
   }
 
-  table(head: readonly string[], rows: readonly (readonly string[])[]): void {
+  /** @param none the line for no rows; default: the head alone. */
+  table(head: readonly string[], rows: readonly (readonly string[])[], none?: string): void {
+    if (none !== undefined && rows.length === 0) return this.line(none);
     const cells = rows.map((row) => row.map((cell, column) => printable(column === 0 && !this.isWide ? cut(cell) : cell)));
     const widths = head.map((name, column) => Math.max(name.length, ...cells.map((row) => row[column]?.length ?? 0)));
-    const lineOf = (row: readonly string[]): string =>
-      row
-        .map((cell, column) => cell.padEnd(widths[column] as number))
-        .join('  ')
-        .trimEnd();
-    if (!this.isJson) this.io.stdout.write(`${this.styled('bold', lineOf(head))}\n`);
-    for (const row of cells) this.line(lineOf(row));
+    const padded = (row: readonly string[]): string => row.map((cell, column) => cell.padEnd(widths[column] as number)).join('  ');
+    if (!this.isJson) this.io.stdout.write(`${this.styled('bold', padded(head).trimEnd())}\n`);
+    for (const row of cells) this.line(padded(row).trimEnd());
   }
 
   /** A key as it is typed after a command with the same flags: without the namespace, for a shell to read as one word. */
@@ -87,11 +87,6 @@ export function age(milliseconds: number | null | undefined): string {
   if (seconds < 7200) return `${Math.round(seconds / 60)} min`;
   if (seconds < 172_800) return `${Math.round(seconds / 3600)} h`;
   return `${Math.round(seconds / 86_400)} d`;
-}
-
-/** JSON has no `Infinity`: `null` stands for no limit, and for the whole key. */
-function jsonOf(_name: string, value: unknown): unknown {
-  return value === Infinity ? null : value;
 }
 
 /** For a shell to read as one word. */

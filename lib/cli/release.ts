@@ -1,5 +1,5 @@
 import { hostname, userInfo } from 'node:os';
-import type { KeyName } from '../core/model/key-report.js';
+import type { KeyHolder, KeyName } from '../core/model/key-report.js';
 import type { Command, Io, Session } from './command.js';
 import { EXIT, Failure, usage } from './failure.js';
 import { age, printable } from './output.js';
@@ -48,9 +48,8 @@ async function take({ io, flags, out, locks, signal }: Session, key: KeyName, ma
   const report = await opened.inspect(key);
   const wanted = flags.text('owner') ?? (mayChoose ? report.holders[0]?.owner : undefined);
   if (report.holders.length === 0) throw new Failure(EXIT.free, `Nobody holds "${report.key}".`, 'FREE');
-  const known = report.holders.map((holder) =>
-    printable(`${holder.owner} (${[labelOf(holder), `for ${age(oldest(report.at, [holder]))}`].join(' ')})`),
-  );
+  const held = (holder: KeyHolder): string => `(${labelOf(holder)} for ${age(oldest(report.at, [holder]))})`;
+  const known = report.holders.map((holder) => printable(`${holder.owner} ${held(holder)}`));
   if (wanted === undefined) throw usage(`"${report.key}" is held by ${known.join(', ')}. Name the owner that loses it: --owner.`);
   if (reason === undefined || reason === '') throw usage('Give a --reason: it is logged, and the holder gets it in its error.');
   const holder = report.holders.find(({ owner }) => owner === wanted);
@@ -58,27 +57,14 @@ async function take({ io, flags, out, locks, signal }: Session, key: KeyName, ma
   out.line(`before  held by ${wanted} (${labelOf(holder)}) for ${age(oldest(report.at, [holder]))}; ${report.waiterCount} wait`);
   if (!flags.has('yes')) await confirm(`Take "${report.key}" away from ${printable(processOf(holder))}?`, io, signal);
   const by = `${userName()}@${hostname()}`;
-  const reply = await opened.forceRelease(
-    { key: report.key },
-    {
-      owner: wanted,
-      reason,
-      by,
-      ...(token !== undefined && { token }),
-      ...(grace !== undefined && { grace }),
-      ...(keepFor && { keepFor }),
-    },
-  );
+  const reply = await opened.forceRelease({ key: report.key }, { owner: wanted, reason, by, token, grace, keepFor });
   const after = await opened.inspect({ key: report.key });
   out.json({ at: after.at, outcome: reply.outcome, holder: reply.holder, before: documentOf(report), after: documentOf(after) });
-  const now = after.holders[0] ? `held by ${after.holders[0].owner}` : 'free';
   if (reply.outcome === 'changed') {
-    throw new Failure(
-      EXIT.changed,
-      `Nothing was done: "${report.key}" is held by ${printable(reply.holder ?? 'nobody')} by now, or its token has changed.`,
-      'CHANGED',
-    );
+    const present = `is held by ${printable(reply.holder ?? 'nobody')} by now, or its token has changed.`;
+    throw new Failure(EXIT.changed, `Nothing was done: "${report.key}" ${present}`, 'CHANGED');
   }
+  const now = after.holders[0] ? `held by ${after.holders[0].owner}` : 'free';
   out.line(`${reply.outcome === 'forced' ? 'taken by force' : 'released'}: ${now}`);
   return EXIT.ok;
 }

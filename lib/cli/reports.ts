@@ -1,3 +1,4 @@
+import type { Locks } from '../locks.js';
 import type { HeldKey, KeyHolder, KeyReport, KeyWaiter, OwnerParts } from '../core/model/key-report.js';
 
 const NONE = '–';
@@ -32,6 +33,14 @@ export function labelOf({ told }: Pick<KeyHolder, 'told'> | Pick<KeyWaiter, 'tol
 export function oldest(at: Date, all: readonly { readonly since: Date | null }[]): number | null {
   const times = all.flatMap(({ since }) => (since ? [since.getTime()] : []));
   return times.length === 0 ? null : Math.max(0, at.getTime() - Math.min(...times));
+}
+
+/** These reports, and those of the keys that their waiters hold. */
+export async function withHeld(locks: Locks, reports: readonly KeyReport[]): Promise<KeyReport[]> {
+  const known = reports.map(({ key }) => key);
+  const held = reports.flatMap(({ waiters }) => waiters.flatMap(heldBy)).map(({ key }) => key);
+  const others = [...new Set([...known, ...held])].slice(known.length);
+  return [...reports, ...(await Promise.all(others.map((key) => locks.inspect({ key }))))];
 }
 
 /** A report with its ages in milliseconds. */

@@ -44,8 +44,9 @@ export const run: Command = {
       keyTimeout,
       waitTimeout: flags.duration('wait') ?? Infinity,
       label: `ndl run ${rest[0]}`,
-      ...(minHold && { minHold }),
-      ...(maxHold && { maxHold }),
+      minHold,
+      // 0: none.
+      maxHold: maxHold || undefined,
     };
     try {
       // Visible: an operator can ask this process for the key.

@@ -1,11 +1,10 @@
 import type { Deadlock } from '../operate/wait-graph.js';
 import type { KeyReport } from '../core/model/key-report.js';
-import type { Locks } from '../locks.js';
 import type { Command } from './command.js';
 import { EXIT } from './failure.js';
 import { storeFlags } from './open-store.js';
 import { age, quoted, type Output } from './output.js';
-import { documentOf, heldBy, labelOf, listed, oldest, processOf } from './reports.js';
+import { documentOf, heldBy, labelOf, listed, oldest, processOf, withHeld } from './reports.js';
 
 export const show: Command = {
   words: ['<key>'],
@@ -15,7 +14,8 @@ export const show: Command = {
     const [key = ''] = words;
     const opened = await locks();
     const report = await opened.inspect(key);
-    const deadlocks = await deadlocksOf(opened, report);
+    // Enough to find the deadlocks of two.
+    const deadlocks = opened.waitGraph(await withHeld(opened, [report]));
     out.json({ at: report.at, key: documentOf(report), deadlocks });
     print(out, report, key, storeFlags(flags));
     for (const deadlock of deadlocks) {
@@ -26,54 +26,27 @@ export const show: Command = {
   },
 };
 
-/** The report with those of the keys that its waiters hold: enough to find the deadlocks of two. */
-async function deadlocksOf(locks: Locks, report: KeyReport): Promise<Deadlock[]> {
-  const held = new Set(report.waiters.flatMap(heldBy).map(({ key }) => key));
-  held.delete(report.key);
-  const others = await Promise.all([...held].map((key) => locks.inspect({ key })));
-  return locks.waitGraph([report, ...others]);
-}
-
 function print(out: Output, report: KeyReport, name: string, store: string): void {
   const { key, kind, at, fencingToken, permits, count, remaining, holders, holderCount, waiters, waiterCount } = report;
   out.line(`key      ${out.key(key)}`);
-  out.line(
-    `kind     ${kind}${permits === undefined ? '' : ` of ${permits} permits`}${count === undefined ? '' : `, ${count} left to count down`}`,
-  );
+  const size = permits === undefined ? '' : ` of ${permits} permits`;
+  out.line(`kind     ${kind}${size}${count === undefined ? '' : `, ${count} left to count down`}`);
   if (fencingToken !== null) out.line(`token    ${fencingToken}, the last one that was given`);
   if (kind === 'count-down latch' || kind === 'foreign') out.line(`ends in  ${age(remaining)}`);
   for (const holder of holders) {
-    const state =
-      holder.phase === 'kept'
-        ? 'released, and kept until its minHold is over'
-        : holder.told
-          ? ''
-          : 'no answer from its process: not visible, or blocked';
-    const facts = [
-      labelOf(holder),
-      `held for ${age(oldest(at, [holder]))}`,
-      `ends in ${age(holder.remaining)}`,
-      permitsOf(holder.permits),
-      state,
-    ];
-    out.line(`holder   ${processOf(holder)}  ${listed(facts)}`);
+    const silent = holder.told ? '' : 'no answer from its process: not visible, or blocked';
+    const state = holder.phase === 'kept' ? 'released, and kept until its minHold is over' : silent;
+    const times = [`held for ${age(oldest(at, [holder]))}`, `ends in ${age(holder.remaining)}`];
+    out.line(`holder   ${processOf(holder)}  ${listed([labelOf(holder), ...times, permitsOf(holder.permits), state])}`);
   }
   if (holderCount > holders.length) out.line(`         and ${holderCount - holders.length} more`);
   if (waiterCount > 0) out.line(`waiters  ${waiterCount}, the first for ${age(oldest(at, waiters))}`);
   for (const [index, waiter] of waiters.entries()) {
     const calls = waiter.told?.reduce((sum, { waiting }) => Math.max(sum, waiting), 0) ?? 1;
-    const state = waiter.isHeard ? '' : 'its process is gone';
     const keys = [...new Set(heldBy(waiter).map((held) => out.key(held.key)))];
-    const holding = keys.length === 0 ? '' : `holds ${keys.join(', ')}`;
-    const facts = [
-      labelOf(waiter),
-      age(oldest(at, [waiter])),
-      calls > 1 ? `${calls} callers` : '',
-      permitsOf(waiter.permits),
-      holding,
-      state,
-    ];
-    out.line(`  ${String(index + 1).padStart(3)}    ${processOf(waiter)}  ${listed(facts)}`);
+    const facts = [labelOf(waiter), age(oldest(at, [waiter])), calls > 1 ? `${calls} callers` : '', permitsOf(waiter.permits)];
+    const state = [keys.length === 0 ? '' : `holds ${keys.join(', ')}`, waiter.isHeard ? '' : 'its process is gone'];
+    out.line(`  ${String(index + 1).padStart(3)}    ${processOf(waiter)}  ${listed([...facts, ...state])}`);
   }
   const [holder] = holders;
   if (kind === 'free') out.line('Nobody holds it.');

@@ -59,10 +59,8 @@ async function top({ words: [pattern = '*'], out, signal }: Session, locks: Lock
     reports.splice(MOST_ROWS);
     out.json({ at: new Date(), keys: reports.map(documentOf) });
     out.clear();
-    out.table(
-      HEAD,
-      reports.map((report) => rowOf(report, out)),
-    );
+    const rows = reports.map((report) => rowOf(report, out));
+    out.table(HEAD, rows);
     await pause(REDRAW, undefined, { signal }).catch(() => undefined);
   }
   return EXIT.ok;

@@ -3,7 +3,7 @@ import { LockConfigError, LockError, UnsupportedPrimitiveError } from '../core/m
 import type { ForceOptions, ForceReply } from '../core/model/key-report.js';
 import type { HolderState, KeyState, SeizeRequest } from '../core/store/inspector.js';
 import { after, now } from '../core/util/clock.js';
-import { listen, send, type RevokeRequest } from './messages.js';
+import { listen, send, type Answer, type ProcessEvents, type RevokeRequest } from './messages.js';
 import type { Operator } from './operator.js';
 
 /** Milliseconds in which a live process confirms a request. */
@@ -17,29 +17,30 @@ type LockState = KeyState & { readonly kind: SeizeRequest['kind'] | 'free' };
 /** Asks the holder to release a key and, if it does not in time, takes it away. */
 export async function forceRelease(operator: Operator, key: string, options: ForceOptions): Promise<ForceReply> {
   const { reason, by, token, grace = 5000, keepFor = 0 } = options;
-  const { inspector, queues } = operator;
+  const { events } = operator.engine.runtime;
   const state = await lookAt(operator, key);
-  const { kind } = state;
-  const owner = options.owner ?? onlyHolderOf(state);
-  const holder = await holderIn(operator, state, owner);
-  if (owner === undefined || !holder || kind === 'free' || (token !== undefined && token !== state.fencingToken)) return changed(state);
+  const { kind, holders, holderCount, fencingToken } = state;
+  if (options.owner === undefined && holderCount > 1)
+    throw new LockConfigError(`"${key}" has ${holderCount} holders: give the "owner" of one of them.`, { key });
+  const owner = options.owner ?? holders[0]?.owner;
+  const phase = await phaseIn(operator, state, owner);
+  if (owner === undefined || !phase || kind === 'free' || (token !== undefined && token !== fencingToken)) return changed(state);
   const request = { id: randomUUID(), key, owner, reason, by, isOver: false };
-  const wasAsked = holder.phase === 'held' && grace > 0;
+  const wasAsked = phase === 'held' && grace > 0;
   if (wasAsked && (await releasesIt(operator, request, grace))) return { outcome: 'gave back', holder: owner };
-  if (!(await inspector.seize({ key, kind, owner, phase: holder.phase, token, keepFor }))) {
+  if (!(await operator.inspector.seize({ key, kind, owner, phase, token, keepFor }))) {
     const present = await lookAt(operator, key);
     // An owner is never used again: one that was asked and is gone has released the key.
-    const isGone = !(await holderIn(operator, present, owner));
-    return wasAsked && isGone ? { outcome: 'gave back', holder: owner } : changed(present);
+    const isGone = wasAsked && !(await phaseIn(operator, present, owner));
+    return isGone ? { outcome: 'gave back', holder: owner } : changed(present);
   }
-  const { events } = queues.runtime;
   const line = `"${key}" is taken from ${owner} by ${by ?? 'an operator'}: ${reason}`;
   // If the holder is in this process, it logs this and emits the event.
   if (!(await ask(operator, { ...request, isOver: true }))) {
-    events.warn(line, { key, owner, token: state.fencingToken });
-    if (events.isHeard('forced')) events.emit('forced', { key, owner, by, reason, token: state.fencingToken });
+    events.warn(line, { key, owner, token: fencingToken });
+    if (events.isHeard('forced')) events.emit('forced', { key, owner, by, reason, token: fencingToken });
   }
-  await inspector.note(line).catch((error: unknown) => events.debug(`Could not note that ${line}: ${String(error)}`, { key }));
+  await operator.inspector.note(line).catch((error: unknown) => events.debug(`Could not note that ${line}: ${String(error)}`, { key }));
   return { outcome: 'forced', holder: owner };
 }
 
@@ -51,18 +52,13 @@ async function lookAt(operator: Operator, key: string): Promise<LockState> {
   return { ...state, kind: state.kind };
 }
 
-function onlyHolderOf({ key, holders, holderCount }: KeyState): string | undefined {
-  if (holderCount > 1) throw new LockConfigError(`"${key}" has ${holderCount} holders: give the "owner" of one of them.`, { key });
-  return holders[0]?.owner;
-}
-
-/** A state has only the first hundred holders, so the store is asked for another one. */
-async function holderIn({ store }: Operator, state: LockState, owner: string | undefined): Promise<Pick<HolderState, 'phase'> | undefined> {
-  const found = state.holders.find((each) => each.owner === owner);
-  if (found || owner === undefined || state.holderCount <= state.holders.length) return found;
-  const driver = state.kind === 'semaphore' ? store.semaphore : store.readWriteLock?.read;
-  const reply = await driver?.check({ key: state.key, owner });
-  return reply?.state === 'held' ? { phase: 'held' } : undefined;
+/** Whether the owner has the key. A state has only the first hundred holders, so the store is asked for another one. */
+async function phaseIn({ engine: { store } }: Operator, state: LockState, owner?: string): Promise<HolderState['phase'] | undefined> {
+  const { key, kind, holders, holderCount } = state;
+  const found = holders.find((each) => each.owner === owner);
+  if (found || owner === undefined || holderCount <= holders.length) return found?.phase;
+  const reply = await (kind === 'semaphore' ? store.semaphore : store.readWriteLock?.read)?.check({ key, owner });
+  return reply?.state === 'held' ? 'held' : undefined;
 }
 
 function changed({ holders }: KeyState): ForceReply {
@@ -73,12 +69,9 @@ function changed({ holders }: KeyState): ForceReply {
 async function releasesIt(operator: Operator, request: RevokeRequest, grace: number): Promise<boolean> {
   const start = now();
   let isConfirmed = false;
-  const { bus, queues } = operator;
-  const stop =
-    bus &&
-    (await listen(bus, queues.runtime.events, (message) => {
-      if (!('events' in message) && message.ids.includes(request.id)) isConfirmed = true;
-    }));
+  const { store, runtime } = operator.engine;
+  const hear = (message: Answer | ProcessEvents): unknown => (isConfirmed ||= !('events' in message) && message.ids.includes(request.id));
+  const stop = store.bus && (await listen(store.bus, runtime.events, hear));
   try {
     for (;;) {
       // Repeated until it is confirmed: the key may have just been offered to the owner, or its process may not listen yet.
@@ -86,8 +79,10 @@ async function releasesIt(operator: Operator, request: RevokeRequest, grace: num
       const left = Math.min(grace, isConfirmed ? Infinity : SILENCE) - (now() - start);
       if (left <= 0) return false;
       await new Promise<void>((resolve) => after(Math.min(LOOK_INTERVAL, left), resolve));
-      const state = await lookAt(operator, request.key).catch(unknownIfTransient);
-      if (state && (await holderIn(operator, state, request.owner))?.phase !== 'held') return true;
+      const state = await lookAt(operator, request.key).catch((error: unknown) => {
+        if (!(error instanceof LockError && error.transient)) throw error;
+      });
+      if (state && (await phaseIn(operator, state, request.owner)) !== 'held') return true;
     }
   } finally {
     stop?.();
@@ -95,12 +90,9 @@ async function releasesIt(operator: Operator, request: RevokeRequest, grace: num
 }
 
 /** Whether the owner is one of this process. */
-async function ask({ bus, responder, queues }: Operator, request: RevokeRequest): Promise<boolean> {
+async function ask({ engine: { store, runtime }, responder }: Operator, request: RevokeRequest): Promise<boolean> {
   if (responder.revoke(request)) return true;
-  if (bus && (await bus.open(...queues.runtime.events.ofInbox))) await send(bus, 'revoke', request).catch(() => undefined);
+  const { bus } = store;
+  if (bus && (await bus.open(...runtime.events.ofInbox))) await send(bus, 'revoke', request).catch(() => undefined);
   return false;
-}
-
-function unknownIfTransient(error: unknown): undefined {
-  if (!(error instanceof LockError && error.transient)) throw error;
 }

@@ -1,11 +1,9 @@
 import type { Engine } from '../core/engine.js';
-import type { Tenure } from '../core/holding/tenure.js';
 import { watchdog } from '../core/holding/watchdog.js';
-import type { LockError } from '../core/model/errors.js';
 import type { LocksHealth } from '../core/model/doctor-report.js';
+import type { LockError } from '../core/model/errors.js';
 import { checkStore } from '../core/store/store-check.js';
 import { now, validity } from '../core/util/clock.js';
-import type { LockQueues } from '../core/waiting/lock-queues.js';
 
 /** Milliseconds for which a blocked event loop counts. */
 const LATELY = 60_000;
@@ -13,22 +11,25 @@ const LATELY = 60_000;
 export async function healthOf({ store, queues, runtime, namespace, storeWatch }: Engine, within: number): Promise<LocksHealth> {
   const { createOwner } = runtime;
   const { refusal } = storeWatch;
-  const { roundTrip, error } = await checkStore(store, namespace, within, refusal && createOwner()).then(
-    (took) => {
-      if (refusal) storeWatch.granted();
-      return { roundTrip: took, error: undefined };
-    },
-    (cause: LockError) => {
-      storeWatch.failed(cause);
-      return { roundTrip: undefined, error: cause };
-    },
-  );
+  let roundTrip: number | undefined;
+  let error: LockError | undefined;
+  try {
+    roundTrip = await checkStore(store, namespace, within, refusal && createOwner());
+    if (refusal) storeWatch.granted();
+  } catch (cause) {
+    error = cause as LockError;
+    storeWatch.failed(error);
+  }
   const { wakeUps } = store.mutex;
   const tenures = watchdog.tenuresOf(runtime);
-  const waits = waitsOf(queues);
+  const callers = queues.all.flatMap(({ waiting }) => [...waiting]);
+  const waits = callers.filter(({ isWaiting, settings }) => isWaiting && !settings.options.isStandby).map(({ waited }) => waited);
   const degraded = {
     'waiters poll': wakeUps?.state === 'interrupted',
-    'a renewal is unanswered for more than a third of its lease': tenures.some(isOverdue),
+    // `validUntil` counts from the last renewal that was answered.
+    'a renewal is unanswered for more than a third of its lease': tenures.some(
+      ({ renewAt, validUntil, ttl, pace }) => renewAt < Infinity && now() - (validUntil - validity(ttl)) > pace + ttl / 3,
+    ),
     'the event loop was blocked within the last minute': now() - watchdog.stalledAt < LATELY,
   };
   return {
@@ -41,17 +42,4 @@ export async function healthOf({ store, queues, runtime, namespace, storeWatch }
     waiting: waits.length,
     oldestWait: waits.reduce((longest, wait) => Math.max(longest, wait), 0),
   };
-}
-
-/** `validUntil` counts from the last renewal that was answered. */
-function isOverdue({ renewAt, validUntil, ttl, pace }: Tenure): boolean {
-  return renewAt < Infinity && now() - (validUntil - validity(ttl)) > pace + ttl / 3;
-}
-
-function waitsOf({ all }: LockQueues): number[] {
-  const waits: number[] = [];
-  for (const { waiting } of all) {
-    for (const { isWaiting, waited, settings } of waiting) if (isWaiting && !settings.options.isStandby) waits.push(waited);
-  }
-  return waits;
 }

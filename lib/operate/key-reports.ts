@@ -1,43 +1,82 @@
-import type { KeyHolder, KeyReport, KeyWaiter, OwnerParts } from '../core/model/key-report.js';
-import { partsOf } from '../core/model/owner.js';
+import type { Tenure } from '../core/holding/tenure.js';
+import { defined } from '../core/model/check-options.js';
+import type { HeldKey, KeyHolder, KeyReport, KeyWaiter, OwnerParts, Told } from '../core/model/key-report.js';
+import { holdingOf, partsOf } from '../core/model/owner.js';
 import type { HolderState, KeyState, WaiterState } from '../core/store/inspector.js';
-import { heldKeyOf, processReportOf, type Entry } from './process-report.js';
+import { dateOf } from '../core/util/clock.js';
+import type { LockQueue } from '../core/waiting/lock-queue.js';
+import type { LockQueues } from '../core/waiting/lock-queues.js';
+import type { Waiter } from '../core/waiting/waiter.js';
+import type { Entry, SentReport } from './messages.js';
 
-/** Joins the state of a key at the store with the reports of the processes. */
+/** Callers of one queue that are reported one by one; of the others only the number is. */
+const MOST_WAITERS = 20;
+
+/** The reports of this process on these keys, or on all. */
+export function entriesOf(queues: LockQueues, keys?: ReadonlySet<string>): Entry[] {
+  return queues.all.filter(({ key }) => keys?.has(key) ?? true).flatMap(entriesOfQueue);
+}
+
+function entriesOfQueue({ key, waiting, holders, contenders }: LockQueue): Entry[] {
+  const callers = [...waiting].slice(0, MOST_WAITERS);
+  const behind = { waiting: waiting.size, oldestWait: Math.round(callers[0]?.waited ?? 0) };
+  const holderOf = ({ turn: { label, grantedAt, fencingToken } }: Tenure): SentReport => {
+    return { label, since: dateOf(grantedAt), token: fencingToken, holding: [], ...behind };
+  };
+  const waiterOf = ({ settings: { options, patience }, startedAt, waited, holding }: Waiter): SentReport => {
+    const patienceLeft = patience === Infinity ? null : Math.max(0, Math.round(patience - waited));
+    return { label: options.label, since: dateOf(startedAt), token: null, patienceLeft, holding: holding.map(holdingOf), ...behind };
+  };
+  const entries = holders.map((tenure): Entry => ({ key, owner: tenure.owner, holder: holderOf(tenure) }));
+  // They ask the store by a contender, or wait for a holder of this process.
+  const owner = contenders[0]?.owner ?? holders[0]?.owner;
+  return callers.length === 0 || owner === undefined ? entries : [...entries, { key, owner, waiters: callers.map(waiterOf) }];
+}
+
+/** Joins the state of a key at the store with what the processes say. */
 export function keyReportOf(state: KeyState, allEntries: readonly Entry[]): KeyReport {
   const entries = allEntries.filter(({ key }) => key === state.key);
-  const local = state.holders.flatMap((holder) => waitersBehind(holder, entries));
+  const holderIn = (owner: string): SentReport | undefined => entries.find((entry) => entry.holder && entry.owner === owner)?.holder;
+  const waitersIn = (owner: string): Told[] | undefined =>
+    entries.find((entry) => entry.waiters && entry.owner === owner)?.waiters?.map(toldOf);
+  const keyHolderOf = (holder: HolderState): KeyHolder => {
+    const report = holderIn(holder.owner);
+    const since = report?.since ?? holder.since;
+    const told = report && toldOf(report);
+    return defined({ ...holder, ...ownerPartsOf(holder.owner), since: since === null ? null : new Date(since), told });
+  };
+  const keyWaiterOf = (waiter: WaiterState): KeyWaiter => {
+    const holding = waiter.holding.map(heldKeyOf);
+    return defined({ ...waiter, ...ownerPartsOf(waiter.owner), since: new Date(waiter.since), holding, told: waitersIn(waiter.owner) });
+  };
+  /** The callers of the holder's own process, which need no queue entry at the store. */
+  const waitersBehind = ({ owner, permits }: HolderState): KeyWaiter[] => {
+    const told = waitersIn(owner) ?? [];
+    return told.slice(0, 1).map(({ since, holding }) => ({ owner, ...ownerPartsOf(owner), since, permits, holding, isHeard: true, told }));
+  };
+  const local = state.holders.flatMap(waitersBehind);
   return {
     ...state,
     at: new Date(state.at),
-    holders: state.holders.map((holder) => keyHolderOf(holder, entries)),
-    waiters: [...state.waiters.map((waiter) => keyWaiterOf(waiter, entries)), ...local],
+    holders: state.holders.map(keyHolderOf),
+    waiters: [...state.waiters.map(keyWaiterOf), ...local],
     waiterCount: state.waiterCount + local.length,
   };
 }
 
-function keyHolderOf(state: HolderState, entries: readonly Entry[]): KeyHolder {
-  const report = entries.find(({ owner, holder }) => holder && owner === state.owner)?.holder;
-  const since = report?.since ?? state.since;
-  const holder = { ...state, ...ownerPartsOf(state.owner), since: since === null ? null : new Date(since) };
-  return report ? { ...holder, told: processReportOf(report) } : holder;
+function toldOf({ label, since, token, patienceLeft, waiting, oldestWait, holding }: SentReport): Told {
+  const held = holding.map(heldKeyOf);
+  return defined({ label, since: new Date(since), fencingToken: token, patienceLeft, waiting, oldestWait, holding: held });
 }
 
-function keyWaiterOf(state: WaiterState, entries: readonly Entry[]): KeyWaiter {
-  const reports = entries.find(({ owner, waiters }) => waiters && owner === state.owner)?.waiters;
-  const waiter = { ...state, ...ownerPartsOf(state.owner), since: new Date(state.since), holding: state.holding.map(heldKeyOf) };
-  return reports ? { ...waiter, told: reports.map(processReportOf) } : waiter;
+/** @param holding `<uuid> <key>` */
+function heldKeyOf(holding: string): HeldKey {
+  const [uuid = '', ...key] = holding.split(' ');
+  return { uuid, key: key.join(' ') };
 }
 
-/** The callers of the holder's own process, which need no queue entry at the store. */
-function waitersBehind({ owner, permits }: HolderState, entries: readonly Entry[]): KeyWaiter[] {
-  const told = entries.find((entry) => entry.waiters && entry.owner === owner)?.waiters?.map(processReportOf) ?? [];
-  const [first] = told;
-  if (!first) return [];
-  return [{ owner, ...ownerPartsOf(owner), since: first.since, permits, holding: first.holding, isHeard: true, told }];
-}
-
-function ownerPartsOf(owner: string): OwnerParts {
+/** The parts of an owner id. A text that is no owner id counts as the name of an app. */
+export function ownerPartsOf(owner: string): OwnerParts {
   const { app, host, pid } = partsOf(owner) ?? { app: owner, host: '', pid: 0 };
   return { app, host, pid };
 }

@@ -1,8 +1,6 @@
-import type { Revocation } from '../core/model/errors.js';
 import type { LockEventEmitter } from '../core/model/events.js';
+import type { KeyEvent } from '../core/model/key-report.js';
 import type { Bus, BusTopic } from '../core/store/inspector.js';
-import type { SentEvent } from './event-feed.js';
-import type { Entry, SentReport } from './process-report.js';
 
 /** The first field of each message. A process with another version does not answer. */
 const VERSION = 1;
@@ -15,132 +13,84 @@ const LONGEST_NAME = 1_024;
 /** Milliseconds: the last possible date. */
 const LAST_DATE = 8.64e15;
 
-/** A question to all processes: what they know of these keys, or of all; or their events from now on, for some seconds. */
-export interface Question {
-  readonly id: string;
-  readonly keys?: readonly string[];
-  readonly watch?: boolean;
+/** Whether a value is a `T`. `type` exists for the compiler only: the types of messages are those of their checks. */
+interface Check<T> {
+  (value: unknown): boolean;
+  readonly type?: [T];
 }
+type Of<C> = C extends Check<infer T> ? T : never;
+type Optional<C> = { [N in keyof C]: undefined extends Of<C[N]> ? N : never }[keyof C];
+type Fields<C> = { readonly [N in Exclude<keyof C, Optional<C>>]: Of<C[N]> } & { readonly [N in Optional<C>]?: Of<C[N]> };
 
-/** The answer of a process to a question or a request. */
-export interface Answer {
-  /** The ids of the questions that it answers. */
-  readonly ids: readonly string[];
-  /** The ids of the `Locks`, and of its connection, which it may share with other `Locks`. */
-  readonly responder: string;
-  readonly connection: string;
-  readonly entries: readonly Entry[];
-  /** Whether more messages follow. */
-  readonly goesOn: boolean;
-}
-
-/** The events of a process, `app@host:pid`. */
-export interface ProcessEvents {
-  readonly process: string;
-  readonly events: readonly SentEvent[];
-}
-
-/** To the process of an owner: end the work under this key. `isOver`: the key is not yours any more. */
-export interface RevokeRequest extends Revocation {
-  readonly id: string;
-  readonly key: string;
-  readonly owner: string;
-  readonly isOver: boolean;
-}
-
-export function send(bus: Bus, topic: BusTopic, message: Question | Answer | ProcessEvents | RevokeRequest): Promise<number> {
-  return bus.publish(topic, JSON.stringify({ version: VERSION, ...message }));
-}
-
-/** Receives what processes say. Resolves, when messages arrive, to a function that stops that. */
-export function listen(bus: Bus, events: LockEventEmitter, received: (message: Answer | ProcessEvents) => void): Promise<() => void> {
-  return bus.listen('ops:told', (text) => receive(text, 'ops:told', answerOf, events, received));
-}
-
-/** A client with the right to publish can send anything: what is not a message is dropped. */
-export function receive<T>(
-  text: string,
-  topic: BusTopic,
-  read: (text: string) => T | undefined,
-  events: LockEventEmitter,
-  received: (message: T) => void,
-): void {
-  const [, debug] = events.ofInbox;
-  const message = read(text);
-  if (message === undefined) debug(`A message of operators (${topic}) is not valid, or of another version: it was dropped.`);
-  else received(message);
-}
-
-type Check = (value: unknown) => boolean;
-type Checks<T> = { readonly [Name in keyof T]-?: Check };
-
-const isText: Check = (value) => typeof value === 'string';
-const isId: Check = (value) => typeof value === 'string' && value.length <= LONGEST_ID;
-const isName: Check = (value) => typeof value === 'string' && value.length <= LONGEST_NAME;
-const isBoolean: Check = (value) => typeof value === 'boolean';
-const isNumber: Check = (value) => typeof value === 'number';
-const isNumberOrNull: Check = (value) => value === null || isNumber(value);
+const isText: Check<string> = (value) => typeof value === 'string';
+const isId: Check<string> = (value) => typeof value === 'string' && value.length <= LONGEST_ID;
+const isName: Check<string> = (value) => typeof value === 'string' && value.length <= LONGEST_NAME;
+const isBoolean: Check<boolean> = (value) => typeof value === 'boolean';
+const isNumber: Check<number> = (value) => typeof value === 'number';
+const isNumberOrNull: Check<number | null> = (value) => value === null || isNumber(value);
 /** Milliseconds since 1970 from which `Date` can make a date. */
-const isDate: Check = (value) => typeof value === 'number' && Math.abs(value) <= LAST_DATE;
-const isOptional =
-  (check: Check): Check =>
-  (value) =>
-    value === undefined || check(value);
-const isListOf =
-  (check: Check, most = Infinity): Check =>
-  (value) =>
-    Array.isArray(value) && value.length <= most && value.every(check);
-const isRecord =
-  <T>(checks: Checks<T>): Check =>
-  (value) =>
-    Object.entries<Check>(checks).every(([name, check]) => check((Object(value) as Record<string, unknown>)[name]));
+const isDate: Check<number> = (value) => typeof value === 'number' && Math.abs(value) <= LAST_DATE;
 
-const isReport = isRecord<SentReport>({
-  label: isOptional(isText),
+function optional<T>(check: Check<T>): Check<T | undefined> {
+  return (value) => value === undefined || check(value);
+}
+
+function listOf<T>(check: Check<T>, most = Infinity): Check<readonly T[]> {
+  return (value) => Array.isArray(value) && value.length <= most && value.every((each) => check(each));
+}
+
+function record<C extends Readonly<Record<string, Check<unknown>>>>(checks: C): Check<Fields<C>> {
+  return (value) => Object.entries(checks).every(([name, check]) => check((Object(value) as Record<string, unknown>)[name]));
+}
+
+/** A `Told` as it is sent: the date is milliseconds since 1970, and a held key `<uuid> <key>`. */
+const isReport = record({
+  label: optional(isText),
   since: isDate,
   token: isNumberOrNull,
-  patienceLeft: isOptional(isNumberOrNull),
+  patienceLeft: optional(isNumberOrNull),
   waiting: isNumber,
   oldestWait: isNumber,
-  holding: isListOf(isText),
+  holding: listOf(isText),
 });
-const isEntry = isRecord<Entry>({ key: isName, owner: isName, holder: isOptional(isReport), waiters: isOptional(isListOf(isReport)) });
-const isEvent = isRecord<SentEvent>({
-  event: isText,
+/** The reports of a process on one of its owners, which holds a key, or by which callers wait for one. */
+const isEntry = record({ key: isName, owner: isName, holder: optional(isReport), waiters: optional(listOf(isReport)) });
+/** A `KeyEvent` without its process, which the message names, and with the date in milliseconds since 1970. */
+const isEvent = record({
+  event: isText as Check<KeyEvent['event']>,
   at: isDate,
   key: isName,
-  label: isOptional(isText),
-  owner: isOptional(isName),
-  fencingToken: isOptional(isNumberOrNull),
-  waited: isOptional(isNumber),
-  held: isOptional(isNumber),
-  reason: isOptional(isText),
-  to: isOptional(isText),
+  label: optional(isText),
+  owner: optional(isName),
+  fencingToken: optional(isNumberOrNull),
+  waited: optional(isNumber),
+  held: optional(isNumber),
+  reason: optional(isText),
+  to: optional(isText),
 });
-const isAnswer = isRecord<Answer>({
-  ids: isListOf(isName),
-  responder: isName,
-  connection: isName,
-  entries: isListOf(isEntry),
-  goesOn: isBoolean,
-});
-const isProcessEvents = isRecord<ProcessEvents>({ process: isName, events: isListOf(isEvent) });
-const isQuestion = isRecord<Question>({ id: isId, keys: isOptional(isListOf(isName, MOST_KEYS)), watch: isOptional(isBoolean) });
-const isRevokeRequest = isRecord<RevokeRequest>({
-  id: isName,
-  key: isName,
-  owner: isName,
-  reason: isText,
-  by: isOptional(isText),
-  isOver: isBoolean,
-});
+/** To questions and requests with these ids. `connection`: of the process, which other `Locks` may share. `goesOn`: more messages follow. */
+const isAnswer = record({ ids: listOf(isName), responder: isName, connection: isName, entries: listOf(isEntry), goesOn: isBoolean });
+/** The events of a process, `app@host:pid`. */
+const isProcessEvents = record({ process: isName, events: listOf(isEvent) });
+/** To all processes: what they know of these keys, or of all; or their events from now on, for some seconds. */
+const isQuestion = record({ id: isId, keys: optional(listOf(isName, MOST_KEYS)), watch: optional(isBoolean) });
+/** To the process of an owner: end the work under this key. `isOver`: the key is not yours any more. */
+const isRevokeRequest = record({ id: isName, key: isName, owner: isName, reason: isText, by: optional(isText), isOver: isBoolean });
+
+export type SentReport = Of<typeof isReport>;
+export type Entry = Of<typeof isEntry>;
+export type SentEvent = Of<typeof isEvent>;
+export type Answer = Of<typeof isAnswer>;
+export type ProcessEvents = Of<typeof isProcessEvents>;
+export type Question = Of<typeof isQuestion>;
+export type RevokeRequest = Of<typeof isRevokeRequest>;
 
 export const answerOf = readerOf<Answer | ProcessEvents>((message) => isAnswer(message) || isProcessEvents(message));
-export const questionOf = readerOf<Question>(isQuestion);
-export const revokeRequestOf = readerOf<RevokeRequest>(isRevokeRequest);
+export const questionOf = readerOf(isQuestion);
+export const revokeRequestOf = readerOf(isRevokeRequest);
 
 /** Reads a message from a text; `undefined`: it is none. */
-function readerOf<T>(isOne: Check): (text: string) => T | undefined {
+function readerOf<T>(isOne: Check<T>): (text: string) => T | undefined {
   return (text) => {
     if (text.length > LONGEST) return undefined;
     try {
@@ -156,4 +106,27 @@ function readerOf<T>(isOne: Check): (text: string) => T | undefined {
 function printable(_name: string, value: unknown): unknown {
   if (typeof value !== 'string' || !/\p{Cc}/u.test(value)) return value;
   return value.replaceAll(/\p{Cc}/gu, (each) => `\\u${each.charCodeAt(0).toString(16).padStart(4, '0')}`);
+}
+
+export function send(bus: Bus, topic: BusTopic, message: Question | Answer | ProcessEvents | RevokeRequest): Promise<number> {
+  return bus.publish(topic, JSON.stringify({ version: VERSION, ...message }));
+}
+
+/** Receives what processes say. Resolves, when messages arrive, to a function that stops that. */
+export function listen(bus: Bus, events: LockEventEmitter, received: (message: Answer | ProcessEvents) => unknown): Promise<() => void> {
+  return bus.listen('ops:told', (text) => receive(text, 'ops:told', answerOf, events, received));
+}
+
+/** A client with the right to publish can send anything: what is not a message is dropped. */
+export function receive<T>(
+  text: string,
+  topic: BusTopic,
+  read: (text: string) => T | undefined,
+  events: LockEventEmitter,
+  received: (message: T) => unknown,
+): void {
+  const [, debug] = events.ofInbox;
+  const message = read(text);
+  if (message === undefined) debug(`A message of operators (${topic}) is not valid, or of another version: it was dropped.`);
+  else received(message);
 }

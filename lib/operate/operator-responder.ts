@@ -1,13 +1,15 @@
 import { randomUUID } from 'node:crypto';
 import type { Tenure } from '../core/holding/tenure.js';
+import { watchdog } from '../core/holding/watchdog.js';
 import { LockLostError } from '../core/model/errors.js';
 import { processOf } from '../core/model/owner.js';
 import type { Bus } from '../core/store/inspector.js';
-import { after, now } from '../core/util/clock.js';
+import { Alarm, now } from '../core/util/clock.js';
+import { promised } from '../core/util/promised.js';
 import type { LockQueues } from '../core/waiting/lock-queues.js';
 import { EventFeed } from './event-feed.js';
-import { questionOf, receive, revokeRequestOf, send, type Question, type RevokeRequest } from './messages.js';
-import { entriesOf, type Entry } from './process-report.js';
+import { entriesOf } from './key-reports.js';
+import { questionOf, receive, revokeRequestOf, send, type Entry, type Question, type RevokeRequest } from './messages.js';
 
 /** Milliseconds between two answers. Questions that arrive meanwhile share the next answer. */
 const INTERVAL = { keys: 5, all: 500 };
@@ -20,8 +22,8 @@ const MOST_ENTRIES = 256;
 /** Answers the questions and requests of operators to this process. It sends nothing unless it is asked. */
 export class OperatorResponder {
   readonly id = randomUUID();
-  private readonly ofKeys = new Questions(INTERVAL.keys, (ids, keys) => this.report(ids, (key) => keys.has(key)));
-  private readonly ofAll = new Questions(INTERVAL.all, (ids) => this.report(ids, () => true));
+  private readonly ofKeys = new Questions(INTERVAL.keys, (questions) => this.report(questions));
+  private readonly ofAll = new Questions(INTERVAL.all, (questions) => this.report(questions));
   private readonly feed: EventFeed;
 
   constructor(
@@ -49,7 +51,7 @@ export class OperatorResponder {
   }
 
   /** Asks the holder to end its work, or ends its lease. False: the owner is not one of this process. */
-  revoke({ key, owner, reason, by, isOver }: Omit<RevokeRequest, 'id'>): boolean {
+  revoke({ key, owner, reason, by, isOver }: RevokeRequest): boolean {
     const tenure = this.tenureOf(key, owner);
     if (!tenure) return false;
     const { turn } = tenure;
@@ -67,30 +69,26 @@ export class OperatorResponder {
     return true;
   }
 
-  private asked(request: RevokeRequest): void {
-    if (request.isOver) void this.revokeIfOver(request);
-    else if (this.revoke(request)) this.answer([request.id], []);
+  private async asked(request: RevokeRequest): Promise<void> {
+    const { id, key, owner, isOver } = request;
+    if (!isOver && this.revoke(request)) this.answer([id], []);
+    if (!isOver) return;
+    // No message may end a lease: the store must say that it is over. If it does not answer, the next renewal notices it.
+    const reply = await promised(async () => this.tenureOf(key, owner)?.driver.check({ key, owner })).catch(() => undefined);
+    if (reply && reply.state !== 'held') this.revoke(request);
   }
 
-  /** No message may end a lease: the store must say that it is over. */
-  private async revokeIfOver(request: RevokeRequest): Promise<void> {
-    const { key, owner } = request;
-    try {
-      const reply = await this.tenureOf(key, owner)?.driver.check({ key, owner });
-      if (reply && reply.state !== 'held') this.revoke(request);
-    } catch {
-      // The next renewal notices it.
-    }
+  private ask(question: Question): void {
+    if (question.watch) this.feed.watch();
+    else (question.keys ? this.ofKeys : this.ofAll).add(question);
   }
 
-  private ask({ id, keys, watch }: Question): void {
-    if (watch) this.feed.watch();
-    else if (keys) this.ofKeys.add(id, keys);
-    else this.ofAll.add(id, []);
-  }
-
-  private report(ids: readonly string[], isWanted: (key: string) => boolean): void {
-    this.answer(ids, entriesOf(this.queues, isWanted));
+  private report(questions: readonly Question[]): void {
+    const keys = questions[0]?.keys && new Set(questions.flatMap((question) => question.keys ?? []));
+    this.answer(
+      questions.map(({ id }) => id),
+      entriesOf(this.queues, keys),
+    );
   }
 
   private answer(ids: readonly string[], entries: readonly Entry[]): void {
@@ -103,55 +101,51 @@ export class OperatorResponder {
   }
 
   private tenureOf(key: string, owner: string): Tenure | undefined {
-    const queues = this.queues.all.filter((queue) => queue.key === key);
-    return queues.flatMap(({ holders }) => holders).find((tenure) => tenure.owner === owner);
+    const tenure = watchdog.tenureOf(key, owner);
+    // Other `Locks` of this process receive the message, too.
+    return tenure?.runtime === this.queues.runtime ? tenure : undefined;
   }
 }
 
 /** Questions that are answered together, at most once in an interval, because a client with the right to publish can send any number of them. */
 class Questions {
-  private ids: string[] = [];
-  private keys = new Set<string>();
-  private answeredAt = -Infinity;
-  private timer: NodeJS.Timeout | undefined;
+  private asked: Question[] = [];
+  private answerAt = 0;
+  private readonly alarm = new Alarm(() => this.flush());
 
   constructor(
     private readonly interval: number,
-    private readonly answer: (ids: readonly string[], keys: ReadonlySet<string>) => void,
+    private readonly answer: (questions: readonly Question[]) => void,
   ) {}
 
-  add(id: string, keys: readonly string[]): void {
-    if (this.ids.length >= MOST_QUESTIONS) return;
-    this.ids.push(id);
-    for (const key of keys) this.keys.add(key);
-    this.timer ??= after(this.answeredAt + this.interval - now(), () => this.flush()).unref();
+  add(question: Question): void {
+    if (this.asked.length >= MOST_QUESTIONS) return;
+    this.asked.push(question);
+    this.alarm.setBy(this.answerAt);
   }
 
   close(): void {
-    clearTimeout(this.timer);
+    this.alarm.stop();
   }
 
   private flush(): void {
-    const { ids, keys } = this;
-    this.timer = undefined;
-    this.answeredAt = now();
-    this.ids = [];
-    this.keys = new Set();
-    this.answer(ids, keys);
+    this.answerAt = now() + this.interval;
+    this.answer(this.asked.splice(0));
   }
 }
 
 /** Cuts a list into parts that each fit into a message: one at least. */
 function inMessages<T>(all: readonly T[]): T[][] {
-  const parts: T[][] = [[]];
+  const parts: [T[], ...T[][]] = [[]];
   let length = 0;
-  for (const entry of all) {
-    const { length: own } = JSON.stringify(entry);
-    const last = parts.at(-1) as T[];
-    const isFull = last.length > 0 && (length + own > LONGEST_MESSAGE || last.length >= MOST_ENTRIES);
-    if (isFull) parts.push([entry]);
-    else last.push(entry);
-    length = isFull ? own : length + own;
+  for (const each of all) {
+    const own = JSON.stringify(each).length;
+    length += own;
+    if (parts[0].length > 0 && (length > LONGEST_MESSAGE || parts[0].length >= MOST_ENTRIES)) {
+      parts.unshift([]);
+      length = own;
+    }
+    parts[0].push(each);
   }
-  return parts;
+  return parts.reverse();
 }

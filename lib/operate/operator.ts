@@ -1,29 +1,33 @@
-import { examine } from './doctor/doctor.js';
 import type { Engine } from '../core/engine.js';
 import { checkOptions, integerFrom, ofType, oneOf, type Checks } from '../core/model/check-options.js';
 import type { DoctorOptions, DoctorReport, LocksHealth } from '../core/model/doctor-report.js';
-import { abortedBy, asStoreError, LockError, UnsupportedPrimitiveError } from '../core/model/errors.js';
+import { abortedBy, asStoreError, UnsupportedPrimitiveError } from '../core/model/errors.js';
 import { checkKey } from '../core/model/key.js';
 import type { ForceOptions, ForceReply, KeyEvent, KeyName, KeyReport, ListOptions, WatchOptions } from '../core/model/key-report.js';
 import { ACQUIRE_CHECKS } from '../core/model/options.js';
-import type { Bus, Inspector, KeyState } from '../core/store/inspector.js';
-import type { LockStore } from '../core/store/lock-store.js';
-import type { LockQueues } from '../core/waiting/lock-queues.js';
-import { healthOf } from './health.js';
-import { OperatorResponder } from './operator-responder.js';
-import { SlowWaits } from './slow-waits.js';
+import type { Inspector, KeyState } from '../core/store/inspector.js';
+import { examine } from './doctor/doctor.js';
 import { forceRelease } from './force-release.js';
+import { healthOf } from './health.js';
 import { keyReportOf } from './key-reports.js';
+import { OperatorResponder } from './operator-responder.js';
 import { askAll, watchAll } from './other-processes.js';
+import { SlowWaits } from './slow-waits.js';
 
 const BATCH = 64;
+/** Whether a key is in the state that `list` searches. */
+const STATES: Readonly<Record<NonNullable<ListOptions['state']>, (report: KeyReport) => boolean>> = {
+  held: ({ holderCount }) => holderCount > 0,
+  waited: ({ waiterCount }) => waiterCount > 0,
+  used: ({ kind, waiterCount }) => waiterCount > 0 || (kind !== 'free' && kind !== 'foreign'),
+};
 const WATCH_CHECKS: Checks = {
   pattern: (value) => (typeof value === 'string' && value !== '' ? undefined : 'a string that is not empty'),
   signal: ACQUIRE_CHECKS.signal,
 };
 const LIST_CHECKS: Checks = {
   ...WATCH_CHECKS,
-  state: oneOf('held', 'waited', 'used'),
+  state: oneOf(...Object.keys(STATES)),
   olderThan: integerFrom(0),
   limit: integerFrom(1),
 };
@@ -43,27 +47,18 @@ const FORCE_CHECKS: Checks = {
 
 /** Answers the questions of operators to one {@link Locks}. */
 export class Operator {
-  readonly bus: Bus | undefined;
-  readonly store: LockStore;
-  readonly queues: LockQueues;
   /** Answers the operators of other processes. */
   readonly responder: OperatorResponder;
   readonly slowWaits: SlowWaits;
-  private readonly namespace: string;
 
-  constructor(private readonly engine: Engine) {
-    const { store, queues, namespace } = engine;
-    this.store = store;
-    this.bus = store.bus;
-    this.queues = queues;
-    this.namespace = namespace;
-    this.responder = new OperatorResponder(queues, store.bus);
-    this.slowWaits = new SlowWaits(queues);
+  constructor(readonly engine: Engine) {
+    this.responder = new OperatorResponder(engine.queues, engine.store.bus);
+    this.slowWaits = new SlowWaits(engine.queues);
   }
 
   /** @throws {UnsupportedPrimitiveError} */
   get inspector(): Inspector {
-    const { inspector, name } = this.store;
+    const { inspector, name } = this.engine.store;
     if (inspector) return inspector;
     throw new UnsupportedPrimitiveError(`The ${name} store has no inspection.`);
   }
@@ -77,9 +72,8 @@ export class Operator {
   async *list(options: ListOptions = {}): AsyncGenerator<KeyReport, void, void> {
     checkOptions(options, 'Locks.list', LIST_CHECKS);
     const { pattern = '*', state = 'held', olderThan = 0, limit = 1000, signal } = options;
-    this.queues.runtime.assertOpen(this.namespace + pattern);
-    const matches = matcherOf(this.namespace, pattern);
-    const start = this.namespace + (/^[^*?]*/.exec(pattern)?.[0] ?? '');
+    const matches = this.matcherOf(pattern);
+    const start = this.engine.namespace + (/^[^*?]*/.exec(pattern)?.[0] ?? '');
     const entries = await askAll(this);
     const seen = new Set<string>();
     let left = limit;
@@ -88,9 +82,9 @@ export class Operator {
       for (const key of news) seen.add(key);
       for (let from = 0; from < news.length; from += BATCH) {
         if (signal?.aborted) throw abortedBy(signal, start);
-        for (const known of await this.lookAtAny(news.slice(from, from + BATCH))) {
+        for (const known of await this.look(news.slice(from, from + BATCH))) {
           const report = keyReportOf(known, entries);
-          if (!isInState(report, state) || (olderThan > 0 && ageOf(report) < olderThan)) continue;
+          if (!STATES[state](report) || !isOlderThan(report, olderThan)) continue;
           yield report;
           if (--left === 0) return;
         }
@@ -102,8 +96,7 @@ export class Operator {
   async *watch(options: WatchOptions = {}): AsyncGenerator<KeyEvent, void, void> {
     checkOptions(options, 'Locks.watch', WATCH_CHECKS);
     const { pattern = '*', signal } = options;
-    this.queues.runtime.assertOpen(this.namespace + pattern);
-    yield* watchAll(this, matcherOf(this.namespace, pattern), signal);
+    yield* watchAll(this, this.matcherOf(pattern), signal);
   }
 
   async forceRelease(key: KeyName, options: ForceOptions): Promise<ForceReply> {
@@ -121,21 +114,18 @@ export class Operator {
     return healthOf(this.engine, within);
   }
 
-  /** @throws {StoreError} */
+  /**
+   * The states of keys. Of several, those that cannot be read are left out: a name that another program has made, or a key that this user may not read,
+   * must not end a search.
+   *
+   * @throws {StoreError}
+   */
   async look(keys: readonly string[]): Promise<KeyState[]> {
     try {
       return await this.inspector.inspect(keys);
     } catch (cause) {
-      throw asStoreError(cause, keys[0] ?? '');
-    }
-  }
-
-  /** Leaves out keys that cannot be read: a name that another program has made, or a key that this user may not read, must not end a search. */
-  private async lookAtAny(keys: readonly string[]): Promise<KeyState[]> {
-    try {
-      return await this.look(keys);
-    } catch (error) {
-      if (keys.length === 1 || (error instanceof LockError && error.transient)) throw error;
+      const error = asStoreError(cause, keys[0] ?? '');
+      if (keys.length === 1 || error.transient) throw error;
       const looks = await Promise.allSettled(keys.map((key) => this.look([key])));
       const states = looks.flatMap((look) => (look.status === 'fulfilled' ? look.value : []));
       if (states.length === 0) throw error;
@@ -144,25 +134,23 @@ export class Operator {
   }
 
   private fullKey(key: KeyName): string {
-    const full = typeof key === 'string' ? this.namespace + checkKey(key) : checkKey((Object(key) as { readonly key?: unknown }).key);
-    this.queues.runtime.assertOpen(full);
+    const { engine } = this;
+    const full = typeof key === 'string' ? engine.fullKey(key) : checkKey((Object(key) as { readonly key?: unknown }).key);
+    engine.runtime.assertOpen(full);
     return full;
+  }
+
+  /** @throws {LockAbortedError} when the locks are closed. */
+  private matcherOf(pattern: string): RegExp {
+    const { namespace, runtime } = this.engine;
+    runtime.assertOpen(namespace + pattern);
+    const escape = (text: string): string => text.replaceAll(/[\\^$.|+()[\]{}*?]/g, '\\$&');
+    const parts = pattern.split(/([*?])/).map((part) => (part === '*' ? '.*' : part === '?' ? '.' : escape(part)));
+    return new RegExp(`^${escape(namespace)}${parts.join('')}$`, 's');
   }
 }
 
-function isInState({ kind, holderCount, waiterCount }: KeyReport, state: NonNullable<ListOptions['state']>): boolean {
-  if (state === 'held') return holderCount > 0;
-  return waiterCount > 0 || (state === 'used' && kind !== 'free' && kind !== 'foreign');
-}
-
-/** The age of the oldest holder or caller, as far as it is known. */
-function ageOf({ at, holders, waiters }: KeyReport): number {
-  const times = [...holders, ...waiters].map(({ since }) => since).filter((since) => since !== null);
-  return at.getTime() - Math.min(...times.map((since) => since.getTime()), Infinity);
-}
-
-function matcherOf(namespace: string, pattern: string): RegExp {
-  const escape = (text: string): string => text.replaceAll(/[\\^$.|+()[\]{}*?]/g, '\\$&');
-  const parts = pattern.split(/([*?])/).map((part) => (part === '*' ? '.*' : part === '?' ? '.' : escape(part)));
-  return new RegExp(`^${escape(namespace)}${parts.join('')}$`, 's');
+/** Whether a holder or a caller is, as far as it is known. */
+function isOlderThan({ at, holders, waiters }: KeyReport, age: number): boolean {
+  return age === 0 || [...holders, ...waiters].some(({ since }) => since !== null && at.getTime() - since.getTime() >= age);
 }

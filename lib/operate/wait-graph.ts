@@ -1,4 +1,5 @@
-import type { HeldKey, KeyHolder, KeyReport, KeyWaiter, OwnerParts } from '../core/model/key-report.js';
+import { defined } from '../core/model/check-options.js';
+import type { HeldKey, KeyHolder, KeyReport, KeyWaiter, OwnerParts, Told } from '../core/model/key-report.js';
 
 /** Call chains that wait for one another. */
 export interface Deadlock {
@@ -16,14 +17,15 @@ export interface DeadlockMember extends OwnerParts {
   readonly waitsFor: string;
 }
 
-/** A call chain that waits. */
-interface Chain {
+/** A call chain that waits for the key of a report, and holds others. */
+interface Chain extends Pick<Told, 'label' | 'patienceLeft'> {
   readonly waiter: KeyWaiter;
   readonly report: KeyReport;
-  readonly label: string | undefined;
-  readonly patienceLeft: number | null;
   /** The keys that it believes to hold. */
   readonly holding: readonly HeldKey[];
+  /** The chains that hold its key, and those that wait for what it holds. */
+  readonly next: Chain[];
+  readonly behind: Chain[];
 }
 
 const ADVICE = 'Take these keys in one order everywhere, or all at once with a multiLock.';
@@ -42,91 +44,77 @@ const ADVICE = 'Take these keys in one order everywhere, or all at once with a m
  */
 export function waitGraph(reports: Iterable<KeyReport>): Deadlock[] {
   const chains = [...reports].flatMap((report) => report.waiters.flatMap((waiter) => chainsOf(waiter, report)));
-  const waitsOf = new Map<string, Chain[]>();
-  for (const chain of chains) for (const { uuid } of chain.holding) pushTo(waitsOf, uuid, chain);
-  /** The owners that wait for an owner. */
-  const behind = new Map<string, string[]>();
-  for (const [uuid, waits] of waitsOf) {
-    for (const { report } of waits) for (const holder of report.holders) pushTo(behind, uuidOf(holder), uuid);
+  const holding = new Map<string, Chain[]>();
+  for (const chain of chains) for (const { uuid } of chain.holding) holding.set(uuid, [...(holding.get(uuid) ?? []), chain]);
+  const chainsOfHolder = (holder: KeyHolder): readonly Chain[] => holding.get(uuidOf(holder)) ?? [];
+  for (const chain of chains) {
+    chain.next.push(...chain.report.holders.flatMap(chainsOfHolder));
+    for (const other of chain.next) other.behind.push(chain);
   }
-  const stuck = stuckAmong(waitsOf, behind);
-  const next = (uuid: string): string[] =>
-    (waitsOf.get(uuid) ?? []).flatMap(({ report }) => report.holders.map(uuidOf).filter((holder) => stuck.has(holder)));
-  const before = (uuid: string): string[] => (behind.get(uuid) ?? []).filter((waiter) => stuck.has(waiter));
+  const stuck = new Set(chains);
+  const isStuck = (holder: KeyHolder): boolean => holder.phase === 'held' && chainsOfHolder(holder).some((chain) => stuck.has(chain));
+  for (const open = [...chains]; open.length > 0;) {
+    const chain = open.pop() as Chain;
+    if (!stuck.has(chain) || !mayGoOn(chain, isStuck)) continue;
+    stuck.delete(chain);
+    open.push(...chain.behind);
+  }
   const deadlocks: Deadlock[] = [];
-  const done = new Set<string>();
-  for (const uuid of stuck) {
-    if (done.has(uuid)) continue;
-    const waiting = reachableFrom(uuid, before);
-    const together = [...reachableFrom(uuid, next)].filter((other) => waiting.has(other));
-    for (const other of together) done.add(other);
-    if (together.length > 0) deadlocks.push(deadlockOf([uuid, ...together], waitsOf, next));
+  for (const chain of stuck) {
+    const waiting = reachableFrom(chain, ({ behind }) => behind.filter((other) => stuck.has(other)));
+    const ahead = reachableFrom(chain, ({ next }) => next.filter((other) => stuck.has(other)));
+    const together = [...ahead].filter((other) => waiting.has(other));
+    for (const other of together) stuck.delete(other);
+    if (together.length > 0) deadlocks.push(deadlockOf(chain, together));
   }
   return deadlocks;
 }
 
+/** Those that hold nothing keep no other one waiting. */
 function chainsOf(waiter: KeyWaiter, report: KeyReport): Chain[] {
-  const reports = waiter.told ?? [{ label: undefined, patienceLeft: null, holding: waiter.holding }];
-  return reports.map(({ label, patienceLeft = null, holding }) => ({ waiter, report, label, patienceLeft, holding }));
+  const callers: readonly Pick<Told, 'label' | 'patienceLeft' | 'holding'>[] = waiter.told ?? [waiter];
+  return callers
+    .filter(({ holding }) => holding.length > 0)
+    .map(({ label, patienceLeft, holding }) => ({ waiter, report, label, patienceLeft, holding, next: [], behind: [] }));
 }
 
-/** The owners that wait, directly or through others, for one another, or behind those. */
-function stuckAmong(waitsOf: ReadonlyMap<string, readonly Chain[]>, behind: ReadonlyMap<string, readonly string[]>): Set<string> {
-  const stuck = new Set(waitsOf.keys());
-  for (const open = [...stuck]; open.length > 0;) {
-    const uuid = open.pop() as string;
-    if (!stuck.has(uuid) || !waitsOf.get(uuid)?.every((chain) => mayGoOn(chain, stuck))) continue;
-    stuck.delete(uuid);
-    open.push(...(behind.get(uuid) ?? []));
-  }
-  return stuck;
-}
-
-/** Whether its share of the key is free once all owners that are not stuck have released it. */
-function mayGoOn({ waiter, report }: Chain, stuck: ReadonlySet<string>): boolean {
+/** Whether its share of the key is free once all holders that are not stuck have released it. */
+function mayGoOn({ waiter, report }: Chain, isStuck: (holder: KeyHolder) => boolean): boolean {
   const { permits = Infinity, holders } = report;
-  const staying = holders.filter((holder) => holder.phase === 'held' && stuck.has(uuidOf(holder)));
+  const staying = holders.filter(isStuck);
   if (waiter.permits === Infinity || staying.some((holder) => holder.permits === Infinity)) return staying.length === 0;
   return staying.reduce((taken, holder) => taken + holder.permits, 0) + waiter.permits <= permits;
 }
 
 /** All that is reached by one step or more. */
-function reachableFrom(start: string, next: (uuid: string) => readonly string[]): Set<string> {
-  const reached = new Set<string>();
+function reachableFrom(start: Chain, next: (chain: Chain) => readonly Chain[]): Set<Chain> {
+  const reached = new Set<Chain>();
   for (const open = [...next(start)]; open.length > 0;) {
-    const uuid = open.pop() as string;
-    if (reached.has(uuid)) continue;
-    reached.add(uuid);
-    open.push(...next(uuid));
+    const chain = open.pop() as Chain;
+    if (reached.has(chain)) continue;
+    reached.add(chain);
+    open.push(...next(chain));
   }
   return reached;
 }
 
-function pushTo<K, V>(lists: Map<K, V[]>, key: K, value: V): void {
-  const list = lists.get(key);
-  if (list) list.push(value);
-  else lists.set(key, [value]);
-}
-
-function deadlockOf(
-  uuids: readonly string[],
-  waitsOf: ReadonlyMap<string, readonly Chain[]>,
-  next: (uuid: string) => readonly string[],
-): Deadlock {
-  const own = new Set(uuids);
-  const chains = new Set<Chain>();
-  for (let uuid = uuids[0]; uuid !== undefined;) {
-    for (const chain of waitsOf.get(uuid) ?? []) chains.add(chain);
-    const isNew = (other: string): boolean => own.has(other) && (waitsOf.get(other) ?? []).some((chain) => !chains.has(chain));
-    uuid = next(uuid).find(isNew) ?? uuids.find(isNew);
+/** @param together all of them, in any order. */
+function deadlockOf(first: Chain, together: Iterable<Chain>): Deadlock {
+  const left = new Set(together);
+  const chains: Chain[] = [];
+  for (let chain: Chain | undefined = first; chain;) {
+    left.delete(chain);
+    chains.push(chain);
+    chain = chain.next.find((other) => left.has(other)) ?? left.values().next().value;
   }
-  const members = [...chains].map(({ waiter: { app, host, pid }, label, holding, report }) => {
-    const held = holding.filter(({ uuid }) => own.has(uuid)).map(({ key }) => key);
-    return { app, host, pid, ...(label !== undefined && { label }), holds: held, waitsFor: report.key };
+  const wanted = new Set(chains.flatMap(({ report }) => report.holders.map(uuidOf)));
+  const members = chains.map(({ waiter: { app, host, pid }, label, holding, report }): DeadlockMember => {
+    const holds = holding.filter(({ uuid }) => wanted.has(uuid)).map(({ key }) => key);
+    return defined({ app, host, pid, label, holds, waitsFor: report.key });
   });
-  const ends = [...chains].map(({ patienceLeft }) => patienceLeft).filter((left) => left !== null);
+  const endsIn = Math.min(...chains.map(({ patienceLeft }) => patienceLeft ?? Infinity));
   const keys = [...new Set(members.map(({ waitsFor }) => waitsFor))];
-  return { keys, members, endsIn: ends.length === 0 ? null : Math.min(...ends), advice: ADVICE };
+  return { keys, members, endsIn: endsIn === Infinity ? null : endsIn, advice: ADVICE };
 }
 
 function uuidOf({ owner }: KeyHolder): string {

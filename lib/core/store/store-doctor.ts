@@ -1,4 +1,6 @@
 import type { DoctorCheck, Purpose } from '../model/doctor-report.js';
+import { defined } from '../model/check-options.js';
+import { messageOf } from '../model/errors.js';
 
 /** The checks that a store makes of its server. */
 export interface StoreDoctor {
@@ -13,7 +15,10 @@ export interface StoreDoctor {
   rights?(namespace: string): Promise<string>;
 }
 
-/** The checks of this library: name, guarantees, and, where no answer means that the locks may be unfit, for what and why. */
+/** A check: where no answer means that the locks may be unfit, also for what and why. */
+type Known = readonly [name: string, touches: readonly string[], purpose?: Purpose, because?: string];
+
+/** The checks of this library. */
 const CHECKS = {
   version: ['version', ['G2']],
   role: ['takes writes, for all keys', ['G1', 'G2']],
@@ -31,7 +36,7 @@ const CHECKS = {
   scope: ['callers that are excluded', ['G2']],
   probe: ['a lock, tried', ['G1']],
   'wake-ups': ['waiters are woken', ['G8']],
-} satisfies Record<string, readonly [name: string, touches: readonly string[], purpose?: Purpose, because?: string]>;
+} satisfies Record<string, Known>;
 
 /** The result of a check. No state: `'ok'`. */
 export type Finding = Pick<DoctorCheck, 'seen' | 'limits'> & Partial<Pick<DoctorCheck, 'state' | 'advice'>>;
@@ -57,25 +62,24 @@ export function isOlder(version: string, other: string): boolean {
 
 /** Makes checks. It never rejects: a check that fails is `'unknown'`. */
 export function checksOf(looks: { readonly [Id in keyof typeof CHECKS]?: () => Finding | Promise<Finding> }): Promise<DoctorCheck[]> {
-  return Promise.all(Object.entries(looks).map(([id, look]) => checkOf(id as keyof typeof CHECKS, look)));
+  return Promise.all(
+    Object.entries(looks).map(async ([id, look]): Promise<DoctorCheck> => {
+      const [name, touches, purpose, because] = CHECKS[id as keyof typeof CHECKS] as Known;
+      const found = await Promise.resolve()
+        .then(look)
+        .catch((error: unknown): Finding => {
+          const seen = `not known: ${messageOf(error).split('\n')[0]}`;
+          return { state: 'unknown', seen, advice: 'Look at it yourself, or ask with a user who may.' };
+        });
+      const { state = 'ok', seen, advice = '' } = found;
+      const unseen = state === 'unknown' && purpose && because !== undefined ? { purpose, because } : undefined;
+      return defined({ id, name, touches, state, seen, advice, limits: found.limits ?? unseen });
+    }),
+  );
 }
 
 /** The check of a store that has none. */
 export function unknownDurability(seen = 'this store has no checks of its own'): Promise<DoctorCheck[]> {
   const advice = 'Read what its database promises for a commit that was answered.';
   return checksOf({ durability: () => ({ state: 'unknown', seen, advice }) });
-}
-
-async function checkOf(id: keyof typeof CHECKS, look: () => Finding | Promise<Finding>): Promise<DoctorCheck> {
-  const [name, touches, purpose, because] = CHECKS[id] as readonly [string, readonly string[], Purpose?, string?];
-  const found = await Promise.resolve()
-    .then(look)
-    .catch((error: unknown): Finding => {
-      const seen = `not known: ${String((error as Error | undefined)?.message ?? error).split('\n')[0]}`;
-      return { state: 'unknown', seen, advice: 'Look at it yourself, or ask with a user who may.' };
-    });
-  const { state = 'ok', seen, advice = '' } = found;
-  const unseen = state === 'unknown' && purpose && because !== undefined ? { purpose, because } : undefined;
-  const limits = found.limits ?? unseen;
-  return { id, name, touches, state, seen, advice, ...(limits && { limits }) };
 }

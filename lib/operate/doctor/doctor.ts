@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto';
-import { checkOptions, type Checks } from '../../core/model/check-options.js';
+import { checkOptions, defined, type Checks } from '../../core/model/check-options.js';
 import type { DoctorCheck, DoctorOptions, DoctorReport, DoctorVerdict, Purpose } from '../../core/model/doctor-report.js';
 import type { StoreError } from '../../core/model/errors.js';
 import type { LockStore } from '../../core/store/lock-store.js';
@@ -19,16 +19,10 @@ const CHECKS: Checks = {
 
 /** The verdicts by their word for correctness. They use the words of docs/guarantees.md. */
 const VERDICTS = {
-  no: { efficiency: 'no', text: (why: string) => `Efficiency: no, because ${why}. Correctness: no.` },
-  unknown: {
-    efficiency: 'unknown',
-    text: (why: string) => `Efficiency: unknown, because ${why}. Correctness: unknown, for the same reason.`,
-  },
-  token: {
-    efficiency: 'yes',
-    text: (why: string) => `Efficiency: yes. Correctness: only with the fencing token checked at the resource, because ${why}.`,
-  },
-  yes: { efficiency: 'yes', text: () => 'Efficiency: yes. Correctness: yes, and check the fencing token if you can.' },
+  no: (why: string) => `Efficiency: no, because ${why}. Correctness: no.`,
+  unknown: (why: string) => `Efficiency: unknown, because ${why}. Correctness: unknown, for the same reason.`,
+  token: (why: string) => `Efficiency: yes. Correctness: only with the fencing token checked at the resource, because ${why}.`,
+  yes: () => 'Efficiency: yes. Correctness: yes, and check the fencing token if you can.',
 } as const;
 
 /**
@@ -60,10 +54,7 @@ export async function examine(
   const checks = [...own, ...(tried?.checks ?? [])];
   const least = tried && Math.max(SHORTEST_KEY_TIMEOUT, Math.ceil((KEY_TIMEOUT_PER_REQUEST * tried.slowest) / 100) * 100);
   const rights = await doctor?.rights?.(namespace);
-  return {
-    ...{ at, store: name, checks, leastKeyTimeout: least ?? null, verdict: verdictOf(checks) },
-    ...(rights !== undefined && { rights }),
-  };
+  return defined({ at, store: name, checks, leastKeyTimeout: least ?? null, verdict: verdictOf(checks), rights });
 }
 
 /** Concludes from the checks together. What is unknown limits, too. */
@@ -72,12 +63,9 @@ function verdictOf(checks: readonly DoctorCheck[]): DoctorVerdict {
   const [unfit, weak] = [limiting('efficiency'), limiting('correctness')];
   const known = unfit.filter(({ state }) => state !== 'unknown');
   const correctness = known.length > 0 ? 'no' : unfit.length > 0 ? 'unknown' : weak.length > 0 ? 'token' : 'yes';
-  const reasons = { no: known, unknown: unfit, token: weak, yes: [] }[correctness];
-  const { efficiency, text } = VERDICTS[correctness];
-  return { efficiency, correctness, text: text(reasonsOf(reasons)) };
-}
-
-function reasonsOf(checks: readonly DoctorCheck[]): string {
-  const reasons = checks.map(({ id, limits }) => `${limits!.because} (${id})`);
-  return [reasons.slice(0, -1).join(', '), ...reasons.slice(-1)].filter((part) => part !== '').join(' and ');
+  const efficiency = unfit.length === 0 ? 'yes' : known.length > 0 ? 'no' : 'unknown';
+  const limited = { no: known, unknown: unfit, token: weak, yes: [] }[correctness];
+  const reasons = limited.map(({ id, limits }) => `${limits!.because} (${id})`);
+  const why = [reasons.slice(0, -1).join(', '), ...reasons.slice(-1)].filter((part) => part !== '').join(' and ');
+  return { efficiency, correctness, text: VERDICTS[correctness](why) };
 }

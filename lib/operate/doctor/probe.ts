@@ -8,14 +8,7 @@ const TTL = 10_000;
 const LOST = 'the lease was lost';
 const RIGHTS = 'Give the user the rights that are missing: ndl doctor --acl prints them where the store has such a list.';
 
-/** The requests of a lock that is tried. */
-interface Requests {
-  /** The name of the last one. */
-  last: string;
-  /** Milliseconds that the longest one has taken. */
-  slowest: number;
-  send<T>(name: string, send: () => Promise<T>): Promise<T>;
-}
+type Send = <T>(name: string, request: () => Promise<T>) => Promise<T>;
 
 /**
  * Takes a key as two processes would, and releases it. It never rejects.
@@ -29,42 +22,37 @@ export async function tryLock(
   owners: readonly [string, string],
   within: number,
 ): Promise<{ readonly checks: readonly DoctorCheck[]; readonly slowest: number }> {
-  const requests: Requests = {
-    last: 'acquire',
-    slowest: 0,
-    async send(name, send) {
-      this.last = name;
-      const start = now();
-      return send().finally(() => (this.slowest = Math.max(this.slowest, now() - start)));
-    },
+  let last = 'acquire';
+  let slowest = 0;
+  const send: Send = async (name, request) => {
+    last = name;
+    const start = now();
+    return request().finally(() => (slowest = Math.max(slowest, now() - start)));
   };
-  const [first, second] = owners.map((owner) => ({ key, owner })) as [Tenancy, Tenancy];
-  const wakeUps = useLock(mutex, first, second, within, requests);
+  const wakeUps = useLock(mutex, { key, owner: owners[0] }, { key, owner: owners[1] }, within, send);
+  const used = 'acquired, renewed, queued, handed over and released; the longest request took';
+  const failed = ({ message }: Error): Finding =>
+    bad(`${last} failed: ${message.split('\n')[0]}`, RIGHTS, `a lock could not be used (${last})`);
   const checks = await checksOf({
-    probe: () =>
-      wakeUps.then(
-        () => ({ seen: `acquired, renewed, queued, handed over and released; the longest request took ${duration(requests.slowest)}` }),
-        ({ message }: Error) =>
-          bad(`${requests.last} failed: ${message.split('\n')[0]}`, RIGHTS, `a lock could not be used (${requests.last})`),
-      ),
+    probe: () => wakeUps.then(() => ({ seen: `${used} ${duration(slowest)}` }), failed),
     'wake-ups': () => wakeUps.catch((): Finding => ({ state: 'unknown', seen: 'not known: a lock could not be tried' })),
   });
-  return { checks, slowest: requests.slowest };
+  return { checks, slowest };
 }
 
 /** Resolves to whether waiters are woken. @throws if the lock is not as it must be. */
-async function useLock(mutex: LeaseDriver, first: Tenancy, second: Tenancy, within: number, requests: Requests): Promise<Finding> {
+async function useLock(mutex: LeaseDriver, first: Tenancy, second: Tenancy, within: number, send: Send): Promise<Finding> {
   const acquire = (name: string, tenancy: Tenancy, queue = false): Promise<AcquireReply> =>
-    requests.send(name, () => mutex.acquire({ ...tenancy, ttl: TTL, tokens: 1, queue }));
+    send(name, () => mutex.acquire({ ...tenancy, ttl: TTL, tokens: 1, queue }));
   const release = async (tenancy: Tenancy): Promise<void> =>
-    expect((await requests.send('release', () => mutex.release({ ...tenancy, keepFor: 0 }))) === 'released', LOST);
+    expect((await send('release', () => mutex.release({ ...tenancy, keepFor: 0 }))) === 'released', LOST);
   // A quorum sends a wake-up for each member, also after the first. Without a listener it would count as an offer to a waiter that has gone.
   let stop: (() => void) | undefined;
   try {
     const before = await acquire('acquire', first);
     expect(before.granted, 'another caller has the key');
-    expect((await requests.send('renew', () => mutex.renew([{ ...first, ttl: TTL }])[0]!)) === 'renewed', LOST);
-    expect((await requests.send('extend', async () => mutex.extend?.({ ...first, ttl: TTL, tokens: 1 }))) !== 'lost', LOST);
+    expect((await send('renew', () => mutex.renew([{ ...first, ttl: TTL }])[0]!)) === 'renewed', LOST);
+    expect((await send('extend', async () => mutex.extend?.({ ...first, ttl: TTL, tokens: 1 }))) !== 'lost', LOST);
     let reason = '';
     await mutex.wakeUps?.open((message) => (reason = message));
     const woken = new Promise<void>((resolve) => (stop = mutex.wakeUps?.listen(second.owner, () => resolve())));

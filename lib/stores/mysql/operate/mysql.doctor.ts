@@ -24,11 +24,10 @@ export function mysqlChecks(client: MysqlClient, table: string): Promise<DoctorC
     },
     async role() {
       const ofSession = ['session.tx_read_only', 'session.transaction_read_only'].map((name) => settings('global.read_only', name));
-      const [isReadOnly, isSessionReadOnly] = (await Promise.any(ofSession)).map((value) => value !== '0');
+      const [ofServer, ofTransactions] = await Promise.any(ofSession);
+      if (ofServer === '0' && ofTransactions === '0') return { seen: 'a primary' };
       const advice = 'It is read-only: use the address of the primary. An administrator may write in spite of read_only; apps may not.';
-      if (isReadOnly || isSessionReadOnly)
-        return bad(isReadOnly ? 'read_only' : 'transactions are read-only', advice, 'nothing can be written here');
-      return { seen: 'a primary' };
+      return bad(ofServer === '0' ? 'transactions are read-only' : 'read_only', advice, 'nothing can be written here');
     },
     async durability() {
       const [flush, isLogged, sync] = await settings('innodb_flush_log_at_trx_commit', 'log_bin', 'sync_binlog');

@@ -41,11 +41,44 @@ export function postgresChecks(
   server.catch(() => undefined);
   return checksOf({
     version: async () => versionFinding('PostgreSQL', String((await server)['version']).split(' ')[0]!, OLDEST),
-    role: async () => roleOf(await server),
-    durability: async () => durabilityOf(await server),
-    replication: async () => replicationOf(await server, await ask(REPLICAS, [])),
+    async role() {
+      const { standby, readonly } = await server;
+      if (standby !== true && readonly !== 'on') return { seen: 'a primary' };
+      const address = 'A standby is read-only: use the address of the primary, or target_session_attrs=read-write.';
+      const setting = 'Transactions are read-only here: set default_transaction_read_only = off for this role.';
+      return bad(standby ? 'a standby' : 'read-only', standby ? address : setting, 'nothing can be written here');
+    },
+    async durability() {
+      const { commit, fsync, pages } = await server;
+      const settings = Object.entries({ fsync, synchronous_commit: commit, full_page_writes: pages });
+      const off = settings.filter(([, value]) => value === 'off');
+      const seen = settings.map(([name, value]) => `${name} ${String(value)}`).join(', ');
+      if (off.length === 0) return { seen };
+      const advice = `Set ${off.map(([name]) => `${name} = on`).join(', ')}.`;
+      return bad(seen, advice, 'a crash of this server can lose locks that are held', 'correctness');
+    },
+    async replication() {
+      const { standbys, commit } = await server;
+      const replicas = await ask(REPLICAS, []);
+      if (replicas.length === 0) return { seen: 'no replicas' };
+      if (replicas.some((row) => row['state'] === null))
+        return { state: 'unknown', seen: 'this user may not see the state of the replicas (pg_monitor)' };
+      const waits = replicas.filter(({ sync_state: state }) => state === 'sync' || state === 'quorum').length;
+      const isWaited = standbys !== '' && waits > 0 && commit !== 'local' && commit !== 'off';
+      const seen = `replicas: ${replicas.length}, synchronous: ${waits}; synchronous_commit ${String(commit)}`;
+      if (isWaited) return { seen: `${seen}. Promote only a synchronous one` };
+      const advice = 'Set synchronous_standby_names with synchronous_commit = on, or check the fencing token at the resource.';
+      return warning(seen, advice, 'a failover can forget a grant of this server');
+    },
     table: async () => tableOf(statements, await one(TABLE, statements.table)),
-    snapshots: async () => snapshotsOf(await one(SNAPSHOTS)),
+    async snapshots() {
+      const { oldest, hidden } = await one(SNAPSHOTS);
+      const seen = `the oldest is open for ${Number(oldest).toFixed(0)} s`;
+      const advice =
+        'Set idle_in_transaction_session_timeout, or keep locks in a database of their own on this server: a busy key gets slow.';
+      if (Number(oldest) > LONG) return warning(seen, advice);
+      return Number(hidden) > 0 ? { state: 'unknown', seen: 'this user may not see those of others (pg_monitor)' } : { seen };
+    },
     async connections() {
       await server;
       const advice = 'Give "url" instead of "query": where the app uses all connections, renewals come too late.';
@@ -54,59 +87,20 @@ export function postgresChecks(
   });
 }
 
-function roleOf({ standby, readonly }: Row): Finding {
-  const because = 'nothing can be written here';
-  if (standby === true)
-    return bad('a standby', 'A standby is read-only: use the address of the primary, or target_session_attrs=read-write.', because);
-  const advice = 'Transactions are read-only here: set default_transaction_read_only = off for this role.';
-  return readonly === 'on' ? bad('read-only', advice, because) : { seen: 'a primary' };
-}
-
-function durabilityOf({ commit, fsync, pages }: Row): Finding {
-  const settings = Object.entries({ fsync, synchronous_commit: commit, full_page_writes: pages });
-  const off = settings.filter(([, value]) => value === 'off');
-  const seen = settings.map(([name, value]) => `${name} ${String(value)}`).join(', ');
-  if (off.length === 0) return { seen };
-  const advice = `Set ${off.map(([name]) => `${name} = on`).join(', ')}.`;
-  return bad(seen, advice, 'a crash of this server can lose locks that are held', 'correctness');
-}
-
-function replicationOf({ standbys, commit }: Row, replicas: readonly Row[]): Finding {
-  if (replicas.length === 0) return { seen: 'no replicas' };
-  if (replicas.some((row) => row['state'] === null))
-    return { state: 'unknown', seen: 'this user may not see the state of the replicas (pg_monitor)' };
-  const waits = replicas.filter(({ sync_state: state }) => state === 'sync' || state === 'quorum').length;
-  const isWaited = standbys !== '' && waits > 0 && commit !== 'local' && commit !== 'off';
-  const seen = `replicas: ${replicas.length}, synchronous: ${waits}; synchronous_commit ${String(commit)}`;
-  if (isWaited) return { seen: `${seen}. Promote only a synchronous one` };
-  const advice = 'Set synchronous_standby_names with synchronous_commit = on, or check the fencing token at the resource.';
-  return warning(seen, advice, 'a failover can forget a grant of this server');
-}
-
 function tableOf({ table, schema }: PostgresStatements, row: Row): Finding {
   const because = 'the table is not as it must be';
   if (row['oid'] === null) return bad(`${table} is missing`, `Run this once: ${schema.replaceAll(/\s+/g, ' ')};`, because);
-  const columns = row['columns'] as Readonly<Record<string, string>>;
+  const { columns, isKey, persistence } = row as { readonly columns: Row; readonly isKey: boolean; readonly persistence: string };
+  const user = String(row['user']);
   const wrong = Object.entries(COLUMNS).filter(([name, type]) => columns[name] !== type);
-  const names = [...wrong.map(([name, type]) => `${name} ${type}`), ...(row['isKey'] === true ? [] : ['PRIMARY KEY (key)'])];
+  const names = [...wrong.map((column) => column.join(' ')), ...(isKey ? [] : ['PRIMARY KEY (key)'])];
   if (names.length > 0) return bad(`${table} has no ${names.join(', ')}`, 'Rename it, and run what postgresSchema() gives.', because);
-  const missing = (row['missing'] as string[] | null) ?? [];
-  if (missing.length > 0) {
-    const user = String(row['user']);
-    const advice = `GRANT SELECT, INSERT, UPDATE, DELETE ON ${table} TO ${user}`;
-    return bad(`${user} lacks ${missing.join(', ')}`, advice, 'this user may not use the table');
-  }
+  const [missing, elsewhere] = [row['missing'], row['elsewhere']].map((list) => ((list ?? []) as string[]).join(', '));
+  const grant = `GRANT SELECT, INSERT, UPDATE, DELETE ON ${table} TO ${user}`;
+  if (missing !== '') return bad(`${user} lacks ${missing}`, grant, 'this user may not use the table');
   const isLost = 'a crash of the server empties the table, which is UNLOGGED';
-  if (row['persistence'] !== 'p') return bad(`${table} is UNLOGGED`, `ALTER TABLE ${table} SET LOGGED`, isLost, 'correctness');
-  const elsewhere = (row['elsewhere'] as string[] | null) ?? [];
-  if (elsewhere.length === 0 || table.includes('.')) return { seen: table };
+  if (persistence !== 'p') return bad(`${table} is UNLOGGED`, `ALTER TABLE ${table} SET LOGGED`, isLost, 'correctness');
+  if (elsewhere === '' || table.includes('.')) return { seen: table };
   const advice = `Name the schema, such as table: 'public.${table.slice(1, -1)}': another search_path leads to other locks.`;
-  return warning(`${table}, also in ${elsewhere.join(', ')}`, advice);
-}
-
-function snapshotsOf({ oldest, hidden }: Row): Finding {
-  const seen = `the oldest is open for ${Number(oldest).toFixed(0)} s`;
-  const advice = 'Set idle_in_transaction_session_timeout, or keep locks in a database of their own on this server: a busy key gets slow.';
-  if (Number(oldest) > LONG) return warning(seen, advice);
-  return Number(hidden) > 0 ? { state: 'unknown', seen: 'this user may not see those of others (pg_monitor)' } : { seen };
+  return warning(`${table}, also in ${elsewhere}`, advice);
 }

@@ -1,6 +1,6 @@
 import type { DoctorCheck } from '../../../core/model/doctor-report.js';
 import { StoreError } from '../../../core/model/errors.js';
-import { bad, checksOf, isOlder, versionFinding, warning, type Finding } from '../../../core/store/store-doctor.js';
+import { bad, checksOf, isOlder, versionFinding, warning } from '../../../core/store/store-doctor.js';
 import type { RedisClient } from '../connection/redis.client.js';
 import type { RedisConnection } from '../connection/redis.connection.js';
 import { OF_CLUSTER, OF_REPLICA } from '../connection/redis.errors.js';
@@ -11,10 +11,6 @@ const OLDEST = '7.0';
 /** Locks do not work on a version before this. */
 const OLDEST_USABLE = '5.0';
 const WORST_FIRST = ['bad', 'unknown', 'warn', 'ok'];
-
-type Call = (...words: [string, ...string[]]) => Promise<unknown>;
-/** A field of INFO; `undefined`: the server does not send it. */
-type Field = (name: string) => string | undefined;
 
 /** Examines a Redis server, or each master of a Cluster, of which the worst result of each check counts. */
 export async function redisChecks(connection: RedisConnection): Promise<DoctorCheck[]> {
@@ -30,91 +26,81 @@ export async function redisChecks(connection: RedisConnection): Promise<DoctorCh
 
 /** @param node of a Cluster. */
 async function serverChecks(connection: RedisConnection, node?: RedisClient): Promise<DoctorCheck[]> {
-  const call: Call = (...words) => connection.request((client) => (node ?? client).call(...words));
-  const info = call('INFO').then((reply): Field => {
-    const fields = new Map([...String(reply).matchAll(/^(\w+):([^\r\n]+)/gm)].map(([, name, value]) => [name, value!.trim()]));
-    return (name) => fields.get(name);
-  });
+  const { isCluster } = connection.client;
+  const call = (...words: [string, ...string[]]): Promise<unknown> => connection.request((client) => (node ?? client).call(...words));
+  /** The fields of INFO that the server sends. */
+  const info = call('INFO').then(
+    (reply) => new Map([...String(reply).matchAll(/^(\w+):([^\r\n]+)/gm)].map(([, name = '', value = '']) => [name, value.trim()])),
+  );
   info.catch(() => undefined);
+  /** @throws where the server does not send it. */
+  const known = async (name: string): Promise<string> => {
+    const value = (await info).get(name);
+    if (value === undefined) throw new Error(`INFO has no ${name}`);
+    return value;
+  };
+  /** @throws where the server has no such setting, or hides it. */
+  const setting = async (name: string): Promise<string> => {
+    const [, value] = listOf(await call('CONFIG', 'GET', name));
+    if (typeof value !== 'string') throw new Error(`CONFIG GET hides ${name}`);
+    return value;
+  };
   const checks = await checksOf({
-    version: async () => versionOf(await info),
-    role: async () => roleOf(await info, connection, call),
-    eviction: async () => evictionOf(await info),
-    persistence: async () => persistenceOf(await info, call),
-    replication: async () => replicationOf(await info, call),
+    async version() {
+      const version = await known('redis_version');
+      const finding = versionFinding('Redis', version, OLDEST_USABLE);
+      if (finding.state !== undefined) return finding;
+      if (isOlder(version, OLDEST)) return warning(finding.seen, `Locks are tested with Redis ${OLDEST} and later.`);
+      const fields = await info;
+      const other = ['dragonfly', 'keydb', 'garnet'].find((name) => fields.has(`${name}_version`));
+      const advice = 'This package is not tested with this server. Use Redis or Valkey.';
+      if (other !== undefined) return warning(`${other} ${fields.get(`${other}_version`)}`, advice);
+      const valkey = fields.get('valkey_version');
+      return valkey === undefined ? finding : { seen: `Valkey ${valkey}` };
+    },
+    // A client of a Cluster asks any node. A node that has all slots is as good as a server; a proxy may stand before several.
+    async role() {
+      if (!isCluster && (await known('cluster_enabled')) === '1') {
+        const state = await call('CLUSTER', 'INFO').catch(() => '');
+        const isPart = Number(/cluster_size:(\d+)/.exec(String(state))?.[1]) > 1;
+        if (isPart) connection.misled = new StoreError(OF_CLUSTER, { transient: false, isRefusal: true });
+      }
+      const { misled, astray } = connection;
+      if (misled) return bad('a node of a Cluster, used as a single server', misled.message, 'other nodes have most keys');
+      if (astray) return bad('another database', astray.message, 'locks would be in another database');
+      if ((await known('role')) === 'master') return { seen: isCluster ? 'a Cluster' : 'a master' };
+      const because = 'this is a replica, which gives no locks';
+      return bad(`a replica of ${(await info).get('master_host')}:${(await info).get('master_port')}`, OF_REPLICA, because);
+    },
+    // Every key of a lock has an end, so that the `volatile-` policies evict it as well.
+    async eviction() {
+      const policy = await known('maxmemory_policy');
+      const advice = 'CONFIG SET maxmemory-policy noeviction, and the same in redis.conf: a full server evicts locks that are held.';
+      return policy === 'noeviction' ? { seen: policy } : bad(policy, advice, 'this Redis evicts locks when its memory is full');
+    },
+    async persistence() {
+      const advice = 'Set appendonly yes and appendfsync always, or check the fencing token at the resource.';
+      if ((await known('aof_enabled')) !== '1') return warning('no append-only file', advice, 'this Redis forgets locks when it restarts');
+      if ((await info).get('aof_last_write_status') === 'err') {
+        const seen = 'the last write of the append-only file has failed';
+        return bad(seen, 'Look at the disk and the log of the server.', 'this Redis cannot write to its disk', 'correctness');
+      }
+      const policy = await setting('appendfsync');
+      const because = policy === 'everysec' ? 'this Redis fsyncs every second' : 'this Redis leaves it to the system when to fsync';
+      return policy === 'always' ? { seen: `appendfsync ${policy}` } : warning(`appendfsync ${policy}`, advice, because);
+    },
+    async replication() {
+      const replicas = Number(await known('connected_slaves'));
+      if (replicas === 0) return { seen: 'no replicas' };
+      const least = await setting('min-replicas-to-write').catch(() => undefined);
+      // The nodes of a Cluster stop a master that is cut off.
+      const goesOn = least === '0' && (await info).get('cluster_enabled') !== '1';
+      const seen = `replicas: ${replicas}${goesOn ? ', min-replicas-to-write 0' : ''}`;
+      const remedy = goesOn ? ' Set min-replicas-to-write 1: else a master that is cut off goes on granting locks.' : '';
+      const advice = `A failover can forget a grant: check the fencing token at the resource.${remedy}`;
+      return warning(seen, advice, 'this Redis has replicas');
+    },
   });
   const { host, port } = node?.options ?? {};
   return node ? checks.map((check) => (check.state === 'ok' ? check : { ...check, seen: `${host}:${port}: ${check.seen}` })) : checks;
-}
-
-function known(field: Field, name: string): string {
-  const value = field(name);
-  if (value === undefined) throw new Error(`INFO has no ${name}`);
-  return value;
-}
-
-/** @throws where the server has no such setting, or hides it. */
-async function setting(call: Call, name: string): Promise<string> {
-  const [, value] = listOf(await call('CONFIG', 'GET', name));
-  if (typeof value !== 'string') throw new Error(`CONFIG GET hides ${name}`);
-  return value;
-}
-
-function versionOf(field: Field): Finding {
-  const version = known(field, 'redis_version');
-  const valkey = field('valkey_version');
-  const finding = versionFinding('Redis', version, OLDEST_USABLE);
-  if (finding.state !== undefined) return finding;
-  if (isOlder(version, OLDEST)) return warning(finding.seen, `Locks are tested with Redis ${OLDEST} and later.`);
-  const other = ['dragonfly', 'keydb', 'garnet'].find((name) => field(`${name}_version`) !== undefined);
-  const advice = 'This package is not tested with this server. Use Redis or Valkey.';
-  if (other !== undefined) return warning(`${other} ${field(`${other}_version`)}`, advice);
-  return valkey === undefined ? finding : { seen: `Valkey ${valkey}` };
-}
-
-/** A client of a Cluster asks any node. A node that has all slots is as good as a server; a proxy may stand before several. */
-async function roleOf(field: Field, connection: RedisConnection, call: Call): Promise<Finding> {
-  const { isCluster } = connection.client;
-  if (!isCluster && known(field, 'cluster_enabled') === '1') {
-    const state = await call('CLUSTER', 'INFO').catch(() => '');
-    const isPart = Number(/cluster_size:(\d+)/.exec(String(state))?.[1]) > 1;
-    if (isPart) connection.misled = new StoreError(OF_CLUSTER, { transient: false, isRefusal: true });
-  }
-  const { misled, astray } = connection;
-  if (misled) return bad('a node of a Cluster, used as a single server', misled.message, 'other nodes have most keys');
-  if (astray) return bad('another database', astray.message, 'locks would be in another database');
-  if (known(field, 'role') === 'master') return { seen: isCluster ? 'a Cluster' : 'a master' };
-  const seen = `a replica of ${field('master_host')}:${field('master_port')}`;
-  return bad(seen, OF_REPLICA, 'this is a replica, which gives no locks');
-}
-
-/** Every key of a lock has an end, so that the `volatile-` policies evict it as well. */
-function evictionOf(field: Field): Finding {
-  const policy = known(field, 'maxmemory_policy');
-  const advice = 'CONFIG SET maxmemory-policy noeviction, and the same in redis.conf: a full server evicts locks that are held.';
-  return policy === 'noeviction' ? { seen: policy } : bad(policy, advice, 'this Redis evicts locks when its memory is full');
-}
-
-async function persistenceOf(field: Field, call: Call): Promise<Finding> {
-  const advice = 'Set appendonly yes and appendfsync always, or check the fencing token at the resource.';
-  if (known(field, 'aof_enabled') !== '1') return warning('no append-only file', advice, 'this Redis forgets locks when it restarts');
-  if (field('aof_last_write_status') === 'err') {
-    const seen = 'the last write of the append-only file has failed';
-    return bad(seen, 'Look at the disk and the log of the server.', 'this Redis cannot write to its disk', 'correctness');
-  }
-  const policy = await setting(call, 'appendfsync');
-  const because = policy === 'everysec' ? 'this Redis fsyncs every second' : 'this Redis leaves it to the system when to fsync';
-  return policy === 'always' ? { seen: `appendfsync ${policy}` } : warning(`appendfsync ${policy}`, advice, because);
-}
-
-async function replicationOf(field: Field, call: Call): Promise<Finding> {
-  const replicas = Number(known(field, 'connected_slaves'));
-  if (replicas === 0) return { seen: 'no replicas' };
-  const least = await setting(call, 'min-replicas-to-write').catch(() => undefined);
-  // The nodes of a Cluster stop a master that is cut off.
-  const goesOn = least === '0' && field('cluster_enabled') !== '1';
-  const seen = `replicas: ${replicas}${goesOn ? ', min-replicas-to-write 0' : ''}`;
-  const remedy = goesOn ? ' Set min-replicas-to-write 1: else a master that is cut off goes on granting locks.' : '';
-  const advice = `A failover can forget a grant: check the fencing token at the resource.${remedy}`;
-  return warning(seen, advice, 'this Redis has replicas');
 }
