@@ -11,14 +11,8 @@ interface PgConnection {
   on(event: 'end', listener: () => void): unknown;
 }
 
-/** The state of the transactions on a connection, as its server reports it. */
-interface PgStatus {
-  /** After the last statement: `I`: none is open. `T`, or `E` for one that has failed. */
-  last: string | undefined;
-  /** How often none was open. */
-  ends: number;
-}
-
+/** The state of the transactions on a connection, as its server reports it. `last`: `I`: none is open. `ends`: how often none was. */
+type PgStatus = { last: string | undefined; ends: number };
 const statuses = new WeakMap<PgConnection, PgStatus>();
 
 /**
@@ -76,16 +70,12 @@ export function mysql2(connection: Mysql2Connection): Run {
   return async (sql, params) => {
     const result = await promised.query(sql, [...params]);
     // A result with rows has no status.
-    const status = serverStatusOf(result) ?? serverStatusOf(await promised.query('DO 0', []));
+    const statusIn = (reply: unknown): number | undefined => (Object(reply) as { serverStatus?: number }[])[0]?.serverStatus;
+    const status = statusIn(result) ?? statusIn(await promised.query('DO 0', []));
     if (!isDefinition(sql) && status !== undefined && !(status & IN_TRANSACTION))
       throw refused('mysql2', 'a connection without an open transaction');
     return rowsOf(result);
   };
-}
-
-function serverStatusOf(result: unknown): number | undefined {
-  const header = (Array.isArray(result) ? result[0] : undefined) as { serverStatus?: number } | undefined;
-  return header?.serverStatus;
 }
 
 /** A statement of `migrate` or `prune`, which needs no transaction. */

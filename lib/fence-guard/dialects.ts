@@ -19,10 +19,7 @@ export interface FenceTable {
 
 export function fenceTable(dialect: FenceDialect, table: string): FenceTable {
   const quote = dialect === 'mysql' ? '`' : '"';
-  const quoted = table
-    .split('.')
-    .map((part) => quote + part + quote)
-    .join('.');
+  const quoted = quote + table.replace('.', `${quote}.${quote}`) + quote;
   return dialect === 'mysql' ? mysqlTable(quoted) : upsertTable(dialect, quoted);
 }
 

@@ -1,5 +1,5 @@
 import { currentLease } from '../core/holding/call-chain.js';
-import { checkOptions, oneOf, type Check } from '../core/model/check-options.js';
+import { checkOptions, oneOf, type Checks } from '../core/model/check-options.js';
 import { LockConfigError } from '../core/model/errors.js';
 import { fenceTable, type FenceDialect } from './dialects.js';
 import { fencedOff } from './fenced-error.js';
@@ -84,11 +84,9 @@ export interface FenceGuard {
 }
 
 const TABLE = /^(?=.{1,63}$)\w+(\.\w+)?$/;
-const tableName: Check = (value) => (typeof value === 'string' && TABLE.test(value) ? undefined : 'a name of letters, digits and "_"');
-
-const GUARD_CHECKS = {
+const GUARD_CHECKS: Checks = {
   dialect: oneOf('postgres', 'mysql', 'sqlite'),
-  table: tableName,
+  table: (value) => (typeof value === 'string' && TABLE.test(value) ? undefined : 'a name of letters, digits and "_"'),
   onOpenTransaction: oneOf('warn', 'throw'),
 };
 
@@ -136,12 +134,10 @@ export function fenceGuard(options: FenceGuardOptions): FenceGuard {
     ddl: () => table.ddl,
 
     async migrate(run) {
-      try {
-        await run(table.ddl, []);
-      } catch (error) {
+      await run(table.ddl, []).catch((error: unknown) => {
         // Two that make it at the same time: Postgres lets one of them fail.
         if (!isRaceOfCreate(error)) throw error;
-      }
+      });
     },
 
     prune: async (run, { olderThan }) => inTable(name, table.prune(run, String(secondsIn(olderThan)))),
@@ -167,7 +163,6 @@ function secondsIn(period: string): number {
   const [, count, unit] = /^(\d{1,6}) (hour|day|week)s?$/.exec(period) ?? [];
   const seconds = Number(count) * (SECONDS[unit ?? ''] ?? NaN);
   if (seconds >= LEAST) return seconds;
-  throw new LockConfigError(
-    `FenceGuard.prune: "olderThan" must be a number of hours, days or weeks of at least a day, such as "30 days", not "${period}".`,
-  );
+  const expected = 'a number of hours, days or weeks of at least a day, such as "30 days"';
+  throw new LockConfigError(`FenceGuard.prune: "olderThan" must be ${expected}, not "${period}".`);
 }

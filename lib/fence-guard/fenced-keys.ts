@@ -13,11 +13,8 @@ export type FenceableLease = Pick<Lease, 'key' | 'fencingToken' | 'assertHeld'>;
  */
 export function fencedKeysOf(lease: FenceableLease, key: string | undefined, isShared: boolean): { key: string; token: number }[] {
   const leases = leasesIn(lease);
-  if (key !== undefined && leases.length > 1) {
-    throw new LockConfigError(
-      `The fence guard cannot give the ${leases.length} keys of the multi-lease "${lease.key}" one name: leave out "key".`,
-    );
-  }
+  const several = `The fence guard cannot give the ${leases.length} keys of the multi-lease "${lease.key}" one name: leave out "key".`;
+  if (key !== undefined && leases.length > 1) throw new LockConfigError(several);
   const keys = leases.map((part) => {
     checkKind(part, isShared);
     const { fencingToken: token } = part;

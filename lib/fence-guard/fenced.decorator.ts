@@ -20,11 +20,9 @@ export function Fenced<Self extends object>(fence: FenceGuard | ((self: Self) =>
     const method = descriptor.value;
     const where = `@Fenced() on ${prototype.constructor.name}.${String(name)}`;
     if (typeof method !== 'function') throw new LockConfigError(`${where}: it belongs on a method.`);
-    if (locked.get(prototype)?.has(name)) {
-      throw new LockConfigError(
-        `${where}: the lock is below it, so it would run before the lock is taken. Write the lock above, then @Transactional(), then @Fenced().`,
-      );
-    }
+    const order = 'Write the lock above, then @Transactional(), then @Fenced().';
+    if (locked.get(prototype)?.has(name))
+      throw new LockConfigError(`${where}: the lock is below it, so it would run before the lock is taken. ${order}`);
     const call = method as unknown as (this: Self, ...args: unknown[]) => Promise<unknown>;
     const fenced = async function (this: Self, ...args: unknown[]): Promise<unknown> {
       await (typeof fence === 'function' ? fence(this) : fence).check(runOf(this));
@@ -38,13 +36,7 @@ export function Fenced<Self extends object>(fence: FenceGuard | ((self: Self) =>
 
 /** Other decorators of the method keep their metadata on its function. */
 function copyMetadata(from: object, to: object): void {
-  const { getOwnMetadataKeys, getOwnMetadata, defineMetadata } = Reflect as Partial<ReflectMetadata>;
-  for (const key of getOwnMetadataKeys?.(from) ?? []) defineMetadata?.(key, getOwnMetadata?.(key, from), to);
-}
-
-/** The functions that `reflect-metadata` adds to `Reflect`, where it is loaded. */
-interface ReflectMetadata {
-  getOwnMetadataKeys(target: object): unknown[];
-  getOwnMetadata(key: unknown, target: object): unknown;
-  defineMetadata(key: unknown, value: unknown, target: object): void;
+  // `reflect-metadata` adds these functions, where it is loaded.
+  const { getOwnMetadataKeys, getOwnMetadata, defineMetadata } = Reflect as Partial<Record<string, (...args: unknown[]) => unknown>>;
+  for (const key of (getOwnMetadataKeys?.(from) ?? []) as unknown[]) defineMetadata?.(key, getOwnMetadata?.(key, from), to);
 }

@@ -1,10 +1,5 @@
-interface DriverError {
-  readonly code?: unknown;
-  readonly message?: unknown;
-  readonly cause?: unknown;
-  /** The cause, as Sequelize names it. */
-  readonly parent?: unknown;
-}
+/** An error of a driver. `parent`: the cause, as Sequelize names it. */
+type DriverError = Partial<Readonly<Record<'code' | 'message' | 'cause' | 'parent', unknown>>>;
 
 /** Codes of Postgres, and of MySQL and MariaDB. SQLite has none. */
 const MISSING = ['42P01', 'ER_NO_SUCH_TABLE'];

@@ -115,8 +115,8 @@ export class Operator {
   }
 
   /**
-   * The states of keys. Of several, those that cannot be read are left out: a name that another program has made, or a key that this user may not read,
-   * must not end a search.
+   * The states of keys. Keys that cannot be read are left out, if there are others: a name that another program has made, or a key that this user may
+   * not read, must not end a search.
    *
    * @throws {StoreError}
    */

@@ -23,7 +23,7 @@ interface Chain extends Pick<Told, 'label' | 'patienceLeft'> {
   readonly report: KeyReport;
   /** The keys that it believes to hold. */
   readonly holding: readonly HeldKey[];
-  /** The chains that hold its key, and those that wait for what it holds. */
+  /** The chains that hold its key, and the chains behind it. */
   readonly next: Chain[];
   readonly behind: Chain[];
 }
@@ -70,7 +70,7 @@ export function waitGraph(reports: Iterable<KeyReport>): Deadlock[] {
   return deadlocks;
 }
 
-/** Those that hold nothing keep no other one waiting. */
+/** The callers by this waiter that hold a key: others keep no caller waiting. */
 function chainsOf(waiter: KeyWaiter, report: KeyReport): Chain[] {
   const callers: readonly Pick<Told, 'label' | 'patienceLeft' | 'holding'>[] = waiter.told ?? [waiter];
   return callers

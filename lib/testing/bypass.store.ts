@@ -9,11 +9,8 @@ import { supportedBy, type LockStore } from '../core/store/lock-store.js';
  * @throws {LockConfigError} where NODE_ENV is `production`.
  */
 export function bypassStore(): LockStore {
-  if (process.env.NODE_ENV === 'production') {
-    throw new LockConfigError(
-      'bypassStore() grants every lock to everybody: it is for tests, and refuses to run where NODE_ENV is production.',
-    );
-  }
+  const refusal = 'bypassStore() grants every lock to everybody: it is for tests, and refuses to run where NODE_ENV is production.';
+  if (process.env.NODE_ENV === 'production') throw new LockConfigError(refusal);
   let token = 0;
   const driver: LeaseDriver = {
     grantsAll: true,

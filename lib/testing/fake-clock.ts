@@ -1,9 +1,6 @@
 import { setImmediate } from 'node:timers';
 
-/** A timer of a fake clock. */
-interface FakeTimer {
-  readonly callAt: number;
-}
+type FakeTimer = { readonly callAt: number };
 
 /** The part of @sinonjs/fake-timers, which Jest, Vitest and Sinon install, that the kit uses. Times are milliseconds. */
 export interface FakeClock {

@@ -97,16 +97,8 @@ function faultyDriver(inner: LeaseDriver, faults: StoreFaults, requestTimeout: n
       }),
     renew: (batch) => batch.map((each) => request('renew', () => inner.renew([each])[0]!)),
     extend: inner.extend && ((each) => request('renew', () => inner.extend!(each))),
-    release: (each) =>
-      request('release', () => {
-        faults.isGone(each.owner);
-        return inner.release(each);
-      }),
-    leave: (tenancy) =>
-      asked(faults, requestTimeout, () => {
-        faults.isGone(tenancy.owner);
-        return inner.leave(tenancy);
-      }),
+    release: (each) => request('release', () => (faults.isGone(each.owner), inner.release(each))),
+    leave: (tenancy) => asked(faults, requestTimeout, () => (faults.isGone(tenancy.owner), inner.leave(tenancy))),
     check: (tenancy) => asked(faults, requestTimeout, () => inner.check(tenancy)),
   };
 }

@@ -32,7 +32,9 @@ export async function holdElsewhere(store: LockStore, key: string, options: Else
   const view = Object.create(innerOf(store), { close: { value: () => Promise.resolve() } }) as LockStore;
   const locks = new Locks(view, { app, logger: false });
   // One try: a test that waits for its own contention would hang.
-  const lease = await lockOf(locks, key, kind, permits).acquire({ waitTimeout: 0 });
+  const sharedLock = (): Lock =>
+    kind === 'semaphore' ? locks.semaphore(key, { permits }) : locks.readWriteLock(key)[kind as 'read' | 'write'];
+  const lease = await (kind === 'mutex' ? locks.mutex(key) : sharedLock()).acquire({ waitTimeout: 0 });
   const release = async (): Promise<void> => {
     clearTimeout(timer);
     await lease.release();
@@ -40,9 +42,4 @@ export async function holdElsewhere(store: LockStore, key: string, options: Else
   };
   const timer = length === undefined ? undefined : after(length, () => void release()).unref();
   return { owner: lease.owner, release, [Symbol.asyncDispose]: release };
-}
-
-function lockOf(locks: Locks, key: string, kind: LockKindName, permits: number): Lock {
-  if (kind === 'mutex') return locks.mutex(key);
-  return kind === 'semaphore' ? locks.semaphore(key, { permits }) : locks.readWriteLock(key)[kind];
 }

@@ -57,9 +57,8 @@ export type LockMatcherFunctions = {
 export const lockMatchers: LockMatcherFunctions = {
   toHaveLocked(received: unknown, key: KeyPattern, { times, by, kind }: LockedHow = {}): Verdict {
     const locks = probeOf(received);
-    const found = locks.holdings.filter(
-      (each) => isMeant(key, each.key) && (by === undefined || each.label === by) && (kind === undefined || each.kind === kind),
-    );
+    const meant = locks.holdings.filter((each) => isMeant(key, each.key));
+    const found = meant.filter(({ label, kind: own }) => (by ?? label) === label && (kind ?? own) === own);
     const pass = times === undefined ? found.length > 0 : found.length === times;
     const how = [times === undefined ? '' : ` ${times} times`, by ? ` by ${by}` : '', kind ? ` as a ${kind}` : ''].join('');
     return verdict(pass, (not) => `${shownKey(key)} ${not}to be locked${how}, but it was locked ${found.length} times so`, locks, key);
@@ -74,37 +73,27 @@ export const lockMatchers: LockMatcherFunctions = {
 
   toHoldNothing(received: unknown): Verdict {
     const { held } = probeOf(received);
-    return {
-      pass: held.length === 0,
-      message: () =>
-        held.length === 0
-          ? 'Expected something to be held, but all was released.'
-          : `Expected nothing to be held, but these leases were not released:\n${held.map(line).join('\n')}`,
-    };
+    const released = 'Expected something to be held, but all was released.';
+    const unreleased = `Expected nothing to be held, but these leases were not released:\n${held.map(line).join('\n')}`;
+    return { pass: held.length === 0, message: () => (held.length === 0 ? released : unreleased) };
   },
 
   toHaveWaited(received: unknown, key: KeyPattern, { atLeast = 0 }: { atLeast?: number } = {}): Verdict {
     const locks = probeOf(received);
-    const waits = locks.events.flatMap((event) => {
-      const isEnd = event.event === 'timeout' || event.event === 'aborted' || event.event === 'failed';
-      if (!(isEnd || (event.event === 'acquired' && event.via !== 'free')) || !isMeant(key, event.key)) return [];
-      return [event.waited];
+    const events = locks.events.filter((event) => isMeant(key, event.key));
+    const waits = events.flatMap((event) => {
+      if (event.event === 'acquired') return event.via === 'free' ? [] : [event.waited];
+      return event.event === 'timeout' || event.event === 'aborted' || event.event === 'failed' ? [event.waited] : [];
     });
-    const isWaiting = atLeast === 0 && locks.events.some((event) => event.event === 'waiting' && isMeant(key, event.key));
+    const isWaiting = atLeast === 0 && events.some((event) => event.event === 'waiting');
     const pass = isWaiting || waits.some((waited) => waited >= atLeast && waited > 0);
     const seen = waits.length === 0 ? 'nobody did' : `the waits were ${waits.map((waited) => `${Math.round(waited)} ms`).join(', ')}`;
-    return verdict(
-      pass,
-      (not) => `a caller ${not}to wait for ${shownKey(key)}${atLeast ? ` for ${atLeast} ms` : ''}, but ${seen}`,
-      locks,
-      key,
-    );
+    const long = atLeast ? ` for ${atLeast} ms` : '';
+    return verdict(pass, (not) => `a caller ${not}to wait for ${shownKey(key)}${long}, but ${seen}`, locks, key);
   },
 
   toHaveTimedOut: happened('timeout', 'a caller', 'to give up waiting for'),
-
   toHaveLost: happened('lost', 'a holder', 'to lose'),
-
   toHaveReleasedEarly: happened('releasedEarly', 'a holder', 'to release before its transaction ended'),
 
   toHaveOverlapped(received: unknown, key: KeyPattern): Verdict {

@@ -147,19 +147,15 @@ export class LockProbe {
    */
   checkClock(): void {
     const real = this.isWarned ? undefined : this.all.find(({ store }) => REAL_TIME.includes(store.name));
-    if (real) {
-      this.isWarned = true;
-      console.warn(
-        `passTime() moves this process only: the "${real.store.name}" store answers in real time, and its leases end by its own clock.`,
-      );
-    }
+    const text = `passTime() moves this process only: the "${real?.store.name}" store answers in real time, and its leases end by its own clock.`;
+    if (real) console.warn(text);
+    this.isWarned ||= real !== undefined;
     const clock = fakeClock();
     const stale = this.entries.find((entry) => entry.state === 'held' && entry.clock !== clock);
     if (!stale) return;
-    throw new Error(
-      `"${stale.key}" was taken ${stale.clock ? 'under other fake timers' : 'before the fake timers were installed'}: its lease does not move with them. ` +
-        'Install them before the module is made, and release everything before they are removed.',
-    );
+    const when = stale.clock ? 'under other fake timers' : 'before the fake timers were installed';
+    const advice = 'Install them before the module is made, and release everything before they are removed.';
+    throw new Error(`"${stale.key}" was taken ${when}: its lease does not move with them. ${advice}`);
   }
 
   /** Two holdings of such keys that overlapped; `undefined`: there are none. */

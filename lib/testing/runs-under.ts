@@ -12,8 +12,6 @@ interface PartCall {
   state: 'running' | 'ended in time' | 'ended late';
 }
 
-type Method = (...args: unknown[]) => unknown;
-
 /** Runs the work. Resolves to what is wrong with it; `undefined`: it and its parts ran while the key was held. */
 export async function runsUnder(
   work: () => unknown,
@@ -52,12 +50,11 @@ function follow(part: Part, held: () => Holding[], calls: PartCall[]): () => voi
   target[method] = function (this: unknown, ...args: unknown[]): unknown {
     const call: PartCall = { name: nameOf(part), under: held(), state: 'running' };
     calls.push(call);
-    const end = (): void => {
-      call.state = call.under.some(({ state }) => state === 'held') ? 'ended in time' : 'ended late';
-    };
+    const isInTime = (): boolean => call.under.some(({ state }) => state === 'held');
+    const end = (): void => void (call.state = isInTime() ? 'ended in time' : 'ended late');
     let result: unknown;
     try {
-      result = (original as Method).apply(this, args);
+      result = (original as (...args: unknown[]) => unknown).apply(this, args);
     } catch (error) {
       end();
       throw error;
@@ -76,17 +73,12 @@ function nameOf([target, method]: Part): string {
   return `${target.constructor.name}.${method}`;
 }
 
-interface Subscribable {
-  subscribe(observer: { complete(): void; error(error: unknown): void }): unknown;
-}
+type Subscribable = { subscribe(observer: { complete(): void; error(error: unknown): void }): unknown };
 
 /** Until what the work returned is over: a promise, an Observable or an async iterable. */
 async function ended(result: unknown): Promise<void> {
-  const it = Object(result) as Partial<AsyncIterable<unknown> & Subscribable>;
-  if (typeof it[Symbol.asyncIterator] === 'function') {
-    for await (const _value of it as AsyncIterable<unknown>);
-  } else if (typeof it.subscribe === 'function') {
-    const observable = it as Subscribable;
-    await new Promise<void>((resolve, reject) => void observable.subscribe({ complete: resolve, error: reject }));
-  } else await result;
+  const it = Object(result) as AsyncIterable<unknown> | Subscribable | { readonly subscribe?: undefined };
+  if (Symbol.asyncIterator in it) for await (const _value of it);
+  else if (typeof it.subscribe === 'function') await new Promise<void>((complete, error) => void it.subscribe({ complete, error }));
+  else await result;
 }

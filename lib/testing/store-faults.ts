@@ -8,12 +8,6 @@ import type { FaultyRequest, LockFaults } from './lock-faults.js';
 import { isMeant, nearestKey, shownKey, type KeyPattern } from './key-pattern.js';
 import { fakeClock, settled } from './fake-clock.js';
 
-/** A grant that went through a faulty store. */
-export interface Granted {
-  readonly driver: LeaseDriver;
-  readonly request: AcquireRequest;
-}
-
 /** A fault of one request. */
 interface Once {
   readonly on: FaultyRequest;
@@ -26,8 +20,8 @@ const someoneElse = ownerIds('someone-else');
 
 /** {@link LockFaults}, and what a faulty store asks of them. */
 export class StoreFaults implements LockFaults {
-  /** The grants that are held, by owner. */
-  private readonly granted = new Map<string, Granted>();
+  /** The grants that went through the store and are held, by owner. */
+  private readonly granted = new Map<string, { readonly driver: LeaseDriver; readonly request: AcquireRequest }>();
   private readonly locks = new Set<Locks>();
   private readonly taken: KeyPattern[] = [];
   private once: Once[] = [];
@@ -43,7 +37,14 @@ export class StoreFaults implements LockFaults {
       const others = keys.length === 0 ? 'Nothing is held.' : `Held: ${keys.join(', ')}.`;
       throw new Error(`faults.lose(${shownKey(key)}): nobody holds it. ${others}${nearestKey(key, keys)}`);
     }
-    await Promise.all(held.map(([owner, grant]) => this.take(owner, grant)));
+    await Promise.all(
+      held.map(async ([owner, { driver, request }]) => {
+        this.granted.delete(owner);
+        const { key: own, ttl, share } = request;
+        await driver.acquire({ key: own, owner: someoneElse(), ttl, tokens: 1, queue: false, share, yields: owner });
+        watchdog.tenureOf(own, owner)?.lose('it was taken away by a fault of the test', 'taken');
+      }),
+    );
   }
 
   outage(until?: number | PromiseLike<unknown>): void {
@@ -61,8 +62,7 @@ export class StoreFaults implements LockFaults {
   }
 
   async dropReply(on: FaultyRequest, times = 1): Promise<void> {
-    const drop = (): Promise<void> => new Promise((done) => this.once.push({ on, does: 'dropReply', done }));
-    await Promise.all(Array.from({ length: times }, drop));
+    await Promise.all(Array.from({ length: times }, () => new Promise<void>((done) => this.once.push({ on, does: 'dropReply', done }))));
   }
 
   slow(ms: number): void {
@@ -73,8 +73,14 @@ export class StoreFaults implements LockFaults {
     this.taken.push(key);
   }
 
-  stall(ms: number): Promise<void> {
-    return standStill(ms);
+  /** No timer is called in time, and each that was due is called once, late. Under fake timers the clock jumps; else the thread really blocks. */
+  async stall(ms: number): Promise<void> {
+    const clock = fakeClock();
+    if (clock) {
+      await settled();
+      clock.jump(ms);
+    } else for (const end = performance.now() + ms; performance.now() < end;);
+    await settled();
   }
 
   async shutDown(): Promise<void> {
@@ -119,28 +125,4 @@ export class StoreFaults implements LockFaults {
   isGone(owner: string | undefined): void {
     if (owner !== undefined) this.granted.delete(owner);
   }
-
-  private async take(owner: string, { driver, request }: Granted): Promise<void> {
-    this.granted.delete(owner);
-    const { key, ttl, share } = request;
-    await driver.acquire({ key, owner: someoneElse(), ttl, tokens: 1, queue: false, share, yields: owner });
-    watchdog.tenureOf(key, owner)?.lose('it was taken away by a fault of the test', 'taken');
-  }
-}
-
-/**
- * The event loop stands still: no timer is called in time, and each that was due is called once, late. Under fake timers the clock jumps; else the
- * thread really blocks.
- *
- * @param ms milliseconds.
- */
-async function standStill(ms: number): Promise<void> {
-  const clock = fakeClock();
-  if (clock) {
-    await settled();
-    clock.jump(ms);
-  } else {
-    for (const end = performance.now() + ms; performance.now() < end;);
-  }
-  await settled();
 }

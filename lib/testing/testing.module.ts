@@ -32,7 +32,7 @@ export class DistributedLockTestingModule {
     return {
       module: DistributedLockTestingModule,
       global: true,
-      imports: [DistributedLockModule.forRoot({ ...options, store: withFaults(store, new StoreFaults()), logger: false })],
+      imports: [DistributedLockModule.forRoot({ ...options, store: faultsOf(store) ? store : faultyStore(store), logger: false })],
       providers: [{ provide: LockProbe, useFactory: (locks: Locks) => new LockProbe(limited(locks)), inject: [Locks] }],
       exports: [LockProbe],
     };
@@ -77,10 +77,6 @@ class TestingRegistry extends LockRegistry {
     this.probe.onApplicationShutdown();
     await super.onApplicationShutdown();
   }
-}
-
-function withFaults(store: LockStore, faults: StoreFaults): LockStore {
-  return faultsOf(store) ? store : faultyStore(store, faults);
 }
 
 /** Milliseconds. A call that waits indefinitely in the app ends then in a test, and its error names the holder. */
