@@ -24,6 +24,8 @@ export class SimulatedStore {
   isAway = false;
   /** How often it was restored from a copy. */
   restores = 0;
+  /** Somebody could not notice a restore: the count was as large again when it heard of it first. Then nothing is promised. */
+  isUnnoticed = false;
   /** Rows that sweeps have deleted. */
   swept = 0;
   readonly inboxes = new Map<string, (text: string) => void>();
@@ -86,6 +88,8 @@ export class SimulatedTable implements CasTable {
   readonly count?: () => Promise<number>;
   /** The last restore that it knows of. */
   restores: number;
+  /** The largest count that it was told, and how often it had to forget it. */
+  private told = { count: 0, times: 0 };
 
   constructor(
     private readonly store: SimulatedStore,
@@ -95,7 +99,7 @@ export class SimulatedTable implements CasTable {
     this.restores = store.restores;
     this.place = `simulated ${++places}`;
     if (isWoken) this.wakeUps = new SimulatedWakeUps(store, process);
-    if (store.isCounted) this.count = () => this.send(() => store.count);
+    if (store.isCounted) this.count = () => this.send(() => store.count).catch((error: unknown) => this.forget(error));
   }
 
   exchange(changes: readonly CasChange[]): readonly Promise<CasFound>[] {
@@ -122,6 +126,7 @@ export class SimulatedTable implements CasTable {
     return new Promise((resolve, reject) => {
       if (isLost()) return;
       const request = { restores: this.restores };
+      const { told } = this;
       store.underWay.add(request);
       time.in(store.delay(), undefined, () => {
         store.underWay.delete(request);
@@ -130,14 +135,27 @@ export class SimulatedTable implements CasTable {
           return;
         }
         const reply = work();
-        const { restores } = store;
+        const { restores, count } = store;
         if (isLost()) return;
         time.in(store.delay(), process, () => {
-          this.restores = Math.max(this.restores, restores);
+          if (told.times === this.told.times) this.hear(restores, count, told.count);
           resolve(reply);
         });
       });
     });
+  }
+
+  /** @param least what it was told when it asked. */
+  private hear(restores: number, count: number, least: number): void {
+    const { times } = this.told;
+    if (restores > this.restores && this.store.isCounted && least > 0 && count >= least) this.store.isUnnoticed = true;
+    this.restores = restores;
+    this.told = count < least ? { count, times: times + 1 } : { count: Math.max(count, this.told.count), times };
+  }
+
+  private forget(error: unknown): never {
+    this.told = { count: 0, times: this.told.times + 1 };
+    throw error;
   }
 }
 

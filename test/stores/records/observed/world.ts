@@ -24,7 +24,7 @@ export interface WorldOptions {
   readonly isSuspended?: boolean;
   /** Nobody is woken. */
   readonly isPolled?: boolean;
-  /** The store is restored from a copy of a third of the span before. */
+  /** The store is restored from a copy of some seconds before, again and again. */
   readonly isRestored?: boolean;
   /** Nobody uses a lock for more than an hour in between, so that rows are swept. */
   readonly hasLull?: boolean;
@@ -135,15 +135,10 @@ export class World {
   }
 
   private begin(): void {
-    const { span, isRestored, hasLull, isCalm } = this.options;
+    const { span, hasLull, isCalm, isRestored } = this.options;
     for (let index = 0; index < MEMBERS; index++) this.startMember();
     if (!isCalm) this.makeTrouble();
-    if (isRestored) {
-      this.time.in(span / 3, undefined, () => {
-        const restore = this.simulated.copy();
-        this.time.in(span / 3, undefined, () => this.restore(restore));
-      });
-    }
+    if (isRestored) this.restoreAgain();
     if (hasLull) {
       this.time.in(span / 2, undefined, () => {
         this.lullEndsAt = this.time.now + LULL;
@@ -196,23 +191,32 @@ export class World {
 
   private pause(process: SimulatedProcess): void {
     const { time, options } = this;
-    process.pause(time.pick(5, 50, 200, 1500, 4000), options.isSuspended && time.random() < 0.5);
+    // Who is paused for too long does not notice a restore.
+    const milliseconds = time.pick(5, 50, 200, 1500, options.isRestored ? 1000 : 4000);
+    process.pause(milliseconds, options.isSuspended && time.random() < 0.5);
   }
 
-  private restore(restore: () => void): void {
+  private restoreAgain(): void {
     const { simulated, promises, time } = this;
-    simulated.isAway = true;
-    time.in(500 + 2000 * time.random(), undefined, () => {
-      restore();
-      simulated.isAway = false;
-      promises.restored();
+    time.in(4000, undefined, () => {
+      const restore = simulated.copy();
+      time.in(2000 + 3000 * time.random(), undefined, () => {
+        simulated.isAway = true;
+        time.in(100 + 2000 * time.random(), undefined, () => {
+          restore();
+          simulated.isAway = false;
+          promises.restored();
+          this.restoreAgain();
+        });
+      });
     });
   }
 
   /** The restores of the store, when every process has heard of the last one, and nothing is under way that was sent before. */
   private get era(): number | undefined {
-    const { restores, underWay } = this.simulated;
+    const { restores, underWay, isUnnoticed } = this.simulated;
     if (restores === 0) return 0;
+    if (isUnnoticed) return undefined;
     const isKnown = this.members.every(({ process, table }) => process.isDead || table.restores === restores);
     return isKnown && [...underWay].every((request) => request.restores === restores) ? restores : undefined;
   }

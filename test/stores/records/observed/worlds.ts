@@ -1,6 +1,9 @@
 import { World, type WorldOptions } from './world.js';
 
-type Kind = Omit<WorldOptions, 'seed' | 'span'>;
+interface Kind extends Omit<WorldOptions, 'seed' | 'span'> {
+  /** Of the first worlds, which have shown defects that others do not. */
+  readonly seeds?: readonly number[];
+}
 
 const SPAN = 40_000;
 
@@ -11,15 +14,15 @@ const KINDS: readonly (readonly [name: string, kind: Kind])[] = [
   ['in which clocks stand still in pauses', { isSuspended: true }],
   ['in which nobody is woken', { isPolled: true }],
   ['in which nothing happens but deaths: who waits is the next one in time', { isCalm: true }],
-  ['in which the store is restored from a copy', { isRestored: true }],
+  ['in which the store is restored from a copy', { isRestored: true, seeds: [22, 48, 63] }],
   ['in which a store that does not count is restored', { isCounted: false, isRestored: true }],
   ['with an hour in which nobody comes', { hasLull: true }],
 ];
 
-/** Runs a world for each of so many seeds. */
-export async function runWorlds(count: number, kind: Kind): Promise<World[]> {
+/** Runs so many worlds. */
+export async function runWorlds(count: number, { seeds = [], ...kind }: Kind): Promise<World[]> {
   const worlds: World[] = [];
-  for (let seed = 1; seed <= count; seed++) worlds.push(await World.run({ seed, span: SPAN, ...kind }));
+  for (let index = 0; index < count; index++) worlds.push(await World.run({ seed: seeds[index] ?? index + 1, span: SPAN, ...kind }));
   return worlds;
 }
 
