@@ -61,7 +61,7 @@ export class Process {
 
   constructor(data: MapData | CasMapData, apply?: Apply) {
     const table = data instanceof MapData ? new StepTable(data, apply) : new StepCasTable(data);
-    this.steps = table.steps as Steps;
+    this.steps = table.steps;
     this.wakeUps = table.wakeUps!;
     const recordQueue = new TableRecordQueue(table instanceof StepTable ? table : observedTable(table));
     this.drivers = recordDrivers(recordQueue, table);
