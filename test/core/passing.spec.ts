@@ -31,7 +31,7 @@ it('the next in the queue asks often for a moment after the key was passed on (G
   }
 });
 
-it('permits that are passed on during an outage are all given back to the store', async () => {
+it('permits that are passed on during an outage are all released at the store', async () => {
   const store = memoryStore();
   const acquire = store.semaphore!.acquire.bind(store.semaphore);
   let isAway = false;

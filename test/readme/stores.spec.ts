@@ -20,6 +20,7 @@ import { blocksOf, read } from '../support/markdown.js';
 import { startRedis } from '../support/redis-server.js';
 import { sharedMariadb, sharedPostgres } from '../support/shared-server.js';
 import config from './cli-config.js';
+import { ofThreeMembers } from './etcd.js';
 import { byDirectory, byUrl as byMysqlUrl, byPool as byMysqlPool, DistributedLock1700000000001 } from './mysql-and-file.js';
 import * as postgres from './postgres.js';
 import { ofRedisAndPostgres, ofThreeServers } from './quorum.js';
@@ -54,6 +55,7 @@ const STORES: Record<string, () => LockStore> = {
   '/redis': () => redisStore({ url: 'redis://127.0.0.1:1' }),
   '/postgres': () => locksOnPostgres().store,
   '/mysql': () => mysqlStore({ url: 'mysql://127.0.0.1:1/shop' }),
+  '/etcd': () => ofThreeMembers(),
   '/quorum': () => ofThreeServers(),
   '/file': () => fileStore({ directory }),
   '/memory': () => memoryStore(),
