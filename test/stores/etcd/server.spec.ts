@@ -5,6 +5,8 @@ import { chmodSync } from 'node:fs';
 import { createServer, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { dirname } from 'node:path';
+import { EtcdClient } from '../../../lib/stores/etcd/etcd.client.js';
+import { EtcdTable } from '../../../lib/stores/etcd/etcd.table.js';
 import { rejection } from '../../contract/rejection.js';
 import { examined } from '../../doctor/examined.js';
 import { makeCertificate } from '../../support/certificate.js';
@@ -37,9 +39,12 @@ describe('the options', () => {
 
 describe('an endpoint', () => {
   it('that does not listen is passed over, so that the first request goes to the next one', async () => {
+    const gone = [1, 2, 3, 4, 5].map((port) => `http://127.0.0.1:${port}`);
+    // Each store begins with any of them.
     for (let tries = 0; tries < 6; tries++) {
-      const locks = open({ endpoints: ['http://127.0.0.1:1', server.url] });
-      await (await locks.acquire('order:42')).release();
+      const store = etcdStore({ endpoints: [...gone, server.url], requestTimeout: 5000 });
+      expect(await store.mutex.check({ key: 'order:42', owner: 'me' })).toMatchObject({ state: 'free' });
+      await store.close();
     }
   });
 
@@ -85,6 +90,22 @@ describe('an endpoint', () => {
     expect(report.verdict).toMatchObject({ efficiency: 'no' });
     await other.stop();
   });
+});
+
+it('a reply of another cluster says nothing of the age of what is there', async () => {
+  const clusters = await Promise.all([startEtcd(), startEtcd()]);
+  const table = new EtcdTable(new EtcdClient({ endpoints: clusters.map(({ url }) => url) }, 5000), 'test/');
+  const before = await table.count();
+  expect(before).toBeGreaterThan(0);
+  expect(await table.count()).toBe(before);
+  await clusters[0].kill();
+  const first = await eventually(() => table.count());
+  await clusters[0].restart();
+  await clusters[1].kill();
+  const second = await eventually(() => table.count());
+  expect([first, second]).toContain(0);
+  await table.close();
+  await Promise.all(clusters.map((cluster) => cluster.stop()));
 });
 
 it('the doctor says of one member that one disk has all locks, and nothing else', async () => {
