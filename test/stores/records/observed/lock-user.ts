@@ -69,6 +69,7 @@ export class LockUser {
       while (member.process.now < patience) {
         const woken = new Promise<void>((resolve) => (wake = resolve));
         const sent = world.sent(member, key);
+        tenure.asked(sent, ttl);
         const request = { key, owner, ttl, tokens: 1, queue, ...(share && { share }), ...(yields && { yields: yields.owner }) };
         const reply = await this.ask(() => driver.acquire(request));
         if (reply?.granted && member.process.now < sent.local + validity(ttl)) {
@@ -99,6 +100,7 @@ export class LockUser {
       if (process.now >= Math.min(until, tenure.validUntil)) break;
       const ttl = time.pick(tenure.ttl, tenure.ttl, 300);
       const sent = world.sent(member, key);
+      tenure.asked(sent, ttl);
       isLost =
         key === 'mutex' && time.random() < 0.2 ? await this.extend(kind, tenure, sent, ttl) : await this.renew(kind, tenure, sent, ttl);
     }

@@ -8,6 +8,8 @@ export class Tenure {
   /** The last grant or renewal, as it was sent: true time. */
   sentAt = 0;
   ttl = 0;
+  /** Nobody may see it for longer, in true time, if requests are not late. */
+  endsBy = 0;
   token = 0;
   isOver = false;
   private stops = 0;
@@ -25,6 +27,11 @@ export class Tenure {
   isValid(era: number): boolean {
     const { process } = this;
     return !this.isOver && !process.isDead && process.now < this.validUntil && process.stops === this.stops && this.era === era;
+  }
+
+  /** A grant or a renewal was sent. */
+  asked({ sentAt }: Sent, ttl: number): void {
+    this.endsBy = Math.max(this.endsBy, sentAt + 1.01 * ttl);
   }
 
   /** A grant or a renewal. */

@@ -1,0 +1,126 @@
+import { passTime } from '../../../support/virtual-time.js';
+import { StoreError } from '../../../../lib/core/model/errors.js';
+import type { LockStore } from '../../../../lib/core/store/lock-store.js';
+import { acquire, counted, data, GRANTED, newGate, release, remaining, renew, TAKEN, TTL } from './setting.js';
+
+/** So many writes of other keys. */
+async function write(store: LockStore, count: number): Promise<void> {
+  for (let index = 0; index < count; index++) await acquire(store, 'a', { key: `other ${++keys}` });
+}
+let keys = 0;
+
+/** The store becomes what it was, and its count with it. */
+function copyOfStore(): () => void {
+  const [rows, count] = [new Map(data.rows), data.count];
+  return () => {
+    data.rows.clear();
+    for (const [key, row] of rows) data.rows.set(key, row);
+    data.count = count;
+  };
+}
+
+describe('a store that was restored from a copy', () => {
+  it('is known by its count: all that is there is seen again', async () => {
+    const [holder, observer] = [counted(), counted()];
+    await acquire(holder, 'a');
+    const restore = copyOfStore();
+    await write(holder, 2);
+    await acquire(observer, 'b');
+    await passTime(900);
+    restore();
+    expect(await remaining(observer)).toBeGreaterThan(TTL - 50);
+    await passTime(200);
+    expect(await acquire(observer, 'b')).toMatchObject(TAKEN);
+  });
+
+  it('is not mistaken for what it was: other rows may have versions of before', async () => {
+    const [holder, observer, other] = [counted(), counted(), counted()];
+    const restore = copyOfStore();
+    await acquire(other, 'x', { key: 'other' });
+    await acquire(observer, 'b');
+    await release(observer, 'b');
+    const { version } = data.rows.get('key')!;
+    restore();
+    await acquire(observer, 'x', { key: 'other' });
+    await passTime(100);
+    await acquire(holder, 'a');
+    await renew(holder, 'a');
+    while (data.rows.get('key')!.version < version) await renew(holder, 'a');
+    expect(data.rows.get('key')!.version).toBe(version);
+    expect(await acquire(observer, 'b')).toMatchObject(TAKEN);
+    expect(await renew(holder, 'a')).toBe('renewed');
+  });
+
+  it('is not dated by what its count was before', async () => {
+    const [holder, observer] = [counted(), counted()];
+    const restore = copyOfStore();
+    await write(holder, 50);
+    await acquire(observer, 'x', { key: 'other' });
+    await passTime(5000);
+    restore();
+    await acquire(holder, 'a');
+    expect(await acquire(observer, 'b')).toMatchObject(TAKEN);
+  });
+
+  it('is not dated by a reply of before that comes late', async () => {
+    const [late, look] = [newGate(), newGate()];
+    let [isHeld, isSlow] = [false, false];
+    const observer = counted({
+      after: ({ key }) => (key === 'late' && isHeld ? late.opening : undefined),
+      before: ({ key }) => (key === 'key' && isSlow ? look.opening : undefined),
+    });
+    const holder = counted();
+    const restore = copyOfStore();
+    await write(holder, 50);
+    isHeld = true;
+    const lateReply = acquire(observer, 'b', { key: 'late' }).catch(() => undefined);
+    await passTime(100);
+    restore();
+    await remaining(observer, 'other');
+    isSlow = true;
+    const reply = remaining(observer);
+    await passTime(10);
+    late.open();
+    await lateReply;
+    await passTime(500);
+    await acquire(holder, 'a', { ttl: 400 });
+    look.open();
+    expect(await reply).toBeGreaterThan(380);
+  });
+
+  it('may be it when it was away: it is not dated by what its count was before', async () => {
+    let isAway = false;
+    const beforeCount = (): void => {
+      if (isAway) throw new StoreError('The store is away.', { transient: true });
+    };
+    const [holder, observer] = [counted(), counted({ beforeCount })];
+    const restore = copyOfStore();
+    await write(holder, 50);
+    await passTime(5500);
+    isAway = true;
+    restore();
+    await passTime(2000);
+    await acquire(holder, 'a', { ttl: 3000 });
+    await write(holder, 60);
+    isAway = false;
+    expect(await acquire(observer, 'b')).toMatchObject(TAKEN);
+  });
+
+  it('is none because a reply overtakes another one', async () => {
+    const gate = newGate();
+    let isHeld = false;
+    const observer = counted({ after: ({ key }) => (key === 'slow' && isHeld ? gate.opening : undefined) });
+    const holder = counted();
+    await acquire(holder, 'a');
+    await acquire(observer, 'b');
+    isHeld = true;
+    const slow = remaining(observer, 'slow');
+    await passTime(100);
+    await write(holder, 5);
+    await remaining(observer, 'other');
+    gate.open();
+    await slow;
+    await passTime(900);
+    expect(await acquire(observer, 'b')).toMatchObject(GRANTED);
+  });
+});
