@@ -192,7 +192,7 @@ export class EtcdClient {
                 if (response.statusCode !== 200) throw refusalOf(response.statusCode, text);
                 resolve(JSON.parse(text) as Reply);
               } catch (error) {
-                reject(error as Error);
+                reject(error);
               }
             });
           });
