@@ -37,5 +37,6 @@ export const CI_SCENES: readonly CiScene[] = [
   on('quorum', 'ci-13', ['process', 'net', 'server', 'restart', 'clock']),
   on('postgres', 'ci-9', ['process', 'net', 'server', 'restart', 'clock']),
   on('mysql', 'ci-10', ['process', 'net', 'server', 'restart', 'clock']),
+  on('etcd', 'ci-14', ['process', 'server', 'restart', 'clock']),
   on('file', 'ci-11', ['process', 'files', 'clock']),
 ];
