@@ -23,9 +23,9 @@ const compiled = await Promise.all(['tsconfig.esm.json', 'tsconfig.cjs.json', 's
 if (compiled.includes(false)) process.exit(1);
 // The package says "type": "module"; this makes Node and TypeScript read these as what they are.
 for (const folder of ['cjs', 'schematics']) await writeFile(new URL(`dist/${folder}/package.json`, root), '{"type":"commonjs"}\n');
-for (const build of ['esm', 'cjs']) {
-  await cp(new URL('lib/stores/redis/ioredis.cjs', root), new URL(`dist/${build}/stores/redis/ioredis.cjs`, root));
-}
+await cp(new URL('lib/stores/redis/clients.cjs', root), new URL('dist/cjs/stores/redis/clients.cjs', root));
+// What it loads must be CommonJS, which can be loaded at once everywhere: Jest cannot require() an ES module.
+await writeFile(new URL('dist/esm/stores/redis/clients.cjs', root), "module.exports = require('../../../cjs/stores/redis/clients.cjs');\n");
 for (const file of ['collection.json', 'nest-add/schema.json']) {
   await cp(new URL(`scripts/schematics/${file}`, root), new URL(`dist/schematics/${file}`, root));
 }

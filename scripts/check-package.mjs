@@ -140,7 +140,7 @@ async function checkFiles(installed, tarball) {
         .filter((file) => build === 'esm' || !file.startsWith('cli/'))
         .flatMap((file) => [`dist/${build}/${file}.js`, `dist/${build}/${file}.d.ts`]),
     ),
-    ...['esm', 'cjs'].map((build) => `dist/${build}/stores/redis/ioredis.cjs`),
+    ...['esm', 'cjs'].map((build) => `dist/${build}/stores/redis/clients.cjs`),
   ];
   const packed = await filesOf(installed);
   assert.deepEqual(packed.sort(), expected.sort(), 'the tarball holds other files than it should');

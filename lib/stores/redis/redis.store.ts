@@ -7,14 +7,13 @@ import type { Inspector } from '../../core/store/inspector.js';
 import { supportedBy, type LockStore } from '../../core/store/lock-store.js';
 import { RedisPipelines } from './connection/redis.pipelines.js';
 import { RedisCountDownLatchDriver } from './count-down-latch.driver.js';
-import { ioredis } from './ioredis.cjs';
+import { ioredis, nodeRedisAdapter } from './clients.cjs';
 import { RedisMutexDriver } from './mutex.driver.js';
-import { redisClientOf } from './node-redis/node-redis.adapter.js';
 import type { NodeRedisClient } from './node-redis/node-redis.client.js';
 import type { RedisClient } from './connection/redis.client.js';
 import { RedisConnection } from './connection/redis.connection.js';
 import { RedisUptime } from './connection/redis.uptime.js';
-import { checkStoreOptions } from './connection/redis.options.js';
+import { checkStoreOptions, isNodeRedis } from './connection/redis.options.js';
 import { RedisWakeUps } from './waiting/redis.wakeups.js';
 import { sharingDrivers } from './sharing.driver.js';
 
@@ -78,7 +77,7 @@ export function redisStore(given: RedisStoreOptions): LockStore {
   const options = checkStoreOptions(given);
   const { requestTimeout = 1000, fenceTimeout = HOUR, replicaAcks = 0 } = options;
   const isOwned = !('client' in options);
-  const client = isOwned ? connect(options, requestTimeout) : redisClientOf(options.client);
+  const client = isOwned ? connect(options, requestTimeout) : clientOf(options.client);
   const connection = new RedisConnection(client, requestTimeout, isOwned);
   const wakeUps = new RedisWakeUps(connection);
   const acked = replicaAcks > 0 ? ackedConnection(connection, replicaAcks, isOwned) : connection;
@@ -128,6 +127,11 @@ function loadedInspector(load: () => Promise<Inspector>): Inspector {
     seize: async (request) => (await loaded()).seize(request),
     note: async (line) => (await loaded()).note(line),
   };
+}
+
+/** The code over a client of node-redis is loaded where one is lent. */
+function clientOf(lent: RedisClient | NodeRedisClient): RedisClient {
+  return isNodeRedis(lent) ? nodeRedisAdapter().adapterOf(lent) : lent;
 }
 
 function connect(options: Exclude<RedisStoreOptions, { client: unknown }>, requestTimeout: number): RedisClient {

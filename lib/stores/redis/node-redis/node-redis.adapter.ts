@@ -1,7 +1,7 @@
 import { EventEmitter } from 'node:events';
 import { inTime } from '../../../core/util/clock.js';
 import type { RedisClient, RedisPipeline } from '../connection/redis.client.js';
-import { isNodeRedis, type NodeRedisClient, type PlainClient } from './node-redis.client.js';
+import type { NodeRedisClient, PlainClient } from './node-redis.client.js';
 import { NodeRedisLink } from './node-redis.link.js';
 
 type Argument = string | number;
@@ -13,10 +13,9 @@ const LONGEST_CONNECT = 5000;
 /** One for all stores of a client, which then carries few listeners of ours. */
 const known = new WeakMap<object, RedisClient>();
 
-/** Adapts a client of node-redis; one of ioredis is used as it is. */
-export function redisClientOf(client: RedisClient | NodeRedisClient): RedisClient {
-  if (!isNodeRedis(client)) return client as RedisClient;
-  const adapter = known.get(client) ?? new LentNodeRedis(client);
+/** Makes a client of node-redis one that the store can use. */
+export function adapterOf(client: NodeRedisClient): RedisClient {
+  const adapter = known.get(client) ?? new LentNodeRedis(client as unknown as PlainClient);
   known.set(client, adapter);
   return adapter;
 }

@@ -25,24 +25,3 @@ export interface PlainClient extends Omit<NodeRedisClient, 'sendCommand'> {
   unsubscribe(channel: string, listener: (message: string, channel: string) => void): Promise<unknown>;
   duplicate(overrides: object): PlainClient;
 }
-
-/** Looks at the methods and not at the class: an app may have another copy of `redis` than this package. */
-export function isNodeRedis(value: unknown): value is PlainClient {
-  const { sendCommand, evalSha, destroy } = Object(value) as Partial<NodeRedisClient>;
-  return [sendCommand, evalSha, destroy].every((method) => typeof method === 'function');
-}
-
-/** Explains why this cannot be the client of a store; `undefined`: it can. By themselves, the others learn of a failover late and repeat requests. */
-export function problemOf(client: unknown): string | undefined {
-  const { evalsha, evalSha } = Object(client) as { evalsha?: unknown; evalSha?: unknown };
-  if (typeof evalsha === 'function') return undefined;
-  const has = (name: string): boolean => typeof client === 'object' && client !== null && name in client;
-  if (has('totalClients')) return '"client" is a pool, in which requests overtake each other: pass a client of createClient()';
-  if (isNodeRedis(client) && has('nodeClient'))
-    return '"client" is a cluster of redis (node-redis): install ioredis and give redisStore({ cluster: [{ host, port }] })';
-  if (isNodeRedis(client) && has('getMasterNode'))
-    return '"client" is a sentinel of redis (node-redis): install ioredis and give redisStore({ sentinels, name })';
-  if (isNodeRedis(client)) return undefined;
-  if (typeof evalSha === 'function') return '"client" is of an old version of redis: version 5 or later is needed';
-  return '"client" must be a client of ioredis or redis (node-redis)';
-}

@@ -4,7 +4,7 @@ import * as five from 'redis';
 import * as six from 'redis-v6';
 import { eventually } from '../../../support/eventually.js';
 import { freePort } from '../../../support/free-port.js';
-import { redisClientOf } from '../../../../lib/stores/redis/node-redis/node-redis.adapter.js';
+import { adapterOf } from '../../../../lib/stores/redis/node-redis/node-redis.adapter.js';
 import { usesEveryVerb } from '../every-verb.js';
 import { outcomeOf, useRedis } from '../setting.js';
 
@@ -133,7 +133,7 @@ describe.each(VERSIONS)('a client of node-redis %s that is lent to a store', (ve
     const lent = await connected();
     const locks = setting.locks({ client: lent });
     await locks.using(KEY, () => undefined);
-    const pipeline = redisClientOf(lent).pipeline();
+    const pipeline = adapterOf(lent).pipeline();
     pipeline.eval("return redis.call('INCR', KEYS[1])", 1, 'count');
     pipeline.evalsha('0'.repeat(40), 1, 'count');
     pipeline.call('WAIT', 0, 10);

@@ -4,3 +4,6 @@
  * @param missing is called if it cannot be loaded.
  */
 export function ioredis(missing: (cause: unknown) => never): typeof import('ioredis');
+
+/** Loads what only a store needs that is lent a client of `redis`. */
+export function nodeRedisAdapter(): typeof import('./node-redis/node-redis.adapter.js', { with: { 'resolution-mode': 'import' } });
