@@ -87,7 +87,12 @@ export class HeldLease implements Lease {
     if (!this.isReleased) {
       this.isReleased = true;
       clearTimeout(this.limit);
-      const fault = this.runReleased();
+      let fault: { readonly error: unknown } | undefined;
+      try {
+        this.released?.();
+      } catch (error) {
+        fault = { error };
+      }
       if (this.guardsBody) this.turn.tenure.runtime.ends('body');
       const answer = this.turn.remove(this);
       this.answer = fault ? answer.then(() => Promise.reject(fault.error as Error)) : answer;
@@ -156,15 +161,6 @@ export class HeldLease implements Lease {
   abort(reason: LockLostError | LockAbortedError): void {
     this.abortReason ??= reason;
     this.context?.runInAsyncScope(() => this.controller?.abort(this.abortReason));
-  }
-
-  private runReleased(): { readonly error: unknown } | undefined {
-    try {
-      this.released?.();
-      return undefined;
-    } catch (error) {
-      return { error };
-    }
   }
 
   private limitTo(end: number): void {

@@ -23,22 +23,22 @@ export interface TenureQueue {
   ended(tenure: Tenure): void;
 }
 
-/** A grant of a store. */
-export interface Grant {
+/** The request that was granted. */
+export interface GrantedRequest {
   readonly owner: string;
+  /** Validity counts from then, because the store began to count later. */
+  readonly sentAt: number;
+  readonly attempts: number;
+  /** How many fencing tokens it reserved. */
+  readonly reserved: number;
+}
+
+/** The call of the first caller. */
+export interface GrantedCall {
   readonly kind: LockKindName;
-  /** The options of the first caller. */
   readonly options: Pick<ResolvedOptions, 'keyTimeout' | 'renew'>;
   /** The share that is held of a key that several may hold. */
   readonly share: Share | undefined;
-  /** When the request was sent. Validity counts from then, because the store began to count later. */
-  readonly sentAt: number;
-  readonly grantedAt: number;
-  /** How many fencing tokens were reserved, and the first of them. */
-  readonly tokens: number;
-  readonly token: number | null;
-  /** Whether the first request found the key taken. */
-  readonly isContested: boolean;
 }
 
 /**
@@ -68,14 +68,17 @@ export class Tenure {
   answeredAt: number;
   private loss: LockLostError | undefined;
   private isReleased = false;
-  private nextToken: number | null;
   private turnsLeft: number;
   private turnsEndAt: number;
   private mayExtend: boolean;
 
+  /** @param nextToken the first token that the request reserved. */
   constructor(
     private readonly queue: TenureQueue,
-    { owner, kind, options, share, sentAt, grantedAt, tokens, token, isContested }: Grant,
+    { owner, sentAt, attempts, reserved }: GrantedRequest,
+    { kind, options, share }: GrantedCall,
+    private nextToken: number | null,
+    grantedAt: number,
   ) {
     this.owner = owner;
     this.kind = kind;
@@ -84,10 +87,10 @@ export class Tenure {
     this.validUntil = sentAt + validity(ttl);
     this.isRenewed = options.renew;
     this.renewAt = sentAt + this.pace * (share ? queue.runtime.firstRenewal : 1);
-    this.nextToken = token;
-    this.turnsLeft = tokens;
+    this.turnsLeft = reserved;
     this.turnsEndAt = grantedAt + queue.limits.time;
-    this.mayExtend = tokens > 1 && !isContested && queue.driver.extend !== undefined;
+    // A first request that found the key taken has shown that others want it.
+    this.mayExtend = reserved > 1 && attempts === 1 && queue.driver.extend !== undefined;
     this.answeredAt = grantedAt;
     watchdog.add(this, grantedAt);
   }

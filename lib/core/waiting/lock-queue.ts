@@ -49,14 +49,14 @@ export class LockQueue implements TenureQueue {
   private scouting: NodeJS.Timeout | undefined;
 
   /**
-   * @param id of the queue among those of the driver; `undefined`: it is for a single caller.
+   * @param id of the queue among those of the driver.
    * @param maxHolders how many callers may hold the key at the same time, as the last one says.
    */
   constructor(
     private readonly queues: LockQueues,
     readonly driver: LeaseDriver,
     readonly key: string,
-    readonly id: string | undefined,
+    readonly id: string | number,
     public maxHolders: number,
   ) {
     this.runtime = queues.runtime;
@@ -105,15 +105,12 @@ export class LockQueue implements TenureQueue {
 
   granted(contender: Contender, token: number | null, time: number): void {
     const { runtime, first } = this;
-    const { owner, attempts, sentAt, reserved } = contender;
-    const { kind, share, options } = first.settings;
     this.contenders = removed(this.contenders, contender);
     this.outcome = undefined;
     this.isInUse = true;
-    const grant = { owner, kind, options, share, sentAt, grantedAt: time, token, tokens: reserved, isContested: attempts > 1 };
-    const tenure = new Tenure(this, grant);
+    const tenure = new Tenure(this, contender, first.settings, token, time);
     this.holders = added(this.holders, tenure);
-    this.give(first, tenure, time, options.minHold, attempts);
+    this.give(first, tenure, time, first.settings.options.minHold, contender.attempts);
     this.endLate();
     if (runtime.stopping.aborted) this.stop();
   }

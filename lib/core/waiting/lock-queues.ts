@@ -9,9 +9,9 @@ import type { AcquireCall, Waiter } from './waiter.js';
 
 /** The queues of all keys of one {@link Locks}. */
 export class LockQueues {
-  private readonly shared = new Map<LeaseDriver, Map<string, LockQueue>>();
-  /** The queues of a single caller. */
-  private readonly own = new Set<LockQueue>();
+  /** Keyed by id: a number where the queue is for a single caller. */
+  private readonly queues = new Map<LeaseDriver, Map<string | number, LockQueue>>();
+  private lastOwn = 0;
   /** One timer serves all callers, so a wait needs none of its own. */
   private readonly slowWaits: Alarm;
 
@@ -27,7 +27,7 @@ export class LockQueues {
   ) {
     // Nobody must miss a lock because a warning fails.
     this.slowWaits = new Alarm(async () => this.slowWaits.setBy(await report().catch(() => Infinity)));
-    onAbort(runtime.stopping, () => this.each((queue) => queue.stop()));
+    onAbort(runtime.stopping, () => this.all.forEach((queue) => queue.stop()));
   }
 
   /**
@@ -37,7 +37,7 @@ export class LockQueues {
   acquire(driver: LeaseDriver, key: string, id: string, maxHolders: number, call: AcquireCall): Promise<HeldLease> {
     // A fair caller has its own queue entry at the store. A single try does not wait for other callers, and after the stop no caller may wait.
     const isAlone = maxHolders === 0 || call.options.fair || call.patience === 0 || this.runtime.stopping.aborted || driver.grantsAll;
-    return (isAlone ? this.ownQueue(driver, key) : this.sharedQueue(driver, key, id, maxHolders)).join(call);
+    return (isAlone ? this.queueOf(driver, key, ++this.lastOwn, 1) : this.queueOf(driver, key, id, maxHolders)).join(call);
   }
 
   /** A caller begins to wait. */
@@ -47,26 +47,19 @@ export class LockQueues {
 
   close(): void {
     this.slowWaits.stop();
-    this.each((queue) => queue.close());
+    this.all.forEach((queue) => queue.close());
   }
 
   /** Removes a queue that has neither callers nor holders. */
   forget(queue: LockQueue): void {
-    if (queue.id === undefined) return void this.own.delete(queue);
-    const queues = this.shared.get(queue.driver);
+    const queues = this.queues.get(queue.driver);
     // A `timeout` listener may have taken the key and released it, and another caller may have made the next queue.
     if (queues?.get(queue.id) === queue) queues.delete(queue.id);
   }
 
-  private ownQueue(driver: LeaseDriver, key: string): LockQueue {
-    const queue = new LockQueue(this, driver, key, undefined, 1);
-    this.own.add(queue);
-    return queue;
-  }
-
-  private sharedQueue(driver: LeaseDriver, key: string, id: string, maxHolders: number): LockQueue {
-    let queues = this.shared.get(driver);
-    if (!queues) this.shared.set(driver, (queues = new Map<string, LockQueue>()));
+  private queueOf(driver: LeaseDriver, key: string, id: string | number, maxHolders: number): LockQueue {
+    let queues = this.queues.get(driver);
+    if (!queues) this.queues.set(driver, (queues = new Map<string | number, LockQueue>()));
     let queue = queues.get(id);
     if (!queue) queues.set(id, (queue = new LockQueue(this, driver, key, id, maxHolders)));
     queue.maxHolders = maxHolders;
@@ -74,10 +67,6 @@ export class LockQueues {
   }
 
   get all(): readonly LockQueue[] {
-    return [...this.own, ...[...this.shared.values()].flatMap((byId) => [...byId.values()])];
-  }
-
-  private each(act: (queue: LockQueue) => void): void {
-    for (const queue of this.all) act(queue);
+    return [...this.queues.values()].flatMap((byId) => [...byId.values()]);
   }
 }
