@@ -174,43 +174,37 @@ export class LeaderElection {
       await lease.release();
       return false;
     }
-    const term = Object.assign(lease, { since: this.timeOf(lease.fencingToken) });
-    const forgetStop = onAbort(stop, () => term.abort(stop.reason as LockAbortedError));
-    const failure = await this.rule(term, work);
-    forgetStop();
-    const wasOurs = await term.release();
-    const isLost = !wasOurs || signal.reason instanceof LockLostError;
-    if (!failure) return !isLost;
-    if (isFrom(signal, failure.error)) return false;
-    if (!isLost) throw failure.error;
-    this.runtime.events.warn(() => `The work of a term of "${this.key}" failed when the term had ended: ${String(failure.error)}`, {
-      key: this.key,
-    });
-    return false;
-  }
-
-  /** Resolves to the error of the work, if it fails. */
-  private async rule(term: Term & HeldLease, work: Work): Promise<{ readonly error: unknown } | undefined> {
-    this.term = term;
+    const term = (this.term = Object.assign(lease, { since: this.timeOf(lease.fencingToken) }));
     const revoke = (): void => {
       if (this.term !== term) return;
       this.term = undefined;
       this.events.emit('revoked', term);
     };
-    const forgetLoss = onAbort(term.signal, revoke);
+    const forgetStop = onAbort(stop, () => term.abort(stop.reason as LockAbortedError));
+    const forgetLoss = onAbort(signal, revoke);
     term.onRelease(() => {
       forgetLoss();
       revoke();
     });
+    let failure: { readonly error: unknown } | undefined;
     this.events.emit('elected', term);
     try {
       // A listener may have aborted it.
-      term.signal.throwIfAborted();
+      signal.throwIfAborted();
       await this.mutex.holding(term, () => work(term));
-      return undefined;
     } catch (error) {
-      return { error };
+      failure = { error };
     }
+    forgetStop();
+    const wasOurs = await term.release();
+    const isLost = !wasOurs || signal.reason instanceof LockLostError;
+    if (!failure) return !isLost;
+    const { error } = failure;
+    if (isFrom(signal, error)) return false;
+    if (!isLost) throw error;
+    const { key } = this;
+    this.runtime.events.warn(() => `The work of a term of "${key}" failed when the term had ended: ${String(error)}`, { key });
+    return false;
   }
 }
 

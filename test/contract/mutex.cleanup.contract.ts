@@ -9,15 +9,9 @@ import { failing } from './misbehaviour.js';
 import { rejection } from './rejection.js';
 import { long, patient, type Setting } from './setting.js';
 
-interface Queues {
-  readonly own: Set<unknown>;
-  readonly shared: Map<unknown, Map<string, unknown>>;
-}
-
 /** How many local queues there are. */
 function queuesOf(locks: Locks): number {
-  const { own, shared } = locks['engine'].queues as unknown as Queues;
-  return [...shared.values()].reduce((size, byKey) => size + byKey.size, own.size);
+  return locks['engine'].queues.all.length;
 }
 
 /** Notes the owners that listen for wake-ups. */

@@ -33,17 +33,8 @@ class RedisSharingDriver extends RedisLeaseDriver {
     const drawn = this.side === 'read' ? 0 : tokens;
     // What is released goes first.
     const yielded = yields === undefined ? undefined : this.requests.leave({ key: request.key, owner: yields });
-    const reply = this.requests.acquire({ ...request, yields: undefined }, [
-      owner,
-      ttl,
-      drawn,
-      floor,
-      permits,
-      entry,
-      queue ? 1 : '',
-      rank,
-      beside,
-    ]);
+    const args = [owner, ttl, drawn, floor, permits, entry, queue ? 1 : '', rank, beside];
+    const reply = this.requests.acquire({ ...request, yields: undefined }, args);
     return yielded ? Promise.all([reply, yielded]).then(([acquired, released]) => ({ ...acquired, yielded: released })) : reply;
   }
 }
