@@ -60,6 +60,14 @@ const services = {
     brew: 'etcd',
     without: ['/etc/init.d/etcd', '/lib/systemd/system/etcd.*', '/usr/lib/systemd/system/etcd.*'],
   },
+  // A script beside which the jars are; the package needs a JRE.
+  zookeeper: {
+    apt: 'zookeeper',
+    program: 'zkServer.sh',
+    package: 'zookeeper',
+    brew: 'zookeeper',
+    folders: ['/usr/share/zookeeper/bin', '/opt/*zookeeper*/bin', '/opt/homebrew/opt/zookeeper/libexec/bin', '/usr/local/opt/zookeeper/libexec/bin'],
+  },
   // No server, but a program that a suite of the last tier runs.
   promtool: {
     apt: 'prometheus',
@@ -75,6 +83,7 @@ export const serversOf = {
   postgres: ['postgres', 'pgbouncer'],
   mysql: ['mariadbd'],
   etcd: ['etcd'],
+  zookeeper: ['zookeeper'],
   file: [],
   memory: [],
   quorum: ['redis-server', 'postgres'],
@@ -106,7 +115,7 @@ function elsewhere(name, isAllowed, trouble) {
 function findService(name, { variable, program, beside = [], folders = [] }) {
   const chosen = variable && process.env[variable];
   if (chosen) return { kind: 'local', command: chosen };
-  const found = findCommand(name, folders) ?? (program && namedAs(name, program));
+  const found = findCommand(name, folders) ?? (program && namedAs(name, program, folders));
   if (!found) return undefined;
   const command = beside.length === 0 ? found : realpathSync(found);
   return beside.every((other) => isExecutable(join(dirname(command), other))) ? { kind: 'local', command } : undefined;
@@ -135,8 +144,8 @@ function foldersLike(pattern) {
 }
 
 /** The program under another name, by a link of our own. */
-function namedAs(name, program) {
-  const found = findCommand(program);
+function namedAs(name, program, folders) {
+  const found = findCommand(program, folders);
   if (!found) return undefined;
   const folder = fileURLToPath(new URL('../node_modules/.cache/services/', import.meta.url));
   const link = join(folder, name);

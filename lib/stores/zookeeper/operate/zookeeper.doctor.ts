@@ -1,0 +1,68 @@
+import { connect } from 'node:net';
+import type { DoctorCheck } from '../../../core/model/doctor-report.js';
+import { bad, checksOf, versionFinding, warning, type Finding } from '../../../core/store/store-doctor.js';
+import type { ZookeeperSession } from '../zookeeper.session.js';
+
+const OLDEST = '3.5';
+/** A word that every server answers, unless it is forbidden. */
+const WORD = 'srvr';
+const PORT = 2181;
+
+/** Examines the members by the word `srvr`, and by their configuration. */
+export function zookeeperChecks(session: ZookeeperSession): Promise<DoctorCheck[]> {
+  const { hosts, client } = session.place;
+  const members = client ? [] : hosts.split(',');
+  const answers = Promise.allSettled(members.map((host) => answerOf(host, session.requestTimeout)));
+  const answered = async (): Promise<string[]> => {
+    if (client) throw new Error('the hosts are those of your client');
+    const texts = (await answers).flatMap((each) => (each.status === 'fulfilled' ? [each.value] : []));
+    if (texts.length === 0) throw ((await answers)[0] as PromiseRejectedResult).reason;
+    if (texts.every((text) => /not in the whitelist/.test(text))) throw new Error(`the servers do not answer ${WORD}: 4lw.commands.whitelist=${WORD}`);
+    return texts;
+  };
+  return checksOf({
+    async version() {
+      const versions = (await answered()).flatMap((text) => /^Zookeeper version: ([\d.]+)/m.exec(text)?.[1] ?? []);
+      if (versions.length === 0) throw new Error('no member serves requests');
+      return versionFinding('ZooKeeper', versions.sort((a, b) => a.localeCompare(b, 'en', { numeric: true }))[0]!, OLDEST);
+    },
+    async role() {
+      return roleOf(await answered(), members.length);
+    },
+    async replication() {
+      const config = (await session.data('/zookeeper/config'))?.text ?? '';
+      const voters = [...config.matchAll(/^server\.\d+=.*$/gm)].filter(([line]) => !/:observer/.test(line)).length;
+      const isAlone = voters === 0 && !client && (await answered()).some((text) => /^Mode: standalone/m.test(text));
+      if (voters === 0 && !isAlone) throw new Error('its configuration has no members');
+      const seen = isAlone ? 'a standalone server' : `${voters} members vote`;
+      return voters >= 3 ? { seen } : warning(seen, 'Run three or five members.', isAlone ? 'a lost disk loses all locks' : undefined);
+    },
+  });
+}
+
+function roleOf(answers: readonly string[], members: number): Finding {
+  const modes = answers.map((text) => /^Mode: (.*)$/m.exec(text)?.[1]);
+  const serving = modes.filter((mode) => mode && mode !== 'read-only').length;
+  if (serving === 0) return bad('a member without a quorum', 'Start the other members: more than half must run.', 'nothing can be written here');
+  if (modes.includes('standalone') && members > 1) {
+    return bad('servers that do not know each other', 'Give the members of one ensemble only.', 'each server would grant the same key');
+  }
+  const seen = `${serving} of ${members} members serve requests; no clock of a server takes part`;
+  return serving === members ? { seen } : warning(seen, 'Look at the members that do not answer, or have no quorum.');
+}
+
+function answerOf(host: string, timeout: number): Promise<string> {
+  const [name = '', port = PORT] = host.split(':');
+  return new Promise((resolve, reject) => {
+    const socket = connect({ host: name, port: Number(port) });
+    let text = '';
+    socket.setTimeout(timeout, () => socket.destroy(new Error(`${host} did not answer ${WORD} within ${timeout} ms`)));
+    socket.setEncoding('utf8').on('data', (part: string) => (text += part)).on('error', reject).on('end', () => resolve(text));
+    socket.end(WORD);
+  });
+}
+
+/** For `zkCli.sh`. */
+export function rightsOf(root: string): string {
+  return ['addauth digest <user>:<password>', `create ${root}`, `setAcl ${root} auth:<user>:cdrwa`].join('\n');
+}

@@ -1,0 +1,165 @@
+import { randomBytes } from 'node:crypto';
+import { StoreError } from '../../core/model/errors.js';
+import type { StoreDoctor } from '../../core/store/store-doctor.js';
+import type { CasChange, CasFound, CasRow, CasTable } from '../records/observed/cas.table.js';
+import { BAD_VERSION, codeOf, NO_NODE, NODE_EXISTS, PERSISTENT, SEQUENTIAL, storeErrorOf, type Stat } from './zookeeper.client.js';
+import type { Outcome, Step, ZookeeperSession } from './zookeeper.session.js';
+import { ZookeeperWakeUps } from './zookeeper.wakeups.js';
+
+/** Rows that a sweep reads at a time. */
+const PAGE = 100;
+
+/** A node of a key. */
+interface Row extends CasRow {
+  /** The name of the node below it, which is new each time the node is made: the versions of a node that was deleted begin again. */
+  readonly life: string;
+  readonly number: number;
+}
+
+/** Records in ZooKeeper, a node for each key. A change is a transaction, with its messages. */
+export class ZookeeperTable implements CasTable {
+  readonly name = 'ZooKeeper';
+  readonly place: string;
+  readonly wakeUps: ZookeeperWakeUps;
+  readonly doctor: StoreDoctor = {
+    checks: async () => (await import('./operate/zookeeper.doctor.js')).zookeeperChecks(this.session),
+    rights: async (_namespace) => (await import('./operate/zookeeper.doctor.js')).rightsOf(this.session.place.root),
+  };
+  private readonly rows: string;
+
+  constructor(private readonly session: ZookeeperSession) {
+    const { client, hosts, root } = session.place;
+    // Where the user's client connects to is not known.
+    this.place = ['zookeeper', client ? randomBytes(9).toString('base64url') : hosts, root].join(' ');
+    this.rows = `${root}/r`;
+    this.wakeUps = new ZookeeperWakeUps(session);
+  }
+
+  get requestTimeout(): number {
+    return this.session.requestTimeout;
+  }
+
+  get bus(): ZookeeperWakeUps['bus'] {
+    return this.wakeUps.bus;
+  }
+
+  /** They are sent one after the other, without waiting for the answers. */
+  exchange(changes: readonly CasChange[]): readonly Promise<CasFound>[] {
+    return changes.map((change) => {
+      const path = this.pathOf(change.key);
+      if (change.expected === 'look') return this.look(path);
+      return change.expected === 'touch' ? this.touch(path) : this.write(path, change, change.expected.version);
+    });
+  }
+
+  /** Its number is the count when the node of this process was written: a read may be answered by a member that is behind. */
+  async count(): Promise<number> {
+    const count = countOf(await this.wakeUps.touch());
+    if (count === undefined) throw new StoreError('ZooKeeper has had too many elections: its count is not exact any more.', { transient: false });
+    return count;
+  }
+
+  async *keys(prefix: string): AsyncGenerator<string[]> {
+    yield (await this.session.children(this.rows)).flatMap(keyOf).filter((key) => key.startsWith(prefix));
+  }
+
+  async sweep(count: number, isOver: (row: CasRow) => boolean): Promise<void> {
+    const names = await this.session.children(this.rows);
+    for (let index = 0; index < names.length; index += PAGE) {
+      await Promise.all(names.slice(index, index + PAGE).map((name) => this.sweepRow(`${this.rows}/${name}`, count, isOver)));
+    }
+    await this.wakeUps.sweep((stat) => (countOf(stat) ?? Infinity) <= count);
+  }
+
+  async close(): Promise<void> {
+    await this.wakeUps.end();
+    await this.session.close();
+  }
+
+  private async look(path: string): Promise<{ readonly written: false; readonly row: Row | undefined }> {
+    const found = await this.session.data(path);
+    if (!found) return { written: false, row: undefined };
+    const { text, stat } = found;
+    const [, life = '-', rest = text] = /^([\w-]+) (.*)$/s.exec(text) ?? [];
+    return { written: false, row: rowOf(life, rest, stat) };
+  }
+
+  /** Twice: the first look may be answered by a member that is behind. After an answer to a write, no look is older than that. */
+  private async touch(path: string): Promise<CasFound> {
+    for (let tries = 1; ; tries++) {
+      const found = await this.look(path);
+      if (!found.row || tries > 2) return found;
+      const { life, text, number } = found.row;
+      const outcome = await this.session.commit(stepsOf(path, life, text, number));
+      if (isMade(outcome)) return { written: false, row: rowOf(life, text, outcome.stat), revision: countOf(outcome.stat) };
+    }
+  }
+
+  private async write(path: string, { text, messages }: CasChange, expected: string | undefined): Promise<CasFound> {
+    const [life = randomBytes(9).toString('base64url'), version] = expected?.split('.') ?? [];
+    const number = version === undefined ? undefined : Number(version);
+    const steps = stepsOf(path, life, text, number);
+    let sent = messages;
+    for (;;) {
+      const outcome = await this.session.commit([...steps, ...sent.map(({ inbox, text: message }) => this.wakeUps.send(inbox, message))]);
+      if (isMade(outcome)) return { written: true, version: `${life}.${outcome.stat.version}`, revision: countOf(outcome.stat) };
+      const { failed, code } = outcome;
+      // The process has ended.
+      if (failed >= steps.length) sent = sent.filter((_, index) => index !== failed - steps.length);
+      else if (number === undefined && code === NO_NODE) await this.session.make(this.rows);
+      else if (code === NODE_EXISTS || code === BAD_VERSION || code === NO_NODE) return this.look(path);
+      else throw storeErrorOf({ code });
+    }
+  }
+
+  private async sweepRow(path: string, count: number, isOver: (row: CasRow) => boolean): Promise<void> {
+    const { row } = await this.look(path);
+    if (!row || (row.revision ?? Infinity) > count || !isOver(row)) return;
+    await this.session.commit([
+      (transaction) => transaction.remove(`${path}/${row.life}`, -1),
+      (transaction) => transaction.remove(path, row.number),
+    ]);
+  }
+
+  /** Of names, only those with a dot alone are no names of nodes. */
+  private pathOf(key: string): string {
+    return `${this.rows}/${encodeURIComponent(key).replaceAll('.', '%2E')}`;
+  }
+}
+
+/** @param number the version that must be there; `undefined`: there must be no node. A new one has version 1, as the client takes 0 for any. */
+function stepsOf(path: string, life: string, text: string, number: number | undefined): Step[] {
+  const data = Buffer.from(`${life} ${text}`);
+  const none = Buffer.from('');
+  if (number === undefined) {
+    return [
+      (transaction, acls) => transaction.create(path, none, acls, PERSISTENT),
+      (transaction, acls) => transaction.create(`${path}/${life}`, none, acls, PERSISTENT),
+      (transaction) => transaction.setData(path, data, -1),
+    ];
+  }
+  return [(transaction) => transaction.check(`${path}/${life}`, -1), (transaction) => transaction.setData(path, data, number)];
+}
+
+function rowOf(life: string, text: string, stat: Stat): Row {
+  return { life, number: stat.version, version: `${life}.${stat.version}`, text, revision: countOf(stat) };
+}
+
+/** The store's count of writes is the zxid: 32 bits of the election and 32 of the write. `undefined`: after two million elections a number does not tell two writes apart. */
+function countOf({ mzxid }: Stat): number | undefined {
+  const count = Number(mzxid.readBigUInt64BE());
+  return Number.isSafeInteger(count) ? count : undefined;
+}
+
+function isMade(outcome: Outcome): outcome is { readonly stat: Stat } {
+  return !('failed' in outcome);
+}
+
+/** None, if the name is not of ours. */
+function keyOf(name: string): string[] {
+  try {
+    return [decodeURIComponent(name)];
+  } catch {
+    return [];
+  }
+}

@@ -1,0 +1,90 @@
+import { chownSync, mkdirSync, realpathSync, writeFileSync } from 'node:fs';
+import { connect } from 'node:net';
+import { dirname, join } from 'node:path';
+import { DatabaseServer, unprivileged } from './database-process.js';
+import { freePort, startOnPort } from './free-port.js';
+import { programOf } from './services.js';
+
+export interface StartZookeeperOptions {
+  /** more lines of `zoo.cfg`, for example `['enforceQuota=true']` */
+  config?: string[];
+  /** a write reaches the disk before it answers, as in production; default: only the system, which is faster and survives `kill` */
+  durable?: boolean;
+}
+
+/** Ports of a member: for clients, for followers, and for elections. */
+type Ports = readonly [client: number, quorum: number, election: number];
+
+/** A private server of one member: nobody else uses it, and it ends with this process, however this process ends. */
+export async function startZookeeper(options: StartZookeeperOptions = {}): Promise<ZookeeperServer> {
+  const program = await programOf('zookeeper');
+  return startOnPort('free', (port) => new ZookeeperServer(program, [[port!, 0, 0]], 0, options));
+}
+
+/** Three members. */
+export async function startZookeeperEnsemble(options: StartZookeeperOptions = {}): Promise<ZookeeperServer[]> {
+  const program = await programOf('zookeeper');
+  const all: Ports[] = [];
+  for (let index = 0; index < 3; index++) all.push([await freePort(), await freePort(), await freePort()]);
+  const members = all.map((_ports, index) => new ZookeeperServer(program, all, index, options));
+  await Promise.all(members.map((member) => member.start()));
+  return members;
+}
+
+/** A member. */
+export class ZookeeperServer extends DatabaseServer {
+  readonly port: number;
+  readonly data = join(this.folder, 'data');
+
+  constructor(script: string, all: readonly Ports[], index: number, { config = [], durable = false }: StartZookeeperOptions) {
+    super('zookeeper', 'java');
+    this.port = all[index]![0];
+    const servers = all.map(([, quorum, election], id) => `server.${id + 1}=127.0.0.1:${quorum}:${election}`);
+    const lines = [
+      // Sessions and quorums notice within a second or two.
+      ...['tickTime=500', 'initLimit=20', 'syncLimit=4', 'admin.enableServer=false', 'maxClientCnxns=0'],
+      ...[`dataDir=${this.data}`, `clientPort=${this.port}`, 'clientPortAddress=127.0.0.1'],
+      ...(all.length > 1 ? servers : []),
+      ...config,
+    ];
+    mkdirSync(this.data);
+    writeFileSync(join(this.data, 'myid'), String(index + 1));
+    if (unprivileged) chownSync(this.data, unprivileged.uid, unprivileged.gid);
+    writeFileSync(join(this.folder, 'zoo.cfg'), lines.join('\n'));
+    writeFileSync(join(this.folder, 'log4j.properties'), LOG);
+    // Debian keeps the jars in a folder of all programs, which its own one names.
+    const lib = join(dirname(dirname(realpathSync(script))), 'lib');
+    this.args = [
+      ...['-Xmx128m', '-XX:+UseSerialGC', '-XX:TieredStopAtLevel=1', '-Djava.net.preferIPv4Stack=true'],
+      ...(durable ? [] : ['-Dzookeeper.forceSync=no']),
+      ...['-cp', [this.folder, `${lib}/*`, '/usr/share/java/zookeeper.jar'].join(':')],
+      ...['org.apache.zookeeper.server.quorum.QuorumPeerMain', join(this.folder, 'zoo.cfg')],
+    ];
+  }
+
+  get connectionString(): string {
+    return `127.0.0.1:${this.port}`;
+  }
+
+  /** It serves requests: alone, or as a member of a quorum. */
+  protected async ready(): Promise<boolean> {
+    return /^Mode: /m.test(await fourLetters(this.port, 'srvr'));
+  }
+}
+
+const LOG = `log4j.rootLogger=WARN, CONSOLE
+log4j.appender.CONSOLE=org.apache.log4j.ConsoleAppender
+log4j.appender.CONSOLE.layout=org.apache.log4j.PatternLayout
+log4j.appender.CONSOLE.layout.ConversionPattern=%p %c{1} %m%n
+`;
+
+/** The answer to a word such as `srvr`. */
+export function fourLetters(port: number, word: string): Promise<string> {
+  return new Promise((resolve, reject) => {
+    const socket = connect(port, '127.0.0.1');
+    let answer = '';
+    socket.setEncoding('utf8').setTimeout(1000, () => socket.destroy(new Error(`${word} was not answered`)));
+    socket.on('data', (text: string) => (answer += text)).once('error', reject).once('end', () => resolve(answer));
+    socket.write(word);
+  });
+}
