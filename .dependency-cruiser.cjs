@@ -1,7 +1,7 @@
 // The floors of lib (see CONTRIBUTING.md): a floor imports only lower floors, and a database client only inside its own store.
 
 /** The packages that each store may import: its client. A store that is not named here may import none. */
-const clients = { redis: ['ioredis'], postgres: ['pg'], mysql: ['mysql2'] };
+const clients = { redis: ['ioredis'], postgres: ['pg'], mysql: ['mysql2'], zookeeper: ['node-zookeeper-client'] };
 /** Packages that the Nest floor may import. */
 const nestPeers = ['@nestjs/common', '@nestjs/core', 'reflect-metadata', 'rxjs'];
 /** Floor 4: each is an entry of its own, and nothing below may know of it. */
@@ -78,7 +78,7 @@ module.exports = {
       name: 'redis-shares-nothing',
       comment: 'Redis answers by scripts of its own.',
       severity: 'error',
-      from: { path: '^lib/', pathNot: '^lib/stores/(records|memory|postgres|mysql|etcd|file)/' },
+      from: { path: '^lib/', pathNot: '^lib/stores/(records|memory|postgres|mysql|etcd|zookeeper|file)/' },
       to: { path: '^lib/stores/records/' },
     },
     ...Object.entries(clients).map(([store, names]) => ({

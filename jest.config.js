@@ -28,7 +28,7 @@ export default {
   moduleNameMapper: {
     '^nestjs-distributed-lock$': '<rootDir>/lib/index.ts',
     '^nestjs-distributed-lock/core$': '<rootDir>/lib/core.ts',
-    '^nestjs-distributed-lock/(redis|memory|postgres|mysql|etcd|file|quorum)$': '<rootDir>/lib/stores/$1/$1.store.ts',
+    '^nestjs-distributed-lock/(redis|memory|postgres|mysql|etcd|zookeeper|file|quorum)$': '<rootDir>/lib/stores/$1/$1.store.ts',
     '^nestjs-distributed-lock/records$': '<rootDir>/lib/stores/records/record.store.ts',
     '^nestjs-distributed-lock/fence-guard$': '<rootDir>/lib/fence-guard/fence-guard.ts',
     '^nestjs-distributed-lock/terminus$': '<rootDir>/lib/observe/lock-health.indicator.ts',

@@ -2,7 +2,7 @@ import { randomBytes } from 'node:crypto';
 import { StoreError } from '../../core/model/errors.js';
 import type { StoreDoctor } from '../../core/store/store-doctor.js';
 import type { CasChange, CasFound, CasRow, CasTable } from '../records/observed/cas.table.js';
-import { BAD_VERSION, codeOf, NO_NODE, NODE_EXISTS, PERSISTENT, SEQUENTIAL, storeErrorOf, type Stat } from './zookeeper.client.js';
+import { BAD_VERSION, NO_NODE, NODE_EXISTS, PERSISTENT, storeErrorOf, type Stat } from './zookeeper.client.js';
 import type { Outcome, Step, ZookeeperSession } from './zookeeper.session.js';
 import { ZookeeperWakeUps } from './zookeeper.wakeups.js';
 
