@@ -66,7 +66,12 @@ const services = {
     program: 'zkServer.sh',
     package: 'zookeeper',
     brew: 'zookeeper',
-    folders: ['/usr/share/zookeeper/bin', '/opt/*zookeeper*/bin', '/opt/homebrew/opt/zookeeper/libexec/bin', '/usr/local/opt/zookeeper/libexec/bin'],
+    folders: [
+      '/usr/share/zookeeper/bin',
+      '/opt/*zookeeper*/bin',
+      '/opt/homebrew/opt/zookeeper/libexec/bin',
+      '/usr/local/opt/zookeeper/libexec/bin',
+    ],
   },
   // No server, but a program that a suite of the last tier runs.
   promtool: {

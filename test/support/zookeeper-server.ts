@@ -84,7 +84,10 @@ export function fourLetters(port: number, word: string): Promise<string> {
     const socket = connect(port, '127.0.0.1');
     let answer = '';
     socket.setEncoding('utf8').setTimeout(1000, () => socket.destroy(new Error(`${word} was not answered`)));
-    socket.on('data', (text: string) => (answer += text)).once('error', reject).once('end', () => resolve(answer));
+    socket
+      .on('data', (text: string) => (answer += text))
+      .once('error', reject)
+      .once('end', () => resolve(answer));
     socket.write(word);
   });
 }

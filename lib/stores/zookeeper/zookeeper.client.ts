@@ -6,8 +6,12 @@ export type Done<Results extends readonly unknown[]> = (error: unknown, ...resul
 /** What ZooKeeper tells of a node. Its longs are 8 bytes. */
 export interface Stat {
   readonly mzxid: Buffer;
+  readonly mtime: Buffer;
   readonly version: number;
 }
+
+/** Entries of the class `ACL` of the client, such as `ACL.CREATOR_ALL_ACL`. */
+export type Acl = readonly { toRecord(): unknown }[];
 
 /** A `Client` of `node-zookeeper-client`, as far as it is used. By its methods and not by its class: an app may have another copy of it. */
 export interface ZookeeperClient {
@@ -17,7 +21,8 @@ export interface ZookeeperClient {
   addAuthInfo(scheme: string, auth: Buffer): void;
   on(event: 'state', listener: () => void): unknown;
   removeListener(event: 'state', listener: () => void): unknown;
-  create(path: string, data: Buffer, acls: Acls, mode: number, done: Done<[string]>): void;
+  // eslint-disable-next-line @typescript-eslint/no-explicit-any -- instances of a class of the client; without them, anybody may do everything
+  create(path: string, data: Buffer, acl: any, mode: number, done: Done<[string]>): void;
   setData(path: string, data: Buffer, version: number, done: Done<[Stat]>): void;
   getData(path: string, done: Done<[Buffer | undefined, Stat]>): void;
   getChildren(path: string, done: Done<[string[], Stat]>): void;
@@ -26,23 +31,14 @@ export interface ZookeeperClient {
   transaction(): ZookeeperTransaction;
 }
 
-/** `undefined`: anybody may do everything, which is the client's default. */
-// eslint-disable-next-line @typescript-eslint/no-explicit-any -- instances of a class of the client
-export type Acls = any;
-
-/** The result of one step of a transaction. */
-export interface StepResult {
-  readonly stat?: Stat;
-  readonly err?: number;
-}
-
+/** Versions 0 and -1 are the same to it: any. */
 export interface ZookeeperTransaction {
-  create(path: string, data: Buffer, acls: Acls, mode: number): unknown;
-  /** Versions 0 and -1 are the same to the client: any. */
+  // eslint-disable-next-line @typescript-eslint/no-explicit-any -- as above
+  create(path: string, data: Buffer, acl: any, mode: number): unknown;
   setData(path: string, data: Buffer, version: number): unknown;
   check(path: string, version: number): unknown;
   remove(path: string, version: number): unknown;
-  commit(done: Done<[readonly StepResult[]]>): void;
+  commit(done: Done<[readonly { readonly stat?: Stat; readonly err?: number }[]]>): void;
 }
 
 /** Credentials that are sent with each connection, such as `{ scheme: 'digest', auth: 'user:password' }`. */
@@ -51,40 +47,25 @@ export interface ZookeeperAuth {
   auth: string;
 }
 
-/** The part of `node-zookeeper-client` that is used. */
-interface Driver {
-  createClient(hosts: string, options: object): ZookeeperClient;
-  readonly ACL: new (permissions: number, id: object) => object;
-  readonly Id: new (scheme: string, id: string) => object;
-}
-
-/** Loads `node-zookeeper-client` when it is needed: an app that passes a client may have it under another name. */
-export async function driver(): Promise<Driver> {
-  const { default: zookeeper } = await import('node-zookeeper-client');
-  return zookeeper as unknown as Driver;
-}
-
-export const PERSISTENT = 0;
-export const SEQUENTIAL = 2;
 /** The state of a client that may write. */
 export const CONNECTED = 3;
-
+/** Kinds of nodes. */
+export const PERSISTENT = 0;
+export const SEQUENTIAL = 2;
 /** Codes of ZooKeeper. */
 export const NO_NODE = -101;
 export const BAD_VERSION = -103;
 export const NODE_EXISTS = -110;
-
-const NAMES: Readonly<Record<number, string>> = { [-118]: 'SESSION_MOVED', [-125]: 'QUOTA_EXCEEDED', [-127]: 'THROTTLED' };
-/** What another try does not change, with advice. */
+/** Those that another try does not change, with advice. */
 const REFUSALS: Readonly<Record<number, string>> = {
-  [-5]: '',
-  [-6]: 'ZooKeeper 3.5 or later is needed.',
-  [-8]: '',
-  [-102]: 'Give "auth" of a user who may read, write, create and delete there: see the rights of the doctor.',
-  [-114]: 'Check "acl". A right of the scheme "auth" needs "auth", too.',
-  [-115]: 'Check "auth": the servers do not know its scheme, or refuse it.',
-  [-124]: 'The servers ask for SASL, which node-zookeeper-client does not have.',
-  [-125]: 'Raise the quota of its node: setquota.',
+  [-5]: 'It has not understood the request',
+  [-6]: 'ZooKeeper 3.5 or later is needed',
+  [-8]: 'It does not accept the request',
+  [-102]: 'Give "auth" of a user who may read, write, create and delete there',
+  [-114]: 'Check "acl". An entry of the scheme "auth" needs "auth", too',
+  [-115]: 'Check "auth": the servers do not know its scheme, or refuse it',
+  [-124]: 'The servers ask for SASL, which node-zookeeper-client does not have',
+  [-125]: 'Raise the quota of its node: setquota',
 };
 
 /** The code of a reply, or of the client; 0: it has none. */
@@ -97,11 +78,9 @@ export function codeOf(error: unknown): number {
 export function storeErrorOf(cause: unknown): StoreError {
   if (cause instanceof StoreError) return cause;
   const { code, name, message } = Object(cause) as { code?: unknown; name?: string; message?: string };
-  if (typeof code !== 'number') {
-    // The client was not found, or does not take what it is asked.
-    return new StoreError(`ZooKeeper: ${message ?? String(cause)}`, { transient: false, isUnsent: true, cause });
-  }
+  // The client was not found, or does not take what it is asked.
+  if (typeof code !== 'number') return new StoreError(`ZooKeeper: ${message}`, { transient: false, isUnsent: true, cause });
   const advice = REFUSALS[code];
-  const text = `ZooKeeper: ${NAMES[code] ?? name ?? 'error'} (${code})${advice ? `. ${advice}` : ''}`;
+  const text = `ZooKeeper: ${name ?? 'error'} (${code})${advice === undefined ? '' : `. ${advice}.`}`;
   return new StoreError(text, { transient: advice === undefined, isRefusal: advice !== undefined, cause });
 }

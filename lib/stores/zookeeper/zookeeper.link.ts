@@ -1,6 +1,6 @@
 import { StoreError } from '../../core/model/errors.js';
-import { after, isSettledWithin } from '../../core/util/clock.js';
-import { CONNECTED, driver, storeErrorOf, type ZookeeperAuth, type ZookeeperClient } from './zookeeper.client.js';
+import { after, isSettledWithin, now } from '../../core/util/clock.js';
+import { CONNECTED, storeErrorOf, type ZookeeperAuth, type ZookeeperClient } from './zookeeper.client.js';
 
 /** Milliseconds after which the servers forget a session. Nothing depends on it. */
 const SESSION = 10_000;
@@ -11,23 +11,49 @@ const GOODBYE = 1000;
 
 /** What is used of the inside of a client of our own. */
 interface Inside {
-  readonly connectionManager: {
-    socket?: { destroy(): void; unref(): void };
-    connectTimeout: number;
-    connectTimeoutHandler?: NodeJS.Timeout;
-    connect(): void;
-    onSocketData(data: Buffer): void;
-  };
+  readonly socket?: { destroy(): void; unref(): void };
+  readonly connectTimeoutHandler?: NodeJS.Timeout;
+  connectTimeout: number;
+  connect(): void;
+  onSocketData(data: Buffer): void;
 }
 
-/** A client, and what we have asked it. */
-export abstract class ZookeeperLink {
+/** A client, and what we have asked it. One that is lent connects and ends as the user says. */
+export class ZookeeperLink {
   /** What rejects the requests under way, in the order in which they were sent. */
   readonly pending = new Set<(error: StoreError) => void>();
-  /** When a request was sent that was not answered in time, if there was no answer since. */
-  doubtedAt = Infinity;
+  /** When the last answer came. */
+  heardAt = now();
+  private readonly waiting: (() => void)[] = [];
+  private inside: Inside | undefined;
 
-  constructor(readonly client: ZookeeperClient) {}
+  /** @param broke is called when its connection breaks. */
+  constructor(
+    readonly client: ZookeeperClient,
+    private readonly broke: (link: ZookeeperLink) => void,
+  ) {
+    client.on('state', this.changed);
+  }
+
+  /**
+   * A client of our own, for one connection. By itself it would connect again for ever, which keeps the process alive, with half a reply of before in
+   * its buffer, and send what was asked long ago.
+   */
+  static async open(
+    hosts: string,
+    auth: readonly ZookeeperAuth[],
+    timeout: number,
+    broke: (link: ZookeeperLink) => void,
+  ): Promise<ZookeeperLink> {
+    // Loaded when it is needed: an app that passes a client may have it under another name.
+    const { default: zookeeper } = await import('node-zookeeper-client');
+    const client = zookeeper.createClient(hosts, { sessionTimeout: SESSION, spinDelay: SPIN });
+    for (const { scheme, auth: text } of auth) client.addAuthInfo(scheme, Buffer.from(text));
+    const link = new ZookeeperLink(client as unknown as ZookeeperClient, broke);
+    link.mend((client as unknown as { connectionManager: Inside }).connectionManager, timeout);
+    client.connect();
+    return link;
+  }
 
   get isConnected(): boolean {
     return this.client.getState().code === CONNECTED;
@@ -35,99 +61,53 @@ export abstract class ZookeeperLink {
 
   /** Whether it is connected within so many milliseconds. */
   async isConnectedWithin(timeout: number): Promise<boolean> {
-    if (this.isConnected) return true;
-    let changed!: () => void;
-    const connecting = new Promise<void>((resolve) => this.client.on('state', (changed = () => this.isConnected && resolve())));
-    await isSettledWithin(timeout, connecting);
-    this.client.removeListener('state', changed);
+    if (!this.isConnected) await isSettledWithin(timeout, new Promise<void>((resolve) => this.waiting.push(resolve)));
     return this.isConnected;
   }
 
   /** It is not used any more. Resolves when its session has ended, or hardly will. */
-  abstract end(): Promise<unknown>;
-}
-
-/** A client of the user, which connects and ends as the user says. */
-export class LentLink extends ZookeeperLink {
-  /** @param broke is called when its connection breaks. */
-  constructor(
-    client: ZookeeperClient,
-    private readonly broke: () => void,
-  ) {
-    super(client);
-    client.on('state', this.changed);
+  async end(): Promise<void> {
+    const { client, inside } = this;
+    client.removeListener('state', this.changed);
+    if (!inside) return;
+    inside.connect = () => undefined;
+    clearTimeout(inside.connectTimeoutHandler);
+    if (this.isConnected) {
+      const ended = new Promise<void>((resolve) => client.on('state', resolve));
+      client.close();
+      await isSettledWithin(GOODBYE, ended);
+    }
+    inside.socket?.destroy();
+    // It may have been about to try the next server.
+    after(2 * SPIN, () => inside.socket?.destroy());
   }
 
-  end(): Promise<unknown> {
-    this.client.removeListener('state', this.changed);
-    return Promise.resolve();
-  }
-
-  private readonly changed = (): void => {
-    if (!this.isConnected) this.broke();
-  };
-}
-
-/**
- * A client of our own, for one connection. By itself it would connect again for ever, which keeps the process alive, and send what was asked long ago.
- * Some of its faults are mended from inside.
- */
-export class OwnLink extends ZookeeperLink {
-  private readonly inside: Inside['connectionManager'];
-  private isOver = false;
-
-  static async open(hosts: string, auth: readonly ZookeeperAuth[], requestTimeout: number, broke: (link: OwnLink) => void): Promise<OwnLink> {
-    const { createClient } = await driver();
-    const client = createClient(hosts, { sessionTimeout: SESSION, spinDelay: SPIN });
-    for (const { scheme, auth: text } of auth) client.addAuthInfo(scheme, Buffer.from(text));
-    return new OwnLink(client, requestTimeout, broke);
-  }
-
-  /** @param broke is called when its connection breaks. */
-  private constructor(client: ZookeeperClient, requestTimeout: number, broke: (link: OwnLink) => void) {
-    super(client);
-    const inside = (this.inside = (client as unknown as Inside).connectionManager);
+  private mend(inside: Inside, timeout: number): void {
+    this.inside = inside;
     // A server that does not answer leaves time for the next one.
-    inside.connectTimeout = Math.ceil(requestTimeout / 2);
+    inside.connectTimeout = Math.ceil(timeout / 2);
     const receive = inside.onSocketData;
     inside.onSocketData = (data) => {
       try {
         receive.call(inside, data);
       } catch (error) {
-        this.failed(error as Error);
+        // It throws at a code that it does not know. Nobody would catch that, and its other replies are lost.
+        const { message } = error as Error;
+        const code = /^Unknown code: (-\d+)$/.exec(message)?.[1];
+        const [first] = this.pending;
+        first?.(storeErrorOf(code === undefined ? new StoreError(`ZooKeeper: ${message}`, { transient: true }) : { code: Number(code) }));
+        inside.socket?.destroy();
       }
     };
-    client.on('state', () => {
-      if (!this.isConnected) return broke(this);
-      inside.connect = () => undefined;
+  }
+
+  private readonly changed = (): void => {
+    if (!this.isConnected) return this.broke(this);
+    if (this.inside) {
+      this.inside.connect = () => undefined;
       // An idle connection does not keep the process alive.
-      inside.socket?.unref();
-      if (this.isOver) void this.end();
-    });
-    client.connect();
-  }
-
-  async end(): Promise<void> {
-    const { client, inside, isConnected } = this;
-    this.isOver = true;
-    inside.connect = () => undefined;
-    clearTimeout(inside.connectTimeoutHandler);
-    if (!isConnected) {
-      inside.socket?.destroy();
-      // It may be about to try the next server.
-      after(2 * SPIN, () => inside.socket?.destroy());
-      return;
+      this.inside.socket?.unref();
     }
-    const ended = new Promise<void>((resolve) => client.on('state', () => resolve()));
-    client.close();
-    if (!(await isSettledWithin(GOODBYE, ended))) inside.socket?.destroy();
-  }
-
-  /** The client throws at a code that it does not know. Nobody would catch it, and its other replies are lost. */
-  private failed(error: Error): void {
-    const code = /^Unknown code: (-\d+)$/.exec(error.message)?.[1];
-    const [first] = this.pending;
-    first?.(code === undefined ? new StoreError(`ZooKeeper: ${error.message}`, { transient: true, cause: error }) : storeErrorOf({ code: Number(code) }));
-    this.inside.socket?.destroy();
-  }
+    for (const go of this.waiting.splice(0)) go();
+  };
 }

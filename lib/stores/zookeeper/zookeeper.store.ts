@@ -3,47 +3,42 @@ import { LockConfigError } from '../../core/model/errors.js';
 import type { LockStore } from '../../core/store/lock-store.js';
 import { observedTable } from '../records/observed/observed.table.js';
 import { recordStore } from '../records/record.store.js';
-import type { ZookeeperAuth, ZookeeperClient } from './zookeeper.client.js';
-import { type Right, ZookeeperSession } from './zookeeper.session.js';
+import type { Acl, ZookeeperAuth, ZookeeperClient } from './zookeeper.client.js';
+import { ZookeeperSession } from './zookeeper.session.js';
 import { ZookeeperTable } from './zookeeper.table.js';
 
-export type { ZookeeperAuth, ZookeeperClient };
+export type { Acl, ZookeeperAuth, ZookeeperClient };
 
-/** Where ZooKeeper is; exactly one of these. */
-export type ZookeeperConnectionOptions =
-  | {
-      /** The members, such as `zk-1:2181,zk-2:2181,zk-3:2181`, and a node for all locks, such as `zk-1:2181/shop`. It is made if it is missing. */
-      connectionString: string;
-      /** Credentials, such as `[{ scheme: 'digest', auth: 'user:password' }]`. */
-      auth?: readonly ZookeeperAuth[];
-    }
-  | {
-      /** A client of your own, of `node-zookeeper-client`, which you have connected. It is never closed, and not replaced when its server is silent. */
-      client: ZookeeperClient;
-    };
-
-/** Options of {@link zookeeperStore}. */
-export type ZookeeperStoreOptions = ZookeeperConnectionOptions & {
-  /** Who may use the nodes of the store, as in `setAcl`: `'auth::cdrwa'` are those of `auth` only. Default: anybody. */
-  acl?: string;
-  /** Milliseconds that a single request may take, connecting included. Default 1000. */
+/** Options of {@link zookeeperStore}: either `connectionString` or `client`. */
+export interface ZookeeperStoreOptions {
+  /** The members, and a node for all locks, which is made if it is missing: `zk-1:2181,zk-2:2181,zk-3:2181/shop`. */
+  connectionString?: string;
+  /** A client of your own, of `node-zookeeper-client`, which you have connected. It is never closed, and not replaced when its server is silent. */
+  client?: ZookeeperClient;
+  /** Credentials for the `connectionString`, such as `[{ scheme: 'digest', auth: 'user:password' }]`. */
+  auth?: readonly ZookeeperAuth[];
+  /** Who may use the nodes of the store: `ACL.CREATOR_ALL_ACL` of `node-zookeeper-client` are those of `auth` only. Default: anybody. */
+  acl?: Acl;
+  /** Milliseconds that a single request may take. Default 1000. */
   requestTimeout?: number;
-};
+}
 
-/** Below what the connection string or the client gives. */
+/** Below the node in the connection string. */
 const ROOT = '/nestjs-distributed-lock';
-const PERMISSIONS = 'rwcda';
-const HOSTS = /^[^\s:/,@]+(:\d{1,5})?(,[^\s:/,@]+(:\d{1,5})?)*$/;
+const PLACE = /^([^\s:/,@]+(?::\d{1,5})?(?:,[^\s:/,@]+(?::\d{1,5})?)*)((?:\/(?!\.{1,2}(?:\/|$))[^/\s]+)*)\/?$/;
 
-const credentials: Check = (value) =>
-  Array.isArray(value) && value.every((each) => typeof each?.scheme === 'string' && typeof each?.auth === 'string')
-    ? undefined
-    : "an array such as [{ scheme: 'digest', auth: 'user:password' }]";
+const listOf =
+  (isOne: (each: Partial<ZookeeperAuth & Acl[number]>) => boolean, what: string): Check =>
+  (value) =>
+    Array.isArray(value) && value.every((each) => isOne(Object(each))) ? undefined : what;
 const CHECKS = {
   connectionString: ofType('string'),
   client: ofType('object'),
-  auth: credentials,
-  acl: ofType('string'),
+  auth: listOf(
+    ({ scheme, auth }) => typeof scheme === 'string' && typeof auth === 'string',
+    "[{ scheme: 'digest', auth: 'user:password' }]",
+  ),
+  acl: listOf(({ toRecord }) => typeof toRecord === 'function', 'an array such as ACL.CREATOR_ALL_ACL'),
   requestTimeout: integerFrom(1, 2 ** 31 - 1),
 };
 
@@ -55,45 +50,17 @@ const CHECKS = {
  */
 export function zookeeperStore(options: ZookeeperStoreOptions): LockStore {
   checkOptions(options, 'zookeeperStore', CHECKS);
-  const { connectionString, client, auth = [], acl, requestTimeout = 1000 } = options as Partial<Record<string, never>> & {
-    connectionString?: string;
-    client?: ZookeeperClient;
-    auth?: readonly ZookeeperAuth[];
-    acl?: string;
-    requestTimeout?: number;
-  };
-  if ((connectionString === undefined) === (client === undefined)) {
-    throw new LockConfigError('zookeeperStore: give either "connectionString" or "client".');
+  const { connectionString, client, auth = [], acl, requestTimeout = 1000 } = options;
+  const wrong = (message: string): LockConfigError => new LockConfigError(`zookeeperStore: ${message}`);
+  if ((connectionString === undefined) === (client === undefined)) throw wrong('give either "connectionString" or "client".');
+  if (client && typeof client.transaction !== 'function') throw wrong('"client" must be one of node-zookeeper-client: createClient(…).');
+  if (client && auth.length > 0) throw wrong('"auth" goes with "connectionString". Call client.addAuthInfo().');
+  const [, hosts, node = ''] = PLACE.exec(connectionString ?? 'client') ?? [];
+  // The text may have a password in an unexpected place.
+  if (hosts === undefined) {
+    throw wrong('"connectionString" is hosts and a node, such as zk-1:2181,zk-2:2181/shop. It has no scheme, no user and no IPv6 address.');
   }
-  if (client && typeof client.transaction !== 'function') {
-    throw new LockConfigError('zookeeperStore: "client" must be a client of node-zookeeper-client: createClient(…).');
-  }
-  if (client && options && 'auth' in options) throw new LockConfigError('zookeeperStore: "auth" goes with "connectionString". Call client.addAuthInfo().');
-  const { hosts, chroot } = connectionString === undefined ? { hosts: '', chroot: '' } : partsOf(connectionString);
-  const place = { client, hosts, root: chroot + ROOT, auth, acl: acl === undefined ? undefined : rightsIn(acl) };
-  return recordStore(observedTable(new ZookeeperTable(new ZookeeperSession(place, requestTimeout))));
-}
-
-/** The client would take the node for one that is there. */
-function partsOf(connectionString: string): { hosts: string; chroot: string } {
-  const [, hosts = '', chroot = ''] = /^([^/]*)(.*?)\/?$/.exec(connectionString) ?? [];
-  if (!HOSTS.test(hosts)) {
-    // The text may have a password in an unexpected place.
-    throw new LockConfigError(
-      'zookeeperStore: "connectionString" must be hosts and a node, such as zk-1:2181,zk-2:2181/shop. It has no scheme, no user, and no IPv6 address.',
-    );
-  }
-  if (chroot !== '' && !/^(\/(?!\.{1,2}(\/|$))[^/\s]+)+$/.test(chroot)) {
-    throw new LockConfigError(`zookeeperStore: the node in "connectionString" must be a path such as /shop, not ${JSON.stringify(chroot)}.`);
-  }
-  return { hosts, chroot };
-}
-
-function rightsIn(acl: string): Right[] {
-  return acl.split(',').map((each) => {
-    const [, scheme, id, letters] = /^(\w+):(.*):([cdrwa]+)$/.exec(each) ?? [];
-    if (scheme === undefined) throw new LockConfigError(`zookeeperStore: "acl" must be as in setAcl, such as "auth::cdrwa", not ${JSON.stringify(each)}.`);
-    const permissions = [...PERMISSIONS].reduce((sum, letter, bit) => sum + (letters!.includes(letter) ? 2 ** bit : 0), 0);
-    return { scheme, id: id!, permissions };
-  });
+  return recordStore(
+    observedTable(new ZookeeperTable(new ZookeeperSession({ client, hosts, root: node + ROOT, auth, acl }, requestTimeout))),
+  );
 }

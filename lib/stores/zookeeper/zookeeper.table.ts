@@ -3,7 +3,7 @@ import { StoreError } from '../../core/model/errors.js';
 import type { StoreDoctor } from '../../core/store/store-doctor.js';
 import type { CasChange, CasFound, CasRow, CasTable } from '../records/observed/cas.table.js';
 import { BAD_VERSION, NO_NODE, NODE_EXISTS, PERSISTENT, storeErrorOf, type Stat } from './zookeeper.client.js';
-import type { Outcome, Step, ZookeeperSession } from './zookeeper.session.js';
+import type { Step, ZookeeperSession } from './zookeeper.session.js';
 import { ZookeeperWakeUps } from './zookeeper.wakeups.js';
 
 /** Rows that a sweep reads at a time. */
@@ -23,7 +23,7 @@ export class ZookeeperTable implements CasTable {
   readonly wakeUps: ZookeeperWakeUps;
   readonly doctor: StoreDoctor = {
     checks: async () => (await import('./operate/zookeeper.doctor.js')).zookeeperChecks(this.session),
-    rights: async (_namespace) => (await import('./operate/zookeeper.doctor.js')).rightsOf(this.session.place.root),
+    rights: (_namespace) => Promise.resolve(rightsOf(this.session.place.root)),
   };
   private readonly rows: string;
 
@@ -55,7 +55,8 @@ export class ZookeeperTable implements CasTable {
   /** Its number is the count when the node of this process was written: a read may be answered by a member that is behind. */
   async count(): Promise<number> {
     const count = countOf(await this.wakeUps.touch());
-    if (count === undefined) throw new StoreError('ZooKeeper has had too many elections: its count is not exact any more.', { transient: false });
+    if (count === undefined)
+      throw new StoreError('ZooKeeper has had too many elections: its count is not exact any more.', { transient: false });
     return count;
   }
 
@@ -79,9 +80,8 @@ export class ZookeeperTable implements CasTable {
   private async look(path: string): Promise<{ readonly written: false; readonly row: Row | undefined }> {
     const found = await this.session.data(path);
     if (!found) return { written: false, row: undefined };
-    const { text, stat } = found;
-    const [, life = '-', rest = text] = /^([\w-]+) (.*)$/s.exec(text) ?? [];
-    return { written: false, row: rowOf(life, rest, stat) };
+    const [, life = '-', text = found.text] = /^([\w-]+) (.*)$/s.exec(found.text) ?? [];
+    return { written: false, row: rowOf(life, text, found.stat) };
   }
 
   /** Twice: the first look may be answered by a member that is behind. After an answer to a write, no look is older than that. */
@@ -90,22 +90,22 @@ export class ZookeeperTable implements CasTable {
       const found = await this.look(path);
       if (!found.row || tries > 2) return found;
       const { life, text, number } = found.row;
-      const outcome = await this.session.commit(stepsOf(path, life, text, number));
-      if (isMade(outcome)) return { written: false, row: rowOf(life, text, outcome.stat), revision: countOf(outcome.stat) };
+      const outcome = await this.session.commit(this.steps(path, life, text, number));
+      if (outcome.isMade) return { written: false, row: rowOf(life, text, outcome.stat), revision: countOf(outcome.stat) };
     }
   }
 
   private async write(path: string, { text, messages }: CasChange, expected: string | undefined): Promise<CasFound> {
     const [life = randomBytes(9).toString('base64url'), version] = expected?.split('.') ?? [];
     const number = version === undefined ? undefined : Number(version);
-    const steps = stepsOf(path, life, text, number);
+    const steps = this.steps(path, life, text, number);
     let sent = messages;
     for (;;) {
       const outcome = await this.session.commit([...steps, ...sent.map(({ inbox, text: message }) => this.wakeUps.send(inbox, message))]);
-      if (isMade(outcome)) return { written: true, version: `${life}.${outcome.stat.version}`, revision: countOf(outcome.stat) };
+      if (outcome.isMade) return { written: true, version: rowOf(life, text, outcome.stat).version, revision: countOf(outcome.stat) };
       const { failed, code } = outcome;
-      // The process has ended.
-      if (failed >= steps.length) sent = sent.filter((_, index) => index !== failed - steps.length);
+      // The process of that inbox has ended.
+      if (failed >= steps.length && code === NO_NODE) sent = sent.filter((_, index) => index !== failed - steps.length);
       else if (number === undefined && code === NO_NODE) await this.session.make(this.rows);
       else if (code === NODE_EXISTS || code === BAD_VERSION || code === NO_NODE) return this.look(path);
       else throw storeErrorOf({ code });
@@ -121,38 +121,36 @@ export class ZookeeperTable implements CasTable {
     ]);
   }
 
+  /** @param number the version that must be there; `undefined`: there must be no node. A new one has version 1, as the client takes 0 for any. */
+  private steps(path: string, life: string, text: string, number: number | undefined): Step[] {
+    const { acl } = this.session.place;
+    const lifePath = `${path}/${life}`;
+    const write: Step = (transaction) => transaction.setData(path, Buffer.from(`${life} ${text}`), number ?? -1);
+    if (number !== undefined) return [(transaction) => transaction.check(lifePath, -1), write];
+    return [
+      ...[path, lifePath].map(
+        (each): Step =>
+          (transaction) =>
+            transaction.create(each, Buffer.alloc(0), acl, PERSISTENT),
+      ),
+      write,
+    ];
+  }
+
   /** Of names, only those with a dot alone are no names of nodes. */
   private pathOf(key: string): string {
     return `${this.rows}/${encodeURIComponent(key).replaceAll('.', '%2E')}`;
   }
 }
 
-/** @param number the version that must be there; `undefined`: there must be no node. A new one has version 1, as the client takes 0 for any. */
-function stepsOf(path: string, life: string, text: string, number: number | undefined): Step[] {
-  const data = Buffer.from(`${life} ${text}`);
-  const none = Buffer.from('');
-  if (number === undefined) {
-    return [
-      (transaction, acls) => transaction.create(path, none, acls, PERSISTENT),
-      (transaction, acls) => transaction.create(`${path}/${life}`, none, acls, PERSISTENT),
-      (transaction) => transaction.setData(path, data, -1),
-    ];
-  }
-  return [(transaction) => transaction.check(`${path}/${life}`, -1), (transaction) => transaction.setData(path, data, number)];
-}
-
 function rowOf(life: string, text: string, stat: Stat): Row {
   return { life, number: stat.version, version: `${life}.${stat.version}`, text, revision: countOf(stat) };
 }
 
-/** The store's count of writes is the zxid: 32 bits of the election and 32 of the write. `undefined`: after two million elections a number does not tell two writes apart. */
+/** The count of writes is the zxid: 32 bits of the election, 32 of the write. `undefined`: too many elections for a number to tell two writes apart. */
 function countOf({ mzxid }: Stat): number | undefined {
   const count = Number(mzxid.readBigUInt64BE());
   return Number.isSafeInteger(count) ? count : undefined;
-}
-
-function isMade(outcome: Outcome): outcome is { readonly stat: Stat } {
-  return !('failed' in outcome);
 }
 
 /** None, if the name is not of ours. */
@@ -162,4 +160,9 @@ function keyOf(name: string): string[] {
   } catch {
     return [];
   }
+}
+
+/** For `zkCli.sh`. */
+function rightsOf(root: string): string {
+  return ['addauth digest <user>:<password>', `create ${root}`, `setAcl ${root} auth:<user>:cdrwa`].join('\n');
 }

@@ -17,7 +17,8 @@ export function zookeeperChecks(session: ZookeeperSession): Promise<DoctorCheck[
     if (client) throw new Error('the hosts are those of your client');
     const texts = (await answers).flatMap((each) => (each.status === 'fulfilled' ? [each.value] : []));
     if (texts.length === 0) throw ((await answers)[0] as PromiseRejectedResult).reason;
-    if (texts.every((text) => /not in the whitelist/.test(text))) throw new Error(`the servers do not answer ${WORD}: 4lw.commands.whitelist=${WORD}`);
+    if (texts.every((text) => /not in the whitelist/.test(text)))
+      throw new Error(`the servers do not answer ${WORD}: 4lw.commands.whitelist=${WORD}`);
     return texts;
   };
   return checksOf({
@@ -43,7 +44,8 @@ export function zookeeperChecks(session: ZookeeperSession): Promise<DoctorCheck[
 function roleOf(answers: readonly string[], members: number): Finding {
   const modes = answers.map((text) => /^Mode: (.*)$/m.exec(text)?.[1]);
   const serving = modes.filter((mode) => mode && mode !== 'read-only').length;
-  if (serving === 0) return bad('a member without a quorum', 'Start the other members: more than half must run.', 'nothing can be written here');
+  if (serving === 0)
+    return bad('a member without a quorum', 'Start the other members: more than half must run.', 'nothing can be written here');
   if (modes.includes('standalone') && members > 1) {
     return bad('servers that do not know each other', 'Give the members of one ensemble only.', 'each server would grant the same key');
   }
@@ -57,12 +59,11 @@ function answerOf(host: string, timeout: number): Promise<string> {
     const socket = connect({ host: name, port: Number(port) });
     let text = '';
     socket.setTimeout(timeout, () => socket.destroy(new Error(`${host} did not answer ${WORD} within ${timeout} ms`)));
-    socket.setEncoding('utf8').on('data', (part: string) => (text += part)).on('error', reject).on('end', () => resolve(text));
+    socket
+      .setEncoding('utf8')
+      .on('data', (part: string) => (text += part))
+      .on('error', reject)
+      .on('end', () => resolve(text));
     socket.end(WORD);
   });
-}
-
-/** For `zkCli.sh`. */
-export function rightsOf(root: string): string {
-  return ['addauth digest <user>:<password>', `create ${root}`, `setAcl ${root} auth:<user>:cdrwa`].join('\n');
 }
