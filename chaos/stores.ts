@@ -58,6 +58,11 @@ export const stores: Record<string, StoreUnderTest | undefined> = {
     worker: () => import('./stores/etcd/worker.js'),
     groups: ['process', 'server', 'restart', 'clock'],
   },
+  zookeeper: {
+    stage: () => import('./stores/zookeeper/stage.js'),
+    worker: () => import('./stores/zookeeper/worker.js'),
+    groups: ['process', 'server', 'restart', 'clock'],
+  },
   file: {
     stage: () => import('./stores/file/stage.js'),
     worker: () => import('./stores/file/worker.js'),

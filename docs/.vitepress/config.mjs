@@ -33,6 +33,7 @@ const OUTLINE = {
     Postgres: 'docs/postgres.md',
     'MySQL, MariaDB': 'docs/mysql.md',
     etcd: 'docs/etcd.md',
+    ZooKeeper: 'docs/zookeeper.md',
     Files: 'docs/file.md',
     'A quorum of servers': 'docs/quorum.md',
     'Several stores': 'docs/configuration.md#several-stores',

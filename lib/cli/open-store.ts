@@ -104,6 +104,11 @@ async function storeOf(text: string, flags: Flags): Promise<LockStore> {
     const auth = username === undefined ? undefined : { username: decodeURIComponent(username), password: decodeURIComponent(password) };
     return etcdStore({ endpoints, auth, prefix, requestTimeout });
   }
+  const [, place] = /^zookeeper:\/\/([^@]+)$/i.exec(text) ?? [];
+  if (place !== undefined)
+    return (await import('../stores/zookeeper/zookeeper.store.js')).zookeeperStore({ connectionString: place, requestTimeout });
   // The URL is not shown: it may have a password in an unexpected place.
-  throw usage('The URL is none of redis://, rediss://, postgres://, mysql:// or etcd://. Special characters of a password are percent-encoded.');
+  throw usage(
+    'The URL is none of redis://, rediss://, postgres://, mysql://, etcd:// or zookeeper://. Special characters of a password are percent-encoded.',
+  );
 }

@@ -25,6 +25,7 @@ import { byDirectory, byUrl as byMysqlUrl, byPool as byMysqlPool, DistributedLoc
 import * as postgres from './postgres.js';
 import { ofRedisAndPostgres, ofThreeServers } from './quorum.js';
 import { locksOnPostgres } from './stores.js';
+import * as zookeeper from './zookeeper.js';
 
 const directory = mkdtempSync(join(tmpdir(), 'stores-'));
 const { DATABASE_URL } = process.env;
@@ -56,6 +57,7 @@ const STORES: Record<string, () => LockStore> = {
   '/postgres': () => locksOnPostgres().store,
   '/mysql': () => mysqlStore({ url: 'mysql://127.0.0.1:1/shop' }),
   '/etcd': () => ofThreeMembers(),
+  '/zookeeper': () => zookeeper.ofThreeMembers(),
   '/quorum': () => ofThreeServers(),
   '/file': () => fileStore({ directory }),
   '/memory': () => memoryStore(),

@@ -22,7 +22,7 @@ export async function startZookeeper(options: StartZookeeperOptions = {}): Promi
 }
 
 /** Three members. */
-export async function startZookeeperEnsemble(options: StartZookeeperOptions = {}): Promise<ZookeeperServer[]> {
+export async function startZookeeperCluster(options: StartZookeeperOptions = {}): Promise<ZookeeperServer[]> {
   const program = await programOf('zookeeper');
   const all: Ports[] = [];
   for (let index = 0; index < 3; index++) all.push([await freePort(), await freePort(), await freePort()]);
@@ -64,6 +64,10 @@ export class ZookeeperServer extends DatabaseServer {
 
   get connectionString(): string {
     return `127.0.0.1:${this.port}`;
+  }
+
+  async leads(): Promise<boolean> {
+    return /^Mode: leader/m.test(await fourLetters(this.port, 'srvr').catch(() => ''));
   }
 
   /** It serves requests: alone, or as a member of a quorum. */
