@@ -78,7 +78,7 @@ module.exports = {
       name: 'redis-shares-nothing',
       comment: 'Redis answers by scripts of its own.',
       severity: 'error',
-      from: { path: '^lib/', pathNot: '^lib/stores/(records|memory|postgres|mysql|etcd|zookeeper|file)/' },
+      from: { path: '^lib/', pathNot: '^lib/(stores/(records|memory|postgres|mysql|etcd|zookeeper|file)|testing/store)/' },
       to: { path: '^lib/stores/records/' },
     },
     ...Object.entries(clients).map(([store, names]) => ({
@@ -167,6 +167,19 @@ module.exports = {
       ['^lib/(core|operate|primitives|stores|cli)/', '^lib/locks\\.ts$'],
       'The program knows the library and Node, and brings no package along.',
     ),
+    floor(
+      'floor-4-contracts',
+      '^lib/testing/store',
+      ['^lib/(core|primitives|stores/records)/', '^lib/locks\\.ts$', '^lib/testing/store'],
+      'The contracts know the library, and no test runner.',
+    ),
+    {
+      name: 'contracts-alone',
+      comment: 'They are for the authors of stores.',
+      severity: 'error',
+      from: { path: '^lib/', pathNot: '^lib/testing/store' },
+      to: { path: '^lib/testing/store' },
+    },
     {
       name: 'cli-loads-late',
       comment: 'It loads only the store that is asked for, whose client may be the only one that is installed; and nothing for --help.',

@@ -113,13 +113,17 @@ export default defineConfig(
     },
   },
   {
-    files: ['test/**/*.ts'],
+    files: ['test/**/*.ts', 'lib/testing/store/**/*.ts'],
     // What the documents show, and what the compiler alone reads.
     ignores: ['test/types/**', 'test/package/**', 'test/readme/!(*.spec).ts'],
     plugins: { tests: sureTests },
     rules: { 'tests/no-upper-bound-on-time': 'error', 'tests/no-short-lease': 'error' },
   },
-  { files: ['test/**/*.spec.ts', 'test/contract/**/*.ts'], plugins: { tests: sureTests }, rules: { 'tests/no-sleep': 'error' } },
+  {
+    files: ['test/**/*.spec.ts', 'test/contract/**/*.ts', 'lib/testing/store/*.contract.ts'],
+    plugins: { tests: sureTests },
+    rules: { 'tests/no-sleep': 'error' },
+  },
   ...(onRealClocks.length > 0 ? [{ files: onRealClocks, rules: { 'tests/no-short-lease': 'off' } }] : []),
   prettier,
 );

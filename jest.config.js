@@ -34,7 +34,7 @@ export default {
     '^nestjs-distributed-lock/terminus$': '<rootDir>/lib/observe/lock-health.indicator.ts',
     '^nestjs-distributed-lock/prometheus$': '<rootDir>/lib/observe/prometheus.ts',
     '^nestjs-distributed-lock/testing$': '<rootDir>/lib/testing/testing.ts',
-    '^nestjs-distributed-lock/testing/jest$': '<rootDir>/lib/testing/jest.ts',
+    '^nestjs-distributed-lock/testing/(jest|store)$': '<rootDir>/lib/testing/$1.ts',
     '^nestjs-distributed-lock/opentelemetry$': '<rootDir>/lib/observe/opentelemetry/open-telemetry.ts',
     '^(\\.{1,2}/.*)\\.js$': '$1',
   },

@@ -3,7 +3,7 @@ import { currentLease, type LeaderElection, LockConfigError, type Locks, StoreEr
 import { eventually } from '../support/eventually.js';
 import { candidate, elected, waits } from './candidates.js';
 import { changing, failing, refusal } from './misbehaviour.js';
-import { rejection } from './rejection.js';
+import { rejection } from '../../lib/testing/store/rejection.js';
 import { long, type Setting } from './setting.js';
 
 export function leaderTermsContract({ open, newKey, driver, isFree: isKeyFree, where }: Setting): void {

@@ -2,7 +2,7 @@ import { passTime } from '../support/virtual-time.js';
 import { LockAbortedError, StoreError } from 'nestjs-distributed-lock/core';
 import { eventually } from '../support/eventually.js';
 import { failing, held, losing, recording } from './misbehaviour.js';
-import { rejection } from './rejection.js';
+import { rejection } from '../../lib/testing/store/rejection.js';
 import type { Setting } from './setting.js';
 
 export function repetitionContract({ open, newKey, isFree }: Setting): void {

@@ -3,11 +3,11 @@ import { type Locks, LockTimeoutError } from 'nestjs-distributed-lock/core';
 import { eventually } from '../support/eventually.js';
 import { random } from '../support/random.js';
 import { waits } from './candidates.js';
-import { gate } from './gate.js';
-import { semaphoreOf } from './kinds.js';
-import { locksOpener, type MakeStore } from './open-locks.js';
+import { gate } from '../../lib/testing/store/gate.js';
+import { semaphoreOf } from '../../lib/testing/store/kinds.js';
+import { locksOpener, type MakeStore } from '../../lib/testing/store/open-locks.js';
 import { type Call, Places } from './places.js';
-import { rejection } from './rejection.js';
+import { rejection } from '../../lib/testing/store/rejection.js';
 import { patient } from './setting.js';
 
 /** Counts who is inside, weighed by permits, and the most there ever were. Nobody leaves before so many have been inside at a time. */

@@ -1,10 +1,17 @@
 import '../support/virtual-time.js';
 import type { AcquireOptions, Lease, Locks } from 'nestjs-distributed-lock/core';
-import { gate } from './gate.js';
-import { type Kind, MUTEX } from './kinds.js';
+import { gate } from '../../lib/testing/store/gate.js';
+import { type Kind, MUTEX } from '../../lib/testing/store/kinds.js';
 import { queued } from './misbehaviour.js';
-import { type Extra, locksOpener, type LocksOpener, type MakeStore, type Misbehaviour, where } from './open-locks.js';
-import { rejection } from './rejection.js';
+import {
+  type StoreExtra,
+  locksOpener,
+  type LocksOpener,
+  type MakeStore,
+  type Misbehaviour,
+  where,
+} from '../../lib/testing/store/open-locks.js';
+import { rejection } from '../../lib/testing/store/rejection.js';
 
 /** So long a lease, and so long between two polls, that only a release or a wake-up explains a turn that comes soon. */
 export const long = { keyTimeout: 60_000, retryInterval: 60_000 };
@@ -21,7 +28,7 @@ export interface Waiter {
 export interface Setting extends LocksOpener {
   readonly makeStore: MakeStore;
   /** Tests of what only some drivers offer. */
-  where(extra: Extra, tests: () => void): void;
+  where(extra: StoreExtra, tests: () => void): void;
   /** Whether somebody else could take it now. */
   isFree(key: string): Promise<boolean>;
   /** Takes the key from its holder, who does not know of it. */

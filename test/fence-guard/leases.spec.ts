@@ -3,7 +3,7 @@ import pgDriver from 'pg';
 import { LockConfigError, Locks, LockLostError, UnsupportedPrimitiveError, currentLease, type Lease } from 'nestjs-distributed-lock/core';
 import { fencedSet, FencedError, fenceGuard, mikroOrm, pg, prisma, sequelize } from 'nestjs-distributed-lock/fence-guard';
 import { memoryStore } from 'nestjs-distributed-lock/memory';
-import { gate } from '../contract/gate.js';
+import { gate } from '../../lib/testing/store/gate.js';
 import { startRedis, type RedisServer } from '../support/redis-server.js';
 import { sharedPostgres } from '../support/shared-server.js';
 import { inTransactionOf } from './clients.js';

@@ -10,10 +10,10 @@ import {
 } from 'nestjs-distributed-lock/core';
 import { memoryStore } from 'nestjs-distributed-lock/memory';
 import { getEventListeners } from 'node:events';
-import { gate } from '../contract/gate.js';
-import { rejection } from '../contract/rejection.js';
+import { gate } from '../../lib/testing/store/gate.js';
+import { rejection } from '../../lib/testing/store/rejection.js';
 import { eventually } from '../support/eventually.js';
-import { renewing } from '../contract/renewing.js';
+import { renewing } from '../../lib/testing/store/renewing.js';
 import { pause } from '../support/time.js';
 import type { RecordWakeUps } from '../../lib/stores/records/record.table.js';
 

@@ -1,7 +1,7 @@
 import initSqlJs, { type Database } from 'sql.js';
 import { Locks } from 'nestjs-distributed-lock/core';
 import { recordStore } from 'nestjs-distributed-lock/records';
-import { recordTableContract } from '../contract/record-table.contract.js';
+import { recordTableContract } from 'nestjs-distributed-lock/testing/store';
 import { SqliteTable } from './sqlite-table.js';
 
 let db: Database;

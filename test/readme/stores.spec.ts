@@ -15,7 +15,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import pg from 'pg';
 import { DataSource, type QueryRunner } from 'typeorm';
-import { rejection } from '../contract/rejection.js';
+import { rejection } from '../../lib/testing/store/rejection.js';
 import { blocksOf, read } from '../support/markdown.js';
 import { startRedis } from '../support/redis-server.js';
 import { sharedMariadb, sharedPostgres } from '../support/shared-server.js';

@@ -1,5 +1,5 @@
 import { etcdStore } from 'nestjs-distributed-lock/etcd';
-import { storeContract } from '../contract/store.contracts.js';
+import { storeContract } from 'nestjs-distributed-lock/testing/store';
 import { shared } from '../support/shared-server.ask.js';
 
 let url: string;

@@ -2,7 +2,7 @@ import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileStore } from 'nestjs-distributed-lock/file';
-import { storeContract } from '../contract/store.contracts.js';
+import { storeContract } from 'nestjs-distributed-lock/testing/store';
 
 const directory = mkdtempSync(join(tmpdir(), 'locks-'));
 afterAll(() => rmSync(directory, { recursive: true }));

@@ -3,7 +3,7 @@ import { Locks } from 'nestjs-distributed-lock/core';
 import { memoryStore } from 'nestjs-distributed-lock/memory';
 import type { KeyRecord, LatchRecord } from '../../lib/stores/records/record.work.js';
 import { engineContract } from '../contract/engine.contracts.js';
-import { storeContract } from '../contract/store.contracts.js';
+import { storeContract } from 'nestjs-distributed-lock/testing/store';
 import { eventually } from '../support/eventually.js';
 import { memoryAndRemains, rowsOf } from './memory/setting.js';
 

@@ -1,6 +1,5 @@
 import { mysqlStore } from 'nestjs-distributed-lock/mysql';
-import { storeContract } from '../contract/store.contracts.js';
-import type { MakeStore } from '../contract/open-locks.js';
+import { storeContract } from 'nestjs-distributed-lock/testing/store';
 import { sharedMariadb } from '../support/shared-server.js';
 
 let url: string;
@@ -8,8 +7,4 @@ beforeAll(async () => {
   ({ url } = await sharedMariadb());
 });
 
-const open: MakeStore = Object.assign(() => mysqlStore({ url, schema: 'create', requestTimeout: 2000 }), {
-  without: ['wakeUps', 'bus'] as const,
-});
-
-storeContract('MariaDB', open);
+storeContract('MariaDB', () => mysqlStore({ url, schema: 'create', requestTimeout: 2000 }), { without: ['wakeUps', 'bus'] });

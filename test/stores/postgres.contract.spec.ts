@@ -1,5 +1,5 @@
 import { postgresStore } from 'nestjs-distributed-lock/postgres';
-import { storeContract } from '../contract/store.contracts.js';
+import { storeContract } from 'nestjs-distributed-lock/testing/store';
 import { usePostgres } from './postgres/setting.js';
 
 const setting = usePostgres();

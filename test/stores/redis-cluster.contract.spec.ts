@@ -1,5 +1,5 @@
 import { redisStore } from 'nestjs-distributed-lock/redis';
-import { storeContract } from '../contract/store.contracts.js';
+import { storeContract } from 'nestjs-distributed-lock/testing/store';
 import type { ClusterNode, RedisCluster } from '../support/redis-cluster.js';
 import { sharedCluster } from '../support/shared-cluster.js';
 

@@ -1,5 +1,5 @@
 import { redisStore, type NodeRedisClient } from 'nestjs-distributed-lock/redis';
-import { storeContract } from '../contract/store.contracts.js';
+import { storeContract } from 'nestjs-distributed-lock/testing/store';
 import { clientName, closeNodeRedis, storeOver } from '../support/redis-clients.js';
 import { startRedis, type RedisServer } from '../support/redis-server.js';
 

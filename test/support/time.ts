@@ -7,15 +7,6 @@ export function useSkip(by: (milliseconds: number) => void): void {
   skip = by;
 }
 
-/** Whether the clock of this test file is a virtual one. */
-export const isVirtual = (): boolean => skip !== undefined;
-
-/**
- * Milliseconds: a lease that a test waits to see the end of. On a busy machine it may be over before the next line, so nothing may depend on its being held.
- * Every other lease on a real clock is at least 5 s long.
- */
-export const SHORT_LEASE = 100;
-
 /** On the clock of the test file: the machine's, or a virtual one. */
 export function pause<T = void>(milliseconds = 0, value?: T, options?: { signal?: AbortSignal }): Promise<T> {
   if (!skip || options?.signal) return realPause(milliseconds, value as T, options);

@@ -4,7 +4,7 @@ import { etcdStore } from 'nestjs-distributed-lock/etcd';
 import { execFileSync } from 'node:child_process';
 import { randomUUID } from 'node:crypto';
 import { rmSync } from 'node:fs';
-import { rejection } from '../../contract/rejection.js';
+import { rejection } from '../../../lib/testing/store/rejection.js';
 import { examined } from '../../doctor/examined.js';
 import { startEtcd, startEtcdCluster, type EtcdServer } from '../../support/etcd-server.js';
 import { eventually, staysTrue } from '../../support/eventually.js';

@@ -7,7 +7,7 @@ import type { AddressInfo } from 'node:net';
 import { dirname } from 'node:path';
 import { EtcdClient } from '../../../lib/stores/etcd/etcd.client.js';
 import { EtcdTable } from '../../../lib/stores/etcd/etcd.table.js';
-import { rejection } from '../../contract/rejection.js';
+import { rejection } from '../../../lib/testing/store/rejection.js';
 import { examined } from '../../doctor/examined.js';
 import { makeCertificate } from '../../support/certificate.js';
 import { startEtcd, type EtcdServer } from '../../support/etcd-server.js';

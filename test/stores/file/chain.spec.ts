@@ -11,7 +11,7 @@ import { eventually } from '../../support/eventually.js';
 import { RecordSweep } from '../../../lib/stores/records/record.sweep.js';
 import { type Change, type Found, TOUCH, VOID } from '../../../lib/stores/records/record.table.js';
 import { forkChild } from '../../support/child.js';
-import { recordTableContract } from '../../contract/record-table.contract.js';
+import { recordTableContract } from 'nestjs-distributed-lock/testing/store';
 import type { HolderMessage } from './holder.child.js';
 
 const KEY = 'key';

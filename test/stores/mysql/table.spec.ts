@@ -5,7 +5,7 @@ import { mysqlStore } from 'nestjs-distributed-lock/mysql';
 import { MysqlClient } from '../../../lib/stores/mysql/mysql.client.js';
 import { mysqlSchema, quoted } from '../../../lib/stores/mysql/mysql.schema.js';
 import { MysqlTable } from '../../../lib/stores/mysql/mysql.table.js';
-import { recordTableContract } from '../../contract/record-table.contract.js';
+import { recordTableContract } from 'nestjs-distributed-lock/testing/store';
 import { wrongsOfCrowd } from '../../support/crowd.js';
 import { sharedMariadb } from '../../support/shared-server.js';
 

@@ -1,4 +1,4 @@
-import { recordTableContract } from '../../contract/record-table.contract.js';
+import { recordTableContract } from 'nestjs-distributed-lock/testing/store';
 import { eventually, staysTrue } from '../../support/eventually.js';
 import { type PostgresServer, startPostgres } from '../../support/postgres-server.js';
 import { RecordSweep } from '../../../lib/stores/records/record.sweep.js';

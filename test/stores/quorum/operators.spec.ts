@@ -1,5 +1,5 @@
 import { QuorumError, type DoctorCheck, type Locks } from 'nestjs-distributed-lock/core';
-import { rejection } from '../../contract/rejection.js';
+import { rejection } from '../../../lib/testing/store/rejection.js';
 import { eventually } from '../../support/eventually.js';
 import { long, patient, useQuorum } from './setting.js';
 

@@ -3,7 +3,7 @@ import { type CountDownLatch, Locks, StoreError } from 'nestjs-distributed-lock/
 import { type NodeRedisClient, type RedisClient, redisStore, type RedisStoreOptions } from 'nestjs-distributed-lock/redis';
 import { once } from 'node:events';
 import { type AddressInfo, createServer } from 'node:net';
-import { rejection } from '../../contract/rejection.js';
+import { rejection } from '../../../lib/testing/store/rejection.js';
 import { makeCertificate } from '../../support/certificate.js';
 import { eventually, staysTrue } from '../../support/eventually.js';
 import { freePort } from '../../support/free-port.js';

@@ -1,7 +1,7 @@
 import type { Redis } from 'ioredis';
 import { LockConfigError, LockLostError, StoreError, type Lease, type Locks } from 'nestjs-distributed-lock/core';
 import type { NodeRedisClient } from 'nestjs-distributed-lock/redis';
-import { rejection } from '../../contract/rejection.js';
+import { rejection } from '../../../lib/testing/store/rejection.js';
 import { eventually } from '../../support/eventually.js';
 import { freePort } from '../../support/free-port.js';
 import { closeNodeRedis, nodeRedisClient } from '../../support/redis-clients.js';

@@ -3,7 +3,7 @@ import net, { type Socket } from 'node:net';
 import * as five from 'redis';
 import * as six from 'redis-v6';
 import { eventually } from '../../../support/eventually.js';
-import { rejection } from '../../../contract/rejection.js';
+import { rejection } from '../../../../lib/testing/store/rejection.js';
 import { loadScripts, outcomeOf, useRedis } from '../setting.js';
 
 const KEY = 'order:42';

@@ -1,6 +1,7 @@
-import { TOUCH, VOID } from '../../lib/stores/records/record.table.js';
-import { eventually } from '../support/eventually.js';
+import { TOUCH, VOID } from '../../stores/records/record.table.js';
+import { eventually } from './eventually.js';
 import { FREE, HOUR, type TableOpener } from './open-tables.js';
+import { describe, expect, it } from './runner.js';
 
 /** One change: when it is made, its version, its fence. @param sweep deletes the row of a key, as the table does an hour after its end. */
 export function tableChangesContract(setting: TableOpener, sweep?: (key: string) => Promise<unknown>): void {

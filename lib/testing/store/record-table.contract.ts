@@ -1,16 +1,22 @@
-import { type Found, type RecordTable, VOID } from '../../lib/stores/records/record.table.js';
-import { eventually } from '../support/eventually.js';
+import { type Found, type RecordTable, VOID } from '../../stores/records/record.table.js';
+import { eventually } from './eventually.js';
 import { FREE, tableOpener, type TableOpener } from './open-tables.js';
 import { tableChangesContract } from './record-table.changes.contract.js';
-import { tableClientsContract } from './record-table.clients.contract.js';
+import { tableBatchContract, tableClientsContract } from './record-table.clients.contract.js';
+import { describe, expect, it, runBy, type TestRunner } from './runner.js';
 
-/** What a table may do without. */
-export type TableExtra = 'wakeUps' | 'keys';
-
-export interface RecordTableContractOptions {
-  readonly without?: readonly TableExtra[];
+/** Options of the contracts of tables. */
+export interface TableContractOptions {
+  /** Default: the globals of Jest, and of Vitest with `globals: true`. */
+  readonly runner?: TestRunner;
   /** Deletes the row of a key, as the table itself does an hour after its end. */
   readonly sweep?: (key: string) => Promise<unknown>;
+}
+
+/** Options of {@link recordTableContract}. */
+export interface RecordTableContractOptions extends TableContractOptions {
+  /** What the table does not have. */
+  readonly without?: readonly ('wakeUps' | 'keys')[];
 }
 
 /**
@@ -21,11 +27,13 @@ export interface RecordTableContractOptions {
 export function recordTableContract(
   name: string,
   makeTable: () => RecordTable,
-  { without = [], sweep }: RecordTableContractOptions = {},
+  { without = [], sweep, runner }: RecordTableContractOptions = {},
 ): void {
+  runBy(runner);
   describe(`a table of records on ${name}`, () => {
     const setting = tableOpener(makeTable);
     tableChangesContract(setting, sweep);
+    tableBatchContract(setting);
     tableClientsContract(setting);
     tableTextsContract(setting, !without.includes('keys'));
     if (!without.includes('wakeUps')) tableMessagesContract(setting);
@@ -33,11 +41,11 @@ export function recordTableContract(
 }
 
 /** Odd keys and records. */
-function tableTextsContract(setting: TableOpener, isListed: boolean): void {
+export function tableTextsContract(setting: TableOpener, isListed: boolean): void {
   const { open, newKey, look, made } = setting;
 
   describe('keeps apart', () => {
-    it.each([
+    for (const [which, one, other] of [
       ['of 512 characters', 'x'.repeat(480) + 'x', 'x'.repeat(480) + 'y'],
       ['of 512 characters, most of four bytes', '🔒'.repeat(240) + '🔒', '🔒'.repeat(240) + '🔓'],
       ['of upper and lower case', 'key', 'KEY'],
@@ -46,24 +54,26 @@ function tableTextsContract(setting: TableOpener, isListed: boolean): void {
       ['with and without a space at the end', 'key', 'key '],
       ['with quotes, backslashes and slashes', `'"\`\\/../$1?:a`, `'"\`\\\\/../$1?:a`],
       ['that look like patterns', '%', '_'],
-    ])('keys %s', async (_name, one, other) => {
-      const [first, second] = [setting.key + one, setting.key + other];
-      await made({ key: first, record: 'first' });
-      await made({ key: second, record: 'second' });
-      expect(await look(first)).toMatchObject({ record: 'first' });
-      expect(await look(second)).toMatchObject({ record: 'second' });
-    });
+    ] as const)
+      it(`keys ${which}`, async () => {
+        const [first, second] = [setting.key + one, setting.key + other];
+        await made({ key: first, record: 'first' });
+        await made({ key: second, record: 'second' });
+        expect(await look(first)).toMatchObject({ record: 'first' });
+        expect(await look(second)).toMatchObject({ record: 'second' });
+      });
 
-    it.each([
+    for (const [which, record] of [
       ['of 100 KB', 'x'.repeat(100_000)],
       ['in Unicode', JSON.stringify({ owner: 'ünï 🔒 \u2028 \u0000 中文', text: `'"\\\n$1 ? :name %s ${'{}'}` })],
       ['that are empty', ''],
-    ])('records %s', async (_name, record) => {
-      const { version } = await made({ record });
-      expect(await look()).toMatchObject({ record, version });
-      await made({ expected: version, record: `${record}.` });
-      expect(await look(setting.key, open())).toMatchObject({ record: `${record}.` });
-    });
+    ] as const)
+      it(`records ${which}`, async () => {
+        const { version } = await made({ record });
+        expect(await look()).toMatchObject({ record, version });
+        await made({ expected: version, record: `${record}.` });
+        expect(await look(setting.key, open())).toMatchObject({ record: `${record}.` });
+      });
   });
 
   if (isListed) {
@@ -82,7 +92,7 @@ function tableTextsContract(setting: TableOpener, isListed: boolean): void {
 }
 
 /** The messages of a change. */
-function tableMessagesContract(setting: TableOpener): void {
+export function tableMessagesContract(setting: TableOpener): void {
   const { open, exchange, look, made } = setting;
 
   describe('a message', () => {

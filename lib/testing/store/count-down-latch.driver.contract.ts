@@ -1,10 +1,13 @@
-import { type LatchDriver, LockConfigError, type Locks } from 'nestjs-distributed-lock/core';
-import { eventually } from '../support/eventually.js';
-import { SHORT_LEASE } from '../support/time.js';
-import { itInTime } from './in-time.js';
+import type { Lease } from '../../core/model/lease.js';
+import { LockConfigError } from '../../core/model/errors.js';
+import type { LatchDriver } from '../../core/store/latch-driver.js';
+import type { Locks } from '../../locks.js';
+import { eventually } from './eventually.js';
+import { itInTime, SHORT_LEASE } from './in-time.js';
 import { latchOpener } from './open-latches.js';
 import type { MakeStore } from './open-locks.js';
 import { rejection, timed } from './rejection.js';
+import { beforeEach, describe, expect, it } from './runner.js';
 
 /** What every driver of latches promises to the engine above it. */
 export function latchDriverContract(makeStore: MakeStore): void {
@@ -121,33 +124,35 @@ export function latchDriverContract(makeStore: MakeStore): void {
       });
     });
 
-    it.each([
-      ['mutex', (locks: Locks) => locks.acquire(key, { keyTimeout: 60_000 })],
-      ['read/write lock', (locks: Locks) => locks.readWriteLock(key).read.acquire({ keyTimeout: 60_000 })],
-      ['semaphore', (locks: Locks) => locks.semaphore(key, { permits: 3 }).acquire({ keyTimeout: 60_000 })],
-    ])('refuses a key that is in use as a %s, and is refused as one', async (kind, acquire) => {
-      const locks = openLocks();
-      const lease = await acquire(locks);
-      const latch = locks.countDownLatch(key);
-      for (const call of [
-        () => latch.trySetCount(3),
-        () => latch.countDown(),
-        () => latch.getCount(),
-        () => latch.await({ waitTimeout: Infinity }),
-      ]) {
-        const error = await rejection(call());
-        expect(error).toBeInstanceOf(LockConfigError);
-        expect(error).toMatchObject({ key, message: expect.stringMatching(`(?=.*${kind})(?=.*count-down latch)`) });
-      }
-      expect(await lease.release()).toBe(true);
-      await eventually(() => latch.trySetCount(3));
-      expect(await rejection(acquire(locks))).toMatchObject({
-        name: 'LockConfigError',
-        key,
-        message: expect.stringMatching(`(?=.*${kind})(?=.*count-down latch)`),
+    const kinds: [string, (locks: Locks) => Promise<Lease>][] = [
+      ['mutex', (locks) => locks.acquire(key, { keyTimeout: 60_000 })],
+      ['read/write lock', (locks) => locks.readWriteLock(key).read.acquire({ keyTimeout: 60_000 })],
+      ['semaphore', (locks) => locks.semaphore(key, { permits: 3 }).acquire({ keyTimeout: 60_000 })],
+    ];
+    for (const [kind, acquire] of kinds)
+      it(`refuses a key that is in use as a ${kind}, and is refused as one`, async () => {
+        const locks = openLocks();
+        const lease = await acquire(locks);
+        const latch = locks.countDownLatch(key);
+        for (const call of [
+          () => latch.trySetCount(3),
+          () => latch.countDown(),
+          () => latch.getCount(),
+          () => latch.await({ waitTimeout: Infinity }),
+        ]) {
+          const error = await rejection(call());
+          expect(error).toBeInstanceOf(LockConfigError);
+          expect(error).toMatchObject({ key, message: expect.stringMatching(`(?=.*${kind})(?=.*count-down latch)`) });
+        }
+        expect(await lease.release()).toBe(true);
+        await eventually(() => latch.trySetCount(3));
+        expect(await rejection(acquire(locks))).toMatchObject({
+          name: 'LockConfigError',
+          key,
+          message: expect.stringMatching(`(?=.*${kind})(?=.*count-down latch)`),
+        });
+        expect(await latch.countDown()).toBe(2);
       });
-      expect(await latch.countDown()).toBe(2);
-    });
 
     describe('lets a latch live', () => {
       it('for its time from each change, and never for less than another one has said', async () => {

@@ -1,4 +1,5 @@
-import { type Change, type Found, type RecordTable, VOID } from '../../lib/stores/records/record.table.js';
+import { type Change, type Found, type RecordTable, VOID } from '../../stores/records/record.table.js';
+import { afterEach, beforeEach, expect } from './runner.js';
 
 export interface TableOpener {
   /** As another process would. It is closed when the test ends. */
@@ -14,6 +15,8 @@ export interface TableOpener {
   /** Exchanges, and expects that the change is not made, and that the reply says what is there. */
   notMade(change: Partial<Change>): Promise<Found>;
   changeOf(change: Partial<Change>): Change;
+  /** The fence that a row must have: of a table that keeps one. */
+  fenced(fence: number): { fence?: number };
   /** Of the test. */
   readonly table: RecordTable;
   readonly key: string;
@@ -25,8 +28,14 @@ export const FREE = { record: null, endsAt: 0 };
 
 let keys = 0;
 
-/** Call it inside a `describe`. Each test has a table and a key of its own. */
-export function tableOpener(makeTable: () => RecordTable): TableOpener {
+export const newKey = (): string => `table:${process.pid}:${++keys}`;
+
+/**
+ * Call it inside a `describe`. Each test has a table and a key of its own.
+ *
+ * @param isTimed whether the table has a clock, and a fence in each row.
+ */
+export function tableOpener(makeTable: () => RecordTable, isTimed = true): TableOpener {
   const opened: RecordTable[] = [];
   let table: RecordTable;
   let key: string;
@@ -35,7 +44,6 @@ export function tableOpener(makeTable: () => RecordTable): TableOpener {
     opened.push(makeTable());
     return opened.at(-1)!;
   };
-  const newKey = (): string => `table:${process.pid}:${++keys}`;
   beforeEach(() => {
     table = open();
     key = newKey();
@@ -60,7 +68,7 @@ export function tableOpener(makeTable: () => RecordTable): TableOpener {
   const time = async (): Promise<number> => (await look()).time!;
   async function exchange(change: Partial<Change>, by = table): Promise<Found> {
     const whole = changeOf(change);
-    const endsAt = whole.endsAt === Infinity ? (await time()) + HOUR : whole.endsAt;
+    const endsAt = isTimed && whole.endsAt === Infinity ? (await time()) + HOUR : whole.endsAt;
     return by.exchange([{ ...whole, endsAt }])[0]!;
   }
 
@@ -71,6 +79,7 @@ export function tableOpener(makeTable: () => RecordTable): TableOpener {
     look,
     time,
     exchange,
+    fenced: (fence) => (isTimed ? { fence } : {}),
     async made(change, by) {
       const found = await exchange(change, by);
       expect(found.written).toBe(true);

@@ -1,10 +1,10 @@
-import type { AcquireRequest } from 'nestjs-distributed-lock/core';
-import { eventually } from '../support/eventually.js';
-import { SHORT_LEASE } from '../support/time.js';
-import { itInTime } from './in-time.js';
+import type { AcquireRequest } from '../../core/store/lease-driver.js';
+import { eventually } from './eventually.js';
+import { itInTime, SHORT_LEASE } from './in-time.js';
 import { sideOf } from './kinds.js';
 import { locksOpener, type MakeStore, where } from './open-locks.js';
 import { timed } from './rejection.js';
+import { beforeEach, describe, expect, it } from './runner.js';
 
 /** What the drivers of a read/write lock promise to the engine above them, beyond what a mutex's does: that contract is run over the write lock too. */
 export function readWriteDriverContract(makeStore: MakeStore): void {

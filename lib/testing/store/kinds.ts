@@ -1,12 +1,9 @@
-import {
-  Locks,
-  type LeaseDriver,
-  type Lock,
-  type LocksOptions,
-  type LockStore,
-  type ReadWritePolicy,
-  type Share,
-} from 'nestjs-distributed-lock/core';
+import type { LocksOptions } from '../../core/model/locks-options.js';
+import type { LeaseDriver, Share } from '../../core/store/lease-driver.js';
+import type { LockStore } from '../../core/store/lock-store.js';
+import { Locks } from '../../locks.js';
+import type { ReadWritePolicy } from '../../primitives/kinds.js';
+import type { Lock } from '../../primitives/lock.js';
 
 /** A kind of lock. If one holds it alone, it promises what the mutex does. */
 export interface Kind {

@@ -1,9 +1,10 @@
-import type { Locks } from 'nestjs-distributed-lock/core';
-import { SHORT_LEASE } from '../support/time.js';
+import type { Locks } from '../../locks.js';
+import { SHORT_LEASE } from './in-time.js';
 import type { Kind } from './kinds.js';
 import { locksOpener, type MakeStore } from './open-locks.js';
 import { renewalBy, renewing } from './renewing.js';
 import { SharedCounter } from './shared-counter.js';
+import { describe, expect, it } from './runner.js';
 
 export function exclusionContract(makeStore: MakeStore, kind: Kind): void {
   const { open, newKey, driver } = locksOpener(makeStore, kind);

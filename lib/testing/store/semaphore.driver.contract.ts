@@ -1,9 +1,9 @@
-import type { AcquireRequest } from 'nestjs-distributed-lock/core';
-import { eventually } from '../support/eventually.js';
-import { SHORT_LEASE } from '../support/time.js';
-import { itInTime, OFFER } from './in-time.js';
+import type { AcquireRequest } from '../../core/store/lease-driver.js';
+import { eventually } from './eventually.js';
+import { itInTime, OFFER, SHORT_LEASE } from './in-time.js';
 import { semaphoreOf } from './kinds.js';
 import { locksOpener, type MakeStore, where } from './open-locks.js';
+import { beforeEach, describe, expect, it } from './runner.js';
 
 /** What the driver of a semaphore promises to the engine above it, beyond what a mutex's does: that contract is run over one permit too. */
 export function semaphoreDriverContract(makeStore: MakeStore): void {

@@ -1,7 +1,8 @@
-import type { AcquireRequest, LeaseDriver } from 'nestjs-distributed-lock/core';
+import type { AcquireRequest, LeaseDriver } from '../../core/store/lease-driver.js';
 import { OFFER } from './in-time.js';
 import type { Kind } from './kinds.js';
 import { locksOpener, type MakeStore, where } from './open-locks.js';
+import { beforeEach, describe, expect, it } from './runner.js';
 
 /** How long a key stays taken that is offered to a waiter, and then taken by it. */
 export function offersContract(makeStore: MakeStore, kind: Kind): void {
@@ -20,36 +21,39 @@ export function offersContract(makeStore: MakeStore, kind: Kind): void {
       return { start, acquire, remaining: async () => (await driver.check({ key, owner: 'b' })).remaining };
     }
 
-    it.each([
+    for (const [ttl, length] of [
       [20_000, OFFER],
       [200, 200],
-    ])('to one who wants it for %d ms for %d ms', async (ttl, length) => {
-      const { start, remaining } = await offered(ttl);
-      const left = await remaining();
-      expect(left).toBeLessThanOrEqual(length);
-      expect(performance.now() + Math.max(0, left)).toBeGreaterThan(start + length - 5);
-    });
+    ] as const)
+      it(`to one who wants it for ${ttl} ms for ${length} ms`, async () => {
+        const { start, remaining } = await offered(ttl);
+        const left = await remaining();
+        expect(left).toBeLessThanOrEqual(length);
+        expect(performance.now() + Math.max(0, left)).toBeGreaterThan(start + length - 5);
+      });
 
-    it.each([
+    for (const [queuedFor, ttl] of [
       [200, 200],
       [20_000, 200],
       [200, 20_000],
-    ])('to one who queues for %d ms, which has it for %d ms when it takes it for so long', async (queuedFor, ttl) => {
-      const { start, acquire, remaining } = await offered(queuedFor);
-      expect(await acquire('b', ttl)).toMatchObject({ granted: true });
-      const left = await remaining();
-      expect(performance.now() + Math.max(0, left)).toBeGreaterThan(start + ttl - 5);
-      // A store that cannot tell an offer from a lease lets it run out: to make it shorter would be to shorten leases.
-      expect(left).toBeLessThanOrEqual(Math.max(ttl, Math.min(queuedFor, OFFER)));
-    });
+    ] as const)
+      it(`to one who queues for ${queuedFor} ms, which has it for ${ttl} ms when it takes it for so long`, async () => {
+        const { start, acquire, remaining } = await offered(queuedFor);
+        expect(await acquire('b', ttl)).toMatchObject({ granted: true });
+        const left = await remaining();
+        expect(performance.now() + Math.max(0, left)).toBeGreaterThan(start + ttl - 5);
+        // A store that cannot tell an offer from a lease lets it run out: to make it shorter would be to shorten leases.
+        expect(left).toBeLessThanOrEqual(Math.max(ttl, Math.min(queuedFor, OFFER)));
+      });
 
-    it.each([20_000, 900])('whose end no late request of a shorter lease brings nearer, once it is taken for %d ms (G2)', async (ttl) => {
-      const { start, acquire, remaining } = await offered(ttl);
-      await acquire('b', ttl);
-      await acquire('b', 100);
-      const left = await remaining();
-      expect(performance.now() + Math.max(0, left)).toBeGreaterThan(start + ttl - 5);
-    });
+    for (const ttl of [20_000, 900])
+      it(`whose end no late request of a shorter lease brings nearer, once it is taken for ${ttl} ms (G2)`, async () => {
+        const { start, acquire, remaining } = await offered(ttl);
+        await acquire('b', ttl);
+        await acquire('b', 100);
+        const left = await remaining();
+        expect(performance.now() + Math.max(0, left)).toBeGreaterThan(start + ttl - 5);
+      });
   });
 }
 

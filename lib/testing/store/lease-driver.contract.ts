@@ -1,11 +1,11 @@
-import type { AcquireRequest, LeaseDriver } from 'nestjs-distributed-lock/core';
-import { eventually } from '../support/eventually.js';
-import { SHORT_LEASE } from '../support/time.js';
-import { itInTime, OFFER } from './in-time.js';
+import type { AcquireRequest, LeaseDriver } from '../../core/store/lease-driver.js';
+import { eventually } from './eventually.js';
+import { itInTime, OFFER, SHORT_LEASE } from './in-time.js';
 import type { Kind } from './kinds.js';
 import { locksOpener, type MakeStore, where } from './open-locks.js';
 import { timed } from './rejection.js';
 import { renewalBy } from './renewing.js';
+import { beforeEach, describe, expect, it } from './runner.js';
 
 /** What every driver of an exclusive lock promises to the engine above it. */
 export function leaseDriverContract(makeStore: MakeStore, kind: Kind): void {

@@ -1,4 +1,4 @@
-import type { LeaseDriver, RenewRequest } from 'nestjs-distributed-lock/core';
+import type { LeaseDriver, RenewRequest } from '../../core/store/lease-driver.js';
 
 type Renewal = Promise<'renewed' | 'lost'>;
 

@@ -1,4 +1,5 @@
-import type { LatchDriver, LockStore } from 'nestjs-distributed-lock/core';
+import type { LatchDriver } from '../../core/store/latch-driver.js';
+import type { LockStore } from '../../core/store/lock-store.js';
 import { locksOpener, type LocksOpener, type MakeStore, type OpenOptions } from './open-locks.js';
 
 /** What a latch's driver does otherwise than the real one, which it gets to pass things on to. */

@@ -1,15 +1,16 @@
-import { type RecordTable, VOID } from '../../lib/stores/records/record.table.js';
+import { type RecordTable, VOID } from '../../stores/records/record.table.js';
 import { FREE, HOUR, type TableOpener } from './open-tables.js';
+import { describe, expect, it } from './runner.js';
 
 const CLIENTS = 6;
 const ROUNDS = 25;
 
-/** Several changes, and several clients at once. */
-export function tableClientsContract(setting: TableOpener): void {
-  const { open, newKey, exchange, look, time, made, changeOf } = setting;
+/** Several changes at once, of a table with a clock. */
+export function tableBatchContract(setting: TableOpener): void {
+  const { newKey, look, time, made, changeOf } = setting;
 
-  describe('an exchange of several changes', () => {
-    it('answers each by a promise of its own, in their order, some made and some not', async () => {
+  describe('an exchange', () => {
+    it('of several changes answers each by a promise of its own, in their order, some made and some not', async () => {
       const [absent, taken, freed, changed, looked] = Array.from({ length: 5 }, newKey) as [string, string, string, string, string];
       const ofTaken = await made({ key: taken, record: 'taken', tokens: 1, fence: 7 });
       await made({ key: freed, ...FREE, tokens: 1, fence: 20 });
@@ -39,7 +40,14 @@ export function tableClientsContract(setting: TableOpener): void {
         expect(await look(batch[index]!.key)).toMatchObject({ version: found[index]!.version, record });
       }
     });
+  });
+}
 
+/** Hundreds of changes, and several clients at once. */
+export function tableClientsContract(setting: TableOpener): void {
+  const { open, newKey, exchange, look, time, changeOf, fenced } = setting;
+
+  describe('an exchange of several changes', () => {
     it('makes or refuses hundreds, of every sort', async () => {
       const many = Array.from({ length: 250 }, newKey);
       const endsAt = (await time()) + HOUR;
@@ -54,11 +62,11 @@ export function tableClientsContract(setting: TableOpener): void {
       const second = await write('two', (i) => (i % 2 ? first[i]!.version : VOID));
       expect(second.map(({ written }) => written)).toEqual(many.map((_, i) => i % 2 === 1));
       const last = await write('', () => undefined);
-      for (const [i, { record, version, fence }] of last.entries()) {
-        expect({ record, version, fence }).toEqual({
+      for (const [i, found] of last.entries()) {
+        expect(found).toMatchObject({
           record: i % 2 ? 'two' : 'one',
           version: (i % 2 ? second : first)[i]!.version,
-          fence: i + 1 + (i % 2),
+          ...fenced(i + 1 + (i % 2)),
         });
       }
     });
@@ -75,7 +83,7 @@ export function tableClientsContract(setting: TableOpener): void {
         const key = newKey();
         const found = await Promise.all(tables.map((each, i) => exchange({ key, record: `by ${i}`, tokens: 1 }, each)));
         expect(found.filter(({ written }) => written)).toHaveLength(1);
-        expect(await look(key)).toMatchObject({ record: `by ${found.findIndex(({ written }) => written)}`, fence: 1 });
+        expect(await look(key)).toMatchObject({ record: `by ${found.findIndex(({ written }) => written)}`, ...fenced(1) });
       }
     });
 
@@ -89,7 +97,7 @@ export function tableClientsContract(setting: TableOpener): void {
         }
       };
       await Promise.all(Array.from({ length: CLIENTS }, () => increment(open())));
-      expect(await look()).toMatchObject({ record: String(CLIENTS * ROUNDS), fence: CLIENTS * ROUNDS });
+      expect(await look()).toMatchObject({ record: String(CLIENTS * ROUNDS), ...fenced(CLIENTS * ROUNDS) });
     });
 
     it('none loses an update in batches that overlap, in orders of their own', async () => {

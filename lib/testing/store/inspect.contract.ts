@@ -1,8 +1,12 @@
-import { type KeyReport, LockLostError, type Locks } from 'nestjs-distributed-lock/core';
-import { eventually } from '../support/eventually.js';
+import type { Lease } from '../../core/model/lease.js';
+import { LockLostError } from '../../core/model/errors.js';
+import type { KeyReport } from '../../core/model/key-report.js';
+import type { Locks } from '../../locks.js';
+import { eventually } from './eventually.js';
 import { gate } from './gate.js';
-import { type Extra, locksOpener, type MakeStore, where } from './open-locks.js';
+import { type StoreExtra, locksOpener, type MakeStore, where } from './open-locks.js';
 import { rejection } from './rejection.js';
+import { beforeEach, describe, expect, it } from './runner.js';
 
 const patient = { keyTimeout: 60_000, waitTimeout: Infinity, retryInterval: 60_000 };
 
@@ -14,7 +18,7 @@ export function inspectContract(name: string, makeStore: MakeStore): void {
     let others: Locks;
     let key: string;
     /** What a process is asked or told by another one. */
-    const itHas = (extra: Extra, title: string, test: () => Promise<void>): void => where(makeStore, extra, () => it(title, test));
+    const itHas = (extra: StoreExtra, title: string, test: () => Promise<void>): void => where(makeStore, extra, () => it(title, test));
     const itTells = (title: string, test: () => Promise<void>): void => where(makeStore, 'bus', () => it(title, test));
     const until = (isSo: (report: KeyReport) => boolean) =>
       eventually(async () => {
@@ -112,43 +116,45 @@ export function inspectContract(name: string, makeStore: MakeStore): void {
       });
     });
 
-    describe('list', () => {
-      const namesOf = async (options?: Parameters<Locks['list']>[0], from = others) => {
-        const names = [];
-        for await (const report of from.list(options)) names.push(report.key);
-        return names.sort();
-      };
+    where(makeStore, 'keys', () =>
+      describe('list', () => {
+        const namesOf = async (options?: Parameters<Locks['list']>[0], from = others) => {
+          const names = [];
+          for await (const report of from.list(options)) names.push(report.key);
+          return names.sort();
+        };
 
-      it('finds what is held, what is waited for, and what is used', async () => {
-        const spaced = open({ namespace: `${key}:`, visible: true });
-        const lease = await spaced.acquire('held', patient);
-        const other = await spaced.acquire('wait{ed}', patient);
-        const waits = open({ namespace: `${key}:`, visible: true }).acquire('wait{ed}', patient);
-        await (await spaced.acquire('free')).release();
-        const hasLatches = !makeStore.without?.includes('countDownLatch');
-        if (hasLatches) await spaced.countDownLatch('latch').trySetCount(1);
-        key = other.key;
-        await until(({ waiterCount }) => waiterCount === 1);
-        expect(await namesOf({}, spaced)).toEqual([lease.key, other.key]);
-        expect(await namesOf({ state: 'waited' }, spaced)).toEqual([other.key]);
-        const latches = hasLatches ? [other.key.replace('wait{ed}', 'latch')] : [];
-        expect(await namesOf({ state: 'used' }, spaced)).toEqual([lease.key, ...latches, other.key]);
-        expect(await namesOf({ pattern: 'h*' }, spaced)).toEqual([lease.key]);
-        expect(await namesOf({ pattern: '?eld' }, spaced)).toEqual([lease.key]);
-        expect(await namesOf({ pattern: '*.*' }, spaced)).toEqual([]);
-        expect(await namesOf({ limit: 1 }, spaced)).toHaveLength(1);
-        expect(await namesOf({ olderThan: 60_000 }, spaced)).toEqual([]);
-        await lease.release();
-        await other.release();
-        await (await waits).release();
-      });
+        it('finds what is held, what is waited for, and what is used', async () => {
+          const spaced = open({ namespace: `${key}:`, visible: true });
+          const lease = await spaced.acquire('held', patient);
+          const other = await spaced.acquire('wait{ed}', patient);
+          const waits = open({ namespace: `${key}:`, visible: true }).acquire('wait{ed}', patient);
+          await (await spaced.acquire('free')).release();
+          const hasLatches = !makeStore.without?.includes('countDownLatch');
+          if (hasLatches) await spaced.countDownLatch('latch').trySetCount(1);
+          key = other.key;
+          await until(({ waiterCount }) => waiterCount === 1);
+          expect(await namesOf({}, spaced)).toEqual([lease.key, other.key]);
+          expect(await namesOf({ state: 'waited' }, spaced)).toEqual([other.key]);
+          const latches = hasLatches ? [other.key.replace('wait{ed}', 'latch')] : [];
+          expect(await namesOf({ state: 'used' }, spaced)).toEqual([lease.key, ...latches, other.key]);
+          expect(await namesOf({ pattern: 'h*' }, spaced)).toEqual([lease.key]);
+          expect(await namesOf({ pattern: '?eld' }, spaced)).toEqual([lease.key]);
+          expect(await namesOf({ pattern: '*.*' }, spaced)).toEqual([]);
+          expect(await namesOf({ limit: 1 }, spaced)).toHaveLength(1);
+          expect(await namesOf({ olderThan: 60_000 }, spaced)).toEqual([]);
+          await lease.release();
+          await other.release();
+          await (await waits).release();
+        });
 
-      it('finds a hundred and more, each once', async () => {
-        const leases = await Promise.all(Array.from({ length: 150 }, (_, n) => locks.acquire(`${key}-${n}`, patient)));
-        expect(await namesOf({ pattern: `${key}-*` })).toEqual(leases.map((lease) => lease.key).sort());
-        await Promise.all(leases.map((lease) => lease.release()));
-      });
-    });
+        it('finds a hundred and more, each once', async () => {
+          const leases = await Promise.all(Array.from({ length: 150 }, (_, n) => locks.acquire(`${key}-${n}`, patient)));
+          expect(await namesOf({ pattern: `${key}-*` })).toEqual(leases.map((lease) => lease.key).sort());
+          await Promise.all(leases.map((lease) => lease.release()));
+        });
+      }),
+    );
 
     describe('forceRelease', () => {
       const reason = 'stuck import';
@@ -214,11 +220,8 @@ export function inspectContract(name: string, makeStore: MakeStore): void {
         await (await others.acquire(key)).release();
       });
 
-      it.each(makeStore.without?.includes('semaphore') ? ['read/write lock'] : ['semaphore', 'read/write lock'])(
-        'takes a share of a %s',
-        async (kind) => {
-          const take = (of: Locks) =>
-            kind === 'semaphore' ? of.semaphore(key, { permits: 2 }).acquire(patient) : of.readWriteLock(key).read.acquire(patient);
+      const sharesOf = (kind: string, take: (of: Locks) => Promise<Lease>): void =>
+        it(`takes a share of a ${kind}`, async () => {
           const [first, second] = [await take(locks), await take(others)];
           expect(await rejection(others.forceRelease(key, { reason }))).toMatchObject({
             code: 'LOCK_CONFIG',
@@ -227,8 +230,9 @@ export function inspectContract(name: string, makeStore: MakeStore): void {
           expect(await others.forceRelease(key, { reason, owner: first.owner, grace: 0 })).toMatchObject({ outcome: 'forced' });
           expect((await others.inspect(key)).holders.map(({ owner }) => owner)).toEqual([second.owner]);
           expect([await first.release(), await second.release()]).toEqual([false, true]);
-        },
-      );
+        });
+      sharesOf('read/write lock', (of) => of.readWriteLock(key).read.acquire(patient));
+      where(makeStore, 'semaphore', () => sharesOf('semaphore', (of) => of.semaphore(key, { permits: 2 }).acquire(patient)));
 
       itHas('semaphore', 'finds one of many holders, whose lease ends after those of a hundred others', async () => {
         const take = (keyTimeout: number) => locks.semaphore(key, { permits: 200 }).acquire({ ...patient, keyTimeout });
@@ -262,7 +266,7 @@ export function inspectContract(name: string, makeStore: MakeStore): void {
         expect(await from(lease.owner, fencingToken! + 1)).toBe(false);
         await lease.renew();
         expect(await from(lease.owner, fencingToken!)).toBe(true);
-        await expect(lease.renew()).rejects.toBeInstanceOf(LockLostError);
+        expect(await rejection(lease.renew())).toBeInstanceOf(LockLostError);
       });
     });
   });

@@ -1,12 +1,18 @@
-import type { LeaseDriver, Locks, LocksOptions, LockStore } from 'nestjs-distributed-lock/core';
+import type { LocksOptions } from '../../core/model/locks-options.js';
+import type { LeaseDriver } from '../../core/store/lease-driver.js';
+import type { LockStore } from '../../core/store/lock-store.js';
+import type { Locks } from '../../locks.js';
 import { LocksOfKind, MUTEX, type Kind } from './kinds.js';
+import { afterEach } from './runner.js';
 
 /** What a driver may offer and the engine can do without. */
-export type Extra =
+export type StoreExtra =
   | 'wakeUps'
   | 'extend'
   | 'inspector'
   | 'bus'
+  /** The keys are listed: `RecordTable.keys`. */
+  | 'keys'
   | 'semaphore'
   | 'countDownLatch'
   /** A release offers the key to all waiters that may have it, also to those behind the first; and the first readers get one token. */
@@ -16,11 +22,11 @@ export type Extra =
 export interface MakeStore {
   (): LockStore;
   /** What its drivers do not offer. */
-  readonly without?: readonly Extra[];
+  readonly without?: readonly StoreExtra[];
 }
 
 /** Tests of what only some drivers offer. */
-export function where(makeStore: MakeStore, extra: Extra, tests: () => void): void {
+export function where(makeStore: MakeStore, extra: StoreExtra, tests: () => void): void {
   if (!makeStore.without?.includes(extra)) tests();
 }
 
