@@ -169,16 +169,16 @@ module.exports = {
     ),
     floor(
       'floor-4-contracts',
-      '^lib/testing/store',
-      ['^lib/(core|primitives|stores/records)/', '^lib/locks\\.ts$', '^lib/testing/store'],
+      '^lib/testing/store[./]',
+      ['^lib/(core|primitives|stores/records)/', '^lib/locks\\.ts$', '^lib/testing/store[./]'],
       'The contracts know the library, and no test runner.',
     ),
     {
       name: 'contracts-alone',
       comment: 'They are for the authors of stores.',
       severity: 'error',
-      from: { path: '^lib/', pathNot: '^lib/testing/store' },
-      to: { path: '^lib/testing/store' },
+      from: { path: '^lib/', pathNot: '^lib/testing/store[./]' },
+      to: { path: '^lib/testing/store[./]' },
     },
     {
       name: 'cli-loads-late',

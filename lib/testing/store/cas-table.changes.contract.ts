@@ -6,7 +6,7 @@ import { describe, expect, it } from './runner.js';
 export function casChangesContract(setting: TableOpener, sweep?: (key: string) => Promise<unknown>): void {
   const { open, newKey, exchange, look, made, notMade, changeOf } = setting;
 
-  describe('a look', () => {
+  describe('a poll', () => {
     it('finds nothing where nothing was written', async () => {
       expect(await look()).toMatchObject({ written: false, version: '', record: null });
     });

@@ -9,12 +9,12 @@ import { describe, runBy } from './runner.js';
 
 /** Options of {@link casTableContract}. */
 export interface CasTableContractOptions extends TableContractOptions {
-  /** What the table does not have. */
+  /** Parts that the table does not have. */
   readonly without?: readonly ('wakeUps' | 'keys' | 'count' | 'sweep')[];
 }
 
 /**
- * What `observedTable()` asks of a store that compares and sets, and has no clock.
+ * The promises that `observedTable()` needs of a store that compares and sets, and has no clock.
  *
  * @param makeTable opens the table once more, onto the same data, with clients of its own: as another process would. Each is closed when its test ends.
  */

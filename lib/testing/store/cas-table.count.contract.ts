@@ -36,7 +36,7 @@ export function casCountContract(makeTable: () => CasTable, isSwept: boolean): v
       }
     });
 
-    it('of a row is larger than each one that was told before it was written, and no larger than each one afterwards', async () => {
+    it('of a row is larger than each reply from before it was written, and no larger than each one afterwards', async () => {
       for (let i = 0; i < 10; i++) {
         const key = newKey();
         const before = Math.max(await table.count!(), await other.count!());

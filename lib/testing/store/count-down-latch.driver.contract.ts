@@ -9,7 +9,7 @@ import type { MakeStore } from './open-locks.js';
 import { rejection, timed } from './rejection.js';
 import { beforeEach, describe, expect, it } from './runner.js';
 
-/** What every driver of latches promises to the engine above it. */
+/** The promises of every driver of latches to the engine above it. */
 export function latchDriverContract(makeStore: MakeStore): void {
   describe('the driver', () => {
     const { open: openLocks, driver: open, newKey } = latchOpener(makeStore);

@@ -9,7 +9,7 @@ export const OFFER = 1_000;
 export const SHORT_LEASE = 100;
 
 /**
- * A test of what lasts for a moment only. A run that fails counts if it took less than that: otherwise the machine stood still, and the test begins anew.
+ * A test of something that lasts for a moment only. A run that fails counts if it took less than that: otherwise the machine stood still, and the test begins again.
  *
  * @param setUp with a key of its own.
  */

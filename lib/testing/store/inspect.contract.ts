@@ -10,15 +10,15 @@ import { beforeEach, describe, expect, it } from './runner.js';
 
 const patient = { keyTimeout: 60_000, waitTimeout: Infinity, retryInterval: 60_000 };
 
-/** What operators see and may do, by two Locks: one holds, one looks. */
+/** All that operators see and may do, by two Locks: one holds, one looks. */
 export function inspectContract(name: string, makeStore: MakeStore): void {
   describe(`operators of ${name}`, () => {
     const { open, newKey } = locksOpener(makeStore);
     let locks: Locks;
     let others: Locks;
     let key: string;
-    /** What a process is asked or told by another one. */
     const itHas = (extra: StoreExtra, title: string, test: () => Promise<void>): void => where(makeStore, extra, () => it(title, test));
+    /** Questions and orders from one process to another. */
     const itTells = (title: string, test: () => Promise<void>): void => where(makeStore, 'bus', () => it(title, test));
     const until = (isSo: (report: KeyReport) => boolean) =>
       eventually(async () => {
@@ -39,7 +39,7 @@ export function inspectContract(name: string, makeStore: MakeStore): void {
         });
       });
 
-      itTells('shows who holds a mutex, since when, doing what, and who waits', async () => {
+      itTells('shows who holds a mutex, since when, doing what, and the waiters', async () => {
         const start = Date.now();
         const lease = await locks.acquire(key, { keyTimeout: 60_000, label: 'Nightly.run' });
         const waits = others.acquire(key, { ...patient, label: 'Shop.sell' });
@@ -107,7 +107,7 @@ export function inspectContract(name: string, makeStore: MakeStore): void {
       itHas('countDownLatch', 'shows what is left to count down of a latch', async () => {
         await locks.countDownLatch(key).trySetCount(3);
         const waits = others.countDownLatch(key).await({ waitTimeout: Infinity });
-        // Who polls for a latch leaves no trace.
+        // A waiter that polls for a latch leaves no trace.
         const noted = makeStore.without?.includes('wakeUps') ? 0 : 1;
         const report = await until(({ waiterCount }) => waiterCount === noted);
         expect(report).toMatchObject({ kind: 'count-down latch', count: 3, holderCount: 0, remaining: expect.any(Number) });

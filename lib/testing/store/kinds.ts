@@ -13,7 +13,7 @@ export interface Kind {
   driverOf(store: LockStore): LeaseDriver;
   /** The store with another driver in that place. */
   withDriver(store: LockStore, driver: LeaseDriver): LockStore;
-  /** What its requests ask for, of a key that could be shared. */
+  /** The share that its requests ask for, if a key could be shared. */
   readonly share?: Share;
 }
 

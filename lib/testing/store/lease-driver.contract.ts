@@ -7,7 +7,7 @@ import { timed } from './rejection.js';
 import { renewalBy } from './renewing.js';
 import { beforeEach, describe, expect, it } from './runner.js';
 
-/** What every driver of an exclusive lock promises to the engine above it. */
+/** The promises of every driver of an exclusive lock to the engine above it. */
 export function leaseDriverContract(makeStore: MakeStore, kind: Kind): void {
   describe('the driver', () => {
     const { newKey, driver: newDriver } = locksOpener(makeStore, kind);
@@ -252,7 +252,7 @@ export function leaseDriverContract(makeStore: MakeStore, kind: Kind): void {
       });
 
       where(makeStore, 'oneServer', () => {
-        itInTime('past those who gave up', queueUp, async () => {
+        itInTime('past waiters that gave up', queueUp, async () => {
           await leave('b');
           await leave('d');
           await acquire('e', { queue: true });

@@ -9,7 +9,7 @@ export function offersContract(makeStore: MakeStore, kind: Kind): void {
   describe('the driver offers a key', () => {
     const { newKey, driver: newDriver } = locksOpener(makeStore, kind);
 
-    /** Of a, who releases, to b, who waits for a lease of so many milliseconds. */
+    /** The owner a releases, and b waits for a lease of so many milliseconds. */
     async function offered(queuedFor: number) {
       const driver = newDriver();
       const key = newKey();
@@ -57,7 +57,7 @@ export function offersContract(makeStore: MakeStore, kind: Kind): void {
   });
 }
 
-/** More turns for those who pass a key on, where nobody else wants it. */
+/** More tokens for a process that keeps a key, while nobody else wants it. */
 export function extendContract(makeStore: MakeStore, kind: Kind): void {
   const { newKey, driver: newDriver } = locksOpener(makeStore, kind);
 

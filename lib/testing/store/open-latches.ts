@@ -2,7 +2,7 @@ import type { LatchDriver } from '../../core/store/latch-driver.js';
 import type { LockStore } from '../../core/store/lock-store.js';
 import { locksOpener, type LocksOpener, type MakeStore, type OpenOptions } from './open-locks.js';
 
-/** What a latch's driver does otherwise than the real one, which it gets to pass things on to. */
+/** The verbs of a latch's driver that differ from those of the real one, which it gets to pass requests on. */
 export type LatchMisbehaviour = (real: LatchDriver) => Partial<LatchDriver>;
 
 export interface LatchOpener extends Pick<LocksOpener, 'newKey'> {
@@ -11,7 +11,7 @@ export interface LatchOpener extends Pick<LocksOpener, 'newKey'> {
   driver(): LatchDriver;
 }
 
-/** As {@link locksOpener}, with latches that misbehave. */
+/** Does what {@link locksOpener} does, with latches that misbehave. */
 export function latchOpener(makeStore: MakeStore): LatchOpener {
   let wanted: LatchMisbehaviour | undefined;
   const opener = locksOpener(() => (wanted ? altered(makeStore(), wanted) : makeStore()));

@@ -5,7 +5,7 @@ import type { Locks } from '../../locks.js';
 import { LocksOfKind, MUTEX, type Kind } from './kinds.js';
 import { afterEach } from './runner.js';
 
-/** What a driver may offer and the engine can do without. */
+/** A part that a store may lack. */
 export type StoreExtra =
   | 'wakeUps'
   | 'extend'
@@ -21,7 +21,7 @@ export type StoreExtra =
 /** Opens the store under test once more, onto the same data. */
 export interface MakeStore {
   (): LockStore;
-  /** What its drivers do not offer. */
+  /** Parts that its drivers lack. */
   readonly without?: readonly StoreExtra[];
 }
 
@@ -30,13 +30,13 @@ export function where(makeStore: MakeStore, extra: StoreExtra, tests: () => void
   if (!makeStore.without?.includes(extra)) tests();
 }
 
-/** What a driver does otherwise than the real one, which it gets to pass things on to. */
+/** The verbs of a driver that differ from those of the real one, which it gets to pass requests on. */
 export type Misbehaviour = (real: LeaseDriver) => Partial<LeaseDriver>;
 
 export interface OpenOptions extends LocksOptions {
   /** For what no real store does on request: errors, late and lost replies. */
   misbehaving?: Misbehaviour;
-  /** Of the store, milliseconds. */
+  /** Milliseconds: that of the store. */
   requestTimeout?: number;
 }
 

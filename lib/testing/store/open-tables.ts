@@ -2,7 +2,7 @@ import { type Change, type Found, type RecordTable, VOID } from '../../stores/re
 import { afterEach, beforeEach, expect } from './runner.js';
 
 export interface TableOpener {
-  /** As another process would. It is closed when the test ends. */
+  /** Opens the table as another process would. It is closed when the test ends. */
   open(): RecordTable;
   newKey(): string;
   /** {@link VOID} by `record` with an end in an hour, where nothing else is said. */
@@ -17,13 +17,13 @@ export interface TableOpener {
   changeOf(change: Partial<Change>): Change;
   /** The fence that a row must have: of a table that keeps one. */
   fenced(fence: number): { fence?: number };
-  /** Of the test. */
+  /** The table and the key of the test. */
   readonly table: RecordTable;
   readonly key: string;
 }
 
 export const HOUR = 3_600_000;
-/** What a change has that frees a key. */
+/** The part of a change that frees a key. */
 export const FREE = { record: null, endsAt: 0 };
 
 let keys = 0;

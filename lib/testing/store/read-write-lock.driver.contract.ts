@@ -6,7 +6,7 @@ import { locksOpener, type MakeStore, where } from './open-locks.js';
 import { timed } from './rejection.js';
 import { beforeEach, describe, expect, it } from './runner.js';
 
-/** What the drivers of a read/write lock promise to the engine above them, beyond what a mutex's does: that contract is run over the write lock too. */
+/** The promises of the drivers of a read/write lock, beyond those of a mutex: that contract is run over the write lock, too. */
 export function readWriteDriverContract(makeStore: MakeStore): void {
   describe('the drivers', () => {
     const readers = locksOpener(makeStore, sideOf('read'));
@@ -194,7 +194,7 @@ export function readWriteDriverContract(makeStore: MakeStore): void {
         });
       });
 
-      offering('before newcomers: no reader passes a writer who waits', async () => {
+      offering('before newcomers: no reader passes a waiting writer', async () => {
         await read('a');
         await join('w1');
         expect(await read('b')).toMatchObject({ granted: false, holder: 'a' });

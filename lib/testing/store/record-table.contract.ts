@@ -15,12 +15,12 @@ export interface TableContractOptions {
 
 /** Options of {@link recordTableContract}. */
 export interface RecordTableContractOptions extends TableContractOptions {
-  /** What the table does not have. */
+  /** Parts that the table does not have. */
   readonly without?: readonly ('wakeUps' | 'keys')[];
 }
 
 /**
- * What the locks ask of a table of records.
+ * The promises that the locks need of a table of records.
  *
  * @param makeTable opens the table once more, onto the same data, with clients of its own: as another process would. Each is closed when its test ends.
  */
@@ -98,7 +98,7 @@ export function tableMessagesContract(setting: TableOpener): void {
   describe('a message', () => {
     const owner = 'an app@host:1:0f8fad5b-d9cb-469f-a165-70867728950e';
 
-    /** Another process, and what it has heard. */
+    /** Another process, and the messages that it has received. */
     async function listener(...owners: string[]) {
       const by = open();
       const wakeUps = by.wakeUps!;

@@ -1,4 +1,4 @@
-/** What the promise rejects with. */
+/** The error that the promise rejects with. */
 export async function rejection(promise: Promise<unknown>): Promise<unknown> {
   let value: unknown;
   try {
@@ -9,7 +9,7 @@ export async function rejection(promise: Promise<unknown>): Promise<unknown> {
   throw new Error(`It should have rejected, and resolved to ${String(value)}.`);
 }
 
-/** What the work comes to, and how long it takes. */
+/** The result of the work, and how long it takes. */
 export async function timed<T>(work: () => Promise<T>): Promise<{ result: T; elapsed: number }> {
   const start = performance.now();
   const result = await work();

@@ -7,7 +7,7 @@ export function renewing(answer: (request: RenewRequest) => Renewal): LeaseDrive
   return (batch) => batch.map((request) => answer(request));
 }
 
-/** What the driver answers for one lease. */
+/** The driver's answer for one lease. */
 export function renewalBy(driver: LeaseDriver, request: RenewRequest): Renewal {
   return driver.renew([request])[0] as Renewal;
 }

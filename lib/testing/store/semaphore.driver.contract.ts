@@ -5,7 +5,7 @@ import { semaphoreOf } from './kinds.js';
 import { locksOpener, type MakeStore, where } from './open-locks.js';
 import { beforeEach, describe, expect, it } from './runner.js';
 
-/** What the driver of a semaphore promises to the engine above it, beyond what a mutex's does: that contract is run over one permit too. */
+/** The promises of the driver of a semaphore, beyond those of a mutex: that contract is run over one permit, too. */
 export function semaphoreDriverContract(makeStore: MakeStore): void {
   describe('the driver', () => {
     const { driver: newDriver, newKey, open } = locksOpener(makeStore, semaphoreOf(3));

@@ -17,12 +17,12 @@ export type { StoreExtra };
 export interface StoreContractOptions {
   /** Default: the globals of Jest, and of Vitest with `globals: true`. */
   readonly runner?: TestRunner;
-  /** What the store does not have. A `recordStore` has all that its table has, which may lack `wakeUps`, `bus` and `keys`. */
+  /** Parts that the store does not have. A `recordStore` has all that its table has, which may lack `wakeUps`, `bus` and `keys`. */
   readonly without?: readonly StoreExtra[];
 }
 
 /**
- * What the locks ask of a store, and one race for each kind of lock: for every store.
+ * The promises that the locks need of a store, and one race for each kind of lock: for every store.
  *
  * @param open opens the store once more, onto the same data: each is closed when its test ends.
  */
