@@ -1,15 +1,33 @@
 import { StoreError } from '../../../core/model/errors.js';
-import { RequestDeadlines } from '../../../core/store/request-deadlines.js';
+import { RequestDeadlines, type TimedRequest } from '../../../core/store/request-deadlines.js';
 import { after } from '../../../core/util/clock.js';
 import { detached } from '../../../core/util/detached.js';
 import { RedisPipelines } from './redis.pipelines.js';
 import { hasGivenUp, nodesOf, type RedisClient } from './redis.client.js';
 import { closed, GIVEN_UP, isOfSelect, isRedirection, storeErrorOf, strayed, unsent } from './redis.errors.js';
-import type { RedisRequest } from './redis.request.js';
-import { DirectScripts, recall, type ScriptSender } from './script.sender.js';
+import { DirectScripts, recall, type ScriptSender, type SentCommand } from './script.sender.js';
 
 /** Milliseconds until a client that has ended is connected again. */
 const RECONNECT_DELAY = 50;
+
+/** One request over a {@link RedisConnection}, which calls `answered` or `failed` once, in time. */
+export interface RedisRequest extends TimedRequest<RedisRequest> {
+  isSent: boolean;
+  /** On a Cluster it goes to the node of this key; `undefined`: to any node. */
+  readonly key?: string;
+  /** The master that it was sent to and its replicas; `undefined`: that is not known. */
+  nodes?: readonly string[];
+  /** The command that was sent last for it, where the client may send it again. */
+  command?: SentCommand;
+  /** Whether it does no harm after its caller was rejected. */
+  readonly mayBeLate?: boolean;
+  /** @param isWhole the server does not know the script: send its text. */
+  send(client: RedisClient, isWhole: boolean): Promise<unknown>;
+  /** @param reply what the client gives: it is to be checked. */
+  answered(reply: unknown): void;
+  /** It is unknown whether the request was applied, unless the error `isUnsent`. */
+  failed(error: StoreError): void;
+}
 
 /** Sends requests over one client: each is answered or rejected in time, and nothing is queued for a server that is away. */
 export class RedisConnection {

@@ -3,7 +3,7 @@ import { isSettledWithin } from '../../../core/util/clock.js';
 import { detached } from '../../../core/util/detached.js';
 import type { RedisClient } from './redis.client.js';
 import { storeErrorOf } from './redis.errors.js';
-import type { RedisRequest } from './redis.request.js';
+import type { RedisRequest } from './redis.connection.js';
 import { reporting, type ScriptArguments, type ScriptCommand, type ScriptSender } from './script.sender.js';
 
 const REDIRECTION = /^(MOVED|ASK) \d+ (\S+)/;

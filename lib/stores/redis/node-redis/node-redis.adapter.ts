@@ -15,13 +15,16 @@ const known = new WeakMap<object, RedisClient>();
 
 /** Makes a client of node-redis one that the store can use. */
 export function adapterOf(client: NodeRedisClient): RedisClient {
-  const adapter = known.get(client) ?? new LentNodeRedis(client as unknown as PlainClient);
+  const adapter = known.get(client) ?? (new LentNodeRedis(client as unknown as PlainClient) as Adapted as RedisClient);
   known.set(client, adapter);
   return adapter;
 }
 
+/** The store closes only clients of its own, and subscribes over no other. */
+type Adapted = Omit<RedisClient, 'quit' | 'disconnect' | 'subscribe' | 'unsubscribe'>;
+
 /** The commands and events of ioredis that the store uses, over node-redis. It listens to the client only while somebody listens to it. */
-abstract class NodeRedisAdapter implements RedisClient {
+abstract class NodeRedisAdapter implements Adapted {
   private readonly events = new EventEmitter().setMaxListeners(0);
   private stopWatching: (() => void) | undefined;
 
@@ -33,9 +36,6 @@ abstract class NodeRedisAdapter implements RedisClient {
   abstract get status(): string;
   abstract connect(): Promise<unknown>;
   abstract duplicate(): RedisClient;
-  abstract disconnect(): void;
-  abstract subscribe(channel: string): Promise<unknown>;
-  abstract unsubscribe(channel: string): Promise<unknown>;
   protected abstract send(command: string[]): Promise<unknown>;
   /** Passes the events of the client on by {@link emit}. The returned function stops. */
   protected abstract watch(): () => void;
@@ -76,10 +76,6 @@ abstract class NodeRedisAdapter implements RedisClient {
     };
   }
 
-  async quit(): Promise<void> {
-    this.disconnect();
-  }
-
   on(event: string, listener: Listener): this {
     this.events.on(event, listener);
     this.stopWatching ??= this.watch();
@@ -103,7 +99,7 @@ abstract class NodeRedisAdapter implements RedisClient {
   }
 }
 
-/** A client that the app lends. It is never closed by us, and does not subscribe: a duplicate does. */
+/** A client that the app lends. */
 class LentNodeRedis extends NodeRedisAdapter {
   private readonly link: NodeRedisLink;
   private hasBeenReady: boolean;
@@ -136,18 +132,6 @@ class LentNodeRedis extends NodeRedisAdapter {
     return new NodeRedisDuplicate(this.client);
   }
 
-  disconnect(): void {
-    throw new Error('A client that is lent is not closed.');
-  }
-
-  subscribe(): never {
-    throw new Error('A client that is lent does not subscribe.');
-  }
-
-  unsubscribe(): never {
-    return this.subscribe();
-  }
-
   protected send(command: string[]): Promise<unknown> {
     return this.link.send(command);
   }
@@ -158,7 +142,7 @@ class LentNodeRedis extends NodeRedisAdapter {
 }
 
 /** A connection of our own to the server of a client that is lent. Once it has ended it may be connected again, which it does not do by itself. */
-class NodeRedisDuplicate extends NodeRedisAdapter {
+class NodeRedisDuplicate extends NodeRedisAdapter implements RedisClient {
   status: 'wait' | 'connecting' | 'ready' | 'end' = 'wait';
   private link: NodeRedisLink | undefined;
   private isConnected = false;
@@ -221,6 +205,10 @@ class NodeRedisDuplicate extends NodeRedisAdapter {
     if (this.status === 'end') return;
     this.status = 'end';
     this.emit('end');
+  }
+
+  async quit(): Promise<void> {
+    this.disconnect();
   }
 
   disconnect(): void {
