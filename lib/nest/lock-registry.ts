@@ -66,10 +66,8 @@ export class LockRegistry implements OnModuleInit, OnApplicationBootstrap, Befor
 
   /** @throws {LockConfigError} if its store is not registered, or its options and the defaults do not make a lock together. */
   planOf(definition: LockDefinition): LockPlan {
-    const known = this.plans.get(definition);
-    if (known) return known;
-    const plan = this.plan(definition);
-    this.plans.set(definition, plan);
+    let plan = this.plans.get(definition);
+    if (!plan) this.plans.set(definition, (plan = this.plan(definition)));
     return plan;
   }
 

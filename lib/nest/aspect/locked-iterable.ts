@@ -3,7 +3,7 @@ import { AsyncLocalStorage } from 'node:async_hooks';
 type Step = IteratorResult<unknown, unknown>;
 
 /** Runs the work under the lock of the call; resolves when the lock is released. The signal ends the wait for the lock. */
-type RunLocked = (work: () => Promise<unknown>, signal: AbortSignal) => Promise<unknown>;
+export type RunLocked = (work: () => Promise<unknown>, signal: AbortSignal) => Promise<unknown>;
 
 /**
  * An async iterable that takes the lock with the first `next()`, and holds it until it ends or its consumer calls `return()`. The code of the

@@ -3,9 +3,7 @@ import { AsyncLocalStorage } from 'node:async_hooks';
 import { fromEvent, isObservable, Observable } from 'rxjs';
 // RxJS 7.1 has operators only here.
 import { takeUntil } from 'rxjs/operators';
-
-/** Runs the work under the lock of the call. The signal ends the wait for the lock. */
-type RunLocked = (work: () => Promise<unknown>, signal: AbortSignal) => Promise<unknown>;
+import type { RunLocked } from './locked-iterable.js';
 
 /** An Observable that holds the lock from each subscription until it completes, fails or is unsubscribed. */
 export function lockedObservable(runLocked: RunLocked, next: CallHandler): Observable<unknown> {

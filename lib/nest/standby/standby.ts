@@ -66,7 +66,7 @@ const CHECKS = {
  * @throws {LockConfigError} when an option is wrong.
  */
 export function runStandby<App extends INestApplicationContext>(options: StandbyOptions<App>): Standby {
-  checkStandbyOptions(options);
+  for (const required of ['locks', 'create', 'start']) checkOptions(options, 'runStandby', CHECKS, required);
   const { locks, name, signal, keyTimeout, retryInterval, maxHold } = options;
   const election = locks.leaderElection(name, { keyTimeout, retryInterval, maxHold });
   const stop = new AbortController();
@@ -133,8 +133,4 @@ function assertIdle(app: INestApplicationContext): void {
     'runStandby: what "create" made has begun already, before any election. Give NestFactory.create(), which does not call app.init() as ' +
       'NestFactory.createApplicationContext() does, and init it in "start".',
   );
-}
-
-function checkStandbyOptions<App extends INestApplicationContext>(options: StandbyOptions<App>): void {
-  for (const required of ['locks', 'create', 'start']) checkOptions(options, 'runStandby', CHECKS, required);
 }
