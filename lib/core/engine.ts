@@ -73,12 +73,12 @@ export class Engine {
     const { store, runtime, queues } = this;
     this.storeWatch.stop();
     runtime.stopWaiting();
-    await isSettledWithin(this.shutdownTimeout, runtime.drained());
+    await isSettledWithin(this.shutdownTimeout, runtime.ended('acquire', 'body'));
     runtime.close();
     queues.close();
     await this.revokeAll();
     // Clean-up in flight may fail with a broken connection. It is sent once more over the next one.
-    await isSettledWithin(3 * store.requestTimeout, runtime.quiet());
+    await isSettledWithin(3 * store.requestTimeout, runtime.ended('acquire', 'cleanUp'));
     for (const end of this.atEnd) await end();
     const others = (users.get(store) ?? 1) - 1;
     users.set(store, others);

@@ -65,9 +65,9 @@ export class Lifecycle {
     for (const resolve of waiting) resolve();
   }
 
-  /** Resolves when no body runs and no key is being acquired. */
-  drained(): Promise<void> {
-    return this.when(({ acquire, body }) => acquire + body === 0);
+  /** Resolves when no work of these kinds is under way. */
+  async ended(...kinds: readonly Work[]): Promise<void> {
+    while (kinds.some((kind) => this.running[kind] > 0)) await new Promise<void>((resolve) => this.onChange.push(resolve));
   }
 
   inBackground(work: Promise<unknown>): void {
@@ -117,14 +117,5 @@ export class Lifecycle {
     // The store answered that the program is wrong.
     if (!(error instanceof LockConfigError)) this.events.emit('unknown', { key, owner, operation, error });
     return error;
-  }
-
-  /** Resolves when no request to the store is under way. */
-  quiet(): Promise<void> {
-    return this.when(({ acquire, cleanUp }) => acquire + cleanUp === 0);
-  }
-
-  private async when(isSo: (running: Readonly<Record<Work, number>>) => boolean): Promise<void> {
-    while (!isSo(this.running)) await new Promise<void>((resolve) => this.onChange.push(resolve));
   }
 }
