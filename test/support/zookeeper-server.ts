@@ -8,6 +8,8 @@ import { programOf } from './services.js';
 export interface StartZookeeperOptions {
   /** more lines of `zoo.cfg`, for example `['enforceQuota=true']` */
   config?: string[];
+  /** a word of four letters that it answers; default: `srvr` */
+  word?: string;
   /** a write reaches the disk before it answers, as in production; default: only the system, which is faster and survives `kill` */
   durable?: boolean;
 }
@@ -34,11 +36,13 @@ export async function startZookeeperCluster(options: StartZookeeperOptions = {})
 /** A member. */
 export class ZookeeperServer extends DatabaseServer {
   readonly port: number;
+  private readonly word: string;
   readonly data = join(this.folder, 'data');
 
-  constructor(script: string, all: readonly Ports[], index: number, { config = [], durable = false }: StartZookeeperOptions) {
+  constructor(script: string, all: readonly Ports[], index: number, { config = [], durable = false, word = 'srvr' }: StartZookeeperOptions) {
     super('zookeeper', 'java');
     this.port = all[index]![0];
+    this.word = word;
     const servers = all.map(([, quorum, election], id) => `server.${id + 1}=127.0.0.1:${quorum}:${election}`);
     const lines = [
       // Sessions and quorums notice within a second or two.
@@ -72,7 +76,7 @@ export class ZookeeperServer extends DatabaseServer {
 
   /** It serves requests: alone, or as a member of a quorum. */
   protected async ready(): Promise<boolean> {
-    return /^Mode: /m.test(await fourLetters(this.port, 'srvr'));
+    return /^(Mode: |imok)/m.test(await fourLetters(this.port, this.word));
   }
 }
 
