@@ -14,7 +14,7 @@ export function withUser(): LockStore {
   const store = zookeeperStore({
     connectionString: process.env.ZOOKEEPER ?? 'zk-1:2181,zk-2:2181,zk-3:2181/shop',
     auth: [{ scheme: 'digest', auth: `shop:${process.env.ZOOKEEPER_PASSWORD ?? ''}` }],
-    acl: zookeeper.ACL.CREATOR_ALL_ACL,
+    acl: [new zookeeper.ACL(zookeeper.Permission.ALL, new zookeeper.Id('auth', ''))],
   });
   // #endregion
   return store;

@@ -1,5 +1,5 @@
 import { zookeeperStore } from 'nestjs-distributed-lock/zookeeper';
-import { storeContract } from '../contract/store.contracts.js';
+import { storeContract } from 'nestjs-distributed-lock/testing/store';
 import { shared } from '../support/shared-server.ask.js';
 
 let connectionString: string;

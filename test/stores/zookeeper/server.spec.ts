@@ -3,7 +3,7 @@ import { LockConfigError } from 'nestjs-distributed-lock/core';
 import { zookeeperStore } from 'nestjs-distributed-lock/zookeeper';
 import zookeeper from 'node-zookeeper-client';
 import { createServer, connect as connectTo, type AddressInfo, type Socket } from 'node:net';
-import { rejection, timed } from '../../contract/rejection.js';
+import { rejection, timed } from '../../../lib/testing/store/rejection.js';
 import { examined } from '../../doctor/examined.js';
 import { eventually } from '../../support/eventually.js';
 import { startZookeeper, type ZookeeperServer } from '../../support/zookeeper-server.js';
