@@ -29,6 +29,17 @@ export const MYSQL: Framing = {
   isAnswered: (frame) => frame[3] === 0,
 };
 
+/** Each packet has its length before it, and the number of its request: -1 is an event of a watch. */
+export const ZOOKEEPER: Framing = {
+  endOfRequest: endOfSized,
+  endOfReply: endOfSized,
+  isPush: (frame) => frame.readInt32BE(4) === -1,
+};
+
+function endOfSized(bytes: Buffer): number {
+  return bytes.length < 4 ? -1 : wholeUpTo(bytes, 4 + bytes.readInt32BE(0));
+}
+
 /** A length, without the header of four bytes. */
 function endOfPacket(bytes: Buffer): number {
   return bytes.length < 4 ? -1 : wholeUpTo(bytes, 4 + bytes.readUIntLE(0, 3));

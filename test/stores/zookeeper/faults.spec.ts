@@ -1,0 +1,216 @@
+// Connections and processes that fail, and what they leave behind. One server behind a proxy.
+import { Locks } from 'nestjs-distributed-lock/core';
+import { zookeeperStore, type ZookeeperStoreOptions } from 'nestjs-distributed-lock/zookeeper';
+import { SEQUENTIAL } from '../../../lib/stores/zookeeper/zookeeper.client.js';
+import { ZookeeperSession } from '../../../lib/stores/zookeeper/zookeeper.session.js';
+import { ZookeeperTable } from '../../../lib/stores/zookeeper/zookeeper.table.js';
+import { ZookeeperWakeUps } from '../../../lib/stores/zookeeper/zookeeper.wakeups.js';
+import { rejection } from '../../contract/rejection.js';
+import { eventually } from '../../support/eventually.js';
+import { startProxy, type TcpProxy } from '../../support/tcp-proxy.js';
+import { ZOOKEEPER } from '../../support/tcp-proxy-framing.js';
+import { startZookeeper, type ZookeeperServer } from '../../support/zookeeper-server.js';
+import { forkChild } from '../../support/child.js';
+
+let server: ZookeeperServer;
+let proxy: TcpProxy;
+let direct: string;
+let proxied: string;
+beforeAll(async () => {
+  server = await startZookeeper();
+  proxy = await startProxy({ port: server.port }, Math.random, ZOOKEEPER);
+  direct = server.connectionString;
+  proxied = `127.0.0.1:${proxy.port}`;
+});
+afterEach(() => proxy.heal());
+afterAll(async () => {
+  await proxy.close();
+  await server.stop();
+});
+
+const opened: Locks[] = [];
+afterEach(async () => {
+  await Promise.all(opened.splice(0).map((locks) => locks.close()));
+});
+
+/** Locks that are closed when the test ends. */
+function open(options: ZookeeperStoreOptions): Locks {
+  const locks = new Locks(zookeeperStore(options), { logger: false, defaults: { keyTimeout: 5000, waitTimeout: 60_000 } });
+  opened.push(locks);
+  return locks;
+}
+
+/** A waiter in another process gets the key with the release, although it asks by itself only every minute. */
+async function handOver(holder: Locks, waiter: Locks, key: string, meanwhile?: () => Promise<unknown>): Promise<void> {
+  const lease = await holder.acquire(key, { keyTimeout: 60_000 });
+  const waiting = waiter.acquire(key, { retryInterval: 60_000, waitTimeout: 90_000 });
+  await eventually(async () => (await holder.inspect(key)).waiters.length === 1);
+  await meanwhile?.();
+  await lease.release();
+  await (await waiting).release();
+}
+
+function sessionAt(root: string): ZookeeperSession {
+  return new ZookeeperSession({ client: undefined, hosts: direct, root, auth: [], acl: undefined }, 5000);
+}
+
+describe('a lost reply', () => {
+  it.each(['new', 'known'])('to an acquire of a %s key changes nothing: there is one grant', async (kind) => {
+    const [locks, other] = [open({ connectionString: proxied }), open({ connectionString: direct })];
+    const key = `lost-${kind}`;
+    await (await locks.acquire(kind === 'new' ? 'other' : key)).release();
+    const loss = proxy.dropReplyTo(`r/${key}`);
+    const lease = await locks.acquire(key);
+    expect(loss.lost).toBe(1);
+    expect(await other.tryAcquire(key)).toBeNull();
+    await lease.release();
+    expect((await other.acquire(key)).fencingToken).toBeGreaterThan(lease.fencingToken!);
+  });
+
+  it('to a release frees the key all the same', async () => {
+    const lease = await open({ connectionString: proxied }).acquire('lost-release');
+    const loss = proxy.dropReplyTo('r/lost-release');
+    expect(await lease.release()).toBe(true);
+    expect(loss.lost).toBe(1);
+    expect(await open({ connectionString: direct }).tryAcquire('lost-release')).not.toBeNull();
+  });
+});
+
+it('a silent connection is replaced, and waiters are woken over the next one', async () => {
+  const [holder, waiter] = [open({ connectionString: direct }), open({ connectionString: proxied, requestTimeout: 300 })];
+  await handOver(holder, waiter, 'silent', async () => {
+    proxy.blackhole();
+    for (let tries = 0; tries < 2; tries++) {
+      expect(await rejection(waiter.tryAcquire('other'))).toMatchObject({ name: 'StoreError', transient: true });
+    }
+    await proxy.heal();
+  });
+  await handOver(holder, waiter, 'silent');
+  await eventually(() => expect(proxy.connections).toBe(1));
+});
+
+it('nothing is sent while it is not connected, and what was late is not sent again', async () => {
+  const locks = open({ connectionString: proxied, requestTimeout: 300 });
+  await (await locks.acquire('unsent')).release();
+  proxy.refuse();
+  proxy.cut();
+  const store = zookeeperStore({ connectionString: proxied, requestTimeout: 300 });
+  const acquiring = store.mutex.acquire({ key: 'unsent', owner: 'me', ttl: 60_000, tokens: 1, queue: false });
+  expect(await rejection(acquiring)).toMatchObject({ isUnsent: true, transient: true });
+  await proxy.heal();
+  expect(await store.mutex.check({ key: 'other', owner: 'me' })).toBeDefined();
+  expect(await locks.tryAcquire('unsent')).not.toBeNull();
+  await store.close();
+});
+
+it('of 100 processes that wait, each release wakes one', async () => {
+  const heard = jest.spyOn(ZookeeperWakeUps.prototype, 'received');
+  const offers = (): string[] => heard.mock.calls.flatMap(([text]) => text.split('\n')).filter((line) => !/^echo:|\t/.test(line));
+  const holder = open({ connectionString: direct });
+  const first = await holder.acquire('crowd', { keyTimeout: 90_000 });
+  const order: Locks[] = [];
+  const waiters = Array.from({ length: 100 }, () => open({ connectionString: direct }));
+  const all = waiters.map(async (waiter) => {
+    const lease = await waiter.acquire('crowd', { retryInterval: 60_000, waitTimeout: 100_000, keyTimeout: 60_000 });
+    order.push(waiter);
+    await lease.release();
+  });
+  await eventually(async () => (await holder.inspect('crowd')).waiterCount === 100);
+  await first.release();
+  await Promise.all(all);
+  expect(order).toHaveLength(100);
+  expect(offers()).toHaveLength(100);
+  heard.mockRestore();
+});
+
+describe('a sweep', () => {
+  const tables: ZookeeperTable[] = [];
+  afterEach(() => Promise.all(tables.splice(0).map((table) => table.close())));
+  const tableAt = (root: string): ZookeeperTable => {
+    const table = new ZookeeperTable(sessionAt(root));
+    tables.push(table);
+    return table;
+  };
+  const write = (table: ZookeeperTable, key: string, version?: string) =>
+    table.exchange([{ key, expected: { version }, text: `"${version}"`, messages: [] }])[0]!;
+  const look = (table: ZookeeperTable, key: string) => table.exchange([{ key, expected: 'look', text: '', messages: [] }])[0]!;
+
+  it('deletes rows that are over and were written by then, and no others', async () => {
+    const table = tableAt('/swept-rows');
+    for (const key of ['a', 'b']) await write(table, key);
+    const count = await table.count();
+    await write(table, 'later');
+    const [b] = [await look(table, 'b')];
+    await write(table, 'b', (b as { row: { version: string } }).row.version);
+    await table.sweep(count, () => true);
+    expect(await look(table, 'a')).toMatchObject({ row: undefined });
+    for (const key of ['b', 'later']) expect(await look(table, key)).toMatchObject({ row: { text: expect.any(String) } });
+    await table.sweep(await table.count(), () => false);
+    expect(await look(table, 'b')).toMatchObject({ row: { text: expect.any(String) } });
+  });
+
+  it('makes the versions of before void, although those of the new node are the same numbers', async () => {
+    const table = tableAt('/swept-lives');
+    const old = await write(table, 'key');
+    await table.sweep(await table.count(), () => true);
+    const next = await write(table, 'key');
+    const [number, other] = [old, next].map((found) => (found as { version: string }).version.split('.')[1]);
+    expect(number).toBe(other);
+    expect(await write(table, 'key', (old as { version: string }).version)).toMatchObject({ written: false, row: { text: '"undefined"' } });
+    expect(await write(table, 'key', (next as { version: string }).version)).toMatchObject({ written: true });
+  });
+
+  it('deletes the inboxes of processes that have crashed, and not those of the living', async () => {
+    const [table, living, crashed] = [1, 2, 3].map(() => tableAt('/swept-inboxes')) as [ZookeeperTable, ZookeeperTable, ZookeeperTable];
+    await crashed.count();
+    await Promise.all([living, table].map((each) => each.wakeUps.open(() => undefined)));
+    await table.exchange([
+      { key: 'k', expected: { version: undefined }, text: '', messages: [{ inbox: crashed.wakeUps.inbox, text: 'owner' }] },
+    ])[0];
+    const count = await table.count();
+    await living.count();
+    await table.sweep(count - 1, () => false);
+    const raw = sessionAt('/');
+    const inboxes = await raw.children('/swept-inboxes/i');
+    await raw.close();
+    expect(inboxes.sort()).toEqual([living, table].map(({ wakeUps }) => wakeUps.inbox).sort());
+  });
+});
+
+it('a message to a process that has ended does not keep a change from being made, and the others get theirs', async () => {
+  const table = new ZookeeperTable(sessionAt('/ended'));
+  const heard: string[] = [];
+  await table.wakeUps.open(() => undefined);
+  table.wakeUps.listen('owner', () => heard.push('owner'));
+  const messages = [
+    { inbox: 'ended', text: 'nobody' },
+    { inbox: table.wakeUps.inbox, text: 'owner' },
+  ];
+  expect(await table.exchange([{ key: 'ended', expected: { version: undefined }, text: '', messages }])[0]).toMatchObject({
+    written: true,
+  });
+  await eventually(() => heard.length === 1);
+  await table.close();
+});
+
+it('what is no message in an inbox is dropped, and its owner is woken by the next one', async () => {
+  const place = `${direct}/garbage`;
+  const [holder, waiter] = [open({ connectionString: place }), open({ connectionString: place })];
+  await handOver(holder, waiter, 'hand-over');
+  const session = sessionAt('/garbage');
+  const inboxes = await session.children('/garbage/nestjs-distributed-lock/i');
+  expect(inboxes.length).toBeGreaterThan(0);
+  for (const inbox of inboxes) {
+    const path = `/garbage/nestjs-distributed-lock/i/${inbox}`;
+    await session.make(`${path}/hello`);
+    for (const text of ['\t\t\n\0', '', 'x'.repeat(100_000)]) await session.create(`${path}/-`, text, SEQUENTIAL);
+  }
+  await handOver(holder, waiter, 'hand-over');
+  await eventually(async () => (await session.children(`/garbage/nestjs-distributed-lock/i/${inboxes[0]}`)).length === 0);
+  await session.close();
+});
+
+it('a process that has waited ends by itself, though it closes nothing', async () => {
+  const child = await forkChild('test/stores/zookeeper/ends.child.ts', { args: [direct] });
+  expect(await child.exit).toEqual({ code: 0, signal: null });
+});
