@@ -106,20 +106,33 @@ it('nothing is sent while it is not connected, and what was late is not sent aga
 it('of 100 processes that wait, each release wakes one', async () => {
   const heard = jest.spyOn(ZookeeperWakeUps.prototype, 'received');
   const offers = (): string[] => heard.mock.calls.flatMap(([text]) => text.split('\n')).filter((line) => !/^echo:|\t/.test(line));
-  const holder = open({ connectionString: direct });
-  const first = await holder.acquire('crowd', { keyTimeout: 90_000 });
-  const order: Locks[] = [];
-  const waiters = Array.from({ length: 100 }, () => open({ connectionString: direct }));
-  const all = waiters.map(async (waiter) => {
-    const lease = await waiter.acquire('crowd', { retryInterval: 60_000, waitTimeout: 100_000, keyTimeout: 60_000 });
-    order.push(waiter);
-    await lease.release();
-  });
-  await eventually(async () => (await holder.inspect('crowd')).waiterCount === 100);
+  const [holder, ...waiters] = Array.from({ length: 101 }, () => open({ connectionString: direct, requestTimeout: 10_000 }));
+  const first = await holder!.acquire('crowd', { keyTimeout: 90_000 });
+  // `inspect` would ask all processes.
+  const session = sessionAt('/');
+  const queued = async (): Promise<number> => {
+    const { text } = (await session.data('/nestjs-distributed-lock/r/crowd'))!;
+    return (JSON.parse(text.slice(text.indexOf(' '))) as { record: { queue: unknown[] } }).record.queue.length;
+  };
+  let entered = 0;
+  const all: Promise<void>[] = [];
+  // Not all at once: only one of them can join with each change.
+  for (const [index, waiter] of waiters.entries()) {
+    const acquiring = waiter.acquire('crowd', { retryInterval: 60_000, waitTimeout: 100_000, keyTimeout: 60_000 });
+    all.push(
+      acquiring.then(async (lease) => {
+        entered++;
+        await lease.release();
+      }),
+    );
+    if (index % 5 === 4) await eventually(async () => (await queued()) === index + 1);
+  }
+  expect(offers()).toEqual([]);
   await first.release();
   await Promise.all(all);
-  expect(order).toHaveLength(100);
+  expect(entered).toBe(100);
   expect(offers()).toHaveLength(100);
+  await session.close();
   heard.mockRestore();
 });
 
