@@ -50,8 +50,8 @@ async function handOver(holder: Locks, waiter: Locks, key: string, meanwhile?: (
   await (await waiting).release();
 }
 
-function sessionAt(root: string): ZookeeperSession {
-  return new ZookeeperSession({ client: undefined, hosts: direct, root, auth: [], acl: undefined }, 5000);
+function sessionAt(root: string, hosts = direct, requestTimeout = 5000): ZookeeperSession {
+  return new ZookeeperSession({ client: undefined, hosts, root, auth: [], acl: undefined }, requestTimeout);
 }
 
 describe('a lost reply', () => {
@@ -89,18 +89,19 @@ it('a silent connection is replaced, and waiters are woken over the next one', a
   await eventually(() => expect(proxy.connections).toBe(1));
 });
 
-it('nothing is sent while it is not connected, and what was late is not sent again', async () => {
-  const locks = open({ connectionString: proxied, requestTimeout: 300 });
-  await (await locks.acquire('unsent')).release();
+it('nothing is sent while it is not connected, and what was given up is not sent later', async () => {
+  const table = new ZookeeperTable(sessionAt('/unsent', proxied, 300));
+  const write = (key: string) => table.exchange([{ key, expected: { version: undefined }, text: '', messages: [] }])[0]!;
+  await write('before');
   proxy.refuse();
   proxy.cut();
-  const store = zookeeperStore({ connectionString: proxied, requestTimeout: 300 });
-  const acquiring = store.mutex.acquire({ key: 'unsent', owner: 'me', ttl: 60_000, tokens: 1, queue: false });
-  expect(await rejection(acquiring)).toMatchObject({ isUnsent: true, transient: true });
+  // The end of the connection is noticed a little later.
+  await eventually(async () => expect(await rejection(write('cut'))).toMatchObject({ isUnsent: true }));
+  expect(await rejection(write('unsent'))).toMatchObject({ name: 'StoreError', isUnsent: true, transient: true });
   await proxy.heal();
-  expect(await store.mutex.check({ key: 'other', owner: 'me' })).toBeDefined();
-  expect(await locks.tryAcquire('unsent')).not.toBeNull();
-  await store.close();
+  await eventually(() => write('after'));
+  expect(await write('unsent')).toMatchObject({ written: true });
+  await table.close();
 });
 
 it('of 100 processes that wait, each release wakes one', async () => {
