@@ -39,7 +39,12 @@ export class ZookeeperServer extends DatabaseServer {
   private readonly word: string;
   readonly data = join(this.folder, 'data');
 
-  constructor(script: string, all: readonly Ports[], index: number, { config = [], durable = false, word = 'srvr' }: StartZookeeperOptions) {
+  constructor(
+    script: string,
+    all: readonly Ports[],
+    index: number,
+    { config = [], durable = false, word = 'srvr' }: StartZookeeperOptions,
+  ) {
     super('zookeeper', 'java');
     this.port = all[index]![0];
     this.word = word;

@@ -1,9 +1,9 @@
 import { StoreError } from '../../core/model/errors.js';
 
-/** What a client calls back with: an error, or what the server has answered. */
+/** A callback of the client: with an error, or with what the server has answered. */
 export type Done<Results extends readonly unknown[]> = (error: unknown, ...results: Results) => void;
 
-/** What ZooKeeper tells of a node. Its longs are 8 bytes. */
+/** The state of a node. Its longs are 8 bytes. */
 export interface Stat {
   readonly mzxid: Buffer;
   readonly mtime: Buffer;
@@ -11,7 +11,7 @@ export interface Stat {
 }
 
 /** Entries of the class `ACL` of the client, such as `ACL.CREATOR_ALL_ACL`. */
-export type Acl = readonly { toRecord(): unknown }[];
+export type Acl = readonly object[];
 
 /** A `Client` of `node-zookeeper-client`, as far as it is used. By its methods and not by its class: an app may have another copy of it. */
 export interface ZookeeperClient {
@@ -56,7 +56,7 @@ export const SEQUENTIAL = 2;
 export const NO_NODE = -101;
 export const BAD_VERSION = -103;
 export const NODE_EXISTS = -110;
-/** Those that another try does not change, with advice. */
+/** Codes that another try does not change, with advice. */
 const REFUSALS: Readonly<Record<number, string>> = {
   [-5]: 'It has not understood the request',
   [-6]: 'ZooKeeper 3.5 or later is needed',

@@ -9,7 +9,7 @@ const SPIN = 100;
 /** Milliseconds until a connection that does not end is destroyed. */
 const GOODBYE = 1000;
 
-/** What is used of the inside of a client of our own. */
+/** The used part of the inside of a client of our own. */
 interface Inside {
   readonly socket?: { destroy(): void; unref(): void };
   readonly connectTimeoutHandler?: NodeJS.Timeout;
@@ -20,7 +20,7 @@ interface Inside {
 
 /** A client, and what we have asked it. One that is lent connects and ends as the user says. */
 export class ZookeeperLink {
-  /** What rejects the requests under way, in the order in which they were sent. */
+  /** Functions that reject the requests under way, in the order in which they were sent. */
   readonly pending = new Set<(error: StoreError) => void>();
   /** When the last answer came. */
   heardAt = now();
@@ -36,7 +36,7 @@ export class ZookeeperLink {
   }
 
   /**
-   * A client of our own, for one connection. By itself it would connect again for ever, which keeps the process alive, with half a reply of before in
+   * A client of our own, for one connection. By itself it would connect again and again, which keeps the process alive, with half a reply of before in
    * its buffer, and send what was asked long ago.
    */
   static async open(
@@ -49,7 +49,7 @@ export class ZookeeperLink {
     const { default: zookeeper } = await import('node-zookeeper-client');
     const client = zookeeper.createClient(hosts, { sessionTimeout: SESSION, spinDelay: SPIN });
     for (const { scheme, auth: text } of auth) client.addAuthInfo(scheme, Buffer.from(text));
-    const link = new ZookeeperLink(client as unknown as ZookeeperClient, broke);
+    const link = new ZookeeperLink(client, broke);
     link.mend((client as unknown as { connectionManager: Inside }).connectionManager, timeout);
     client.connect();
     return link;

@@ -24,7 +24,7 @@ export interface Place {
   /** The node above all of ours. */
   readonly root: string;
   readonly auth: readonly ZookeeperAuth[];
-  /** Of the nodes that we make. `undefined`: anybody may do everything. */
+  /** Rights to the nodes that we make. `undefined`: anybody may do everything. */
   readonly acl: Acl | undefined;
 }
 

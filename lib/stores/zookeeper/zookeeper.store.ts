@@ -17,7 +17,7 @@ export interface ZookeeperStoreOptions {
   client?: ZookeeperClient;
   /** Credentials for the `connectionString`, such as `[{ scheme: 'digest', auth: 'user:password' }]`. */
   auth?: readonly ZookeeperAuth[];
-  /** Who may use the nodes of the store: `ACL.CREATOR_ALL_ACL` of `node-zookeeper-client` are those of `auth` only. Default: anybody. */
+  /** Rights to the nodes of the store: `ACL.CREATOR_ALL_ACL` of `node-zookeeper-client` are those of `auth` only. Default: anybody. */
   acl?: Acl;
   /** Milliseconds that a single request may take. Default 1000. */
   requestTimeout?: number;
@@ -38,7 +38,7 @@ const CHECKS = {
     ({ scheme, auth }) => typeof scheme === 'string' && typeof auth === 'string',
     "[{ scheme: 'digest', auth: 'user:password' }]",
   ),
-  acl: listOf(({ toRecord }) => typeof toRecord === 'function', 'an array such as ACL.CREATOR_ALL_ACL'),
+  acl: listOf((each) => 'toRecord' in each, 'an array such as ACL.CREATOR_ALL_ACL'),
   requestTimeout: integerFrom(1, 2 ** 31 - 1),
 };
 

@@ -137,7 +137,7 @@ export class ZookeeperTable implements CasTable {
     ];
   }
 
-  /** Of names, only those with a dot alone are no names of nodes. */
+  /** Encodes a key as the name of a node. Dots are encoded, too: `.` and `..` are no names. */
   private pathOf(key: string): string {
     return `${this.rows}/${encodeURIComponent(key).replaceAll('.', '%2E')}`;
   }

@@ -1,6 +1,5 @@
 /** The assertions of Jest that the contracts use: `expect` of Jest, of Vitest and of the package `expect` has them. */
 export interface Matchers {
-  readonly not: Matchers;
   toBe(expected: unknown): void;
   toBeGreaterThan(expected: number): void;
   toBeGreaterThanOrEqual(expected: number): void;
@@ -18,7 +17,7 @@ export interface Matchers {
 
 /** Makes {@link Matchers} of a value. */
 export interface Expect {
-  (actual: unknown): Matchers;
+  (actual: unknown): Matchers & { readonly not: Matchers };
   any(type: unknown): unknown;
   stringContaining(part: string): unknown;
   stringMatching(pattern: string | RegExp): unknown;

@@ -30,7 +30,7 @@ export async function connected(connectionString: string): Promise<Client> {
 
 /** The result of a method that calls back. */
 export function asked<T = void>(call: (done: (error: unknown, result: T) => void) => void): Promise<T> {
-  return new Promise((resolve, reject) => call((error, result) => (error ? reject(error as Error) : resolve(result))));
+  return new Promise((resolve, reject) => call((error, result) => (error ? reject(error) : resolve(result))));
 }
 
 /** What node-zookeeper-client knows of its connection. */

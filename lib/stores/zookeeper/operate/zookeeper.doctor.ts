@@ -36,7 +36,9 @@ export function zookeeperChecks(session: ZookeeperSession): Promise<DoctorCheck[
       const isAlone = voters === 0 && !client && (await answered()).some((text) => /^Mode: standalone/m.test(text));
       if (voters === 0 && !isAlone) throw new Error('its configuration has no members');
       const seen = isAlone ? 'a standalone server' : `${voters} members vote`;
-      return voters >= 3 ? { seen } : warning(seen, 'Run three or five members.', isAlone ? 'a lost disk loses all locks' : undefined);
+      if (voters < 3) return warning(seen, 'Run three or five members.', isAlone ? 'a lost disk loses all locks' : undefined);
+      // See docs/zookeeper.md.
+      return warning(seen, 'Use etcd, or check the fencing token.', 'a failover has lost a confirmed write in our tests');
     },
   });
 }
