@@ -86,6 +86,7 @@ export class ZookeeperLink {
     this.inside = inside;
     // A server that does not answer leaves time for the next one.
     inside.connectTimeout = Math.ceil(timeout / 2);
+    // eslint-disable-next-line @typescript-eslint/unbound-method -- called with it below
     const receive = inside.onSocketData;
     inside.onSocketData = (data) => {
       try {

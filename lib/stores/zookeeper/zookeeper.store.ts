@@ -30,7 +30,7 @@ const PLACE = /^([^\s:/,@]+(?::\d{1,5})?(?:,[^\s:/,@]+(?::\d{1,5})?)*)((?:\/(?!\
 const listOf =
   (isOne: (each: Partial<ZookeeperAuth & Acl[number]>) => boolean, what: string): Check =>
   (value) =>
-    Array.isArray(value) && value.every((each) => isOne(Object(each))) ? undefined : what;
+    Array.isArray(value) && value.every((each) => isOne(Object(each) as object)) ? undefined : what;
 const CHECKS = {
   connectionString: ofType('string'),
   client: ofType('object'),
