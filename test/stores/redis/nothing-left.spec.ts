@@ -16,7 +16,7 @@ interface Sized {
 }
 /** What the engine remembers, by the names of its private parts. */
 interface Internals {
-  readonly queues: { readonly shared: Map<unknown, Sized>; readonly own: Sized };
+  readonly queues: { readonly all: readonly unknown[] };
   readonly runtime: { readonly running: Record<'acquire' | 'body' | 'cleanUp', number>; readonly onChange: unknown[] };
   readonly store: LockStore & {
     mutex: {
@@ -32,8 +32,7 @@ function memory(locks: Locks): Record<string, number> {
   const { wakeUps, requests } = store.mutex;
   const { connection } = requests;
   return {
-    'local queues': [...queues.shared.values()].reduce((sum, { size }) => sum + size, 0),
-    'queues of one': queues.own.size,
+    'local queues': queues.all.length,
     leases: heldBy(locks) + runtime.running.body,
     'clean-up': runtime.running.cleanUp,
     acquires: runtime.running.acquire + runtime.onChange.length,
@@ -45,7 +44,6 @@ function memory(locks: Locks): Record<string, number> {
 
 const nothing = {
   'local queues': 0,
-  'queues of one': 0,
   leases: 0,
   'clean-up': 0,
   acquires: 0,
