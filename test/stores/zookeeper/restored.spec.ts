@@ -25,7 +25,7 @@ afterEach(async () => {
 });
 
 function open(): Locks {
-  const locks = new Locks(zookeeperStore({ connectionString: another() }), { logger: false });
+  const locks = new Locks(zookeeperStore({ connectionString: another(), requestTimeout: 10_000 }), { logger: false });
   opened.push(locks);
   return locks;
 }
@@ -33,7 +33,7 @@ function open(): Locks {
 it('a key whose holder is gone is known to be free by a process that is as old, with the first look at it, and by no younger one', async () => {
   const stores: LockStore[] = [];
   const start = (): LockStore => {
-    const store = zookeeperStore({ connectionString: another() });
+    const store = zookeeperStore({ connectionString: another(), requestTimeout: 10_000 });
     stores.push(store);
     return store;
   };
