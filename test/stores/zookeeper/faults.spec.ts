@@ -77,7 +77,7 @@ describe('a lost reply', () => {
 });
 
 it('a silent connection is replaced, and waiters are woken over the next one', async () => {
-  const [holder, waiter] = [open({ connectionString: direct }), open({ connectionString: proxied, requestTimeout: 300 })];
+  const [holder, waiter] = [open({ connectionString: direct }), open({ connectionString: proxied, requestTimeout: 2000 })];
   await handOver(holder, waiter, 'silent', async () => {
     proxy.blackhole();
     for (let tries = 0; tries < 2; tries++) {
