@@ -18,8 +18,8 @@ interface Row extends CasRow {
 
 /** Records in ZooKeeper, a node for each key. A change is a transaction, with its messages. */
 export class ZookeeperTable implements CasTable {
-  readonly name = 'ZooKeeper';
-  readonly place: string;
+  readonly name = 'zookeeper';
+  readonly place: string | undefined;
   readonly wakeUps: ZookeeperWakeUps;
   readonly doctor: StoreDoctor = {
     checks: async () => (await import('./operate/zookeeper.doctor.js')).zookeeperChecks(this.session),
@@ -30,7 +30,7 @@ export class ZookeeperTable implements CasTable {
   constructor(private readonly session: ZookeeperSession) {
     const { client, hosts, root } = session.place;
     // Where the user's client connects to is not known.
-    this.place = ['zookeeper', client ? randomBytes(9).toString('base64url') : hosts, root].join(' ');
+    this.place = client ? undefined : `zookeeper ${hosts} ${root}`;
     this.rows = `${root}/r`;
     this.wakeUps = new ZookeeperWakeUps(session);
   }

@@ -32,8 +32,8 @@ export type CasFound = (
 
 /** A store that compares and sets, and has no clock: what {@link observedTable} needs. */
 export interface CasTable extends Omit<RecordTable, 'exchange' | 'observedTime'> {
-  /** Names the store and the place of the rows in it. What one table of this process has seen there, the others have seen, too. */
-  readonly place: string;
+  /** Names the store and the place of the rows in it: what one table of this process has seen there, the others have seen, too. Default: no others. */
+  readonly place?: string;
   /** Makes each change that is still possible, as {@link RecordTable.exchange} does. */
   exchange(changes: readonly CasChange[]): readonly Promise<CasFound>[];
   /** Asks for the store's count of writes, if it has one, in a way that is never stale. */

@@ -1,6 +1,7 @@
 import { randomBytes } from 'node:crypto';
 import { StoreError } from '../../../core/model/errors.js';
 import { after, HOUR, isSettledWithin, now } from '../../../core/util/clock.js';
+import { promised } from '../../../core/util/promised.js';
 import { RecordSweep } from '../record.sweep.js';
 import { TOUCH, VOID, type Change, type Found, type RecordTable } from '../record.table.js';
 import type { TableTime } from '../record.work.js';
@@ -27,8 +28,8 @@ let stamps = 0;
  */
 export function observedTable(table: CasTable): RecordTable {
   const { name, requestTimeout, atOnce, wakeUps, bus, doctor, place } = table;
-  const seen = places.get(place) ?? new Observations();
-  places.set(place, seen);
+  const seen = (place !== undefined && places.get(place)) || new Observations();
+  if (place !== undefined) places.set(place, seen);
   const observed = new ObservedTable(table, seen);
   return {
     ...{ name, requestTimeout, atOnce, wakeUps, bus, doctor },
@@ -138,10 +139,10 @@ class ObservedTable {
       const rest = seen.heardAt + interval - now();
       if (rest > 0) return this.tickIn(rest);
       const { known } = seen;
-      const tick = this.table.count!().then(
+      const tick = promised(() => this.table.count!()).then(
         (count) => void seen.hear(count, known),
-        // It may be restored from a copy meanwhile.
-        () => seen.forget(),
+        // It may be restored from a copy meanwhile. A table that was closed has no answer for another reason, and others have the same observations.
+        () => this.isClosed || seen.forget(),
       );
       void isSettledWithin(this.table.requestTimeout, tick).then(() => this.tickIn(interval));
     }).unref();

@@ -88,6 +88,24 @@ describe('a store that was restored from a copy', () => {
     expect(await reply).toBeGreaterThan(380);
   });
 
+  it('is not suspected when a table was closed, over which no answer came: what others have seen at its place stays', async () => {
+    const place = 'shared';
+    const gate = newGate();
+    let isSlow = false;
+    const beforeCount = (): Promise<void> | undefined =>
+      isSlow ? gate.opening.then(() => Promise.reject(new Error('closed'))) : undefined;
+    const [closing, observer, holder] = [counted({ place, beforeCount }), counted({ place }), counted()];
+    const ttl = 3 * TTL;
+    await acquire(holder, 'a', { ttl });
+    expect(await acquire(observer, 'b')).toMatchObject(TAKEN);
+    isSlow = true;
+    await passTime(ttl - 100);
+    await closing.close();
+    gate.open();
+    await passTime(100);
+    expect(await acquire(observer, 'b')).toMatchObject(GRANTED);
+  });
+
   it('may be it when it was away: it is not dated by what its count was before', async () => {
     let isAway = false;
     const beforeCount = (): void => {
