@@ -99,10 +99,10 @@ describe('a store that was restored from a copy', () => {
     await acquire(holder, 'a', { ttl });
     expect(await acquire(observer, 'b')).toMatchObject(TAKEN);
     isSlow = true;
-    await passTime(ttl - 100);
+    await passTime(ttl / 2);
     await closing.close();
     gate.open();
-    await passTime(100);
+    await passTime(ttl / 2);
     expect(await acquire(observer, 'b')).toMatchObject(GRANTED);
   });
 
