@@ -36,7 +36,7 @@ export interface CasTable extends Omit<RecordTable, 'exchange' | 'observedTime'>
   readonly place?: string;
   /** Makes each change that is still possible, as {@link RecordTable.exchange} does. */
   exchange(changes: readonly CasChange[]): readonly Promise<CasFound>[];
-  /** Asks for the store's count of writes, if it has one, in a way that is never stale. */
+  /** Asks for the store's count of writes, if it has one, in a way that is never stale. It rejects if the store may have been away: it may be another one. */
   count?(): Promise<number>;
   /** Deletes, by their version, the rows that were written when the count was no larger than this, if they are over. And messages that are as old. */
   sweep?(count: number, isOver: (row: CasRow) => boolean): Promise<void>;

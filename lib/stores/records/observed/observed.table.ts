@@ -1,6 +1,6 @@
 import { randomBytes } from 'node:crypto';
 import { StoreError } from '../../../core/model/errors.js';
-import { after, HOUR, inTime, now } from '../../../core/util/clock.js';
+import { after, HOUR, isSettledWithin, now } from '../../../core/util/clock.js';
 import { promised } from '../../../core/util/promised.js';
 import { RecordSweep } from '../record.sweep.js';
 import { TOUCH, VOID, type Change, type Found, type RecordTable } from '../record.table.js';
@@ -139,17 +139,12 @@ class ObservedTable {
       const rest = seen.heardAt + interval - now();
       if (rest > 0) return this.tickIn(rest);
       const { known } = seen;
-      void inTime(
-        this.table.requestTimeout,
-        promised(() => this.table.count!()),
-        () => new Error('no answer'),
-      )
-        .then(
-          (count) => void seen.hear(count, known),
-          // It may be restored from a copy meanwhile. A table that was closed has no answer for another reason, and others have the same observations.
-          () => this.isClosed || seen.forget(),
-        )
-        .then(() => this.tickIn(interval));
+      const tick = promised(() => this.table.count!()).then(
+        (count) => void seen.hear(count, known),
+        // It may be restored from a copy meanwhile. A table that was closed has no answer for another reason, and others have the same observations.
+        () => this.isClosed || seen.forget(),
+      );
+      void isSettledWithin(this.table.requestTimeout, tick).then(() => this.tickIn(interval));
     }).unref();
   }
 }
