@@ -2,7 +2,7 @@ import type { Entry, Said } from '../history/entry.js';
 import { select } from '../history/read.js';
 import { groupBy } from './calls.js';
 import type { Oracle, Violation } from './oracle.js';
-import { Standstills, timesOf, without } from './windows.js';
+import { type Span, Standstills, timesOf, without } from './windows.js';
 
 /** ms */
 const SLACK = 400;
@@ -35,11 +35,6 @@ function judgeAwait({ asked, answer }: Operation, ofKey: readonly Operation[], h
     const needed = sumOf(({ round }) => round <= asked.round);
     if (begun < needed) return [violation(asked, 'G1', answer.t, `${asked.id} goes on after ${begun} of ${needed} counts`)];
   }
-  const done = downs.flatMap(({ answer: down }) => (down && /^\d+$/.test(down.result) ? [down.t] : [])).sort((a, b) => a - b);
-  // It may have come when the latch was set again already: its first poll may take a while to arrive.
-  const arrived = asked.t + asked.requestTimeout;
-  const opened = done[sumOf(({ round, t }) => round <= asked.round || t < arrived) - 1];
-  if (opened === undefined) return [];
   // One that was killed, or whose locks were closed, waits no more.
   const gone = history.find(
     (entry) => (entry.e === 'killed' && entry.worker === asked.w) || (entry.e === 'closing' && entry.w === asked.w),
@@ -48,10 +43,25 @@ function judgeAwait({ asked, answer }: Operation, ofKey: readonly Operation[], h
   const bound = 2 * asked.retryInterval + SLACK;
   const faults = timesOf(history, () => true, RECOVERY);
   const standstills = new Standstills(history);
-  const late = without({ from: Math.max(opened, asked.t), to: end }, faults).find(
-    ({ from, to }) => to > standstills.putOff(asked.w, from, from + bound),
-  );
+  const late = openTimes(sets, downs, history)
+    .map(({ from, to }) => ({ from: Math.max(from, asked.t), to: Math.min(to, end) }))
+    .flatMap((open) => without(open, faults))
+    .find(({ from, to }) => to > standstills.putOff(asked.w, from, from + bound));
   return late ? [violation(asked, 'G8', late.from + bound, `${asked.id} does not go on after the last count`)] : [];
+}
+
+/** When the latch was open for sure: from its last count until somebody set it again. A wait that sees only the next round goes on waiting. */
+function openTimes(sets: readonly Said<'latch'>[], downs: readonly Operation[], history: readonly Entry[]): Span[] {
+  const done = downs.flatMap(({ answer }) => (answer && /^\d+$/.test(answer.result) ? [answer.t] : [])).sort((a, b) => a - b);
+  let needed = 0;
+  return [...sets]
+    .sort((a, b) => a.t - b.t)
+    .flatMap(({ count }, i, inOrder) => {
+      needed += count;
+      const from = done[needed - 1];
+      const to = inOrder[i + 1]?.t ?? history.at(-1)!.t;
+      return from !== undefined && from < to ? [{ from, to }] : [];
+    });
 }
 
 function lateAnswer({ asked, answer }: Operation, history: readonly Entry[]): Violation[] {

@@ -219,11 +219,17 @@ describe('latch: a wait', () => {
         story.add(100 + i, { ...common, id, op: 'down', count: 0 }).add(110 + i, { e: 'latched', id, result: String(1 - i) });
       calm(20_000)(story);
     };
+  const setAgain =
+    (at: number): Tell =>
+    (story) =>
+      story.add(at, { ...common, id: 't', op: 'set', round: 2, count: 1 }).add(at + 1, { e: 'latched', id: 't', result: 'true' });
 
   judges(latch, [
     ['that ends when the latch is counted down', opens(111), 0],
     ['that ends before', opens(100.5), 1],
     ['that ends long after', opens(5_000), 1],
+    ['that ends long after, and the latch was set again before it could look', all(setAgain(300), opens(5_000)), 0],
+    ['that ends long after, and the latch was set again when it should have ended', all(setAgain(3_000), opens(5_000)), 1],
   ]);
 });
 
