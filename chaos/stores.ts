@@ -61,7 +61,7 @@ export const stores: Record<string, StoreUnderTest | undefined> = {
   zookeeper: {
     stage: () => import('./stores/zookeeper/stage.js'),
     worker: () => import('./stores/zookeeper/worker.js'),
-    groups: ['process', 'server', 'restart', 'clock'],
+    groups: ['process', 'server', 'clock', 'loss'],
   },
   file: {
     stage: () => import('./stores/file/stage.js'),

@@ -74,6 +74,14 @@ export class EtcdServer extends DatabaseServer {
     return this.place.port;
   }
 
+  async leads(): Promise<boolean> {
+    const sent = fetch(`${this.url}/v3/maintenance/status`, { method: 'POST', body: '{}', signal: AbortSignal.timeout(2_000) });
+    const status = await sent
+      .then((reply) => reply.json() as Promise<{ leader?: string; header?: { member_id: string } }>)
+      .catch(() => undefined);
+    return status?.leader !== undefined && status.leader === status.header?.member_id;
+  }
+
   /** It knows a leader, and is ours: a stranger may have taken the port. */
   protected async ready(): Promise<boolean> {
     const options = { rejectUnauthorized: false, agent: false, signal: AbortSignal.timeout(1000) };

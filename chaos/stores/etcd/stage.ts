@@ -9,12 +9,6 @@ export async function startStage(): Promise<MembersStage> {
   return new MembersStage({
     ...{ members, place },
     store: etcdStore(place),
-    async leads(member: EtcdServer) {
-      const { leader, header } = await ask<{ leader?: string; header?: { member_id: string } }>(member, '/v3/maintenance/status', {}).catch(
-        () => ({ leader: undefined, header: undefined }),
-      );
-      return leader !== undefined && leader === header?.member_id;
-    },
     faults: [
       {
         name: 'old revisions compacted',

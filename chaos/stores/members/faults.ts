@@ -3,14 +3,18 @@ import type { Fault, Strike } from '../../faults/fault.js';
 import type { Scene } from '../../run/scene.js';
 import { MembersStage } from './stage.js';
 
-/** Faults of members. One at a time, so that the others are a majority, unless it is the majority that is hit. */
-export const memberFaults: readonly Fault[] = [
+/**
+ * Faults of members. One at a time, so that the others are a majority, unless it is the majority that is hit.
+ *
+ * @param restart the group of members that are killed and restarted: `'loss'`, if the engine forgets then.
+ */
+export const memberFaults = (restart: 'restart' | 'loss'): Fault[] => [
   paused('a member stopped', (stage, { extent }) => [memberOf(stage, extent)]),
   paused('the leader stopped', async (stage) => [await stage.leader()]),
   // The third one serves workers, and must answer nothing.
   paused('two members stopped', (stage, { extent }) => stage.members.filter((each) => each !== memberOf(stage, extent))),
-  restarted('a member killed and restarted', (stage, { extent }) => memberOf(stage, extent)),
-  restarted('the leader killed and restarted', (stage) => stage.leader()),
+  restarted(restart, 'a member killed and restarted', (stage, { extent }) => memberOf(stage, extent)),
+  restarted(restart, 'the leader killed and restarted', (stage) => stage.leader()),
 ];
 
 type Choose<T> = (stage: MembersStage, strike: Strike) => T | Promise<T>;
@@ -24,8 +28,8 @@ function paused(name: string, choose: Choose<readonly DatabaseServer[]>): Fault 
   });
 }
 
-function restarted(name: string, choose: Choose<DatabaseServer>): Fault {
-  return wide('restart', name, [0, 2_000], async (scene, strike) => {
+function restarted(group: Fault['group'], name: string, choose: Choose<DatabaseServer>): Fault {
+  return wide(group, name, [0, 2_000], async (scene, strike) => {
     const member = await choose(stageOf(scene), strike);
     await member.kill();
     await scene.pause(strike.duration);

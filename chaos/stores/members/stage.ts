@@ -6,13 +6,17 @@ import type { Fault } from '../../faults/fault.js';
 import type { Leftover, Stage } from '../store.js';
 import { memberFaults } from './faults.js';
 
-export interface Ensemble<Member extends DatabaseServer = DatabaseServer> {
+/** A member of an engine that elects a leader. */
+export type Member = DatabaseServer & { leads(): Promise<boolean> };
+
+export interface Ensemble {
   readonly members: readonly Member[];
   /** where a worker finds them; JSON */
   readonly place: unknown;
   /** as old as the run, so that it knows the age of what is left */
   readonly store: LockStore;
-  leads(member: Member): Promise<boolean>;
+  /** the group of members that are killed and restarted; default: they forget nothing */
+  readonly restart?: 'loss';
   /** besides those of members */
   readonly faults?: readonly Fault[];
 }
@@ -24,7 +28,7 @@ export class MembersStage implements Stage {
   readonly proxies: readonly TcpProxy[] = [];
 
   constructor(private readonly ensemble: Ensemble) {
-    this.faults = [...memberFaults, ...(ensemble.faults ?? [])];
+    this.faults = [...memberFaults(ensemble.restart ?? 'restart'), ...(ensemble.faults ?? [])];
   }
 
   get members(): readonly DatabaseServer[] {
@@ -37,8 +41,8 @@ export class MembersStage implements Stage {
 
   /** The member that leads; any, if there is none. */
   async leader(): Promise<DatabaseServer> {
-    const { members, leads } = this.ensemble;
-    for (const member of members) if (await leads(member)) return member;
+    const { members } = this.ensemble;
+    for (const member of members) if (await member.leads()) return member;
     return members[0]!;
   }
 

@@ -4,65 +4,15 @@ import { etcdStore } from 'nestjs-distributed-lock/etcd';
 import { execFileSync } from 'node:child_process';
 import { randomUUID } from 'node:crypto';
 import { rmSync } from 'node:fs';
-import { rejection } from '../../../lib/testing/store/rejection.js';
-import { examined } from '../../doctor/examined.js';
 import { startEtcd, startEtcdCluster, type EtcdServer } from '../../support/etcd-server.js';
 import { eventually, staysTrue } from '../../support/eventually.js';
-import { ask, open } from './setting.js';
+import { threeMembers } from '../three-members.js';
+import { open } from './setting.js';
 
-describe('three members', () => {
-  let members: EtcdServer[];
-  let endpoints: string[];
-  beforeAll(async () => {
-    members = await startEtcdCluster();
-    endpoints = members.map(({ url }) => url);
-  });
-  afterAll(() => Promise.all(members.map((member) => member.stop())));
-
-  async function leader(): Promise<EtcdServer> {
-    const statuses = await Promise.all(
-      members.map((member) => ask<{ leader: string; header: { member_id: string } }>(member.url, '/v3/maintenance/status', {})),
-    );
-    const index = statuses.findIndex((status) => status.leader === status.header.member_id);
-    return members[index]!;
-  }
-
-  it('are what the doctor asks for', async () => {
-    const report = await examined(etcdStore({ endpoints }));
-    expect(report.notOk).toEqual([]);
-    expect(report.verdict).toMatchObject({ efficiency: 'yes', correctness: 'yes' });
-  });
-
-  it.each(['kill', 'pause'] as const)('a lease is kept, and a waiter gets it, through a %s of the leader', async (fault) => {
-    const [holder, waiter] = [open({ endpoints }), open({ endpoints })];
-    const lease = await holder.acquire('order:42', { keyTimeout: 20_000 });
-    const waiting = waiter.acquire('order:42', { waitTimeout: 60_000 });
-    const old = await leader();
-    await old[fault]();
-    await eventually(() => lease.renew());
-    expect(lease.signal.aborted).toBe(false);
-    await eventually(() => lease.release());
-    const next = await waiting;
-    expect(next.fencingToken).toBeGreaterThan(lease.fencingToken!);
-    await eventually(() => next.release());
-    if (fault === 'kill') await old.restart();
-    else old.resume();
-    await eventually(leader);
-  });
-
-  it('a member without the others answers nothing: it neither grants a key nor calls one free', async () => {
-    const [alone, ...others] = members as [EtcdServer, ...EtcdServer[]];
-    const lease = await open({ endpoints }).acquire('order:7', { keyTimeout: 60_000 });
-    await lease.release();
-    for (const other of others) other.pause();
-    const store = etcdStore({ endpoints: [alone.url], requestTimeout: 500 });
-    const tenancy = { key: 'order:7', owner: 'me' };
-    expect(await rejection(store.mutex.check(tenancy))).toMatchObject({ name: 'StoreError', transient: true });
-    expect(await rejection(store.mutex.acquire({ ...tenancy, ttl: 1000, tokens: 1, queue: false }))).toMatchObject({ transient: true });
-    for (const other of others) other.resume();
-    await eventually(() => store.mutex.check(tenancy));
-    await store.close();
-  });
+threeMembers({
+  start: startEtcdCluster,
+  store: (members, options) => etcdStore({ endpoints: members.map(({ url }) => url), ...options }),
+  notOk: [],
 });
 
 describe('a key whose holder is gone', () => {

@@ -1,9 +1,12 @@
 import { connect } from 'node:net';
 import type { DoctorCheck } from '../../../core/model/doctor-report.js';
-import { bad, checksOf, versionFinding, warning, type Finding } from '../../../core/store/store-doctor.js';
+import { bad, checksOf, isOlder, versionFinding, warning, type Finding } from '../../../core/store/store-doctor.js';
 import type { ZookeeperSession } from '../zookeeper.session.js';
 
 const OLDEST = '3.5';
+/** The first of 3.8 and of 3.9 that keep what they have confirmed, and one in between that does not. */
+const KEEPS = ['3.8.4', '3.9.2'] as const;
+const FORGETS = '3.9.3';
 /** A word that every server answers, unless it is forbidden. */
 const WORD = 'srvr';
 const PORT = 2181;
@@ -25,7 +28,7 @@ export function zookeeperChecks(session: ZookeeperSession): Promise<DoctorCheck[
     async version() {
       const versions = (await answered()).flatMap((text) => /^Zookeeper version: ([\d.]+)/m.exec(text)?.[1] ?? []);
       if (versions.length === 0) throw new Error('no member serves requests');
-      return versionFinding('ZooKeeper', versions.sort((a, b) => a.localeCompare(b, 'en', { numeric: true }))[0]!, OLDEST);
+      return versionsFinding(versions);
     },
     async role() {
       return roleOf(await answered(), members.length);
@@ -36,11 +39,19 @@ export function zookeeperChecks(session: ZookeeperSession): Promise<DoctorCheck[
       const isAlone = voters === 0 && !client && (await answered()).some((text) => /^Mode: standalone/m.test(text));
       if (voters === 0 && !isAlone) throw new Error('its configuration has no members');
       const seen = isAlone ? 'a standalone server' : `${voters} members vote`;
-      if (voters < 3) return warning(seen, 'Run three or five members.', isAlone ? 'a lost disk loses all locks' : undefined);
-      // See docs/zookeeper.md.
-      return warning(seen, 'Use etcd, or check the fencing token.', 'a failover has lost a confirmed write in our tests');
+      return voters < 3 ? warning(seen, 'Run three or five members.', isAlone ? 'a lost disk loses all locks' : undefined) : { seen };
     },
   });
+}
+
+/** @param versions of the members. */
+export function versionsFinding(versions: readonly string[]): Finding {
+  const isForgetful = (version: string): boolean => isOlder(version, KEEPS[version.startsWith('3.9.') ? 1 : 0]) || version === FORGETS;
+  const inOrder = [...versions].sort((a, b) => (isOlder(a, b) ? -1 : 1));
+  const version = inOrder.find(isForgetful) ?? inOrder[0]!;
+  if (isOlder(version, OLDEST) || !isForgetful(version)) return versionFinding('ZooKeeper', version, OLDEST);
+  const because = 'confirmed writes are lost if members end one after the other (ZOOKEEPER-4643, 4785 and 4925)';
+  return warning(`ZooKeeper ${version}`, 'Upgrade to 3.8.4, 3.9.4 or later.', because);
 }
 
 function roleOf(answers: readonly string[], members: number): Finding {
