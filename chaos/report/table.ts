@@ -47,6 +47,14 @@ const TITLES_OF_STORES: Partial<Record<string, Partial<Record<Group, string>>>> 
     loss: 'the store forgets: FLUSHALL, DEL, empty restart, lossy failover',
   },
   postgres: { server: 'server stopped, its clients or listeners killed, rows or table locked, old rows deleted, table rewritten' },
+  etcd: {
+    server: 'one member, the leader or two of three stopped; old revisions compacted',
+    restart: 'one member, or the leader, killed and restarted',
+  },
+  zookeeper: {
+    server: 'one member, the leader or two of three stopped',
+    loss: 'members of 3.8.0 killed and restarted',
+  },
   mysql: { server: 'server stopped, its clients killed, rows or table locked, old rows deleted, table rewritten' },
 };
 
