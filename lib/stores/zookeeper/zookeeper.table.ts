@@ -45,6 +45,7 @@ export class ZookeeperTable implements CasTable {
 
   /** They are sent one after the other, without waiting for the answers. */
   exchange(changes: readonly CasChange[]): readonly Promise<CasFound>[] {
+    if (changes.some(({ expected }) => typeof expected === 'string')) this.catchUp();
     return changes.map((change) => {
       const path = this.pathOf(change.key);
       if (change.expected === 'look') return this.look(path);
@@ -52,7 +53,7 @@ export class ZookeeperTable implements CasTable {
     });
   }
 
-  /** Its number is the count when the node of this process was written: a read may be answered by a member that is behind. */
+  /** Its number is the count when the node of this process was written. A read has none. */
   async count(): Promise<number> {
     const count = countOf(await this.wakeUps.touch());
     if (count === undefined)
@@ -61,6 +62,7 @@ export class ZookeeperTable implements CasTable {
   }
 
   async *keys(prefix: string): AsyncGenerator<string[]> {
+    this.catchUp();
     yield (await this.session.children(this.rows)).flatMap(keyOf).filter((key) => key.startsWith(prefix));
   }
 
@@ -77,6 +79,11 @@ export class ZookeeperTable implements CasTable {
     await this.session.close();
   }
 
+  /** A member that is behind would answer a read with what was. It answers after a write that was sent before, and that one goes through the leader. */
+  private catchUp(): void {
+    void this.wakeUps.touch().catch(() => undefined);
+  }
+
   private async look(path: string): Promise<{ readonly written: false; readonly row: Row | undefined }> {
     const found = await this.session.data(path);
     if (!found) return { written: false, row: undefined };
@@ -84,15 +91,13 @@ export class ZookeeperTable implements CasTable {
     return { written: false, row: rowOf(life, text, found.stat) };
   }
 
-  /** Twice: the first look may be answered by a member that is behind. After an answer to a write, no look is older than that. */
   private async touch(path: string): Promise<CasFound> {
-    for (let tries = 1; ; tries++) {
-      const found = await this.look(path);
-      if (!found.row || tries > 2) return found;
-      const { life, text, number } = found.row;
-      const outcome = await this.session.commit(this.steps(path, life, text, number));
-      if (outcome.isMade) return { written: false, row: rowOf(life, text, outcome.stat), revision: countOf(outcome.stat) };
-    }
+    const found = await this.look(path);
+    if (!found.row) return found;
+    const { life, text, number } = found.row;
+    const outcome = await this.session.commit(this.steps(path, life, text, number));
+    if (!outcome.isMade) return this.look(path);
+    return { written: false, row: rowOf(life, text, outcome.stat), revision: countOf(outcome.stat) };
   }
 
   private async write(path: string, { text, messages }: CasChange, expected: string | undefined): Promise<CasFound> {

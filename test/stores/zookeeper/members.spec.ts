@@ -17,7 +17,7 @@ threeMembers({
   notOk: ['version warn'],
 });
 
-describe('a member that hears of each write late, and answers reads meanwhile', () => {
+describe('a member that gets each write late, and answers reads meanwhile', () => {
   const LATE = 400;
   const AS_IT_COMES = { endOfRequest: ({ length }: Buffer) => length, endOfReply: ({ length }: Buffer) => length, isPush: () => false };
   let members: ZookeeperServer[];
@@ -51,6 +51,20 @@ describe('a member that hears of each write late, and answers reads meanwhile', 
   it('shows a process that connects to it all that was written before', async () => {
     const lease = await open(leader!.connectionString).acquire('before');
     expect((await open({ connectionString: behind!.connectionString, requestTimeout: 10_000 }).inspect('before')).holders).toHaveLength(1);
+    await lease.release();
+  });
+
+  it('shows what was written before the question', async () => {
+    const near = open(leader!.connectionString);
+    const far = open({ connectionString: behind!.connectionString, requestTimeout: 10_000 });
+    const latches = [near, far].map((locks) => locks.countDownLatch('batch', { timeToLive: 60_000 }));
+    expect(await latches[1]!.getCount()).toBe(0);
+    await latches[0]!.trySetCount(2);
+    expect(await latches[1]!.getCount()).toBe(2);
+    const lease = await near.acquire('order:1');
+    const listed: string[] = [];
+    for await (const { key } of far.list()) listed.push(key);
+    expect(listed).toContain('order:1');
     await lease.release();
   });
 
