@@ -1,7 +1,7 @@
-// Locks on Postgres, MariaDB, etcd and files next to what they must cost at least: two bare UPDATEs or transactions, each a commit, or a file that is
-// created and deleted.
+// Locks on Postgres, MariaDB, etcd, ZooKeeper and files next to what they must cost at least: two bare UPDATEs, transactions or setDatas, each a commit,
+// or a file that is created and deleted.
 //
-//   npm run bench -- bare [-- --only postgres,mysql,etcd,file --busy]
+//   npm run bench -- bare [-- --only postgres,mysql,etcd,zookeeper,file --busy]
 import { unlink, writeFile } from 'node:fs/promises';
 import { Agent, request } from 'node:http';
 import { join } from 'node:path';
@@ -11,6 +11,8 @@ import { etcdStore } from 'nestjs-distributed-lock/etcd';
 import { fileStore } from 'nestjs-distributed-lock/file';
 import { mysqlStore } from 'nestjs-distributed-lock/mysql';
 import { postgresStore } from 'nestjs-distributed-lock/postgres';
+import { zookeeperStore } from 'nestjs-distributed-lock/zookeeper';
+import zookeeper from 'node-zookeeper-client';
 import pg from 'pg';
 import { begin } from './measure/begin.mjs';
 import { printRounds, rounds, timeOfPair } from './measure/rounds.mjs';
@@ -54,6 +56,19 @@ const STORES = {
       bare: twice((caller) => transaction(url, agent, [base64(`bare/${caller}`)], base64(value))),
       end: async () => agent.destroy(),
       lone: 'at most 1.15',
+    };
+  },
+  async zookeeper(place) {
+    const client = zookeeper.createClient(place);
+    await new Promise((resolve) => client.once('connected', resolve).connect());
+    const value = Buffer.from('x'.repeat(300));
+    const ask = (call) => new Promise((resolve, reject) => call((error) => (error ? reject(error) : resolve())));
+    for (let i = 0; i < CALLERS; i++) await ask((done) => client.create(`/bare-${i}`, value, done));
+    return {
+      store: zookeeperStore({ connectionString: place }),
+      bare: twice((caller) => ask((done) => client.setData(`/bare-${caller}`, value, -1, done))),
+      end: async () => client.close(),
+      lone: 'at most 1.3',
     };
   },
   async file(directory) {

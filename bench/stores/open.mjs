@@ -11,6 +11,8 @@ export async function openStore(name, place) {
       return (await import('nestjs-distributed-lock/mysql')).mysqlStore({ url: place, schema: 'create' });
     case 'etcd':
       return (await import('nestjs-distributed-lock/etcd')).etcdStore({ endpoints: [place] });
+    case 'zookeeper':
+      return (await import('nestjs-distributed-lock/zookeeper')).zookeeperStore({ connectionString: place });
     case 'file':
       return (await import('nestjs-distributed-lock/file')).fileStore({ directory: place });
     case 'quorum': {

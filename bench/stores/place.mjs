@@ -5,6 +5,7 @@ import mysql from 'mysql2/promise';
 import { startEtcd } from '../../test/support/etcd-server.ts';
 import { mariadbUrl, startMariadb } from '../../test/support/mariadb-server.ts';
 import { startPostgres } from '../../test/support/postgres-server.ts';
+import { startZookeeper } from '../../test/support/zookeeper-server.ts';
 import { startRedis } from '../measure/redis.mjs';
 
 /**
@@ -24,6 +25,10 @@ export async function openPlace(store, connections) {
   if (store === 'etcd') {
     const server = await startEtcd({ durable: true });
     return { place: server.url, stop: () => server.stop() };
+  }
+  if (store === 'zookeeper') {
+    const server = await startZookeeper({ durable: true });
+    return { place: server.connectionString, stop: () => server.stop() };
   }
   if (store === 'mysql') {
     const server = await startMariadb({ port: 'free', durable: true, args: connections && [`--max-connections=${connections}`] });
