@@ -1,0 +1,142 @@
+/** What the dashboard's server and its page say to each other. Times are milliseconds since 1970 by the clock of the server. */
+import type { KeyKind, Told } from '../core/model/key-report.js';
+
+/** A key is named by its store and itself, `redact`ed if the app says so. */
+export interface RowName {
+  readonly store: string;
+  readonly key: string;
+}
+
+/** A row of the live table. */
+export interface Row extends RowName {
+  readonly kind: KeyKind;
+  /** The first holder; `null`: nobody holds it. */
+  readonly holder: Party | null;
+  readonly holders: number;
+  readonly waiters: number;
+  /** Since when the first waiter waits. */
+  readonly waitingSince: number | null;
+}
+
+export interface Party {
+  readonly owner: string;
+  readonly app: string;
+  readonly host: string;
+  readonly pid: number;
+  readonly label: string | null;
+  readonly since: number | null;
+  readonly token: number | null;
+  /** Its process did not answer the last question. */
+  readonly isSilent: boolean;
+}
+
+/** A process that holds a key or waits for one, `app@host:pid`. */
+export interface ProcessState {
+  readonly name: string;
+  readonly isSilent: boolean;
+  readonly holds: number;
+  readonly waits: number;
+}
+
+/** Something that happened: what an operator looks for afterwards. */
+export interface Note extends RowName {
+  readonly at: number;
+  readonly event: 'lost' | 'timeout' | 'forced' | 'failed' | 'aborted';
+  readonly label: string | null;
+  /** `app@host:pid` */
+  readonly process: string;
+  readonly reason: string | null;
+}
+
+/** A second: what the sparklines are drawn of. Waits and holds are milliseconds; `null`: there was none. */
+export interface Second {
+  readonly at: number;
+  readonly held: number;
+  readonly waiting: number;
+  readonly waitP50: number | null;
+  readonly waitP95: number | null;
+  readonly holdP95: number | null;
+  readonly lost: number;
+  readonly timeouts: number;
+}
+
+export interface Alert {
+  readonly kind: 'deadlock' | 'silent' | 'store' | 'doctor';
+  readonly text: string;
+  /** The key to show. */
+  readonly row?: RowName;
+}
+
+/** The events of the stream `events`. */
+export interface Messages {
+  /** The first one. */
+  hello: {
+    readonly version: 1;
+    readonly now: number;
+    readonly stores: readonly string[];
+    readonly me: { readonly by: string | null; readonly mayRelease: boolean };
+    /** With `{traceId}`. */
+    readonly traceUrl: string | null;
+  };
+  /** All rows, in parts: the first one replaces all that the page has. */
+  rows: { readonly isFirst: boolean; readonly rows: readonly Row[] };
+  /** Once a second at most. */
+  delta: { readonly put: readonly Row[]; readonly drop: readonly RowName[] };
+  /** Once a second at most. `seconds`: those since the last message; with the first one all of the last ten minutes. */
+  stats: {
+    readonly seconds: readonly Second[];
+    readonly processes: readonly ProcessState[];
+    readonly alerts: readonly Alert[];
+    /** Milliseconds of a request to each store; `null`: it does not answer. */
+    readonly latency: Readonly<Record<string, number | null>>;
+  };
+  notes: readonly Note[];
+  /** Another look, as the stream has ended for good: a right was lost, or the app stops. */
+  end: { readonly reason: string };
+}
+
+/** The answer of `key?store=&key=`. */
+export interface KeyAnswer extends RowName {
+  readonly kind: KeyKind;
+  readonly at: number;
+  readonly fencingToken: number | null;
+  readonly permits: number | null;
+  readonly count: number | null;
+  readonly remaining: number | null;
+  readonly holders: readonly (Party & { readonly remaining: number | null; readonly phase: 'held' | 'kept'; readonly isShared: boolean })[];
+  readonly holderCount: number;
+  readonly waiters: readonly WaiterAnswer[];
+  readonly waiterCount: number;
+  /** The last events of this key that the server has seen. */
+  readonly notes: readonly Note[];
+  /** Who waits for whom, from this key on: `order:42 → stock:9`. */
+  readonly chain: readonly RowName[];
+}
+
+export interface WaiterAnswer extends Omit<Party, 'token'> {
+  readonly patienceLeft: Told['patienceLeft'];
+  /** Keys that it holds while it waits. */
+  readonly holding: readonly string[];
+}
+
+/** The body of `POST release`. */
+export interface ReleaseOrder {
+  readonly store: string;
+  /** At most 100. Each is released only if its owner and its token are still these. */
+  readonly keys: readonly { readonly key: string; readonly owner: string; readonly token: number | null }[];
+  /** 3 to 200 characters. */
+  readonly reason: string;
+  /** Milliseconds that the holder is given. */
+  readonly grace: number;
+  /** Milliseconds for which a key stays taken afterwards. */
+  readonly keepFor: number;
+}
+
+/** The answer to it, in the order of the keys. */
+export type ReleaseAnswer = readonly { readonly key: string; readonly outcome: 'gave back' | 'forced' | 'changed'; readonly holder: string | null }[];
+
+/** The body of `POST hold`: nobody gets the key for so long. */
+export interface HoldOrder extends RowName {
+  readonly for: number;
+  readonly reason: string;
+}
