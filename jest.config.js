@@ -31,6 +31,7 @@ export default {
     '^nestjs-distributed-lock/(redis|memory|postgres|mysql|etcd|zookeeper|file|quorum)$': '<rootDir>/lib/stores/$1/$1.store.ts',
     '^nestjs-distributed-lock/records$': '<rootDir>/lib/stores/records/record.store.ts',
     '^nestjs-distributed-lock/fence-guard$': '<rootDir>/lib/fence-guard/fence-guard.ts',
+    '^nestjs-distributed-lock/dashboard$': '<rootDir>/lib/dashboard/dashboard.module.ts',
     '^nestjs-distributed-lock/terminus$': '<rootDir>/lib/observe/lock-health.indicator.ts',
     '^nestjs-distributed-lock/prometheus$': '<rootDir>/lib/observe/prometheus.ts',
     '^nestjs-distributed-lock/testing$': '<rootDir>/lib/testing/testing.ts',

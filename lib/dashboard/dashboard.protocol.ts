@@ -133,9 +133,13 @@ export interface ReleaseOrder {
 }
 
 /** The answer to it, in the order of the keys. */
-export type ReleaseAnswer = readonly { readonly key: string; readonly outcome: 'gave back' | 'forced' | 'changed'; readonly holder: string | null }[];
+export type ReleaseAnswer = readonly {
+  readonly key: string;
+  readonly outcome: 'gave back' | 'forced' | 'changed';
+  readonly holder: string | null;
+}[];
 
-/** The body of `POST hold`: nobody gets the key for so long. */
+/** The body of `POST hold`: nobody gets the key, which is free, for so long. The key is one without the namespace, as for `Locks.mutex`. */
 export interface HoldOrder extends RowName {
   readonly for: number;
   readonly reason: string;

@@ -43,6 +43,11 @@ export class LockRegistry implements OnModuleInit, OnApplicationBootstrap, Befor
     storesOf.set(app, this.stores);
   }
 
+  /** The locks of all stores, by name. */
+  get all(): ReadonlyMap<string, Locks> {
+    return new Map([...this.stores].map(([name, { locks }]) => [name, locks]));
+  }
+
   register(name: string, options: DistributedLockModuleOptions): Locks {
     checkModuleOptions(options, true);
     if ((options.name ?? name) !== name) {

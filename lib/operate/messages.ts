@@ -60,6 +60,7 @@ const isEvent = record({
   event: isText as Check<KeyEvent['event']>,
   at: isDate,
   key: isName,
+  kind: optional(isText as Check<NonNullable<KeyEvent['kind']>>),
   label: optional(isText),
   owner: optional(isName),
   fencingToken: optional(isNumberOrNull),

@@ -1,3 +1,4 @@
+import type { NestApplicationOptions } from '@nestjs/common';
 import { FastifyAdapter } from '@nestjs/platform-fastify';
 import { redisStore } from 'nestjs-distributed-lock/redis';
 import { boot, listen, type Booted } from '../nest/boot.js';
@@ -21,11 +22,19 @@ export interface Served extends Booted {
   post(path: string, body?: unknown): Promise<Answer>;
 }
 
-export async function serve(adapter: Adapter, ...[metadata, options, configure]: Parameters<typeof boot>): Promise<Served> {
+export async function serve(
+  adapter: Adapter,
+  metadata: Parameters<typeof boot>[0],
+  options?: Parameters<typeof boot>[1],
+  configure?: Parameters<typeof boot>[2],
+  appOptions: NestApplicationOptions = {},
+): Promise<Served> {
   // A test that fails with a stream open must not hang when it closes its app.
-  const quiet = { logger: false, forceCloseConnections: true } as const;
+  const quiet = { logger: false, forceCloseConnections: true, ...appOptions } as const;
   const booted = await boot(metadata, options, configure, (module) =>
-    adapter === 'express' ? module.createNestApplication(quiet) : module.createNestApplication(new FastifyAdapter(quiet), quiet),
+    adapter === 'express'
+      ? module.createNestApplication(quiet)
+      : module.createNestApplication(new FastifyAdapter({ logger: false, forceCloseConnections: true }), quiet),
   );
   const url = await listen(booted.app);
   const ask = async (path: string, init?: RequestInit) => answerOf(await fetch(`${url}/${path}`, { redirect: 'manual', ...init }));

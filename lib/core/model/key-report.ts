@@ -1,3 +1,5 @@
+import type { LockKindName } from './events.js';
+
 /** Things that a store can have under a key. */
 export type KeyKind = 'mutex' | 'read/write lock' | 'semaphore' | 'count-down latch' | 'foreign' | 'free';
 
@@ -91,6 +93,7 @@ export interface KeyEvent extends OwnerParts {
   readonly key: string;
   /** The time of the event, by the clock of its process. */
   readonly at: Date;
+  readonly kind?: LockKindName;
   readonly label?: string;
   readonly owner?: string;
   readonly fencingToken?: number | null;

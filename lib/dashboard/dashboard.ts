@@ -1,0 +1,198 @@
+import type { ServerResponse } from 'node:http';
+import { checkKey } from '../core/model/key.js';
+import { LockError } from '../core/model/errors.js';
+import type { KeyReport, KeyWaiter } from '../core/model/key-report.js';
+import { partsOf } from '../core/model/owner.js';
+import type { Locks } from '../locks.js';
+import type { HoldOrder, KeyAnswer, ReleaseAnswer, ReleaseOrder, RowName, WaiterAnswer } from './dashboard.protocol.js';
+import { Hub, MOST_STREAMS } from './hub.js';
+import { partyOf } from './live-table.js';
+
+const LONGEST_HOLD = 7 * 24 * 3_600_000;
+const LONGEST_GRACE = 60_000;
+const MOST_RELEASED = 100;
+/** Milliseconds between two orders. */
+const APART = 1000;
+/** Keys in a chain. */
+const LONGEST_CHAIN = 20;
+
+/** An answer that is an error, with the status of HTTP. */
+export class Refused extends Error {
+  constructor(
+    readonly status: number,
+    message: string,
+  ) {
+    super(message);
+  }
+}
+
+/** What the dashboard answers, whoever serves it. */
+export class Dashboard {
+  private readonly hub: Hub;
+  /** The keys behind the names that were shown. */
+  private readonly keys = new Map<string, string>();
+  private readonly redact: ((key: string) => string) | undefined;
+  private orderedAt = 0;
+
+  constructor(
+    private readonly stores: ReadonlyMap<string, Locks>,
+    private readonly options: { readonly redact?: (key: string) => string; readonly traceUrl?: string } = {},
+  ) {
+    this.redact = options.redact;
+    this.hub = new Hub(stores, (key) => this.nameOf(key));
+  }
+
+  /** @param begin gives the response, when it is sure that it is used. @throws {Refused} */
+  stream(begin: () => ServerResponse, me: { by: string | null; mayRelease: boolean }): void {
+    if (this.hub.isFull) throw new Refused(429, `${MOST_STREAMS} pages are open already.`);
+    const response = begin();
+    response.writeHead(200, {
+      'content-type': 'text/event-stream; charset=utf-8',
+      'cache-control': 'no-store, no-transform',
+      'x-accel-buffering': 'no',
+    });
+    this.hub.open(response, { me, traceUrl: this.options.traceUrl ?? null });
+  }
+
+  /** @throws {Refused} */
+  async key(store: unknown, name: unknown): Promise<KeyAnswer> {
+    const locks = this.locksOf(store);
+    const report = await answered(locks.inspect({ key: this.keyOf(name) }));
+    const { kind, at, fencingToken, permits = null, count = null, remaining, holders, holderCount, waiters, waiterCount } = report;
+    return {
+      ...{ store: store as string, key: this.nameOf(report.key), kind, at: at.getTime(), fencingToken, permits, count, remaining },
+      holders: holders.map((holder) => {
+        const { remaining: left, phase, permits: own } = holder;
+        return { ...partyOf(holder), remaining: left, phase, isShared: own !== Infinity };
+      }),
+      holderCount,
+      waiters: waiters.flatMap((waiter) => this.waiterAnswers(waiter)),
+      waiterCount,
+      notes: this.hub.notesOf(store as string, this.nameOf(report.key)),
+      chain: this.chainFrom(store as string, report),
+    };
+  }
+
+  /** @throws {Refused} */
+  async release(body: unknown, by: string | null): Promise<ReleaseAnswer> {
+    const { store, keys, reason, grace, keepFor } = Object(body) as Partial<ReleaseOrder>;
+    const locks = this.locksOf(store);
+    checkReason(reason);
+    checkNumber('grace', grace, LONGEST_GRACE);
+    checkNumber('keepFor', keepFor, LONGEST_HOLD);
+    if (!Array.isArray(keys) || keys.length === 0 || keys.length > MOST_RELEASED) {
+      throw new Refused(422, `"keys" must be an array of 1 to ${MOST_RELEASED}.`);
+    }
+    const orders = (keys as unknown[]).map((each) => {
+      const { key, owner, token } = Object(each) as Partial<ReleaseOrder['keys'][number]>;
+      if (typeof owner !== 'string' || (token !== null && !Number.isSafeInteger(token))) {
+        throw new Refused(422, 'Each of "keys" must have the owner and the token that were shown.');
+      }
+      return { key: this.keyOf(key), owner, token };
+    });
+    this.mayOrder();
+    return Promise.all(
+      orders.map(async ({ key, owner, token }) => {
+        const options = { owner, reason, grace, keepFor, ...(token != null && { token }), ...(by !== null && { by }) };
+        const { outcome, holder } = await answered(locks.forceRelease({ key }, options));
+        return { key: this.nameOf(key), outcome, holder };
+      }),
+    );
+  }
+
+  /** Takes a free key, and keeps it for so long. @throws {Refused} */
+  async hold(body: unknown, by: string | null): Promise<{ readonly isHeld: boolean }> {
+    const { store, key, for: length, reason } = Object(body) as Partial<HoldOrder>;
+    const locks = this.locksOf(store);
+    checkReason(reason);
+    checkNumber('for', length, LONGEST_HOLD);
+    if (typeof key !== 'string') throw new Refused(422, '"key" must be a string.');
+    this.mayOrder();
+    const label = `${by ?? 'an operator'} holds it: ${reason}`;
+    const lease = await answered(locks.tryAcquire(key, { label, minHold: length }));
+    // It stays taken for its minHold, also when this process ends.
+    if (lease) await answered(lease.release());
+    return { isHeld: lease !== null };
+  }
+
+  close(): void {
+    this.hub.close();
+  }
+
+  private waiterAnswers({ owner, app, host, pid, since, holding, told }: KeyWaiter): WaiterAnswer[] {
+    const common = { owner, app, host, pid, isSilent: told === undefined };
+    const callers = told ?? [{ since, holding, label: undefined, patienceLeft: undefined }];
+    return callers.map((caller) => ({
+      ...common,
+      label: caller.label ?? null,
+      since: caller.since.getTime(),
+      patienceLeft: caller.patienceLeft,
+      holding: caller.holding.map(({ key }) => this.nameOf(key)),
+    }));
+  }
+
+  /** The key, what its holder waits for, and so on. */
+  private chainFrom(store: string, report: KeyReport): RowName[] {
+    const chain: string[] = [];
+    for (let next: KeyReport | undefined = report; next && !chain.includes(next.key) && chain.length < LONGEST_CHAIN;) {
+      chain.push(next.key);
+      const uuids = next.holders.map(({ owner }) => partsOf(owner)?.uuid);
+      const isHeldBy = ({ told, holding }: KeyWaiter): boolean =>
+        [...holding, ...(told ?? []).flatMap((each) => each.holding)].some(({ uuid }) => uuids.includes(uuid));
+      next = this.hub.reportsOf(store).find(({ waiters }) => waiters.some(isHeldBy));
+      if (next && chain.includes(next.key)) chain.push(next.key);
+    }
+    return chain.map((key) => ({ store, key: this.nameOf(key) }));
+  }
+
+  private locksOf(store: unknown): Locks {
+    const locks = typeof store === 'string' ? this.stores.get(store) : undefined;
+    if (!locks) throw new Refused(404, 'There is no such store.');
+    return locks;
+  }
+
+  private nameOf(key: string): string {
+    if (!this.redact) return key;
+    const name = this.redact(key);
+    this.keys.set(name, key);
+    return name;
+  }
+
+  private keyOf(name: unknown): string {
+    const key = this.redact ? this.keys.get(name as string) : name;
+    if (key === undefined) throw new Refused(404, 'There is no such key.');
+    try {
+      return checkKey(key);
+    } catch (error) {
+      throw new Refused(422, (error as Error).message);
+    }
+  }
+
+  private mayOrder(): void {
+    const time = performance.now();
+    if (time < this.orderedAt + APART) throw new Refused(429, 'One order a second: try again.');
+    this.orderedAt = time;
+  }
+}
+
+function checkReason(reason: unknown): asserts reason is string {
+  if (typeof reason !== 'string' || reason.trim().length < 3 || reason.length > 200) {
+    throw new Refused(422, '"reason" must be a text of 3 to 200 characters.');
+  }
+}
+
+function checkNumber(name: string, value: unknown, most: number): asserts value is number {
+  if (!Number.isSafeInteger(value) || (value as number) < 0 || (value as number) > most) {
+    throw new Refused(422, `"${name}" must be milliseconds from 0 to ${most}.`);
+  }
+}
+
+/** @throws {Refused} with what the store, or the library, has to say. */
+async function answered<T>(asked: Promise<T>): Promise<T> {
+  try {
+    return await asked;
+  } catch (error) {
+    if (error instanceof LockError) throw new Refused(error.transient ? 503 : 422, error.message);
+    throw error;
+  }
+}

@@ -1,0 +1,86 @@
+import { DistributedLockDashboardModule } from 'nestjs-distributed-lock/dashboard';
+import { redisStore } from 'nestjs-distributed-lock/redis';
+import { serve } from '../integrations/http-app.js';
+import { forkChild } from '../support/child.js';
+import { eventually, staysTrue } from '../support/eventually.js';
+import { startRedis, type RedisServer } from '../support/redis-server.js';
+import { openStream } from './opened.js';
+
+interface Holds {
+  type: 'holds';
+  owner: string;
+}
+
+let server: RedisServer;
+beforeAll(async () => {
+  server = await startRedis();
+});
+afterAll(() => server.stop());
+
+const open = async () => {
+  const imports = [DistributedLockDashboardModule.forRoot({ authorize: () => true })];
+  const served = await serve('express', { imports }, { store: redisStore({ options: server.connection }) });
+  return { ...served, stream: () => openStream(`${served.url}/locks/events`) };
+};
+
+it('keys of other processes are shown, with who waits, and with who does not answer', async () => {
+  const { locks, stream } = await open();
+  const child = await forkChild<Holds | { type: 'ready' }>('test/dashboard/shop.child.ts', { args: [JSON.stringify(server.connection)] });
+  await child.waitFor('ready');
+  const page = await stream();
+  await page.message('hello');
+  child.send({ key: 'order:42' });
+  const { owner } = await child.waitFor('holds');
+  await page.message('delta', ({ put }) => put.some(({ key, holder }) => key === 'order:42' && holder?.owner === owner));
+  locks.acquire('order:42', { waitTimeout: 60_000 }).catch(() => undefined);
+  const { put } = await page.message('delta', (delta) => delta.put.some(({ waiters }) => waiters === 1));
+  expect(put).toMatchObject([{ key: 'order:42', holder: { owner, label: 'ShopService.sell', isSilent: false }, waiters: 1 }]);
+  await page.message('stats', ({ processes }) => processes.length === 2 && processes.every(({ isSilent }) => !isSilent));
+  child.pause();
+  await page.message('stats', ({ processes }) => processes.some(({ name, isSilent }) => isSilent && owner.startsWith(name)));
+  child.resume();
+  await child.kill();
+});
+
+it('two callers that wait for each other are named as a deadlock', async () => {
+  const { locks, stream } = await open();
+  const page = await stream();
+  const both = ['a', 'b'].map((key, index, keys) =>
+    locks.using(key, async () => {
+      await eventually(async () => (await locks.inspect(keys[1 - index]!)).holderCount === 1);
+      await locks.acquire(keys[1 - index]!, { waitTimeout: 30_000 });
+    }),
+  );
+  const ended = Promise.allSettled(both);
+  const { alerts } = await page.message('stats', (stats) => stats.alerts.some(({ kind }) => kind === 'deadlock'));
+  expect(alerts.find(({ kind }) => kind === 'deadlock')?.text).toMatch(/^Deadlock: (a → b → a|b → a → b)\. /);
+  await locks.close();
+  await ended;
+});
+
+it('while nobody looks, nothing is sent and nothing listens', async () => {
+  const { locks, stream } = await open();
+  const client = server.client();
+  const counted = async (): Promise<string> => {
+    const info = await client.info('stats');
+    return /total_commands_processed:(\d+)/.exec(info)![1]!;
+  };
+  /** The next INFO is one command more. */
+  const isQuiet = async (): Promise<void> => {
+    let before = Number(await counted());
+    await staysTrue(async () => {
+      const now = Number(await counted());
+      expect(now - before).toBe(1);
+      before = now;
+    }, 3000);
+  };
+  await locks.health();
+  await isQuiet();
+  const page = await stream();
+  await page.message('stats');
+  const lease = await locks.acquire('quiet');
+  await page.message('delta', ({ put }) => put.some(({ key }) => key === 'quiet'));
+  await lease.release();
+  page.close();
+  await eventually(isQuiet);
+});
