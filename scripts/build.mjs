@@ -4,6 +4,7 @@ import { once } from 'node:events';
 import { cp, mkdir, rm, symlink, writeFile } from 'node:fs/promises';
 import { fileURLToPath } from 'node:url';
 import './embed-lua.mjs';
+import './embed-page.mjs';
 
 const root = new URL('../', import.meta.url);
 const compiler = fileURLToPath(import.meta.resolve('typescript/bin/tsc'));

@@ -73,6 +73,8 @@ const services = {
       '/usr/local/opt/zookeeper/libexec/bin',
     ],
   },
+  // No server, but the browser in which the tier `page` looks at the dashboard.
+  chromium: { apt: 'chromium', package: 'chromium', brew: 'chromium' },
   // No server, but a program that a suite of the last tier runs.
   promtool: {
     apt: 'prometheus',

@@ -1,5 +1,5 @@
-// The tests: `node scripts/test.mjs [--tier first|faults|nightly|all] [--store postgres] [--client node-redis] [--no-install] [paths …] [-- arguments of jest …]`.
-// test/tiers.json names the suites of the tiers `faults` and `nightly`; all others are of the `first`. With a store only its suites run, and only its servers
+// The tests: `node scripts/test.mjs [--tier first|faults|nightly|page|all] [--store postgres] [--client node-redis] [--no-install] [paths …] [-- arguments of jest …]`.
+// test/tiers.json names the suites of the other tiers than the `first`. With a store only its suites run, and only its servers
 // start. With a client, the suites of Redis run over that package.
 import { spawnSync } from 'node:child_process';
 import { readdirSync, readFileSync } from 'node:fs';
@@ -11,7 +11,7 @@ import { serversOf } from './services.mjs';
 
 const root = fileURLToPath(new URL('..', import.meta.url));
 const CHOICES = {
-  tier: ['first', 'faults', 'nightly', 'all'],
+  tier: ['first', 'faults', 'nightly', 'page', 'all'],
   store: Object.keys(serversOf),
   client: ['ioredis', 'node-redis', 'node-redis-6'],
 };

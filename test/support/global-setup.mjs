@@ -8,7 +8,8 @@ import { keepSharedServers } from './shared-servers.mjs';
 export default async function globalSetup() {
   process.env.TEST_SEED ??= String(Math.floor(Math.random() * 2 ** 31));
   console.error(`TEST_SEED=${process.env.TEST_SEED}`);
-  execFileSync(process.execPath, [fileURLToPath(new URL('../../scripts/embed-lua.mjs', import.meta.url))], { stdio: 'inherit' });
+  for (const script of ['embed-lua', 'embed-page'])
+    execFileSync(process.execPath, [fileURLToPath(new URL(`../../scripts/${script}.mjs`, import.meta.url))], { stdio: 'inherit' });
   const store = process.env.TEST_STORE; // `npm test -- --store postgres`
   const needed = store ? serversOf[store] : [...new Set(Object.values(serversOf).flat())];
   for (const [name, launch] of Object.entries(ensureServices(needed))) {

@@ -7,7 +7,7 @@ const run = promisify(execFile);
 export type Launch = { kind: 'local'; command: string } | { kind: 'docker'; image: string };
 
 /** The servers that `scripts/services.mjs` knows. */
-export type Service = 'redis-server' | 'postgres' | 'mariadbd' | 'etcd' | 'zookeeper' | 'pgbouncer' | 'promtool';
+export type Service = 'redis-server' | 'postgres' | 'mariadbd' | 'etcd' | 'zookeeper' | 'pgbouncer' | 'promtool' | 'chromium';
 
 /**
  * How to launch this server. jest's global setup has found it already; a script that runs by itself looks now.

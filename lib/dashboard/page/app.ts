@@ -1,0 +1,29 @@
+import { html, type TemplateResult } from 'lit-html';
+import type { RowName } from '../dashboard.protocol.js';
+import type { Server } from './server.js';
+import type { Data, View } from './state.js';
+
+/** What the parts of the page share. */
+export interface App {
+  readonly data: Data;
+  readonly view: View;
+  readonly server: Server;
+  /** Grows with each change of the data or the view. */
+  readonly version: number;
+  /** By the clock of the server. */
+  now(): number;
+  /** Changes the view, the address and the screen. */
+  show(change: Partial<View>): void;
+  /** Draws the page before the next frame. */
+  draw(): void;
+}
+
+export function keyLink(app: App, { store, key }: RowName): TemplateResult {
+  return html`<button class="link" @click=${() => app.show({ open: { store, key } })}>${key}</button>`;
+}
+
+/** Why the operator cannot release or hold; `''`: they can. */
+export function refusal({ data: { hello } }: App): string {
+  if (!hello) return 'The server has not answered yet.';
+  return hello.me.mayRelease ? '' : `${hello.me.by ?? 'This account'} may look, but has no right to release.`;
+}

@@ -1,0 +1,75 @@
+/** The server as the page sees it. The demo is another one. */
+import type { HoldOrder, KeyAnswer, Messages, ReleaseAnswer, ReleaseOrder, RowName } from '../dashboard.protocol.js';
+
+export interface Server {
+  /** Calls `take` with each message until the function that it returns is called. */
+  open(store: string, take: Take, isLive: (isLive: boolean, why?: string) => void): () => void;
+  key(name: RowName): Promise<KeyAnswer>;
+  release(order: ReleaseOrder): Promise<ReleaseAnswer>;
+  hold(order: HoldOrder): Promise<void>;
+}
+
+export type Take = <Event extends Exclude<keyof Messages, 'end'>>(event: Event, message: Messages[Event]) => void;
+
+const RETRY = 15_000;
+const EVENTS = ['hello', 'rows', 'delta', 'stats', 'notes'] as const;
+const REFUSALS: Record<number, string> = {
+  401: 'You are signed out: load the page again.',
+  403: 'You have no right to do this.',
+  404: 'The server does not know this key.',
+  409: 'The owner has changed, so nothing was done.',
+  413: 'This is too much for one request: choose fewer keys.',
+  422: 'The server does not accept these values.',
+  429: 'Too many requests: try again in a second.',
+};
+
+export function serverAt(base: string): Server {
+  return {
+    open(store, take, isLive) {
+      let source: EventSource | undefined;
+      let retry: ReturnType<typeof setTimeout> | undefined;
+      const end = (): void => {
+        clearTimeout(retry);
+        source?.close();
+      };
+      const endAndRetry = (why: string): void => {
+        end();
+        isLive(false, why);
+        retry = setTimeout(connect, RETRY);
+      };
+      const connect = (): void => {
+        source = new EventSource(`${base}/events${store && `?store=${encodeURIComponent(store)}`}`);
+        for (const event of EVENTS) {
+          source.addEventListener(event, ({ data }: MessageEvent<string>) => {
+            isLive(true);
+            take(event, JSON.parse(data) as never);
+          });
+        }
+        source.addEventListener('end', ({ data }: MessageEvent<string>) => endAndRetry((JSON.parse(data) as Messages['end']).reason));
+        // The browser connects again by itself, unless the answer was an error.
+        source.addEventListener('error', () => {
+          if (source?.readyState === EventSource.CLOSED) endAndRetry('the server refuses the stream');
+          else isLive(false, 'the connection is lost');
+        });
+      };
+      connect();
+      return end;
+    },
+    key: ({ store, key }) => ask(`${base}/key?${String(new URLSearchParams({ store, key }))}`),
+    release: (order) => ask(`${base}/release`, order),
+    hold: (order) => ask(`${base}/hold`, order),
+  };
+}
+
+/** @throws an error whose message can be shown. */
+async function ask<T>(url: string, body?: unknown): Promise<T> {
+  const headers = { 'x-lock-dashboard': '1', ...(body !== undefined && { 'content-type': 'application/json' }) };
+  const response = await fetch(url, { headers, ...(body !== undefined && { method: 'POST', body: JSON.stringify(body) }) });
+  const answer: unknown = await response.json().catch(() => null);
+  // A release of a key whose owner has changed is answered with 409 and who has it now.
+  if (response.ok || (response.status === 409 && Array.isArray(answer))) return answer as T;
+  const { message } = (answer ?? {}) as { message?: unknown };
+  throw new Error(
+    [REFUSALS[response.status] ?? `The server answers ${response.status}.`, typeof message === 'string' ? message : ''].join(' ').trim(),
+  );
+}

@@ -1,0 +1,186 @@
+import { html, nothing, type TemplateResult } from 'lit-html';
+import type { Row } from '../dashboard.protocol.js';
+import type { App } from './app.js';
+import { idOf, inFrozenOrder, isOld, processOf, visibleRows, type Column, type View } from './state.js';
+import { span } from './words.js';
+
+/** Rows in the DOM, and how many of them are above the first one in sight. */
+const DRAWN = 60;
+const ABOVE = 15;
+/** Pixels, as in page.css. */
+const HEAD = 34;
+const ROW = 34;
+const CARD = 96;
+
+const HEADS: readonly [Column, string][] = [
+  ['key', 'Key'],
+  ['kind', 'Kind'],
+  ['holder', 'Held by'],
+  ['label', 'Doing'],
+  ['age', 'For'],
+  ['waiters', 'Waiters'],
+];
+
+export interface Table {
+  template(): TemplateResult;
+  /** To be called after each drawing: another line of the table may show the key that has the focus. */
+  drawn(): void;
+  /** Those of the filter, in the order of the screen. */
+  rows(): readonly Row[];
+  focus(id?: string): void;
+}
+
+export function makeTable(app: App, narrow: MediaQueryList, drawNow: () => void): Table {
+  let rows: readonly Row[] = [];
+  let sorted: { version: number; view: View; isFrozen: boolean } | undefined;
+  let active = '';
+  let top = 0;
+  let hasPointer = false;
+  const scroller = (): HTMLElement | null => document.getElementById('rows');
+  const hasFocus = (): boolean => scroller()?.contains(document.activeElement) ?? false;
+  const first = (): number => Math.max(0, Math.min(Math.floor(top / height()) - ABOVE, rows.length - DRAWN));
+  const height = (): number => (narrow.matches ? CARD : ROW);
+  const head = (): number => (narrow.matches ? 0 : HEAD);
+
+  const buttonOf = (id: string): HTMLElement | undefined =>
+    scroller()?.querySelectorAll<HTMLElement>('tbody button')[rows.findIndex((row) => idOf(row) === id) - first()];
+
+  /** The order does not change under the pointer or the focus, unless the operator asks for another one. */
+  const sort = (): void => {
+    const { version, view, data } = app;
+    const isSame = sorted !== undefined && orderOf(sorted.view) === orderOf(view);
+    const isFrozen = isSame && (hasPointer || hasFocus());
+    if (isSame && sorted?.version === version && sorted.isFrozen === isFrozen) return;
+    const wanted = visibleRows(data, view, app.now());
+    rows = isFrozen ? inFrozenOrder(rows, wanted, data.rows) : wanted;
+    if (!isSame) scroller()?.scrollTo({ top: (top = 0) });
+    sorted = { version, view, isFrozen };
+  };
+
+  const focus = (id = active): void => {
+    const index = Math.max(0, rows.findIndex((row) => idOf(row) === id)); // prettier-ignore
+    const box = scroller();
+    const row = rows[index];
+    if (!box || !row) return;
+    active = idOf(row);
+    const start = index * height();
+    const end = start + height() - (box.clientHeight - head());
+    box.scrollTop = top = Math.min(start, Math.max(end, box.scrollTop));
+    drawNow();
+    buttonOf(active)?.focus({ preventScroll: true });
+  };
+
+  const keys: Record<string, (index: number) => number> = {
+    ArrowDown: (index) => index + 1,
+    ArrowUp: (index) => index - 1,
+    PageDown: (index) => index + 10,
+    PageUp: (index) => index - 10,
+    Home: () => 0,
+    End: () => rows.length - 1,
+  };
+  const onKey = (event: KeyboardEvent): void => {
+    const move = keys[event.key];
+    if (!move || (event.target as Element).closest('thead')) return;
+    event.preventDefault();
+    const index = move(rows.findIndex((row) => idOf(row) === active));
+    const row = rows[Math.max(0, Math.min(rows.length - 1, index))];
+    if (row) focus(idOf(row));
+  };
+
+  const heading = ([column, name]: readonly [Column, string]): TemplateResult => {
+    const { sort: by, isReversed } = app.view;
+    const direction = ['age', 'waiters'].includes(column) === isReversed ? 'ascending' : 'descending';
+    const onClick = (): void => app.show({ sort: column, isReversed: by === column && !isReversed });
+    return html`<th role="columnheader" scope="col" aria-sort=${by === column ? direction : nothing}>
+      <button @click=${onClick}>
+        ${name}<span aria-hidden="true">${by === column ? (direction === 'ascending' ? ' ▲' : ' ▼') : ''}</span>
+      </button>
+    </th>`;
+  };
+
+  const line = (row: Row, index: number, tabbable: string): TemplateResult => {
+    const { holder } = row;
+    const id = idOf(row);
+    const isOpen = app.view.open !== null && idOf(app.view.open) === id;
+    const now = app.now();
+    const more = row.holders > 1 ? ` and ${row.holders - 1} more` : '';
+    const onClick = (): void => {
+      active = id;
+      app.show({ open: { store: row.store, key: row.key } });
+    };
+    return html`<tr role="row" aria-rowindex=${index + 2} class=${isOpen ? 'open' : nothing} @click=${onClick}>
+      <td role="cell">
+        <button class="link" tabindex=${id === tabbable ? 0 : -1} title=${row.key} @focus=${() => (active = id)}>${row.key}</button>
+        ${(app.data.hello?.stores.length ?? 0) > 1 ? html`<small>${row.store}</small>` : nothing}
+      </td>
+      <td role="cell">${row.kind}</td>
+      <td role="cell" title=${holder?.owner ?? nothing}>
+        ${holder?.isSilent ? html`<b class="bad">⚠ silent</b> ` : nothing}${holder ? processOf(holder) + more : '– free –'}
+      </td>
+      <td role="cell">${holder?.label ?? '–'}</td>
+      <td role="cell">
+        ${holder?.since == null ? '–' : span(now - holder.since)}${isOld(row, now) ? html` <b class="warn">⚑ old</b>` : nothing}
+      </td>
+      <td role="cell">
+        ${row.waiters > 0 ? html`<b>${row.waiters}</b><small> for ${span(row.waitingSince && now - row.waitingSince)}</small>` : '0'}
+      </td>
+    </tr>`;
+  };
+
+  return {
+    focus,
+    rows: () => rows,
+    template() {
+      sort();
+      const start = first();
+      const drawn = rows.slice(start, start + DRAWN);
+      const isActiveDrawn = drawn.some((row) => idOf(row) === active);
+      const isKnown = rows.some((row) => idOf(row) === active);
+      const tabbable = isKnown || !drawn[0] ? active : idOf(drawn[0]);
+      const onScroll = ({ currentTarget }: Event): void => {
+        top = (currentTarget as HTMLElement).scrollTop;
+        app.draw();
+      };
+      const point = (isIn: boolean) => () => {
+        hasPointer = isIn;
+        app.draw();
+      };
+      return html`<div
+        id="rows"
+        tabindex=${isKnown && !isActiveDrawn ? 0 : -1}
+        role="region"
+        aria-label="Keys"
+        @scroll=${onScroll}
+        @keydown=${onKey}
+        @pointerenter=${point(true)}
+        @pointerleave=${point(false)}
+        @focusout=${() => app.draw()}
+      >
+        <div .style=${`height:${head() + rows.length * height()}px`}>
+          <table role="table" aria-label="Keys" aria-rowcount=${rows.length + 1} .style=${`margin-top:${start * height()}px`}>
+            <thead role="rowgroup">
+              <tr role="row" aria-rowindex="1">
+                ${HEADS.map(heading)}
+              </tr>
+            </thead>
+            <tbody role="rowgroup">
+              ${drawn.map((row, index) => line(row, start + index, tabbable))}
+            </tbody>
+          </table>
+        </div>
+        ${rows.length === 0 ? html`<p class="none">${app.data.hello ? 'No key is like this.' : 'Waiting for the server…'}</p>` : nothing}
+      </div>`;
+    },
+    drawn() {
+      const box = scroller();
+      const focused = document.activeElement;
+      if (!box || (focused !== box && !focused?.closest('#rows tbody'))) return;
+      (buttonOf(active) ?? box).focus({ preventScroll: true });
+    },
+  };
+}
+
+/** What the operator has chosen to see, and in which order. */
+function orderOf({ store, query, filter, sort, isReversed }: View): string {
+  return JSON.stringify([store, query, filter, sort, isReversed]);
+}
