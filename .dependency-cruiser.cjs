@@ -149,9 +149,9 @@ module.exports = {
     })),
     {
       name: 'extras-on-top',
-      comment: 'Nothing below floor 4 knows of it, and one extra not of another.',
+      comment: 'Nothing below floor 4 knows of it, and one extra not of another; but the command line serves the dashboard.',
       severity: 'error',
-      from: { path: '^lib/([^/]+)' },
+      from: { path: '^lib/([^/]+)', pathNot: '^lib/cli/ui\\.ts$' },
       to: { path: `^lib/${anyOf(extras)}/`, pathNot: '^lib/$1/' },
     },
     ...observers.map((entry) => ({
@@ -162,9 +162,21 @@ module.exports = {
       to: { path: `^lib/observe/${entry}` },
     })),
     floor(
+      'floor-4-dashboard',
+      '^lib/dashboard/(?!dashboard\\.(module|options)|basic-auth|page/)',
+      ['^lib/(core|dashboard)/', '^lib/locks\\.ts$'],
+      'The command line serves it where no Nest is.',
+    ),
+    floor(
+      'floor-4-dashboard-page',
+      '^lib/dashboard/page/',
+      ['^lib/(core/model|dashboard/page)/', '^lib/dashboard/dashboard\\.protocol\\.ts$', inNodeModules(['lit-html'])],
+      'It runs in a browser.',
+    ),
+    floor(
       'floor-4-cli',
       '^lib/cli/',
-      ['^lib/(core|operate|primitives|stores|cli)/', '^lib/locks\\.ts$'],
+      ['^lib/(core|operate|primitives|stores|cli)/', '^lib/locks\\.ts$', '^lib/dashboard/(?!dashboard\\.module)'],
       'The program knows the library and Node, and brings no package along.',
     ),
     floor(

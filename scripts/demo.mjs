@@ -8,6 +8,7 @@ import { openStore, STORES } from './demo/store.mjs';
 import { judge, legendOf, rowOf, tableOf, VERSIONS } from './demo/verdict.mjs';
 
 const NUMBERS = { requests: 1000, concurrency: 100, instances: 3, work: 5, skus: 4 };
+const PASSWORD = 'demo';
 const USAGE = `npm run demo -- [options]
   --store <name>       ${STORES.slice(0, -1).join(', ')} or ${STORES.at(-1)}; or STORE in the environment. Default: the server of REDIS_URL or of
                        DATABASE_URL, else a redis-server on the PATH, private to the run, else files, which need no server
@@ -17,9 +18,10 @@ const USAGE = `npm run demo -- [options]
   --work ${NUMBERS.work}             milliseconds that a sale takes; one in twenty takes eight times as long
   --skus ${NUMBERS.skus}             things to sell, each with a lock of its own
   --stock <n>          units of all things together; half of the requests
-  --no-build           the library and the sample app are built`;
+  --no-build           the library and the sample app are built
+  --keep               leaves the shops open, each with a dashboard of its locks, until Ctrl-C`;
 
-const known = { numbers: { ...NUMBERS, stock: undefined }, texts: { store: process.env.STORE }, flags: ['no-build'] };
+const known = { numbers: { ...NUMBERS, stock: undefined }, texts: { store: process.env.STORE }, flags: ['no-build', 'keep'] };
 const options = readArguments(USAGE, known, (values) => {
   const { requests, concurrency, skus, work, stock = Math.floor(requests / 2) } = values;
   const store = values.store || undefined;
@@ -47,13 +49,20 @@ async function main(leftovers) {
   const rows = [];
   for (const version of VERSIONS) rows.push(await sell(version, shops));
   console.log(`\n${tableOf(rows, instances)}\n\n${legendOf(options)}\n`);
+  if (options.keep) {
+    console.log(
+      `The shop:      ${shops[0].url}/stock/sku-1\nIts dashboard: ${shops[0].url}/locks (user ops, password ${PASSWORD})\nCtrl-C ends both.`,
+    );
+    await new Promise((resolve) => setInterval(resolve, 2 ** 31 - 1));
+  }
   return judge(rows, instances);
 }
 
 async function openShops(store, leftovers) {
   const { openShop } = await import('../test/e2e/shop.ts');
   const times = { WORK_MS: options.work, SLOW_WORK_MS: options.slowWork, NAIVE_EXPIRY_MS: options.naiveExpiry };
-  const env = { REDIS_URL: '', REDIS_CLUSTER: '', DATABASE_URL: '', SHOP_NAMESPACE: '', ...store.env, ...times };
+  const dashboard = options.keep ? { DASHBOARD_PASSWORD: PASSWORD } : {};
+  const env = { REDIS_URL: '', REDIS_CLUSTER: '', DATABASE_URL: '', SHOP_NAMESPACE: '', ...store.env, ...times, ...dashboard };
   const shops = Array.from({ length: options.instances }, () => {
     const opening = openShop(env);
     const end = (inHurry) => (shop) => (inHurry ? shop.kill() : shop.close());

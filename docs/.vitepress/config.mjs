@@ -70,6 +70,7 @@ const OUTLINE = {
     'Health checks': 'docs/health.md',
     Shutdown: 'docs/configuration.md#shutdown',
     'Inspect and free keys': 'docs/operate.md',
+    Dashboard: 'docs/dashboard.md',
     'Command line': 'docs/cli.md',
     'Examine the store': 'docs/doctor.md',
     Troubleshooting: 'docs/troubleshooting.md',

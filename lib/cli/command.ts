@@ -17,8 +17,15 @@ export interface Session {
   readonly out: Output;
   /** Aborts on Ctrl-C and other signals that end a program. */
   readonly signal: AbortSignal;
-  /** Opens the store. It is closed when the command ends. `visible`: from now on other processes can ask this one. */
-  readonly locks: (options?: { readonly visible?: boolean }) => Promise<Locks>;
+  /** Opens the store. It is closed when the command ends. */
+  readonly locks: (options?: OpenOptions) => Promise<Locks>;
+}
+
+export interface OpenOptions {
+  /** From now on other processes can ask this one. */
+  readonly visible?: boolean;
+  /** The name of the program in its owner ids. Default: `'ndl'`. */
+  readonly app?: string;
 }
 
 export interface Command {

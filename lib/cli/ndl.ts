@@ -2,22 +2,24 @@ import { readFileSync } from 'node:fs';
 import { constants } from 'node:os';
 import { parseArgs } from 'node:util';
 import type { Locks } from '../locks.js';
-import { Flags, type Command, type Io, type Session } from './command.js';
+import { Flags, type Command, type Io, type OpenOptions, type Session } from './command.js';
 import { doctor } from './doctor.js';
 import { EXIT, failureOf, usage } from './failure.js';
 import { graph } from './graph.js';
+import { hold } from './hold.js';
 import { ls } from './ls.js';
 import { openStore, STORE_OPTIONS } from './open-store.js';
 import { Output, printableLines } from './output.js';
 import { leader, release } from './release.js';
 import { run } from './run.js';
 import { show } from './show.js';
+import { ui } from './ui.js';
 import { watch } from './watch.js';
 
-export const COMMANDS: Readonly<Record<string, Command>> = { ls, show, watch, graph, release, leader, run, doctor };
+export const COMMANDS: Readonly<Record<string, Command>> = { ls, show, watch, graph, ui, release, hold, leader, run, doctor };
 
 /** Commands that print the log lines of the store as they come. */
-const LASTING = ['run', 'watch'];
+const LASTING = ['run', 'watch', 'ui'];
 
 const HELP = `Locks of nestjs-distributed-lock.
 
@@ -60,16 +62,16 @@ export async function ndl(args: readonly string[], io: Io): Promise<number> {
     }
     // The second one ends the program at once. `run` passes all of them on to its command.
     for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP', 'SIGQUIT'] as const) io.once(signal, () => interrupted.abort(signal));
-    const open = async (visible = false): Promise<Locks> => {
+    const open = async ({ visible = false, app = 'ndl' }: OpenOptions = {}): Promise<Locks> => {
       const [{ Locks }, { store, namespace }] = await Promise.all([import('../locks.js'), openStore(flags, io, (line) => out.note(line))]);
       // A command that does not wait ends with the error of the store: a line of the log before it would say the same.
       const note = (line: string): void => (LASTING.includes(name) ? out.note(line) : void notes.push(line));
       out.namespace = namespace;
       const logger = { warn: note, error: note };
-      return new Locks(store, { namespace, app: 'ndl', logger, visible, shutdownTimeout: 0 });
+      return new Locks(store, { namespace, app, logger, visible, shutdownTimeout: 0 });
     };
     const { signal } = interrupted;
-    const code = await command.run({ io, flags, words, rest, out, signal, locks: (options) => (locks ??= open(options?.visible)) });
+    const code = await command.run({ io, flags, words, rest, out, signal, locks: (options) => (locks ??= open(options)) });
     for (const line of notes) out.note(line);
     return code;
   } catch (error) {

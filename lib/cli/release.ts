@@ -56,7 +56,7 @@ async function take({ io, flags, out, locks, signal }: Session, key: KeyName, ma
   if (!holder) throw new Failure(EXIT.changed, `"${report.key}" is held by ${known.join(', ')}, and not by ${wanted}.`, 'CHANGED');
   out.line(`before  held by ${wanted} (${labelOf(holder)}) for ${age(oldest(report.at, [holder]))}; ${report.waiterCount} wait`);
   if (!flags.has('yes')) await confirm(`Take "${report.key}" away from ${printable(processOf(holder))}?`, io, signal);
-  const by = `${userName()}@${hostname()}`;
+  const by = operatorName();
   const reply = await opened.forceRelease({ key: report.key }, { owner: wanted, reason, by, token, grace, keepFor });
   const after = await opened.inspect({ key: report.key });
   out.json({ at: after.at, outcome: reply.outcome, holder: reply.holder, before: documentOf(report), after: documentOf(after) });
@@ -70,12 +70,14 @@ async function take({ io, flags, out, locks, signal }: Session, key: KeyName, ma
 }
 
 /** Containers run as users without a name. */
-function userName(): string {
+export function operatorName(): string {
+  let user = `uid ${process.getuid?.() ?? 'unknown'}`;
   try {
-    return userInfo().username;
+    user = userInfo().username;
   } catch {
-    return `uid ${process.getuid?.() ?? 'unknown'}`;
+    // It has none.
   }
+  return `${user}@${hostname()}`;
 }
 
 async function confirm(question: string, { stdin, stderr }: Io, signal: AbortSignal): Promise<void> {

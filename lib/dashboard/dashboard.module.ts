@@ -19,28 +19,15 @@ import {
 import { HttpAdapterHost } from '@nestjs/core';
 import type { IncomingHttpHeaders, IncomingMessage, ServerResponse } from 'node:http';
 import { LockRegistry } from '../nest/lock-registry.js';
-import { Dashboard, Refused } from './dashboard.js';
+import { Dashboard, PAGE_HEADERS, readJson, Refused } from './dashboard.js';
 import { checkDashboardOptions, type DistributedLockDashboardOptions } from './dashboard.options.js';
-import { page, scriptHash, styleHash } from './page.generated.js';
+import { page } from './page.generated.js';
 import { forgeryIn } from './same-origin.js';
 
+export { basicAuth } from './basic-auth.js';
 export type { DashboardAction, DistributedLockDashboardOptions, Verdict } from './dashboard.options.js';
 
 const OPTIONS = Symbol.for('nestjs-distributed-lock:dashboard-options');
-const LONGEST_BODY = 65_536;
-export const PAGE_HEADERS: Readonly<Record<string, string>> = {
-  'content-type': 'text/html; charset=utf-8',
-  'content-security-policy': [
-    "default-src 'none'",
-    `script-src '${scriptHash}'`,
-    `style-src '${styleHash}'`,
-    "connect-src 'self'; img-src data:; frame-ancestors 'none'; base-uri 'none'; form-action 'none'",
-  ].join('; '),
-  'cache-control': 'no-store, no-transform',
-  'referrer-policy': 'no-referrer',
-  'x-content-type-options': 'nosniff',
-};
-
 /** A request of Express or Fastify. */
 interface Request {
   readonly method: string;
@@ -57,7 +44,7 @@ interface Operator {
   readonly mayRelease: () => Promise<boolean>;
 }
 
-/** Who has sent a request. */
+/** The senders of requests. */
 const operators = new WeakMap<object, Operator>();
 
 /** After the guards of the app, which know the user. */
@@ -118,19 +105,25 @@ class DashboardController implements BeforeApplicationShutdown {
 
   @Post('release')
   async release(@Req() request: Request, @Res() response: Response): Promise<void> {
-    const body = await bodyOf(request);
-    this.reply(response, await this.answered(() => this.dashboard.release(body, operators.get(request)!.by)));
+    await this.order(request, response, (body, by) => this.dashboard.release(body, by));
   }
 
   @Post('hold')
   async hold(@Req() request: Request, @Res() response: Response): Promise<void> {
-    const body = await bodyOf(request);
-    this.reply(response, await this.answered(() => this.dashboard.hold(body, operators.get(request)!.by)));
+    await this.order(request, response, (body, by) => this.dashboard.hold(body, by));
   }
 
   /** An open stream would hold up the end of the app. */
   beforeApplicationShutdown(): void {
     this.made?.close();
+  }
+
+  private async order(request: Request, response: Response, order: (body: unknown, by: string | null) => Promise<unknown>): Promise<void> {
+    const { body, raw = request as unknown as IncomingMessage } = request;
+    // The app may parse no bodies.
+    const isParsed = body !== undefined && body !== null && !('pipe' in Object(body));
+    const answer = async (): Promise<unknown> => order(isParsed ? body : await readJson(raw), operators.get(request)!.by);
+    this.reply(response, await this.answered(answer));
   }
 
   private reply(response: Response, body: unknown, headers: Readonly<Record<string, string>> = { 'cache-control': 'no-store' }): void {
@@ -148,7 +141,7 @@ class DashboardController implements BeforeApplicationShutdown {
   }
 }
 
-/** A page that shows what is locked, and by whom. It needs `DistributedLockModule`, and shows all stores of the app. */
+/** A page that shows the locks and their holders. It needs `DistributedLockModule`, and shows all stores of the app. */
 @Module({})
 export class DistributedLockDashboardModule {
   /** @throws {LockConfigError} if an option is wrong, or `authorize` is missing. */
@@ -164,22 +157,5 @@ export class DistributedLockDashboardModule {
       controllers: [MountedDashboardController],
       providers: [DashboardGate, { provide: OPTIONS, useValue: options }],
     };
-  }
-}
-
-/** Where the app parses no bodies, it is read here. */
-async function bodyOf(request: Request): Promise<unknown> {
-  if (request.body !== undefined && request.body !== null && !('pipe' in Object(request.body))) return request.body;
-  const chunks: Buffer[] = [];
-  let length = 0;
-  for await (const chunk of request.raw ?? (request as unknown as IncomingMessage)) {
-    length += (chunk as Buffer).length;
-    if (length > LONGEST_BODY) throw new HttpException('The body is too long.', 413);
-    chunks.push(chunk as Buffer);
-  }
-  try {
-    return JSON.parse(Buffer.concat(chunks).toString('utf8'));
-  } catch {
-    throw new HttpException('The body must be JSON.', 400);
   }
 }

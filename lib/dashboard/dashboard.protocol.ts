@@ -1,4 +1,4 @@
-/** What the dashboard's server and its page say to each other. Times are milliseconds since 1970 by the clock of the server. */
+/** Messages between the server of the dashboard and its page. Times are milliseconds since 1970 by the clock of the server. */
 import type { KeyKind, Told } from '../core/model/key-report.js';
 
 /** A key is named by its store and itself, `redact`ed if the app says so. */
@@ -109,7 +109,7 @@ export interface KeyAnswer extends RowName {
   readonly waiterCount: number;
   /** The last events of this key that the server has seen. */
   readonly notes: readonly Note[];
-  /** Who waits for whom, from this key on: `order:42 → stock:9`. */
+  /** This key, the key that its holder waits for, and so on. */
   readonly chain: readonly RowName[];
 }
 

@@ -1,4 +1,4 @@
-import type { ServerResponse } from 'node:http';
+import type { IncomingMessage, ServerResponse } from 'node:http';
 import { checkKey } from '../core/model/key.js';
 import { LockError } from '../core/model/errors.js';
 import type { KeyReport, KeyWaiter } from '../core/model/key-report.js';
@@ -7,14 +7,30 @@ import type { Locks } from '../locks.js';
 import type { HoldOrder, KeyAnswer, ReleaseAnswer, ReleaseOrder, RowName, WaiterAnswer } from './dashboard.protocol.js';
 import { Hub, MOST_STREAMS } from './hub.js';
 import { partyOf } from './live-table.js';
+import { scriptHash, styleHash } from './page.generated.js';
 
 const LONGEST_HOLD = 7 * 24 * 3_600_000;
 const LONGEST_GRACE = 60_000;
 const MOST_RELEASED = 100;
+const LONGEST_BODY = 65_536;
 /** Milliseconds between two orders. */
 const APART = 1000;
 /** Keys in a chain. */
 const LONGEST_CHAIN = 20;
+
+/** Headers of the page. */
+export const PAGE_HEADERS: Readonly<Record<string, string>> = {
+  'content-type': 'text/html; charset=utf-8',
+  'content-security-policy': [
+    "default-src 'none'",
+    `script-src '${scriptHash}'`,
+    `style-src '${styleHash}'`,
+    "connect-src 'self'; img-src data:; frame-ancestors 'none'; base-uri 'none'; form-action 'none'",
+  ].join('; '),
+  'cache-control': 'no-store, no-transform',
+  'referrer-policy': 'no-referrer',
+  'x-content-type-options': 'nosniff',
+};
 
 /** An answer that is an error, with the status of HTTP. */
 export class Refused extends Error {
@@ -26,7 +42,7 @@ export class Refused extends Error {
   }
 }
 
-/** What the dashboard answers, whoever serves it. */
+/** The answers of the dashboard, in Nest or elsewhere. */
 export class Dashboard {
   private readonly hub: Hub;
   /** The keys behind the names that were shown. */
@@ -194,5 +210,19 @@ async function answered<T>(asked: Promise<T>): Promise<T> {
   } catch (error) {
     if (error instanceof LockError) throw new Refused(error.transient ? 503 : 422, error.message);
     throw error;
+  }
+}
+
+/** @throws {Refused} */
+export async function readJson(body: IncomingMessage): Promise<unknown> {
+  let text = '';
+  for await (const chunk of body.setEncoding('utf8') as AsyncIterable<string>) {
+    text += chunk;
+    if (text.length > LONGEST_BODY) throw new Refused(413, 'The body is too long.');
+  }
+  try {
+    return JSON.parse(text);
+  } catch {
+    throw new Refused(400, 'The body must be JSON.');
   }
 }

@@ -22,7 +22,7 @@ const MOST_KEYS = 10_000;
 const ASKED_PER_SECOND = 8;
 const MOST_NOTES = 500;
 const PART = 500;
-/** A holder that does not answer is told of, if others wait, after so long. */
+/** A holder that does not answer is an alert after so long, if others wait. */
 const OLD = 30_000;
 export const MOST_STREAMS = 20;
 
@@ -34,15 +34,15 @@ interface Stream {
   isBehind: boolean;
 }
 
-/** What happens in the stores, for all pages that are open. While none is, it asks nothing and receives nothing. */
+/** Follows the stores for all pages that are open. While none is, it asks nothing and receives nothing. */
 export class Hub {
   readonly table = new LiveTable();
   private readonly seconds = new Seconds();
   private readonly streams = new Set<Stream>();
   private readonly latency: Record<string, number | null> = {};
-  /** By the store. */
+  /** Problems of each store. */
   private readonly troubles = new Map<string, Alert[]>();
-  /** By the text: deadlocks count when they are seen twice. */
+  /** Deadlocks that were seen once, by their keys: they count when they are seen twice. */
   private suspected = new Map<string, Alert>();
   private deadlocks: Alert[] = [];
   private notes: Note[] = [];

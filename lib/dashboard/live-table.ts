@@ -16,7 +16,7 @@ interface Waiting {
   readonly since: number;
 }
 
-/** What is known of a key. */
+/** A key, as far as it is known. */
 export interface LiveKey {
   readonly store: string;
   readonly key: string;

@@ -3,6 +3,7 @@ import { APP_FILTER, APP_PIPE } from '@nestjs/core';
 import { ScheduleModule } from '@nestjs/schedule';
 import { join } from 'node:path';
 import { DistributedLockModule, LockExceptionFilter } from 'nestjs-distributed-lock';
+import { basicAuth, DistributedLockDashboardModule } from 'nestjs-distributed-lock/dashboard';
 import { fileStore } from 'nestjs-distributed-lock/file';
 import { postgresStore } from 'nestjs-distributed-lock/postgres';
 import { redisStore } from 'nestjs-distributed-lock/redis';
@@ -22,7 +23,7 @@ import { LockedService } from './versions/locked.service.js';
 import { NaiveLockService } from './versions/naive-lock.service.js';
 import { UnlockedService } from './versions/unlocked.service.js';
 
-const { databaseUrl, redisCluster, redisUrl, directory, namespace } = config;
+const { dashboardPassword, databaseUrl, redisCluster, redisUrl, directory, namespace } = config;
 
 /** Where the locks are, and the stock. */
 const [store, stock] = databaseUrl
@@ -33,8 +34,12 @@ const [store, stock] = databaseUrl
       ? [redisStore({ url: redisUrl }), RedisStockStore]
       : [fileStore({ directory: join(directory, 'locks') }), FileStockStore];
 
+const dashboard = dashboardPassword
+  ? [DistributedLockDashboardModule.forRoot({ authorize: basicAuth({ user: 'ops', password: dashboardPassword }) })]
+  : [];
+
 @Module({
-  imports: [DistributedLockModule.forRoot({ store, namespace }), ScheduleModule.forRoot()],
+  imports: [DistributedLockModule.forRoot({ store, namespace }), ...dashboard, ScheduleModule.forRoot()],
   controllers: [StockController, StocktakeController],
   providers: [
     { provide: StockStore, useClass: stock },

@@ -15,6 +15,8 @@ export const config = {
   directory: process.env.SHOP_DIRECTORY || join(tmpdir(), 'stock-shop'),
   /** Put before every key of a lock, and before every key in Redis. */
   namespace: process.env.SHOP_NAMESPACE ?? '',
+  /** Password of the user `ops`, who may see and release locks at `/locks`; empty: there is no such page. */
+  dashboardPassword: process.env.DASHBOARD_PASSWORD ?? '',
   /** How long a sale takes, between looking at the shelf and writing down what is left. */
   work: wholeNumber('WORK_MS', 2),
   /** How long one sale in twenty takes: a slow query, a garbage collection. Default: as long as the others. */

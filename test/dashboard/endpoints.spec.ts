@@ -11,7 +11,7 @@ import {
 } from '@nestjs/common';
 import { APP_GUARD, APP_INTERCEPTOR, Reflector } from '@nestjs/core';
 import { LockConfigError, type Lease } from 'nestjs-distributed-lock/core';
-import { DistributedLockDashboardModule, type DistributedLockDashboardOptions } from 'nestjs-distributed-lock/dashboard';
+import { basicAuth, DistributedLockDashboardModule, type DistributedLockDashboardOptions } from 'nestjs-distributed-lock/dashboard';
 import { map } from 'rxjs';
 import { ADAPTERS, serve, type Adapter, type Answer } from '../integrations/http-app.js';
 import { eventually } from '../support/eventually.js';
@@ -61,6 +61,7 @@ it('an app does not boot without a decision about who may look', () => {
 });
 
 it('a wrong option is named', () => {
+  expect(() => basicAuth({ user: 'ops', password: '' })).toThrow(/"password" must be a string that is not empty/);
   expect(() => dashboard({ traceUrl: 'https://traces.example.com' })).toThrow(/"traceUrl" must be an address with \{traceId\}/);
   expect(() => dashboard({ guard: [] } as never)).toThrow(/unknown option "guard"/);
 });
@@ -104,7 +105,7 @@ describe.each(ADAPTERS)('on %s', (adapter) => {
     expect(await at(`/key?store=default&key=${'x'.repeat(600)}`)).toMatchObject({ status: 422 });
   });
 
-  it('a key is taken away, and its holder learns by whom and why', async () => {
+  it('a key is taken away, and its holder learns the operator and the reason', async () => {
     const { keyOf, locks, order } = await open(adapter);
     const lease = await locks.acquire('order:42');
     const key = keyOf(lease);
@@ -211,6 +212,18 @@ describe.each(ADAPTERS)('on %s', (adapter) => {
     expect(await (await openStream(`${url}/open/events`)).message('hello')).toMatchObject({ me: { by: 'ben' } });
   });
 
+  it('a password opens the page, and a wrong one is asked for again', async () => {
+    const { at, stream } = await open(adapter, { authorize: basicAuth({ user: 'ops', password: 'geheim:1' }) });
+    const signedIn = (text: string) => ({ ...OWN, authorization: `Basic ${Buffer.from(text).toString('base64')}` });
+    for (const headers of [OWN, signedIn('ops:geheim'), signedIn('anna:geheim:1'), { ...OWN, authorization: 'Basic ' }]) {
+      const refused = await at('', { headers });
+      expect(refused.status).toBe(401);
+      expect(refused.headers.get('www-authenticate')).toBe('Basic realm="locks", charset="UTF-8"');
+    }
+    expect(await at('', { headers: signedIn('ops:geheim:1') })).toMatchObject({ status: 200 });
+    expect(await (await stream(signedIn('ops:geheim:1'))).message('hello')).toMatchObject({ me: { by: 'ops', mayRelease: true } });
+  });
+
   it('an app with a prefix, versions and an interceptor that wraps what is returned gets the same page', async () => {
     const wrap: NestInterceptor = { intercept: (_context, next: CallHandler) => next.handle().pipe(map((data: unknown) => ({ data }))) };
     const { ask, locks, url } = await serve(
@@ -253,7 +266,7 @@ describe.each(ADAPTERS)('on %s', (adapter) => {
   });
 });
 
-it('at most 20 pages are open, and a place is free when one is closed', async () => {
+it('at most 20 pages are open, and another one when one of them is closed', async () => {
   const { stream } = await open('express');
   const pages = [];
   for (let i = 0; i < 20; i++) pages.push(await stream());

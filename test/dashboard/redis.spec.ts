@@ -23,7 +23,7 @@ const open = async () => {
   return { ...served, stream: () => openStream(`${served.url}/locks/events`) };
 };
 
-it('keys of other processes are shown, with who waits, and with who does not answer', async () => {
+it('keys of other processes are shown with their waiters, and a process that does not answer', async () => {
   const { locks, stream } = await open();
   const child = await forkChild<Holds | { type: 'ready' }>('test/dashboard/shop.child.ts', { args: [JSON.stringify(server.connection)] });
   await child.waitFor('ready');

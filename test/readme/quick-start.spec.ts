@@ -184,3 +184,13 @@ it('a preloaded standby listens once it leads, writes with the token of its term
   else process.env.PORT = PORT;
   await locks.close();
 });
+
+it('the dashboard of the documents is served to who is signed in', async () => {
+  const { AppModule, withPassword } = await import('./dashboard.js');
+  const app = await NestFactory.create(AppModule, { logger: false, forceCloseConnections: true });
+  await app.listen(0, '127.0.0.1');
+  const page = await fetch(`${await app.getUrl()}/ops/locks`);
+  expect([page.status, await page.text()]).toEqual([200, expect.stringMatching(/^<!doctype html>/i)]);
+  await app.close();
+  expect(withPassword).toThrow(/"password" must be/);
+});

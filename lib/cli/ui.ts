@@ -1,0 +1,52 @@
+import { randomBytes } from 'node:crypto';
+import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { Dashboard, PAGE_HEADERS, readJson, Refused } from '../dashboard/dashboard.js';
+import { page } from '../dashboard/page.generated.js';
+import { forgeryIn } from '../dashboard/same-origin.js';
+import type { Command } from './command.js';
+import { EXIT } from './failure.js';
+import { operatorName } from './release.js';
+
+export const ui: Command = {
+  words: [],
+  summary: 'a page for the browser, on this machine only: what is held, who waits, and a way to release',
+  flags: { port: { type: 'string', help: 'of 127.0.0.1 (any that is free)' } },
+  async run({ flags, out, signal, locks }) {
+    const dashboard = new Dashboard(new Map([['default', await locks({ visible: true })]]));
+    // Other users of this machine do not know it.
+    const base = `/${randomBytes(18).toString('base64url')}`;
+    const server = createServer((request, response) => {
+      answer(dashboard, base, request, response).catch((error: unknown) => {
+        const { status, message } = error instanceof Refused ? error : { status: 500, message: String(error) };
+        if (response.headersSent) response.destroy();
+        else response.writeHead(status, { 'content-type': 'text/plain; charset=utf-8' }).end(message);
+      });
+    });
+    await new Promise<void>((resolve, reject) => server.once('error', reject).listen(flags.integer('port') ?? 0, '127.0.0.1', resolve));
+    const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}${base}`;
+    out.json({ url });
+    out.line(`${url}  Ctrl-C ends it.`);
+    await new Promise<void>((resolve) => signal.addEventListener('abort', () => resolve()));
+    dashboard.close();
+    server.close();
+    server.closeAllConnections();
+    return EXIT.ok;
+  },
+};
+
+async function answer(dashboard: Dashboard, base: string, request: IncomingMessage, response: ServerResponse): Promise<void> {
+  const { method = 'GET', headers, url = '' } = request;
+  const { pathname, searchParams } = new URL(url, 'http://127.0.0.1');
+  const path = pathname.startsWith(base) ? `${method} ${pathname.slice(base.length).replace(/\/$/, '')}` : '';
+  if (path === 'GET ') return void response.writeHead(200, PAGE_HEADERS).end(page);
+  const forgery = forgeryIn(headers, method);
+  if (forgery !== undefined) throw new Refused(403, forgery);
+  const by = operatorName();
+  const json = (body: unknown): void => void response.writeHead(200, { 'content-type': 'application/json' }).end(JSON.stringify(body));
+  if (path === 'GET /events') dashboard.stream(() => response, { by, mayRelease: true });
+  else if (path === 'GET /key') json(await dashboard.key(searchParams.get('store'), searchParams.get('key')));
+  else if (path === 'POST /release') json(await dashboard.release(await readJson(request), by));
+  else if (path === 'POST /hold') json(await dashboard.hold(await readJson(request), by));
+  else throw new Refused(404, 'There is nothing here.');
+}
