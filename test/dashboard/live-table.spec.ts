@@ -1,0 +1,83 @@
+import type { KeyEvent, KeyReport } from 'nestjs-distributed-lock/core';
+import { LiveTable } from '../../lib/dashboard/live-table.js';
+
+const SHOP = { app: 'shop', host: 'a', pid: 1 };
+const OWNER = 'shop@a:1:u1';
+const at = new Date(1_000_000);
+let table: LiveTable;
+beforeEach(() => (table = new LiveTable()));
+
+function happens(event: KeyEvent['event'], more: Partial<KeyEvent> = {}): void {
+  table.apply('default', { ...SHOP, event, key: 'order:42', at, kind: 'mutex', label: 'Orders.pay', ...more });
+}
+const acquired = (owner: string, fencingToken: number, more?: Partial<KeyEvent>) => happens('acquired', { owner, fencingToken, ...more });
+
+function report(more: Partial<KeyReport>): KeyReport {
+  const none = { holders: [], holderCount: 0, waiters: [], waiterCount: 0 };
+  return { key: 'order:42', kind: 'mutex', at, fencingToken: 1, remaining: null, ...none, ...more };
+}
+const holder = (owner: string) => ({ owner, ...SHOP, phase: 'held' as const, remaining: 1000, since: at, permits: Infinity });
+const heard = (label: string, waiting: number) => ({ label, since: at, fencingToken: null, waiting, oldestWait: 0, holding: [] });
+
+it('a key has a row while it is held or waited for', () => {
+  acquired(OWNER, 1);
+  expect(table.takeChanges()).toMatchObject({ put: [{ key: 'order:42', kind: 'mutex', holder: { owner: OWNER, label: 'Orders.pay' } }] });
+  expect(table.takeChanges()).toEqual({ put: [], drop: [] });
+  happens('waiting', { label: 'Orders.cancel' });
+  happens('released', { owner: OWNER, fencingToken: 1 });
+  expect(table.takeChanges()).toMatchObject({ put: [{ holder: null, waiters: 1, waitingSince: 1_000_000 }], drop: [] });
+  happens('timeout', { label: 'Orders.cancel' });
+  expect(table.takeChanges()).toEqual({ put: [], drop: [{ store: 'default', key: 'order:42' }] });
+  expect(table.rows).toEqual([]);
+});
+
+it('a caller that gets the key waits no more, and a release of the one before does not take it away', () => {
+  acquired(OWNER, 1);
+  happens('waiting', { label: 'Orders.cancel' });
+  acquired(OWNER, 2, { label: 'Orders.cancel' });
+  happens('released', { owner: OWNER, fencingToken: 1 });
+  expect(table.rows).toMatchObject([{ holder: { label: 'Orders.cancel', token: 2 }, waiters: 0 }]);
+});
+
+it('a mutex has one holder, and a semaphore several', () => {
+  for (const [index, owner] of ['u1', 'u2', 'u3'].entries()) {
+    acquired(owner, index);
+    acquired(owner, index, { key: 'pool', kind: 'semaphore' });
+  }
+  expect(table.rows).toMatchObject([
+    { key: 'order:42', holders: 1, holder: { owner: 'u3' } },
+    { key: 'pool', kind: 'semaphore', holders: 3 },
+  ]);
+});
+
+it('a report replaces what events have said', () => {
+  acquired('u1', 1);
+  happens('waiting');
+  const waiter = { owner: 'shop@a:1:u3', ...SHOP, since: at, permits: 1, holding: [], isHeard: true };
+  const told = [heard('a', 4), heard('b', 4)];
+  table.replace('default', report({ holders: [holder('u2')], holderCount: 1, waiters: [{ ...waiter, told }, waiter], waiterCount: 3 }));
+  // Four callers of the first process, one of the second, and one that the report does not name.
+  expect(table.rows).toMatchObject([{ holder: { owner: 'u2', isSilent: true }, waiters: 6 }]);
+  table.replace('default', report({ kind: 'free' }));
+  expect(table.takeChanges()).toEqual({ put: [], drop: [{ store: 'default', key: 'order:42' }] });
+});
+
+it('keys that a store does not list any more are dropped, and those of other stores stay', () => {
+  for (const store of ['default', 'other']) table.replace(store, report({ holders: [holder('u1')], holderCount: 1 }));
+  table.keepOnly('default', new Set());
+  expect(table.takeChanges()).toMatchObject({ put: [{ store: 'other' }], drop: [{ store: 'default' }] });
+});
+
+it('contended keys are asked for in turn, and processes are counted', () => {
+  for (const key of ['a', 'b', 'c']) {
+    acquired(OWNER, 1, { key });
+    if (key !== 'c') happens('waiting', { key, host: 'b' });
+  }
+  const [first] = table.contended(1);
+  first!.askedAt = 1;
+  expect(table.contended(9).map(({ key }) => key)).toEqual(['b', 'a']);
+  expect(table.processes).toEqual([
+    { name: 'shop@a:1', isSilent: false, holds: 3, waits: 0 },
+    { name: 'shop@b:1', isSilent: false, holds: 0, waits: 2 },
+  ]);
+});
