@@ -241,7 +241,7 @@ describe.each(ADAPTERS)('on %s', (adapter) => {
   });
 
   it('an app closes at once while a page is open', async () => {
-    const { app, stream } = await open(adapter);
+    const { app, stream } = await open(adapter, {}, undefined, { forceCloseConnections: false });
     const page = await stream();
     await page.message('hello');
     await app.close();

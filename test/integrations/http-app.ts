@@ -34,7 +34,7 @@ export async function serve(
   const booted = await boot(metadata, options, configure, (module) =>
     adapter === 'express'
       ? module.createNestApplication(quiet)
-      : module.createNestApplication(new FastifyAdapter({ logger: false, forceCloseConnections: true }), quiet),
+      : module.createNestApplication(new FastifyAdapter({ logger: false, forceCloseConnections: quiet.forceCloseConnections }), quiet),
   );
   const url = await listen(booted.app);
   const ask = async (path: string, init?: RequestInit) => answerOf(await fetch(`${url}/${path}`, { redirect: 'manual', ...init }));
