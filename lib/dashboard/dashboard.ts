@@ -45,8 +45,6 @@ export class Refused extends Error {
 /** The answers of the dashboard, in Nest or elsewhere. */
 export class Dashboard {
   private readonly hub: Hub;
-  /** The keys behind the names that were shown. */
-  private readonly keys = new Map<string, string>();
   private readonly redact: ((key: string) => string) | undefined;
   private orderedAt = 0;
 
@@ -168,14 +166,12 @@ export class Dashboard {
   }
 
   private nameOf(key: string): string {
-    if (!this.redact) return key;
-    const name = this.redact(key);
-    this.keys.set(name, key);
-    return name;
+    return this.redact ? this.redact(key) : key;
   }
 
   private keyOf(name: unknown): string {
-    const key = this.redact ? this.keys.get(name as string) : name;
+    const { redact } = this;
+    const key = redact ? this.hub.keys.find((each) => redact(each) === name) : name;
     if (key === undefined) throw new Refused(404, 'There is no such key.');
     try {
       return checkKey(key);

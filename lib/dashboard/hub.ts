@@ -12,6 +12,7 @@ const SECOND = 1000;
 const LOOK_AGAIN = 300_000;
 /** Where processes get no messages. */
 const LOOK_AGAIN_UNWATCHED = 5_000;
+const WATCH_AGAIN = 5_000;
 const HEALTH = 5_000;
 const HEARTBEAT = 15_000;
 /** A stream ends then, and the page opens another one: so a right that was taken away counts. */
@@ -30,13 +31,13 @@ export const MOST_STREAMS = 20;
 interface Stream {
   readonly response: ServerResponse;
   readonly endsAt: number;
-  /** It has not read what was sent: it gets all rows when it has. */
+  /** It has missed changes, since it reads slowly: it gets all rows when it has read what was sent. */
   isBehind: boolean;
 }
 
 /** Follows the stores for all pages that are open. While none is, it asks nothing and receives nothing. */
 export class Hub {
-  readonly table = new LiveTable();
+  private readonly table = new LiveTable();
   private readonly seconds = new Seconds();
   private readonly streams = new Set<Stream>();
   private readonly latency: Record<string, number | null> = {};
@@ -65,12 +66,16 @@ export class Hub {
     const stream: Stream = { response, endsAt: Date.now() + LONGEST_STREAM, isBehind: false };
     this.streams.add(stream);
     response.on('close', () => this.leave(stream)).on('error', () => response.destroy());
-    response.on('drain', () => this.catchUp(stream));
     send(stream, 'hello', { version: 1, now: Date.now(), stores: [...this.stores.keys()], ...hello });
     this.sendAll(stream);
     send(stream, 'stats', this.statsOf(this.seconds.all));
     send(stream, 'notes', this.notes);
     if (!this.watching) this.start();
+  }
+
+  /** The keys that are shown. */
+  get keys(): string[] {
+    return [...this.table.keys.values()].map(({ key }) => key);
   }
 
   /** The last events of a key, the newest first. */
@@ -103,20 +108,22 @@ export class Hub {
     const { signal } = (this.watching = new AbortController());
     const timer = setInterval(() => this.beat(), SECOND).unref();
     signal.addEventListener('abort', () => clearInterval(timer));
-    for (const [store, locks] of this.stores) detached(() => void this.follow(store, locks, signal));
+    for (const [store, locks] of this.stores) detached(() => this.follow(store, locks, signal));
   }
 
-  private async follow(store: string, locks: Locks, signal: AbortSignal): Promise<void> {
+  private follow(store: string, locks: Locks, signal: AbortSignal): void {
     let lookAgain = LOOK_AGAIN;
-    const events = async (): Promise<void> => {
+    void this.examine(store, locks);
+    repeat(WATCH_AGAIN, signal, async () => {
       try {
-        for await (const event of locks.watch({ signal })) this.happened(store, event);
-      } catch {
+        for await (const event of locks.watch({ signal })) {
+          lookAgain = LOOK_AGAIN;
+          this.happened(store, event);
+        }
+      } finally {
         lookAgain = LOOK_AGAIN_UNWATCHED;
       }
-    };
-    void events();
-    void this.examine(store, locks);
+    });
     repeat(HEALTH, signal, () => this.askHealth(store, locks));
     repeat(
       () => lookAgain,
@@ -189,26 +196,26 @@ export class Hub {
     const notes = this.newNotes.splice(0);
     this.notes = [...this.notes, ...notes].slice(-MOST_NOTES);
     for (const stream of this.streams) {
-      if (Date.now() > stream.endsAt) stream.response.end();
-      if (stream.isBehind) continue;
-      if (put.length + drop.length > 0) send(stream, 'delta', delta);
+      const { response } = stream;
+      if (Date.now() > stream.endsAt) response.end();
+      if (response.writableNeedDrain) {
+        stream.isBehind = true;
+        continue;
+      }
+      if (stream.isBehind) this.sendAll(stream);
+      else if (put.length + drop.length > 0) send(stream, 'delta', delta);
       send(stream, 'stats', stats);
       if (notes.length > 0) send(stream, 'notes', notes);
-      if (this.beats % (HEARTBEAT / SECOND) === 0) stream.response.write(':\n\n');
+      if (this.beats % (HEARTBEAT / SECOND) === 0) response.write(':\n\n');
     }
   }
 
   private sendAll(stream: Stream): void {
+    stream.isBehind = false;
     const rows = this.table.rows.map((row) => this.named(row));
     for (let from = 0; from === 0 || from < rows.length; from += PART) {
       send(stream, 'rows', { isFirst: from === 0, rows: rows.slice(from, from + PART) });
     }
-  }
-
-  private catchUp(stream: Stream): void {
-    if (!stream.isBehind) return;
-    stream.isBehind = false;
-    this.sendAll(stream);
   }
 
   private statsOf(seconds: Messages['stats']['seconds']): Messages['stats'] {
@@ -253,7 +260,7 @@ export class Hub {
 function send<E extends keyof Messages>(stream: Stream, event: E, message: Messages[E]): void {
   const { response } = stream;
   if (response.destroyed || response.writableEnded) return;
-  if (!response.write(`event: ${event}\ndata: ${JSON.stringify(message)}\n\n`)) stream.isBehind = true;
+  response.write(`event: ${event}\ndata: ${JSON.stringify(message)}\n\n`);
 }
 
 function isNoteworthy(event: KeyEvent['event']): event is Note['event'] {
