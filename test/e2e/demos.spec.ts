@@ -66,6 +66,17 @@ describe('the demo of versions', () => {
     return folder;
   };
 
+  it('--keep leaves a shop and a dashboard open, until Ctrl-C', async () => {
+    const run = startDemo('demo.mjs', '--keep --requests 40 --concurrency 10 --instances 2', NOBODY);
+    await eventually(() => run.stdout.includes('Ctrl-C'));
+    const [url] = /http:\S+\/locks/.exec(run.stdout)!;
+    const page = await fetch(url, { headers: { authorization: `Basic ${btoa('ops:demo')}` } });
+    expect([page.status, (await fetch(url)).status]).toEqual([200, 401]);
+    run.child.kill('SIGINT');
+    expect(await run.ended).toBe(130);
+    await expect(fetch(url)).rejects.toThrow();
+  });
+
   /** Of the nodes of the Cluster that it says to use. */
   const portsOf = (stdout: string): number[] => {
     const [, nodes = ''] = /whose three nodes are (.+)\./.exec(stdout) ?? [];
