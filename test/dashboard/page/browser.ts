@@ -1,0 +1,66 @@
+import { chromium, type Browser, type BrowserContextOptions, type Page } from 'playwright-core';
+import { programOf } from '../../support/services.js';
+import { startPageServer, type PageServer, type Play } from './page-server.js';
+
+export interface Tabs {
+  readonly browser: Browser;
+  /** A server of the page, which ends with the test. */
+  serve(play?: Play): Promise<PageServer>;
+  /** A tab of its own browser profile, which ends with the test. */
+  open(url: string, options?: BrowserContextOptions & { prepare?: (page: Page) => Promise<void> }): Promise<Page>;
+}
+
+const WATCH = `addEventListener('securitypolicyviolation', ({ violatedDirective, blockedURI }) => console.error('CSP', violatedDirective, blockedURI))`;
+
+/** A browser for the tests of a file. A test fails if one of its tabs throws, or breaks the Content-Security-Policy. */
+export function useBrowser(): Tabs {
+  let browser: Browser;
+  let problems: string[] = [];
+  let ends: (() => Promise<void>)[] = [];
+  beforeAll(async () => {
+    browser = await chromium.launch({ executablePath: await programOf('chromium'), args: ['--no-sandbox'] });
+  });
+  afterEach(async () => {
+    for (const end of ends.reverse()) await end();
+    const found = problems;
+    [ends, problems] = [[], []];
+    expect(found).toEqual([]);
+  });
+  afterAll(() => browser?.close());
+  return {
+    get browser() {
+      return browser;
+    },
+    async serve(play) {
+      const server = await startPageServer(play);
+      ends.push(() => server.close());
+      return server;
+    },
+    async open(url, { prepare, ...options } = {}) {
+      const context = await browser.newContext({ viewport: { width: 1280, height: 800 }, ...options });
+      ends.push(() => context.close());
+      const page = await context.newPage();
+      page.on('pageerror', (error) => problems.push(String(error)));
+      // The browser also writes here what the server refuses, which is part of some tests.
+      page.on(
+        'console',
+        (message) => void (message.type() === 'error' && !/the server responded/.test(message.text()) && problems.push(message.text())),
+      );
+      await page.addInitScript(WATCH);
+      await prepare?.(page);
+      await page.goto(url);
+      await page.locator('#rows').waitFor();
+      return page;
+    },
+  };
+}
+
+/** The text of the element that has the focus. */
+export function focused(page: Page): Promise<string> {
+  return page.evaluate<string>('document.activeElement.textContent.trim()');
+}
+
+/** The keys in the order of the screen. */
+export function keysOn(page: Page): Promise<string[]> {
+  return page.locator('#rows tbody tr td:first-child button').allTextContents();
+}
