@@ -41,10 +41,10 @@ export function useBrowser(): Tabs {
       ends.push(() => context.close());
       const page = await context.newPage();
       page.on('pageerror', (error) => problems.push(String(error)));
-      // The browser also writes here what the server refuses, which is part of some tests.
+      // The browser also writes here which requests have failed, which is part of some tests.
       page.on(
         'console',
-        (message) => void (message.type() === 'error' && !/the server responded/.test(message.text()) && problems.push(message.text())),
+        (message) => void (message.type() === 'error' && !/Failed to load resource/.test(message.text()) && problems.push(message.text())),
       );
       await page.addInitScript(WATCH);
       await prepare?.(page);
