@@ -1,4 +1,4 @@
-import { html, type TemplateResult } from 'lit-html';
+import { html, nothing, type TemplateResult } from 'lit-html';
 import type { RowName } from '../dashboard.protocol.js';
 import type { Server } from './server.js';
 import type { Data, View } from './state.js';
@@ -8,7 +8,7 @@ export interface App {
   readonly data: Data;
   readonly view: View;
   readonly server: Server;
-  /** Grows with each change of the data or the view. */
+  /** Grows with each change of the data, and each second. */
   readonly version: number;
   /** By the clock of the server. */
   now(): number;
@@ -18,8 +18,12 @@ export interface App {
   draw(): void;
 }
 
-export function keyLink(app: App, { store, key }: RowName): TemplateResult {
-  return html`<button class="link" @click=${() => app.show({ open: { store, key } })}>${key}</button>`;
+export function keyLink(app: App, { store, key }: RowName, text = key): TemplateResult {
+  return html`<button class="link" @click=${() => app.show({ open: { store, key } })}>${text}</button>`;
+}
+
+export function silence({ isSilent }: { isSilent: boolean }): TemplateResult | typeof nothing {
+  return isSilent ? html`<b class="bad">⚠ silent</b> ` : nothing;
 }
 
 /** Why the operator cannot release or hold; `''`: they can. */

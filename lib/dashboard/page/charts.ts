@@ -35,9 +35,9 @@ function picture(seconds: readonly Second[], measures: readonly Measure[], heigh
 export function numbers(app: App): TemplateResult {
   const { held, waiting, waitP95, lost, timeouts } = numbersOf(app.data);
   const button = (name: string, value: number | string, field: Measure[1], view: Partial<View>): TemplateResult => {
-    const isBad = view.filter === field || (view.filter === 'timeout' && value !== 0);
+    const isBad = value !== 0 && EVENTS.some(([, event]) => event === field);
     return html`<button @click=${() => app.show({ sort: 'waiters', isReversed: false, ...view })}>
-      <span>${name}</span> <b class=${isBad && value !== 0 ? 'bad' : nothing}>${isBad && value !== 0 ? '⚠ ' : ''}${value}</b>
+      <span>${name}</span> <b class=${isBad ? 'bad' : nothing}>${isBad ? '⚠ ' : ''}${value}</b>
       ${picture(app.data.seconds, [[name, field]], 24)}
     </button>`;
   };

@@ -20,18 +20,11 @@ interface Edge {
 }
 
 /** Each edge is a caller that holds one key and waits for another. */
-export function edgesOf(answers: readonly KeyAnswer[]): Edge[] {
-  return answers.flatMap(({ store, key, holders, waiters }) => {
-    const holder = holders.map(processOf).join(', ') || 'nobody';
-    return waiters.flatMap((waiter) =>
-      waiter.holding.map((held) => ({
-        store,
-        held,
-        wanted: key,
-        waiter: `${processOf(waiter)}${waiter.label ? ` (${waiter.label})` : ''}`,
-        holder,
-      })),
-    );
+function edgesOf({ store, key: wanted, holders, waiters }: KeyAnswer): Edge[] {
+  const holder = holders.map(processOf).join(', ') || 'nobody';
+  return waiters.flatMap((each) => {
+    const waiter = `${processOf(each)} (${each.label ?? '–'})`;
+    return each.holding.map((held) => ({ store, held, wanted, waiter, holder }));
   });
 }
 
@@ -42,7 +35,6 @@ export function makeGraph(app: App): () => TemplateResult {
   const ask = async (): Promise<void> => {
     if (isAsking) return;
     isAsking = true;
-    app.draw();
     const waited = [...app.data.rows.values()].filter(({ waiters }) => waiters > 0).sort((a, b) => b.waiters - a.waiters);
     const names: RowName[] = [...app.data.alerts.flatMap(({ row }) => row ?? []), ...waited];
     const answers = new Map<string, KeyAnswer>();
@@ -54,7 +46,7 @@ export function makeGraph(app: App): () => TemplateResult {
       answers.set(idOf(name), answer);
       names.unshift(...answer.chain);
     }
-    edges = edgesOf([...answers.values()]);
+    edges = [...answers.values()].flatMap(edgesOf);
     isAsking = false;
     app.draw();
   };
@@ -62,25 +54,15 @@ export function makeGraph(app: App): () => TemplateResult {
     if ((currentTarget as HTMLDetailsElement).open && !edges) void ask();
   };
   const line = ({ store, held, wanted, waiter, holder }: Edge): TemplateResult =>
-    html`<li>
-      ${waiter} holds ${keyLink(app, { store, key: held })} and waits for ${keyLink(app, { store, key: wanted })}, held by ${holder}
-    </li>`;
-  return () =>
-    html`<details @toggle=${onToggle}>
-      <summary>Wait graph</summary>
-      <p>
-        ${edges?.length === 0 ? 'No caller that waits holds another key.' : ''}
-        <button ?disabled=${isAsking} @click=${() => void ask()}>Look again</button>
-      </p>
-      <div class="graph">
-        <ul>
-          ${edges?.map(line)}
-        </ul>
-        ${edges && edges.length > 0 ? picture(edges) : nothing}
-      </div>
-    </details>`;
+    html`<li>${waiter} holds ${keyLink(app, { store, key: held })} and waits for ${keyLink(app, { store, key: wanted })}, held by ${holder}</li>`;
+  return () => html`<details @toggle=${onToggle}>
+    <summary>Wait graph</summary>
+    <p>${edges?.length === 0 ? 'No caller that waits holds another key.' : ''} <button @click=${ask}>Look again</button></p>
+    <div class="graph"><ul>${edges?.map(line)}</ul>${edges?.length ? picture(edges) : nothing}</div>
+  </details>`;
 }
 
+/** The keys on a circle. */
 function picture(edges: readonly Edge[]): TemplateResult {
   const keys = [...new Set(edges.flatMap(({ held, wanted }) => [held, wanted]))].slice(0, DRAWN);
   const point = (key: string): [number, number] => {
@@ -88,20 +70,18 @@ function picture(edges: readonly Edge[]): TemplateResult {
     return [CENTRE + RADIUS * Math.sin(angle), CENTRE - RADIUS * Math.cos(angle)];
   };
   const arrow = ({ held, wanted }: Edge): unknown => {
+    if (!keys.includes(held) || !keys.includes(wanted)) return nothing;
     const [[x, y], [toX, toY]] = [point(held), point(wanted)];
     // Bent, so that the two arrows of a deadlock do not cover each other.
-    const bend = [(x + toX) / 2 + (toY - y) * 0.2, (y + toY) / 2 - (toX - x) * 0.2];
-    return svg`<path d=${`M${[x, y].join()} Q${bend.join()} ${[toX, toY].join()}`} marker-end="url(#arrow)" />`;
+    const bend = [(x + toX) / 2 + (toY - y) / 5, (y + toY) / 2 - (toX - x) / 5];
+    return svg`<path d=${`M${x},${y} Q${bend.join()} ${toX},${toY}`} marker-end="url(#arrow)" />`;
   };
   const node = (key: string): unknown => {
     const [x, y] = point(key);
-    return svg`<circle cx=${x} cy=${y} r="5" /><text x=${x} y=${y < CENTRE ? y - 10 : y + 20}>${key.length > 20 ? `${key.slice(0, 19)}…` : key}</text>`;
+    return svg`<circle cx=${x} cy=${y} r="5" /><text x=${x} y=${y < CENTRE ? y - 10 : y + 20}>${key.replace(/(.{19}).{2,}/, '$1…')}</text>`;
   };
-  const drawn = edges.filter(({ held, wanted }) => keys.includes(held) && keys.includes(wanted));
   return html`<svg class="waits" viewBox="0 0 ${SIZE} ${SIZE}" aria-hidden="true">
-    <marker id="arrow" viewBox="0 0 10 10" refX="15" refY="5" markerWidth="8" markerHeight="8" orient="auto">
-      <path d="M0,0 10,5 0,10z" />
-    </marker>
-    ${drawn.map(arrow)}${keys.map(node)}
+    <marker id="arrow" viewBox="0 0 10 10" refX="15" refY="5" markerWidth="8" markerHeight="8" orient="auto"><path d="M0,0 10,5 0,10z" /></marker>
+    ${edges.map(arrow)}${keys.map(node)}
   </svg>`;
 }

@@ -156,8 +156,8 @@ export function makeTable(app: App, narrow: MediaQueryList, drawNow: () => void)
         @pointerleave=${point(false)}
         @focusout=${() => app.draw()}
       >
-        <div .style=${`height:${head() + rows.length * height()}px`}>
-          <table role="table" aria-label="Keys" aria-rowcount=${rows.length + 1} .style=${`margin-top:${start * height()}px`}>
+        <div .style=${`height:${head() + rows.length * height()}px;padding-top:${start * height()}px`}>
+          <table role="table" aria-label="Keys" aria-rowcount=${rows.length + 1}>
             <thead role="rowgroup">
               <tr role="row" aria-rowindex="1">
                 ${HEADS.map(heading)}

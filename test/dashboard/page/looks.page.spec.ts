@@ -32,7 +32,7 @@ it('the lists below the table say the same: leaders, chains, processes, events',
   await lines.filter({ hasText: 'shop@a3:1 (OrderService.pay) holds order:42 and waits for stock:9, held by billing@f1:1' }).waitFor();
   await lines.filter({ hasText: 'billing@f1:1 (InvoiceService.book) holds stock:9 and waits for order:42, held by shop@a3:1' }).waitFor();
   await lines.filter({ hasText: /report-leader:\s+jobs@b6:1, for 3 d,\s+standbys: 2/ }).waitFor();
-  await lines.filter({ hasText: /jobs@b7:1\s+⚠ silent, holds 1/ }).waitFor();
+  await lines.filter({ hasText: /jobs@b7:1\s+⚠ silent\s+holds 1/ }).waitFor();
   await lines.filter({ hasText: /taken away.*jane: deploy is stuck/ }).waitFor();
   await page.locator('button', { hasText: 'As a table' }).click();
   await page.locator('th', { hasText: 'wait p95' }).waitFor();

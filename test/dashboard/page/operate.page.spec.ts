@@ -73,6 +73,7 @@ it('arrows go through all keys, of which a few are in the page', async () => {
   expect(await page.locator('#rows table').getAttribute('aria-rowcount')).toBe('1001');
   await page.evaluate('document.getElementById("rows").scrollTo(0, 20_000)');
   await page.getByRole('button', { name: 'key-600' }).waitFor();
+  expect(await page.evaluate('document.getElementById("rows").scrollHeight')).toBe(1_001 * 34);
   await press(page, 'ArrowDown');
   expect(await focused(page)).toBe('key-002');
 });
