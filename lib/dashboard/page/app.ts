@@ -3,19 +3,19 @@ import type { RowName } from '../dashboard.protocol.js';
 import type { Server } from './server.js';
 import type { Data, View } from './state.js';
 
-/** What the parts of the page share. */
+/** The parts of the page share this. */
 export interface App {
   readonly data: Data;
   readonly view: View;
   readonly server: Server;
   /** Grows with each change of the data, and each second. */
   readonly version: number;
-  /** By the clock of the server. */
+  /** The time by the clock of the server. */
   now(): number;
   /** Changes the view, the address and the screen. */
   show(change: Partial<View>): void;
   /** Draws the page before the next frame. */
-  draw(): void;
+  readonly draw: () => void;
 }
 
 export function keyLink(app: App, { store, key }: RowName, text = key): TemplateResult {

@@ -10,8 +10,8 @@ export interface Target extends RowName {
 }
 
 export interface Dialog {
-  release(targets: readonly Target[]): void;
-  hold(): void;
+  readonly release: (targets: readonly Target[]) => void;
+  readonly hold: () => void;
 }
 
 const OUTCOMES: Record<ReleaseAnswer[number]['outcome'], string> = {

@@ -57,7 +57,7 @@ export function makeGraph(app: App): () => TemplateResult {
     html`<li>${waiter} holds ${keyLink(app, { store, key: held })} and waits for ${keyLink(app, { store, key: wanted })}, held by ${holder}</li>`;
   return () => html`<details @toggle=${onToggle}>
     <summary>Wait graph</summary>
-    <p>${edges?.length === 0 ? 'No caller that waits holds another key.' : ''} <button @click=${ask}>Look again</button></p>
+    <p>${edges?.length === 0 ? 'No caller that waits holds another key.' : ''} <button @click=${ask}>Ask again</button></p>
     <div class="graph"><ul>${edges?.map(line)}</ul>${edges?.length ? picture(edges) : nothing}</div>
   </details>`;
 }

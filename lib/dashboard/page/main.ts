@@ -13,7 +13,7 @@ import { keepStream } from './stream.js';
 import { makeTable } from './table.js';
 import { exactSpan } from './words.js';
 
-/** As many keys as one request may have. */
+/** The number of keys that one request may have. */
 const MOST = 100;
 
 const data = emptyData();
@@ -51,7 +51,7 @@ const app: App = {
 };
 
 const narrow = matchMedia('(max-width: 640px)');
-const dialog = makeDialog(app, document.getElementById('dialog') as HTMLDialogElement, () => drawer.ask());
+const dialog = makeDialog(app, document.getElementById('dialog') as HTMLDialogElement, () => void drawer.ask());
 const table = makeTable(app, narrow, drawNow);
 const drawer = makeDrawer(app, dialog.release);
 const graph = makeGraph(app);

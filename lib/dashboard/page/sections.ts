@@ -1,4 +1,4 @@
-/** What is above and below the table: lists of what the messages say. */
+/** The lists above and below the table. */
 import { html, type TemplateResult } from 'lit-html';
 import type { Note } from '../dashboard.protocol.js';
 import { keyLink, silence, type App } from './app.js';

@@ -1,4 +1,4 @@
-/** What the page knows and shows, without the DOM: it applies the server's messages, filters and sorts. */
+/** The data of the page without the DOM: applies the server's messages, filters and sorts. */
 import type { Alert, Messages, Note, ProcessState, Row, RowName, Second } from '../dashboard.protocol.js';
 
 const MINUTE = 60_000;
@@ -13,7 +13,7 @@ export const columns = ['key', 'kind', 'holder', 'label', 'age', 'waiters', 'wai
 export type Filter = (typeof filters)[number];
 export type Column = (typeof columns)[number];
 
-/** What the address says. */
+/** The choices of the operator, which the address has. */
 export interface View {
   readonly store: string;
   readonly query: string;
@@ -50,10 +50,10 @@ export function processOf({ app, host, pid }: { app: string; host: string; pid: 
 
 type Apply = { [Event in Exclude<keyof Messages, 'end'>]: (data: Data, message: Messages[Event], now: number) => void };
 
-/** How each message changes the data; `now` is the time of the browser. */
+/** How each message changes the data. `now` is the time of the browser. */
 export const apply: Apply = {
   hello(data, hello, now) {
-    Object.assign(data, { ...emptyData(), rows: data.rows, notes: data.notes, hello, offset: hello.now - now });
+    Object.assign(data, { hello, offset: hello.now - now, seconds: [] });
   },
   rows(data, { isFirst, rows }) {
     if (isFirst) data.rows = new Map();
@@ -70,9 +70,8 @@ export const apply: Apply = {
     Object.assign(data, { seconds: all.filter(({ at }) => at > oldest), processes, alerts, latency });
   },
   notes(data, notes) {
-    const known = new Set(data.notes.map((note) => JSON.stringify(note)));
-    const added = notes.filter((note) => !known.has(JSON.stringify(note)));
-    data.notes = [...data.notes, ...added].sort((a, b) => b.at - a.at).slice(0, MOST_NOTES);
+    const all = new Map([...data.notes, ...notes].map((note) => [JSON.stringify(note), note]));
+    data.notes = [...all.values()].sort((a, b) => b.at - a.at).slice(0, MOST_NOTES);
   },
 };
 
@@ -84,12 +83,26 @@ export function isOld(row: Row, now: number): boolean {
   return row.holder?.since != null && now - row.holder.since > OLD && !isLeader(row);
 }
 
+const sortValues: Record<Column, (row: Row) => string | number> = {
+  key: ({ key }) => key,
+  kind: ({ kind }) => kind,
+  holder: ({ holder }) => (holder ? processOf(holder) : '~'),
+  label: ({ holder }) => holder?.label ?? '~',
+  age: ({ holder }) => holder?.since ?? Infinity,
+  waiters: ({ waiters }) => -waiters,
+  wait: ({ waitingSince }) => waitingSince ?? Infinity,
+};
+
+function compareBy(column: Column, a: Row, b: Row): number {
+  const [first, second] = [sortValues[column](a), sortValues[column](b)];
+  return first < second ? -1 : Number(first > second);
+}
+
 /** The rows that the view asks for, the first one first. */
 export function visibleRows({ rows, notes }: Data, { store, query, filter, sort, isReversed }: View, now: number): Row[] {
-  const words = query.toLowerCase().split(/\s+/).filter(Boolean);
+  const words = query.toLowerCase().split(' ');
   const noted = new Set(notes.filter(({ event, at }) => event === filter && now - at <= RECENT).map(idOf));
-  const passes: Record<Filter, (row: Row) => boolean> = {
-    all: () => true,
+  const passes: Partial<Record<Filter, (row: Row) => boolean>> = {
     contended: ({ waiters }) => waiters > 0,
     old: (row) => isOld(row, now),
     leaders: isLeader,
@@ -98,27 +111,15 @@ export function visibleRows({ rows, notes }: Data, { store, query, filter, sort,
     timeout: (row) => noted.has(idOf(row)),
   };
   const isMeant = (row: Row): boolean => {
-    if ((store && row.store !== store) || !passes[filter](row)) return false;
-    if (words.length === 0) return true;
-    const text = `${row.key} ${row.store} ${row.kind} ${row.holder?.label ?? ''} ${row.holder ? processOf(row.holder) : ''}`.toLowerCase();
+    if ((store && row.store !== store) || passes[filter]?.(row) === false) return false;
+    if (!query) return true;
+    const text = [row.key, row.store, row.kind, row.holder?.label, row.holder && processOf(row.holder)].join(' ').toLowerCase();
     return words.every((word) => text.includes(word));
   };
-  const compare = order[sort];
-  const found = [...rows.values()].filter(isMeant).sort((a, b) => compare(a, b) || byAge(a, b) || byText(a.key, b.key));
+  const found = [...rows.values()].filter(isMeant);
+  found.sort((a, b) => compareBy(sort, a, b) || compareBy('age', a, b) || compareBy('key', a, b));
   return isReversed ? found.reverse() : found;
 }
-
-const byText = (a: string, b: string): number => (a < b ? -1 : Number(a > b));
-const byAge = (a: Row, b: Row): number => (a.holder?.since ?? Infinity) - (b.holder?.since ?? Infinity) || 0;
-const order: Record<Column, (a: Row, b: Row) => number> = {
-  key: (a, b) => byText(a.key, b.key),
-  kind: (a, b) => byText(a.kind, b.kind),
-  holder: (a, b) => byText(a.holder ? processOf(a.holder) : '~', b.holder ? processOf(b.holder) : '~'),
-  label: (a, b) => byText(a.holder?.label ?? '~', b.holder?.label ?? '~'),
-  age: byAge,
-  waiters: (a, b) => b.waiters - a.waiters,
-  wait: (a, b) => (a.waitingSince ?? Infinity) - (b.waitingSince ?? Infinity) || 0,
-};
 
 /** The same rows in the same order, with what is known of them now. New rows come last, and those that are gone are shown as free. */
 export function inFrozenOrder(frozen: readonly Row[], wanted: readonly Row[], rows: ReadonlyMap<string, Row>): Row[] {
@@ -130,17 +131,12 @@ export function inFrozenOrder(frozen: readonly Row[], wanted: readonly Row[], ro
 }
 
 /** The five numbers on top. */
-export function numbersOf({ seconds }: Data): { held: number; waiting: number; waitP95: number | null; lost: number; timeouts: number } {
-  const last = seconds.at(-1);
-  const recent = seconds.filter(({ at }) => at > (last?.at ?? 0) - RECENT);
-  const waits = recent.filter(({ at }) => at > (last?.at ?? 0) - MINUTE).flatMap(({ waitP95 }) => waitP95 ?? []);
-  return {
-    held: last?.held ?? 0,
-    waiting: last?.waiting ?? 0,
-    waitP95: waits.length > 0 ? Math.max(...waits) : null,
-    lost: recent.reduce((sum, { lost }) => sum + lost, 0),
-    timeouts: recent.reduce((sum, { timeouts }) => sum + timeouts, 0),
-  };
+export function numbersOf({ seconds }: Data): Pick<Second, 'held' | 'waiting' | 'waitP95' | 'lost' | 'timeouts'> {
+  const { at: end = 0, held = 0, waiting = 0 } = seconds.at(-1) ?? {};
+  const recent = seconds.filter(({ at }) => at > end - RECENT);
+  const waits = recent.flatMap(({ at, waitP95 }) => (at > end - MINUTE ? (waitP95 ?? []) : []));
+  const sum = (field: 'lost' | 'timeouts'): number => recent.reduce((total, second) => total + second[field], 0);
+  return { held, waiting, waitP95: waits.length > 0 ? Math.max(...waits) : null, lost: sum('lost'), timeouts: sum('timeouts') };
 }
 
 /** The alerts that a screen reader has not spoken: the same one is silent while only its numbers change. */
@@ -154,35 +150,25 @@ export function freshAlerts(spoken: Set<string>, alerts: readonly Alert[]): Aler
 
 export function readAddress(search: string): View {
   const given = new URLSearchParams(search);
-  const oneOf = <T extends string>(known: readonly T[], name: string, otherwise: T): T =>
-    known.find((each) => each === given.get(name)) ?? otherwise;
-  const key = given.get('key');
-  const store = given.get('store') ?? '';
+  const { in: store = '', store: storeOfKey = '', key, q: query = '', show, sort, reversed } = Object.fromEntries(given);
   return {
-    store: given.get('in') ?? (key === null ? store : ''),
-    query: given.get('q') ?? '',
-    filter: oneOf(filters, 'show', 'all'),
-    sort: oneOf(columns, 'sort', 'waiters'),
-    isReversed: given.has('reversed'),
-    open: key === null ? null : { store, key },
+    store: store || (key === undefined ? storeOfKey : ''),
+    query,
+    filter: filters.find((each) => each === show) ?? 'all',
+    sort: columns.find((each) => each === sort) ?? 'waiters',
+    isReversed: reversed !== undefined,
+    open: key === undefined ? null : { store: storeOfKey, key },
   };
 }
 
 /** The address of a view; parameters that are not of the page stay. */
-export function writeAddress(view: View, search: string): string {
+export function writeAddress({ open, store, query: q, filter, sort, isReversed }: View, search: string): string {
+  const show = filter !== 'all' && filter;
+  const said = { store: open?.store, key: open?.key, in: store, q, show, sort: sort !== 'waiters' && sort, reversed: isReversed && '1' };
   const given = new URLSearchParams(search);
-  const said: Record<string, string | undefined> = {
-    store: view.open?.store,
-    key: view.open?.key,
-    in: view.store,
-    q: view.query,
-    show: view.filter === 'all' ? '' : view.filter,
-    sort: view.sort === 'waiters' ? '' : view.sort,
-    reversed: view.isReversed ? '1' : '',
-  };
   for (const [name, value] of Object.entries(said)) {
     if (value) given.set(name, value);
     else given.delete(name);
   }
-  return String(given) && `?${String(given).replace(/=(?=&|$)/g, '')}`;
+  return `?${String(given)}`.replace(/=(?=&|$)/g, '').replace(/^\?$/, '');
 }

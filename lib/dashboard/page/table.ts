@@ -1,6 +1,6 @@
 import { html, nothing, type TemplateResult } from 'lit-html';
 import type { Row } from '../dashboard.protocol.js';
-import type { App } from './app.js';
+import { silence, type App } from './app.js';
 import { idOf, inFrozenOrder, isOld, processOf, visibleRows, type Column, type View } from './state.js';
 import { span } from './words.js';
 
@@ -25,7 +25,7 @@ export interface Table {
   template(): TemplateResult;
   /** To be called after each drawing: another line of the table may show the key that has the focus. */
   drawn(): void;
-  /** Those of the filter, in the order of the screen. */
+  /** The rows of the filter, in the order of the screen. */
   rows(): readonly Row[];
   focus(id?: string): void;
 }
@@ -70,21 +70,14 @@ export function makeTable(app: App, narrow: MediaQueryList, drawNow: () => void)
     buttonOf(active)?.focus({ preventScroll: true });
   };
 
-  const keys: Record<string, (index: number) => number> = {
-    ArrowDown: (index) => index + 1,
-    ArrowUp: (index) => index - 1,
-    PageDown: (index) => index + 10,
-    PageUp: (index) => index - 10,
-    Home: () => 0,
-    End: () => rows.length - 1,
-  };
   const onKey = (event: KeyboardEvent): void => {
-    const move = keys[event.key];
-    if (!move || (event.target as Element).closest('thead')) return;
+    const index = rows.findIndex((row) => idOf(row) === active);
+    const steps = { ArrowDown: 1, ArrowUp: -1, PageDown: 10, PageUp: -10, Home: -rows.length, End: rows.length };
+    const step = steps[event.key as keyof typeof steps];
+    const row = rows[Math.max(0, Math.min(rows.length - 1, index + step))];
+    if (!row || (event.target as Element).closest('thead')) return;
     event.preventDefault();
-    const index = move(rows.findIndex((row) => idOf(row) === active));
-    const row = rows[Math.max(0, Math.min(rows.length - 1, index))];
-    if (row) focus(idOf(row));
+    focus(idOf(row));
   };
 
   const heading = ([column, name]: readonly [Column, string]): TemplateResult => {
@@ -101,21 +94,20 @@ export function makeTable(app: App, narrow: MediaQueryList, drawNow: () => void)
   const line = (row: Row, index: number, tabbable: string): TemplateResult => {
     const { holder } = row;
     const id = idOf(row);
-    const isOpen = app.view.open !== null && idOf(app.view.open) === id;
     const now = app.now();
     const more = row.holders > 1 ? ` and ${row.holders - 1} more` : '';
     const onClick = (): void => {
       active = id;
       app.show({ open: { store: row.store, key: row.key } });
     };
-    return html`<tr role="row" aria-rowindex=${index + 2} class=${isOpen ? 'open' : nothing} @click=${onClick}>
+    return html`<tr role="row" aria-rowindex=${index + 2} class=${app.view.open && idOf(app.view.open) === id ? 'open' : nothing} @click=${onClick}>
       <td role="cell">
         <button class="link" tabindex=${id === tabbable ? 0 : -1} title=${row.key} @focus=${() => (active = id)}>${row.key}</button>
         ${(app.data.hello?.stores.length ?? 0) > 1 ? html`<small>${row.store}</small>` : nothing}
       </td>
       <td role="cell">${row.kind}</td>
       <td role="cell" title=${holder?.owner ?? nothing}>
-        ${holder?.isSilent ? html`<b class="bad">⚠ silent</b> ` : nothing}${holder ? processOf(holder) + more : '– free –'}
+        ${holder && silence(holder)}${holder ? processOf(holder) + more : '– free –'}
       </td>
       <td role="cell">${holder?.label ?? '–'}</td>
       <td role="cell">
@@ -134,41 +126,25 @@ export function makeTable(app: App, narrow: MediaQueryList, drawNow: () => void)
       sort();
       const start = first();
       const drawn = rows.slice(start, start + DRAWN);
-      const isActiveDrawn = drawn.some((row) => idOf(row) === active);
-      const isKnown = rows.some((row) => idOf(row) === active);
-      const tabbable = isKnown || !drawn[0] ? active : idOf(drawn[0]);
+      // One row is a stop of the Tab key: the last one that had the focus, or the first one in sight.
+      const inSight = drawn[Math.ceil(top / height()) - start] ?? drawn[0];
+      const tabbable = drawn.some((row) => idOf(row) === active) || !inSight ? active : idOf(inSight);
       const onScroll = ({ currentTarget }: Event): void => {
         top = (currentTarget as HTMLElement).scrollTop;
         app.draw();
       };
-      const point = (isIn: boolean) => () => {
-        hasPointer = isIn;
+      const point = ({ type }: Event): void => {
+        hasPointer = type === 'pointerenter';
         app.draw();
       };
-      return html`<div
-        id="rows"
-        tabindex=${isKnown && !isActiveDrawn ? 0 : -1}
-        role="region"
-        aria-label="Keys"
-        @scroll=${onScroll}
-        @keydown=${onKey}
-        @pointerenter=${point(true)}
-        @pointerleave=${point(false)}
-        @focusout=${() => app.draw()}
-      >
+      return html`<div id="rows" tabindex="-1" role="region" aria-label="Keys" @scroll=${onScroll} @keydown=${onKey} @pointerenter=${point} @pointerleave=${point} @focusout=${app.draw}>
         <div .style=${`height:${head() + rows.length * height()}px;padding-top:${start * height()}px`}>
           <table role="table" aria-label="Keys" aria-rowcount=${rows.length + 1}>
-            <thead role="rowgroup">
-              <tr role="row" aria-rowindex="1">
-                ${HEADS.map(heading)}
-              </tr>
-            </thead>
-            <tbody role="rowgroup">
-              ${drawn.map((row, index) => line(row, start + index, tabbable))}
-            </tbody>
+            <thead role="rowgroup"><tr role="row" aria-rowindex="1">${HEADS.map(heading)}</tr></thead>
+            <tbody role="rowgroup">${drawn.map((row, index) => line(row, start + index, tabbable))}</tbody>
           </table>
         </div>
-        ${rows.length === 0 ? html`<p class="none">${app.data.hello ? 'No key is like this.' : 'Waiting for the server…'}</p>` : nothing}
+        ${rows.length > 0 ? nothing : html`<p class="none">${app.data.hello ? 'No key is like this.' : 'Waiting for the server…'}</p>`}
       </div>`;
     },
     drawn() {
@@ -180,7 +156,7 @@ export function makeTable(app: App, narrow: MediaQueryList, drawNow: () => void)
   };
 }
 
-/** What the operator has chosen to see, and in which order. */
+/** The choices of a view that make another list of rows. */
 function orderOf({ store, query, filter, sort, isReversed }: View): string {
   return JSON.stringify([store, query, filter, sort, isReversed]);
 }

@@ -86,6 +86,7 @@ export async function startPageServer(play: Play = {}): Promise<PageServer> {
     else void answer(request, response, searchParams);
   });
   await once(server.listen(0, '127.0.0.1'), 'listening');
+  const say: PageServer['say'] = (event, message) => streams.forEach((stream) => send(stream, event, message));
   return {
     url: `http://127.0.0.1:${(server.address() as AddressInfo).port}/ops/locks`,
     rows,
@@ -93,10 +94,10 @@ export async function startPageServer(play: Play = {}): Promise<PageServer> {
     releases,
     holds,
     forged,
-    say: (event, message) => streams.forEach((stream) => send(stream, event, message)),
+    say,
     put(...these) {
       for (const row of these) rows.set(row.key, row);
-      this.say('delta', { put: these, drop: [] });
+      say('delta', { put: these, drop: [] });
     },
     async close() {
       server.closeAllConnections();
