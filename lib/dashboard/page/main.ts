@@ -63,6 +63,7 @@ const take: Take = (event, message) => {
     if (fresh.length > 0) announcement = fresh.map(({ text }) => text);
   }
   version++;
+  table.sort();
   app.draw();
 };
 
@@ -78,14 +79,19 @@ function drawNow(): void {
   table.drawn();
 }
 
+let still: { version: number; parts: TemplateResult[] } | undefined;
+
 function template(): TemplateResult {
+  const rows = table.template();
+  // These do not change while the table is scrolled.
+  if (still?.version !== version) still = { version, parts: [numbers(app), charts(app, asTable, toggleTable), leaderList(app)] };
+  const [top, bottom, leaders] = still.parts;
   const stores = data.hello?.stores ?? [];
   const latency = Object.entries(data.latency).map(([store, time]) => `${store} ${time === null ? '⚠ does not answer' : exactSpan(time)}`);
   const onStore = ({ currentTarget }: Event): void => app.show({ store: (currentTarget as HTMLSelectElement).value });
   return html`<header>
       <h1>Locks</h1>
-      <label
-        >Store
+      <label>Store
         <select @change=${onStore}>
           <option value="" ?selected=${view.store === ''}>all</option>
           ${stores.map((store) => html`<option value=${store} ?selected=${store === view.store}>${store}</option>`)}
@@ -96,20 +102,17 @@ function template(): TemplateResult {
       <span id="connection">${connection}</span>
     </header>
     <div role="alert" class="unseen">${announcement.map((text) => html`<p>${text}</p>`)}</div>
-    <main>
-      ${alertList(app)} ${numbers(app)} ${tools()} ${table.template()} ${charts(app, asTable, toggleTable)} ${eventList(app)}
-      ${leaderList(app)} ${graph()} ${processList(app)}
-    </main>
+    <main>${alertList(app)} ${top} ${tools()} ${rows} ${bottom} ${eventList(app)} ${leaders} ${graph()} ${processList(app)}</main>
     ${drawer.template()}`;
 }
 
 function tools(): TemplateResult {
   const why = refusal(app);
   const rows = table.rows();
-  const targets = rows.flatMap((row) => targetOf(row) ?? []);
-  const isOfOneStore = new Set(targets.map(({ store }) => store)).size <= 1;
+  const held = rows.filter(({ holder }) => holder);
+  const isOfOneStore = held.every(({ store }) => store === held[0]?.store);
   const whyNotAll =
-    why || (targets.length > MOST ? `At most ${MOST} keys at once: filter first.` : isOfOneStore ? '' : 'Choose one store first.');
+    why || (held.length > MOST ? `At most ${MOST} keys at once: filter first.` : isOfOneStore ? '' : 'Choose one store first.');
   const onSearch = ({ currentTarget }: Event): void => app.show({ query: (currentTarget as HTMLInputElement).value });
   const shown: readonly Filter[] = filters.filter((filter, index) => index < 4 || filter === view.filter);
   return html`<div class="tools">
@@ -118,18 +121,19 @@ function tools(): TemplateResult {
       ${shown.map((filter) => html`<button aria-pressed=${filter === view.filter} @click=${() => app.show({ filter })}>${filter}</button>`)}
     </div>
     <span>${rows.length} of ${data.rows.size} keys</span>
-    <button ?disabled=${whyNotAll !== '' || targets.length === 0} @click=${() => dialog.release(targets)}>Release these…</button>
+    <button ?disabled=${whyNotAll !== '' || held.length === 0} @click=${() => dialog.release(held.flatMap(targetOf))}>Release these…</button>
     <button ?disabled=${why !== ''} @click=${() => dialog.hold()}>Hold a key…</button>
     ${whyNotAll && data.hello ? html`<small>${whyNotAll}</small>` : nothing}
   </div>`;
 }
 
-function targetOf({ store, key, holder }: Row): Target | undefined {
-  return holder ? { store, key, owner: holder.owner, token: holder.token, label: holder.label } : undefined;
+function targetOf({ store, key, holder }: Row): Target[] {
+  return holder ? [{ store, key, owner: holder.owner, token: holder.token, label: holder.label }] : [];
 }
 
 function toggleTable(): void {
   asTable = !asTable;
+  version++;
   app.draw();
 }
 
@@ -149,8 +153,10 @@ addEventListener('keydown', (event) => {
 narrow.addEventListener('change', () => app.draw());
 setInterval(() => {
   // Ages grow, and a row may become old.
+  if (document.visibilityState === 'hidden') return;
   version++;
-  if (document.visibilityState === 'visible') app.draw();
+  table.sort();
+  app.draw();
 }, 1_000);
 drawer.follow(view.open);
 drawNow();

@@ -23,11 +23,14 @@ export interface View {
   readonly open: RowName | null;
 }
 
+/** A row of the table, with what `idOf` gives for it: it is asked for in every drawing. */
+export type Line = Row & { readonly id: string };
+
 export interface Data {
   hello: Messages['hello'] | null;
   /** The server's clock minus that of the browser. */
   offset: number;
-  rows: Map<string, Row>;
+  rows: Map<string, Line>;
   seconds: Second[];
   processes: readonly ProcessState[];
   alerts: readonly Alert[];
@@ -48,6 +51,13 @@ export function processOf({ app, host, pid }: { app: string; host: string; pid: 
   return `${app}@${host}:${pid}`;
 }
 
+function putAll({ rows }: Data, these: readonly Row[]): void {
+  for (const row of these) {
+    const id = idOf(row);
+    rows.set(id, { ...row, id });
+  }
+}
+
 type Apply = { [Event in Exclude<keyof Messages, 'end'>]: (data: Data, message: Messages[Event], now: number) => void };
 
 /** How each message changes the data. `now` is the time of the browser. */
@@ -57,11 +67,11 @@ export const apply: Apply = {
   },
   rows(data, { isFirst, rows }) {
     if (isFirst) data.rows = new Map();
-    for (const row of rows) data.rows.set(idOf(row), row);
+    putAll(data, rows);
   },
   delta(data, { put, drop }) {
     for (const name of drop) data.rows.delete(idOf(name));
-    for (const row of put) data.rows.set(idOf(row), row);
+    putAll(data, put);
   },
   stats(data, { seconds, processes, alerts, latency }) {
     const last = data.seconds.at(-1)?.at ?? 0;
@@ -94,40 +104,43 @@ const sortValues: Record<Column, (row: Row) => string | number> = {
 };
 
 function compareBy(column: Column, a: Row, b: Row): number {
-  const [first, second] = [sortValues[column](a), sortValues[column](b)];
+  const first = sortValues[column](a);
+  const second = sortValues[column](b);
   return first < second ? -1 : Number(first > second);
 }
 
 /** The rows that the view asks for, the first one first. */
-export function visibleRows({ rows, notes }: Data, { store, query, filter, sort, isReversed }: View, now: number): Row[] {
+export function visibleRows({ rows, notes }: Data, view: View, now: number, among: Iterable<Line> = rows.values()): Line[] {
+  const { store, query, filter, sort, isReversed } = view;
   const words = query.toLowerCase().split(' ');
   const noted = new Set(notes.filter(({ event, at }) => event === filter && now - at <= RECENT).map(idOf));
-  const passes: Partial<Record<Filter, (row: Row) => boolean>> = {
+  const passes: Partial<Record<Filter, (row: Line) => boolean>> = {
     contended: ({ waiters }) => waiters > 0,
     old: (row) => isOld(row, now),
     leaders: isLeader,
     held: ({ holder }) => holder !== null,
-    lost: (row) => noted.has(idOf(row)),
-    timeout: (row) => noted.has(idOf(row)),
+    lost: ({ id }) => noted.has(id),
+    timeout: ({ id }) => noted.has(id),
   };
-  const isMeant = (row: Row): boolean => {
+  const isMeant = (row: Line): boolean => {
     if ((store && row.store !== store) || passes[filter]?.(row) === false) return false;
     if (!query) return true;
     const text = [row.key, row.store, row.kind, row.holder?.label, row.holder && processOf(row.holder)].join(' ').toLowerCase();
     return words.every((word) => text.includes(word));
   };
-  const found = [...rows.values()].filter(isMeant);
+  const found = [...among].filter(isMeant);
   found.sort((a, b) => compareBy(sort, a, b) || compareBy('age', a, b) || compareBy('key', a, b));
   return isReversed ? found.reverse() : found;
 }
 
 /** The same rows in the same order, with what is known of them now. New rows come last, and those that are gone are shown as free. */
-export function inFrozenOrder(frozen: readonly Row[], wanted: readonly Row[], rows: ReadonlyMap<string, Row>): Row[] {
-  const shown = new Set(frozen.map(idOf));
-  const kept = frozen.map(
-    (row) => rows.get(idOf(row)) ?? { ...row, kind: 'free' as const, holder: null, holders: 0, waiters: 0, waitingSince: null },
-  );
-  return [...kept, ...wanted.filter((row) => !shown.has(idOf(row)))];
+export function inFrozenOrder(frozen: readonly Line[], data: Data, view: View, now: number): Line[] {
+  const shown = new Set<string>();
+  const kept = frozen.map((row): Line => {
+    shown.add(row.id);
+    return data.rows.get(row.id) ?? { ...row, kind: 'free', holder: null, holders: 0, waiters: 0, waitingSince: null };
+  });
+  return [...kept, ...visibleRows(data, view, now, [...data.rows.values()].filter(({ id }) => !shown.has(id)))]; // prettier-ignore
 }
 
 /** The five numbers on top. */

@@ -1,7 +1,6 @@
 import { html, nothing, type TemplateResult } from 'lit-html';
-import type { Row } from '../dashboard.protocol.js';
 import { silence, type App } from './app.js';
-import { idOf, inFrozenOrder, isOld, processOf, visibleRows, type Column, type View } from './state.js';
+import { idOf, inFrozenOrder, isOld, processOf, visibleRows, type Column, type Line, type View } from './state.js';
 import { span } from './words.js';
 
 /** Rows in the DOM, and how many of them are above the first one in sight. */
@@ -22,16 +21,18 @@ const HEADS: readonly [Column, string][] = [
 ];
 
 export interface Table {
+  /** Sorts the rows again if anything has changed. It is a task of its own: together with the drawing it would be a long one. */
+  sort(): void;
   template(): TemplateResult;
   /** To be called after each drawing: another line of the table may show the key that has the focus. */
   drawn(): void;
   /** The rows of the filter, in the order of the screen. */
-  rows(): readonly Row[];
+  rows(): readonly Line[];
   focus(id?: string): void;
 }
 
 export function makeTable(app: App, narrow: MediaQueryList, drawNow: () => void): Table {
-  let rows: readonly Row[] = [];
+  let rows: readonly Line[] = [];
   let sorted: { version: number; view: View; isFrozen: boolean } | undefined;
   let active = '';
   let top = 0;
@@ -43,7 +44,7 @@ export function makeTable(app: App, narrow: MediaQueryList, drawNow: () => void)
   const head = (): number => (narrow.matches ? 0 : HEAD);
 
   const buttonOf = (id: string): HTMLElement | undefined =>
-    scroller()?.querySelectorAll<HTMLElement>('tbody button')[rows.findIndex((row) => idOf(row) === id) - first()];
+    scroller()?.querySelectorAll<HTMLElement>('tbody button')[rows.findIndex((row) => row.id === id) - first()];
 
   /** The order does not change under the pointer or the focus, unless the operator asks for another one. */
   const sort = (): void => {
@@ -51,18 +52,17 @@ export function makeTable(app: App, narrow: MediaQueryList, drawNow: () => void)
     const isSame = sorted !== undefined && orderOf(sorted.view) === orderOf(view);
     const isFrozen = isSame && (hasPointer || hasFocus());
     if (isSame && sorted?.version === version && sorted.isFrozen === isFrozen) return;
-    const wanted = visibleRows(data, view, app.now());
-    rows = isFrozen ? inFrozenOrder(rows, wanted, data.rows) : wanted;
+    rows = isFrozen ? inFrozenOrder(rows, data, view, app.now()) : visibleRows(data, view, app.now());
     if (!isSame) scroller()?.scrollTo({ top: (top = 0) });
     sorted = { version, view, isFrozen };
   };
 
   const focus = (id = active): void => {
-    const index = Math.max(0, rows.findIndex((row) => idOf(row) === id)); // prettier-ignore
+    const index = Math.max(0, rows.findIndex((row) => row.id === id)); // prettier-ignore
     const box = scroller();
     const row = rows[index];
     if (!box || !row) return;
-    active = idOf(row);
+    active = row.id;
     const start = index * height();
     const end = start + height() - (box.clientHeight - head());
     box.scrollTop = top = Math.min(start, Math.max(end, box.scrollTop));
@@ -71,13 +71,13 @@ export function makeTable(app: App, narrow: MediaQueryList, drawNow: () => void)
   };
 
   const onKey = (event: KeyboardEvent): void => {
-    const index = rows.findIndex((row) => idOf(row) === active);
+    const index = rows.findIndex((row) => row.id === active);
     const steps = { ArrowDown: 1, ArrowUp: -1, PageDown: 10, PageUp: -10, Home: -rows.length, End: rows.length };
     const step = steps[event.key as keyof typeof steps];
     const row = rows[Math.max(0, Math.min(rows.length - 1, index + step))];
     if (!row || (event.target as Element).closest('thead')) return;
     event.preventDefault();
-    focus(idOf(row));
+    focus(row.id);
   };
 
   const heading = ([column, name]: readonly [Column, string]): TemplateResult => {
@@ -91,9 +91,8 @@ export function makeTable(app: App, narrow: MediaQueryList, drawNow: () => void)
     </th>`;
   };
 
-  const line = (row: Row, index: number, tabbable: string): TemplateResult => {
-    const { holder } = row;
-    const id = idOf(row);
+  const line = (row: Line, index: number, tabbable: string): TemplateResult => {
+    const { holder, id } = row;
     const now = app.now();
     const more = row.holders > 1 ? ` and ${row.holders - 1} more` : '';
     const onClick = (): void => {
@@ -120,6 +119,7 @@ export function makeTable(app: App, narrow: MediaQueryList, drawNow: () => void)
   };
 
   return {
+    sort,
     focus,
     rows: () => rows,
     template() {
@@ -128,7 +128,7 @@ export function makeTable(app: App, narrow: MediaQueryList, drawNow: () => void)
       const drawn = rows.slice(start, start + DRAWN);
       // One row is a stop of the Tab key: the last one that had the focus, or the first one in sight.
       const inSight = drawn[Math.ceil(top / height()) - start] ?? drawn[0];
-      const tabbable = drawn.some((row) => idOf(row) === active) || !inSight ? active : idOf(inSight);
+      const tabbable = drawn.some((row) => row.id === active) || !inSight ? active : inSight.id;
       const onScroll = ({ currentTarget }: Event): void => {
         top = (currentTarget as HTMLElement).scrollTop;
         app.draw();

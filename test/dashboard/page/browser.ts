@@ -39,6 +39,8 @@ export function useBrowser(): Tabs {
     async open(url, { prepare, ...options } = {}) {
       const context = await browser.newContext({ viewport: { width: 1280, height: 800 }, ...options });
       ends.push(() => context.close());
+      // Shorter than the limit of a test, so that a failure says what it has waited for.
+      context.setDefaultTimeout(100_000);
       const page = await context.newPage();
       page.on('pageerror', (error) => problems.push(String(error)));
       // The browser also writes here which requests have failed, which is part of some tests.
