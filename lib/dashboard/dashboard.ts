@@ -71,13 +71,25 @@ export class Dashboard {
   /** @throws {Refused} */
   async key(store: unknown, name: unknown): Promise<KeyAnswer> {
     const locks = this.locksOf(store);
+    const askedAt = performance.now();
     const report = await answered(locks.inspect({ key: this.keyOf(name) }));
+    // The store has answered before the processes, of which one may be silent.
+    const leftOf = (time: number | null): number | null => time && Math.max(0, time - (performance.now() - askedAt));
     const { kind, at, fencingToken, permits = null, count = null, remaining, holders, holderCount, waiters, waiterCount } = report;
     return {
-      ...{ store: store as string, key: this.nameOf(report.key), kind, at: at.getTime(), fencingToken, permits, count, remaining },
+      ...{
+        store: store as string,
+        key: this.nameOf(report.key),
+        kind,
+        at: at.getTime(),
+        fencingToken,
+        permits,
+        count,
+        remaining: leftOf(remaining),
+      },
       holders: holders.map((holder) => {
         const { remaining: left, phase, permits: own } = holder;
-        return { ...partyOf(holder), remaining: left, phase, isShared: own !== Infinity };
+        return { ...partyOf(holder), remaining: leftOf(left), phase, isShared: own !== Infinity };
       }),
       holderCount,
       waiters: waiters.flatMap((waiter) => this.waiterAnswers(waiter)),
