@@ -52,8 +52,7 @@ export function makeDialog(app: App, element: HTMLDialogElement, done: () => voi
         const answer = await send({ ...values, reason: values['reason']?.trim() ?? '' });
         open(() => html`${answer}<menu><button class="act" @click=${close} data-first>Close</button></menu>`);
       } catch (error) {
-        problem =
-          error instanceof TypeError ? 'The server does not answer: it is unknown whether anything was done.' : (error as Error).message;
+        problem = (error as Error).message;
       }
       isBusy = false;
       if (problem) again();

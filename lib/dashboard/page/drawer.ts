@@ -29,7 +29,7 @@ export function makeDrawer(app: App, release: (targets: readonly Target[]) => vo
     try {
       if (document.visibilityState === 'visible') found = await app.server.key(asked);
     } catch (error) {
-      refused = error instanceof TypeError ? 'The server does not answer.' : (error as Error).message;
+      refused = (error as Error).message;
     }
     if (asked !== name) return;
     if (found !== answer) answeredAt = performance.now();

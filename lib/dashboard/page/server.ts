@@ -14,11 +14,8 @@ export type Take = <Event extends Exclude<keyof Messages, 'end'>>(event: Event, 
 const RETRY = 15_000;
 const EVENTS = ['hello', 'rows', 'delta', 'stats', 'notes'] as const;
 const REFUSALS: Record<number, string> = {
-  401: 'You are signed out: load the page again.',
   403: 'You have no right to do this.',
-  404: 'The server does not know this key.',
   409: 'The owner has changed, so nothing was done.',
-  413: 'This is too much for one request: choose fewer keys.',
   422: 'The server does not accept these values.',
   429: 'Too many requests: try again in a second.',
 };
@@ -62,14 +59,15 @@ export function serverAt(base: string): Server {
 }
 
 /** @throws an error whose message can be shown. */
-async function ask<T>(url: string, body?: unknown): Promise<T> {
-  const headers = { 'x-lock-dashboard': '1', ...(body !== undefined && { 'content-type': 'application/json' }) };
-  const response = await fetch(url, { headers, ...(body !== undefined && { method: 'POST', body: JSON.stringify(body) }) });
+async function ask<T>(url: string, order?: unknown): Promise<T> {
+  const headers = { 'x-lock-dashboard': '1', 'content-type': 'application/json' };
+  const options = order === undefined ? { headers } : { headers, method: 'POST', body: JSON.stringify(order) };
+  const response = await fetch(url, options).catch(() => {
+    throw new Error(`The server does not answer${order === undefined ? '.' : ': it is unknown whether anything was done.'}`);
+  });
   const answer: unknown = await response.json().catch(() => null);
   // A release of a key whose owner has changed is answered with 409 and who has it now.
   if (response.ok || (response.status === 409 && Array.isArray(answer))) return answer as T;
   const { message } = (answer ?? {}) as { message?: unknown };
-  throw new Error(
-    [REFUSALS[response.status] ?? `The server answers ${response.status}.`, typeof message === 'string' ? message : ''].join(' ').trim(),
-  );
+  throw new Error(`${REFUSALS[response.status] ?? `The server answers ${response.status}.`} ${typeof message === 'string' ? message : ''}`);
 }
