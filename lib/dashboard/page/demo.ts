@@ -136,6 +136,10 @@ export function demoServer(): Server {
         else rows.delete(key);
         return { key, outcome: holder.isSilent ? 'forced' : 'gave back', holder: owner };
       }),
-    hold: async ({ key, reason }) => put(key, 'you@demo', reason, 0),
+    hold: async ({ key, reason }) => {
+      if (rows.has(key)) return { isHeld: false };
+      put(key, 'you@demo', reason, 0);
+      return { isHeld: true };
+    },
   };
 }

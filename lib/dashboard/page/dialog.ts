@@ -106,12 +106,12 @@ export function makeDialog(app: App, element: HTMLDialogElement, done: () => voi
     form(
       'Hold a key',
       html`<p>Nobody else gets the key for this time. To end it earlier, take the key away.</p>
-        <label>Key <input name="key" required maxlength="512" autocomplete="off" data-first /></label>
+        <label>Key, without the namespace <input name="key" required maxlength="512" autocomplete="off" data-first /></label>
         <label>Store <select name="store">${app.data.hello?.stores.map((store) => html`<option ?selected=${store === app.view.store}>${store}</option>`)}</select></label>
         <label>For ${times('for', 1)}</label>`,
       async ({ store = '', key = '', reason = '', for: time }) => {
-        await app.server.hold({ store, key, for: Number(time), reason });
-        return html`<h2 id="question">Held</h2><p role="status"><b>${key}</b> is held.</p>`;
+        const { isHeld } = await app.server.hold({ store, key, for: Number(time), reason });
+        return html`<h2 id="question">Outcome</h2><p role="status"><b>${key}</b> ${isHeld ? 'is held.' : 'is not free, so nothing was done.'}</p>`;
       },
     );
 

@@ -56,7 +56,7 @@ export function makeDrawer(app: App, release: (targets: readonly Target[]) => vo
       owner,
     };
     return html`<li>
-      <b>${processOf(holder)}</b> ${silence(holder)}${holder.isShared ? '(shared)' : ''}${holder.phase === 'kept' ? '(released, kept for its minimum)' : ''}
+      <b>${processOf(holder)}</b> ${holder.phase === 'held' ? silence(holder) : '(released, kept for its minimum)'}${holder.isShared ? ' (shared)' : ''}
       <dl>${Object.entries(facts).map(([term, fact]) => html`<dt>${term}</dt><dd>${fact ?? '–'}</dd>`)}</dl>
       ${traceUrl ? html`<a href=${traceUrl} target="_blank" rel="noreferrer">Trace of the holder</a>` : nothing}
       <button ?disabled=${!!why} aria-describedby=${why ? 'refusal' : nothing} @click=${() => release([{ store, key, owner, token, label }])}>Take it away…</button>

@@ -6,7 +6,8 @@ export interface Server {
   open(store: string, take: Take, isLive: (isLive: boolean, why?: string) => void): () => void;
   key(name: RowName): Promise<KeyAnswer>;
   release(order: ReleaseOrder): Promise<ReleaseAnswer>;
-  hold(order: HoldOrder): Promise<void>;
+  /** `isHeld: false`: the key was not free. */
+  hold(order: HoldOrder): Promise<{ readonly isHeld: boolean }>;
 }
 
 export type Take = <Event extends Exclude<keyof Messages, 'end'>>(event: Event, message: Messages[Event]) => void;
@@ -65,9 +66,18 @@ async function ask<T>(url: string, order?: unknown): Promise<T> {
   const response = await fetch(url, options).catch(() => {
     throw new Error(`The server does not answer${order === undefined ? '.' : ': it is unknown whether anything was done.'}`);
   });
-  const answer: unknown = await response.json().catch(() => null);
+  const text = await response.text();
+  const answer = parsed(text);
   // A release of a key whose owner has changed is answered with 409 and who has it now.
   if (response.ok || (response.status === 409 && Array.isArray(answer))) return answer as T;
-  const { message } = (answer ?? {}) as { message?: unknown };
-  throw new Error(`${REFUSALS[response.status] ?? `The server answers ${response.status}.`} ${typeof message === 'string' ? message : ''}`);
+  const { message = response.headers.get('content-type')?.startsWith('text/plain') ? text : '' } = (answer ?? {}) as { message?: unknown };
+  throw new Error(`${REFUSALS[response.status] ?? `The server answers ${response.status}.`} ${String(message)}`);
+}
+
+function parsed(text: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch {
+    return undefined;
+  }
 }

@@ -191,16 +191,26 @@ it('several keys are listed with owner and token before the reason is asked for'
   expect(server.releases).toEqual([{ store: 'default', keys, reason: 'host is gone', grace: 0, keepFor: 60_000 }]);
 });
 
-it('a key is held by hand, for a time and a reason', async () => {
-  const server = await tabs.serve();
+it('a key is held by hand, for a time and a reason, if it is free', async () => {
+  const server = await tabs.serve({ rows: [row('deploy')] });
   const page = await tabs.open(server.url);
-  await page.getByText('Hold a key…').click();
-  await page.keyboard.type('deploy');
-  await page.locator('dialog input[name=reason]').fill('incident 812');
-  await page.locator('dialog select[name=for]').selectOption('1 h');
-  await page.locator('dialog .act').click();
-  await page.getByText('deploy is held.').waitFor();
-  expect(server.holds).toEqual([{ store: 'default', key: 'deploy', for: 3_600_000, reason: 'incident 812' }]);
+  const hold = async (key: string): Promise<void> => {
+    await page.getByText('Hold a key…').click();
+    await page.keyboard.type(key);
+    await page.locator('dialog input[name=reason]').fill('incident 812');
+    await page.locator('dialog select[name=for]').selectOption('1 h');
+    await page.locator('dialog .act').click();
+  };
+  await hold('import');
+  await page.getByText('import is held.').waitFor();
+  await press(page, 'Enter');
+  await hold('deploy');
+  await page.getByText('deploy is not free, so nothing was done.').waitFor();
+  const order = { store: 'default', for: 3_600_000, reason: 'incident 812' };
+  expect(server.holds).toEqual([
+    { ...order, key: 'import' },
+    { ...order, key: 'deploy' },
+  ]);
 });
 
 it('the drawer shows the whole queue, the chain, and the trace of the holder', async () => {

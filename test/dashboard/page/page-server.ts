@@ -74,7 +74,7 @@ export async function startPageServer(play: Play = {}): Promise<PageServer> {
     },
     'POST /ops/locks/hold': async (request, response) => {
       holds.push((await bodyOf(request)) as HoldOrder);
-      json(response, {});
+      json(response, { isHeld: !rows.has(holds.at(-1)?.key ?? '') });
     },
   };
   const server = createServer((request, response) => {
