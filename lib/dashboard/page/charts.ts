@@ -61,7 +61,7 @@ export function charts({ data: { seconds, processes } }: App, asTable: boolean, 
   </figure>`;
   return html`<section aria-label="The last ten minutes">
     <h2>The last ten minutes</h2>
-    <p>${seconds[0] ? `Since ${timeOf(seconds[0].at)}, from ${answering} processes.` : ''} <button aria-pressed=${asTable} @click=${toggle}>As a table</button></p>
+    <p>${seconds[0] ? `Since ${timeOf(seconds[0].at)}, from the processes that answer: ${answering}.` : ''} <button aria-pressed=${asTable} @click=${toggle}>As a table</button></p>
     ${asTable ? table(seconds) : html`<div class="charts">${chart('Waiting and held', COUNTS, (value) => String(value ?? '–'))}${chart('Time of waits and holds', TIMES, exactSpan)}</div>`}
   </section>`;
 }

@@ -84,7 +84,7 @@ export function makeDrawer(app: App, release: (targets: readonly Target[]) => vo
       <h3>Holders: ${holderCount}</h3>
       ${why ? html`<p id="refusal">${why}</p>` : nothing}
       <ul>${holders.map((holder) => holderOf(holder, found, why))}</ul>
-      <h3>Waiters: ${waiterCount}</h3>
+      <h3>Waiters: ${Math.max(waiterCount, waiters.length)}</h3>
       <ol>${waiters.map((waiter) => waiterOf(waiter, store))}</ol>
       ${waiterCount > waiters.length ? html`<p>The first ${waiters.length} are shown.</p>` : nothing}
       <h3>Last events: ${notes.length}</h3>
