@@ -144,3 +144,8 @@ export interface HoldOrder extends RowName {
   readonly for: number;
   readonly reason: string;
 }
+
+/** The answer to it. Not held: somebody else has the key. */
+export interface HoldAnswer {
+  readonly isHeld: boolean;
+}

@@ -3,8 +3,9 @@ import { checkKey } from '../core/model/key.js';
 import { LockError } from '../core/model/errors.js';
 import type { KeyReport, KeyWaiter } from '../core/model/key-report.js';
 import { partsOf } from '../core/model/owner.js';
+import { after } from '../core/util/clock.js';
 import type { Locks } from '../locks.js';
-import type { HoldOrder, KeyAnswer, ReleaseAnswer, ReleaseOrder, RowName, WaiterAnswer } from './dashboard.protocol.js';
+import type { HoldAnswer, HoldOrder, KeyAnswer, ReleaseAnswer, ReleaseOrder, RowName, WaiterAnswer } from './dashboard.protocol.js';
 import { Hub, MOST_STREAMS } from './hub.js';
 import { partyOf } from './live-table.js';
 import { scriptHash, styleHash } from './page.generated.js';
@@ -15,6 +16,8 @@ const MOST_RELEASED = 100;
 const LONGEST_BODY = 65_536;
 /** Milliseconds between two orders. */
 const APART = 1000;
+/** Milliseconds after which the events of a key have arrived. */
+const SETTLED = 500;
 /** Keys in a chain. */
 const LONGEST_CHAIN = 20;
 
@@ -127,7 +130,7 @@ export class Dashboard {
   }
 
   /** Takes a free key, and keeps it for so long. @throws {Refused} */
-  async hold(body: unknown, by: string | null): Promise<{ readonly isHeld: boolean }> {
+  async hold(body: unknown, by: string | null): Promise<HoldAnswer> {
     const { store, key, for: length, reason } = Object(body) as Partial<HoldOrder>;
     const locks = this.locksOf(store);
     checkReason(reason);
@@ -138,6 +141,8 @@ export class Dashboard {
     const lease = await answered(locks.tryAcquire(key, { label, minHold: length }));
     // It stays taken for its minHold, also when this process ends.
     if (lease) await answered(lease.release());
+    // Its events, which arrive by then, say that it is released.
+    if (lease) after(SETTLED, () => void this.hub.ask(store as string, lease.key)).unref();
     return { isHeld: lease !== null };
   }
 

@@ -73,6 +73,15 @@ export class Hub {
     if (!this.watching) this.start();
   }
 
+  /** Asks the store for a key. */
+  async ask(store: string, key: string): Promise<void> {
+    const report = await this.stores
+      .get(store)!
+      .inspect({ key })
+      .catch(() => undefined);
+    if (report && this.watching) this.table.replace(store, report);
+  }
+
   /** The keys that are shown. */
   get keys(): string[] {
     return [...this.table.keys.values()].map(({ key }) => key);
@@ -182,12 +191,7 @@ export class Hub {
     this.beats++;
     for (const live of this.table.contended(ASKED_PER_SECOND)) {
       live.askedAt = Date.now();
-      const { store, key } = live;
-      const asked = this.stores.get(store)!.inspect({ key });
-      void asked.then(
-        (report) => this.watching && this.table.replace(store, report),
-        () => undefined,
-      );
+      void this.ask(live.store, live.key);
     }
     if (this.beats % 2 === 0) this.findDeadlocks();
     const { put, drop } = this.table.takeChanges();

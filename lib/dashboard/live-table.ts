@@ -154,9 +154,9 @@ export function idOf(store: string, key: string): string {
   return `${store}\n${key}`;
 }
 
-export function partyOf({ owner, app, host, pid, since, told }: KeyHolder): Party {
+export function partyOf({ owner, app, host, pid, phase, since, told }: KeyHolder): Party {
   const { label = null, fencingToken: token = null } = told ?? {};
-  return { owner, app, host, pid, label, since: since?.getTime() ?? null, token, isSilent: told === undefined };
+  return { owner, app, host, pid, label, since: since?.getTime() ?? null, token, isSilent: phase === 'held' && told === undefined };
 }
 
 function waitersOf({ waiting, more }: LiveKey): number {

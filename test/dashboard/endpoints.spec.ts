@@ -118,10 +118,12 @@ describe.each(ADAPTERS)('on %s', (adapter) => {
   });
 
   it('a free key is held for a while, and a key that is taken is not', async () => {
-    const { isTaken, locks, order } = await open(adapter);
+    const { isTaken, locks, order, stream } = await open(adapter);
+    const page = await stream();
     const hold = { key: 'deploy', for: 60_000, reason: 'incident 812' };
     expect(await order('/hold', hold)).toMatchObject({ status: 200, body: { isHeld: true } });
     expect(await isTaken('deploy')).toBe(true);
+    await page.message('delta', ({ put }) => put.some(({ key, holder }) => key === 'deploy' && holder?.isSilent === false));
     expect((await locks.inspect('deploy')).holders).toMatchObject([{ phase: 'kept' }]);
     expect(await soon(() => order('/hold', hold))).toMatchObject({ status: 200, body: { isHeld: false } });
   });
