@@ -60,7 +60,7 @@ class DashboardGate implements CanActivate {
     if (forgery !== undefined) throw new ForbiddenException(forgery);
     const verdict = await this.options.authorize(action, context);
     operators.set(request, {
-      by: typeof verdict === 'object' ? verdict.by : null,
+      by: (Object(verdict) as { by?: string }).by ?? null,
       mayRelease: async () => Boolean(await this.options.authorize('release', context)),
     });
     return Boolean(verdict);

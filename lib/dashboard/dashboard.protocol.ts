@@ -135,7 +135,9 @@ export interface ReleaseOrder {
 /** The answer to it, in the order of the keys. */
 export type ReleaseAnswer = readonly {
   readonly key: string;
-  readonly outcome: 'gave back' | 'forced' | 'changed';
+  readonly outcome: 'gave back' | 'forced' | 'changed' | 'failed';
+  /** Why it has failed. */
+  readonly reason?: string;
   readonly holder: string | null;
 }[];
 

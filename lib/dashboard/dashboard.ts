@@ -1,9 +1,10 @@
+import { createHash, randomUUID } from 'node:crypto';
 import type { IncomingMessage, ServerResponse } from 'node:http';
+import { hostname } from 'node:os';
 import { checkKey } from '../core/model/key.js';
 import { LockError } from '../core/model/errors.js';
 import type { KeyReport, KeyWaiter } from '../core/model/key-report.js';
 import { partsOf } from '../core/model/owner.js';
-import { after } from '../core/util/clock.js';
 import type { Locks } from '../locks.js';
 import type { HoldAnswer, HoldOrder, KeyAnswer, ReleaseAnswer, ReleaseOrder, RowName, WaiterAnswer } from './dashboard.protocol.js';
 import { Hub, MOST_STREAMS } from './hub.js';
@@ -16,8 +17,8 @@ const MOST_RELEASED = 100;
 const LONGEST_BODY = 65_536;
 /** Milliseconds between two orders. */
 const APART = 1000;
-/** Milliseconds after which the events of a key have arrived. */
-const SETTLED = 500;
+/** Names that are remembered. */
+const MOST_NAMES = 50_000;
 /** Keys in a chain. */
 const LONGEST_CHAIN = 20;
 
@@ -49,6 +50,9 @@ export class Refused extends Error {
 export class Dashboard {
   private readonly hub: Hub;
   private readonly redact: ((key: string) => string) | undefined;
+  /** The names of keys, and the keys behind them, if they are redacted. */
+  private readonly names = new Map<string, string>();
+  private readonly keys = new Map<string, string>();
   private orderedAt = 0;
 
   constructor(
@@ -56,13 +60,16 @@ export class Dashboard {
     private readonly options: { readonly redact?: (key: string) => string; readonly traceUrl?: string } = {},
   ) {
     this.redact = options.redact;
-    this.hub = new Hub(stores, (key) => this.nameOf(key));
+    this.hub = new Hub(stores, (key) => this.nameOf(key), this.redact !== undefined);
   }
 
   /** @param begin gives the response, when it is sure that it is used. @throws {Refused} */
   stream(begin: () => ServerResponse, me: { by: string | null; mayRelease: boolean }): void {
+    if (this.hub.isClosed) throw new Refused(503, 'The process is ending.');
     if (this.hub.isFull) throw new Refused(429, `${MOST_STREAMS} pages are open already.`);
     const response = begin();
+    // The page has gone meanwhile.
+    if (response.destroyed || response.closed || !response.socket || response.socket.destroyed) return;
     response.writeHead(200, {
       'content-type': 'text/event-stream; charset=utf-8',
       'cache-control': 'no-store, no-transform',
@@ -75,7 +82,7 @@ export class Dashboard {
   async key(store: unknown, name: unknown): Promise<KeyAnswer> {
     const locks = this.locksOf(store);
     const askedAt = performance.now();
-    const report = await answered(locks.inspect({ key: this.keyOf(name) }));
+    const report = await this.answered(locks.inspect({ key: this.keyOf(locks, name) }));
     // The store has answered before the processes, of which one may be silent.
     const leftOf = (time: number | null): number | null => time && Math.max(0, time - (performance.now() - askedAt));
     const { kind, at, fencingToken, permits = null, count = null, remaining, holders, holderCount, waiters, waiterCount } = report;
@@ -117,14 +124,17 @@ export class Dashboard {
       if (typeof owner !== 'string' || (token !== null && !Number.isSafeInteger(token))) {
         throw new Refused(422, 'Each of "keys" must have the owner and the token that were shown.');
       }
-      return { key: this.keyOf(key), owner, token };
+      return { key: this.keyOf(locks, key), owner, token };
     });
     this.mayOrder();
     return Promise.all(
       orders.map(async ({ key, owner, token }) => {
         const options = { owner, reason, grace, keepFor, ...(token != null && { token }), ...(by !== null && { by }) };
-        const { outcome, holder } = await answered(locks.forceRelease({ key }, options));
-        return { key: this.nameOf(key), outcome, holder };
+        const refused = (error: Refused): { outcome: 'failed'; holder: null; reason: string } => ({
+          ...{ outcome: 'failed', holder: null },
+          reason: error.message,
+        });
+        return { key: this.nameOf(key), ...(await this.answered(locks.forceRelease({ key }, options)).catch(refused)) };
       }),
     );
   }
@@ -137,13 +147,19 @@ export class Dashboard {
     checkNumber('for', length, LONGEST_HOLD);
     if (typeof key !== 'string') throw new Refused(422, '"key" must be a string.');
     this.mayOrder();
-    const label = `${by ?? 'an operator'} holds it: ${reason}`;
-    const lease = await answered(locks.tryAcquire(key, { label, minHold: length }));
-    // It stays taken for its minHold, also when this process ends.
-    if (lease) await answered(lease.release());
-    // Its events, which arrive by then, say that it is released.
-    if (lease) after(SETTLED, () => void this.hub.ask(store as string, lease.key)).unref();
-    return { isHeld: lease !== null };
+    const name = [by, reason]
+      .filter(Boolean)
+      .join(': ')
+      .replaceAll(/[\s\p{Cc}@]+/gu, '-')
+      .slice(0, 100);
+    const owner = `${name}@${hostname()}:${process.pid}:${randomUUID()}`;
+    const { mutex } = locks.store;
+    const request = { key: await this.answered(Promise.resolve().then(() => locks.mutex(key).key)), owner };
+    const { granted } = await this.answered(mutex.acquire({ ...request, ttl: LONGEST_GRACE, tokens: 1, queue: false }));
+    // It stays taken, also when this process ends.
+    if (granted) await this.answered(mutex.release({ ...request, keepFor: length }));
+    if (granted) this.hub.ask(store as string, request.key);
+    return { isHeld: granted };
   }
 
   close(): void {
@@ -183,17 +199,40 @@ export class Dashboard {
   }
 
   private nameOf(key: string): string {
-    return this.redact ? this.redact(key) : key;
+    if (!this.redact) return key;
+    const known = this.names.get(key);
+    if (known !== undefined) return known;
+    let name: string;
+    try {
+      name = this.redact(key);
+    } catch {
+      name = createHash('sha256').update(key).digest('hex');
+    }
+    if (this.names.size >= MOST_NAMES) for (const each of [this.names, this.keys]) each.clear();
+    this.names.set(key, name);
+    this.keys.set(name, key);
+    return name;
   }
 
-  private keyOf(name: unknown): string {
-    const { redact } = this;
-    const key = redact ? this.hub.keys.find((each) => redact(each) === name) : name;
-    if (key === undefined) throw new Refused(404, 'There is no such key.');
+  /** Keys of other namespaces are none of its. */
+  private keyOf(locks: Locks, name: unknown): string {
+    const key = this.redact ? this.keys.get(name as string) : name;
+    const [namespace = ''] = locks.mutex('-').key.split(/-$/);
+    if (typeof key !== 'string' || !key.startsWith(namespace)) throw new Refused(404, 'There is no such key.');
     try {
       return checkKey(key);
     } catch (error) {
       throw new Refused(422, (error as Error).message);
+    }
+  }
+
+  /** @throws {Refused} with the message of the library, unless it would show a key that is hidden. */
+  private async answered<T>(asked: Promise<T>): Promise<T> {
+    try {
+      return await asked;
+    } catch (error) {
+      if (!(error instanceof LockError)) throw error;
+      throw new Refused(error.transient ? 503 : 422, this.redact ? `It failed: ${error.code}.` : error.message);
     }
   }
 
@@ -213,16 +252,6 @@ function checkReason(reason: unknown): asserts reason is string {
 function checkNumber(name: string, value: unknown, most: number): asserts value is number {
   if (!Number.isSafeInteger(value) || (value as number) < 0 || (value as number) > most) {
     throw new Refused(422, `"${name}" must be milliseconds from 0 to ${most}.`);
-  }
-}
-
-/** @throws {Refused} with what the store, or the library, has to say. */
-async function answered<T>(asked: Promise<T>): Promise<T> {
-  try {
-    return await asked;
-  } catch (error) {
-    if (error instanceof LockError) throw new Refused(error.transient ? 503 : 422, error.message);
-    throw error;
   }
 }
 

@@ -1,5 +1,6 @@
 import type { KeyEvent, KeyHolder, KeyKind, KeyReport } from '../core/model/key-report.js';
 import { processOf } from '../core/model/owner.js';
+import { now } from '../core/util/clock.js';
 import type { Party, ProcessState, Row, RowName } from './dashboard.protocol.js';
 
 const KINDS: Readonly<Record<NonNullable<KeyEvent['kind']>, KeyKind>> = {
@@ -29,6 +30,8 @@ export interface LiveKey {
   report: KeyReport | undefined;
   /** When it was asked for: the key that was not asked for longest is next. */
   askedAt: number;
+  /** The time of its last event. */
+  changedAt: number;
 }
 
 /** The keys that are held or waited for, as events and reports say. Events come at once, and may be lost; reports are true, and cost a request. */
@@ -43,6 +46,7 @@ export class LiveTable {
     const at = event.at.getTime();
     const process = `${app}@${host}:${pid}`;
     this.changed.add(idOf(store, event.key));
+    live.changedAt = now();
     if (event.event === 'waiting') {
       live.waiting.push({ process, label, since: at });
       return;
@@ -58,15 +62,17 @@ export class LiveTable {
       else if (live.more > 0 && (event.waited ?? 0) > 1) live.more--;
     }
     if (['released', 'lost', 'forced'].includes(event.event)) {
-      // The next caller of its process may have the same owner already.
-      if (event.event === 'forced' || live.holders.get(owner)?.token === token) live.holders.delete(owner);
+      // The next caller of its process may have the same owner already. Of a process that did not answer, no token is known.
+      const known = live.holders.get(owner)?.token ?? token;
+      if (event.event === 'forced' || known === token) live.holders.delete(owner);
     }
   }
 
-  /** A report of the store. */
-  replace(store: string, report: KeyReport): void {
+  /** A report of the store, which was asked for at some time: events since then are newer. */
+  replace(store: string, report: KeyReport, askedAt: number): void {
     const id = idOf(store, report.key);
     const live = this.keys.get(id) ?? this.add(store, report.key);
+    if (live.changedAt > askedAt) return;
     live.kind = report.kind;
     live.report = report;
     live.holders.clear();
@@ -81,10 +87,11 @@ export class LiveTable {
     this.changed.add(id);
   }
 
-  /** Drops the keys of a store that it does not list any more. */
-  keepOnly(store: string, listed: ReadonlySet<string>): void {
+  /** Drops the keys of a store that it has not listed. */
+  keepOnly(store: string, listed: ReadonlySet<string>, begunAt: number): void {
     for (const [id, live] of this.keys) {
-      if (live.store !== store || listed.has(live.key)) continue;
+      if (live.store !== store || listed.has(live.key) || live.changedAt > begunAt) continue;
+      live.kind = 'free';
       live.holders.clear();
       live.waiting = [];
       live.more = 0;
@@ -112,10 +119,10 @@ export class LiveTable {
     return [...this.keys.values()].filter(isUsed).map(rowOf);
   }
 
-  /** Keys that somebody waits for: those that were not asked for longest first. */
-  contended(most: number): LiveKey[] {
-    const waitedFor = [...this.keys.values()].filter((live) => waitersOf(live) > 0);
-    return waitedFor.sort((a, b) => a.askedAt - b.askedAt).slice(0, most);
+  /** Keys of a store that somebody waits for: those that were not asked for longest first. */
+  contended(store: string): LiveKey[] {
+    const waitedFor = [...this.keys.values()].filter((live) => live.store === store && waitersOf(live) > 0);
+    return waitedFor.sort((a, b) => a.askedAt - b.askedAt);
   }
 
   /** The processes that hold or wait. */
@@ -137,13 +144,18 @@ export class LiveTable {
     return [...all.values()];
   }
 
-  clear(): void {
-    this.keys.clear();
-    this.changed.clear();
-  }
-
   private add(store: string, key: string): LiveKey {
-    const live: LiveKey = { store, key, kind: 'free', holders: new Map(), waiting: [], more: 0, report: undefined, askedAt: 0 };
+    const live: LiveKey = {
+      store,
+      key,
+      kind: 'free',
+      holders: new Map(),
+      waiting: [],
+      more: 0,
+      report: undefined,
+      askedAt: 0,
+      changedAt: 0,
+    };
     this.keys.set(idOf(store, key), live);
     return live;
   }

@@ -7,18 +7,22 @@ import type { IncomingHttpHeaders } from 'node:http';
  * @param origins other origins of the page itself.
  */
 export function forgeryIn(headers: IncomingHttpHeaders, method: string, origins: readonly string[] = []): string | undefined {
-  const { origin, host, 'sec-fetch-site': site, 'content-type': type = '' } = headers;
-  const isOwn = origin !== undefined && (origins.includes(origin) || hostOf(origin) === host);
-  if (site !== undefined ? site !== 'same-origin' && !isOwn : origin !== undefined && !isOwn) return 'The request is from another site.';
+  const { origin, 'sec-fetch-site': site, 'content-type': type = '' } = headers;
+  const isNamed = origin !== undefined && origins.includes(origin);
+  // A browser that does not say where it comes from names the origin of each POST. HTTP/2 has no `Host`.
+  const isOwn =
+    site === undefined ? origin === undefined || hostOf(origin) === (headers.host ?? headers[':authority']) : site === 'same-origin';
+  if (!isOwn && !isNamed) return 'The request is from another site.';
   if (method !== 'POST') return undefined;
   if (headers['x-lock-dashboard'] !== '1') return 'The header x-lock-dashboard is missing.';
   return /^application\/json(;|$)/i.test(type) ? undefined : 'The body must be JSON.';
 }
 
-function hostOf(origin: string): string | undefined {
+/** `null`: the origin is not an address, such as `'null'`. */
+function hostOf(origin: string): string | null {
   try {
     return new URL(origin).host;
   } catch {
-    return undefined;
+    return null;
   }
 }

@@ -124,7 +124,9 @@ describe.each(ADAPTERS)('on %s', (adapter) => {
     expect(await order('/hold', hold)).toMatchObject({ status: 200, body: { isHeld: true } });
     expect(await isTaken('deploy')).toBe(true);
     await page.message('delta', ({ put }) => put.some(({ key, holder }) => key === 'deploy' && holder?.isSilent === false));
-    expect((await locks.inspect('deploy')).holders).toMatchObject([{ phase: 'kept' }]);
+    expect((await locks.inspect('deploy')).holders).toMatchObject([{ phase: 'kept', app: 'anna:-incident-812' }]);
+    const refused: unknown = await locks.acquire('deploy', { waitTimeout: 0 }).catch((error: unknown) => error);
+    expect(refused).toMatchObject({ holder: expect.stringMatching(/^anna:-incident-812@/) as string });
     expect(await soon(() => order('/hold', hold))).toMatchObject({ status: 200, body: { isHeld: false } });
   });
 
@@ -148,6 +150,7 @@ describe.each(ADAPTERS)('on %s', (adapter) => {
     ['another site of the same domain', { ...ORDER, 'sec-fetch-site': 'same-site' }],
     ['a page without the header', { ...OWN, 'content-type': 'application/json' }],
     ['another origin', { 'content-type': 'application/json', 'x-lock-dashboard': '1', origin: 'https://evil.example.com' }],
+    ['another site over HTTP/2, which has no host', { ...ORDER, 'sec-fetch-site': 'cross-site', origin: 'null' }],
     ['no origin that can be read', { 'content-type': 'application/json', 'x-lock-dashboard': '1', origin: 'null' }],
   ])('an order of %s changes nothing', async (_what, headers) => {
     const { keyOf, locks, order } = await open(adapter, {}, (app) => app.enableCors({ origin: true, credentials: true }));
@@ -172,6 +175,53 @@ describe.each(ADAPTERS)('on %s', (adapter) => {
     const { stream } = await open(adapter, { origins: ['https://ops.example.com'] });
     expect((await stream({ origin: 'https://ops.example.com' })).status).toBe(200);
     expect((await stream({ origin: 'https://ops.example.com.evil.example.com' })).status).toBe(403);
+  });
+
+  it('each of several keys has its own outcome', async () => {
+    const { keyOf, locks, order } = await open(adapter);
+    await locks.countDownLatch('latch').trySetCount(1);
+    const lease = await locks.acquire('order:42');
+    const { status, body } = await order('/release', { keys: [{ key: 'latch', owner: 'o', token: null }, keyOf(lease)] });
+    expect([status, body]).toMatchObject([
+      200,
+      [{ outcome: 'failed', reason: expect.stringContaining('latch') as string }, { outcome: 'forced' }],
+    ]);
+  });
+
+  it('keys of another namespace are none of its', async () => {
+    const imports = [dashboard()];
+    const { ask, locks, store } = await serve(adapter, { imports }, { namespace: 'shop:' });
+    await store.mutex.acquire({ key: 'billing:invoice', owner: 'b@h:1:u', ttl: 60_000, tokens: 1, queue: false });
+    await locks.acquire('order:42');
+    const at = (key: string) => ask(`ops/locks/key?store=default&key=${key}`, { headers: OWN });
+    expect(await at('billing:invoice')).toMatchObject({ status: 404 });
+    expect(await at('shop:order:42')).toMatchObject({ status: 200 });
+    const keys = [{ key: 'billing:invoice', owner: 'b@h:1:u', token: null }];
+    const order = { method: 'POST', headers: ORDER, body: JSON.stringify({ store: 'default', keys, ...REASON }) };
+    expect(await ask('ops/locks/release', order)).toMatchObject({ status: 404 });
+  });
+
+  it('pages that go away before they are served leave nothing', async () => {
+    const slow = async (): Promise<boolean> => new Promise((resolve) => setImmediate(() => setImmediate(() => resolve(true))));
+    let asked = 0;
+    let answer!: () => void;
+    const decided = new Promise<void>((resolve) => (answer = resolve));
+    const { stream, url } = await open(adapter, {
+      authorize: async () => {
+        asked++;
+        await decided;
+        return slow();
+      },
+    });
+    const gone = Array.from({ length: 20 }, () => {
+      const end = new AbortController();
+      return { end, sent: fetch(`${url}/ops/locks/events`, { headers: OWN, signal: end.signal }).catch(() => undefined) };
+    });
+    await eventually(() => asked >= 20);
+    for (const { end } of gone) end.abort();
+    await Promise.all(gone.map(({ sent }) => sent));
+    answer();
+    expect((await stream()).status).toBe(200);
   });
 
   it('who may only look cannot release', async () => {
@@ -254,6 +304,25 @@ describe.each(ADAPTERS)('on %s', (adapter) => {
     const { keyOf, locks, order } = await open(adapter, {}, undefined, { bodyParser: false });
     const lease = await locks.acquire('order:42');
     expect(await order('/release', { keys: [keyOf(lease)] })).toMatchObject({ status: 200 });
+  });
+
+  it('what cannot be redacted is hidden, and its errors name no key', async () => {
+    const redact = (key: string) => key.split(':')[1]!.toUpperCase();
+    const { at, locks, order, stream } = await open(adapter, { redact });
+    await locks.acquire('secret');
+    await locks.countDownLatch('secret:latch').trySetCount(1);
+    const page = await stream();
+    const { put } = await page.message('delta', (delta) => delta.put.length > 1);
+    const { key = '' } = put.find(({ kind }) => kind === 'mutex') ?? {};
+    expect(key).toMatch(/^[0-9a-f]{64}$/);
+    expect(await at(`/key?store=default&key=${key}`)).toMatchObject({ status: 200 });
+    const answer = await eventually(async () => {
+      const { status, text } = await soon(() => order('/release', { keys: [{ key: 'LATCH', owner: 'o', token: null }] }));
+      if (status !== 200) throw new Error(text);
+      return text;
+    });
+    expect(answer).toContain('failed');
+    expect(answer).not.toContain('secret');
   });
 
   it('keys are hidden from the page and from its addresses', async () => {

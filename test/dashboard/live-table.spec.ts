@@ -55,16 +55,17 @@ it('a report replaces what events have said', () => {
   happens('waiting');
   const waiter = { owner: 'shop@a:1:u3', ...SHOP, since: at, permits: 1, holding: [], isHeard: true };
   const told = [heard('a', 4), heard('b', 4)];
-  table.replace('default', report({ holders: [holder('u2')], holderCount: 1, waiters: [{ ...waiter, told }, waiter], waiterCount: 3 }));
+  const waiters = [{ ...waiter, told }, waiter];
+  table.replace('default', report({ holders: [holder('u2')], holderCount: 1, waiters, waiterCount: 3 }), Infinity);
   // Four callers of the first process, one of the second, and one that the report does not name.
   expect(table.rows).toMatchObject([{ holder: { owner: 'u2', isSilent: true }, waiters: 6 }]);
-  table.replace('default', report({ kind: 'free' }));
+  table.replace('default', report({ kind: 'free' }), Infinity);
   expect(table.takeChanges()).toEqual({ put: [], drop: [{ store: 'default', key: 'order:42' }] });
 });
 
 it('keys that a store does not list any more are dropped, and those of other stores stay', () => {
-  for (const store of ['default', 'other']) table.replace(store, report({ holders: [holder('u1')], holderCount: 1 }));
-  table.keepOnly('default', new Set());
+  for (const store of ['default', 'other']) table.replace(store, report({ holders: [holder('u1')], holderCount: 1 }), Infinity);
+  table.keepOnly('default', new Set(), Infinity);
   expect(table.takeChanges()).toMatchObject({ put: [{ store: 'other' }], drop: [{ store: 'default' }] });
 });
 
@@ -73,11 +74,32 @@ it('contended keys are asked for in turn, and processes are counted', () => {
     acquired(OWNER, 1, { key });
     if (key !== 'c') happens('waiting', { key, host: 'b' });
   }
-  const [first] = table.contended(1);
+  const [first] = table.contended('default');
   first!.askedAt = 1;
-  expect(table.contended(9).map(({ key }) => key)).toEqual(['b', 'a']);
+  expect(table.contended('default').map(({ key }) => key)).toEqual(['b', 'a']);
   expect(table.processes).toEqual([
     { name: 'shop@a:1', isSilent: false, holds: 3, waits: 0 },
     { name: 'shop@b:1', isSilent: false, holds: 0, waits: 2 },
   ]);
+});
+
+it('events are newer than a listing that has begun before them', () => {
+  const begunAt = performance.now();
+  acquired(OWNER, 5);
+  table.replace('default', report({ kind: 'free' }), begunAt - 1);
+  table.keepOnly('default', new Set(), begunAt - 1);
+  expect(table.rows).toMatchObject([{ key: 'order:42', holder: { owner: OWNER, token: 5 } }]);
+});
+
+it('a release counts, though the process of the holder did not say which token it has', () => {
+  table.replace('default', report({ holders: [holder(OWNER)], holderCount: 1 }), Infinity);
+  happens('released', { owner: OWNER, fencingToken: 5 });
+  expect(table.rows).toEqual([]);
+});
+
+it('a latch that is not listed any more is dropped', () => {
+  table.replace('default', report({ kind: 'count-down latch', count: 2 }), Infinity);
+  expect(table.takeChanges()).toMatchObject({ put: [{ kind: 'count-down latch' }] });
+  table.keepOnly('default', new Set(), Infinity);
+  expect(table.takeChanges()).toMatchObject({ put: [], drop: [{ key: 'order:42' }] });
 });

@@ -1,5 +1,3 @@
-import type { LockKindName } from './events.js';
-
 /** Things that a store can have under a key. */
 export type KeyKind = 'mutex' | 'read/write lock' | 'semaphore' | 'count-down latch' | 'foreign' | 'free';
 
@@ -93,7 +91,7 @@ export interface KeyEvent extends OwnerParts {
   readonly key: string;
   /** The time of the event, by the clock of its process. */
   readonly at: Date;
-  readonly kind?: LockKindName;
+  readonly kind?: 'mutex' | 'read' | 'write' | 'semaphore';
   readonly label?: string;
   readonly owner?: string;
   readonly fencingToken?: number | null;

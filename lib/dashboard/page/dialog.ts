@@ -18,6 +18,7 @@ const OUTCOMES: Record<ReleaseAnswer[number]['outcome'], string> = {
   'gave back': 'released: its holder was asked and let it go',
   forced: 'taken by force',
   changed: 'changed: nothing was done, as ',
+  failed: 'not released: ',
 };
 const TIMES = [[0, 'not at all'], [60_000, '1 min'], [600_000, '10 min'], [3_600_000, '1 h']] as const; // prettier-ignore
 
@@ -93,7 +94,7 @@ export function makeDialog(app: App, element: HTMLDialogElement, done: () => voi
         });
         const now = (holder: string | null, index: number): string => holder === targets[index]?.owner ? 'its owner has acquired it again' : `${holder ?? 'nobody'} has it now`; // prettier-ignore
         return html`<h2 id="question">Outcome</h2><ul class="targets" role="status">
-          ${answers.map(({ key, outcome, holder }, index) => html`<li><b>${key}</b>: ${OUTCOMES[outcome]}${outcome === 'changed' ? now(holder, index) : ''}</li>`)}
+          ${answers.map(({ key, outcome, holder, reason = '' }, index) => html`<li><b>${key}</b>: ${OUTCOMES[outcome]}${outcome === 'changed' ? now(holder, index) : reason}</li>`)}
         </ul>`;
       },
     );

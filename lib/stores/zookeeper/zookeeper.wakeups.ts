@@ -46,8 +46,8 @@ export class ZookeeperWakeUps extends Inbox implements RecordWakeUps {
 
   /** Writes the inbox, so that it is not taken for that of a dead process. */
   async touch(): Promise<Stat> {
-    const data = Buffer.from([...this.topics].join(' '));
-    const write = (): Promise<[Stat]> => this.session.ask<[Stat]>((client, done) => client.setData(this.path, data, -1, done));
+    const data = (): Buffer => Buffer.from([...this.topics].join(' '));
+    const write = (): Promise<[Stat]> => this.session.ask<[Stat]>((client, done) => client.setData(this.path, data(), -1, done));
     const [stat] = await write().catch(async (error: unknown) => {
       if (codeOf(error) !== NO_NODE) throw error;
       await this.session.make(this.path);

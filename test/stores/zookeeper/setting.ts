@@ -29,7 +29,9 @@ export async function connected(connectionString: string): Promise<Client> {
 }
 
 /** The result of a method that calls back. */
-export function asked<T = void>(call: (done: (error: Error | zookeeper.Exception | null | undefined, result: T) => void) => void): Promise<T> {
+export function asked<T = void>(
+  call: (done: (error: Error | zookeeper.Exception | null | undefined, result: T) => void) => void,
+): Promise<T> {
   return new Promise((resolve, reject) => call((error, result) => (error ? reject(new Error(String(error))) : resolve(result))));
 }
 
