@@ -10,7 +10,7 @@ import { operatorName } from './release.js';
 
 export const ui: Command = {
   words: [],
-  summary: 'a page for the browser, on this machine only: what is held, who waits, and a way to release',
+  summary: 'a page for the browser, on this machine only: what is held, its waiters, and a way to release',
   flags: { port: { type: 'string', help: 'of 127.0.0.1 (any that is free)' } },
   async run({ flags, out, signal, locks }) {
     const dashboard = new Dashboard(new Map([['default', await locks({ visible: true })]]));

@@ -90,7 +90,7 @@ export class Hub {
 
   private end(stream: Stream): void {
     stream.response.end();
-    // A page that reads nothing would keep its place.
+    // A page that reads nothing would stay.
     after(GOODBYE, () => stream.response.destroy()).unref();
     this.leave(stream);
   }

@@ -62,7 +62,7 @@ export class LiveTable {
       else if (live.more > 0 && (event.waited ?? 0) > 1) live.more--;
     }
     if (['released', 'lost', 'forced'].includes(event.event)) {
-      // The next caller of its process may have the same owner already. Of a process that did not answer, no token is known.
+      // The next caller of its process may have the same owner already. The token is not known if its process did not answer.
       const known = live.holders.get(owner)?.token ?? token;
       if (event.event === 'forced' || known === token) live.holders.delete(owner);
     }

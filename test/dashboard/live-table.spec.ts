@@ -69,7 +69,7 @@ it('keys that a store does not list any more are dropped, and those of other sto
   expect(table.takeChanges()).toMatchObject({ put: [{ store: 'other' }], drop: [{ store: 'default' }] });
 });
 
-it('contended keys are asked for in turn, and processes are counted', () => {
+it('contended keys are asked for one after the other, and processes are counted', () => {
   for (const key of ['a', 'b', 'c']) {
     acquired(OWNER, 1, { key });
     if (key !== 'c') happens('waiting', { key, host: 'b' });
