@@ -5,6 +5,9 @@ import { fileURLToPath } from 'node:url';
 import { ensureServices, serversOf } from '../../scripts/services.mjs';
 import { keepSharedServers } from './shared-servers.mjs';
 
+/** Programs that some suites only need. */
+const OF_SUITES = { chromium: /\.page\.spec\.ts/, zookeeper: /stores\/zookeeper/, promtool: /\/alerts\.spec\.ts/ };
+
 export default async function globalSetup() {
   process.env.TEST_SEED ??= String(Math.floor(Math.random() * 2 ** 31));
   console.error(`TEST_SEED=${process.env.TEST_SEED}`);
@@ -12,7 +15,9 @@ export default async function globalSetup() {
     execFileSync(process.execPath, [fileURLToPath(new URL(`../../scripts/${script}.mjs`, import.meta.url))], { stdio: 'inherit' });
   const store = process.env.TEST_STORE; // `npm test -- --store postgres`
   const needed = store ? serversOf[store] : [...new Set(Object.values(serversOf).flat())];
-  for (const [name, launch] of Object.entries(ensureServices(needed))) {
+  const { TEST_SUITES: suites = '' } = process.env;
+  const special = Object.keys(OF_SUITES).filter((name) => OF_SUITES[name].test(suites));
+  for (const [name, launch] of Object.entries(ensureServices([...needed, ...special]))) {
     process.env[`TEST_${name.toUpperCase().replaceAll('-', '_')}`] = JSON.stringify(launch);
   }
   process.env.TEST_SHARED_SERVERS ??= await keepSharedServers();
