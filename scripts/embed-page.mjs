@@ -1,9 +1,10 @@
 // Writes lib/dashboard/page.generated.ts from lib/dashboard/page: one HTML file, with the hashes of its script and its style for the Content-Security-Policy.
 import { build } from 'esbuild';
 import { createHash } from 'node:crypto';
-import { readFileSync, writeFileSync } from 'node:fs';
+import { readFileSync } from 'node:fs';
 import { readFile } from 'node:fs/promises';
 import { fileURLToPath } from 'node:url';
+import { writeIfChanged } from './write-if-changed.mjs';
 
 const root = new URL('../lib/dashboard/', import.meta.url);
 const hashOf = (text) => `sha256-${createHash('sha256').update(text).digest('base64')}`;
@@ -45,11 +46,4 @@ export const page: string = ${JSON.stringify(page)};
 export const scriptHash: string = '${hashOf(script)}';
 export const styleHash: string = '${hashOf(style)}';
 `;
-const target = new URL('page.generated.ts', root);
-let current;
-try {
-  current = readFileSync(target, 'utf8');
-} catch (error) {
-  if (error.code !== 'ENOENT') throw error;
-}
-if (current !== text) writeFileSync(target, text);
+writeIfChanged(new URL('page.generated.ts', root), text);

@@ -9,6 +9,7 @@ import {
   HttpException,
   Inject,
   Injectable,
+  Logger,
   Module,
   Post,
   Req,
@@ -28,6 +29,7 @@ export { basicAuth } from './basic-auth.js';
 export type { DashboardAction, DistributedLockDashboardOptions, Verdict } from './dashboard.options.js';
 
 const OPTIONS = Symbol.for('nestjs-distributed-lock:dashboard-options');
+
 /** A request of Express or Fastify. */
 interface Request {
   readonly method: string;
@@ -70,6 +72,7 @@ class DashboardGate implements CanActivate {
 /** Answers by the adapter: an interceptor of the app that wraps what is returned would wrap the page. */
 class DashboardController implements BeforeApplicationShutdown {
   private made: Dashboard | undefined;
+  private readonly logger = new Logger('DistributedLock');
 
   constructor(
     @Inject(HttpAdapterHost) private readonly host: HttpAdapterHost,
@@ -79,7 +82,7 @@ class DashboardController implements BeforeApplicationShutdown {
 
   /** Made by the first request: all stores are registered then. */
   private get dashboard(): Dashboard {
-    return (this.made ??= new Dashboard(this.registry.all, this.options));
+    return (this.made ??= new Dashboard(this.registry.all, { ...this.options, log: (line) => this.logger.warn(line) }));
   }
 
   @Get()

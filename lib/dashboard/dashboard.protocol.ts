@@ -91,7 +91,7 @@ export interface Messages {
     readonly latency: Readonly<Record<string, number | null>>;
   };
   notes: readonly Note[];
-  /** Another look, as the stream has ended for good: a right was lost, or the app stops. */
+  /** The last one: the process ends. The page connects again later, to it or to another one. */
   end: { readonly reason: string };
 }
 

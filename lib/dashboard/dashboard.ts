@@ -13,6 +13,8 @@ import { scriptHash, styleHash } from './page.generated.js';
 
 const LONGEST_HOLD = 7 * 24 * 3_600_000;
 const LONGEST_GRACE = 60_000;
+/** Milliseconds of the lease by which a key is taken that is then held. */
+const LEASE = 10_000;
 const MOST_RELEASED = 100;
 const LONGEST_BODY = 65_536;
 /** Milliseconds between two orders. */
@@ -57,7 +59,12 @@ export class Dashboard {
 
   constructor(
     private readonly stores: ReadonlyMap<string, Locks>,
-    private readonly options: { readonly redact?: (key: string) => string; readonly traceUrl?: string } = {},
+    /** `log`: a key is held by hand. Releases are logged by the locks. */
+    private readonly options: {
+      readonly redact?: (key: string) => string;
+      readonly traceUrl?: string;
+      readonly log?: (line: string) => void;
+    } = {},
   ) {
     this.redact = options.redact;
     this.hub = new Hub(stores, (key) => this.nameOf(key), this.redact !== undefined);
@@ -87,16 +94,8 @@ export class Dashboard {
     const leftOf = (time: number | null): number | null => time && Math.max(0, time - (performance.now() - askedAt));
     const { kind, at, fencingToken, permits = null, count = null, remaining, holders, holderCount, waiters, waiterCount } = report;
     return {
-      ...{
-        store: store as string,
-        key: this.nameOf(report.key),
-        kind,
-        at: at.getTime(),
-        fencingToken,
-        permits,
-        count,
-        remaining: leftOf(remaining),
-      },
+      ...{ store: store as string, key: this.nameOf(report.key), kind, at: at.getTime(), fencingToken, permits, count },
+      remaining: leftOf(remaining),
       holders: holders.map((holder) => {
         const { remaining: left, phase, permits: own } = holder;
         return { ...partyOf(holder), remaining: leftOf(left), phase, isShared: own !== Infinity };
@@ -130,10 +129,7 @@ export class Dashboard {
     return Promise.all(
       orders.map(async ({ key, owner, token }) => {
         const options = { owner, reason, grace, keepFor, ...(token != null && { token }), ...(by !== null && { by }) };
-        const refused = (error: Refused): { outcome: 'failed'; holder: null; reason: string } => ({
-          ...{ outcome: 'failed', holder: null },
-          reason: error.message,
-        });
+        const refused = ({ message: reason }: Refused) => ({ outcome: 'failed' as const, holder: null, reason });
         return { key: this.nameOf(key), ...(await this.answered(locks.forceRelease({ key }, options)).catch(refused)) };
       }),
     );
@@ -155,10 +151,13 @@ export class Dashboard {
     const owner = `${name}@${hostname()}:${process.pid}:${randomUUID()}`;
     const { mutex } = locks.store;
     const request = { key: await this.answered(Promise.resolve().then(() => locks.mutex(key).key)), owner };
-    const { granted } = await this.answered(mutex.acquire({ ...request, ttl: LONGEST_GRACE, tokens: 1, queue: false }));
+    const { granted } = await this.answered(mutex.acquire({ ...request, ttl: LEASE, tokens: 1, queue: false }));
     // It stays taken, also when this process ends.
     if (granted) await this.answered(mutex.release({ ...request, keepFor: length }));
-    if (granted) this.hub.ask(store as string, request.key);
+    if (granted) {
+      this.options.log?.(`"${this.nameOf(request.key)}" is held for ${length} ms by ${by ?? 'an operator'}: ${reason}`);
+      this.hub.ask(store as string, request.key);
+    }
     return { isHeld: granted };
   }
 
@@ -217,7 +216,7 @@ export class Dashboard {
   /** Keys of other namespaces are none of its. */
   private keyOf(locks: Locks, name: unknown): string {
     const key = this.redact ? this.keys.get(name as string) : name;
-    const [namespace = ''] = locks.mutex('-').key.split(/-$/);
+    const namespace = locks.mutex('-').key.slice(0, -1);
     if (typeof key !== 'string' || !key.startsWith(namespace)) throw new Refused(404, 'There is no such key.');
     try {
       return checkKey(key);

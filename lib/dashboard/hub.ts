@@ -1,7 +1,7 @@
 import type { ServerResponse } from 'node:http';
 import type { KeyEvent, KeyReport } from '../core/model/key-report.js';
 import { processOf } from '../core/model/owner.js';
-import { after } from '../core/util/clock.js';
+import { after, now } from '../core/util/clock.js';
 import { detached } from '../core/util/detached.js';
 import type { Locks } from '../locks.js';
 import type { Messages, Note, Row, RowName } from './dashboard.protocol.js';
@@ -22,6 +22,7 @@ export const MOST_STREAMS = 20;
 /** A page that looks. */
 interface Stream {
   readonly response: ServerResponse;
+  /** A time of the monotonic clock. */
   readonly endsAt: number;
   /** It has not read yet what was sent. */
   isFull: boolean;
@@ -54,7 +55,7 @@ export class Hub {
 
   /** Sends a page all that it needs, until it goes. */
   open(response: ServerResponse, hello: Omit<Messages['hello'], 'version' | 'now' | 'stores'>): void {
-    const stream: Stream = { response, endsAt: Date.now() + LONGEST_STREAM, isFull: false, isBehind: false };
+    const stream: Stream = { response, endsAt: now() + LONGEST_STREAM, isFull: false, isBehind: false };
     this.streams.add(stream);
     response.on('close', () => this.leave(stream)).on('error', () => response.destroy());
     response.on('drain', () => (stream.isFull = false));
@@ -138,7 +139,7 @@ export class Hub {
     const notes = this.newNotes.splice(0);
     this.notes = [...this.notes, ...notes].slice(-MOST_NOTES);
     for (const stream of this.streams) {
-      if (Date.now() > stream.endsAt) {
+      if (now() > stream.endsAt) {
         this.end(stream);
         continue;
       }

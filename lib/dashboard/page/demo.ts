@@ -85,7 +85,7 @@ export function demoServer(): Server {
   };
 
   return {
-    open(_store, take, isLive) {
+    open(take, isLive) {
       const first = setTimeout(() => {
         isLive(true);
         take('hello', { version: 1, now: Date.now(), stores: [store], me: { by: 'demo', mayRelease: true }, traceUrl: null });

@@ -42,7 +42,6 @@ const app: App = {
     view = { ...view, ...change };
     if (writeAddress(view, location.search) !== location.search)
       history.replaceState(null, '', location.pathname + writeAddress(view, location.search));
-    if (view.store !== before.store) choose(view.store);
     drawer.follow(view.open);
     drawNow();
     if (change.open) document.getElementById('opened')?.focus();
@@ -67,7 +66,7 @@ const take: Take = (event, message) => {
   app.draw();
 };
 
-const choose = keepStream(app.server, view.store, take, (isLive, why = '') => {
+keepStream(app.server, take, (isLive, why = '') => {
   connection = isLive ? '● live' : `○ offline: ${why}`;
   app.draw();
 });

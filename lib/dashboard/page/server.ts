@@ -3,7 +3,7 @@ import type { HoldOrder, KeyAnswer, Messages, ReleaseAnswer, ReleaseOrder, RowNa
 
 export interface Server {
   /** Calls `take` with each message until the function that it returns is called. */
-  open(store: string, take: Take, isLive: (isLive: boolean, why?: string) => void): () => void;
+  open(take: Take, isLive: (isLive: boolean, why?: string) => void): () => void;
   key(name: RowName): Promise<KeyAnswer>;
   release(order: ReleaseOrder): Promise<ReleaseAnswer>;
   /** `isHeld: false`: the key was not free. */
@@ -16,14 +16,13 @@ const RETRY = 15_000;
 const EVENTS = ['hello', 'rows', 'delta', 'stats', 'notes'] as const;
 const REFUSALS: Record<number, string> = {
   403: 'You have no right to do this.',
-  409: 'The owner has changed, so nothing was done.',
   422: 'The server does not accept these values.',
   429: 'Too many requests: try again in a second.',
 };
 
 export function serverAt(base: string): Server {
   return {
-    open(store, take, isLive) {
+    open(take, isLive) {
       let source: EventSource | undefined;
       let retry: ReturnType<typeof setTimeout> | undefined;
       const end = (): void => {
@@ -36,7 +35,7 @@ export function serverAt(base: string): Server {
         retry = setTimeout(connect, RETRY);
       };
       const connect = (): void => {
-        source = new EventSource(`${base}/events${store && `?store=${encodeURIComponent(store)}`}`);
+        source = new EventSource(`${base}/events`);
         for (const event of EVENTS) {
           source.addEventListener(event, ({ data }: MessageEvent<string>) => {
             isLive(true);
@@ -68,8 +67,7 @@ async function ask<T>(url: string, order?: unknown): Promise<T> {
   });
   const text = await response.text();
   const answer = parsed(text);
-  // A release of a key whose owner has changed is answered with 409 and who has it now.
-  if (response.ok || (response.status === 409 && Array.isArray(answer))) return answer as T;
+  if (response.ok) return answer as T;
   const { message = response.headers.get('content-type')?.startsWith('text/plain') ? text : '' } = (answer ?? {}) as { message?: unknown };
   throw new Error(`${REFUSALS[response.status] ?? `The server answers ${response.status}.`} ${String(message)}`);
 }
