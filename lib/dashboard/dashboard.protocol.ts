@@ -38,14 +38,16 @@ export interface ProcessState {
   readonly waits: number;
 }
 
-/** Something that happened: what an operator looks for afterwards. */
+/** Something that happened: what an operator looks for afterwards. Releases are only in the answer for a key. */
 export interface Note extends RowName {
   readonly at: number;
-  readonly event: 'lost' | 'timeout' | 'forced' | 'failed' | 'aborted';
+  readonly event: 'lost' | 'timeout' | 'forced' | 'failed' | 'aborted' | 'released';
   readonly label: string | null;
   /** `app@host:pid` */
   readonly process: string;
   readonly reason: string | null;
+  /** How long it was held, in milliseconds. */
+  readonly held: number | null;
 }
 
 /** A second: what the sparklines are drawn of. Waits and holds are milliseconds; `null`: there was none. */

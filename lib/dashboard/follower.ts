@@ -13,7 +13,7 @@ const HEALTH_AGAIN = 5_000;
 /** Keys of a store that are listed. */
 const MOST_KEYS = 10_000;
 /** Contended keys that the store is asked for in a second. */
-const ASKED_PER_SECOND = 8;
+const ASKED_PER_SECOND = 4;
 /** A holder that does not answer is an alert after so long, if others wait. */
 const OLD = 30_000;
 
@@ -44,9 +44,7 @@ export class Follower {
   constructor(
     private readonly followed: Followed,
     private readonly signal: AbortSignal,
-  ) {
-    void this.examine();
-  }
+  ) {}
 
   /** Once a second. */
   beat(): void {
@@ -130,8 +128,8 @@ export class Follower {
     this.healthAt = now() + HEALTH_AGAIN;
   }
 
-  /** Once: it takes a lock of its own. */
-  private async examine(): Promise<void> {
+  /** Asks the doctor, which takes a lock of its own. */
+  async examine(): Promise<void> {
     const report = await this.followed.locks.doctor().catch(() => undefined);
     const unfit = report?.checks.filter(({ state, limits }) => state === 'bad' || limits?.purpose === 'correctness') ?? [];
     this.unfit = unfit.map(({ name, seen, advice }) => [name, seen, advice].filter(Boolean).join(': '));

@@ -16,6 +16,8 @@ const HEARTBEAT = 15_000;
 const LONGEST_STREAM = 900_000;
 const GOODBYE = 5_000;
 const MOST_NOTES = 500;
+const MOST_RELEASES = 2000;
+const SHOWN_NOTES = 20;
 const PART = 500;
 export const MOST_STREAMS = 20;
 
@@ -39,6 +41,7 @@ export class Hub {
   private followers = new Map<string, Follower>();
   private notes: Note[] = [];
   private newNotes: Note[] = [];
+  private releases: Note[] = [];
   private watching: AbortController | undefined;
   private beats = 0;
 
@@ -64,6 +67,7 @@ export class Hub {
     send(stream, 'stats', this.statsOf(this.seconds.all));
     send(stream, 'notes', this.notes);
     if (!this.watching) this.start();
+    detached(() => this.followers.forEach((follower) => void follower.examine()));
   }
 
   /** Asks a store for a key, if a page is open. */
@@ -73,7 +77,8 @@ export class Hub {
 
   /** The last events of a key, the newest first. */
   notesOf(store: string, name: string): Note[] {
-    return this.notes.filter((note) => note.store === store && note.key === name).reverse();
+    const notes = [...this.notes, ...this.releases].filter((note) => note.store === store && note.key === name);
+    return notes.reverse().sort((a, b) => b.at - a.at).slice(0, SHOWN_NOTES);
   }
 
   /** The last reports of the keys that somebody waits for. */
@@ -103,6 +108,7 @@ export class Hub {
     this.watching = undefined;
     this.followers.clear();
     this.table = new LiveTable();
+    this.releases = [];
   }
 
   private start(): void {
@@ -112,10 +118,7 @@ export class Hub {
     const { table, nameOf } = this;
     for (const [store, locks] of this.stores) {
       const happened = (event: KeyEvent): void => this.happened(store, event);
-      this.followers.set(
-        store,
-        detached(() => new Follower({ store, locks, table, nameOf, happened }, signal)),
-      );
+      this.followers.set(store, new Follower({ store, locks, table, nameOf, happened }, signal));
     }
     detached(() => this.followers.forEach((follower) => follower.beat()));
   }
@@ -123,11 +126,13 @@ export class Hub {
   private happened(store: string, event: KeyEvent): void {
     this.table.apply(store, event);
     this.seconds.add(event);
-    const { event: name, key, label = null, owner, reason = null, at, app, host, pid } = event;
+    const { event: name, key, label = null, owner, reason = null, at, app, host, pid, held = null } = event;
     if (!isNoteworthy(name)) return;
     const process = owner === undefined ? `${app}@${host}:${pid}` : processOf(owner);
-    const told = { at: at.getTime(), event: name, label, process, reason: this.isRedacted ? null : reason };
-    this.newNotes.push({ store, key: this.nameOf(key), ...told });
+    const told = { at: at.getTime(), event: name, label, process, reason: this.isRedacted ? null : reason, held };
+    const note = { store, key: this.nameOf(key), ...told };
+    if (name !== 'released') this.newNotes.push(note);
+    else if (this.releases.push(note) > MOST_RELEASES) this.releases = this.releases.slice(-MOST_RELEASES / 2);
   }
 
   private beat(): void {
@@ -180,5 +185,5 @@ function send<E extends keyof Messages>(stream: Stream, event: E, message: Messa
 }
 
 function isNoteworthy(event: KeyEvent['event']): event is Note['event'] {
-  return ['lost', 'timeout', 'forced', 'failed', 'aborted'].includes(event);
+  return ['lost', 'timeout', 'forced', 'failed', 'aborted', 'released'].includes(event);
 }

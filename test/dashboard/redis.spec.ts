@@ -4,6 +4,7 @@ import { serve } from '../integrations/http-app.js';
 import { forkChild } from '../support/child.js';
 import { eventually, staysTrue } from '../support/eventually.js';
 import { startRedis, type RedisServer } from '../support/redis-server.js';
+import type { Messages, Note } from '../../lib/dashboard/dashboard.protocol.js';
 import { openStream } from './opened.js';
 
 interface Holds {
@@ -56,6 +57,34 @@ it('two callers that wait for each other are named as a deadlock', async () => {
   expect(alerts.find(({ kind }) => kind === 'deadlock')?.text).toMatch(/^Deadlock: (a → b → a|b → a → b)\. /);
   await locks.close();
   await ended;
+});
+
+it('the answer for a key has its last holds', async () => {
+  const { locks, stream, url } = await open();
+  const page = await stream();
+  await page.message('stats');
+  for (let count = 0; count < 25; count++) {
+    const lease = await locks.acquire('busy', { label: `holder ${count}` });
+    await lease.release();
+  }
+  const answer = async () => (await fetch(`${url}/locks/key?store=default&key=busy`, { headers: { 'x-lock-dashboard': '1' } })).json();
+  await eventually(async () => {
+    const { notes } = (await answer()) as { notes: Note[] };
+    expect(notes).toHaveLength(20);
+    expect(notes[0]).toMatchObject({ event: 'released', label: 'holder 24', held: expect.any(Number) });
+  });
+});
+
+it('each page that is opened asks the doctor again', async () => {
+  const { stream } = await open();
+  const client = server.client();
+  const isUnfit = ({ alerts }: Messages['stats']) => alerts.some(({ text }) => text.includes('allkeys-lru'));
+  await client.config('SET', 'maxmemory-policy', 'allkeys-lru');
+  const first = await stream();
+  await first.message('stats', isUnfit);
+  await client.config('SET', 'maxmemory-policy', 'noeviction');
+  await stream();
+  await first.message('stats', (stats) => !isUnfit(stats));
 });
 
 it('while nobody looks, nothing is sent and nothing listens', async () => {

@@ -87,7 +87,7 @@ export function makeDrawer(app: App, release: (targets: readonly Target[]) => vo
       <h3>Waiters: ${Math.max(waiterCount, waiters.length)}</h3>
       <ol>${waiters.map((waiter) => waiterOf(waiter, store))}</ol>
       ${waiterCount > waiters.length ? html`<p>The first ${waiters.length} are shown.</p>` : nothing}
-      <h3>Last events: ${notes.length}</h3>
+      <h3>Last holds and events: ${notes.length}</h3>
       <ul>${notes.map((note) => noteLine(note))}</ul>`;
   };
 

@@ -86,7 +86,7 @@ function template(): TemplateResult {
   if (still?.version !== version) still = { version, parts: [numbers(app), charts(app, asTable, toggleTable), leaderList(app)] };
   const [top, bottom, leaders] = still.parts;
   const stores = data.hello?.stores ?? [];
-  const latency = Object.entries(data.latency).map(([store, time]) => `${store} ${time === null ? '⚠ does not answer' : exactSpan(time)}`);
+  const latency = Object.entries(data.latency).map(([store, time]) => `${store} ${time === null ? '⚠ does not answer' : `answers in ${exactSpan(time)}`}`);
   const onStore = ({ currentTarget }: Event): void => app.show({ store: (currentTarget as HTMLSelectElement).value });
   return html`<header>
       <h1>Locks</h1>
@@ -120,7 +120,7 @@ function tools(): TemplateResult {
       ${shown.map((filter) => html`<button aria-pressed=${filter === view.filter} @click=${() => app.show({ filter })}>${filter}</button>`)}
     </div>
     <span>${rows.length} of ${data.rows.size} keys</span>
-    <button ?disabled=${whyNotAll !== '' || held.length === 0} @click=${() => dialog.release(held.flatMap(targetOf))}>Release these…</button>
+    <button ?disabled=${whyNotAll !== '' || held.length === 0} @click=${() => dialog.release(held.flatMap(targetOf))}>Release all shown…</button>
     <button ?disabled=${why !== ''} @click=${() => dialog.hold()}>Hold a key…</button>
     ${whyNotAll && data.hello ? html`<small>${whyNotAll}</small>` : nothing}
   </div>`;

@@ -3,7 +3,7 @@ import { html, type TemplateResult } from 'lit-html';
 import type { Note } from '../dashboard.protocol.js';
 import { keyLink, silence, type App } from './app.js';
 import { isLeader, processOf } from './state.js';
-import { span, timeOf } from './words.js';
+import { exactSpan, span, timeOf } from './words.js';
 
 const WORDS: Record<Note['event'], string> = {
   lost: '⚠ lost',
@@ -11,10 +11,12 @@ const WORDS: Record<Note['event'], string> = {
   forced: 'taken away',
   failed: '⚠ failed',
   aborted: 'aborted',
+  released: 'released',
 };
 
-export function noteLine({ at, event, label, process, reason }: Note, link?: TemplateResult): TemplateResult {
-  return html`<li><time>${timeOf(at)}</time> <b>${WORDS[event]}</b> ${link} ${label} ${process}${reason && `: ${reason}`}</li>`;
+export function noteLine({ at, event, label, process, reason, held }: Note, link?: TemplateResult): TemplateResult {
+  const after = held === null ? '' : ` after ${exactSpan(held)}`;
+  return html`<li><time>${timeOf(at)}</time> <b>${WORDS[event]}</b>${after} ${link} ${label} ${process}${reason && `: ${reason}`}</li>`;
 }
 
 export function alertList(app: App): TemplateResult {

@@ -46,7 +46,7 @@ it('a key of another program is text, whatever it contains', async () => {
   await page.locator('#drawer h2').getByText(key, { exact: true }).waitFor();
   await page.locator('#drawer button', { hasText: 'Take it away' }).click();
   await page.locator('dialog b').getByText(key, { exact: true }).waitFor();
-  server.say('notes', [{ store: 'default', key, at: Date.now(), event: 'lost', label: key, process: key, reason: key }]);
+  server.say('notes', [{ store: 'default', key, at: Date.now(), event: 'lost', label: key, process: key, reason: key, held: null }]);
   server.say('stats', {
     seconds: [],
     processes: [{ name: key, isSilent: true, holds: 0, waits: 0 }],

@@ -120,7 +120,7 @@ it('who may not release sees why, and finds no button', async () => {
   const server = await tabs.serve({ rows: [row('order:42')], hello: { me: { by: 'jane', mayRelease: false } } });
   const page = await tabs.open(`${server.url}?store=default&key=order:42`);
   await drawer(page).getByText('jane may look, but has no right to release.').waitFor();
-  for (const button of [takeAway(page), page.getByText('Release these…'), page.getByText('Hold a key…')])
+  for (const button of [takeAway(page), page.getByText('Release all shown…'), page.getByText('Hold a key…')])
     expect(await button.isDisabled()).toBe(true);
 });
 
@@ -172,9 +172,9 @@ it('several keys are listed with owner and token before the reason is asked for'
   });
   const page = await tabs.open(server.url);
   await page.getByText('At most 100 keys at once: filter first.').waitFor();
-  expect(await page.getByText('Release these…').isDisabled()).toBe(true);
+  expect(await page.getByText('Release all shown…').isDisabled()).toBe(true);
   await page.locator('#search').fill('order');
-  await page.getByText('Release these…').click();
+  await page.getByText('Release all shown…').click();
   const dialog = page.locator('dialog');
   await dialog.getByText('owner x@y:1:z, token unknown').waitFor();
   expect(await dialog.locator('input').count()).toBe(0);
