@@ -78,7 +78,10 @@ export class Hub {
   /** The last events of a key, the newest first. */
   notesOf(store: string, name: string): Note[] {
     const notes = [...this.notes, ...this.releases].filter((note) => note.store === store && note.key === name);
-    return notes.reverse().sort((a, b) => b.at - a.at).slice(0, SHOWN_NOTES);
+    return notes
+      .reverse()
+      .sort((a, b) => b.at - a.at)
+      .slice(0, SHOWN_NOTES);
   }
 
   /** The last reports of the keys that somebody waits for. */

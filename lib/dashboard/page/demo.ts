@@ -50,7 +50,16 @@ export function demoServer(): Server {
   const notes: Note[] = (['timeout', 'timeout', 'lost', 'timeout', 'forced'] as const).map((event, index) => {
     const reason = { lost: 'not renewed in time', forced: 'jane: deploy is stuck', timeout: 'no lock within 60 s' }[event];
     const key = event === 'timeout' ? 'import-catalogue' : `shop-stock-${index}`;
-    return { store, key, at: start - index * 37_000 - 8_000, event, label: pick(LABELS), process: `${pick(PROCESSES)}:1`, reason, held: null };
+    return {
+      store,
+      key,
+      at: start - index * 37_000 - 8_000,
+      event,
+      label: pick(LABELS),
+      process: `${pick(PROCESSES)}:1`,
+      reason,
+      held: null,
+    };
   });
   const secondOf = (at: number): Second => {
     const age = start - at;

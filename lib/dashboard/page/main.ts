@@ -86,7 +86,9 @@ function template(): TemplateResult {
   if (still?.version !== version) still = { version, parts: [numbers(app), charts(app, asTable, toggleTable), leaderList(app)] };
   const [top, bottom, leaders] = still.parts;
   const stores = data.hello?.stores ?? [];
-  const latency = Object.entries(data.latency).map(([store, time]) => `${store} ${time === null ? '⚠ does not answer' : `answers in ${exactSpan(time)}`}`);
+  const latency = Object.entries(data.latency).map(
+    ([store, time]) => `${store} ${time === null ? '⚠ does not answer' : `answers in ${exactSpan(time)}`}`,
+  );
   const onStore = ({ currentTarget }: Event): void => app.show({ store: (currentTarget as HTMLSelectElement).value });
   return html`<header>
       <h1>Locks</h1>

@@ -21,7 +21,17 @@ const second = (at: number, given: Partial<Second> = {}): Second => {
   return { at, held: 0, waiting: 0, waitP50: null, waitP95: null, holdP95: null, lost: 0, timeouts: 0, ...given };
 };
 const note = (key: string, given: Partial<Note> = {}): Note => {
-  return { store: 'default', key, at: NOW - 1_000, event: 'timeout', label: null, process: 'shop@a1:1', reason: null, held: null, ...given };
+  return {
+    store: 'default',
+    key,
+    at: NOW - 1_000,
+    event: 'timeout',
+    label: null,
+    process: 'shop@a1:1',
+    reason: null,
+    held: null,
+    ...given,
+  };
 };
 
 function dataOf(...rows: ReturnType<typeof row>[]): Data {
