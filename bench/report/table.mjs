@@ -16,7 +16,7 @@ function spread({ median, rounds }, key, digits) {
 
 export function tableOf({ title, network, roundTrip, columns, rows, rounds, peersOnce }) {
   return [
-    `### ${title}`,
+    `#### ${title}`,
     '',
     `${network}, round trip of a PING ${roundTrip.toFixed(2)} ms; ${roundsOf(rounds, peersOnce)}`,
     '',
@@ -87,26 +87,60 @@ function commandsOf(rows) {
   ];
 }
 
-/** One line for each chart, on loopback: ours beside the other libraries. */
+/** What the number of a chart says to a user. */
+const MEANINGS = {
+  'w1-lone': 'What a lock adds to a call when nobody else wants it.',
+  'w1-woken': 'How long a waiter in another process stays idle after a release.',
+  'w2-distinct': 'How many calls of one process can be locked when each has a key of its own.',
+  'w3-100': 'Time that 100 requests for one key take, over the time of their work alone: 1 is no overhead.',
+  'w3-1000': 'The same with 1,000 requests.',
+  'w4-2x25': 'How long the slowest 1 % wait when two instances want one key all the time: 1 is a perfect queue.',
+  'w4-2x250': 'The same with 500 callers.',
+  'w4-2x25-empty': 'How many very short calls can have one key in a second.',
+  'w4-4x25': 'The slowest 1 % on four instances.',
+  'w4-4x250': 'The same with 1,000 callers.',
+  'w5-held': 'CPU time that renewing 10,000 locks takes for 10 s.',
+  'w6-crowd': 'A crowd of 10,000 callers for one key: 1 is no overhead.',
+  'w7-50-50': 'What readers gain by a read lock when half of the calls write.',
+  'w7-95-5': 'The same when one call in twenty writes.',
+  'w8-1': 'How many calls a limit of ten lets through, in one process.',
+  'w8-2': 'The same in two processes.',
+};
+
+export const meaningOf = ({ id }) => MEANINGS[id] ?? '';
+
+const onLoopback = ({ network, rows }) => network === 'loopback' && rows.some(({ contestant }) => isPeer(contestant));
+
+/** One line for each chart: ours beside the best of the other libraries, those first where another one is ahead. */
 export function summaryOf(tables) {
-  const shown = tables.filter(({ network, rows }) => network === 'loopback' && rows.some(({ contestant }) => isPeer(contestant)));
-  const peers = [...new Set(shown.flatMap(({ rows }) => rows.map(({ contestant }) => contestant)))].filter(isPeer);
-  const valueOf = (rows, name, key) => {
-    const row = rows.find(({ contestant }) => contestant === name);
-    return row === undefined ? '–' : spread(row, key, digitsFor(row.median[key]));
-  };
+  const lines = tables.filter(onLoopback).flatMap(({ chart: { title, unit, key, more }, rows }) => {
+    const all = rows.filter(({ median }) => Number.isFinite(median[key])).sort((a, b) => (a.median[key] - b.median[key]) * (more ? -1 : 1));
+    const ours = all.find(({ contestant }) => contestant === OURS);
+    const peers = all.filter(({ contestant }) => isPeer(contestant));
+    if (!ours || peers.length === 0) return [];
+    const [best, worst] = [peers[0], peers.at(-1)];
+    const valueOf = ({ median }) => number(median[key], digitsFor(median[key]));
+    const named = (row) => `${valueOf(row)} (${row.contestant})`;
+    const isBehind = all.indexOf(best) < all.indexOf(ours);
+    return [
+      {
+        isBehind,
+        cells: [
+          `${title}, ${unit}`,
+          more ? 'more' : 'less',
+          `${isBehind ? '' : '**'}${valueOf(ours)}${isBehind ? '' : '**'}`,
+          named(best),
+          best === worst ? '–' : named(worst),
+        ],
+      },
+    ];
+  });
   return [
-    'Median of the rounds (least–most), on loopback.',
+    'Medians on loopback. Where another library is ahead, the line comes first.',
     '',
-    cells(['', 'better', ...[OURS, ...peers]]),
-    `|---|---|${[OURS, ...peers].map(() => '---:|').join('')}`,
-    ...shown.map(({ chart, rows }) =>
-      cells([
-        `${chart.title}, ${chart.unit}`,
-        chart.more ? 'more' : 'less',
-        ...[OURS, ...peers].map((name) => valueOf(rows, name, chart.key)),
-      ]),
-    ),
+    cells(['', 'better', 'ours', 'best other library', 'last']),
+    '|---|---|---:|---:|---:|',
+    ...lines.sort((a, b) => Number(b.isBehind) - Number(a.isBehind)).map((line) => cells(line.cells)),
     '',
   ].join('\n');
 }

@@ -1,115 +1,116 @@
-// The site has no content of its own: its pages are README.md, docs/ and what else is listed here, as they are on GitHub.
-import { readdirSync, readFileSync } from 'node:fs';
-import { posix } from 'node:path';
+// The pages of the site are those of the repository, as they are on GitHub; only docs/site is of the site alone.
+import { renderMermaidSVG } from 'beautiful-mermaid';
+import { readdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { posix, relative } from 'node:path';
+import { fileURLToPath } from 'node:url';
 import { defineConfig } from 'vitepress';
+import { page as dashboard } from '../../lib/dashboard/page.generated.ts';
 
-const root = new URL('../../', import.meta.url);
-const { name, description, repository } = JSON.parse(readFileSync(new URL('package.json', root), 'utf8'));
-const sources = `${repository.url.replace(/^git\+|\.git$/g, '')}/blob/main/`;
-const docs = readdirSync(new URL('docs/', root)).filter((file) => file.endsWith('.md'));
-const read = (file) => readFileSync(new URL(file, root), 'utf8');
+const root = fileURLToPath(new URL('../../', import.meta.url));
+const read = (file) => readFileSync(root + file, 'utf8');
+const { name, version, description, repository } = JSON.parse(read('package.json'));
+const repo = repository.url.replace(/^git\+|\.git$/g, '');
+const sources = `${repo}/blob/main/`;
 const titleOf = (file) => /^# (.+)$/m.exec(read(file))[1];
+const docs = readdirSync(`${root}docs`).filter((file) => file.endsWith('.md'));
 /** As GitHub makes the anchor of a heading. */
 const slugify = (heading) =>
   heading
     .toLowerCase()
     .replace(/[^\p{L}\p{N} _-]/gu, '')
     .replaceAll(' ', '-');
+const titled = (files) => Object.fromEntries(files.map((file) => [titleOf(file), file]));
 
-const OUTLINE = {
-  Introduction: {
-    Overview: 'README.md',
-    Install: 'README.md#install',
-    Tutorial: 'docs/tutorial.md',
-    Comparison: 'README.md#comparison',
-  },
+/** Each page has one place. */
+const TABS = {
   Guide: {
-    Keys: 'docs/keys.md',
-    'Waiting and timeouts': 'docs/waiting.md#how-to-choose-a-wait-timeout',
-    'Leases, fencing tokens, signals': 'docs/leases.md',
-    Errors: 'docs/errors.md',
-    'Choosing a store': 'docs/choosing-a-store.md',
-    Redis: 'docs/redis.md',
-    Postgres: 'docs/postgres.md',
-    'MySQL, MariaDB': 'docs/mysql.md',
-    etcd: 'docs/etcd.md',
-    ZooKeeper: 'docs/zookeeper.md',
-    Files: 'docs/file.md',
-    'A quorum of servers': 'docs/quorum.md',
-    'Several stores': 'docs/configuration.md#several-stores',
-    'Without Nest': 'README.md#without-nest',
-    Testing: 'docs/testing.md',
+    Start: {
+      Overview: 'README.md',
+      Tutorial: 'docs/tutorial.md',
+      Recipes: 'docs/recipes.md',
+      'What this log line means': 'docs/troubleshooting.md',
+      Examples: 'examples/README.md',
+    },
+    Basics: {
+      Keys: 'docs/keys.md',
+      'Waiting and timeouts': 'docs/waiting.md',
+      'Leases, fencing tokens, signals': 'docs/leases.md',
+      Errors: 'docs/errors.md',
+      Testing: 'docs/testing.md',
+    },
+    Stores: {
+      'Choosing a store': 'docs/choosing-a-store.md',
+      Redis: 'docs/redis.md',
+      Postgres: 'docs/postgres.md',
+      'MySQL, MariaDB': 'docs/mysql.md',
+      etcd: 'docs/etcd.md',
+      ZooKeeper: 'docs/zookeeper.md',
+      Files: 'docs/file.md',
+      'A quorum of servers': 'docs/quorum.md',
+    },
+    'Coming from': titled(docs.filter((file) => file.startsWith('from-')).map((file) => `docs/${file}`)),
   },
   Locks: {
-    'Read/write lock': 'docs/read-write-lock.md',
-    Semaphore: 'docs/semaphore.md',
-    'Multi-lock': 'docs/multi-lock.md',
-    'Count-down latch': 'docs/count-down-latch.md',
-    'Leader election': 'docs/leader-election.md',
-    '@LeaderOnly': 'docs/leader-only.md',
-    'Preloaded standby': 'docs/standby.md',
+    Locks: {
+      'Read/write lock': 'docs/read-write-lock.md',
+      Semaphore: 'docs/semaphore.md',
+      'Multi-lock': 'docs/multi-lock.md',
+      'Count-down latch': 'docs/count-down-latch.md',
+    },
+    Leaders: {
+      'Leader election': 'docs/leader-election.md',
+      '@LeaderOnly': 'docs/leader-only.md',
+      'Preloaded standby': 'docs/standby.md',
+    },
   },
   Integrations: {
-    'Where it works': 'docs/integrations.md',
-    HTTP: 'docs/http.md',
-    GraphQL: 'docs/graphql.md',
-    Crons: 'docs/cron.md',
-    Queues: 'docs/queues.md',
-    'Events, microservices, WebSockets': 'docs/messaging.md',
-    Streams: 'docs/streams.md',
-    Transactions: 'docs/transactions.md',
-    'Fence guard': 'docs/fence-guard.md',
+    'In Nest': {
+      'Where it works': 'docs/integrations.md',
+      HTTP: 'docs/http.md',
+      GraphQL: 'docs/graphql.md',
+      Crons: 'docs/cron.md',
+      Queues: 'docs/queues.md',
+      'Events, microservices, WebSockets': 'docs/messaging.md',
+      Streams: 'docs/streams.md',
+    },
+    Databases: { Transactions: 'docs/transactions.md', 'Fence guard': 'docs/fence-guard.md' },
   },
-  Operations: {
-    'Redis set-ups': 'docs/redis.md#which-set-up-is-safe-for-what',
-    'Redis rights': 'docs/redis.md#users-and-rights',
-    'Managed Redis': 'docs/redis.md#managed-services',
-    'When things fail': 'docs/guarantees.md#when-things-fail',
-    'Metrics and traces': 'docs/metrics.md',
-    Events: 'docs/configuration.md#events',
-    'Health checks': 'docs/health.md',
-    Shutdown: 'docs/configuration.md#shutdown',
-    'Inspect and free keys': 'docs/operate.md',
-    Dashboard: 'docs/dashboard.md',
-    'Command line': 'docs/cli.md',
-    'Examine the store': 'docs/doctor.md',
-    Troubleshooting: 'docs/troubleshooting.md',
-    Upgrading: 'docs/upgrading.md',
+  Operate: {
+    Look: { Dashboard: 'docs/dashboard.md', 'Command line': 'docs/cli.md', 'Inspect and free keys': 'docs/operate.md' },
+    Watch: { 'Metrics and traces': 'docs/metrics.md', 'Health checks': 'docs/health.md', 'Examine the store': 'docs/doctor.md' },
+    Change: { Upgrading: 'docs/upgrading.md' },
   },
   Reference: {
-    Options: 'docs/options.md',
-    'Module options': 'docs/configuration.md#the-module',
-    'Store options': 'docs/configuration.md#the-redis-store',
-    Errors: 'docs/errors.md',
-    Guarantees: 'docs/guarantees.md',
-    API: 'api/index.md',
+    Reference: {
+      Options: 'docs/options.md',
+      Configuration: 'docs/configuration.md',
+      Guarantees: 'docs/guarantees.md',
+      API: 'api/index.md',
+      Glossary: 'docs/glossary.md',
+      'Wire format': 'docs/wire-format.md',
+    },
+    Benchmarks: { Results: 'bench/results/README.md', Method: 'bench/README.md', Goals: 'bench/goals.md' },
+    Project: titled(readdirSync(root).filter((file) => /^(?!README).*\.md$/.test(file))),
   },
-  Internals: {
-    'How a call waits': 'docs/waiting.md#how-a-call-waits',
-    'Wire format': 'docs/wire-format.md',
-    Glossary: 'docs/glossary.md',
-    Benchmarks: 'bench/README.md',
-    Results: 'bench/results/README.md',
-    Contributing: 'CONTRIBUTING.md',
-    Security: 'SECURITY.md',
-    Changelog: 'CHANGELOG.md',
-  },
-  Migrating: Object.fromEntries(docs.filter((file) => file.startsWith('from-')).map((file) => [titleOf(`docs/${file}`), `docs/${file}`])),
 };
-
-const links = Object.values(OUTLINE).flatMap((group) => Object.values(group).map((link) => link.split('#')));
-const listed = links.map(([file]) => file);
-const headings = (file) => [...read(file).matchAll(/^#+ (.+)$/gm)].map(([, heading]) => slugify(heading));
-const problems = [
-  ...docs.filter((file) => !listed.includes(`docs/${file}`)).map((file) => `docs/${file} is not in it`),
-  ...links
-    .filter(([file, anchor]) => anchor && !headings(file).includes(anchor))
-    .map(([file, anchor]) => `no heading #${anchor} in ${file}`),
+/** Their tables have many columns: no outline beside them. */
+const WIDE = [
+  'docs/choosing-a-store.md',
+  'docs/errors.md',
+  'docs/integrations.md',
+  'docs/guarantees.md',
+  'bench/results/README.md',
+  'bench/goals.md',
 ];
-if (problems.length > 0) throw new Error(`The outline of docs/.vitepress/config.mjs: ${problems.join('; ')}.`);
 
-const isPage = (file) => listed.includes(file) || file.startsWith('api/') || file === 'bench/goals.md';
-const onSite = (link) => `/${link.replace(/^README\.md/, 'index.md')}`;
+const pagesOf = (groups) => Object.values(groups).flatMap((group) => Object.values(group));
+const listed = Object.values(TABS).flatMap(pagesOf);
+const missing = docs.map((file) => `docs/${file}`).filter((file) => !listed.includes(file));
+const twice = listed.filter((file, index) => listed.indexOf(file) !== index);
+if (missing.length + twice.length > 0) throw new Error(`docs/.vitepress/config.mjs must list once: ${[...missing, ...twice].join(', ')}`);
+
+const isPage = (file) => listed.includes(file) || file.startsWith('api/');
+const onSite = (link) => `/${link.replace(/^README\.md/, 'overview.md')}`;
 
 /** Where a relative link of a page leads to: a page of the site, or a file in the repository. */
 function resolve(page, link) {
@@ -119,32 +120,83 @@ function resolve(page, link) {
   return isPage(file) ? onSite(target) : sources + target;
 }
 
+const sidebarOf = (groups) =>
+  Object.entries(groups).map(([text, links], index) => ({
+    text,
+    collapsed: index > 0,
+    items: Object.entries(links).map(([title, link]) => ({ text: title, link: onSite(link) })),
+  }));
+
 export default defineConfig({
   title: name,
   description,
+  base: process.env.DOCS_BASE ?? '/',
   srcDir: '..',
   outDir: '../dist/site',
   cacheDir: '../.cache/vitepress',
-  srcExclude: ['!(README|CHANGELOG|CONTRIBUTING|SECURITY).md', '!(docs|api|bench)/**/*', 'bench/contestants/**'],
-  rewrites: { 'README.md': 'index.md' },
+  srcExclude: ['*.zh-CN.md', '!(docs|api|bench|examples)/**/*', 'bench/contestants/**', 'examples/*/**'],
+  rewrites: { 'README.md': 'overview.md', 'docs/site/home.md': 'index.md' },
   lastUpdated: false,
   markdown: {
     anchor: { slugify },
     config: (md) => {
       md.core.ruler.push('links', ({ tokens, env }) => {
+        const page = relative(root, env.realPath ?? env.path);
         for (const token of tokens.flatMap(({ children }) => children ?? [])) {
           const link = token.type === 'link_open' ? token.attrGet('href') : undefined;
-          if (link && !/^(\w+:|[#/])/.test(link)) token.attrSet('href', resolve(env.relativePath, link));
+          if (link && !/^(\w+:|[#/])/.test(link)) token.attrSet('href', resolve(page, link));
         }
       });
+      const { fence } = md.renderer.rules;
+      md.renderer.rules.fence = (tokens, index, ...rest) => {
+        const { info, content } = tokens[index];
+        if (info !== 'mermaid') return fence(tokens, index, ...rest);
+        const picture = ([theme, fg, bg]) => {
+          const svg = renderMermaidSVG(content, { fg, bg, muted: fg, transparent: true }).replace(/@import [^;]+;/, '');
+          return `<img class="${theme}-only" alt="Diagram" src="data:image/svg+xml,${encodeURIComponent(svg)}">`;
+        };
+        return `<p>${[
+          ['light', '#1f2328', '#fff'],
+          ['dark', '#dfdfd6', '#1b1b1f'],
+        ]
+          .map(picture)
+          .join('')}</p>`;
+      };
     },
+  },
+  transformPageData: ({ filePath, frontmatter }) => {
+    if (WIDE.includes(filePath)) frontmatter.aside = false;
+  },
+  buildEnd: ({ outDir }) => {
+    writeFileSync(`${outDir}/dashboard.html`, dashboard);
+    const lines = Object.entries(TABS).flatMap(([tab, groups]) => [
+      `\n## ${tab}\n`,
+      ...pagesOf(groups)
+        .filter((file) => !file.startsWith('api/'))
+        .map((file) => `- [${titleOf(file)}](${sources}${file})`),
+    ]);
+    writeFileSync(`${outDir}/llms.txt`, `# ${name}\n\n> ${description}\n${lines.join('\n')}\n`);
   },
   themeConfig: {
     search: { provider: 'local' },
-    outline: 'deep',
-    socialLinks: [{ icon: 'github', link: sources.replace('/blob/main/', '') }],
-    sidebar: Object.entries(OUTLINE)
-      .filter(([, links]) => Object.keys(links).length > 0)
-      .map(([text, links]) => ({ text, items: Object.entries(links).map(([title, link]) => ({ text: title, link: onSite(link) })) })),
+    outline: [2, 3],
+    socialLinks: [{ icon: 'github', link: repo }],
+    editLink: { pattern: `${repo}/edit/main/:path`, text: 'Edit this page' },
+    footer: { message: `Version ${version}, MIT licence`, copyright: 'Node 20.19 or later; Nest 10, 11 and 12' },
+    nav: [
+      ...Object.entries(TABS).map(([text, groups]) => {
+        const files = pagesOf(groups);
+        const pattern = files.map((file) => onSite(file).replace(/(index)?\.md$/, '')).join('|');
+        return { text, link: onSite(files[0]), activeMatch: `^(${pattern})` };
+      }),
+      {
+        text: version,
+        items: ['CHANGELOG.md', 'SECURITY.md', 'CONTRIBUTING.md'].map((file) => ({ text: titleOf(file), link: onSite(file) })),
+      },
+    ],
+    sidebar: Object.fromEntries([
+      ...Object.values(TABS).flatMap((groups) => pagesOf(groups).map((file) => [onSite(file), sidebarOf(groups)])),
+      ['/api/', sidebarOf(TABS.Reference)],
+    ]),
   },
 });

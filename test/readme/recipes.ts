@@ -1,0 +1,106 @@
+import { ConflictException, Controller, Injectable, type OnApplicationBootstrap, Param, Post } from '@nestjs/common';
+import { DistributedLock, Locks, Semaphore, type Term } from 'nestjs-distributed-lock';
+import { setTimeout as pause } from 'node:timers/promises';
+import { WebSocket } from 'ws';
+
+export abstract class Smtp {
+  abstract send(tenant: string, mail: string): Promise<string>;
+}
+export abstract class Cache {
+  abstract get(key: string): Promise<string | null>;
+  abstract set(key: string, value: string): Promise<unknown>;
+}
+export abstract class Partner {
+  abstract signIn(): Promise<string>;
+}
+export abstract class Catalogue {
+  abstract importAll(tenant: string): Promise<string>;
+}
+export abstract class Prices {
+  abstract readonly url: string;
+  abstract store(price: string, token: number): Promise<void>;
+}
+
+// #region recipe-rate
+@Injectable()
+export class Mailer {
+  constructor(private readonly smtp: Smtp) {}
+
+  @Semaphore<Mailer['send']>({ value: 'mail', key: (tenant) => tenant, permits: 2, minHold: 1000, waitTimeout: 30_000 })
+  async send(tenant: string, mail: string): Promise<string> {
+    return this.smtp.send(tenant, mail);
+  }
+}
+// #endregion
+
+// #region recipe-token
+@Injectable()
+export class PartnerToken {
+  constructor(
+    private readonly locks: Locks,
+    private readonly cache: Cache,
+    private readonly partner: Partner,
+  ) {}
+
+  async get(): Promise<string> {
+    const token = await this.cache.get('partner-token');
+    return token ?? this.locks.using('refresh-partner-token', () => this.refresh(), { waitTimeout: 10_000 });
+  }
+
+  private async refresh(): Promise<string> {
+    const stored = await this.cache.get('partner-token'); // by the holder before this one
+    if (stored !== null) return stored;
+    const token = await this.partner.signIn();
+    await this.cache.set('partner-token', token); // with the lifetime of the token
+    return token;
+  }
+}
+// #endregion
+
+// #region recipe-import
+@Controller('tenants')
+export class ImportController {
+  constructor(private readonly catalogue: Catalogue) {}
+
+  @Post(':tenant/import')
+  @DistributedLock<ImportController['start']>({
+    value: 'import',
+    key: (tenant) => tenant,
+    waitTimeout: 0,
+    onTimeout: () => {
+      throw new ConflictException('An import of this tenant is running.');
+    },
+  })
+  async start(@Param('tenant') tenant: string): Promise<string> {
+    return this.catalogue.importAll(tenant);
+  }
+}
+// #endregion
+
+// #region recipe-websocket
+@Injectable()
+export class PriceFeed implements OnApplicationBootstrap {
+  constructor(
+    private readonly locks: Locks,
+    private readonly prices: Prices,
+  ) {}
+
+  onApplicationBootstrap(): void {
+    const election = this.locks.leaderElection('price-feed', { keyTimeout: 5000 });
+    election.run((term) => this.follow(term)).catch(() => undefined); // it rejects when the app shuts down
+  }
+
+  private async follow({ signal, fencingToken }: Term): Promise<void> {
+    while (!signal.aborted) {
+      const socket = new WebSocket(this.prices.url);
+      const close = (): void => socket.terminate();
+      signal.addEventListener('abort', close);
+      socket.on('message', (price: Buffer) => void this.prices.store(price.toString(), fencingToken!));
+      socket.on('error', close);
+      await new Promise((resolve) => socket.once('close', resolve));
+      signal.removeEventListener('abort', close);
+      await pause(500);
+    }
+  }
+}
+// #endregion
