@@ -4,10 +4,12 @@ import { NestFactory } from '@nestjs/core';
 import { Test } from '@nestjs/testing';
 import { Redis } from 'ioredis';
 import { DistributedLockModule, Locks, locksToken, LockTimeoutError } from 'nestjs-distributed-lock';
+import { memoryStore } from 'nestjs-distributed-lock/memory';
 import { redisStore } from 'nestjs-distributed-lock/redis';
 import { register } from 'prom-client';
 import { eventually } from '../support/eventually.js';
 import { freePort } from '../support/free-port.js';
+import { Gate } from '../support/gate.js';
 import { parseScrape, total } from '../telemetry/scrape.js';
 import { startSdk } from '../telemetry/sdk.js';
 import { classicLock, classicUnlock } from './classic-recipe.js';
@@ -15,12 +17,10 @@ import { OrderService } from './keys.js';
 import type * as Modules from './modules.js';
 import { Database, main } from './standby.js';
 import { useRedisOfEnv } from './stand-ins/redis-of-env.js';
-import { StockService } from './stock.service.js';
+import { SearchIndex, SearchService, StockService } from './stock.service.js';
 import type * as Telemetry from './telemetry.js';
 
 // #region unit-test
-import { memoryStore } from 'nestjs-distributed-lock/memory';
-
 it('sells an apple', async () => {
   const module = await Test.createTestingModule({
     imports: [DistributedLockModule.forRoot({ store: memoryStore() })],
@@ -30,6 +30,24 @@ it('sells an apple', async () => {
   await module.close();
 });
 // #endregion
+
+it('a method with the bare decorator runs on one of two instances at a time', async () => {
+  const gate = new Gate();
+  const store = memoryStore();
+  const open = () =>
+    Test.createTestingModule({
+      imports: [DistributedLockModule.forRoot({ store, logger: false })],
+      providers: [SearchService, { provide: SearchIndex, useValue: { rebuild: () => gate.pass().then(() => 'rebuilt') } }],
+    }).compile();
+  const apps = [await open(), await open()];
+  const waits = new Promise((resolve) => apps.forEach((app) => app.get(Locks).on('waiting', resolve)));
+  const calls = Promise.all(apps.map((app) => app.get(SearchService).rebuildIndex()));
+  await waits;
+  expect(gate.arrived).toBe(1);
+  gate.open();
+  expect(await calls).toEqual(['rebuilt', 'rebuilt']);
+  for (const app of apps) await app.close();
+});
 
 it('a locked method runs under fake timers', async () => {
   jest.useFakeTimers();

@@ -16,3 +16,19 @@ export class StockService {
   }
 }
 // #endregion
+
+export abstract class SearchIndex {
+  abstract rebuild(): Promise<string>;
+}
+
+@Injectable()
+export class SearchService {
+  constructor(private readonly index: SearchIndex) {}
+
+  // #region bare
+  @DistributedLock()
+  async rebuildIndex(): Promise<string> {
+    return this.index.rebuild();
+  }
+  // #endregion
+}
