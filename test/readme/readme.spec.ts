@@ -29,6 +29,11 @@ describe('snippets', () => {
     expect(new Set(regions.map(({ name }) => name)).size).toBe(regions.length);
   });
 
+  it('are the same in both languages', () => {
+    const textsOf = (file: string) => blocksOf(file).map(({ text }) => text);
+    expect(textsOf('README.zh-CN.md')).toEqual(textsOf('README.md'));
+  });
+
   it('are all in files that a spec runs', () => {
     const specs = sources.filter((source) => source.endsWith('.spec.ts'));
     const imports = specs.map(read).join('\n');

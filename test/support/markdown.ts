@@ -27,9 +27,9 @@ export interface Link {
 
 const FENCE = /^ *```(\S*)\n(.*?)^ *```$/gms;
 
-/** README.md and the pages of docs. */
+/** README.md, its translation and the pages of docs. */
 export function documents(): string[] {
-  return ['README.md', ...filesIn('docs').filter((file) => file.endsWith('.md'))];
+  return ['README.md', 'README.zh-CN.md', ...filesIn('docs').filter((file) => file.endsWith('.md'))];
 }
 
 /** Every page of the repository, by its path. */
