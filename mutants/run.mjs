@@ -8,6 +8,7 @@ import { availableParallelism, tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { parseArgs } from 'node:util';
+import { installPackages } from '../scripts/packages.mjs';
 
 const root = fileURLToPath(new URL('..', import.meta.url));
 const PARTS = ['lib', 'test', 'scripts', 'schema', 'mutants/first-failure.cjs', 'jest.config.js', 'package.json', 'tsconfig.json'];
@@ -29,6 +30,7 @@ const wanted = (values.since === undefined ? all : await sampleSince(values.sinc
   `${path}\n${header}`.toLowerCase().includes(words),
 );
 
+await installPackages('test');
 const folders = [];
 process.once('exit', () => folders.forEach((folder) => rmSync(folder, { recursive: true, force: true })));
 for (const signal of ['SIGINT', 'SIGTERM']) process.once(signal, () => process.exit(1));
@@ -67,8 +69,9 @@ async function sampleSince(revision) {
 async function work() {
   const folder = realpathSync(mkdtempSync(join(tmpdir(), 'mutants-')));
   folders.push(folder);
-  for (const part of PARTS) cpSync(join(root, part), join(folder, part), { recursive: true });
-  symlinkSync(join(root, 'node_modules'), join(folder, 'node_modules'));
+  for (const part of PARTS)
+    cpSync(join(root, part), join(folder, part), { recursive: true, filter: (path) => !path.endsWith('node_modules') });
+  for (const packages of ['node_modules', 'test/node_modules']) symlinkSync(join(root, packages), join(folder, packages));
   for (let patch = queue.shift(); patch; patch = queue.shift()) {
     const begun = performance.now();
     const { verdict, log = '' } = await tryOut(patch, folder);

@@ -4,20 +4,29 @@ import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 
 const root = fileURLToPath(new URL('..', import.meta.url));
-const LIBRARY = { script: 'build', from: ['lib', 'scripts/build.mjs', 'scripts/schematics', 'tsconfig.json'], to: 'dist/cjs/package.json' };
-const SAMPLE = {
-  script: 'build:sample',
-  from: ['sample-app/src', 'dist/cjs/package.json', 'nest-cli.json'],
-  to: 'sample-app/dist/main.js',
-};
+/** The builds, in their order. */
+export const BUILDS = [
+  {
+    what: 'the library',
+    script: 'build',
+    from: ['lib', 'scripts/build.mjs', 'scripts/schematics', 'tsconfig.json'],
+    to: 'dist/cjs/package.json',
+  },
+  { what: 'the sample app', script: 'build:sample', from: ['sample-app/src', 'dist/cjs/package.json'], to: 'sample-app/dist/main.js' },
+];
 
 /** Builds the library and the sample app, each only if it is older than what it is made of: `npm ci` has built the library. */
 export function buildIfChanged() {
-  for (const { script, from, to } of [LIBRARY, SAMPLE]) {
-    if (Math.max(...from.map(newestIn)) <= newestIn(to)) continue;
-    const { status } = spawnSync('npm', ['run', '--silent', script], { cwd: root, stdio: 'inherit' });
+  for (const build of BUILDS) {
+    if (!isOld(build)) continue;
+    const { status } = spawnSync('npm', ['run', '--silent', build.script], { cwd: root, stdio: 'inherit' });
     if (status !== 0) process.exit(status ?? 1);
   }
+}
+
+/** Whether what it makes is older than what it is made of. */
+export function isOld({ from, to }) {
+  return Math.max(...from.map(newestIn)) > newestIn(to);
 }
 
 /** When the newest file there was changed, ms since 1970; 0: there is none. Generated files count for what they are made from. */

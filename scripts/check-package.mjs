@@ -6,6 +6,7 @@ import mysql from 'mysql2/promise';
 import { mariadbUrl, startMariadb } from '../test/support/mariadb-server.ts';
 import { startPostgres } from '../test/support/postgres-server.ts';
 import { startRedis } from '../test/support/redis-server.ts';
+import { installPackages, programOf } from './packages.mjs';
 import {
   createApp,
   inTemporaryFolder,
@@ -41,8 +42,9 @@ let redisUrl, postgres, mariadb;
 
 await inTemporaryFolder('package', async (folder, startServer) => {
   const tarball = await step('npm pack', () => pack(folder));
-  await step('publint', () => tool('publint', 'run', tarball, '--strict'));
-  await step('attw', () => tool('attw', tarball, '--no-definitely-typed', '--no-emoji'));
+  await installPackages('scripts');
+  await step('publint', () => run(programOf('publint'), ['run', tarball, '--strict'], root));
+  await step('attw', () => run(programOf('attw'), [tarball, '--no-definitely-typed', '--no-emoji'], root));
   const redis = await startServer('a private redis-server', () => startRedis({ port: 'free' }));
   redisUrl = `redis://127.0.0.1:${redis.port}`;
   postgres = await startServer('a private Postgres', startPostgres);
@@ -185,11 +187,7 @@ function node(program, ...args) {
 async function typeCheck(app, options, files = ['consumer.ts', 'fake-locks.ts']) {
   const project = join(app, 'tsconfig.json');
   await writeFile(project, JSON.stringify({ compilerOptions: { ...compilerOptions, ...options }, files }));
-  await tool('tsc', '-p', project);
-}
-
-function tool(command, ...args) {
-  return run(join(root, 'node_modules/.bin', command), args, root);
+  await run(join(root, 'node_modules/.bin/tsc'), ['-p', project], root);
 }
 
 async function filesOf(directory) {

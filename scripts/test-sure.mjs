@@ -1,8 +1,8 @@
 // Runs the first tier of the tests under what a test must not depend on: `npm run test:sure [-- busy uptime locale user]`, all of them by default.
 import { spawn, spawnSync } from 'node:child_process';
-import { chownSync, cpSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, symlinkSync } from 'node:fs';
+import { chownSync, cpSync, existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, symlinkSync } from 'node:fs';
 import { availableParallelism, tmpdir } from 'node:os';
-import { join } from 'node:path';
+import { join, relative } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { buildIfChanged } from './build-if-changed.mjs';
 
@@ -12,6 +12,8 @@ const tests = [process.execPath, 'scripts/test.mjs'];
 /** Seconds: what has been up for less has not had an hour, nor what a lease of an hour ago would need. */
 const UPTIME = 60;
 const NOBODY = 65_534;
+/** The folders that scripts/packages.mjs installs. */
+const INSTALLED = ['test', 'scripts'].map((folder) => join(root, folder, 'node_modules'));
 
 const PARTS = {
   busy: {
@@ -58,8 +60,14 @@ function asNobody() {
     const copy = join(home, 'copy');
     for (const name of readdirSync(root)) {
       if (!['node_modules', '.git', 'coverage'].includes(name))
-        cpSync(join(root, name), join(copy, name), { recursive: true, preserveTimestamps: true, verbatimSymlinks: true });
+        cpSync(join(root, name), join(copy, name), {
+          recursive: true,
+          preserveTimestamps: true,
+          verbatimSymlinks: true,
+          filter: (path) => !INSTALLED.includes(path),
+        });
     }
+    for (const path of INSTALLED) if (existsSync(path)) symlinkSync(path, join(copy, relative(root, path)));
     mkdirSync(join(copy, 'node_modules'));
     for (const name of readdirSync(join(root, 'node_modules'))) {
       if (name !== '.cache') symlinkSync(join(root, 'node_modules', name), join(copy, 'node_modules', name));

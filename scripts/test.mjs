@@ -44,7 +44,7 @@ function suitesOf({ tier, store, words }) {
   const lists = JSON.parse(readFileSync(join(root, 'test/tiers.json'), 'utf8'));
   const all = readdirSync(join(root, 'test'), { recursive: true })
     .map((file) => `test/${file.replaceAll('\\', '/')}`)
-    .filter((file) => file.endsWith('.spec.ts'));
+    .filter((file) => file.endsWith('.spec.ts') && !file.includes('/node_modules/'));
   for (const suite of Object.values(lists).flat())
     if (!all.includes(suite)) refuse(`test/tiers.json names ${suite}, which does not exist.`);
   const tierOf = (suite) => Object.keys(lists).find((name) => lists[name].includes(suite)) ?? 'first';

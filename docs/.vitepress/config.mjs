@@ -1,10 +1,9 @@
 // The pages of the site are those of the repository, as they are on GitHub; only docs/site is of the site alone.
-import { renderMermaidSVG } from 'beautiful-mermaid';
 import { readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { posix, relative } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { defineConfig } from 'vitepress';
 import { page as dashboard } from '../../lib/dashboard/page.generated.ts';
+import { renderMermaidSVG } from '../../scripts/node_modules/beautiful-mermaid/dist/index.js';
 
 const root = fileURLToPath(new URL('../../', import.meta.url));
 const read = (file) => readFileSync(root + file, 'utf8');
@@ -127,7 +126,7 @@ const sidebarOf = (groups) =>
     items: Object.entries(links).map(([title, link]) => ({ text: title, link: onSite(link) })),
   }));
 
-export default defineConfig({
+export default {
   title: name,
   description,
   base: process.env.DOCS_BASE ?? '/',
@@ -199,4 +198,4 @@ export default defineConfig({
       ['/api/', sidebarOf(TABS.Reference)],
     ]),
   },
-});
+};

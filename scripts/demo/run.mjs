@@ -2,6 +2,7 @@ import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { fileURLToPath } from 'node:url';
 import { register } from 'tsx/esm/api';
+import { BUILDS, isOld } from '../build-if-changed.mjs';
 import { withLeftovers } from '../leftovers.mjs';
 
 register(); // what starts the processes is TypeScript, shared with the tests
@@ -20,9 +21,10 @@ export async function runDemo(main) {
   });
 }
 
-/** The library and the sample app, with a dot a second. */
+/** The library and the sample app, unless they are built, with a dot a second. */
 export async function build(leftovers) {
-  for (const [script, what] of Object.entries({ build: 'the library', 'build:sample': 'the sample app' })) {
+  for (const { script, what, from, to } of BUILDS) {
+    if (!isOld({ from, to })) continue;
     process.stderr.write(`Building ${what} `);
     const dots = setInterval(() => process.stderr.write('.'), 1_000);
     const child = spawn('npm', ['run', '--silent', script], { stdio: ['ignore', 2, 'inherit'] });

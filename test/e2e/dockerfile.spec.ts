@@ -52,7 +52,10 @@ function copy(rest: string, stages: Map<string, Stage>, at: (path: string) => st
   const target = paths.pop()!;
   for (const path of paths) {
     const source = from ? join(stages.get(from[1]!)!.root, path) : path;
-    cpSync(source, target.endsWith('/') ? join(at(target), basename(path)) : at(target), { recursive: true });
+    cpSync(source, target.endsWith('/') ? join(at(target), basename(path)) : at(target), {
+      recursive: true,
+      filter: (file) => !file.endsWith('node_modules'),
+    });
   }
 }
 

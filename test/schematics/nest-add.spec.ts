@@ -1,11 +1,10 @@
 // `nest add nestjs-distributed-lock`, by the Nest CLI, on apps that the Nest CLI generates.
 import { cpSync } from 'node:fs';
 import { delimiter, join } from 'node:path';
-import { ROOT } from '../support/markdown.js';
 import { type App, appIn, openWorkshop, type Workshop } from './workshop.js';
 
 /** What the Nest CLI runs for `nest new`, `nest generate` and `nest add`. */
-const SCHEMATICS = join(ROOT, 'node_modules/@angular-devkit/schematics-cli/bin/schematics.js');
+const SCHEMATICS = () => join(workshop.folder, 'node_modules/@angular-devkit/schematics-cli/bin/schematics.js');
 
 let workshop: Workshop;
 
@@ -54,9 +53,9 @@ describe('nest add', () => {
     const app = copyOf('esm', 'installs');
     app.write('bin/npm', `#!/bin/sh\necho "$@" >> "${app.folder}/installs.txt"\n`, 0o755);
     const PATH = [join(app.folder, 'bin'), process.env.PATH].join(delimiter);
-    await app.run('node', [SCHEMATICS, 'nestjs-distributed-lock:nest-add'], { PATH });
+    await app.run('node', [SCHEMATICS(), 'nestjs-distributed-lock:nest-add'], { PATH });
     expect(app.read('installs.txt')).toMatch(/^install\b.*\n$/);
-    await app.run('node', [SCHEMATICS, 'nestjs-distributed-lock:nest-add'], { PATH });
+    await app.run('node', [SCHEMATICS(), 'nestjs-distributed-lock:nest-add'], { PATH });
     expect(app.read('installs.txt').split('\n')).toHaveLength(2);
   });
 
@@ -99,7 +98,7 @@ void probe();
 
 async function generate(type: string): Promise<void> {
   const options = [`--name=${type}`, `--type=${type}`, '--language=ts', '--strict'];
-  await workshop.run('node', [SCHEMATICS, '@nestjs/schematics:application', ...options]);
+  await workshop.run('node', [SCHEMATICS(), '@nestjs/schematics:application', ...options]);
 }
 
 /** A copy of the generated app, for one test. */

@@ -1,5 +1,5 @@
 import { execFile } from 'node:child_process';
-import { cpSync, existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
+import { cpSync, existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { delimiter, dirname, join } from 'node:path';
 import { promisify, stripVTControlCharacters } from 'node:util';
@@ -7,7 +7,7 @@ import { ROOT } from '../support/markdown.js';
 
 const execute = promisify(execFile);
 
-/** A folder in which Nest apps are made. They find their packages in its node_modules: the library as it is packed, the rest as it is installed here. */
+/** A folder in which Nest apps are made. They find their packages in its node_modules: the library as it is packed, the rest from the registry. */
 export interface Workshop {
   readonly folder: string;
   /** Runs a program of the system or of node_modules; resolves with what it printed. @throws with that, unless it ends with 0. */
@@ -36,8 +36,8 @@ export function appIn(workshop: Workshop, name: string): App {
   };
 }
 
-/** @param packages to install from the registry; by default, those that are installed here are linked. */
-export async function openWorkshop(packages: readonly string[] = []): Promise<Workshop> {
+/** @param nest its major version */
+export async function openWorkshop(nest = 12): Promise<Workshop> {
   const folder = mkdtempSync(join(tmpdir(), 'workshop-'));
   const workshop: Workshop = {
     folder,
@@ -45,29 +45,28 @@ export async function openWorkshop(packages: readonly string[] = []): Promise<Wo
       run(command, args, cwd, { PATH: `${join(folder, 'node_modules/.bin')}${delimiter}${process.env.PATH ?? ''}`, ...env }),
     remove: () => rmSync(folder, { recursive: true, force: true }),
   };
-  if (packages.length === 0) linkPackages(join(folder, 'node_modules'));
-  else await installPackages(workshop, packages);
+  await installPackages(workshop, nest);
   await unpackLibrary(workshop, join(folder, 'node_modules/nestjs-distributed-lock'));
   return workshop;
 }
 
-function linkPackages(modules: string): void {
-  const installed = join(ROOT, 'node_modules');
-  mkdirSync(modules);
-  for (const name of readdirSync(installed)) {
-    if (name === '.bin' || !name.startsWith('.')) symlinkSync(join(installed, name), join(modules, name));
-  }
-  // An ESM app of Nest names its types in tsconfig.json. This repository tests with Jest.
-  const vitest = join(modules, 'vitest');
-  if (existsSync(vitest)) return;
+async function installPackages(workshop: Workshop, nest: number): Promise<void> {
+  const ofNest = ['cli', 'common', 'core', 'platform-express', 'schematics', 'testing'].map((name) => `@nestjs/${name}@^${nest}`);
+  const others = [
+    'reflect-metadata',
+    'rxjs',
+    'ioredis',
+    nest < 12 ? 'typescript@~5.9' : 'typescript@~6.0',
+    '@types/node@22',
+    '@types/jest@30',
+  ];
+  writeFileSync(join(workshop.folder, 'package.json'), '{"private":true}');
+  await workshop.run('npm', ['install', '--no-audit', '--no-fund', '--ignore-scripts', ...ofNest, ...others]);
+  // An ESM app of Nest names the types of vitest in tsconfig.json. Its tests are not run here.
+  const vitest = join(workshop.folder, 'node_modules/vitest');
   mkdirSync(vitest);
   writeFileSync(join(vitest, 'package.json'), '{"name":"vitest","version":"4.0.0"}');
   writeFileSync(join(vitest, 'globals.d.ts'), 'export {};');
-}
-
-async function installPackages(workshop: Workshop, packages: readonly string[]): Promise<void> {
-  writeFileSync(join(workshop.folder, 'package.json'), '{"private":true}');
-  await workshop.run('npm', ['install', '--no-audit', '--no-fund', ...packages]);
 }
 
 async function unpackLibrary(workshop: Workshop, target: string): Promise<void> {

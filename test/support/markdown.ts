@@ -38,12 +38,14 @@ export function pages(): Map<string, string> {
     (entry) => entry.isDirectory() && !/^(\.(?!changeset)|node_modules|dist|api)/.test(entry.name),
   );
   const files = [...readdirSync(ROOT), ...folders.flatMap(({ name }) => filesIn(name))];
-  return new Map(files.filter((file) => file.endsWith('.md') && !file.includes('node_modules')).map((file) => [file, read(file)]));
+  return new Map(files.filter((file) => file.endsWith('.md')).map((file) => [file, read(file)]));
 }
 
 export function filesIn(folder: string): string[] {
   const entries = readdirSync(join(ROOT, folder), { recursive: true, withFileTypes: true });
-  return entries.filter((entry) => entry.isFile()).map((entry) => relative(ROOT, join(entry.parentPath, entry.name)));
+  return entries
+    .filter((entry) => entry.isFile() && !entry.parentPath.includes('node_modules'))
+    .map((entry) => relative(ROOT, join(entry.parentPath, entry.name)));
 }
 
 export function read(file: string): string {
