@@ -1,8 +1,7 @@
 // Markdown: the medians, below them every round, and what the server was asked.
+import { markdownTable } from '../../scripts/table.mjs';
 import { isPeer, OURS } from '../contestants/lineup.mjs';
 import { sum } from '../measure/statistics.mjs';
-
-const cells = (values) => `| ${values.join(' | ')} |`;
 
 const number = (value, digits = 0) =>
   Number.isFinite(value) ? value.toFixed(digits).replace(/^\d{4,}/, (whole) => whole.replace(/\B(?=(\d{3})+$)/g, ',')) : '–';
@@ -20,9 +19,11 @@ export function tableOf({ title, network, roundTrip, columns, rows, rounds, peer
     '',
     `${network}, round trip of a PING ${roundTrip.toFixed(2)} ms; ${roundsOf(rounds, peersOnce)}`,
     '',
-    cells(['', 'version', ...columns.map((column) => column.title)]),
-    `|---|---|${columns.map(() => '---:|').join('')}`,
-    ...rows.map((row) => cells([row.contestant, row.version, ...columns.map((column) => cellOf(row, column))])),
+    markdownTable(
+      ['', 'version', ...columns.map((column) => column.title)],
+      'll'.padEnd(columns.length + 2, 'r'),
+      rows.map((row) => [row.contestant, row.version, ...columns.map((column) => cellOf(row, column))]),
+    ),
     '',
     ...remarks(rows),
   ].join('\n');
@@ -32,10 +33,12 @@ export const detailsOf = ({ columns, rows }) =>
   [
     '<details><summary>Every round</summary>',
     '',
-    cells(['', 'round', ...columns.map((column) => column.title)]),
-    `|---|---:|${columns.map(() => '---:|').join('')}`,
-    ...rows.flatMap((row) =>
-      row.rounds.map((round, i) => cells([row.contestant, i + 1, ...columns.map(({ key, digits }) => number(round[key], digits))])),
+    markdownTable(
+      ['', 'round', ...columns.map((column) => column.title)],
+      'l'.padEnd(columns.length + 2, 'r'),
+      rows.flatMap((row) =>
+        row.rounds.map((round, i) => [row.contestant, i + 1, ...columns.map(({ key, digits }) => number(round[key], digits))]),
+      ),
     ),
     '',
     '</details>',
@@ -135,12 +138,11 @@ export function summaryOf(tables) {
       },
     ];
   });
+  const shown = lines.sort((a, b) => Number(b.isBehind) - Number(a.isBehind)).map((line) => line.cells);
   return [
     'Medians on loopback. Where another library is ahead, the line comes first.',
     '',
-    cells(['', 'better', 'ours', 'best other library', 'last']),
-    '|---|---|---:|---:|---:|',
-    ...lines.sort((a, b) => Number(b.isBehind) - Number(a.isBehind)).map((line) => cells(line.cells)),
+    markdownTable(['', 'better', 'ours', 'best other library', 'last'], 'llrrr', shown),
     '',
   ].join('\n');
 }
@@ -152,12 +154,14 @@ export function goalsOf(goals) {
   return [
     'Median of the rounds (least–most), on loopback unless the goal says otherwise. `peers`: the medians of the other libraries, from the least to the most.',
     '',
-    cells(['', 'goal', 'ours', 'peers', '']),
-    '|---|---:|---:|---:|---|',
-    ...goals.map(({ name, text, key, row, range, met, digits, isSmaller }) => {
-      const others = range ? [...new Set(range.map((value) => number(value, digits)))].join('–') : '–';
-      return cells([name, text, spread(row, key, digits), others, isSmaller ? 'smaller with --quick' : met ? 'met' : '**missed**']);
-    }),
+    markdownTable(
+      ['', 'goal', 'ours', 'peers', ''],
+      'lrrrl',
+      goals.map(({ name, text, key, row, range, met, digits, isSmaller }) => {
+        const others = range ? [...new Set(range.map((value) => number(value, digits)))].join('–') : '–';
+        return [name, text, spread(row, key, digits), others, isSmaller ? 'smaller with --quick' : met ? 'met' : '**missed**'];
+      }),
+    ),
     '',
   ].join('\n');
 }
