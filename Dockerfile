@@ -10,7 +10,7 @@ COPY scripts scripts
 COPY lib lib
 COPY sample-app/package.json sample-app/tsconfig.json sample-app/
 COPY sample-app/src sample-app/src
-RUN npm run build && npm run build:sample
+RUN npm run build && npx tsc -p sample-app
 RUN npm pack --ignore-scripts && mv nestjs-distributed-lock-*.tgz library.tgz
 
 FROM ${NODE}

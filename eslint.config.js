@@ -102,7 +102,7 @@ export default defineConfig(
     },
   },
   {
-    files: ['test/**/*.ts', 'sample-app/**/*.ts', 'bench/**/*.ts', 'chaos/**/*.ts'],
+    files: ['test/**/*.ts', 'bench/**/*.ts', 'chaos/**/*.ts'],
     rules: {
       // Tests look at what a caller without types would get, and take methods off their objects to spy on them.
       '@typescript-eslint/no-unsafe-argument': 'off',

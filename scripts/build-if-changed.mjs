@@ -12,10 +12,15 @@ export const BUILDS = [
     from: ['lib', 'scripts/build.mjs', 'scripts/schematics', 'tsconfig.json'],
     to: 'dist/cjs/package.json',
   },
-  { what: 'the sample app', script: 'build:sample', from: ['sample-app/src', 'dist/cjs/package.json'], to: 'sample-app/dist/main.js' },
+  {
+    what: 'the shop',
+    script: 'build:demo',
+    from: ['sample-app/src', 'scripts/demo', 'dist/cjs/package.json'],
+    to: '.cache/demo/scripts/demo/shop/main.js',
+  },
 ];
 
-/** Builds the library and the sample app, each only if it is older than what it is made of: `npm ci` has built the library. */
+/** Builds the library and the apps of the demo, each only if it is older than what it is made of: `npm ci` has built the library. */
 export function buildIfChanged() {
   for (const build of BUILDS) {
     if (!isOld(build)) continue;

@@ -1,4 +1,4 @@
-// Starts three instances of the leader sample, kills the leader with -9, freezes the next for longer than its lease, kills another, asks the last to step
+// Starts three instances of scripts/demo/leader, kills the leader with -9, freezes the next for longer than its lease, kills another, asks the last to step
 // down, and shows who leads when.
 // npm run demo:leader -- --key-timeout 3000
 import { readArguments } from './arguments.mjs';
@@ -10,7 +10,7 @@ const NUMBERS = { 'key-timeout': 3000, work: 50 };
 const USAGE = `npm run demo:leader -- [options]
   --key-timeout ${NUMBERS['key-timeout']}   milliseconds: the leader's lease
   --work ${NUMBERS.work}            milliseconds that the leader works for each line in the ledger
-  --no-build           the library and the sample app are built`;
+  --no-build           the library and the demo are built`;
 
 const { 'key-timeout': keyTimeout, work, 'no-build': isBuilt } = readArguments(USAGE, { numbers: NUMBERS, flags: ['no-build'] });
 

@@ -5,7 +5,7 @@ import { readArguments } from './arguments.mjs';
 import { load } from './demo/load.mjs';
 import { build, runDemo } from './demo/run.mjs';
 import { openStore, STORES } from './demo/store.mjs';
-import { judge, legendOf, rowOf, tableOf, VERSIONS } from './demo/verdict.mjs';
+import { endingOf, judge, legendOf, rowOf, tableOf, VERSIONS } from './demo/verdict.mjs';
 
 const NUMBERS = { requests: 1000, concurrency: 100, instances: 3, work: 5, skus: 4 };
 const PASSWORD = 'demo';
@@ -18,7 +18,7 @@ const USAGE = `npm run demo -- [options]
   --work ${NUMBERS.work}             milliseconds that a sale takes; one in twenty takes eight times as long
   --skus ${NUMBERS.skus}             things to sell, each with a lock of its own
   --stock <n>          units of all things together; half of the requests
-  --no-build           the library and the sample app are built
+  --no-build           the library and the demo are built
   --keep               leaves the shops open, each with a dashboard of its locks, until Ctrl-C`;
 
 const known = { numbers: { ...NUMBERS, stock: undefined }, texts: { store: process.env.STORE }, flags: ['no-build', 'keep'] };
@@ -55,14 +55,16 @@ async function main(leftovers) {
     );
     await new Promise((resolve) => setInterval(resolve, 2 ** 31 - 1));
   }
-  return judge(rows, instances);
+  const problems = judge(rows, instances);
+  if (problems.length === 0) console.log(endingOf(rows, options.shelves));
+  return problems;
 }
 
 async function openShops(store, leftovers) {
   const { openShop } = await import('../test/e2e/shop.ts');
   const times = { WORK_MS: options.work, SLOW_WORK_MS: options.slowWork, NAIVE_EXPIRY_MS: options.naiveExpiry };
   const dashboard = options.keep ? { DASHBOARD_PASSWORD: PASSWORD } : {};
-  const env = { REDIS_URL: '', REDIS_CLUSTER: '', DATABASE_URL: '', SHOP_NAMESPACE: '', ...store.env, ...times, ...dashboard };
+  const env = { STORE_URL: store.url, ...times, ...dashboard };
   const shops = Array.from({ length: options.instances }, () => {
     const opening = openShop(env);
     const end = (inHurry) => (shop) => (inHurry ? shop.kill() : shop.close());

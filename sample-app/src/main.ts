@@ -1,13 +1,8 @@
 import { NestFactory } from '@nestjs/core';
-import type { Server } from 'node:http';
-import type { AddressInfo } from 'node:net';
 import { AppModule } from './app.module.js';
-import { config } from './config.js';
 
 const app = await NestFactory.create(AppModule, { return503OnClosing: true });
-// A stop that was asked for is a success: exit code 0 once all is drained.
+// On a signal calls in flight are answered, their locks are released, and the exit code is 0.
 app.enableShutdownHooks(['SIGTERM', 'SIGINT'], { useProcessExit: true });
-const server = (await app.listen(config.port)) as Server;
-const { port } = server.address() as AddressInfo;
-console.log(`The shop is open at http://localhost:${port}`);
-process.send?.({ type: 'listening', port });
+await app.listen(process.env.PORT ?? 3000);
+console.log(`The shop is open at ${await app.getUrl()}`);

@@ -25,7 +25,7 @@ export class Stage {
 
   async open() {
     const { store, leftovers } = this;
-    this.redis = new Redis(store.env.REDIS_URL.replace(/^unix:\/\//, ''));
+    this.redis = new Redis(store.url);
     this.redis.on('error', () => undefined); // the commands reject
     leftovers.add(async () => this.redis.disconnect());
     for (const name of NAMES) await this.#launch(name, await freePort());
@@ -95,7 +95,7 @@ export class Stage {
 
   async #launch(name, port) {
     const { keyTimeout, work } = this.options;
-    const opening = openInstance(port, { ...this.store.env, KEY_TIMEOUT_MS: keyTimeout, JOB_MS: work });
+    const opening = openInstance(port, { STORE_URL: this.store.url, KEY_TIMEOUT_MS: keyTimeout, JOB_MS: work });
     this.leftovers.add(() =>
       opening.then(
         (instance) => this.#end(instance),
@@ -125,7 +125,7 @@ export class Stage {
   }
 
   #ledger() {
-    return readLedger(this.redis, this.store.env.SHOP_NAMESPACE ?? '');
+    return readLedger(this.redis);
   }
 
   async #serverTime() {

@@ -21,7 +21,7 @@ export async function runDemo(main) {
   });
 }
 
-/** The library and the sample app, unless they are built, with a dot a second. */
+/** The library and the apps of the demo, unless they are built, with a dot a second. */
 export async function build(leftovers) {
   for (const { script, what, from, to } of BUILDS) {
     if (!isOld({ from, to })) continue;

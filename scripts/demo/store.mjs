@@ -3,13 +3,14 @@ import { randomUUID } from 'node:crypto';
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { pathToFileURL } from 'node:url';
 import { Explained } from '../leftovers.mjs';
 
 export const STORES = ['redis', 'cluster', 'postgres', 'file'];
 
 const isPostgres = (url) => /^postgres(ql)?:/.test(url ?? '');
 
-/** `description`: says which store it is. `env`: what the sample app needs to find it. A server is the reader's where the environment names one, else private to the run. */
+/** `description`: says which store it is. `url`: the `STORE_URL` of the sample app. A server is the reader's where the environment names one, else private to the run. */
 export async function openStore(store, leftovers) {
   const { REDIS_URL: redisUrl, DATABASE_URL: databaseUrl } = process.env;
   if (store === 'file') return files('', leftovers);
@@ -36,7 +37,7 @@ function useServerOnPath(store) {
 function files(why, leftovers) {
   const folder = mkdtempSync(join(tmpdir(), 'stock-shop-'));
   leftovers.add(async () => rmSync(folder, { recursive: true, force: true }));
-  return { description: `Store: files of this machine, in ${folder}${why}.`, env: { SHOP_DIRECTORY: folder } };
+  return { description: `Store: files of this machine, in ${folder}${why}.`, url: pathToFileURL(folder).href };
 }
 
 /** In a schema of its own, which goes at the end. */
@@ -52,29 +53,30 @@ async function yourPostgres(url, leftovers) {
   });
   const own = new URL(url);
   own.searchParams.set('options', `-csearch_path=${schema}`);
-  return { description: `Store: the Postgres of DATABASE_URL; its schema ${schema} goes at the end.`, env: { DATABASE_URL: own.href } };
+  return { description: `Store: the Postgres of DATABASE_URL; its schema ${schema} goes at the end.`, url: own.href };
 }
 
 async function ourPostgres(leftovers) {
   const { startPostgres } = await import('../../test/support/postgres-server.ts');
   const { url } = await leftovers.addServer(startPostgres({ durable: true }));
-  return { description: 'Store: a private Postgres of this run.', env: { DATABASE_URL: url } };
+  return { description: 'Store: a private Postgres of this run.', url };
 }
 
 async function yourRedis(url, leftovers) {
   const { Redis } = await import('ioredis');
-  const namespace = `demo-${randomUUID()}:`;
-  const client = new Redis(url.replace(/^unix:\/\//, ''), { lazyConnect: true, retryStrategy: null });
+  const prefix = `demo-${randomUUID()}:`;
+  const client = new Redis(url, { lazyConnect: true, retryStrategy: null });
   client.on('error', () => undefined); // the commands reject
   await client.connect();
   leftovers.add(async () => {
-    for await (const keys of client.scanStream({ match: `*${namespace}*`, count: 1000 })) {
+    for await (const keys of client.scanStream({ match: `*${prefix}*`, count: 1000 })) {
       if (keys.length > 0) await client.unlink(keys);
     }
     await client.quit();
   });
-  const description = `Store: the Redis of REDIS_URL; keys begin with ${namespace} and go at the end.`;
-  return { description, env: { REDIS_URL: url, SHOP_NAMESPACE: namespace } };
+  const own = new URL(url);
+  own.searchParams.set('keyPrefix', prefix); // an option of ioredis
+  return { description: `Store: the Redis of REDIS_URL; keys begin with ${prefix} and go at the end.`, url: own.href };
 }
 
 /** The servers end with this process, however it ends. */
@@ -84,12 +86,12 @@ async function ourCluster(leftovers) {
   const { addresses } = await leftovers.addServer(startCluster({ masters: 3 }));
   const nodes = addresses.map(({ host, port }) => `${host}:${port}`);
   const description = `Store: a private Redis Cluster of this run, whose three nodes are ${nodes.join(', ')}.`;
-  return { description, env: { REDIS_CLUSTER: nodes.join(',') } };
+  return { description, url: `redis-cluster://${nodes[0]}` };
 }
 
 async function ourRedis(leftovers) {
   useServerOnPath('redis');
   const { startRedis } = await import('../../test/support/redis-server.ts');
-  const { path } = await leftovers.addServer(startRedis());
-  return { description: 'Store: a private redis-server of this run.', env: { REDIS_URL: path } };
+  const { port } = await leftovers.addServer(startRedis({ port: 'free' }));
+  return { description: 'Store: a private redis-server of this run.', url: `redis://127.0.0.1:${port}` };
 }

@@ -37,6 +37,13 @@ export function judge(rows, instances) {
   return problems;
 }
 
+/** One line of what was seen, and what to read next. */
+export function endingOf(rows, shelves) {
+  const stock = [...shelves.values()].reduce((sum, units) => sum + units, 0);
+  const [none, lock] = ['none', 'lock'].map((version) => rows.find((row) => row.version === version));
+  return `Seen: of ${stock} units ${none.sold} were sold without a lock, and ${lock.sold} with @DistributedLock. Next: README.md, and sample-app/README.md, this shop to copy.`;
+}
+
 export function tableOf(rows, instances) {
   const names = Object.keys(rows[0]).filter((name) => name !== 'isExact');
   const lines = alignedLines([names, ...rows.map((row) => names.map((name) => row[name]))]);

@@ -10,6 +10,7 @@ import { eventually } from '../support/eventually.js';
 import { isAlive } from '../support/is-alive.js';
 import { startRedis, type RedisServer } from '../support/redis-server.js';
 import { programOf } from '../support/services.js';
+import { openShop } from './shop.js';
 import { urlOf } from './shops.js';
 
 /** No server is named, and a redis-server can be started. */
@@ -20,7 +21,7 @@ let client: ReturnType<RedisServer['client']>;
 let onRedis: NodeJS.ProcessEnv;
 
 beforeAll(async () => {
-  server = await startRedis();
+  server = await startRedis({ port: 'free' });
   client = server.client();
   onRedis = { REDIS_URL: urlOf(server) };
   NOBODY.PATH = [dirname(await programOf('redis-server')), process.env.PATH].join(delimiter);
@@ -32,7 +33,8 @@ afterAll(async () => {
 
 /** Starts a script of scripts/; `npm test` has built what it runs. */
 function startDemo(script: string, args: string, env: NodeJS.ProcessEnv = {}) {
-  const child = spawn(process.execPath, [`scripts/${script}`, '--no-build', ...args.split(' ')], { env: { ...process.env, ...env } });
+  const flags = script === 'load.mjs' ? [] : ['--no-build'];
+  const child = spawn(process.execPath, [`scripts/${script}`, ...flags, ...args.split(' ')], { env: { ...process.env, ...env } });
   const run = { child, stdout: '', stderr: '', ended: once(child, 'close').then(([code]: unknown[]) => code) };
   child.stdout.setEncoding('utf8').on('data', (text: string) => (run.stdout += text));
   child.stderr.setEncoding('utf8').on('data', (text: string) => (run.stderr += text));
@@ -48,7 +50,7 @@ async function endsWith(code: number, script: string, args: string, env?: NodeJS
 describe('the demo of versions', () => {
   /** The table's rows: version → column → number. */
   const rowsOf = (stdout: string): Record<string, Record<string, number>> => {
-    const lines = stdout.split('\n').filter((line) => /^(version|none|local|naive|lock) +(requests|\d)/.test(line));
+    const lines = stdout.split('\n').filter((line) => /^(version|none|local|naive|lock|apple) +(requests|\d)/.test(line));
     const [names, ...rows] = lines.map((line) => line.trim().split(/ {2,}/));
     return Object.fromEntries(
       rows.map(([version, ...cells]) => [version, Object.fromEntries(cells.map((cell, i) => [names![i + 1], Number(cell)]))]),
@@ -97,6 +99,9 @@ describe('the demo of versions', () => {
     expect(lock).toMatchObject({ requests: 120, errors: 0, sold: 60, left: 0, oversold: 0 });
     expect(none!.oversold).toBeGreaterThan(0);
     expect(local!.oversold).toBeGreaterThan(0);
+    expect(stdout.trim().split('\n').at(-1)).toBe(
+      `Seen: of 60 units ${none!.sold} were sold without a lock, and 60 with @DistributedLock. Next: README.md, and sample-app/README.md, this shop to copy.`,
+    );
     return stdout;
   }
 
@@ -133,6 +138,17 @@ describe('the demo of versions', () => {
     ['that going without a lock did no harm', '--store file --requests 10 --concurrency 1 --skus 1', {}, /none: did not oversell/],
   ])('ends with 1 and says %s', async (_, args, env, message) => {
     expect((await endsWith(1, 'demo.mjs', args, { ...NOBODY, ...env })).stderr).toMatch(message);
+  });
+
+  it('has a load for a shop that is open, which shows what was sold, and ends with 1 where no shop is', async () => {
+    const shop = await openShop({ STORE_URL: `${urlOf(server)}/1` }, 'sample-app/src/main.js');
+    try {
+      const run = await endsWith(0, 'load.mjs', `${shop.url} --requests 120 --concurrency 60`);
+      expect(rowsOf(run.stdout).apple).toMatchObject({ requests: 120, errors: 0, sold: 60, left: 0, oversold: 0 });
+    } finally {
+      await shop.close();
+    }
+    await endsWith(1, 'load.mjs', shop.url);
   });
 
   it('ends what it started and removes its keys on Ctrl-C', async () => {

@@ -4,6 +4,7 @@ import { once } from 'node:events';
 import { cpSync, mkdirSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { basename, join } from 'node:path';
+import { pathToFileURL } from 'node:url';
 import { promisify } from 'node:util';
 import { eventually } from '../support/eventually.js';
 
@@ -64,7 +65,7 @@ it('the image has all that the shop needs to open and to sell', async () => {
   const [command, ...args] = cmd;
   const shop = spawn(command!, args, {
     cwd: join(root, workdir),
-    env: { ...process.env, ...env, PORT: '0', REDIS_URL: '', DATABASE_URL: '', REDIS_CLUSTER: '', SHOP_DIRECTORY: join(folder, 'files') },
+    env: { ...process.env, ...env, PORT: '0', STORE_URL: pathToFileURL(join(folder, 'files')).href },
     stdio: ['ignore', 'pipe', 'inherit'],
   });
   try {

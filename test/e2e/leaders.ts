@@ -2,7 +2,7 @@ import type { Redis } from 'ioredis';
 import { get } from 'node:http';
 import { openApp, type App } from './shop.js';
 
-/** A process of the built leader sample: it leads, or stands by. */
+/** A process of the demo of leaders: it leads, or stands by. */
 export interface Instance extends App {
   readonly port: number;
   /** How many containers it has built and prepared. */
@@ -11,10 +11,9 @@ export interface Instance extends App {
 
 /** Resolves when it stands by. */
 export async function openInstance(port: number, env: Record<string, string | number>): Promise<Instance> {
-  let preloaded = 0;
-  const count = (message: unknown): void => void ((message as { type: string }).type === 'standing by' && preloaded++);
-  const app = await openApp('leader/main.js', { ...env, PORT: port }, count, () => preloaded > 0);
-  return Object.defineProperties(app, { port: { value: port }, preloaded: { get: () => preloaded } }) as Instance;
+  const app = await openApp('scripts/demo/leader/main.js', { ...env, PORT: port }, /is standing by/);
+  const preloaded = (): number => app.log().match(/is standing by/g)!.length;
+  return Object.defineProperties(app, { port: { value: port }, preloaded: { get: preloaded } }) as Instance;
 }
 
 export interface Answer {
@@ -47,8 +46,8 @@ export interface Entry {
 }
 
 /** The whole log of the fenced resource, the oldest first. */
-export async function readLedger(redis: Redis, namespace = ''): Promise<Entry[]> {
-  const entries = await redis.xrange(`${namespace}{ledger}:log`, '-', '+');
+export async function readLedger(redis: Redis): Promise<Entry[]> {
+  const entries = await redis.xrange('{ledger}:log', '-', '+');
   return entries.map(([, fields]) => {
     const of = (name: string): number => Number(fields[fields.indexOf(name) + 1]);
     return { token: of('token'), pid: of('pid'), accepted: of('accepted') === 1, at: of('at') };

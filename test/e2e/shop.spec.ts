@@ -1,9 +1,10 @@
-// The built sample app, as processes.
+// The sample app, and the demo that builds on it, as processes.
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { pathToFileURL } from 'node:url';
 import { eventually } from '../support/eventually.js';
-import type { Shop } from './shop.js';
+import { openShop, type Shop } from './shop.js';
 import { useShops } from './shops.js';
 
 describe('instances of a shop on one Redis', () => {
@@ -45,12 +46,23 @@ describe('instances of a shop on one Redis', () => {
   });
 });
 
-describe('one shop without a server', () => {
+describe('without a server', () => {
   const folder = mkdtempSync(join(tmpdir(), 'shop-'));
-  const { open } = useShops(false);
+  const env = { STORE_URL: pathToFileURL(folder).href, WORK_MS: 1, DASHBOARD_PASSWORD: 'secret' };
   let shop: Shop;
-  beforeAll(async () => void (shop = await open({ WORK_MS: 1, SHOP_DIRECTORY: folder })));
-  afterAll(() => rmSync(folder, { recursive: true }));
+  let demo: Shop;
+  beforeAll(async () => void ([shop, demo] = await Promise.all([openShop(env, 'sample-app/src/main.js'), openShop(env)])));
+  afterAll(async () => {
+    await Promise.all([shop.kill(), demo.kill()]);
+    rmSync(folder, { recursive: true });
+  });
+
+  it('is ready, has metrics of its locks, and a dashboard behind a password', async () => {
+    expect(await shop.get('/health/ready')).toMatchObject({ status: 'ok', info: { locks: { status: 'up' } } });
+    expect(await (await fetch(`${shop.url}/metrics`)).text()).toMatch(/^distributed_lock_request_duration_seconds_count\{.*"acquire"/m);
+    const page = (password: string) => fetch(`${shop.url}/locks`, { headers: { authorization: `Basic ${btoa(`ops:${password}`)}` } });
+    expect([(await page('secret')).status, (await page('wrong')).status]).toEqual([200, 401]);
+  });
 
   it('sells one apple where no SKU is given', async () => {
     await shop.put('/stock/apple', { units: 3 });
@@ -60,7 +72,7 @@ describe('one shop without a server', () => {
 
   it.each(['none', 'local', 'naive', 'lock'])('answers that it is sold out, which is no error, with version "%s"', async (version) => {
     await shop.put('/stock/pear', { units: 1 });
-    const reduce = (units: number) => shop.post(`/stock/${version}/reduce`, { sku: 'pear', units });
+    const reduce = (units: number) => demo.post(`/stock/${version}/reduce`, { sku: 'pear', units });
     expect(await reduce(2)).toEqual({ status: 200, body: { sku: 'pear', sold: false, left: 1 } });
     expect(await reduce(1)).toEqual({ status: 200, body: { sku: 'pear', sold: true, left: 0 } });
     expect(await reduce(1)).toEqual({ status: 200, body: { sku: 'pear', sold: false, left: 0 } });
@@ -82,7 +94,7 @@ describe('one shop without a server', () => {
   });
 
   it('answers 400 to a version or a SKU in the path that is none, and 404 to a SKU that it does not have', async () => {
-    expect(await shop.post('/stock/best/reduce', { sku: 'apple' })).toMatchObject({ status: 400 });
+    expect(await demo.post('/stock/best/reduce', { sku: 'apple' })).toMatchObject({ status: 400 });
     expect(await shop.put('/stock/APPLE', { units: 1 })).toMatchObject({ status: 400 });
     expect(await shop.put('/stock/apple', { units: -1 })).toMatchObject({ status: 400 });
     // The error of a locked method comes through.

@@ -1,7 +1,7 @@
 import { eventually } from '../support/eventually.js';
 import { guardedFolder, startGuarded } from '../support/guarded-process.js';
 
-/** A process of the built sample-app. */
+/** A process of the sample app, or of the demo that builds on it. */
 export interface App {
   readonly pid: number;
   readonly running: boolean;
@@ -15,30 +15,25 @@ export interface App {
   log(): string;
 }
 
-/** Starts a program of the sample app, which ends with this process, however this one ends. Resolves when `isOpen`. */
-export async function openApp(
-  main: string,
-  env: Record<string, string | number>,
-  onMessage: (message: unknown) => void,
-  isOpen: () => boolean,
-): Promise<App> {
+/** Starts a program that `npm run build:demo` has compiled. It ends with this process, however this one ends. Resolves when its log matches `isOpen`. */
+export async function openApp(main: string, env: Record<string, string | number>, isOpen: RegExp): Promise<App> {
   const texts = Object.fromEntries(Object.entries(env).map(([name, value]) => [name, String(value)]));
   const guarded = await startGuarded({
     command: process.execPath,
-    args: [`sample-app/dist/${main}`],
+    args: [`.cache/demo/${main}`],
     folder: guardedFolder('app'),
-    env: { NODE_ENV: 'production', ...texts },
-    onMessage,
+    env: { NODE_ENV: 'production', NO_COLOR: '1', ...texts },
   });
   let log: string | undefined;
+  const text = (): string => log ?? guarded.log();
   const exited = guarded.exited.then(async (status) => {
     log = guarded.log();
     await guarded.end();
     return status;
   });
   exited.catch(() => undefined);
-  await eventually(() => isOpen() || !guarded.running);
-  if (!isOpen()) throw new Error(`${main} ended before it was open (status ${await exited}):\n${log}`);
+  await eventually(() => isOpen.test(text()) || !guarded.running);
+  if (!isOpen.test(text())) throw new Error(`${main} ended before it was open (status ${await exited}):\n${log}`);
   return {
     pid: guarded.pid,
     exited,
@@ -55,7 +50,7 @@ export async function openApp(
       await guarded.kill();
       await exited;
     },
-    log: () => log ?? guarded.log(),
+    log: text,
   };
 }
 
@@ -74,16 +69,11 @@ export interface Shop extends App {
   get<T = Answer>(path: string): Promise<T>;
 }
 
-/**
- * Starts the shop on a free port.
- * @param env its configuration; without `REDIS_URL` its stock is in files
- */
-export async function openShop(env: Record<string, string | number> = {}): Promise<Shop> {
-  let port: number | undefined;
-  const own = { REDIS_URL: '', REDIS_CLUSTER: '', DATABASE_URL: '', PORT: '0', ...env };
-  const listen = (message: unknown): void => void ({ port } = message as { port: number });
-  const app = await openApp('main.js', own, listen, () => port !== undefined);
-  const url = `http://127.0.0.1:${port}`;
+/** Starts the shop of the demo, or the sample app itself, on a free port. */
+export async function openShop(env: Record<string, string | number>, main = 'scripts/demo/shop/main.js'): Promise<Shop> {
+  const address = /open at (\S+)/;
+  const app = await openApp(main, { PORT: '0', ...env }, address);
+  const url = address.exec(app.log())![1]!;
 
   async function send(method: string, path: string, body?: object) {
     const headers = body && { 'content-type': 'application/json' };

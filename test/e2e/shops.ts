@@ -2,21 +2,21 @@ import { startRedis, type RedisServer } from '../support/redis-server.js';
 import { openShop, type Answer, type Shop } from './shop.js';
 
 export function urlOf(server: RedisServer): string {
-  return server.path ?? `redis://127.0.0.1:${server.port}`;
+  return `redis://127.0.0.1:${server.port}`;
 }
 
-/** Shops of a test file, by default on one Redis. They end with its tests. */
-export function useShops(onRedis = true) {
+/** Shops of a test file on one Redis. They end with its tests. */
+export function useShops() {
   const opened: Shop[] = [];
-  let server: RedisServer | undefined;
-  beforeAll(async () => void (server = onRedis ? await startRedis() : undefined));
+  let server: RedisServer;
+  beforeAll(async () => void (server = await startRedis({ port: 'free' })));
   afterAll(async () => {
     await Promise.all(opened.map((shop) => shop.kill()));
-    await server?.stop();
+    await server.stop();
   });
   return {
-    async open(env: Record<string, string | number> = {}): Promise<Shop> {
-      const shop = await openShop({ ...(server && { REDIS_URL: urlOf(server) }), ...env });
+    async open(env: Record<string, string | number> = {}, main?: string): Promise<Shop> {
+      const shop = await openShop({ STORE_URL: urlOf(server), ...env }, main);
       opened.push(shop);
       return shop;
     },
@@ -32,8 +32,8 @@ export function useShops(onRedis = true) {
     },
     /** Keys of stock that is locked right now, by whom. */
     async lockedStock(): Promise<Record<string, string | null>> {
-      const client = server!.client();
-      const keys = await client.keys('shop-stock-*-locks');
+      const client = server.client();
+      const keys = await client.keys('shop:stock-*-locks');
       const owners = await Promise.all(keys.map((key) => client.get(key)));
       client.disconnect();
       return Object.fromEntries(keys.map((key, index) => [key, owners[index] ?? null]));

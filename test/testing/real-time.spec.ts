@@ -9,8 +9,8 @@ import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { useRedis } from '../stores/redis/setting.js';
-import { eventually } from '../support/eventually.js';
 import type { StockController } from '../../sample-app/src/stock/stock.controller.js';
+import type { StocktakeService } from '../../sample-app/src/stocktake.service.js';
 
 expect.extend(lockMatchers);
 
@@ -46,22 +46,23 @@ describe('the sample app, which has its locks in Redis', () => {
   let app: INestApplication;
   let locks: LockProbe;
   let shop: StockController;
+  let stocktake: StocktakeService;
 
   beforeAll(async () => {
     directory = mkdtempSync(join(tmpdir(), 'shop-'));
     // Nobody listens there. The app reads it when it is loaded.
-    const environment = { REDIS_URL: 'redis://127.0.0.1:1', SHOP_DIRECTORY: directory, SHOP_NAMESPACE: 'sample:', STOCKTAKE_SECONDS: '1' };
-    Object.assign(process.env, environment);
+    process.env.STORE_URL = 'redis://127.0.0.1:1';
     const { AppModule } = await import('../../sample-app/src/app.module.js');
     const { StockController } = await import('../../sample-app/src/stock/stock.controller.js');
     const { StockStore } = await import('../../sample-app/src/stock/stock.store.js');
     const { FileStockStore } = await import('../../sample-app/src/stock/file-stock.store.js');
     const builder = Test.createTestingModule({ imports: [AppModule] })
       .overrideProvider(StockStore)
-      .useClass(FileStockStore);
+      .useValue(new FileStockStore(directory));
     app = await (await DistributedLockTestingModule.replace(builder).compile()).createNestApplication().init();
     locks = app.get(LockProbe);
     shop = app.get(StockController);
+    stocktake = app.get((await import('../../sample-app/src/stocktake.service.js')).StocktakeService);
   });
   afterAll(async () => {
     await app.close();
@@ -69,7 +70,7 @@ describe('the sample app, which has its locks in Redis', () => {
   });
 
   it('fills its shelves under their locks', () => {
-    expect(locks).toHaveLocked(/^sample:shop-stock-/, { by: 'StockRoomService.fill', times: 3 });
+    expect(locks).toHaveLocked(/^shop:stock-/, { by: 'StockService.open', times: 3 });
   });
 
   it('sells no unit twice, and one at a time', async () => {
@@ -78,13 +79,14 @@ describe('the sample app, which has its locks in Redis', () => {
     const receipts = await Promise.all(Array.from({ length: 2 * UNITS }, () => shop.reduceStock({ sku: 'apple', units: 1 })));
     expect(receipts.filter(({ sold }) => sold)).toHaveLength(UNITS);
     expect(await shop.left({ sku: 'apple' })).toMatchObject({ left: 0 });
-    expect(locks).toHaveLocked(/^sample:shop-stock-/, { by: 'LockedService.reduce', times: 2 * UNITS });
-    expect(locks).not.toHaveOverlapped(/^sample:shop-stock-/);
+    expect(locks).toHaveLocked(/^shop:stock-/, { by: 'StockService.sell', times: 2 * UNITS });
+    expect(locks).not.toHaveOverlapped(/^shop:stock-/);
     expect(locks).toHoldNothing();
   });
 
   it('takes stock under a lock of the whole shop', async () => {
-    await eventually(() => expect(locks).toHaveLocked('sample:shop-stocktake-locks', { by: 'StocktakeService.take' }));
+    await stocktake.take();
+    expect(locks).toHaveLocked('shop:stocktake-locks', { by: 'StocktakeService.take' });
   });
 
   it('sells nothing while its locks fail', async () => {

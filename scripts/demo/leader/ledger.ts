@@ -1,6 +1,5 @@
 import { Injectable, type OnApplicationShutdown } from '@nestjs/common';
 import { Redis } from 'ioredis';
-import { config } from '../config.js';
 
 /**
  * KEYS: the log (a stream), the largest token seen. ARGV: the writer's fencing token, its pid.
@@ -18,7 +17,7 @@ return accepted`;
 /** The resource that only the leader may write to. It does not trust the lock: it refuses a token that is older than one it has seen. */
 @Injectable()
 export class Ledger implements OnApplicationShutdown {
-  private readonly redis = new Redis(config.redisUrl!, { keyPrefix: config.namespace, lazyConnect: true });
+  private readonly redis = new Redis(process.env.STORE_URL!, { lazyConnect: true });
 
   /** Ahead of the first write, which then need not wait for it. */
   async open(): Promise<void> {

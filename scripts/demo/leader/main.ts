@@ -2,40 +2,30 @@ import type { INestApplication } from '@nestjs/common';
 import { NestFactory } from '@nestjs/core';
 import { Locks, runStandby, type Term } from 'nestjs-distributed-lock';
 import { redisStore } from 'nestjs-distributed-lock/redis';
-import type { Server } from 'node:http';
-import type { AddressInfo } from 'node:net';
-import { config } from '../config.js';
+import { settings } from '../settings.js';
 import { Bookkeeper } from './bookkeeper.js';
 import { LeaderModule } from './leader.module.js';
 import { Ledger } from './ledger.js';
 
-const { redisUrl, namespace, keyTimeout } = config;
-if (!redisUrl) throw new Error('Instances elect a leader in a store that they share: set REDIS_URL.');
 // The election's own: they outlive each container of the app.
-const locks = new Locks(redisStore({ url: redisUrl }), { namespace });
+const locks = new Locks(redisStore({ url: process.env.STORE_URL! }));
 
 const standby = runStandby({
   locks,
   name: 'bookkeeping',
-  keyTimeout,
+  keyTimeout: settings.keyTimeout,
   create: () => NestFactory.create(LeaderModule, { abortOnError: false, return503OnClosing: true }),
   async prepare(app) {
     await app.get(Ledger).open();
-    tell('standing by');
+    console.log(`${process.pid} is standing by`);
   },
   start,
 });
 
 async function start(app: INestApplication, term: Term): Promise<void> {
   app.get(Bookkeeper).term = term;
-  const server = (await app.listen(config.port, '127.0.0.1')) as Server;
-  tell('leading', (server.address() as AddressInfo).port);
-}
-
-/** To the console, and to a parent process. */
-function tell(type: string, port?: number): void {
-  console.log(port === undefined ? `${process.pid} is ${type}` : `${process.pid} is ${type} at http://127.0.0.1:${port}`);
-  process.send?.({ type, port });
+  await app.listen(process.env.PORT ?? 3000, '127.0.0.1');
+  console.log(`${process.pid} is leading at ${await app.getUrl()}`);
 }
 
 for (const signal of ['SIGTERM', 'SIGINT'] as const) process.once(signal, () => void standby.stop());
@@ -45,4 +35,3 @@ await standby.done.catch((error: unknown) => {
   process.exit(1);
 });
 await locks.close();
-process.disconnect?.();

@@ -1,7 +1,7 @@
 import { type BeforeApplicationShutdown, Injectable, Logger, type OnApplicationBootstrap } from '@nestjs/common';
 import type { Term } from 'nestjs-distributed-lock';
 import { setTimeout as pause } from 'node:timers/promises';
-import { config } from '../config.js';
+import { settings } from '../settings.js';
 import { Ledger } from './ledger.js';
 
 /** A job that never ends and that nobody may do twice, such as a consumer or a cron: it begins with the app, and ends with it. */
@@ -32,7 +32,7 @@ export class Bookkeeper implements OnApplicationBootstrap, BeforeApplicationShut
   // whatever would ask. It is the ledger that refuses what comes too late.
   private async keepBook(): Promise<void> {
     try {
-      await pause(config.jobMs);
+      await pause(settings.jobMs);
       const isAccepted = await this.ledger.append(this.term.fencingToken!);
       if (!isAccepted) this.logger.warn(`The ledger has refused token ${this.term.fencingToken}: a newer leader writes already.`);
     } catch (error) {
