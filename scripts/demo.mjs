@@ -65,13 +65,10 @@ async function openShops(store, leftovers) {
   const times = { WORK_MS: options.work, SLOW_WORK_MS: options.slowWork, NAIVE_EXPIRY_MS: options.naiveExpiry };
   const dashboard = options.keep ? { DASHBOARD_PASSWORD: PASSWORD } : {};
   const env = { STORE_URL: store.url, ...times, ...dashboard };
-  const shops = Array.from({ length: options.instances }, () => {
-    const opening = openShop(env);
-    const end = (inHurry) => (shop) => (inHurry ? shop.kill() : shop.close());
-    leftovers.add((inHurry) => opening.then(end(inHurry), () => undefined));
-    return opening;
-  });
-  return Promise.all(shops);
+  const opening = Array.from({ length: options.instances }, () => openShop(env));
+  const end = (inHurry) => (shop) => (inHurry ? shop.kill() : shop.close());
+  leftovers.add((inHurry) => Promise.all(opening.map((shop) => shop.then(end(inHurry), () => undefined))));
+  return Promise.all(opening);
 }
 
 async function sell(version, shops) {
