@@ -1,12 +1,13 @@
 import { Engine } from './core/engine.js';
 import { LatchCalls } from './core/latch/latch-calls.js';
-import { LockConfigError, UnsupportedPrimitiveError } from './core/model/errors.js';
+import { configError, UnsupportedPrimitiveError } from './core/model/errors.js';
 import type { DoctorOptions, DoctorReport, LocksHealth } from './core/model/doctor-report.js';
 import type { LockEvents, LockListener } from './core/model/events.js';
 import { checkKey } from './core/model/key.js';
 import type { ForceOptions, ForceReply, KeyEvent, KeyName, KeyReport, ListOptions, WatchOptions } from './core/model/key-report.js';
 import type { Lease, MultiLease } from './core/model/lease.js';
 import type { LocksOptions } from './core/model/locks-options.js';
+import type { LockLog } from './core/model/lock-log.js';
 import type { AcquireOptions, UsingOptions } from './core/model/options.js';
 import type { LockStore } from './core/store/lock-store.js';
 import { promised } from './core/util/promised.js';
@@ -163,7 +164,7 @@ export class Locks {
     ...args: T[M] extends (...args: infer A) => unknown ? A : never
   ): string {
     const find = this.keyFinder;
-    if (!find) throw new LockConfigError('keyOf: only the Locks of a Nest app know decorated methods.');
+    if (!find) throw configError('MODULE', 'keyOf: only the Locks of a Nest app know decorated methods.');
     return find(type as never, method, args);
   }
 
@@ -241,6 +242,11 @@ export class Locks {
    */
   checkStore(name?: string): Promise<void> {
     return this.engine.storeWatch.check(name);
+  }
+
+  /** @internal */
+  get log(): LockLog {
+    return this.engine.log;
   }
 
   /** Adds a listener; the returned function removes it. Listeners are called synchronously and should be quick. */

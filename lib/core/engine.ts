@@ -1,7 +1,7 @@
 import { Lifecycle } from './holding/lifecycle.js';
 import { watchdog } from './holding/watchdog.js';
 import { defined } from './model/check-options.js';
-import { LockConfigError, LockLostError } from './model/errors.js';
+import { configError, LockLostError } from './model/errors.js';
 import { LockEventEmitter } from './model/events.js';
 import { checkKey } from './model/key.js';
 import { CONSOLE, LockLog } from './model/lock-log.js';
@@ -25,6 +25,7 @@ export class Engine {
   readonly runtime: Lifecycle;
   readonly queues: LockQueues;
   readonly storeWatch: StoreWatch;
+  readonly log: LockLog;
   /** Called one after the other when everything is released, before the store is closed. */
   readonly atEnd: (() => unknown)[] = [];
   private readonly shutdownTimeout: number;
@@ -37,16 +38,16 @@ export class Engine {
     reportSlowWaits: () => Promise<number>,
   ) {
     if (typeof store?.mutex?.acquire !== 'function') {
-      throw new LockConfigError('Locks need a store, such as redisStore({ url }) from "nestjs-distributed-lock/redis".');
+      throw configError('OPTION', 'Locks need a store, such as redisStore({ url }) from "nestjs-distributed-lock/redis".');
     }
     checkLocksOptions(options);
-    const { namespace = '', app, logger = CONSOLE, logKeys, localQueue = {}, slowWait = 30_000, shutdownTimeout = 10_000 } = options;
+    const { namespace = '', app, localQueue = {}, slowWait = 30_000, shutdownTimeout = 10_000 } = options;
     this.namespace = namespace;
     this.defaults = completeOptions(options.defaults ?? {});
     this.shutdownTimeout = shutdownTimeout;
-    const log = new LockLog(logger, logKeys);
-    this.storeWatch = new StoreWatch(store, namespace, log);
-    this.runtime = new Lifecycle(new LockEventEmitter(log), store.requestTimeout, ownerIds(app), this.storeWatch);
+    this.log = new LockLog(options.logger ?? CONSOLE, options.logKeys, options.silence);
+    this.storeWatch = new StoreWatch(store, namespace, this.log);
+    this.runtime = new Lifecycle(new LockEventEmitter(this.log), store.requestTimeout, ownerIds(app), this.storeWatch);
     this.queues = new LockQueues(this.runtime, { handOvers: 512, time: 50, ...defined(localQueue) }, slowWait, reportSlowWaits);
   }
 
@@ -92,7 +93,7 @@ export class Engine {
     if (keys.length > 0) {
       const names = keys.map((key) => `"${key}"`).join(', ');
       const line = `Closed while leases were held that nobody had released: ${names}. Use \`await using\`, or release() in a finally.`;
-      this.runtime.events.warn(line, { keys });
+      this.log.warn('NDL_NOT_RELEASED', line, { keys });
     }
     const line = 'The lease was released because the locks were closed.';
     await Promise.all(held.map((lease) => lease.revoke(new LockLostError(line, { key: lease.key }))));

@@ -9,7 +9,6 @@ import {
   HttpException,
   Inject,
   Injectable,
-  Logger,
   Module,
   Post,
   Req,
@@ -72,7 +71,6 @@ class DashboardGate implements CanActivate {
 /** Answers by the adapter: an interceptor of the app that wraps what is returned would wrap the page. */
 class DashboardController implements BeforeApplicationShutdown {
   private made: Dashboard | undefined;
-  private readonly logger = new Logger('DistributedLock');
 
   constructor(
     @Inject(HttpAdapterHost) private readonly host: HttpAdapterHost,
@@ -82,7 +80,7 @@ class DashboardController implements BeforeApplicationShutdown {
 
   /** Made by the first request: all stores are registered then. */
   private get dashboard(): Dashboard {
-    return (this.made ??= new Dashboard(this.registry.all, { ...this.options, log: (line) => this.logger.warn(line) }));
+    return (this.made ??= new Dashboard(this.registry.all, this.options));
   }
 
   @Get()

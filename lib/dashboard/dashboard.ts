@@ -59,12 +59,7 @@ export class Dashboard {
 
   constructor(
     private readonly stores: ReadonlyMap<string, Locks>,
-    /** `log`: a key is held by hand. Releases are logged by the locks. */
-    private readonly options: {
-      readonly redact?: (key: string) => string;
-      readonly traceUrl?: string;
-      readonly log?: (line: string) => void;
-    } = {},
+    private readonly options: { readonly redact?: (key: string) => string; readonly traceUrl?: string } = {},
   ) {
     this.redact = options.redact;
     this.hub = new Hub(stores, (key) => this.nameOf(key), this.redact !== undefined);
@@ -155,7 +150,8 @@ export class Dashboard {
     // It stays taken, also when this process ends.
     if (granted) await this.answered(mutex.release({ ...request, keepFor: length }));
     if (granted) {
-      this.options.log?.(`"${this.nameOf(request.key)}" is held for ${length} ms by ${by ?? 'an operator'}: ${reason}`);
+      const line = `"${this.nameOf(request.key)}" is held for ${length} ms by ${by ?? 'an operator'}: ${reason}`;
+      locks.log.warn('NDL_HELD_BY_HAND', line, request);
       this.hub.ask(store as string, request.key);
     }
     return { isHeld: granted };

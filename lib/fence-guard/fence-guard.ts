@@ -1,6 +1,6 @@
 import { currentLease } from '../core/holding/call-chain.js';
 import { checkOptions, oneOf, type Checks } from '../core/model/check-options.js';
-import { LockConfigError } from '../core/model/errors.js';
+import { configError } from '../core/model/errors.js';
 import { fenceTable, type FenceDialect } from './dialects.js';
 import { fencedOff } from './fenced-error.js';
 import { fencedKeysOf, type FenceableLease } from './fenced-keys.js';
@@ -102,7 +102,7 @@ export function fenceGuard(options: FenceGuardOptions): FenceGuard {
   const isFault = onOpenTransaction === 'throw';
 
   async function check(run: Run, { lease = currentLease(), key, shared }: FenceCheckOptions, place: Error, isOpen = run.isOpen?.bind(run)) {
-    if (!lease) throw new LockConfigError('The fence guard found no lease: check inside of a locked call, or pass { lease }.');
+    if (!lease) throw configError('FENCE', 'The fence guard found no lease: check inside of a locked call, or pass { lease }.');
     lease.assertHeld();
     for (const fenced of fencedKeysOf(lease, key, shared === true)) {
       const outcome = await inTable(name, table[shared ? 'share' : 'fence'](run, fenced.key, String(fenced.token)));
@@ -151,7 +151,7 @@ async function inTable<T>(name: string, asked: Promise<T>): Promise<T> {
   } catch (error) {
     if (!isMissingTable(error)) throw error;
     const message = `The fence guard has no table "${name}": make it in a migration (fence.ddl()), or call fence.migrate(run) at startup.`;
-    throw new LockConfigError(message, { cause: error });
+    throw configError('FENCE', message, { cause: error });
   }
 }
 
@@ -164,5 +164,5 @@ function secondsIn(period: string): number {
   const seconds = Number(count) * (SECONDS[unit ?? ''] ?? NaN);
   if (seconds >= LEAST) return seconds;
   const expected = 'a number of hours, days or weeks of at least a day, such as "30 days"';
-  throw new LockConfigError(`FenceGuard.prune: "olderThan" must be ${expected}, not "${period}".`);
+  throw configError('OPTION', `FenceGuard.prune: "olderThan" must be ${expected}, not "${period}".`);
 }

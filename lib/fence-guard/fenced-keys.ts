@@ -1,5 +1,5 @@
 import type { HeldLease } from '../core/holding/held-lease.js';
-import { LockConfigError, UnsupportedPrimitiveError } from '../core/model/errors.js';
+import { configError, UnsupportedPrimitiveError } from '../core/model/errors.js';
 import type { Lease } from '../core/model/lease.js';
 
 /** The part of a lease that a guard needs. */
@@ -14,7 +14,7 @@ export type FenceableLease = Pick<Lease, 'key' | 'fencingToken' | 'assertHeld'>;
 export function fencedKeysOf(lease: FenceableLease, key: string | undefined, isShared: boolean): { key: string; token: number }[] {
   const leases = leasesIn(lease);
   const several = `The fence guard cannot give the ${leases.length} keys of the multi-lease "${lease.key}" one name: leave out "key".`;
-  if (key !== undefined && leases.length > 1) throw new LockConfigError(several);
+  if (key !== undefined && leases.length > 1) throw configError('FENCE', several);
   const keys = leases.map((part) => {
     checkKind(part, isShared);
     const { fencingToken: token } = part;
@@ -42,10 +42,10 @@ function checkKind(lease: FenceableLease, isShared: boolean): void {
   const tenure = heldPartOf(lease)?.turn.tenure;
   if (tenure?.kind === 'read' && !isShared) {
     const message = `"${key}" is held by its read lock: use { shared: true }, or take the write lock if the transaction writes.`;
-    throw new LockConfigError(message, { key });
+    throw configError('FENCE', message, { key });
   }
   if (tenure?.kind === 'semaphore' && tenure.share?.permits !== 1) {
     const message = `"${key}" is a semaphore of ${tenure.share?.permits} permits: several of its tokens are valid at a time, so a fence guard cannot tell which is stale.`;
-    throw new LockConfigError(message, { key });
+    throw configError('FENCE', message, { key });
   }
 }

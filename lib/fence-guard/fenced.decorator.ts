@@ -1,4 +1,4 @@
-import { LockConfigError } from '../core/model/errors.js';
+import { configError } from '../core/model/errors.js';
 import { processWide } from '../core/util/process-wide.js';
 import type { FenceGuard } from './fence-guard.js';
 import type { Run } from './run.js';
@@ -19,10 +19,10 @@ export function Fenced<Self extends object>(fence: FenceGuard | ((self: Self) =>
   return <M extends Method>(prototype: Self, name: string | symbol, descriptor: TypedPropertyDescriptor<M>): void => {
     const method = descriptor.value;
     const where = `@Fenced() on ${prototype.constructor.name}.${String(name)}`;
-    if (typeof method !== 'function') throw new LockConfigError(`${where}: it belongs on a method.`);
+    if (typeof method !== 'function') throw configError('FENCE', `${where}: it belongs on a method.`);
     const order = 'Write the lock above, then @Transactional(), then @Fenced().';
     if (locked.get(prototype)?.has(name))
-      throw new LockConfigError(`${where}: the lock is below it, so it would run before the lock is taken. ${order}`);
+      throw configError('FENCE', `${where}: the lock is below it, so it would run before the lock is taken. ${order}`);
     const call = method as unknown as (this: Self, ...args: unknown[]) => Promise<unknown>;
     const fenced = async function (this: Self, ...args: unknown[]): Promise<unknown> {
       await (typeof fence === 'function' ? fence(this) : fence).check(runOf(this));

@@ -1,5 +1,5 @@
 import type { HeldLease } from '../core/holding/held-lease.js';
-import { LockConfigError } from '../core/model/errors.js';
+import { configError } from '../core/model/errors.js';
 import { heldPartOf, leasesIn, type FenceableLease } from './fenced-keys.js';
 
 /** A transaction that was guarded under a lease. */
@@ -41,7 +41,7 @@ function released(lease: HeldLease): void {
   if (outer) return watch(outer, open); // a re-entrant call: the key is still held
   for (const transaction of open) report(lease, transaction);
   const fault = open.find(({ isFault }) => isFault);
-  if (fault) throw new LockConfigError(messageFor(lease), { key: lease.key, cause: fault.place });
+  if (fault) throw configError('FENCE', messageFor(lease), { key: lease.key, cause: fault.place });
 }
 
 function report(lease: HeldLease, { place }: Guarded): void {
@@ -51,7 +51,8 @@ function report(lease: HeldLease, { place }: Guarded): void {
   const guardedAt = linesOf(place);
   const releasedAt = linesOf(placeOf(lease, 'release'));
   const context = { key, label: event.label, owner: event.owner, token: fencingToken, once: `released early ${event.label ?? key}` };
-  events.warn(() => `${messageFor(lease)}\n  The transaction was guarded\n${guardedAt}\n  The lock was released\n${releasedAt}`, context);
+  const line = `${messageFor(lease)}\n  The transaction was guarded\n${guardedAt}\n  The lock was released\n${releasedAt}`;
+  events.warn('NDL_RELEASED_EARLY', line, context);
   events.emit('releasedEarly', Object.assign(event, { fencingToken, guardedAt, releasedAt }));
 }
 

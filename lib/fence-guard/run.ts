@@ -1,4 +1,4 @@
-import { LockConfigError } from '../core/model/errors.js';
+import { configError, type LockConfigError } from '../core/model/errors.js';
 
 /**
  * Runs one statement in the caller's transaction and resolves to its rows. The helpers (`pg`, `typeorm`, …) make one. Placeholders are `$1`, `$2`, … for
@@ -38,5 +38,5 @@ const PLACEHOLDER = /\$\d+|\?/;
 
 /** The error of a helper that got something else than an open transaction. */
 export function refused(helper: string, what: string): LockConfigError {
-  return new LockConfigError(`The fence guard got ${what} by ${helper}(…): it works in the transaction that it guards, and nowhere else.`);
+  return configError('FENCE', `The fence guard got ${what} by ${helper}(…): it works in the transaction that it guards, and nowhere else.`);
 }

@@ -1,5 +1,5 @@
 import type { ModuleMetadata, Type } from '@nestjs/common';
-import { LockConfigError } from '../core/model/errors.js';
+import { configError } from '../core/model/errors.js';
 import type { LockLogger } from '../core/model/lock-log.js';
 import { checkOptions, integerFrom, ofType, oneOf, only, type Check, type Checks } from '../core/model/check-options.js';
 import { LOCKS_CHECKS, type LocksOptions } from '../core/model/locks-options.js';
@@ -170,7 +170,7 @@ export function checkDecoratorOptions(options: AnyDecoratorOptions, where: strin
   checkOptions(options, where, CHECKS[kind], kind === 'cron' ? 'minHold' : undefined);
   const { key, paramLock, permits, count } = options;
   if (key !== undefined && paramLock) {
-    throw new LockConfigError(`${where}: "key" and "paramLock" both say which arguments take part in the key: give one.`);
+    throw configError('OPTION', `${where}: "key" and "paramLock" both say which arguments take part in the key: give one.`);
   }
   checkHolds(options, `${where}: `);
   if (kind === 'semaphore') checkSemaphoreOptions({ permits: permits as number, count }, where);
@@ -189,10 +189,10 @@ const OF_A_STORE = ['url', 'client', 'cluster', 'sentinels'];
  */
 export function checkModuleOptions(options: DistributedLockModuleOptions, isMade = false): void {
   const where = `DistributedLockModule.forRoot${isMade ? 'Async' : ''}`;
-  if (isMade && !options) throw new LockConfigError(`${where}: the factory must return the options: { store: … }.`);
-  if ('mutex' in Object(options)) throw new LockConfigError(`${where}: a store is passed as { store: … }.`);
+  if (isMade && !options) throw configError('OPTION', `${where}: the factory must return the options: { store: … }.`);
+  if ('mutex' in Object(options)) throw configError('OPTION', `${where}: a store is passed as { store: … }.`);
   const source = OF_A_STORE.find((name) => name in Object(options));
-  if (source) throw new LockConfigError(`${where}: "${source}" is an option of a store: { store: redisStore({ ${source} }) }.`);
+  if (source) throw configError('OPTION', `${where}: "${source}" is an option of a store: { store: redisStore({ ${source} }) }.`);
   checkOptions(options ?? null, where, MODULE_CHECKS);
   if (options.defaults !== undefined) checkDecoratorOptions(options.defaults, 'DistributedLockModule: "defaults"', 'mutex');
 }
@@ -203,5 +203,5 @@ export function checkAsyncOptions(options: DistributedLockModuleAsyncOptions): v
   checkOptions(options ?? null, where, ASYNC_CHECKS);
   const ways = [options.useFactory, options.useClass, options.useExisting].filter((way) => way !== undefined);
   if (ways.length === 1 && typeof ways[0] === 'function') return;
-  throw new LockConfigError(`${where}: give exactly one of useFactory, useClass and useExisting.`);
+  throw configError('OPTION', `${where}: give exactly one of useFactory, useClass and useExisting.`);
 }

@@ -8,11 +8,10 @@ import {
   type OnModuleInit,
 } from '@nestjs/common';
 import { ModulesContainer } from '@nestjs/core';
-import { LockConfigError } from '../core/model/errors.js';
+import { configError } from '../core/model/errors.js';
 import { after } from '../core/util/clock.js';
 import { detached } from '../core/util/detached.js';
 import { processWide } from '../core/util/process-wide.js';
-import { LockLog } from '../core/model/lock-log.js';
 import { Locks } from '../locks.js';
 import { checkModuleOptions, locksOptionsOf, type DistributedLockModuleOptions } from './distributed-lock.options.js';
 import { DEFAULT_NAME, EXCHANGED } from './distributed-lock.tokens.js';
@@ -51,12 +50,14 @@ export class LockRegistry implements OnModuleInit, OnApplicationBootstrap, Befor
   register(name: string, options: DistributedLockModuleOptions): Locks {
     checkModuleOptions(options, true);
     if ((options.name ?? name) !== name) {
-      throw new LockConfigError(
+      throw configError(
+        'MODULE',
         `DistributedLockModule: the name "${options.name}" must be given to forRootAsync() itself, beside the factory.`,
       );
     }
     if (this.stores.has(name)) {
-      throw new LockConfigError(
+      throw configError(
+        'MODULE',
         `DistributedLockModule: forRoot() is imported twice for the store "${name}". It is global: import it once, in the root module. ` +
           'A second store needs a "name" of its own.',
       );
@@ -65,7 +66,7 @@ export class LockRegistry implements OnModuleInit, OnApplicationBootstrap, Befor
     const locks = new Locks(options.store, { ...locksOptionsOf(options), logger });
     this.checks.push({ check: () => locks.checkStore(name === DEFAULT_NAME ? undefined : name), failFast });
     locks.keyFinder = (type: { readonly prototype: unknown; readonly name: string }, method, args) => this.keyOf(locks, type, method, args);
-    this.stores.set(name, { locks, log: new LockLog(logger, options.logKeys), options });
+    this.stores.set(name, { locks, log: locks.log, options });
     return locks;
   }
 
@@ -126,13 +127,13 @@ export class LockRegistry implements OnModuleInit, OnApplicationBootstrap, Befor
         if (this.registeredFor(lock).locks === locks) return this.planOf(lock).keyOf(args);
       }
     }
-    throw new LockConfigError(`keyOf: ${name}.${String(method)} has no lock of this store.`);
+    throw configError('MODULE', `keyOf: ${name}.${String(method)} has no lock of this store.`);
   }
 
   private registeredFor({ options, where }: LockDefinition): Registered {
     const name = options.store ?? this.stores.get(DEFAULT_NAME)?.options.defaults?.store ?? DEFAULT_NAME;
     const registered = this.stores.get(name);
-    if (!registered) throw new LockConfigError(`${where}: no store is registered under the name "${name}".`);
+    if (!registered) throw configError('MODULE', `${where}: no store is registered under the name "${name}".`);
     return registered;
   }
 
@@ -142,7 +143,7 @@ export class LockRegistry implements OnModuleInit, OnApplicationBootstrap, Befor
     const plan = planLock(definition, registered);
     const use = { definition, plan };
     for (const advice of [this.uses.add(use, registered.locks.store), adviceOnName(use)]) {
-      if (advice) plan.log.write('warn', advice, { key: plan.name, keys: [plan.key] });
+      if (advice) plan.log.warn(...advice, { key: plan.name, keys: [plan.key] });
     }
     return plan;
   }

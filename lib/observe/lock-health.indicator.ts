@@ -2,7 +2,7 @@ import { Inject, Injectable } from '@nestjs/common';
 import { ModuleRef } from '@nestjs/core';
 import * as terminus from '@nestjs/terminus';
 import { checkOptions, integerFrom, ofType } from '../core/model/check-options.js';
-import { LockConfigError } from '../core/model/errors.js';
+import { configError } from '../core/model/errors.js';
 import type { LocksHealth } from '../core/model/doctor-report.js';
 import type { Locks } from '../locks.js';
 import { DEFAULT_NAME, locksToken } from '../nest/distributed-lock.tokens.js';
@@ -69,7 +69,7 @@ export class LockHealthIndicator {
     try {
       return this.app.get<Locks>(locksToken(name), { strict: false });
     } catch {
-      throw new LockConfigError(`LockHealthIndicator: no store is registered under the name "${name}".`);
+      throw configError('MODULE', `LockHealthIndicator: no store is registered under the name "${name}".`);
     }
   }
 }

@@ -59,6 +59,6 @@ export class LocksSource implements TelemetrySource {
   }
 
   warn(message: string): void {
-    this.queues.runtime.events.warn(message, { once: message });
+    this.queues.runtime.events.warn('NDL_TELEMETRY', message, { once: message });
   }
 }

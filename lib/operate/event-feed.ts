@@ -1,3 +1,4 @@
+import { messageOf } from '../core/model/errors.js';
 import type { LockEventEmitter } from '../core/model/events.js';
 import { Alarm, dateOf, now } from '../core/util/clock.js';
 import type { SentEvent } from './messages.js';
@@ -46,7 +47,7 @@ export class EventFeed {
   private add(event: Partial<SentEvent> & { readonly error?: Error }): void {
     if (now() > this.until) return this.stop();
     if (this.events.length >= MOST) return;
-    const sent = { ...event, at: dateOf(now()), reason: event.reason ?? event.error?.message };
+    const sent = { ...event, at: dateOf(now()), reason: event.reason ?? (event.error && messageOf(event.error)) };
     this.events.push(Object.fromEntries(FIELDS.map((name) => [name, sent[name]])) as unknown as SentEvent);
     this.alarm.setBy(now() + INTERVAL);
   }

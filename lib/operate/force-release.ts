@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto';
-import { LockConfigError, LockError, UnsupportedPrimitiveError } from '../core/model/errors.js';
+import { configError, LockError, UnsupportedPrimitiveError } from '../core/model/errors.js';
 import type { ForceOptions, ForceReply } from '../core/model/key-report.js';
 import type { HolderState, KeyState, SeizeRequest } from '../core/store/inspector.js';
 import { after, now } from '../core/util/clock.js';
@@ -21,7 +21,7 @@ export async function forceRelease(operator: Operator, key: string, options: For
   const state = await lookAt(operator, key);
   const { kind, holders, holderCount, fencingToken } = state;
   if (options.owner === undefined && holderCount > 1)
-    throw new LockConfigError(`"${key}" has ${holderCount} holders: give the "owner" of one of them.`, { key });
+    throw configError('CALL', `"${key}" has ${holderCount} holders: give the "owner" of one of them.`, { key });
   const owner = options.owner ?? holders[0]?.owner;
   const phase = await phaseIn(operator, state, owner);
   if (owner === undefined || !phase || kind === 'free' || (token !== undefined && token !== fencingToken)) return changed(state);
@@ -37,7 +37,7 @@ export async function forceRelease(operator: Operator, key: string, options: For
   const line = `"${key}" is taken from ${owner} by ${by ?? 'an operator'}: ${reason}`;
   // If the holder is in this process, it logs this and emits the event.
   if (!(await ask(operator, { ...request, isOver: true }))) {
-    events.warn(line, { key, owner, token: fencingToken });
+    events.warn('NDL_TAKEN', line, { key, owner, token: fencingToken });
     if (events.isHeard('forced')) events.emit('forced', { key, owner, by, reason, token: fencingToken });
   }
   await operator.inspector.note(line).catch((error: unknown) => events.debug(`Could not note that ${line}: ${String(error)}`, { key }));
@@ -47,7 +47,7 @@ export async function forceRelease(operator: Operator, key: string, options: For
 /** @throws {LockError} if the value cannot be taken away. */
 async function lookAt(operator: Operator, key: string): Promise<LockState> {
   const [state] = (await operator.look([key])) as [KeyState];
-  if (state.kind === 'foreign') throw new LockConfigError(`"${key}" has a value that no lock has written: it is left alone.`, { key });
+  if (state.kind === 'foreign') throw configError('CALL', `"${key}" has a value that no lock has written: it is left alone.`, { key });
   if (state.kind === 'count-down latch') throw new UnsupportedPrimitiveError(`"${key}" is a count-down latch: count it down.`, { key });
   return { ...state, kind: state.kind };
 }

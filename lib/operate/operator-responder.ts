@@ -61,7 +61,7 @@ export class OperatorResponder {
     const who = by ?? 'an operator';
     const what = `"${key}" is ${isOver ? 'taken' : 'asked back'} from ${label ?? owner} by ${who}: ${reason}`;
     const revoked = { by, reason };
-    events.warn(what, { key, label, owner, token });
+    events.warn(isOver ? 'NDL_TAKEN' : 'NDL_ASKED_BACK', what, { key, label, owner, token });
     if (isOver) {
       if (events.isHeard('forced')) events.emit('forced', { ...turn.event, ...revoked, token });
       tenure.lose(`${who} has taken it: ${reason}`, 'forced', revoked);

@@ -46,7 +46,7 @@ export class SlowWaits {
     const { size } = queue.waiting;
     const others = `${size} ${size === 1 ? 'waits' : 'wait'} here`;
     const line = `${label ?? 'A caller'} has waited ${duration(waiter.waited)} for "${key}"${holder ? heldBy(holder) : ''}; ${others}`;
-    this.queues.runtime.events.warn(line, { key, label, owner: holder?.owner });
+    this.queues.runtime.events.warn('NDL_SLOW_WAIT', line, { key, label, owner: holder?.owner });
   }
 }
 

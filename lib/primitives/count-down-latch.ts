@@ -1,6 +1,6 @@
 import { inspect } from 'node:util';
 import type { CallSettings, LatchCalls } from '../core/latch/latch-calls.js';
-import { LockConfigError } from '../core/model/errors.js';
+import { configError } from '../core/model/errors.js';
 import { checkOptions, integerFrom, only } from '../core/model/check-options.js';
 import { ACQUIRE_CHECKS, resolveOptions, type AcquireOptions, type ResolvedOptions } from '../core/model/options.js';
 import { HOUR } from '../core/util/clock.js';
@@ -56,7 +56,8 @@ export class CountDownLatch {
     const { key, calls, timeToLive: ttl } = this;
     const settings = this.settings(options);
     const expected = COUNT(count);
-    if (expected !== undefined) throw new LockConfigError(`Latch "${key}": the count must be ${expected}, not ${inspect(count)}.`, { key });
+    if (expected !== undefined)
+      throw configError('OPTION', `Latch "${key}": the count must be ${expected}, not ${inspect(count)}.`, { key });
     return calls.change(key, settings, ttl, (change) => calls.driver.trySetCount({ ...change, count }));
   }
 

@@ -1,7 +1,7 @@
 import { heldLease } from '../core/holding/call-chain.js';
 import type { HeldLease } from '../core/holding/held-lease.js';
 import { checkOptions, integerFrom, oneOf } from '../core/model/check-options.js';
-import { LockConfigError } from '../core/model/errors.js';
+import { configError } from '../core/model/errors.js';
 import type { LockKindName } from '../core/model/events.js';
 import type { LeaseDriver, Share } from '../core/store/lease-driver.js';
 import type { Lock } from './lock.js';
@@ -82,7 +82,8 @@ export function readWriteKinds(
       maxHolders: policy === 'readers' ? 0 : 1,
       share(key) {
         if (!heldLease(read, key)) return { count: Infinity, permits: Infinity, rank: policy === 'readers' ? 1 : 0 };
-        throw new LockConfigError(
+        throw configError(
+          'DEADLOCK',
           `Lock "${key}": this call chain holds the read lock and asks for the write lock, for which it would wait for itself. ` +
             'Take the write lock first; the read lock can be taken under it.',
           { key },
@@ -119,7 +120,8 @@ export function semaphoreKind(driver: LeaseDriver, options: SemaphoreOptions, wh
     checkReentry({ key, turn }) {
       const has = turn.tenure.share?.count ?? 0;
       if (count <= has) return;
-      throw new LockConfigError(
+      throw configError(
+        'DEADLOCK',
         `Semaphore "${key}": this call chain holds ${has} permits and asks for ${count}: it could wait for itself. ` +
           'Take all of them at first, or set reentrant: false.',
         { key },
@@ -139,5 +141,5 @@ export function checkSemaphoreOptions(options: SemaphoreOptions, where: string):
   checkOptions(options, where, SEMAPHORE_CHECKS, 'permits');
   const { permits, count = 1 } = options;
   if (count <= permits) return;
-  throw new LockConfigError(`${where}: "count" must be a whole number from 1 to the number of permits (${permits}), not ${count}.`);
+  throw configError('OPTION', `${where}: "count" must be a whole number from 1 to the number of permits (${permits}), not ${count}.`);
 }

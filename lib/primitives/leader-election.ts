@@ -1,5 +1,5 @@
 import { onAbort } from '../core/util/abort.js';
-import { abortedBy, LockAbortedError, LockConfigError, LockLostError, stopped } from '../core/model/errors.js';
+import { abortedBy, configError, LockAbortedError, LockLostError, stopped } from '../core/model/errors.js';
 import type { LockEventEmitter } from '../core/model/events.js';
 import type { HeldLease } from '../core/holding/held-lease.js';
 import { checkOptions, defined, only } from '../core/model/check-options.js';
@@ -92,7 +92,7 @@ export class LeaderElection {
    */
   async run(work: Work, options: RunOptions = {}): Promise<void> {
     checkOptions(options, this.where, RUN_CHECKS);
-    if (this.candidacy) throw new LockConfigError(`${this.where} runs already. Another candidate is another leaderElection().`, this.mutex);
+    if (this.candidacy) throw configError('CALL', `${this.where} runs already. Another candidate is another leaderElection().`, this.mutex);
     const stop = new AbortController();
     const forget = this.stopWith(stop, options.signal);
     const running = this.stand(work, stop.signal);
@@ -203,7 +203,8 @@ export class LeaderElection {
     if (isFrom(signal, error)) return false;
     if (!isLost) throw error;
     const { key } = this;
-    this.runtime.events.warn(() => `The work of a term of "${key}" failed when the term had ended: ${String(error)}`, { key });
+    const line = (): string => `The work of a term of "${key}" failed when the term had ended: ${String(error)}`;
+    this.runtime.events.warn('NDL_LATE_TERM', line, { key });
     return false;
   }
 }

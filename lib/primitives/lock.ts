@@ -1,4 +1,4 @@
-import { LockConfigError, LockError, LockLostError, LockTimeoutError, nameCaller } from '../core/model/errors.js';
+import { configError, LockError, LockLostError, LockTimeoutError, messageOf, nameCaller } from '../core/model/errors.js';
 import { checkOptions } from '../core/model/check-options.js';
 import type { Lease } from '../core/model/lease.js';
 import {
@@ -102,7 +102,8 @@ export abstract class LockBase<L extends LosableLease> implements Lock<L>, Guard
     return promised(() => {
       const where = `Lock "${this.key}"`;
       if (typeof work !== 'function')
-        throw new LockConfigError(
+        throw configError(
+          'OPTION',
           `${where}: the work must be a function, and comes before the options: using(async (lease) => …, options).`,
         );
       checkOptions(options, where, USING_CHECKS);
@@ -155,7 +156,7 @@ export async function runUnder<L extends LosableLease>(
   const { label } = options;
   const { loss } = lease;
   const known = loss instanceof LockLostError ? loss : undefined;
-  const message = `${known?.message ?? `The lease of "${lease.key}" was lost.`} Its work went on: another may have worked at the same time.`;
+  const message = `${known ? messageOf(known) : `The lease of "${lease.key}" was lost.`} Its work went on: another may have worked at the same time.`;
   throw new LockLostError(label === undefined ? message : `${label}: ${message}`, {
     key: lease.key,
     result,

@@ -2,7 +2,8 @@ import type { HeldLease } from '../core/holding/held-lease.js';
 import {
   abortedBy,
   LockAbortedError,
-  LockConfigError,
+  configError,
+  type LockConfigError,
   LockLostError,
   LockTimeoutError,
   stopped,
@@ -30,12 +31,12 @@ export class MultiLock extends LockBase<HeldLeases> {
 
   /** @param mutex makes the lock of a key. */
   constructor(given: readonly (string | Lock)[], mutex: (key: string) => Lock, defaults: ResolvedOptions) {
-    if (typeof given?.map !== 'function') throw new LockConfigError('A multi-lock is made of a list of keys and locks.');
+    if (typeof given?.map !== 'function') throw configError('OPTION', 'A multi-lock is made of a list of keys and locks.');
     const takeables = given.map((lock): KeyLock | MultiLock => takeable(typeof lock === 'string' ? mutex(lock) : lock));
     const locks = withoutDuplicates(takeables.flatMap((lock) => ('all' in lock ? lock.all : [lock])));
     locks.sort((a, b) => (a.key < b.key ? -1 : a.key > b.key ? 1 : 0));
     super(locks.map(({ key }) => key).join(', '), defaults);
-    if (locks.length === 0) throw new LockConfigError('A multi-lock needs at least one key.');
+    if (locks.length === 0) throw configError('OPTION', 'A multi-lock needs at least one key.');
     this.all = locks;
   }
 
@@ -182,7 +183,8 @@ function withoutDuplicates(given: readonly KeyLock[]): KeyLock[] {
 }
 
 function waitsForItself(key: string): LockConfigError {
-  return new LockConfigError(`A multi-lock holds "${key}" in two ways, or by two stores that are one: it would wait for itself.`, { key });
+  const message = `A multi-lock holds "${key}" in two ways, or by two stores that are one: it would wait for itself.`;
+  return configError('DEADLOCK', message, { key });
 }
 
 /** Ends early when one of the signals aborts. */

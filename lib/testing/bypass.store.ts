@@ -1,4 +1,4 @@
-import { LockConfigError } from '../core/model/errors.js';
+import { configError } from '../core/model/errors.js';
 import type { LeaseDriver } from '../core/store/lease-driver.js';
 import { supportedBy, type LockStore } from '../core/store/lock-store.js';
 
@@ -10,7 +10,7 @@ import { supportedBy, type LockStore } from '../core/store/lock-store.js';
  */
 export function bypassStore(): LockStore {
   const refusal = 'bypassStore() grants every lock to everybody: it is for tests, and refuses to run where NODE_ENV is production.';
-  if (process.env.NODE_ENV === 'production') throw new LockConfigError(refusal);
+  if (process.env.NODE_ENV === 'production') throw configError('CALL', refusal);
   let token = 0;
   const driver: LeaseDriver = {
     grantsAll: true,

@@ -148,7 +148,7 @@ export class LockProbe {
   checkClock(): void {
     const real = this.isWarned ? undefined : this.all.find(({ store }) => REAL_TIME.includes(store.name));
     const text = `passTime() moves this process only: the "${real?.store.name}" store answers in real time, and its leases end by its own clock.`;
-    if (real) console.warn(text);
+    real?.log.warn('NDL_REAL_TIME', text);
     this.isWarned ||= real !== undefined;
     const clock = fakeClock();
     const stale = this.entries.find((entry) => entry.state === 'held' && entry.clock !== clock);

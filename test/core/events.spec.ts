@@ -82,7 +82,7 @@ describe('listeners', () => {
 describe('a logger', () => {
   it('need not exist, nor have debug, and keeps its this', () => {
     const nobody = new LockEventEmitter(false);
-    expect(() => (nobody.warn('w'), nobody.debug('d'))).not.toThrow();
+    expect(() => (nobody.warn('NDL_TAKEN', 'w'), nobody.debug('d'))).not.toThrow();
     const logger: LockLogger & { lines: string[] } = {
       lines: [],
       warn(message) {
@@ -92,8 +92,8 @@ describe('a logger', () => {
     };
     const events = new LockEventEmitter(logger);
     events.debug('d');
-    events.warn('w');
-    expect(logger.lines).toEqual(['w']);
+    events.warn('NDL_TAKEN', 'w');
+    expect(logger.lines).toEqual(['w [NDL_TAKEN]']);
   });
 
   it('may throw, and nobody notices', () => {
@@ -102,7 +102,7 @@ describe('a logger', () => {
     };
     const events = new LockEventEmitter({ warn: fail, error: fail, debug: fail });
     events.on('lost', fail);
-    expect(() => (events.warn('w'), events.debug('d'), events.emit('lost', lost))).not.toThrow();
+    expect(() => (events.warn('NDL_TAKEN', 'w'), events.debug('d'), events.emit('lost', lost))).not.toThrow();
   });
 });
 

@@ -34,8 +34,8 @@ jest.isolateModules(() => (copy = jest.requireActual<Copy>('../../lib/core.js'))
 
 describe.each(all)('a %s', (name, code, error) => {
   it('says its name, code, key, cause and message', () => {
-    expect(error).toMatchObject({ name, code, key, cause, message: 'm' });
-    expect(String(error)).toBe(`${name}: m`);
+    expect(error).toMatchObject({ name, code, key, cause, message: `m [${code}]` });
+    expect(String(error)).toBe(`${name}: m [${code}]`);
     expect(error.stack).toContain('model.spec');
   });
 

@@ -1,4 +1,4 @@
-import { asStoreError, LockLostError, type LockError, type Revocation } from '../model/errors.js';
+import { asStoreError, type LockError, LockLostError, messageOf, type Revocation } from '../model/errors.js';
 import type { LockEvents, LockKindName } from '../model/events.js';
 import type { ResolvedOptions } from '../model/options.js';
 import type { LeaseDriver, Share } from '../store/lease-driver.js';
@@ -239,7 +239,7 @@ export class Tenure {
     const error = (this.loss = new LockLostError(`The lease of "${key}" was lost: ${why}.`, { key, revoked }));
     turn.lost(error);
     const { label, fencingToken: token } = turn;
-    runtime.events.warn(() => lossLine(this, why), { key, label, owner: this.owner, token });
+    runtime.events.warn('NDL_LEASE_LOST', () => lossLine(this, why), { key, label, owner: this.owner, token });
     turn.emitLost(reason, error);
     this.queue.ended(this);
   }
@@ -276,5 +276,5 @@ function lossLine({ key, turn, unansweredCount, outage }: Tenure, why: string): 
   const line = `Lost "${key}"${label === undefined ? '' : ` (${label})`} after ${duration(now() - grantedAt)}: ${why}`;
   if (unansweredCount === 0) return line;
   const renewals = `${line}; ${unansweredCount} ${unansweredCount === 1 ? 'renewal' : 'renewals'} unanswered`;
-  return outage ? `${renewals}, last error: ${outage.message}` : renewals;
+  return outage ? `${renewals}, last error: ${messageOf(outage)}` : renewals;
 }

@@ -109,10 +109,8 @@ export class Watchdog {
     this.seenAt = time;
     this.lastStall = { length, end: time };
     const tooLong = `The event loop stood still for ${Math.round(length)} ms, more than a third of the keyTimeout of ${ttl} ms of "${key}"`;
-    runtime.events.warn(`${tooLong}: leases may be lost. Use a longer keyTimeout, or move the work that blocks off this thread.`, {
-      key,
-      once: 'lag',
-    });
+    const line = `${tooLong}: leases may be lost. Use a longer keyTimeout, or move the work that blocks off this thread.`;
+    runtime.events.warn('NDL_EVENT_LOOP', line, { key, once: 'lag' });
     runtime.events.emit('lag', { lag: length, keyTimeout: ttl, key });
   }
 

@@ -1,5 +1,5 @@
 import { inspect } from 'node:util';
-import { LockConfigError } from './errors.js';
+import { configError, type LockConfigError } from './errors.js';
 
 /** Returns what the option must be, for the message; `undefined`: the value is right. */
 export type Check = (value: unknown) => string | undefined;
@@ -31,7 +31,7 @@ export function ofType(type: 'string' | 'function' | 'object'): Check {
  */
 export function checkOptions(options: unknown, where: string, checks: Checks, required?: string): void {
   if (options === undefined && required === undefined) return;
-  if (typeof options !== 'object' || options === null) throw new LockConfigError(`${where}: the options must be an object.`);
+  if (typeof options !== 'object' || options === null) throw configError('OPTION', `${where}: the options must be an object.`);
   for (const name of Object.keys(options)) {
     if (!Object.hasOwn(checks, name)) throw unknownOption(name, where, Object.keys(checks));
   }
@@ -39,14 +39,14 @@ export function checkOptions(options: unknown, where: string, checks: Checks, re
   for (const name in checks) {
     const value: unknown = options[name as keyof typeof options];
     const expected = value === undefined && name !== required ? undefined : checks[name]?.(value);
-    if (expected !== undefined) throw new LockConfigError(`${where}: "${name}" must be ${expected}, not ${inspect(value)}.`);
+    if (expected !== undefined) throw configError('OPTION', `${where}: "${name}" must be ${expected}, not ${inspect(value)}.`);
   }
 }
 
 /** An error that suggests the nearest known option. */
 export function unknownOption(name: string, where: string, known: readonly string[]): LockConfigError {
   const meant = nearest(name, known);
-  return new LockConfigError(`${where}: unknown option "${name}".${meant === undefined ? '' : ` Did you mean "${meant}"?`}`);
+  return configError('UNKNOWN_OPTION', `${where}: unknown option "${name}".${meant === undefined ? '' : ` Did you mean "${meant}"?`}`);
 }
 
 export function only(checks: Checks, ...names: string[]): Checks {

@@ -2,6 +2,10 @@
 export type LockErrorCode =
   'LOCK_TIMEOUT' | 'LOCK_ABORTED' | 'LOCK_LOST' | 'LOCK_STORE' | 'LOCK_QUORUM' | 'LOCK_UNSUPPORTED' | 'LOCK_CONFIG';
 
+/** What is wrong, by the end of the message of a {@link LockConfigError}: `[LOCK_CONFIG_KEY]`. */
+export type ConfigProblem =
+  'UNKNOWN_OPTION' | 'OPTION' | 'KEY' | 'KIND' | 'DEADLOCK' | 'METHOD' | 'INSTANCE' | 'MODULE' | 'STORE' | 'FENCE' | 'CALL';
+
 export interface LockErrorOptions {
   /** The key that the error is about, where there is one. */
   key?: string;
@@ -15,6 +19,9 @@ function isBranded(value: unknown): value is LockError {
   return typeof value === 'object' && value !== null && BRAND in value;
 }
 
+/** The code at the end of a message: docs/errors.md has a heading for each. */
+const CODE = / \[LOCK_\w+\]$/;
+
 /** An error of a lock, as opposed to one of the work that it guards. */
 export abstract class LockError extends Error {
   abstract override readonly name: string;
@@ -24,7 +31,8 @@ export abstract class LockError extends Error {
   declare readonly transient: boolean;
 
   constructor(message: string, { key, cause }: LockErrorOptions = {}) {
-    super(message, cause === undefined ? undefined : { cause });
+    const { code } = new.target as unknown as { readonly code: LockErrorCode };
+    super(CODE.test(message) ? message : `${message} [${code}]`, cause === undefined ? undefined : { cause });
     this.key = key;
     Object.defineProperty(this, BRAND, { value: true });
     Object.defineProperty(this, 'transient', { value: false, writable: true, configurable: true });
@@ -141,6 +149,10 @@ export class LockConfigError extends LockError {
   readonly code = 'LOCK_CONFIG';
 }
 
+export function configError(problem: ConfigProblem, message: string, options?: LockErrorOptions): LockConfigError {
+  return new LockConfigError(`${message} [LOCK_CONFIG_${problem}]`, options);
+}
+
 /** The error with which a driver rejected, as a {@link LockError}. Any other error is a fault of the driver, which no retry can help. */
 export function asStoreError(cause: unknown, key: string): LockError {
   if (cause instanceof StoreError && cause.key === undefined) return ownCopyOf(cause, key);
@@ -148,10 +160,11 @@ export function asStoreError(cause: unknown, key: string): LockError {
   return new StoreError(`The store failed for "${key}": ${messageOf(cause)}`, { key, cause, transient: false });
 }
 
-/** The message of an error. That of a host with several addresses says nothing itself. */
+/** The message of an error, without its code, to be a part of another. That of a host with several addresses says nothing itself. */
 export function messageOf(cause: unknown): string {
   const { message, errors, code } = Object(cause) as Partial<AggregateError & { code: string }>;
-  return message || (errors as unknown[] | undefined)?.map(messageOf).join(', ') || code || String(message ?? cause);
+  const text = message || (errors as unknown[] | undefined)?.map(messageOf).join(', ') || code || String(message ?? cause);
+  return text.replace(CODE, '');
 }
 
 /** Several callers may wait in the same outage. Each of them rejects with its own error. */

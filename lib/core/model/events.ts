@@ -1,5 +1,5 @@
 import type { LockAbortedError, LockError, LockLostError, Revocation } from './errors.js';
-import { LockLog, type LockLogger, type LogContext, type LogKeys } from './lock-log.js';
+import { LockLog, type LockLogger, type LogContext, type LogKeys, type WarningCode } from './lock-log.js';
 
 /** The kind of a lock, in events. */
 export type LockKindName = 'mutex' | 'read' | 'write' | 'semaphore';
@@ -125,8 +125,8 @@ export class LockEventEmitter<Events extends object = LockEvents> {
     for (const entry of listeners) this.call(event, entry as { hear: Listener<Events[E]> }, payload);
   }
 
-  warn(message: string | (() => string), context?: LogContext): void {
-    this.log.write('warn', message, context);
+  warn(code: WarningCode, message: string | (() => string), context?: LogContext): void {
+    this.log.warn(code, message, context);
   }
 
   debug(message: string | (() => string), context?: LogContext): void {
@@ -135,13 +135,13 @@ export class LockEventEmitter<Events extends object = LockEvents> {
 
   /** Log lines of an inbox: why nobody can be woken, and that a message was dropped. A client with the right to publish could repeat it without end. */
   readonly ofInbox = [
-    (message: string): void => this.warn(message, { once: 'polling' }),
+    (message: string): void => this.warn('NDL_POLLING', message, { once: 'polling' }),
     (message: string): void => this.debug(message, { once: message }),
   ] as const;
 
   private call<E extends keyof Events>(event: E, entry: { readonly hear: Listener<Events[E]> }, payload: Events[E]): void {
     const failed = (error: unknown): void =>
-      this.log.write('error', () => `A listener of "${String(event)}" failed: ${String(error)}`, { once: entry });
+      this.log.warn('NDL_LISTENER', () => `A listener of "${String(event)}" failed: ${String(error)}`, { once: entry });
     try {
       const result = entry.hear(payload);
       if (result instanceof Promise) result.catch(failed);

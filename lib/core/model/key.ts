@@ -1,4 +1,4 @@
-import { LockConfigError } from './errors.js';
+import { configError } from './errors.js';
 
 const LONGEST = 512;
 /** Most keys match it, which saves the other checks. */
@@ -12,7 +12,7 @@ const PLAIN = new RegExp(`^[ -z|~]{1,${LONGEST}}$`);
  */
 export function checkKey(key: unknown, subject = "A lock's key"): string {
   const problem = problemOf(key);
-  if (problem !== undefined) throw new LockConfigError(`${subject} ${problem}.`, { key: typeof key === 'string' ? key : undefined });
+  if (problem !== undefined) throw configError('KEY', `${subject} ${problem}.`, { key: typeof key === 'string' ? key : undefined });
   return key as string;
 }
 

@@ -1,6 +1,43 @@
 import { createHash } from 'node:crypto';
 import { now } from '../util/clock.js';
 
+/** The codes of all lines at level warn and error: docs/troubleshooting.md says of each what to do. */
+export const WARNINGS = {
+  NDL_LEASE_LOST: 'warn',
+  NDL_SLOW_WAIT: 'warn',
+  NDL_EVENT_LOOP: 'warn',
+  NDL_STORE_AWAY: 'warn',
+  NDL_STORE_BACK: 'warn',
+  NDL_STORE_ENDED: 'error',
+  NDL_STORE_REFUSES: 'warn',
+  NDL_SERVER_VERSION: 'warn',
+  NDL_SERVER_SETTING: 'warn',
+  NDL_POLLING: 'warn',
+  NDL_QUORUM_MEMBER: 'warn',
+  NDL_QUORUM_EVEN: 'warn',
+  NDL_PREPARED: 'warn',
+  NDL_OPEN_TRANSACTION: 'warn',
+  NDL_STORE_OTHER: 'warn',
+  NDL_ASKED_BACK: 'warn',
+  NDL_TAKEN: 'warn',
+  NDL_HELD_BY_HAND: 'warn',
+  NDL_NOT_RELEASED: 'warn',
+  NDL_RELEASED_EARLY: 'warn',
+  NDL_LATE_TERM: 'warn',
+  NDL_CAMPAIGN: 'warn',
+  NDL_STANDBY_START: 'warn',
+  NDL_STANDBY_END: 'error',
+  NDL_LISTENER: 'error',
+  NDL_TELEMETRY: 'warn',
+  NDL_MINIFIED_NAME: 'warn',
+  NDL_KEY_PARTS: 'warn',
+  NDL_KEY_SETTINGS: 'warn',
+  NDL_TWIN_CLASSES: 'warn',
+  NDL_REAL_TIME: 'warn',
+} as const;
+
+export type WarningCode = keyof typeof WARNINGS;
+
 /** The subject of a line of the log, as far as it is known. */
 export interface LogDetails {
   /** The key as the option `logKeys` shows it. */
@@ -39,6 +76,7 @@ export interface LogContext extends LogDetails {
 }
 
 type Level = 'warn' | 'error' | 'log' | 'debug';
+type Message = string | (() => string);
 
 const MINUTE = 60_000;
 /** Lines that are counted at the same time. A program may make any number of labels. */
@@ -54,16 +92,25 @@ export class LockLog {
   constructor(
     private readonly logger: LockLogger | false,
     private readonly keys: LogKeys = 'full',
+    private readonly silence: readonly WarningCode[] = [],
   ) {}
 
-  write(level: Level, message: string | (() => string), context = NONE): void {
+  warn(code: WarningCode, message: Message, context = NONE): void {
+    if (!this.silence.includes(code)) this.write(WARNINGS[code], message, context, ` [${code}]`);
+  }
+
+  /** @param code ends the first line. A stack may follow. */
+  write(level: 'log' | 'debug', message: Message, context?: LogContext): void;
+  write(level: Level, message: Message, context: LogContext, code: string): void;
+  write(level: Level, message: Message, context = NONE, code = ''): void {
     const { logger } = this;
     if (!logger || !logger[level]) return;
     const hidden = this.hiddenBefore(context.once);
     if (hidden < 0) return;
     try {
       const text = this.hide(typeof message === 'string' ? message : message(), context);
-      const line = hidden === 0 ? text : `${text} (and ${hidden} more such lines before)`;
+      const counted = hidden === 0 ? text : `${text} (and ${hidden} more such lines before)`;
+      const line = counted.replace(/$/m, code);
       if (logger.wantsDetails) logger[level]?.(line, this.detailsOf(context));
       else logger[level]?.(line);
     } catch {

@@ -1,6 +1,6 @@
 import { checkOptions, integerFrom, ofType, oneOf, type Check } from './check-options.js';
 import { checkKey } from './key.js';
-import type { LockLogger, LogKeys } from './lock-log.js';
+import { WARNINGS, type LockLogger, type LogKeys, type WarningCode } from './lock-log.js';
 import { checkHolds, USING_CHECKS, type UsingOptions } from './options.js';
 import { isApp } from './owner.js';
 import type { Telemetry } from './telemetry.js';
@@ -28,6 +28,8 @@ export interface LocksOptions {
   defaults?: Omit<UsingOptions, 'signal'>;
   /** Receives warnings: lost leases, long waits, a store that is away, failed listeners, a lagging event loop. `false`: none. Default: the console. */
   logger?: LockLogger | false;
+  /** Codes of warnings that are not logged, such as `['NDL_SLOW_WAIT']`. Default: none. */
+  silence?: readonly WarningCode[];
   /** How the log shows keys: `'full'`, `'hash'` (the first 12 hex digits of the SHA-256), or `'none'`. Default `'full'`. */
   logKeys?: LogKeys;
   /** A caller that has waited for this many milliseconds causes a warning, once a minute for each label. `Infinity`: none. Default 30,000. */
@@ -55,6 +57,10 @@ export const LOCKS_CHECKS: Readonly<Record<keyof LocksOptions, Check>> = {
     value === false || ('warn' in Object(value) && 'error' in Object(value))
       ? undefined
       : 'an object with the methods warn and error, or false',
+  silence: (value: unknown) =>
+    Array.isArray(value) && value.every((code) => Object.hasOwn(WARNINGS, code as string))
+      ? undefined
+      : 'a list of codes of warnings, such as ["NDL_SLOW_WAIT"]',
   logKeys: oneOf('full', 'hash', 'none'),
   slowWait: (value: unknown) => (value === Infinity || !SLOW_WAIT(value) ? undefined : 'a whole number of at least 1, or Infinity'),
   shutdownTimeout: integerFrom(0),

@@ -1,5 +1,5 @@
 import { defined, integerFrom, ofType, oneOf, type Check } from './check-options.js';
-import { LockConfigError, type LockTimeoutError } from './errors.js';
+import { configError, type LockTimeoutError } from './errors.js';
 
 /** How to take and keep a lease. All times are whole milliseconds. */
 export interface AcquireOptions {
@@ -109,7 +109,7 @@ export function completeOptions(defaults: UsingOptions): ResolvedOptions {
 export function checkHolds<O extends Pick<UsingOptions, 'minHold' | 'maxHold'>>(options: O, where = ''): O {
   const { minHold = 0, maxHold = Infinity } = options;
   if (minHold <= maxHold) return options;
-  throw new LockConfigError(`${where}"minHold" (${minHold} ms) must not be longer than "maxHold" (${maxHold} ms).`);
+  throw configError('OPTION', `${where}"minHold" (${minHold} ms) must not be longer than "maxHold" (${maxHold} ms).`);
 }
 
 /**

@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto';
-import { StoreError } from '../model/errors.js';
+import { messageOf, StoreError } from '../model/errors.js';
 import { after, idle, isSettledWithin, now } from '../util/clock.js';
 import { detached } from '../util/detached.js';
 import type { WakeUps } from './lease-driver.js';
@@ -79,7 +79,7 @@ export abstract class Inbox implements WakeUps {
       detached(
         () =>
           void this.keepOpen(giveUp, tried)
-            .catch((error: unknown) => giveUp((error as Error).message))
+            .catch((error: unknown) => giveUp(messageOf(error)))
             .finally(tried),
       );
     });
@@ -174,7 +174,7 @@ export abstract class Inbox implements WakeUps {
       let pause = Math.min(RECONNECT_DELAY * ++failures, LONGEST_RECONNECT_DELAY);
       if (isVain) vainTimes = Math.max(vainTimes + 1, isFinal ? 1 : -Infinity);
       if (isVain && vainTimes > 0) {
-        if (vainTimes === 1) warn(isFinal ? `${problem.message}: ${this.advice}` : problem.message);
+        if (vainTimes === 1) warn(isFinal ? `${messageOf(problem)}: ${this.advice}` : messageOf(problem));
         this.refused();
         pause = Math.min(FIRST_PAUSE * 2 ** (vainTimes - 1), LONGEST_PAUSE);
       }

@@ -1,3 +1,4 @@
+import type { WarningCode } from '../model/lock-log.js';
 import type { Bus, Inspector } from './inspector.js';
 import type { LeaseDriver } from './lease-driver.js';
 import type { LatchDriver } from './latch-driver.js';
@@ -28,8 +29,11 @@ export interface LockStore {
    * to do, where it will not answer again by itself. The returned function stops.
    */
   onTrouble?(listener: (remedy?: string) => void): () => void;
-  /** Calls back with what an operator should change, which the store found out at work. The returned function stops. */
-  onWarning?(listener: (message: string) => void): () => void;
+  /**
+   * Calls back with what an operator should change, which the store found out at work, and the code of that line of the log: without one
+   * `NDL_STORE_OTHER`. The returned function stops.
+   */
+  onWarning?(listener: (message: string, code?: WarningCode) => void): () => void;
   /**
    * For how many milliseconds until now its server has forgotten no grant for sure. Without this method, it never forgets. A quorum asks when a vote
    * has arrived; only the first question over a connection needs a request. Rejects with a {@link StoreError} if the server does not say.

@@ -1,4 +1,4 @@
-import { messageOf, refusalIn, StoreError, type LockError } from '../model/errors.js';
+import { type LockError, messageOf, refusalIn, StoreError } from '../model/errors.js';
 import type { LockLog } from '../model/lock-log.js';
 import { dateOf, duration, idle, now } from '../util/clock.js';
 import { detached } from '../util/detached.js';
@@ -36,7 +36,10 @@ export class StoreWatch {
 
   begin(): void {
     const { store, log } = this;
-    this.forget = [store.onTrouble?.((remedy) => this.trouble(remedy)), store.onWarning?.((message) => log.write('warn', message))];
+    this.forget = [
+      store.onTrouble?.((remedy) => this.trouble(remedy)),
+      store.onWarning?.((message, code = 'NDL_STORE_OTHER') => log.warn(code, message)),
+    ];
   }
 
   stop(): void {
@@ -66,7 +69,8 @@ export class StoreWatch {
       const server = version?.state === 'unknown' ? this.title : (version?.seen ?? this.title);
       const waits = this.store.supports('wakeUps') ? 'are woken' : 'poll';
       this.log.write('log', `${prefix}${server} answers in ${duration(took)}; waiters ${waits}`);
-      for (const { name, seen, advice } of bad) this.log.write('warn', `${prefix}${name}: ${seen}. ${advice}`);
+      for (const { id, name, seen, advice } of bad)
+        this.log.warn(id === 'version' ? 'NDL_SERVER_VERSION' : 'NDL_SERVER_SETTING', `${prefix}${name}: ${seen}. ${advice}`);
     } catch (error) {
       if (!this.isStopped && !this.refused(error as LockError, prefix)) this.unreached(prefix, error as LockError, start);
       throw error;
@@ -85,7 +89,7 @@ export class StoreWatch {
     const { refusal } = this;
     this.refusal = undefined;
     // What is final is about one key or right: it says nothing of the others that it was granted.
-    if (refusal?.transient) this.log.write('warn', `${this.title} grants locks again`, { once: 'granted' });
+    if (refusal?.transient) this.log.warn('NDL_STORE_BACK', `${this.title} grants locks again`, { once: 'granted' });
   }
 
   /** A server that refuses is there, so nothing else shows it. False: it was no refusal. */
@@ -93,16 +97,17 @@ export class StoreWatch {
     const refusal = refusalIn(error);
     if (!refusal) return false;
     this.refusal = refusal;
-    const reason = (): string => refusal.message.replace(/^\w+: /, '').replace(/[.:]?(\n[^]*)?$/, '');
-    this.log.write('warn', () => `${prefix}${this.title} refuses requests: ${reason()}`, { key: error.key, once: 'refusal' });
+    const reason = (): string => messageOf(refusal).replace(/^\w+: |[.:]?(\n[^]*)?$/g, '');
+    this.log.warn('NDL_STORE_REFUSES', () => `${prefix}${this.title} refuses requests: ${reason()}`, { key: error.key, once: 'refusal' });
     return true;
   }
 
   private unreached(prefix: string, error: LockError, since: number): void {
-    const { message, transient, cause } = error;
-    const text = message.replace(/\.$/, '');
+    const { transient, cause } = error;
+    const text = messageOf(error).replace(/\.$/, '');
     const reason = cause === undefined || text.includes(messageOf(cause)) ? text : `${text} (${messageOf(cause)})`;
-    this.log.write('warn', `${prefix}${this.title} cannot be reached: ${reason}${transient ? '; locks wait until it answers' : ''}`);
+    const outlook = transient ? '; locks wait until it answers' : '';
+    this.log.warn('NDL_STORE_AWAY', `${prefix}${this.title} cannot be reached: ${reason}${outlook}`);
     if (!transient) return;
     this.isSaid = true;
     this.suspect(since);
@@ -111,7 +116,7 @@ export class StoreWatch {
   /** @param remedy what to do where the store will not answer again by itself. */
   private trouble(remedy: string | undefined): void {
     if (remedy !== undefined && remedy !== this.remedy) {
-      this.log.write('error', `${this.title} does not answer any more: ${remedy}`);
+      this.log.warn('NDL_STORE_ENDED', `${this.title} does not answer any more: ${remedy}`);
       this.remedy = remedy;
       this.isSaid = true;
     }
@@ -142,14 +147,14 @@ export class StoreWatch {
       const isRefusal = error instanceof StoreError && error.isRefusal;
       if (!error?.transient || isRefusal) {
         const isClosed = error instanceof StoreError && error.isUnsent && !isRefusal;
-        if (this.isSaid && !isClosed) log.write('warn', `${title} answers again after ${duration(now() - since)}`);
+        if (this.isSaid && !isClosed) log.warn('NDL_STORE_BACK', `${title} answers again after ${duration(now() - since)}`);
         return this.isBack();
       }
       if (!this.isSaid && now() - start >= store.requestTimeout) {
         this.isSaid = true;
         const reason = messageOf(error.cause ?? error).replace(/\.$/, '');
         const line = `${title} does not answer since ${new Date(dateOf(since)).toISOString()}: ${reason}; locks wait`;
-        log.write('warn', line, { key: error.key });
+        log.warn('NDL_STORE_AWAY', line, { key: error.key });
       }
       await idle(PAUSE);
     }

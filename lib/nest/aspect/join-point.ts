@@ -1,7 +1,7 @@
 import type { CallHandler, ExecutionContext, Type } from '@nestjs/common';
 import { defer, from, fromEvent, isObservable, lastValueFrom, Observable, type ObservableInput } from 'rxjs';
 import { concatAll, takeUntil } from 'rxjs/operators';
-import { LockAbortedError, LockConfigError } from '../../core/model/errors.js';
+import { configError, LockAbortedError, type LockConfigError } from '../../core/model/errors.js';
 import type { GuardedCall } from '../../primitives/lock.js';
 import { appOf } from '../boot/late-instances.js';
 import type { LockDefinition, Method } from '../decorators/lock-definition.js';
@@ -113,7 +113,8 @@ const RESULTS: Record<ReturnKind, { readonly name: string; is(value: unknown): b
 
 function wrongResult(result: unknown, where: string, expected: ReturnKind): LockConfigError {
   const actual = (['observable', 'iterable'] as const).find((kind) => RESULTS[kind].is(result));
-  return new LockConfigError(
+  return configError(
+    'METHOD',
     actual
       ? `${where}: the method returned ${RESULTS[actual].name}: say so with returns: '${actual}'.`
       : `${where}: the method did not return ${RESULTS[expected].name}, so its lock could not be held until it ended.`,
@@ -147,14 +148,15 @@ function returnKindNow(target: object, definition: LockDefinition): ReturnKind {
 
 function interceptorOf(target: object | undefined | null, definition: LockDefinition): DistributedLockInterceptor {
   const { where, className } = definition;
-  if (target === undefined || target === null) throw new LockConfigError(`${where}: the method was called without its instance.`);
+  if (target === undefined || target === null) throw configError('INSTANCE', `${where}: the method was called without its instance.`);
   const injected = (target as { [INTERCEPTOR_PROPERTY]?: DistributedLockInterceptor })[INTERCEPTOR_PROPERTY];
   const app = injected ? undefined : appOf(target);
   const interceptor = injected ?? app?.interceptor;
   if (interceptor && typeof interceptor.intercept !== 'function') throw mocked(definition);
   if (interceptor) return interceptor;
   if (app) throw new LockAbortedError(`${where}: the app that had this instance is closed.`, { reason: 'shutdown' });
-  throw new LockConfigError(
+  throw configError(
+    'INSTANCE',
     `${where}: this instance was not made by Nest, or not yet given its lock, so there is none to take. ` +
       `Let Nest provide ${className} (in a test: Test.createTestingModule) instead of calling \`new\`, and call the method neither in a constructor nor before the module of locks is initialized.`,
   );
@@ -166,7 +168,8 @@ function answersAnything(result: object): boolean {
 
 /** An automatic mock either has no `intercept` method, or returns an object that has every property. */
 function mocked({ where }: LockDefinition): LockConfigError {
-  return new LockConfigError(
+  return configError(
+    'INSTANCE',
     `${where}: its lock was put in by an automatic mock, so there is none to take. ` +
       'Import DistributedLockModule.forRoot({ store: memoryStore() }) in the test, too.',
   );

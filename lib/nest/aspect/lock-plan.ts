@@ -1,5 +1,5 @@
 import { inspect } from 'node:util';
-import { LockConfigError, LockError, LockTimeoutError, nameCaller } from '../../core/model/errors.js';
+import { configError, LockError, LockTimeoutError, nameCaller } from '../../core/model/errors.js';
 import type { LockLog } from '../../core/model/lock-log.js';
 import { completeOptions, resolveOptions, type ResolvedOptions } from '../../core/model/options.js';
 import type { HeldLease } from '../../core/holding/held-lease.js';
@@ -54,7 +54,7 @@ export function planLock(definition: LockDefinition, registered: Registered): Lo
   const { namespace = '', defaults = {} } = ofModule;
   const path = `${className}.${typeof method === 'symbol' ? (method.description ?? '') : method}`;
   const { prefix = defaults.prefix ?? '', value = defaults.value ?? path } = own;
-  if (prefix + value === '') throw new LockConfigError(`${where}: the key is empty: give a "prefix" or a "value".`);
+  if (prefix + value === '') throw configError('KEY', `${where}: the key is empty: give a "prefix" or a "value".`);
   // `key` and `paramLock` exclude each other, so a method that sets one of them ignores the defaults of both.
   const parts = own.key ?? own.paramLock ?? defaults.key ?? defaults.paramLock;
   const lockAt = lockMaker(definition, registered, path);
@@ -122,7 +122,7 @@ function partsBy(key: (...args: unknown[]) => unknown, args: readonly unknown[])
   try {
     return key(...args);
   } catch (cause) {
-    throw new LockConfigError(`key threw ${cause instanceof Error ? `${cause.name}: ${cause.message}` : inspect(cause)}`, { cause });
+    throw configError('KEY', `key threw ${cause instanceof Error ? `${cause.name}: ${cause.message}` : inspect(cause)}`, { cause });
   }
 }
 

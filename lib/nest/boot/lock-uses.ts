@@ -1,4 +1,5 @@
-import { LockConfigError } from '../../core/model/errors.js';
+import { configError } from '../../core/model/errors.js';
+import type { WarningCode } from '../../core/model/lock-log.js';
 import type { LockPlan } from '../aspect/lock-plan.js';
 import { DECORATORS, type LockDefinition } from '../decorators/lock-definition.js';
 import type { LockKind } from '../distributed-lock.options.js';
@@ -27,6 +28,8 @@ const DIFFERENCES = {
   policy: 'each call goes by its own',
 };
 
+type Advice = readonly [code: WarningCode, line: string];
+
 interface Use {
   readonly definition: LockDefinition;
   readonly plan: LockPlan;
@@ -40,7 +43,7 @@ export class LockUses {
    * @returns a startup warning, if the methods can hardly mean the same key, or lock it in different ways.
    * @throws {LockConfigError} if another method uses the key as another kind of lock.
    */
-  add(use: Use, store: object): string | undefined {
+  add(use: Use, store: object): Advice | undefined {
     const { kind, where } = use.definition;
     const { name, key, parts } = use.plan;
     const ofStore = this.uses.get(store) ?? new Map<string, Use>();
@@ -50,14 +53,16 @@ export class LockUses {
     const and = other.definition.where;
     // Keys whose parts are built in different ways are hardly ever equal.
     if (other.plan.parts !== parts) {
-      return (
+      return [
+        'NDL_KEY_PARTS',
         `${where}: the key "${name}" is completed ${BUILT[parts]} here, but ${BUILT[other.plan.parts]} by ${and}: ` +
-        'the two do not exclude each other. Build both in the same way, or give one of them another "value".'
-      );
+          'the two do not exclude each other. Build both in the same way, or give one of them another "value".',
+      ];
     }
     const made = MADE[other.definition.kind];
     if (made !== MADE[kind]) {
-      throw new LockConfigError(
+      throw configError(
+        'KIND',
         `${where}: the key "${key}" would be ${MADE[kind]}, but is ${made} by ${and}. One key is one kind of lock: ` +
           `give ${DECORATORS[kind]} another "value" or "prefix".`,
         { key },
@@ -66,7 +71,8 @@ export class LockUses {
     const [mine, its] = [settingsOf(use), settingsOf(other)];
     for (const [setting, consequence] of Object.entries(DIFFERENCES) as [keyof typeof DIFFERENCES, string][]) {
       if (mine[setting] === its[setting]) continue;
-      return `${where}: "${key}" has ${setting} ${mine[setting]} here, but ${its[setting]} by ${and}: ${consequence}. Give both the same.`;
+      const line = `${where}: "${key}" has ${setting} ${mine[setting]} here, but ${its[setting]} by ${and}: ${consequence}. Give both the same.`;
+      return ['NDL_KEY_SETTINGS', line];
     }
     return adviceOnTwins(use, other);
   }
@@ -81,21 +87,23 @@ function settingsOf({ definition: { kind, options }, plan }: Use) {
 }
 
 /** Two classes of one name, in different files: their methods of one name have one key, unless they have a `value`. */
-function adviceOnTwins({ definition, plan }: Use, other: Use): string | undefined {
+function adviceOnTwins({ definition, plan }: Use, other: Use): Advice | undefined {
   // Several locks on one method.
   for (let upper: LockDefinition | undefined = other.definition; upper; upper = upper.inner) if (upper === definition) return undefined;
   if (!plan.isNamedByClass || !other.plan.isNamedByClass) return undefined;
-  return (
+  return [
+    'NDL_TWIN_CLASSES',
     `${definition.where}: another class ${definition.className} has a method of this name with the same key, "${plan.key}": ` +
-    'the two exclude each other. Give each a "value", the same if that is meant.'
-  );
+      'the two exclude each other. Give each a "value", the same if that is meant.',
+  ];
 }
 
 /** A bundler that minifies names gives `Stock` the name `t`, in the next build perhaps `n`: other instances then lock another key. */
-export function adviceOnName({ definition: { className, where }, plan: { name, isNamedByClass } }: Use): string | undefined {
+export function adviceOnName({ definition: { className, where }, plan: { name, isNamedByClass } }: Use): Advice | undefined {
   if (!isNamedByClass || !/^(.{1,2}|[a-z_$]..)$/.test(className)) return undefined;
-  return (
+  return [
+    'NDL_MINIFIED_NAME',
     `${where}: the key "${name}" contains the name of the class, which looks minified: another build may choose another name, and lock another key. ` +
-    'Give a "value", or have the bundler keep names.'
-  );
+      'Give a "value", or have the bundler keep names.',
+  ];
 }

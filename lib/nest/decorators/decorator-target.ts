@@ -1,4 +1,4 @@
-import { LockConfigError } from '../../core/model/errors.js';
+import { configError } from '../../core/model/errors.js';
 import type { LockKind } from '../distributed-lock.options.js';
 import { DECORATORS, type LockDefinition, type Method } from './lock-definition.js';
 
@@ -20,7 +20,7 @@ export function assertParentheses(args: readonly unknown[], kind: LockKind): voi
   if (!isDecoratorCall(args)) return;
   const [target, method, descriptor] = args;
   const { where } = targetOf(DECORATORS[kind].replace('()', ''), target as object, method as string | symbol | undefined, descriptor);
-  throw new LockConfigError(`${where} needs parentheses: ${EXAMPLES[kind]}.`);
+  throw configError('METHOD', `${where} needs parentheses: ${EXAMPLES[kind]}.`);
 }
 
 /**
@@ -36,18 +36,19 @@ export function targetOf(
   descriptor: unknown,
 ): Pick<LockDefinition, 'className' | 'original' | 'where'> {
   if (isStandardContext(method)) {
-    throw new LockConfigError(`${decorator} needs legacy decorators, as Nest does: set "experimentalDecorators" in tsconfig.json.`);
+    throw configError('METHOD', `${decorator} needs legacy decorators, as Nest does: set "experimentalDecorators" in tsconfig.json.`);
   }
   const className = (typeof target === 'function' ? target.name : target.constructor.name) || '(anonymous)';
   if (method === undefined) {
     const place = typeof descriptor === 'number' ? `${className}'s constructor` : `class ${className}`;
-    throw new LockConfigError(`${decorator} on ${place}: only methods can be locked, not whole classes and not parameters.`);
+    throw configError('METHOD', `${decorator} on ${place}: only methods can be locked, not whole classes and not parameters.`);
   }
   const where = `${decorator} on ${className}.${String(method)}`;
-  if (typeof target === 'function') throw new LockConfigError(`${where}: a static method has no instance that Nest could give a lock to.`);
+  if (typeof target === 'function')
+    throw configError('METHOD', `${where}: a static method has no instance that Nest could give a lock to.`);
   const original: unknown = (descriptor as PropertyDescriptor | undefined)?.value;
   if (typeof original !== 'function') {
-    throw new LockConfigError(`${where}: only methods can be locked, not getters, setters, fields or parameters.`);
+    throw configError('METHOD', `${where}: only methods can be locked, not getters, setters, fields or parameters.`);
   }
   return { className, original: original as Method, where };
 }

@@ -1,6 +1,6 @@
 import 'reflect-metadata';
 import { Inject } from '@nestjs/common';
-import { LockConfigError } from '../../core/model/errors.js';
+import { configError } from '../../core/model/errors.js';
 import type { OnTimeout } from '../../core/model/options.js';
 import { assertParentheses, targetOf } from './decorator-target.js';
 import { createJoinPoint } from '../aspect/join-point.js';
@@ -143,10 +143,10 @@ function decorate(
     const known = lockedMethodsOf(target);
     const lower = known?.get(method);
     if (kind === 'leader' && (typeof election !== 'string' || election === '')) {
-      throw new LockConfigError(`${where}: the name of the election must be a string that is not empty.`);
+      throw configError('OPTION', `${where}: the name of the election must be a string that is not empty.`);
     }
     if (options.prefix === '' && options.value === '') {
-      throw new LockConfigError(`${where}: the key is empty: give a "prefix" or a "value".`);
+      throw configError('KEY', `${where}: the key is empty: give a "prefix" or a "value".`);
     }
     const declared = (): unknown => Reflect.getMetadata('design:returntype', target, method);
     const returns = returnKindOf(original, declared, options.returns, where, lower);

@@ -1,4 +1,4 @@
-import { LockConfigError } from '../../core/model/errors.js';
+import { configError } from '../../core/model/errors.js';
 import { processWide } from '../../core/util/process-wide.js';
 import type { AnyDecoratorOptions, LockKind, ReturnKind } from '../distributed-lock.options.js';
 import { EXCHANGED } from '../distributed-lock.tokens.js';
@@ -76,12 +76,13 @@ export function returnKindOf(
   const ofLower = lower?.definition.returns;
   const known = (lower?.joinPoint === method ? ofLower : KINDS[method.constructor.name]) ?? returns ?? ofLower ?? kindOfType(declared());
   if (known === 'sync') {
-    throw new LockConfigError(
+    throw configError(
+      'METHOD',
       `${where}: the method is synchronous. A lock can only be waited for by one that returns a Promise, an Observable or an async iterable.`,
     );
   }
   if (returns && known !== returns) {
-    throw new LockConfigError(`${where}: "returns" is "${returns}", but the method returns: ${known}.`);
+    throw configError('OPTION', `${where}: "returns" is "${returns}", but the method returns: ${known}.`);
   }
   return known;
 }

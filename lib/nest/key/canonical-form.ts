@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto';
 import { types } from 'node:util';
-import { LockConfigError } from '../../core/model/errors.js';
+import { configError, LockConfigError } from '../../core/model/errors.js';
 
 /**
  * Name of the method by which a class defines the value that identifies its instances in keys, like `hashCode` in Java. It returns a string,
@@ -50,13 +50,13 @@ class Walk {
     for (const step of steps) {
       this.#path.push(step);
       value = readStep(value, step);
-      if (value === undefined) throw new LockConfigError(`${this.#spot()} leads nowhere: paramLock names a value that is not there`);
+      if (value === undefined) throw configError('KEY', `${this.#spot()} leads nowhere: paramLock names a value that is not there`);
     }
     return this.#form(value);
   }
 
   refusal(what: string, cause?: unknown): LockConfigError {
-    return new LockConfigError(`${this.#spot()} ${what}, which has no stable form; ${ADVICE}`, { cause });
+    return configError('KEY', `${this.#spot()} ${what}, which has no stable form; ${ADVICE}`, { cause });
   }
 
   #spot(): string {

@@ -1,4 +1,4 @@
-import { LockConfigError } from '../../core/model/errors.js';
+import { configError } from '../../core/model/errors.js';
 import { canonicalForm, sha256 } from './canonical-form.js';
 
 export { LOCK_KEY } from './canonical-form.js';
@@ -25,7 +25,7 @@ export function digestArguments(args: readonly unknown[], paths: true | readonly
 export function encodeKeyParts(parts: unknown): string {
   // Array.from and not map, because map skips holes.
   const encoded = Array.isArray(parts) ? Array.from(parts, (part, index) => encodePart(part, ` at ${index}`)) : [encodePart(parts, '')];
-  if (encoded.every((part) => part === '')) throw new LockConfigError('key returned nothing to lock by: an empty string or an empty list');
+  if (encoded.every((part) => part === '')) throw configError('KEY', 'key returned nothing to lock by: an empty string or an empty list');
   return encoded.join('-');
 }
 
@@ -43,12 +43,12 @@ function withoutMissing(args: readonly unknown[]): readonly unknown[] {
 
 function encodePart(part: unknown, where: string): string {
   if (typeof part !== 'string' && !Number.isFinite(part)) {
-    throw new LockConfigError(`key returned ${describe(part)}${where}; it must return a string, a finite number or a list of these`);
+    throw configError('KEY', `key returned ${describe(part)}${where}; it must return a string, a finite number or a list of these`);
   }
   try {
     return encodeURIComponent(String(part)).replaceAll('-', '%2D'); // `-` joins the parts, so none may hold one
   } catch (cause) {
-    throw new LockConfigError(`key returned half a surrogate pair${where}, which has no encoding`, { cause });
+    throw configError('KEY', `key returned half a surrogate pair${where}, which has no encoding`, { cause });
   }
 }
 

@@ -1,6 +1,6 @@
 import { onAbort } from '../../core/util/abort.js';
 import { idle } from '../../core/util/clock.js';
-import { LockAbortedError, LockConfigError, LockLostError, LockTimeoutError } from '../../core/model/errors.js';
+import { configError, LockAbortedError, LockLostError, LockTimeoutError } from '../../core/model/errors.js';
 import { heldLease, runHolding } from '../../core/holding/call-chain.js';
 import type { HeldLease } from '../../core/holding/held-lease.js';
 import type { LockLog } from '../../core/model/lock-log.js';
@@ -84,7 +84,7 @@ class LeaderCandidate implements MethodLock {
       if (value === undefined || value === other?.value) continue;
       if (other || this.isBegun) {
         const why = other ? `${other.where} says ${other.value}` : 'it has begun without';
-        throw new LockConfigError(`${where}: "${option}" is ${value}, but it belongs to the election "${this.name}", and ${why}.`);
+        throw configError('OPTION', `${where}: "${option}" is ${value}, but it belongs to the election "${this.name}", and ${why}.`);
       }
       this.given.set(option, { value, where });
     }
@@ -101,7 +101,8 @@ class LeaderCandidate implements MethodLock {
   /** The lock of one call. */
   lockFor({ where, className }: LockDefinition): MethodLock {
     if (this.isBegun) return this;
-    throw new LockConfigError(
+    throw configError(
+      'CALL',
       `${where}: called before the app campaigns, which it does from its bootstrap on: await app.init() or app.listen() first, ` +
         `and call no method of ${className} that is for the leader only in a constructor or in onModuleInit.`,
       { key: this.key },
@@ -135,7 +136,7 @@ class LeaderCandidate implements MethodLock {
       } catch (error) {
         if (error instanceof LockAbortedError) return;
         const message = `The campaign of this app for "${name}" was refused, and begins again: ${String(error)}`;
-        log.write('warn', message, { key, keys: [name], once: this });
+        log.warn('NDL_CAMPAIGN', message, { key, keys: [name], once: this });
         await idle(RETRY);
       }
     }

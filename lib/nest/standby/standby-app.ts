@@ -1,5 +1,6 @@
-import { type INestApplicationContext, Logger } from '@nestjs/common';
+import type { INestApplicationContext } from '@nestjs/common';
 import type { Server } from 'node:http';
+import type { LockLog } from '../../core/model/lock-log.js';
 import { onAbort } from '../../core/util/abort.js';
 import { isSettledWithin } from '../../core/util/clock.js';
 import type { Term } from '../../primitives/leader-election.js';
@@ -9,13 +10,13 @@ const GRACE = 1_000;
 
 /** One container of a standby. It starts at most once, and closes once. */
 export class StandbyApp<App extends INestApplicationContext> {
-  private readonly logger = new Logger('Standby');
   private starting: Promise<unknown> = Promise.resolve();
   private closing: Promise<void> | undefined;
 
   constructor(
     private readonly app: App,
     private readonly shutdownTimeout: number,
+    private readonly log: LockLog,
   ) {}
 
   /** Resolves when the term is over. Rejects if the start failed before that. */
@@ -25,7 +26,8 @@ export class StandbyApp<App extends INestApplicationContext> {
     const starting = (async () => start(this.app, term))();
     this.starting = starting.catch((error: unknown) => {
       const { signal } = term;
-      if (signal.aborted && error !== signal.reason) this.logger.warn(`The start failed when its term was over already: ${String(error)}`);
+      if (signal.aborted && error !== signal.reason)
+        this.log.warn('NDL_STANDBY_START', `The start failed when its term was over already: ${String(error)}`);
     });
     await Promise.race([starting.then(() => over), over]);
   }
@@ -50,7 +52,9 @@ export class StandbyApp<App extends INestApplicationContext> {
     if (await isSettledWithin(shutdownTimeout, closed)) return closed;
     this.server?.closeAllConnections?.();
     if (await isSettledWithin(Math.max(shutdownTimeout, GRACE), closed)) return closed;
-    closed.catch((error: unknown) => this.logger.error(`The app that did not close in time failed to close: ${String(error)}`));
+    closed.catch((error: unknown) =>
+      this.log.warn('NDL_STANDBY_END', `The app that did not close in time failed to close: ${String(error)}`),
+    );
     throw new Error(
       `The app has not closed, though its connections were cut after a shutdownTimeout of ${shutdownTimeout} ms: end the process, as it may still be at work.`,
     );

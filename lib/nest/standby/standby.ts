@@ -1,6 +1,6 @@
-import { type INestApplicationContext, Logger } from '@nestjs/common';
+import type { INestApplicationContext } from '@nestjs/common';
 import { onAbort } from '../../core/util/abort.js';
-import { LockAbortedError, LockConfigError } from '../../core/model/errors.js';
+import { configError, LockAbortedError } from '../../core/model/errors.js';
 import { checkOptions, integerFrom, ofType, only } from '../../core/model/check-options.js';
 import { ACQUIRE_CHECKS } from '../../core/model/options.js';
 import { detached } from '../../core/util/detached.js';
@@ -94,20 +94,20 @@ async function serve<App extends INestApplicationContext>(
     const fail = (error: unknown): void => void failures.add(error);
     await standBy(options, election, stop, fail);
     const [first, ...others] = failures;
-    for (const error of others) new Logger('Standby').error(`It has failed once more while it ended: ${String(error)}`);
+    for (const error of others) options.locks.log.warn('NDL_STANDBY_END', `It has failed once more while it ended: ${String(error)}`);
     if (failures.size > 0) throw first;
   }
 }
 
 /** The life of one container, with at most one term. */
 async function standBy<App extends INestApplicationContext>(
-  { create, prepare, start, shutdownTimeout = 10_000 }: StandbyOptions<App>,
+  { create, prepare, start, shutdownTimeout = 10_000, locks }: StandbyOptions<App>,
   election: LeaderElection,
   stop: AbortSignal,
   fail: (error: unknown) => void,
 ): Promise<void> {
   const app = await create();
-  const container = new StandbyApp(app, shutdownTimeout);
+  const container = new StandbyApp(app, shutdownTimeout, locks.log);
   const lead = async (term: Term): Promise<void> => {
     await container.lead(term, start).catch(fail);
     await container.close().catch(fail);
@@ -129,7 +129,8 @@ async function standBy<App extends INestApplicationContext>(
 /** @throws {LockConfigError} if its crons and consumers run already. */
 function assertIdle(app: INestApplicationContext): void {
   if (!(app as { isInitialized?: unknown }).isInitialized) return;
-  throw new LockConfigError(
+  throw configError(
+    'CALL',
     'runStandby: what "create" made has begun already, before any election. Give NestFactory.create(), which does not call app.init() as ' +
       'NestFactory.createApplicationContext() does, and init it in "start".',
   );

@@ -1,6 +1,6 @@
 import type { SecureContextOptions } from 'node:tls';
 import { checkOptions, integerFrom, ofType, type Check } from '../../core/model/check-options.js';
-import { LockConfigError } from '../../core/model/errors.js';
+import { configError } from '../../core/model/errors.js';
 import type { LockStore } from '../../core/store/lock-store.js';
 import { observedTable } from '../records/observed/observed.table.js';
 import { recordStore } from '../records/record.store.js';
@@ -48,9 +48,9 @@ export function etcdStore(options: EtcdStoreOptions): LockStore {
   for (const endpoint of endpoints) {
     const { protocol = '', username = '' } = URL.canParse(endpoint) ? new URL(endpoint) : {};
     // The text may have a password in an unexpected place.
-    if (!/^https?:$/.test(protocol)) throw new LockConfigError('etcdStore: an endpoint must be a URL such as http://etcd-1:2379.');
-    if (username !== '') throw new LockConfigError('etcdStore: an endpoint has no user. Give "auth": { username, password }.');
-    if (tls && protocol === 'http:') throw new LockConfigError(`etcdStore: "tls" is for https:// endpoints, not for ${endpoint}.`);
+    if (!/^https?:$/.test(protocol)) throw configError('OPTION', 'etcdStore: an endpoint must be a URL such as http://etcd-1:2379.');
+    if (username !== '') throw configError('OPTION', 'etcdStore: an endpoint has no user. Give "auth": { username, password }.');
+    if (tls && protocol === 'http:') throw configError('OPTION', `etcdStore: "tls" is for https:// endpoints, not for ${endpoint}.`);
   }
   return recordStore(observedTable(new EtcdTable(new EtcdClient({ endpoints, auth, tls }, requestTimeout), prefix)));
 }

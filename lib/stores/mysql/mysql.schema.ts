@@ -1,4 +1,4 @@
-import { LockConfigError } from '../../core/model/errors.js';
+import { configError } from '../../core/model/errors.js';
 
 export const DEFAULT_TABLE = 'distributed_lock';
 
@@ -19,7 +19,8 @@ export function mysqlSchema({ table = DEFAULT_TABLE }: { table?: string } = {}):
 /** @throws {LockConfigError} if it is no name of a table, with or without its database. */
 export function quoted(table: string): string {
   if (!/^[\w$]{1,64}(\.[\w$]{1,64})?$/.test(table)) {
-    throw new LockConfigError(
+    throw configError(
+      'OPTION',
       `mysqlStore: "table" must be the name of a table, of letters, digits, _ and $, not ${JSON.stringify(table)}.`,
     );
   }

@@ -1,7 +1,7 @@
 import type { Pool as CallbackPool } from 'mysql2';
 import { createPool, type Pool } from 'mysql2/promise';
 import { checkOptions, integerFrom, ofType, oneOf } from '../../core/model/check-options.js';
-import { LockConfigError } from '../../core/model/errors.js';
+import { configError } from '../../core/model/errors.js';
 import type { LockStore } from '../../core/store/lock-store.js';
 import { recordStore } from '../records/record.store.js';
 import { MysqlClient } from './mysql.client.js';
@@ -60,7 +60,7 @@ export function mysqlStore(options: MysqlStoreOptions): LockStore {
 function poolOf(options: MysqlStoreOptions, table: string, requestTimeout: number): (max?: number) => Pool {
   const { url, pool, max } = options as { url?: string; pool?: Pool | CallbackPool; max?: number };
   const fail = (problem: string): never => {
-    throw new LockConfigError(`mysqlStore: ${problem}.`);
+    throw configError('OPTION', `mysqlStore: ${problem}.`);
   };
   if ((url === undefined) === (pool === undefined)) fail(`give exactly one of url and pool, not ${url === undefined ? 'none' : 'both'}`);
   const needDatabase = (source: string, database: string | undefined): void => {

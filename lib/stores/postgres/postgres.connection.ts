@@ -156,6 +156,7 @@ export class PoolConnection implements PostgresConnection {
       this.isPrepared = false;
       this.warnings.warn(
         'Postgres forgets prepared statements, as poolers do: set `prepare: false` in postgresStore. They are not used any more.',
+        'NDL_PREPARED',
       );
     } finally {
       if (ending) void ending.then(release, release);

@@ -1,6 +1,6 @@
 import { inspect } from 'node:util';
 import { type Checks, checkOptions, defined, integerFrom, ofType, oneOf } from '../../core/model/check-options.js';
-import { LockConfigError } from '../../core/model/errors.js';
+import { configError } from '../../core/model/errors.js';
 import { clientTo, driver, optionsOf, PoolConnection, type PostgresConnection, type PostgresPool } from './postgres.connection.js';
 import { type PostgresQuery, QueryConnection } from './postgres.query.js';
 import { PostgresStatements } from './postgres.statements.js';
@@ -75,7 +75,7 @@ export function openTable(given: PostgresStoreOptions): PostgresTable {
 /** Returns the options that are not `undefined`. */
 function checked(given: PostgresStoreOptions): PostgresStoreOptions {
   const fail = (problem: string): never => {
-    throw new LockConfigError(`postgresStore: ${problem}.`);
+    throw configError('OPTION', `postgresStore: ${problem}.`);
   };
   const names = Object.keys(Object(given) as object);
   if ('connect' in Object(given)) fail('a pool is passed as postgresStore({ pool })');

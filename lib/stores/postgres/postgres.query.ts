@@ -1,4 +1,4 @@
-import { LockConfigError, messageOf, StoreError } from '../../core/model/errors.js';
+import { configError, messageOf, StoreError } from '../../core/model/errors.js';
 import { StoreWarnings } from '../../core/store/store-warnings.js';
 import { idle, inTime } from '../../core/util/clock.js';
 import { detached } from '../../core/util/detached.js';
@@ -66,7 +66,7 @@ export class QueryConnection implements PostgresConnection {
       throw new StoreError(messageOf(cause), { transient: true, cause });
     });
     if (row?.['status'] === 'committed') return;
-    if (!this.hasWarned) this.warnings.warn(OPEN);
+    if (!this.hasWarned) this.warnings.warn(OPEN, 'NDL_OPEN_TRANSACTION');
     this.hasWarned = true;
     // This may be sent over that connection itself, which then breaks.
     await this.run(END, [xid]).catch(() => undefined);
@@ -78,7 +78,8 @@ export class QueryConnection implements PostgresConnection {
       const [first] = await this.run(PROBE, []);
       const [second] = await this.run(PROBE, []);
       if (first?.['began'] === undefined || first['began'] !== second?.['began']) return;
-      throw new LockConfigError(
+      throw configError(
+        'STORE',
         'postgresStore: "query" runs inside a transaction, where nobody sees a lock before the commit. Pass the query of the data source or the pool.',
       );
     } catch (error) {
@@ -92,6 +93,6 @@ export class QueryConnection implements PostgresConnection {
 export function rowsOf(result: unknown): readonly Row[] {
   const rows: unknown = Array.isArray(result) ? result : (Object(result) as { rows?: unknown }).rows;
   if (!Array.isArray(rows))
-    throw new LockConfigError('postgresStore: "query" must resolve to the rows, or to an object that has them as "rows".');
+    throw configError('STORE', 'postgresStore: "query" must resolve to the rows, or to an object that has them as "rows".');
   return (Array.isArray(rows[0]) ? rows[0] : rows) as Row[];
 }

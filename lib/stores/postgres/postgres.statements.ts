@@ -1,4 +1,4 @@
-import { LockConfigError } from '../../core/model/errors.js';
+import { configError } from '../../core/model/errors.js';
 
 /** The database's clock in milliseconds: when it is read, not when the transaction began, which is what `now()` tells. */
 export const CLOCK = '(extract(epoch FROM clock_timestamp()) * 1000)::float8';
@@ -123,7 +123,8 @@ function notifyingAll(messages: string): string {
 function quoted(name: string): string {
   const parts = name.split('.');
   if (parts.length > 2 || !parts.every((part) => /^[A-Za-z_][\w$]{0,62}$/.test(part)))
-    throw new LockConfigError(
+    throw configError(
+      'OPTION',
       `postgresStore: "table" must be a name, or a schema and a name such as "locks.distributed_lock", not "${name}".`,
     );
   return parts.map((part) => `"${part}"`).join('.');

@@ -1,4 +1,4 @@
-import { LockConfigError, StoreError } from '../../core/model/errors.js';
+import { configError, StoreError } from '../../core/model/errors.js';
 import type { StoreDoctor } from '../../core/store/store-doctor.js';
 import { HOUR } from '../../core/util/clock.js';
 import { RecordSweep } from '../records/record.sweep.js';
@@ -173,7 +173,8 @@ export class PostgresTable implements RecordTable {
       return;
     }
     const advice = `Name its schema, such as table: 'public.${name}'`;
-    throw new LockConfigError(
+    throw configError(
+      'STORE',
       `postgresStore: the search_path of some connections leads to another table ${table}, with locks of its own. ${advice}.`,
     );
   }

@@ -1,6 +1,6 @@
 import { createHash, randomBytes } from 'node:crypto';
 import { type Checks, checkOptions, integerFrom, ofType, oneOf } from '../../core/model/check-options.js';
-import { asStoreError, LockConfigError, timedOut } from '../../core/model/errors.js';
+import { asStoreError, configError, timedOut } from '../../core/model/errors.js';
 import { checkKey } from '../../core/model/key.js';
 import { now } from '../../core/util/clock.js';
 import { storeErrorOf } from './postgres.errors.js';
@@ -82,5 +82,5 @@ async function take(query: PostgresQuery, key: string, options: TransactionLockO
   } catch (cause) {
     throw asStoreError(storeErrorOf(cause), key);
   }
-  throw new LockConfigError(`There is no transaction that could hold "${key}": pass a query that runs inside of one.`, { key });
+  throw configError('CALL', `There is no transaction that could hold "${key}": pass a query that runs inside of one.`, { key });
 }

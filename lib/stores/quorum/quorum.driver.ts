@@ -1,4 +1,4 @@
-import { LockConfigError } from '../../core/model/errors.js';
+import { configError } from '../../core/model/errors.js';
 import type {
   AcquireReply,
   AcquireRequest,
@@ -148,6 +148,6 @@ export class QuorumDriver implements LeaseDriver {
     const { longestLease } = this.setting;
     if (ttl <= longestLease) return;
     const lengths = `A keyTimeout or minHold of ${ttl} ms is longer than the quarantine of ${longestLease} ms`;
-    throw new LockConfigError(`${lengths}: "${key}" could be granted twice. Give quorumStore a longer quarantine.`, { key });
+    throw configError('OPTION', `${lengths}: "${key}" could be granted twice. Give quorumStore a longer quarantine.`, { key });
   }
 }

@@ -1,4 +1,4 @@
-import { LockError, ownCopyOf, QuorumError, StoreError } from '../../core/model/errors.js';
+import { LockError, messageOf, ownCopyOf, QuorumError, StoreError } from '../../core/model/errors.js';
 import type { AcquireReply, AcquireRequest } from '../../core/store/lease-driver.js';
 import { after, dateOf, now } from '../../core/util/clock.js';
 import { Ballot } from './quorum.ballot.js';
@@ -86,7 +86,7 @@ export function outageOf(key: string, votes: readonly Vote<AcquireReply | string
     const answer = typeof vote === 'string' ? vote : 'no answer';
     counts.set(answer, (counts.get(answer) ?? 0) + 1);
   }
-  const reasons = answers.flatMap((vote) => (vote instanceof LockError ? vote.message : []));
+  const reasons = answers.flatMap((vote) => (vote instanceof LockError ? messageOf(vote) : []));
   const summary = [...counts].map(([answer, count]) => `${count} × ${answer}`).join(', ');
   const message = `No majority of the ${votes.length} members decided about "${key}" (${summary}): ${reasons.join(' ')}`;
   return new QuorumError(message, { key, votes: answers });

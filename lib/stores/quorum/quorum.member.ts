@@ -1,4 +1,5 @@
-import { asStoreError, StoreError, type LockError } from '../../core/model/errors.js';
+import { asStoreError, type LockError, messageOf, StoreError } from '../../core/model/errors.js';
+import type { WarningCode } from '../../core/model/lock-log.js';
 import type { Tenancy } from '../../core/store/lease-driver.js';
 import type { LockStore } from '../../core/store/lock-store.js';
 import { now } from '../../core/util/clock.js';
@@ -20,10 +21,10 @@ export class Member {
     readonly store: LockStore,
     index: number,
     private readonly quarantine: number,
-    private readonly warn: (message: string) => void,
+    private readonly warn: (message: string, code?: WarningCode) => void,
   ) {
     this.title = `member ${index + 1} (${store.name})`;
-    store.onWarning?.((message) => warn(`${this.title}: ${message}`));
+    store.onWarning?.((message, code) => warn(`${this.title}: ${message}`, code));
   }
 
   /** Sends a request, and notes whether it is answered. A request that throws rejects. */
@@ -129,7 +130,7 @@ export class Member {
     if (error.transient || this.hasWarned) return error;
     // With the other members locks work on, so that nobody would learn of it.
     this.hasWarned = true;
-    this.warn(`The quorum has to do without ${this.title}: ${error.message}`);
+    this.warn(`The quorum has to do without ${this.title}: ${messageOf(error)}`, 'NDL_QUORUM_MEMBER');
     return error;
   }
 }

@@ -1,5 +1,5 @@
 import { checkOptions, integerFrom } from '../../core/model/check-options.js';
-import { LockConfigError } from '../../core/model/errors.js';
+import { configError } from '../../core/model/errors.js';
 import { supportedBy, type LockStore } from '../../core/store/lock-store.js';
 import { StoreWarnings } from '../../core/store/store-warnings.js';
 import { isSettledWithin } from '../../core/util/clock.js';
@@ -38,7 +38,7 @@ export function quorumStore(members: readonly LockStore[], options: QuorumStoreO
   checkOptions(options, 'quorumStore', { memberTimeout: integerFrom(1, LONGEST_TIMEOUT), quarantine: integerFrom(0) });
   checkMembers(members);
   const { on: onWarning, warn } = new StoreWarnings();
-  if (members.length % 2 === 0) warn(`quorumStore: ${evenAdvice(members.length)}`);
+  if (members.length % 2 === 0) warn(`quorumStore: ${evenAdvice(members.length)}`, 'NDL_QUORUM_EVEN');
   const shortest = Math.min(...members.map(({ requestTimeout }) => requestTimeout));
   const { memberTimeout = Math.min(DEFAULT_TIMEOUT, shortest), quarantine = DEFAULT_QUARANTINE } = options;
   const voters = members.map((store, index) => new Member(store, index, quarantine, warn));
@@ -72,7 +72,7 @@ export function quorumStore(members: readonly LockStore[], options: QuorumStoreO
 
 function checkMembers(members: readonly LockStore[]): void {
   const fail = (problem: string): never => {
-    throw new LockConfigError(`quorumStore: ${problem}.`);
+    throw configError('OPTION', `quorumStore: ${problem}.`);
   };
   if (!Array.isArray(members)) fail('give a list of stores: quorumStore([a, b, c])');
   for (const [index, store] of members.entries()) {

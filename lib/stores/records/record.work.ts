@@ -1,4 +1,4 @@
-import { LockConfigError } from '../../core/model/errors.js';
+import { configError } from '../../core/model/errors.js';
 import { keptBy } from '../../core/model/owner.js';
 
 export type LeaseKind = 'mutex' | 'read/write lock' | 'semaphore';
@@ -161,7 +161,7 @@ export class RecordWork {
     const { record, key } = this;
     if (!record || record.kind === kind) return record as T | undefined;
     if (this.endsAt === 0) return undefined;
-    throw new LockConfigError(`"${key}" is in use as a ${record.kind}: it cannot be a ${kind} at the same time.`, { key });
+    throw configError('KIND', `"${key}" is in use as a ${record.kind}: it cannot be a ${kind} at the same time.`, { key });
   }
 
   changed(isDurable = false): void {

@@ -2,7 +2,7 @@
 /** @ts-ignore -- without ioredis its options have no type */
 import type { ClusterNode, ClusterOptions, RedisOptions } from 'ioredis';
 import { HOUR, now } from '../../core/util/clock.js';
-import { LockConfigError } from '../../core/model/errors.js';
+import { configError } from '../../core/model/errors.js';
 import type { Inspector } from '../../core/store/inspector.js';
 import { supportedBy, type LockStore } from '../../core/store/lock-store.js';
 import { RedisPipelines } from './connection/redis.pipelines.js';
@@ -136,7 +136,7 @@ function clientOf(lent: RedisClient | NodeRedisClient): RedisClient {
 
 function connect(options: Exclude<RedisStoreOptions, { client: unknown }>, requestTimeout: number): RedisClient {
   const { Cluster, Redis } = ioredis((cause) => {
-    throw new LockConfigError('redisStore: install ioredis, or pass a client of redis (node-redis) as redisStore({ client }).', { cause });
+    throw configError('STORE', 'redisStore: install ioredis, or pass a client of redis (node-redis) as redisStore({ client }).', { cause });
   });
   const ours = ownOptions(requestTimeout);
   if ('url' in options) return new Redis(options.url, ours);

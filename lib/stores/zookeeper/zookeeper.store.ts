@@ -1,5 +1,5 @@
 import { checkOptions, integerFrom, ofType, type Check } from '../../core/model/check-options.js';
-import { LockConfigError } from '../../core/model/errors.js';
+import { configError, type LockConfigError } from '../../core/model/errors.js';
 import type { LockStore } from '../../core/store/lock-store.js';
 import { observedTable } from '../records/observed/observed.table.js';
 import { recordStore } from '../records/record.store.js';
@@ -51,7 +51,7 @@ const CHECKS = {
 export function zookeeperStore(options: ZookeeperStoreOptions): LockStore {
   checkOptions(options, 'zookeeperStore', CHECKS);
   const { connectionString, client, auth = [], acl, requestTimeout = 1000 } = options;
-  const wrong = (message: string): LockConfigError => new LockConfigError(`zookeeperStore: ${message}`);
+  const wrong = (message: string): LockConfigError => configError('OPTION', `zookeeperStore: ${message}`);
   if ((connectionString === undefined) === (client === undefined)) throw wrong('give either "connectionString" or "client".');
   if (client && typeof client.transaction !== 'function') throw wrong('"client" must be one of node-zookeeper-client: createClient(…).');
   if (client && auth.length > 0) throw wrong('"auth" goes with "connectionString". Call client.addAuthInfo().');

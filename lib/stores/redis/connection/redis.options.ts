@@ -1,6 +1,6 @@
 import { inspect } from 'node:util';
 import { defined, unknownOption } from '../../../core/model/check-options.js';
-import { LockConfigError } from '../../../core/model/errors.js';
+import { configError } from '../../../core/model/errors.js';
 import type { NodeRedisClient } from '../node-redis/node-redis.client.js';
 import type { RedisStoreOptions } from '../redis.store.js';
 
@@ -30,7 +30,7 @@ const LONGEST = 2 ** 31 - 1;
  */
 export function checkStoreOptions(given: RedisStoreOptions): RedisStoreOptions {
   const fail = (problem: string): never => {
-    throw new LockConfigError(`redisStore: ${problem}.`);
+    throw configError('OPTION', `redisStore: ${problem}.`);
   };
   if (typeof given === 'string') fail('the options must be an object: redisStore({ url })');
   if (typeof given !== 'object' || given === null) fail('the options must be an object');

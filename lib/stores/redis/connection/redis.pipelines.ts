@@ -1,4 +1,4 @@
-import { LockConfigError, StoreError } from '../../../core/model/errors.js';
+import { configError, type LockConfigError, StoreError } from '../../../core/model/errors.js';
 import { isSettledWithin } from '../../../core/util/clock.js';
 import { detached } from '../../../core/util/detached.js';
 import type { RedisClient } from './redis.client.js';
@@ -151,7 +151,7 @@ export class RedisPipelines implements ScriptSender {
   private shortfallOf(failure: Error | null, count: unknown): Unacknowledged['error'] | undefined {
     const { replicas, waitTimeout } = this;
     if (/unknown command|not supported/i.test(failure?.message ?? '')) {
-      return new LockConfigError('redisStore: "replicaAcks" needs the command WAIT, which this server does not have.', { cause: failure });
+      return configError('STORE', 'redisStore: "replicaAcks" needs the command WAIT, which this server does not have.', { cause: failure });
     }
     if (failure) return storeErrorOf(failure);
     if (Number(count) >= replicas) return undefined;

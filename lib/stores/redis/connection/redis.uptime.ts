@@ -1,4 +1,4 @@
-import { StoreError } from '../../../core/model/errors.js';
+import { messageOf, StoreError } from '../../../core/model/errors.js';
 import { now } from '../../../core/util/clock.js';
 import { scripts } from '../scripts/lua.scripts.js';
 import type { RedisConnection } from './redis.connection.js';
@@ -47,7 +47,7 @@ export class RedisUptime {
     } catch (cause) {
       if (!(cause instanceof StoreError) || cause.transient) throw cause;
       const advice = `the user needs the commands INFO, TIME, GET and SET, and the key ${KEY}, to tell whether the server was started again`;
-      throw new StoreError(`${cause.message}: ${advice}.`, { transient: false, cause });
+      throw new StoreError(`${messageOf(cause)}: ${advice}.`, { transient: false, cause });
     }
   }
 }

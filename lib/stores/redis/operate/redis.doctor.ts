@@ -1,5 +1,5 @@
 import type { DoctorCheck } from '../../../core/model/doctor-report.js';
-import { StoreError } from '../../../core/model/errors.js';
+import { messageOf, StoreError } from '../../../core/model/errors.js';
 import { bad, checksOf, isOlder, versionFinding, warning } from '../../../core/store/store-doctor.js';
 import type { RedisClient } from '../connection/redis.client.js';
 import type { RedisConnection } from '../connection/redis.connection.js';
@@ -66,8 +66,8 @@ async function serverChecks(connection: RedisConnection, node?: RedisClient): Pr
         if (isPart) connection.misled = new StoreError(OF_CLUSTER, { transient: false, isRefusal: true });
       }
       const { misled, astray } = connection;
-      if (misled) return bad('a node of a Cluster, used as a single server', misled.message, 'other nodes have most keys');
-      if (astray) return bad('another database', astray.message, 'locks would be in another database');
+      if (misled) return bad('a node of a Cluster, used as a single server', messageOf(misled), 'other nodes have most keys');
+      if (astray) return bad('another database', messageOf(astray), 'locks would be in another database');
       if ((await known('role')) === 'master') return { seen: isCluster ? 'a Cluster' : 'a master' };
       const because = 'this is a replica, which gives no locks';
       return bad(`a replica of ${(await info).get('master_host')}:${(await info).get('master_port')}`, OF_REPLICA, because);

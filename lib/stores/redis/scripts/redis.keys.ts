@@ -1,4 +1,4 @@
-import { LockConfigError } from '../../../core/model/errors.js';
+import { configError } from '../../../core/model/errors.js';
 
 /**
  * A key in the same Cluster slot: with the lock's own hash tag, or the whole of its name as one, which ioredis puts its prefix before.
@@ -8,7 +8,7 @@ import { LockConfigError } from '../../../core/model/errors.js';
 export function keyBeside(key: string, what: 'fence' | 'queue', keyPrefix: string): string {
   if (!key.includes('{')) return `{${keyPrefix}${key}}:${what}`;
   if (/:(fence|queue)$/.test(key)) {
-    throw new LockConfigError(`On Redis a key with a hash tag must not end in ":fence" or ":queue": "${key}".`, { key });
+    throw configError('KEY', `On Redis a key with a hash tag must not end in ":fence" or ":queue": "${key}".`, { key });
   }
   // Two colons: the lock `{a}` is another one than `a`.
   return `${key}::${what}`;

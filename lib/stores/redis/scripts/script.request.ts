@@ -1,4 +1,4 @@
-import { LockConfigError, type StoreError } from '../../../core/model/errors.js';
+import { configError, type LockConfigError, messageOf, type StoreError } from '../../../core/model/errors.js';
 import { LinkedEntry } from '../../../core/util/linked-list.js';
 import type { RedisClient } from '../connection/redis.client.js';
 import { storeErrorOf } from '../connection/redis.errors.js';
@@ -98,7 +98,7 @@ const OTHER_KIND =
 
 /** A key that is used as two kinds of lock is a mistake in the program. */
 function refusalOf(key: string, error: StoreError): StoreError | LockConfigError {
-  const [, wanted, found] = OTHER_KIND.exec(error.message) ?? [];
+  const [, wanted, found] = OTHER_KIND.exec(messageOf(error)) ?? [];
   if (wanted === undefined) return error;
-  return new LockConfigError(`"${key}" is in use as a ${found}: it cannot be a ${wanted} at the same time.`, { key, cause: error.cause });
+  return configError('KIND', `"${key}" is in use as a ${found}: it cannot be a ${wanted} at the same time.`, { key, cause: error.cause });
 }
