@@ -59,7 +59,7 @@ export class OperatorResponder {
     const { events } = this.queues.runtime;
     const { label, fencingToken: token } = turn;
     const who = by ?? 'an operator';
-    const what = `"${key}" is ${isOver ? 'taken' : 'asked back'} from ${label ?? owner} by ${who}: ${reason}`;
+    const what = `"${key}" ${isOver ? 'is taken from' : 'is asked back from'} ${label ?? owner} by ${who}: ${reason}`;
     const revoked = { by, reason };
     events.warn(isOver ? 'NDL_TAKEN' : 'NDL_ASKED_BACK', what, { key, label, owner, token });
     if (isOver) {

@@ -1,4 +1,5 @@
 import type { LockEvents, LockKindName } from '../core/model/events.js';
+import { CONSOLE, LockLog } from '../core/model/lock-log.js';
 import { now } from '../core/util/clock.js';
 import type { Locks } from '../locks.js';
 import { fakeClock, type FakeClock } from './fake-clock.js';
@@ -148,7 +149,7 @@ export class LockProbe {
   checkClock(): void {
     const real = this.isWarned ? undefined : this.all.find(({ store }) => REAL_TIME.includes(store.name));
     const text = `passTime() moves this process only: the "${real?.store.name}" store answers in real time, and its leases end by its own clock.`;
-    real?.log.warn('NDL_REAL_TIME', text);
+    if (real) new LockLog(CONSOLE).warn('NDL_REAL_TIME', text);
     this.isWarned ||= real !== undefined;
     const clock = fakeClock();
     const stale = this.entries.find((entry) => entry.state === 'held' && entry.clock !== clock);

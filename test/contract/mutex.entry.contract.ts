@@ -132,7 +132,7 @@ export function patienceContract({ open, newKey }: Setting): void {
       const reply: AcquireReply = { granted: false, remaining: -1, holder: null, ahead: 1 };
       const error = await rejection(open({ misbehaving: () => ({ acquire: async () => reply }) }).acquire(key, { waitTimeout: 0 }));
       expect(error).toMatchObject({ code: 'LOCK_TIMEOUT', holder: undefined });
-      expect((error as Error).message).toMatch(/: it is taken\.$/);
+      expect((error as Error).message).toMatch(/: it is taken\. \[LOCK_TIMEOUT\]$/);
     });
 
     it.each([{ retryCount: 1 }, { waitTimeout: 0 }, { waitTimeout: 0, retryCount: 0 }, { waitTimeout: 0, fair: true }])(

@@ -88,7 +88,7 @@ describe('forceRelease', () => {
     const lease = await locks.acquire('customer:4711', { label: 'Shop.sell' });
     await locks.forceRelease('customer:4711', { reason: 'stuck', by: 'jane', grace: 0 });
     expect(await lease.release()).toBe(false);
-    expect(lines).toContainEqual('a key is taken from Shop.sell by jane: stuck');
+    expect(lines).toContainEqual('a key is taken from Shop.sell by jane: stuck [NDL_TAKEN]');
     expect(lines.join()).not.toContain('4711');
   });
 });
@@ -118,7 +118,7 @@ describe('the health of locks', () => {
     expect(await silent.health(200)).toMatchObject({ isUp: false, roundTrip: undefined, error: { transient: true } });
     expect(performance.now() - start).toBeLessThan(250);
     const refusing = open(storeWith({ check: () => Promise.reject(new StoreError('NOPERM', { transient: false })) }));
-    expect(await refusing.health()).toMatchObject({ isUp: false, error: { transient: false, message: 'NOPERM' } });
+    expect(await refusing.health()).toMatchObject({ isUp: false, error: { transient: false, message: 'NOPERM [LOCK_STORE]' } });
   });
 
   it('is degraded when a renewal has been unanswered for a third of its lease, and not before', async () => {

@@ -39,7 +39,7 @@ describe('a lease with renew: false', () => {
     expect(await isTaken('key')).toBe(true);
     await passTime(101);
     expect(signal.reason).toBeInstanceOf(LockLostError);
-    expect(signal.reason).toHaveProperty('message', 'The lease of "key" was lost: its 1000 ms are over.');
+    expect(signal.reason).toHaveProperty('message', 'The lease of "key" was lost: its 1000 ms are over. [LOCK_LOST]');
     expect(lease.remaining()).toBe(0);
     expect(() => lease.assertHeld()).toThrow(LockLostError);
     expect([await isTaken('key'), await lease.release(), renewals]).toEqual([false, false, []]);
@@ -55,7 +55,7 @@ describe('a lease with renew: false', () => {
     await locks.using('key', async () => {
       const lease = await locks.acquire('key', FIXED);
       await passTime(1001);
-      expect(lease.signal.reason).toHaveProperty('message', '"key" was held for its keyTimeout, and is not renewed any more.');
+      expect(lease.signal.reason).toHaveProperty('message', '"key" was held for its keyTimeout, and is not renewed any more. [LOCK_LOST]');
       expect(currentLease()!.remaining()).toBeGreaterThan(0);
     });
   });
@@ -172,15 +172,17 @@ describe('an event loop that stands still', () => {
     const error: unknown = await locks.using('key', body, { keyTimeout: 200 }).catch((reason: unknown) => reason);
     const why = 'not renewed within 200 ms, because the event loop stood still for 25\\d ms';
     expect(error).toBeInstanceOf(LockLostError);
-    const message = expect.stringMatching(`^The lease of "key" was lost: ${why}\\.$`) as string;
+    const message = expect.stringMatching(`^The lease of "key" was lost: ${why}\\. \\[LOCK_LOST\\]$`) as string;
     expect((error as Error).cause).toMatchObject({ message });
-    expect(warnings).toContainEqual(expect.stringMatching(`^Lost "key" after 25\\d ms: ${why}$`));
+    expect(warnings).toContainEqual(expect.stringMatching(`^Lost "key" after 25\\d ms: ${why} \\[NDL_LEASE_LOST\\]$`));
   });
 
   it('is not named in a loss by a store that does not answer', async () => {
     const { locks } = open(() => () => [new Promise(() => undefined)]);
     const call = locks.using('key', ({ signal }) => eventually(() => signal.aborted), { keyTimeout: 1_500 });
-    await expect(call).rejects.toMatchObject({ cause: { message: 'The lease of "key" was lost: not renewed within 1,500 ms.' } });
+    await expect(call).rejects.toMatchObject({
+      cause: { message: 'The lease of "key" was lost: not renewed within 1,500 ms. [LOCK_LOST]' },
+    });
   });
 });
 
@@ -191,7 +193,7 @@ it('close() names bare leases that nobody released, once, and no running body', 
   await (await locks.acquire('c')).release();
   await locks.close();
   expect(warnings).toEqual([
-    'Closed while leases were held that nobody had released: "a", "b". Use `await using`, or release() in a finally.',
+    'Closed while leases were held that nobody had released: "a", "b". Use `await using`, or release() in a finally. [NDL_NOT_RELEASED]',
   ]);
 });
 

@@ -53,7 +53,7 @@ describe('a timeout names the holder', () => {
     await store.mutex.acquire({ key: 'far', owner: 'shop@pod-7:1:0b9c', ttl: 5000, tokens: 1, queue: false });
     const error = await failureOf(others.acquire('far', { waitTimeout: 10 }));
     expect(error).toMatchObject({ holder: 'shop@pod-7:1:0b9c', holderLabel: undefined });
-    expect(error.message).toMatch(/it is held by shop@pod-7:1:0b9c\.$/);
+    expect(error.message).toMatch(/it is held by shop@pod-7:1:0b9c\. \[LOCK_TIMEOUT\]$/);
   });
 });
 
@@ -65,7 +65,7 @@ describe('the log', () => {
     );
     const [line] = of('warn Lost');
     expect(line).toMatch(
-      /^warn Lost "key" \(StockService\.reduce\) after 9\.9 s: not renewed within 10,000 ms; [4-9] renewals unanswered, last error: Redis did not answer within 1000 ms\.$/,
+      /^warn Lost "key" \(StockService\.reduce\) after 9\.9 s: not renewed within 10,000 ms; [4-9] renewals unanswered, last error: Redis did not answer within 1000 ms\. \[NDL_LEASE_LOST\]$/,
     );
     expect(of('warn')).toHaveLength(1);
   });
@@ -76,7 +76,9 @@ describe('the log', () => {
     await pause(500);
     await store.mutex.release({ key: 'key', owner, keepFor: 0 });
     await eventually(() => of('warn').length > 0);
-    expect(of('warn')).toEqual(['warn Lost "key" after 1 s: the store says that it belongs to somebody else or to nobody']);
+    expect(of('warn')).toEqual([
+      'warn Lost "key" after 1 s: the store says that it belongs to somebody else or to nobody [NDL_LEASE_LOST]',
+    ]);
   });
 
   it('names a caller that waits for long, the holder here and its age, and how many wait, once a minute for each label', async () => {
@@ -90,7 +92,7 @@ describe('the log', () => {
     await pause(2000);
     const process = holder.owner.slice(0, holder.owner.lastIndexOf(':'));
     const line = (label: string, waited: string, held: string) =>
-      `warn ${label} has waited ${waited} for "key", held for ${held} by ${process} (ReportService.nightly); 3 wait here`;
+      `warn ${label} has waited ${waited} for "key", held for ${held} by ${process} (ReportService.nightly); 3 wait here [NDL_SLOW_WAIT]`;
     expect(of('warn')).toEqual([line('StockService.reduce', '30 s', '41 s'), line('Orders.pay', '30 s', '41 s')]);
     expect(details.every((about) => about === undefined)).toBe(true);
     await pause(57_000);
@@ -108,7 +110,7 @@ describe('the log', () => {
     const wait = locks.acquire('key', { waitTimeout: 50_000, label: 'StockService.reduce' });
     await eventually(() => of('warn').length > 0, { within: 40_000, every: 1000 });
     expect(of('warn')[0]).toMatch(
-      /^warn StockService\.reduce has waited 3\d s for "key", held( for 3\d s)? by shop@pod-7:1; 1 waits here$/,
+      /^warn StockService\.reduce has waited 3\d s for "key", held( for 3\d s)? by shop@pod-7:1; 1 waits here \[NDL_SLOW_WAIT\]$/,
     );
     await store.mutex.release({ ...away, keepFor: 0 });
     await (await wait).release();
@@ -152,7 +154,7 @@ describe('the log', () => {
     expect(of('warn')).toEqual([expect.stringMatching(/^warn The event loop stood still for \d+ ms/)]);
     await pause(60_000);
     await firstTurnAfterStandingStill(1200);
-    expect(of('warn')[1]).toMatch(/^warn The event loop stood still for .*\(and 2 more such lines before\)$/);
+    expect(of('warn')[1]).toMatch(/^warn The event loop stood still for .*\(and 2 more such lines before\) \[NDL_EVENT_LOOP\]$/);
   });
 
   it('says once a minute, of each listener, that it fails', async () => {
@@ -163,11 +165,11 @@ describe('the log', () => {
       });
     }
     for (let times = 0; times < 5; times++) await locks.using('key', () => undefined);
-    expect(of('error')).toEqual(['one', 'two'].map((fault) => `error A listener of "released" failed: Error: ${fault}`));
+    expect(of('error')).toEqual(['one', 'two'].map((fault) => `error A listener of "released" failed: Error: ${fault} [NDL_LISTENER]`));
     await pause(61_000);
     await locks.using('key', () => undefined);
     expect(of('error').slice(2)).toEqual(
-      ['one', 'two'].map((fault) => `error A listener of "released" failed: Error: ${fault} (and 4 more such lines before)`),
+      ['one', 'two'].map((fault) => `error A listener of "released" failed: Error: ${fault} (and 4 more such lines before) [NDL_LISTENER]`),
     );
   });
 
@@ -177,7 +179,7 @@ describe('the log', () => {
     const holder = await locks.acquire('key');
     await failureOf(locks.acquire('key', { waitTimeout: 10 }));
     expect(await locks.tryAcquire('key')).toBeNull();
-    expect(of('debug')).toEqual([`debug Could not acquire "key" within 10 ms: it is held by ${holder.owner}.`]);
+    expect(of('debug')).toEqual([`debug Could not acquire "key" within 10 ms: it is held by ${holder.owner}. [LOCK_TIMEOUT]`]);
     const theirs = others.acquire('key', { waitTimeout: 5000 });
     await pause(10);
     const ours = locks.acquire('key', { waitTimeout: 5000 });
@@ -192,7 +194,7 @@ describe('the log', () => {
       return Promise.reject(new StoreError('away', { transient: true }));
     };
     await (await locks.acquire('other', { waitTimeout: 5000 })).release();
-    expect(of('debug')[2]).toBe('debug Could not acquire "other": away');
+    expect(of('debug')[2]).toBe('debug Could not acquire "other": away [LOCK_STORE]');
   });
 
   it.each([
@@ -250,5 +252,5 @@ it('a telemetry adapter that cannot stop does not keep the store open', async ()
   const logger = { warn: (message: string) => void warnings.push(message), error: () => undefined };
   await new Locks(store, { logger, telemetry: { observe: () => ({ stop }) } }).close();
   expect(closed).toHaveBeenCalledTimes(1);
-  expect(warnings).toEqual(['A telemetry adapter failed: Error: it cannot stop']);
+  expect(warnings).toEqual(['A telemetry adapter failed: Error: it cannot stop [NDL_TELEMETRY]']);
 });

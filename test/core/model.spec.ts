@@ -86,7 +86,7 @@ describe('what a driver rejects with', () => {
   it('stays what it is, and gets the key that it was about', () => {
     const error = asStoreError(new StoreError('m', { transient: true, cause }), key);
     expect(error).toBeInstanceOf(StoreError);
-    expect(error).toMatchObject({ message: 'm', key, transient: true, cause });
+    expect(error).toMatchObject({ message: 'm [LOCK_STORE]', key, transient: true, cause });
     const votes = new QuorumError('m', { votes: [] });
     expect(asStoreError(votes, key)).toBe(votes);
     expect(asStoreError(new StoreError('m', { transient: true, key: 'other' }), key).key).toBe('other');

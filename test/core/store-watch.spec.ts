@@ -36,7 +36,7 @@ function open() {
   return { locks, lines, database, trouble, troubles, fail: () => locks.acquire('key', { waitTimeout: 0 }).catch(() => undefined) };
 }
 
-const AWAY = /^warn Map does not answer since \d{4}-\d\d-\d\dT[\d:.]+Z: socket hang up; locks wait$/;
+const AWAY = /^warn Map does not answer since \d{4}-\d\d-\d\dT[\d:.]+Z: socket hang up; locks wait \[NDL_STORE_AWAY\]$/;
 
 describe('the log of a store that knows nothing of outages', () => {
   it('says once that it does not answer, after a requestTimeout, and once that it is back', async () => {
@@ -53,7 +53,7 @@ describe('the log of a store that knows nothing of outages', () => {
     expect(Date.parse(/since (\S+):/.exec(lines[0]!)![1]!) - since).toBeLessThan(10);
     database.isAway = false;
     await pause(600);
-    expect(lines.slice(1)).toEqual([expect.stringMatching(/^warn Map answers again after 31 s$/)]);
+    expect(lines.slice(1)).toEqual([expect.stringMatching(/^warn Map answers again after 31 s \[NDL_STORE_BACK\]$/)]);
   });
 
   it('says it because of a renewal, too', async () => {
@@ -63,7 +63,10 @@ describe('the log of a store that knows nothing of outages', () => {
     await pause(5_000);
     database.isAway = false;
     await pause(1_000);
-    expect(lines).toEqual([expect.stringMatching(AWAY), expect.stringMatching(/^warn Map answers again after 2(\.\d)? s$/)]);
+    expect(lines).toEqual([
+      expect.stringMatching(AWAY),
+      expect.stringMatching(/^warn Map answers again after 2(\.\d)? s \[NDL_STORE_BACK\]$/),
+    ]);
     expect(await lease.release()).toBe(true);
   });
 
@@ -100,8 +103,8 @@ describe('the log of a store that knows nothing of outages', () => {
     database.isAway = false;
     await pause(600);
     expect(lines).toEqual([
-      'warn Store "orders": Map cannot be reached: Stranger: broken (socket hang up); locks wait until it answers',
-      expect.stringMatching(/^warn Map answers again after 5(\.\d)? s$/),
+      'warn Store "orders": Map cannot be reached: Stranger: broken (socket hang up); locks wait until it answers [NDL_STORE_AWAY]',
+      expect.stringMatching(/^warn Map answers again after 5(\.\d)? s \[NDL_STORE_BACK\]$/),
     ]);
   });
 });
@@ -125,7 +128,7 @@ describe('the log of a store that says when something is wrong', () => {
     await pause(2_000);
     for (let times = 0; times < 3; times++) trouble('start it again');
     await pause(2_000);
-    expect(lines).toEqual([expect.stringMatching(AWAY), 'error Map does not answer any more: start it again']);
+    expect(lines).toEqual([expect.stringMatching(AWAY), 'error Map does not answer any more: start it again [NDL_STORE_ENDED]']);
     database.isAway = false;
     await pause(600);
     expect(lines.slice(2)).toEqual([expect.stringMatching(/^warn Map answers again after /)]);

@@ -5,7 +5,6 @@ import {
   type INestApplication,
   type NestApplicationOptions,
   Injectable,
-  Logger,
   type NestInterceptor,
   SetMetadata,
   VersioningType,
@@ -121,10 +120,10 @@ describe.each(ADAPTERS)('on %s', (adapter) => {
   it('a free key is held for a while, and a key that is taken is not', async () => {
     const { isTaken, locks, order, stream } = await open(adapter);
     const page = await stream();
-    const warned = jest.spyOn(Logger.prototype, 'warn').mockReturnValue(undefined);
+    const warned = jest.spyOn(locks.log, 'warn');
     const hold = { key: 'deploy', for: 60_000, reason: 'incident 812' };
     expect(await order('/hold', hold)).toMatchObject({ status: 200, body: { isHeld: true } });
-    expect(warned).toHaveBeenCalledWith('"deploy" is held for 60000 ms by anna: incident 812');
+    expect(warned).toHaveBeenCalledWith('NDL_HELD_BY_HAND', '"deploy" is held for 60000 ms by anna: incident 812', expect.anything());
     warned.mockRestore();
     expect(await isTaken('deploy')).toBe(true);
     await page.message('delta', ({ put }) => put.some(({ key, holder }) => key === 'deploy' && holder?.isSilent === false));

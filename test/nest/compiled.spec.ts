@@ -66,7 +66,9 @@ describe.each(COMPILERS)('compiled by $name', ({ name: compiler, legacy, standar
 
   it.each(decorators)('@%s needs parentheses on a method, and is accepted with them', (name) => {
     const example = `@${name}(${EXAMPLES[name] ?? ''})`;
-    expect(refusal(`class Stock { @${name} async reduce() {} }`)).toBe(`@${name} on Stock.reduce needs parentheses: ${example}.`);
+    expect(refusal(`class Stock { @${name} async reduce() {} }`)).toBe(
+      `@${name} on Stock.reduce needs parentheses: ${example}. [LOCK_CONFIG_METHOD]`,
+    );
     const symbol = `const buy = Symbol('buy'); class Shop { @${name} async [buy]() {} }`;
     expect(refusal(symbol)).toContain(`@${name} on Shop.Symbol(buy) needs parentheses`);
     expect(run(legacy(`${IMPORTS} export class Shop { ${example} async buy(): Promise<void> {} }`))).toHaveProperty('Shop');

@@ -70,7 +70,7 @@ describe('an app that is put together wrongly does not boot', () => {
     expect(error).toHaveProperty(
       'message',
       `DistributedLockModule: forRoot() is imported twice for the store "${said}". It is global: import it once, in the root module. ` +
-        'A second store needs a "name" of its own.',
+        'A second store needs a "name" of its own. [LOCK_CONFIG_MODULE]',
     );
   });
 

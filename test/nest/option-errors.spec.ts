@@ -138,7 +138,9 @@ describe('the error of an unknown option', () => {
   it('suggests the nearest one, of a decorator, the module and Locks; or none', () => {
     const meant = { ttl: 'keyTimeout', leaseTime: 'keyTimeout', keytimeot: 'keyTimeout', timeout: 'waitTimeout', retries: 'retryCount' };
     for (const [name, nearest] of Object.entries({ ...meant, retryDelay: 'retryInterval', paramlock: 'paramLock' }))
-      expect(refusal({ [name]: 5 })).toBe(`@DistributedLock() on Shop.buy: unknown option "${name}". Did you mean "${nearest}"?`);
+      expect(refusal({ [name]: 5 })).toBe(
+        `@DistributedLock() on Shop.buy: unknown option "${name}". Did you mean "${nearest}"? [LOCK_CONFIG_UNKNOWN_OPTION]`,
+      );
     expect(refusal({ colour: 5 })).toBe('@DistributedLock() on Shop.buy: unknown option "colour".');
     const store = memoryStore();
     expect(refusalOf(() => DistributedLockModule.forRoot({ store, nameSpace: 'a' } as never))).toContain('Did you mean "namespace"?');

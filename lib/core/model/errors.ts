@@ -2,7 +2,7 @@
 export type LockErrorCode =
   'LOCK_TIMEOUT' | 'LOCK_ABORTED' | 'LOCK_LOST' | 'LOCK_STORE' | 'LOCK_QUORUM' | 'LOCK_UNSUPPORTED' | 'LOCK_CONFIG';
 
-/** What is wrong, by the end of the message of a {@link LockConfigError}: `[LOCK_CONFIG_KEY]`. */
+/** The last part of the code at the end of a {@link LockConfigError}'s message: `[LOCK_CONFIG_KEY]`. */
 export type ConfigProblem =
   'UNKNOWN_OPTION' | 'OPTION' | 'KEY' | 'KIND' | 'DEADLOCK' | 'METHOD' | 'INSTANCE' | 'MODULE' | 'STORE' | 'FENCE' | 'CALL';
 
@@ -19,8 +19,12 @@ function isBranded(value: unknown): value is LockError {
   return typeof value === 'object' && value !== null && BRAND in value;
 }
 
-/** The code at the end of a message: docs/errors.md has a heading for each. */
-const CODE = / \[LOCK_\w+\]$/;
+/** The code at the end of a message's first line: docs/errors.md has a heading for each. */
+const CODE = / \[LOCK_\w+\]$/m;
+
+function withCode(message: string, code: string): string {
+  return CODE.test(message) ? message : message.replace(/$/m, ` [${code}]`);
+}
 
 /** An error of a lock, as opposed to one of the work that it guards. */
 export abstract class LockError extends Error {
@@ -32,7 +36,7 @@ export abstract class LockError extends Error {
 
   constructor(message: string, { key, cause }: LockErrorOptions = {}) {
     const { code } = new.target as unknown as { readonly code: LockErrorCode };
-    super(CODE.test(message) ? message : `${message} [${code}]`, cause === undefined ? undefined : { cause });
+    super(withCode(message, code), cause === undefined ? undefined : { cause });
     this.key = key;
     Object.defineProperty(this, BRAND, { value: true });
     Object.defineProperty(this, 'transient', { value: false, writable: true, configurable: true });
@@ -150,7 +154,7 @@ export class LockConfigError extends LockError {
 }
 
 export function configError(problem: ConfigProblem, message: string, options?: LockErrorOptions): LockConfigError {
-  return new LockConfigError(`${message} [LOCK_CONFIG_${problem}]`, options);
+  return new LockConfigError(withCode(message, `LOCK_CONFIG_${problem}`), options);
 }
 
 /** The error with which a driver rejected, as a {@link LockError}. Any other error is a fault of the driver, which no retry can help. */

@@ -142,7 +142,7 @@ describe('a server', () => {
     proxy.cut();
     await expect(locks.acquire(`${key} other`, { waitTimeout: 400 })).rejects.toMatchObject({ name: 'StoreError', transient: true });
     const waits = locks.acquire(`${key} third`, { waitTimeout: 60_000, retryInterval: 100 });
-    const away = [expect.stringMatching(/^Mysql does not answer since .+Z: connect ECONNREFUSED .+; locks wait$/)];
+    const away = [expect.stringMatching(/^Mysql does not answer since .+Z: connect ECONNREFUSED .+; locks wait \[NDL_STORE_AWAY\]$/)];
     await eventually(() => expect(warn.mock.calls).toEqual([away]));
     await proxy.heal();
     await (await waits).release();

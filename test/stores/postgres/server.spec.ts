@@ -56,7 +56,7 @@ it('a server that restarts is used again, and the outage is reported', async () 
   await own.server.kill();
   expect((await refusalOf(exchange(table, { key, expected: version }))).transient).toBe(true);
   expect(await refusalOf(locks.acquire(newKey(), { waitTimeout: 0 }))).toMatchObject({ transient: true });
-  const away = [expect.stringMatching(/^Postgres does not answer since .+Z: connect .+; locks wait$/)];
+  const away = [expect.stringMatching(/^Postgres does not answer since .+Z: connect .+; locks wait \[NDL_STORE_AWAY\]$/)];
   await eventually(() => expect(warn.mock.calls).toEqual([away]));
   await own.server.restart();
   await eventually(() => expect(warn.mock.calls).toEqual([away, [expect.stringMatching(/^Postgres answers again after /)]]));

@@ -83,7 +83,9 @@ describe('the log', () => {
     const { lines, locks } = openLogged();
     await without(2, async () => {
       await rejection(locks.acquire(setting.newKey(), { waitTimeout: 0 }));
-      await eventually(() => expect(lines).toEqual([expect.stringMatching(/^Quorum does not answer since .*; locks wait$/)]));
+      await eventually(() =>
+        expect(lines).toEqual([expect.stringMatching(/^Quorum does not answer since .*; locks wait \[NDL_STORE_AWAY\]$/)]),
+      );
     });
     expect(lines[0]).toMatch(/2 × no answer/);
     await eventually(() => expect(lines.slice(1)).toEqual([expect.stringMatching(/^Quorum answers again after /)]));

@@ -147,8 +147,8 @@ function open(store: RedisStoreOptions, options: LocksOptions = {}) {
   return { locks: opened, lines };
 }
 const use = ({ locks: opened }: { locks: Locks }) => opened.using('key', () => 5, woken);
-const AWAY = /^warn Redis does not answer since \d{4}-\d\d-\d\dT[\d:.]+Z: .+; locks wait$/;
-const BACK = /^warn Redis answers again after (\d+ ms|\d+(\.\d)? s)$/;
+const AWAY = /^warn Redis does not answer since \d{4}-\d\d-\d\dT[\d:.]+Z: .+; locks wait \[NDL_STORE_AWAY\]$/;
+const BACK = /^warn Redis answers again after (\d+ ms|\d+(\.\d)? s) \[NDL_STORE_BACK\]$/;
 
 describe('the log', () => {
   it.each<[string, (options: object) => RedisStoreOptions]>([
@@ -160,7 +160,7 @@ describe('the log', () => {
     down();
     await eventually(() => opened.lines.length > 0);
     await staysTrue(() => expect(opened.lines).toEqual([expect.stringMatching(AWAY)]), 500);
-    expect(opened.lines[0]).toMatch(/Z: connect ECONNREFUSED .+; locks wait$/);
+    expect(opened.lines[0]).toMatch(/Z: connect ECONNREFUSED .+; locks wait \[NDL_STORE_AWAY\]$/);
     await proxy.heal();
     await eventually(() => opened.lines.length > 1);
     await use(opened);
@@ -238,7 +238,7 @@ describe('the check of a store', () => {
     await staysTrue(() => {
       expect(opened.map(({ lines }) => lines)).toEqual([refused('WRONGPASS'), refused('NOPERM'), refused('NOAUTH')]);
     }, REQUEST_TIMEOUT + 500);
-    expect(opened[0]!.lines[0]).toMatch(/: WRONGPASS [^.]+\. Check the user and the password$/);
+    expect(opened[0]!.lines[0]).toMatch(/: WRONGPASS [^.]+\. Check the user and the password \[NDL_STORE_REFUSES\]$/);
   });
 
   it.each([
@@ -270,7 +270,8 @@ describe('the check of a store', () => {
     proxy.refuse();
     const opened = await checked({ options: { ...proxy.connection, disconnectTimeout: 100 } });
     expect(opened.error).toMatchObject({ transient: true });
-    const away = /^warn Redis cannot be reached: Redis is not connected within \d+ ms \(.+\); locks wait until it answers$/;
+    const away =
+      /^warn Redis cannot be reached: Redis is not connected within \d+ ms \(.+\); locks wait until it answers \[NDL_STORE_AWAY\]$/;
     await staysTrue(() => expect(opened.lines).toEqual([expect.stringMatching(away)]), 500);
     await proxy.heal();
     await use(opened);

@@ -216,7 +216,7 @@ describe('a server that refuses for now', () => {
       expect(warn.mock.calls).toEqual([[expect.stringMatching(`^Redis refuses requests: ${code} .+\\. (It is|Give|Look) .*[^.]$`)]]);
       await refusal.end();
       expect(await locks.health()).toMatchObject({ isUp: true, error: undefined });
-      expect(warn.mock.calls.slice(1)).toEqual([['Redis grants locks again']]);
+      expect(warn.mock.calls.slice(1)).toEqual([['Redis grants locks again [NDL_STORE_BACK]']]);
       // From now on it changes nothing again.
       const acquire = jest.spyOn(locks.store.mutex, 'acquire');
       await locks.health();
