@@ -24,7 +24,8 @@ export function failureOf(error: unknown): Failure {
   const { message = String(error), cause } = Object(error) as { message?: string; cause?: unknown };
   const reason =
     error instanceof StoreError && !error.isRefusal && cause instanceof Error && cause.message !== '' ? ` ${cause.message}` : '';
-  const text = withoutPasswords(message.includes(reason) ? message : message + reason);
+  // The code stays at the end.
+  const text = withoutPasswords(message.includes(reason) ? message : message.replace(/(?= \[LOCK_\w+\]$)|$/, () => reason));
   const name = missingPackage(error) ?? missingPackage(cause);
   if (name !== undefined) {
     const advice = `This store needs the package ${name}, which is not installed: npm install ${name}`;

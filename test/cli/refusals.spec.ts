@@ -64,7 +64,7 @@ describe('3: the store', () => {
     // One error is one line.
     for (const result of await Promise.all(commands.slice(0, 5).map((args) => ndlHere([...args, ...at]))))
       expect(withoutProgress(result.stderr)).toMatch(/^.+\n$/);
-    refused(await cli.ndl(['ls', ...at]), 3, /Redis is not connected within 2000 ms.*ECONNREFUSED/);
+    refused(await cli.ndl(['ls', ...at]), 3, /Redis is not connected within 2000 ms.*ECONNREFUSED.* \[LOCK_STORE\]$/m);
   });
 
   it('refuses, and the passwords of URLs are not shown', async () => {
