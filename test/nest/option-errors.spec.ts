@@ -141,7 +141,7 @@ describe('the error of an unknown option', () => {
       expect(refusal({ [name]: 5 })).toBe(
         `@DistributedLock() on Shop.buy: unknown option "${name}". Did you mean "${nearest}"? [LOCK_CONFIG_UNKNOWN_OPTION]`,
       );
-    expect(refusal({ colour: 5 })).toBe('@DistributedLock() on Shop.buy: unknown option "colour".');
+    expect(refusal({ colour: 5 })).toBe('@DistributedLock() on Shop.buy: unknown option "colour". [LOCK_CONFIG_UNKNOWN_OPTION]');
     const store = memoryStore();
     expect(refusalOf(() => DistributedLockModule.forRoot({ store, nameSpace: 'a' } as never))).toContain('Did you mean "namespace"?');
     expect(refusalOf(() => new Locks(store, { shutdownTimout: 5 } as never))).toContain('Did you mean "shutdownTimeout"?');
