@@ -12,6 +12,7 @@ import {
   tryLockInTransaction,
 } from 'nestjs-distributed-lock/postgres';
 import type { Pool } from 'pg';
+import type { Sql } from 'postgres';
 import { DataSource, type MigrationInterface, type QueryRunner } from 'typeorm';
 
 export function byUrl(): LockStore {
@@ -68,6 +69,13 @@ export function byKnex(knex: Knex): LockStore {
   const store = postgresStore({
     query: (text, values) => knex.raw(text.replace(/\$(\d+)/g, ':v$1'), named(values) as Record<string, never>),
   });
+  // #endregion
+  return store;
+}
+
+export function byPostgresJs(sql: Sql): LockStore {
+  // #region postgres-js
+  const store = postgresStore({ query: (text, values) => sql.unsafe(text, values as string[]), listen: sql.listen });
   // #endregion
   return store;
 }

@@ -14,9 +14,11 @@ import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import pg from 'pg';
+import postgresJs from 'postgres';
 import { DataSource, type QueryRunner } from 'typeorm';
 import { rejection } from '../../lib/testing/store/rejection.js';
 import { blocksOf, read } from '../support/markdown.js';
+import type { PostgresConnection } from '../support/postgres-server.js';
 import { startRedis } from '../support/redis-server.js';
 import { sharedMariadb, sharedPostgres } from '../support/shared-server.js';
 import config from './cli-config.js';
@@ -85,9 +87,10 @@ describe('the table of stores in the README', () => {
 
 describe('docs/postgres.md', () => {
   let url: string;
+  let connection: PostgresConnection;
   let pool: pg.Pool;
   beforeAll(async () => {
-    ({ url } = await sharedPostgres());
+    ({ url, connection } = await sharedPostgres());
     pool = new pg.Pool({ connectionString: url });
     pool.on('error', () => undefined);
     const source = await new DataSource({ type: 'postgres', url, migrations: [postgres.DistributedLock1700000000000] }).initialize();
@@ -113,6 +116,10 @@ describe('docs/postgres.md', () => {
     await postgres.knexMigration()(knex);
     await expectLocks(postgres.byKnex(knex));
     await knex.destroy();
+    const { host, port, user: username, database } = connection;
+    const sql = postgresJs({ host, port, username, database });
+    await expectLocks(postgres.byPostgresJs(sql));
+    await sql.end();
   });
 
   it('takes a DATABASE_URL as Prisma writes it', async () => {

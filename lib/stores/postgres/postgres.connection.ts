@@ -14,8 +14,8 @@ export interface PostgresConnection {
   ask(text: string, values: readonly unknown[]): Promise<readonly Row[]>;
   /** Exchanges that it can serve at a time: each may be several statements. `undefined`: it is not known, as the connections are those of the app. */
   readonly atOnce?: number;
-  /** Makes a connection that may listen. Without it, nothing can. */
-  readonly listener?: () => Promise<PostgresClient>;
+  /** Makes a client beside it. Without it, none can. */
+  clientBeside?(): Promise<PostgresClient>;
   readonly onWarning?: LockStore['onWarning'];
   close(): Promise<void>;
 }
@@ -92,14 +92,10 @@ export class PoolConnection implements PostgresConnection {
   private readonly warnings = new StoreWarnings();
   readonly onWarning = this.warnings.on;
 
-  /**
-   * @param makePool makes a pool that is used for nothing else.
-   * @param listener default: it leads to where the pool does.
-   */
+  /** @param makePool makes a pool that is used for nothing else. */
   constructor(
     private readonly options: PoolOptions,
     private readonly makePool: () => Promise<PostgresPool>,
-    readonly listener: () => Promise<PostgresClient> = () => this.clientBeside(),
   ) {
     this.isPrepared = options.prepare;
   }
@@ -111,6 +107,10 @@ export class PoolConnection implements PostgresConnection {
   ask(text: string, values: readonly unknown[]): Promise<readonly Row[]> {
     // A connection that is made during a call lives longer than that.
     return detached(() => this.request(text, values));
+  }
+
+  async clientBeside(connectionTimeout?: number): Promise<PostgresClient> {
+    return clientTo(optionsOf(await this.open()), this.options.requestTimeout, connectionTimeout);
   }
 
   async close(): Promise<void> {
@@ -126,10 +126,6 @@ export class PoolConnection implements PostgresConnection {
       return pool;
     });
     return this.pool;
-  }
-
-  private async clientBeside(connectionTimeout?: number): Promise<PostgresClient> {
-    return clientTo(optionsOf(await this.open()), this.options.requestTimeout, connectionTimeout);
   }
 
   private async request(text: string, values: readonly unknown[]): Promise<readonly Row[]> {

@@ -2,6 +2,7 @@ import { inspect } from 'node:util';
 import { type Checks, checkOptions, defined, integerFrom, ofType, oneOf } from '../../core/model/check-options.js';
 import { configError } from '../../core/model/errors.js';
 import { clientTo, driver, optionsOf, PoolConnection, type PostgresConnection, type PostgresPool } from './postgres.connection.js';
+import { type OpenSource, overClient, type PostgresListen } from './postgres.listener.js';
 import { type PostgresQuery, QueryConnection } from './postgres.query.js';
 import { PostgresStatements } from './postgres.statements.js';
 import { PostgresTable } from './postgres.table.js';
@@ -28,8 +29,11 @@ export type PostgresConnectionOptions =
 export type PostgresStoreOptions = PostgresConnectionOptions & {
   /** The table, also as `schema.table`. Default `distributed_lock`. */
   table?: string;
-  /** Where to listen for wake-ups: a direct way to the server, past a pooler. Default: where `url` or `pool` lead to. */
-  listen?: { connectionString: string };
+  /**
+   * Where to listen for wake-ups: a direct way to the server, past a pooler, or a function that listens, such as `sql.listen` of postgres.js. `false`:
+   * nowhere, and waiters poll. Default: where `url` or `pool` lead to.
+   */
+  listen?: { connectionString: string } | PostgresListen | false;
   /** `'check'` (default): a missing table is an error that says what to run. `'create'`: it is created. */
   schema?: 'check' | 'create';
   /** Whether statements are prepared by name; only with `url`. Default true. Poolers that mix up sessions (pgbouncer before 1.21) need false. */
@@ -56,7 +60,9 @@ const CHECKS: Checks = {
   query: ofType('function'),
   table: ofType('string'),
   listen: (value) =>
-    typeof (Object(value) as { connectionString?: unknown }).connectionString === 'string' ? undefined : 'an object { connectionString }',
+    value === false || typeof value === 'function' || typeof (Object(value) as { connectionString?: unknown }).connectionString === 'string'
+      ? undefined
+      : 'an object { connectionString }, a function, or false',
   schema: oneOf('check', 'create'),
   prepare: oneOf(true, false),
   max: integerFrom(1, 1000),
@@ -69,7 +75,8 @@ export function openTable(given: PostgresStoreOptions): PostgresTable {
   const options = checked(given);
   const { table = TABLE, schema = 'check', requestTimeout = 1000 } = options;
   const connection = connectionOf(options, requestTimeout);
-  return new PostgresTable(connection, new PostgresStatements(table), requestTimeout, schema === 'create');
+  const source = sourceOf(options.listen, connection, requestTimeout);
+  return new PostgresTable(connection, source, new PostgresStatements(table), requestTimeout, schema === 'create');
 }
 
 /** Returns the options that are not `undefined`. */
@@ -93,11 +100,15 @@ function checked(given: PostgresStoreOptions): PostgresStoreOptions {
 
 /** Makes connections of our own, with the options of a pool of the app: its connections may be busy, or have a transaction open. */
 function connectionOf(options: PostgresStoreOptions, requestTimeout: number): PostgresConnection {
-  const connectionString = options.listen?.connectionString;
-  const listener = connectionString === undefined ? undefined : () => clientTo({ connectionString }, requestTimeout);
-  if ('query' in options) return new QueryConnection(options.query, requestTimeout, listener);
+  if ('query' in options) return new QueryConnection(options.query, requestTimeout);
   const source: { readonly max?: number } = 'pool' in options ? optionsOf(options.pool) : { connectionString: options.url };
   const { prepare = 'url' in options, max = Math.min(MAX, source.max ?? MAX) } = options as { prepare?: boolean; max?: number };
   const makePool = async () => new (await driver()).Pool({ ...source, ...LIMITS, max, connectionTimeoutMillis: requestTimeout });
-  return new PoolConnection({ requestTimeout, max, prepare }, makePool, listener);
+  return new PoolConnection({ requestTimeout, max, prepare }, makePool);
+}
+
+function sourceOf(listen: PostgresStoreOptions['listen'], beside: PostgresConnection, requestTimeout: number): OpenSource | undefined {
+  if (typeof listen === 'function') return () => Promise.resolve({ listen });
+  if (listen) return overClient(() => clientTo(listen, requestTimeout));
+  return listen === false || !beside.clientBeside ? undefined : overClient(() => beside.clientBeside!());
 }

@@ -2,14 +2,12 @@ import { configError, messageOf, StoreError } from '../../core/model/errors.js';
 import { StoreWarnings } from '../../core/store/store-warnings.js';
 import { idle, inTime } from '../../core/util/clock.js';
 import { detached } from '../../core/util/detached.js';
-import type { PostgresClient, PostgresConnection, Row } from './postgres.connection.js';
+import type { PostgresConnection, Row } from './postgres.connection.js';
 import { late, unsent } from './postgres.errors.js';
 
 /** Raw SQL of an ORM. It resolves to the rows, to `{ rows }`, or to the rows and their number (TypeORM). */
 export type PostgresQuery = (text: string, values: unknown[]) => Promise<unknown>;
 
-/** The time when the transaction began: two statements of one have the same answer. A SAVEPOINT would show it by an error in the server's log. */
-const PROBE = 'SELECT now()::text AS began';
 /** Most statements without an answer, which may wait at the server without an end. */
 const MOST_UNANSWERED = 4;
 /** Milliseconds until one is forgotten: the query may never settle. */
@@ -22,7 +20,6 @@ const OPEN =
 
 /** Statements by the `query` of an ORM. */
 export class QueryConnection implements PostgresConnection {
-  private probed: Promise<void> | undefined;
   private readonly warnings = new StoreWarnings();
   readonly onWarning = this.warnings.on;
   private hasWarned = false;
@@ -31,11 +28,9 @@ export class QueryConnection implements PostgresConnection {
   constructor(
     private readonly query: PostgresQuery,
     private readonly requestTimeout: number,
-    readonly listener?: () => Promise<PostgresClient>,
   ) {}
 
   async ask(text: string, values: readonly unknown[]): Promise<readonly Row[]> {
-    await (this.probed ??= this.probe());
     const rows = await this.run(text, values);
     const xid = rows[0]?.['xid'] ?? null;
     if (xid !== null) await this.confirm(xid);
@@ -71,21 +66,6 @@ export class QueryConnection implements PostgresConnection {
     // This may be sent over that connection itself, which then breaks.
     await this.run(END, [xid]).catch(() => undefined);
     throw new StoreError(OPEN, { transient: true });
-  }
-
-  private async probe(): Promise<void> {
-    try {
-      const [first] = await this.run(PROBE, []);
-      const [second] = await this.run(PROBE, []);
-      if (first?.['began'] === undefined || first['began'] !== second?.['began']) return;
-      throw configError(
-        'STORE',
-        'postgresStore: "query" runs inside a transaction, where nobody sees a lock before the commit. Pass the query of the data source or the pool.',
-      );
-    } catch (error) {
-      this.probed = undefined;
-      throw error;
-    }
   }
 }
 

@@ -3,8 +3,10 @@ import type { StoreDoctor } from '../../core/store/store-doctor.js';
 import { HOUR } from '../../core/util/clock.js';
 import { RecordSweep } from '../records/record.sweep.js';
 import { type Change, type Found, type RecordTable, TOUCH, VOID } from '../records/record.table.js';
+import { checkServer } from './postgres.check.js';
 import type { PostgresConnection, Row } from './postgres.connection.js';
 import { isConflict, sqlStateOf, storeErrorOf } from './postgres.errors.js';
+import type { OpenSource } from './postgres.listener.js';
 import type { PostgresStatements } from './postgres.statements.js';
 import { PostgresWakeUps } from './postgres.wakeups.js';
 
@@ -29,18 +31,23 @@ export class PostgresTable implements RecordTable {
   readonly bus: PostgresWakeUps['bus'] | undefined;
   readonly doctor: StoreDoctor;
   private readonly sweeps = new RecordSweep(() => this.sweep());
+  private checked: Promise<void> | undefined;
   /** The number of the table that was seen first. */
   private oid: unknown;
 
-  /** @param creates whether a table that is missing is created. */
+  /**
+   * @param source opens what listens. `undefined`: waiters poll.
+   * @param creates whether a table that is missing is created.
+   */
   constructor(
     private readonly connection: PostgresConnection,
+    source: OpenSource | undefined,
     private readonly statements: PostgresStatements,
     readonly requestTimeout: number,
     private readonly creates: boolean,
   ) {
     const ask = (text: string, values: readonly unknown[]): Promise<readonly Row[]> => this.ask(text, values);
-    if (connection.listener) this.wakeUps = new PostgresWakeUps(connection.listener, ask, requestTimeout, statements.table);
+    if (source) this.wakeUps = new PostgresWakeUps(source, ask, requestTimeout, statements.table);
     this.bus = this.wakeUps?.bus;
     const isShared = connection.atOnce === undefined;
     this.doctor = { checks: async () => (await import('./operate/postgres.doctor.js')).postgresChecks(ask, statements, isShared) };
@@ -151,6 +158,7 @@ export class PostgresTable implements RecordTable {
   /** @throws the error of the server, or a {@link StoreError} that says what to run. */
   private async ask(text: string, values: readonly unknown[]): Promise<readonly Row[]> {
     try {
+      await (this.checked ??= this.check());
       const rows = await this.connection.ask(text, values);
       await this.pin(rows[0]?.['oid']);
       return rows;
@@ -158,6 +166,14 @@ export class PostgresTable implements RecordTable {
       if (sqlStateOf(cause) === NO_TABLE) return this.askAfterCreate(text, values, cause);
       throw cause;
     }
+  }
+
+  /** Before the first statement. */
+  private check(): Promise<void> {
+    return checkServer(this.connection).catch((error: unknown) => {
+      this.checked = undefined;
+      throw error;
+    });
   }
 
   /** Makes sure that it is always one table: all keys of another one are free. @throws {LockConfigError} if its name leads to a second table. */

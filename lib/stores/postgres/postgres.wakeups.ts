@@ -4,8 +4,8 @@ import { after } from '../../core/util/clock.js';
 import type { RecordWakeUps } from '../records/record.table.js';
 import { readMessage } from '../records/record.texts.js';
 import { PostgresBus } from './operate/postgres.bus.js';
-import type { PostgresClient, Row } from './postgres.connection.js';
-import { PostgresListener } from './postgres.listener.js';
+import type { Row } from './postgres.connection.js';
+import { listenWith, type OpenSource } from './postgres.listener.js';
 
 /** Milliseconds after the last wait until it is closed: a database that sleeps when nobody is connected could never do so. */
 const IDLE = 300_000;
@@ -21,11 +21,11 @@ export class PostgresWakeUps extends Inbox implements RecordWakeUps {
   private idle: NodeJS.Timeout | undefined;
 
   /**
-   * @param connectClient makes the connection that listens.
+   * @param source opens what listens.
    * @param ask sends over the connections that also release. A pooler may deliver messages of the listening one to nobody.
    */
   constructor(
-    private readonly connectClient: () => Promise<PostgresClient>,
+    private readonly source: OpenSource,
     private readonly ask: (text: string, values: readonly unknown[]) => Promise<readonly Row[]>,
     private readonly timeout: number,
     table: string,
@@ -72,7 +72,7 @@ export class PostgresWakeUps extends Inbox implements RecordWakeUps {
   }
 
   protected connect(): InboxConnection {
-    return new PostgresListener(this.connectClient, this.timeout, this.inbox, this.bus, (text) => this.received(text));
+    return listenWith(this.source, this.timeout, this.inbox, this.bus, (text) => this.received(text));
   }
 
   protected async echo(owner: string): Promise<boolean> {

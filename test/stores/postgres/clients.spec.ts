@@ -6,10 +6,18 @@ import { Client } from 'pg';
 import knexOf, { type Knex } from 'knex';
 import { CompiledQuery, Kysely, PostgresDialect } from 'kysely';
 import { Locks } from 'nestjs-distributed-lock/core';
-import { postgresSchema, postgresStore, type PostgresQuery, type PostgresStoreOptions } from 'nestjs-distributed-lock/postgres';
+import {
+  postgresSchema,
+  postgresStore,
+  type PostgresListen,
+  type PostgresQuery,
+  type PostgresStoreOptions,
+} from 'nestjs-distributed-lock/postgres';
+import postgres, { type Sql } from 'postgres';
 import { DataSource } from 'typeorm';
 import { eventually, staysTrue } from '../../support/eventually.js';
-import { changeOf, exchange, newKey, usePostgres } from './setting.js';
+import { startPostgres } from '../../support/postgres-server.js';
+import { changeOf, exchange, hearing, newKey, usePostgres, wakes } from './setting.js';
 
 const setting = usePostgres();
 
@@ -32,7 +40,20 @@ const queries: Record<string, () => Promise<PostgresQuery>> = {
     const db = new Kysely<object>({ dialect: new PostgresDialect({ pool: setting.pool() }) });
     return (text, values) => db.executeQuery(CompiledQuery.raw(text, values));
   },
+  'postgres.js': async () => queryOf(postgresJs()),
 };
+
+function postgresJs(): Sql {
+  const { host, port, user: username, database } = setting.connection;
+  const sql = postgres({ host, port, username, database, onnotice: () => undefined });
+  setting.closes(() => sql.end({ timeout: 0 }));
+  return sql;
+}
+
+const queryOf =
+  (sql: Sql): PostgresQuery =>
+  (text, values) =>
+    sql.unsafe(text, values as never[]);
 
 async function typeorm(): Promise<DataSource> {
   const source = await new DataSource({ type: 'postgres', url: setting.url }).initialize();
@@ -97,6 +118,117 @@ describe.each(Object.keys(queries))('the query of %s', (name) => {
     expect(found.every(({ written }) => written)).toBe(true);
     expect(await exchange(table, { key, expected: undefined })).toMatchObject({ record: 'many' });
     expect((await table.doctor.checks(''))[0]!.seen).toMatch(/^PostgreSQL \d+/);
+  });
+});
+
+describe('a function that listens', () => {
+  it('is called for each channel, brings the messages, and is ended by what it gives', async () => {
+    const sql = postgresJs();
+    const open = new Set<string>();
+    const listen: PostgresListen = async (channel, received) => {
+      const { unlisten } = await sql.listen(channel, received);
+      open.add(channel);
+      return async () => {
+        await unlisten();
+        open.delete(channel);
+      };
+    };
+    const one = await hearing(setting, { query: queryOf(sql), listen });
+    expect(one.wakeUps.isOpen).toBe(true);
+    await wakes(setting.open(), one);
+    const told: string[] = [];
+    const leave = await one.table.bus!.listen('ops', (text) => told.push(text));
+    expect([...open]).toEqual([one.inbox, 'distributed_lock:ops']);
+    await setting.open().bus!.publish('ops', 'a question');
+    await eventually(() => expect(told).toEqual(['a question']));
+    leave();
+    await eventually(() => expect([...open]).toEqual([one.inbox]));
+    await one.table.close();
+    await eventually(() => expect([...open]).toEqual([]));
+    expect(one.warnings).toEqual([]);
+  });
+
+  it('may be sql.listen of postgres.js, which listens again by itself', async () => {
+    const sql = postgresJs();
+    const one = await hearing(setting, { query: queryOf(sql), listen: sql.listen });
+    const backend = async (): Promise<unknown> =>
+      (await setting.sql(`SELECT pid FROM pg_stat_activity WHERE query ILIKE $1 AND pid <> pg_backend_pid()`, [`listen%${one.inbox}%`]))[0]
+        ?.pid;
+    const before = await backend();
+    await setting.sql('SELECT pg_terminate_backend($1)', [before]);
+    await eventually(async () => expect([undefined, before]).not.toContain(await backend()));
+    await wakes(setting.open(), one);
+    expect(one.warnings).toEqual([]);
+  });
+
+  it('that fails is one warning, and waiters poll', async () => {
+    const listen = (): Promise<never> => Promise.reject(Object.assign(new Error('no right to listen'), { code: '42501' }));
+    const { wakeUps, warnings } = await hearing(setting, { listen });
+    expect([wakeUps.state, warnings]).toEqual(['interrupted', [expect.stringContaining('no right to listen')]]);
+  });
+});
+
+it('with `listen: false` nothing listens, and waiters poll', async () => {
+  const open = (): Locks => new Locks(postgresStore({ url: setting.url, listen: false, requestTimeout: 5_000 }), { logger: false });
+  const [mine, theirs] = [open(), open()];
+  setting.closes(() => Promise.all([mine.close(), theirs.close()]));
+  expect(mine.store.supports('wakeUps')).toBe(false);
+  const lease = await mine.acquire('polled', { keyTimeout: 60_000 });
+  const waiting = theirs.acquire('polled', { waitTimeout: 60_000, retryInterval: 20 });
+  await lease.release();
+  expect((await waiting).fencingToken).toBeGreaterThan(lease.fencingToken!);
+});
+
+it('a server on a unix socket, and on no port, is reached by a URL, a pool and a query', async () => {
+  const server = await startPostgres();
+  setting.closes(() => server.stop());
+  const { host } = server.connection;
+  expect(host).toMatch(/^\//);
+  const sql = postgres({ host, username: 'postgres', database: 'postgres' });
+  setting.closes(() => sql.end({ timeout: 0 }));
+  const pool = setting.pool({ ...server.connection });
+  const tables = [
+    setting.open({ url: `postgresql://postgres@localhost/postgres?host=${host}`, schema: 'create' }),
+    setting.open({ pool }),
+    setting.open({ query: queryOf(sql), listen: sql.listen }),
+  ];
+  const key = newKey();
+  for (const [index, table] of tables.entries()) {
+    expect(await exchange(table, { key })).toMatchObject({ written: index === 0 });
+    await table.wakeUps!.open(() => undefined);
+    expect(table.wakeUps!.state).toBe('woken');
+  }
+});
+
+describe('a server whose version() says', () => {
+  const LINUX = 'on x86_64-pc-linux-gnu, compiled by gcc (GCC) 11.4.0, 64-bit';
+  it.each([
+    ['CockroachDB', 'CockroachDB CCL v25.3.1 (x86_64-pc-linux-gnu, built 2025/09/02 14:01:33, go1.23.7)'],
+    ['YugabyteDB', `PostgreSQL 15.12-YB-2025.1.0.0-b0 ${LINUX}`],
+    ['Aurora DSQL', 'PostgreSQL 16'],
+  ])('%s is refused before anything else is asked', async (name, version) => {
+    const query = jest.fn(() => Promise.resolve([{ version }]));
+    const locks = new Locks(postgresStore({ query }), { logger: false });
+    setting.closes(() => locks.close());
+    await expect(locks.acquire('order:42', { waitTimeout: Infinity })).rejects.toMatchObject({
+      name: 'LockConfigError',
+      message: expect.stringMatching(new RegExp(`^postgresStore: ${name} is not supported: `)),
+    });
+    expect(new Set(query.mock.calls.map(([text]: unknown[]) => text))).toEqual(new Set(['SELECT version() AS version']));
+  });
+
+  it.each([
+    ['Aurora', `PostgreSQL 16.8 ${LINUX}`],
+    ['Neon', `PostgreSQL 17.5 (6bc9ef8) ${LINUX}`],
+    ['Debian', `PostgreSQL 15.14 (Debian 15.14-0+deb12u1) ${LINUX}`],
+  ])('PostgreSQL is asked that once (%s)', async (_name, version) => {
+    const pool = setting.pool();
+    let asked = 0;
+    const query: PostgresQuery = (text, values) =>
+      text === 'SELECT version() AS version' ? Promise.resolve([{ version, asked: ++asked }]) : pool.query(text, values);
+    const table = setting.open({ query });
+    for (let round = 0; round < 3; round++) expect(await exchange(table, {})).toMatchObject({ written: true });
+    expect(asked).toBe(1);
   });
 });
 
@@ -328,7 +460,8 @@ describe('options', () => {
     [{ url, table: 'x; DROP TABLE y' }, /"table"/],
     [{ url, table: '' }, /"table"/],
     [{ url, schema: 'public' }, /"schema" must be "check" or "create"/],
-    [{ url, listen: 'postgres://' }, /"listen" must be an object \{ connectionString \}/],
+    [{ url, listen: 'postgres://' }, /"listen" must be an object \{ connectionString \}, a function, or false/],
+    [{ url, listen: true }, /"listen"/],
     [{ url, max: 0 }, /"max"/],
     [{ url, requestTimeout: 2_000.5 }, /"requestTimeout"/],
     [{ query: () => [], prepare: true }, /"prepare" is only for "url"/],

@@ -159,7 +159,7 @@ it('an inbox is a connection that is idle, on which messages arrive', async () =
   const one = await listening();
   expect(one.wakeUps.isOpen).toBe(true);
   await wakes(setting.open(), one);
-  expect(await listeners()).toEqual([{ pid: expect.any(Number), state: 'idle', query: `LISTEN ${one.inbox}` }]);
+  expect(await listeners()).toEqual([{ pid: expect.any(Number), state: 'idle', query: `LISTEN "${one.inbox}"` }]);
   await one.table.close();
   await eventually(async () => (await listeners()).length === 0);
 });
