@@ -1,12 +1,15 @@
 // The stores of docs/redis.md, on real servers.
+import { Redis as Iovalkey } from 'iovalkey';
 import { Locks, type LockStore } from 'nestjs-distributed-lock/core';
+import { redisStore } from 'nestjs-distributed-lock/redis';
 import { makeCertificate } from '../support/certificate.js';
 import { freePort } from '../support/free-port.js';
 import { startClusterNode } from '../support/redis-cluster.js';
 import { startSentinel } from '../support/redis-sentinel.js';
 import { startRedis } from '../support/redis-server.js';
+import { usesEveryVerb } from '../stores/redis/every-verb.js';
 import { nodeRedisClient, storeOverNodeRedis } from './node-redis.js';
-import { storeBehindSentinels, storeOnCluster, storeOverTls, storeThatWaitsForReplicas } from './redis-setups.js';
+import { storeBehindSentinels, storeOnCluster, storeOnSocket, storeOverTls, storeThatWaitsForReplicas } from './redis-setups.js';
 
 /** Two processes exclude each other, and one waits for the other. */
 async function expectLocks(open: () => LockStore): Promise<void> {
@@ -55,6 +58,32 @@ it('a store that waits for replicas locks, once there is one', async () => {
     await expectLocks(open);
   } finally {
     await Promise.all([master.stop(), replica.stop()]);
+  }
+});
+
+it('a store on a unix socket locks, also with its path as the URL', async () => {
+  const server = await startRedis();
+  try {
+    expect(server.port).toBeUndefined();
+    await expectLocks(() => storeOnSocket(server.path));
+    await expectLocks(() => redisStore({ url: server.path! }));
+  } finally {
+    await server.stop();
+  }
+});
+
+it('a store over iovalkey does all that a store does, and leaves its client open', async () => {
+  const server = await startRedis({ port: 'free' });
+  const clients = [1, 2].map(() => new Iovalkey({ host: '127.0.0.1', port: server.port }));
+  const [mine, theirs] = clients.map((client) => new Locks(redisStore({ client }), { logger: false })) as [Locks, Locks];
+  try {
+    await usesEveryVerb(mine, theirs, 'order:42');
+    await Promise.all([mine.close(), theirs.close()]);
+    expect(await clients[0]!.ping()).toBe('PONG');
+  } finally {
+    await Promise.all([mine.close(), theirs.close()]);
+    for (const client of clients) client.disconnect();
+    await server.stop();
   }
 });
 

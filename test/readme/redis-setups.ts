@@ -22,6 +22,12 @@ export function storeThatWaitsForReplicas(url: string): LockStore {
 }
 // #endregion
 
+// #region redis-socket
+export function storeOnSocket(path = '/run/redis/redis.sock'): LockStore {
+  return redisStore({ options: { path } });
+}
+// #endregion
+
 // #region redis-tls
 /** @param ca the certificate of the authority, if it is not one that Node knows */
 export function storeOverTls(host: string, port: number, ca?: Buffer): LockStore {
