@@ -1,0 +1,211 @@
+// The pages for those who come from another library: the other one runs beside ours, on one server.
+import { Redlock as Sesamecare } from '@sesamecare-oss/redlock';
+import { Test } from '@nestjs/testing';
+import {
+  E_ALREADY_LOCKED,
+  E_CANCELED,
+  E_TIMEOUT,
+  Mutex as LocalMutex,
+  Semaphore as LocalSemaphore,
+  tryAcquire,
+  withTimeout,
+} from 'async-mutex';
+import type { RedisOptions } from 'ioredis';
+import { DistributedLockModule, LockAbortedError, Locks, LockTimeoutError } from 'nestjs-distributed-lock';
+import { memoryStore } from 'nestjs-distributed-lock/memory';
+import { postgresStore } from 'nestjs-distributed-lock/postgres';
+import { redisStore } from 'nestjs-distributed-lock/redis';
+import { Pool } from 'pg';
+import { Mutex, Semaphore } from 'redis-semaphore';
+import Redlock from 'redlock';
+import { rejection } from '../../lib/testing/store/rejection.js';
+import { startRedis, type RedisServer } from '../support/redis-server.js';
+import { sharedPostgres } from '../support/shared-server.js';
+import { ReportService } from './shedlock.js';
+
+const LONG = { keyTimeout: 60_000, waitTimeout: 60_000 };
+const ends: (() => unknown)[] = [];
+let server: RedisServer;
+beforeAll(async () => {
+  server = await startRedis();
+});
+afterAll(() => server.stop());
+afterEach(async () => {
+  for (const end of ends.splice(0).reverse()) await end();
+  await server.client().flushall();
+});
+
+function client(options: RedisOptions = {}) {
+  const redis = server.client(options);
+  ends.push(() => redis.disconnect());
+  return redis;
+}
+
+function locksOn(options: RedisOptions = {}): Locks {
+  const locks = new Locks(redisStore({ client: client(options), requestTimeout: 5_000 }), { logger: false });
+  ends.push(() => locks.close());
+  return locks;
+}
+
+describe('docs/from-redis-semaphore.md', () => {
+  const old = () => new Mutex(client(), 'order:42', { acquireAttemptsLimit: 1, lockTimeout: 60_000 });
+
+  it('a Mutex and the mutex "mutex:…" here exclude each other, and neither ends the lock of the other', async () => {
+    const [locks, mine, theirs] = [locksOn(), old(), old()];
+    expect(await mine.tryAcquire()).toBe(true);
+    expect(await locks.tryAcquire('mutex:order:42')).toBeNull();
+    const waiting = locks.acquire('mutex:order:42', { ...LONG, retryInterval: 20 });
+    await mine.release();
+    const lease = await waiting;
+    expect(await theirs.tryAcquire()).toBe(false);
+    await theirs.release();
+    expect(await lease.renew()).toBeUndefined();
+    expect(await lease.release()).toBe(true);
+    expect(await theirs.tryAcquire()).toBe(true);
+    expect(await lease.release()).toBe(true);
+    expect(await locks.tryAcquire('mutex:order:42')).toBeNull();
+    await theirs.release();
+  });
+
+  it('a decorated key has another name: the two do not exclude each other', async () => {
+    const [locks, mutex] = [locksOn(), old()];
+    expect(await mutex.tryAcquire()).toBe(true);
+    expect(await locks.tryAcquire('order:42-locks')).not.toBeNull();
+    await mutex.release();
+  });
+
+  it('a Semaphore and permits here do not share a key: ours is refused where the other is in use', async () => {
+    const locks = locksOn();
+    const permit = new Semaphore(client(), 'pool', 3, { lockTimeout: 60_000 });
+    await permit.acquire();
+    const error = await rejection(locks.semaphore('semaphore:pool', { permits: 3 }).tryAcquire());
+    expect(error).toMatchObject({ name: 'StoreError', transient: false });
+    expect(await locks.semaphore('pool', { permits: 3 }).tryAcquire()).not.toBeNull();
+    await permit.release();
+  });
+});
+
+describe('docs/from-redlock.md', () => {
+  it.each([
+    ['redlock', Redlock],
+    ['@sesamecare-oss/redlock', Sesamecare],
+  ])('%s and a mutex of the same key exclude each other', async (_name, Other) => {
+    const [locks, redlock] = [locksOn(), new Other([client()], { retryCount: 0 })];
+    const lock = await redlock.acquire(['order:42'], 60_000);
+    expect(await locks.tryAcquire('order:42')).toBeNull();
+    const waiting = locks.acquire('order:42', { ...LONG, retryInterval: 20 });
+    await lock.release();
+    const lease = await waiting;
+    expect(String(await rejection(redlock.acquire(['order:42'], 60_000)))).toMatch(/ExecutionError|unable to achieve a quorum/);
+    expect(await lease.release()).toBe(true);
+    await (await redlock.acquire(['order:42'], 60_000)).release();
+  });
+
+  it('@sesamecare-oss/redlock locks in database 0, or its own `db`, whichever its client uses; redlock in that of its client', async () => {
+    const locks = locksOn({ db: 3 });
+    const isFree = async () => {
+      const lease = await locks.tryAcquire('order:42');
+      await lease?.release();
+      return lease !== null;
+    };
+    const found: boolean[] = [];
+    for (const redlock of [new Sesamecare([client({ db: 3 })]), new Sesamecare([client()], { db: 3 }), new Redlock([client({ db: 3 })])]) {
+      const lock = await redlock.acquire(['order:42'], 60_000);
+      found.push(await isFree());
+      await lock.release();
+    }
+    expect(found).toEqual([true, false, false]);
+  });
+});
+
+describe('docs/from-async-mutex.md', () => {
+  /** The most that worked at the same time, of two processes with two callers each. */
+  async function mostOf(runs: ((work: () => Promise<void>) => Promise<unknown>)[]): Promise<number> {
+    let now = 0;
+    let most = 0;
+    const work = async (): Promise<void> => {
+      most = Math.max(most, ++now);
+      await new Promise((resolve) => setImmediate(resolve));
+      now--;
+    };
+    await Promise.all(runs.flatMap((run) => [run(work), run(work)]));
+    return most;
+  }
+
+  it('a Mutex is for one process, also on both sides of a rollover; a mutex here is for all', async () => {
+    const mutexes = [new LocalMutex(), new LocalMutex()];
+    const locks = [locksOn(), locksOn()];
+    expect(await mostOf([(work) => mutexes[0]!.runExclusive(work)])).toBe(1);
+    expect(await mostOf(mutexes.map((mutex) => (work) => mutex.runExclusive(work)))).toBe(2);
+    expect(await mostOf([(work) => mutexes[0]!.runExclusive(work), (work) => locks[1]!.using('stock', work, LONG)])).toBe(2);
+    expect(await mostOf(locks.map((each) => (work) => each.using('stock', work, LONG)))).toBe(1);
+    // Both at once, as long as instances of the old release run.
+    expect(await mostOf(locks.map((each, i) => (work) => mutexes[i]!.runExclusive(() => each.using('stock', work, LONG))))).toBe(1);
+  });
+
+  it('what is refused: a taken lock, the end of the wait, a cancelled wait', async () => {
+    const [mutex, locks] = [new LocalMutex(), new Locks(memoryStore(), { logger: false })];
+    ends.push(() => locks.close());
+    const release = await mutex.acquire();
+    const lease = await locks.acquire('stock');
+    expect([await rejection(tryAcquire(mutex).acquire()), await locks.tryAcquire('stock')]).toEqual([E_ALREADY_LOCKED, null]);
+    expect(await rejection(withTimeout(mutex, 10).acquire())).toBe(E_TIMEOUT);
+    expect(await rejection(locks.acquire('stock', { waitTimeout: 10 }))).toBeInstanceOf(LockTimeoutError);
+    const caller = new AbortController();
+    const waits = [rejection(mutex.acquire()), rejection(locks.acquire('stock', { waitTimeout: Infinity, signal: caller.signal }))];
+    mutex.cancel();
+    caller.abort();
+    expect(await Promise.all(waits)).toEqual([E_CANCELED, expect.any(LockAbortedError)]);
+    release();
+    await lease.release();
+  });
+
+  it('a weight is a count of permits', async () => {
+    const [semaphore, locks] = [new LocalSemaphore(3), locksOn()];
+    const permits = (count: number) => locks.semaphore('pool', { permits: 3, count });
+    const [, release] = await semaphore.acquire(2);
+    const lease = await permits(2).acquire();
+    expect(await rejection(tryAcquire(semaphore).acquire(2))).toBe(E_ALREADY_LOCKED);
+    expect([await permits(2).tryAcquire(), await permits(1).tryAcquire()]).toEqual([null, expect.anything()]);
+    release();
+    await lease.release();
+  });
+});
+
+describe('docs/from-shedlock.md', () => {
+  const instance = async (store = redisStore({ client: client(), requestTimeout: 5_000 })) => {
+    const imports = [DistributedLockModule.forRoot({ store, logger: false })];
+    const app = await Test.createTestingModule({ imports, providers: [ReportService] }).compile();
+    ends.push(() => app.close());
+    return app.get(ReportService);
+  };
+
+  it('one of two instances runs, the other skips, and the key is kept for minHold', async () => {
+    const [one, other] = [await instance(), await instance()];
+    expect((await Promise.all([one.report(), other.report()])).sort()).toEqual(['the report', undefined]);
+    expect(await other.report()).toBeUndefined();
+    expect(await client().pttl('report-locks')).toBeGreaterThan(800_000);
+  });
+
+  it('a lock of ShedLock on Redis does not exclude ours: its key has another name', async () => {
+    const redis = client();
+    expect(await redis.set('job-lock:default:report', 'ADDED:2026-11-25T10:00:00Z@host:id', 'PX', 60_000, 'NX')).toBe('OK');
+    expect(await (await instance()).report()).toBe('the report');
+    expect(await redis.get('job-lock:default:report')).toMatch(/^ADDED:/);
+  });
+
+  it('a lock of ShedLock on JDBC does not exclude ours: its row is in another table', async () => {
+    const { url } = await sharedPostgres();
+    const pool = new Pool({ connectionString: url });
+    ends.push(() => pool.end());
+    await pool.query(
+      'CREATE TABLE shedlock(name VARCHAR(64) NOT NULL, lock_until TIMESTAMP NOT NULL, locked_at TIMESTAMP NOT NULL, locked_by VARCHAR(255) NOT NULL, PRIMARY KEY (name))',
+    );
+    const INSERT = "INSERT INTO shedlock VALUES ('report', now() + interval '10 minutes', now(), 'host') ON CONFLICT DO NOTHING";
+    expect((await pool.query(INSERT)).rowCount).toBe(1);
+    const job = await instance(postgresStore({ url, schema: 'create', requestTimeout: 5_000 }));
+    expect([await job.report(), await job.report()]).toEqual(['the report', undefined]);
+    expect((await pool.query(INSERT)).rowCount).toBe(0);
+    expect((await pool.query('SELECT key FROM distributed_lock')).rows).toEqual([{ key: 'report-locks' }]);
+  });
+});
