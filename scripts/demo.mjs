@@ -49,14 +49,13 @@ async function main(leftovers) {
   const rows = [];
   for (const version of VERSIONS) rows.push(await sell(version, shops));
   console.log(`\n${tableOf(rows, instances)}\n\n${legendOf(options)}\n`);
-  if (options.keep) {
-    console.log(
-      `The shop:      ${shops[0].url}/stock/sku-1\nIts dashboard: ${shops[0].url}/locks (user ops, password ${PASSWORD})\nCtrl-C ends both.`,
-    );
-    await new Promise((resolve) => setInterval(resolve, 2 ** 31 - 1));
-  }
   const problems = judge(rows, instances);
   if (problems.length === 0) console.log(endingOf(rows, options.shelves));
+  if (options.keep) {
+    const url = shops[0].url.replace('[::1]', 'localhost');
+    console.log(`The shop:      ${url}/stock/sku-1\nIts dashboard: ${url}/locks (user ops, password ${PASSWORD})\nCtrl-C ends both.`);
+    await new Promise((resolve) => setInterval(resolve, 2 ** 31 - 1));
+  }
   return problems;
 }
 
