@@ -9,7 +9,7 @@ import { fileURLToPath } from 'node:url';
 
 const root = fileURLToPath(new URL('..', import.meta.url));
 
-/** Installs what the lock file of this folder names, unless it is installed. Of two processes one installs, and the other waits for it. */
+/** Installs what the lock file of this folder names, unless it is installed. If two processes ask at the same time, one installs and the other waits. */
 export async function installPackages(folder) {
   const at = (file) => join(root, folder, file);
   const lock = readFileSync(at('package-lock.json'), 'utf8');

@@ -10,7 +10,13 @@ const STANDBY = '25006';
 const GOODBYE = 1000;
 
 /** Listens to a channel, as `sql.listen` of postgres.js does. It resolves when it listens, to what ends that: a function, or an object with `unlisten`. */
-export type PostgresListen = (channel: string, received: (payload: string) => void) => Promise<(() => unknown) | { unlisten(): unknown }>;
+export type PostgresListen = (channel: string, received: (payload: string) => void) => Promise<(() => unknown) | PostgresListening>;
+
+/** What `sql.listen` of postgres.js resolves to. */
+export interface PostgresListening {
+  /** Ends it. */
+  unlisten(): unknown;
+}
 
 /** The means by which an inbox listens. */
 export interface ListenSource {

@@ -4,7 +4,7 @@ import { openTable, type PostgresStoreOptions, TABLE } from './postgres.open.js'
 import { PostgresStatements } from './postgres.statements.js';
 
 export type { PostgresPool } from './postgres.connection.js';
-export type { PostgresListen } from './postgres.listener.js';
+export type { PostgresListen, PostgresListening } from './postgres.listener.js';
 export type { PostgresConnectionOptions, PostgresStoreOptions } from './postgres.open.js';
 export type { PostgresQuery } from './postgres.query.js';
 export { lockInTransaction, tryLockInTransaction, type TransactionLockOptions } from './postgres.transaction.js';
