@@ -5,7 +5,7 @@ FROM ${NODE} AS build
 WORKDIR /app
 COPY package.json package-lock.json ./
 RUN npm ci --ignore-scripts
-COPY tsconfig.json tsconfig.esm.json tsconfig.cjs.json ./
+COPY tsconfig.json tsconfig.esm.json tsconfig.cjs.json tsconfig.types.json ./
 COPY scripts scripts
 COPY lib lib
 COPY sample-app/package.json sample-app/tsconfig.json sample-app/
