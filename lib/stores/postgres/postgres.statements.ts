@@ -51,12 +51,12 @@ export class PostgresStatements {
     return `SELECT key FROM ${this.table} WHERE key ${isFirst ? '>=' : '>'} $1::text AND ends_at > ${CLOCK} - $2::float8 ORDER BY key LIMIT $3::int`;
   }
 
-  /** Changes a row that has this version. Values: key, record, end, tokens, fence, notBefore, version, and the inboxes and texts of the messages. */
+  /** Changes a row that has this version. Values: key, record, end, tokens, fence, notBefore, version, and the messages as JSON. */
   swap({ isLazy, notifies }: Manner): string {
     return `UPDATE ${this.table} t SET version = ${NEXT_VERSION}, record = $2::text, ends_at = greatest($3::bigint, ${WHOLE_CLOCK}),
         fence = greatest(fence + $4::bigint, $5::bigint)
       WHERE key = $1::text AND $6::float8 <= ${CLOCK} AND version = $7::bigint
-      RETURNING ${columns(`version::text, fence::float8, ${this.seen}`, isLazy ? LAZY : '', notifies ? notifying('$8', '$9') : '')}`;
+      RETURNING ${columns(`version::text, fence::float8, ${this.seen}`, isLazy ? LAZY : '', notifies ? notifying('$8') : '')}`;
   }
 
   /**
@@ -70,7 +70,7 @@ export class PostgresStatements {
         WHERE $6::float8 <= ${CLOCK} AND NOT EXISTS (SELECT FROM ${table} o WHERE o.key = $1::text AND ${live('o')})
         ON CONFLICT (key) DO UPDATE SET version = ${NEXT_VERSION}, record = excluded.record, ends_at = excluded.ends_at,
           fence = greatest(t.fence + $4::bigint, $5::bigint) WHERE t.ends_at <= ${CLOCK}
-        RETURNING ${columns('version, fence', isLazy ? LAZY : '', notifies ? notifying('$7', '$8') : '')})
+        RETURNING ${columns('version, fence', isLazy ? LAZY : '', notifies ? notifying('$7') : '')})
       SELECT w.version IS NOT NULL AS written, coalesce(w.version, t.version)::text AS version, coalesce(w.fence, t.fence)::float8 AS fence,
         CASE WHEN ${live('t')} THEN t.record END AS record, ${this.seen}
       FROM (SELECT 1) one LEFT JOIN w ON true LEFT JOIN ${table} t ON t.key = $1::text`;
@@ -91,7 +91,7 @@ export class PostgresStatements {
         WHERE ${isPossible} AND (t.version = c.version OR (c.version IS NULL AND t.ends_at <= ${CLOCK})) FOR NO KEY UPDATE OF t SKIP LOCKED),
       u AS (UPDATE ${table} t SET version = ${NEXT_VERSION}, record = l.record, ends_at = greatest(l.ends_at, ${WHOLE_CLOCK}),
           fence = greatest(t.fence + l.tokens, l.fence) FROM l WHERE t.key = l.key
-        RETURNING ${columns('l.i, t.version, t.fence', lazy, notifies ? notifyingAll('l.messages') : '')}),
+        RETURNING ${columns('l.i, t.version, t.fence', lazy, notifies ? notifying('l.messages') : '')}),
       n AS (INSERT INTO ${table} AS t (key, version, record, ends_at, fence)
         SELECT c.key, ${FIRST_VERSION}, c.record, greatest(c.ends_at, ${WHOLE_CLOCK}), greatest(c.tokens, c.fence) FROM c
         WHERE ${isPossible} AND c.version IS NULL AND NOT EXISTS (SELECT FROM ${table} o WHERE o.key = c.key)
@@ -112,12 +112,8 @@ function schemaOf(table: string): string {
 ) WITH (fillfactor = 50)`;
 }
 
-function notifying(inboxes: string, texts: string): string {
-  return `(SELECT count(pg_notify(m.inbox, m.text)::text) FROM unnest(${inboxes}::text[], ${texts}::text[]) AS m (inbox, text)) AS notified`;
-}
-
-function notifyingAll(messages: string): string {
-  return `(SELECT count(pg_notify(m ->> 0, m ->> 1)::text) FROM json_array_elements(${messages}::json) AS m) AS notified`;
+function notifying(messages: string): string {
+  return `(SELECT count(pg_notify(m ->> 0, m ->> 1)::text) FROM json_array_elements(${messages}::text::json) AS m) AS notified`;
 }
 
 function quoted(name: string): string {

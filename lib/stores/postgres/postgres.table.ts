@@ -32,6 +32,10 @@ export class PostgresTable implements RecordTable {
   readonly doctor: StoreDoctor;
   private readonly sweeps = new RecordSweep(() => this.sweep());
   private checked: Promise<void> | undefined;
+  private readonly again = (error: unknown): never => {
+    this.checked = undefined;
+    throw error;
+  };
   /** The number of the table that was seen first. */
   private oid: unknown;
 
@@ -112,7 +116,7 @@ export class PostgresTable implements RecordTable {
     const values: unknown[] = [key];
     if (expected !== TOUCH) values.push(...valuesOf(ask.change));
     if (expected !== TOUCH && expected !== VOID) values.push(expected);
-    if (manner.notifies) values.push(...[messages.map(({ inbox }) => inbox), messages.map(({ text }) => text)]);
+    if (manner.notifies) values.push(messagesOf(ask.change));
     const text = expected === TOUCH ? statements.touch : expected === VOID ? statements.create(manner) : statements.swap(manner);
     const [row] = await this.ask(text, values).catch(noneIfConflict);
     const isMade = row !== undefined && expected !== TOUCH && (expected !== VOID || row['written'] === true);
@@ -129,7 +133,7 @@ export class PostgresTable implements RecordTable {
       ...transposed(of(valuesOf)),
       of(({ expected }) => (expected === VOID ? null : expected)),
     ];
-    if (manner.notifies) columns.push(of(({ messages }) => JSON.stringify(messages.map(({ inbox, text }) => [inbox, text]))));
+    if (manner.notifies) columns.push(of(messagesOf));
     let rows: readonly Row[];
     try {
       rows = await this.ask(this.statements.many(manner), columns);
@@ -158,7 +162,7 @@ export class PostgresTable implements RecordTable {
   /** @throws the error of the server, or a {@link StoreError} that says what to run. */
   private async ask(text: string, values: readonly unknown[]): Promise<readonly Row[]> {
     try {
-      await (this.checked ??= this.check());
+      await (this.checked ??= checkServer(this.connection).catch(this.again));
       const rows = await this.connection.ask(text, values);
       await this.pin(rows[0]?.['oid']);
       return rows;
@@ -166,14 +170,6 @@ export class PostgresTable implements RecordTable {
       if (sqlStateOf(cause) === NO_TABLE) return this.askAfterCreate(text, values, cause);
       throw cause;
     }
-  }
-
-  /** Before the first statement. */
-  private check(): Promise<void> {
-    return checkServer(this.connection).catch((error: unknown) => {
-      this.checked = undefined;
-      throw error;
-    });
   }
 
   /** Makes sure that it is always one table: all keys of another one are free. @throws {LockConfigError} if its name leads to a second table. */
@@ -226,6 +222,10 @@ function groupsOf(asks: readonly Ask[]): Ask[][] {
 function valuesOf({ record, endsAt, tokens, fence, notBefore }: Change): unknown[] {
   const end = Math.min(Math.ceil(endsAt), Number.MAX_SAFE_INTEGER);
   return [record, end, tokens, tokens > 0 ? fence : 0, notBefore];
+}
+
+function messagesOf({ messages }: Change): string {
+  return JSON.stringify(messages.map(({ inbox, text }) => [inbox, text]));
 }
 
 function transposed(rows: readonly unknown[][]): unknown[][] {

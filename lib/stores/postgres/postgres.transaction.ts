@@ -41,11 +41,9 @@ export async function lockInTransaction(
 }
 
 /**
- * {@link lockInTransaction} without a wait.
+ * {@link lockInTransaction} without a wait, and with its other errors.
  *
  * @returns false: another transaction has it.
- * @throws {LockConfigError} when an option is wrong, or there is no transaction.
- * @throws {StoreError} when the server fails; then the transaction has failed, too.
  */
 export async function tryLockInTransaction(query: PostgresQuery, key: string, options: TransactionLockOptions = {}): Promise<boolean> {
   checkOptions(options, 'tryLockInTransaction', CHECKS);

@@ -74,7 +74,7 @@ describe.each([
 });
 
 it('changes of one exchange are one commit, lazy ones another', async () => {
-  const table = setting.open();
+  const table = setting.open({ requestTimeout: 30_000 });
   const known = Array.from({ length: 100 }, newKey);
   const found = await Promise.all(known.map((key) => exchange(table, { key })));
   const changes = [
