@@ -119,28 +119,18 @@ describe('docs/from-redlock.md', () => {
 });
 
 describe('docs/from-async-mutex.md', () => {
-  /** The most that worked at the same time, of two processes with two callers each. */
-  async function mostOf(runs: ((work: () => Promise<void>) => Promise<unknown>)[]): Promise<number> {
-    let now = 0;
-    let most = 0;
-    const work = async (): Promise<void> => {
-      most = Math.max(most, ++now);
-      await new Promise((resolve) => setImmediate(resolve));
-      now--;
-    };
-    await Promise.all(runs.flatMap((run) => [run(work), run(work)]));
-    return most;
-  }
-
-  it('a Mutex is for one process, also on both sides of a rollover; a mutex here is for all', async () => {
-    const mutexes = [new LocalMutex(), new LocalMutex()];
-    const locks = [locksOn(), locksOn()];
-    expect(await mostOf([(work) => mutexes[0]!.runExclusive(work)])).toBe(1);
-    expect(await mostOf(mutexes.map((mutex) => (work) => mutex.runExclusive(work)))).toBe(2);
-    expect(await mostOf([(work) => mutexes[0]!.runExclusive(work), (work) => locks[1]!.using('stock', work, LONG)])).toBe(2);
-    expect(await mostOf(locks.map((each) => (work) => each.using('stock', work, LONG)))).toBe(1);
-    // Both at once, as long as instances of the old release run.
-    expect(await mostOf(locks.map((each, i) => (work) => mutexes[i]!.runExclusive(() => each.using('stock', work, LONG))))).toBe(1);
+  it('a Mutex is for one process, and excludes no lock here; a lock here is for all', async () => {
+    const mutexes = [new LocalMutex(), new LocalMutex()] as const;
+    const locks = [locksOn(), locksOn()] as const;
+    const release = await mutexes[0].acquire();
+    expect(await rejection(tryAcquire(mutexes[0]).acquire())).toBe(E_ALREADY_LOCKED);
+    expect(await tryAcquire(mutexes[1]).runExclusive(() => 'another process')).toBe('another process');
+    const lease = await locks[1].tryAcquire('stock');
+    expect([lease, await locks[0].tryAcquire('stock')]).toEqual([expect.anything(), null]);
+    await lease!.release();
+    release();
+    const other = await mutexes[0].runExclusive(() => locks[0].using('stock', () => locks[1].tryAcquire('stock'), LONG));
+    expect(other).toBeNull();
   });
 
   it('what is refused: a taken lock, the end of the wait, a cancelled wait', async () => {
