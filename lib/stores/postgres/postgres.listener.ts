@@ -12,7 +12,7 @@ const GOODBYE = 1000;
 /** Listens to a channel, as `sql.listen` of postgres.js does. It resolves when it listens, to what ends that: a function, or an object with `unlisten`. */
 export type PostgresListen = (channel: string, received: (payload: string) => void) => Promise<(() => unknown) | PostgresListening>;
 
-/** What `sql.listen` of postgres.js resolves to. */
+/** The object to which `sql.listen` of postgres.js resolves. */
 export interface PostgresListening {
   /** Ends it. */
   unlisten(): unknown;
