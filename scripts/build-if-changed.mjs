@@ -4,25 +4,20 @@ import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 
 const root = fileURLToPath(new URL('..', import.meta.url));
-/** The builds, in their order. */
-export const BUILDS = [
-  {
-    what: 'the library',
-    script: 'build',
-    from: ['lib', 'scripts/build.mjs', 'scripts/schematics', 'tsconfig.json'],
-    to: 'dist/cjs/package.json',
-  },
-  {
-    what: 'the shop',
-    script: 'build:demo',
-    from: ['sample-app/src', 'scripts/demo', 'dist/cjs/package.json'],
-    to: '.cache/demo/scripts/demo/shop/main.js',
-  },
-];
+const LIBRARY = { what: 'the library', from: ['lib', 'scripts/build.mjs', 'scripts/schematics', 'tsconfig.json'] };
+const SHOP = {
+  what: 'the shop',
+  script: 'build:demo',
+  from: ['sample-app/src', 'scripts/demo', 'dist/esm/index.js'],
+  to: '.cache/demo/scripts/demo/shop/main.js',
+};
 
-/** Builds the library and the apps of the demo, each only if it is older than what it is made of: `npm ci` has built the library. */
+/** What the demos need: no types, no CommonJS. */
+export const DEMO_BUILDS = [{ ...LIBRARY, script: 'build:esm', to: 'dist/esm/index.js' }, SHOP];
+
+/** Builds the library and the apps of the demo, each only if it is older than what it is made of. */
 export function buildIfChanged() {
-  for (const build of BUILDS) {
+  for (const build of [{ ...LIBRARY, script: 'build', to: 'dist/cjs/package.json' }, SHOP]) {
     if (!isOld(build)) continue;
     const { status } = spawnSync('npm', ['run', '--silent', build.script], { cwd: root, stdio: 'inherit' });
     if (status !== 0) process.exit(status ?? 1);

@@ -1,4 +1,5 @@
 // Builds dist/esm and dist/cjs from lib, each with its own types, and dist/schematics, which `nest add` runs. Only the types have comments.
+// `--esm`: only what runs as ESM, for the demos.
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { cp, mkdir, readdir, readFile, rm, symlink, writeFile } from 'node:fs/promises';
@@ -17,6 +18,11 @@ async function compiles(project) {
 }
 
 await rm(new URL('dist/', root), { recursive: true, force: true });
+if (process.argv.includes('--esm')) {
+  if (!(await compiles('tsconfig.esm.json'))) process.exit(1);
+  await cp(new URL('lib/stores/redis/clients.cjs', root), new URL('dist/esm/stores/redis/clients.cjs', root));
+  process.exit(0);
+}
 // The sample app has a package.json of its own. It finds the library as `npm install` in its folder would link it.
 await mkdir(new URL('sample-app/node_modules/', root), { recursive: true });
 await rm(new URL('sample-app/node_modules/nestjs-distributed-lock', root), { force: true });

@@ -40,6 +40,7 @@ export function inTemporaryFolder(purpose, check) {
 /** The tarball that `--tarball` names, else one packed now. */
 export async function pack(folder) {
   if (values.tarball) return resolve(values.tarball);
+  await run('npm', ['run', 'build'], root);
   await run('npm', ['pack', '--pack-destination', folder], root);
   const [tarball, ...others] = (await readdir(folder)).filter((file) => file.endsWith('.tgz'));
   assert.ok(tarball && others.length === 0);

@@ -2,7 +2,7 @@ import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { fileURLToPath } from 'node:url';
 import { register } from 'tsx/esm/api';
-import { BUILDS, isOld } from '../build-if-changed.mjs';
+import { DEMO_BUILDS, isOld } from '../build-if-changed.mjs';
 import { withLeftovers } from '../leftovers.mjs';
 
 register(); // what starts the processes is TypeScript, shared with the tests
@@ -23,7 +23,7 @@ export async function runDemo(main) {
 
 /** The library and the apps of the demo, unless they are built, with a dot a second. */
 export async function build(leftovers) {
-  for (const { script, what, from, to } of BUILDS) {
+  for (const { script, what, from, to } of DEMO_BUILDS) {
     if (!isOld({ from, to })) continue;
     process.stderr.write(`Building ${what} `);
     const dots = setInterval(() => process.stderr.write('.'), 1_000);
