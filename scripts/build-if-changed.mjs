@@ -12,7 +12,7 @@ const SHOP = {
   to: '.cache/demo/scripts/demo/shop/main.js',
 };
 
-/** What the demos need: no types, no CommonJS. */
+/** The builds for the demos: no types, no CommonJS. */
 export const DEMO_BUILDS = [{ ...LIBRARY, script: 'build:esm', to: 'dist/esm/index.js' }, SHOP];
 
 /** Builds the library and the apps of the demo, each only if it is older than what it is made of. */
