@@ -95,7 +95,6 @@ const TABS = {
 /** Their tables have many columns: no outline beside them. */
 const WIDE = [
   'docs/choosing-a-store.md',
-  'docs/errors.md',
   'docs/integrations.md',
   'docs/guarantees.md',
   'bench/results/README.md',
