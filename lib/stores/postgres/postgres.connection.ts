@@ -41,6 +41,7 @@ export interface PostgresClient {
 export interface PostgresPool {
   readonly options: object;
   readonly Client?: Driver['Client'];
+  readonly idleCount?: number;
   connect(): Promise<PostgresClient & { release(isBroken?: boolean): void }>;
   end(): Promise<void>;
   on(event: 'error', listener: () => void): unknown;
@@ -56,6 +57,7 @@ interface Driver {
 const GRACE = 100;
 /** PgBouncer gives up after 10 seconds. */
 const LONGEST_CANCEL = 15_000;
+const CANCELLED = '57014';
 const PREPARED_IS_MISSING = ['26000', '42P05'];
 
 /** Loads `pg` when it is needed: an app that passes a `query` may not have it. */
@@ -89,6 +91,8 @@ export class PoolConnection implements PostgresConnection {
   private pool: Promise<PostgresPool> | undefined;
   private isClosed = false;
   private isPrepared: boolean;
+  /** The last connection that is made. */
+  private making: Promise<unknown> = Promise.resolve();
   private readonly warnings = new StoreWarnings();
   readonly onWarning = this.warnings.on;
 
@@ -140,6 +144,8 @@ export class PoolConnection implements PostgresConnection {
     try {
       const { requestTimeout } = this.options;
       const asked = client.query({ name: this.isPrepared ? nameOf(text) : undefined, text, values });
+      // One whose statement was cancelled is as good as new: a server that is short of processor time is spared a new one.
+      asked.catch((error: unknown) => (isBroken &&= sqlStateOf(error) !== CANCELLED));
       return (
         await inTime(requestTimeout, asked, () => {
           ending = this.cancel(client, asked);
@@ -177,7 +183,17 @@ export class PoolConnection implements PostgresConnection {
   private async connect(): Promise<PostgresClient & { release(isBroken?: boolean): void }> {
     if (this.isClosed) throw new StoreError('The Postgres store is closed.', { transient: false, isUnsent: true });
     const { requestTimeout } = this.options;
-    const connecting = this.open().then((pool) => pool.connect());
+    let isOver = false;
+    const connecting = this.open().then((pool) => {
+      if (pool.idleCount) return pool.connect();
+      // One after the other: where a server is short of processor time, all at once would be late together, again and again.
+      const made = this.making.then(() => {
+        if (isOver) throw new StoreError('Postgres: its caller has given up.', { transient: true });
+        return pool.connect();
+      });
+      this.making = made.catch(ignore);
+      return made;
+    });
     try {
       return await inTime(
         requestTimeout,
@@ -186,6 +202,7 @@ export class PoolConnection implements PostgresConnection {
       );
     } catch (cause) {
       // It may come later.
+      isOver = true;
       connecting.then((client) => client.release(), ignore);
       throw unsent(cause);
     }
