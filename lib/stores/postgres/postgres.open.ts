@@ -103,7 +103,8 @@ function connectionOf(options: PostgresStoreOptions, requestTimeout: number): Po
   if ('query' in options) return new QueryConnection(options.query, requestTimeout);
   const source: { readonly max?: number } = 'pool' in options ? optionsOf(options.pool) : { connectionString: options.url };
   const { prepare = 'url' in options, max = Math.min(MAX, source.max ?? MAX) } = options as { prepare?: boolean; max?: number };
-  const makePool = async () => new (await driver()).Pool({ ...source, ...LIMITS, max, connectionTimeoutMillis: requestTimeout });
+  // Longer than a caller waits: a connection that a slow server makes too late for one caller is there for the next.
+  const makePool = async () => new (await driver()).Pool({ ...source, ...LIMITS, max, connectionTimeoutMillis: 3 * requestTimeout });
   return new PoolConnection({ requestTimeout, max, prepare }, makePool);
 }
 
