@@ -100,6 +100,26 @@ it.each(['directly', 'through a pooler'])(
   },
 );
 
+it('a connection whose statement was cancelled is used again', async () => {
+  const table = setting.open({ url: own.url, max: 1, requestTimeout: 2_000 });
+  const blocker = await setting.pool().connect();
+  setting.closes(async () => blocker.release(true));
+  await blocker.query('BEGIN; LOCK TABLE distributed_lock');
+  const waiting = () => setting.sql(`SELECT pid FROM pg_stat_activity WHERE wait_event_type = 'Lock'`);
+  await eventually(async () => {
+    const errors: unknown[] = [];
+    const pids: unknown[] = [];
+    for (let round = 0; round < 2; round++) {
+      const error = refusalOf(exchange(table, {}));
+      await eventually(async () => pids.push((await waiting())[0]!['pid']));
+      errors.push(await error);
+      await eventually(async () => expect(await waiting()).toEqual([]));
+    }
+    expect(errors).toEqual(Array(2).fill(expect.objectContaining({ transient: true })));
+    expect(pids[1]).toBe(pids[0]);
+  });
+});
+
 describe('is refused for good', () => {
   it.each([
     ['a user that there is not', { user: 'nobody' }, /role "nobody" does not exist/],
