@@ -93,13 +93,7 @@ const TABS = {
   },
 };
 /** Their tables have many columns: no outline beside them. */
-const WIDE = [
-  'docs/choosing-a-store.md',
-  'docs/integrations.md',
-  'docs/guarantees.md',
-  'bench/results/README.md',
-  'bench/goals.md',
-];
+const WIDE = ['docs/choosing-a-store.md', 'docs/integrations.md', 'docs/guarantees.md', 'bench/results/README.md', 'bench/goals.md'];
 
 const pagesOf = (groups) => Object.values(groups).flatMap((group) => Object.values(group));
 const listed = Object.values(TABS).flatMap(pagesOf);
