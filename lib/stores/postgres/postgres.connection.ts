@@ -91,7 +91,7 @@ export class PoolConnection implements PostgresConnection {
   private pool: Promise<PostgresPool> | undefined;
   private isClosed = false;
   private isPrepared: boolean;
-  /** The last connection that is made. */
+  /** Settles when the last connection is made, or late. */
   private making: Promise<unknown> = Promise.resolve();
   private readonly warnings = new StoreWarnings();
   readonly onWarning = this.warnings.on;
@@ -191,7 +191,7 @@ export class PoolConnection implements PostgresConnection {
         if (isOver) throw new StoreError('Postgres: its caller has given up.', { transient: true });
         return pool.connect();
       });
-      this.making = made.catch(ignore);
+      this.making = isSettledWithin(requestTimeout, made);
       return made;
     });
     try {

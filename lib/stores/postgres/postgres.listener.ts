@@ -39,10 +39,10 @@ export function overClient(connect: () => Promise<PostgresClient>): OpenSource {
       const { channel, payload = '' } = message as { readonly channel: string; readonly payload?: string };
       channels.get(channel)?.(payload);
     });
-    const connected = client.connect().then(() => client.unref?.());
+    let connected: Promise<unknown> | undefined;
     return {
       async listen(channel, received) {
-        await connected;
+        await (connected ??= client.connect().then(() => client.unref?.()));
         channels.set(channel, received);
         await client.query({ text: `LISTEN "${channel}"` });
         return () => client.query({ text: `UNLISTEN "${channel}"` });

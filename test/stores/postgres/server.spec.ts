@@ -1,5 +1,10 @@
 import { readFileSync, writeFileSync } from 'node:fs';
+import { once } from 'node:events';
+import { type AddressInfo, createServer } from 'node:net';
 import { Locks } from 'nestjs-distributed-lock/core';
+import { PostgresBus } from '../../../lib/stores/postgres/operate/postgres.bus.js';
+import { clientTo } from '../../../lib/stores/postgres/postgres.connection.js';
+import { listenWith, overClient } from '../../../lib/stores/postgres/postgres.listener.js';
 import { recordStore } from '../../../lib/stores/records/record.store.js';
 import { forkChild } from '../../support/child.js';
 import { eventually, staysTrue } from '../../support/eventually.js';
@@ -99,6 +104,20 @@ it.each(['directly', 'through a pooler'])(
     await eventually(async () => expect(await exchange(table, {})).toMatchObject({ written: true }));
   },
 );
+
+it('an inbox that is closed while its client is loaded does not connect', async () => {
+  let connections = 0;
+  const port = createServer(() => connections++).listen(0);
+  setting.closes(async () => void port.close());
+  await once(port, 'listening');
+  const connectionString = `postgres://127.0.0.1:${(port.address() as AddressInfo).port}/shop`;
+  const source = overClient(() => clientTo({ connectionString }, 2_000));
+  const bus = new PostgresBus('inbox', 'locks', 2_000, () => Promise.resolve(), () => Promise.resolve(true)); // prettier-ignore
+  const inbox = listenWith(source, 2_000, 'inbox', bus, () => undefined);
+  inbox.close();
+  await inbox.listening;
+  await staysTrue(() => connections === 0, 200);
+});
 
 it('a connection whose statement was cancelled is used again', async () => {
   const table = setting.open({ url: own.url, max: 1, requestTimeout: 2_000 });
