@@ -5,7 +5,7 @@ import { DistributedLockModule } from 'nestjs-distributed-lock';
 import { redisStore } from 'nestjs-distributed-lock/redis';
 import { once } from 'node:events';
 import type { AddressInfo } from 'node:net';
-import { WebSocketServer } from 'ws';
+import { type WebSocket, WebSocketServer } from 'ws';
 import { eventually } from '../support/eventually.js';
 import { Gate } from '../support/gate.js';
 import { Cache, Catalogue, ImportController, Mailer, Partner, PartnerToken, PriceFeed, Prices, Smtp } from './recipes.js';
@@ -39,7 +39,9 @@ beforeEach(async () => {
     }).compile();
     return testing.createNestApplication().init();
   };
-  apps = [await open(), await open()];
+  apps = [await open()];
+  await eventually(() => exchange.clients.size === 1); // the first app leads
+  apps.push(await open());
 });
 afterEach(async () => {
   gate.open();
@@ -75,18 +77,20 @@ it('an import that is running refuses a second one of the same tenant', async ()
 });
 
 it('one instance has the connection; it opens it again, and the next leader opens its own', async () => {
-  await eventually(() => exchange.clients.size === 1);
-  const [connection] = exchange.clients;
-  connection!.send('7');
+  const only = async (...before: WebSocket[]): Promise<WebSocket> => {
+    await eventually(() => exchange.clients.size === 1 && !before.some((socket) => exchange.clients.has(socket)));
+    return [...exchange.clients][0]!;
+  };
+  const first = await only();
+  first.send('7');
   await eventually(() => prices.length === 1);
-  connection!.terminate();
-  await eventually(() => exchange.clients.size === 1 && !exchange.clients.has(connection!));
-  [...exchange.clients][0]!.send('8');
+  first.terminate();
+  const second = await only(first);
+  second.send('8');
   await eventually(() => prices.length === 2);
   expect(prices[1]).toEqual({ price: '8', token: prices[0]!.token });
   await apps[0]!.close();
-  await eventually(() => exchange.clients.size === 1);
-  for (const client of exchange.clients) client.send('9');
+  (await only(second)).send('9');
   await eventually(() => prices.length === 3);
   expect(prices[2]!.token).toBeGreaterThan(prices[1]!.token);
 });
