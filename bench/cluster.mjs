@@ -64,7 +64,8 @@ async function handOver({ store, place }) {
 }
 
 async function renewals({ store: name, place, servers }) {
-  const store = await openStore(name, place);
+  // All of them at once, also on a slow machine.
+  const store = await openStore(name, place, { requestTimeout: 30_000 });
   const { mutex } = store;
   const batch = Array.from({ length: LEASES }, (_, i) => ({ key: `order:${i}`, owner: `bench@host:1:${i}`, ttl: 600_000 }));
   await Promise.all(batch.map((lease) => mutex.acquire({ ...lease, tokens: 1, queue: false })));

@@ -1,10 +1,10 @@
-/** A store by its name, at a server or in a directory. */
-export async function openStore(name, place) {
+/** A store by its name, at a server or in a directory. @param options more of those of Redis */
+export async function openStore(name, place, options = {}) {
   switch (name) {
     case 'redis':
-      return (await import('nestjs-distributed-lock/redis')).redisStore({ url: place });
+      return (await import('nestjs-distributed-lock/redis')).redisStore({ ...options, url: place });
     case 'redis cluster':
-      return (await import('nestjs-distributed-lock/redis')).redisStore({ cluster: place });
+      return (await import('nestjs-distributed-lock/redis')).redisStore({ ...options, cluster: place });
     case 'postgres':
       return (await import('nestjs-distributed-lock/postgres')).postgresStore({ url: place, schema: 'create' });
     case 'mysql':

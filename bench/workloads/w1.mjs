@@ -31,7 +31,7 @@ const lone = (bench, { rounds, slices, count, warmUp, canTakePart }) =>
       { key: 'p99', title: 'p99 µs', digits: 1 },
     ],
     key: 'p50',
-    chart: { key: 'p50', title: 'acquire + release of a free key, p50', unit: 'µs' },
+    chart: { key: 'ratio', title: 'acquire + release of a free key: p50 ÷ that of SET NX and a compare-and-delete', unit: '× raw' },
     relate: [against('redlock', { overRedlock: 'ratio' }), against('murlock', { overMurlock: 'ratio' })],
     crew: { warmUp, cores: 'together' },
     slices,
