@@ -1,5 +1,5 @@
-import { ConflictException, Controller, Injectable, type OnApplicationBootstrap, Param, Post } from '@nestjs/common';
-import { DistributedLock, Locks, Semaphore, type Term } from 'nestjs-distributed-lock';
+import { ConflictException, Controller, Injectable, Logger, type OnApplicationBootstrap, Param, Post } from '@nestjs/common';
+import { DistributedLock, LockAbortedError, Locks, Semaphore, type Term } from 'nestjs-distributed-lock';
 import { setTimeout as pause } from 'node:timers/promises';
 import { WebSocket } from 'ws';
 
@@ -80,6 +80,8 @@ export class ImportController {
 // #region recipe-websocket
 @Injectable()
 export class PriceFeed implements OnApplicationBootstrap {
+  private readonly logger = new Logger('PriceFeed');
+
   constructor(
     private readonly locks: Locks,
     private readonly prices: Prices,
@@ -87,7 +89,9 @@ export class PriceFeed implements OnApplicationBootstrap {
 
   onApplicationBootstrap(): void {
     const election = this.locks.leaderElection('price-feed', { keyTimeout: 5000 });
-    election.run((term) => this.follow(term)).catch(() => undefined); // it rejects when the app shuts down
+    election.run((term) => this.follow(term)).catch((error: unknown) => {
+      if (!(error instanceof LockAbortedError)) this.logger.error(error); // that one: the app shuts down
+    });
   }
 
   private async follow({ signal, fencingToken }: Term): Promise<void> {
