@@ -12,6 +12,7 @@ import {
 import { APP_GUARD, APP_INTERCEPTOR, Reflector } from '@nestjs/core';
 import { LockConfigError, type Lease } from 'nestjs-distributed-lock/core';
 import { basicAuth, DistributedLockDashboardModule, type DistributedLockDashboardOptions } from 'nestjs-distributed-lock/dashboard';
+import type { Socket } from 'node:net';
 import { map } from 'rxjs';
 import { ADAPTERS, serve, type Adapter, type Answer } from '../integrations/http-app.js';
 import { eventually } from '../support/eventually.js';
@@ -204,12 +205,12 @@ describe.each(ADAPTERS)('on %s', (adapter) => {
   });
 
   it('pages that go away before they are served leave nothing', async () => {
-    let asked = 0;
+    const asked: Socket[] = [];
     let answer!: () => void;
     const decided = new Promise<void>((resolve) => (answer = resolve));
     const { stream, url } = await open(adapter, {
-      authorize: async () => {
-        asked++;
+      authorize: async (_, context) => {
+        asked.push(context.switchToHttp().getRequest<{ socket: Socket }>().socket);
         await decided;
         return true;
       },
@@ -218,9 +219,10 @@ describe.each(ADAPTERS)('on %s', (adapter) => {
       const end = new AbortController();
       return { end, sent: fetch(`${url}/ops/locks/events`, { headers: OWN, signal: end.signal }).catch(() => undefined) };
     });
-    await eventually(() => asked >= 20);
+    await eventually(() => asked.length === 20);
     for (const { end } of gone) end.abort();
     await Promise.all(gone.map(({ sent }) => sent));
+    await eventually(() => asked.every(({ destroyed }) => destroyed));
     answer();
     expect((await stream()).status).toBe(200);
   });
