@@ -1,4 +1,4 @@
-import { AsyncLocalStorage, AsyncResource } from 'node:async_hooks';
+import { AsyncLocalStorage, AsyncResource, createHook } from 'node:async_hooks';
 import { getEventListeners } from 'node:events';
 import { Locks } from 'nestjs-distributed-lock/core';
 import { memoryStore } from 'nestjs-distributed-lock/memory';
@@ -212,6 +212,19 @@ describe('what outlives the call that happens to make it', () => {
       later.run('by another storage', () => new Promise((resolve) => copy.after(1, () => resolve([chain.getStore(), later.getStore()])))),
     );
     expect(seen).toEqual([undefined, undefined]);
+  });
+
+  it('is no open handle for Jest, which counts resources', async () => {
+    const made: number[] = [];
+    const ended = new Set<number>();
+    const hook = createHook({
+      init: (id, type) => type === 'nestjs-distributed-lock' && made.push(id),
+      destroy: (id) => ended.add(id),
+    }).enable();
+    await importedInside(() => import('../../lib/core/util/clock.js'));
+    expect(made).toHaveLength(1);
+    await eventually(() => ended.has(made[0]!));
+    hook.disable();
   });
 
   it('is made at once, with its result or error, and the call goes on in its own context', async () => {

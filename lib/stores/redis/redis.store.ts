@@ -180,7 +180,8 @@ const reconnectDelay = (times: number): number => Math.min(50 * times, LONGEST_R
 function ownOptions(requestTimeout: number): RedisOptions {
   return {
     lazyConnect: true,
-    disconnectTimeout: Math.min(requestTimeout, 2000),
+    // ioredis 5 keeps the process alive for as long where a connection is closed while it is made.
+    disconnectTimeout: 100,
     autoResendUnfulfilledCommands: false,
     connectTimeout: requestTimeout,
     // A connection that has gone silent is not mended by waiting for TCP.
