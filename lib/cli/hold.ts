@@ -1,6 +1,7 @@
 import type { Command } from './command.js';
 import { EXIT, Failure, usage } from './failure.js';
 import { age } from './output.js';
+import { releaseLine } from './release.js';
 
 export const hold: Command = {
   words: ['<key>'],
@@ -20,7 +21,8 @@ export const hold: Command = {
     const until = new Date(Date.now() + length);
     await lease.release();
     out.json({ key: lease.key, owner: lease.owner, until });
-    out.line(`"${lease.key}" is held for ${age(length)}, by ${lease.owner}. Free it with \`ndl release\`.`);
+    out.line(`"${lease.key}" is held for ${age(length)}, by ${lease.owner}. To free it before that:`);
+    out.line(releaseLine(key, lease.owner, flags));
     return EXIT.ok;
   },
 };

@@ -2,7 +2,8 @@ import { hostname, userInfo } from 'node:os';
 import type { KeyHolder, KeyName } from '../core/model/key-report.js';
 import type { Command, Io, Session } from './command.js';
 import { EXIT, Failure, usage } from './failure.js';
-import { age, printable } from './output.js';
+import { storeFlags } from './open-store.js';
+import { age, printable, quoted } from './output.js';
 import { documentOf, labelOf, oldest, processOf } from './reports.js';
 
 const FORCE = {
@@ -39,6 +40,11 @@ export const leader: Command = {
     return holder ? EXIT.ok : EXIT.free;
   },
 };
+
+/** What an operator types to take a key away. */
+export function releaseLine(key: string, owner: string, flags: Session['flags']): string {
+  return `  ndl release ${quoted(key)} --owner ${quoted(owner)} --reason '…'${storeFlags(flags)}`;
+}
 
 /** @param mayChoose whether the present holder is meant where no `--owner` is given. */
 async function take({ io, flags, out, locks, signal }: Session, key: KeyName, mayChoose = false): Promise<number> {

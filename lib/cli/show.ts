@@ -2,8 +2,8 @@ import type { Deadlock } from '../operate/wait-graph.js';
 import type { KeyReport } from '../core/model/key-report.js';
 import type { Command } from './command.js';
 import { EXIT } from './failure.js';
-import { storeFlags } from './open-store.js';
-import { age, quoted, type Output } from './output.js';
+import { age, type Output } from './output.js';
+import { releaseLine } from './release.js';
 import { documentOf, heldBy, labelOf, listed, oldest, processOf, withHeld } from './reports.js';
 
 export const show: Command = {
@@ -17,7 +17,13 @@ export const show: Command = {
     // Enough to find the deadlocks of two.
     const deadlocks = opened.waitGraph(await withHeld(opened, [report]));
     out.json({ at: report.at, key: documentOf(report), deadlocks });
-    print(out, report, key, storeFlags(flags));
+    print(out, report);
+    const [holder] = report.holders;
+    if (holder && report.kind !== 'foreign') {
+      out.line();
+      out.line(`To take it away from ${processOf(holder)}:`);
+      out.line(releaseLine(key, holder.owner, flags));
+    }
     for (const deadlock of deadlocks) {
       out.line();
       out.line(`  ${inWords(deadlock, out)}`, 'deadlock');
@@ -26,7 +32,7 @@ export const show: Command = {
   },
 };
 
-function print(out: Output, report: KeyReport, name: string, store: string): void {
+function print(out: Output, report: KeyReport): void {
   const { key, kind, at, fencingToken, permits, count, remaining, holders, holderCount, waiters, waiterCount } = report;
   out.line(`key      ${out.key(key)}`);
   const size = permits === undefined ? '' : ` of ${permits} permits`;
@@ -48,12 +54,7 @@ function print(out: Output, report: KeyReport, name: string, store: string): voi
     const state = [keys.length === 0 ? '' : `holds ${keys.join(', ')}`, waiter.isHeard ? '' : 'its process is gone'];
     out.line(`  ${String(index + 1).padStart(3)}    ${processOf(waiter)}  ${listed([...facts, ...state])}`);
   }
-  const [holder] = holders;
   if (kind === 'free') out.line('Nobody holds it.');
-  if (!holder || kind === 'foreign') return;
-  out.line();
-  out.line(`To take it away from ${processOf(holder)}:`);
-  out.line(`  ndl release ${quoted(name)} --owner ${quoted(holder.owner)} --reason '…'${store}`);
 }
 
 function permitsOf(permits: number): string {

@@ -24,7 +24,7 @@ import type * as Telemetry from './telemetry.js';
 it('sells an apple', async () => {
   const module = await Test.createTestingModule({
     imports: [DistributedLockModule.forRoot({ store: memoryStore() })],
-    providers: [StockService, { provide: Redis, useValue: { get: async () => '3', set: async () => 'OK' } }],
+    providers: [StockService, { provide: Redis, useValue: { get: () => Promise.resolve('3'), set: () => Promise.resolve('OK') } }],
   }).compile();
   expect(await module.get(StockService).reduce('apple', 1)).toBe(2); // locked, in memory
   await module.close();

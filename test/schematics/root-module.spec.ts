@@ -52,8 +52,8 @@ it.each([
 
 it.each([
   ['redis', "url: process.env.REDIS_URL ?? 'redis://localhost:6379',"],
-  ['postgres', "url: process.env.DATABASE_URL ?? 'postgres://localhost:5432/app',\n        schema: 'create',"],
-  ['mysql', "url: process.env.DATABASE_URL ?? 'mysql://localhost:3306/app',\n        schema: 'create',"],
+  ['postgres', "url: process.env.DATABASE_URL ?? 'postgres://localhost:5432/shop',\n        schema: 'create',"],
+  ['mysql', "url: process.env.DATABASE_URL ?? 'mysql://localhost:3306/shop',\n        schema: 'create',"],
 ] as const)('a module that the Nest CLI has generated looks as if written by hand, with %s', (store, options) => {
   const source = fileOf('@Module({\n  imports: [],\n  controllers: [AppController],\n  providers: [AppService],\n})');
   expect(addLockModule(ts, source, { store, namespace: 'shop:' })).toBe(
@@ -75,7 +75,10 @@ it.each([
 })`,
       `
 import { APP_FILTER } from '@nestjs/core';
-import { DistributedLockModule, LockExceptionFilter } from 'nestjs-distributed-lock';
+import {
+  DistributedLockModule,
+  LockExceptionFilter,
+} from 'nestjs-distributed-lock';
 import { ${store}Store } from 'nestjs-distributed-lock/${store}';`,
     ),
   );
@@ -88,7 +91,10 @@ describe('the style of the file', () => {
     expect(addLockModule(ts, source, { store: 'redis', namespace: 'shop:' }).split('\r\n')).toEqual([
       'import { Module } from "@nestjs/common"',
       'import { APP_FILTER } from "@nestjs/core"',
-      'import { DistributedLockModule, LockExceptionFilter } from "nestjs-distributed-lock"',
+      'import {',
+      '\tDistributedLockModule,',
+      '\tLockExceptionFilter,',
+      '} from "nestjs-distributed-lock"',
       'import { redisStore } from "nestjs-distributed-lock/redis"',
       '',
       '@Module({',

@@ -3,7 +3,7 @@ import { readFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import { dirname, join } from 'node:path';
 import { addShutdownHooks, rootModuleName } from './bootstrap.js';
-import { addDependency, peersOf, rangeFor } from './dependencies.js';
+import { addDependency } from './dependencies.js';
 import { addLockModule, hasModuleClass, lockModuleToPaste, type Setup, type StoreName, STORES } from './root-module.js';
 import { type TypeScript, Unusual } from './source.js';
 
@@ -106,13 +106,9 @@ function addToMain(tree: Tree, typescript: TypeScript | undefined, main: Source 
 function addClient(tree: Tree, context: Context, client: string, skipInstall: boolean): void {
   const manifest = tree.read('/package.json')?.toString();
   if (manifest === undefined) return context.logger.warn(`There is no package.json here. Please install ${client} yourself.`);
-  const ranges = rangesOf(client);
-  const peers = peersOf(manifest, client, (path) => tree.read(path)?.toString());
-  const range = rangeFor(ranges, [...peers.values()]);
-  const changed = addDependency(manifest, client, range);
+  // All versions that are supported: npm takes the newest that suits the other packages, also those that are added later.
+  const changed = addDependency(manifest, client, rangesOf(client));
   if (changed === manifest) return;
-  if (range !== rangeFor(ranges, []))
-    for (const [name, other] of peers) context.logger.info(`${client} ${range} is added: ${name} asks for ${other}.`);
   tree.overwrite('/package.json', changed);
   if (skipInstall) return context.logger.info(`${client} is added to package.json, and not installed.`);
   // What NodePackageInstallTask of @angular-devkit/schematics is.

@@ -4,8 +4,8 @@ import { edited, indentAt, type Insertion, nodesOf, parse, type TypeScript, Unus
 /** The stores to choose from, each with the package of its client, and the variable that holds its address. */
 export const STORES = {
   redis: { client: 'ioredis', url: 'REDIS_URL', local: 'redis://localhost:6379', more: [] },
-  postgres: { client: 'pg', url: 'DATABASE_URL', local: 'postgres://localhost:5432/app', more: ["schema: 'create'"] },
-  mysql: { client: 'mysql2', url: 'DATABASE_URL', local: 'mysql://localhost:3306/app', more: ["schema: 'create'"] },
+  postgres: { client: 'pg', url: 'DATABASE_URL', local: 'postgres://localhost:5432/shop', more: ["schema: 'create'"] },
+  mysql: { client: 'mysql2', url: 'DATABASE_URL', local: 'mysql://localhost:3306/shop', more: ["schema: 'create'"] },
   memory: undefined,
 };
 export type StoreName = keyof typeof STORES;
@@ -58,8 +58,11 @@ function namesFrom({ store }: Setup): Record<string, string[]> {
   };
 }
 
-function importOf(names: string[], path: string, { quote, end }: Style): string {
-  return `import { ${names.join(', ')} } from ${quote}${path}${quote}${end}`;
+/** As Prettier would, which Nest's own ESLint runs. */
+function importOf(names: string[], path: string, { quote, end, unit }: Style): string {
+  const from = `from ${quote}${path}${quote}${end}`;
+  const line = `import { ${names.join(', ')} } ${from}`;
+  return line.length <= 80 ? line : `import {${names.map((name) => `\n${unit}${name},`).join('')}\n} ${from}`;
 }
 
 function moduleCall({ store, namespace }: Setup, { quote, unit }: Style, indent: string): string {
