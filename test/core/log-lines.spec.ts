@@ -177,9 +177,9 @@ describe('the log', () => {
     const { locks, store, of } = open();
     const { locks: others } = open({ app: 'other' }, store);
     const holder = await locks.acquire('key');
-    await failureOf(locks.acquire('key', { waitTimeout: 10 }));
+    await failureOf(locks.acquire('key', { waitTimeout: 10, label: 'Orders.pay' }));
     expect(await locks.tryAcquire('key')).toBeNull();
-    expect(of('debug')).toEqual([`debug Could not acquire "key" within 10 ms: it is held by ${holder.owner}. [LOCK_TIMEOUT]`]);
+    expect(of('debug')).toEqual([`debug Orders.pay: Could not acquire "key" within 10 ms: it is held by ${holder.owner}. [LOCK_TIMEOUT]`]);
     const theirs = others.acquire('key', { waitTimeout: 5000 });
     await pause(10);
     const ours = locks.acquire('key', { waitTimeout: 5000 });

@@ -75,7 +75,11 @@ export class Waiter extends Caller<AcquireCall> implements LinkedEntry<Waiter> {
   emitEnd(events: LockEventEmitter, key: string, error: LockError, attempts: number): void {
     const { options, guardsBody, patience, trace } = this.settings;
     trace?.failed(error, attempts);
-    if (patience > 0 && error instanceof LockTimeoutError) events.debug(error.message, { key, label: options.label, owner: error.holder });
+    if (patience > 0 && error instanceof LockTimeoutError) {
+      const { label } = options;
+      const line = label === undefined ? error.message : `${label}: ${error.message}`;
+      events.debug(line, { key, label, owner: error.holder });
+    }
     if (!events.isAnyHeard) return;
     const event = { ...this.event(key), waited: this.waited };
     if (error instanceof LockTimeoutError) {
