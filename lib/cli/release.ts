@@ -41,7 +41,7 @@ export const leader: Command = {
   },
 };
 
-/** What an operator types to take a key away. */
+/** The line that takes a key away. */
 export function releaseLine(key: string, owner: string, flags: Session['flags']): string {
   return `  ndl release ${quoted(key)} --owner ${quoted(owner)} --reason '…'${storeFlags(flags)}`;
 }

@@ -58,7 +58,7 @@ function namesFrom({ store }: Setup): Record<string, string[]> {
   };
 }
 
-/** As Prettier would, which Nest's own ESLint runs. */
+/** Breaks the line as Prettier does, which the ESLint of a new app runs. */
 function importOf(names: string[], path: string, { quote, end, unit }: Style): string {
   const from = `from ${quote}${path}${quote}${end}`;
   const line = `import { ${names.join(', ')} } ${from}`;
