@@ -196,10 +196,9 @@ export function hostilePlay(count: number): void {
       await turn();
       expect(asked.filter((askIn) => askIn !== undefined && !(askIn >= 0 && askIn < 1e9))).toEqual([]);
       if (inbox instanceof Inbox) expect(debug).toHaveBeenCalledWith(expect.stringMatching(/was dropped\.$/));
-      const unit = Math.max(
-        costOf(() => answerOf(harmless)),
-        1,
-      );
+      // Several at once: the kernel may count a short one as nothing.
+      const unit = costOf(() => Array.from({ length: 10 }, () => answerOf(harmless))) / 10;
+      expect(unit).toBeGreaterThan(0);
       const dear = worst.filter(([, text]) => costOf(() => hear(text)) > 20 * unit);
       expect(dear.map(([, text]) => `${name}: ${text.length} characters: ${text.slice(0, 40)}`)).toEqual([]);
       if (inbox) {
