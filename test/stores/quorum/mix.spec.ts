@@ -42,15 +42,16 @@ afterAll(async () => {
 });
 
 const isRedis = (server: RedisServer | PostgresServer): server is RedisServer => redis.includes(server as RedisServer);
-const storeOf = (server: RedisServer | PostgresServer): LockStore =>
-  isRedis(server) ? redisStore({ options: { disconnectTimeout: 100, ...server.connection } }) : postgresStore({ url: server.url });
+const storeOf = (server: RedisServer | PostgresServer, requestTimeout = 1_000): LockStore =>
+  isRedis(server) ? redisStore({ options: server.connection, requestTimeout }) : postgresStore({ url: server.url, requestTimeout });
 
 describe.each<[string, () => (RedisServer | PostgresServer)[]]>([
   ['two Redis servers and Postgres', () => [redis[0]!, postgres[0]!, redis[1]!]],
   ['Redis and two Postgres servers', () => [postgres[0]!, redis[0]!, postgres[1]!]],
 ])('a quorum of %s', (_what, serversOf) => {
-  const open = (): Locks => {
-    const locks = new Locks(quorumStore(serversOf().map(storeOf), quorum), { logger: false, shutdownTimeout: 0 });
+  const open = (memberTimeout = quorum.memberTimeout): Locks => {
+    const stores = serversOf().map((server) => storeOf(server, memberTimeout));
+    const locks = new Locks(quorumStore(stores, { ...quorum, memberTimeout }), { logger: false, shutdownTimeout: 0 });
     ends.push(() => locks.close());
     return locks;
   };
@@ -63,24 +64,26 @@ describe.each<[string, () => (RedisServer | PostgresServer)[]]>([
     return reply.granted ? 0 : reply.ahead + 1;
   }
   /** A key, and two apps for it. The servers are old enough to vote. */
-  async function two(): Promise<{ key: string; one: Locks; other: Locks }> {
-    const [one, other] = [open(), open()];
+  async function two(memberTimeout?: number): Promise<{ key: string; one: Locks; other: Locks }> {
+    const [one, other] = [open(memberTimeout), open(memberTimeout)];
     for (const locks of [one, other]) await locks.using(`warm:${++keys}`, () => undefined, { ...options, retryInterval: 100 });
     return { key: `mix:${++keys}`, one, other };
   }
 
   it('grants a key, excludes others, and hands it over in the order of arrival', async () => {
-    const { key, one, other } = await two();
+    // The longest that is allowed: a member that answers later is passed over, and each has a line of its own.
+    const memberTimeout = 2_500;
+    const { key, one, other } = await two(memberTimeout);
     const first = await one.acquire(key, options);
     expect(await other.tryAcquire(key, options)).toBeNull();
-    const member = storeOf(serversOf()[0]!);
+    const member = storeOf(serversOf()[0]!, memberTimeout);
     ends.push(() => member.close());
     const order: string[] = [];
     const waiting = [];
     for (const [name, locks] of [
       ['a', other],
-      ['b', open()],
-      ['c', open()],
+      ['b', open(memberTimeout)],
+      ['c', open(memberTimeout)],
     ] as const) {
       waiting.push(
         locks.using(key, (lease) => void order.push(`${name} ${lease.fencingToken! > first.fencingToken!}`), {
