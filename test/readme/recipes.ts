@@ -89,9 +89,11 @@ export class PriceFeed implements OnApplicationBootstrap {
 
   onApplicationBootstrap(): void {
     const election = this.locks.leaderElection('price-feed', { keyTimeout: 5000 });
-    election.run((term) => this.follow(term)).catch((error: unknown) => {
-      if (!(error instanceof LockAbortedError)) this.logger.error(error); // that one: the app shuts down
-    });
+    election
+      .run((term) => this.follow(term))
+      .catch((error: unknown) => {
+        if (!(error instanceof LockAbortedError)) this.logger.error(error); // that one: the app shuts down
+      });
   }
 
   private async follow({ signal, fencingToken }: Term): Promise<void> {
