@@ -105,6 +105,8 @@ describe.each<[string, () => (RedisServer | PostgresServer)[]]>([
     expect(await first.release()).toBe(true);
     await Promise.all(waiting);
     expect([...got].sort()).toEqual(['a true', 'b true', 'c true']);
+    isOver = true;
+    await watching;
     return isSlow ? undefined : got;
   }
 
