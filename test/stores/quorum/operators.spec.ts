@@ -28,7 +28,8 @@ describe('while one of three members is away', () => {
     await without(1, async () => {
       const report = await eventually(async () => {
         const seen = await others!.inspect(key);
-        return seen.waiterCount === 2 && seen;
+        expect(seen.waiterCount).toBe(2);
+        return seen;
       });
       expect(report).toMatchObject({ kind: 'mutex', holderCount: 1, holders: [{ owner: lease.owner }] });
       const token = report.fencingToken!;
