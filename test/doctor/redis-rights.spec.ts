@@ -16,13 +16,13 @@ const setting = useRedis({ args: ['--appendonly', 'yes', '--appendfsync', 'alway
 async function storeOf(rules: readonly string[], keyPrefix = '') {
   await setting.redis.acl('SETUSER', 'locks', 'reset', 'on', '>secret', ...rules);
   setting.finally(() => setting.redis.acl('DELUSER', 'locks'));
-  const options = { ...setting.server.connection, username: 'locks', password: 'secret', disconnectTimeout: 100, keyPrefix };
+  const options = { ...setting.server.connection, username: 'locks', password: 'secret', keyPrefix };
   return redisStore({ options, requestTimeout: 5000 });
 }
 
 /** What `doctor --acl` prints for a user, as rules. */
 async function rulesOf(name: string, { keyPrefix = '', namespace = '' } = {}): Promise<string[]> {
-  const store = redisStore({ options: { ...setting.server.connection, disconnectTimeout: 100, keyPrefix } });
+  const store = redisStore({ options: { ...setting.server.connection, keyPrefix } });
   const { rights = '' } = await examined(store, { namespace, probe: 1 });
   return linesOf(rights, name).split(' ').slice(4);
 }

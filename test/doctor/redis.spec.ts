@@ -10,7 +10,7 @@ const setting = useRedis({ args: ['--appendonly', 'yes', '--appendfsync', 'alway
 function store(options: Partial<RedisStoreOptions> = {}) {
   return redisStore({
     requestTimeout: 5000,
-    options: { ...setting.server.connection, disconnectTimeout: 100 },
+    options: setting.server.connection,
     ...options,
   });
 }

@@ -19,7 +19,7 @@ interface Health {
 
 async function open(adapter: Adapter = 'express') {
   // The health controller sets a time limit of its own: with that of the store, the tests would not end.
-  const store = redisStore({ options: { disconnectTimeout: 100, ...server.connection }, requestTimeout: 600_000 });
+  const store = redisStore({ options: server.connection, requestTimeout: 600_000 });
   const served = await serve(adapter, { imports: [HealthModule] }, { store });
   const ready = async () => {
     const { status, body, text } = await served.ask('health/ready');

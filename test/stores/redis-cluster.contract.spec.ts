@@ -8,5 +8,4 @@ beforeAll(async () => {
   cluster = await sharedCluster();
 });
 
-const clusterOptions = { redisOptions: { disconnectTimeout: 100 } };
-storeContract('redis cluster', () => redisStore({ cluster: cluster.addresses, clusterOptions }));
+storeContract('redis cluster', () => redisStore({ cluster: cluster.addresses }));

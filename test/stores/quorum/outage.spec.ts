@@ -69,7 +69,7 @@ describe('a majority of the servers', () => {
 describe('a member remembers', () => {
   const KEY = 'nestjs-distributed-lock:since';
   const open = (options: object = setting.servers[0]!.connection): LockStore => {
-    const store = redisStore({ options: { disconnectTimeout: 100, ...options } });
+    const store = redisStore({ options });
     setting.finally(() => store.close());
     return store;
   };

@@ -47,7 +47,7 @@ export function useQuorum(count: number, options?: (index: number) => StartRedis
       ends.push(() => locks.close());
       return locks;
     },
-    store: ({ connection }) => redisStore({ options: { disconnectTimeout: 100, ...connection } }),
+    store: ({ connection }) => redisStore({ options: connection }),
     async proxies() {
       const all = await Promise.all(servers.map((server) => startProxy(server.connection)));
       ends.push(() => Promise.all(all.map((proxy) => proxy.close())));

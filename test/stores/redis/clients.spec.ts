@@ -314,7 +314,7 @@ describe('a process', () => {
     ['an app that does not start', ['is an app whose boot is refused'], ['LockConfigError']],
     ['a server that goes away', ['loses the server and has no listener for errors'], ['connected', 'StoreError']],
   ])('with %s ends by itself', async (_, way, said) => {
-    const nobody = { host: '127.0.0.1', port: await freePort(), disconnectTimeout: 100 };
+    const nobody = { host: '127.0.0.1', port: await freePort() };
     const proxy = await setting.proxy();
     const isRefused = way[0]!.includes('could not connect');
     const child = await setting.fork<EndsMessage>('ends.child.ts', {

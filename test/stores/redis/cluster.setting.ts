@@ -20,7 +20,7 @@ export interface ClusterSetting<Node extends ClusterNode = ClusterNode> {
   /** for what a test opens until it ends; its `redis` is a client of the Cluster */
   readonly setting: Setting;
   /** options of a store, also for a child */
-  readonly where: { cluster: { host: string; port: number }[]; clusterOptions: ClusterOptions };
+  readonly where: { cluster: { host: string; port: number }[] };
   /** one key at each master */
   keys(): string[];
   locks(options?: ClusterStoreOptions, locksOptions?: LocksOptions): Locks;
@@ -64,11 +64,10 @@ function useClusterOf<Node extends ClusterNode>(start: () => Promise<RedisCluste
     },
     setting: Object.create(own, { redis: { get: () => redis } }) as Setting,
     get where() {
-      return { cluster: cluster.addresses, clusterOptions: { redisOptions } };
+      return { cluster: cluster.addresses };
     },
     keys: () => cluster.masters.map((node) => cluster.keysOn(node, 1)[0]!),
-    locks: ({ clusterOptions, ...store } = {}, options) =>
-      own.locks({ ...calm, cluster: cluster.addresses, clusterOptions: { redisOptions, ...clusterOptions }, ...store }, options),
+    locks: (store, options) => own.locks({ ...calm, cluster: cluster.addresses, ...store }, options),
     borrowed({ clusterOptions, ...store } = {}, options) {
       const client = new Cluster(cluster.addresses, { redisOptions, ...clusterOptions });
       client.on('error', () => undefined);

@@ -166,7 +166,7 @@ describe('a store without an inbox has its waiters poll, with one warning:', () 
   ])('as a user who %s', async (_what, rules) => {
     await setting.redis.acl('SETUSER', 'app', 'reset', 'on', '>pass', '~*', ...rules);
     const logger = mockLogger();
-    const options = { ...setting.server.connection, username: 'app', password: 'pass', disconnectTimeout: 100 };
+    const options = { ...setting.server.connection, username: 'app', password: 'pass' };
     await expectPolling(setting.locks({ options }, { logger }), logger, /poll.*NOPERM.*nestjs-distributed-lock:inbox/s);
   });
 });

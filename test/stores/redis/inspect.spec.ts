@@ -199,7 +199,7 @@ describe('the operator of the docs', () => {
     await setting.redis.acl('LOG', 'RESET');
     await setting.redis.script('FLUSH');
     const password = rights.find((right) => right.startsWith('>'))!.slice(1);
-    const options = { ...setting.server.connection, disconnectTimeout: 100, username, password };
+    const options = { ...setting.server.connection, username, password };
     return setting.locks({ options, requestTimeout: 2_000 });
   };
   const used = async (locks: Locks) => {

@@ -152,7 +152,7 @@ const BACK = /^warn Redis answers again after (\d+ ms|\d+(\.\d)? s) \[NDL_STORE_
 
 describe('the log', () => {
   it.each<[string, (options: object) => RedisStoreOptions]>([
-    ['of its own client', (options) => ({ options: { disconnectTimeout: 100, ...options } })],
+    ['of its own client', (options) => ({ options })],
     ['of a client that is lent to it', (options) => ({ client: setting.client(options) })],
   ])('names a server that goes away once, also while nothing is held, and once when it is back: a store %s', async (_whose, storeOf) => {
     const opened = open(storeOf(proxy.connection));
@@ -181,7 +181,7 @@ describe('the log', () => {
   });
 
   it('does not name a connection that breaks while it is idle and is back, nor one that is closed', async () => {
-    const opened = open({ options: { ...proxy.connection, disconnectTimeout: 100 } });
+    const opened = open({ options: proxy.connection });
     const client = setting.client();
     const lent = open({ client });
     for (const each of [opened, lent]) await use(each);
@@ -268,7 +268,7 @@ describe('the check of a store', () => {
 
   it('names a server that cannot be reached in one line, and its return', async () => {
     proxy.refuse();
-    const opened = await checked({ options: { ...proxy.connection, disconnectTimeout: 100 } });
+    const opened = await checked({ options: proxy.connection });
     expect(opened.error).toMatchObject({ transient: true });
     const away =
       /^warn Redis cannot be reached: Redis is not connected within \d+ ms \(.+\); locks wait until it answers \[NDL_STORE_AWAY\]$/;

@@ -283,7 +283,7 @@ describe('the user of docs/redis.md has the rights that', () => {
     await setting.redis.acl('SETUSER', 'locks', 'reset', ...ruleOf('locks'));
     await setting.redis.acl('LOG', 'RESET');
     await setting.redis.script('FLUSH');
-    const options = { ...as('locks', passwordIn(ruleOf('locks'))), disconnectTimeout: 100 };
+    const options = as('locks', passwordIn(ruleOf('locks')));
     const open = () => setting.locks({ options, requestTimeout: 5_000 }, { logger: { warn, error: warn } });
     await usesEveryVerb(open(), open(), KEY);
     const locks = open();
@@ -307,7 +307,7 @@ describe('the user of docs/redis.md has the rights that', () => {
     const rules = ruleOf('locks');
     const admins = nodes.map((node) => node.client());
     for (const admin of admins) await admin.acl('SETUSER', 'locks', 'reset', ...rules, ...ruleOf('cluster'));
-    const redisOptions = { username: 'locks', password: passwordIn(rules), disconnectTimeout: 100 };
+    const redisOptions = { username: 'locks', password: passwordIn(rules) };
     const locks = setting.locks({ cluster: addresses, clusterOptions: { redisOptions }, requestTimeout: 5_000 });
     await usesEveryVerb(locks, setting.locks({ cluster: addresses, requestTimeout: 5_000 }), KEY);
     for (const admin of admins) {

@@ -23,7 +23,6 @@ beforeEach(async () => {
 const store = (): RedisStoreOptions & object => ({
   sentinels: setup.addresses,
   name: setup.name,
-  options: { disconnectTimeout: 100 },
   requestTimeout: REQUEST_TIMEOUT,
 });
 const FORMS: Record<'own' | 'lent', () => Locks> = {

@@ -78,7 +78,7 @@ export function useRedis(options?: StartRedisOptions): Setting {
       ends.push(() => locks.close());
       return locks;
     },
-    own: (connection = server.connection, store) => calm({ options: { disconnectTimeout: 100, ...connection }, ...store }),
+    own: (connection = server.connection, store) => calm({ options: connection, ...store }),
     borrowed(connection = server.connection, store) {
       if (isIoredis || !canPrefix(connection.keyPrefix)) return calm({ client: setting.client(connection), ...store });
       const client = lentClient(connection, store?.requestTimeout);

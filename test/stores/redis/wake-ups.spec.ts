@@ -81,7 +81,7 @@ describe('the inbox of a store', () => {
   it('opens also when the first try at it got no answer, and says nothing of it', async () => {
     const proxy = await setting.proxy();
     const logger = { warn: jest.fn(), error: jest.fn() };
-    const locks = setting.locks({ options: { ...proxy.connection, disconnectTimeout: 100 }, requestTimeout: 2_000 }, { logger });
+    const locks = setting.locks({ options: proxy.connection, requestTimeout: 2_000 }, { logger });
     const loss = proxy.dropReplyTo((request) => /publish/i.test(request.toString('latin1', 0, 40)), { then: 'silence' });
     const holder = await setting.own().acquire(KEY, woken);
     const waiting = locks.acquire(KEY, { ...woken, retryInterval: 1_000 });

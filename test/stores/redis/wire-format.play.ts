@@ -116,7 +116,7 @@ export async function play(
   scene: string,
   { redis, ears, connection }: { redis: Redis; ears: Redis; connection: object },
 ): Promise<string[]> {
-  const open = () => redisStore({ options: { ...connection, disconnectTimeout: 100 }, requestTimeout: 5000 }) as Required<LockStore>;
+  const open = () => redisStore({ options: connection, requestTimeout: 5000 }) as Required<LockStore>;
   const [mine, theirs] = [open(), open()];
   try {
     await theirs.mutex.wakeUps!.open((message) => {
@@ -175,8 +175,7 @@ function shown(reply: unknown, names: Names): string {
 
 /** What operators' requests send over the bus, and what is left of them. Messages come in any order. */
 export async function playOperator({ redis, ears, connection }: { redis: Redis; ears: Redis; connection: object }): Promise<string[]> {
-  const open = (app: string) =>
-    new Locks(redisStore({ options: { ...connection, disconnectTimeout: 100 } }), { app, logger: false, shutdownTimeout: 0 });
+  const open = (app: string) => new Locks(redisStore({ options: connection }), { app, logger: false, shutdownTimeout: 0 });
   const [holder, operator] = [open('shop'), open('operator')];
   const heard = new Set<string>();
   ears.removeAllListeners('pmessage');
