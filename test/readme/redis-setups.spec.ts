@@ -3,6 +3,7 @@ import { Redis as Iovalkey } from 'iovalkey';
 import { Locks, type LockStore } from 'nestjs-distributed-lock/core';
 import { redisStore } from 'nestjs-distributed-lock/redis';
 import { makeCertificate } from '../support/certificate.js';
+import { eventually } from '../support/eventually.js';
 import { freePort } from '../support/free-port.js';
 import { startClusterNode } from '../support/redis-cluster.js';
 import { startSentinel } from '../support/redis-sentinel.js';
@@ -52,7 +53,7 @@ it('a store that waits for replicas locks, once there is one', async () => {
   try {
     const open = (): LockStore => storeThatWaitsForReplicas(`redis://127.0.0.1:${master.port}`);
     const alone = new Locks(open(), { logger: false });
-    await expect(alone.acquire('order:42', { waitTimeout: 0 })).rejects.toThrow('0 of 1 replica has it');
+    await eventually(() => expect(alone.acquire('order:42', { waitTimeout: 0 })).rejects.toThrow('0 of 1 replica has it'));
     await alone.close();
     await replica.client().replicaof('127.0.0.1', master.port!);
     await expectLocks(open);
