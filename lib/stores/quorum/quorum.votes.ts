@@ -93,15 +93,22 @@ export function checkOutcome(replies: readonly CheckReply[], count: number, isWa
   if (isFree) return { state, remaining: 0, holder: null, token: null };
   const own = replies.filter((reply) => reply.holder === holder);
   const ends = own.map((reply) => reply.remaining);
-  const tokens = own.flatMap(({ token }) => token ?? []);
   return {
     state,
     // The lease lasts as long as a majority has it.
     remaining: nthSmallest(ends, Math.max(0, own.length - majority)),
     holder,
-    // Members may have recorded a larger one than that of the lease.
-    token: tokens.length > 0 ? Math.min(...tokens) : null,
+    token: leaseToken(own.map(({ token }) => token)),
   };
+}
+
+/**
+ * The token of a lease, by what its members have recorded last: a member may have recorded a larger one. What each records next is larger, so that the
+ * same members give a later lease a larger token.
+ */
+export function leaseToken(recorded: readonly (number | null)[]): number | null {
+  const tokens = recorded.filter((token) => token !== null);
+  return tokens.length > 0 ? Math.min(...tokens) : null;
 }
 
 /** The error that no retry can help, if so many members have one that the others are too few. */

@@ -187,7 +187,7 @@ describe('a check', () => {
   const free = of('free', null, 0, null);
 
   it('is held, free or taken by a majority', () => {
-    expect(checkOutcome([of('held', 'a', 50, 9), of('held', 'a', 90, 9), of('taken', 'b', 10, 5)], 3, false)).toEqual(
+    expect(checkOutcome([of('held', 'a', 50, 9), of('held', 'a', 90, 12), of('taken', 'b', 10, 5)], 3, false)).toEqual(
       of('held', 'a', 50, 9),
     );
     expect(checkOutcome([free, free, of('taken', 'b', 10, 5)], 3, false)).toEqual(free);

@@ -4,7 +4,7 @@ import { inTime } from '../../../core/util/clock.js';
 import { outageOf } from '../quorum.election.js';
 import type { Member } from '../quorum.member.js';
 import { isQueueLock, queueLockOf, waiterOf } from '../quorum.queue-lock.js';
-import { majorityOf } from '../quorum.votes.js';
+import { leaseToken, majorityOf } from '../quorum.votes.js';
 
 /** Most holders and waiters of a key that are shown. */
 const MOST = 100;
@@ -82,14 +82,13 @@ export class QuorumInspector implements Inspector {
     const [first] = holders;
     const own = first ? states.filter((state) => state.holders.some(({ owner }) => owner === first.owner)) : states;
     const isForeign = states.filter(({ kind }) => kind === 'foreign').length >= this.majority;
-    const tokens = own.flatMap(({ fencingToken }) => fencingToken ?? []);
+    const tokens = own.map(({ fencingToken }) => fencingToken);
     const waiters = waitersOf(states, queueLocks).filter(({ owner }) => !holders.some((holder) => holder.owner === owner));
     return {
       key: states[0]!.key,
       kind: first ? own[0]!.kind : isForeign ? 'foreign' : 'free',
       at: states.map(({ at }) => at).sort((a, b) => a - b)[states.length >> 1]!,
-      // Members may have recorded a larger one than that of the lease. What each records next is larger, so that a later lease shows another one.
-      fencingToken: tokens.length > 0 ? Math[first ? 'min' : 'max'](...tokens) : null,
+      fencingToken: first ? leaseToken(tokens) : Math.max(...tokens.map(Number)) || null,
       remaining: first ? Math.max(...holders.map(({ remaining }) => remaining ?? Infinity)) : null,
       holders: holders.slice(0, MOST),
       holderCount: holders.length < MOST ? holders.length : Math.max(...own.map(({ holderCount }) => holderCount)),
