@@ -66,7 +66,7 @@ export class Turn {
 
   lost(reason: LockLostError): void {
     this.loss = reason;
-    for (const lease of this.leases) lease.abort(reason);
+    for (const lease of [...this.leases]) lease.abort(reason);
   }
 
   /** The `maxHold` of a lease is over. */
@@ -122,7 +122,7 @@ export class Turn {
 
   private abort(reason: LockLostError): void {
     this.end ??= reason;
-    for (const lease of this.leases) lease.abort(reason);
+    for (const lease of [...this.leases]) lease.abort(reason);
   }
 
   private stopIfAllAreOver(): void {

@@ -52,16 +52,18 @@ export class LeaseSteps {
     record.permits = Math.min(share.permits, ALL);
     const yielded = yields === undefined ? undefined : drop(work, record, yields) ? 'released' : 'lost';
     let isGuest = false;
-    if (!holdOf(record, owner)) {
+    let hold = holdOf(record, owner);
+    if (!hold) {
       const own = (share.beside !== undefined && holdOf(record, share.beside)?.count) || 0;
       const isNext = own > 0 || record.queue.length === 0;
-      if (isNext && taken(record) - own + count <= record.permits) put(work, record, { owner, count }, 0);
+      if (isNext && taken(record) - own + count <= record.permits) hold = put(work, record, { owner, count }, 0);
       else if (queue || !isNext) isGuest = join(work, record, request, count, inbox) && !queue;
     }
     serve(work, record, owner);
     // An owner that does not queue holds nobody up, and leaves no trace.
     if (isGuest && leave(record, owner)) serve(work, record);
-    const hold = holdOf(record, owner);
+    // Thousands of callers of one process can be served at once: each search counts.
+    hold ??= holdOf(record, owner);
     if (hold) {
       if (leave(record, owner)) work.changed();
       prolong(work, hold, ttl);
@@ -150,10 +152,12 @@ function serve(work: RecordWork, record: LeaseRecord, asker?: string): void {
   }
 }
 
-function put(work: RecordWork, record: LeaseRecord, { owner, count, inbox }: Pick<Hold, 'owner' | 'count' | 'inbox'>, ttl: number): void {
+function put(work: RecordWork, record: LeaseRecord, { owner, count, inbox }: Pick<Hold, 'owner' | 'count' | 'inbox'>, ttl: number): Hold {
   const { late, stamp } = work.time;
-  record.holds.push({ owner, count, endsAt: late + ttl, ttl, token: null, inbox, stamp });
+  const hold: Hold = { owner, count, endsAt: late + ttl, ttl, token: null, inbox, stamp };
+  record.holds.push(hold);
   work.changed();
+  return hold;
 }
 
 function drop(work: RecordWork, record: LeaseRecord, owner: string): Hold | undefined {
