@@ -9,8 +9,8 @@ import type { LockQueues } from '../core/waiting/lock-queues.js';
 const ELECTION = /-leader$/;
 
 /** Whether a caller waits for another process: the store has refused the key. A caller that waits for a holder of this process needs no messages. */
-const waitsAtStore = ({ contenders, outcome }: LockQueue): boolean =>
-  contenders.length > 0 && outcome !== undefined && 'granted' in outcome;
+const waitsAtStore = ({ contenders, refusedLast }: LockQueue): boolean =>
+  contenders.length > 0 && refusedLast?.outcome !== undefined && 'granted' in refusedLast.outcome;
 
 /** Counts leases and waiters when it is asked: it keeps no list that could drift. */
 export class LocksSource implements TelemetrySource {

@@ -1,9 +1,10 @@
 import { passTime } from '../support/virtual-time.js';
-import { type Locks, LockTimeoutError } from 'nestjs-distributed-lock/core';
+import { type AcquireReply, type LeaseDriver, type Locks, LockTimeoutError, StoreError } from 'nestjs-distributed-lock/core';
 import { eventually } from '../support/eventually.js';
 import { random } from '../support/random.js';
 import { waits } from './candidates.js';
 import { gate } from '../../lib/testing/store/gate.js';
+import { outage } from './misbehaviour.js';
 import { semaphoreOf } from '../../lib/testing/store/kinds.js';
 import { locksOpener, type MakeStore } from '../../lib/testing/store/open-locks.js';
 import { type Call, Places } from './places.js';
@@ -35,6 +36,30 @@ export function semaphoreExclusionContract(makeStore: MakeStore): void {
   let key: string;
 
   beforeEach(() => (key = newKey()));
+
+  it('an outage is never reported as contention, also if another caller of this process has got a permit since', async () => {
+    const taken: AcquireReply = { granted: false, remaining: -1, holder: null, ahead: 0 };
+    let owner: string | undefined;
+    let isFree = false;
+    const misbehaving = (real: LeaseDriver): Partial<LeaseDriver> => ({
+      acquire(request) {
+        owner ??= request.owner;
+        if (request.owner !== owner) return Promise.reject(outage());
+        return isFree ? real.acquire(request) : Promise.resolve(taken);
+      },
+    });
+    const semaphore = open({ misbehaving }).semaphore(key, { permits: 2 });
+    const first = semaphore.acquire(patient);
+    // Without jitter its request is repeated after 5.1 s, and next after 10.2 s.
+    const random = jest.spyOn(Math, 'random').mockReturnValue(0);
+    const second = rejection(semaphore.acquire({ ...patient, waitTimeout: 7_000 }));
+    await passTime(6_000);
+    // At the end of the wait timeout the store is asked again, for the caller that is first.
+    isFree = true;
+    expect(await second).toBeInstanceOf(StoreError);
+    random.mockRestore();
+    await (await first).release();
+  });
 
   describe('G2 never more inside than permits', () => {
     it('of 2,000 callers of two Locks, and as many as that at times', async () => {

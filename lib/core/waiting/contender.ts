@@ -31,6 +31,9 @@ export class Contender extends RepeatedRequest<AcquireReply> {
   reserved = 0;
   private queueEntry: QueueEntry = 'none';
   private entryBefore: QueueEntry = 'none';
+  /** Why the key was not granted when it asked last, and when that was known. */
+  outcome: Taken | LockError | undefined;
+  refusedAt = -Infinity;
   /** The options of the last request. */
   private asked!: ResolvedOptions;
   /** When to ask next, and when the offer to another waiter ends, if one was reported since the last request. */
@@ -157,7 +160,9 @@ export class Contender extends RepeatedRequest<AcquireReply> {
   private retry(outcome: Taken | LockError): void {
     const { queue } = this;
     const { wakeUps } = queue.driver;
-    queue.refused(outcome);
+    this.outcome = outcome;
+    this.refusedAt = now();
+    queue.refused(this);
     if (this.isStopped) return;
     const isTaken = 'granted' in outcome;
     // Once the key was found taken, a queue entry is worth a request.

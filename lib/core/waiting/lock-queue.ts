@@ -8,7 +8,7 @@ import type { LeaseDriver, Share } from '../store/lease-driver.js';
 import { after, now } from '../util/clock.js';
 import { LinkedList } from '../util/linked-list.js';
 import { added, removed } from '../util/short-list.js';
-import { Contender, type Taken } from './contender.js';
+import { Contender } from './contender.js';
 import { Waiter, type AcquireCall } from './waiter.js';
 
 /** The holder of a key. */
@@ -38,9 +38,8 @@ export class LockQueue implements TenureQueue {
   readonly waiting = new LinkedList<Waiter>();
   contenders: readonly Contender[] = [];
   holders: readonly Tenure[] = [];
-  /** Why the key was not granted when a contender asked last. */
-  outcome: Taken | LockError | undefined;
-  private outcomeAt = 0;
+  /** The contender that was refused last, of those that still ask. */
+  refusedLast: Contender | undefined;
   private isAnyLate = false;
   /** Whether a holder is renewed for those that are late. */
   private isRenewing = false;
@@ -99,14 +98,13 @@ export class LockQueue implements TenureQueue {
 
   /** The holder of the key, as far as is known. */
   get holder(): Holder | undefined {
-    const { outcome } = this;
+    const outcome = this.refusedLast?.outcome;
     return holderOf(this.key, this.holders[0]?.owner ?? (outcome && 'holder' in outcome ? outcome.holder : undefined));
   }
 
   granted(contender: Contender, token: number | null, time: number): void {
     const { runtime, first } = this;
-    this.contenders = removed(this.contenders, contender);
-    this.outcome = undefined;
+    this.leaves(contender);
     this.isInUse = true;
     const tenure = new Tenure(this, contender, first.settings, token, time);
     this.holders = added(this.holders, tenure);
@@ -116,9 +114,8 @@ export class LockQueue implements TenureQueue {
   }
 
   /** The key is taken, or the store gave no answer; it is asked again. */
-  refused(outcome: Taken | LockError): void {
-    this.outcome = outcome;
-    this.outcomeAt = now();
+  refused(contender: Contender): void {
+    this.refusedLast = contender;
     const isStopping = this.runtime.stopping.aborted;
     for (const waiter of this.waiting) {
       if (waiter.isOverdue) this.remove(waiter, reasonAtTheEnd(this, waiter));
@@ -129,7 +126,7 @@ export class LockQueue implements TenureQueue {
 
   /** No further try can help. */
   failed(contender: Contender, error: LockError): void {
-    this.contenders = removed(this.contenders, contender);
+    this.leaves(contender);
     for (const waiter of this.waiting) this.remove(waiter, ownCopyOf(error));
   }
 
@@ -152,7 +149,6 @@ export class LockQueue implements TenureQueue {
     const { options } = this.first.settings;
     // A minHold needs a request: the store must keep the key even if this process dies.
     if (options.keyTimeout === tenure.ttl && options.minHold === 0 && options.renew && tenure.mayPassOn(time)) {
-      this.outcome = undefined;
       const { turn } = tenure;
       this.give(this.first, tenure, time, 0, 0);
       const { events } = this.runtime;
@@ -209,7 +205,7 @@ export class LockQueue implements TenureQueue {
     const { first, contenders, runtime } = this;
     const [contender] = contenders;
     const holder = contender ? undefined : this.holders[0];
-    const answeredAt = holder?.answeredAt ?? (this.outcome && this.outcomeAt);
+    const answeredAt = holder?.answeredAt ?? this.refusedLast?.refusedAt;
     const isKnown = answeredAt !== undefined && now() < answeredAt + runtime.requestTimeout;
     // To renew a fixed lease would make it longer.
     if (holder?.pace === Infinity || (waiter !== first && isKnown)) return this.remove(waiter, reasonAtTheEnd(this, waiter));
@@ -254,10 +250,18 @@ export class LockQueue implements TenureQueue {
   private adapt(): void {
     while (this.contenders.length > this.waiting.size) {
       const last = this.contenders.at(-1) as Contender;
-      this.contenders = removed(this.contenders, last);
+      this.leaves(last);
       last.cancel();
     }
     this.scout();
+  }
+
+  /** It does not ask any more. How the others were answered still counts: a semaphore has several. */
+  private leaves(contender: Contender): void {
+    this.contenders = removed(this.contenders, contender);
+    if (this.refusedLast !== contender) return;
+    this.refusedLast = undefined;
+    for (const other of this.contenders) if (other.refusedAt > (this.refusedLast?.refusedAt ?? -Infinity)) this.refusedLast = other;
   }
 
   /**
@@ -285,7 +289,7 @@ function reasonAtTheEnd(queue: LockQueue, { waited }: Waiter, isAtTheLatest = fa
   const [contender] = queue.contenders;
   // Without a contender a caller of this process has the key.
   const tenure = contender ? undefined : queue.holders[0];
-  const outcome = tenure ? tenure.outage : queue.outcome;
+  const outcome = tenure ? tenure.outage : queue.refusedLast?.outcome;
   if (outcome instanceof LockError) return ownCopyOf(outcome);
   const silence = (tenure ?? contender)?.silence ?? 0;
   const isKnown = tenure ?? outcome ?? isInUse;
