@@ -82,17 +82,27 @@ export function leaderTermsContract({ open, newKey, driver, isFree: isKeyFree, w
       });
     });
 
-    it('takes the key of its term again in its own call chain, and a candidate in it leads at once', async () => {
+    it('takes the key of its term again in its own call chain', async () => {
       let inside: string[] = [];
       await election.run((term) =>
-        locks.using(
-          `${name}-leader`,
-          (again) => locks.leaderElection(name).run((nested) => (inside = [term, again, nested].map(({ owner }) => owner))),
-          { waitTimeout: 0 },
-        ),
+        locks.using(`${name}-leader`, (again) => (inside = [term, again].map(({ owner }) => owner)), { waitTimeout: 0 }),
       );
-      expect(inside).toEqual(Array(3).fill(expect.any(String)));
+      expect(inside).toEqual(Array(2).fill(expect.any(String)));
       expect(new Set(inside).size).toBe(1);
+      expect(await isFree()).toBe(true);
+    });
+
+    it('refuses a second candidate in its own call chain, which would wait for its own end', async () => {
+      const work = jest.fn();
+      await election.run(async (term) => {
+        const nested = await rejection(locks.leaderElection(name).run(work));
+        expect(nested).toBeInstanceOf(LockConfigError);
+        expect(nested).toHaveProperty('message', expect.stringMatching(/leads in this call chain.*\[LOCK_CONFIG_DEADLOCK\]$/));
+        // Neither the term nor other names are concerned.
+        term.assertHeld();
+        await locks.leaderElection(`${name}-other`).run(() => undefined);
+      });
+      expect(work).not.toHaveBeenCalled();
       expect(await isFree()).toBe(true);
     });
 
