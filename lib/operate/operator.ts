@@ -1,10 +1,11 @@
 import type { Engine } from '../core/engine.js';
-import { checkOptions, integerFrom, ofType, oneOf, type Checks } from '../core/model/check-options.js';
+import { checkOptions, integerFrom, oneOf, type Checks } from '../core/model/check-options.js';
 import type { DoctorOptions, DoctorReport, LocksHealth } from '../core/model/doctor-report.js';
 import { abortedBy, asStoreError, UnsupportedPrimitiveError } from '../core/model/errors.js';
 import { checkKey } from '../core/model/key.js';
 import type { ForceOptions, ForceReply, KeyEvent, KeyName, KeyReport, ListOptions, WatchOptions } from '../core/model/key-report.js';
 import { ACQUIRE_CHECKS } from '../core/model/options.js';
+import { ownerOf } from '../core/model/owner.js';
 import type { Inspector, KeyState } from '../core/store/inspector.js';
 import { examine } from './doctor/doctor.js';
 import { forceRelease } from './force-release.js';
@@ -37,7 +38,8 @@ const textOf =
   (value: unknown): string | undefined =>
     typeof value === 'string' && value.length >= least && value.length <= most ? undefined : `a string of ${least} to ${most} characters`;
 const FORCE_CHECKS: Checks = {
-  owner: ofType('string'),
+  // With `kept:` it is a holder that the store has written for a minHold, not an owner.
+  owner: (value) => (typeof value === 'string' && ownerOf(value) === value ? undefined : 'an owner id'),
   token: integerFrom(0),
   reason: textOf(1, 4_096),
   by: textOf(0, 256),

@@ -170,6 +170,22 @@ export function reentrancyContract({ open, newKey, isFree, takeAway, lose }: Set
       expect(body).not.toHaveBeenCalled();
     });
 
+    it('says to each of many leases of it that they are lost, also if each is released when it aborts', async () => {
+      const reasons: unknown[] = [];
+      await rejection(
+        locks.using(key, async (outer) => {
+          const inner = await Promise.all(Array.from({ length: 30 }, () => locks.acquire(key, { waitTimeout: 0 })));
+          for (const lease of inner)
+            lease.signal.addEventListener('abort', () => {
+              reasons.push(lease.signal.reason);
+              void lease.release();
+            });
+          await lose(outer);
+        }),
+      );
+      expect(reasons).toEqual(Array(30).fill(expect.any(LockLostError)));
+    });
+
     it('says to each call of it that the lease is lost', async () => {
       const signals: AbortSignal[] = [];
       const call = locks.using(key, (outer) =>

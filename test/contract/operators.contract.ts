@@ -127,9 +127,12 @@ export function operatorsContract({ open, newKey }: Setting): void {
         await expect(others.forceRelease(key, options)).rejects.toBeInstanceOf(LockConfigError);
       });
 
-      it.each([{}, { reason: '' }, { reason, grace: -1 }, { reason, force: true }])('refuses %p', async (options) => {
-        await expect(others.forceRelease(key, options as never)).rejects.toBeInstanceOf(LockConfigError);
-      });
+      it.each([{}, { reason: '' }, { reason, grace: -1 }, { reason, force: true }, { reason, owner: 'kept:shop@pod:1:id' }])(
+        'refuses %p',
+        async (options) => {
+          await expect(others.forceRelease(key, options as never)).rejects.toBeInstanceOf(LockConfigError);
+        },
+      );
     });
 
     it('watches what happens to keys in all processes', async () => {
