@@ -11,7 +11,7 @@ export type { EtcdAuth };
 
 /** Options of {@link etcdStore}. */
 export interface EtcdStoreOptions {
-  /** The members, such as `['http://etcd-1:2379', 'http://etcd-2:2379']`. Those of one cluster only. */
+  /** The members, such as `['http://etcd-1:2379', 'http://etcd-2:2379']`. Those of one cluster only, each without a path. */
   endpoints: readonly string[];
   /** A user with a password, where the cluster has authentication. The gateway does not know users by their certificates. */
   auth?: EtcdAuth;
@@ -46,10 +46,13 @@ export function etcdStore(options: EtcdStoreOptions): LockStore {
   const { endpoints, auth, tls, prefix = PREFIX, requestTimeout = 1000 } = options;
   for (const name of auth === undefined ? [] : Object.keys(AUTH_CHECKS)) checkOptions(auth, 'etcdStore, "auth"', AUTH_CHECKS, name);
   for (const endpoint of endpoints) {
-    const { protocol = '', username = '' } = URL.canParse(endpoint) ? new URL(endpoint) : {};
+    const { protocol = '', username = '', href = '', host = '' } = URL.canParse(endpoint) ? new URL(endpoint) : {};
     // The text may have a password in an unexpected place.
     if (!/^https?:$/.test(protocol)) throw configError('OPTION', 'etcdStore: an endpoint must be a URL such as http://etcd-1:2379.');
     if (username !== '') throw configError('OPTION', 'etcdStore: an endpoint has no user. Give "auth": { username, password }.');
+    // The gateway is at the root of its host. A path would be lost.
+    if (href !== `${protocol}//${host}/`)
+      throw configError('OPTION', 'etcdStore: an endpoint has no path, query or hash, such as http://etcd-1:2379.');
     if (tls && protocol === 'http:') throw configError('OPTION', `etcdStore: "tls" is for https:// endpoints, not for ${endpoint}.`);
   }
   return recordStore(observedTable(new EtcdTable(new EtcdClient({ endpoints, auth, tls }, requestTimeout), prefix)));

@@ -24,7 +24,7 @@ describe('a key whose holder is gone', () => {
 
   /** A process of its own: what stores at the same place of one process have seen, they have seen together. */
   let processes = 0;
-  const another = (): string[] => [`${server.url}/${'?'.repeat(++processes)}`];
+  const another = (): string[] => [`${server.url}${' '.repeat(++processes)}`];
   const ttl = 3000;
   const opened: LockStore[] = [];
   afterEach(() => Promise.all(opened.splice(0).map((store) => store.close())));
