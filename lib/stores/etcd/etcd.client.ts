@@ -1,22 +1,13 @@
 import * as http from 'node:http';
 import * as https from 'node:https';
 import type { SecureContextOptions } from 'node:tls';
-import { messageOf, StoreError } from '../../core/model/errors.js';
+import { type StoreError } from '../../core/model/errors.js';
 import { detached } from '../../core/util/detached.js';
+import { foreign, messageIn, objectIn, Refusal, refusalOf, replyIn, storeErrorOf } from './etcd.errors.js';
+import { answerTo, linesIn, textIn } from './etcd.http.js';
 
-/** Before the request could have left. */
-const UNSENT: readonly unknown[] = ['ECONNREFUSED', 'ENOTFOUND', 'EAI_AGAIN', 'EHOSTUNREACH', 'ENETUNREACH'];
-/** Codes of gRPC. */
-const UNAUTHENTICATED = 16;
-const PASSING: readonly unknown[] = [1, 4, 13, 14];
-/** Advice about a refusal, by what etcd says. */
-const ADVICE: readonly (readonly [RegExp, string])[] = [
-  [/database space exceeded/, 'Compact and defragment it, disarm the alarm, and start etcd with --auto-compaction-retention=1h.'],
-  [/permission denied/, 'Grant its user readwrite on the prefix: etcdctl role grant-permission <role> readwrite <prefix> --prefix=true.'],
-  [/user name is empty/, 'Give "auth". The gateway does not know a user by the name in its certificate.'],
-  [/authentication is not enabled/, 'Leave "auth" out, or run etcdctl auth enable.'],
-  [/HTTP request to an HTTPS server|never answered/, 'Its endpoints begin with https:// if it has TLS, and with http:// if not.'],
-];
+/** Where there is no alarm, the reply has no header. */
+const ALARM = '/v3/maintenance/alarm';
 
 /** A user with a password. */
 export interface EtcdAuth {
@@ -31,21 +22,10 @@ export interface EtcdAddress {
   readonly tls?: SecureContextOptions | undefined;
 }
 
-/** An answer of an endpoint that is no success. */
-class Refusal extends Error {
-  constructor(
-    message: string,
-    /** A code of gRPC; `undefined`: it is not from etcd. */
-    readonly code: number | undefined,
-  ) {
-    super(message);
-  }
-}
-
 /** etcd by its JSON gateway. Requests go to one endpoint; the next one is tried when it does not answer. */
 export class EtcdClient {
   private readonly agents: readonly [http.Agent, https.Agent];
-  private readonly streams = new Set<http.ClientRequest>();
+  private readonly endings = new Set<() => void>();
   /** The endpoint in use. It begins anywhere, so that processes share the load. */
   private current: number;
   private token: Promise<string> | undefined;
@@ -85,60 +65,38 @@ export class EtcdClient {
   }
 
   /**
-   * Begins a stream, which does not keep the process alive.
+   * Begins a watch, which does not keep the process alive.
    *
-   * @param hear is called with the `result` of each message.
+   * @param body the requests for it.
+   * @param hear is called with the `result` of each message. If it throws, the message was none, and the watch ends.
    * @param ended is called when there will be no more.
    * @returns what ends it.
    */
-  stream<Result>(path: string, body: string, hear: (result: Result) => void, ended: (error: StoreError) => void): () => void {
-    let request: http.ClientRequest | undefined;
-    let isOver = false;
-    const end = (cause: unknown = new Error('the stream ended')): void => {
-      if (isOver) return;
-      isOver = true;
-      if (request) this.streams.delete(request.destroy());
+  watch(body: string, hear: (result: object) => void, ended: (error: StoreError) => void): () => void {
+    const isOver = new AbortController();
+    const end = (cause: unknown = new Error('the watch ended')): void => {
+      if (isOver.signal.aborted) return;
+      isOver.abort();
+      this.endings.delete(end);
       ended(storeErrorOf(cause));
     };
-    const begin = async (): Promise<void> => {
-      const token = await this.signIn();
-      if (isOver) return;
-      request = this.request(this.endpoints[this.current]!, path, token, true);
-      this.streams.add(request);
-      request.setTimeout(this.requestTimeout, () => end(new Error('no answer'))).on('error', end);
-      request.on('response', (response) => {
-        request!.setTimeout(0);
-        response.socket.unref();
-        let rest = '';
-        response.setEncoding('utf8').on('data', (data: string) => {
-          const lines = (rest + data).split('\n');
-          rest = lines.pop()!;
-          for (const line of lines) {
-            const { result, error } = JSON.parse(line) as { result?: Result; error?: { message: string; grpc_code: number } };
-            if (error) return end(new Refusal(error.message, error.grpc_code));
-            if (!isOver) hear(result!);
-          }
-        });
-        response.on('error', end).on('close', () => end(response.statusCode === 200 ? undefined : refusalOf(response.statusCode, rest)));
-      });
-      request.end(body);
-    };
-    detached(() => void begin().catch(end));
+    this.endings.add(end);
+    detached(() => void this.authorized((token) => this.follow(body, token, hear, isOver.signal)).then(end, end));
     return () => end();
   }
 
   close(): void {
-    for (const stream of this.streams) stream.destroy();
+    for (const end of [...this.endings]) end();
     for (const agent of this.agents) agent.destroy();
   }
 
-  /** Signs in again once: a token lasts for minutes, and is forgotten when an endpoint is started again. */
+  /** Signs in again once: a token lasts for minutes, ends with a change of the users, or is forgotten when an endpoint is started again. */
   private async authorized<T>(work: (token: string | undefined) => Promise<T>): Promise<T> {
     const token = this.signIn();
     try {
       return await work(await token);
     } catch (error) {
-      if (!(error instanceof Refusal && error.code === UNAUTHENTICATED) || !token) throw error;
+      if (!token || !(error instanceof Refusal && error.isSignedOut)) throw error;
       if (this.token === token) this.token = undefined;
       return work(await this.signIn());
     }
@@ -147,86 +105,78 @@ export class EtcdClient {
   private signIn(): Promise<string> | undefined {
     const { auth } = this.address;
     if (!auth || this.token) return this.token;
-    const asked = this.post<{ token: string }>(this.endpoints[this.current]!, '/v3/auth/authenticate', {
+    const asked = this.post<{ token: unknown }>(this.endpoints[this.current]!, '/v3/auth/authenticate', {
       name: auth.username,
       password: auth.password,
     });
-    const token = (this.token = asked.then((reply) => reply.token));
+    const token = (this.token = asked.then((reply) => {
+      // It becomes a header.
+      if (typeof reply.token === 'string' && /^[!-~]+$/.test(reply.token)) return reply.token;
+      throw foreign('no token');
+    }));
     token.catch(() => {
       if (this.token === token) this.token = undefined;
     });
     return token;
   }
 
-  private request(endpoint: string, path: string, token: string | undefined, isStream = false): http.ClientRequest {
+  /** @param stop ends the request. It is one for a watch. */
+  private request(endpoint: string, path: string, token: string | undefined, stop?: AbortSignal): http.ClientRequest {
     const url = new URL(path, endpoint);
     const isSafe = url.protocol === 'https:';
     const headers = { 'content-type': 'application/json', ...(token !== undefined && { authorization: token }) };
-    // A stream of its own: it would take a connection from the requests. A member that loses its leader ends the stream.
-    const options: https.RequestOptions = isStream
-      ? { method: 'POST', agent: false, headers: { ...headers, 'grpc-metadata-hasleader': 'true' }, ...(isSafe && this.address.tls) }
-      : { method: 'POST', agent: isSafe ? this.agents[1] : this.agents[0], headers };
-    return isSafe ? https.request(url, options) : http.request(url, options);
+    // A watch has a connection of its own: it would take one from the requests. A member that loses its leader ends the watch.
+    const options: https.RequestOptions = stop
+      ? { agent: false, headers: { ...headers, 'grpc-metadata-hasleader': 'true' }, ...(isSafe && this.address.tls), signal: stop }
+      : { agent: isSafe ? this.agents[1] : this.agents[0], headers };
+    return (isSafe ? https : http).request(url, { ...options, method: 'POST' });
   }
 
   private post<Reply>(endpoint: string, path: string, body: unknown, token?: string): Promise<Reply> {
-    return detached(
-      () =>
-        new Promise<Reply>((resolve, reject) => {
-          const request = this.request(endpoint, path, token);
-          const parts: Buffer[] = [];
-          const timer = setTimeout(() => request.destroy(new Error(`no answer within ${this.requestTimeout} ms`)), this.requestTimeout);
-          request
-            .on('close', () => clearTimeout(timer))
-            .on('error', (error: NodeJS.ErrnoException) => {
-              // So does an etcd with TLS answer a request without it, and the other way round.
-              const isClosed = error.code === 'ECONNRESET' && !this.hasAnswered;
-              reject(isClosed ? new Error(`${error.message}: ${endpoint} never answered`, { cause: error }) : error);
-            });
-          request.on('response', (response) => {
-            this.hasAnswered = true;
-            response.on('data', (part: Buffer) => parts.push(part)).on('error', reject);
-            response.on('end', () => {
-              const text = Buffer.concat(parts).toString();
-              try {
-                if (response.statusCode !== 200) throw refusalOf(response.statusCode, text);
-                resolve(JSON.parse(text) as Reply);
-              } catch (error) {
-                reject(error);
-              }
-            });
-          });
-          request.end(JSON.stringify(body));
-        }),
-    );
+    return detached(async () => {
+      const request = this.request(endpoint, path, token);
+      this.limit(request);
+      const response = await answerTo(request.end(JSON.stringify(body))).catch((error: NodeJS.ErrnoException) => {
+        // So does an etcd with TLS answer a request without it, and the other way round.
+        const isClosed = error.code === 'ECONNRESET' && !this.hasAnswered;
+        throw isClosed ? new Error(`${error.message}: ${endpoint} never answered`, { cause: error }) : error;
+      });
+      this.hasAnswered = true;
+      const text = await textIn(response);
+      if (response.statusCode !== 200) throw refusalOf(response.statusCode, text);
+      return (path === ALARM ? objectIn(text) : replyIn(text)) as Reply;
+    });
   }
-}
 
-function refusalOf(status: number | undefined, text: string): Refusal {
-  try {
-    const { error, message = error, code } = JSON.parse(text) as { error?: string; message?: string; code?: number };
-    if (typeof code === 'number') return new Refusal(String(message), code);
-  } catch {
-    // It is not from etcd.
+  /** Resolves when the endpoint ends the watch. */
+  private async follow(body: string, token: string | undefined, hear: (result: object) => void, stop: AbortSignal): Promise<void> {
+    const request = this.request(this.endpoints[this.current]!, '/v3/watch', token, stop);
+    const timer = this.limit(request);
+    try {
+      const response = await answerTo(request.end(body));
+      if (response.statusCode !== 200) throw refusalOf(response.statusCode, await textIn(response));
+      clearTimeout(timer);
+      response.socket.unref();
+      let isHeard = false;
+      for await (const line of linesIn(response)) {
+        try {
+          hear(messageIn(line));
+        } catch (cause) {
+          // To sign in again is enough only where nothing can have been missed.
+          throw isHeard ? storeErrorOf(cause) : cause;
+        }
+        isHeard = true;
+      }
+    } finally {
+      request.destroy();
+    }
   }
-  if (status === 404)
-    return new Refusal('its JSON gateway is not there: etcd 3.4 or later is needed, without --enable-grpc-gateway=false', undefined);
-  return new Refusal(`status ${status}: ${text.trim().slice(0, 200)}`, undefined);
-}
 
-function storeErrorOf(cause: unknown): StoreError {
-  if (cause instanceof StoreError) return cause;
-  const text = messageOf(cause);
-  const advice = ADVICE.find(([pattern]) => pattern.test(text))?.[1];
-  const message = `etcd: ${text}${advice === undefined ? '' : `. ${advice}`}`;
-  if (cause instanceof Refusal) {
-    const transient = PASSING.includes(cause.code);
-    return new StoreError(message, { transient, isRefusal: !transient, cause });
+  private limit(request: http.ClientRequest): NodeJS.Timeout {
+    const timer = setTimeout(() => request.destroy(new Error(`no answer within ${this.requestTimeout} ms`)), this.requestTimeout);
+    request.on('close', () => clearTimeout(timer));
+    return timer;
   }
-  const { code = '' } = cause as NodeJS.ErrnoException;
-  // A certificate does not get better by itself, and nothing was sent.
-  const isFinal = /^(ERR_TLS|ERR_SSL|ERR_OSSL|EPROTO|DEPTH_ZERO|SELF_SIGNED|UNABLE_TO|CERT_)/.test(code);
-  return new StoreError(message, { transient: !isFinal, isRefusal: isFinal, isUnsent: isFinal || UNSENT.includes(code), cause });
 }
 
 export function base64(text: string): string {

@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto';
-import { StoreError } from '../../core/model/errors.js';
+import type { StoreError } from '../../core/model/errors.js';
 import { Inbox, type InboxConnection } from '../../core/store/inbox.js';
 import type { RecordWakeUps } from '../records/record.table.js';
 import { readMessage } from '../records/record.texts.js';
@@ -9,8 +9,6 @@ import { EtcdBus } from './operate/etcd.bus.js';
 /** A message of a watch. */
 interface Watched {
   readonly created?: boolean;
-  readonly canceled?: boolean;
-  readonly cancel_reason?: string;
   readonly events?: readonly { readonly kv: { readonly key: string; readonly value?: string } }[];
 }
 
@@ -50,14 +48,9 @@ export class EtcdWakeUps extends Inbox implements RecordWakeUps {
     let end!: (error: StoreError) => void;
     const listening = new Promise<void>((resolve, reject) => ([listen, fail] = [resolve, reject]));
     const ended = new Promise<StoreError>((resolve) => (end = resolve));
-    const close = this.client.stream<Watched>(
-      '/v3/watch',
+    const close = this.client.watch(
       watches.join('\n'),
-      ({ created: isCreated, canceled, cancel_reason: reason = 'the watch was cancelled', events = [] }) => {
-        if (canceled) {
-          fail(new StoreError(`etcd: ${reason}`, { transient: !/permission denied/.test(reason) }));
-          return close();
-        }
+      ({ created: isCreated, events = [] }: Watched) => {
         if (isCreated && ++created === watches.length) listen();
         for (const { kv } of events) this.heard(textOf(kv.key), textOf(kv.value ?? ''));
       },
