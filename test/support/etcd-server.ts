@@ -39,6 +39,15 @@ export async function startEtcdCluster(options: StartEtcdOptions = {}): Promise<
   return members;
 }
 
+/** Makes another member the leader, as `etcdctl move-leader` does. Rejects if nobody leads for now. */
+export async function moveLeader(members: readonly EtcdServer[]): Promise<void> {
+  const leads = await Promise.all(members.map((member) => member.leads()));
+  const index = leads.indexOf(true);
+  const target = await members[(index + 1) % members.length]!.status();
+  const moved = await members[index]?.ask('/v3/maintenance/transfer-leadership', { targetID: target?.header?.member_id });
+  if (!moved?.ok) throw new Error(`No leader was moved: ${(await moved?.text()) ?? 'nobody leads'}`);
+}
+
 function placesOf(ports: readonly (readonly [number, number])[]): Place[] {
   const cluster = ports.map(([, peerPort], index) => `m${index}=http://127.0.0.1:${peerPort}`).join();
   return ports.map(([port, peerPort], index) => ({ name: `m${index}`, port, peerPort, cluster }));
@@ -75,11 +84,19 @@ export class EtcdServer extends DatabaseServer {
   }
 
   async leads(): Promise<boolean> {
-    const sent = fetch(`${this.url}/v3/maintenance/status`, { method: 'POST', body: '{}', signal: AbortSignal.timeout(2_000) });
-    const status = await sent
-      .then((reply) => reply.json() as Promise<{ leader?: string; header?: { member_id: string } }>)
-      .catch(() => undefined);
+    const status = await this.status();
     return status?.leader !== undefined && status.leader === status.header?.member_id;
+  }
+
+  /** `undefined`: it does not answer. */
+  status(): Promise<{ leader?: string; header?: { member_id: string } } | undefined> {
+    return this.ask('/v3/maintenance/status', {})
+      .then((reply) => reply.json() as ReturnType<EtcdServer['status']>)
+      .catch(() => undefined);
+  }
+
+  ask(path: string, body: object): Promise<Response> {
+    return fetch(this.url + path, { method: 'POST', body: JSON.stringify(body), signal: AbortSignal.timeout(2_000) });
   }
 
   /** It knows a leader, and is ours: a stranger may have taken the port. */

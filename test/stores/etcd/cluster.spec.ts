@@ -4,7 +4,7 @@ import { etcdStore } from 'nestjs-distributed-lock/etcd';
 import { execFileSync } from 'node:child_process';
 import { randomUUID } from 'node:crypto';
 import { rmSync } from 'node:fs';
-import { startEtcd, startEtcdCluster, type EtcdServer } from '../../support/etcd-server.js';
+import { moveLeader, startEtcd, startEtcdCluster, type EtcdServer } from '../../support/etcd-server.js';
 import { eventually, staysTrue } from '../../support/eventually.js';
 import { threeMembers } from '../three-members.js';
 import { open } from './setting.js';
@@ -13,6 +13,32 @@ threeMembers({
   start: startEtcdCluster,
   store: (members, options) => etcdStore({ endpoints: members.map(({ url }) => url), ...options }),
   notOk: [],
+});
+
+it('a leader that is moved again and again rejects no call, and leaves no key taken', async () => {
+  const members = await startEtcdCluster();
+  const endpoints = members.map(({ url }) => url);
+  // What stays taken, stays so for longer than the test.
+  const defaults = { keyTimeout: 600_000, waitTimeout: 100_000 };
+  const processes = [1, 2, 3].map(() => open({ endpoints, requestTimeout: 5000 }, { defaults }));
+  const keys = ['order:1', 'order:2', 'order:3', 'order:4'];
+  let [isOver, sections] = [false, 0];
+  const callers = processes.flatMap((locks) =>
+    keys.map(async (key) => {
+      while (!isOver) await locks.using(key, async () => void sections++);
+    }),
+  );
+  const all = Promise.all(callers);
+  all.catch(() => undefined);
+  for (let times = 0; times < 20; times++) {
+    await eventually(() => moveLeader(members));
+    const before = sections;
+    await Promise.race([all, eventually(() => sections > before + callers.length)]);
+  }
+  isOver = true;
+  await all;
+  for (const key of keys) await (await processes[0]!.acquire(key)).release();
+  await Promise.all(members.map((member) => member.stop()));
 });
 
 describe('a key whose holder is gone', () => {
