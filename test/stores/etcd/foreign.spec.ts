@@ -146,3 +146,40 @@ it('a page in the place of a token is asked for again', async () => {
   await eventually(put);
   expect(tokens).toEqual(['right']);
 });
+
+describe('a refusal of etcd', () => {
+  const refusing = (message: string, code: number): Promise<string> =>
+    answering((socket) => socket.end(page(400, JSON.stringify({ error: message, message, code }))));
+
+  it.each([
+    ...[3, 5, 7, 9, 12, 16].map((code): [string, number] => ['etcdserver: no', code]),
+    ['etcdserver: mvcc: database space exceeded', 8],
+  ])('that stays until somebody changes something is final: %s, code %i', async (message, code) => {
+    expect(await checked(await refusing(message, code))).toMatchObject({ transient: false, isRefusal: true });
+  });
+
+  it.each<[string, number]>([
+    ...[1, 2, 4, 6, 8, 10, 11, 13, 14, 15, 17, 400].map((code): [string, number] => ['etcdserver: no', code]),
+    ['raft proposal dropped', 2],
+    ['etcdserver: too many requests', 8],
+    ['etcdserver: revision of auth store is old', 3],
+    ['etcdserver: invalid auth token', 16],
+  ])('that may pass is waited out, and may be of a change that was made: %s, code %i', async (message, code) => {
+    expect(await checked(await refusing(message, code))).toMatchObject({ transient: true, isRefusal: false, isUnsent: false });
+  });
+
+  it('of a token makes the user sign in once more, and not without end', async () => {
+    const asked: string[] = [];
+    const url = await answering((socket, request) => {
+      const path = /^POST (\S+)/.exec(request)![1]!;
+      asked.push(path);
+      const isSignIn = path === '/v3/auth/authenticate';
+      const body = JSON.stringify(isSignIn ? { ...gateway, token: 'x' } : { message: 'etcdserver: invalid auth token', code: 16 });
+      socket.end(page(isSignIn ? 200 : 401, body));
+    });
+    const error = await rejection(clientOf(url, { username: 'shop', password: 'shop' }).ask('/v3/kv/put', {}));
+    expect(error).toMatchObject({ transient: true, message: expect.stringContaining('invalid auth token') });
+    const once = ['/v3/auth/authenticate', '/v3/kv/put'];
+    expect(asked).toEqual([...once, ...once]);
+  });
+});

@@ -149,59 +149,6 @@ it('a waiter is woken after the watch was compacted away, and after the server w
   await eventually(handOver);
 });
 
-describe('with authentication', () => {
-  const root = { username: 'root', password: 'root' };
-  const shop = { username: 'shop', password: 'pässword:@' };
-  let safe: EtcdServer;
-  let url: string;
-  let token: string;
-  beforeAll(async () => {
-    safe = await startEtcd();
-    ({ url } = safe);
-    const asRoot = (path: string, body: object): Promise<unknown> => ask(url, `/v3/auth/${path}`, body, token);
-    await asRoot('user/add', { name: 'root', password: 'root' });
-    await asRoot('user/grant', { user: 'root', role: 'root' });
-    await asRoot('enable', {});
-    ({ token } = await ask<{ token: string }>(url, '/v3/auth/authenticate', { name: 'root', password: 'root' }));
-    await asRoot('user/add', { name: shop.username, password: shop.password });
-    await asRoot('role/add', { name: 'locks' });
-    const range = { key: base64('locks/'), range_end: base64('locks0') };
-    await asRoot('role/grant', { name: 'locks', perm: { permType: 'READWRITE', ...range } });
-    await asRoot('user/grant', { user: shop.username, role: 'locks' });
-  });
-  afterAll(() => safe.stop());
-
-  it('a user with the right to the prefix has all locks, and is woken', async () => {
-    const report = await examined(etcdStore({ endpoints: [url], auth: shop, prefix: 'locks/' }));
-    expect(report.notOk).not.toContain('wake-ups warn');
-    expect(report.of('probe').state).toBe('ok');
-  });
-
-  it.each([
-    ['no user', {}, 'Give "auth"'],
-    ['a wrong password', { auth: { ...shop, password: 'wrong' } }, 'invalid user ID or password'],
-    ['no right to the prefix', { auth: shop, prefix: 'other/' }, 'etcdctl role grant-permission'],
-  ])('%s is refused with what to do, and without the password', async (_what, options, message) => {
-    const error = await rejection(acquired({ endpoints: [url], ...options }));
-    expect(error).toMatchObject({ name: 'StoreError', isRefusal: true, transient: false, message: expect.stringContaining(message) });
-    expect(String(error)).not.toContain('wrong');
-  });
-
-  it('"auth" where there is none is refused with what to do', async () => {
-    expect(await rejection(acquired({ endpoints: [server.url], auth: root }))).toMatchObject({
-      message: expect.stringContaining('Leave "auth" out'),
-    });
-  });
-
-  it('a token that the server has forgotten is replaced, and a lease outlives that', async () => {
-    const locks = open({ endpoints: [url], auth: shop, prefix: 'locks/' });
-    const lease = await locks.acquire('order:42', { keyTimeout: 10_000 });
-    await safe.restart();
-    await eventually(() => lease.renew());
-    expect(await lease.release()).toBe(true);
-  });
-});
-
 it('a full server refuses, says how to make room, and works again after that', async () => {
   const full = await startEtcd({ args: ['--quota-backend-bytes=1000000'] });
   const locks = open({ endpoints: [full.url] });
