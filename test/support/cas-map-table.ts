@@ -10,6 +10,8 @@ export class CasMapData {
   readonly bus = new MemoryBus();
   /** Of all writes. */
   count = 1;
+  /** Another one is another store, with other rows at the same place. */
+  name: string | undefined;
 }
 
 export interface CasMapTableOptions {
@@ -34,6 +36,7 @@ export class CasMapTable implements CasTable {
   readonly bus: MemoryBus;
   readonly wakeUps: MapWakeUps | undefined;
   readonly count: (() => Promise<number>) | undefined;
+  private replaced = (_store?: string): void => undefined;
 
   constructor(
     readonly data = new CasMapData(),
@@ -47,6 +50,7 @@ export class CasMapTable implements CasTable {
     if (isCounted) {
       this.count = async () => {
         await options.beforeCount?.();
+        if (data.name !== undefined) this.replaced(data.name);
         return data.count;
       };
     }
@@ -57,8 +61,18 @@ export class CasMapTable implements CasTable {
       await this.options.before?.(change);
       const found = this.apply(change);
       await this.options.after?.(change, found);
+      if (this.data.name !== undefined) this.replaced(this.data.name);
       return found;
     });
+  }
+
+  onReplaced(listener: (store?: string) => void): void {
+    this.replaced = listener;
+  }
+
+  /** Its connection breaks. */
+  breaks(): void {
+    this.replaced();
   }
 
   async *keys(prefix: string): AsyncGenerator<string[]> {

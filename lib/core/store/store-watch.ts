@@ -1,4 +1,4 @@
-import { type LockError, messageOf, refusalIn, StoreError } from '../model/errors.js';
+import { LockConfigError, type LockError, messageOf, refusalIn, StoreError } from '../model/errors.js';
 import type { LockLog } from '../model/lock-log.js';
 import { dateOf, duration, idle, now } from '../util/clock.js';
 import { detached } from '../util/detached.js';
@@ -107,7 +107,8 @@ export class StoreWatch {
     const text = messageOf(error).replace(/\.$/, '');
     const reason = cause === undefined || text.includes(messageOf(cause)) ? text : `${text} (${messageOf(cause)})`;
     const outlook = transient ? '; locks wait until it answers' : '';
-    this.log.warn('NDL_STORE_AWAY', `${prefix}${this.title} cannot be reached: ${reason}${outlook}`);
+    if (error instanceof LockConfigError) this.log.warn('NDL_STORE_REFUSES', `${prefix}${this.title} gives no locks: ${reason}`);
+    else this.log.warn('NDL_STORE_AWAY', `${prefix}${this.title} cannot be reached: ${reason}${outlook}`);
     if (!transient) return;
     this.isSaid = true;
     this.suspect(since);

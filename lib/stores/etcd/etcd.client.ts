@@ -30,6 +30,8 @@ export class EtcdClient {
   private current: number;
   private token: Promise<string> | undefined;
   private hasAnswered = false;
+  /** Called with the cluster that has answered, before the reply is used. */
+  onReply: (endpoint: string, cluster: string) => void = () => undefined;
 
   constructor(
     private readonly address: EtcdAddress,
@@ -57,11 +59,17 @@ export class EtcdClient {
     }
   }
 
-  /** Asks one endpoint. */
+  /** Asks one endpoint. Without a token, unless it wants one: to sign in needs another endpoint, which may be down or of another cluster. */
   async askAt<Reply>(endpoint: string, path: string, body: unknown): Promise<Reply> {
-    return this.authorized((token) => this.post<Reply>(endpoint, path, body, token)).catch((cause: unknown) => {
+    const ask = (token?: string): Promise<Reply> => this.post<Reply>(endpoint, path, body, token);
+    try {
+      return await ask().catch((error: unknown) => {
+        if (error instanceof Refusal) return this.authorized(ask);
+        throw error;
+      });
+    } catch (cause) {
       throw storeErrorOf(cause);
-    });
+    }
   }
 
   /**
@@ -144,7 +152,9 @@ export class EtcdClient {
       this.hasAnswered = true;
       const text = await textIn(response);
       if (response.statusCode !== 200) throw refusalOf(response.statusCode, text);
-      return (path === ALARM ? objectIn(text) : replyIn(text)) as Reply;
+      const reply = (path === ALARM ? objectIn(text) : replyIn(text)) as Reply & { readonly header?: { readonly cluster_id?: string } };
+      if (reply.header?.cluster_id !== undefined) this.onReply(endpoint, reply.header.cluster_id);
+      return reply;
     });
   }
 

@@ -1,5 +1,6 @@
 import type { StoreDoctor } from '../../core/store/store-doctor.js';
 import type { CasChange, CasFound, CasRow, CasTable } from '../records/observed/cas.table.js';
+import { Members } from '../records/observed/members.js';
 import { base64, endOf, textOf, type EtcdClient } from './etcd.client.js';
 import { EtcdWakeUps } from './etcd.wakeups.js';
 
@@ -37,8 +38,8 @@ export class EtcdTable implements CasTable {
     checks: async () => (await import('./operate/etcd.doctor.js')).etcdChecks(this.client),
     rights: (_namespace) => Promise.resolve(rightsOf(this.prefix)),
   };
-  /** The cluster that has answered last. */
-  private cluster: string | undefined;
+  private readonly members: Members;
+  private listener: ((cluster: string) => void) | undefined;
 
   constructor(
     private readonly client: EtcdClient,
@@ -46,6 +47,14 @@ export class EtcdTable implements CasTable {
   ) {
     this.place = ['etcd', ...client.endpoints, prefix].join(' ');
     this.wakeUps = new EtcdWakeUps(client, prefix);
+    client.onReply = (endpoint, cluster) => {
+      this.members.heard(endpoint, cluster);
+      this.listener?.(cluster);
+    };
+    this.members = new Members('etcd', client.endpoints, client.requestTimeout, async (endpoint) => {
+      const { header } = await client.askAt<RangeReply>(endpoint, '/v3/maintenance/status', {});
+      return header.cluster_id;
+    });
   }
 
   get requestTimeout(): number {
@@ -73,7 +82,12 @@ export class EtcdTable implements CasTable {
 
   async count(): Promise<number> {
     const { header } = await this.client.ask<RangeReply>('/v3/kv/range', { key: this.keyOf(''), count_only: true });
-    return this.revisionOf(header);
+    this.members.askRest();
+    return Number(header.revision);
+  }
+
+  onReplaced(listener: (cluster: string) => void): void {
+    this.listener = listener;
   }
 
   async *keys(prefix: string): AsyncGenerator<string[]> {
@@ -98,8 +112,11 @@ export class EtcdTable implements CasTable {
     const steps = changes.map((change, index) => this.stepOf(change, index));
     const isLook = changes[0]!.expected === 'look';
     const whole = steps.length === 1 && !isLook ? steps[0] : { success: isLook ? steps : steps.map((step) => ({ request_txn: step })) };
+    await this.members.settled();
     const reply = await this.client.ask<TxnReply>('/v3/kv/txn', whole);
-    const revision = this.revisionOf(reply.header);
+    // It may be the first one of another cluster.
+    await this.members.settled();
+    const revision = Number(reply.header.revision);
     return changes.map(({ expected }, index): CasFound => {
       const { succeeded, responses = [] } = isLook || steps.length === 1 ? reply : reply.responses![index]!.response_txn!;
       if (succeeded && typeof expected === 'object') return { written: true, version: reply.header.revision, revision };
@@ -148,13 +165,6 @@ export class EtcdTable implements CasTable {
       }));
       await this.client.ask('/v3/kv/txn', { success });
     }
-  }
-
-  /** The count of writes. 0: another cluster has answered, whose count has nothing to do with the one before. */
-  private revisionOf({ revision, cluster_id }: Header): number {
-    const isOther = this.cluster !== undefined && this.cluster !== cluster_id;
-    this.cluster = cluster_id;
-    return isOther ? 0 : Number(revision);
   }
 
   private keyOf(name: string): string {

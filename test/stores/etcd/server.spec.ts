@@ -5,8 +5,6 @@ import { chmodSync } from 'node:fs';
 import { createServer, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { dirname } from 'node:path';
-import { EtcdClient } from '../../../lib/stores/etcd/etcd.client.js';
-import { EtcdTable } from '../../../lib/stores/etcd/etcd.table.js';
 import { rejection } from '../../../lib/testing/store/rejection.js';
 import { examined } from '../../doctor/examined.js';
 import { makeCertificate } from '../../support/certificate.js';
@@ -85,30 +83,6 @@ describe('an endpoint', () => {
     });
     await new Promise((resolve) => old.close(resolve));
   });
-
-  it('of another cluster makes the store unfit for locks', async () => {
-    const other = await startEtcd();
-    const report = await examined(etcdStore({ endpoints: [server.url, other.url] }));
-    expect(report.of('role')).toMatchObject({ state: 'bad', seen: 'endpoints of 2 clusters' });
-    expect(report.verdict).toMatchObject({ efficiency: 'no' });
-    await other.stop();
-  });
-});
-
-it('a reply of another cluster says nothing of the age of what is there', async () => {
-  const clusters = await Promise.all([startEtcd(), startEtcd()]);
-  const table = new EtcdTable(new EtcdClient({ endpoints: clusters.map(({ url }) => url) }, 5000), 'test/');
-  const before = await table.count();
-  expect(before).toBeGreaterThan(0);
-  expect(await table.count()).toBe(before);
-  await clusters[0].kill();
-  const first = await eventually(() => table.count());
-  await clusters[0].restart();
-  await clusters[1].kill();
-  const second = await eventually(() => table.count());
-  expect([first, second]).toContain(0);
-  await table.close();
-  await Promise.all(clusters.map((cluster) => cluster.stop()));
 });
 
 it('the doctor says of one member that one disk has all locks, and nothing else', async () => {

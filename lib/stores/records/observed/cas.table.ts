@@ -34,6 +34,11 @@ export type CasFound = (
 export interface CasTable extends Omit<RecordTable, 'exchange' | 'observedTime'> {
   /** Names the store and the place of the rows in it: what one table of this process has seen there, the others have seen, too. Default: no others. */
   readonly place?: string;
+  /**
+   * Calls back when another store may answer from now on, because a connection broke; or with the name of the store that has answered, before each answer
+   * is given.
+   */
+  onReplaced?(listener: (store?: string) => void): void;
   /** Makes each change that is still possible, as {@link RecordTable.exchange} does. */
   exchange(changes: readonly CasChange[]): readonly Promise<CasFound>[];
   /** Asks for the store's count of writes, if it has one, in a way that is never stale. It rejects if the store may have been away: it may be another one. */

@@ -33,8 +33,12 @@ export class Observations {
   heardAt = -Infinity;
   /** Grows with each {@link forget}. */
   epoch = 0;
+  /** Tables that have these observations. */
+  tables = 0;
   /** The largest count of a reply. */
   private count = 0;
+  /** The name of the store that has answered last. */
+  private store: string | undefined;
   private readonly counts: number[] = [];
   private readonly times: number[] = [];
   private readonly sights = new Map<string, ReadonlyMap<string, Sight>>();
@@ -68,6 +72,13 @@ export class Observations {
     this.epoch++;
     this.count = this.counts.length = this.times.length = 0;
     this.sights.clear();
+  }
+
+  /** Another store may answer from now on; not if it has the name of the last one. */
+  replaced(store?: string): void {
+    const isSame = store !== undefined && (this.store ?? store) === store;
+    this.store = store;
+    if (!isSame) this.forget();
   }
 
   /** When each of these stamps was seen first. They are all that is there of this key: the others are forgotten, and would be new to it. */

@@ -15,7 +15,7 @@ const TICK = 1000;
 const IDLE_TICK = 10_000;
 const IDLE_AFTER = 60_000;
 
-/** The observations of this process at each place. */
+/** The observations of this process at each place, as long as a table is open there: another store may answer after that. */
 const places = new Map<string, Observations>();
 /** Names this process among all. */
 const PROCESS = randomBytes(9).toString('base64url');
@@ -30,6 +30,7 @@ export function observedTable(table: CasTable): RecordTable {
   const { name, requestTimeout, atOnce, wakeUps, bus, doctor, place } = table;
   const seen = (place !== undefined && places.get(place)) || new Observations();
   if (place !== undefined) places.set(place, seen);
+  seen.tables++;
   const observed = new ObservedTable(table, seen);
   return {
     ...{ name, requestTimeout, atOnce, wakeUps, bus, doctor },
@@ -39,7 +40,7 @@ export function observedTable(table: CasTable): RecordTable {
     onWarning: table.onWarning && ((listener) => table.onWarning!(listener)),
     note: table.note && ((line) => table.note!(line)),
     close() {
-      observed.close();
+      if (observed.close() && --seen.tables === 0 && place !== undefined) places.delete(place);
       return table.close();
     },
   };
@@ -67,6 +68,7 @@ class ObservedTable {
     private readonly table: CasTable,
     private readonly seen: Observations,
   ) {
+    table.onReplaced?.((store) => seen.replaced(store));
     if (table.count) this.tickIn(0);
   }
 
@@ -82,9 +84,12 @@ class ObservedTable {
     });
   }
 
-  close(): void {
+  /** False: it is closed already. */
+  close(): boolean {
+    const wasOpen = !this.isClosed;
     this.isClosed = true;
     clearTimeout(this.ticking);
+    return wasOpen;
   }
 
   private prepare({ key, expected, record, tokens, fence: floor, messages }: Change): Sent {

@@ -1,6 +1,7 @@
 import { connect } from 'node:net';
 import type { DoctorCheck } from '../../../core/model/doctor-report.js';
 import { bad, checksOf, isOlder, versionFinding, warning, type Finding } from '../../../core/store/store-doctor.js';
+import type { Members } from '../../records/observed/members.js';
 import type { ZookeeperSession } from '../zookeeper.session.js';
 
 const OLDEST = '3.5';
@@ -12,7 +13,7 @@ const WORD = 'srvr';
 const PORT = 2181;
 
 /** Examines the members by the word `srvr`, and by their configuration. */
-export function zookeeperChecks(session: ZookeeperSession): Promise<DoctorCheck[]> {
+export function zookeeperChecks(session: ZookeeperSession, ensembles: Members): Promise<DoctorCheck[]> {
   const { hosts, client } = session.place;
   const members = client ? [] : hosts.split(',');
   const answers = Promise.allSettled(members.map((host) => answerOf(host, session.requestTimeout)));
@@ -31,6 +32,11 @@ export function zookeeperChecks(session: ZookeeperSession): Promise<DoctorCheck[
       return versionsFinding(versions);
     },
     async role() {
+      try {
+        await ensembles.settled();
+      } catch {
+        return bad('hosts of different ensembles', 'Give the members of one ensemble only.', 'each ensemble would grant the same key');
+      }
       return roleOf(await answered(), members.length);
     },
     async replication() {
@@ -59,9 +65,6 @@ function roleOf(answers: readonly string[], members: number): Finding {
   const serving = modes.filter((mode) => mode && mode !== 'read-only').length;
   if (serving === 0)
     return bad('a member without a quorum', 'Start the other members: more than half must run.', 'nothing can be written here');
-  if (modes.includes('standalone') && members > 1) {
-    return bad('servers that do not know each other', 'Give the members of one ensemble only.', 'each server would grant the same key');
-  }
   const seen = `${serving} of ${members} members serve requests; no clock of a server takes part`;
   return serving === members ? { seen } : warning(seen, 'Look at the members that do not answer, or have no quorum.');
 }

@@ -1,7 +1,7 @@
 import { passTime } from '../../../support/virtual-time.js';
 import { StoreError } from '../../../../lib/core/model/errors.js';
 import type { LockStore } from '../../../../lib/core/store/lock-store.js';
-import { acquire, counted, data, GRANTED, newGate, release, remaining, renew, TAKEN, TTL } from './setting.js';
+import { acquire, counted, data, GRANTED, newGate, release, remaining, renew, table, TAKEN, TTL } from './setting.js';
 
 /** So many writes of other keys. */
 async function write(store: LockStore, count: number): Promise<void> {
@@ -140,5 +140,75 @@ describe('a store that was restored from a copy', () => {
     await slow;
     await passTime(900);
     expect(await acquire(observer, 'b')).toMatchObject(GRANTED);
+  });
+});
+
+describe('another store at the same place', () => {
+  /** Its count is as large as that of the first one, which is no proof that it is the same. */
+  function becomesAnother(): void {
+    data.rows.clear();
+    data.name = 'another';
+  }
+  const permit = (store: LockStore, owner: string) =>
+    store.semaphore!.acquire({ key: 'key', owner, ttl: TTL, tokens: 1, queue: false, share: { count: 1, permits: 2, rank: 0 } });
+
+  it('is not dated by what a store of this process has seen there that was closed', async () => {
+    const place = 'again';
+    const first = counted({ place });
+    await write(first, 20);
+    await passTime(2 * TTL);
+    await first.close();
+    const count = data.count;
+    becomesAnother();
+    data.count = 1;
+    await acquire(counted(), 'a');
+    data.count = count;
+    expect(await acquire(counted({ place }), 'b')).toMatchObject(TAKEN);
+  });
+
+  it('is noticed by all stores of the place, whichever of them it answers first', async () => {
+    const place = 'noticed';
+    data.name = 'first';
+    const [one, two] = [counted({ place }), counted({ place })];
+    await write(one, 20);
+    await acquire(two, 'x', { key: 'other' });
+    await passTime(2 * TTL);
+    const count = data.count;
+    becomesAnother();
+    data.count = 1;
+    await acquire(counted(), 'a');
+    data.count = count + 10;
+    expect(await acquire(counted({ place }), 'b')).toMatchObject(TAKEN);
+    expect(await acquire(two, 'b')).toMatchObject(TAKEN);
+  });
+
+  it('dates nothing by the reply that shows it: a permit of it is not free early', async () => {
+    data.name = 'first';
+    const [process, observer] = [counted(), counted()];
+    await write(process, 20);
+    becomesAnother();
+    await remaining(observer);
+    await passTime(TTL);
+    expect(await permit(process, 'a')).toMatchObject(GRANTED);
+    expect(await permit(process, 'b')).toMatchObject(GRANTED);
+    expect(await permit(observer, 'c')).toMatchObject(TAKEN);
+  });
+
+  it('may answer after each broken connection: what was seen before is looked at again', async () => {
+    const holder = counted();
+    const restore = copyOfStore();
+    const observer = counted();
+    const { breaks } = { breaks: table.breaks.bind(table) };
+    await acquire(observer, 'b');
+    await release(observer, 'b');
+    const [{ version }, { count }] = [data.rows.get('key')!, data];
+    restore();
+    await acquire(holder, 'a');
+    while (data.rows.get('key')!.version < version) await renew(holder, 'a');
+    expect(data.rows.get('key')!.version).toBe(version);
+    data.count = count;
+    breaks();
+    expect(await acquire(observer, 'b')).toMatchObject(TAKEN);
+    expect(await renew(holder, 'a')).toBe('renewed');
   });
 });

@@ -15,6 +15,8 @@ export const GRANTED = { granted: true };
 export const TAKEN = { granted: false };
 
 export let data: CasMapData;
+/** The table of the last process. */
+export let table: CasMapTable;
 let opened: LockStore[];
 let places = 0;
 beforeEach(() => {
@@ -25,7 +27,7 @@ afterEach(() => Promise.all(opened.map((store) => store.close())));
 
 /** Another process. Without a count, unless it is asked for, so that it knows only what it has looked at. */
 export function newProcess(options: CasMapTableOptions = {}): LockStore {
-  const table = new CasMapTable(data, { place: `rules ${++places}`, isCounted: false, isWoken: false, ...options });
+  table = new CasMapTable(data, { place: `rules ${++places}`, isCounted: false, isWoken: false, ...options });
   opened.push(recordStore(observedTable(table)));
   return opened.at(-1)!;
 }
