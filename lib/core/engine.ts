@@ -80,6 +80,7 @@ export class Engine {
     await this.revokeAll();
     // Clean-up in flight may fail with a broken connection. It is sent once more over the next one.
     await isSettledWithin(3 * store.requestTimeout, runtime.ended('acquire', 'cleanUp'));
+    runtime.isDrained = true;
     for (const end of this.atEnd) await end();
     const others = (users.get(store) ?? 1) - 1;
     users.set(store, others);

@@ -1,8 +1,8 @@
 import { passTime } from '../support/virtual-time.js';
-import { LockAbortedError, StoreError } from 'nestjs-distributed-lock/core';
+import { LockAbortedError, LockConfigError, StoreError } from 'nestjs-distributed-lock/core';
 import { eventually } from '../support/eventually.js';
-import { failing, held, losing, recording } from './misbehaviour.js';
-import { rejection } from '../../lib/testing/store/rejection.js';
+import { failing, fault, held, losing, outage, recording, refusal } from './misbehaviour.js';
+import { rejection, timed } from '../../lib/testing/store/rejection.js';
 import type { Setting } from './setting.js';
 
 export function repetitionContract({ open, newKey, isFree }: Setting): void {
@@ -43,14 +43,47 @@ export function repetitionContract({ open, newKey, isFree }: Setting): void {
       expect(lost).not.toHaveBeenCalled();
     });
 
-    it('a release whose request is lost is repeated until the key is free, long before it would run out', async () => {
-      const locks = open({ misbehaving: failing('release', 2) });
+    /** Whatever is said of a request that ends something: the key may be taken. */
+    const vain: [string, () => Error][] = [
+      ['gets no answer', outage],
+      ['is refused for good', refusal],
+      ['breaks the driver', fault],
+      ['meets a wrong set-up', () => new LockConfigError('Two clusters, on purpose.')],
+    ];
+
+    it.each(vain)('a release that %s is repeated until the key is free, long before it would run out', async (_how, failure) => {
+      const locks = open({ misbehaving: failing('release', 3, failure) });
       const unknown: string[] = [];
       locks.on('unknown', ({ operation }) => unknown.push(operation));
       expect(await locks.using(key, () => 'done', options)).toBe('done');
       await eventually(() => isFree(key));
-      expect(unknown).toEqual(['release', 'release']);
+      expect(unknown).toEqual(failure() instanceof LockConfigError ? [] : ['release', 'release', 'release']);
     });
+
+    it.each(vain)('a release of a lease that is lost and %s is repeated, since a renewal may have been applied', async (_how, failure) => {
+      const locks = open({ misbehaving: (real) => ({ ...losing('renew', Infinity)(real), ...failing('release', 3, failure)(real) }) });
+      const lease = await locks.acquire(key, { keyTimeout: 3_000 });
+      await eventually(() => lease.remaining() === 0);
+      expect(await lease.release()).toBe(false);
+      await passTime(1_000);
+      expect(await isFree(key)).toBe(true);
+    });
+
+    it.each([false, true])(
+      'a release that is always refused is sent no more when its lease is over (the locks are closed: %p)',
+      async (isClosed) => {
+        const sent: string[] = [];
+        const locks = open({ requestTimeout: 300, misbehaving: recording(sent, failing('release', Infinity, refusal)) });
+        await locks.using(key, () => 'done', { keyTimeout: 4_000 });
+        await passTime(50);
+        expect(sent.length).toBeGreaterThan(2);
+        if (isClosed) expect((await timed(() => locks.close())).elapsed).toBeLessThanOrEqual(3 * 300);
+        else await passTime(5_000);
+        const { length } = sent;
+        await passTime(2_000);
+        expect(sent.length).toBeLessThanOrEqual(length);
+      },
+    );
 
     it('a renewal that arrives after the release does not take the key again', async () => {
       const { answer, misbehaving } = held('renew', 'requests');
@@ -90,8 +123,8 @@ export function repetitionContract({ open, newKey, isFree }: Setting): void {
       await eventually(() => isFree(key));
     });
 
-    it('a give-up of an acquire whose reply was lost is repeated until the key is free', async () => {
-      const locks = open({ misbehaving: (real) => ({ ...losing('acquire')(real), ...failing('leave', 2)(real) }) });
+    it.each(vain)('a give-up that %s, of an acquire whose reply was lost, is repeated until the key is free', async (_how, failure) => {
+      const locks = open({ misbehaving: (real) => ({ ...losing('acquire')(real), ...failing('leave', 3, failure)(real) }) });
       expect(await rejection(locks.acquire(key, { ...options, waitTimeout: 0 }))).toBeInstanceOf(StoreError);
       await eventually(() => isFree(key));
     });

@@ -26,6 +26,8 @@ export class Lifecycle {
    * they do not all change the key at once, time and again.
    */
   readonly firstRenewal = (1 + 2 * Math.random()) / 3;
+  /** The locks are closed, and have waited for what is given up. A store that was closed with them refuses the rest. */
+  isDrained = false;
   /** Follows each call that asks for a key. */
   tracing: CallTracing | undefined;
   private readonly running = { acquire: 0, body: 0, cleanUp: 0 };
@@ -77,8 +79,8 @@ export class Lifecycle {
   }
 
   /**
-   * Gives up in the background what an owner may have at the store. It is sent again until the store answers, or no retry can help, or everything has
-   * expired at `end` (on the monotonic clock). The promise never rejects.
+   * Gives up in the background what an owner may have at the store. It is sent again until the store does it, or everything has expired at `end` (on the
+   * monotonic clock). An error that is final for a caller is none here: whatever has answered, the key may be taken. The promise never rejects.
    *
    * @param first a promise that the first try waits for.
    */
@@ -91,15 +93,18 @@ export class Lifecycle {
   ): Promise<void> {
     this.begins('cleanUp');
     if (first) await first;
-    for (let pause = FIRST_PAUSE; ; pause = Math.min(2 * pause, LONGEST_PAUSE)) {
+    let isFinal: boolean;
+    let pause = FIRST_PAUSE;
+    do {
       try {
         await send();
         break;
       } catch (cause) {
-        if (!this.unknown(operation, tenancy, cause).transient || now() >= end) break;
+        isFinal = !this.unknown(operation, tenancy, cause).transient;
       }
       await idle(pause);
-    }
+      pause = Math.min(2 * pause, LONGEST_PAUSE);
+    } while (now() < end && !(isFinal && this.isDrained));
     this.ends('cleanUp');
   }
 

@@ -134,7 +134,7 @@ export class Tenure {
   endTurn(time: number): Promise<boolean> {
     if (this.loss) {
       // A renewal without an answer may have been applied, so that the store still has this owner.
-      this.runtime.inBackground(this.sendRelease(time));
+      this.giveUp(this.validUntil + this.ttl);
       return Promise.resolve(false);
     }
     if (this.queue.passOn(this, time)) return Promise.resolve(true);
@@ -151,12 +151,10 @@ export class Tenure {
       },
       (cause: unknown) => {
         // The answer to a repeated release is not conclusive, because an earlier one may have been applied.
-        const { runtime } = this;
         this.turn.emitReleased();
-        if (runtime.unknown('release', this, cause).transient) {
-          void runtime.giveUp('release', this, now() + this.ttl, () => this.sendRelease());
-        }
-        runtime.ends('cleanUp');
+        this.runtime.unknown('release', this, cause);
+        this.giveUp(now() + this.ttl);
+        this.runtime.ends('cleanUp');
         return true;
       },
     );
@@ -262,6 +260,11 @@ export class Tenure {
     } catch (cause) {
       this.runtime.unknown('renew', this, this.unanswered(cause));
     }
+  }
+
+  /** @param end on the monotonic clock: the store has no lease of this owner any more. */
+  private giveUp(end: number): void {
+    void this.runtime.giveUp('release', this, end, () => this.sendRelease());
   }
 
   private sendRelease(time = now()): Promise<'released' | 'lost'> {

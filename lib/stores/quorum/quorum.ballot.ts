@@ -120,7 +120,7 @@ export class Ballot {
     } else if (isReply(vote) && !vote.granted) {
       // Its queue entry would be offered the key, for which it does not wait any more.
       if (request.queue) this.leave(index);
-    } else if (isHeld && this.isUnknown(index, vote)) {
+    } else if (isHeld && (this.isUnknown(index, vote) || this.isUnrecorded(index, vote, result.token ?? 0))) {
       this.askAgain(index);
     } else if (this.isBelow(index, result.token ?? 0, vote) && isHeld) {
       // It may become one of the majority.
@@ -131,6 +131,11 @@ export class Ballot {
   /** Whether the member may have granted the key, or have a queue entry of the owner, and no answer tells. */
   private isUnknown(index: number, vote: Vote<AcquireReply>): boolean {
     return !isReply(vote) && this.asked.get(index) === false && !this.grants.has(index);
+  }
+
+  /** Whether the member has granted a smaller token, and gave no answer when it was asked for this one. */
+  private isUnrecorded(index: number, vote: Vote<AcquireReply>, token: number): boolean {
+    return !isReply(vote) && (this.firsts[index] ?? token) < token;
   }
 
   /** Whether the member has granted a smaller token, and was not asked for this one. */

@@ -56,28 +56,34 @@ export class Member {
   }
 
   /**
-   * Sends a request that ends all that the owner may have here. Without an answer it is sent again in the background.
+   * Sends a request that ends all that the owner may have here. Until the member has done it, it is sent again in the background, whatever the error.
    *
    * @param end on the monotonic clock: all of that has expired.
    * @param mayKnow whether the member may have a request of the owner.
    */
   sendEnd<Reply>(tenancy: Tenancy, end: number, request: () => Promise<Reply>, mayKnow = (): boolean => true): Promise<Reply> {
     const reply = this.sendInOrder(tenancy, request);
-    reply.catch((error: LockError) => {
+    reply.catch(() => {
       // If there is a later request of the same owner, that one takes care of it.
-      if (isTransient(error) && mayKnow() && !this.isAsked(tenancy.owner)) this.sendAgain(tenancy, end, request).catch(() => undefined);
+      if (mayKnow() && !this.isAsked(tenancy.owner)) this.sendAgain(tenancy, end, request, true).catch(() => undefined);
     });
     return reply;
   }
 
-  /** Repeats a request that had no answer when the member answers others, until it has an answer or the owner has a later request. */
-  sendAgain<Reply>(tenancy: Tenancy, end: number, request: () => Promise<Reply>): Promise<Reply> {
+  /**
+   * Repeats a request that had no answer when the member answers others, until it has an answer or the owner has a later request.
+   *
+   * @param isEnd whether it is repeated after an error that is final, too.
+   */
+  sendAgain<Reply>(tenancy: Tenancy, end: number, request: () => Promise<Reply>, isEnd = false): Promise<Reply> {
     return this.sendInOrder(tenancy, async () => {
-      while (await this.nextAnswer.wait(tenancy.owner, end)) {
+      let isRefused = false;
+      while (await this.nextAnswer.wait(tenancy.owner, end, isRefused)) {
         try {
           return await request();
         } catch (error) {
-          if (!isTransient(error)) throw error;
+          isRefused = !isTransient(error);
+          if (isRefused && !isEnd) throw error;
         }
       }
       throw new StoreError(`${this.title} has not answered for long.`, { key: tenancy.key, transient: true });

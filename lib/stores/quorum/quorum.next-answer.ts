@@ -1,6 +1,6 @@
 import { after, now } from '../../core/util/clock.js';
 
-/** Milliseconds after which the owner that has waited longest tries, though no answer has come. */
+/** Milliseconds after which the owner that has waited longest tries, though no answer has come; and between two tries of one that was refused. */
 const PAUSE = 1_000;
 /** Most owners that wait, so that an outage does not fill the memory: the requests of earlier ones end with their leases. */
 const MOST = 1_000;
@@ -8,6 +8,7 @@ const MOST = 1_000;
 interface Waiting {
   /** On the monotonic clock. */
   readonly end: number;
+  readonly notBefore: number;
   readonly resolve: (isTry: boolean) => void;
 }
 
@@ -18,11 +19,11 @@ export class NextAnswer {
   private timer: NodeJS.Timeout | undefined;
   private isClosed = false;
 
-  /** Resolves when the owner is to try; false: not any more. */
-  wait(owner: string, end: number): Promise<boolean> {
+  /** Resolves when the owner is to try; false: not any more. @param isRefused whether it has tried, and the member does not answer it as it does others. */
+  wait(owner: string, end: number, isRefused = false): Promise<boolean> {
     return new Promise((resolve) => {
       if (this.isClosed || end <= now()) return resolve(false);
-      this.waiting.set(owner, { end, resolve });
+      this.waiting.set(owner, { end, notBefore: isRefused ? now() + PAUSE : 0, resolve });
       if (this.waiting.size > MOST) this.first(false);
       this.timer ??= after(PAUSE, this.tick).unref();
     });
@@ -44,7 +45,7 @@ export class NextAnswer {
   }
 
   private first(isTry: boolean): void {
-    for (const owner of this.waiting.keys()) return this.settle(owner, isTry);
+    for (const [owner, { notBefore }] of this.waiting) if (!isTry || notBefore <= now()) return this.settle(owner, isTry);
   }
 
   private settle(owner: string, isTry: boolean): void {

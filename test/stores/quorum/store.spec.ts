@@ -159,6 +159,29 @@ it('operators see the token of the lease, and a larger one of each later lease, 
   }
 });
 
+it('a member to which the request is lost that would record the larger token of the others is asked again', async () => {
+  const ahead = [1_000, 2_000, 5_000];
+  const stores = three();
+  let sent = 0;
+  const members = stores.map((store, index) =>
+    altered(store, (real) => ({
+      acquire: (asked) => {
+        if (index === 0 && ++sent === 2) return Promise.reject(new StoreError('away', { transient: true }));
+        return real.acquire({ ...asked, floor: asked.floor! + ahead[index]! });
+      },
+    })),
+  );
+  const { mutex } = quorumStore(members, { quarantine: 0 });
+  const { token } = (await mutex.acquire(request)) as { token: number };
+  await nextTurn();
+  const recorded = async () => (await stores[0].inspector!.inspect(['key']))[0]!.fencingToken;
+  expect(sent).toBe(2);
+  expect(await recorded()).toBeLessThan(token);
+  await mutex.check({ key: 'other', owner: 'b' });
+  await nextTurn();
+  expect(await recorded()).toBeGreaterThanOrEqual(token);
+});
+
 describe('a member that grants the key and whose answer is lost', () => {
   const lease = { key: 'key', owner: 'a', ttl: 10_000 };
   const away = new StoreError('away', { transient: true });
@@ -222,6 +245,26 @@ it('a member learns of a release when it is back, however many leases it has had
   await mutex.check(request);
   await nextTurn();
   expect((await c.mutex.check(request)).state).toBe('free');
+});
+
+it('a member that refuses to release what it has granted is sent it again, once a second at most, until it does', async () => {
+  const [a, b, c] = three();
+  const failures = [new StoreError('no', { transient: false }), new LockConfigError('no'), new TypeError('no')];
+  let tries = 0;
+  const last = altered(c, (real) => ({
+    release: (asked) => (tries++ < failures.length ? Promise.reject(failures[tries - 1]!) : real.release(asked)),
+  }));
+  const { mutex } = quorumStore([a, b, last], { quarantine: 0 });
+  await mutex.acquire({ ...request, ttl: 60_000 });
+  expect(await mutex.release({ key: 'key', owner: 'a', keepFor: 0 })).toBe('released');
+  for (let time = 0; time < 60; time++) {
+    await passTime(25);
+    await mutex.check({ key: 'other', owner: 'b' });
+  }
+  expect(tries).toBe(3);
+  await passTime(2_000);
+  expect((await c.mutex.check(request)).state).toBe('free');
+  expect(tries).toBe(4);
 });
 
 it('a waiter that dies when it has the queue lock holds the others up for seconds, also where the clock of a member is then set back', async () => {
