@@ -1,4 +1,5 @@
 import { mayTake, passTime } from '../support/virtual-time.js';
+import os from 'node:os';
 import { currentLease, LockConfigError, LockLostError, Locks, type LockLogger, type LockStore } from 'nestjs-distributed-lock/core';
 import { memoryStore } from 'nestjs-distributed-lock/memory';
 import { eventually } from '../support/eventually.js';
@@ -218,4 +219,88 @@ it('a method that goes on after the end of a fixed lease tells of no lag', async
   await locks.using('key', () => passTime(5_000), { keyTimeout: 1_000, renew: false, onLost: 'ignore' });
   expect(warnings).toEqual([expect.stringContaining('are over')]);
   expect(lags).toEqual([]);
+});
+
+describe('a suspend of the machine', () => {
+  let ahead = 0;
+  beforeAll(() => {
+    const uptime = os.uptime.bind(os);
+    jest.spyOn(os, 'uptime').mockImplementation(() => uptime() + ahead / 1000);
+  });
+  afterAll(() => void jest.restoreAllMocks());
+
+  /** The clock since boot goes on, and the wall clock with it, but not the monotonic one. */
+  function suspend(milliseconds: number, wall = milliseconds): void {
+    ahead += milliseconds;
+    jest.setSystemTime(Date.now() + wall);
+  }
+
+  it('ends a lease before its holder looks at it, and before any timer', async () => {
+    const { locks, warnings, lags } = open();
+    const [one, other] = [await locks.acquire('one'), await locks.acquire('other')];
+    suspend(3_600_000);
+    expect(one.remaining()).toBe(0);
+    const lost = 'The lease of "other" was lost: not renewed within 10,000 ms, because the machine was suspended for 60 min. [LOCK_LOST]';
+    expect(() => other.assertHeld()).toThrow(lost);
+    expect(await one.release()).toBe(false);
+    expect(lags).toEqual([]);
+    expect(warnings).toEqual([expect.stringMatching(/^Lost "other" after 60 min/), expect.stringMatching(/^Lost "one" after 60 min/)]);
+  });
+
+  it('aborts the signal soon, also where somebody sets the wall clock back at once', async () => {
+    const { locks, lags } = open();
+    const { signal } = await locks.acquire('key');
+    suspend(20_000, 0);
+    await passTime(250);
+    expect(signal.reason).toBeInstanceOf(LockLostError);
+    expect(lags).toEqual([]);
+  });
+
+  it('is a loss for a call whose method ends after it', async () => {
+    const { locks } = open();
+    const call = locks.using('key', () => (suspend(20_000), 'done'));
+    await expect(call).rejects.toMatchObject({ name: 'LockLostError', result: 'done' });
+  });
+
+  it('that is shorter than a lease makes it shorter, and it is renewed', async () => {
+    const { locks, renewals } = open();
+    const lease = await locks.acquire('key');
+    suspend(4_000);
+    const remaining = lease.remaining();
+    expect(remaining).toBeLessThanOrEqual(5_900);
+    expect(remaining).toBeGreaterThan(5_800);
+    await passTime(250);
+    expect(renewals).toHaveLength(1);
+    expect(lease.remaining()).toBeGreaterThan(9_500);
+  });
+
+  it('counts for a renewal that is answered after it', async () => {
+    let answer = (): void => undefined;
+    const slow =
+      (real: Renew): Renew =>
+      (batch) =>
+        real(batch).map((reply) => new Promise((resolve) => (answer = () => resolve(reply))));
+    const { locks } = open(slow);
+    const lease = await locks.acquire('key');
+    void lease.renew().catch(() => undefined);
+    suspend(20_000);
+    answer();
+    await new Promise(setImmediate);
+    expect(lease.remaining()).toBe(0);
+  });
+
+  it('is none if a clock is set, or a test lets time pass by itself', async () => {
+    const { locks } = open();
+    const lease = await locks.acquire('key');
+    suspend(0, 3_600_000);
+    expect(lease.remaining()).toBeGreaterThan(9_000);
+    suspend(30, -7_200_000);
+    expect(lease.remaining()).toBeGreaterThan(9_000);
+    suspend(-3_600_000, 0);
+    await passTime(20_000);
+    expect(lease.remaining()).toBeGreaterThan(5_000);
+    // The clock since boot may have followed the one that was set.
+    suspend(20_000);
+    expect(lease.remaining()).toBe(0);
+  });
 });

@@ -4,7 +4,7 @@ import { abortedBy, LockLostError, type LockAbortedError } from '../model/errors
 import type { Lease } from '../model/lease.js';
 import { ACQUIRE_CHECKS, type ResolvedOptions } from '../model/options.js';
 import { untilAborted } from '../util/abort.js';
-import { after, now } from '../util/clock.js';
+import { after, exactNow, now } from '../util/clock.js';
 import type { Turn } from './turn.js';
 
 type HoldTimes = Pick<ResolvedOptions, 'minHold' | 'maxHold' | 'signal'>;
@@ -68,7 +68,7 @@ export class HeldLease implements Lease {
   }
 
   remaining(): number {
-    return this.isReleased ? 0 : this.turn.remaining();
+    return this.isReleased ? 0 : this.turn.remaining(exactNow());
   }
 
   assertHeld(): void {

@@ -1,6 +1,6 @@
 import type { LockLostError } from '../model/errors.js';
 import type { LockEvent, LockEvents } from '../model/events.js';
-import { now, validity } from '../util/clock.js';
+import { exactNow, now, validity } from '../util/clock.js';
 import { added, removed } from '../util/short-list.js';
 import type { HeldLease } from './held-lease.js';
 import type { Tenure } from './tenure.js';
@@ -46,7 +46,7 @@ export class Turn {
 
   /** Ends one lease. Resolves to whether the key was ours until then. */
   remove(lease: HeldLease): Promise<boolean> {
-    const time = now();
+    const time = exactNow();
     this.leases = removed(this.leases, lease);
     if (this.remaining(time) === 0) this.tenure.expire();
     watchdog.noticeStall(this.tenure, time);

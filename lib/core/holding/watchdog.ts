@@ -1,5 +1,5 @@
 import type { LeaseDriver } from '../store/lease-driver.js';
-import { Alarm, now } from '../util/clock.js';
+import { Alarm, countSuspend, duration, now, suspendedSince } from '../util/clock.js';
 import type { Lifecycle } from './lifecycle.js';
 import type { Tenure } from './tenure.js';
 
@@ -61,6 +61,7 @@ export class Watchdog {
   }
 
   private tick(): void {
+    countSuspend();
     const time = now();
     if (time >= this.dueAt || time - this.seenAt >= this.shortestTtl / 3) this.work(time);
     this.seenAt = time;
@@ -120,6 +121,9 @@ export class Watchdog {
     const { ttl, pace, renewAt } = tenure;
     if (pace === Infinity) return `its ${ttl} ms are over`;
     if (renewAt === Infinity) return 'its maxHold is over';
+    const suspend = suspendedSince(time - ttl);
+    if (suspend > 0)
+      return `not renewed within ${ttl.toLocaleString('en-US')} ms, because the machine was suspended for ${duration(suspend)}`;
     const { length, end } = this.lastStall;
     const stall = this.stallOf(tenure, time) || (end > time - ttl && length >= ttl / 3 ? length : 0);
     return `not renewed within ${ttl.toLocaleString('en-US')} ms${stall === 0 ? '' : `, because the event loop stood still for ${Math.round(stall)} ms`}`;
@@ -129,7 +133,8 @@ export class Watchdog {
   private stallOf({ ttl, turn }: Tenure, time: number): number {
     // Without a tenure there are no ticks. Only a late tick shows that the event loop was blocked.
     if (time < this.alarm.at) return 0;
-    const length = time - Math.max(this.seenAt, turn.grantedAt);
+    const since = Math.max(this.seenAt, turn.grantedAt);
+    const length = time - since - suspendedSince(since);
     return length < ttl / 3 ? 0 : length;
   }
 

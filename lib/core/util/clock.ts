@@ -1,12 +1,74 @@
+import { uptime } from 'node:os';
+import { performance as machine } from 'node:perf_hooks';
 import { detached } from './detached.js';
 
 export const HOUR = 3_600_000;
 /** Node fires a timer with a longer delay at once. */
 const LONGEST_DELAY = 2 ** 31 - 1;
 
-/** Milliseconds on the monotonic clock. Wall clocks jump. */
+/** Milliseconds. A shorter suspend of the machine is not noticed. */
+const SHORTEST_SUSPEND = 40;
+/** Milliseconds. A reading that takes longer was interrupted, and tells nothing. */
+const LONGEST_READING = 5;
+
+let suspended = 0;
+let lastSuspend = { length: 0, end: -Infinity };
+/** Milliseconds by which the clock since boot may be behind: hundredths of a second on Linux, whole seconds on macOS. */
+let precision = 1000;
+let sinceBoot = readSinceBoot();
+/** Milliseconds by which the wall clock was ahead of {@link now}. */
+let sinceEpoch = Date.now() - performance.now();
+
+/** Milliseconds on the monotonic clock, and those in which the machine was suspended, as far as {@link countSuspend} has noticed. Wall clocks jump. */
 export function now(): number {
+  return performance.now() + suspended;
+}
+
+/** Milliseconds on the monotonic clock alone. It is for waiters that count the lease of another process, which must not end too early: it is never ahead. */
+export function awake(): number {
   return performance.now();
+}
+
+/** The clock since boot goes on while the machine is suspended. What it has gone on by alone was a suspend. */
+export function countSuspend(): void {
+  const reading = readSinceBoot();
+  if (reading === undefined) return;
+  const length = reading - (sinceBoot ??= reading);
+  if (Math.abs(length) > precision + SHORTEST_SUSPEND) {
+    sinceBoot = reading;
+    // Some kernels derive it from the wall clock, which can be set back.
+    if (length > 0) {
+      suspended += length + precision;
+      lastSuspend = { length, end: now() };
+    }
+  }
+  sinceEpoch = Date.now() - now();
+}
+
+/** {@link now}, just after a suspend, too. It costs one look at the wall clock, which a suspend also moves: the clock since boot takes a hundred times as long. */
+export function exactNow(): number {
+  const time = now();
+  if (Math.abs(Date.now() - time - sinceEpoch) <= SHORTEST_SUSPEND) return time;
+  countSuspend();
+  return now();
+}
+
+/** How long the machine was suspended last, in milliseconds; 0: that was before this time. */
+export function suspendedSince(time: number): number {
+  return lastSuspend.end > time ? lastSuspend.length : 0;
+}
+
+/** How far the clock since boot is ahead of the monotonic one, in milliseconds. `undefined`: it cannot be read. Fake timers replace neither. */
+function readSinceBoot(): number | undefined {
+  const start = machine.now();
+  try {
+    const seconds = uptime();
+    if (!Number.isInteger(seconds)) precision = 10;
+    return machine.now() - start > LONGEST_READING ? undefined : seconds * 1000 - start;
+  } catch {
+    // The process may not read it: a suspend is not noticed then.
+    return undefined;
+  }
 }
 
 /** A time of the monotonic clock, in milliseconds since 1970: for people, and to compare with a store's clock. No lock depends on it. */

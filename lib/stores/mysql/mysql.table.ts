@@ -1,6 +1,6 @@
 import { StoreError } from '../../core/model/errors.js';
 import type { StoreDoctor } from '../../core/store/store-doctor.js';
-import { HOUR, now } from '../../core/util/clock.js';
+import { awake as now, HOUR } from '../../core/util/clock.js';
 import { RecordClock } from '../records/record.clock.js';
 import { RecordSweep } from '../records/record.sweep.js';
 import type { Change, Found, RecordTable } from '../records/record.table.js';

@@ -1,4 +1,4 @@
-import { isSettledWithin, now } from '../../core/util/clock.js';
+import { awake as now, isSettledWithin } from '../../core/util/clock.js';
 import type { RecordClock } from './record.clock.js';
 import type { Change, Found, RecordTable } from './record.table.js';
 import { foundOf } from './record.texts.js';

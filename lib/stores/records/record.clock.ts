@@ -1,4 +1,4 @@
-import { now } from '../../core/util/clock.js';
+import { awake as now } from '../../core/util/clock.js';
 import type { TableTime } from './record.work.js';
 
 /** Milliseconds for which a reply tells the time: clocks drift apart. */

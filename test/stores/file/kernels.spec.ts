@@ -11,11 +11,15 @@ let directory: string;
 beforeEach(() => (directory = mkdtempSync(join(tmpdir(), 'locks-'))));
 afterEach(() => rmSync(directory, { recursive: true, force: true }));
 
-/** What a process says that tries to take the key, as root of a user namespace of its own. */
-function tryAs(namespaces: string[], before = ''): string {
-  const script = `${before} exec ${process.execPath} --import tsx test/stores/file/trier.child.ts ${directory} ${KEY}`;
+const child = (name: string): string => `${process.execPath} --import tsx test/stores/file/${name}.child.ts ${directory} ${KEY}`;
+
+/** What a script prints, as root of a user namespace of its own. */
+function runAs(namespaces: string[], script: string): string {
   return execFileSync('unshare', ['--user', '--map-root-user', ...namespaces, '--fork', 'sh', '-c', script], { encoding: 'utf8' }).trim();
 }
+
+/** What a process says that tries to take the key. */
+const tryAs = (namespaces: string[], before = ''): string => runAs(namespaces, `${before} exec ${child('trier')}`);
 
 describe('a process with another kernel, beside a holder', () => {
   let locks: Locks;
@@ -45,4 +49,16 @@ describe('a process with another kernel, beside a holder', () => {
       /^StoreError, transient: false: .*another kernel.*11111111/,
     );
   });
+});
+
+it('a holder loses its lease when the clock since boot goes on without the monotonic one, as in a suspend of the machine', () => {
+  const script = `
+    set -e
+    ${child('sleeper')} &
+    trap "kill $! 2> /dev/null || true" EXIT
+    until [ -e ${directory}/held ]; do kill -0 $!; sleep 0.1; done
+    unshare --time --boottime 3600 --fork cat /proc/uptime > ${directory}/later
+    mount --bind ${directory}/later /proc/uptime
+    wait`;
+  expect(runAs(['--mount'], script)).toMatch(/^The lease of "key" was lost: .*, because the machine was suspended for 60 min\./);
 });

@@ -1,4 +1,4 @@
-import { now } from '../../../core/util/clock.js';
+import { awake as now } from '../../../core/util/clock.js';
 
 /** Most dates that are kept: enough for months that are {@link EXACT}. */
 const MOST_DATES = 4096;

@@ -1,6 +1,6 @@
 import { randomBytes } from 'node:crypto';
 import { StoreError } from '../../../core/model/errors.js';
-import { after, HOUR, isSettledWithin, now } from '../../../core/util/clock.js';
+import { after, awake as now, HOUR, isSettledWithin } from '../../../core/util/clock.js';
 import { promised } from '../../../core/util/promised.js';
 import { RecordSweep } from '../record.sweep.js';
 import { TOUCH, VOID, type Change, type Found, type RecordTable } from '../record.table.js';

@@ -1,5 +1,5 @@
 import { messageOf, StoreError } from '../../../core/model/errors.js';
-import { now } from '../../../core/util/clock.js';
+import { awake as now } from '../../../core/util/clock.js';
 import { scripts } from '../scripts/lua.scripts.js';
 import type { RedisConnection } from './redis.connection.js';
 import { millisecondsOf } from '../scripts/redis.replies.js';

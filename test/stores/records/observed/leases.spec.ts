@@ -1,13 +1,29 @@
 import { mayTake, passTime } from '../../../support/virtual-time.js';
+import os from 'node:os';
 import { StoreError } from '../../../../lib/core/model/errors.js';
 import type { LockStore } from '../../../../lib/core/store/lock-store.js';
 import type { CasChange } from '../../../../lib/stores/records/observed/cas.table.js';
 import type { KeyRecord, LatchRecord, LeaseRecord } from '../../../../lib/stores/records/record.work.js';
+import { countSuspend, exactNow } from '../../../../lib/core/util/clock.js';
 import { acquire, counted, data, GRANTED, HOUR, leave, newGate, newProcess, release, remaining, renew, TAKEN, TTL } from './setting.js';
 
 const inRow = <T extends KeyRecord = LeaseRecord>(key = 'key'): T => (JSON.parse(data.rows.get(key)!.text) as { record: T }).record;
 
 describe('a lease', () => {
+  it('lasts as long for an observer that takes its machine to have been suspended', async () => {
+    const [holder, observer] = [newProcess(), newProcess()];
+    await acquire(holder, 'a');
+    expect(await acquire(observer, 'b')).toMatchObject(TAKEN);
+    const [uptime, before] = [os.uptime.bind(os), exactNow()];
+    const spy = jest.spyOn(os, 'uptime').mockImplementation(() => uptime() + 60);
+    countSuspend();
+    spy.mockRestore();
+    expect(exactNow() - before).toBeGreaterThan(TTL);
+    expect(await acquire(observer, 'b')).toMatchObject(TAKEN);
+    await passTime(TTL + 50);
+    expect(await acquire(observer, 'b')).toMatchObject(GRANTED);
+  });
+
   it('ends so long after it was seen first, for each process', async () => {
     const [holder, early, late] = [newProcess(), newProcess(), newProcess()];
     await acquire(holder, 'a');
