@@ -88,17 +88,14 @@ export class LeaderElection {
    *
    * @throws {LockAbortedError} when `signal` or the closing of the locks ended the campaign, or ended the work by the term's signal.
    * @throws {StoreError} if no retry can help, such as a missing permission.
-   * @throws {LockConfigError} when it runs already, when this call chain leads under the name already, or when an option is wrong.
+   * @throws {LockConfigError} when it runs already, when this call chain leads under the same name, or an option is wrong.
    */
   async run(work: Work, options: RunOptions = {}): Promise<void> {
     checkOptions(options, this.where, RUN_CHECKS);
     if (this.candidacy) throw configError('CALL', `${this.where} runs already. Another candidate is another leaderElection().`, this.mutex);
+    // To share the term would make two leaders, and to wait for its end would be to wait for itself.
     if (this.mutex.isHeldHere)
-      throw configError(
-        'DEADLOCK',
-        `${this.where} leads in this call chain: another candidate in it would wait for its own end.`,
-        this.mutex,
-      );
+      throw configError('DEADLOCK', `${this.where}: this call leads already, and would wait for itself.`, this.mutex);
     const stop = new AbortController();
     const forget = this.stopWith(stop, options.signal);
     const running = this.stand(work, stop.signal);

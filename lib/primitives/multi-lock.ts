@@ -1,3 +1,4 @@
+import { heldLeases } from '../core/holding/call-chain.js';
 import type { HeldLease } from '../core/holding/held-lease.js';
 import {
   abortedBy,
@@ -94,7 +95,8 @@ export class MultiLock extends LockBase<HeldLeases> {
   /** @throws {LockAbortedError} when the locks of one of them are being closed, which must not wait for us. */
   private async pause(round: number, { options, left }: MultiCall): Promise<void> {
     const { retryInterval, signal } = options;
-    const stops = this.all.map(({ queues }) => queues.runtime.stopping);
+    const isUnderLock = heldLeases().length > 0;
+    const stops = this.all.map(({ queues: { runtime } }) => (isUnderLock ? runtime.closed : runtime.stopping));
     await idleUntil(Math.min(pollDelay(round, retryInterval, -1), left), [signal, ...stops]);
     if (stops.some(({ aborted }) => aborted)) throw stopped(this.key);
   }

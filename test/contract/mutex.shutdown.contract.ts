@@ -59,6 +59,42 @@ export function shutdownContract({ open, newKey, isFree, makeStore }: Setting): 
       lease.assertHeld();
     });
 
+    it.each([
+      ['waits already', false],
+      ['begins to wait later', true],
+    ])('lets a call that holds a lease wait for one more key until the shutdownTimeout, where it %s', async (_when, isLater) => {
+      locks = open({ shutdownTimeout: 20_000 });
+      const others = [newKey(), newKey()];
+      const holders = [await open().acquire(key, long), await open().acquire(others[1]!, long)];
+      const started = gate();
+      const body = async () => {
+        started.open();
+        if (isLater) await passTime(50);
+        return locks.using(key, () => locks.multiLock(others).using(() => 'done', patient), patient);
+      };
+      const call = locks.using(newKey(), body);
+      const stranger = rejection(locks.acquire(key, patient));
+      await started.passed;
+      const closed = locks.close();
+      expect(await stranger).toMatchObject({ name: 'LockAbortedError', reason: 'shutdown' });
+      await passTime(500);
+      await holders[0]!.release();
+      await passTime(500);
+      await holders[1]!.release();
+      expect(await call).toBe('done');
+      await closed;
+    });
+
+    it('calls a call that holds a lease off when the shutdownTimeout is over', async () => {
+      locks = open({ shutdownTimeout: 300 });
+      await open().acquire(key, long);
+      const started = gate();
+      const call = rejection(locks.using(newKey(), () => (started.open(), locks.using(key, () => 'ran', patient))));
+      await started.passed;
+      await locks.close();
+      expect(await call).toMatchObject({ name: 'LockAbortedError', reason: 'shutdown' });
+    });
+
     it('leaves other Locks of the same store alone', async () => {
       const holder = await open().acquire(key);
       const waiting = open().acquire(key, { waitTimeout: Infinity, retryInterval: 10 });

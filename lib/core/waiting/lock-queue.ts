@@ -76,10 +76,10 @@ export class LockQueue implements TenureQueue {
     });
   }
 
-  /** The locks are being closed: callers must not wait any more, but a request under way may succeed. */
+  /** The locks are being closed: only work that is under way may wait, but a request under way may succeed. */
   stop(): void {
     if (this.contenders.some(({ isAsking }) => isAsking)) return;
-    for (const waiter of this.waiting) this.remove(waiter, stopped(this.key));
+    for (const waiter of this.waiting) if (!waiter.isUnderLock) this.remove(waiter, stopped(this.key));
   }
 
   /** The locks are closed: no request under way counts any more. */
@@ -119,7 +119,7 @@ export class LockQueue implements TenureQueue {
     const isStopping = this.runtime.stopping.aborted;
     for (const waiter of this.waiting) {
       if (waiter.isOverdue) this.remove(waiter, reasonAtTheEnd(this, waiter));
-      else if (isStopping) this.remove(waiter, stopped(this.key));
+      else if (isStopping && !waiter.isUnderLock) this.remove(waiter, stopped(this.key));
       else this.wait(waiter);
     }
   }

@@ -30,6 +30,8 @@ export interface AcquireCall {
 export class Waiter extends Caller<AcquireCall> implements LinkedEntry<Waiter> {
   /** Leases that its call chain holds. */
   readonly holding: readonly Lease[];
+  /** Whether its call chain holds a lease: at a shutdown it is work under way. */
+  readonly isUnderLock: boolean;
   isWaiting = false;
   /** Its wait timeout is over. It waits only for the request in flight. */
   isLate = false;
@@ -45,6 +47,7 @@ export class Waiter extends Caller<AcquireCall> implements LinkedEntry<Waiter> {
   ) {
     super(call);
     this.holding = heldLeases(call.taken);
+    this.isUnderLock = this.holding.length > (call.taken?.length ?? 0);
   }
 
   /** Its fields in events. */
