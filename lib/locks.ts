@@ -254,7 +254,7 @@ export class Locks {
     return this.engine.runtime.events.on(event, listener);
   }
 
-  /** From now on no call waits: waiters reject with {@link LockAbortedError}. Free keys and re-entrant calls still succeed. */
+  /** From now on only calls under a lock wait: others reject with {@link LockAbortedError}. Free keys and re-entrant calls still succeed. */
   stopWaiting(): void {
     this.engine.runtime.stopWaiting();
   }

@@ -92,7 +92,7 @@ export class MultiLock extends LockBase<HeldLeases> {
     return lock.take(this.optionsOf(call), call.guardsBody, taken);
   }
 
-  /** @throws {LockAbortedError} when the locks of one of them are being closed, which must not wait for us. */
+  /** @throws {LockAbortedError} when the locks of one of them are being closed, which waits only for work under way. */
   private async pause(round: number, { options, left }: MultiCall): Promise<void> {
     const { retryInterval, signal } = options;
     const isUnderLock = heldLeases().length > 0;

@@ -35,7 +35,7 @@ export class LockQueues {
    * @param maxHolders how many of them may hold the key at the same time; 0: each caller has a queue of its own.
    */
   acquire(driver: LeaseDriver, key: string, id: string, maxHolders: number, call: AcquireCall): Promise<HeldLease> {
-    // A fair caller has its own queue entry at the store. A single try does not wait for other callers, and after the stop no caller may wait.
+    // A fair caller has its own queue entry at the store. A single try does not wait for other callers, and after the stop few callers wait.
     const isAlone = maxHolders === 0 || call.options.fair || call.patience === 0 || this.runtime.stopping.aborted || driver.grantsAll;
     return (isAlone ? this.queueOf(driver, key, ++this.lastOwn, 1) : this.queueOf(driver, key, id, maxHolders)).join(call);
   }
