@@ -76,6 +76,10 @@ export class ProxyLink {
     return this.#requests.broken || this.#replies.broken;
   }
 
+  silence(): void {
+    this.#requests.broken = this.#replies.broken = true;
+  }
+
   reset(): void {
     this.#requests.stop();
     this.#replies.stop();

@@ -73,6 +73,11 @@ export class TcpProxy {
     this.dropReplies();
   }
 
+  /** The open connections are half-open from now on, for good: they carry nothing, and neither side hears of an end. New ones are welcome. */
+  silence(): void {
+    for (const link of this.#links) link.silence();
+  }
+
   /**
    * The next request that matches is forwarded and answered, and its reply is lost; replies to earlier requests still arrive.
    * @param match a text within the request, or a test of its bytes

@@ -12,6 +12,7 @@ export const WARNINGS = {
   NDL_STORE_REFUSES: 'warn',
   NDL_SERVER_VERSION: 'warn',
   NDL_SERVER_SETTING: 'warn',
+  NDL_CLIENT_SILENT: 'warn',
   NDL_POLLING: 'warn',
   NDL_QUORUM_MEMBER: 'warn',
   NDL_QUORUM_EVEN: 'warn',

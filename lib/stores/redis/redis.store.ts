@@ -1,15 +1,14 @@
 // eslint-disable-next-line @typescript-eslint/ban-ts-comment -- it must also hold where there is no error
 /** @ts-ignore -- without ioredis its options have no type */
 import type { ClusterNode, ClusterOptions, RedisOptions } from 'ioredis';
-import { HOUR, now } from '../../core/util/clock.js';
-import { configError } from '../../core/model/errors.js';
+import { HOUR } from '../../core/util/clock.js';
 import type { Inspector } from '../../core/store/inspector.js';
 import { supportedBy, type LockStore } from '../../core/store/lock-store.js';
-import { RedisPipelines } from './connection/redis.pipelines.js';
 import { RedisCountDownLatchDriver } from './count-down-latch.driver.js';
-import { ioredis, nodeRedisAdapter } from './clients.cjs';
+import { nodeRedisAdapter } from './clients.cjs';
 import { RedisMutexDriver } from './mutex.driver.js';
 import type { NodeRedisClient } from './node-redis/node-redis.client.js';
+import { connect, duplicateOf, onceDemoted } from './connection/own.client.js';
 import type { RedisClient } from './connection/redis.client.js';
 import { RedisConnection } from './connection/redis.connection.js';
 import { RedisUptime } from './connection/redis.uptime.js';
@@ -62,12 +61,6 @@ export type RedisStoreOptions = RedisConnectionOptions & {
   replicaAcks?: number;
 };
 
-const LONGEST_RECONNECT_DELAY = 500;
-/** Milliseconds until a Cluster client asks again, where the node that should have the key does not serve it. */
-const REDIRECTION_DELAY = 100;
-/** Milliseconds in which nobody can know whether a new connection leads to the master. */
-const SHORTEST_RECONNECT = 200;
-
 /**
  * Locks on Redis 7.0 or later, or Valkey. It connects with the first request.
  *
@@ -103,6 +96,7 @@ export function redisStore(given: RedisStoreOptions): LockStore {
       connection.breakListeners.add(listener);
       return () => connection.breakListeners.delete(listener);
     },
+    onWarning: connection.warnings.on,
     remembers: () => uptime.remembers(),
     supports(feature) {
       return supportedBy(this, feature);
@@ -134,75 +128,11 @@ function clientOf(lent: RedisClient | NodeRedisClient): RedisClient {
   return isNodeRedis(lent) ? nodeRedisAdapter().adapterOf(lent) : lent;
 }
 
-function connect(options: Exclude<RedisStoreOptions, { client: unknown }>, requestTimeout: number): RedisClient {
-  const { Cluster, Redis } = ioredis((cause) => {
-    throw configError('STORE', 'redisStore: install ioredis, or pass a client of redis (node-redis) as redisStore({ client }).', { cause });
-  });
-  const ours = ownOptions(requestTimeout);
-  if ('url' in options) return new Redis(options.url, ours);
-  if ('sentinels' in options) {
-    const { sentinels, name } = options;
-    // Without the detector a client stays with a demoted master, and its subscriber receives no message of a release.
-    const following = { failoverDetector: true, sentinelRetryStrategy: reconnectDelay };
-    return new Redis({ ...ours, ...following, ...options.options, sentinels, name, lazyConnect: true });
-  }
-  if ('cluster' in options) {
-    const { clusterOptions } = options;
-    return new Cluster(options.cluster, {
-      clusterRetryStrategy: reconnectDelay,
-      // A node that hangs is not the only one that knows where the keys are.
-      slotsRefreshTimeout: Math.ceil(requestTimeout / 4),
-      // What is not served within the time of a request is not asked any longer.
-      maxRedirections: Math.max(Math.ceil(requestTimeout / REDIRECTION_DELAY), 3),
-      retryDelayOnFailover: REDIRECTION_DELAY,
-      retryDelayOnClusterDown: REDIRECTION_DELAY,
-      // A script may be answered with fewer keys.
-      retryDelayOnTryAgain: REDIRECTION_DELAY / 4,
-      ...clusterOptions,
-      redisOptions: { ...ours, ...clusterOptions?.redisOptions },
-      lazyConnect: true,
-    });
-  }
-  return new Redis({ ...ours, ...options.options, lazyConnect: true });
-}
-
 /** A connection of its own: a WAIT delays all that is sent over the same connection. A Cluster client has one to each node. */
 function ackedConnection(connection: RedisConnection, replicas: number, isOwned: boolean): RedisConnection {
   const { client, requestTimeout } = connection;
-  const ours = isOwned ? { reconnectOnError: onceDemoted() } : ownOptions(requestTimeout);
-  const own = client.isCluster ? client : client.duplicate(ours);
-  return new RedisConnection(own, requestTimeout, own !== client, new RedisPipelines(own, requestTimeout, replicas), connection);
-}
-
-const reconnectDelay = (times: number): number => Math.min(50 * times, LONGEST_RECONNECT_DELAY);
-
-/** A client of our own is usable within a second of the server's return. Single, it repeats nothing by itself, since we do. */
-function ownOptions(requestTimeout: number): RedisOptions {
-  return {
-    lazyConnect: true,
-    // ioredis 5 keeps the process alive for as long where a connection is closed while it is made.
-    disconnectTimeout: 100,
-    autoResendUnfulfilledCommands: false,
-    connectTimeout: requestTimeout,
-    // A connection that has gone silent is not mended by waiting for TCP.
-    socketTimeout: requestTimeout,
-    sentinelCommandTimeout: requestTimeout,
-    retryStrategy: reconnectDelay,
-    // How long to wait while a restarted server loads its data is not for that server to guess.
-    maxLoadingRetryTime: 300,
-    reconnectOnError: onceDemoted(),
-  };
-}
-
-/**
- * A master that became a replica answers so to each request that is under way; the name now leads to another one. With each of these answers, ioredis would
- * begin to close the connection once more, and leave a listener behind.
- */
-function onceDemoted(): (error: Error) => boolean {
-  let seenAt = -Infinity;
-  return ({ message }) => {
-    if (!message.startsWith('READONLY') || now() < seenAt + SHORTEST_RECONNECT) return false;
-    seenAt = now();
-    return true;
-  };
+  const duplicate = (): RedisClient =>
+    isOwned ? client.duplicate({ reconnectOnError: onceDemoted() }) : duplicateOf(client, requestTimeout);
+  const own = client.isCluster ? client : duplicate();
+  return new RedisConnection(own, requestTimeout, own !== client, replicas, connection);
 }

@@ -7,6 +7,10 @@ type Listener = (...args: unknown[]) => void;
 export interface RedisClient {
   /** `undefined`: a stand-in for tests, which is always ready. */
   readonly status?: string;
+  /** The socket of ioredis. */
+  readonly stream?: { readonly writable?: boolean };
+  /** What ioredis has told the server. */
+  readonly condition?: { readonly select?: number } | null;
   readonly isCluster?: boolean;
   readonly options?: { readonly keyPrefix?: string; readonly db?: number; readonly host?: string; readonly port?: number };
   evalsha(sha: string, keyCount: number, ...keysAndArgs: (string | number)[]): Promise<unknown>;
@@ -19,10 +23,10 @@ export interface RedisClient {
   readonly slots?: readonly (readonly string[] | undefined)[];
   connect(): Promise<unknown>;
   quit(): Promise<unknown>;
+  /** @param reconnect end this connection only. */
   disconnect(reconnect?: boolean): void;
-  /** Ends a connection that does not answer. ioredis does that by its `socketTimeout`. */
-  breakOff?(): void;
-  duplicate(override?: object): RedisClient;
+  /** A Cluster takes its nodes first. */
+  duplicate(override?: object, overrideOfCluster?: object): RedisClient;
   /** Commands that go in one write, over one connection: that of the first key on Cluster. */
   pipeline(): RedisPipeline;
   publish(channel: string, message: string): Promise<unknown>;
@@ -42,6 +46,26 @@ export interface RedisPipeline extends Record<
   call(command: string, ...args: (string | number)[]): unknown;
   exec(): Promise<[error: Error | null, reply: unknown][] | null>;
 }
+
+/** Whether it sends now. While ioredis closes a connection it is `ready` all the same, and keeps what it is asked for the next one. */
+export function isReady({ status, stream }: RedisClient): boolean {
+  return status === undefined || (status === 'ready' && stream?.writable !== false);
+}
+
+/**
+ * Whether it connects again when the server does not know a script, as `reconnectOnError: () => true` says. That answer is of no use then: with 2 it is
+ * not even passed on. The function is asked, since only it knows.
+ */
+export function resentsUnknownScripts({ options }: RedisClient): boolean {
+  const { reconnectOnError, redisOptions } = Object(options) as OfErrors & { redisOptions?: OfErrors };
+  try {
+    return Boolean((reconnectOnError ?? redisOptions?.reconnectOnError)?.(new Error('NOSCRIPT No matching script. Please use EVAL.')));
+  } catch {
+    return true;
+  }
+}
+
+type OfErrors = { reconnectOnError?: ((error: Error) => unknown) | null };
 
 /**
  * Whether it has ended by itself: it had tried to connect again before. So does one of ioredis for Sentinel that learns of a failover while it connects.
@@ -68,6 +92,11 @@ function slotOf(key: string): number {
   let crc = 0;
   for (const byte of Buffer.from(end > start ? key.slice(start, end) : key)) crc = ((crc << 8) ^ CRCS[(crc >> 8) ^ byte]!) & 0xffff;
   return crc % SLOTS;
+}
+
+/** The client of a master of a Cluster. */
+export function nodeAt(client: RedisClient, address: string): RedisClient | undefined {
+  return client.nodes!('master').find(({ options }) => `${options?.host}:${options?.port}` === address);
 }
 
 /** The master of a Cluster that has the key, and its replicas, as far as the client knows. */

@@ -1,33 +1,18 @@
 import { StoreError } from '../../../core/model/errors.js';
-import { RequestDeadlines, type TimedRequest } from '../../../core/store/request-deadlines.js';
-import { after } from '../../../core/util/clock.js';
+import { RequestDeadlines } from '../../../core/store/request-deadlines.js';
+import { StoreWarnings } from '../../../core/store/store-warnings.js';
+import { after, now } from '../../../core/util/clock.js';
 import { detached } from '../../../core/util/detached.js';
-import { RedisPipelines } from './redis.pipelines.js';
-import { hasGivenUp, nodesOf, type RedisClient } from './redis.client.js';
-import { closed, GIVEN_UP, isOfSelect, isRedirection, storeErrorOf, strayed, unsent } from './redis.errors.js';
-import { DirectScripts, recall, type ScriptSender, type SentCommand } from './script.sender.js';
+import { senderTo } from './redis.pipelines.js';
+import { nodeOf, type RedisRequest } from './redis.request.js';
+import { ConnectionFacts } from './connection.facts.js';
+import { answeringDuplicate } from './own.client.js';
+import { hasGivenUp, isReady, nodesOf, type RedisClient } from './redis.client.js';
+import { closed, GIVEN_UP, isAnswer, isOfSelect, isRedirection, silent, storeErrorOf, unsent } from './redis.errors.js';
+import { recall, type ScriptSender } from './script.sender.js';
 
 /** Milliseconds until a client that has ended is connected again. */
 const RECONNECT_DELAY = 50;
-
-/** One request over a {@link RedisConnection}, which calls `answered` or `failed` once, in time. */
-export interface RedisRequest extends TimedRequest<RedisRequest> {
-  isSent: boolean;
-  /** On a Cluster it goes to the node of this key; `undefined`: to any node. */
-  readonly key?: string;
-  /** The master that it was sent to and its replicas; `undefined`: that is not known. */
-  nodes?: readonly string[];
-  /** The command that was sent last for it, where the client may send it again. */
-  command?: SentCommand;
-  /** Whether it does no harm after its caller was rejected. */
-  readonly mayBeLate?: boolean;
-  /** @param isWhole the server does not know the script: send its text. */
-  send(client: RedisClient, isWhole: boolean): Promise<unknown>;
-  /** @param reply what the client gives: it is to be checked. */
-  answered(reply: unknown): void;
-  /** It is unknown whether the request was applied, unless the error `isUnsent`. */
-  failed(error: StoreError): void;
-}
 
 /** Sends requests over one client: each is answered or rejected in time, and nothing is queued for a server that is away. */
 export class RedisConnection {
@@ -37,127 +22,171 @@ export class RedisConnection {
   private readonly unsent = new Set<RedisRequest>();
   private isListening = false;
   private isClosed = false;
-  readonly scripts: ScriptSender;
+  /** The client that is used: that of the app, or one of our own in place of it. */
+  client: RedisClient;
+  scripts: ScriptSender;
+  facts: ConnectionFacts;
+  /** When ioredis began to ask the server what it is. */
+  private connectedAt = 0;
+  private isReplacing = false;
+  readonly warnings: StoreWarnings;
   lastError: unknown;
-  /** Set once the server is known as one node of several: some keys would be granted by luck. */
-  misled: StoreError | undefined;
-  /** Set while the connection is in another database than the one that was chosen, where other apps may be: nothing is done there. */
-  astray: StoreError | undefined;
-  private isChecked = false;
   /** Called when a connection breaks; with what to do, where a client that is not ours has ended by itself. */
   readonly breakListeners = new Set<(remedy?: string) => void>();
 
-  /** @param lent that of the client whose duplicate this one is: it is connected, too. */
+  /**
+   * @param replicas that must acknowledge what is written.
+   * @param lent that of the client whose duplicate this one is: it is connected, too.
+   */
   constructor(
-    readonly client: RedisClient,
+    private readonly given: RedisClient,
     readonly requestTimeout: number,
-    private readonly isOwned: boolean,
-    scripts?: ScriptSender,
+    private isOwned: boolean,
+    private readonly replicas = 0,
     private readonly lent?: RedisConnection,
   ) {
-    this.scripts = scripts ?? (client.isCluster ? new RedisPipelines(client, requestTimeout) : new DirectScripts(client));
-    this.keyPrefix = client.options?.keyPrefix ?? '';
+    this.client = given;
+    this.scripts = senderTo(given, requestTimeout, replicas);
+    this.facts = new ConnectionFacts(given);
+    this.warnings = lent?.warnings ?? new StoreWarnings();
+    this.keyPrefix = given.options?.keyPrefix ?? '';
     this.requests = new RequestDeadlines(requestTimeout, (request) => {
       this.fail(request, this.timedOut(!request.isSent));
-      if (isOwned && request.isSent) client.breakOff?.();
+      this.unanswered(request);
     });
     this.listen();
-    // Without a listener ioredis prints each error. The owner of a lent client decides on that.
-    if (isOwned) client.on('error', this.onError);
   }
 
   /** Sends now if the client is connected, so that requests arrive in the order of the calls; else as soon as it is. */
   send(request: RedisRequest): void {
     this.listen();
     this.requests.begin(request);
-    if (this.isReady) this.dispatch(request);
-    else this.wait(request);
+    this.sendWhenReady(request, request.endsAt - this.requestTimeout);
   }
 
   /** A request that is no script. @throws {StoreError} within requestTimeout. */
-  request(send: (client: RedisClient) => Promise<unknown>): Promise<unknown> {
+  request(send: (client: RedisClient) => Promise<unknown>, key?: string): Promise<unknown> {
     return new Promise((answered, failed) => {
-      const unlisted = { list: undefined, previous: undefined, next: undefined };
-      this.send({ send, answered, failed, endsAt: 0, isSent: false, ...unlisted });
+      this.send({ key, send, answered, failed, endsAt: 0, isSent: false, list: undefined, previous: undefined, next: undefined });
     });
   }
 
   async close(): Promise<void> {
     const { client } = this;
     if (this.isOwned) {
-      const hasQuit = this.isReady && (await this.request(() => client.quit()).catch(() => false));
+      const hasQuit = isReady(client) && (await this.request(() => client.quit()).catch(() => false));
       // After a QUIT, one of ioredis for Sentinel is still connected to the sentinels.
       if (!hasQuit || !client.isCluster) client.disconnect();
       // Errors of a connection that is going away concern nobody.
       client.on('error', () => undefined);
-      client.off('error', this.onError);
     }
     this.isClosed = true;
     this.stopListening();
     this.requests.stop();
     for (const request of this.requests.open) this.fail(request, closed());
+    this.given.off('close', ignored);
+    if (client !== this.given) this.use(this.given, false);
   }
 
-  private get isReady(): boolean {
-    const { status } = this.client;
-    return status === 'ready' || status === undefined;
+  private use(client: RedisClient, isOwned: boolean): void {
+    this.client = client;
+    this.isOwned = isOwned;
+    this.scripts = senderTo(client, this.requestTimeout, this.replicas);
+    this.facts = new ConnectionFacts(this.client);
   }
 
   /** A store of a client that is not ours may be used again after it was closed. */
   private listen(): void {
     if (this.isListening) return;
     this.isListening = true;
-    this.client.on('close', this.onClose);
-    // A Cluster client sends again by itself what a node did not answer: it shows that only by this.
-    if (!this.client.isCluster) return;
-    this.client.on('-node', this.onNodeGone);
-    this.client.on('node error', this.onNodeError);
+    for (const [event, listener] of this.listeners) this.client.on(event, listener);
   }
 
   private stopListening(): void {
-    this.client.off('close', this.onClose);
-    this.client.off('-node', this.onNodeGone);
-    this.client.off('node error', this.onNodeError);
+    for (const [event, listener] of this.listeners) this.client.off(event, listener);
     this.isListening = false;
   }
 
-  private dispatch(request: RedisRequest, isWhole = false): void {
-    if (this.astray && !request.mayBeLate) return this.fail(request, this.astray);
-    if (!this.isOwned && !this.isChecked) this.checkDatabase();
+  private get listeners(): [event: string, listener: (...args: unknown[]) => void][] {
+    const all: typeof this.listeners = [['close', this.onClose]];
+    // Without a listener ioredis prints each error. The owner of a lent client decides on that.
+    if (this.isOwned) all.push(['connect', this.onConnect], ['error', this.onError]);
+    // A Cluster client sends again by itself what a node did not answer: it shows that only by this.
+    if (this.client.isCluster) all.push(['-node', this.onNodeGone], ['node error', this.onNodeError]);
+    return all;
+  }
+
+  private sendWhenReady(request: RedisRequest, at?: number): void {
+    request.isSent = false;
+    if (isReady(this.client)) this.dispatch(request, at);
+    else this.wait(request);
+  }
+
+  private dispatch(request: RedisRequest, at = now()): void {
+    const { client, facts } = this;
+    if (facts.astray && !request.mayBeLate) return this.fail(request, facts.astray);
+    if (!this.isOwned) facts.checkDatabase();
     request.isSent = true;
-    request.nodes = nodesOf(this.client, request.key);
+    request.nodes = nodesOf(client, request.key);
+    const node = nodeOf(request);
+    const isWhole = facts.asked(node, request.sha, at);
     let sending: Promise<unknown>;
     try {
-      sending = request.send(this.client, isWhole);
+      sending = request.send(client, isWhole);
     } catch (fault) {
       return this.fail(request, storeErrorOf(fault));
     }
     sending.then(
       (reply) => {
-        if (this.astray && !request.mayBeLate) this.fail(request, this.astray);
+        facts.answered(node, isWhole ? request.sha : undefined);
+        if (facts.astray && !request.mayBeLate) this.fail(request, facts.astray);
         else if (this.end(request)) request.answered(reply);
       },
       (cause: unknown) => {
+        if (isAnswer(cause)) facts.answered(node);
         // Not for a request that is over: its caller may have asked for the opposite since.
         const isUnknown = !isWhole && request.list && String((cause as Error | undefined)?.message).startsWith('NOSCRIPT');
-        if (isUnknown) this.dispatch(request, true);
-        else {
-          const error = storeErrorOf(cause, this.client.isCluster);
-          if (isRedirection(cause) && !this.client.isCluster) this.misled = error;
+        if (isUnknown) {
+          facts.forgot(node, request.sha!);
+          this.sendWhenReady(request);
+        } else {
+          const error = storeErrorOf(cause, client.isCluster);
+          if (isRedirection(cause) && !client.isCluster) Object.assign(facts, { misled: error, isMisledNextTime: !isReady(client) });
+          if (request.list) this.unanswered(request);
           this.fail(request, error);
         }
       },
     );
   }
 
-  /** A lent client of ioredis goes on where its SELECT has failed. What is asked is answered before the request behind it. */
-  private checkDatabase(): void {
-    this.isChecked = true;
-    const { condition } = this.client as { condition?: { select?: number } };
-    const chosen = condition?.select;
-    if (!chosen) return;
-    const check = (info: unknown): void => void (this.astray = strayed(chosen, info));
-    this.client.call('CLIENT', 'INFO').then(check, () => undefined);
+  /** A request has had no answer. Where nothing at all comes, the connection may be half open, or be kept busy by the app. */
+  private unanswered(request: RedisRequest): void {
+    const { client, facts, isOwned } = this;
+    const since = request.isSent ? facts.silentSince(nodeOf(request)) : this.connectedAt;
+    if (since === undefined || now() < since + this.requestTimeout) return;
+    // ioredis ends the connections to the nodes of a Cluster of our own by itself.
+    if (isOwned && !client.isCluster && (request.isSent || client.status === 'connect')) client.disconnect(true);
+    else if (!isOwned && request.isSent && !this.isReplacing) void this.replace(request, since);
+  }
+
+  /** Goes on over a duplicate of the client until the store is closed, if the server answers over that alone. */
+  private async replace(request: RedisRequest, since: number): Promise<void> {
+    const { given, facts } = this;
+    const isSilent = (): boolean => !this.isClosed && this.facts === facts && facts.silentSince(nodeOf(request)) === since;
+    this.isReplacing = true;
+    const duplicate = await answeringDuplicate(this, request.key, isSilent);
+    this.isReplacing = false;
+    if (!duplicate) return;
+    this.warnings.warn(silent(now() - since), 'NDL_CLIENT_SILENT');
+    const waiting = [...this.unsent];
+    for (const each of waiting) this.stopWaiting(each);
+    this.stopListening();
+    // node-redis drops what it has not written yet when its connection breaks, but only while somebody listens.
+    given.on('close', ignored);
+    this.onClose();
+    this.use(duplicate, true);
+    this.listen();
+    for (const each of waiting) this.sendWhenReady(each);
   }
 
   private fail(request: RedisRequest, error: StoreError): void {
@@ -230,15 +259,19 @@ export class RedisConnection {
     }).unref();
   };
 
+  private readonly onConnect = (): void => void (this.connectedAt = now());
+
   private readonly onClose = (): void => {
-    this.misled = this.astray = undefined;
-    this.isChecked = false;
+    const { misled, isMisledNextTime } = this.facts;
+    this.facts = new ConnectionFacts(this.client);
+    if (isMisledNextTime) this.facts.misled = misled;
     for (const broke of this.breakListeners) broke();
     this.failSent(() => true);
   };
 
   /** The others answer what they were asked. Those that a request was sent on to are known by the slots of now. */
   private readonly onNodeGone = (gone: unknown): void => {
+    this.facts = new ConnectionFacts(this.client);
     const { host, port } = (gone as RedisClient).options!;
     const node = `${host}:${port}`;
     this.failSent((request) => request.nodes?.[0] === node || nodesOf(this.client, request.key)?.[0] === node);
@@ -253,7 +286,7 @@ export class RedisConnection {
   private readonly onError = (cause: unknown): void => {
     this.lastError = cause;
     const error = storeErrorOf(cause);
-    if (isOfSelect(cause)) this.astray = error;
+    if (isOfSelect(cause)) this.facts.astray = error;
     if (!error.transient) this.failUnsent(error);
   };
 
@@ -263,3 +296,5 @@ export class RedisConnection {
     for (const request of [...this.unsent]) this.fail(request, error);
   }
 }
+
+function ignored(): void {}

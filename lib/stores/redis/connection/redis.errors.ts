@@ -1,4 +1,5 @@
 import { messageOf, StoreError } from '../../../core/model/errors.js';
+import { duration } from '../../../core/util/clock.js';
 
 const REFUSED = /\b(NOAUTH|WRONGPASS|NOPERM)\b/;
 /** For a Cluster client it passes: it could not follow a key that moves. */
@@ -34,9 +35,10 @@ export function storeErrorOf(cause: unknown, isCluster = false): StoreError {
   const error = errorOfNode(cause);
   const text = messageOf(error);
   const isPassing = PASSING.test(text) || (isCluster && REDIRECTION.test(text));
-  const isFinal = isReply(error, text) ? !isPassing : REFUSED.test(text) || text.includes('subscriber mode');
+  const isReply = isAnswer(error);
+  const isFinal = isReply ? !isPassing : REFUSED.test(text) || text.includes('subscriber mode');
   const isMoving = MOVING.test(text) || (isCluster && REDIRECTION.test(text));
-  const isRefusal = (isReply(error, text) && !isMoving) || REFUSED.test(text);
+  const isRefusal = (isReply && !isMoving) || REFUSED.test(text);
   return new StoreError(`Redis: ${isRefusal ? advised(text) : text}`, { transient: !isFinal, isRefusal, cause: error });
 }
 
@@ -49,10 +51,8 @@ export function isOfSelect(cause: unknown): boolean {
   return (cause as { command?: { name?: string } } | undefined)?.command?.name === 'select';
 }
 
-/** @param info what CLIENT INFO says. */
-export function strayed(chosen: number, info: unknown): StoreError | undefined {
-  const [, db = String(chosen)] = /\bdb=(\d+)/.exec(String(info)) ?? [];
-  if (Number(db) === chosen) return undefined;
+export function strayed(chosen: number, db: number): StoreError | undefined {
+  if (db === chosen) return undefined;
   return new StoreError(`Redis: the client is in database ${db}, not in ${chosen}. ${NO_DATABASE}`, { transient: false, isRefusal: true });
 }
 
@@ -62,9 +62,9 @@ function advised(text: string): string {
 }
 
 /** Whether the server says so. The errors of node-redis have no name for that, but a server begins with a word in capitals, and nothing else does. */
-function isReply(error: unknown, text: string): boolean {
+export function isAnswer(error: unknown): boolean {
   const { name, code } = Object(error) as Partial<NodeJS.ErrnoException>;
-  return name === 'ReplyError' || (name === 'Error' && code === undefined && /^[A-Z][A-Z\d]+ /.test(text));
+  return name === 'ReplyError' || (name === 'Error' && code === undefined && /^[A-Z][A-Z\d]+ /.test(messageOf(error)));
 }
 
 /** A Cluster client wraps what its nodes say. */
@@ -82,4 +82,10 @@ export const GIVEN_UP =
 
 export function closed(): StoreError {
   return new StoreError('The Redis client is closed.', { transient: false, isUnsent: true });
+}
+
+/** The warning about a lent client. @param silence milliseconds. */
+export function silent(silence: number): string {
+  const problem = `Redis has answered nothing for ${duration(silence)} over the client that the store was given, but answers over a duplicate of it`;
+  return `${problem}: its connection is half open, or the app keeps it busy. The store uses the duplicate until it is closed.`;
 }

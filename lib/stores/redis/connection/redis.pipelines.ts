@@ -1,10 +1,10 @@
 import { configError, type LockConfigError, StoreError } from '../../../core/model/errors.js';
 import { isSettledWithin } from '../../../core/util/clock.js';
 import { detached } from '../../../core/util/detached.js';
-import type { RedisClient } from './redis.client.js';
+import { isReady, nodeAt, type RedisClient } from './redis.client.js';
 import { storeErrorOf } from './redis.errors.js';
-import type { RedisRequest } from './redis.connection.js';
-import { reporting, type ScriptArguments, type ScriptCommand, type ScriptSender } from './script.sender.js';
+import type { RedisRequest } from './redis.request.js';
+import { DirectScripts, reporting, type ScriptArguments, type ScriptCommand, type ScriptSender } from './script.sender.js';
 
 const REDIRECTION = /^(MOVED|ASK) \d+ (\S+)/;
 
@@ -90,7 +90,7 @@ export class RedisPipelines implements ScriptSender {
     const [first] = entries;
     if (!first) return;
     // The client would send it when it is connected again, which may be too late.
-    if (client.status !== 'ready') throw new StoreError('The connection to Redis broke before the request was sent.', { transient: true });
+    if (!isReady(client)) throw new StoreError('The connection to Redis broke before the request was sent.', { transient: true });
     if (replicas === 0 && entries.length === 1) return first.resolve(this.sendAlone(first));
     const answers = await this.exec(client, entries);
     const moving = new Map<string, Entry[]>();
@@ -107,7 +107,7 @@ export class RedisPipelines implements ScriptSender {
 
   /** To the node to which a slot moves: its replicas are to have what it is asked. One that the client did not know, it knows then. */
   private async sendTo(address: string, entries: readonly Entry[]): Promise<void> {
-    const node = this.client.nodes!('master').find(({ options }) => `${options?.host}:${options?.port}` === address);
+    const node = nodeAt(this.client, address);
     if (!node || !entries.every(({ request }) => request.list)) return entries.forEach((entry) => entry.resolve(this.sendAfter(entry)));
     const answers = await this.exec(node, entries, true);
     entries.forEach((entry, index) => settle(entry, answers[index]!));
@@ -158,6 +158,10 @@ export class RedisPipelines implements ScriptSender {
     const counted = `${Number(count)} of ${replicas} ${replicas === 1 ? 'replica has' : 'replicas have'} it`;
     return new StoreError(`Redis: ${counted} after ${waitTimeout} ms.`, { transient: true, isRefusal: true });
   }
+}
+
+export function senderTo(client: RedisClient, requestTimeout: number, replicas: number): ScriptSender {
+  return client.isCluster || replicas > 0 ? new RedisPipelines(client, requestTimeout, replicas) : new DirectScripts(client);
 }
 
 function settle(entry: Entry, { failure, reply }: Answer): void {

@@ -1,5 +1,5 @@
 import type { RedisClient } from './redis.client.js';
-import type { RedisRequest } from './redis.connection.js';
+import type { RedisRequest } from './redis.request.js';
 
 export type ScriptCommand = 'evalsha' | 'eval';
 export type ScriptArguments = [script: string, keyCount: number, ...keysAndArgs: (string | number)[]];

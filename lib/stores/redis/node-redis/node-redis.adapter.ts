@@ -5,6 +5,8 @@ import type { NodeRedisClient, PlainClient } from './node-redis.client.js';
 import { NodeRedisLink } from './node-redis.link.js';
 
 type Argument = string | number;
+/** Options of ioredis for a duplicate, as far as they have a meaning here. */
+type Override = { readonly db?: number; readonly connectTimeout?: number };
 type Listener = (...args: unknown[]) => void;
 
 /** Milliseconds, where the lent client has no limit. */
@@ -30,12 +32,12 @@ abstract class NodeRedisAdapter implements Adapted {
 
   constructor(
     readonly options: NonNullable<RedisClient['options']>,
-    private readonly keyPrefix = '',
+    protected readonly keyPrefix = '',
   ) {}
 
   abstract get status(): string;
   abstract connect(): Promise<unknown>;
-  abstract duplicate(): RedisClient;
+  abstract duplicate(override?: Override): RedisClient;
   protected abstract send(command: string[]): Promise<unknown>;
   /** Passes the events of the client on by {@link emit}. The returned function stops. */
   protected abstract watch(): () => void;
@@ -128,8 +130,8 @@ class LentNodeRedis extends NodeRedisAdapter {
     return this.client.connect();
   }
 
-  duplicate(): NodeRedisDuplicate {
-    return new NodeRedisDuplicate(this.client);
+  duplicate(override?: Override): NodeRedisDuplicate {
+    return new NodeRedisDuplicate(this.client, this.keyPrefix, override);
   }
 
   protected send(command: string[]): Promise<unknown> {
@@ -149,8 +151,12 @@ class NodeRedisDuplicate extends NodeRedisAdapter implements RedisClient {
   private isClosed = false;
 
   /** @param original the client whose settings it shares. */
-  constructor(private readonly original: PlainClient) {
-    super({ keyPrefix: '' });
+  constructor(
+    private readonly original: PlainClient,
+    keyPrefix: string,
+    private readonly override: Override = {},
+  ) {
+    super({ keyPrefix }, keyPrefix);
   }
 
   async connect(): Promise<void> {
@@ -167,8 +173,9 @@ class NodeRedisDuplicate extends NodeRedisAdapter implements RedisClient {
   private async open(): Promise<void> {
     const { original } = this;
     if (this.isClosed) throw new Error('The connection is closed.');
-    const connectTimeout = original.options?.socket?.connectTimeout || LONGEST_CONNECT;
+    const { db, connectTimeout = original.options?.socket?.connectTimeout || LONGEST_CONNECT } = this.override;
     const client = original.duplicate({
+      ...(db !== undefined && { database: db }),
       // Everything that it says is in the other options.
       url: undefined,
       // Nothing is asked of it, so that its silence is no sign of a broken connection.
@@ -196,7 +203,7 @@ class NodeRedisDuplicate extends NodeRedisAdapter implements RedisClient {
   }
 
   /** Destroyed before it is connected, node-redis would connect all the same: then it is destroyed as soon as it is. */
-  breakOff(): void {
+  private breakOff(): void {
     const { link } = this;
     if (this.isConnected && link?.client.isOpen) link.client.destroy();
   }
@@ -211,7 +218,8 @@ class NodeRedisDuplicate extends NodeRedisAdapter implements RedisClient {
     this.disconnect();
   }
 
-  disconnect(): void {
+  disconnect(reconnect = false): void {
+    if (reconnect) return this.breakOff();
     if (this.isClosed) return;
     this.isClosed = true;
     this.breakOff();
@@ -226,8 +234,8 @@ class NodeRedisDuplicate extends NodeRedisAdapter implements RedisClient {
     return this.link?.client.unsubscribe(channel, this.onMessage);
   }
 
-  duplicate(): NodeRedisDuplicate {
-    return new NodeRedisDuplicate(this.original);
+  duplicate(override?: Override): NodeRedisDuplicate {
+    return new NodeRedisDuplicate(this.original, this.keyPrefix, { db: this.override.db, ...override });
   }
 
   protected async send(command: string[]): Promise<unknown> {

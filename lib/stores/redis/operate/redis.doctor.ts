@@ -63,9 +63,9 @@ async function serverChecks(connection: RedisConnection, node?: RedisClient): Pr
       if (!isCluster && (await known('cluster_enabled')) === '1') {
         const state = await call('CLUSTER', 'INFO').catch(() => '');
         const isPart = Number(/cluster_size:(\d+)/.exec(String(state))?.[1]) > 1;
-        if (isPart) connection.misled = new StoreError(OF_CLUSTER, { transient: false, isRefusal: true });
+        if (isPart) connection.facts.misled = new StoreError(OF_CLUSTER, { transient: false, isRefusal: true });
       }
-      const { misled, astray } = connection;
+      const { misled, astray } = connection.facts;
       if (misled) return bad('a node of a Cluster, used as a single server', messageOf(misled), 'other nodes have most keys');
       if (astray) return bad('another database', messageOf(astray), 'locks would be in another database');
       if ((await known('role')) === 'master') return { seen: isCluster ? 'a Cluster' : 'a master' };

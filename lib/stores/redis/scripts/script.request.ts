@@ -3,7 +3,7 @@ import { LinkedEntry } from '../../../core/util/linked-list.js';
 import type { RedisClient } from '../connection/redis.client.js';
 import { storeErrorOf } from '../connection/redis.errors.js';
 import { Unacknowledged } from '../connection/redis.pipelines.js';
-import type { RedisRequest } from '../connection/redis.connection.js';
+import type { RedisRequest } from '../connection/redis.request.js';
 import type { ScriptArguments } from '../connection/script.sender.js';
 import { listOf } from './redis.replies.js';
 import type { RedisScript } from './redis.script.js';
@@ -20,7 +20,7 @@ export interface ScriptCall {
   reject(error: unknown): void;
 }
 
-/** Calls of one script in one request. It is sent by its hash, or whole where the server does not know it: at first, after a restart or SCRIPT FLUSH. */
+/** Calls of one script in one request. It is sent whole until it has been answered over a connection, or where the server has forgotten it; else by its hash. */
 export class ScriptRequest extends LinkedEntry<RedisRequest> implements RedisRequest {
   endsAt = 0;
   isSent = false;
@@ -37,6 +37,10 @@ export class ScriptRequest extends LinkedEntry<RedisRequest> implements RedisReq
 
   get key(): string {
     return this.calls[0]!.key;
+  }
+
+  get sha(): string {
+    return this.script.sha;
   }
 
   get mayBeLate(): boolean {

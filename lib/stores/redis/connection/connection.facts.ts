@@ -1,0 +1,66 @@
+import type { StoreError } from '../../../core/model/errors.js';
+import { type RedisClient, resentsUnknownScripts } from './redis.client.js';
+import { strayed } from './redis.errors.js';
+
+/** What is known of the server behind one connection. It says nothing of the next one, which may lead to another server. */
+export class ConnectionFacts {
+  /** Set once the server is known as one node of several: some keys would be granted by luck. */
+  misled: StoreError | undefined;
+  /** Whether the client of an app ends the connection because the server said so. */
+  isMisledNextTime = false;
+  /** Set while the connection is in another database than the one that was chosen, where other apps may be: nothing is done there. */
+  astray: StoreError | undefined;
+  /** The database of a client of node-redis, which does not tell it. */
+  database: number | undefined;
+  private isChecked = false;
+  /** Whether the text of a script has to be sent, by the node and the hash: the node does not know it, or has answered it. */
+  private readonly whole = new Map<string, boolean>();
+  /** Since when nodes that were asked have answered nothing. */
+  private readonly silences = new Map<string, number>();
+
+  /** A script is sent whole until it was answered; else by its hash until the server does not know it. */
+  private readonly isTextFirst: boolean;
+
+  constructor(private readonly client: RedisClient) {
+    this.isTextFirst = resentsUnknownScripts(client);
+  }
+
+  /** @returns whether to send the text of the script. */
+  asked(node: string, sha: string | undefined, at: number): boolean {
+    if (!this.silences.has(node)) this.silences.set(node, at);
+    return sha !== undefined && (this.whole.get(node + sha) ?? this.isTextFirst);
+  }
+
+  /** @param sha of the script whose text it has by that. */
+  answered(node: string, sha?: string): void {
+    this.silences.delete(node);
+    if (sha !== undefined) this.whole.set(node + sha, false);
+  }
+
+  forgot(node: string, sha: string): void {
+    this.whole.set(node + sha, true);
+  }
+
+  silentSince(node: string): number | undefined {
+    return this.silences.get(node);
+  }
+
+  /**
+   * A lent client of ioredis goes on where its SELECT has failed, and one of node-redis hides what the app has selected. What is asked is answered before
+   * the request behind it.
+   */
+  checkDatabase(): void {
+    const { client } = this;
+    if (this.isChecked) return;
+    this.isChecked = true;
+    const chosen = client.condition?.select;
+    if (client.isCluster || chosen === 0) return;
+    const check = (info: unknown): void => {
+      const [, db] = /\bdb=(\d+)/.exec(String(info)) ?? [];
+      if (db === undefined) return;
+      this.database = Number(db);
+      if (chosen !== undefined) this.astray = strayed(chosen, this.database);
+    };
+    client.call('CLIENT', 'INFO').then(check, () => undefined);
+  }
+}

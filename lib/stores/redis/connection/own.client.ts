@@ -1,0 +1,140 @@
+// eslint-disable-next-line @typescript-eslint/ban-ts-comment -- it must also hold where there is no error
+/** @ts-ignore -- without ioredis its options have no type */
+import type { ClusterOptions, RedisOptions } from 'ioredis';
+import { configError } from '../../../core/model/errors.js';
+import { idle, inTime, now } from '../../../core/util/clock.js';
+import { detached } from '../../../core/util/detached.js';
+import { ioredis } from '../clients.cjs';
+import type { RedisStoreOptions } from '../redis.store.js';
+import type { RedisClient } from './redis.client.js';
+import type { RedisConnection } from './redis.connection.js';
+
+const LONGEST_RECONNECT_DELAY = 500;
+/** Milliseconds until a Cluster client asks again, where the node that should have the key does not serve it. */
+const REDIRECTION_DELAY = 100;
+/** Milliseconds in which nobody can know whether a new connection leads to the master. */
+const SHORTEST_RECONNECT = 200;
+
+/** Makes a client of our own. */
+export function connect(options: Exclude<RedisStoreOptions, { client: unknown }>, requestTimeout: number): RedisClient {
+  const { Cluster, Redis } = ioredis((cause) => {
+    throw configError('STORE', 'redisStore: install ioredis, or pass a client of redis (node-redis) as redisStore({ client }).', { cause });
+  });
+  const ours = ownOptions(requestTimeout);
+  if ('url' in options) return new Redis(options.url, ours);
+  if ('sentinels' in options) {
+    const { sentinels, name } = options;
+    return new Redis({ ...ours, ...options.options, sentinels, name, lazyConnect: true });
+  }
+  if ('cluster' in options) {
+    const { clusterOptions } = options;
+    const { redisOptions, ...others } = ownClusterOptions(requestTimeout);
+    return new Cluster(options.cluster, {
+      ...others,
+      ...clusterOptions,
+      redisOptions: { ...redisOptions, ...clusterOptions?.redisOptions },
+      lazyConnect: true,
+    });
+  }
+  return new Redis({ ...ours, ...options.options, lazyConnect: true });
+}
+
+/**
+ * Makes a client of our own to what this one leads to, and to the same database, which an app may choose by SELECT.
+ *
+ * @param database the one that is used, where the client does not know it.
+ */
+export function duplicateOf(client: RedisClient, requestTimeout: number, database?: number): RedisClient {
+  if (client.isCluster) {
+    const { redisOptions } = client.options as ClusterOptions;
+    const ours = ownClusterOptions(requestTimeout);
+    return client.duplicate([], { ...ours, redisOptions: { ...redisOptions, ...ours.redisOptions } });
+  }
+  const db = client.condition?.select ?? database ?? client.options?.db;
+  return client.duplicate({ ...ownOptions(requestTimeout), db });
+}
+
+/**
+ * Makes a duplicate of the client, and asks the server over it, and after that once more over the client, which may have been silent because the server
+ * was away. Resolves after a `requestTimeout` for its answer; to `undefined` if there is one, or none over the duplicate.
+ *
+ * @param key whose node of a Cluster is asked.
+ * @param isSilent whether there was no answer over the client.
+ */
+export async function answeringDuplicate(
+  connection: RedisConnection,
+  key: string | undefined,
+  isSilent: () => boolean,
+): Promise<RedisClient | undefined> {
+  const { client, requestTimeout, facts } = connection;
+  const duplicate = duplicateOf(client, requestTimeout, facts.database);
+  const ask = (one: RedisClient): Promise<unknown> => (one.isCluster && key !== undefined ? one.call('EXISTS', key) : one.call('TIME'));
+  const reach = async (): Promise<void> => {
+    await duplicate.connect();
+    await ask(duplicate);
+  };
+  try {
+    duplicate.on('error', () => undefined);
+    await inTime(requestTimeout, detached(reach), () => new Error('The duplicate is not answered.'));
+    await Promise.all([connection.request(ask, key).catch(() => undefined), idle(requestTimeout)]);
+    if (isSilent()) return duplicate;
+  } catch {
+    // The server is away.
+  }
+  duplicate.disconnect();
+  return undefined;
+}
+
+const reconnectDelay = (times: number): number => Math.min(50 * times, LONGEST_RECONNECT_DELAY);
+
+/** A client of our own is usable within a second of the server's return. Single, it repeats nothing by itself, since we do. */
+function ownOptions(requestTimeout: number): RedisOptions {
+  return {
+    lazyConnect: true,
+    // ioredis 5 keeps the process alive for as long where a connection is closed while it is made.
+    disconnectTimeout: 100,
+    autoResendUnfulfilledCommands: false,
+    connectTimeout: requestTimeout,
+    // We end a request, and a connection that is silent. After it ioredis 5 would break the next connection, too.
+    commandTimeout: undefined,
+    socketTimeout: undefined,
+    // Without the detector a client stays with a demoted master, and its subscriber receives no message of a release.
+    failoverDetector: true,
+    sentinelRetryStrategy: reconnectDelay,
+    sentinelCommandTimeout: requestTimeout,
+    retryStrategy: reconnectDelay,
+    // How long to wait while a restarted server loads its data is not for that server to guess.
+    maxLoadingRetryTime: 300,
+    reconnectOnError: onceDemoted(),
+  };
+}
+
+function ownClusterOptions(requestTimeout: number): ClusterOptions {
+  return {
+    lazyConnect: true,
+    clusterRetryStrategy: reconnectDelay,
+    // A node that hangs is not the only one that knows where the keys are.
+    slotsRefreshTimeout: Math.ceil(requestTimeout / 4),
+    // What is not served within the time of a request is not asked any longer.
+    maxRedirections: Math.max(Math.ceil(requestTimeout / REDIRECTION_DELAY), 3),
+    retryDelayOnFailover: REDIRECTION_DELAY,
+    retryDelayOnClusterDown: REDIRECTION_DELAY,
+    // A script may be answered with fewer keys.
+    retryDelayOnTryAgain: REDIRECTION_DELAY / 4,
+    // The client of a node connects once, so that the timer of its connection breaks no other one.
+    redisOptions: { ...ownOptions(requestTimeout), socketTimeout: requestTimeout },
+  };
+}
+
+/**
+ * A master that became a replica answers so to each request that is under way; the name now leads to another one. With each of these answers, ioredis would
+ * begin to close the connection once more, and leave a listener behind.
+ */
+export function onceDemoted(): (error: Error) => boolean {
+  let seenAt = -Infinity;
+  return ({ message }) => {
+    if (!message.startsWith('READONLY') || now() < seenAt + SHORTEST_RECONNECT) return false;
+    seenAt = now();
+    return true;
+  };
+}

@@ -1,0 +1,30 @@
+import type { StoreError } from '../../../core/model/errors.js';
+import type { TimedRequest } from '../../../core/store/request-deadlines.js';
+import type { RedisClient } from './redis.client.js';
+import type { SentCommand } from './script.sender.js';
+
+/** One request over a `RedisConnection`, which calls `answered` or `failed` once, in time. */
+export interface RedisRequest extends TimedRequest<RedisRequest> {
+  isSent: boolean;
+  /** On a Cluster it goes to the node of this key; `undefined`: to any node. */
+  readonly key?: string;
+  /** The master that it was sent to and its replicas; `undefined`: that is not known. */
+  nodes?: readonly string[];
+  /** The command that was sent last for it, where the client may send it again. */
+  command?: SentCommand;
+  /** The hash of its script, if it is one. */
+  readonly sha?: string;
+  /** Whether it does no harm after its caller was rejected. */
+  readonly mayBeLate?: boolean;
+  /** @param isWhole the server may not know the script: send its text. */
+  send(client: RedisClient, isWhole: boolean): Promise<unknown>;
+  /** @param reply what the client gives: it is to be checked. */
+  answered(reply: unknown): void;
+  /** It is unknown whether the request was applied, unless the error `isUnsent`. */
+  failed(error: StoreError): void;
+}
+
+/** The node of a Cluster that it was sent to. */
+export function nodeOf({ nodes }: RedisRequest): string {
+  return nodes?.[0] ?? '';
+}

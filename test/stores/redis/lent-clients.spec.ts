@@ -1,0 +1,175 @@
+import { Redis, type RedisOptions } from 'ioredis';
+import { Redis as Five } from 'ioredis-v5';
+import { StoreError } from 'nestjs-distributed-lock/core';
+import type { NodeRedisClient, RedisClient } from 'nestjs-distributed-lock/redis';
+import * as five from 'redis';
+import * as six from 'redis-v6';
+import { rejection } from '../../../lib/testing/store/rejection.js';
+import { eventually, staysTrue } from '../../support/eventually.js';
+import type { TcpProxy } from '../../support/tcp-proxy.js';
+import { usesEveryVerb } from './every-verb.js';
+import { endOf, useRedis } from './setting.js';
+import { woken } from './waiting.js';
+
+const KEY = 'order:42';
+const setting = useRedis();
+
+const VERSIONS: [string, typeof Redis][] = [
+  ['5', Five as unknown as typeof Redis],
+  ['6', Redis],
+];
+
+describe.each(VERSIONS)('a lent client of ioredis %s that connects again after each error reply', (_, Client) => {
+  /** @param again what `reconnectOnError` returns; 2: it sends the refused command once more. */
+  function lent(again: boolean | 2, options: RedisOptions = {}) {
+    const client = new Client({ ...setting.server.connection, retryStrategy: () => 50, reconnectOnError: () => again, ...options });
+    client.on('error', () => undefined);
+    setting.finally(() => client.disconnect());
+    const breaks = jest.fn();
+    client.on('reconnecting', breaks);
+    return { client, breaks, locks: setting.overIoredis({ client, requestTimeout: 5_000 }) };
+  }
+
+  it.each([true, 2] as const)('(%s) gets each kind of lock, also of a server that was killed and started again', async (again) => {
+    const [mine, theirs] = [lent(again), lent(again)];
+    await usesEveryVerb(mine.locks, theirs.locks, KEY);
+    for (const { breaks } of [mine, theirs]) expect(breaks).not.toHaveBeenCalled();
+    await setting.server.kill();
+    await setting.server.restart();
+    await eventually(() => [mine, theirs].every(({ client }) => client.status === 'ready'));
+    for (const { breaks } of [mine, theirs]) breaks.mockClear();
+    await usesEveryVerb(mine.locks, theirs.locks, KEY);
+    for (const { breaks } of [mine, theirs]) expect(breaks).not.toHaveBeenCalled();
+  });
+
+  it('gets a lock at the first try when the server has forgotten its scripts', async () => {
+    const { locks, breaks } = lent(true, { enableOfflineQueue: false });
+    await locks.using(KEY, () => undefined, woken);
+    await setting.redis.script('FLUSH');
+    const lease = await locks.tryAcquire(KEY);
+    expect(lease?.key).toBe(KEY);
+    expect(await lease!.release()).toBe(true);
+    expect(breaks).toHaveBeenCalledTimes(1);
+  });
+
+  it('renews the other keys of a request that is refused for one of them', async () => {
+    await setting.redis.acl('SETUSER', 'shop', 'on', '>secret', '~*', '&*', '+@all');
+    const { locks } = lent(true, { username: 'shop', password: 'secret' });
+    const leases = await Promise.all(['shop:1', 'other:1'].map((key) => locks.acquire(key, woken)));
+    await setting.redis.acl('SETUSER', 'shop', 'resetkeys', '~shop:*', '~{shop:*');
+    const [mine, refused] = await Promise.allSettled(leases.map((lease) => lease.renew(400_000)));
+    expect(mine).toMatchObject({ status: 'fulfilled' });
+    expect(refused).toMatchObject({ status: 'rejected' });
+    await setting.redis.acl('SETUSER', 'shop', 'allkeys');
+    for (const lease of leases) expect(await lease.release()).toBe(true);
+  });
+});
+
+/** What the app asks over its client all the time. */
+interface App {
+  client: RedisClient | NodeRedisClient;
+  /** Never rejects. */
+  set(key: string): Promise<unknown>;
+  select(db: number): Promise<unknown>;
+  isOpen(): boolean;
+}
+
+function overIoredis(Client: typeof Redis, proxy: TcpProxy, options: RedisOptions = {}): App {
+  const client = new Client({ ...proxy.connection, ...options });
+  client.on('error', () => undefined);
+  setting.finally(() => client.disconnect());
+  const set = (key: string) => client.set(key, 1).catch(() => undefined);
+  return { client, set, select: (db) => client.select(db), isOpen: () => client.status === 'ready' };
+}
+
+function overNodeRedis({ createClient }: typeof five, proxy: TcpProxy): App {
+  const client = createClient({ socket: { ...proxy.connection, socketTimeout: 1_600, reconnectStrategy: () => 50 } });
+  client.on('error', () => undefined);
+  setting.finally(() => client.isOpen && client.destroy());
+  const set = (key: string) => client.set(key, 1).catch(() => undefined);
+  const connected = async (db: number) => {
+    await client.connect();
+    await client.select(db);
+  };
+  return { client: client, set, select: connected, isOpen: () => client.isOpen };
+}
+
+const CLIENTS: ((proxy: TcpProxy) => App)[] = [
+  (proxy) => overIoredis(Five as unknown as typeof Redis, proxy),
+  (proxy) => overIoredis(Redis, proxy),
+  (proxy) => overIoredis(Redis, proxy, { commandTimeout: 500 }),
+  (proxy) => overNodeRedis(five, proxy),
+  (proxy) => overNodeRedis(six as unknown as typeof five, proxy),
+];
+
+describe('a lent client of ioredis 5 or 6, or node-redis 5 or 6, over which the app writes all the time, and whose connection', () => {
+  /** Each of them has a store and a key of its own. */
+  function open(proxy: TcpProxy) {
+    return CLIENTS.map((make, index) => {
+      const app = make(proxy);
+      const logger = { warn: jest.fn(), error: jest.fn() };
+      const locks = setting.overIoredis({ client: app.client, requestTimeout: 2_000 }, { logger });
+      const lost = jest.fn();
+      locks.on('lost', lost);
+      let isOver = false;
+      setting.finally(() => (isOver = true));
+      void eventually(() => (void app.set('app'), isOver), { every: 50 });
+      const lines = () => logger.warn.mock.calls.map(([line]) => String(line)).filter((line) => line.includes('NDL_CLIENT_SILENT'));
+      return { app, locks, key: `order:${index}`, lost, lines };
+    });
+  }
+
+  it('goes silent for good is replaced by a duplicate: no lease is lost, the next locks are granted, and one line says so (G4, G9)', async () => {
+    const proxy = await setting.proxy();
+    const before = open(proxy).map(async (opened) => {
+      await usesEveryVerb(opened.locks, setting.own(), `${opened.key}:before`);
+      return { ...opened, lease: await opened.locks.acquire(opened.key, { keyTimeout: 20_000 }) };
+    });
+    const all = await Promise.all(before);
+    proxy.silence();
+    const after = all.map(async ({ locks, key, lease }) => {
+      await usesEveryVerb(locks, setting.own(), `${key}:after`);
+      const end = endOf(lease);
+      await eventually(() => endOf(lease) > end + 100);
+      lease.assertHeld();
+      expect(await setting.redis.get(key)).toBe(lease.owner);
+      expect(await lease.release()).toBe(true);
+    });
+    await Promise.all(after);
+    for (const { app, locks, lost, lines } of all) {
+      expect(lost).not.toHaveBeenCalled();
+      expect(lines()).toEqual([expect.stringMatching(/^Redis has answered nothing for \d.* over the client that the store was given/)]);
+      await locks.close();
+      expect(app.isOpen()).toBe(true);
+    }
+  });
+
+  it('goes silent because the server hangs is not replaced', async () => {
+    const all = open(await setting.proxy());
+    for (const { locks, key } of all) await locks.using(key, () => undefined, woken);
+    await setting.server.pause();
+    setting.finally(() => setting.server.resume());
+    const refused = all.map(async ({ locks, key }) => {
+      for (let i = 0; i < 3; i++) expect(await rejection(locks.acquire(key, { waitTimeout: 0 }))).toBeInstanceOf(StoreError);
+    });
+    await Promise.all(refused);
+    await setting.server.resume();
+    for (const { locks, key } of all) await locks.using(key, () => undefined, woken);
+    await staysTrue(() => expect(all.flatMap(({ lines }) => lines())).toEqual([]), 2_500); // more than a requestTimeout
+  });
+
+  it('goes silent in another database is replaced by one in the same', async () => {
+    const proxy = await setting.proxy();
+    const all = open(proxy);
+    await Promise.all(all.map(({ app }) => app.select(1)));
+    for (const { locks, key } of all) await locks.using(key, () => undefined, woken);
+    proxy.silence();
+    const leases = await Promise.all(all.map(({ locks }, index) => locks.acquire(`next:${index}`, woken)));
+    await setting.redis.select(1);
+    setting.finally(() => setting.redis.select(0));
+    for (const lease of leases) {
+      expect(await setting.redis.get(lease.key)).toBe(lease.owner);
+      await lease.release();
+    }
+  });
+});
