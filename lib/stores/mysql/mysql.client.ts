@@ -132,11 +132,17 @@ export class MysqlClient {
 interface RawConnection {
   readonly stream: Socket;
   query(sql: string, done: () => void): unknown;
+  on(event: 'error', listener: () => void): unknown;
 }
 
 /** Calls back with each connection of the pool: a raw one, though it has the type of `mysql2/promise`. */
 function connected(pool: Pool, listener: (connection: RawConnection) => void): void {
-  pool.on('connection', listener as never);
+  const made = (connection: RawConnection): void => {
+    // The pool listens to one error only. A connection may have two, as one that ends while something is written to it.
+    connection.on('error', ignore);
+    listener(connection);
+  };
+  pool.on('connection', made as never);
 }
 
 /** Closes a connection. The pool replaces it. */

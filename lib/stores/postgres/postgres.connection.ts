@@ -1,4 +1,5 @@
 import { createHash } from 'node:crypto';
+import type { Socket } from 'node:net';
 import { StoreError } from '../../core/model/errors.js';
 import type { LockStore } from '../../core/store/lock-store.js';
 import { StoreWarnings } from '../../core/store/store-warnings.js';
@@ -30,6 +31,7 @@ export interface PostgresClient {
   readonly secretKey?: number;
   readonly connection?: {
     readonly stream?: { destroy(): void };
+    attachListeners?(stream: Socket): void;
     startup?: () => void;
     cancel?(processID?: number, secretKey?: number): void;
   };
@@ -69,7 +71,31 @@ export async function driver(): Promise<Driver> {
 /** Makes a client beside the pool. It is not connected yet. */
 export async function clientTo(source: object, query_timeout: number, connectionTimeoutMillis = query_timeout): Promise<PostgresClient> {
   const { Client = (await driver()).Client } = source as Partial<Driver>;
-  return new Client({ ...source, keepAlive: true, connectionTimeoutMillis, query_timeout });
+  return new (careful(Client))({ ...source, keepAlive: true, connectionTimeoutMillis, query_timeout });
+}
+
+/** `pg` throws in a listener when it cannot read what arrives, which would end the process. Here it ends the connection. */
+export function careful(Client: Driver['Client']): Driver['Client'] {
+  return class extends Client {
+    constructor(options: object) {
+      super(options);
+      const { connection } = this;
+      const attach = connection?.attachListeners;
+      if (!attach) return;
+      connection.attachListeners = (stream) => {
+        attach.call(connection, stream);
+        const [read] = stream.listeners('data') as ((bytes: Buffer) => void)[];
+        if (!read) return;
+        stream.off('data', read).on('data', (bytes: Buffer) => {
+          try {
+            read(bytes);
+          } catch (error) {
+            stream.destroy(error as Error);
+          }
+        });
+      };
+    }
+  };
 }
 
 /** The options that make another pool like this one. A pool hides its password where its options are listed. */

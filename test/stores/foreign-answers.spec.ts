@@ -1,0 +1,137 @@
+// A page of a balancer, a server of another kind or a proxy that cuts may stand at the address of a store. Jest fails a test in which an error is not caught.
+import { createConnection } from 'mysql2/promise';
+import { LockError, Locks, type LockStore } from 'nestjs-distributed-lock/core';
+import { mysqlStore } from 'nestjs-distributed-lock/mysql';
+import { postgresStore } from 'nestjs-distributed-lock/postgres';
+import { redisStore } from 'nestjs-distributed-lock/redis';
+import { zookeeperStore } from 'nestjs-distributed-lock/zookeeper';
+import { eventually } from '../support/eventually.js';
+import { type Impostor, type Lie, startImpostor } from '../support/impostor.js';
+import { mariadbUrl, startMariadb } from '../support/mariadb-server.js';
+import { postgresUrl, startPostgres } from '../support/postgres-server.js';
+import { random } from '../support/random.js';
+import { closeNodeRedis, lentClient } from '../support/redis-clients.js';
+import { startRedis } from '../support/redis-server.js';
+import { startZookeeper } from '../support/zookeeper-server.js';
+
+const requestTimeout = 2_000;
+/** A waiter asks by itself only after the time limit of a test: without a wake-up the test fails. */
+const patient = { keyTimeout: 300_000, waitTimeout: Infinity, retryInterval: 300_000 };
+
+const PAGE = Buffer.from(
+  'HTTP/1.1 502 Bad Gateway\r\nContent-Type: text/html\r\nContent-Length: 26\r\n\r\n<html>\r\n\r\n502\r\n\r\n</html>\r\n',
+);
+const noise = (length = 1 + Math.floor(random() * 200)): Buffer => Buffer.from(Array.from({ length }, () => Math.floor(random() * 256)));
+const half = (answer = noise(9)): Buffer => answer.subarray(0, Math.ceil(answer.length / 2));
+const LIES: Lie[] = [
+  { name: 'a page', isAlone: true, closes: true, says: () => PAGE },
+  { name: 'a page, and nothing more,', isAlone: true, says: () => PAGE },
+  { name: 'a null of JSON', isAlone: true, says: () => Buffer.from('null\r\n') },
+  { name: 'noise', isAlone: true, says: () => noise() },
+  { name: 'a row of zeros', isAlone: true, says: () => Buffer.alloc(64) },
+  { name: 'one half of an answer', closes: true, says: half },
+  { name: 'a page in the midst of an answer', says: (answer) => Buffer.concat([half(answer), PAGE]) },
+  { name: 'each answer twice', says: (answer = noise(9)) => Buffer.concat([answer, answer]) },
+];
+
+interface Place {
+  readonly port: number;
+  store(port: number): LockStore;
+  stop(): Promise<unknown>;
+}
+
+async function redis(): Promise<Place> {
+  const server = await startRedis({ port: 'free' });
+  const store = (port: number): LockStore => redisStore({ url: `redis://127.0.0.1:${port}`, requestTimeout });
+  return { port: server.port!, store, stop: () => server.stop() };
+}
+
+async function nodeRedis(): Promise<Place> {
+  const server = await startRedis({ port: 'free' });
+  const clients: ReturnType<typeof lentClient>[] = [];
+  const store = (port: number): LockStore => {
+    const client = lentClient({ port, socketTimeout: 1 }, requestTimeout);
+    clients.push(client);
+    return redisStore({ client, requestTimeout });
+  };
+  const stop = async (): Promise<void> => {
+    await Promise.all(clients.map(closeNodeRedis));
+    await server.stop();
+  };
+  return { port: server.port!, store, stop };
+}
+
+async function postgres(): Promise<Place> {
+  const server = await startPostgres({ port: 'free' });
+  const store = (port: number): LockStore =>
+    postgresStore({ url: postgresUrl({ ...server.connection, port }), schema: 'create', requestTimeout });
+  return { port: server.port!, store, stop: () => server.stop() };
+}
+
+async function mysql(): Promise<Place> {
+  const server = await startMariadb({ port: 'free' });
+  const root = await createConnection(server.connection);
+  await root.query('CREATE DATABASE shop');
+  await root.end();
+  const at = { host: '127.0.0.1', user: 'root', database: 'shop' };
+  const store = (port: number): LockStore => mysqlStore({ url: mariadbUrl({ ...at, port }), schema: 'create', requestTimeout });
+  return { port: server.port!, store, stop: () => server.stop() };
+}
+
+async function zookeeper(): Promise<Place> {
+  const server = await startZookeeper();
+  const store = (port: number): LockStore => zookeeperStore({ connectionString: `127.0.0.1:${port}`, requestTimeout });
+  return { port: server.port, store, stop: () => server.stop() };
+}
+
+const PLACES = [redis, nodeRedis, postgres, mysql, zookeeper].map((start) => ({ name: start.name, start }));
+
+describe.each(PLACES)('at the address of $name', ({ start }) => {
+  let place: Place;
+  let impostor: Impostor;
+  let locks: Locks;
+  let others: Locks;
+  let keys = 0;
+  beforeAll(async () => {
+    // The driver prints what it cannot read.
+    jest.spyOn(console, 'error').mockImplementation();
+    place = await start();
+    impostor = await startImpostor(place.port);
+    [locks, others] = [impostor.port, place.port].map((port) => new Locks(place.store(port), { logger: false })) as [Locks, Locks];
+    await handOver();
+  });
+  afterAll(async () => {
+    await Promise.all([locks, others].map((each) => each.close()));
+    impostor.close();
+    await place.stop();
+    jest.restoreAllMocks();
+  });
+
+  /** From another process. */
+  async function handOver(): Promise<void> {
+    const key = `hand-over ${++keys}`;
+    const { wakeUps } = locks.store.mutex;
+    const lease = await others.acquire(key, patient);
+    await eventually(async () => {
+      await locks.acquire(key, { waitTimeout: 200, retryInterval: 50 }).catch(() => undefined);
+      return wakeUps?.isOpen !== false;
+    });
+    const waiting = locks.acquire(key, { ...patient, ...(wakeUps === undefined && { retryInterval: 50 }) });
+    await eventually(async () => expect((await others.inspect(key)).waiterCount).toBe(1));
+    await lease.release();
+    expect(await (await waiting).release()).toBe(true);
+  }
+
+  it.each(LIES)('$name is an outage at most, and locks are granted and handed over afterwards (G9)', async (lie) => {
+    impostor.told = 0;
+    impostor.lie = lie;
+    if (lie.isAlone) impostor.cut();
+    const calls = [1, 2, 3].map((number) => locks.using(`lie ${number}`, () => undefined, { keyTimeout: 5_000, waitTimeout: 1_000 }));
+    const ended = Promise.allSettled(calls);
+    await eventually(() => impostor.told > 0);
+    impostor.lie = undefined;
+    impostor.cut();
+    for (const outcome of await ended) if (outcome.status === 'rejected') expect(outcome.reason).toBeInstanceOf(LockError);
+    await handOver();
+  });
+});
