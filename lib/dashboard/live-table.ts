@@ -52,7 +52,7 @@ export class LiveTable {
       return;
     }
     if (event.event === 'acquired') {
-      if (event.kind) live.kind = KINDS[event.kind];
+      if (event.kind && Object.hasOwn(KINDS, event.kind)) live.kind = KINDS[event.kind];
       if (event.kind === 'mutex' || event.kind === 'write') live.holders.clear();
       live.holders.set(owner, { owner, app, host, pid, label, since: at, token, isSilent: false });
     }
@@ -182,6 +182,7 @@ function isUsed(live: LiveKey): boolean {
 function rowOf(live: LiveKey): Row {
   const { store, key, kind, holders, waiting } = live;
   const [holder = null] = holders.values();
-  const waitingSince = waiting.length > 0 ? Math.min(...waiting.map(({ since }) => since)) : null;
+  // Not as arguments, of which there may be too many.
+  const waitingSince = waiting.reduce<number | null>((first, { since }) => Math.min(first ?? since, since), null);
   return { store, key, kind, holder, holders: holders.size, waiters: waitersOf(live), waitingSince };
 }

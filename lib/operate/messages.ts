@@ -118,16 +118,20 @@ export function listen(bus: Bus, events: LockEventEmitter, received: (message: A
   return bus.listen('ops:told', (text) => receive(text, 'ops:told', answerOf, events, received));
 }
 
-/** A client with the right to publish can send anything: what is not a message is dropped. */
-export function receive<T>(
+/** A client with the right to publish can send anything: what is not a message, or cannot be answered, is dropped. It never rejects. */
+export async function receive<T>(
   text: string,
   topic: BusTopic,
   read: (text: string) => T | undefined,
   events: LockEventEmitter,
   received: (message: T) => unknown,
-): void {
+): Promise<void> {
   const [, debug] = events.ofInbox;
-  const message = read(text);
-  if (message === undefined) debug(`A message of operators (${topic}) is not valid, or of another version: it was dropped.`);
-  else received(message);
+  try {
+    const message = read(text);
+    if (message !== undefined) return void (await received(message));
+  } catch {
+    // It is not even a text, or says what nobody expects.
+  }
+  debug(`A message of operators (${topic}) is not valid, or of another version: it was dropped.`);
 }

@@ -37,10 +37,10 @@ export class OperatorResponder {
   }
 
   /** A message of another process. */
-  receive(topic: 'ops' | 'revoke', text: string): void {
+  receive(topic: 'ops' | 'revoke', text: string): Promise<void> {
     const { events } = this.queues.runtime;
-    if (topic === 'ops') receive(text, topic, questionOf, events, (question) => this.ask(question));
-    else receive(text, topic, revokeRequestOf, events, (request) => this.asked(request));
+    if (topic === 'ops') return receive(text, topic, questionOf, events, (question) => this.ask(question));
+    return receive(text, topic, revokeRequestOf, events, (request) => this.asked(request));
   }
 
   /** Resolves when the last events were sent. */

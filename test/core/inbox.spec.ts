@@ -23,6 +23,10 @@ class Refused extends Inbox {
     return { listening: this.isRefused ? Promise.reject(this.reason) : Promise.resolve(), ended, close };
   }
 
+  protected read(): boolean {
+    return false;
+  }
+
   protected async echo(owner: string): Promise<boolean> {
     if (this.isAway) throw new StoreError('away', { transient: true });
     this.wake(owner);

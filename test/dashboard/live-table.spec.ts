@@ -103,3 +103,9 @@ it('a latch that is not listed any more is dropped', () => {
   table.keepOnly('default', new Set(), Infinity);
   expect(table.takeChanges()).toMatchObject({ put: [], drop: [{ key: 'order:42' }] });
 });
+
+it('any number of callers may wait, and a process of another version may name a kind that is not known', () => {
+  for (let count = 1; count <= 200_000; count++) happens('waiting', { at: new Date(count) });
+  acquired(OWNER, 1, { kind: 'constructor' as never });
+  expect(table.takeChanges().put).toMatchObject([{ kind: 'free', waiters: 199_999, waitingSince: 2 }]);
+});

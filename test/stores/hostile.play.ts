@@ -4,7 +4,8 @@ import { LockError, Locks, type LockStore } from 'nestjs-distributed-lock/core';
 import { memoryStore } from 'nestjs-distributed-lock/memory';
 import { postgresStore } from 'nestjs-distributed-lock/postgres';
 import { redisStore } from 'nestjs-distributed-lock/redis';
-import { answerOf, questionOf, revokeRequestOf } from '../../lib/operate/messages.js';
+import { answerOf, questionOf, receive, revokeRequestOf } from '../../lib/operate/messages.js';
+import { LockEventEmitter } from '../../lib/core/model/events.js';
 import { Inbox } from '../../lib/core/store/inbox.js';
 import type { WakeUps } from '../../lib/core/store/lease-driver.js';
 import { FileWakeUps } from '../../lib/stores/file/file.wakeups.js';
@@ -155,7 +156,7 @@ export function hostilePlay(count: number): void {
       ...[questionOf, revokeRequestOf, answerOf].map((read) => ({
         name: `operators (${read.name})`,
         samples: OPERATORS,
-        hear: (text: string) => void read(text),
+        hear: (text: string) => void receive<unknown>(text, 'ops', read, new LockEventEmitter(false), () => undefined),
       })),
       {
         name: 'the inbox on Redis',
@@ -228,6 +229,20 @@ export function hostilePlay(count: number): void {
       await bus.publish('ops', 'long'.repeat(16_000));
       for (const text of sent) bus.received('distributed_lock:ops', text);
       expect(heard.at(-1)).toBe('long'.repeat(16_000));
+    });
+
+    it('one that is no text, or that fails what it asks for, throws and rejects nothing', async () => {
+      // A client, or a function of the app that listens, may give anything.
+      for (const value of VALUES as string[]) {
+        for (const inbox of [redis, postgres]) inbox.received(value);
+        postgres.bus.received('distributed_lock:ops', value);
+      }
+      const events = new LockEventEmitter(false);
+      for (const value of VALUES) await receive(value as string, 'ops', questionOf, events, () => undefined);
+      const fail = (): never => {
+        throw new Error('a fault');
+      };
+      for (const work of [fail, () => Promise.reject(new Error('a fault'))]) await receive(OPERATORS[0]!, 'ops', questionOf, events, work);
     });
 
     it('none loses a lease, or keeps it from the next one', async () => {

@@ -122,7 +122,23 @@ export abstract class Inbox implements WakeUps {
     this.isOpen = this.isTried = false;
   }
 
-  /** Makes a connection that calls {@link wake} with what arrives. If it throws, the user gets the error, and the inbox is not opened. */
+  /**
+   * What has arrived: anybody that may send to the inbox can send anything. It never throws: the client that has read it would not catch that, and the
+   * process would end.
+   */
+  received(text: string): void {
+    try {
+      if (this.read(text)) return;
+    } catch {
+      // It is not even a text.
+    }
+    this.dropped();
+  }
+
+  /** Calls {@link wake} with each owner of a message. False: some of it is no message. */
+  protected abstract read(text: string): boolean;
+
+  /** Makes a connection that calls {@link received} with what arrives. If it throws, the user gets the error, and the inbox is not opened. */
   protected abstract connect(): InboxConnection;
 
   /** Sends a message for this owner to the inbox, as a release does. False: the store knows that it has no listener. */
@@ -140,8 +156,7 @@ export abstract class Inbox implements WakeUps {
     return wake !== undefined;
   }
 
-  /** Something has arrived that is no message. */
-  protected dropped(): void {
+  private dropped(): void {
     this.debug?.(`A message to the ${this.storeName} inbox of this process is not valid: it was dropped.`);
   }
 

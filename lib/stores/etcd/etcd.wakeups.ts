@@ -34,8 +34,8 @@ export class EtcdWakeUps extends Inbox implements RecordWakeUps {
     );
   }
 
-  received(text: string): void {
-    if (!readMessage(text, (owner, askIn) => this.wake(owner, askIn))) this.dropped();
+  protected read(text: string): boolean {
+    return readMessage(text, (owner, askIn) => void this.wake(owner, askIn));
   }
 
   protected connect(): InboxConnection {

@@ -35,8 +35,8 @@ export class FileWakeUps extends Inbox implements RecordWakeUps {
     this.folder = join(inboxes, this.inbox);
   }
 
-  received(text: string): void {
-    if (!readMessage(text, (owner, askIn) => void this.wake(owner, askIn))) this.dropped();
+  protected read(text: string): boolean {
+    return readMessage(text, (owner, askIn) => void this.wake(owner, askIn));
   }
 
   /** An inbox that is gone is one of a process that is gone. */

@@ -42,7 +42,7 @@ export interface PostgresClient {
 /** A `Pool` of `pg`, as far as it is used. */
 export interface PostgresPool {
   readonly options: object;
-  readonly Client?: Driver['Client'];
+  Client?: Driver['Client'];
   readonly idleCount?: number;
   connect(): Promise<PostgresClient & { release(isBroken?: boolean): void }>;
   end(): Promise<void>;
@@ -75,7 +75,7 @@ export async function clientTo(source: object, query_timeout: number, connection
 }
 
 /** `pg` throws in a listener when it cannot read what arrives, which would end the process. Here it ends the connection. */
-export function careful(Client: Driver['Client']): Driver['Client'] {
+function careful(Client: Driver['Client']): Driver['Client'] {
   return class extends Client {
     constructor(options: object) {
       super(options);
@@ -153,6 +153,7 @@ export class PoolConnection implements PostgresConnection {
     this.pool ??= this.makePool().then((pool) => {
       // The pool replaces an idle connection that breaks.
       pool.on('error', ignore);
+      if (pool.Client) pool.Client = careful(pool.Client);
       return pool;
     });
     return this.pool;

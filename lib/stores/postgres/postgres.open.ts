@@ -1,7 +1,7 @@
 import { inspect } from 'node:util';
 import { type Checks, checkOptions, defined, integerFrom, ofType, oneOf } from '../../core/model/check-options.js';
 import { configError } from '../../core/model/errors.js';
-import { careful, clientTo, driver, optionsOf, PoolConnection, type PostgresConnection, type PostgresPool } from './postgres.connection.js';
+import { clientTo, driver, optionsOf, PoolConnection, type PostgresConnection, type PostgresPool } from './postgres.connection.js';
 import { type OpenSource, overClient, type PostgresListen } from './postgres.listener.js';
 import { type PostgresQuery, QueryConnection } from './postgres.query.js';
 import { PostgresStatements } from './postgres.statements.js';
@@ -101,15 +101,10 @@ function checked(given: PostgresStoreOptions): PostgresStoreOptions {
 /** Makes connections of our own, with the options of a pool of the app: its connections may be busy, or have a transaction open. */
 function connectionOf(options: PostgresStoreOptions, requestTimeout: number): PostgresConnection {
   if ('query' in options) return new QueryConnection(options.query, requestTimeout);
-  const source: { readonly max?: number; readonly Client?: PostgresPool['Client'] } =
-    'pool' in options ? optionsOf(options.pool) : { connectionString: options.url };
+  const source: { readonly max?: number } = 'pool' in options ? optionsOf(options.pool) : { connectionString: options.url };
   const { prepare = 'url' in options, max = Math.min(MAX, source.max ?? MAX) } = options as { prepare?: boolean; max?: number };
   // Longer than a caller waits: a connection that a slow server makes too late for one caller is there for the next.
-  const makePool = async () => {
-    const { Pool, Client } = await driver();
-    const limits = { ...LIMITS, max, connectionTimeoutMillis: 3 * requestTimeout };
-    return new Pool({ ...source, ...limits, Client: careful(source.Client ?? Client) });
-  };
+  const makePool = async () => new (await driver()).Pool({ ...source, ...LIMITS, max, connectionTimeoutMillis: 3 * requestTimeout });
   return new PoolConnection({ requestTimeout, max, prepare }, makePool);
 }
 

@@ -67,8 +67,8 @@ export class PostgresWakeUps extends Inbox implements RecordWakeUps {
     this.waiting.delete(OPERATORS);
   }
 
-  received(text: string): void {
-    if (!readMessage(text, (owner, askIn) => this.wake(owner, askIn))) this.dropped();
+  protected read(text: string): boolean {
+    return readMessage(text, (owner, askIn) => void this.wake(owner, askIn));
   }
 
   protected connect(): InboxConnection {

@@ -40,8 +40,8 @@ export class ZookeeperWakeUps extends Inbox implements RecordWakeUps {
     }
   }
 
-  received(text: string): void {
-    if (!readMessage(text, (owner, askIn) => this.wake(owner, askIn))) this.dropped();
+  protected read(text: string): boolean {
+    return readMessage(text, (owner, askIn) => void this.wake(owner, askIn));
   }
 
   /** Writes the inbox, so that it is not taken for that of a dead process. */

@@ -93,10 +93,10 @@ export class RedisWakeUps extends Inbox {
     super.refused();
   }
 
-  private received(message: string): void {
+  protected read(message: string): boolean {
     const offer = messageOf(message);
     if (offer) this.wake(offer.owner, offer.askIn);
-    else this.dropped();
+    return offer !== undefined;
   }
 }
 

@@ -11,6 +11,8 @@ const FORGETS = '3.9.3';
 /** A word that every server answers, unless it is forbidden. */
 const WORD = 'srvr';
 const PORT = 2181;
+/** Characters of an answer. What another server says may have no end. */
+const LONGEST = 65_536;
 
 /** Examines the members by the word `srvr`, and by their configuration. */
 export function zookeeperChecks(session: ZookeeperSession, ensembles: Members): Promise<DoctorCheck[]> {
@@ -77,7 +79,10 @@ function answerOf(host: string, timeout: number): Promise<string> {
     socket.setTimeout(timeout, () => socket.destroy(new Error(`${host} did not answer ${WORD} within ${timeout} ms`)));
     socket
       .setEncoding('utf8')
-      .on('data', (part: string) => (text += part))
+      .on('data', (part: string) => {
+        text += part;
+        if (text.length > LONGEST) socket.destroy(new Error(`${host} gave an answer to ${WORD} that is too long`));
+      })
       .on('error', reject)
       .on('end', () => resolve(text));
     socket.end(WORD);
