@@ -2,8 +2,10 @@
 const { TestEnvironment } = require('jest-environment-node');
 
 module.exports = class extends TestEnvironment {
-  handleTestEvent({ name }) {
+  handleTestEvent({ name, promise }) {
+    // An error that nobody catches is one of no test where it comes from a socket. A rejection may still be handled.
+    const isUncaught = name === 'error' && !promise;
     // run.mjs knows this status.
-    if (name === 'test_fn_failure' || name === 'hook_failure') process.exit(42);
+    if (isUncaught || name === 'test_fn_failure' || name === 'hook_failure') process.exit(42);
   }
 };

@@ -5,8 +5,16 @@ const CONFLICTS = [1205, 1213, 3101];
 /** The server is not ready or shuts down, or a connection, a session or a statement was ended. */
 const BROKEN = [1047, 1053, 1158, 1159, 1160, 1161, 1317, 1927, 1969, 3024, 3032, 4031];
 const READ_ONLY = [1290, 1792, 1836];
-/** Refusals that pass by themselves: too many connections, out of memory or disk, read-only. */
-const PASSING = [1021, 1037, 1038, 1040, 1041, 1114, 1203, 1226, ...READ_ONLY];
+/**
+ * What no retry changes, by its SQLSTATE: not supported, wrong data, a constraint, a refused log-in, syntax, no right, no such thing; too many
+ * connections of a user pass. All else passes: a proxy has numbers of its own for a server that is away, as 9001 of ProxySQL and 1105 of Vitess.
+ */
+const FINAL = /^(0A|2[1238]|42)/;
+const TOO_MANY = [1203, 1226];
+/** And by their numbers: a host, a view, a value, a log-in without a state that says so. A proxy may leave out that of the others. */
+const FINAL_NUMBERS = [
+  1044, 1045, 1049, 1054, 1064, 1130, 1142, 1143, 1146, 1227, 1251, 1356, 1364, 1366, 1449, 1524, 1698, 1820, 1862, 3118, 3159,
+];
 const PRIMARY = '. Use the address of the primary.';
 export const NO_TABLE = 1146;
 /** Codes of the client that no retry changes. */
@@ -15,6 +23,7 @@ const REFUSED = /^(HANDSHAKE_|AUTH_|ER_ACCESS_DENIED)/;
 interface MysqlError {
   readonly errno?: number;
   readonly code?: string;
+  readonly sqlState?: string;
 }
 
 /** The error number of the server. 0: it has sent none. */
@@ -27,17 +36,18 @@ export function isConflict(error: unknown): boolean {
 }
 
 /**
- * Makes a {@link StoreError}. An error of the server is final, unless it passes by itself; a broken connection passes.
+ * Makes a {@link StoreError}. An error of the server is final if it is known to be; a broken connection passes.
  *
  * @param schema what to run if the table is missing.
  */
 export function storeErrorOf(cause: unknown, { isUnsent = false, schema = '' } = {}): StoreError {
   if (cause instanceof StoreError) return cause;
-  const { errno = 0, code = '' } = Object(cause) as MysqlError;
+  const { errno = 0, code = '', sqlState = '' } = Object(cause) as MysqlError;
   // Numbers from 2000 to 2999 are of the client.
   const isOfServer = errno >= 1000 && !(errno >= 2000 && errno < 3000);
   const isRefusal = (isOfServer && ![...BROKEN, ...CONFLICTS].includes(errno)) || REFUSED.test(code);
-  const isFinal = isRefusal && !PASSING.includes(errno);
+  const isKnown = FINAL_NUMBERS.includes(errno) || (FINAL.test(sqlState) && !TOO_MANY.includes(errno)) || REFUSED.test(code);
+  const isFinal = isRefusal && isKnown;
   const isMissing = errno === NO_TABLE && schema !== '';
   const advice = isMissing
     ? `. Run the SQL of mysqlSchema() once, or set schema: 'create':\n${schema}`

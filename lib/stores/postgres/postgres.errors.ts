@@ -2,8 +2,11 @@ import { LockError, messageOf, StoreError } from '../../core/model/errors.js';
 
 /** Another change was faster, and ours was not made: serialization failure, deadlock, lock timeout, duplicate key. */
 const CONFLICTS: readonly unknown[] = ['40001', '40P01', '55P03', '23505'];
-/** Connections, resources, the server's stop or a cancelled statement, conflicts, a server that is read-only for now, a failed transaction left open. */
-const PASSING = /^(08|53|57|40|55P03|25006|25P02)/;
+/**
+ * What no retry changes: not supported, no role, wrong data, a constraint, a refused log-in, no such database or schema, syntax, no right, no such
+ * thing, too large, raised by a trigger. All else passes: a pooler has codes of its own for a server that is away, as XX000 and 58000.
+ */
+const FINAL = /^(?!23505|42P05)(0[ALP]|2[1-38BF]|3[89BDF]|4[24]|54|F0|P0)/;
 /** The server stops, its connections break, or another change was faster: it refuses nothing. */
 const UNREFUSED = /^(08|57|40|55P03|23505|25P02)/;
 /** Advice about a refusal, by its SQLSTATE. */
@@ -30,12 +33,12 @@ export function isConflict(error: unknown): boolean {
   return CONFLICTS.includes(sqlStateOf(error));
 }
 
-/** Makes a {@link StoreError}. An error of the server is final, unless its SQLSTATE says that it passes; a broken connection passes. */
+/** Makes a {@link StoreError}. An error of the server is final if its SQLSTATE says so; a broken connection passes. */
 export function storeErrorOf(cause: unknown): LockError {
   if (cause instanceof LockError) return cause;
   const state = sqlStateOf(cause);
   const text = messageOf(cause);
-  const isFinal = state === undefined ? REFUSED.test(text) || cause instanceof TypeError : !PASSING.test(state);
+  const isFinal = state === undefined ? REFUSED.test(text) || cause instanceof TypeError : FINAL.test(state);
   const isRefusal = state !== undefined && !UNREFUSED.test(state);
   const advice = ADVICE[state ?? ''];
   return new StoreError(`Postgres: ${advice === undefined ? text : `${text}. ${advice}`}`, { transient: !isFinal, isRefusal, cause });

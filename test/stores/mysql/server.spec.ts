@@ -1,3 +1,4 @@
+import type { EventEmitter } from 'node:events';
 import { createConnection, createPool, type Connection, type Pool, type PoolOptions, type RowDataPacket } from 'mysql2/promise';
 import { LockConfigError, type LockLogger, Locks, type StoreError } from 'nestjs-distributed-lock/core';
 import { mysqlSchema, mysqlStore, type MysqlStoreOptions } from 'nestjs-distributed-lock/mysql';
@@ -305,10 +306,39 @@ it('statements that wait for a lock of the app are ended, and never more than `m
 });
 
 it.each([
-  [true, [1213, 1205, 1040, 1053, 1290, 1836, 1927, 2013]],
+  [true, [1213, 1205, 1040, 1053, 1290, 1836, 1927, 2013, 1105, 9001, 9002, 1999]],
   [false, [1146, 1142, 1064]],
 ])('errors are transient: %s, with the numbers %j', (transient, numbers) => {
   for (const errno of numbers) expect(storeErrorOf(Object.assign(new Error('text'), { errno })).transient).toBe(transient);
+});
+
+it.each([1105, 9001])('error %d, as of a proxy whose server is away, is waited for, and keeps no key taken (G7, G9)', async (errno) => {
+  const [locks, others] = [1, 2].map(() => locksOf({ url: urlOf(), requestTimeout: 2_000 })) as [Locks, Locks];
+  const long = { keyTimeout: 300_000, waitTimeout: Infinity, retryInterval: 50 };
+  const unknown: string[] = [];
+  locks.on('unknown', ({ operation }) => unknown.push(operation));
+  await (await locks.acquire(`${key} free`, long)).release();
+  const lease = await locks.acquire(key, long);
+  const signal = `SIGNAL SQLSTATE 'HY000' SET MYSQL_ERRNO = ${errno}, MESSAGE_TEXT = 'no server'`;
+  await root.query(`CREATE TRIGGER away BEFORE UPDATE ON distributed_lock FOR EACH ROW ${signal}`);
+  const waiting = locks.acquire(`${key} free`, long);
+  expect(await lease.release()).toBe(true);
+  await eventually(() => expect(unknown).toContain('release'));
+  await root.query('DROP TRIGGER away');
+  await (await waiting).release();
+  // Its lease would last for five minutes.
+  await (await others.acquire(key, long)).release();
+});
+
+it('two errors of one connection end no process', async () => {
+  const pool = createPool({ uri: urlOf() });
+  let raw: EventEmitter | undefined;
+  pool.on('connection', (connection) => (raw = connection as never));
+  const table = new MysqlTable(new MysqlClient(() => pool, 5_000, mysqlSchema(), false), quoted('distributed_lock'));
+  ends.push(() => table.close());
+  await exchange(table);
+  for (const text of ['one', 'two']) raw!.emit('error', new Error(text));
+  expect((await look(table)).record).toBe('record');
 });
 
 it('a change that waits for the lock of a row too long was not made', async () => {

@@ -4,6 +4,7 @@ import { type AddressInfo, createServer } from 'node:net';
 import { Locks } from 'nestjs-distributed-lock/core';
 import { PostgresBus } from '../../../lib/stores/postgres/operate/postgres.bus.js';
 import { clientTo } from '../../../lib/stores/postgres/postgres.connection.js';
+import { storeErrorOf } from '../../../lib/stores/postgres/postgres.errors.js';
 import { listenWith, overClient } from '../../../lib/stores/postgres/postgres.listener.js';
 import { recordStore } from '../../../lib/stores/records/record.store.js';
 import { forkChild } from '../../support/child.js';
@@ -66,6 +67,33 @@ it('a server that restarts is used again, and the outage is reported', async () 
   await own.server.restart();
   await eventually(() => expect(warn.mock.calls).toEqual([away, [expect.stringMatching(/^Postgres answers again after /)]]));
   expect(await exchange(table, { key, expected: version, record: 'two' })).toMatchObject({ written: true });
+});
+
+it.each(['XX000', '58000', 'ZZ999'])(
+  'error %s, as of a pooler whose server is away, is waited for, and keeps no key taken (G7, G9)',
+  async (state) => {
+    const [locks, others] = [1, 2].map(() => new Locks(recordStore(setting.open()), { logger: false })) as [Locks, Locks];
+    for (const each of [locks, others]) setting.closes(() => each.close());
+    const long = { keyTimeout: 300_000, waitTimeout: Infinity, retryInterval: 50 };
+    const unknown: string[] = [];
+    locks.on('unknown', ({ operation }) => unknown.push(operation));
+    const [key, free] = [newKey(), newKey()];
+    const lease = await locks.acquire(key, long);
+    const raise = `BEGIN RAISE EXCEPTION 'no server' USING ERRCODE = '${state}'; END`;
+    await setting.sql(`CREATE OR REPLACE FUNCTION away() RETURNS trigger LANGUAGE plpgsql AS $$ ${raise} $$`);
+    await setting.sql('CREATE TRIGGER away BEFORE INSERT OR UPDATE ON distributed_lock FOR EACH ROW EXECUTE FUNCTION away()');
+    const waiting = locks.acquire(free, long);
+    expect(await lease.release()).toBe(true);
+    await eventually(() => expect(unknown).toContain('release'));
+    await setting.sql('DROP TRIGGER away ON distributed_lock');
+    await (await waiting).release();
+    // Its lease would last for five minutes.
+    await (await others.acquire(key, long)).release();
+  },
+);
+
+it.each(['42501', '42P01', '22P02', '28P01', '3D000', '0A000'])('error %s is final', (code) => {
+  expect(storeErrorOf(Object.assign(new Error('text'), { code }))).toMatchObject({ transient: false, isRefusal: true });
 });
 
 it.each([1, 3])('where the queue of notifications is full, changes (%d) are made, and waiters are left to poll', async (count) => {
