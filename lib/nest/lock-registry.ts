@@ -18,7 +18,8 @@ import { DEFAULT_NAME, EXCHANGED } from './distributed-lock.tokens.js';
 import { LeaderCandidates } from './leader/leader-candidates.js';
 import { lockedMethodsOf, type LockDefinition } from './decorators/lock-definition.js';
 import { planLock, type LockPlan, type Registered } from './aspect/lock-plan.js';
-import { adviceOnName, LockUses } from './boot/lock-uses.js';
+import { advise, adviceOnName, adviceOnOptions } from './boot/advice.js';
+import { LockUses } from './boot/lock-uses.js';
 
 /** The stores of each app. A feature library with its own copy of this package may register a store in the same app. */
 const storesOf = processWide('stores', () => new WeakMap<object, Map<string, Registered>>(), EXCHANGED);
@@ -66,6 +67,9 @@ export class LockRegistry implements OnModuleInit, OnApplicationBootstrap, Befor
     const locks = new Locks(options.store, { ...locksOptionsOf(options), logger });
     this.checks.push({ check: () => locks.checkStore(name === DEFAULT_NAME ? undefined : name), failFast });
     locks.keyFinder = (type: { readonly prototype: unknown; readonly name: string }, method, args) => this.keyOf(locks, type, method, args);
+    const { defaults = {} } = options;
+    const where = 'DistributedLockModule: "defaults"';
+    for (const advice of adviceOnOptions(where, defaults, defaults.key ?? defaults.paramLock, defaults.renew)) locks.log.warn(...advice);
     this.stores.set(name, { locks, log: locks.log, options });
     return locks;
   }
@@ -139,12 +143,11 @@ export class LockRegistry implements OnModuleInit, OnApplicationBootstrap, Befor
 
   private plan(definition: LockDefinition): LockPlan {
     const registered = this.registeredFor(definition);
-    if (definition.kind === 'leader') return this.candidates.planFor(definition, registered);
-    const plan = planLock(definition, registered);
+    const { kind, where, options } = definition;
+    const plan = kind === 'leader' ? this.candidates.planFor(definition, registered) : planLock(definition, registered);
     const use = { definition, plan };
-    for (const advice of [this.uses.add(use, registered.locks.store), adviceOnName(use)]) {
-      if (advice) plan.log.warn(...advice, { key: plan.name, keys: [plan.key] });
-    }
+    if (kind !== 'leader') advise(plan, this.uses.add(use, registered.locks.store), adviceOnName(use));
+    advise(plan, ...adviceOnOptions(where, options, plan.parts, plan.options.renew));
     return plan;
   }
 }

@@ -1,6 +1,6 @@
 import { passTime } from '../support/virtual-time.js';
 import { Controller, Get, Injectable, type INestApplication } from '@nestjs/common';
-import { currentLease, DistributedLock } from 'nestjs-distributed-lock';
+import { currentLease, DistributedLock, LeaderOnly, type DistributedLockOptions } from 'nestjs-distributed-lock';
 import { Transactional as ClsTransactional } from '@nestjs-cls/transactional';
 import { Transactional } from 'typeorm-transactional';
 import { boot } from './boot.js';
@@ -24,9 +24,21 @@ function Traced(keep: boolean): MethodDecorator {
   };
 }
 
+const BY_SYMBOL = Symbol('by symbol');
+
+const database = { transaction: (work: () => unknown) => work() };
+const InTransaction: MethodDecorator = (_target, _method, descriptor: PropertyDescriptor) => {
+  const inner = descriptor.value as (...args: unknown[]) => unknown;
+  descriptor.value = function (this: unknown, ...args: unknown[]): unknown {
+    return database.transaction(() => inner.apply(this, args));
+  };
+};
+
 class Base {
   @DistributedLock()
   async buy(): Promise<void> {}
+  @DistributedLock()
+  async [BY_SYMBOL](): Promise<void> {}
 }
 
 class Silent extends Base {
@@ -35,6 +47,24 @@ class Silent extends Base {
 class Calling extends Base {
   override async buy() {
     await super.buy();
+  }
+}
+class CallingBySymbol extends Base {
+  override async [BY_SYMBOL]() {
+    await super[BY_SYMBOL]();
+  }
+}
+/** As TypeScript compiles it for ES5. */
+class CallingByPrototype extends Base {
+  override async buy() {
+    const _super = Base;
+    await _super.prototype.buy.call(this);
+  }
+}
+class CallingAnother extends Base {
+  async sell() {}
+  override async buy() {
+    super.toString();
   }
 }
 class First extends Silent {}
@@ -52,39 +82,43 @@ class Other extends Base {
 
 describe('an override of a locked method', () => {
   const advice = (method: string, locked: string) =>
-    expect.stringContaining(
-      `${method} overrides ${locked} without its @DistributedLock(): only its calls of the parent's method are locked`,
+    expect.stringMatching(
+      `^${method} overrides ${locked} without its @DistributedLock\\(\\): its calls run without the lock.* \\[NDL_UNLOCKED_OVERRIDE\\]$`,
     );
 
   it.each<[string, (new () => unknown)[], unknown[]]>([
-    [
-      'without a lock is a detail: nobody can know whether it calls its parent',
-      [Silent, Calling],
-      [advice('Silent.buy', 'Base.buy'), advice('Calling.buy', 'Base.buy')],
-    ],
+    ['without a lock is a warning', [Silent, CallingAnother], [advice('Silent.buy', 'Base.buy'), advice('CallingAnother.buy', 'Base.buy')]],
+    ['is fine where it calls the method of its parent', [Calling, CallingBySymbol, CallingByPrototype], []],
     ['is found below a class in between, and named once for all classes', [First, Second], [advice('Silent.buy', 'Base.buy')]],
     ['is compared with the lock that it replaces', [Last], [advice('Last.buy', 'Own.buy')]],
     ['is fine with a lock of its own, or where nothing was locked', [Own, Other], []],
   ])('%s', async (_what, classes, expected) => {
-    expect(await adviceFor(...classes)).toMatchObject({ warnings: [], details: expected });
+    expect(await adviceFor(...classes)).toMatchObject({ warnings: expected, details: [] });
   });
 });
 
 describe('a decorator above the lock', () => {
-  it.each<[string, MethodDecorator]>([
-    ['@Transactional() of nestjs-cls', ClsTransactional()],
-    ['@Transactional() of typeorm-transactional', Transactional()],
-    ['one that keeps the metadata', Traced(true)],
-    ['one that keeps no metadata', Traced(false)],
-  ])('is a detail that says what it means for a transaction: %s', async (_name, decorator) => {
+  const line = /Shop\.buy: another decorator above it wraps .* committed after the release/;
+  it.each<[string, MethodDecorator, 'warnings' | 'details']>([
+    ['is a warning: @Transactional() of nestjs-cls', ClsTransactional(), 'warnings'],
+    ['is a warning: @Transactional() of typeorm-transactional', Transactional(), 'warnings'],
+    ['is a warning: one of your own that begins a transaction', InTransaction, 'warnings'],
+    ['is a detail: one that keeps the metadata', Traced(true), 'details'],
+    ['is a detail: one that keeps no metadata', Traced(false), 'details'],
+  ])('%s', async (_name, decorator, level) => {
     class Shop {
       @decorator
       @DistributedLock()
       async buy() {}
     }
-    const { warnings, details } = await adviceFor(Shop);
-    expect(warnings).toEqual([]);
-    expect(details).toEqual([expect.stringMatching(/Shop\.buy: another decorator above it wraps .* committed after the release/)]);
+    expect(await adviceFor(Shop)).toMatchObject({ warnings: [], details: [], [level]: [expect.stringMatching(line)] });
+    class Leaders {
+      @decorator
+      @LeaderOnly('jobs')
+      async buy() {}
+    }
+    const { [level]: ofLeader } = await adviceFor(Leaders);
+    expect(ofLeader).toHaveLength(1);
   });
 
   it('is not looked for below the lock, nor where it only leaves metadata', async () => {
@@ -123,6 +157,60 @@ describe('a decorator above the lock', () => {
       async buy() {}
     }
     await expect(boot({ providers: [Shop] })).rejects.toThrow(/Shop\.buy: no store is registered under the name "nowhere"/);
+  });
+});
+
+describe('an option that can hardly be meant', () => {
+  const DAY = 24 * 3_600_000;
+  /** What a locked method with these options, and an app with these defaults, are warned about. */
+  async function adviceOn(own: DistributedLockOptions, defaults?: DistributedLockOptions) {
+    class Shop {
+      @(DistributedLock(own) as MethodDecorator)
+      async buy(_id: string) {}
+      @(DistributedLock({ ...own, value: 'other' }) as MethodDecorator)
+      async sell(_id: string) {}
+    }
+    const logger = new Log();
+    await boot({ providers: [Shop] }, { logger, defaults });
+    return logger.warnings;
+  }
+  const key = (id: unknown) => String(id);
+  const text = (found: string) => [
+    expect.stringContaining(`@DistributedLock() on Shop.buy: "${found}" in "prefix" or "value" is plain text: one lock`),
+  ];
+
+  it.each<[string, DistributedLockOptions, string]>([
+    ['of a template in quotes', { value: 'order-${id}' }, '${id}'],
+    ['of a template in quotes, beside a key function', { value: 'order-${tenant.id}', key }, '${tenant.id}'],
+    ['of a template in Spring', { value: 'order-#{id}' }, '#{id}'],
+    ['of a route', { value: 'order-:id' }, ':id'],
+    ['of a route, with the name of a parameter', { value: 'order/:orderId' }, ':orderId'],
+  ])('is a warning, once: a value with the placeholder %s', async (_what, options, found) => {
+    expect(await adviceOn(options)).toEqual(text(found));
+  });
+
+  it.each<[string, DistributedLockOptions]>([
+    ['parts after colons', { value: 'order:paid:all' }],
+    ['id after a colon, with a key', { value: 'order:id', key }],
+    ['a hash tag', { value: 'order:{all}' }],
+    ['a lease of an hour', { keyTimeout: 3_600_000 }],
+    ['a fixed lease of a day', { keyTimeout: DAY, renew: false }],
+  ])('is none: %s', async (_what, options) => {
+    expect(await adviceOn({ value: 'stock', ...options })).toEqual([]);
+  });
+
+  it('is a warning: a keyTimeout of days, for which a crash keeps the key taken', async () => {
+    const line = (where: string) =>
+      expect.stringMatching(`^${where}: after a crash a keyTimeout of ${11 * DAY} ms keeps .* \\[NDL_LONG_LEASE\\]$`);
+    const warnings = await adviceOn({ keyTimeout: 11 * DAY });
+    expect(warnings).toEqual([line('@DistributedLock\\(\\) on Shop\\.buy'), line('@DistributedLock\\(\\) on Shop\\.sell')]);
+  });
+
+  it('is one warning where it is a default of the module, however many methods have it', async () => {
+    const warnings = await adviceOn({}, { keyTimeout: 11 * DAY, prefix: '${APP}-' });
+    const of = (code: string) => expect.stringMatching(`^DistributedLockModule: "defaults": .* \\[${code}\\]$`);
+    expect(warnings).toEqual([of('NDL_KEY_TEXT'), of('NDL_LONG_LEASE')]);
+    expect(await adviceOn({}, { keyTimeout: 11 * DAY, renew: false })).toEqual([]);
   });
 });
 

@@ -34,6 +34,11 @@ export const WARNINGS = {
   NDL_KEY_PARTS: 'warn',
   NDL_KEY_SETTINGS: 'warn',
   NDL_TWIN_CLASSES: 'warn',
+  NDL_KEY_OF_REQUEST: 'warn',
+  NDL_KEY_TEXT: 'warn',
+  NDL_LONG_LEASE: 'warn',
+  NDL_UNLOCKED_OVERRIDE: 'warn',
+  NDL_OUTER_DECORATOR: 'warn',
   NDL_REAL_TIME: 'warn',
 } as const;
 

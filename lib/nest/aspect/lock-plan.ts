@@ -36,7 +36,7 @@ export interface LockPlan {
   /** The key without the part that depends on the arguments. */
   readonly key: string;
   /** How the arguments are part of the key: not at all, by a `key` function, or by a digest of all of them or of the values at some paths. */
-  readonly parts: 'none' | 'key' | 'all' | 'paths';
+  readonly parts: Parts;
   /** The key of a call with these arguments, after the namespace. */
   keyOf(args: readonly unknown[]): string;
   /** The lock of a call with these arguments. */
@@ -69,7 +69,7 @@ export function planLock(definition: LockDefinition, registered: Registered): Lo
     name: namespace + prefix + value,
     isNamedByClass: (own.value ?? defaults.value) === undefined,
     key: `${namespace}${prefix}${value}${parts ? '-…' : ''}-locks`,
-    parts: kindOfParts(parts),
+    parts,
     keyOf: (args) => naming(where, () => namespace + keyOf(args)),
     lockOf: (args) => (parts ? naming(where, () => lockAt(keyOf(args))) : lock),
   };
@@ -107,12 +107,6 @@ function cronLock(lock: MethodLock, label: string, debug: (message: string) => v
 }
 
 type Parts = DistributedLockOptions['key'] | DistributedLockOptions['paramLock'];
-
-function kindOfParts(parts: Parts): LockPlan['parts'] {
-  if (!parts) return 'none';
-  if (typeof parts === 'function') return 'key';
-  return parts === true ? 'all' : 'paths';
-}
 
 function partOf(parts: Exclude<Parts, undefined | false>, args: readonly unknown[]): string {
   return `-${typeof parts === 'function' ? encodeKeyParts(partsBy(parts, args)) : digestArguments(args, parts)}`;

@@ -4,6 +4,7 @@ import { DistributedLockInterceptor } from '../aspect/distributed-lock.intercept
 import { DECORATORS, type LockDefinition, type LockedMethod, lockedMethodsOf } from '../decorators/lock-definition.js';
 import { INTERCEPTOR_PROPERTY } from '../distributed-lock.tokens.js';
 import { LockRegistry } from '../lock-registry.js';
+import { advise, adviceOnParameters, ownFunction } from './advice.js';
 import { adopt, type AppLink, beginGrowth } from './late-instances.js';
 
 type LockedMethods = ReadonlyMap<string | symbol, LockedMethod>;
@@ -121,27 +122,41 @@ export class LockExplorer implements OnModuleInit, OnApplicationShutdown {
 
   private check(prototype: object, { definition, joinPoint }: LockedMethod): void {
     const { where, method, kind } = definition;
-    for (let lock: LockDefinition | undefined = definition; lock; lock = lock.inner) this.registry.planOf(lock);
-    if (ownFunction(prototype, method) === joinPoint) return;
+    const { log } = this.registry.planOf(definition);
+    for (let lock: LockDefinition | undefined = definition; lock; lock = lock.inner) {
+      const plan = this.registry.planOf(lock);
+      advise(plan, adviceOnParameters(prototype, { definition: lock, plan }));
+    }
+    const wrapper = ownFunction(prototype, method);
+    if (wrapper === joinPoint) return;
     const message =
       `${where}: another decorator above it wraps the method, and works outside of the lock: a transaction that it opens, for one, is ` +
       `committed after the release. To have it inside, write ${DECORATORS[kind]} above it.`;
-    this.registry.planOf(definition).log.write('debug', message);
+    // A proxy, such as that of nestjs-cls, does not show what it does.
+    if (wrapper && /transact|\[native code\]/i.test(sourceOf(wrapper))) log.warn('NDL_OUTER_DECORATOR', message);
+    else log.write('debug', message);
   }
 
   private checkOverride(prototype: object, definition: LockDefinition): void {
     const { method, className, kind } = definition;
-    if (!ownFunction(prototype, method)) return;
-    const override = `${prototype.constructor.name}.${String(method)} overrides ${className}.${String(method)}`;
-    const message = `${override} without its ${DECORATORS[kind]}: only its calls of the parent's method are locked.`;
-    this.registry.planOf(definition).log.write('debug', message);
+    const override = ownFunction(prototype, method);
+    if (!override || callsParent(override, method)) return;
+    const name = String(method);
+    const line =
+      `${prototype.constructor.name}.${name} overrides ${className}.${name} without its ${DECORATORS[kind]}: its calls run without the lock. ` +
+      'Decorate it, too.';
+    advise(this.registry.planOf(definition), ['NDL_UNLOCKED_OVERRIDE', line]);
   }
 }
 
-/** Read from the descriptor, so that a getter does not run. */
-function ownFunction(prototype: object, method: string | symbol): unknown {
-  const value: unknown = Reflect.getOwnPropertyDescriptor(prototype, method)?.value;
-  return typeof value === 'function' ? value : undefined;
+function sourceOf(method: (...args: never[]) => unknown): string {
+  return Function.prototype.toString.call(method);
+}
+
+/** As a compiler writes it: `super.buy()`, `_super.prototype.buy.call(this)`, `super[BUY]()`… */
+function callsParent(override: (...args: never[]) => unknown, method: string | symbol): boolean {
+  const calls = sourceOf(override).split('super').slice(1);
+  return calls.some((after) => after.startsWith('[') || after.split(';', 1)[0]?.includes(String(method)));
 }
 
 /** `null` also for a proxy that throws. */

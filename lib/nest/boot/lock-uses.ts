@@ -1,8 +1,7 @@
 import { configError } from '../../core/model/errors.js';
-import type { WarningCode } from '../../core/model/lock-log.js';
-import type { LockPlan } from '../aspect/lock-plan.js';
 import { DECORATORS, type LockDefinition } from '../decorators/lock-definition.js';
 import type { LockKind } from '../distributed-lock.options.js';
+import type { Advice, Use } from './advice.js';
 
 /** The kind of lock by the kind of decorator. Readers and writers share one kind of lock. */
 const MADE: Record<LockKind, string> = {
@@ -14,12 +13,12 @@ const MADE: Record<LockKind, string> = {
   semaphore: 'a semaphore',
 };
 
-const BUILT: Record<LockPlan['parts'], string> = {
-  none: 'without its arguments',
-  key: 'by a "key" function',
-  all: 'by "paramLock" of all arguments',
-  paths: 'by "paramLock" of some arguments',
-};
+/** How the arguments are part of the key. */
+function builtOf({ parts }: Use['plan']): string {
+  if (!parts) return 'without its arguments';
+  if (typeof parts === 'function') return 'by a "key" function';
+  return `by "paramLock" of ${parts === true ? 'all' : 'some'} arguments`;
+}
 
 /** The settings in which all users of a key should agree, with what happens if they do not. */
 const DIFFERENCES = {
@@ -27,13 +26,6 @@ const DIFFERENCES = {
   fair: 'calls that are not fair can overtake those that are',
   policy: 'each call goes by its own',
 };
-
-type Advice = readonly [code: WarningCode, line: string];
-
-interface Use {
-  readonly definition: LockDefinition;
-  readonly plan: LockPlan;
-}
 
 /** Compares the methods that share a `prefix` and a `value`, as far as their keys are known at boot. */
 export class LockUses {
@@ -45,17 +37,18 @@ export class LockUses {
    */
   add(use: Use, store: object): Advice | undefined {
     const { kind, where } = use.definition;
-    const { name, key, parts } = use.plan;
+    const { name, key } = use.plan;
     const ofStore = this.uses.get(store) ?? new Map<string, Use>();
     this.uses.set(store, ofStore);
     const other = ofStore.get(name);
     if (!other) return void ofStore.set(name, use);
     const and = other.definition.where;
     // Keys whose parts are built in different ways are hardly ever equal.
-    if (other.plan.parts !== parts) {
+    const [built, otherBuilt] = [builtOf(use.plan), builtOf(other.plan)];
+    if (built !== otherBuilt) {
       return [
         'NDL_KEY_PARTS',
-        `${where}: the key "${name}" is completed ${BUILT[parts]} here, but ${BUILT[other.plan.parts]} by ${and}: ` +
+        `${where}: the key "${name}" is completed ${built} here, but ${otherBuilt} by ${and}: ` +
           'the two do not exclude each other. Build both in the same way, or give one of them another "value".',
       ];
     }
@@ -95,15 +88,5 @@ function adviceOnTwins({ definition, plan }: Use, other: Use): Advice | undefine
     'NDL_TWIN_CLASSES',
     `${definition.where}: another class ${definition.className} has a method of this name with the same key, "${plan.key}": ` +
       'the two exclude each other. Give each a "value", the same if that is meant.',
-  ];
-}
-
-/** A bundler that minifies names gives `Stock` the name `t`, in the next build perhaps `n`: other instances then lock another key. */
-export function adviceOnName({ definition: { className, where }, plan: { name, isNamedByClass } }: Use): Advice | undefined {
-  if (!isNamedByClass || !/^(.{1,2}|[a-z_$]..)$/.test(className)) return undefined;
-  return [
-    'NDL_MINIFIED_NAME',
-    `${where}: the key "${name}" contains the name of the class, which looks minified: another build may choose another name, and lock another key. ` +
-      'Give a "value", or have the bundler keep names.',
   ];
 }

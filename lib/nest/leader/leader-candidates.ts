@@ -37,7 +37,7 @@ export class LeaderCandidates {
       name: candidate.key,
       isNamedByClass: false,
       key: candidate.key,
-      parts: 'none',
+      parts: false,
       keyOf: () => candidate.key,
       lockOf: () => candidate.lockFor(definition),
     };

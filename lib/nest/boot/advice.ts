@@ -1,0 +1,107 @@
+import type { WarningCode } from '../../core/model/lock-log.js';
+import type { LockPlan } from '../aspect/lock-plan.js';
+import type { LockDefinition } from '../decorators/lock-definition.js';
+import type { DistributedLockOptions } from '../distributed-lock.options.js';
+
+/** A likely mistake that is found at startup. */
+export type Advice = readonly [code: WarningCode, line: string];
+
+/** A lock of a method in this app. */
+export interface Use {
+  readonly definition: LockDefinition;
+  readonly plan: LockPlan;
+}
+
+export function advise({ log, name, key }: LockPlan, ...advice: readonly (Advice | undefined)[]): void {
+  for (const each of advice) if (each) log.warn(...each, { key: name, keys: [key] });
+}
+
+/** A bundler that minifies names gives `Stock` the name `t`, in the next build perhaps `n`: other instances then lock another key. */
+export function adviceOnName({ definition: { className, where }, plan: { name, isNamedByClass } }: Use): Advice | undefined {
+  if (!isNamedByClass || !/^(.{1,2}|[a-z_$]..)$/.test(className)) return undefined;
+  return [
+    'NDL_MINIFIED_NAME',
+    `${where}: the key "${name}" contains the name of the class, which looks minified: another build may choose another name, and lock another key. ` +
+      'Give a "value", or have the bundler keep names.',
+  ];
+}
+
+const PLACEHOLDER = /[$#]\{[^}]*\}?/;
+const PLACEHOLDER_OR_ID = /[$#]\{[^}]*\}?|:(id|[a-z]\w*(Id|ID|_id))\b/;
+/** Milliseconds. Longer leases are meant for long work, which needs none, because a lease is renewed. */
+const LONG_LEASE = 3_600_000;
+
+/**
+ * @param parts the arguments in the key, where there are any.
+ * @param isRenewed if not, the lease has to last for the whole work.
+ */
+export function adviceOnOptions(
+  where: string,
+  { prefix = '', value = '', keyTimeout = 0 }: DistributedLockOptions,
+  parts: LockPlan['parts'],
+  isRenewed = true,
+): Advice[] {
+  const advice: Advice[] = [];
+  // A colon is also a usual separator: where arguments are in the key, `order:id` may be a name.
+  const [text] = (parts ? PLACEHOLDER : PLACEHOLDER_OR_ID).exec(prefix + value) ?? [];
+  if (text !== undefined) {
+    const line = `${where}: "${text}" in "prefix" or "value" is plain text: one lock for all calls, whatever is meant. Give a "key" function.`;
+    advice.push(['NDL_KEY_TEXT', line]);
+  }
+  if (keyTimeout > LONG_LEASE && isRenewed) {
+    const line =
+      `${where}: after a crash a keyTimeout of ${keyTimeout} ms keeps the key taken for so long. ` +
+      'Work may be longer than its keyTimeout, because the lease is renewed: give a short one.';
+    advice.push(['NDL_LONG_LEASE', line]);
+  }
+  return advice;
+}
+
+const OF_QUERY = { 1: '@Context()', 2: '@Info()' };
+/**
+ * What is passed to a handler and differs from request to request, by the metadata that marks the handler: the decorators of its parameters, by the
+ * number that Nest gives to each. Its constants have other paths in each version.
+ */
+const OF_REQUEST: Readonly<Record<string, Readonly<Record<string, string>>>> = {
+  path: {
+    ...{ 0: '@Req()', 1: '@Res()', 2: '@Next()', 6: '@Headers()', 7: '@Session()', 8: '@UploadedFile()', 9: '@UploadedFiles()' },
+    ...{ 11: '@Ip()', 14: '@Cookies()', 15: '@SignedCookies()' },
+  },
+  'microservices:pattern': { 6: '@Ctx()', 9: '@GrpcCall()' },
+  'websockets:message_mapping': { 0: '@ConnectedSocket()', 13: '@Ack()' },
+  'graphql:resolver_type': OF_QUERY,
+  'graphql:resolve_property': OF_QUERY,
+  'graphql:resolve_reference': OF_QUERY,
+};
+
+/** A path into a request that leads to all of its headers, its session… */
+const TO_ALL = /\.(rawHeaders|headers|session|ips?|files?|cookies|signedCookies)$/;
+
+/** @param prototype of the class that declares the method. */
+export function adviceOnParameters(prototype: object, { definition: { method, where }, plan: { parts } }: Use): Advice | undefined {
+  if (!parts || typeof parts === 'function') return undefined;
+  const handler = ownFunction(prototype, method);
+  const mark = handler && Object.keys(OF_REQUEST).find((each) => Reflect.hasMetadata(each, handler));
+  if (!mark) return undefined;
+  const parameters = Reflect.getMetadata('__routeArguments__', prototype.constructor, method) as object | undefined;
+  for (const [place, { data }] of Object.entries(parameters ?? {}) as [string, { data?: unknown }][]) {
+    const [type = '', index = ''] = place.split(':');
+    const decorator = OF_REQUEST[mark]?.[type];
+    // `@Headers('x-shop')` is one value, which was chosen. The name of a file is that of its field.
+    if (!decorator || (typeof data === 'string' && !decorator.startsWith('@Uploaded'))) continue;
+    const isInKey = (path: string) => path === index || (path.startsWith(`${index}.`) && TO_ALL.test(path));
+    if (parts !== true && !parts.some(isInKey)) continue;
+    return [
+      'NDL_KEY_OF_REQUEST',
+      `${where}: paramLock makes argument ${index}, ${decorator}, part of the key, which then differs from request to request: the calls do not exclude ` +
+        "each other. Name the arguments that they share, such as paramLock: ['0'], or give a key function.",
+    ];
+  }
+  return undefined;
+}
+
+/** Read from the descriptor, so that a getter does not run. */
+export function ownFunction(prototype: object, method: string | symbol): ((...args: never[]) => unknown) | undefined {
+  const value: unknown = Reflect.getOwnPropertyDescriptor(prototype, method)?.value;
+  return typeof value === 'function' ? (value as () => unknown) : undefined;
+}

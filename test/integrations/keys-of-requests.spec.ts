@@ -1,0 +1,175 @@
+// `paramLock` over what differs from request to request: each request would have a key of its own, and nothing would exclude it.
+import {
+  Body,
+  Controller,
+  createParamDecorator,
+  Headers,
+  Ip,
+  Param,
+  Post,
+  Req,
+  Session,
+  UploadedFile,
+  UploadedFiles,
+  UseInterceptors,
+} from '@nestjs/common';
+import { Args, Context, Info, Int, Mutation, Parent, Query, ResolveField, Resolver } from '@nestjs/graphql';
+import { Ctx, MessagePattern, Payload } from '@nestjs/microservices';
+import { FileInterceptor } from '@nestjs/platform-express';
+import { ConnectedSocket, MessageBody, SubscribeMessage } from '@nestjs/websockets';
+import { DistributedLock } from 'nestjs-distributed-lock';
+import { boot } from '../nest/boot.js';
+import { Log } from '../nest/log.js';
+import { Tally } from '../nest/tally.js';
+import { serveGraphql } from './graphql-app.js';
+import { serve } from './http-app.js';
+import { lockAmong, LONG } from './place.js';
+
+type Keyed = { paramLock: boolean | string[] } | { key: () => string };
+
+/** What is warned about where the second parameter of a handler has this decorator. */
+async function adviceOn(handles: MethodDecorator[], first: ParameterDecorator, second: ParameterDecorator, keyed: Keyed) {
+  class Desk {
+    @lockAmong('below', { value: 'pay', ...keyed }, ...handles)
+    async pay(@first _first: object, @second _second: object) {}
+  }
+  const logger = new Log();
+  await boot({ providers: [Desk] }, { logger });
+  return logger.warnings;
+}
+
+type Row = [string, string, ParameterDecorator, boolean | string[]];
+
+describe('paramLock in an HTTP handler', () => {
+  /** Payments of one order, by clients that differ in a header that says nothing of the order. */
+  async function payThrice(type: new () => { tally: Tally }) {
+    const logger = new Log();
+    const { ask, get, acquired } = await serve('express', { controllers: [type] }, { logger });
+    const pay = (client: string) => ask('orders/7/pay', { method: 'POST', headers: { 'x-client': client } });
+    const answers = await Promise.all(['a', 'b', 'c'].map(pay));
+    expect(answers).toMatchObject(Array(3).fill({ status: 201 }));
+    return { warnings: logger.warnings, most: get(type).tally.most, keys: new Set(acquired).size };
+  }
+
+  it('makes a key of its own for each request where @Headers() is part of it, which is a warning at startup', async () => {
+    @Controller('orders')
+    class Loose {
+      readonly tally = new Tally();
+      @Post(':id/pay')
+      @DistributedLock({ value: 'pay', paramLock: true, ...LONG })
+      async pay(@Param('id') _id: string, @Headers() _headers: object) {
+        await this.tally.add();
+      }
+    }
+    const { warnings, keys } = await payThrice(Loose);
+    expect(keys).toBe(3);
+    const line =
+      /^@DistributedLock\(\) on Loose\.pay: paramLock makes argument 1, @Headers\(\), part of the key, .*\[NDL_KEY_OF_REQUEST\]$/;
+    expect(warnings).toEqual([expect.stringMatching(line)]);
+  });
+
+  it('excludes the requests for one thing where only one header, by its name, is part of the key', async () => {
+    @Controller('orders')
+    class Sound {
+      readonly tally = new Tally();
+      @Post(':id/pay')
+      @DistributedLock({ value: 'pay', paramLock: true, ...LONG })
+      async pay(@Param('id') _id: string, @Headers('x-shop') _shop: string) {
+        await this.tally.add();
+      }
+    }
+    expect(await payThrice(Sound)).toEqual({ warnings: [], most: 1, keys: 1 });
+  });
+
+  const upload = UseInterceptors(FileInterceptor('file'));
+  it.each<Row>([
+    ['all arguments, with @Ip()', '@Ip()', Ip(), true],
+    ['all arguments, with @Session()', '@Session()', Session(), true],
+    ['all arguments, with @Req()', '@Req()', Req(), true],
+    ['all arguments, with @UploadedFile()', '@UploadedFile()', UploadedFile(), true],
+    ['all arguments, with @UploadedFiles() of one field', '@UploadedFiles()', UploadedFiles('scans' as never), true],
+    ['@Ip() by its path', '@Ip()', Ip(), ['0.id', '1']],
+    ['@Headers() by its path', '@Headers()', Headers(), ['1']],
+    ['the headers of @Req() by their path', '@Req()', Req(), ['1.headers']],
+  ])('is a warning: %s', async (_what, decorator, parameter, paramLock) => {
+    const warnings = await adviceOn([Post('pay'), upload], Body(), parameter, { paramLock });
+    expect(warnings).toEqual([expect.stringContaining(`argument 1, ${decorator}, part of the key`)]);
+  });
+
+  it.each<[string, ParameterDecorator, Keyed]>([
+    ['a path of the body beside @Headers()', Headers(), { paramLock: ['0.id'] }],
+    ['one header by its path', Headers(), { paramLock: ['1.x-shop'] }],
+    ['the user in the session', Session(), { paramLock: ['1.userId'] }],
+    ['a parameter of the route in @Req()', Req(), { paramLock: ['1.params.id'] }],
+    ['a decorator of your own', createParamDecorator(() => 'user')(), { paramLock: true }],
+    ['a key function beside @Ip()', Ip(), { key: () => 'one' }],
+  ])('is none: %s', async (_what, parameter, keyed) => {
+    expect(await adviceOn([Post('pay')], Body(), parameter, keyed)).toEqual([]);
+  });
+
+  it('is none in a method that handles no requests', async () => {
+    expect(await adviceOn([], Body(), Headers(), { paramLock: true })).toEqual([]);
+  });
+
+  it.each(['above', 'below'] as const)('is a warning also by the defaults of the module, with the lock %s', async (order) => {
+    @Controller()
+    class Desk {
+      @lockAmong(order, { value: 'pay' }, Post('pay'))
+      async pay(@Headers() _headers: object) {}
+    }
+    const logger = new Log();
+    await boot({ controllers: [Desk] }, { logger, defaults: { paramLock: true } });
+    expect(logger.warnings).toHaveLength(1);
+  });
+});
+
+describe('paramLock in a handler of messages', () => {
+  it('is a warning over @Ctx(), of all arguments and by its path, and none over the payload', async () => {
+    const advice = (paramLock: boolean | string[]) => adviceOn([MessagePattern('pay')], Payload(), Ctx(), { paramLock });
+    const warning = [expect.stringContaining('argument 1, @Ctx(), part of the key')];
+    expect([await advice(true), await advice(['1']), await advice(['0.id'])]).toEqual([warning, warning, []]);
+  });
+
+  it('is a warning over @ConnectedSocket(), and none over its id, which a path names', async () => {
+    const advice = (paramLock: boolean | string[]) => adviceOn([SubscribeMessage('pay')], MessageBody(), ConnectedSocket(), { paramLock });
+    const warning = [expect.stringContaining('argument 1, @ConnectedSocket(), part of the key')];
+    expect([await advice(true), await advice(['1.id'])]).toEqual([warning, []]);
+  });
+});
+
+describe('paramLock in a resolver', () => {
+  @Resolver()
+  class Payments {
+    @Query(() => Int)
+    async paid() {
+      return 0;
+    }
+    @Mutation(() => Int)
+    @DistributedLock({ value: 'loose', paramLock: true })
+    async loose(@Args('id', { type: () => Int }) id: number, @Context() _context: object) {
+      return id;
+    }
+    @Mutation(() => Int)
+    @DistributedLock({ value: 'tenant', paramLock: true })
+    async tenant(@Args('id', { type: () => Int }) id: number, @Context('tenant') _tenant: string) {
+      return id;
+    }
+  }
+
+  it('is a warning over @Context(), which no call can have in its key, and none over one of its fields', async () => {
+    const logger = new Log();
+    const { query, acquired } = await serveGraphql({ providers: [Payments] }, { logger }, { context: () => ({ tenant: 'eu' }) });
+    expect(logger.warnings).toEqual([
+      expect.stringMatching(/on Payments\.loose: paramLock makes argument 1, @Context\(\), part of the key/),
+    ]);
+    expect((await query('mutation { loose(id: 7) }')).errors).toHaveLength(1);
+    expect((await query('mutation { a: tenant(id: 7) b: tenant(id: 7) }')).data).toEqual({ a: 7, b: 7 });
+    expect([acquired.length, new Set(acquired).size]).toEqual([2, 1]);
+  });
+
+  it('is a warning over @Info(), and none over @Parent() and @Args()', async () => {
+    const field = [ResolveField(() => Int)];
+    expect(await adviceOn(field, Parent(), Args('units'), { paramLock: true })).toEqual([]);
+    expect(await adviceOn(field, Parent(), Info(), { paramLock: true })).toEqual([expect.stringContaining('argument 1, @Info()')]);
+  });
+});
