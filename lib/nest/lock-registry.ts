@@ -36,7 +36,6 @@ export class LockRegistry implements OnModuleInit, OnApplicationBootstrap, Befor
   private readonly candidates = new LeaderCandidates();
   /** Each store of this copy is asked once, at the start: the log then says what it is, or why it cannot be reached. */
   private readonly checks: { readonly check: () => Promise<void>; readonly failFast: boolean }[] = [];
-  private signalCheck: NodeJS.Timeout | undefined;
 
   constructor(@Inject(ModulesContainer) app: ModulesContainer) {
     this.stores = storesOf.get(app) ?? new Map<string, Registered>();
@@ -99,11 +98,10 @@ export class LockRegistry implements OnModuleInit, OnApplicationBootstrap, Befor
 
   onApplicationBootstrap(): void {
     this.candidates.campaign();
-    this.signalCheck = after(GRACE, () => this.checkSignals()).unref();
+    after(GRACE, () => this.checkSignals()).unref();
   }
 
   beforeApplicationShutdown(): void {
-    clearTimeout(this.signalCheck);
     for (const { locks } of this.stores.values()) locks.stopWaiting();
   }
 
@@ -111,13 +109,20 @@ export class LockRegistry implements OnModuleInit, OnApplicationBootstrap, Befor
     await Promise.all([...this.stores.values()].map(({ locks }) => locks.close()));
   }
 
+  /** The first grant after it writes the warning: an app that takes no locks needs no hooks. */
   private checkSignals(): void {
-    if (process.listenerCount('SIGTERM') + process.listenerCount('SIGINT') > 0) return;
-    const [first] = this.stores.values();
-    const message =
-      'Nothing listens to SIGTERM: locks that are held then stay taken for their keyTimeout. ' +
-      'Call app.enableShutdownHooks(), so that running methods end and their locks are released.';
-    first?.log.write('debug', message);
+    const forget: (() => void)[] = [];
+    for (const { locks, log } of this.stores.values()) {
+      const warn = (): void => {
+        for (const each of forget) each();
+        if (process.listenerCount('SIGTERM') > 0) return;
+        const message =
+          'Nothing listens to SIGTERM: locks that are held then stay taken for their keyTimeout. ' +
+          'Call app.enableShutdownHooks(), so that running methods end and their locks are released.';
+        log.warn('NDL_SHUTDOWN_HOOKS', message);
+      };
+      forget.push(locks.on('acquired', warn));
+    }
   }
 
   private keyOf(

@@ -1,5 +1,5 @@
 import { passTime } from '../support/virtual-time.js';
-import { Controller, Get, Injectable, type INestApplication } from '@nestjs/common';
+import { Controller, Get, Injectable } from '@nestjs/common';
 import { currentLease, DistributedLock, LeaderOnly, type DistributedLockOptions } from 'nestjs-distributed-lock';
 import { Transactional as ClsTransactional } from '@nestjs-cls/transactional';
 import { Transactional } from 'typeorm-transactional';
@@ -215,21 +215,31 @@ describe('an option that can hardly be meant', () => {
 });
 
 describe('an app that no signal closes', () => {
-  it('is warned about once, at debug level', async () => {
-    const { details, warnings } = await adviceFor();
-    await passTime(5_000);
-    expect(details).toEqual([expect.stringContaining('app.enableShutdownHooks()')]);
-    expect(warnings).toEqual([]);
+  async function openApp() {
+    const logger = new Log();
+    return { ...(await boot({}, { logger })), logger };
+  }
+
+  it('is warned about once, when it takes a lock, and not as long as it takes none', async () => {
+    const { logger, locks } = await openApp();
+    await locks.using('early', () => undefined);
+    await passTime(2_000);
+    expect(logger.warnings).toEqual([]);
+    for (const key of ['first', 'second']) await locks.using(key, () => undefined);
+    expect(logger.warnings).toEqual([
+      expect.stringMatching(/^Nothing listens to SIGTERM: .*app\.enableShutdownHooks\(\).*\[NDL_SHUTDOWN_HOOKS\]$/),
+    ]);
   });
 
-  it.each<[string, (app: INestApplication) => unknown]>([
-    ['enables its hooks soon after it has begun to listen', (app) => app.enableShutdownHooks()],
-    ['has closed before', (app) => app.close()],
-  ])('is not, if it %s', async (_what, act) => {
-    const logger = new Log();
-    const { app } = await boot({}, { logger });
-    await act(app);
-    await passTime(5_000);
-    expect(logger.details).toEqual([]);
+  it.each<[string, number]>([
+    ['soon after it has begun to listen', 0],
+    ['later, but before it takes a lock', 2_000],
+  ])('is not, if it enables its hooks %s', async (_what, after) => {
+    const { app, logger, locks } = await openApp();
+    await passTime(after);
+    app.enableShutdownHooks();
+    await passTime(2_000);
+    await locks.using('key', () => undefined);
+    expect(logger.warnings).toEqual([]);
   });
 });

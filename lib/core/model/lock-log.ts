@@ -39,6 +39,7 @@ export const WARNINGS = {
   NDL_LONG_LEASE: 'warn',
   NDL_UNLOCKED_OVERRIDE: 'warn',
   NDL_OUTER_DECORATOR: 'warn',
+  NDL_SHUTDOWN_HOOKS: 'warn',
   NDL_REAL_TIME: 'warn',
 } as const;
 
