@@ -8,6 +8,7 @@ import {
   type ValueProvider,
 } from '@nestjs/common';
 import { DiscoveryModule } from '@nestjs/core';
+import { configError } from '../core/model/errors.js';
 import { Locks } from '../locks.js';
 import { LockExplorer } from './boot/distributed-lock.explorer.js';
 import { DistributedLockInterceptor } from './aspect/distributed-lock.interceptor.js';
@@ -41,6 +42,18 @@ export class DistributedLockModule {
   static forRoot(options: DistributedLockModuleOptions): DynamicModule {
     checkModuleOptions(options);
     return moduleOf(options.name, { useValue: options });
+  }
+
+  /**
+   * There is none: one import of {@link forRoot} serves all modules.
+   *
+   * @throws {LockConfigError} always. It does not compile.
+   */
+  static forFeature(this: 'forRoot() is global: import it once, in the root module', ..._options: unknown[]): never {
+    throw configError(
+      'MODULE',
+      'DistributedLockModule.forFeature: there is none. forRoot({ store }) is global: import it once, in the root module, and decorate methods in any.',
+    );
   }
 
   /** Registers a store whose options come from a factory, a class or an existing provider. @throws {LockConfigError} as {@link forRoot}. */

@@ -165,9 +165,14 @@ function picked(options: object, checks: Checks): Record<string, unknown> {
   return Object.fromEntries(Object.keys(checks).map((name) => [name, options[name as keyof typeof options]]));
 }
 
-/** @throws {LockConfigError} naming `where` and the option. */
-export function checkDecoratorOptions(options: AnyDecoratorOptions, where: string, kind: LockKind): void {
-  checkOptions(options, where, CHECKS[kind], kind === 'cron' ? 'minHold' : undefined);
+const REQUIRED: Partial<Record<LockKind, string>> = { cron: 'minHold', semaphore: 'permits' };
+
+/**
+ * @param example the decorator with what it needs.
+ * @throws {LockConfigError} naming `where` and the option.
+ */
+export function checkDecoratorOptions(options: AnyDecoratorOptions, where: string, kind: LockKind, example?: string): void {
+  checkOptions(options, where, CHECKS[kind], REQUIRED[kind], example);
   const { key, paramLock, permits, count } = options;
   if (key !== undefined && paramLock) {
     throw configError('OPTION', `${where}: "key" and "paramLock" both say which arguments take part in the key: give one.`);
@@ -181,7 +186,17 @@ const NAME: Check = (value) => (typeof value === 'string' && value !== '' ? unde
 const ANY: Check = () => undefined;
 const ASYNC_CHECKS = { name: NAME, imports: ANY, inject: ANY, useFactory: ANY, useClass: ANY, useExisting: ANY };
 const MODULE_CHECKS = { ...LOCKS_CHECKS, name: NAME, store: ANY, failFast: oneOf(true, false) };
-const OF_A_STORE = ['url', 'client', 'cluster', 'sentinels'];
+const BY_ADDRESS = 'redisStore({ url }), redisStore({ options: { host, port } }) or redisStore({ client })';
+/** Options that belong to a store, also by their names in other libraries, with the store that takes them. */
+const OF_A_STORE: Readonly<Record<string, string>> = {
+  ...{
+    url: 'redisStore({ url })',
+    client: 'redisStore({ client })',
+    cluster: 'redisStore({ cluster })',
+    sentinels: 'redisStore({ sentinels })',
+  },
+  ...{ redis: BY_ADDRESS, redisOptions: BY_ADDRESS, host: BY_ADDRESS, port: BY_ADDRESS, connection: BY_ADDRESS },
+};
 
 /**
  * @param isMade by a factory.
@@ -191,8 +206,8 @@ export function checkModuleOptions(options: DistributedLockModuleOptions, isMade
   const where = `DistributedLockModule.forRoot${isMade ? 'Async' : ''}`;
   if (isMade && !options) throw configError('OPTION', `${where}: the factory must return the options: { store: … }.`);
   if ('mutex' in Object(options)) throw configError('OPTION', `${where}: a store is passed as { store: … }.`);
-  const source = OF_A_STORE.find((name) => name in Object(options));
-  if (source) throw configError('OPTION', `${where}: "${source}" is an option of a store: { store: redisStore({ ${source} }) }.`);
+  const ofStore = Object.keys(OF_A_STORE).find((name) => name in Object(options));
+  if (ofStore) throw configError('OPTION', `${where}: "${ofStore}" is an option of a store: { store: ${OF_A_STORE[ofStore]} }.`);
   checkOptions(options ?? null, where, MODULE_CHECKS);
   if (options.defaults !== undefined) checkDecoratorOptions(options.defaults, 'DistributedLockModule: "defaults"', 'mutex');
 }

@@ -61,10 +61,12 @@ class CallingByPrototype extends Base {
     await _super.prototype.buy.call(this);
   }
 }
-class CallingAnother extends Base {
+class Other extends Base {
   async sell() {}
+}
+class CallingAnother extends Other {
   override async buy() {
-    super.toString();
+    await super.sell();
   }
 }
 class First extends Silent {}
@@ -75,9 +77,6 @@ class Own extends Base {
 }
 class Last extends Own {
   override async buy() {}
-}
-class Other extends Base {
-  async sell() {}
 }
 
 describe('an override of a locked method', () => {

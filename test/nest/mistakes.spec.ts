@@ -75,6 +75,7 @@ describe('an app that is put together wrongly does not boot', () => {
   });
 
   const async = (input: unknown) => DistributedLockModule.forRootAsync(input as never);
+  const forFeature = DistributedLockModule.forFeature as unknown as (input: unknown) => DynamicModule;
   const forRoot = (input: unknown) => DistributedLockModule.forRoot(input as never);
   const made = (more: object) => ({ useFactory: () => ({ ...options(), ...more }) });
   it.each<[string, () => DynamicModule, RegExp]>([
@@ -83,6 +84,19 @@ describe('an app that is put together wrongly does not boot', () => {
     ['a store in place of the options', () => forRoot(memoryStore()), /forRoot: a store is passed as \{ store: … \}/],
     ['the options of a store', () => forRoot({ url: 'redis://a' }), /"url" is an option of a store: \{ store: redisStore\(\{ url \}\) \}/],
     ['a client', () => forRoot({ client: {} }), /"client" is an option of a store: \{ store: redisStore\(\{ client \}\) \}/],
+    ...['redis', 'redisOptions', 'host', 'port', 'connection'].map((name): [string, () => DynamicModule, RegExp] => [
+      `${name}, as other libraries have it`,
+      () => forRoot({ [name]: 'redis://a' }),
+      RegExp(
+        `"${name}" is an option of a store: \\{ store: redisStore\\(\\{ url \\}\\), redisStore\\(\\{ options: .*redisStore\\(\\{ client \\}\\) \\}`,
+      ),
+    ]),
+    ['a factory that makes redisOptions', () => async(made({ redisOptions: {} })), /"redisOptions" is an option of a store/],
+    [
+      'forFeature',
+      () => forFeature([]),
+      /forFeature: there is none\. forRoot\(\{ store \}\) is global: import it once, in the root module/,
+    ],
     ['something else as store', () => forRoot({ store: { mutex: {} } }), /store/],
     ['a negative shutdownTimeout', () => forRoot({ ...options(), shutdownTimeout: -1 }), /"shutdownTimeout"/],
     ['an empty name', () => forRoot({ ...options(), name: '' }), /"name"/],

@@ -84,7 +84,10 @@ describe('a decorator refuses, when the class is defined,', () => {
     for (const value of values) expect(refusal({ [name]: value }, decorator)).toContain(`@${decorator}() on Shop.buy: "${name}" must be `);
   });
 
-  it('a call without the options that it needs', () => {
+  it('a call without the options that it needs, and shows one with them', () => {
+    expect(refusalOf(() => define((Semaphore as Untyped)()))).toMatch(/, not undefined: write @Semaphore\(\{ permits: 5 \}\)\./);
+    expect(refusalOf(() => define((CronLock as Untyped)()))).toMatch(/, not undefined: write @CronLock\(\{ minHold: 60_000 \}\)\./);
+    expect(refusalOf(() => define(Lead(undefined)))).toMatch(/not empty: write @LeaderOnly\('jobs'\)\./);
     expect(refusalOf(() => define((Semaphore as Untyped)()))).toMatch(/@Semaphore\(\) on Shop\.buy: "permits" must be a whole number/);
     for (const options of [undefined, {}]) {
       expect(refusalOf(() => define((CronLock as Untyped)(options)))).toMatch(

@@ -27,9 +27,10 @@ export function ofType(type: 'string' | 'function' | 'object'): Check {
  *
  * @param where what the options belong to, for the message.
  * @param required an option that must be given.
+ * @param example what to write where it is not.
  * @throws {LockConfigError} naming the option.
  */
-export function checkOptions(options: unknown, where: string, checks: Checks, required?: string): void {
+export function checkOptions(options: unknown, where: string, checks: Checks, required?: string, example?: string): void {
   if (options === undefined && required === undefined) return;
   if (typeof options !== 'object' || options === null) throw configError('OPTION', `${where}: the options must be an object.`);
   for (const name of Object.keys(options)) {
@@ -39,7 +40,9 @@ export function checkOptions(options: unknown, where: string, checks: Checks, re
   for (const name in checks) {
     const value: unknown = options[name as keyof typeof options];
     const expected = value === undefined && name !== required ? undefined : checks[name]?.(value);
-    if (expected !== undefined) throw configError('OPTION', `${where}: "${name}" must be ${expected}, not ${inspect(value)}.`);
+    if (expected === undefined) continue;
+    const wayOut = example !== undefined && value === undefined ? `: write ${example}` : '';
+    throw configError('OPTION', `${where}: "${name}" must be ${expected}, not ${inspect(value)}${wayOut}.`);
   }
 }
 

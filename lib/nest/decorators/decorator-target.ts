@@ -3,7 +3,7 @@ import type { LockKind } from '../distributed-lock.options.js';
 import { DECORATORS, type LockDefinition, type Method } from './lock-definition.js';
 
 /** The shortest correct form of each decorator. */
-const EXAMPLES: Record<LockKind, string> = {
+export const EXAMPLES: Record<LockKind, string> = {
   ...DECORATORS,
   cron: '@CronLock({ minHold: 60_000 })',
   semaphore: '@Semaphore({ permits: 5 })',

@@ -2,7 +2,7 @@ import 'reflect-metadata';
 import { Inject } from '@nestjs/common';
 import { configError } from '../../core/model/errors.js';
 import type { OnTimeout } from '../../core/model/options.js';
-import { assertParentheses, targetOf } from './decorator-target.js';
+import { assertParentheses, EXAMPLES, targetOf } from './decorator-target.js';
 import { createJoinPoint } from '../aspect/join-point.js';
 import {
   checkDecoratorOptions,
@@ -138,12 +138,12 @@ function decorate(
   assertParentheses(args, kind);
   return (target, method, descriptor) => {
     const { className, original, where } = targetOf(DECORATORS[kind], target, method, descriptor);
-    checkDecoratorOptions(given as AnyDecoratorOptions, where, kind);
+    checkDecoratorOptions(given as AnyDecoratorOptions, where, kind, EXAMPLES[kind]);
     const options: AnyDecoratorOptions = kind === 'cron' ? { ...(given as object), waitTimeout: 0, onTimeout: 'skip' } : (given as object);
     const known = lockedMethodsOf(target);
     const lower = known?.get(method);
     if (kind === 'leader' && (typeof election !== 'string' || election === '')) {
-      throw configError('OPTION', `${where}: the name of the election must be a string that is not empty.`);
+      throw configError('OPTION', `${where}: the name of the election must be a string that is not empty: write ${EXAMPLES.leader}.`);
     }
     if (options.prefix === '' && options.value === '') {
       throw configError('KEY', `${where}: the key is empty: give a "prefix" or a "value".`);
