@@ -90,7 +90,7 @@ export class Locks {
    * @throws {LockConfigError} when the key or an option is wrong.
    * @throws {UnsupportedPrimitiveError} when the store has no semaphores.
    */
-  semaphore(key: string, options: SemaphoreOptions): Lock {
+  semaphore<Permits extends number>(key: string, options: SemaphoreOptions<Permits>): Lock {
     const { store, observed } = this;
     return this.lock(semaphoreKind(offered(store, observed.semaphore, 'semaphores'), options, `Semaphore "${key}"`), key);
   }

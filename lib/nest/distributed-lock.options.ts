@@ -82,8 +82,9 @@ export interface SemaphoreDecoratorOptions<
   Key = KeyOf<M>,
   Path extends string = PathOf<M>,
   On extends OnTimeout = OnTimeout,
+  Permits extends number = number,
 >
-  extends DistributedLockOptions<M, Key, Path, On>, SemaphoreOptions {}
+  extends DistributedLockOptions<M, Key, Path, On>, SemaphoreOptions<Permits> {}
 
 /** Options of {@link LeaderOnly}. Methods of the same election that set `keyTimeout` or `retryInterval` must set the same value. */
 export type LeaderOnlyOptions = Pick<DistributedLockOptions, 'keyTimeout' | 'retryInterval' | 'onLost' | 'returns' | 'store'>;

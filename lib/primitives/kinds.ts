@@ -93,12 +93,15 @@ export function readWriteKinds(
   };
 }
 
+/** The number itself, unless the compiler knows that it is too small. */
+type Permitted<Permits extends number> = `${Permits}` extends '0' | `-${string}` ? 'A semaphore has at least one permit' : Permits;
+
 /** Options of a semaphore. */
-export interface SemaphoreOptions {
+export interface SemaphoreOptions<Permits extends number = number> {
   /**
    * How many permits there are, from 1. A request with another number changes it for all. Leases that exceed a smaller number are kept.
    */
-  permits: number;
+  permits: Permitted<Permits>;
   /** How many permits one lease takes, all or none. Default 1. */
   count?: number;
 }

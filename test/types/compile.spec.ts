@@ -5,7 +5,7 @@ import ts from 'typescript';
 const root = join(__dirname, '../..');
 const files = readdirSync(__dirname).filter((name) => name.endsWith('.types.ts'));
 const imports = `
-import { CronLock, Locks, DistributedLock, LeaderOnly, ReadLock, Semaphore, type UsingOptions } from 'nestjs-distributed-lock';
+import { CronLock, Locks, DistributedLock, DistributedLockModule, LeaderOnly, ReadLock, Semaphore, type UsingOptions } from 'nestjs-distributed-lock';
 import { memoryStore } from 'nestjs-distributed-lock/memory';
 const locks = new Locks(memoryStore());
 const five = async () => 5;
@@ -68,6 +68,17 @@ const refused: Record<string, [string, RegExp]> = {
     'class Shop { @LeaderOnly("shop") buy() { return 5; } }',
     /A locked method must return a Promise, an Observable or an async iterable: make it async/,
   ],
+  'a static method': [
+    'class Shop { @DistributedLock() static async buy() {} }',
+    /A static method has no instance that Nest could give a lock to/,
+  ],
+  'a static method of a class with a private constructor, under any decorator': [
+    'class Shop { private constructor() {} @LeaderOnly("shop") static async buy() {} }',
+    /A static method has no instance that Nest could give a lock to/,
+  ],
+  'a semaphore of no permits': ['class Shop { @Semaphore({ permits: 0 }) async buy() {} }', /A semaphore has at least one permit/],
+  'a semaphore of less than no permits, in a program': ['locks.semaphore("key", { permits: -1 });', /A semaphore has at least one permit/],
+  forFeature: ['DistributedLockModule.forFeature([]);', /forRoot\(\) is global: import it once, in the root module/],
   "another decorator's option": ['class Shop { @ReadLock({ permits: 5 }) async buy() {} }', /'permits' does not exist/],
   'a semaphore without permits': ['class Shop { @Semaphore({ value: "a" }) async buy() {} }', /'permits' is missing/],
   'an option of a lock for the leader': [

@@ -16,14 +16,17 @@ import {
 } from '../distributed-lock.options.js';
 import { INTERCEPTOR, INTERCEPTOR_PROPERTY } from '../distributed-lock.tokens.js';
 import { DECORATORS, lockedMethodsOf, recordLockedMethod, returnKindOf } from './lock-definition.js';
-import type { KeyOf, Lockable, LockableMethod, OnTimeoutOf, PathOf } from './lockable-method.js';
+import type { InstanceOnly, KeyOf, Lockable, LockableMethod, OnTimeoutOf, PathOf } from './lockable-method.js';
 
 /** Metadata of a class into which the interceptor is already injected, by itself or by its parent. */
 const INJECTED = 'nestjs-distributed-lock:injected';
 
 /** Compiles only on methods that can wait for a lock and have the parameters that the options refer to. */
-export type LockDecorator<M extends LockableMethod = LockableMethod, Key = KeyOf<M>, Path extends string = string, On = OnTimeout> = <T>(
-  target: object,
+export type LockDecorator<M extends LockableMethod = LockableMethod, Key = KeyOf<M>, Path extends string = string, On = OnTimeout> = <
+  T,
+  Target extends object,
+>(
+  target: Target & InstanceOnly<Target>,
   method: string | symbol,
   descriptor: TypedPropertyDescriptor<T> & Lockable<T, M, Key, Path, On>,
 ) => void;
@@ -99,7 +102,8 @@ export function Semaphore<
   Key extends KeyOf<M> = KeyOf<M>,
   Path extends PathOf<M> = PathOf<M>,
   On extends OnTimeoutOf<M> = OnTimeoutOf<M>,
->(options: SemaphoreDecoratorOptions<M, Key, Path, On>): LockDecorator<M, Key, Path, On>;
+  Permits extends number = number,
+>(options: SemaphoreDecoratorOptions<M, Key, Path, On, Permits>): LockDecorator<M, Key, Path, On>;
 export function Semaphore(...args: unknown[]): LockDecorator {
   return decorate('semaphore', args, args[0]);
 }

@@ -8,6 +8,11 @@ export type LockableResult = PromiseLike<unknown> | Observable<unknown> | AsyncI
 // eslint-disable-next-line @typescript-eslint/no-explicit-any -- the one type that every method's parameters fit
 export type LockableMethod = (...args: any[]) => LockableResult;
 
+/** The decorator of a static method is given the class, which has a prototype. */
+export type InstanceOnly<Target> = Target extends { readonly prototype: unknown; bind: unknown }
+  ? 'A static method has no instance that Nest could give a lock to'
+  : unknown;
+
 /** The parts of a key that depend on the arguments. */
 export type KeyParts = string | number | readonly (string | number)[];
 
