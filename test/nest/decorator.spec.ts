@@ -91,9 +91,9 @@ describe('a method with @DistributedLock', () => {
   });
 
   it.each([
-    ['nothing to wait for', () => 5, /Post\.hand.*did not return a Promise/],
-    ['an Observable', () => of(1), /Post\.hand.*returned an Observable.*returns: 'observable'/],
-    ['an async iterable', async function* () {}, /Post\.hand.*returned an async iterable.*returns: 'iterable'/],
+    ['nothing to wait for', () => 5, /Post\.hand.*has run, and did not return a Promise/],
+    ['an Observable', () => of(1), /Post\.hand.*has run, and returned an Observable.*returns: 'observable'/],
+    ['an async iterable', async function* () {}, /Post\.hand.*has run, and returned an async iterable.*returns: 'iterable'/],
   ])('rejects at the call where it returned %s and nothing had said so before', async (_what, answer, message) => {
     const { post, isTaken } = await bootPost(answer);
     const { error } = await outcomeOf(post.hand());

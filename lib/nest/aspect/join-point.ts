@@ -116,8 +116,8 @@ function wrongResult(result: unknown, where: string, expected: ReturnKind): Lock
   return configError(
     'METHOD',
     actual
-      ? `${where}: the method returned ${RESULTS[actual].name}: say so with returns: '${actual}'.`
-      : `${where}: the method did not return ${RESULTS[expected].name}, so its lock could not be held until it ended.`,
+      ? `${where}: the method has run, and returned ${RESULTS[actual].name}: say so with returns: '${actual}'.`
+      : `${where}: the method has run, and did not return ${RESULTS[expected].name}, so its lock could not be held until it ended.`,
   );
 }
 

@@ -59,8 +59,8 @@ export function adviceOnOptions(
 
 const OF_QUERY = { 1: '@Context()', 2: '@Info()' };
 /**
- * What is passed to a handler and differs from request to request, by the metadata that marks the handler: the decorators of its parameters, by the
- * number that Nest gives to each. Its constants have other paths in each version.
+ * The decorators of parameters that differ from request to request, by the metadata that marks a handler and by the number that Nest gives to each.
+ * Nest's constants for both have other import paths in each of its versions.
  */
 const OF_REQUEST: Readonly<Record<string, Readonly<Record<string, string>>>> = {
   path: {

@@ -153,7 +153,7 @@ function sourceOf(method: (...args: never[]) => unknown): string {
   return Function.prototype.toString.call(method);
 }
 
-/** As a compiler writes it: `super.buy()`, `_super.prototype.buy.call(this)`, `super[BUY]()`… */
+/** In any form that compilers write: `super.buy()`, `_super.prototype.buy.call(this)`, `super[BUY]()`… */
 function callsParent(override: (...args: never[]) => unknown, method: string | symbol): boolean {
   const calls = sourceOf(override).split('super').slice(1);
   return calls.some((after) => after.startsWith('[') || after.split(';', 1)[0]?.includes(String(method)));
