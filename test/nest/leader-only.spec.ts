@@ -188,7 +188,7 @@ describe('the elections of an app', () => {
     let refusals = 4;
     store.mutex.acquire = (request) => (refusals-- > 0 ? Promise.reject(new StoreError('NOPERM', { transient: false })) : acquire(request));
     const logger = new Log();
-    const { get } = await boot({ providers: [Jobs] }, { store, logger });
+    const { get } = await boot({ providers: [Jobs] }, { store, logger, silence: ['NDL_SHUTDOWN_HOOKS'] });
     expect(await get(Jobs).run()).toBeUndefined();
     await leads(get(Jobs));
     expect(logger.warnings).toEqual([expect.stringMatching(/campaign of this app for "jobs" was refused, and begins again: .*NOPERM/)]);
