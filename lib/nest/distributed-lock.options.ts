@@ -35,11 +35,11 @@ export interface DistributedLockOptions<
   /**
    * Whether the key contains a digest of the arguments. `true`: of all; paths such as `['0.id', '1']`: of the values at these paths. Default false.
    *
-   * A call whose arguments have no stable form (a function, a stream, a cycle…) rejects with {@link LockConfigError}.
+   * A call whose arguments have no stable form (a function, a stream, a cycle…), or more than 100,000 fields, rejects with {@link LockConfigError}.
    */
   paramLock?: boolean | readonly Path[];
   /**
-   * Builds the part of the key that depends on the arguments: a string, a number or a list of them. Not together with `paramLock`. The types of its parameters are those of the method that
+   * Builds the part of the key that depends on the arguments: a string, a number, a bigint or a list of them. Not together with `paramLock`. The types of its parameters are those of the method that
    * the decorator is given, `@DistributedLock<OrderService['ship']>({ key: (order) => order.id })`, or those that it declares: `(order: Order) => order.id`.
    * Otherwise they are `unknown`.
    */

@@ -135,6 +135,16 @@ describe('a method with @DistributedLock', () => {
     expect(acquired).toHaveLength(2);
   });
 
+  const proxied = async (get: (field: unknown, target: Post) => unknown) => {
+    const made = () => new Proxy(new Post(), { get: (target, name) => get(Reflect.get(target, name), target) });
+    const { app } = await boot({ providers: [{ provide: 'proxy', useFactory: made }] });
+    return app.get<Post>('proxy').deliver('proxied');
+  };
+
+  it('is locked through a proxy that a factory made and that leaves methods unbound', async () => {
+    expect(await proxied((field) => field)).toBe('proxied');
+  });
+
   it.each<[string, (post: Post) => Promise<unknown>, RegExp]>([
     ['without its instance', ({ deliver }) => deliver('loose'), /Post\.deliver: .*called without its instance/],
     [
@@ -146,6 +156,11 @@ describe('a method with @DistributedLock', () => {
       'on a copy without its prototype’s injections',
       ({ answer }) => Object.assign(Object.create(Post.prototype) as Post, { answer }).deliver(),
       /Post\.deliver: .*not made by Nest/,
+    ],
+    [
+      'on the target of a proxy that a factory made, as the proxy binds its methods',
+      () => proxied((field, target) => (typeof field === 'function' ? field.bind(target) : field)),
+      /Post\.deliver: .*not made by Nest.*A proxy that a factory makes must not bind methods to its target/,
     ],
   ])('rejects, and does not run, where it is called %s', async (_what, call, message) => {
     const body = jest.fn();

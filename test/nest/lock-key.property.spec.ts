@@ -135,6 +135,7 @@ describe('encodeKeyParts', () => {
     fc.string({ unit: 'binary', maxLength: 5 }),
     fc.integer({ min: -2, max: 2 }),
     fc.double({ noNaN: true, noDefaultInfinity: true }),
+    fc.bigInt(),
   );
   const parts = fc.array(part, { minLength: 1, maxLength: 4 }).filter((list) => list.some((item) => item !== ''));
 

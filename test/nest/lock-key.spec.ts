@@ -21,6 +21,14 @@ class Secret {
     return this.#code;
   }
 }
+class Card extends Secret {
+  constructor(
+    readonly holder: string,
+    pin: number,
+  ) {
+    super(pin);
+  }
+}
 class Money extends Secret {
   toJSON() {
     return { cents: this.code };
@@ -94,6 +102,7 @@ describe('digestArguments', () => {
       [runInNewContext('[new Date(1), new Map([[1, 2]]), /a/]')],
       [[new Date(1), new Map([[1, 2]]), /a/]],
     ],
+    ['instances that differ in a private field only', [new Card('me', 1)], [new Card('me', 2)]],
     ['instances with equal toJSON() results', [new Money(5)], [new Money(5)]],
     ['instances with the same LOCK_KEY, whatever their other fields', [new Product('a', 1)], [new Product('a', 2)]],
     ['instances with equal lists as LOCK_KEY', [new Product(['a', { n: 1n }])], [new Product(['a', { n: 1n }])]],
@@ -154,6 +163,24 @@ describe('digestArguments', () => {
   ])('refuses %s', (_, make, message) => {
     const value = make();
     expect(refusal(() => all('a', value))).toMatch(message);
+  });
+
+  const TOO_LARGE =
+    /^argument 1 is too large: the key would be made of more than 100000 fields, which blocks the process; lock by a part of it/;
+  it.each<[string, unknown]>([
+    ['a record', { in: Object.fromEntries(Array.from({ length: 100_001 }, (_, id) => [`field ${id}`, id])) }],
+    ['small records', Array.from({ length: 50_001 }, (_, id) => ({ id }))],
+    ['a Set', new Set(Array.from({ length: 100_001 }, (_, id) => id))],
+    ['numbers in a typed array', new Float64Array(100_001)],
+  ])('refuses more than 100,000 fields of %s', (_, value) => {
+    expect(refusal(() => all('a', value))).toMatch(TOO_LARGE);
+    expect(refusal(() => at(['1'], 'a', value))).toMatch(TOO_LARGE);
+  });
+
+  it('refuses more than 100,000 fields in all arguments together', () => {
+    const half = () => new Float64Array(60_000);
+    expect(all(half())).not.toBe(all(half().fill(1)));
+    expect(refusal(() => all(half(), half()))).toMatch(TOO_LARGE);
   });
 
   it('takes 1,000 levels', () => {
@@ -234,6 +261,7 @@ describe('encodeKeyParts', () => {
   it.each<[string, unknown, string]>([
     ['a text as it is', 'order', 'order'],
     ['a large number', 1e21, '1e%2B21'],
+    ['a bigint, as the id of a row', [2n ** 64n, -1n], '18446744073709551616-%2D1'],
     ['-0 as 0', -0, '0'],
     ['a minus, which joins the parts', [-5, 'a-b'], '%2D5-a%2Db'],
     ['braces, which would be a hash tag', '{a}', '%7Ba%7D'],

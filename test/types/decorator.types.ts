@@ -163,6 +163,9 @@ export class Keys {
   @DistributedLock<Keys['rest']>({ key: (...skus) => skus })
   async rest(..._skus: string[]) {}
 
+  @DistributedLock<Keys['bigint']>({ key: (id, shelf) => [id, shelf] })
+  async bigint(_id: bigint, _shelf: string) {}
+
   // @ts-expect-error no such property
   @DistributedLock<Keys['missing']>({ key: (product) => product.colour })
   async missing(_product: Product) {}

@@ -40,6 +40,7 @@ export const WARNINGS = {
   NDL_UNLOCKED_OVERRIDE: 'warn',
   NDL_OUTER_DECORATOR: 'warn',
   NDL_SHUTDOWN_HOOKS: 'warn',
+  NDL_SLOW_KEY: 'warn',
   NDL_REAL_TIME: 'warn',
 } as const;
 

@@ -158,7 +158,8 @@ function interceptorOf(target: object | undefined | null, definition: LockDefini
   throw configError(
     'INSTANCE',
     `${where}: this instance was not made by Nest, or not yet given its lock, so there is none to take. ` +
-      `Let Nest provide ${className} (in a test: Test.createTestingModule) instead of calling \`new\`, and call the method neither in a constructor nor before the module of locks is initialized.`,
+      `Let Nest provide ${className} (in a test: Test.createTestingModule) instead of calling \`new\`, and call the method neither in a constructor nor before the module of locks is initialized. ` +
+      'A proxy that a factory makes must not bind methods to its target, which Nest does not know.',
   );
 }
 

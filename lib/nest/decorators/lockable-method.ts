@@ -14,7 +14,7 @@ export type InstanceOnly<Target> = Target extends { readonly prototype: unknown;
   : unknown;
 
 /** The parts of a key that depend on the arguments. */
-export type KeyParts = string | number | readonly (string | number)[];
+export type KeyParts = string | number | bigint | readonly (string | number | bigint)[];
 
 /** Builds {@link KeyParts} from the arguments of a method. */
 export type KeyFunction<Args extends readonly unknown[]> = (...args: Args) => KeyParts;

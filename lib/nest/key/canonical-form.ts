@@ -11,6 +11,8 @@ import { configError, LockConfigError } from '../../core/model/errors.js';
 export const LOCK_KEY: unique symbol = Symbol.for('nestjs-distributed-lock:key');
 
 const MAX_DEPTH = 1_000;
+/** Fields of objects and elements of lists, in all arguments together. The walk is synchronous: so many block the event loop for some 100 ms. */
+const MAX_FIELDS = 100_000;
 const MAX_SHOWN = 120;
 const IN_PROGRESS = '';
 // A longer form is replaced by its hash. Otherwise an object with two references to the same child would double the text at each level.
@@ -23,7 +25,7 @@ const ADVICE = "lock by a part of it (paramLock: ['0.id']), by a key function, o
  *
  * @param args the arguments of the call
  * @param steps where to begin, such as `['0', 'user', 'id']`; none: the form of the whole list
- * @throws {LockConfigError} when something has no stable form; the message names the argument and the path in it
+ * @throws {LockConfigError} when something has no stable form, or there are too many fields; the message names the argument, and the path in it
  */
 export function canonicalForm(args: readonly unknown[], steps: readonly string[] = []): string {
   const walk = new Walk();
@@ -44,6 +46,7 @@ class Walk {
   // Not reset when something throws, so that the error can name the place.
   readonly #path: string[] = [];
   readonly #forms = new Map<object, string>();
+  #fieldsLeft = MAX_FIELDS;
 
   from(args: readonly unknown[], steps: readonly string[]): string {
     let value: unknown = args;
@@ -93,7 +96,10 @@ class Walk {
     if (types.isRegExp(value)) return `R${JSON.stringify([value.source, value.flags])}${this.#fields(value)}`;
     if (types.isDate(value) && !Number.isNaN(value.getTime())) return `D${value.getTime()};${this.#fields(value)}`;
     if (types.isBoxedPrimitive(value)) return `O${this.#stated('valueOf()', () => value.valueOf())}`;
-    if (ArrayBuffer.isView(value) || types.isAnyArrayBuffer(value)) return bytes(value);
+    if (ArrayBuffer.isView(value) || types.isAnyArrayBuffer(value)) {
+      if (isWide(value)) this.#count(value.length);
+      return bytes(value);
+    }
     const unstable = unstableKind(value);
     if (unstable !== undefined) throw this.refusal(`is ${unstable}`);
     if (typeof value.toJSON === 'function') return `J${this.#stated('toJSON()', () => value.toJSON?.())}`;
@@ -105,7 +111,9 @@ class Walk {
   /** Own enumerable fields by name. A field that is missing, one that is undefined and a hole in an array are the same. */
   #fields(value: object): string {
     let text = '{';
-    for (const key of Object.keys(value).sort()) {
+    const keys = Object.keys(value);
+    this.#count(keys.length);
+    for (const key of keys.sort()) {
       const field = this.#within(key, () => (value as Record<string, unknown>)[key]);
       if (field !== 'u') text += JSON.stringify(key) + field;
     }
@@ -113,8 +121,18 @@ class Walk {
   }
 
   #unordered(entries: Iterable<unknown>): string {
-    const forms = Array.from(entries, (entry, index) => this.#within(String(index), () => entry));
+    const all = [...entries];
+    this.#count(all.length);
+    const forms = all.map((entry, index) => this.#within(String(index), () => entry));
     return forms.sort().join('');
+  }
+
+  /** Not the list of all arguments, which has no index to name. */
+  #count(fields: number): void {
+    if (this.#path.length > 0) this.#fieldsLeft -= fields;
+    if (this.#fieldsLeft >= 0) return;
+    const reason = `the key would be made of more than ${MAX_FIELDS} fields, which blocks the process`;
+    throw configError('KEY', `argument ${this.#path[0]} is too large: ${reason}; ${ADVICE}`);
   }
 
   /** The value that an object returns for itself. `undefined` is refused: all objects with a forgotten `return` or an unset id would share a key. */
@@ -141,9 +159,13 @@ function readStep(value: unknown, step: string): unknown {
 function bytes(value: ArrayBufferView | ArrayBufferLike): string {
   const kind = JSON.stringify(Object.prototype.toString.call(value)); // of a Buffer: [object Uint8Array]
   if (!ArrayBuffer.isView(value)) return `B${kind}#${sha256(new Uint8Array(value))}`;
-  // Wider elements are written as numbers, because their bytes depend on the machine and differ for -0 and 0.
-  if (!types.isUint8Array(value) && !types.isDataView(value)) return `B${kind}"${(value as Float64Array).join()}"`;
+  if (isWide(value)) return `B${kind}"${value.join()}"`;
   return `B${kind}#${sha256(new Uint8Array(value.buffer, value.byteOffset, value.byteLength))}`;
+}
+
+/** Wider elements are written as numbers, because their bytes depend on the machine and differ for -0 and 0. */
+function isWide(value: object): value is Float64Array {
+  return types.isTypedArray(value) && !types.isUint8Array(value);
 }
 
 function unstableKind(value: object): string | undefined {

@@ -20,7 +20,7 @@ export function digestArguments(args: readonly unknown[], paths: true | readonly
 /**
  * The part that a `key` function adds to a key: what it returned, each part percent-encoded and joined by `-`.
  *
- * @throws {LockConfigError} when it returned no string or finite number and no list of them, or only empty strings
+ * @throws {LockConfigError} when it returned no string, finite number or bigint, and no list of them, or only empty strings
  */
 export function encodeKeyParts(parts: unknown): string {
   // Array.from and not map, because map skips holes.
@@ -42,8 +42,11 @@ function withoutMissing(args: readonly unknown[]): readonly unknown[] {
 }
 
 function encodePart(part: unknown, where: string): string {
-  if (typeof part !== 'string' && !Number.isFinite(part)) {
-    throw configError('KEY', `key returned ${describe(part)}${where}; it must return a string, a finite number or a list of these`);
+  if (typeof part !== 'string' && typeof part !== 'bigint' && !Number.isFinite(part)) {
+    throw configError(
+      'KEY',
+      `key returned ${describe(part)}${where}; it must return a string, a finite number, a bigint or a list of these`,
+    );
   }
   try {
     return encodeURIComponent(String(part)).replaceAll('-', '%2D'); // `-` joins the parts, so none may hold one
