@@ -69,7 +69,7 @@ const TABS = {
       GraphQL: 'docs/graphql.md',
       Crons: 'docs/cron.md',
       Queues: 'docs/queues.md',
-      'Events, microservices, WebSockets': 'docs/messaging.md',
+      'Events, CQRS, microservices, WebSockets': 'docs/messaging.md',
       Streams: 'docs/streams.md',
     },
     Databases: { Transactions: 'docs/transactions.md', 'Fence guard': 'docs/fence-guard.md' },

@@ -186,6 +186,22 @@ describe('a job that finds its key taken', () => {
 });
 
 describe('a locked job', () => {
+  it.each([
+    ['fails and runs again by its attempts', {}, 2],
+    ["completes with onLost: 'ignore'", { onLost: 'ignore' } as const, 1],
+  ])('that ends well after its lease was lost %s', async (_what, options, runs) => {
+    const Seller = sellerOf({ ...options, waitTimeout: Infinity });
+    const { locks, add, get, resultOf, acquired } = await bootQueue(server, [Seller]);
+    const isLost = new Promise((resolve) => locks.on('lost', resolve));
+    const job = await add(APPLE, { attempts: 2 });
+    await eventually(() => get(Seller).runs === 1);
+    await locks.forceRelease(acquired[0]!, { reason: 'to lose it', grace: 0 });
+    await isLost;
+    get(Seller).gate.open();
+    expect(await resultOf(job)).toBe('seller-locks');
+    expect(get(Seller).runs).toBe(runs);
+  });
+
   it('that BullMQ takes for stalled and gives to another worker is not run there until the first run has ended', async () => {
     const [First, Second] = [
       sellerOf({}, { lockDuration: 100, stalledInterval: 100, skipLockRenewal: true }),
