@@ -32,7 +32,8 @@ export const ls: Command = {
     const [olderThan, limit = LIMIT, host] = [flags.duration('older-than'), flags.integer('limit', 1), flags.text('host')];
     const sort = flags.oneOf('sort', Object.keys(ORDERS) as (keyof typeof ORDERS)[]) ?? 'age';
     const reports: KeyReport[] = [];
-    const progress = setInterval(() => out.note(`${reports.length} keys so far …`), PROGRESS);
+    // Without a key there is perhaps no server either, which the error says.
+    const progress = setInterval(() => reports.length > 0 && out.note(`${reports.length} keys so far …`), PROGRESS);
     try {
       const opened = await locks();
       const found = opened.list({ pattern, state, signal, limit: Number.MAX_SAFE_INTEGER, olderThan });

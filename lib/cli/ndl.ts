@@ -8,7 +8,7 @@ import { EXIT, failureOf, usage } from './failure.js';
 import { graph } from './graph.js';
 import { hold } from './hold.js';
 import { ls } from './ls.js';
-import { openStore, STORE_OPTIONS } from './open-store.js';
+import { openStore, STORE_OPTIONS, URLS } from './open-store.js';
 import { Output, printableLines } from './output.js';
 import { leader, release } from './release.js';
 import { run } from './run.js';
@@ -29,8 +29,9 @@ ${Object.entries(COMMANDS)
   .map(([name, { words, summary }]) => `  ${[name, ...words].join(' ').padEnd(22)}  ${summary}`)
   .join('\n')}
 
-The store is that of --config <file> or of a nestjs-distributed-lock.config.js nearby, else --url <redis://…, postgres://… or mysql://…>,
-else REDIS_URL, else redis://localhost:6379. Besides: --store <name>, --table <name>, --namespace <text>, --key-prefix <text of ioredis>,
+The store is that of --config <file> or of a nestjs-distributed-lock.config.js nearby, else of --url, else of REDIS_URL, else
+redis://localhost:6379. A URL begins with ${URLS}. Besides: --store <name of
+one in the config file>, --table <name of a database's table>, --key-prefix <that of ioredis, or the prefix of etcd>, --namespace <text>,
 --timeout <time of one request, 5s>, --json, --wide, --version, --help (of a command: its options). Times are such as 500ms, 5s, 10m, 2h.
 `;
 

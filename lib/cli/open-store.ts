@@ -23,6 +23,11 @@ export function storeFlags(flags: Flags): string {
   return NAMES.map(flag).join('');
 }
 
+/** The URLs of stores, for messages. */
+export const URLS = 'redis://, rediss://, postgres://, mysql://, etcd://, etcds:// or zookeeper://';
+/** The schemes whose stores have these options. */
+const SCHEMES_WITH = { table: /^(postgres|postgresql|mysql)$/, 'key-prefix': /^(redis|rediss|etcd|etcds)$/ };
+
 const FILES = ['js', 'mjs', 'cjs'].map((ending) => `nestjs-distributed-lock.config.${ending}`);
 const DEFAULT_URL = 'redis://localhost:6379';
 const REQUEST_TIMEOUT = 5000;
@@ -87,6 +92,10 @@ async function storeOf(text: string, flags: Flags): Promise<LockStore> {
   const table = flags.text('table');
   const prefix = flags.text('key-prefix');
   const [, scheme = ''] = /^([a-z+]+):\/\//.exec(text.toLowerCase()) ?? [];
+  // Without it the command would look at, or free, keys that are not meant.
+  for (const [name, schemes] of Object.entries(SCHEMES_WITH)) {
+    if (flags.text(name) !== undefined && !schemes.test(scheme)) throw usage(`--${name} is no option of the store of this URL.`);
+  }
   if (/^rediss?$/.test(scheme) && URL.canParse(text)) {
     const { redisStore } = await import('../stores/redis/redis.store.js');
     const url = new URL(text);
@@ -108,7 +117,5 @@ async function storeOf(text: string, flags: Flags): Promise<LockStore> {
   if (place !== undefined)
     return (await import('../stores/zookeeper/zookeeper.store.js')).zookeeperStore({ connectionString: place, requestTimeout });
   // The URL is not shown: it may have a password in an unexpected place.
-  throw usage(
-    'The URL is none of redis://, rediss://, postgres://, mysql://, etcd:// or zookeeper://. Special characters of a password are percent-encoded.',
-  );
+  throw usage(`The URL is none of ${URLS}. Special characters of a password are percent-encoded.`);
 }

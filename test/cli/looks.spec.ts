@@ -5,10 +5,12 @@ import { STORE_OPTIONS } from '../../lib/cli/open-store.js';
 import { quoted } from '../../lib/cli/output.js';
 import { ndlHere, normalised, startHere, withoutProgress, type RunningCli } from '../support/cli.js';
 import { eventually } from '../support/eventually.js';
+import { freePort } from '../support/free-port.js';
 import { blocksOf, read } from '../support/markdown.js';
 import { documentIn, hold, useRedis } from './setting.js';
 
 const redis = useRedis();
+const SOMEONE = 'someone@host:1:00000000-0000-4000-8000-000000000000';
 const OPS_TOLD = 'nestjs-distributed-lock:ops:told';
 const ndl = (...args: string[]) => ndlHere([...args, '--url', redis.url]);
 const linesOf = async (...args: string[]): Promise<string[]> => normalised((await ndl(...args)).stdout).split('\n');
@@ -120,13 +122,23 @@ describe('ls', () => {
     expect((await ndl('ls', '--wide')).stdout).toContain(key);
   });
 
-  it('prints its progress on stderr while it looks for keys', async () => {
-    await redis.server.pause();
-    const program = startHere(['ls', '--json', '--url', redis.url, '--timeout', '10m']);
-    await program.says(/^(\d+ keys so far …\n)+$/);
-    await redis.server.resume();
-    const { code, stdout } = await program.ended;
-    expect([code, documentIn(stdout, 'ls').total]).toEqual([0, 0]);
+  it('prints its progress on stderr, once it has found a key', async () => {
+    const { setInterval: start } = globalThis;
+    const everyMillisecond = (callback: () => void) => start(callback, 1);
+    const timers = jest.spyOn(globalThis, 'setInterval').mockImplementation(everyMillisecond as typeof setInterval);
+    try {
+      const fill = `for i = 1, 3000 do redis.call('SET', 'k' .. i, ARGV[1], 'PX', 600000) redis.call('SET', '{k' .. i .. '}:fence', i) end`;
+      await redis.server.client().eval(fill, 0, SOMEONE);
+      const { code, stdout, stderr } = await ndl('ls', '--json');
+      expect([code, documentIn(stdout, 'ls').total]).toEqual([0, 3000]);
+      expect(stderr).toMatch(/^([1-9]\d* keys so far …\n)+/);
+
+      const dead = await ndlHere(['ls', '--url', `redis://127.0.0.1:${await freePort()}`, '--timeout', '300ms']);
+      expect([dead.code, dead.stderr]).toEqual([3, expect.stringMatching(/^.*Redis is not connected.*\n$/)]);
+      expect(timers).toHaveBeenCalled();
+    } finally {
+      timers.mockRestore();
+    }
   });
 
   it('says that there is none', async () => {
@@ -168,7 +180,7 @@ describe('show', () => {
   });
 
   it('has the prefix of ioredis with --key-prefix', async () => {
-    await redis.server.client().set('pre:k', 'someone@host:1:00000000-0000-4000-8000-000000000000', 'PX', 600_000);
+    await redis.server.client().set('pre:k', SOMEONE, 'PX', 600_000);
     expect((await ndl('show', 'k', '--key-prefix', 'pre:')).stdout).toContain('holder   someone@host:1');
   });
 });
