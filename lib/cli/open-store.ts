@@ -92,7 +92,7 @@ async function storeOf(text: string, flags: Flags): Promise<LockStore> {
   const table = flags.text('table');
   const prefix = flags.text('key-prefix');
   const [, scheme = ''] = /^([a-z+]+):\/\//.exec(text.toLowerCase()) ?? [];
-  // Without it the command would look at, or free, keys that are not meant.
+  // An option without effect: the command would look at, or free, keys that are not meant.
   for (const [name, schemes] of Object.entries(SCHEMES_WITH)) {
     if (flags.text(name) !== undefined && !schemes.test(scheme)) throw usage(`--${name} is no option of the store of this URL.`);
   }
