@@ -1,3 +1,4 @@
+import type { DoctorReport } from '../core/model/doctor-report.js';
 import type { KeyEvent, KeyReport } from '../core/model/key-report.js';
 import { processOf } from '../core/model/owner.js';
 import { now } from '../core/util/clock.js';
@@ -24,6 +25,8 @@ export interface Followed {
   /** Hides what keys say, if the app wants that. */
   readonly nameOf: (key: string) => string;
   readonly happened: (event: KeyEvent) => void;
+  /** What the doctor says of the store, now or a short time ago. */
+  readonly doctor: () => Promise<DoctorReport>;
 }
 
 /** Follows one store until the signal aborts: by the events of its processes, by listings, and by questions about keys that somebody waits for. */
@@ -128,9 +131,9 @@ export class Follower {
     this.healthAt = now() + HEALTH_AGAIN;
   }
 
-  /** Asks the doctor, which takes a lock of its own. */
+  /** For the alerts of the doctor. */
   async examine(): Promise<void> {
-    const report = await this.followed.locks.doctor().catch(() => undefined);
+    const report = await this.followed.doctor().catch(() => undefined);
     const unfit = report?.checks.filter(({ state, limits }) => state === 'bad' || limits?.purpose === 'correctness') ?? [];
     this.unfit = unfit.map(({ name, seen, advice }) => [name, seen, advice].filter(Boolean).join(': '));
   }

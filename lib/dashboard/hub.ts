@@ -1,4 +1,5 @@
 import type { ServerResponse } from 'node:http';
+import type { DoctorReport } from '../core/model/doctor-report.js';
 import type { KeyEvent, KeyReport } from '../core/model/key-report.js';
 import { processOf } from '../core/model/owner.js';
 import { after, now } from '../core/util/clock.js';
@@ -11,6 +12,7 @@ import { Seconds } from './seconds.js';
 
 /** Milliseconds. */
 const SECOND = 1000;
+const MINUTE = 60_000;
 const HEARTBEAT = 15_000;
 /** A stream ends then, and the page opens another one: so a right that was taken away counts. */
 const LONGEST_STREAM = 900_000;
@@ -44,6 +46,8 @@ export class Hub {
   private releases: Note[] = [];
   private watching: AbortController | undefined;
   private beats = 0;
+  /** What the doctor said of each store. It is kept when the last page is closed: a page that is loaded again would ask anew. */
+  private readonly examinations = new Map<string, { readonly report: Promise<DoctorReport>; readonly until: number }>();
 
   /** @param nameOf hides what keys say, if the app wants that. @param isRedacted whether it does. */
   constructor(
@@ -66,8 +70,11 @@ export class Hub {
     this.sendAll(stream);
     send(stream, 'stats', this.statsOf(this.seconds.all));
     send(stream, 'notes', this.notes);
-    if (!this.watching) this.start();
-    detached(() => this.followers.forEach((follower) => void follower.examine()));
+    // What follows the stores outlives the request that opens the first page.
+    detached(() => {
+      if (!this.watching) this.start();
+      this.followers.forEach((follower) => void follower.examine());
+    });
   }
 
   /** Asks a store for a key, if a page is open. */
@@ -121,9 +128,20 @@ export class Hub {
     const { table, nameOf } = this;
     for (const [store, locks] of this.stores) {
       const happened = (event: KeyEvent): void => this.happened(store, event);
-      this.followers.set(store, new Follower({ store, locks, table, nameOf, happened }, signal));
+      const doctor = (): Promise<DoctorReport> => this.doctorOf(store, locks);
+      this.followers.set(store, new Follower({ store, locks, table, nameOf, happened, doctor }, signal));
     }
-    detached(() => this.followers.forEach((follower) => follower.beat()));
+    this.followers.forEach((follower) => follower.beat());
+  }
+
+  /** The doctor takes locks of its own, so pages that are opened within a minute share its answer. */
+  private doctorOf(store: string, locks: Locks): Promise<DoctorReport> {
+    const known = this.examinations.get(store);
+    if (known && now() < known.until) return known.report;
+    const report = locks.doctor();
+    report.catch(() => this.examinations.delete(store));
+    this.examinations.set(store, { report, until: now() + MINUTE });
+    return report;
   }
 
   private happened(store: string, event: KeyEvent): void {

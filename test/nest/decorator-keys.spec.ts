@@ -9,6 +9,7 @@ import {
   type DistributedLockOptions,
 } from 'nestjs-distributed-lock';
 import { memoryStore } from 'nestjs-distributed-lock/memory';
+import { standStill } from '../support/time.js';
 import { boot } from './boot.js';
 import { Log } from './log.js';
 
@@ -71,7 +72,7 @@ describe('the key of a locked method', () => {
 it('a paramLock that blocks the process for 100 ms is a warning, once a minute; a key function is none', async () => {
   const blocking = {
     get sku() {
-      jest.advanceTimersByTime(120);
+      standStill(120);
       return 'apple';
     },
   };
