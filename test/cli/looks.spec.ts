@@ -125,7 +125,7 @@ describe('ls', () => {
   it('prints its progress on stderr, once it has found a key', async () => {
     const { setInterval: start } = globalThis;
     const everyMillisecond = (callback: () => void) => start(callback, 1);
-    const timers = jest.spyOn(globalThis, 'setInterval').mockImplementation(everyMillisecond as typeof setInterval);
+    const timers = jest.spyOn(globalThis, 'setInterval').mockImplementation(everyMillisecond);
     try {
       const fill = `for i = 1, 3000 do redis.call('SET', 'k' .. i, ARGV[1], 'PX', 600000) redis.call('SET', '{k' .. i .. '}:fence', i) end`;
       await redis.server.client().eval(fill, 0, SOMEONE);

@@ -10,6 +10,7 @@ let locks: Locks;
 const pages: PassThrough[] = [];
 beforeEach(() => void (locks = new Locks(memoryStore(), { logger: false, defaults: { keyTimeout: 60_000 } })));
 afterEach(async () => {
+  jest.restoreAllMocks();
   pages.splice(0).forEach((page) => page.destroy());
   await locks.close();
 });
