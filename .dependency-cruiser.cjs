@@ -5,7 +5,7 @@ const clients = { redis: ['ioredis'], postgres: ['pg'], mysql: ['mysql2'], zooke
 /** Packages that the Nest floor may import. */
 const nestPeers = ['@nestjs/common', '@nestjs/core', 'reflect-metadata', 'rxjs'];
 /** Floor 4: each is an entry of its own, and nothing below may know of it. */
-const extras = ['dashboard', 'testing', 'fence-guard', 'cli'];
+const extras = ['dashboard', 'testing', 'fence-guard', 'node-cron', 'cli'];
 /** The entries of lib/observe, which are on floor 4, too. */
 const observers = ['prometheus\\.ts', 'opentelemetry/', 'lock-health\\.indicator\\.ts'];
 
@@ -161,6 +161,12 @@ module.exports = {
       from: { path: '^lib/', pathNot: `^lib/observe/${entry}` },
       to: { path: `^lib/observe/${entry}` },
     })),
+    floor(
+      'floor-4-node-cron',
+      '^lib/node-cron/',
+      ['^lib/node-cron/', '^lib/locks\\.ts$'],
+      'It knows the shape of a coordinator, and no package.',
+    ),
     floor(
       'floor-4-dashboard',
       '^lib/dashboard/(?!dashboard\\.(module|options)|basic-auth|page/)',
