@@ -115,7 +115,7 @@ export class Locks {
    */
   leaderElection(name: string, options: LeaderElectionOptions = {}): LeaderElection {
     const mutex = takeable(this.mutex(`${checkKey(name, "A leader election's name")}-leader`));
-    return new LeaderElection(mutex, this.engine.runtime, this.engine.defaults, options);
+    return new LeaderElection(mutex, this.engine.runtime, this.engine.defaults, options, name);
   }
 
   /**

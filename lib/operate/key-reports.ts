@@ -5,7 +5,7 @@ import { holdingOf, partsOf } from '../core/model/owner.js';
 import type { HolderState, KeyState, WaiterState } from '../core/store/inspector.js';
 import { dateOf } from '../core/util/clock.js';
 import type { LockQueue } from '../core/waiting/lock-queue.js';
-import type { LockQueues } from '../core/waiting/lock-queues.js';
+import type { KeptKey, LockQueues } from '../core/waiting/lock-queues.js';
 import type { Waiter } from '../core/waiting/waiter.js';
 import type { Entry, SentReport } from './messages.js';
 
@@ -14,7 +14,12 @@ const MOST_WAITERS = 20;
 
 /** The reports of this process on these keys, or on all. */
 export function entriesOf(queues: LockQueues, keys?: ReadonlySet<string>): Entry[] {
-  return queues.all.filter(({ key }) => keys?.has(key) ?? true).flatMap(entriesOfQueue);
+  const isAsked = ({ key }: { readonly key: string }): boolean => keys?.has(key) ?? true;
+  return [...queues.all.filter(isAsked).flatMap(entriesOfQueue), ...[...queues.kept.values()].filter(isAsked).map(entryOfKept)];
+}
+
+function entryOfKept({ key, owner, label, grantedAt, fencingToken }: KeptKey): Entry {
+  return { key, owner, holder: { label, since: dateOf(grantedAt), token: fencingToken, holding: [], waiting: 0, oldestWait: 0 } };
 }
 
 function entriesOfQueue({ key, waiting, holders, contenders }: LockQueue): Entry[] {

@@ -55,28 +55,34 @@ type Work = (term: Term) => unknown;
 /** One of the candidates for a name. At most one of them leads at a time; the others stand by, in the order of their arrival. */
 export class LeaderElection {
   private readonly events: LockEventEmitter<LeaderEvents>;
-  private readonly terms: ResolvedOptions;
+  private terms: ResolvedOptions;
   private readonly where: string;
   private candidacy: { readonly stop: AbortController; readonly ended: Promise<unknown> } | undefined;
   private term: Term | undefined;
 
-  /** @internal */
+  /** @internal @param label for operators, events and the log. */
   constructor(
     private readonly mutex: KeyLock,
     private readonly runtime: Lifecycle,
     defaults: ResolvedOptions,
     options: LeaderElectionOptions,
+    label: string,
   ) {
     this.where = `Leader election "${mutex.key}"`;
     checkOptions(options, this.where, ELECTION_CHECKS);
     const { keyTimeout, retryInterval, maxHold } = { ...defaults, maxHold: undefined, ...defined(options) };
-    this.terms = { ...defaults, keyTimeout, retryInterval, maxHold, minHold: 0, fair: true, waitTimeout: Infinity, isStandby: true };
+    this.terms = { ...defaults, label, keyTimeout, retryInterval, maxHold, minHold: 0, fair: true, waitTimeout: Infinity, isStandby: true };
     this.events = runtime.events.forOther<LeaderEvents>();
   }
 
   /** The key as the store knows it: namespace, name and `-leader`. */
   get key(): string {
     return this.mutex.key;
+  }
+
+  /** @internal */
+  set label(label: string) {
+    this.terms = { ...this.terms, label };
   }
 
   /**

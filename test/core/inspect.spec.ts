@@ -2,6 +2,8 @@ import '../support/virtual-time.js';
 import { Locks, StoreError, UnsupportedPrimitiveError, type Bus, type LockStore, type LocksOptions } from 'nestjs-distributed-lock/core';
 import { memoryStore } from 'nestjs-distributed-lock/memory';
 import { gate } from '../../lib/testing/store/gate.js';
+import { eventually } from '../support/eventually.js';
+import { passTime } from '../support/virtual-time.js';
 import { firstTurnAfterStandingStill, pause } from '../support/time.js';
 
 const opened: Locks[] = [];
@@ -47,6 +49,41 @@ describe('the questions of an operator', () => {
     expect((await locks.inspect('key')).holders).toMatchObject([{ told: { label: 'Work' } }]);
     expect(await locks.forceRelease('key', { reason: 'stuck' })).toMatchObject({ outcome: 'gave back' });
     await work;
+  });
+});
+
+describe('the label that an operator sees', () => {
+  it.each([true, false])('stays for as long as the minHold keeps the key, and no longer (a store with a bus: %s)', async (hasBus) => {
+    const store = { ...memoryStore(), ...(!hasBus && { bus: undefined }) };
+    const locks = open(store);
+    const looks = hasBus ? open(store) : locks;
+    await locks.using('tick', () => undefined, { label: 'Jobs.tick', minHold: 5_000 });
+    const { holders } = await looks.inspect('tick');
+    expect(holders).toMatchObject([{ phase: 'kept', told: { label: 'Jobs.tick', waiting: 0 } }]);
+    expect(holders[0]!.since).toEqual(holders[0]!.told!.since);
+    // The next holder of the key has its own.
+    await passTime(5_000);
+    const { queues } = (locks as unknown as { engine: { queues: { kept: Map<string, unknown> } } }).engine;
+    expect(queues.kept.size).toBe(0);
+    const lease = await locks.acquire('tick', { label: 'Jobs.other' });
+    expect((await looks.inspect('tick')).holders).toMatchObject([{ phase: 'held', told: { label: 'Jobs.other' } }]);
+    await lease.release();
+    expect((await looks.inspect('tick')).kind).toBe('free');
+  });
+
+  it('of a leader and of its standbys is the name of the election', async () => {
+    const store = memoryStore();
+    const [locks, others] = [open(store), open(store)];
+    const [first, second] = [locks, others].map((each) => each.leaderElection('billing'));
+    const end = gate();
+    const running = first!.run(() => end.passed);
+    await eventually(() => first!.isLeader());
+    const standing = second!.run(() => undefined);
+    await eventually(async () => (await locks.inspect('billing-leader')).waiterCount === 1);
+    const { holders, waiters } = await others.inspect('billing-leader');
+    expect([holders[0]!.told?.label, waiters[0]!.told?.[0]?.label]).toEqual(['billing', 'billing']);
+    end.open();
+    await Promise.all([running, standing]);
   });
 });
 

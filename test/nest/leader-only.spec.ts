@@ -122,6 +122,18 @@ describe('the elections of an app', () => {
     expect([candidatesAt(store), candidatesAt(second)]).toEqual([[KEY, 'mails-leader'], [KEY]]);
   });
 
+  it('have as label the method that they are for, or their name if there are several', async () => {
+    class More {
+      @LeaderOnly('mails')
+      async mail() {}
+      @LeaderOnly('jobs')
+      async run() {}
+    }
+    const { locks } = await boot({ providers: [Jobs, More] });
+    const label = async (key: string) => (await locks.inspect(key)).holders[0]?.told?.label;
+    await eventually(async () => expect([await label('mails-leader'), await label(KEY)]).toEqual(['More.mail', 'jobs']));
+  });
+
   it('take from the module what their methods do not say, but none of the options that an election has not', async () => {
     class Plain {
       @LeaderOnly('jobs')

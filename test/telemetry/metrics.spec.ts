@@ -107,7 +107,7 @@ describe('an app', () => {
     for (const secret of Object.values(SECRETS)) expect(text).not.toContain(secret);
     expect(text).not.toMatch(/[0-9a-f]{8}-[0-9a-f]{4}-/);
     expect(text).not.toContain(`:${process.pid}`);
-    expect([...valuesOf(after, 'lock')].sort()).toEqual(['(none)', 'StockService.hurry', 'StockService.reduce']);
+    expect([...valuesOf(after, 'lock')].sort()).toEqual(['(none)', 'StockService.hurry', 'StockService.reduce', 'StockService.report']);
   });
 });
 

@@ -133,6 +133,7 @@ export class LockQueue implements TenureQueue {
   ended(tenure: Tenure): void {
     if (!this.holders.includes(tenure)) return;
     this.holders = removed(this.holders, tenure);
+    if (!tenure.turn.loss) this.queues.keep(tenure);
     while (this.mayContend) this.contend();
     this.endIfIdle();
   }

@@ -1,17 +1,33 @@
 import type { HeldLease } from '../holding/held-lease.js';
 import type { Lifecycle } from '../holding/lifecycle.js';
-import type { TurnLimits } from '../holding/tenure.js';
+import type { Tenure, TurnLimits } from '../holding/tenure.js';
+import type { Turn } from '../holding/turn.js';
 import type { LeaseDriver } from '../store/lease-driver.js';
 import { onAbort } from '../util/abort.js';
-import { Alarm } from '../util/clock.js';
+import { Alarm, now } from '../util/clock.js';
 import { LockQueue } from './lock-queue.js';
 import type { AcquireCall, Waiter } from './waiter.js';
+
+/** A key that was released, and stays taken until its minHold is over. */
+export interface KeptKey extends Pick<Turn, 'label' | 'grantedAt' | 'fencingToken' | 'keepUntil'> {
+  readonly key: string;
+  readonly owner: string;
+}
 
 /** The queues of all keys of one {@link Locks}. */
 export class LockQueues {
   /** Keyed by id: a number where the queue is for a single caller. */
   private readonly queues = new Map<LeaseDriver, Map<string | number, LockQueue>>();
   private lastOwn = 0;
+  /** Keys that stay taken for a minHold, by their last owner: for operators. */
+  readonly kept = new Map<string, KeptKey>();
+  private readonly forgetKept = new Alarm(() => {
+    const time = now();
+    for (const { owner, keepUntil } of this.kept.values()) {
+      if (keepUntil <= time) this.kept.delete(owner);
+      else this.forgetKept.setBy(keepUntil);
+    }
+  });
   /** One timer serves all callers, so a wait needs none of its own. */
   private readonly slowWaits: Alarm;
 
@@ -28,6 +44,13 @@ export class LockQueues {
     // Nobody must miss a lock because a warning fails.
     this.slowWaits = new Alarm(async () => this.slowWaits.setBy(await report().catch(() => Infinity)));
     onAbort(runtime.stopping, () => this.all.forEach((queue) => queue.stop()));
+  }
+
+  /** The key was released, and stays taken for its minHold, if it has one. */
+  keep({ key, owner, turn: { label, grantedAt, fencingToken, keepUntil } }: Tenure): void {
+    if (keepUntil <= now()) return;
+    this.kept.set(owner, { key, owner, label, grantedAt, fencingToken, keepUntil });
+    this.forgetKept.setBy(keepUntil);
   }
 
   /**
@@ -47,6 +70,7 @@ export class LockQueues {
 
   close(): void {
     this.slowWaits.stop();
+    this.forgetKept.stop();
     this.all.forEach((queue) => queue.close());
   }
 

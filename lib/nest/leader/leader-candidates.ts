@@ -64,6 +64,7 @@ export class LeaderCandidates {
 class LeaderCandidate implements MethodLock {
   readonly key: string;
   private readonly given = new Map<string, { value: number; where: string }>();
+  private readonly methods: string[] = [];
   private term: HeldLease | undefined;
   private isBegun = false;
 
@@ -77,7 +78,7 @@ class LeaderCandidate implements MethodLock {
   }
 
   /** @throws {LockConfigError} if another method of the election has other options. */
-  join({ where, options }: LockDefinition): void {
+  join({ where, options, className, method }: LockDefinition): void {
     for (const option of SHARED) {
       const value = options[option];
       const other = this.given.get(option);
@@ -88,6 +89,7 @@ class LeaderCandidate implements MethodLock {
       }
       this.given.set(option, { value, where });
     }
+    this.methods.push(`${className}.${String(method)}`);
   }
 
   /** Campaigns until the locks are closed, also after errors. */
@@ -130,6 +132,7 @@ class LeaderCandidate implements MethodLock {
     const { locks, key, name, log } = this;
     const options = Object.fromEntries([...this.given].map(([option, { value }]) => [option, value]));
     const election = locks.leaderElection(name, options);
+    if (this.methods.length === 1) election.label = this.methods[0]!;
     for (;;) {
       try {
         await election.run(() => this.lead());
