@@ -2,6 +2,7 @@ import { mayTake } from '../support/virtual-time.js';
 import { createHash } from 'node:crypto';
 import { Locks, type LockTimeoutError, StoreError, type LocksOptions, type LogDetails } from 'nestjs-distributed-lock/core';
 import { memoryStore } from 'nestjs-distributed-lock/memory';
+import { gate } from '../../lib/testing/store/gate.js';
 import { eventually } from '../support/eventually.js';
 import { firstTurnAfterStandingStill, pause } from '../support/time.js';
 
@@ -39,7 +40,7 @@ describe('a timeout names the holder', () => {
     for (const options of [{ fair: true, waitTimeout: 10 }, { waitTimeout: 0 }, { waitTimeout: 10 }]) {
       const error = await failureOf(locks.acquire('key', options));
       expect(error).toMatchObject({ holder: holder.owner, holderLabel: 'second' });
-      expect(error.message).toMatch(`it is held by ${holder.owner} (second).`);
+      expect(error.message).toMatch(`it is held by ${holder.owner} (second, this process).`);
       const named = await failureOf(locks.using('key', () => undefined, { ...options, label: 'third' }));
       expect(named.stack).toMatch(/^(\w+: )?third: Could not/);
     }
@@ -48,12 +49,64 @@ describe('a timeout names the holder', () => {
   it('by its owner only, if it has no label or is elsewhere', async () => {
     const { locks, store } = open();
     const { locks: others } = open({ app: 'other' }, store);
-    await locks.acquire('bare');
-    expect(await failureOf(locks.acquire('bare', { waitTimeout: 10 }))).toMatchObject({ holderLabel: undefined });
+    const { owner } = await locks.acquire('bare');
+    const bare = await failureOf(locks.acquire('bare', { waitTimeout: 10 }));
+    expect(bare).toMatchObject({ holderLabel: undefined });
+    expect(bare.message).toMatch(`it is held by ${owner} (this process).`);
     await store.mutex.acquire({ key: 'far', owner: 'shop@pod-7:1:0b9c', ttl: 5000, tokens: 1, queue: false });
     const error = await failureOf(others.acquire('far', { waitTimeout: 10 }));
     expect(error).toMatchObject({ holder: 'shop@pod-7:1:0b9c', holderLabel: undefined });
     expect(error.message).toMatch(/it is held by shop@pod-7:1:0b9c\. \[LOCK_TIMEOUT\]$/);
+  });
+});
+
+describe('a timeout of callers of one process that wait for each other', () => {
+  /** Each chain takes the first of its keys, and then waits for the next one until all time out. */
+  async function wait(locks: Locks, chains: readonly string[][]): Promise<(LockTimeoutError | undefined)[]> {
+    const first = chains.map(() => gate());
+    const end = gate();
+    const errors: (LockTimeoutError | undefined)[] = [];
+    await Promise.all(
+      chains.map(([key, ...next], index) =>
+        locks.using(key!, async () => {
+          first[index]!.open();
+          await Promise.all(first.map(({ passed }) => passed));
+          // The first one times out first. All others wait meanwhile.
+          for (const each of next) {
+            const wanted = locks.using(each, () => undefined, { waitTimeout: 50 + index });
+            errors[index] = await wanted.catch((error: unknown) => error as LockTimeoutError);
+          }
+          if (errors.some(Boolean)) end.open();
+          await end.passed;
+        }),
+      ),
+    );
+    return errors;
+  }
+
+  it('names the keys of the cycle, through any number of callers', async () => {
+    const { locks } = open();
+    const [two] = await wait(locks, [['a', 'b'], ['b', 'a']]); // prettier-ignore
+    expect(two!.message).toMatch(/\(this process\)\. This is a deadlock: the holder of "b" waits for "a", which this caller holds\./);
+    const [three] = await wait(locks, [['a', 'b'], ['b', 'c'], ['c', 'a']]); // prettier-ignore
+    expect(three!.message).toMatch(/deadlock: the holder of "b" waits for "c", its holder waits for "a", which this caller holds\./);
+    const self = await locks.using('a', () => failureOf(locks.acquire('a', { reentrant: false, waitTimeout: 10 })));
+    expect(self.message).toMatch(/\(this process\)\. This is a deadlock: this caller holds it itself\./);
+  });
+
+  it('names none where a holder goes on, or holds nothing that is waited for', async () => {
+    const { locks } = open();
+    const errors = await wait(locks, [['a', 'b'], ['b'], ['c', 'a']]); // prettier-ignore
+    expect(errors[0]!.message).toMatch(/\(this process\)\. \[LOCK_TIMEOUT\]$/);
+  });
+
+  it('keeps the keys out of a log where they may not be in it', async () => {
+    const { locks, of } = open({ logKeys: 'none' });
+    await wait(locks, [['secret a', 'secret b'], ['secret b', 'secret a']]); // prettier-ignore
+    expect(of('debug').filter((line) => line.includes('deadlock'))).toEqual([
+      expect.stringContaining('the holder of a key waits for a key'),
+    ]);
+    expect(of('debug').join()).not.toContain('secret');
   });
 });
 
@@ -179,7 +232,9 @@ describe('the log', () => {
     const holder = await locks.acquire('key');
     await failureOf(locks.acquire('key', { waitTimeout: 10, label: 'Orders.pay' }));
     expect(await locks.tryAcquire('key')).toBeNull();
-    expect(of('debug')).toEqual([`debug Orders.pay: Could not acquire "key" within 10 ms: it is held by ${holder.owner}. [LOCK_TIMEOUT]`]);
+    expect(of('debug')).toEqual([
+      `debug Orders.pay: Could not acquire "key" within 10 ms: it is held by ${holder.owner} (this process). [LOCK_TIMEOUT]`,
+    ]);
     const theirs = others.acquire('key', { waitTimeout: 5000 });
     await pause(10);
     const ours = locks.acquire('key', { waitTimeout: 5000 });

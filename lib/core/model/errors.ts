@@ -59,11 +59,14 @@ export class LockTimeoutError extends LockError {
   readonly holder: string | undefined;
   /** The label of the holder, if that is a caller of this process: of a decorated method `'Class.method'`. */
   readonly holderLabel: string | undefined;
+  /** @internal The keys that the message names, where it names a deadlock. */
+  declare readonly deadlock: readonly string[] | undefined;
 
-  constructor(message: string, options: LockErrorOptions & { holder?: string; holderLabel?: string } = {}) {
+  constructor(message: string, options: LockErrorOptions & { holder?: string; holderLabel?: string; deadlock?: readonly string[] } = {}) {
     super(message, options);
     this.holder = options.holder;
     this.holderLabel = options.holderLabel;
+    Object.defineProperty(this, 'deadlock', { value: options.deadlock });
   }
 }
 
@@ -195,11 +198,28 @@ export function nameCaller(error: LockError, label: string): void {
   error.stack = stack?.replace(message, () => error.message);
 }
 
-/** The caller's wait timeout is over, and the key is taken. */
-export function timedOut(key: string, waited: number, { owner, label }: { owner?: string; label?: string } = {}): LockTimeoutError {
-  const by = owner === undefined ? 'taken' : `held by ${owner}${label === undefined ? '' : ` (${label})`}`;
-  const message = `Could not acquire "${key}" within ${Math.round(waited)} ms: it is ${by}.`;
-  return new LockTimeoutError(message, { key, holder: owner, holderLabel: label });
+/**
+ * The caller's wait timeout is over, and the key is taken.
+ *
+ * @param holder with `since`, if it is a caller of this process.
+ * @param deadlock the key, that for which its holder waits, and so on; the caller holds the last one.
+ */
+export function timedOut(
+  key: string,
+  waited: number,
+  { owner, label, since }: { owner?: string; label?: string; since?: number } = {},
+  deadlock?: readonly string[],
+): LockTimeoutError {
+  const note = [label, since === undefined ? undefined : 'this process'].filter(Boolean).join(', ');
+  const by = owner === undefined ? 'taken' : `held by ${owner}${note && ` (${note})`}`;
+  const message = `Could not acquire "${key}" within ${Math.round(waited)} ms: it is ${by}.${deadlock ? sayDeadlock(deadlock) : ''}`;
+  return new LockTimeoutError(message, { key, holder: owner, holderLabel: label, deadlock });
+}
+
+function sayDeadlock([first, ...others]: readonly string[]): string {
+  const waits = others.map((key, index) => `${index === 0 ? `the holder of "${first}"` : 'its holder'} waits for "${key}"`);
+  const chain = waits.length === 0 ? 'this caller holds it itself' : `${waits.join(', ')}, which this caller holds`;
+  return ` This is a deadlock: ${chain}.`;
 }
 
 /** The caller's wait timeout and one `requestTimeout` more are over, and the store has not answered. */

@@ -52,7 +52,7 @@ export class LockQueue implements TenureQueue {
    * @param maxHolders how many callers may hold the key at the same time, as the last one says.
    */
   constructor(
-    private readonly queues: LockQueues,
+    readonly queues: LockQueues,
     readonly driver: LeaseDriver,
     readonly key: string,
     readonly id: string | number,
@@ -285,7 +285,7 @@ export class LockQueue implements TenureQueue {
 }
 
 /** Contention, or an outage. @param isAtTheLatest whether the last requestTimeout of the caller is over, too. */
-function reasonAtTheEnd(queue: LockQueue, { waited }: Waiter, isAtTheLatest = false): LockError {
+function reasonAtTheEnd(queue: LockQueue, waiter: Waiter, isAtTheLatest = false): LockError {
   const { key, isInUse } = queue;
   const [contender] = queue.contenders;
   // Without a contender a caller of this process has the key.
@@ -295,5 +295,7 @@ function reasonAtTheEnd(queue: LockQueue, { waited }: Waiter, isAtTheLatest = fa
   const silence = (tenure ?? contender)?.silence ?? 0;
   const isKnown = tenure ?? outcome ?? isInUse;
   if (!isKnown || silence >= queue.runtime.requestTimeout || (isAtTheLatest && silence > 0)) return unanswered(key);
-  return timedOut(key, waited, queue.holder);
+  // A single try does not wait, so it is part of no deadlock.
+  const deadlock = waiter.settings.patience > 0 ? queue.queues.deadlockOf(queue, waiter) : undefined;
+  return timedOut(key, waiter.waited, queue.holder, deadlock);
 }

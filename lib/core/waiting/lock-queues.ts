@@ -81,6 +81,30 @@ export class LockQueues {
     if (queues?.get(queue.id) === queue) queues.delete(queue.id);
   }
 
+  /**
+   * The keys of a deadlock among the callers of this process: that of the queue, the one that its holder waits for, and so on, the last of which this
+   * caller holds. `undefined`: there is none that is certain. Other processes may take part in a deadlock, too: `waitGraph` finds it.
+   */
+  deadlockOf(start: LockQueue, { holding }: Waiter): readonly string[] | undefined {
+    // Most callers hold nothing, and can be in none. They must not cost a search.
+    if (holding.length === 0) return undefined;
+    const seen = new Set<LockQueue>();
+    const follow = (queue: LockQueue): readonly string[] | undefined => {
+      const { driver, key, holder } = queue;
+      // Behind several holders, a caller waits for one of them only.
+      if (seen.has(queue) || driver.isShared || !holder) return undefined;
+      seen.add(queue);
+      const isIts = ({ owner }: { readonly owner: string }): boolean => owner === holder.owner;
+      if (holding.some(isIts)) return [key];
+      for (const next of this.all) {
+        const rest = [...next.waiting].some((waiter) => waiter.holding.some(isIts)) ? follow(next) : undefined;
+        if (rest) return [key, ...rest];
+      }
+      return undefined;
+    };
+    return follow(start);
+  }
+
   private queueOf(driver: LeaseDriver, key: string, id: string | number, maxHolders: number): LockQueue {
     let queues = this.queues.get(driver);
     if (!queues) this.queues.set(driver, (queues = new Map<string | number, LockQueue>()));

@@ -81,7 +81,7 @@ export class Waiter extends Caller<AcquireCall> implements LinkedEntry<Waiter> {
     if (patience > 0 && error instanceof LockTimeoutError) {
       const { label } = options;
       const line = label === undefined ? error.message : `${label}: ${error.message}`;
-      events.debug(line, { key, label, owner: error.holder });
+      events.debug(line, { key, keys: error.deadlock, label, owner: error.holder });
     }
     if (!events.isAnyHeard) return;
     const event = { ...this.event(key), waited: this.waited };
