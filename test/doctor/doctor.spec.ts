@@ -14,7 +14,7 @@ import { ndlHere } from '../support/cli.js';
 import { eventually } from '../support/eventually.js';
 import { MapTable } from '../support/map-table.js';
 import { read } from '../support/markdown.js';
-import { examined } from './examined.js';
+import { examined, startLines } from './examined.js';
 
 describe('the doctor of', () => {
   let folder: string;
@@ -24,8 +24,13 @@ describe('the doctor of', () => {
   it('files tries a lock, and looks at the file system', async () => {
     const { notOk, checks, verdict } = await examined(fileStore({ directory: folder }));
     expect(notOk).toEqual([]);
-    expect(checks.map(({ id }) => id)).toEqual(['file-system', 'path', 'probe', 'wake-ups']);
+    expect(checks.map(({ id }) => id)).toEqual(['place', 'file-system', 'path', 'probe', 'wake-ups']);
     expect(verdict).toMatchObject({ efficiency: 'yes', correctness: 'yes' });
+  });
+
+  it('files says at the start of an app which directory it is', async () => {
+    const [line] = await startLines(fileStore({ directory: folder }), 'shop:');
+    expect(line).toContain(`File in ${folder}, namespace "shop:", answers in `);
   });
 
   it('files on a remote file system says that other hosts are not excluded', async () => {
@@ -68,6 +73,19 @@ describe('the doctor of', () => {
     const { notOk, of } = await examined(memoryStore());
     expect(notOk).toEqual([]);
     expect(of('scope').seen).toContain('this process only');
+  });
+
+  it('memory says at the start of an app that its locks are of this process only, and in production that this is hardly meant', async () => {
+    const line = expect.stringMatching(/^Memory with locks of this process only answers in \d+ ms; waiters are woken$/) as string;
+    expect(await startLines(memoryStore())).toEqual([line]);
+    const { NODE_ENV } = process.env;
+    process.env.NODE_ENV = 'production';
+    try {
+      expect(await startLines(memoryStore())).toEqual([line, expect.stringMatching(/this process only.* \[NDL_ONE_PROCESS\]$/)]);
+      expect((await examined(memoryStore())).notOk).toEqual(['scope warn']);
+    } finally {
+      process.env.NODE_ENV = NODE_ENV;
+    }
   });
 
   it('a store that somebody has written does not know what a crash loses', async () => {

@@ -32,6 +32,19 @@ export async function examined(
   }
 }
 
+/** What an app writes to its log when it starts with this store, which is then closed. */
+export async function startLines(store: LockStore, namespace?: string): Promise<string[]> {
+  const lines: string[] = [];
+  const write = (line: string): void => void lines.push(line);
+  const locks = new Locks(store, { logger: { log: write, warn: write, error: write }, namespace });
+  try {
+    await locks.checkStore();
+    return lines;
+  } finally {
+    await locks.close();
+  }
+}
+
 /** What a test changes at a server is undone when it ends, the last change first. */
 export function useChanges(ask: (statement: string) => Promise<unknown>) {
   const ends: (() => unknown)[] = [];

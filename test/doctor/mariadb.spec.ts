@@ -6,7 +6,7 @@ import { MysqlTable } from '../../lib/stores/mysql/mysql.table.js';
 import { recordStore } from '../../lib/stores/records/record.store.js';
 import { startMariadb, type MariadbServer } from '../support/mariadb-server.js';
 import { eventually } from '../support/eventually.js';
-import { examined, useChanges, type Examined } from './examined.js';
+import { examined, startLines, useChanges, type Examined } from './examined.js';
 
 let server: MariadbServer;
 let admin: Connection;
@@ -42,7 +42,7 @@ describe('the doctor of MariaDB', () => {
     eventually(async () => {
       const { notOk, verdict, of, checks } = await look();
       expect(notOk).toEqual([]);
-      expect(checks).toHaveLength(7);
+      expect(checks).toHaveLength(8);
       expect(of('wake-ups').seen).toBe('waiters poll, as always on this store');
       expect(verdict).toMatchObject({ efficiency: 'yes', correctness: 'yes' });
     }));
@@ -140,6 +140,20 @@ describe('the doctor of MariaDB', () => {
   ])('judges the version %s as %s', async (version, state, seen) => {
     const { of } = await behind((sql, rows) => (sql === 'SELECT @@version' ? [[version]] : rows));
     expect(of('version')).toMatchObject({ state, seen });
+  });
+
+  it('says at the start of an app where the table is, and no password', async () => {
+    await changes.change("CREATE USER shop@'127.0.0.1' IDENTIFIED BY 's3cret'", "DROP USER shop@'127.0.0.1'");
+    await admin.query("GRANT SELECT, INSERT, UPDATE, DELETE ON shop.distributed_lock TO shop@'127.0.0.1'");
+    const lines = async (options: MysqlStoreOptions, namespace?: string) =>
+      (await startLines(mysqlStore({ requestTimeout: 5000, ...options }), namespace)).join();
+    const at = `127.0.0.1:${server.port}`;
+    expect(await lines({ url: `mysql://shop:s3cret@${at}/shop` }, 'a:')).toMatch(
+      RegExp(`^(MariaDB|MySQL) [\\d.]+ at ${at}/shop, table \`distributed_lock\`, namespace "a:", answers in \\d+ ms; waiters poll`),
+    );
+    const pool = createPool({ host: '127.0.0.1', port: server.port, user: 'shop', password: 's3cret' });
+    changes.finally(() => pool.end());
+    expect(await lines({ pool, table: 'shop.distributed_lock' })).toContain(` at ${at}, table \`shop\`.\`distributed_lock\`, answers in `);
   });
 
   it('finds Galera', async () => {

@@ -4,7 +4,7 @@ import { startPgbouncer } from '../support/pgbouncer.js';
 import { startPostgres, type PostgresServer } from '../support/postgres-server.js';
 import { eventually } from '../support/eventually.js';
 import { sharedPostgres } from '../support/shared-server.js';
-import { examined, useChanges, type Examined } from './examined.js';
+import { examined, startLines, useChanges, type Examined } from './examined.js';
 
 let server: PostgresServer;
 let admin: pg.Pool;
@@ -40,7 +40,7 @@ describe('the doctor of Postgres', () => {
     eventually(async () => {
       const { notOk, verdict, checks } = await look();
       expect(notOk).toEqual([]);
-      expect(checks).toHaveLength(9);
+      expect(checks).toHaveLength(10);
       expect(verdict).toMatchObject({ efficiency: 'yes', correctness: 'yes' });
     }));
 
@@ -152,6 +152,27 @@ describe('the doctor of Postgres', () => {
     const { url } = await sharedPostgres();
     const { of } = await examined(postgresStore({ url, schema: 'create', requestTimeout: 5000 }));
     expect(of('durability')).toMatchObject({ state: 'bad', seen: 'fsync off, synchronous_commit on, full_page_writes off' });
+  });
+
+  it('says at the start of an app where the table is, and no password', async () => {
+    await changes.change("CREATE ROLE shop LOGIN PASSWORD 's3cret'; CREATE SCHEMA other", 'DROP SCHEMA other; DROP ROLE shop');
+    await changes.change(postgresSchema({ table: 'other.locks' }), 'DROP TABLE other.locks');
+    await admin.query('GRANT USAGE ON SCHEMA other TO shop; GRANT SELECT, INSERT, UPDATE, DELETE ON distributed_lock, other.locks TO shop');
+    changes.finally(() => admin.query('REVOKE ALL ON SCHEMA other FROM shop; REVOKE ALL ON distributed_lock, other.locks FROM shop'));
+    const { host, port, database } = new pg.Client({ connectionString: server.url });
+    const at = ` at ${host.startsWith('/') ? host : `${host}:${port}`}/${database}, table `;
+    const lines = async (options: Partial<PostgresStoreOptions>, namespace?: string) =>
+      (await startLines(postgresStore({ requestTimeout: 5000, ...options } as PostgresStoreOptions), namespace)).join();
+    const url = server.url.replace('postgres@', 'shop:s3cret@');
+    expect(await lines({ url })).toMatch(/^PostgreSQL [\d.]+ at /);
+    expect(await lines({ url })).toContain(`${at}public."distributed_lock", answers in `);
+    const pool = new pg.Pool({ ...server.connection, user: 'shop', password: 's3cret' });
+    changes.finally(() => pool.end());
+    expect(await lines({ pool, table: 'other.locks' }, 'shop:')).toContain(`${at}"other"."locks", namespace "shop:", answers in `);
+    const query = async (sql: string, values: unknown[]) => (await pool.query<Record<string, unknown>>(sql, values)).rows;
+    expect(await lines({ query })).toMatch(
+      new RegExp(` at \\S+/${database}, table public."distributed_lock", answers in \\d+ ms; waiters poll`),
+    );
   });
 
   it('is refused where there is no server', async () => {

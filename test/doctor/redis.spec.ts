@@ -3,7 +3,8 @@ import { startCluster } from '../support/redis-cluster.js';
 import { startRedis } from '../support/redis-server.js';
 import { eventually } from '../support/eventually.js';
 import { useRedis } from '../stores/redis/setting.js';
-import { examined, type Examined } from './examined.js';
+import { canPrefix, closeNodeRedis, lentClient } from '../support/redis-clients.js';
+import { examined, startLines, type Examined } from './examined.js';
 
 const setting = useRedis({ args: ['--appendonly', 'yes', '--appendfsync', 'always'] });
 
@@ -41,7 +42,7 @@ describe('the doctor of Redis', () => {
     eventually(async () => {
       const { notOk, verdict, checks, leastKeyTimeout } = await look();
       expect(notOk).toEqual([]);
-      expect(checks).toHaveLength(7);
+      expect(checks).toHaveLength(8);
       expect(verdict).toEqual({
         efficiency: 'yes',
         correctness: 'yes',
@@ -117,6 +118,7 @@ describe('the doctor of Redis', () => {
     await eventually(async () => {
       const { of } = await examined(store({ options: undefined, cluster: [first.connection as { host: string; port: number }] }));
       for (const id of ['role', 'wake-ups', 'probe']) expect([id, of(id).state]).toEqual([id, 'ok']);
+      expect(of('place').seen).toMatch(/^at a Cluster of 2, 127\.0\.0\.1:\d+, 127\.0\.0\.1:\d+$/);
       expect(of('eviction')).toMatchObject({ state: 'bad', seen: `127.0.0.1:${second.port}: allkeys-lru` });
     });
   });
@@ -126,6 +128,29 @@ describe('the doctor of Redis', () => {
     proxy.delay(110, 0, 'replies');
     expect((await examined(store({ options: proxy.connection }))).leastKeyTimeout).toBeGreaterThanOrEqual(1100);
   });
+});
+
+it('an app says at its start where its locks are, which tells it from those that do not see them, and no password', async () => {
+  const server = await startRedis({ port: 'free' });
+  setting.finally(() => server.stop());
+  await server.client().acl('SETUSER', 'shop', 'on', '>s3cret', '~*', '&*', '+@all');
+  const at = `127.0.0.1:${server.port}`;
+  const user = { username: 'shop', password: 's3cret' };
+  const requestTimeout = 5000;
+  const lines = async (options: RedisStoreOptions, namespace?: string) =>
+    (await startLines(redisStore({ ...options, requestTimeout }), namespace)).join();
+  expect(await lines({ url: `redis://shop:s3cret@${at}` })).toMatch(RegExp(`^(Redis|Valkey) [\\d.]+ at ${at}/0 answers in `));
+  const url = `redis://${at}/1?username=shop&password=s3cret`;
+  expect(await lines({ url }, 'shop:')).toMatch(RegExp(` at ${at}/1, namespace "shop:", answers in \\d+ ms; waiters are woken$`));
+  const options = { host: '127.0.0.1', port: server.port!, db: 2, ...user };
+  expect(await lines({ options: { ...options, keyPrefix: 'a:' } })).toContain(` at ${at}/2, keyPrefix "a:", answers in `);
+  const client = server.client({ ...options, keyPrefix: 'b:' });
+  setting.finally(() => client.disconnect());
+  expect(await lines({ client }, 'shop:')).toContain(` at ${at}/2, keyPrefix "b:", namespace "shop:", answers in `);
+  const keyPrefix = canPrefix('c:') ? 'c:' : undefined;
+  const lent = lentClient({ ...options, keyPrefix });
+  setting.finally(() => closeNodeRedis(lent));
+  expect(await lines({ client: lent })).toContain(` at ${at}/2${keyPrefix ? ', keyPrefix "c:",' : ''} answers in `);
 });
 
 it('writes no key without the probe, and those of the probe are free', async () => {

@@ -48,8 +48,8 @@ describe('an app that starts', () => {
     const { lines } = await start({ store: here() }, { name: 'local', store: memoryStore() });
     await eventually(() => lines.length === 2);
     expect(lines.sort()).toEqual([
-      expect.stringMatching(/^log (Redis|Valkey) [\d.]+ answers in \d+ ms; waiters are woken$/),
-      expect.stringMatching(/^log Store "local": Memory answers in \d+ ms; waiters are woken$/),
+      expect.stringMatching(/^log (Redis|Valkey) [\d.]+ at \S+\/0 answers in \d+ ms; waiters are woken$/),
+      expect.stringMatching(/^log Store "local": Memory with locks of this process only answers in \d+ ms; waiters are woken$/),
     ]);
   });
 

@@ -13,6 +13,7 @@ export const WARNINGS = {
   NDL_SERVER_VERSION: 'warn',
   NDL_SERVER_SETTING: 'warn',
   NDL_CLIENT_SILENT: 'warn',
+  NDL_ONE_PROCESS: 'warn',
   NDL_POLLING: 'warn',
   NDL_QUORUM_MEMBER: 'warn',
   NDL_QUORUM_EVEN: 'warn',

@@ -5,8 +5,8 @@ import { messageOf } from '../model/errors.js';
 /** The checks that a store makes of its server. */
 export interface StoreDoctor {
   /**
-   * Makes the checks, also at startup. It never rejects, and changes nothing. `version` says what the server is. A `role` that is `'bad'` gives no
-   * locks.
+   * Makes the checks, also at startup. It never rejects, and changes nothing. `version` says what the server is, `place` where the locks are: of two
+   * processes whose places differ, neither sees the locks of the other. A `role` that is `'bad'` gives no locks.
    *
    * @param namespace put before all keys.
    */
@@ -21,6 +21,7 @@ type Known = readonly [name: string, touches: readonly string[], purpose?: Purpo
 /** The checks of this library. */
 const CHECKS = {
   version: ['version', ['G2']],
+  place: ['where the locks are', ['G2']],
   role: ['takes writes, for all keys', ['G1', 'G2']],
   eviction: ['maxmemory-policy', ['G2'], 'efficiency', 'it is unknown whether this server evicts locks'],
   persistence: ['persistence', ['G2'], 'correctness', 'it is unknown whether this server has written a grant to the disk when it answers'],
@@ -76,6 +77,11 @@ export function checksOf(looks: { readonly [Id in keyof typeof CHECKS]?: () => F
       return defined({ id, name, touches, state, seen, advice, limits: found.limits ?? unseen });
     }),
   );
+}
+
+/** `host:port`, without a user. */
+export function addressOf(host: string, port: number | string): string {
+  return `${host.includes(':') ? `[${host}]` : host}:${port}`;
 }
 
 /** The check of a store that has none. */

@@ -1,5 +1,6 @@
+import type { DoctorCheck } from '../model/doctor-report.js';
 import { LockConfigError, type LockError, messageOf, refusalIn, StoreError } from '../model/errors.js';
-import type { LockLog } from '../model/lock-log.js';
+import type { LockLog, WarningCode } from '../model/lock-log.js';
 import { dateOf, duration, idle, now } from '../util/clock.js';
 import { detached } from '../util/detached.js';
 import type { LockStore } from './lock-store.js';
@@ -7,6 +8,9 @@ import { checkStore } from './store-check.js';
 
 /** Milliseconds between two questions to a store that does not answer. */
 const PAUSE = 500;
+
+/** Checks that are logged at startup also where they only warn. */
+const LOGGED: Readonly<Record<string, WarningCode>> = { version: 'NDL_SERVER_VERSION', scope: 'NDL_ONE_PROCESS' };
 
 /**
  * Writes to the log what the store is, when it goes away or refuses, and when it is back. It learns that from what becomes of requests: only after one
@@ -61,22 +65,30 @@ export class StoreWatch {
       const took = await checkStore(this.store, this.namespace, this.store.requestTimeout);
       this.isBack();
       const checks = (await this.store.doctor?.checks(this.namespace)) ?? [];
-      const version = checks.find(({ id }) => id === 'version');
-      const bad = checks.filter((check) => check.state === 'bad' || (check === version && check.state === 'warn'));
+      const [version, place] = ['version', 'place'].map((id) => checks.find((check) => check.id === id));
+      const bad = checks.filter(({ id, state }) => state === 'bad' || (state === 'warn' && id in LOGGED));
       const refusal = bad.find(({ id, limits }) => id === 'role' && limits);
       if (refusal) throw new StoreError(refusal.advice, { transient: true, isRefusal: true });
       if (this.isStopped) return;
       const server = version?.state === 'unknown' ? this.title : (version?.seen ?? this.title);
       const waits = this.store.supports('wakeUps') ? 'are woken' : 'poll';
-      this.log.write('log', `${prefix}${server} answers in ${duration(took)}; waiters ${waits}`);
+      this.log.write('log', `${prefix}${server}${this.placeOf(place)} answers in ${duration(took)}; waiters ${waits}`);
       for (const { id, name, seen, advice } of bad)
-        this.log.warn(id === 'version' ? 'NDL_SERVER_VERSION' : 'NDL_SERVER_SETTING', `${prefix}${name}: ${seen}. ${advice}`);
+        this.log.warn(LOGGED[id] ?? 'NDL_SERVER_SETTING', `${prefix}${name}: ${seen}. ${advice}`);
     } catch (error) {
       if (!this.isStopped && !this.refused(error as LockError, prefix)) this.unreached(prefix, error as LockError, start);
       throw error;
     } finally {
       this.isChecking = false;
     }
+  }
+
+  /** In all that must be the same for two processes to see each other's locks. */
+  private placeOf(check: DoctorCheck | undefined): string {
+    const { namespace } = this;
+    const parts = [check?.state === 'ok' ? check.seen : '', namespace && `namespace ${JSON.stringify(namespace)}`].filter(Boolean);
+    const text = parts.join(', ');
+    return text && ` ${text}${text.includes(', ') ? ',' : ''}`;
   }
 
   /** To be called for each request that failed. @param sentAt when it was sent. */

@@ -35,7 +35,7 @@ export class EtcdTable implements CasTable {
   readonly place: string;
   readonly wakeUps: EtcdWakeUps;
   readonly doctor: StoreDoctor = {
-    checks: async () => (await import('./operate/etcd.doctor.js')).etcdChecks(this.client),
+    checks: async () => (await import('./operate/etcd.doctor.js')).etcdChecks(this.client, this.prefix),
     rights: (_namespace) => Promise.resolve(rightsOf(this.prefix)),
   };
   private readonly members: Members;

@@ -1,5 +1,5 @@
 import { supportedBy, type LockStore } from '../../core/store/lock-store.js';
-import { checksOf } from '../../core/store/store-doctor.js';
+import { checksOf, warning, type Finding } from '../../core/store/store-doctor.js';
 import { now } from '../../core/util/clock.js';
 import { recordDrivers } from '../records/record.drivers.js';
 import { MemoryBus } from './operate/memory.bus.js';
@@ -25,11 +25,18 @@ export function memoryStore(): LockStore {
     }),
     bus: new MemoryBus(),
     remembers: () => Promise.resolve(now() - madeAt),
-    doctor: { checks: () => checksOf({ scope: () => ({ seen: 'locks exclude the callers of this process only' }) }) },
+    doctor: { checks: () => checksOf({ place: () => ({ seen: 'with locks of this process only' }), scope }) },
     supports(feature) {
       return supportedBy(this, feature);
     },
     // A minHold outlasts the app that asked for it.
     close: () => Promise.resolve(),
   };
+}
+
+/** In production there are several instances, sooner or later. */
+function scope(): Finding {
+  const seen = 'locks exclude the callers of this process only';
+  if (process.env.NODE_ENV !== 'production') return { seen };
+  return warning(seen, 'Give a store that all instances reach, unless the app is one process.');
 }

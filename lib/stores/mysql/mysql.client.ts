@@ -38,6 +38,11 @@ export class MysqlClient {
     connected(this.pool, (connection) => connection.query('SET autocommit = 1', ignore));
   }
 
+  /** Where its connections lead to. */
+  get address(): { readonly host?: string; readonly port?: number; readonly socketPath?: string } {
+    return configOf(this.pool)?.connectionConfig ?? {};
+  }
+
   /** Runs one statement. Values are numbers and buffers, whose text does not depend on the session. @throws {StoreError} */
   async run<Result extends Changed | Row[]>(sql: string, values: readonly unknown[] = []): Promise<Result> {
     try {
@@ -127,6 +132,18 @@ export class MysqlClient {
   private late(problem: string, isUnsent = false): StoreError {
     return new StoreError(`MySQL ${problem} within ${this.requestTimeout} ms.`, { transient: true, isUnsent });
   }
+}
+
+/** The part of a pool's configuration that is used. */
+interface Config {
+  readonly connectionLimit: number;
+  readonly connectionConfig: { readonly database?: string; readonly host?: string; readonly port?: number; readonly socketPath?: string };
+}
+
+/** A pool of `mysql2/promise` has another one inside. */
+export function configOf(pool: object): Config | undefined {
+  const { pool: inner = pool } = pool as { readonly pool?: object };
+  return (inner as { readonly config?: Config }).config;
 }
 
 interface RawConnection {

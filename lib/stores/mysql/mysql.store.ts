@@ -4,7 +4,7 @@ import { checkOptions, integerFrom, ofType, oneOf } from '../../core/model/check
 import { configError } from '../../core/model/errors.js';
 import type { LockStore } from '../../core/store/lock-store.js';
 import { recordStore } from '../records/record.store.js';
-import { MysqlClient } from './mysql.client.js';
+import { configOf, MysqlClient } from './mysql.client.js';
 import { DEFAULT_TABLE, mysqlSchema, quoted } from './mysql.schema.js';
 import { MysqlTable } from './mysql.table.js';
 
@@ -88,16 +88,4 @@ function poolOf(options: MysqlStoreOptions, table: string, requestTimeout: numbe
     Object.defineProperty(configOf(own), 'connectionConfig', { get });
     return made;
   };
-}
-
-/** The part of a pool's configuration that is used. */
-interface Config {
-  readonly connectionLimit: number;
-  readonly connectionConfig: { readonly database?: string };
-}
-
-/** A pool of `mysql2/promise` has another one inside. */
-function configOf(pool: object): Config | undefined {
-  const { pool: inner = pool } = pool as { readonly pool?: object };
-  return (inner as { readonly config?: Config }).config;
 }

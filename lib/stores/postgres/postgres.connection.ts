@@ -27,6 +27,8 @@ export interface PostgresClient {
   query(config: object): Promise<{ readonly rows: readonly Row[] }>;
   end(): Promise<unknown>;
   unref?(): void;
+  readonly host?: string;
+  readonly port?: number;
   readonly processID?: number;
   readonly secretKey?: number;
   readonly connection?: {

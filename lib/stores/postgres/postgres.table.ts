@@ -53,8 +53,7 @@ export class PostgresTable implements RecordTable {
     const ask = (text: string, values: readonly unknown[]): Promise<readonly Row[]> => this.ask(text, values);
     if (source) this.wakeUps = new PostgresWakeUps(source, ask, requestTimeout, statements.table);
     this.bus = this.wakeUps?.bus;
-    const isShared = connection.atOnce === undefined;
-    this.doctor = { checks: async () => (await import('./operate/postgres.doctor.js')).postgresChecks(ask, statements, isShared) };
+    this.doctor = { checks: async () => (await import('./operate/postgres.doctor.js')).postgresChecks(ask, statements, connection) };
   }
 
   exchange(changes: readonly Change[]): readonly Promise<Found>[] {

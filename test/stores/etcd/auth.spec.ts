@@ -6,7 +6,7 @@ import { chmodSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { rejection } from '../../../lib/testing/store/rejection.js';
-import { examined } from '../../doctor/examined.js';
+import { examined, startLines } from '../../doctor/examined.js';
 import { startEtcd, type EtcdServer } from '../../support/etcd-server.js';
 import { eventually } from '../../support/eventually.js';
 import { ask, base64, open } from './setting.js';
@@ -56,8 +56,11 @@ describe.each(['simple', 'jwt'])('with authentication by %s tokens', (kind) => {
   });
   afterAll(() => server.stop());
 
-  it('a user with the right to the prefix has all locks, and is woken', async () => {
-    const report = await examined(etcdStore({ endpoints: [url], auth: shop, prefix: 'locks/' }));
+  it('a user with the right to the prefix has all locks, is woken, and reads at the start of the app where they are', async () => {
+    const options = { endpoints: [url], auth: shop, prefix: 'locks/' };
+    const [line] = await startLines(etcdStore(options), 'shop:');
+    expect(line).toMatch(RegExp(`^etcd [\\d.]+ at ${url}, prefix "locks/", namespace "shop:", answers in `));
+    const report = await examined(etcdStore(options));
     expect(report.notOk).not.toContain('wake-ups warn');
     expect(report.of('probe').state).toBe('ok');
   });

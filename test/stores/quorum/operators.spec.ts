@@ -1,5 +1,8 @@
+import { quorumStore } from 'nestjs-distributed-lock/quorum';
+import type { RedisConnection } from '../../support/redis-server.js';
 import { QuorumError, type DoctorCheck, type Locks } from 'nestjs-distributed-lock/core';
 import { rejection } from '../../../lib/testing/store/rejection.js';
+import { startLines } from '../../doctor/examined.js';
 import { eventually } from '../../support/eventually.js';
 import { long, patient, useQuorum } from './setting.js';
 
@@ -8,6 +11,8 @@ const reason = 'stuck';
 
 let [locks, others]: Locks[] = [];
 beforeEach(() => ([locks, others] = [setting.open(), setting.open()]));
+
+const placeOf = (at: RedisConnection): string => ('path' in at ? at.path : `${at.host}:${at.port}`);
 
 async function without<T>(count: number, work: () => Promise<T>): Promise<T> {
   const away = setting.servers.slice(-count);
@@ -119,6 +124,12 @@ describe('the doctor', () => {
     expect(checkOf(checks, 'quarantine')).toMatchObject([{ state: 'bad', limits: { purpose: 'correctness' } }]);
     expect(checkOf(checks, 'probe')).toMatchObject([{ state: 'ok' }]);
     expect(verdict).toMatchObject({ efficiency: 'yes', correctness: 'token' });
+  });
+
+  it('says at the start of an app where each member is', async () => {
+    const [line] = await startLines(quorumStore(setting.servers.map(setting.store), patient), 'shop:');
+    const places = setting.servers.map(({ connection }, index) => `member ${index + 1} at ${placeOf(connection)}/0`);
+    expect(line).toContain(` with ${places.join('; ')}, namespace "shop:", answers in `);
   });
 
   it('finds nothing against them with a quarantine, though one of them evicts locks', async () => {

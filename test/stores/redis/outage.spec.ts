@@ -199,7 +199,7 @@ describe('the check of a store', () => {
     const { error } = await outcomeOf(opened.locks.checkStore(name));
     return { ...opened, error };
   };
-  const ANSWERS = /^log Store "orders": (Redis|Valkey) \d+\.\d+\.\d+ answers in \d+ ms; waiters are woken$/;
+  const ANSWERS = /^log Store "orders": (Redis|Valkey) \d+\.\d+\.\d+ at \S+\/0 answers in \d+ ms; waiters are woken$/;
 
   it('says which server answers, what it can do, and whether it evicts locks, and leaves nothing behind', async () => {
     expect((await checked({ options: setting.server.connection }, 'orders')).lines).toEqual([expect.stringMatching(ANSWERS)]);
@@ -219,7 +219,7 @@ describe('the check of a store', () => {
     const options = { ...setting.server.connection, username: 'shop', password: 'secret', enableReadyCheck: false };
     const { locks: opened, lines } = open({ options }, { namespace: 'shop:' });
     await opened.checkStore();
-    expect(lines).toEqual([expect.stringMatching(/^log Redis answers in \d+ ms; waiters are woken$/)]);
+    expect(lines).toEqual([expect.stringMatching(/^log Redis at \S+\/0, namespace "shop:", answers in \d+ ms; waiters are woken$/)]);
   });
 
   it('names what a user may not do, in one line each', async () => {

@@ -1,6 +1,7 @@
 import { Redis } from 'ioredis';
 import type { Locks } from 'nestjs-distributed-lock/core';
 import type { RedisStoreOptions } from 'nestjs-distributed-lock/redis';
+import { startLines } from '../../doctor/examined.js';
 import { eventually } from '../../support/eventually.js';
 import { SentinelSetup } from '../../support/redis-sentinel.js';
 import { startCallers } from './callers.js';
@@ -104,6 +105,17 @@ async function holdOver(form: 'own' | 'lent', way: string): Promise<(promoted: P
     await locks.using(left, () => undefined, patient);
   };
 }
+
+it.each(['own', 'lent'] as const)(
+  'an app with a client of its %s says at its start which master of which sentinels has its locks',
+  async (form) => {
+    const { store } = FORMS[form]();
+    const sentinels = setup.addresses.map(({ host, port }) => `${host}:${port}`).sort();
+    const at = `at the master "${setup.name}" of sentinels ${sentinels.join(', ')}, database 0, answers in `;
+    // A master that has just begun may answer late.
+    await eventually(async () => expect((await startLines(store)).join()).toContain(at));
+  },
+);
 
 it.each(Object.keys(WAYS))(
   'a failover by %s keeps leases, wakes waiters, and loses no update of the callers of several processes (G2, G4, G8, G9)',

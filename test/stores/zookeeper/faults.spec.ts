@@ -6,11 +6,13 @@ import { ZookeeperSession } from '../../../lib/stores/zookeeper/zookeeper.sessio
 import { ZookeeperTable } from '../../../lib/stores/zookeeper/zookeeper.table.js';
 import { ZookeeperWakeUps } from '../../../lib/stores/zookeeper/zookeeper.wakeups.js';
 import { rejection } from '../../../lib/testing/store/rejection.js';
+import { startLines } from '../../doctor/examined.js';
 import { eventually } from '../../support/eventually.js';
 import { startProxy, type TcpProxy } from '../../support/tcp-proxy.js';
 import { ZOOKEEPER } from '../../support/tcp-proxy-framing.js';
 import { startZookeeper, type ZookeeperServer } from '../../support/zookeeper-server.js';
 import { forkChild } from '../../support/child.js';
+import { connected } from './setting.js';
 
 let server: ZookeeperServer;
 let proxy: TcpProxy;
@@ -53,6 +55,15 @@ async function handOver(holder: Locks, waiter: Locks, key: string, meanwhile?: (
 function sessionAt(root: string, hosts = direct, requestTimeout = 5000): ZookeeperSession {
   return new ZookeeperSession({ client: undefined, hosts, root, auth: [], acl: undefined }, requestTimeout);
 }
+
+it('an app says at its start where its locks are, also over a client that is lent, and no password', async () => {
+  const auth = [{ scheme: 'digest', auth: 'shop:s3cret' }];
+  const [line] = await startLines(zookeeperStore({ connectionString: `${direct}/shop`, auth, requestTimeout: 5000 }), 'a:');
+  expect(line).toMatch(RegExp(`^ZooKeeper [\\d.]+ at ${direct}, node /shop/nestjs-distributed-lock, namespace "a:", answers in `));
+  const client = await connected(`${direct}/shop`);
+  const [lent] = await startLines(zookeeperStore({ client, requestTimeout: 5000 }));
+  expect(lent).toMatch(RegExp(`^Zookeeper at ${direct}, node /shop/nestjs-distributed-lock, answers in `));
+});
 
 describe('a lost reply', () => {
   it.each(['new', 'known'])('to an acquire of a %s key changes nothing: there is one grant', async (kind) => {

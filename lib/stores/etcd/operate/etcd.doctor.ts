@@ -15,8 +15,8 @@ interface Status {
   readonly dbSizeInUse?: string;
 }
 
-/** Examines a cluster by all of its endpoints. */
-export function etcdChecks(client: EtcdClient): Promise<DoctorCheck[]> {
+/** Examines a cluster by all of its endpoints. @param prefix put before all keys. */
+export function etcdChecks(client: EtcdClient, prefix: string): Promise<DoctorCheck[]> {
   const statuses = Promise.allSettled(client.endpoints.map((endpoint) => client.askAt<Status>(endpoint, '/v3/maintenance/status', {})));
   const answered = async (): Promise<Status[]> => {
     const found = (await statuses).flatMap((each) => (each.status === 'fulfilled' ? [each.value] : []));
@@ -24,6 +24,10 @@ export function etcdChecks(client: EtcdClient): Promise<DoctorCheck[]> {
     throw ((await statuses)[0] as PromiseRejectedResult).reason;
   };
   return checksOf({
+    async place() {
+      await answered();
+      return { seen: `at ${[...client.endpoints].sort().join(', ')}, prefix ${JSON.stringify(prefix)}` };
+    },
     async version() {
       const versions = (await answered()).map(({ version }) => version);
       return versionFinding('etcd', versions.sort((a, b) => a.localeCompare(b, 'en', { numeric: true }))[0]!, OLDEST);

@@ -20,6 +20,10 @@ const REMOTE = new Map([
 /** @param given what the user calls the directory. */
 export function fileChecks(directory: string, given: string, typeOf = remoteType): Promise<DoctorCheck[]> {
   return checksOf({
+    async place() {
+      await typeOf(directory);
+      return { seen: `in ${directory}` };
+    },
     async 'file-system'() {
       const type = await typeOf(directory);
       if (type === undefined) return { seen: 'on no file system that is known to be remote; locks exclude the processes of this host' };

@@ -1,5 +1,5 @@
 import type { DoctorCheck } from '../../../core/model/doctor-report.js';
-import { bad, checksOf, versionFinding, warning, type Finding } from '../../../core/store/store-doctor.js';
+import { addressOf, bad, checksOf, versionFinding, warning, type Finding } from '../../../core/store/store-doctor.js';
 import { HOUR } from '../../../core/util/clock.js';
 import type { MysqlClient, Row } from '../mysql.client.js';
 import { errnoOf, NO_TABLE } from '../mysql.errors.js';
@@ -17,6 +17,11 @@ export function mysqlChecks(client: MysqlClient, table: string): Promise<DoctorC
     return row.map(String);
   };
   return checksOf({
+    async place() {
+      const [[database] = []] = await ask('SELECT DATABASE()');
+      const { host = 'localhost', port = 3306, socketPath } = client.address;
+      return { seen: `at ${socketPath ?? addressOf(host, port)}${typeof database === 'string' ? `/${database}` : ''}, table ${table}` };
+    },
     async version() {
       const [text = ''] = await settings('version');
       const name = text.includes('MariaDB') ? 'MariaDB' : 'MySQL';

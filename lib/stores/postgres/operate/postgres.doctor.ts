@@ -1,6 +1,6 @@
 import type { DoctorCheck } from '../../../core/model/doctor-report.js';
-import { bad, checksOf, versionFinding, warning, type Finding } from '../../../core/store/store-doctor.js';
-import type { Row } from '../postgres.connection.js';
+import { addressOf, bad, checksOf, versionFinding, warning, type Finding } from '../../../core/store/store-doctor.js';
+import type { PostgresClient, PostgresConnection, Row } from '../postgres.connection.js';
 import type { PostgresStatements } from '../postgres.statements.js';
 
 const OLDEST = '12';
@@ -20,6 +20,9 @@ const TABLE = `SELECT t.oid::bigint AS oid, c.relpersistence AS persistence,
     current_user::text AS user
   FROM (SELECT to_regclass($1::text)::oid AS oid) t LEFT JOIN pg_class c ON c.oid = t.oid`;
 const REPLICAS = 'SELECT state, sync_state FROM pg_stat_replication';
+/** A server may be behind a pooler or a socket: then it says another address, or none. */
+const PLACE = `SELECT current_database() AS database, host(inet_server_addr()) AS host, inet_server_port() AS port,
+  (SELECT relnamespace::regnamespace::text FROM pg_class WHERE oid = to_regclass($1::text)) AS schema`;
 /** While one is open, no row version that is newer can be removed, in any table of the database. */
 const SNAPSHOTS = `SELECT coalesce(max(extract(epoch FROM clock_timestamp() - xact_start)) FILTER (WHERE backend_xmin IS NOT NULL), 0)::float8 AS oldest,
   count(*) FILTER (WHERE state IS NULL)::int AS hidden
@@ -29,17 +32,20 @@ const SNAPSHOTS = `SELECT coalesce(max(extract(epoch FROM clock_timestamp() - xa
  * Examines a PostgreSQL server and the table.
  *
  * @param ask each statement as a transaction of its own.
- * @param isShared whether the work of the app goes over the same connections.
+ * @param connection over which it asks.
  */
 export function postgresChecks(
   ask: (text: string, values: readonly unknown[]) => Promise<readonly Row[]>,
   statements: PostgresStatements,
-  isShared: boolean,
+  connection: PostgresConnection,
 ): Promise<DoctorCheck[]> {
   const one = async (text: string, ...values: unknown[]): Promise<Row> => (await ask(text, values))[0] ?? {};
   const server = one(SERVER);
   server.catch(() => undefined);
+  // Only those of the app are of any number.
+  const isShared = connection.atOnce === undefined;
   return checksOf({
+    place: async () => ({ seen: placeOf(statements, await one(PLACE, statements.table), await connection.clientBeside?.()) }),
     version: async () => versionFinding('PostgreSQL', String((await server)['version']).split(' ')[0]!, OLDEST),
     async role() {
       const { standby, readonly } = await server;
@@ -85,6 +91,14 @@ export function postgresChecks(
       return isShared ? warning('locks share those of the app', advice) : { seen: 'of their own' };
     },
   });
+}
+
+/** @param client of which only the address is read. Without it, the address is that by which the server knows itself. */
+function placeOf({ table }: PostgresStatements, { database, schema, ...server }: Row, client: PostgresClient | undefined): string {
+  const { host, port } = client ?? (server as { readonly host: string | null; readonly port: number });
+  const address = host ? (host.startsWith('/') ? host : addressOf(host, port ?? 5432)) : 'localhost';
+  const isQualified = table.includes('.') || typeof schema !== 'string';
+  return `at ${address}/${String(database)}, table ${isQualified ? '' : `${schema}.`}${table}`;
 }
 
 function tableOf({ table, schema }: PostgresStatements, row: Row): Finding {

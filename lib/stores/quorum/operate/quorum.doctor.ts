@@ -20,6 +20,10 @@ export async function quorumChecks(members: readonly Member[], quarantine: numbe
       );
       return { seen: `a quorum of ${members.length}: ${names.join(', ')}` };
     },
+    place() {
+      const places = lists.map((list) => list.find(({ id, state }) => id === 'place' && state === 'ok')?.seen ?? 'at an unknown address');
+      return { seen: `with ${places.map((place, index) => `member ${index + 1} ${place}`).join('; ')}` };
+    },
     quarantine() {
       const forgetful = members.filter((member, index) => !member.mayForget && isLimited(index, 'correctness'));
       if (forgetful.length === 0) return { seen: quarantine > 0 ? `they do not vote for ${quarantine / 1000} s` : 'they keep each write' };

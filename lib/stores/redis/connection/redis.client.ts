@@ -1,5 +1,18 @@
 type Listener = (...args: unknown[]) => void;
 
+/** The used options of an ioredis client. */
+export interface ClientOptions {
+  readonly keyPrefix?: string;
+  readonly db?: number;
+  readonly host?: string;
+  readonly port?: number;
+  /** The Unix socket. */
+  readonly path?: string | null;
+  readonly sentinels?: readonly ClientOptions[] | null;
+  /** The master's name at the sentinels. */
+  readonly name?: string;
+}
+
 /**
  * The used part of an ioredis client, single, Sentinel or Cluster. It is known by its methods and not by its class: an app may have another copy of ioredis
  * than this package.
@@ -12,7 +25,7 @@ export interface RedisClient {
   /** What ioredis has told the server. */
   readonly condition?: { readonly select?: number } | null;
   readonly isCluster?: boolean;
-  readonly options?: { readonly keyPrefix?: string; readonly db?: number; readonly host?: string; readonly port?: number };
+  readonly options?: ClientOptions;
   evalsha(sha: string, keyCount: number, ...keysAndArgs: (string | number)[]): Promise<unknown>;
   eval(script: string, keyCount: number, ...keysAndArgs: (string | number)[]): Promise<unknown>;
   /** A command that has no method here. */

@@ -1,7 +1,7 @@
 import type { DoctorCheck } from '../../../core/model/doctor-report.js';
 import { messageOf, StoreError } from '../../../core/model/errors.js';
-import { bad, checksOf, isOlder, versionFinding, warning } from '../../../core/store/store-doctor.js';
-import type { RedisClient } from '../connection/redis.client.js';
+import { addressOf, bad, checksOf, isOlder, versionFinding, warning } from '../../../core/store/store-doctor.js';
+import type { RedisClient, ClientOptions } from '../connection/redis.client.js';
 import type { RedisConnection } from '../connection/redis.connection.js';
 import { OF_CLUSTER, OF_REPLICA } from '../connection/redis.errors.js';
 import { listOf } from '../scripts/redis.replies.js';
@@ -10,14 +10,35 @@ import { listOf } from '../scripts/redis.replies.js';
 const OLDEST = '7.0';
 /** Locks do not work on a version before this. */
 const OLDEST_USABLE = '5.0';
+/** Nodes that are listed as the place of the locks. */
+const MOST_LISTED = 6;
 const WORST_FIRST = ['bad', 'unknown', 'warn', 'ok'];
 
 /** Examines a Redis server, or each master of a Cluster, of which the worst result of each check counts. */
 export async function redisChecks(connection: RedisConnection): Promise<DoctorCheck[]> {
   const { client } = connection;
+  const answer = connection.request((client) => client.call('TIME'));
   // A Cluster client knows its nodes once it is connected.
-  if (client.isCluster) await connection.request((cluster) => cluster.call('TIME')).catch(() => undefined);
+  if (client.isCluster) await answer.catch(() => undefined);
   const masters = (client.isCluster && client.nodes?.('master')) || [];
+  const place = checksOf({ place: () => answer.then(() => ({ seen: placeOf(connection, masters) })) });
+  return (await Promise.all([place, checksOfAll(connection, masters)])).flat();
+}
+
+/** Where the store looks for its keys: what two processes must have in common. It has no user and no password. */
+function placeOf({ client: { options = {} }, keyPrefix }: RedisConnection, masters: readonly RedisClient[]): string {
+  const { host = 'localhost', port = 6379, path, db = 0, sentinels, name } = options;
+  const prefix = keyPrefix && `, keyPrefix ${JSON.stringify(keyPrefix)}`;
+  const listed = (all: readonly ClientOptions[]): string => {
+    const addresses = all.map(({ host = 'localhost', port = 26_379 }) => addressOf(host, port)).sort();
+    return `${addresses.slice(0, MOST_LISTED).join(', ')}${addresses.length > MOST_LISTED ? ', …' : ''}`;
+  };
+  if (masters.length > 0) return `at a Cluster of ${masters.length}, ${listed(masters.map((master) => master.options ?? {}))}${prefix}`;
+  if (sentinels) return `at the master "${name}" of sentinels ${listed(sentinels)}, database ${db}${prefix}`;
+  return `at ${path ?? addressOf(host, port)}/${db}${prefix}`;
+}
+
+async function checksOfAll(connection: RedisConnection, masters: readonly RedisClient[]): Promise<DoctorCheck[]> {
   if (masters.length === 0) return serverChecks(connection);
   const all = await Promise.all(masters.map((node) => serverChecks(connection, node)));
   const rankOf = ({ state }: DoctorCheck): number => WORST_FIRST.indexOf(state);

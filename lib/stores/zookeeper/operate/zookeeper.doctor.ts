@@ -1,7 +1,8 @@
 import { connect } from 'node:net';
 import type { DoctorCheck } from '../../../core/model/doctor-report.js';
-import { bad, checksOf, isOlder, versionFinding, warning, type Finding } from '../../../core/store/store-doctor.js';
+import { addressOf, bad, checksOf, isOlder, versionFinding, warning, type Finding } from '../../../core/store/store-doctor.js';
 import type { Members } from '../../records/observed/members.js';
+import type { ZookeeperClient } from '../zookeeper.client.js';
 import type { ZookeeperSession } from '../zookeeper.session.js';
 
 const OLDEST = '3.5';
@@ -14,9 +15,14 @@ const PORT = 2181;
 /** Characters of an answer. What another server says may have no end. */
 const LONGEST = 65_536;
 
+interface Inside {
+  readonly servers?: readonly { readonly host: string; readonly port: number }[];
+  readonly chrootPath?: string;
+}
+
 /** Examines the members by the word `srvr`, and by their configuration. */
 export function zookeeperChecks(session: ZookeeperSession, ensembles: Members): Promise<DoctorCheck[]> {
-  const { hosts, client } = session.place;
+  const { hosts, client, root } = session.place;
   const members = client ? [] : hosts.split(',');
   const answers = Promise.allSettled(members.map((host) => answerOf(host, session.requestTimeout)));
   const answered = async (): Promise<string[]> => {
@@ -28,6 +34,13 @@ export function zookeeperChecks(session: ZookeeperSession, ensembles: Members): 
     return texts;
   };
   return checksOf({
+    async place() {
+      await session.data(root);
+      const { servers, chrootPath = '' } = insideOf(client);
+      const addresses = servers?.map(({ host, port }) => addressOf(host, port)) ?? members;
+      if (addresses.length === 0) throw new Error('the hosts are those of your client');
+      return { seen: `at ${addresses.sort().join(',')}, node ${chrootPath}${root}` };
+    },
     async version() {
       const versions = (await answered()).flatMap((text) => /^Zookeeper version: ([\d.]+)/m.exec(text)?.[1] ?? []);
       if (versions.length === 0) throw new Error('no member serves requests');
@@ -50,6 +63,11 @@ export function zookeeperChecks(session: ZookeeperSession, ensembles: Members): 
       return voters < 3 ? warning(seen, 'Run three or five members.', isAlone ? 'a lost disk loses all locks' : undefined) : { seen };
     },
   });
+}
+
+/** Where a client that is lent connects to. */
+function insideOf(client: ZookeeperClient | undefined): Inside {
+  return (client as { readonly connectionManager?: Inside } | undefined)?.connectionManager ?? {};
 }
 
 /** @param versions of the members. */
