@@ -1,12 +1,12 @@
 import { configError } from '../core/model/errors.js';
-import { processWide } from '../core/util/process-wide.js';
+import { EXCHANGED, processWide } from '../core/util/process-wide.js';
 import type { FenceGuard } from './fence-guard.js';
 import type { Run } from './run.js';
 
 type Method = (this: never, ...args: never[]) => Promise<unknown>;
 
-/** The methods that a lock's decorator has wrapped already, by prototype and name. The Nest layer keeps them under this name. */
-const locked = processWide('join-points', () => new WeakMap<object, Map<string | symbol, unknown>>());
+/** The methods that a lock's decorator has wrapped already, by prototype and name. The Nest layer keeps them under this name and version. */
+const locked = processWide('join-points', () => new WeakMap<object, Map<string | symbol, unknown>>(), EXCHANGED);
 
 /**
  * Checks first thing in the transaction of a method: `@DistributedLock()` above `@Transactional()` above `@Fenced(…)`.

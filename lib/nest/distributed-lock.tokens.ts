@@ -1,12 +1,9 @@
 import { Inject } from '@nestjs/common';
+import { EXCHANGED } from '../core/util/process-wide.js';
 
 // All tokens use Symbol.for, so that two copies of this package in one process share them.
 
-/**
- * The version of what copies hand to each other: the interceptor, with the calls that it takes, locked methods, registered stores and links to apps.
- * To be raised with each change of one of these types: copies of different versions then share nothing, and each needs a module of its own.
- */
-export const EXCHANGED = 1;
+export { EXCHANGED };
 
 /** The injection token of the interceptor that the join point calls. */
 export const INTERCEPTOR = Symbol.for(`nestjs-distributed-lock:interceptor:${EXCHANGED}`);

@@ -50,7 +50,7 @@ const EVENTS: Record<keyof LockEvents, true> = {
 };
 
 /** Stores whose servers, or other processes, know no fake timers. */
-const REAL_TIME = ['redis', 'postgres', 'mysql', 'file'];
+const REAL_TIME = ['redis', 'postgres', 'mysql', 'etcd', 'zookeeper', 'file', 'quorum'];
 
 const probes = new Set<LockProbe>();
 

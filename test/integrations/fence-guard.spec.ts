@@ -131,6 +131,23 @@ describe('@Fenced()', () => {
     expect(define).toThrow('@Fenced() on Stock.reduce: the lock is below it');
   });
 
+  it('is refused above the lock also where copies exchange another version of what they share', () => {
+    jest.isolateModules(() => {
+      const processWide = '../../lib/core/util/process-wide.js';
+      jest.doMock(processWide, () => ({ ...jest.requireActual<object>(processWide), EXCHANGED: 2 }));
+      const { DistributedLock: OtherLock } = jest.requireActual<{ DistributedLock: typeof DistributedLock }>('nestjs-distributed-lock');
+      const other = jest.requireActual<{ Fenced: typeof Fenced }>('nestjs-distributed-lock/fence-guard');
+      jest.dontMock(processWide);
+      class Stock {
+        @OtherLock({ value: 'stock' })
+        async reduce() {}
+      }
+      const descriptor = Object.getOwnPropertyDescriptor(Stock.prototype, 'reduce') as TypedPropertyDescriptor<() => Promise<void>>;
+      const decorate = other.Fenced(fence, () => typeorm(database.manager));
+      expect(() => decorate(Stock.prototype, 'reduce', descriptor)).toThrow('the lock is below it');
+    });
+  });
+
   it('is refused above the transaction, and without a lock, by the first call', async () => {
     @Injectable()
     class Stock {
