@@ -25,7 +25,7 @@ export interface Followed {
   /** Hides what keys say, if the app wants that. */
   readonly nameOf: (key: string) => string;
   readonly happened: (event: KeyEvent) => void;
-  /** What the doctor says of the store, now or a short time ago. */
+  /** The report of the doctor on the store, new or from the last minute. */
   readonly doctor: () => Promise<DoctorReport>;
 }
 

@@ -46,7 +46,7 @@ export class Hub {
   private releases: Note[] = [];
   private watching: AbortController | undefined;
   private beats = 0;
-  /** What the doctor said of each store. It is kept when the last page is closed: a page that is loaded again would ask anew. */
+  /** The last report of the doctor on each store. It is kept when the last page is closed, for a page that is loaded again. */
   private readonly examinations = new Map<string, { readonly report: Promise<DoctorReport>; readonly until: number }>();
 
   /** @param nameOf hides what keys say, if the app wants that. @param isRedacted whether it does. */
