@@ -114,6 +114,9 @@ export class TableRecordQueue implements RecordQueue {
       const attempt = mustRead ? undefined : this.attempt(key, seen, live);
       if (attempt && !attempt.work.isChanged && isFresh) return this.reply(live, attempt.outcomes);
       const change = attempt?.work.isChanged ? attempt.change : readOf(key, mustTouch ? TOUCH : undefined);
+      if (!Number.isSafeInteger(change.fence + change.tokens)) {
+        throw new StoreError(`The fencing tokens of "${key}" are used up: its row has one that is too large.`, { key, transient: false });
+      }
       const { basis } = this.clock;
       const sentAt = now();
       const found = await this.exchange(change, live);

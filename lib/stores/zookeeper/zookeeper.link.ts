@@ -4,8 +4,9 @@ import { CONNECTED, storeErrorOf, type ZookeeperAuth, type ZookeeperClient } fro
 
 /** Milliseconds after which the servers forget a session. Nothing depends on it. */
 const SESSION = 10_000;
-/** Milliseconds until the client tries its servers again, at most. */
-const SPIN = 100;
+/** Milliseconds until the client tries the next server, when it has tried all of them once; twice as many each time. */
+const PAUSE = 100;
+const LONGEST_PAUSE = 1000;
 /** Milliseconds until a connection that does not end is destroyed. */
 const GOODBYE = 1000;
 
@@ -13,8 +14,10 @@ const GOODBYE = 1000;
 interface Inside {
   readonly socket?: { destroy(): void; unref(): void };
   readonly connectTimeoutHandler?: NodeJS.Timeout;
+  readonly servers: readonly unknown[];
   connectTimeout: number;
   connect(): void;
+  findNextServer(go: (server: unknown) => void): void;
   onSocketData(data: Buffer): void;
 }
 
@@ -26,6 +29,8 @@ export class ZookeeperLink {
   heardAt = now();
   private readonly waiting: (() => void)[] = [];
   private inside: Inside | undefined;
+  private next: NodeJS.Timeout | undefined;
+  private isEnded = false;
 
   /** @param broke is called when its connection breaks. */
   constructor(
@@ -47,7 +52,7 @@ export class ZookeeperLink {
   ): Promise<ZookeeperLink> {
     // Loaded when it is needed: an app that passes a client may have it under another name.
     const { default: zookeeper } = await import('node-zookeeper-client');
-    const client = zookeeper.createClient(hosts, { sessionTimeout: SESSION, spinDelay: SPIN });
+    const client = zookeeper.createClient(hosts, { sessionTimeout: SESSION, spinDelay: 0 });
     for (const { scheme, auth: text } of auth) client.addAuthInfo(scheme, Buffer.from(text));
     const link = new ZookeeperLink(client, broke);
     link.mend((client as unknown as { connectionManager: Inside }).connectionManager, timeout);
@@ -68,6 +73,8 @@ export class ZookeeperLink {
   /** It is not used any more. Resolves when its session has ended, or hardly will. */
   async end(): Promise<void> {
     const { client, inside } = this;
+    this.isEnded = true;
+    clearTimeout(this.next);
     client.removeListener('state', this.changed);
     if (!inside) return;
     inside.connect = () => undefined;
@@ -78,8 +85,6 @@ export class ZookeeperLink {
       await isSettledWithin(GOODBYE, ended);
     }
     inside.socket?.destroy();
-    // It may have been about to try the next server.
-    after(2 * SPIN, () => inside.socket?.destroy());
   }
 
   private mend(inside: Inside, timeout: number): void {
@@ -87,7 +92,15 @@ export class ZookeeperLink {
     // A server that does not answer leaves time for the next one.
     inside.connectTimeout = Math.ceil(timeout / 2);
     // eslint-disable-next-line @typescript-eslint/unbound-method -- called with it below
-    const receive = inside.onSocketData;
+    const { onSocketData: receive, findNextServer: find } = inside;
+    // By itself it would try some hundred times a second where something else listens.
+    let tries = -inside.servers.length;
+    inside.findNextServer = (go) => {
+      find.call(inside, (server) => {
+        const pause = tries++ < 0 ? 0 : Math.min(PAUSE * 2 ** (tries - 1), LONGEST_PAUSE);
+        if (!this.isEnded) this.next = after(pause * (0.5 + Math.random() / 2), () => go(server));
+      });
+    };
     inside.onSocketData = (data) => {
       try {
         receive.call(inside, data);

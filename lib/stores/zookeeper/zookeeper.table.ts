@@ -146,7 +146,8 @@ export class ZookeeperTable implements CasTable {
     const [life = randomBytes(9).toString('base64url'), version] = expected?.split('.') ?? [];
     const number = version === undefined ? undefined : Number(version);
     const steps = this.steps(path, life, text, number);
-    let sent = messages;
+    // Anybody may have written the name of an inbox. One that is no name of a node would fail the change.
+    let sent = messages.filter(({ inbox }) => /^[\w-]+$/.test(inbox));
     for (;;) {
       const outcome = await this.session.commit([...steps, ...sent.map(({ inbox, text: message }) => this.wakeUps.send(inbox, message))]);
       if (outcome.isMade) return { written: true, version: rowOf(life, text, outcome.stat).version, revision: countOf(outcome.stat) };

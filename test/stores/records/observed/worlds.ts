@@ -13,7 +13,7 @@ const KINDS: readonly (readonly [name: string, kind: Kind])[] = [
   ['with four times as many lost and late requests', { isStormy: true }],
   ['in which clocks stand still in pauses', { isSuspended: true }],
   ['in which nobody is woken', { isPolled: true }],
-  ['in which nothing happens but deaths: who waits is the next one in time', { isCalm: true }],
+  ['in which nothing happens but deaths: who waits is the next one in time', { isCalm: true, seeds: [3, 4] }],
   ['in which the store is restored from a copy', { isRestored: true, seeds: [22, 48, 63] }],
   ['in which a store that does not count is restored', { isCounted: false, isRestored: true }],
   ['with an hour in which nobody comes', { hasLull: true }],
