@@ -7,7 +7,7 @@ const AGAIN = 10_000;
 /** Which cluster each member of a list is of: two clusters would both grant a key. It refuses a list in which members of two have answered. */
 export class Members {
   private readonly clusters = new Map<string, string>();
-  /** Those that have answered in this round. */
+  /** Members that have answered in this round. */
   private readonly fresh = new Set<string>();
   private round: Promise<unknown> | undefined;
   private isAsking = false;
