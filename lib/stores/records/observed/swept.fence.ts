@@ -8,7 +8,7 @@ const KEY = '\tswept';
 const FRESH = 60_000;
 /** Milliseconds after which everybody knows it who makes a row. */
 const SETTLED = 3 * FRESH;
-/** Of a larger one there would be no next one. */
+/** A noted fence that is larger is ignored: tokens after it would soon be no exact numbers. */
 const LARGEST = 2 ** 52;
 
 /**
