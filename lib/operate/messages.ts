@@ -115,7 +115,7 @@ export function send(bus: Bus, topic: BusTopic, message: Question | Answer | Pro
 
 /** Receives what processes say. Resolves, when messages arrive, to a function that stops that. */
 export function listen(bus: Bus, events: LockEventEmitter, received: (message: Answer | ProcessEvents) => unknown): Promise<() => void> {
-  return bus.listen('ops:told', (text) => receive(text, 'ops:told', answerOf, events, received));
+  return bus.listen('ops:told', (text) => void receive(text, 'ops:told', answerOf, events, received));
 }
 
 /** A client with the right to publish can send anything: what is not a message, or cannot be answered, is dropped. It never rejects. */

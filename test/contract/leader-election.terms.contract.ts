@@ -108,20 +108,6 @@ export function leaderTermsContract({ open, newKey, driver, isFree: isKeyFree, w
       expect(await isFree()).toBe(true);
     });
 
-    it('refuses a second candidate in its own call chain, which would wait for its own end', async () => {
-      const work = jest.fn();
-      await election.run(async (term) => {
-        const nested = await rejection(locks.leaderElection(name).run(work));
-        expect(nested).toBeInstanceOf(LockConfigError);
-        expect(nested).toHaveProperty('message', expect.stringMatching(/leads in this call chain.*\[LOCK_CONFIG_DEADLOCK\]$/));
-        // Neither the term nor other names are concerned.
-        term.assertHeld();
-        await locks.leaderElection(`${name}-other`).run(() => undefined);
-      });
-      expect(work).not.toHaveBeenCalled();
-      expect(await isFree()).toBe(true);
-    });
-
     it('is succeeded by the standbys in the order in which they came, also by two of one process', async () => {
       const history: string[] = [];
       const first = candidate(election, history, 'a');

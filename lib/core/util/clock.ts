@@ -17,7 +17,7 @@ let lastSuspend = { length: 0, end: -Infinity };
 let precision = 1000;
 let sinceBoot = readSinceBoot();
 /** Milliseconds by which the wall clock was ahead of {@link now}. */
-let sinceEpoch = Date.now() - performance.now();
+let sinceEpoch = wallClock() - performance.now();
 
 /** Milliseconds on the monotonic clock, and those in which the machine was suspended, as far as {@link countSuspend} has noticed. Wall clocks jump. */
 export function now(): number {
@@ -42,13 +42,13 @@ export function countSuspend(): void {
       lastSuspend = { length, end: now() };
     }
   }
-  sinceEpoch = Date.now() - now();
+  sinceEpoch = wallClock() - now();
 }
 
 /** {@link now}, just after a suspend, too. It costs one look at the wall clock, which a suspend also moves: the clock since boot takes a hundred times as long. */
 export function exactNow(): number {
   const time = now();
-  if (Math.abs(Date.now() - time - sinceEpoch) <= SHORTEST_SUSPEND) return time;
+  if (Math.abs(wallClock() - time - sinceEpoch) <= SHORTEST_SUSPEND) return time;
   countSuspend();
   return now();
 }
@@ -73,8 +73,13 @@ function readSinceBoot(): number | undefined {
 
 /** A time of the monotonic clock, in milliseconds since 1970: for people, and to compare with a store's clock. No lock depends on it. */
 export function dateOf(time: number): number {
-  // eslint-disable-next-line no-restricted-properties -- shown to people, never waited for
-  return Math.round(Date.now() - (now() - time));
+  return Math.round(wallClock() - (now() - time));
+}
+
+/** It can be set to any time: it is for what people see, and its jumps are a reason to look at the clock since boot. */
+function wallClock(): number {
+  // eslint-disable-next-line no-restricted-properties -- the one place
+  return Date.now();
 }
 
 /** Milliseconds for which a lease of `ttl` milliseconds is valid. The rest covers the drift between our clock and the store's. */

@@ -286,13 +286,12 @@ export class LockQueue implements TenureQueue {
 
 /** Contention, or an outage. @param isAtTheLatest whether the last requestTimeout of the caller is over, too. */
 function reasonAtTheEnd(queue: LockQueue, waiter: Waiter, isAtTheLatest = false): LockError {
-  const { key, isInUse } = queue;
-  const [contender] = queue.contenders;
+  const { key, isInUse, contenders } = queue;
   // Without a contender a caller of this process has the key.
-  const tenure = contender ? undefined : queue.holders[0];
+  const tenure = contenders.length > 0 ? undefined : queue.holders[0];
   const outcome = tenure ? tenure.outage : queue.refusedLast?.outcome;
   if (outcome instanceof LockError) return ownCopyOf(outcome);
-  const silence = (tenure ?? contender)?.silence ?? 0;
+  const silence = (tenure ?? contenders[0])?.silence ?? 0;
   const isKnown = tenure ?? outcome ?? isInUse;
   if (!isKnown || silence >= queue.runtime.requestTimeout || (isAtTheLatest && silence > 0)) return unanswered(key);
   // A single try does not wait, so it is part of no deadlock.

@@ -82,10 +82,10 @@ function careful(Client: Driver['Client']): Driver['Client'] {
     constructor(options: object) {
       super(options);
       const { connection } = this;
-      const attach = connection?.attachListeners;
-      if (!attach) return;
+      if (!connection?.attachListeners) return;
+      const attach = connection.attachListeners.bind(connection);
       connection.attachListeners = (stream) => {
-        attach.call(connection, stream);
+        attach(stream);
         const [read] = stream.listeners('data') as ((bytes: Buffer) => void)[];
         if (!read) return;
         stream.off('data', read).on('data', (bytes: Buffer) => {
