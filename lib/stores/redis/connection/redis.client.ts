@@ -116,3 +116,8 @@ export function nodeAt(client: RedisClient, address: string): RedisClient | unde
 export function nodesOf({ isCluster, slots, options }: RedisClient, key: string | undefined): readonly string[] | undefined {
   return isCluster && key !== undefined ? slots?.[slotOf((options?.keyPrefix ?? '') + key)] : undefined;
 }
+
+/** The node of a Cluster that a request was sent to; '': there is one server, or it may be any. */
+export function nodeOf({ nodes }: { readonly nodes?: readonly string[] }): string {
+  return nodes?.[0] ?? '';
+}

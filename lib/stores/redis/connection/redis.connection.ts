@@ -4,10 +4,10 @@ import { StoreWarnings } from '../../../core/store/store-warnings.js';
 import { after, now } from '../../../core/util/clock.js';
 import { detached } from '../../../core/util/detached.js';
 import { senderTo } from './redis.pipelines.js';
-import { nodeOf, type RedisRequest } from './redis.request.js';
+import type { RedisRequest } from './redis.request.js';
 import { ConnectionFacts } from './connection.facts.js';
 import { answeringDuplicate } from './own.client.js';
-import { hasGivenUp, isReady, nodesOf, type RedisClient } from './redis.client.js';
+import { hasGivenUp, isReady, nodeOf, nodesOf, type RedisClient } from './redis.client.js';
 import { closed, GIVEN_UP, isAnswer, isOfSelect, isRedirection, silent, storeErrorOf, unsent } from './redis.errors.js';
 import { recall, type ScriptSender } from './script.sender.js';
 

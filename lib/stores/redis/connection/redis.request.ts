@@ -23,8 +23,3 @@ export interface RedisRequest extends TimedRequest<RedisRequest> {
   /** It is unknown whether the request was applied, unless the error `isUnsent`. */
   failed(error: StoreError): void;
 }
-
-/** The node of a Cluster that it was sent to. */
-export function nodeOf({ nodes }: RedisRequest): string {
-  return nodes?.[0] ?? '';
-}
