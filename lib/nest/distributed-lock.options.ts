@@ -187,17 +187,9 @@ const NAME: Check = (value) => (typeof value === 'string' && value !== '' ? unde
 const ANY: Check = () => undefined;
 const ASYNC_CHECKS = { name: NAME, imports: ANY, inject: ANY, useFactory: ANY, useClass: ANY, useExisting: ANY };
 const MODULE_CHECKS = { ...LOCKS_CHECKS, name: NAME, store: ANY, failFast: oneOf(true, false) };
-const BY_ADDRESS = 'redisStore({ url }), redisStore({ options: { host, port } }) or redisStore({ client })';
-/** Options that belong to a store, also by their names in other libraries, with the store that takes them. */
-const OF_A_STORE: Readonly<Record<string, string>> = {
-  ...{
-    url: 'redisStore({ url })',
-    client: 'redisStore({ client })',
-    cluster: 'redisStore({ cluster })',
-    sentinels: 'redisStore({ sentinels })',
-  },
-  ...{ redis: BY_ADDRESS, redisOptions: BY_ADDRESS, host: BY_ADDRESS, port: BY_ADDRESS, connection: BY_ADDRESS },
-};
+const OF_A_STORE = ['url', 'client', 'cluster', 'sentinels'];
+/** Names in other libraries. */
+const OF_A_CLIENT = ['redis', 'redisOptions', 'host', 'port', 'connection'];
 
 /**
  * @param isMade by a factory.
@@ -207,8 +199,9 @@ export function checkModuleOptions(options: DistributedLockModuleOptions, isMade
   const where = `DistributedLockModule.forRoot${isMade ? 'Async' : ''}`;
   if (isMade && !options) throw configError('OPTION', `${where}: the factory must return the options: { store: … }.`);
   if ('mutex' in Object(options)) throw configError('OPTION', `${where}: a store is passed as { store: … }.`);
-  const ofStore = Object.keys(OF_A_STORE).find((name) => name in Object(options));
-  if (ofStore) throw configError('OPTION', `${where}: "${ofStore}" is an option of a store: { store: ${OF_A_STORE[ofStore]} }.`);
+  const source = [...OF_A_STORE, ...OF_A_CLIENT].find((name) => name in Object(options));
+  const taken = source && OF_A_STORE.includes(source) ? `{ ${source} }` : '{ url } | { client } | { options: { host, port } }';
+  if (source) throw configError('OPTION', `${where}: "${source}" is an option of a store: { store: redisStore(${taken}) }.`);
   checkOptions(options ?? null, where, MODULE_CHECKS);
   if (options.defaults !== undefined) checkDecoratorOptions(options.defaults, 'DistributedLockModule: "defaults"', 'mutex');
 }

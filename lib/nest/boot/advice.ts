@@ -67,7 +67,7 @@ const OF_REQUEST: Readonly<Record<string, Readonly<Record<string, string>>>> = {
     ...{ 0: '@Req()', 1: '@Res()', 2: '@Next()', 6: '@Headers()', 7: '@Session()', 8: '@UploadedFile()', 9: '@UploadedFiles()' },
     ...{ 11: '@Ip()', 14: '@Cookies()', 15: '@SignedCookies()' },
   },
-  'microservices:pattern': { 6: '@Ctx()', 9: '@GrpcCall()' },
+  'microservices:pattern': { 6: '@Ctx()' },
   'websockets:message_mapping': { 0: '@ConnectedSocket()', 13: '@Ack()' },
   'graphql:resolver_type': OF_QUERY,
   'graphql:resolve_property': OF_QUERY,
