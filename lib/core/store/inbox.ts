@@ -123,7 +123,7 @@ export abstract class Inbox implements WakeUps {
   }
 
   /**
-   * What has arrived: anybody that may send to the inbox can send anything. It never throws: the client that has read it would not catch that, and the
+   * Receives a text: anybody that may send to the inbox can send anything. It never throws: the client that has read it would not catch that, and the
    * process would end.
    */
   received(text: string): void {

@@ -6,7 +6,7 @@ const CONFLICTS = [1205, 1213, 3101];
 const BROKEN = [1047, 1053, 1158, 1159, 1160, 1161, 1317, 1927, 1969, 3024, 3032, 4031];
 const READ_ONLY = [1290, 1792, 1836];
 /**
- * What no retry changes, by its SQLSTATE: not supported, wrong data, a constraint, a refused log-in, syntax, no right, no such thing; too many
+ * Errors that no retry changes, by their SQLSTATE: not supported, wrong data, a constraint, a refused log-in, syntax, no right, no such thing; too many
  * connections of a user pass. All else passes: a proxy has numbers of its own for a server that is away, as 9001 of ProxySQL and 1105 of Vitess.
  */
 const FINAL = /^(0A|2[1238]|42)/;

@@ -3,7 +3,7 @@ import { LockError, messageOf, StoreError } from '../../core/model/errors.js';
 /** Another change was faster, and ours was not made: serialization failure, deadlock, lock timeout, duplicate key. */
 const CONFLICTS: readonly unknown[] = ['40001', '40P01', '55P03', '23505'];
 /**
- * What no retry changes: not supported, no role, wrong data, a constraint, a refused log-in, no such database or schema, syntax, no right, no such
+ * Errors that no retry changes: not supported, no role, wrong data, a constraint, a refused log-in, no such database or schema, syntax, no right, no such
  * thing, too large, raised by a trigger. All else passes: a pooler has codes of its own for a server that is away, as XX000 and 58000.
  */
 const FINAL = /^(?!23505|42P05)(0[ALP]|2[1-38BF]|3[89BDF]|4[24]|54|F0|P0)/;

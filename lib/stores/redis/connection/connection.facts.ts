@@ -2,7 +2,7 @@ import type { StoreError } from '../../../core/model/errors.js';
 import { type RedisClient, resentsUnknownScripts } from './redis.client.js';
 import { strayed } from './redis.errors.js';
 
-/** What is known of the server behind one connection. It says nothing of the next one, which may lead to another server. */
+/** Knowledge of the server behind one connection. It says nothing of the next one, which may lead to another server. */
 export class ConnectionFacts {
   /** Set once the server is known as one node of several: some keys would be granted by luck. */
   misled: StoreError | undefined;

@@ -22,7 +22,7 @@ export interface RedisClient {
   readonly status?: string;
   /** The socket of ioredis. */
   readonly stream?: { readonly writable?: boolean };
-  /** What ioredis has told the server. */
+  /** The options that ioredis has sent to the server. */
   readonly condition?: { readonly select?: number } | null;
   readonly isCluster?: boolean;
   readonly options?: ClientOptions;
