@@ -3,12 +3,10 @@ import { redisStore } from 'nestjs-distributed-lock/redis';
 import type { LockStore } from 'nestjs-distributed-lock/core';
 import { createClient, type RedisClientType } from 'redis';
 
-const REQUEST_TIMEOUT = 1000;
-
 export function nodeRedisClient(url: string): RedisClientType {
   const client: RedisClientType = createClient({
     url,
-    socket: { socketTimeout: 0.8 * REQUEST_TIMEOUT, reconnectStrategy: (retries) => Math.min(50 * retries, 500) },
+    socket: { reconnectStrategy: (retries) => Math.min(50 * retries, 500) },
   });
   client.on('error', (error) => console.error(error));
   return client;
@@ -16,6 +14,6 @@ export function nodeRedisClient(url: string): RedisClientType {
 
 /** The app closes the client when the store is closed. */
 export function storeOverNodeRedis(client: RedisClientType): LockStore {
-  return redisStore({ client, requestTimeout: REQUEST_TIMEOUT });
+  return redisStore({ client });
 }
 // #endregion

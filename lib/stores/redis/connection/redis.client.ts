@@ -22,7 +22,7 @@ export interface RedisClient {
   readonly status?: string;
   /** The socket of ioredis. */
   readonly stream?: { readonly writable?: boolean };
-  /** The options that ioredis has sent to the server. */
+  /** `select`: the database that ioredis has chosen. */
   readonly condition?: { readonly select?: number } | null;
   readonly isCluster?: boolean;
   readonly options?: ClientOptions;
