@@ -31,6 +31,7 @@ describe.each(VERSIONS)('a lent client of ioredis %s that connects again after e
   }
 
   it.each([true, 2] as const)('(%s) gets each kind of lock, also of a server that was killed and started again', async (again) => {
+    await setting.redis.script('FLUSH');
     const [mine, theirs] = [lent(again), lent(again)];
     await usesEveryVerb(mine.locks, theirs.locks, KEY);
     for (const { breaks } of [mine, theirs]) expect(breaks).not.toHaveBeenCalled();
@@ -142,6 +143,7 @@ describe('a lent client of ioredis 5 or 6, or node-redis 5 or 6, over which the 
       await locks.close();
       expect(app.isOpen()).toBe(true);
     }
+    await eventually(() => expect(proxy.connections).toBe(all.length));
   });
 
   it('goes silent because the server hangs is not replaced', async () => {
