@@ -39,7 +39,7 @@ const resolutions = {
 };
 
 /** Bytes of the tarball. */
-const LARGEST = 450_000;
+const LARGEST = 460_000;
 
 let redisUrl, postgres, mariadb;
 
