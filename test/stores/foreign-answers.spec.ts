@@ -1,11 +1,14 @@
 // A page of a balancer, a server of another kind or a proxy that cuts may stand at the address of a store. Jest fails a test in which an error is not caught.
+import { Redis } from 'ioredis';
 import { createConnection } from 'mysql2/promise';
 import { LockError, Locks, type LockStore } from 'nestjs-distributed-lock/core';
 import { mysqlStore } from 'nestjs-distributed-lock/mysql';
 import { postgresStore } from 'nestjs-distributed-lock/postgres';
 import { redisStore } from 'nestjs-distributed-lock/redis';
 import { zookeeperStore } from 'nestjs-distributed-lock/zookeeper';
+import { makeCertificate } from '../support/certificate.js';
 import { eventually } from '../support/eventually.js';
+import { freePort } from '../support/free-port.js';
 import { type Impostor, type Lie, startImpostor } from '../support/impostor.js';
 import { mariadbUrl, startMariadb } from '../support/mariadb-server.js';
 import { postgresUrl, startPostgres } from '../support/postgres-server.js';
@@ -135,3 +138,44 @@ describe.each(PLACES)('at the address of $name', ({ start }) => {
     await handOver();
   });
 });
+
+describe('a Redis store, over its own client or a lent one of ioredis or node-redis, says what may be wrong at the first connection', () => {
+  const plain = { rejectUnauthorized: false };
+  it.each([
+    ['with TLS at a Redis without it', 'does not answer over TLS', async () => [await startRedis({ port: 'free' }), plain] as const],
+    [
+      'without TLS at a Redis with it',
+      'closed the connection before it answered',
+      async () => [await startSecureRedis(), undefined] as const,
+    ],
+    ['at a Postgres', 'closed the connection before it answered', async () => [await startPostgres({ port: 'free' }), undefined] as const],
+  ])('%s', async (_, problem, start) => {
+    const [server, tls] = await start();
+    const options = { host: '127.0.0.1', port: server.port, tls };
+    const lent = new Redis(options).on('error', () => undefined);
+    const other = lentClient({ ...options, socketTimeout: 1 }, requestTimeout);
+    const stores = [{ options }, { client: lent }, { client: other }].map((where) => redisStore({ ...where, requestTimeout }));
+    const error = new RegExp(
+      `^Redis is not connected within 2000 ms: the server ${problem}: is it redis:// or rediss://, and is this a Redis\\?`,
+    );
+    try {
+      for (const store of stores) {
+        const locks = new Locks(store, { logger: false });
+        await expect(locks.checkStore()).rejects.toThrow(error);
+        await locks.close();
+      }
+    } finally {
+      lent.disconnect();
+      await closeNodeRedis(other);
+      await server.stop();
+    }
+  });
+});
+
+async function startSecureRedis() {
+  const certificate = makeCertificate();
+  const port = await freePort();
+  const server = await startRedis({ args: [...certificate.args, '--tls-port', String(port)] });
+  certificate.remove();
+  return { port, stop: () => server.stop() };
+}

@@ -10,6 +10,8 @@ export class ConnectionFacts {
   isMisledNextTime = false;
   /** Set while the connection is in another database than the one that was chosen, where other apps may be: nothing is done there. */
   astray: StoreError | undefined;
+  /** Whether it has answered anything over this connection or one before: it is a Redis. */
+  hasAnswered = false;
   /** The database of a client of node-redis, which does not tell it. */
   database: number | undefined;
   private isChecked = false;
@@ -25,6 +27,14 @@ export class ConnectionFacts {
     this.isTextFirst = resentsUnknownScripts(client);
   }
 
+  /** @returns those of the next connection, or of a Cluster that has lost a node. */
+  ofNext(): ConnectionFacts {
+    const next = new ConnectionFacts(this.client);
+    if (this.isMisledNextTime) next.misled = this.misled;
+    next.hasAnswered = this.hasAnswered;
+    return next;
+  }
+
   /** @returns whether to send the text of the script. */
   asked(node: string, sha: string | undefined, at: number): boolean {
     if (!this.silences.has(node)) this.silences.set(node, at);
@@ -33,6 +43,7 @@ export class ConnectionFacts {
 
   /** @param sha of the script whose text it has by that. */
   answered(node: string, sha?: string): void {
+    this.hasAnswered = true;
     this.silences.delete(node);
     if (sha !== undefined) this.whole.set(node + sha, false);
   }

@@ -8,6 +8,7 @@ export interface ClientOptions {
   readonly port?: number;
   /** The Unix socket. */
   readonly path?: string | null;
+  readonly tls?: unknown;
   readonly sentinels?: readonly ClientOptions[] | null;
   /** The master's name at the sentinels. */
   readonly name?: string;
@@ -87,6 +88,11 @@ type OfErrors = { reconnectOnError?: ((error: Error) => unknown) | null };
 export function hasGivenUp(client: RedisClient): boolean {
   const { status, retryAttempts = 0, manuallyClosing } = client as { status?: string; retryAttempts?: number; manuallyClosing?: boolean };
   return status === 'end' && retryAttempts > 0 && !manuallyClosing;
+}
+
+export function usesTls({ options }: RedisClient): boolean {
+  const { tls, redisOptions } = Object(options) as ClientOptions & { redisOptions?: ClientOptions };
+  return Boolean(tls ?? redisOptions?.tls);
 }
 
 const SLOTS = 16_384;

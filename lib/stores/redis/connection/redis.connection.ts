@@ -7,8 +7,8 @@ import { senderTo } from './redis.pipelines.js';
 import type { RedisRequest } from './redis.request.js';
 import { ConnectionFacts } from './connection.facts.js';
 import { answeringDuplicate } from './own.client.js';
-import { hasGivenUp, isReady, nodeOf, nodesOf, type RedisClient } from './redis.client.js';
-import { closed, GIVEN_UP, isAnswer, isOfSelect, isRedirection, silent, storeErrorOf, unsent } from './redis.errors.js';
+import { hasGivenUp, isReady, nodeOf, nodesOf, type RedisClient, usesTls } from './redis.client.js';
+import { closed, GIVEN_UP, isAnswer, isOfSelect, isRedirection, notConnected, silent, storeErrorOf, unsent } from './redis.errors.js';
 import { recall, type ScriptSender } from './script.sender.js';
 
 /** Milliseconds until a client that has ended is connected again. */
@@ -230,7 +230,7 @@ export class RedisConnection {
       for (const broke of this.breakListeners) broke(GIVEN_UP);
       return unsent(`Redis: ${GIVEN_UP}.`, cause);
     }
-    if (isUnsent) return unsent(`Redis is not connected within ${this.requestTimeout} ms.`, cause);
+    if (isUnsent) return notConnected(this.requestTimeout, cause, this.facts.hasAnswered, usesTls(this.client));
     return new StoreError(`Redis did not answer within ${this.requestTimeout} ms.`, { transient: true, cause });
   }
 
@@ -262,16 +262,16 @@ export class RedisConnection {
   private readonly onConnect = (): void => void (this.connectedAt = now());
 
   private readonly onClose = (): void => {
-    const { misled, isMisledNextTime } = this.facts;
-    this.facts = new ConnectionFacts(this.client);
-    if (isMisledNextTime) this.facts.misled = misled;
+    this.facts = this.facts.ofNext();
+    // A lent client of ioredis does not say that as an error.
+    if (this.unsent.size > 0) this.lastError ??= new Error('Connection is closed.');
     for (const broke of this.breakListeners) broke();
     this.failSent(() => true);
   };
 
   /** The others answer what they were asked. Those that a request was sent on to are known by the slots of now. */
   private readonly onNodeGone = (gone: unknown): void => {
-    this.facts = new ConnectionFacts(this.client);
+    this.facts = this.facts.ofNext();
     const { host, port } = (gone as RedisClient).options!;
     const node = `${host}:${port}`;
     this.failSent((request) => request.nodes?.[0] === node || nodesOf(this.client, request.key)?.[0] === node);

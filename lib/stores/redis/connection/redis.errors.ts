@@ -76,6 +76,25 @@ export function unsent(message: string, cause?: unknown): StoreError {
   return new StoreError(message, { transient: true, isUnsent: true, cause });
 }
 
+/** So says a client whose server ends each new connection. */
+const CUT = /\b(ECONNRESET|EPIPE|Connection is closed|Socket closed|socket disconnected)\b/;
+/** It says so where the server speaks another protocol. */
+const FOREIGN = /\b(Unknown RESP type|EPROTO)\b/;
+
+/** @param hasAnswered whether the server ever has: then the address is right. */
+export function notConnected(within: number, cause: unknown, hasAnswered: boolean, isTls: boolean): StoreError {
+  const message = `Redis is not connected within ${within} ms`;
+  const text = cause === undefined ? '' : messageOf(errorOfNode(cause));
+  let problem: string | undefined;
+  if (CUT.test(text)) problem = 'the server closed the connection before it answered';
+  else if (FOREIGN.test(text)) problem = 'the server does not answer as a Redis does';
+  // A Redis without TLS waits for the end of what seems a command.
+  else if (text === '' && isTls) problem = 'the server does not answer over TLS';
+  if (hasAnswered || problem === undefined) return unsent(`${message}.`, cause);
+  const reason = `${problem}: is it redis:// or rediss://, and is this a Redis?`;
+  return unsent(`${message}: ${reason}`, new Error(reason, { cause }));
+}
+
 /** The reason of a lent client that has ended. */
 export const GIVEN_UP =
   'the client that the store was given has ended by itself, and stays so: call its connect(), or start this process again';

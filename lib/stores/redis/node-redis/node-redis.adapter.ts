@@ -109,8 +109,8 @@ class LentNodeRedis extends NodeRedisAdapter {
   retryAttempts = 0;
 
   constructor(private readonly client: PlainClient) {
-    const { host, port, path } = client.options?.socket ?? {};
-    super({ keyPrefix: client._keyPrefix ?? '', db: client.options?.database, host, port, path }, client._keyPrefix);
+    const { host, port, path, tls } = client.options?.socket ?? {};
+    super({ keyPrefix: client._keyPrefix ?? '', db: client.options?.database, host, port, path, tls }, client._keyPrefix);
     this.hasBeenReady = client.isReady || (client.socketEpoch ?? 0) > 0;
     this.link = new NodeRedisLink(client, (event, error) => {
       this.hasBeenReady ||= event === 'ready';

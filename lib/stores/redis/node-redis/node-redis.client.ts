@@ -16,7 +16,13 @@ export interface PlainClient extends Omit<NodeRedisClient, 'sendCommand'> {
   readonly isReady: boolean;
   readonly options?: {
     readonly database?: number;
-    readonly socket?: { readonly host?: string; readonly port?: number; readonly path?: string; readonly connectTimeout?: number };
+    readonly socket?: {
+      readonly host?: string;
+      readonly port?: number;
+      readonly path?: string;
+      readonly tls?: boolean;
+      readonly connectTimeout?: number;
+    };
   };
   /** How often it was connected. Not in the first versions. */
   readonly socketEpoch?: number;
