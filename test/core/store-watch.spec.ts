@@ -17,10 +17,12 @@ function open() {
   const write = (level: string) => (message: string) => void lines.push(`${level} ${message}`);
   const logger = { log: write('log'), warn: write('warn'), error: write('error') };
   /** How often it was asked whether it answers. */
-  const database = { isAway: false, asked: 0 };
+  const database = { isAway: false, isReplica: false, refusesAll: false, asked: 0 };
   const before = ({ key }: { key: string }): void => {
     if (key.endsWith(':health')) database.asked++;
     if (database.isAway) throw new StoreError('Stranger: broken.', { transient: true, cause: new Error('socket hang up') });
+    if (database.isReplica && (database.refusesAll || !key.endsWith(':health')))
+      throw new StoreError('Stranger: a replica now.', { transient: true, isRefusal: true });
   };
   const troubles = new Set<(remedy?: string) => void>();
   const store: LockStore = {
@@ -132,5 +134,37 @@ describe('the log of a store that says when something is wrong', () => {
     database.isAway = false;
     await pause(600);
     expect(lines.slice(2)).toEqual([expect.stringMatching(/^warn Map answers again after /)]);
+  });
+});
+
+describe('the line of a start', () => {
+  it('does not say that the store answers, nor does a later one, where a request was refused meanwhile', async () => {
+    const { locks, lines, database, fail } = open();
+    database.isReplica = true;
+    const checking = locks.checkStore('orders');
+    await fail();
+    await expect(checking).rejects.toThrow('a replica now');
+    await pause(60_000);
+    expect(lines).toEqual(['warn Map refuses requests: a replica now [NDL_STORE_REFUSES]']);
+    database.isReplica = false;
+    await locks.using('key', () => undefined);
+    await locks.checkStore('orders');
+    expect(lines.slice(1)).toEqual([
+      'warn Map grants locks again [NDL_STORE_BACK]',
+      expect.stringMatching(/^log Store "orders": Map answers in /),
+    ]);
+  });
+
+  it('that cannot reach the store is followed by its refusal, where that is its first answer', async () => {
+    const { locks, lines, database } = open();
+    database.isAway = true;
+    await locks.checkStore().catch(() => undefined);
+    database.isAway = false;
+    database.isReplica = database.refusesAll = true;
+    await pause(5_000);
+    expect(lines.slice(1)).toEqual(['warn Map refuses requests: a replica now [NDL_STORE_REFUSES]']);
+    database.isReplica = false;
+    await locks.using('key', () => undefined);
+    expect(lines.slice(2)).toEqual(['warn Map grants locks again [NDL_STORE_BACK]']);
   });
 });

@@ -60,6 +60,7 @@ export class StoreWatch {
   async check(name: string | undefined): Promise<void> {
     const prefix = name === undefined ? '' : `Store "${name}": `;
     const start = now();
+    const refusedBefore = this.refusal;
     this.isChecking = true;
     try {
       const took = await checkStore(this.store, this.namespace, this.store.requestTimeout);
@@ -69,6 +70,8 @@ export class StoreWatch {
       const bad = checks.filter(({ id, state }) => state === 'bad' || (state === 'warn' && id in LOGGED));
       const refusal = bad.find(({ id, limits }) => id === 'role' && limits);
       if (refusal) throw new StoreError(refusal.advice, { transient: true, isRefusal: true });
+      // Of a request meanwhile: this server was the master until then. A final one is about one key or right.
+      if (this.refusal !== refusedBefore && this.refusal?.transient) throw this.refusal;
       if (this.isStopped) return;
       const server = version?.state === 'unknown' ? this.title : (version?.seen ?? this.title);
       const waits = this.store.supports('wakeUps') ? 'are woken' : 'poll';
@@ -160,7 +163,8 @@ export class StoreWatch {
       const isRefusal = error instanceof StoreError && error.isRefusal;
       if (!error?.transient || isRefusal) {
         const isClosed = error instanceof StoreError && error.isUnsent && !isRefusal;
-        if (this.isSaid && !isClosed) log.warn('NDL_STORE_BACK', `${title} answers again after ${duration(now() - since)}`);
+        if (this.isSaid && isRefusal && error.transient) this.refused(error);
+        else if (this.isSaid && !isClosed) log.warn('NDL_STORE_BACK', `${title} answers again after ${duration(now() - since)}`);
         return this.isBack();
       }
       if (!this.isSaid && now() - start >= store.requestTimeout) {
