@@ -70,7 +70,7 @@ export class StoreWatch {
       const bad = checks.filter(({ id, state }) => state === 'bad' || (state === 'warn' && id in LOGGED));
       const refusal = bad.find(({ id, limits }) => id === 'role' && limits);
       if (refusal) throw new StoreError(refusal.advice, { transient: true, isRefusal: true });
-      // Of a request meanwhile: this server was the master until then. A final one is about one key or right.
+      // A request was refused meanwhile: this server was the master until then. A final refusal is about one key or right.
       if (this.refusal !== refusedBefore && this.refusal?.transient) throw this.refusal;
       if (this.isStopped) return;
       const server = version?.state === 'unknown' ? this.title : (version?.seen ?? this.title);
