@@ -11,6 +11,7 @@ class Refused extends Inbox {
   tries = 0;
   isRefused = true;
   isAway = false;
+  isSilent = false;
 
   constructor(private readonly reason: StoreError) {
     super('Some', 1000, 'allow it');
@@ -20,7 +21,9 @@ class Refused extends Inbox {
     this.tries++;
     let close = (): void => undefined;
     const ended = new Promise<void>((resolve) => (close = resolve));
-    return { listening: this.isRefused ? Promise.reject(this.reason) : Promise.resolve(), ended, close };
+    const silence = new Promise<void>(() => undefined);
+    const listening = this.isSilent ? silence : this.isRefused ? Promise.reject(this.reason) : Promise.resolve();
+    return { listening, ended, close };
   }
 
   protected read(): boolean {
@@ -59,6 +62,21 @@ describe('an inbox', () => {
     expect(warnings).toEqual([`Some waiters cannot be woken and poll instead: ${why}.`]);
     expect(inbox.tries).toBeLessThan(80);
     inbox.isRefused = false;
+    await passTime(60_000);
+    expect(inbox.isOpen).toBe(true);
+    inbox.close();
+  });
+
+  it('whose connection says nothing is interrupted after a request timeout, warns once, and opens when it may (G8)', async () => {
+    const warnings: string[] = [];
+    const inbox = new Refused(busy);
+    inbox.isSilent = true;
+    await inbox.open((message) => warnings.push(message));
+    expect(inbox.state).toBe('interrupted');
+    await passTime(HOUR);
+    expect(warnings).toEqual(['Some waiters cannot be woken and poll instead: the connection does not listen within 1000 ms.']);
+    expect(inbox.tries).toBeLessThan(80);
+    inbox.isSilent = inbox.isRefused = false;
     await passTime(60_000);
     expect(inbox.isOpen).toBe(true);
     inbox.close();

@@ -2,11 +2,13 @@
 import { Redis } from 'ioredis';
 import { createConnection } from 'mysql2/promise';
 import { LockError, Locks, type LockStore } from 'nestjs-distributed-lock/core';
+import { etcdStore } from 'nestjs-distributed-lock/etcd';
 import { mysqlStore } from 'nestjs-distributed-lock/mysql';
 import { postgresStore } from 'nestjs-distributed-lock/postgres';
 import { redisStore } from 'nestjs-distributed-lock/redis';
 import { zookeeperStore } from 'nestjs-distributed-lock/zookeeper';
 import { makeCertificate } from '../support/certificate.js';
+import { startEtcd } from '../support/etcd-server.js';
 import { eventually } from '../support/eventually.js';
 import { freePort } from '../support/free-port.js';
 import { type Impostor, type Lie, startImpostor } from '../support/impostor.js';
@@ -85,6 +87,12 @@ async function zookeeper(): Promise<Place> {
   const server = await startZookeeper();
   const store = (port: number): LockStore => zookeeperStore({ connectionString: `127.0.0.1:${port}`, requestTimeout });
   return { port: server.port, store, stop: () => server.stop() };
+}
+
+async function etcd(): Promise<Place> {
+  const server = await startEtcd();
+  const store = (port: number): LockStore => etcdStore({ endpoints: [`http://127.0.0.1:${port}`], requestTimeout });
+  return { port: Number(new URL(server.url).port), store, stop: () => server.stop() };
 }
 
 const PLACES = [redis, nodeRedis, postgres, mysql, zookeeper].map((start) => ({ name: start.name, start }));
@@ -179,3 +187,31 @@ async function startSecureRedis() {
   certificate.remove();
   return { port, stop: () => server.stop() };
 }
+describe.each([
+  { name: 'etcd', start: etcd, swallows: '/v3/watch' },
+  { name: 'redis', start: redis, swallows: 'subscribe' },
+  { name: 'postgres', start: postgres, swallows: 'LISTEN' },
+])('where something before $name accepts a connection that listens, and passes nothing on', ({ start, swallows }) => {
+  it('waiters poll after one warning, health says so, and they are woken when it is over (G8)', async () => {
+    const place = await start();
+    const impostor = await startImpostor(place.port);
+    impostor.swallows = swallows;
+    const warn = jest.fn();
+    const locks = new Locks(place.store(impostor.port), { logger: { warn, error: warn } });
+    const others = new Locks(place.store(place.port), { logger: false });
+    const lease = await others.acquire('key', patient);
+    const waiting = locks.acquire('key', { ...patient, retryInterval: 50 });
+    await eventually(async () => expect(await locks.health()).toMatchObject({ wakeUps: false }));
+    // What each poll adds behind it would pile up.
+    await locks.store.mutex.wakeUps!.open(() => undefined);
+    await lease.release();
+    await (await waiting).release();
+    await eventually(() => expect(warn).toHaveBeenCalledWith(expect.stringMatching(/waiters cannot be woken and poll instead: the connection does not listen within/))); // prettier-ignore
+    expect(warn).toHaveBeenCalledTimes(1);
+    impostor.swallows = undefined;
+    await eventually(async () => expect(await locks.health()).toMatchObject({ wakeUps: true }));
+    await Promise.all([locks, others].map((each) => each.close()));
+    impostor.close();
+    await place.stop();
+  });
+});

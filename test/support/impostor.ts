@@ -20,6 +20,8 @@ export async function startImpostor(to: number): Promise<Impostor> {
 
 export class Impostor {
   lie: Lie | undefined;
+  /** A connection over which a client sends this text gets no answer any more. */
+  swallows: string | undefined;
   /** lies that were sent */
   told = 0;
   readonly #sockets = new Set<Socket>();
@@ -54,9 +56,15 @@ export class Impostor {
     }
     const upstream = connect(this.to, '127.0.0.1');
     this.#keep(upstream);
-    client.on('data', (bytes) => upstream.write(bytes)).on('close', () => upstream.destroy());
+    let isSilent = false;
+    client
+      .on('data', (bytes) => {
+        isSilent ||= this.swallows !== undefined && bytes.includes(this.swallows);
+        upstream.write(bytes);
+      })
+      .on('close', () => upstream.destroy());
     upstream
-      .on('data', (bytes) => (this.lie ? this.#tell(client, this.lie, bytes) : client.write(bytes)))
+      .on('data', (bytes) => isSilent || (this.lie ? this.#tell(client, this.lie, bytes) : client.write(bytes)))
       .on('close', () => client.destroy());
   }
 

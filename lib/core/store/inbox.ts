@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import { messageOf, StoreError } from '../model/errors.js';
-import { after, idle, isSettledWithin, now } from '../util/clock.js';
+import { after, idle, inTime, isSettledWithin, now } from '../util/clock.js';
 import { detached } from '../util/detached.js';
 import type { WakeUps } from './lease-driver.js';
 
@@ -35,7 +35,7 @@ export type Tell = (message: string) => void;
 
 /** One connection of an inbox. */
 export interface InboxConnection {
-  /** Resolves when it listens. Rejects when it cannot; with a final {@link StoreError} if it never may. */
+  /** Resolves when it listens, which is waited for a requestTimeout. Rejects when it cannot; with a final {@link StoreError} if it never may. */
   readonly listening: Promise<unknown>;
   /** Resolves when it does not listen any more, because it broke or was closed. To the error, if there is one. */
   readonly ended: Promise<unknown>;
@@ -57,7 +57,7 @@ export abstract class Inbox implements WakeUps {
 
   /**
    * @param storeName for messages.
-   * @param requestTimeout milliseconds within which a message of our own must arrive.
+   * @param requestTimeout milliseconds within which a connection must listen, and a message of our own must arrive.
    * @param advice what the store must allow.
    */
   constructor(
@@ -200,7 +200,10 @@ export abstract class Inbox implements WakeUps {
 
   /** `undefined`: it is open. A final one will hardly pass by itself. */
   private async problemOf(connection: InboxConnection): Promise<StoreError | undefined> {
-    const hearing = connection.listening.then(() => this.isHeard());
+    const { requestTimeout } = this;
+    // Something between may accept a connection, and swallow what is said over it.
+    const silent = (): StoreError => new StoreError(`the connection does not listen within ${requestTimeout} ms`, { transient: true });
+    const hearing = inTime(requestTimeout, connection.listening, silent).then(() => this.isHeard());
     const outcome = await Promise.race([hearing, connection.ended]).catch((error: unknown) => error);
     if (outcome === true) return undefined;
     if (outcome instanceof StoreError) return outcome;

@@ -1,7 +1,7 @@
 import * as http from 'node:http';
 import * as https from 'node:https';
 import type { SecureContextOptions } from 'node:tls';
-import { type StoreError } from '../../core/model/errors.js';
+import { StoreError } from '../../core/model/errors.js';
 import { detached } from '../../core/util/detached.js';
 import { foreign, messageIn, objectIn, Refusal, refusalOf, replyIn, storeErrorOf } from './etcd.errors.js';
 import { answerTo, linesIn, textIn } from './etcd.http.js';
@@ -30,6 +30,7 @@ export class EtcdClient {
   private current: number;
   private token: Promise<string> | undefined;
   private hasAnswered = false;
+  private isClosed = false;
   /** Called with the cluster that has answered, before the reply is used. */
   onReply: (endpoint: string, cluster: string) => void = () => undefined;
 
@@ -94,6 +95,7 @@ export class EtcdClient {
   }
 
   close(): void {
+    this.isClosed = true;
     for (const end of [...this.endings]) end();
     for (const agent of this.agents) agent.destroy();
   }
@@ -142,6 +144,8 @@ export class EtcdClient {
 
   private post<Reply>(endpoint: string, path: string, body: unknown, token?: string): Promise<Reply> {
     return detached(async () => {
+      // A release that is sent again would open a connection that nobody closes.
+      if (this.isClosed) throw new StoreError('etcd: the store is closed', { transient: false, isUnsent: true });
       const request = this.request(endpoint, path, token);
       this.limit(request);
       const response = await answerTo(request.end(JSON.stringify(body))).catch((error: NodeJS.ErrnoException) => {

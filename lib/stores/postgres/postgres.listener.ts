@@ -1,9 +1,9 @@
 import { messageOf, StoreError } from '../../core/model/errors.js';
 import type { InboxConnection } from '../../core/store/inbox.js';
-import { after, inTime } from '../../core/util/clock.js';
+import { after } from '../../core/util/clock.js';
 import type { PostgresBus } from './operate/postgres.bus.js';
 import type { PostgresClient } from './postgres.connection.js';
-import { late, sqlStateOf, storeErrorOf } from './postgres.errors.js';
+import { sqlStateOf, storeErrorOf } from './postgres.errors.js';
 
 const STANDBY = '25006';
 /** Milliseconds until a connection that does not end is destroyed. */
@@ -64,13 +64,7 @@ export function overClient(connect: () => Promise<PostgresClient>): OpenSource {
  *
  * @param received is called with each message to the inbox.
  */
-export function listenWith(
-  open: OpenSource,
-  requestTimeout: number,
-  inbox: string,
-  bus: PostgresBus,
-  received: (text: string) => void,
-): InboxConnection {
+export function listenWith(open: OpenSource, inbox: string, bus: PostgresBus, received: (text: string) => void): InboxConnection {
   const stops = new Map<string, () => unknown>();
   let source: ListenSource | undefined;
   let isClosed = false;
@@ -99,7 +93,7 @@ export function listenWith(
     const own = (source = await open(end));
     // Closed while `pg` was loaded.
     if (isClosed) return close();
-    await inTime(requestTimeout, join(own, inbox, received), () => late(requestTimeout));
+    await join(own, inbox, received);
     await bus.connected((verb, channel) =>
       verb === 'subscribe' ? join(own, channel, (payload) => bus.received(channel, payload)) : leave(channel),
     );

@@ -27,7 +27,7 @@ export class PostgresWakeUps extends Inbox implements RecordWakeUps {
   constructor(
     private readonly source: OpenSource,
     private readonly ask: (text: string, values: readonly unknown[]) => Promise<readonly Row[]>,
-    private readonly timeout: number,
+    timeout: number,
     table: string,
   ) {
     super('Postgres', timeout, 'listen over another connection');
@@ -72,7 +72,7 @@ export class PostgresWakeUps extends Inbox implements RecordWakeUps {
   }
 
   protected connect(): InboxConnection {
-    return listenWith(this.source, this.timeout, this.inbox, this.bus, (text) => this.received(text));
+    return listenWith(this.source, this.inbox, this.bus, (text) => this.received(text));
   }
 
   protected async echo(owner: string): Promise<boolean> {

@@ -141,7 +141,7 @@ it('an inbox that is closed while its client is loaded does not connect', async 
   const connectionString = `postgres://127.0.0.1:${(port.address() as AddressInfo).port}/shop`;
   const source = overClient(() => clientTo({ connectionString }, 2_000));
   const bus = new PostgresBus('inbox', 'locks', 2_000, () => Promise.resolve(), () => Promise.resolve(true)); // prettier-ignore
-  const inbox = listenWith(source, 2_000, 'inbox', bus, () => undefined);
+  const inbox = listenWith(source, 'inbox', bus, () => undefined);
   inbox.close();
   await inbox.listening;
   await staysTrue(() => connections === 0, 200);

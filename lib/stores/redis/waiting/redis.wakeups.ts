@@ -2,7 +2,6 @@ import { randomUUID } from 'node:crypto';
 import { StoreError } from '../../../core/model/errors.js';
 import { Inbox, type InboxConnection, LONGEST_MESSAGE, type Offer, offerOf, type Tell } from '../../../core/store/inbox.js';
 import type { AcquireRequest } from '../../../core/store/lease-driver.js';
-import { after } from '../../../core/util/clock.js';
 import { RedisBus } from '../operate/redis.bus.js';
 import { storeErrorOf } from '../connection/redis.errors.js';
 import type { RedisClient } from '../connection/redis.client.js';
@@ -125,7 +124,7 @@ class Subscriber implements InboxConnection {
 
   constructor(
     client: RedisClient,
-    private readonly requestTimeout: number,
+    requestTimeout: number,
     private readonly inbox: string,
     private readonly bus: RedisBus,
     received: (message: string) => void,
@@ -160,8 +159,6 @@ class Subscriber implements InboxConnection {
   }
 
   private async subscribe(): Promise<void> {
-    // A node that hangs accepts connections all the same, and another one may be there.
-    const timer = after(this.requestTimeout, () => this.close()).unref();
     try {
       await this.client.connect();
       await this.client.subscribe(this.inbox);
@@ -169,8 +166,6 @@ class Subscriber implements InboxConnection {
     } catch (error) {
       // A client says no more than that it is closed.
       throw storeErrorOf(this.lastError ?? error);
-    } finally {
-      clearTimeout(timer);
     }
   }
 }
