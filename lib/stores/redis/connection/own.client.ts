@@ -67,21 +67,27 @@ export async function answeringDuplicate(
   isSilent: () => boolean,
 ): Promise<RedisClient | undefined> {
   const { client, requestTimeout, facts } = connection;
-  const duplicate = duplicateOf(client, requestTimeout, facts.database);
+  let duplicate: RedisClient | undefined;
   const ask = (one: RedisClient): Promise<unknown> => (one.isCluster && key !== undefined ? one.call('EXISTS', key) : one.call('TIME'));
-  const reach = async (): Promise<void> => {
-    await duplicate.connect();
-    await ask(duplicate);
+  const reach = async (one: RedisClient): Promise<void> => {
+    await one.connect();
+    await ask(one);
   };
   try {
-    duplicate.on('error', () => undefined);
-    await inTime(requestTimeout, detached(reach), () => new Error('The duplicate is not answered.'));
+    // A client that an app has wrapped may not be able to make one.
+    const made = (duplicate = duplicateOf(client, requestTimeout, facts.database));
+    made.on('error', () => undefined);
+    await inTime(
+      requestTimeout,
+      detached(() => reach(made)),
+      () => new Error('The duplicate is not answered.'),
+    );
     await Promise.all([connection.request(ask, key).catch(() => undefined), idle(requestTimeout)]);
     if (isSilent()) return duplicate;
   } catch {
     // The server is away.
   }
-  duplicate.disconnect();
+  duplicate?.disconnect();
   return undefined;
 }
 
