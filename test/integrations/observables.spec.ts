@@ -98,7 +98,11 @@ way('Streams', 'a cold Observable', () => {
       },
       'no feed',
     ],
-    ['it says where the method returned something else', () => Promise.resolve(1), /Feed\.read: the method has run, and did not return an Observable/],
+    [
+      'it says where the method returned something else',
+      () => Promise.resolve(1),
+      /Feed\.read: the method has run, and did not return an Observable/,
+    ],
   ])('fails with what %s, and is free again', async (_what, source, message) => {
     const { read, isHeld } = await bootFeed(source);
     await expect(lastValueFrom(read())).rejects.toThrow(message);
@@ -235,7 +239,9 @@ way('Streams', 'an Observable from a method that counts as one with a promise: a
     }
     const { get, acquired, isTaken } = await boot({ controllers: [Untyped] });
     const result = get(Untyped).read() as unknown as Promise<unknown>;
-    await expect(result).rejects.toThrow(/Untyped\.read: the method has run, and returned an Observable: say so with returns: 'observable'/);
+    await expect(result).rejects.toThrow(
+      /Untyped\.read: the method has run, and returned an Observable: say so with returns: 'observable'/,
+    );
     await expect(get(Untyped).read()).rejects.toBeInstanceOf(LockConfigError);
     expect([acquired, await isTaken(KEY)]).toEqual([[KEY, KEY], false]);
   });
