@@ -56,7 +56,7 @@ export const stores: Record<string, StoreUnderTest | undefined> = {
   etcd: {
     stage: () => import('./stores/etcd/stage.js'),
     worker: () => import('./stores/etcd/worker.js'),
-    groups: ['process', 'server', 'restart', 'clock'],
+    groups: ['process', 'net', 'server', 'restart', 'failover', 'clock'],
   },
   zookeeper: {
     stage: () => import('./stores/zookeeper/stage.js'),

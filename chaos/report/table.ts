@@ -48,8 +48,10 @@ const TITLES_OF_STORES: Partial<Record<string, Partial<Record<Group, string>>>> 
   },
   postgres: { server: 'server stopped, its clients or listeners killed, rows or table locked, old rows deleted, table rewritten' },
   etcd: {
+    net: 'a balancer that answers 502 for a while',
     server: 'one member, the leader or two of three stopped; old revisions compacted',
     restart: 'one member, or the leader, killed and restarted',
+    failover: 'the leader moved (`move-leader`)',
   },
   zookeeper: {
     server: 'one member, the leader or two of three stopped',

@@ -35,7 +35,7 @@ export class MembersStage implements Stage {
     return this.ensemble.members;
   }
 
-  place(): unknown {
+  place(_slot: number): unknown {
     return this.ensemble.place;
   }
 
