@@ -3,7 +3,7 @@ import type { AddressInfo } from 'node:net';
 
 const PAGE = '<html>\r\n<head><title>502 Bad Gateway</title></head>\r\n<body>\r\n<center>nginx</center>\r\n</body>\r\n</html>\r\n';
 
-/** A balancer before HTTP servers, as nginx is: one request to each of them in turn. */
+/** A balancer before HTTP servers, as nginx is. It goes on to the next one when one breaks off, or leaves a client without an answer. */
 export async function startBalancer(targets: readonly string[]): Promise<Balancer> {
   const balancer = new Balancer(targets);
   await balancer.listen();
@@ -14,7 +14,7 @@ export class Balancer {
   /** How many requests were answered with a page since the start. */
   pages = 0;
   private isDown = false;
-  private requests = 0;
+  private current = 0;
   private readonly agent = new http.Agent({ keepAlive: true });
   private readonly open = new Set<http.ServerResponse>();
   private readonly server = http.createServer((request, response) => this.pass(request, response));
@@ -47,7 +47,11 @@ export class Balancer {
 
   private pass(request: http.IncomingMessage, response: http.ServerResponse): void {
     const { isDown } = this;
-    const target = this.targets[++this.requests % this.targets.length]!;
+    const { current } = this;
+    const target = this.targets[current]!;
+    const next = (): void => {
+      if (this.current === current) this.current = (current + 1) % this.targets.length;
+    };
     if (isDown) this.refuse(response);
     if (isDown && this.pages % 2 === 0) return void request.resume();
     const { connection: _connection, host: _host, ...headers } = request.headers;
@@ -57,7 +61,10 @@ export class Balancer {
       response.flushHeaders();
       reply.on('error', () => response.destroy()).pipe(response);
     });
-    sent.on('error', () => this.refuse(response));
+    sent.on('error', () => {
+      next();
+      this.refuse(response);
+    });
     this.open.add(response);
     response
       .on('error', () => sent.destroy())
