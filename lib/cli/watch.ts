@@ -25,6 +25,7 @@ const WORDS: Record<KeyEvent['event'], (event: KeyEvent) => string> = {
   failed: ({ reason }) => `failed: ${reason ?? ''}`,
   lost: ({ held, reason }) => `LOST after ${age(held)}: ${reason ?? ''}`,
   forced: ({ reason }) => `FORCED: ${reason ?? ''}`,
+  dropped: ({ count }) => `${count} events are left out: they were too many to be sent`,
 };
 
 export const watch: Command = {

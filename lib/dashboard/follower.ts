@@ -39,6 +39,8 @@ export class Follower {
   private healthAt = 0;
   private troubles: readonly string[] = [];
   private unfit: readonly string[] = [];
+  /** The last events that were not sent. */
+  private gap = { text: '', until: 0 };
   private deadlocks: readonly Alert[] = [];
   /** Deadlocks that were seen once, by their keys: they count when they are seen twice. */
   private suspected = new Set<string>();
@@ -65,7 +67,8 @@ export class Follower {
   get alerts(): Alert[] {
     const { store } = this.followed;
     const texts = (kind: Alert['kind'], all: readonly string[]): Alert[] => all.map((text) => ({ kind, text: `${store}: ${text}` }));
-    return [...this.deadlocks, ...this.silentHolders(), ...texts('store', this.troubles), ...texts('doctor', this.unfit)];
+    const gaps = now() < this.gap.until ? [this.gap.text] : [];
+    return [...this.deadlocks, ...this.silentHolders(), ...texts('store', [...this.troubles, ...gaps]), ...texts('doctor', this.unfit)];
   }
 
   /** The last reports of the keys that somebody waits for. */
@@ -90,13 +93,23 @@ export class Follower {
     this.isWatching = true;
     this.watchAt = Infinity;
     try {
-      for await (const event of locks.watch({ signal: this.signal })) happened(event);
+      for await (const event of locks.watch({ signal: this.signal })) {
+        if (event.event === 'dropped') this.missed(event);
+        else happened(event);
+      }
     } catch {
       // Its processes get no messages, or not now: it is listed more often.
     }
     this.isWatching = false;
     this.watchAt = now() + WATCH_AGAIN;
     if (this.lookAt < Infinity) this.lookAt = Math.min(this.lookAt, now() + LOOK_AGAIN_SOON);
+  }
+
+  /** The table has missed events: it is listed again. */
+  private missed(event: KeyEvent): void {
+    const text = `${event.count} events of ${event.app}@${event.host}:${event.pid} were too many to be sent: some keys may be shown as they were`;
+    this.gap = { text, until: now() + LOOK_AGAIN_SOON };
+    if (this.lookAt < Infinity) this.lookAt = Math.min(this.lookAt, this.gap.until);
   }
 
   /** All keys: also those of processes that have ended, or send no events. */

@@ -7,7 +7,7 @@ import type { SentEvent } from './messages.js';
 const LIFE = 5_000;
 /** Milliseconds between two messages. */
 const INTERVAL = 200;
-/** Most events of one message. Nobody could read more. */
+/** Most events between two messages. Nobody could read more: of the others only the number is sent. */
 const MOST = 500;
 /** The events that are sent, and those of their fields that are. */
 const EVENTS = ['acquired', 'waiting', 'passedOn', 'released', 'timeout', 'skipped', 'aborted', 'failed', 'lost', 'forced'] as const;
@@ -16,14 +16,16 @@ const FIELDS = ['event', 'at', 'key', 'kind', 'label', 'owner', 'fencingToken', 
 /** Sends operators the events of this process while they ask for them. Otherwise it does not listen to events. */
 export class EventFeed {
   private events: SentEvent[] = [];
+  /** Events that are left out of the next message. */
+  private dropped = 0;
   private stops: (() => void)[] = [];
   private until = 0;
   private readonly alarm = new Alarm(() => this.flush());
 
-  /** @param send sends events, in their order. It does not reject. */
+  /** @param send sends events, in their order, and how many were left out behind them. It does not reject. */
   constructor(
     private readonly emitter: LockEventEmitter,
-    private readonly send: (events: readonly SentEvent[]) => Promise<unknown>,
+    private readonly send: (events: readonly SentEvent[], dropped: number) => Promise<unknown>,
   ) {}
 
   /** An operator watches, for some seconds from now on. */
@@ -46,13 +48,15 @@ export class EventFeed {
 
   private add(event: Partial<SentEvent> & { readonly error?: Error }): void {
     if (now() > this.until) return this.stop();
-    if (this.events.length >= MOST) return;
+    if (this.events.length >= MOST) return void this.dropped++;
     const sent = { ...event, at: dateOf(now()), reason: event.reason ?? (event.error && messageOf(event.error)) };
     this.events.push(Object.fromEntries(FIELDS.map((name) => [name, sent[name]])) as unknown as SentEvent);
     this.alarm.setBy(now() + INTERVAL);
   }
 
   private flush(): Promise<unknown> {
-    return this.send(this.events.splice(0));
+    const { dropped } = this;
+    this.dropped = 0;
+    return this.send(this.events.splice(0), dropped);
   }
 }

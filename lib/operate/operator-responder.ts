@@ -31,8 +31,13 @@ export class OperatorResponder {
     private readonly bus: Bus | undefined,
   ) {
     const process = processOf(queues.runtime.createOwner());
-    this.feed = new EventFeed(queues.runtime.events, (all) =>
-      Promise.allSettled(inMessages(all).map(async (events) => bus && send(bus, 'ops:told', { process, events }))),
+    this.feed = new EventFeed(queues.runtime.events, (all, dropped) =>
+      Promise.allSettled(
+        inMessages(all).map(async (events, index, { length }) => {
+          const left = index === length - 1 && dropped > 0 ? { dropped } : {};
+          return bus && send(bus, 'ops:told', { process, events, ...left });
+        }),
+      ),
     );
   }
 

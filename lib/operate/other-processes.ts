@@ -66,6 +66,8 @@ export async function* watchAll({ engine }: Operator, matches: RegExp, signal?: 
       const process = ownerPartsOf(`${message.process}:-`);
       const wanted = message.events.filter(({ key }) => matches.test(key));
       yield* wanted.map((event) => ({ ...event, at: new Date(event.at), ...process }));
+      const { dropped: count = 0 } = message;
+      if (count > 0) yield { event: 'dropped', key: '', at: new Date(message.events.at(-1)?.at ?? 0), count, ...process };
     }
   } catch (error) {
     if (!signal?.aborted) throw error;

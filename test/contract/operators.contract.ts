@@ -171,6 +171,23 @@ export function operatorsContract({ open, newKey }: Setting): void {
       await expect(others.watch({ pattern: '' })[Symbol.asyncIterator]().next()).rejects.toThrow(LockConfigError);
     });
 
+    it('says how many events were too many to be sent', async () => {
+      const end = new AbortController();
+      const seen: KeyEvent[] = [];
+      const watching = (async () => {
+        for await (const event of others.watch({ pattern: key, signal: end.signal })) seen.push(event);
+      })();
+      await eventually(async () => {
+        await locks.using(key, async () => undefined);
+        return seen.length > 0;
+      });
+      await Promise.all(Array.from({ length: 600 }, () => locks.using(key, async () => undefined, patient)));
+      await eventually(() => seen.some(({ event }) => event === 'dropped'));
+      expect(seen.find(({ event }) => event === 'dropped')).toMatchObject({ key: '', app: 'shop', count: expect.any(Number) });
+      end.abort();
+      await watching;
+    });
+
     it('names the deadlock of two chains, through callers of their own process, too', async () => {
       const [a, b] = [`${key}-a`, `${key}-b`];
       const met = gate();

@@ -86,8 +86,10 @@ export interface Told {
 
 /** An event of a key in one process. Times are milliseconds. */
 export interface KeyEvent extends OwnerParts {
-  readonly event: 'acquired' | 'waiting' | 'passedOn' | 'released' | 'timeout' | 'skipped' | 'aborted' | 'failed' | 'lost' | 'forced';
-  /** Namespace included. */
+  /** `dropped`: events of any keys were too many to be sent, more than 500 in 200 ms of one process. */
+  readonly event:
+    'acquired' | 'waiting' | 'passedOn' | 'released' | 'timeout' | 'skipped' | 'aborted' | 'failed' | 'lost' | 'forced' | 'dropped';
+  /** Namespace included; '' with `dropped`. */
   readonly key: string;
   /** The time of the event, by the clock of its process. */
   readonly at: Date;
@@ -101,6 +103,8 @@ export interface KeyEvent extends OwnerParts {
   readonly reason?: string;
   /** With `passedOn`: the label of the next holder. */
   readonly to?: string;
+  /** With `dropped`: how many events. */
+  readonly count?: number;
 }
 
 /** Options of {@link Locks.watch}. */
